@@ -1,0 +1,41 @@
+#include "base/digest.h"
+
+#include <openssl/sha.h>
+#include <stdio.h>
+
+struct digest digest_of(struct slice payload) {
+    struct digest ret;
+    SHA256(payload.data, payload.size, ret.bytes);
+    return ret;
+}
+
+static int hex_value(uint8_t c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return -1;
+}
+
+bool digest_parse(struct slice text, struct digest *ret) {
+    struct slice prefix;
+    if (!slice_take(&text, 7, &prefix) || !slice_is_text(prefix, "sha256:")) return false;
+    struct digest digest;
+    if (text.size != 2 * sizeof digest.bytes) return false;
+    for (size_t i = 0; i < sizeof digest.bytes; i++) {
+        int high = hex_value(text.data[2 * i]), low = hex_value(text.data[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        digest.bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    *ret = digest;
+    return true;
+}
+
+const char *digest_format(const struct digest *digest, char text[static DIGEST_TEXT_SIZE]) {
+    size_t used = (size_t)sprintf(text, "sha256:");
+    for (size_t i = 0; i < sizeof digest->bytes; i++)
+        used += (size_t)sprintf(text + used, "%02x", digest->bytes[i]);
+    return text;
+}
+
+bool digest_equal(const struct digest *a, const struct digest *b) {
+    return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}

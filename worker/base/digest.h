@@ -1,0 +1,26 @@
+/**
+ * SHA-256 digests, the names of immutable bytes: "sha256:" and 64 lower-case hex digits on the wire.
+ * Threads: plain values.
+ */
+#ifndef BASE_DIGEST_H
+#define BASE_DIGEST_H
+
+#include "base/slice.h"
+
+enum { DIGEST_TEXT_SIZE = 7 + 64 + 1 }; /* with the terminating NUL */
+
+struct digest {
+    uint8_t bytes[32];
+};
+
+struct digest digest_of(struct slice payload);
+
+/** False, and `ret` untouched, unless `text` is "sha256:" and 64 lower-case hex digits. */
+bool digest_parse(struct slice text, struct digest *ret);
+
+/** Writes the text form, NUL-terminated, and returns it. */
+const char *digest_format(const struct digest *digest, char text[static DIGEST_TEXT_SIZE]);
+
+bool digest_equal(const struct digest *a, const struct digest *b);
+
+#endif

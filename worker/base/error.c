@@ -1,0 +1,47 @@
+#include "base/error.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct {
+    const char *code;
+    enum retry retry;
+} err_infos[] = {
+#define X(symbol, code, retry) [ERR_##symbol] = {code, RETRY_##retry},
+    ERR_LIST(X)
+#undef X
+};
+
+enum err error_set(
+    struct error *err, enum err code, int native, const char *fix, const char *format, ...) {
+    assert(code != ERR_OK);
+    err->code = code;
+    err->native = native;
+    snprintf(err->fix, sizeof err->fix, "%s", fix);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+    return code;
+}
+
+const char *err_code(enum err code) {
+    assert(code < ERR_COUNT);
+    return err_infos[code].code;
+}
+
+enum retry err_retry(enum err code) {
+    assert(code < ERR_COUNT);
+    return err_infos[code].retry;
+}
+
+const char *err_retry_name(enum err code) {
+    static const char *const names[] = {
+        [RETRY_NEVER] = "never", [RETRY_WORKER] = "worker", [RETRY_SENDER] = "sender"};
+    return names[err_retry(code)];
+}
+
+bool err_is_sticky(enum err code) {
+    return code >= ERR_GPU_ILLEGAL_ADDRESS && code <= ERR_GPU_FAULT;
+}

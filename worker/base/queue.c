@@ -1,0 +1,108 @@
+#include "base/queue.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct queue {
+    pthread_mutex_t lock;
+    pthread_cond_t has_item;
+    pthread_cond_t has_room;
+    bool closed;
+    size_t capacity;
+    size_t head; /* index of the oldest item */
+    size_t length;
+    void *items[];
+};
+
+struct queue *queue_create(size_t capacity) {
+    struct queue *queue = calloc(1, sizeof *queue + capacity * sizeof queue->items[0]);
+    if (queue == NULL) return NULL;
+    queue->capacity = capacity;
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&queue->has_item, &monotonic);
+    pthread_cond_init(&queue->has_room, NULL);
+    pthread_condattr_destroy(&monotonic);
+    return queue;
+}
+
+void queue_destroy(struct queue *queue) {
+    if (queue == NULL) return;
+    pthread_cond_destroy(&queue->has_room);
+    pthread_cond_destroy(&queue->has_item);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+}
+
+bool queue_push(struct queue *queue, void *item) {
+    pthread_mutex_lock(&queue->lock);
+    while (queue->length == queue->capacity && !queue->closed)
+        pthread_cond_wait(&queue->has_room, &queue->lock);
+    bool taken = !queue->closed;
+    if (taken) {
+        queue->items[(queue->head + queue->length) % queue->capacity] = item;
+        queue->length++;
+        pthread_cond_signal(&queue->has_item);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return taken;
+}
+
+/* Waits until something is there; false when time is up or nothing can come any more. */
+static bool wait_for_item(struct queue *queue, int timeout_ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += timeout_ms / 1000;
+    until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    int rc = 0;
+    while (queue->length == 0 && !queue->closed && rc == 0) {
+        if (timeout_ms < 0) pthread_cond_wait(&queue->has_item, &queue->lock);
+        else rc = pthread_cond_timedwait(&queue->has_item, &queue->lock, &until);
+    }
+    return queue->length > 0;
+}
+
+size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms) {
+    pthread_mutex_lock(&queue->lock);
+    size_t count = 0;
+    if (wait_for_item(queue, timeout_ms)) {
+        count = queue->length < max ? queue->length : max;
+        for (size_t i = 0; i < count; i++)
+            items[i] = queue->items[(queue->head + i) % queue->capacity];
+        queue->head = (queue->head + count) % queue->capacity;
+        queue->length -= count;
+        if (queue->length > 0) pthread_cond_signal(&queue->has_item);
+        pthread_cond_broadcast(&queue->has_room);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return count;
+}
+
+void queue_close(struct queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    queue->closed = true;
+    pthread_cond_broadcast(&queue->has_item);
+    pthread_cond_broadcast(&queue->has_room);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool queue_is_closed(struct queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    bool closed = queue->closed;
+    pthread_mutex_unlock(&queue->lock);
+    return closed;
+}
+
+size_t queue_length(struct queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    size_t length = queue->length;
+    pthread_mutex_unlock(&queue->lock);
+    return length;
+}

@@ -1,0 +1,35 @@
+/**
+ * A bounded queue between two stages: many producers, many consumers, first in, first out.
+ *
+ * A consumer takes what is there in one step, so the lock is held once a batch, not once a job.
+ * Units: items. Lifetime: items stay the callers'. Threads: any.
+ */
+#ifndef BASE_QUEUE_H
+#define BASE_QUEUE_H
+
+#include "base/error.h"
+
+struct queue;
+
+/** NULL when memory is short. */
+struct queue *queue_create(size_t capacity);
+
+/** The queue must be empty or its items owned elsewhere; NULL is fine. */
+void queue_destroy(struct queue *queue);
+
+/** Waits for room. False, and the item not taken, once the queue is closed. */
+MUST_CHECK bool queue_push(struct queue *queue, void *item);
+
+/**
+ * Takes up to `max` items, waiting up to `timeout_ms` (-1: for ever) for the first. Returns how
+ * many; 0 means time is up, or closed and drained.
+ */
+size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms);
+
+/** No more pushes; what is inside can still be popped. Wakes all waiters. */
+void queue_close(struct queue *queue);
+bool queue_is_closed(struct queue *queue);
+
+size_t queue_length(struct queue *queue);
+
+#endif

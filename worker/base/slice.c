@@ -1,0 +1,26 @@
+#include "base/slice.h"
+
+/* Length of the sequence that `s` starts with, 0 if it is not one (RFC 3629, section 4). */
+static size_t utf8_sequence(struct slice s) {
+    const uint8_t *b = s.data;
+    if (b[0] == 0) return 0;
+    if (b[0] < 0x80) return 1;
+    size_t size = b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : 2;
+    if (b[0] < 0xc2 || b[0] > 0xf4 || s.size < size) return 0;
+    uint8_t low = b[0] == 0xe0 ? 0xa0 : b[0] == 0xf0 ? 0x90 : 0x80;
+    uint8_t high = b[0] == 0xed ? 0x9f : b[0] == 0xf4 ? 0x8f : 0xbf;
+    if (b[1] < low || b[1] > high) return 0;
+    for (size_t i = 2; i < size; i++)
+        if ((b[i] & 0xc0) != 0x80) return 0;
+    return size;
+}
+
+bool slice_is_utf8(struct slice s) {
+    while (s.size > 0) {
+        size_t size = utf8_sequence(s);
+        if (size == 0) return false;
+        s.data += size;
+        s.size -= size;
+    }
+    return true;
+}
