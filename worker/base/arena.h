@@ -1,6 +1,6 @@
 /**
- * A bump allocator with a ceiling: what one message makes us allocate is freed at once, and is never
- * more than the ceiling, whatever the message claims.
+ * A bump allocator with a ceiling: what one message makes us allocate is freed at once, and is
+ * never more than the ceiling, whatever the message claims.
  *
  * Units: bytes. Lifetime: what it returns lives until arena_fini(). Threads: one at a time.
  */
@@ -24,7 +24,8 @@ void arena_fini(struct arena *arena);
 
 /**
  * `count` zeroed items of `size` bytes, aligned for any type; NULL when the ceiling or the host's
- * memory is reached, or when count x size overflows. Zero items give a pointer that must not be read.
+ * memory is reached, or when count x size overflows. Zero items give a pointer that must not be
+ * read.
  */
 void *arena_alloc(struct arena *arena, size_t count, size_t size);
 

@@ -1,6 +1,6 @@
 /**
- * SHA-256 digests, the names of immutable bytes: "sha256:" and 64 lower-case hex digits on the wire.
- * Threads: plain values.
+ * SHA-256 digests, the names of immutable bytes: "sha256:" and 64 lower-case hex digits on the
+ * wire. Threads: plain values.
  */
 #ifndef BASE_DIGEST_H
 #define BASE_DIGEST_H

@@ -57,7 +57,7 @@ enum err {
 #define X(symbol, code, retry) ERR_##symbol,
     ERR_LIST(X)
 #undef X
-    ERR_COUNT
+        ERR_COUNT
 };
 
 struct error {

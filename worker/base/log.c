@@ -44,8 +44,8 @@ static void write_line(enum log_level level, const char *text) {
     size_t n = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
     snprintf(stamp + n, sizeof stamp - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
 
-    const char *head = line_format == LOG_JSON ? "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\""
-                                               : "%s %s ";
+    const char *head =
+        line_format == LOG_JSON ? "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"" : "%s %s ";
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     size_t used = (size_t)snprintf(line, sizeof line, head, stamp, names[level]);

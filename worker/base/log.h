@@ -16,8 +16,7 @@ enum log_format { LOG_TEXT, LOG_JSON };
 void log_init(enum log_level level, enum log_format format);
 bool log_is_on(enum log_level level);
 
-__attribute__((format(printf, 2, 3))) void log_line(
-    enum log_level level, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void log_line(enum log_level level, const char *format, ...);
 
 /** `what`, then the error's code, message and fix. */
 void log_error(enum log_level level, const char *what, const struct error *err);

@@ -15,7 +15,8 @@ struct slice {
     size_t size;
 };
 
-/** For printf's "%.*s": the slice as text, cut at 128 bytes; escape it first if it may be binary. */
+/** For printf's "%.*s": the slice as text, cut at 128 bytes; escape it first if it may be binary.
+ */
 #define SLICE_TEXT(s) (int)((s).size < 128 ? (s).size : 128), (const char *)(s).data
 
 static inline struct slice slice_of(const void *data, size_t size) {
@@ -34,7 +35,8 @@ static inline bool slice_is_text(struct slice s, const char *text) {
     return slice_equal(s, slice_of_text(text));
 }
 
-/** Moves the first `size` bytes of `from` into `ret`; false, and nothing moved, if there are less. */
+/** Moves the first `size` bytes of `from` into `ret`; false, and nothing moved, if there are less.
+ */
 static inline bool slice_take(struct slice *from, size_t size, struct slice *ret) {
     if (size > from->size) return false;
     *ret = (struct slice){.data = from->data, .size = size};

@@ -1,0 +1,35 @@
+/**
+ * What is wrong with a file that a person wrote: every problem, not only the first.
+ * Lifetime: problems_init() to problems_fini(). Threads: one at a time.
+ */
+#ifndef BASE_PROBLEMS_H
+#define BASE_PROBLEMS_H
+
+#include "base/error.h"
+
+struct problem {
+    char *where; /* "worker.yaml:12:5", or the file alone where a position means nothing */
+    char *what;
+    char *fix; /* may be empty */
+};
+
+struct problems {
+    struct problem *items;
+    size_t count;
+};
+
+void problems_init(struct problems *problems);
+void problems_fini(struct problems *problems);
+
+/** Adds "file:line:column"; line 0 stands for the file as a whole. */
+__attribute__((format(printf, 6, 7))) void problems_add(struct problems *problems, const char *file,
+    int line, int column, const char *fix, const char *format, ...);
+
+/** ERR_OK when there are none, else ERR_CONFIG with the first problem and how many more there are.
+ */
+MUST_CHECK enum err problems_check(const struct problems *problems, struct error *err);
+
+/** Writes one line a problem to standard error: where, what, fix. */
+void problems_print(const struct problems *problems);
+
+#endif

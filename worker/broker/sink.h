@@ -1,0 +1,72 @@
+/**
+ * Where results, dead letters and telemetry go: a Kafka producer (producer.c) or files
+ * (file_sink.c).
+ *
+ * One publisher thread owns a sink and makes every call. A record that was sent is settled exactly
+ * once, by a call of its `on_settled` from inside sink_send(), sink_serve() or sink_flush(): with
+ * ERR_OK when it is acknowledged (Kafka: by all in-sync replicas), else with the reason.
+ *
+ * Errors of a record: ERR_PUBLISH_REFUSED is permanent (too large, no such topic, not allowed):
+ * sending the same again cannot help. ERR_BROKER and ERR_IO mean that the sink itself is lost.
+ */
+#ifndef BROKER_SINK_H
+#define BROKER_SINK_H
+
+#include "base/error.h"
+#include "broker/delivery.h"
+
+enum route { ROUTE_RESULT, ROUTE_DEAD_LETTER };
+
+/**
+ * One message to publish. The publisher owns it from creation until on_settled; the sink borrows it
+ * in between, bytes, key and headers included.
+ */
+struct record {
+    enum route route;
+    const char *topic; /* NULL: the route's configured topic */
+    bool has_key;
+    struct slice key;
+    struct slice payload;
+    size_t header_count;
+    const struct header *headers;
+    void (*on_settled)(struct record *record, enum err code, const struct error *err);
+};
+
+struct sink;
+
+struct sink_operations {
+    /** Starts sending. Waits for room where the client's queue is full. */
+    void (*send)(struct sink *sink, struct record *record);
+
+    /** Serves acknowledgements, waiting up to `timeout_ms` for the first. */
+    void (*serve)(struct sink *sink, int timeout_ms);
+
+    /** Waits until everything sent is settled; ERR_TIMEOUT after `timeout_ms` (-1: for ever). */
+    enum err (*flush)(struct sink *sink, int timeout_ms, struct error *err);
+
+    /** What is not settled by now is settled with ERR_BROKER. */
+    void (*destroy)(struct sink *sink);
+};
+
+/** The first member of each kind of sink. */
+struct sink {
+    const struct sink_operations *operations;
+};
+
+static inline void sink_send(struct sink *sink, struct record *record) {
+    sink->operations->send(sink, record);
+}
+
+static inline void sink_serve(struct sink *sink, int timeout_ms) {
+    sink->operations->serve(sink, timeout_ms);
+}
+
+MUST_CHECK static inline enum err sink_flush(struct sink *sink, int timeout_ms, struct error *err) {
+    return sink->operations->flush(sink, timeout_ms, err);
+}
+
+static inline void sink_destroy(struct sink *sink) {
+    if (sink != NULL) sink->operations->destroy(sink);
+}
+
+#endif

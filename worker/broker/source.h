@@ -1,0 +1,69 @@
+/**
+ * Where jobs come from: a Kafka consumer group (consumer.c) or a stream of messages
+ * (file_source.c).
+ *
+ * One intake thread polls; any thread finishes. A message that was polled stays unfinished until
+ * source_finish(), which is called when everything that answers it has been acknowledged; only then
+ * may its offset be committed. Finishing happens in any order.
+ *
+ * Lifetime: destroy() after the last finish(). Errors: ERR_BROKER or ERR_IO are final for the
+ * source; passing trouble (a broker away for a while) is retried inside and logged by on_event.
+ */
+#ifndef BROKER_SOURCE_H
+#define BROKER_SOURCE_H
+
+#include "base/error.h"
+#include "broker/delivery.h"
+
+struct source;
+
+struct source_operations {
+    /**
+     * Waits up to `timeout_ms` for a message. ERR_OK with *ret NULL: none came. At the end of a
+     * finite source *at_end becomes true. Must be called steadily, paused or not: it also serves
+     * the client's callbacks and commits what is due. Intake thread only.
+     */
+    enum err (*poll)(struct source *source, int timeout_ms, struct delivery **ret, bool *at_end,
+        struct error *err);
+
+    /** While paused, poll() brings nothing (messages already fetched excepted). Intake thread only.
+     */
+    void (*pause)(struct source *source, bool paused);
+
+    /** Everything for the message at `position` is acknowledged. Any thread. */
+    void (*finish)(struct source *source, const struct position *position);
+
+    /** Commits what is finished and leaves the group. Intake thread, after the drain. */
+    enum err (*close)(struct source *source, int timeout_ms, struct error *err);
+
+    void (*destroy)(struct source *source);
+};
+
+/** The first member of each kind of source. */
+struct source {
+    const struct source_operations *operations;
+};
+
+MUST_CHECK static inline enum err source_poll(
+    struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
+    return source->operations->poll(source, timeout_ms, ret, at_end, err);
+}
+
+static inline void source_pause(struct source *source, bool paused) {
+    source->operations->pause(source, paused);
+}
+
+static inline void source_finish(struct source *source, const struct position *position) {
+    source->operations->finish(source, position);
+}
+
+MUST_CHECK static inline enum err source_close(
+    struct source *source, int timeout_ms, struct error *err) {
+    return source->operations->close(source, timeout_ms, err);
+}
+
+static inline void source_destroy(struct source *source) {
+    if (source != NULL) source->operations->destroy(source);
+}
+
+#endif

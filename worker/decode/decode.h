@@ -1,0 +1,37 @@
+/**
+ * From a delivery to a job. The bytes are hostile: lengths are checked before use, sizes before
+ * arithmetic, and memory is bounded by `arena_bytes_max` and the counts below.
+ *
+ * A message is *decodable* when it is one well-formed msgpack map from which a valid `id` can be
+ * read. A decodable message always gets a result, so decode_job() returns a job that carries the id
+ * even when the rest breaks the format; only for an undecodable one is the result a dead letter
+ * alone.
+ *
+ * Threads: pure; any number at once.
+ */
+#ifndef DECODE_DECODE_H
+#define DECODE_DECODE_H
+
+#include "decode/job.h"
+
+struct decode_limits {
+    size_t message_bytes_max;
+    size_t arena_bytes_max; /* decoded form of one message, payload not counted */
+    uint32_t buffers_max, steps_max, args_max, outputs_max, writes_max;
+    uint64_t buffer_bytes_max; /* of one buffer */
+    uint32_t launches_max;     /* sum of repeat x iterations over the steps */
+};
+
+/**
+ * A job in *ret owns `delivery` from then on; where *ret is NULL the caller still does.
+ *
+ * ERR_OK            *ret is a whole job.
+ * ERR_BAD_MESSAGE   undecodable; *ret is NULL.
+ * other codes       decodable but wrong (ERR_BAD_JOB, ERR_TOO_LARGE, ...): *ret has delivery, id
+ * and, where it was readable, reply_to; nothing else of it may be used. ERR_NO_MEMORY     *ret may
+ * be NULL: then as ERR_BAD_MESSAGE, to be dead-lettered with this code.
+ */
+MUST_CHECK enum err decode_job(struct delivery *delivery, const struct decode_limits *limits,
+    struct job **ret, struct error *err);
+
+#endif

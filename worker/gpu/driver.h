@@ -1,0 +1,92 @@
+/**
+ * The CUDA driver API as one table: the worker calls nothing of CUDA but through it.
+ *
+ * `driver: cuda` fills it from libcuda.so.1 (opened at run time: the binary starts on machines
+ * without one), `driver: cpu` from cpu_driver/. Every entry point is asked from the library's own
+ * cuGetProcAddress at the version whose signature our header declares, so that a newer driver never
+ * hands out a newer, incompatible one.
+ *
+ * Lifetime: a table stays valid until the process ends. Threads: any, each with its context bound.
+ * Errors: ERR_DRIVER with the CUresult in `native`, or the kind below where the code has its own.
+ */
+#ifndef GPU_DRIVER_H
+#define GPU_DRIVER_H
+
+#include <cuda.h>
+
+#include "base/error.h"
+
+/* X(field, function of cuda.h, CUDA version that introduced this signature) */
+#define GPU_DRIVER_LIST(X)                                                                         \
+    X(init, cuInit, 2000)                                                                          \
+    X(driver_version, cuDriverGetVersion, 2020)                                                    \
+    X(error_name, cuGetErrorName, 6000)                                                            \
+    X(error_string, cuGetErrorString, 6000)                                                        \
+    X(device_count, cuDeviceGetCount, 2000)                                                        \
+    X(device_get, cuDeviceGet, 2000)                                                               \
+    X(device_name, cuDeviceGetName, 2000)                                                          \
+    X(device_attribute, cuDeviceGetAttribute, 2000)                                                \
+    X(device_total_memory, cuDeviceTotalMem, 3020)                                                 \
+    X(primary_context_retain, cuDevicePrimaryCtxRetain, 7000)                                      \
+    X(primary_context_release, cuDevicePrimaryCtxRelease, 11000)                                   \
+    X(context_set_current, cuCtxSetCurrent, 4000)                                                  \
+    X(memory_info, cuMemGetInfo, 3020)                                                             \
+    X(memory_alloc, cuMemAlloc, 3020)                                                              \
+    X(memory_free, cuMemFree, 3020)                                                                \
+    X(host_alloc, cuMemHostAlloc, 2020)                                                            \
+    X(host_free, cuMemFreeHost, 2000)                                                              \
+    X(copy_to_device, cuMemcpyHtoDAsync, 3020)                                                     \
+    X(copy_to_host, cuMemcpyDtoHAsync, 3020)                                                       \
+    X(fill, cuMemsetD8Async, 3020)                                                                 \
+    X(stream_create, cuStreamCreate, 2000)                                                         \
+    X(stream_destroy, cuStreamDestroy, 4000)                                                       \
+    X(stream_synchronize, cuStreamSynchronize, 2000)                                               \
+    X(stream_wait_event, cuStreamWaitEvent, 3020)                                                  \
+    X(event_create, cuEventCreate, 2000)                                                           \
+    X(event_destroy, cuEventDestroy, 4000)                                                         \
+    X(event_record, cuEventRecord, 2000)                                                           \
+    X(event_query, cuEventQuery, 2000)                                                             \
+    X(event_synchronize, cuEventSynchronize, 2000)                                                 \
+    X(event_elapsed, cuEventElapsedTime, 2000)                                                     \
+    X(module_load, cuModuleLoadDataEx, 2010)                                                       \
+    X(module_unload, cuModuleUnload, 2000)                                                         \
+    X(module_function, cuModuleGetFunction, 2000)                                                  \
+    X(function_attribute, cuFuncGetAttribute, 2020)                                                \
+    X(function_set_attribute, cuFuncSetAttribute, 9000)                                            \
+    X(function_occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)                       \
+    X(launch, cuLaunchKernel, 4000)                                                                \
+    X(launch_cooperative, cuLaunchCooperativeKernel, 9000)
+
+struct gpu_driver {
+    const char *name; /* "cuda" or "cpu" */
+#define X(field, function, version) __typeof__(function) *field;
+    GPU_DRIVER_LIST(X)
+#undef X
+};
+
+enum gpu_driver_kind { GPU_DRIVER_CUDA, GPU_DRIVER_CPU };
+
+/** What `driver: cpu` pretends to be; see cpu_driver/cpu_driver.h for the fault script's language.
+ */
+struct gpu_cpu_options {
+    int device_count;
+    size_t memory_bytes; /* of each device */
+    const char *faults;  /* fault script; NULL or "" for none */
+};
+
+/**
+ * Opens a driver and calls its cuInit. ERR_CONFIG where the library, an entry point or a device is
+ * missing: the message names it and the fix says what to install or set. `cpu` is read for
+ * GPU_DRIVER_CPU only. Once in a process.
+ */
+MUST_CHECK enum err gpu_driver_open(enum gpu_driver_kind kind, const struct gpu_cpu_options *cpu,
+    const struct gpu_driver **ret, struct error *err);
+
+/** ERR_OK for CUDA_SUCCESS, else `err` is filled: "cuMemAlloc(...): out of memory". */
+MUST_CHECK enum err gpu_check(
+    const struct gpu_driver *driver, CUresult result, const char *call, struct error *err);
+
+/** Calls through the table and checks: GPU_TRY(gpu, memory_alloc(&block, size), err). */
+#define GPU_TRY(driver, call, err) gpu_check((driver), (driver)->call, #call, (err))
+
+#endif

@@ -1,0 +1,86 @@
+/**
+ * Programs: named bundles on disk, `<dir>/<name>/program.yaml` beside its kernel images. A job is
+ * data, a program is code: only what stands in the configured folder can run.
+ *
+ * Lifetime: everything lives as long as the registry. Threads: read-only once loaded.
+ */
+#ifndef PROGRAM_PROGRAM_H
+#define PROGRAM_PROGRAM_H
+
+#include "base/digest.h"
+#include "base/problems.h"
+#include "decode/job.h"
+
+/** What a kernel does with an argument. */
+enum arg_role {
+    ROLE_VALUE, /* a scalar, by value */
+    ROLE_IN,    /* buffers: read */
+    ROLE_OUT,   /* written */
+    ROLE_INOUT, /* both */
+    ROLE_STATIC /* read, and expected to be a static of the job */
+};
+
+struct entry_arg {
+    char *name;
+    enum arg_role role;
+    enum arg_kind value_kind;   /* ROLE_VALUE: ARG_U32 .. ARG_F64 */
+    enum datatype element_type; /* buffers; DATATYPE_NONE: any bytes */
+};
+
+/** One kernel of a program, as jobs see it. */
+struct entry {
+    char *name;
+    size_t arg_count;
+    struct entry_arg *args;
+    uint32_t block[3];     /* default threads a block */
+    uint32_t shared_bytes; /* default dynamic shared memory a block */
+    bool cooperative;      /* needs a grid-wide barrier */
+    int capability_min;    /* 10 x major + minor, such as 80; 0: any */
+};
+
+enum image_kind { IMAGE_PTX, IMAGE_CUBIN, IMAGE_CPU };
+
+struct image {
+    enum image_kind kind;
+    int architecture;     /* CUBIN: 10 x major + minor */
+    struct digest digest; /* of the bytes */
+    struct slice bytes;   /* PTX: followed by a NUL, as the driver wants it */
+};
+
+struct program {
+    char *name;
+    char *description;
+    size_t entry_count;
+    struct entry *entries; /* the first is the default */
+    size_t image_count;
+    struct image *images;
+};
+
+struct registry;
+
+/**
+ * Loads every folder of `dir` that holds a program.yaml. Everything wrong (manifest, missing or
+ * empty images, a folder whose name is not the program's) is added to `problems`; programs without
+ * problems are loaded all the same. NULL only when memory is short.
+ */
+struct registry *registry_load(const char *dir, struct problems *problems);
+void registry_destroy(struct registry *registry); /* NULL is fine */
+
+size_t registry_count(const struct registry *registry);
+const struct program *registry_at(const struct registry *registry, size_t index);
+
+/** NULL if there is none of that name. */
+const struct program *registry_find(const struct registry *registry, struct slice name);
+
+/** An empty name is the first entry; NULL if there is none of that name. */
+const struct entry *program_entry(const struct program *program, struct slice name);
+
+/**
+ * The image to load: on the CPU driver the `cpu` image, on CUDA the cubin of exactly this
+ * architecture, else the PTX. With `pinned` only an image of that digest counts. NULL if there is
+ * none.
+ */
+const struct image *program_image(
+    const struct program *program, bool on_cpu, int architecture, const struct digest *pinned);
+
+#endif

@@ -1,0 +1,125 @@
+/**
+ * The configuration of a worker. One table (settings.c) ties each YAML path to a field, its type,
+ * range, default and help; the loader, `config defaults`, `config schema`, and the README's table
+ * all come from it.
+ *
+ * Units: the name of a field says them: _ms milliseconds, _bytes bytes. Lifetime: settings_fini()
+ * frees all strings. Threads: read-only after loading.
+ */
+#ifndef SETTINGS_SETTINGS_H
+#define SETTINGS_SETTINGS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/problems.h"
+#include "base/slice.h"
+
+enum driver_choice { DRIVER_CUDA, DRIVER_CPU };
+enum broker_choice { BROKER_KAFKA, BROKER_EMBEDDED };
+
+struct string_list {
+    char **items;
+    size_t count;
+};
+
+/** Keys and values that go to librdkafka as they are. */
+struct string_map {
+    char **keys;
+    char **values;
+    size_t count;
+};
+
+struct settings {
+    /* where it runs */
+    enum driver_choice driver;
+    uint32_t device;
+    uint32_t lanes;           /* threads with a CUDA stream each */
+    uint64_t lane_slab_bytes; /* device memory, and pinned memory each way, that a lane keeps */
+    struct {
+        uint32_t devices;
+        uint64_t memory_bytes; /* of each device */
+        char *faults;
+    } cpu_driver;
+
+    /* where jobs come from and results go */
+    enum broker_choice broker;
+    struct {
+        char *address_file; /* where the embedded broker's address is written */
+        uint32_t partitions;
+    } embedded;
+    struct {
+        char *bootstrap_servers;
+        char *group;
+        struct string_map consumer;
+        struct string_map producer;
+    } kafka;
+    struct {
+        struct string_list jobs;
+        char *results;
+        char *dead_letters;
+        struct string_list reply_to; /* what jobs may name */
+    } topics;
+    uint32_t commit_interval_ms;
+    uint32_t drain_timeout_ms;
+
+    /* what a job may name */
+    struct {
+        char *dir; /* "" means share/gpu-worker/programs beside the binary's folder */
+    } programs;
+    struct {
+        char *dir; /* "" means that there is none */
+    } blobs;
+
+    /* bounds */
+    struct {
+        uint64_t message_bytes;
+        uint32_t buffers_per_job;
+        uint32_t steps_per_job;
+        uint32_t launches_per_job;
+        uint64_t job_bytes;    /* device memory of one job's own buffers */
+        uint64_t result_bytes; /* of one encoded result */
+        uint32_t job_timeout_ms;
+        uint32_t jobs_in_flight;
+        uint64_t bytes_in_flight; /* host memory of taken, unfinished messages */
+    } limits;
+    struct {
+        uint64_t budget_bytes; /* device memory; 0 means 1/32 of the device */
+    } statics;
+    struct {
+        uint32_t threads;
+    } prepare;
+
+    struct {
+        enum log_level level;
+        enum log_format format;
+    } log;
+};
+
+/** Fills in every default. */
+void settings_init(struct settings *settings);
+void settings_fini(struct settings *settings);
+
+/**
+ * Reads `path` ("-" is standard input, NULL stands for an empty file: all defaults) over the
+ * defaults. Every problem is added to `problems`: unknown keys (with the nearest known one),
+ * duplicates, wrong types, values out of range, unset variables, keys of the kafka maps that would
+ * void a guarantee, combinations that cannot work. `settings` must be initialised; use it only if
+ * there are none.
+ */
+void settings_load(struct settings *settings, const char *path, struct problems *problems);
+
+/** The same from text; `file` is the name that problems carry. For tests and fuzzing. */
+void settings_parse(
+    struct settings *settings, const char *file, struct slice text, struct problems *problems);
+
+/** Effective configuration as YAML that settings_load() accepts; secrets are masked as "***". */
+void settings_print(const struct settings *settings, FILE *out);
+
+/** All defaults as commented YAML; the JSON Schema of the file; the README's table (Markdown). */
+void settings_print_defaults(FILE *out);
+void settings_print_schema(FILE *out);
+void settings_print_table(FILE *out);
+
+#endif
