@@ -23,8 +23,9 @@ static size_t append_escaped(char *line, size_t used, size_t size, const char *t
     for (; *text != 0 && used + 8 < size; text++) {
         unsigned char c = (unsigned char)*text;
         if (c < 0x20 || c == 0x7f) {
-            const char *escape = line_format == LOG_JSON ? "\\u%04x" : "\\x%02x";
-            used += (size_t)snprintf(line + used, size - used, escape, c);
+            if (line_format == LOG_JSON)
+                used += (size_t)snprintf(line + used, size - used, "\\u%04x", c);
+            else used += (size_t)snprintf(line + used, size - used, "\\x%02x", c);
         } else {
             if (line_format == LOG_JSON && (c == '"' || c == '\\')) line[used++] = '\\';
             line[used++] = (char)c;
@@ -44,12 +45,11 @@ static void write_line(enum log_level level, const char *text) {
     size_t n = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
     snprintf(stamp + n, sizeof stamp - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
 
-    const char *head =
-        line_format == LOG_JSON ? "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"" : "%s %s ";
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    size_t used = (size_t)snprintf(line, sizeof line, head, stamp, names[level]);
-#pragma GCC diagnostic pop
+    size_t used;
+    if (line_format == LOG_JSON)
+        used = (size_t)snprintf(line, sizeof line,
+            "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"", stamp, names[level]);
+    else used = (size_t)snprintf(line, sizeof line, "%s %s ", stamp, names[level]);
     used = append_escaped(line, used, sizeof line, text);
     used += (size_t)snprintf(
         line + used, sizeof line - used, "%s", line_format == LOG_JSON ? "\"}\n" : "\n");
