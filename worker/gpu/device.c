@@ -1,0 +1,87 @@
+#include "gpu/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum err read_attribute(
+    const struct device *device, CUdevice_attribute attribute, uint32_t *ret, struct error *err) {
+    int value = 0;
+    const struct gpu_driver *gpu = device->driver;
+    enum err code = GPU_TRY(gpu, device_attribute(&value, attribute, device->handle), err);
+    if (code == ERR_OK) *ret = value > 0 ? (uint32_t)value : 0;
+    return code;
+}
+
+static enum err read_limits(struct device *device, struct error *err) {
+    struct gpu_limits *limits = &device->limits;
+    uint32_t major = 0, minor = 0, cooperative = 0;
+    const struct {
+        CUdevice_attribute attribute;
+        uint32_t *value;
+    } attributes[] = {
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
+        {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative},
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &limits->block_threads_max},
+        {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &limits->block_max[0]},
+        {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &limits->block_max[1]},
+        {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &limits->block_max[2]},
+        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &limits->grid_max[0]},
+        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &limits->grid_max[1]},
+        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &limits->grid_max[2]},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &limits->shared_bytes_max},
+    };
+    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
+        enum err code = read_attribute(device, attributes[i].attribute, attributes[i].value, err);
+        if (code != ERR_OK) return code;
+    }
+    limits->architecture = (int)(10 * major + minor);
+    limits->cooperative = cooperative != 0;
+    size_t memory = 0;
+    const struct gpu_driver *gpu = device->driver;
+    enum err code = GPU_TRY(gpu, device_total_memory(&memory, device->handle), err);
+    limits->memory_bytes = memory;
+    return code;
+}
+
+enum err device_bind(const struct device *device, struct error *err) {
+    return GPU_TRY(device->driver, context_set_current(device->context), err);
+}
+
+static enum err check_index(const struct gpu_driver *gpu, int index, struct error *err) {
+    int count = 0;
+    enum err code = GPU_TRY(gpu, device_count(&count), err);
+    if (code != ERR_OK) return code;
+    if (index < 0 || index >= count)
+        return error_set(err, ERR_CONFIG, 0, "set `device` to one that exists",
+            "there is no device %d: the %s driver shows %d", index, gpu->name, count);
+    return ERR_OK;
+}
+
+enum err device_open(
+    struct device *device, const struct gpu_driver *driver, int index, struct error *err) {
+    *device = (struct device){
+        .driver = driver, .index = index, .on_cpu = strcmp(driver->name, "cpu") == 0};
+    enum err code = check_index(driver, index, err);
+    if (code != ERR_OK) return code;
+    code = GPU_TRY(driver, device_get(&device->handle, index), err);
+    if (code != ERR_OK) return code;
+    code =
+        GPU_TRY(driver, device_name(device->name, (int)sizeof device->name, device->handle), err);
+    if (code != ERR_OK) return code;
+    code = read_limits(device, err);
+    if (code != ERR_OK) return code;
+    code = GPU_TRY(driver, primary_context_retain(&device->context, device->handle), err);
+    if (code != ERR_OK) return code;
+    code = device_bind(device, err);
+    if (code != ERR_OK) device_close(device);
+    return code;
+}
+
+void device_close(struct device *device) {
+    if (device->context == NULL) return;
+    /* After a sticky error even this fails, and the process is about to end: nothing to do about
+     * it. */
+    (void)device->driver->primary_context_release(device->handle);
+    device->context = NULL;
+}

@@ -1,0 +1,32 @@
+/**
+ * One GPU and the context that all threads of an executor share (the device's primary context).
+ *
+ * Lifetime: device_open() to device_close(); everything made on a device is destroyed before it.
+ * Threads: every thread that calls the driver binds itself first with device_bind().
+ */
+#ifndef GPU_DEVICE_H
+#define GPU_DEVICE_H
+
+#include "gpu/driver.h"
+#include "gpu/limits.h"
+
+struct device {
+    const struct gpu_driver *driver;
+    bool on_cpu; /* kernels run as `cpu` images */
+    int index;
+    CUdevice handle;
+    CUcontext context;
+    struct gpu_limits limits;
+    char name[96];
+};
+
+/** Opens device `index` of an open driver and binds the calling thread. ERR_CONFIG: no such device.
+ */
+MUST_CHECK enum err device_open(
+    struct device *device, const struct gpu_driver *driver, int index, struct error *err);
+void device_close(struct device *device);
+
+/** Makes the device's context current on the calling thread. */
+MUST_CHECK enum err device_bind(const struct device *device, struct error *err);
+
+#endif

@@ -1,0 +1,21 @@
+/**
+ * What a device can do, as plain values: planning checks jobs against them without touching a GPU.
+ * Units: bytes, threads, blocks. Threads: plain values.
+ */
+#ifndef GPU_LIMITS_H
+#define GPU_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpu_limits {
+    int architecture; /* 10 x major + minor of the compute capability */
+    uint64_t memory_bytes;
+    uint32_t block_threads_max;
+    uint32_t block_max[3];
+    uint32_t grid_max[3];
+    uint32_t shared_bytes_max; /* dynamic shared memory a block may opt in to */
+    bool cooperative;
+};
+
+#endif
