@@ -30,7 +30,17 @@ enum wire_state {
  */
 MUST_CHECK enum wire_state wire_scan(struct slice bytes, size_t *size, struct error *err);
 
-/** ERR_OK where `bytes` are exactly one whole value, else ERR_BAD_MESSAGE. */
-MUST_CHECK enum err wire_check(struct slice bytes, struct error *err);
+/**
+ * ERR_OK where `bytes` are exactly one whole value, else ERR_BAD_MESSAGE. `*values` counts that
+ * value and all nested in it, a map's keys too: what a decoded tree will need is known beforehand.
+ */
+MUST_CHECK enum err wire_check(struct slice bytes, size_t *values, struct error *err);
+
+/**
+ * For a look at checked bytes without decoding them: moves `bytes` past the head of the map that
+ * they start with, or past a whole string. False, and nothing moved, where something else stands.
+ */
+MUST_CHECK bool wire_take_map_head(struct slice *bytes, size_t *pairs);
+MUST_CHECK bool wire_take_text(struct slice *bytes, struct slice *text);
 
 #endif

@@ -1,0 +1,128 @@
+#include "base/wire.h"
+
+#include "testing.h"
+
+/* The bytes of a string literal, which may hold NULs. */
+#define BYTES(literal) slice_of("" literal, sizeof literal - 1)
+
+static struct error err;
+
+static enum wire_state scan(struct slice bytes) {
+    size_t size;
+    return wire_scan(bytes, &size, &err);
+}
+
+TEST(scan_finds_the_end_of_each_format) {
+    const struct slice wholes[] = {
+        BYTES("\x00"),
+        BYTES("\x7f"),
+        BYTES("\xe0"),
+        BYTES("\xff"),
+        BYTES("\xc0"),
+        BYTES("\xc2"),
+        BYTES("\xc3"),
+        BYTES("\xc4\x02zz"),
+        BYTES("\xc5\x00\x02zz"),
+        BYTES("\xc6\x00\x00\x00\x02zz"),
+        BYTES("\xca...."),
+        BYTES("\xcb........"),
+        BYTES("\xcc."),
+        BYTES("\xcd.."),
+        BYTES("\xce...."),
+        BYTES("\xcf........"),
+        BYTES("\xd0."),
+        BYTES("\xd1.."),
+        BYTES("\xd2...."),
+        BYTES("\xd3........"),
+        BYTES("\xa0"),
+        BYTES("\xa2zz"),
+        BYTES("\xd9\x02zz"),
+        BYTES("\xda\x00\x02zz"),
+        BYTES("\xdb\x00\x00\x00\x02zz"),
+        BYTES("\x90"),
+        BYTES("\x92\x01\x91\x02"),
+        BYTES("\xdc\x00\x02\x01\x02"),
+        BYTES("\xdd\x00\x00\x00\x02\x01\x02"),
+        BYTES("\x80"),
+        BYTES("\x81\xa1k\x01"),
+        BYTES("\xde\x00\x01\x01\x02"),
+        BYTES("\xdf\x00\x00\x00\x01\x01\x02"),
+    };
+    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
+        struct slice whole = wholes[i];
+        uint8_t followed[16];
+        memcpy(followed, whole.data, whole.size);
+        followed[whole.size] = 0x01;
+        size_t size = 0;
+        assert_int_equal(wire_scan(slice_of(followed, whole.size + 1), &size, &err), WIRE_COMPLETE);
+        assert_int_equal(size, whole.size);
+        for (size_t shorter = 0; shorter < whole.size; shorter++)
+            assert_int_equal(scan(slice_of(whole.data, shorter)), WIRE_CUT);
+    }
+}
+
+TEST(scan_is_broken_by_ext_types_and_the_unused_byte) {
+    assert_int_equal(scan(BYTES("\xc1")), WIRE_BROKEN);
+    for (uint8_t first = 0xc7; first <= 0xc9; first++)
+        assert_int_equal(scan(slice_of((uint8_t[8]){first, 0, 0, 0, 0, 1}, 8)), WIRE_BROKEN);
+    for (uint8_t first = 0xd4; first <= 0xd8; first++)
+        assert_int_equal(scan(slice_of((uint8_t[20]){first, 1}, 20)), WIRE_BROKEN);
+    assert_int_equal(scan(BYTES("\x92\x01\xc1")), WIRE_BROKEN);
+    assert_non_null(strstr(err.message, "at byte 2"));
+}
+
+TEST(scan_does_not_believe_a_count_that_the_bytes_cannot_cover) {
+    assert_int_equal(scan(BYTES("\xdd\xff\xff\xff\xff")), WIRE_CUT);
+    assert_int_equal(scan(BYTES("\xdf\xff\xff\xff\xff")), WIRE_CUT);
+    assert_int_equal(scan(BYTES("\xdb\xff\xff\xff\xff")), WIRE_CUT);
+    assert_int_equal(scan(BYTES("\xc6\xff\xff\xff\xff")), WIRE_CUT);
+    assert_int_equal(scan(BYTES("\x82\x01\x02\x03")), WIRE_CUT);
+    /* an inner array may not count the bytes that an outer one still waits for */
+    assert_int_equal(scan(BYTES("\x93\x93\x01\x02\x03\x04")), WIRE_CUT);
+}
+
+TEST(scan_stops_below_sixteen_levels) {
+    uint8_t nested[64];
+    memset(nested, 0x91, sizeof nested);
+    nested[WIRE_DEPTH_MAX] = 0xc0;
+    size_t size = 0;
+    assert_int_equal(wire_scan(slice_of(nested, sizeof nested), &size, &err), WIRE_COMPLETE);
+    assert_int_equal(size, WIRE_DEPTH_MAX + 1);
+    nested[WIRE_DEPTH_MAX] = 0x90;
+    assert_int_equal(scan(slice_of(nested, sizeof nested)), WIRE_BROKEN);
+    assert_non_null(strstr(err.message, "deeper"));
+}
+
+TEST(check_counts_a_value_and_all_nested_ones) {
+    size_t values = 0;
+    assert_int_equal(wire_check(BYTES("\x07"), &values, &err), ERR_OK);
+    assert_int_equal(values, 1);
+    /* {"k": [1, 2], "l": {}} */
+    assert_int_equal(wire_check(BYTES("\x82\xa1k\x92\x01\x02\xa1l\x80"), &values, &err), ERR_OK);
+    assert_int_equal(values, 7);
+}
+
+TEST(check_refuses_nothing_and_bytes_that_follow) {
+    size_t values;
+    assert_int_equal(wire_check(BYTES(""), &values, &err), ERR_BAD_MESSAGE);
+    assert_int_equal(wire_check(BYTES("\x01\x02\x03"), &values, &err), ERR_BAD_MESSAGE);
+    assert_non_null(strstr(err.message, "2 more bytes"));
+}
+
+TEST(take_moves_only_past_what_was_asked_for) {
+    struct slice bytes = BYTES("\x81\xa2id\x05"), text;
+    size_t pairs = 0;
+    assert_false(wire_take_text(&bytes, &text));
+    assert_true(wire_take_map_head(&bytes, &pairs));
+    assert_int_equal(pairs, 1);
+    assert_false(wire_take_map_head(&bytes, &pairs));
+    assert_true(wire_take_text(&bytes, &text));
+    assert_true(slice_is_text(text, "id"));
+    assert_false(wire_take_text(&bytes, &text));
+    assert_int_equal(bytes.size, 1);
+}
+
+RUN_TESTS(T(scan_finds_the_end_of_each_format), T(scan_is_broken_by_ext_types_and_the_unused_byte),
+    T(scan_does_not_believe_a_count_that_the_bytes_cannot_cover),
+    T(scan_stops_below_sixteen_levels), T(check_counts_a_value_and_all_nested_ones),
+    T(check_refuses_nothing_and_bytes_that_follow), T(take_moves_only_past_what_was_asked_for))
