@@ -16,20 +16,31 @@ struct problem {
 struct problems {
     struct problem *items;
     size_t count;
+    size_t omitted; /* found but not kept: over PROBLEMS_MAX, or memory was short */
 };
+
+enum { PROBLEMS_MAX = 100 };
 
 void problems_init(struct problems *problems);
 void problems_fini(struct problems *problems);
 
-/** Adds "file:line:column"; line 0 stands for the file as a whole. */
+/**
+ * Adds "file:line:column"; line 0 stands for the file as a whole. Control characters, which names
+ * in a file may contain, become "?", so that a problem stays one line.
+ */
 __attribute__((format(printf, 6, 7))) void problems_add(struct problems *problems, const char *file,
     int line, int column, const char *fix, const char *format, ...);
 
-/** ERR_OK when there are none, else ERR_CONFIG with the first problem and how many more there are.
+/** True where something is wrong, be it kept or omitted. */
+bool problems_any(const struct problems *problems);
+
+/**
+ * ERR_OK when there are none, else ERR_CONFIG with the first problem and how many more there are,
+ * or ERR_NO_MEMORY when not even the first could be kept.
  */
 MUST_CHECK enum err problems_check(const struct problems *problems, struct error *err);
 
-/** Writes one line a problem to standard error: where, what, fix. */
-void problems_print(const struct problems *problems);
+/** Writes one line a problem to standard error: "<prefix>: <where>: <what>; <fix>". */
+void problems_print(const struct problems *problems, const char *prefix);
 
 #endif

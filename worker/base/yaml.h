@@ -5,7 +5,7 @@
  * `${VAR}` and `${VAR:-default}` in scalars are replaced from the environment where the caller asks
  * for it; "$$" is a "$". Everything wrong is added to `problems`.
  *
- * Lifetime: nodes live until yaml_free(). Threads: one at a time.
+ * Lifetime: nodes live until yaml_destroy(). Threads: one at a time.
  */
 #ifndef BASE_YAML_H
 #define BASE_YAML_H
@@ -40,7 +40,8 @@ struct yaml_document *yaml_parse(
 struct yaml_document *yaml_load(
     const char *path, enum yaml_variables variables, struct problems *problems);
 
-void yaml_free(struct yaml_document *document); /* NULL is fine */
+/** NULL is fine. (Not yaml_free(): libyaml exports that name, and ours would take its place.) */
+void yaml_destroy(struct yaml_document *document);
 
 const struct yaml_node *yaml_root(const struct yaml_document *document);
 const char *yaml_file(const struct yaml_document *document);
@@ -48,7 +49,13 @@ const char *yaml_file(const struct yaml_document *document);
 /** The value of `key` in a mapping; NULL when it is absent or `node` is no mapping. */
 const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key);
 
-/** Adds a problem at the place of `node`. */
+/** The whole scalar as a decimal number without sign or leading zeros; false if it is none. */
+bool yaml_read_uint(const struct yaml_node *node, uint64_t *ret);
+
+/** `true` or `false`, not in quotes; false if the scalar is neither. */
+bool yaml_read_bool(const struct yaml_node *node, bool *ret);
+
+/** Adds a problem at the place of `node`; NULL stands for the file as a whole. */
 __attribute__((format(printf, 5, 6))) void yaml_problem(struct problems *problems,
     const struct yaml_document *document, const struct yaml_node *node, const char *fix,
     const char *format, ...);

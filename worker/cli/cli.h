@@ -1,0 +1,44 @@
+/**
+ * The subcommands of gpu-worker. Each is one file with one function that reads its own arguments
+ * (getopt_long; argv[0] is the command's name) and returns an exit code from the list below.
+ *
+ * Every command answers --help with cli_help(). Results go to standard output, everything else to
+ * standard error. Option names that mean the same are the same everywhere: --config FILE.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "base/problems.h"
+
+/* X(symbol, exit code, when) */
+#define CLI_EXIT_LIST(X)                                                                           \
+    X(OK, 0, "done")                                                                               \
+    X(FAILED, 1, "failed in a way that has no code of its own; the message says how")              \
+    X(USAGE, 2, "wrong arguments on the command line")                                             \
+    X(CONFIG, 3, "the configuration or a program is wrong; every problem is listed")               \
+    X(DEVICE, 4, "no usable driver or device")                                                     \
+    X(BROKER, 5, "the broker cannot be reached or refuses us")                                     \
+    X(DRAIN, 6, "stopped, but jobs were unfinished when drain_timeout_ms was over")
+
+enum cli_exit {
+#define X(symbol, code, when) CLI_##symbol = code,
+    CLI_EXIT_LIST(X)
+#undef X
+};
+
+int command_check(int argc, char **argv);
+int command_config(int argc, char **argv);
+int command_programs(int argc, char **argv);
+int command_version(int argc, char **argv);
+
+/** Prints `usage` and the exit codes to standard output; returns CLI_OK. */
+int cli_help(const char *usage);
+
+/** One line "gpu-worker <command>: ..." to standard error; returns `code`. */
+__attribute__((format(printf, 3, 4))) int cli_fail(
+    enum cli_exit code, const char *command, const char *format, ...);
+
+/** One such line for each problem; returns CLI_CONFIG. */
+int cli_fail_problems(const char *command, const struct problems *problems);
+
+#endif
