@@ -1,0 +1,188 @@
+#include "plan/plan.h"
+
+#include <inttypes.h>
+
+#include "plan/launch.h"
+
+enum {
+    /* A buffer that small is read back whole: a copy of its own costs more than the bytes. */
+    READ_WHOLE_BYTES = 64 << 10,
+    /* What a result needs beyond its outputs: telemetry, source, worker, map keys. */
+    RESULT_OVERHEAD_BYTES = 2048,
+    OUTPUT_OVERHEAD_BYTES = 64
+};
+
+static enum err out_of_arena(struct error *err) {
+    return error_set(err, ERR_NO_MEMORY, 0, "split the job, or give the process more memory",
+        "no memory for the plan of the job");
+}
+
+static bool add_aligned(uint64_t *total, uint64_t bytes) {
+    uint64_t padded;
+    if (__builtin_add_overflow(bytes, PLAN_ALIGNMENT - 1, &padded)) return false;
+    return !__builtin_add_overflow(*total, padded & ~(uint64_t)(PLAN_ALIGNMENT - 1), total);
+}
+
+static bool is_own(const struct job_buffer *buffer) {
+    return buffer->source != BUFFER_STATIC && buffer->bytes > 0;
+}
+
+static bool is_uploaded(const struct job_buffer *buffer) {
+    return buffer->source == BUFFER_DATA || buffer->source == BUFFER_BLOB;
+}
+
+/* True where the buffer travels back whole with its group; false: each of its outputs alone. */
+static bool is_read_whole(const struct job *job, size_t index) {
+    const struct job_buffer *buffer = &job->buffers[index];
+    uint64_t asked = 0;
+    for (size_t i = 0; i < job->output_count; i++)
+        if (job->outputs[i].buffer == index) asked += job->outputs[i].bytes; /* <= result limit */
+    if (asked == 0 || !is_own(buffer)) return false;
+    return buffer->bytes <= READ_WHOLE_BYTES || asked >= buffer->bytes / 2;
+}
+
+static enum plan_group group_of(const struct job *job, size_t index) {
+    const struct job_buffer *buffer = &job->buffers[index];
+    if (!is_own(buffer)) return GROUP_NONE;
+    bool is_read = is_read_whole(job, index);
+    if (is_uploaded(buffer)) return is_read ? GROUP_INOUT : GROUP_INPUT;
+    return is_read ? GROUP_OUTPUT : GROUP_SCRATCH;
+}
+
+static enum err check_supported(const struct job *job, struct error *err) {
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        const struct job_buffer *buffer = &job->buffers[i];
+        if (buffer->source == BUFFER_RESIDENT)
+            return error_set(err, ERR_UNSUPPORTED, 0,
+                "send the buffer's bytes with each job until this worker version has residents",
+                "buffer '%.*s': residents are not supported", SLICE_TEXT(buffer->name));
+        if (buffer->source == BUFFER_STATIC && buffer->write_count > 0)
+            return error_set(err, ERR_BAD_ARGUMENT, 0, "send this buffer as `data`",
+                "buffer '%.*s': statics are shared by jobs and never written",
+                SLICE_TEXT(buffer->name));
+    }
+    return ERR_OK;
+}
+
+/* Outputs first: their sum is bounded by the result, so later sums over outputs cannot overflow. */
+static enum err check_result_bytes(
+    const struct job *job, const struct plan_limits *limits, struct error *err) {
+    uint64_t bytes = RESULT_OVERHEAD_BYTES + job->id.size;
+    for (size_t i = 0; i < job->output_count; i++) {
+        const struct job_output *output = &job->outputs[i];
+        bytes += OUTPUT_OVERHEAD_BYTES + output->name.size + 9 * job->buffers[output->buffer].rank;
+        if (__builtin_add_overflow(bytes, output->bytes, &bytes) ||
+            bytes > limits->result_bytes_max)
+            return error_set(err, ERR_RESULT_TOO_LARGE, 0,
+                "read back fewer bytes, or raise limits.result_bytes and what the topic accepts",
+                "outputs up to '%.*s' make a result of more than the %" PRIu64 " bytes allowed",
+                SLICE_TEXT(output->name), limits->result_bytes_max);
+    }
+    return ERR_OK;
+}
+
+static enum err place_buffers(
+    struct job *job, const struct plan_limits *limits, struct plan *plan, struct error *err) {
+    struct plan_buffer *buffers = arena_alloc(&job->arena, job->buffer_count, sizeof *buffers);
+    if (buffers == NULL) return out_of_arena(err);
+    uint64_t total = 0;
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        const struct job_buffer *buffer = &job->buffers[i];
+        enum plan_group group = group_of(job, i);
+        buffers[i] = (struct plan_buffer){.group = group, .bytes = buffer->bytes};
+        if (group == GROUP_NONE) continue;
+        if (!add_aligned(&total, buffer->bytes) || total > limits->job_bytes_max)
+            return error_set(err, ERR_TOO_LARGE, 0, "split the job, or raise limits.job_bytes",
+                "buffers up to '%.*s' (%" PRIu64 " bytes) take more than the %" PRIu64
+                " bytes that a job may use",
+                SLICE_TEXT(buffer->name), buffer->bytes, limits->job_bytes_max);
+        buffers[i].offset = plan->group_bytes[group];
+        (void)add_aligned(&plan->group_bytes[group], buffer->bytes); /* <= total */
+        if (is_uploaded(buffer)) plan->h2d_bytes += buffer->bytes;
+    }
+    plan->buffers = buffers;
+    return ERR_OK;
+}
+
+static enum err plan_fills(struct job *job, struct plan *plan, struct error *err) {
+    struct plan_fill *fills = arena_alloc(&job->arena, job->buffer_count, sizeof *fills);
+    if (fills == NULL) return out_of_arena(err);
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        const struct job_buffer *buffer = &job->buffers[i];
+        if (buffer->source == BUFFER_FILL && buffer->fill != 0 && buffer->bytes > 0)
+            fills[plan->fill_count++] = (struct plan_fill){.buffer = i, .value = buffer->fill};
+    }
+    plan->fills = fills;
+    return ERR_OK;
+}
+
+/* Writes into an uploaded buffer are merged while staging; only those into a filled one travel
+ * alone. */
+static enum err plan_writes(struct job *job, struct plan *plan, struct error *err) {
+    size_t count = 0;
+    for (size_t i = 0; i < job->buffer_count; i++) count += job->buffers[i].write_count;
+    struct plan_write *writes = arena_alloc(&job->arena, count, sizeof *writes);
+    if (writes == NULL) return out_of_arena(err);
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        const struct job_buffer *buffer = &job->buffers[i];
+        for (size_t k = 0; k < buffer->write_count; k++) {
+            const struct job_write *write = &buffer->writes[k];
+            plan->h2d_bytes += write->data.size; /* the message holds them: no overflow */
+            if (is_uploaded(buffer) || write->data.size == 0) continue;
+            writes[plan->write_count++] = (struct plan_write){.buffer = i,
+                .offset = write->offset,
+                .staging = plan->write_staging_bytes,
+                .data = write->data};
+            (void)add_aligned(&plan->write_staging_bytes, write->data.size);
+        }
+    }
+    plan->writes = writes;
+    return ERR_OK;
+}
+
+static enum err plan_outputs(struct job *job, struct plan *plan, struct error *err) {
+    struct plan_output *outputs = arena_alloc(&job->arena, job->output_count, sizeof *outputs);
+    if (outputs == NULL) return out_of_arena(err);
+    for (size_t i = 0; i < job->output_count; i++) {
+        const struct job_output *output = &job->outputs[i];
+        enum plan_group group = plan->buffers[output->buffer].group;
+        plan->d2h_bytes += output->bytes;
+        if (output->bytes == 0 || group == GROUP_INOUT || group == GROUP_OUTPUT) continue;
+        outputs[i] = (struct plan_output){.is_loose = true, .staging = plan->output_staging_bytes};
+        (void)add_aligned(&plan->output_staging_bytes, output->bytes);
+    }
+    plan->outputs = outputs;
+    return ERR_OK;
+}
+
+static enum err plan_launches(struct job *job, const struct registry *registry,
+    const struct plan_limits *limits, struct plan *plan, struct error *err) {
+    struct plan_launch *launches = arena_alloc(&job->arena, job->step_count, sizeof *launches);
+    if (launches == NULL) return out_of_arena(err);
+    for (size_t i = 0; i < job->step_count; i++) {
+        enum err code = plan_step(job, i, registry, &limits->device, &launches[i], err);
+        if (code != ERR_OK) return code;
+        uint64_t times = (uint64_t)job->repeat * launches[i].iterations; /* <= limits at decoding */
+        plan->kernel_launches += times;
+        plan->param_bytes += times * plan_launch_param_bytes(&launches[i]);
+    }
+    plan->launches = launches;
+    plan->launch_count = job->step_count;
+    return ERR_OK;
+}
+
+enum err plan_job(struct job *job, const struct registry *registry,
+    const struct plan_limits *limits, const struct plan **ret, struct error *err) {
+    struct plan *plan = arena_alloc(&job->arena, 1, sizeof *plan);
+    if (plan == NULL) return out_of_arena(err);
+    plan->job = job;
+    enum err code = check_supported(job, err);
+    if (code == ERR_OK) code = check_result_bytes(job, limits, err);
+    if (code == ERR_OK) code = plan_launches(job, registry, limits, plan, err);
+    if (code == ERR_OK) code = place_buffers(job, limits, plan, err);
+    if (code == ERR_OK) code = plan_fills(job, plan, err);
+    if (code == ERR_OK) code = plan_writes(job, plan, err);
+    if (code == ERR_OK) code = plan_outputs(job, plan, err);
+    if (code == ERR_OK) *ret = plan;
+    return code;
+}

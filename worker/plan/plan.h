@@ -1,0 +1,111 @@
+/**
+ * From a job to what a lane does: sizes, copies, fills and launches, all checked against the
+ * programs and the device before any GPU work. Pure: no I/O, no GPU, no clock.
+ *
+ * Where bytes travel. Each of a job's own buffers goes into one of four groups, so that a batch
+ * moves with one copy up, one clear and one copy back, however many jobs and buffers it has:
+ *
+ *     group      INPUT    INOUT    OUTPUT   SCRATCH
+ *     uploaded   [----------------]
+ *     cleared                     [----------------]
+ *     read back           [----------------]
+ *
+ * What does not fit that picture travels alone: writes into a filled buffer, and outputs that are a
+ * small part of a large buffer or lie in a static. Their bytes stand in the staging areas behind
+ * the groups ("loose").
+ *
+ * Units: bytes. Buffers start at multiples of 256 in their group. Lifetime: everything lies in the
+ * job's arena. Threads: pure; any number of jobs at once.
+ */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include "decode/job.h"
+#include "gpu/limits.h"
+#include "program/program.h"
+
+enum { PLAN_ALIGNMENT = 256 };
+
+enum plan_group {
+    GROUP_INPUT,
+    GROUP_INOUT,
+    GROUP_OUTPUT,
+    GROUP_SCRATCH,
+    GROUP_COUNT,
+    GROUP_NONE /* not the job's own: a static; or empty */
+};
+
+/* By index as the job's buffers. */
+struct plan_buffer {
+    enum plan_group group;
+    uint64_t offset; /* in its group */
+    uint64_t bytes;
+};
+
+/** A device memset: `value` over the whole buffer, after the clear. */
+struct plan_fill {
+    size_t buffer;
+    uint8_t value;
+};
+
+/** An upload of its own, after clear and fills. */
+struct plan_write {
+    size_t buffer;
+    uint64_t offset;  /* in the buffer */
+    uint64_t staging; /* in the job's part of the loose staging */
+    struct slice data;
+};
+
+struct plan_launch {
+    const struct program *program;
+    const struct entry *entry;
+    const struct job_arg *args; /* as many as the entry has */
+    uint32_t grid[3], block[3];
+    uint32_t shared_bytes;
+    uint32_t iterations;
+    bool cooperative;
+};
+
+/* By index as the job's outputs. */
+struct plan_output {
+    bool is_loose;
+    uint64_t staging; /* loose: in the job's part of the loose staging */
+};
+
+struct plan {
+    const struct job *job;
+    const struct plan_buffer *buffers;
+    uint64_t group_bytes[GROUP_COUNT];
+    size_t fill_count;
+    const struct plan_fill *fills;
+    size_t write_count;
+    const struct plan_write *writes;
+    uint64_t write_staging_bytes;
+    size_t launch_count; /* of the steps; the job's `repeat` comes on top */
+    const struct plan_launch *launches;
+    const struct plan_output *outputs;
+    uint64_t output_staging_bytes;
+
+    /* what the job asks for, exactly, as its telemetry reports it */
+    uint64_t h2d_bytes; /* own uploads: statics come on top where they are cold */
+    uint64_t d2h_bytes;
+    uint64_t param_bytes;
+    uint64_t kernel_launches;
+};
+
+struct plan_limits {
+    struct gpu_limits device;
+    uint64_t job_bytes_max;    /* device memory of a job's own buffers: limits.job_bytes */
+    uint64_t result_bytes_max; /* of the encoded result: limits.result_bytes */
+};
+
+/**
+ * Plans `job`; the plan is allocated in its arena. Errors name the buffer, step or argument, what
+ * was asked, what is allowed, and how to fix it: ERR_UNKNOWN_PROGRAM, ERR_UNKNOWN_ENTRY,
+ * ERR_BAD_ARGUMENT, ERR_BAD_LAUNCH, ERR_UNSUPPORTED, ERR_TOO_LARGE, ERR_RESULT_TOO_LARGE,
+ * ERR_NO_MEMORY.
+ */
+MUST_CHECK enum err plan_job(struct job *job, const struct registry *registry,
+    const struct plan_limits *limits, const struct plan **ret, struct error *err);
+
+#endif

@@ -1,0 +1,228 @@
+#include "prepare/prepare.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/queue.h"
+
+struct prepare {
+    struct prepare_options options;
+    struct queue *cold;
+    uint32_t thread_count;
+    pthread_t threads[];
+};
+
+static enum err check_kernel(const struct plan_launch *launch, const struct kernel *kernel,
+    const struct device *device, struct error *err) {
+    uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+    if (threads > kernel->block_threads_max)
+        return error_set(err, ERR_BAD_LAUNCH, 0, "use smaller blocks",
+            "'%s' was compiled for blocks of up to %" PRIu32
+            " threads, and the job asks for %" PRIu64,
+            launch->entry->name, kernel->block_threads_max, threads);
+    uint64_t shared = (uint64_t)launch->shared_bytes + kernel->static_shared_bytes;
+    if (shared > device->limits.shared_bytes_max)
+        return error_set(err, ERR_BAD_LAUNCH, 0, "ask for less dynamic shared memory",
+            "'%s' needs %" PRIu64 " bytes of shared memory, and the device allows %" PRIu32,
+            launch->entry->name, shared, device->limits.shared_bytes_max);
+    return ERR_OK;
+}
+
+static enum err find_kernels(
+    struct prepare *prepare, struct prepared *prepared, struct error *err) {
+    const struct plan *plan = prepared->plan;
+    for (size_t i = 0; i < plan->launch_count; i++) {
+        const struct plan_launch *launch = &plan->launches[i];
+        enum err code = modules_kernel(
+            prepare->options.modules, launch->program, launch->entry, &prepared->kernels[i], err);
+        if (code == ERR_OK)
+            code = check_kernel(launch, prepared->kernels[i], prepare->options.device, err);
+        if (code != ERR_OK) return code;
+    }
+    return ERR_OK;
+}
+
+static enum err check_static_bytes(
+    const struct job_buffer *buffer, const struct static_entry *entry, struct error *err) {
+    if (static_entry_bytes(entry) == buffer->bytes) return ERR_OK;
+    return error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
+        "buffer '%.*s' says %" PRIu64 " bytes, and the static has %zu", SLICE_TEXT(buffer->name),
+        buffer->bytes, static_entry_bytes(entry));
+}
+
+/* Pins the statics that are on the device; true where nothing else is missing either. */
+static bool pin_warm(struct prepare *prepare, struct prepared *prepared) {
+    const struct job *job = prepared->job;
+    bool is_warm = true;
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        const struct job_buffer *buffer = &job->buffers[i];
+        if (buffer->bytes == 0) continue;
+        if (buffer->source == BUFFER_STATIC)
+            prepared->statics[i] = statics_find(prepare->options.statics, &buffer->digest);
+        bool is_missing = buffer->source == BUFFER_BLOB ||
+                          (buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL);
+        if (is_missing) is_warm = false;
+    }
+    return is_warm;
+}
+
+/* The payload of a cold static: from the message where it is there, else from the blob store. */
+static enum err find_payload(struct prepare *prepare, const struct job_buffer *buffer,
+    struct blob *blob, struct slice *ret, struct error *err) {
+    if (!buffer->has_data) {
+        enum err code =
+            blob_open(prepare->options.blobs_dir, &buffer->digest, buffer->bytes, blob, err);
+        if (code == ERR_BLOB_MISSING) err->code = code = ERR_STATIC_MISSING;
+        *ret = blob->bytes;
+        return code;
+    }
+    struct digest digest = digest_of(buffer->data);
+    if (!digest_equal(&digest, &buffer->digest))
+        return error_set(err, ERR_DIGEST_MISMATCH, 0, "name the data by its own SHA-256",
+            "buffer '%.*s': the data has another digest than the job says",
+            SLICE_TEXT(buffer->name));
+    *ret = buffer->data;
+    return ERR_OK;
+}
+
+static enum err upload_static(
+    struct prepare *prepare, struct prepared *prepared, size_t index, struct error *err) {
+    const struct job_buffer *buffer = &prepared->job->buffers[index];
+    struct blob blob = {0};
+    struct slice payload;
+    bool uploaded = false;
+    enum err code = find_payload(prepare, buffer, &blob, &payload, err);
+    if (code == ERR_OK)
+        code = statics_upload(prepare->options.statics, &buffer->digest, payload,
+            &prepared->statics[index], &uploaded, err);
+    blob_fini(&blob);
+    if (code != ERR_OK) return code;
+    if (uploaded) {
+        prepared->static_misses++;
+        prepared->static_bytes_uploaded += buffer->bytes;
+    } else {
+        prepared->static_hits++;
+        prepared->static_bytes_saved += buffer->bytes;
+    }
+    return ERR_OK;
+}
+
+static enum err fetch_cold(struct prepare *prepare, struct prepared *prepared, struct error *err) {
+    const struct job *job = prepared->job;
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < job->buffer_count && code == ERR_OK; i++) {
+        const struct job_buffer *buffer = &job->buffers[i];
+        if (buffer->bytes == 0) continue;
+        if (buffer->source == BUFFER_BLOB)
+            code = blob_open(prepare->options.blobs_dir, &buffer->digest, buffer->bytes,
+                &prepared->blobs[i], err);
+        else if (buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL)
+            code = upload_static(prepare, prepared, i, err);
+    }
+    return code;
+}
+
+static void finish(
+    struct prepare *prepare, struct prepared *prepared, enum err code, const struct error *err) {
+    prepared->ready_ns = clock_ns();
+    if (code == ERR_OK) prepare->options.on_ready(prepare->options.context, prepared);
+    else prepare->options.on_failed(prepare->options.context, prepared, err);
+}
+
+static enum err check_warm_statics(struct prepared *prepared, struct error *err) {
+    const struct job *job = prepared->job;
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        if (prepared->statics[i] == NULL) continue;
+        enum err code = check_static_bytes(&job->buffers[i], prepared->statics[i], err);
+        if (code != ERR_OK) return code;
+        prepared->static_hits++;
+        prepared->static_bytes_saved += job->buffers[i].bytes;
+    }
+    return ERR_OK;
+}
+
+static void *preparation_thread(void *context) {
+    struct prepare *prepare = context;
+    struct error bind_error = {0};
+    enum err bound = device_bind(prepare->options.device, &bind_error);
+    void *item;
+    while (queue_pop(prepare->cold, &item, 1, -1) == 1) {
+        struct error err = bind_error;
+        enum err code = bound == ERR_OK ? fetch_cold(prepare, item, &err) : bound;
+        finish(prepare, item, code, &err);
+    }
+    return NULL;
+}
+
+enum err prepare_create(
+    const struct prepare_options *options, struct prepare **ret, struct error *err) {
+    struct prepare *prepare =
+        calloc(1, sizeof *prepare + options->threads * sizeof prepare->threads[0]);
+    if (prepare == NULL) goto no_memory;
+    prepare->options = *options;
+    prepare->cold = queue_create(options->queue_length);
+    if (prepare->cold == NULL) goto no_memory;
+    for (; prepare->thread_count < options->threads; prepare->thread_count++)
+        if (pthread_create(
+                &prepare->threads[prepare->thread_count], NULL, preparation_thread, prepare) != 0)
+            goto no_memory;
+    *ret = prepare;
+    return ERR_OK;
+no_memory:
+    prepare_destroy(prepare);
+    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
+        "cannot start %" PRIu32 " preparation threads", options->threads);
+}
+
+void prepare_destroy(struct prepare *prepare) {
+    if (prepare == NULL) return;
+    if (prepare->cold != NULL) queue_close(prepare->cold);
+    for (uint32_t i = 0; i < prepare->thread_count; i++) pthread_join(prepare->threads[i], NULL);
+    queue_destroy(prepare->cold);
+    free(prepare);
+}
+
+static struct prepared *prepared_create(struct job *job, const struct plan *plan) {
+    struct prepared *prepared = arena_alloc(&job->arena, 1, sizeof *prepared);
+    if (prepared == NULL) return NULL;
+    prepared->job = job;
+    prepared->plan = plan;
+    prepared->submitted_ns = clock_ns();
+    prepared->statics = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->statics);
+    prepared->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->blobs);
+    prepared->kernels = arena_alloc(&job->arena, plan->launch_count, sizeof *prepared->kernels);
+    if (prepared->statics == NULL || prepared->blobs == NULL || prepared->kernels == NULL)
+        return NULL;
+    return prepared;
+}
+
+enum err prepare_submit(
+    struct prepare *prepare, struct job *job, const struct plan *plan, struct error *err) {
+    struct prepared *prepared = prepared_create(job, plan);
+    if (prepared == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "split the job, or give the process more memory",
+            "no memory to prepare the job");
+    enum err code = find_kernels(prepare, prepared, err);
+    if (code != ERR_OK) return code;
+    bool is_warm = pin_warm(prepare, prepared);
+    code = check_warm_statics(prepared, err);
+    if (code != ERR_OK || is_warm) {
+        finish(prepare, prepared, code, err);
+        return ERR_OK;
+    }
+    bool queued = queue_push(prepare->cold, prepared);
+    assert(queued); /* closed only by prepare_destroy(), after the last submit */
+    (void)queued;
+    return ERR_OK;
+}
+
+void prepared_release(struct prepared *prepared, struct statics *statics) {
+    for (size_t i = 0; i < prepared->job->buffer_count; i++) {
+        if (prepared->statics[i] != NULL) statics_unref(statics, prepared->statics[i]);
+        blob_fini(&prepared->blobs[i]);
+        prepared->statics[i] = NULL;
+    }
+}

@@ -1,0 +1,68 @@
+/**
+ * All cold work, off the lanes: blobs are fetched and statics uploaded here, so that a lane never
+ * waits for a disk or for another job's upload. A job enters a lane only when everything it names
+ * is at hand.
+ *
+ * A job whose inputs are all warm passes through on the caller's thread; the others wait in a queue
+ * for one of the preparation threads.
+ *
+ * Threads: prepare_submit() from any one bound thread; the callbacks come from that thread or from
+ * a preparation thread.
+ */
+#ifndef PREPARE_PREPARE_H
+#define PREPARE_PREPARE_H
+
+#include "gpu/modules.h"
+#include "gpu/statics.h"
+#include "plan/plan.h"
+#include "prepare/blobs.h"
+
+/** A planned job with all that it holds. Owned by one stage at a time. */
+struct prepared {
+    struct job *job; /* owned */
+    const struct plan *plan;
+    /* by index as the job's buffers; in the job's arena */
+    struct static_entry **statics;
+    struct blob *blobs;
+    /* by index as the plan's launches; in the job's arena */
+    const struct kernel **kernels;
+    /* for the job's telemetry */
+    uint64_t static_hits, static_misses;
+    uint64_t static_bytes_saved;    /* warm statics: bytes that did not move */
+    uint64_t static_bytes_uploaded; /* cold ones: bytes that moved for this job */
+    uint64_t submitted_ns, ready_ns;
+};
+
+struct prepare_options {
+    const struct device *device;
+    const struct modules *modules;
+    struct statics *statics;
+    const char *blobs_dir;
+    uint32_t threads;
+    uint32_t queue_length; /* at least as many as jobs can be in flight: submit never waits */
+    /** The job may run; the callee owns `prepared` from here on. */
+    void (*on_ready)(void *context, struct prepared *prepared);
+    /** The job failed; the callee owns `prepared` from here on. */
+    void (*on_failed)(void *context, struct prepared *prepared, const struct error *err);
+    void *context;
+};
+
+struct prepare;
+
+MUST_CHECK enum err prepare_create(
+    const struct prepare_options *options, struct prepare **ret, struct error *err);
+
+/** Finishes what was submitted, then stops the threads. NULL is fine. */
+void prepare_destroy(struct prepare *prepare);
+
+/**
+ * ERR_OK: `job` is taken, and on_ready or on_failed is called exactly once, now or later. Other
+ * codes: the job is still the caller's.
+ */
+MUST_CHECK enum err prepare_submit(
+    struct prepare *prepare, struct job *job, const struct plan *plan, struct error *err);
+
+/** Gives back what a prepared job holds on the device and in the store, but not the job itself. */
+void prepared_release(struct prepared *prepared, struct statics *statics);
+
+#endif
