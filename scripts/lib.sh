@@ -1,0 +1,21 @@
+# What the scripts share; source it first. It moves to the repository's root, where all paths begin.
+# shellcheck shell=bash
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# The project's own Python, once scripts/setup has made it; the system's python3 until then.
+python_home=$PWD/build/deps/python
+export PATH=$python_home/bin:$PATH
+
+say() { printf '%s\n' "${0##*/}: $*"; }
+
+fail() {
+    say "$*" >&2
+    exit 1
+}
+
+# Headings carry the seconds since the script began, so that a log shows what took long.
+stage() { printf '\n== %s (at %d s)\n' "$*" "$SECONDS"; }
+
+# usage: the comment under the script's first line is its help text.
+usage() { sed -n '2,/^[^#]/{/^#/!d;s/^# \{0,1\}//;p}' "$0"; }

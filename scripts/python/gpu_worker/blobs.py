@@ -1,0 +1,33 @@
+"""The blob store: a folder that senders and workers share, each file named by the digest of its bytes."""
+
+import os
+import pathlib
+import tempfile
+
+from .job import digest
+from .datatypes import little_endian
+
+
+class BlobStore:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+
+    def path(self, name):
+        """Where the bytes of "sha256:<hex>" stand: 256 folders keep each of them short."""
+        hexadecimal = name.removeprefix("sha256:")
+        return self.folder / hexadecimal[:2] / hexadecimal
+
+    def put(self, array):
+        """Stores the array's bytes and returns their name. A reader never sees a part of them."""
+        name = digest(array)
+        path = self.path(name)
+        if path.exists():
+            return name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+            file.write(little_endian(array).data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(file.name, 0o644)
+        os.rename(file.name, path)
+        return name

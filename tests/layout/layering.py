@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Which folder of worker/ may include which, and that it holds.
+
+layering.py [ROOT]   checks ROOT/worker; prints file:line and the rule of each violation
+layering.py --table  prints the rules as the table that CONTRIBUTING.md quotes
+"""
+
+import pathlib
+import re
+import sys
+
+# A folder may include itself and what stands here: folders, or single headers. The order is the flow.
+LAYERS = {
+    "base": [],
+    "settings": ["base"],
+    "broker": ["base"],
+    "decode": ["base", "broker/delivery.h"],
+    "program": ["base", "decode"],
+    "gpu": ["base", "decode", "program"],
+    "plan": ["base", "decode", "program", "gpu/limits.h"],
+    "prepare": ["base", "broker/delivery.h", "decode", "program", "gpu", "plan"],
+    "execute": ["base", "decode", "program", "gpu", "plan", "prepare"],
+    "publish": ["base", "broker", "decode", "execute/outcome.h"],
+    "executor": ["base", "settings", "broker", "decode", "program", "gpu", "plan", "prepare", "execute", "publish"],
+    "cli": ["base", "settings", "broker", "decode", "program", "executor"],
+    "cpu_driver": ["base", "gpu/driver.h"],
+    "main.c": ["base", "cli"],
+}
+
+# Who may include a single file beyond what the table above gives.
+EXCEPTIONS = {
+    "gpu/driver.c": ["cpu_driver/cpu_driver.h"],
+}
+
+# Headers of libraries, and the only places that include them.
+LIBRARIES = {
+    "cuda.h": ["gpu", "cpu_driver"],
+    "librdkafka/": ["broker"],
+    "msgpack": ["decode", "publish"],
+    "yaml.h": ["base/yaml.c"],
+    "openssl/": ["base/digest.c"],
+}
+
+# What a folder must not reach even through the headers that it may include: planning stays plain arithmetic.
+UNREACHABLE = {"plan": "cuda.h"}
+
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def folder_of(path):
+    """base/log.c -> base; main.c stands for itself."""
+    return path.split("/")[0]
+
+
+def matches(path, allowed):
+    return any(path == item or path.startswith(item + "/") for item in allowed)
+
+
+def read_includes(worker):
+    """{file: [(line, is_quoted, included)]}, files named relative to worker/."""
+    includes = {}
+    for source in sorted(worker.rglob("*.[ch]")):
+        lines = source.read_text(encoding="utf-8").splitlines()
+        found = [(number, INCLUDE.match(line)) for number, line in enumerate(lines, 1)]
+        name = source.relative_to(worker).as_posix()
+        includes[name] = [(number, match[1] == '"', match[2]) for number, match in found if match]
+    return includes
+
+
+def check_own_header(name, included):
+    folder = folder_of(name)
+    if folder not in LAYERS:
+        return f"worker/{folder} is not in the table of tests/layout/layering.py"
+    allowed = [folder, *LAYERS[folder], *EXCEPTIONS.get(name, [])]
+    if matches(included, allowed):
+        return None
+    return f'{folder} may include {", ".join(allowed)}, not "{included}"'
+
+
+def check_library(name, included):
+    for library, places in LIBRARIES.items():
+        if included.startswith(library) and not matches(name, places):
+            return f'<{included}> belongs to {", ".join(places)}'
+    return None
+
+
+def reaches(includes, name, library, seen):
+    """The chain of files through which `name` includes `library`; empty if it does not."""
+    seen.add(name)
+    for _, is_quoted, included in includes.get(name, []):
+        if not is_quoted and included.startswith(library):
+            return [name]
+        if is_quoted and included not in seen:
+            chain = reaches(includes, included, library, seen)
+            if chain:
+                return [name, *chain]
+    return []
+
+
+def violations(root):
+    """Lines of "file:line: rule", in the order of the files."""
+    includes = read_includes(root / "worker")
+    found = []
+    for name, lines in includes.items():
+        for number, is_quoted, included in lines:
+            rule = (check_own_header if is_quoted else check_library)(name, included)
+            if rule:
+                found.append(f"worker/{name}:{number}: {rule}")
+        library = UNREACHABLE.get(folder_of(name))
+        chain = reaches(includes, name, library, set()) if library else []
+        if chain:
+            found.append(f'worker/{name}:1: must not reach <{library}>, yet does through {" -> ".join(chain)}')
+    return found
+
+
+def table():
+    rows = ["| folder | may include, besides itself |", "| --- | --- |"]
+    rows += [f'| `{folder}` | {" ".join(f"`{item}`" for item in allowed)} |' for folder, allowed in LAYERS.items()]
+    rows += ["", "| library header | included only in |", "| --- | --- |"]
+    rows += [f'| `{name}` | {" ".join(f"`{item}`" for item in places)} |' for name, places in LIBRARIES.items()]
+    return "\n".join(rows)
+
+
+def main(arguments):
+    if arguments == ["--table"]:
+        print(table())
+        return 0
+    root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).parents[2]
+    found = violations(root)
+    print("\n".join(found) if found else "every include follows the table")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
