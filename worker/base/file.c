@@ -1,0 +1,70 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FIRST_BYTES = 16 << 10 };
+
+static enum err fail_io(struct error *err, const char *path) {
+    int native = errno;
+    return error_set(err, ERR_IO, native, "check that the file exists and can be read", "%s: %s",
+        path, strerror(native));
+}
+
+/* Reads to the end of the file or to `size` bytes; false on an error, which errno tells. */
+static bool read_up_to(int fd, char *data, size_t size, size_t *used) {
+    while (*used < size) {
+        ssize_t got = read(fd, data + *used, size - *used);
+        if (got == 0) break;
+        if (got < 0 && errno != EINTR) return false;
+        if (got > 0) *used += (size_t)got;
+    }
+    return true;
+}
+
+/* Grows the block until the end of the file lies in it, or one byte more than `bytes_max`. */
+static enum err read_all(
+    int fd, const char *path, size_t bytes_max, char **ret, size_t *size, struct error *err) {
+    char *data = NULL;
+    size_t used = 0, capacity = 0;
+    enum err code = ERR_OK;
+    while (used == capacity) {
+        if (used > bytes_max) {
+            code = error_set(err, ERR_TOO_LARGE, 0, "", "%s: more than %zu bytes", path, bytes_max);
+            goto fail;
+        }
+        capacity = capacity == 0 ? FIRST_BYTES : 2 * capacity;
+        if (capacity > bytes_max) capacity = bytes_max + 1;
+        char *grown = realloc(data, capacity + 1);
+        if (grown == NULL) {
+            code = error_set(err, ERR_NO_MEMORY, 0, "", "%s: no memory for it", path);
+            goto fail;
+        }
+        data = grown;
+        if (!read_up_to(fd, data, capacity, &used)) {
+            code = fail_io(err, path);
+            goto fail;
+        }
+    }
+    data[used] = 0;
+    *ret = data;
+    *size = used;
+    return ERR_OK;
+fail:
+    free(data);
+    return code;
+}
+
+enum err file_read(
+    const char *path, size_t bytes_max, char **ret, size_t *size, struct error *err) {
+    if (strcmp(path, "-") == 0)
+        return read_all(STDIN_FILENO, "standard input", bytes_max, ret, size, err);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_io(err, path);
+    enum err code = read_all(fd, path, bytes_max, ret, size, err);
+    close(fd);
+    return code;
+}
