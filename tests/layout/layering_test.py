@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""The layering check finds what it is there to find."""
+
+import pathlib
+import tempfile
+import unittest
+
+import layering
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def violations_of(files):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in files.items():
+            path = root / "worker" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return layering.violations(root)
+
+
+class Layering(unittest.TestCase):
+    def test_a_folder_may_include_itself_and_what_stands_before_it(self):
+        self.assertEqual([], violations_of({"decode/decode.c": '#include "decode/job.h"\n#include "base/slice.h"\n'}))
+
+    def test_an_earlier_folder_must_not_include_a_later_one(self):
+        found = violations_of({"decode/decode.c": '#include "base/slice.h"\n\n#  include "publish/publish.h"\n'})
+        self.assertEqual(1, len(found))
+        self.assertTrue(found[0].startswith("worker/decode/decode.c:3: decode may include"), found)
+
+    def test_a_header_allowed_by_name_does_not_open_its_folder(self):
+        self.assertEqual(1, len(violations_of({"decode/job.h": '#include "broker/source.h"\n'})))
+
+    def test_an_unknown_folder_is_refused(self):
+        self.assertEqual(1, len(violations_of({"extra/x.c": '#include "base/slice.h"\n'})))
+
+    def test_a_library_stays_in_its_place(self):
+        self.assertEqual([], violations_of({"gpu/driver.h": "#include <cuda.h>\n"}))
+        self.assertEqual(1, len(violations_of({"executor/executor.c": "#include <cuda.h>\n"})))
+        self.assertEqual(1, len(violations_of({"executor/executor.c": "#include <librdkafka/rdkafka_mock.h>\n"})))
+
+    def test_plan_must_not_reach_cuda_through_a_header_it_may_include(self):
+        files = {"gpu/limits.h": '#include "gpu/driver.h"\n', "gpu/driver.h": "#include <cuda.h>\n"}
+        self.assertEqual([], violations_of(files))
+        found = violations_of(files | {"plan/plan.c": '#include "gpu/limits.h"\n'})
+        self.assertEqual(1, len(found))
+        self.assertIn("plan/plan.c -> gpu/limits.h -> gpu/driver.h", found[0])
+
+
+class Documentation(unittest.TestCase):
+    def test_contributing_quotes_the_table(self):
+        self.assertIn(layering.table(), (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    unittest.main()
