@@ -1,0 +1,7 @@
+# PTX goes to the driver as it is: a function that it only declares would fail to load on the GPU.
+file(STRINGS ${PTX} externs REGEX "^[ \t]*\\.extern[ \t]+\\.func")
+if(externs)
+  file(REMOVE ${PTX})
+  list(JOIN externs "\n  " externs)
+  message(FATAL_ERROR "The kernel calls functions that exist on no GPU (kernel.h has its own exp_f32, log_f32 ...):\n  ${externs}")
+endif()

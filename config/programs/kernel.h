@@ -1,0 +1,172 @@
+/**
+ * One source for a kernel on the GPU and on the CPU: the common subset of CUDA C++ and C11.
+ *
+ *     KERNEL(saxpy, (float)a, (const float *)x, (float *)y, (uint32_t)n) {
+ *         uint32_t i = global_x();
+ *         if (i < n) y[i] = a * x[i] + y[i];
+ *     }
+ *
+ * Compiles with plain clang (`-x cuda`, no CUDA SDK), with nvcc (`-x cu`), and with any C compiler
+ * into a shared object for the CPU driver (kernel_cpu.h is that contract).
+ *
+ * KERNEL(name, (type)parameter, ...)   a kernel: 1 to 16 parameters, scalars and pointers
+ * DEVICE type name(...)                a function that kernels call
+ * SHARED(type, name)                   `type *name`: the block's dynamic shared memory, 16-aligned
+ * barrier()                            waits for every thread of the block
+ * thread_x() block_x() block_dim_x() grid_dim_x(), the same with _y and _z
+ * global_x()                           this thread among those of the whole grid
+ * block_sum_f32()                      the sum of one value a thread
+ * atomic_*()                           kernel_atomic.h
+ * exp_f32() log_f32() sqrt_f32()       kernel_math.h
+ *
+ * There is no C library behind a kernel. Contraction into fused multiply-adds is off: with the same
+ * block size a kernel without atomics on floats gives the same bits wherever it runs.
+ */
+#ifndef KERNEL_H
+#define KERNEL_H
+
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#define KERNEL_ON_NVCC
+#elif defined(__CUDA__)
+#define KERNEL_ON_CLANG
+#else
+#define KERNEL_ON_CPU
+#include "kernel_cpu.h"
+#endif
+
+/* Parameters. `(type)name` is one macro argument: unwrapped it is a declaration, split it is a
+ * type and a name. */
+#define KERNEL_UNWRAP(type) type
+#define KERNEL_SPLIT(type) type,
+#define KERNEL_FIRST_OF(first, ...) first
+#define KERNEL_FIRST(...) KERNEL_FIRST_OF(__VA_ARGS__)
+
+#define KERNEL_DECLARATION(left, param) KERNEL_UNWRAP param
+#define KERNEL_TYPE(param) KERNEL_FIRST(KERNEL_SPLIT param)
+
+#define KERNEL_17TH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
+#define KERNEL_COUNT(...)                                                                          \
+    KERNEL_17TH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+
+/* KERNEL_EACH(M, a, b, c) is M(3, a), M(2, b), M(1, c): each with how many are left. */
+#define KERNEL_EACH_1(M, param) M(1, param)
+#define KERNEL_EACH_2(M, param, ...) M(2, param), KERNEL_EACH_1(M, __VA_ARGS__)
+#define KERNEL_EACH_3(M, param, ...) M(3, param), KERNEL_EACH_2(M, __VA_ARGS__)
+#define KERNEL_EACH_4(M, param, ...) M(4, param), KERNEL_EACH_3(M, __VA_ARGS__)
+#define KERNEL_EACH_5(M, param, ...) M(5, param), KERNEL_EACH_4(M, __VA_ARGS__)
+#define KERNEL_EACH_6(M, param, ...) M(6, param), KERNEL_EACH_5(M, __VA_ARGS__)
+#define KERNEL_EACH_7(M, param, ...) M(7, param), KERNEL_EACH_6(M, __VA_ARGS__)
+#define KERNEL_EACH_8(M, param, ...) M(8, param), KERNEL_EACH_7(M, __VA_ARGS__)
+#define KERNEL_EACH_9(M, param, ...) M(9, param), KERNEL_EACH_8(M, __VA_ARGS__)
+#define KERNEL_EACH_10(M, param, ...) M(10, param), KERNEL_EACH_9(M, __VA_ARGS__)
+#define KERNEL_EACH_11(M, param, ...) M(11, param), KERNEL_EACH_10(M, __VA_ARGS__)
+#define KERNEL_EACH_12(M, param, ...) M(12, param), KERNEL_EACH_11(M, __VA_ARGS__)
+#define KERNEL_EACH_13(M, param, ...) M(13, param), KERNEL_EACH_12(M, __VA_ARGS__)
+#define KERNEL_EACH_14(M, param, ...) M(14, param), KERNEL_EACH_13(M, __VA_ARGS__)
+#define KERNEL_EACH_15(M, param, ...) M(15, param), KERNEL_EACH_14(M, __VA_ARGS__)
+#define KERNEL_EACH_16(M, param, ...) M(16, param), KERNEL_EACH_15(M, __VA_ARGS__)
+#define KERNEL_JOIN_TOKENS(a, b) a##b
+#define KERNEL_JOIN(a, b) KERNEL_JOIN_TOKENS(a, b)
+#define KERNEL_EACH(M, ...) KERNEL_JOIN(KERNEL_EACH_, KERNEL_COUNT(__VA_ARGS__))(M, __VA_ARGS__)
+
+#ifdef KERNEL_ON_CPU
+
+/* The thread that runs now. All threads of a block are fibers on one pthread, so it is set again
+ * whenever one of them goes on: at its entry and after every barrier. */
+static _Thread_local const struct kernel_thread *kernel_self;
+
+#define KERNEL_LOAD(left, param) (*(KERNEL_TYPE(param) *)args[count - (left)])
+#define KERNEL_BYTES(left, param) sizeof(KERNEL_TYPE(param))
+
+#define KERNEL(name, ...)                                                                          \
+    static void name(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__));                                \
+    static void name##_entry(const struct kernel_thread *self, void **args) {                      \
+        enum { count = KERNEL_COUNT(__VA_ARGS__) };                                                \
+        kernel_self = self;                                                                        \
+        name(KERNEL_EACH(KERNEL_LOAD, __VA_ARGS__));                                               \
+    }                                                                                              \
+    const struct kernel_info kernel_##name = {.entry = name##_entry,                               \
+        .param_count = KERNEL_COUNT(__VA_ARGS__),                                                  \
+        .param_bytes = {KERNEL_EACH(KERNEL_BYTES, __VA_ARGS__)}};                                  \
+    static inline void name(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__))
+
+#define DEVICE static inline
+#define SHARED(type, name) type *name = (type *)kernel_self->shared
+
+DEVICE void barrier(void) {
+    const struct kernel_thread *self = kernel_self;
+    self->barrier(self);
+    kernel_self = self;
+}
+
+#else
+
+#define KERNEL(name, ...)                                                                          \
+    extern "C" __attribute__((global)) void name(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__))
+
+#define DEVICE static inline __attribute__((device))
+
+/* One symbol of one type for all: a second extern of another type would clash. */
+#define SHARED(type, name)                                                                         \
+    extern __attribute__((shared, aligned(16))) unsigned char kernel_shared[];                     \
+    type *name = (type *)kernel_shared
+
+DEVICE void barrier(void) {
+    __syncthreads();
+}
+
+#endif
+
+/* X(function, CUDA's variable, PTX register, field of struct kernel_thread) */
+#define KERNEL_POSITION_LIST(X)                                                                    \
+    X(thread_x, threadIdx.x, tid_x, thread[0])                                                     \
+    X(thread_y, threadIdx.y, tid_y, thread[1])                                                     \
+    X(thread_z, threadIdx.z, tid_z, thread[2])                                                     \
+    X(block_x, blockIdx.x, ctaid_x, block[0])                                                      \
+    X(block_y, blockIdx.y, ctaid_y, block[1])                                                      \
+    X(block_z, blockIdx.z, ctaid_z, block[2])                                                      \
+    X(block_dim_x, blockDim.x, ntid_x, block_dim[0])                                               \
+    X(block_dim_y, blockDim.y, ntid_y, block_dim[1])                                               \
+    X(block_dim_z, blockDim.z, ntid_z, block_dim[2])                                               \
+    X(grid_dim_x, gridDim.x, nctaid_x, grid_dim[0])                                                \
+    X(grid_dim_y, gridDim.y, nctaid_y, grid_dim[1])                                                \
+    X(grid_dim_z, gridDim.z, nctaid_z, grid_dim[2])
+
+#ifdef KERNEL_ON_NVCC
+#define KERNEL_POSITION(cuda, ptx, cpu) cuda
+#elif defined(KERNEL_ON_CLANG)
+#define KERNEL_POSITION(cuda, ptx, cpu) (uint32_t) __nvvm_read_ptx_sreg_##ptx()
+#else
+#define KERNEL_POSITION(cuda, ptx, cpu) kernel_self->cpu
+#endif
+
+#define X(function, cuda, ptx, cpu)                                                                \
+    DEVICE uint32_t function(void) {                                                               \
+        return KERNEL_POSITION(cuda, ptx, cpu);                                                    \
+    }
+KERNEL_POSITION_LIST(X)
+#undef X
+
+DEVICE uint32_t global_x(void) {
+    return block_x() * block_dim_x() + thread_x();
+}
+
+/**
+ * Adds up one value a thread of a block (x only) into values[0], where thread 0 may then read it;
+ * `values` is shared memory. A fixed tree: the same order on every run.
+ */
+DEVICE void block_sum_f32(float *values) {
+    uint32_t i = thread_x();
+    for (uint32_t width = block_dim_x(); width > 1; width = (width + 1) / 2) {
+        uint32_t half = (width + 1) / 2;
+        barrier();
+        if (i + half < width) values[i] += values[i + half];
+    }
+}
+
+#include "kernel_atomic.h"
+#include "kernel_math.h"
+
+#endif

@@ -1,0 +1,134 @@
+/**
+ * Logistic regression by full-batch Adam, in one block.
+ *
+ * logreg_adam: one launch is one iteration; a job asks for as many `iterations` as it wants.
+ * logreg_metrics: loss and accuracy of the weights, as a second step of the job.
+ *
+ *   x        rows x features, row-major, standardised by the sender
+ *   y        rows labels, 0 or 1
+ *   weights  features, then the bias. Zeroes start from scratch, others continue a training
+ *   moments  2 (features + 1) + 2 floats: Adam's averages of the gradient, of its square, and of a
+ *            constant 1 with each of the two decays. Starts as zeroes
+ *   metrics  loss = mean log loss + l2 / 2 |w|^2 without the bias; share of rows predicted right
+ *
+ * Shared memory: TILE_ROWS floats and one for each thread or column (features + 1), whichever are
+ * more. The order of additions depends on the block size only.
+ */
+#include "kernel.h"
+
+enum { TILE_ROWS = 1024 };
+
+#define MEAN_DECAY 0.9f
+#define SQUARE_DECAY 0.999f
+#define EPSILON 1e-8f
+
+DEVICE uint32_t min_u32(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+/** The log-odds of label 1. */
+DEVICE float logit(const float *row, const float *weights, uint32_t features) {
+    float z = weights[features];
+    for (uint32_t j = 0; j < features; j++) z += weights[j] * row[j];
+    return z;
+}
+
+DEVICE float sigmoid(float z) {
+    return 1.0f / (1.0f + exp_f32(-z));
+}
+
+/** log(1 + e^z), without overflow. */
+DEVICE float softplus(float z) {
+    return z > 0.0f ? z + log_f32(1.0f + exp_f32(-z)) : log_f32(1.0f + exp_f32(z));
+}
+
+/** A row of the tile: its features, and a one for the bias. */
+DEVICE float input_at(const float *x, uint32_t row, uint32_t column, uint32_t features) {
+    return column < features ? x[(uint64_t)row * features + column] : 1.0f;
+}
+
+DEVICE float moving_average(float decay, float average, float value) {
+    return decay * average + (1.0f - decay) * value;
+}
+
+/**
+ * The sum over all rows of residual times input, for every column, as `groups` partial sums a
+ * column: partial[group * columns + column] takes every groups-th row. Ends with a barrier.
+ */
+DEVICE void sum_gradient(const float *x, const float *y, const float *weights, uint32_t rows,
+    uint32_t features, uint32_t groups, float *residuals, float *partial) {
+    uint32_t columns = features + 1;
+    for (uint32_t cell = thread_x(); cell < groups * columns; cell += block_dim_x())
+        partial[cell] = 0.0f;
+
+    for (uint32_t first = 0; first < rows; first += TILE_ROWS) {
+        uint32_t tile = min_u32(rows - first, TILE_ROWS);
+        const float *tile_x = x + (uint64_t)first * features;
+        for (uint32_t i = thread_x(); i < tile; i += block_dim_x())
+            residuals[i] =
+                sigmoid(logit(tile_x + (uint64_t)i * features, weights, features)) - y[first + i];
+        barrier();
+
+        for (uint32_t cell = thread_x(); cell < groups * columns; cell += block_dim_x()) {
+            float sum = partial[cell];
+            for (uint32_t i = cell / columns; i < tile; i += groups)
+                sum += residuals[i] * input_at(tile_x, i, cell % columns, features);
+            partial[cell] = sum;
+        }
+        barrier();
+    }
+}
+
+KERNEL(logreg_adam, (const float *)x, (const float *)y, (float *)weights, (float *)moments,
+    (float)learning_rate, (float)l2, (uint32_t)rows, (uint32_t)features) {
+    SHARED(float, residuals);
+    float *partial = residuals + TILE_ROWS;
+    uint32_t columns = features + 1;
+    uint32_t groups = block_dim_x() > columns ? block_dim_x() / columns : 1;
+    float *means = moments;
+    float *squares = moments + columns;
+    float *ones = moments + 2 * (uint64_t)columns;
+    /* An average that starts at 0 is too small by the same factor as that of a constant 1. All
+     * threads read the old ones before the barriers, and one writes the new ones after them. */
+    float mean_of_ones = moving_average(MEAN_DECAY, ones[0], 1.0f);
+    float square_of_ones = moving_average(SQUARE_DECAY, ones[1], 1.0f);
+
+    sum_gradient(x, y, weights, rows, features, groups, residuals, partial);
+
+    for (uint32_t j = thread_x(); j < columns; j += block_dim_x()) {
+        float sum = 0.0f;
+        for (uint32_t group = 0; group < groups; group++) sum += partial[group * columns + j];
+        float gradient = sum / (float)rows + (j < features ? l2 * weights[j] : 0.0f);
+        means[j] = moving_average(MEAN_DECAY, means[j], gradient);
+        squares[j] = moving_average(SQUARE_DECAY, squares[j], gradient * gradient);
+        float mean = means[j] / mean_of_ones;
+        float square = squares[j] / square_of_ones;
+        weights[j] -= learning_rate * mean / (sqrt_f32(square) + EPSILON);
+    }
+    if (thread_x() == 0) {
+        ones[0] = mean_of_ones;
+        ones[1] = square_of_ones;
+    }
+}
+
+KERNEL(logreg_metrics, (const float *)x, (const float *)y, (const float *)weights, (float *)metrics,
+    (float)l2, (uint32_t)rows, (uint32_t)features) {
+    SHARED(float, losses); /* one a thread */
+    float *hits = losses + block_dim_x();
+    float loss = 0.0f, right = 0.0f;
+    for (uint32_t i = thread_x(); i < rows; i += block_dim_x()) {
+        float z = logit(x + (uint64_t)i * features, weights, features);
+        loss += softplus(z) - y[i] * z;
+        right += (z > 0.0f) == (y[i] > 0.5f) ? 1.0f : 0.0f;
+    }
+    losses[thread_x()] = loss;
+    hits[thread_x()] = right;
+    block_sum_f32(losses);
+    block_sum_f32(hits);
+    if (thread_x() != 0) return;
+
+    float penalty = 0.0f;
+    for (uint32_t j = 0; j < features; j++) penalty += weights[j] * weights[j];
+    metrics[0] = losses[0] / (float)rows + 0.5f * l2 * penalty;
+    metrics[1] = hits[0] / (float)rows;
+}
