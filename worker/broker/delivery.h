@@ -13,11 +13,16 @@
 
 #include "base/slice.h"
 
-/** Where a message stands in its source. `topic` lives as long as the source. */
+/**
+ * Where a message stands in its source. `topic` lives as long as the source. `lease` is the
+ * source's own: which taking of the partition this was, so that a late finish() of an earlier one
+ * is known.
+ */
 struct position {
     const char *topic;
     int32_t partition;
     int64_t offset;
+    uint64_t lease;
 };
 
 struct header {

@@ -4,7 +4,8 @@
  *
  * One publisher thread owns a sink and makes every call. A record that was sent is settled exactly
  * once, by a call of its `on_settled` from inside sink_send(), sink_serve() or sink_flush(): with
- * ERR_OK when it is acknowledged (Kafka: by all in-sync replicas), else with the reason.
+ * ERR_OK and no error when it is acknowledged (Kafka: by all in-sync replicas), else with the
+ * reason. on_settled may free the record and send others.
  *
  * Errors of a record: ERR_PUBLISH_REFUSED is permanent (too large, no such topic, not allowed):
  * sending the same again cannot help. ERR_BROKER and ERR_IO mean that the sink itself is lost.

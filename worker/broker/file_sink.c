@@ -1,0 +1,219 @@
+#include "broker/file_sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "broker/json_line.h"
+
+enum {
+    BATCH_RECORDS = 256,
+    BATCH_BYTES = 1 << 20 /* enough for a write to cost next to nothing beside its bytes */
+};
+
+/* Records that wait to be written. The bytes of results stay where they are. */
+struct batch {
+    size_t count;
+    size_t bytes;
+    struct record *records[BATCH_RECORDS];
+    struct iovec pieces[BATCH_RECORDS]; /* one a record */
+};
+
+struct output {
+    char name[128]; /* for messages */
+    int fd;
+    bool owns_pieces;     /* they are lines made for it, not payloads */
+    struct error failure; /* of every later record; ERR_OK: none */
+    struct batch batch;
+};
+
+struct file_sink {
+    struct sink sink;
+    struct output results;
+    struct output dead_letters;
+    bool has_dead_letters;
+    uint64_t dropped_count;
+};
+
+static enum err output_open(struct output *output, const char *path, struct error *err) {
+    bool is_stdout = strcmp(path, "-") == 0;
+    snprintf(output->name, sizeof output->name, "%s", is_stdout ? "standard output" : path);
+    output->fd =
+        is_stdout ? STDOUT_FILENO : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (output->fd >= 0) return ERR_OK;
+    return error_set(err, ERR_IO, errno,
+        "give a file that can be written, or - for standard output", "opening %s: %s", path,
+        strerror(errno));
+}
+
+static void output_close(struct output *output) {
+    if (output->fd > STDERR_FILENO) close(output->fd);
+}
+
+/* Writes the batch in as many calls as it takes; returns how many bytes the file has got. */
+static size_t write_batch(int fd, const struct batch *batch) {
+    struct iovec left[BATCH_RECORDS], *next = left;
+    size_t count = batch->count, total = 0;
+    memcpy(left, batch->pieces, count * sizeof left[0]);
+    while (total < batch->bytes) {
+        ssize_t written = writev(fd, next, (int)count);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) break;
+        total += (size_t)written;
+        size_t rest = (size_t)written;
+        for (; count > 0 && rest >= next->iov_len; count--, next++) rest -= next->iov_len;
+        if (count > 0) {
+            next->iov_base = (uint8_t *)next->iov_base + rest;
+            next->iov_len -= rest;
+        }
+    }
+    return total;
+}
+
+/* Cuts the last `bytes` off, so that the file ends with a whole record. A pipe keeps them. */
+static void cut_back(int fd, size_t bytes) {
+    off_t end = lseek(fd, 0, SEEK_CUR);
+    if (end < (off_t)bytes || ftruncate(fd, end - (off_t)bytes) != 0) return;
+    lseek(fd, -(off_t)bytes, SEEK_CUR);
+}
+
+/* How many of the batch's records lie whole within its first `bytes`, and how long those are. */
+static size_t whole_records(const struct batch *batch, size_t bytes, size_t *whole_bytes) {
+    size_t count = 0, total = 0;
+    while (count < batch->count && bytes - total >= batch->pieces[count].iov_len)
+        total += batch->pieces[count++].iov_len;
+    *whole_bytes = total;
+    return count;
+}
+
+static void settle(struct record *record, const struct error *failure) {
+    record->on_settled(record, failure->code, failure->code == ERR_OK ? NULL : failure);
+}
+
+static void output_flush(struct output *output) {
+    static const struct error none = {.code = ERR_OK};
+    /* Settling may send again: the batch is empty by then. */
+    struct batch batch = output->batch;
+    output->batch.count = 0;
+    output->batch.bytes = 0;
+
+    size_t written = write_batch(output->fd, &batch);
+    size_t whole_bytes, whole_count = batch.count;
+    if (written < batch.bytes) {
+        error_set(&output->failure, ERR_IO, errno, "make room, or give another file",
+            "writing %s: %s", output->name, strerror(errno));
+        whole_count = whole_records(&batch, written, &whole_bytes);
+        if (written > whole_bytes) cut_back(output->fd, written - whole_bytes);
+    }
+    for (size_t i = 0; i < batch.count; i++) {
+        if (output->owns_pieces) free(batch.pieces[i].iov_base);
+        settle(batch.records[i], i < whole_count ? &none : &output->failure);
+    }
+}
+
+static void output_add(struct output *output, struct record *record, struct slice bytes) {
+    struct batch *batch = &output->batch;
+    batch->records[batch->count] = record;
+    batch->pieces[batch->count] =
+        (struct iovec){.iov_base = (void *)(uintptr_t)bytes.data, .iov_len = bytes.size};
+    batch->count++;
+    batch->bytes += bytes.size;
+    if (batch->count == BATCH_RECORDS || batch->bytes >= BATCH_BYTES) output_flush(output);
+}
+
+static void send_result(struct file_sink *files, struct record *record) {
+    if (files->results.failure.code != ERR_OK) settle(record, &files->results.failure);
+    else output_add(&files->results, record, record->payload);
+}
+
+static void send_dead_letter(struct file_sink *files, struct record *record) {
+    struct output *output = &files->dead_letters;
+    if (!files->has_dead_letters) {
+        files->dropped_count++;
+        record->on_settled(record, ERR_OK, NULL);
+        return;
+    }
+    struct slice line = slice_of(NULL, 0);
+    if (output->failure.code == ERR_OK) {
+        line = json_line_of(record);
+        if (line.data == NULL)
+            error_set(&output->failure, ERR_IO, ENOMEM, "lower limits.bytes_in_flight",
+                "no memory to write a dead letter of %zu bytes", record->payload.size);
+    }
+    if (line.data == NULL) settle(record, &output->failure);
+    else output_add(output, record, line);
+}
+
+static void file_sink_send(struct sink *sink, struct record *record) {
+    struct file_sink *files = (struct file_sink *)sink;
+    if (record->route == ROUTE_RESULT) send_result(files, record);
+    else send_dead_letter(files, record);
+}
+
+/* Nothing is ever on its way: there is nothing to wait for. */
+static void file_sink_serve(struct sink *sink, int timeout_ms) {
+    struct file_sink *files = (struct file_sink *)sink;
+    /* A settled record may bring another. */
+    while (files->results.batch.count > 0 || files->dead_letters.batch.count > 0) {
+        output_flush(&files->results);
+        output_flush(&files->dead_letters);
+    }
+}
+
+static enum err file_sink_flush(struct sink *sink, int timeout_ms, struct error *err) {
+    file_sink_serve(sink, timeout_ms);
+    return ERR_OK;
+}
+
+static void drop_batch(struct output *output) {
+    error_set(
+        &output->failure, ERR_BROKER, 0, "", "%s was closed before this was written", output->name);
+    struct batch batch = output->batch;
+    output->batch.count = 0;
+    for (size_t i = 0; i < batch.count; i++) {
+        if (output->owns_pieces) free(batch.pieces[i].iov_base);
+        settle(batch.records[i], &output->failure);
+    }
+}
+
+static void file_sink_destroy(struct sink *sink) {
+    struct file_sink *files = (struct file_sink *)sink;
+    drop_batch(&files->results);
+    drop_batch(&files->dead_letters);
+    output_close(&files->results);
+    output_close(&files->dead_letters);
+    free(files);
+}
+
+enum err file_sink_create(
+    const char *results_path, const char *dead_letters_path, struct sink **ret, struct error *err) {
+    static const struct sink_operations operations = {.send = file_sink_send,
+        .serve = file_sink_serve,
+        .flush = file_sink_flush,
+        .destroy = file_sink_destroy};
+    struct file_sink *files = calloc(1, sizeof *files);
+    if (files == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "", "no memory to open %s", results_path);
+    files->sink.operations = &operations;
+    files->dead_letters.owns_pieces = true;
+    files->has_dead_letters = dead_letters_path != NULL;
+
+    enum err code = output_open(&files->results, results_path, err);
+    if (code != ERR_OK) goto fail;
+    if (dead_letters_path != NULL) {
+        code = output_open(&files->dead_letters, dead_letters_path, err);
+        if (code != ERR_OK) goto fail;
+    }
+    *ret = &files->sink;
+    return ERR_OK;
+fail:
+    file_sink_destroy(&files->sink);
+    return code;
+}
+
+uint64_t file_sink_dropped_count(const struct sink *sink) {
+    return ((const struct file_sink *)sink)->dropped_count;
+}

@@ -1,0 +1,29 @@
+/**
+ * A sink that writes to files: results as a stream of their msgpack payloads, one after the other;
+ * dead letters as one JSON object a line,
+ *
+ *     {"headers": [[name, value], ...], "key": value or null, "payload": value}
+ *
+ * where a value is a string if its bytes are UTF-8 text, and {"hex": "00ff.."} if they are not, so
+ * that nothing is lost. Routes decide the file; the topic of a record is not used.
+ *
+ * A record is settled when the system has taken its bytes (no fsync). When writing fails, the file
+ * is cut after its last whole record, what is not in it is settled with ERR_IO, and so is all that
+ * comes later: the sink is lost. A pipe cannot be cut; SIGPIPE is the caller's to ignore.
+ */
+#ifndef BROKER_FILE_SINK_H
+#define BROKER_FILE_SINK_H
+
+#include "broker/sink.h"
+
+/**
+ * Both files are replaced; "-" is standard output. With `dead_letters_path` NULL dead letters are
+ * settled with ERR_OK and only counted. ERR_IO where a file cannot be opened.
+ */
+MUST_CHECK enum err file_sink_create(
+    const char *results_path, const char *dead_letters_path, struct sink **ret, struct error *err);
+
+/** Dead letters that had no file to go to. Publisher thread only. */
+uint64_t file_sink_dropped_count(const struct sink *sink);
+
+#endif

@@ -1,0 +1,200 @@
+#include "broker/file_source.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/wire.h"
+
+enum {
+    READ_BYTES = 1 << 20,
+    MORE_BYTES_MS = 10 /* what a writer in full flow gets to finish its message */
+};
+
+struct file_source {
+    struct source source;
+    char *topic;
+    int fd;
+    bool is_paused;
+    bool is_at_end; /* read() has said so; the buffer may hold more */
+    int64_t next_offset;
+    uint64_t start_byte;  /* of the stream, where the buffer's first unread byte stands */
+    struct error failure; /* what every further poll returns; ERR_OK: none */
+    size_t start, end;    /* unread bytes of the buffer */
+    size_t cut_bytes;     /* unread bytes that were scanned and found to be a cut message */
+    size_t capacity;
+    uint8_t buffer[];
+};
+
+static size_t unread_bytes(const struct file_source *file) {
+    return file->end - file->start;
+}
+
+static void compact(struct file_source *file) {
+    if (file->start == 0) return;
+    memmove(file->buffer, file->buffer + file->start, unread_bytes(file));
+    file->end -= file->start;
+    file->start = 0;
+}
+
+/* Waits for bytes and reads once; true where that changed something. Failures go to `failure`. */
+static bool read_once(struct file_source *file, int timeout_ms) {
+    struct pollfd waiting = {.fd = file->fd, .events = POLLIN};
+    if (poll(&waiting, 1, timeout_ms) <= 0) return false;
+
+    compact(file);
+    size_t room = file->capacity - file->end;
+    ssize_t count = read(file->fd, file->buffer + file->end, room < READ_BYTES ? room : READ_BYTES);
+    if (count < 0) {
+        if (errno != EINTR && errno != EAGAIN)
+            error_set(&file->failure, ERR_IO, errno, "check the file and the disk it is on",
+                "reading %s at byte %llu: %s", file->topic,
+                (unsigned long long)(file->start_byte + file->end), strerror(errno));
+        return false;
+    }
+    file->is_at_end = count == 0;
+    file->end += (size_t)count;
+    return true;
+}
+
+/*
+ * Scanning a cut message again after every small read would make its cost quadratic. So its bytes
+ * must have doubled first, unless no more of them come.
+ */
+static bool is_worth_scanning(const struct file_source *file) {
+    size_t unread = unread_bytes(file);
+    return unread >= 2 * file->cut_bytes || unread == file->capacity || file->is_at_end;
+}
+
+/* Reads until a scan is worth it, waiting `timeout_ms` for the first bytes and a moment for more.
+ */
+static void fill(struct file_source *file, int timeout_ms) {
+    while (read_once(file, timeout_ms) && !is_worth_scanning(file)) timeout_ms = MORE_BYTES_MS;
+}
+
+static enum err take(
+    struct file_source *file, size_t size, struct delivery **ret, struct error *err) {
+    struct delivery message = {
+        .position = {.topic = file->topic, .partition = 0, .offset = file->next_offset},
+        .received_ns = clock_ns(),
+        .payload = slice_of(file->buffer + file->start, size)};
+    *ret = delivery_create(&message);
+    if (*ret == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
+            "no memory for a message of %zu bytes", size);
+    file->next_offset++;
+    file->start += size;
+    file->start_byte += size;
+    file->cut_bytes = 0;
+    return ERR_OK;
+}
+
+/* Boundaries are lost: hands out the rest of the buffer, and fails from then on. */
+static enum err take_rest(
+    struct file_source *file, const char *reason, struct delivery **ret, struct error *err) {
+    long long index = (long long)file->next_offset;
+    unsigned long long byte = (unsigned long long)file->start_byte;
+    enum err code = take(file, unread_bytes(file), ret, err);
+    if (code != ERR_OK) return code;
+    error_set(&file->failure, ERR_BAD_MESSAGE, 0,
+        "write whole msgpack messages one after the other, none larger than limits.message_bytes",
+        "%s: message %lld, which begins at byte %llu, %s; what follows it cannot be read",
+        file->topic, index, byte, reason);
+    return ERR_OK;
+}
+
+/* Takes the message that the buffer begins with, if it is whole or never will be. */
+static enum err take_buffered(struct file_source *file, struct delivery **ret, struct error *err) {
+    size_t unread = unread_bytes(file);
+    if (unread == 0 || (unread == file->cut_bytes && !file->is_at_end)) return ERR_OK;
+
+    size_t size;
+    struct error why;
+    switch (wire_scan(slice_of(file->buffer + file->start, unread), &size, &why)) {
+    case WIRE_COMPLETE: return take(file, size, ret, err);
+    case WIRE_BROKEN: return take_rest(file, why.message, ret, err);
+    case WIRE_CUT: break;
+    }
+    file->cut_bytes = unread;
+    if (file->is_at_end) return take_rest(file, "ends early", ret, err);
+    if (unread == file->capacity) return take_rest(file, "is too large", ret, err);
+    return ERR_OK;
+}
+
+static enum err file_source_poll(
+    struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
+    struct file_source *file = (struct file_source *)source;
+    *ret = NULL;
+    *at_end = false;
+    if (file->is_paused) {
+        poll(NULL, 0, timeout_ms);
+        return ERR_OK;
+    }
+    if (file->failure.code == ERR_OK) {
+        enum err code = take_buffered(file, ret, err);
+        if (code != ERR_OK || *ret != NULL) return code;
+        if (!file->is_at_end) {
+            fill(file, timeout_ms);
+            code = take_buffered(file, ret, err);
+            if (code != ERR_OK || *ret != NULL) return code;
+        }
+        *at_end = file->is_at_end;
+    }
+    if (file->failure.code != ERR_OK) *err = file->failure;
+    return file->failure.code;
+}
+
+static void file_source_pause(struct source *source, bool paused) {
+    ((struct file_source *)source)->is_paused = paused;
+}
+
+/* A file has no place that remembers how far it was read. */
+static void file_source_finish(struct source *source, const struct position *position) {}
+
+static enum err file_source_close(struct source *source, int timeout_ms, struct error *err) {
+    return ERR_OK;
+}
+
+static void file_source_destroy(struct source *source) {
+    struct file_source *file = (struct file_source *)source;
+    if (file->fd > STDIN_FILENO) close(file->fd);
+    free(file->topic);
+    free(file);
+}
+
+enum err file_source_create(
+    const char *path, size_t message_bytes_max, struct source **ret, struct error *err) {
+    static const struct source_operations operations = {.poll = file_source_poll,
+        .pause = file_source_pause,
+        .finish = file_source_finish,
+        .close = file_source_close,
+        .destroy = file_source_destroy};
+    assert(message_bytes_max > 0);
+    bool is_stdin = strcmp(path, "-") == 0;
+    struct file_source *file = calloc(1, sizeof *file + message_bytes_max);
+    if (file == NULL) goto no_memory;
+    file->source.operations = &operations;
+    file->capacity = message_bytes_max;
+    file->fd = STDIN_FILENO;
+    file->topic = strdup(is_stdin ? "stdin" : path);
+    if (file->topic == NULL) goto no_memory;
+
+    if (!is_stdin) file->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (file->fd < 0) {
+        error_set(err, ERR_IO, errno, "give a file that can be read, or - for standard input",
+            "opening %s: %s", path, strerror(errno));
+        file_source_destroy(&file->source);
+        return ERR_IO;
+    }
+    *ret = &file->source;
+    return ERR_OK;
+
+no_memory:
+    if (file != NULL) file_source_destroy(&file->source);
+    return error_set(err, ERR_NO_MEMORY, 0, "lower limits.message_bytes",
+        "no memory to read messages of up to %zu bytes", message_bytes_max);
+}

@@ -1,0 +1,24 @@
+/**
+ * A source that reads a stream of msgpack messages, one after the other, from a file or from
+ * standard input. Positions: topic is the path ("stdin" for "-"), partition 0, offset the index of
+ * the message.
+ *
+ * Reading is bounded: one buffer of `message_bytes_max`. A stream has no frame around a message, so
+ * one that is larger than the buffer, that is not msgpack, or that ends early loses all boundaries
+ * after it: its bytes (as far as the buffer goes) come as one last message, which no decoder
+ * accepts, and the poll after that returns ERR_BAD_MESSAGE with the byte where it began.
+ *
+ * Errors: ERR_IO where reading fails, with the byte.
+ */
+#ifndef BROKER_FILE_SOURCE_H
+#define BROKER_FILE_SOURCE_H
+
+#include "broker/source.h"
+
+/**
+ * `path` "-" is standard input. ERR_IO where it cannot be opened; `message_bytes_max` is not 0.
+ */
+MUST_CHECK enum err file_source_create(
+    const char *path, size_t message_bytes_max, struct source **ret, struct error *err);
+
+#endif
