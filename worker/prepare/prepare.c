@@ -194,9 +194,10 @@ static struct prepared *prepared_create(struct job *job, const struct plan *plan
     prepared->statics = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->statics);
     prepared->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->blobs);
     prepared->kernels = arena_alloc(&job->arena, plan->launch_count, sizeof *prepared->kernels);
-    if (prepared->statics == NULL || prepared->blobs == NULL || prepared->kernels == NULL)
-        return NULL;
-    return prepared;
+    prepared->outputs = arena_alloc(&job->arena, job->output_count, sizeof *prepared->outputs);
+    bool is_whole = prepared->statics != NULL && prepared->blobs != NULL &&
+                    prepared->kernels != NULL && prepared->outputs != NULL;
+    return is_whole ? prepared : NULL;
 }
 
 enum err prepare_submit(

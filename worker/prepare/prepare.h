@@ -26,6 +26,8 @@ struct prepared {
     struct blob *blobs;
     /* by index as the plan's launches; in the job's arena */
     const struct kernel **kernels;
+    /* by index as the job's outputs; filled by the lane */
+    struct slice *outputs;
     /* for the job's telemetry */
     uint64_t static_hits, static_misses;
     uint64_t static_bytes_saved;    /* warm statics: bytes that did not move */

@@ -11,6 +11,8 @@
 #include "base/problems.h"
 #include "decode/job.h"
 
+enum { ENTRY_ARGS_MAX = 64 };
+
 /** What a kernel does with an argument. */
 enum arg_role {
     ROLE_VALUE, /* a scalar, by value */
@@ -30,7 +32,7 @@ struct entry_arg {
 /** One kernel of a program, as jobs see it. */
 struct entry {
     char *name;
-    size_t arg_count;
+    size_t arg_count; /* <= ENTRY_ARGS_MAX */
     struct entry_arg *args;
     uint32_t block[3];     /* default threads a block */
     uint32_t shared_bytes; /* default dynamic shared memory a block */

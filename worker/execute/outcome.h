@@ -1,0 +1,43 @@
+/**
+ * What became of a job: its outputs or its error, and what it cost.
+ *
+ * Units: bytes and nanoseconds. Lifetime: output slices point into pinned memory of the lane and
+ * are valid only during the callback that brings them. Threads: plain values.
+ */
+#ifndef EXECUTE_OUTCOME_H
+#define EXECUTE_OUTCOME_H
+
+#include "base/error.h"
+#include "base/slice.h"
+
+/** What really moved for a batch, padding included. The same for all of its jobs. */
+struct batch_telemetry {
+    uint64_t id; /* unique in this process; 0: the job reached no batch */
+    uint64_t jobs;
+    uint64_t copies; /* both directions */
+    uint64_t h2d_bytes, d2h_bytes;
+    uint64_t launches;
+    uint64_t sync_points;
+};
+
+/** What the job asked for, exactly, and where its time went. */
+struct job_telemetry {
+    uint64_t h2d_bytes, d2h_bytes, param_bytes, kernel_launches;
+    uint64_t static_hits, static_misses, static_bytes_saved;
+    uint64_t queue_ns; /* ready, waiting for a lane */
+    uint64_t decode_ns, prepare_ns;
+    uint64_t stage_ns, enqueue_ns, wait_ns;
+    uint64_t wall_ns; /* from arrival until its outputs were on the host */
+    bool is_timed;
+    uint64_t device_ns; /* timed jobs: elapsed on the stream around the job's launches */
+    struct batch_telemetry batch;
+};
+
+struct outcome {
+    enum err code;
+    struct error err;            /* unless code is ERR_OK */
+    const struct slice *outputs; /* by index as the job's outputs; only with ERR_OK */
+    struct job_telemetry telemetry;
+};
+
+#endif

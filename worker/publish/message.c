@@ -1,0 +1,273 @@
+#include "publish/message.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <msgpack.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    OWN_HEADERS_MAX = 6,         /* of a result */
+    DEAD_LETTER_HEADERS_MAX = 8, /* dlq.*, beside the job's own */
+    TEXT_BYTES = 512             /* positions and numbers; names from outside come on top */
+};
+
+static struct message *message_create(size_t headers_max, size_t text_max) {
+    size_t bytes = sizeof(struct message) + headers_max * sizeof(struct header) + text_max;
+    struct message *message = calloc(1, bytes);
+    if (message == NULL) return NULL;
+    message->text = (char *)&message->headers[headers_max];
+    message->text_max = text_max;
+    message->record.headers = message->headers;
+    return message;
+}
+
+void message_destroy(struct message *message) {
+    if (message == NULL) return;
+    free(message->payload);
+    free(message);
+}
+
+static void add_header(struct message *message, const char *name, struct slice value) {
+    message->headers[message->record.header_count++] =
+        (struct header){.name = slice_of_text(name), .value = value};
+}
+
+__attribute__((format(printf, 2, 3))) static struct slice add_text(
+    struct message *message, const char *format, ...) {
+    char *text = message->text + message->text_used;
+    size_t room = message->text_max - message->text_used;
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(text, room, format, args);
+    va_end(args);
+    assert(size >= 0 && (size_t)size < room); /* every caller reserves what it writes */
+    message->text_used += (size_t)size + 1;
+    return slice_of(text, (size_t)size);
+}
+
+static void copy_header(
+    struct message *message, const struct delivery *delivery, const char *name) {
+    struct slice value;
+    if (delivery_header(delivery, name, &value)) add_header(message, name, value);
+}
+
+/* The headers that results and dead letters share. */
+static void add_common_headers(struct message *message, const struct delivery *delivery,
+    const struct job *job, const char *status) {
+    const struct position *position = &delivery->position;
+    add_header(message, "content-type", slice_of_text("application/msgpack"));
+    if (job != NULL) add_header(message, "gpu-worker-job-id", job->id);
+    add_header(message, "gpu-worker-status", slice_of_text(status));
+    add_header(message, "gpu-worker-source",
+        add_text(message, "%s/%" PRId32 "/%" PRId64, position->topic, position->partition,
+            position->offset));
+}
+
+static void pack_text(msgpack_packer *packer, const char *text) {
+    size_t size = strlen(text);
+    msgpack_pack_str(packer, size);
+    msgpack_pack_str_body(packer, text, size);
+}
+
+static void pack_slice(msgpack_packer *packer, struct slice text) {
+    msgpack_pack_str(packer, text.size);
+    msgpack_pack_str_body(packer, text.data, text.size);
+}
+
+static void pack_uint(msgpack_packer *packer, const char *key, uint64_t value) {
+    pack_text(packer, key);
+    msgpack_pack_uint64(packer, value);
+}
+
+static void pack_error(msgpack_packer *packer, const struct outcome *outcome) {
+    pack_text(packer, "error");
+    msgpack_pack_map(packer, 5);
+    pack_text(packer, "code");
+    pack_text(packer, err_code(outcome->code));
+    pack_text(packer, "message");
+    pack_text(packer, outcome->err.message);
+    pack_text(packer, "fix");
+    pack_text(packer, outcome->err.fix);
+    pack_text(packer, "retry");
+    pack_text(packer, err_retry_name(outcome->code));
+    pack_uint(packer, "attempts", 1);
+}
+
+static void pack_output(
+    msgpack_packer *packer, const struct job *job, size_t index, struct slice bytes) {
+    const struct job_output *output = &job->outputs[index];
+    const struct job_buffer *buffer = &job->buffers[output->buffer];
+    bool has_type = buffer->datatype != DATATYPE_NONE;
+    bool has_shape = output->is_whole && buffer->rank > 0;
+    msgpack_pack_map(packer, 2 + (size_t)has_type + (size_t)has_shape);
+    pack_text(packer, "name");
+    pack_slice(packer, output->name);
+    if (has_type) {
+        pack_text(packer, "datatype");
+        pack_text(packer, datatype_name(buffer->datatype));
+    }
+    if (has_shape) {
+        pack_text(packer, "shape");
+        msgpack_pack_array(packer, buffer->rank);
+        for (size_t i = 0; i < buffer->rank; i++) msgpack_pack_uint64(packer, buffer->shape[i]);
+    }
+    pack_text(packer, "data");
+    msgpack_pack_bin(packer, bytes.size);
+    msgpack_pack_bin_body(packer, bytes.data, bytes.size);
+}
+
+static void pack_telemetry(msgpack_packer *packer, const struct job_telemetry *telemetry) {
+    const struct {
+        const char *key;
+        uint64_t value;
+    } fields[] = {
+        {"h2d_bytes", telemetry->h2d_bytes},
+        {"d2h_bytes", telemetry->d2h_bytes},
+        {"param_bytes", telemetry->param_bytes},
+        {"kernel_launches", telemetry->kernel_launches},
+        {"static_hits", telemetry->static_hits},
+        {"static_misses", telemetry->static_misses},
+        {"static_bytes_saved", telemetry->static_bytes_saved},
+        {"queue_ns", telemetry->queue_ns},
+        {"decode_ns", telemetry->decode_ns},
+        {"prepare_ns", telemetry->prepare_ns},
+        {"stage_ns", telemetry->stage_ns},
+        {"enqueue_ns", telemetry->enqueue_ns},
+        {"wait_ns", telemetry->wait_ns},
+        {"wall_ns", telemetry->wall_ns},
+    };
+    const struct batch_telemetry *batch = &telemetry->batch;
+    const size_t count = sizeof fields / sizeof fields[0];
+    pack_text(packer, "telemetry");
+    msgpack_pack_map(packer, count + (telemetry->is_timed ? 2 : 1));
+    for (size_t i = 0; i < count; i++) pack_uint(packer, fields[i].key, fields[i].value);
+    if (telemetry->is_timed) pack_uint(packer, "device_ns", telemetry->device_ns);
+    pack_text(packer, "batch");
+    msgpack_pack_map(packer, 7);
+    pack_uint(packer, "id", batch->id);
+    pack_uint(packer, "jobs", batch->jobs);
+    pack_uint(packer, "copies", batch->copies);
+    pack_uint(packer, "h2d_bytes", batch->h2d_bytes);
+    pack_uint(packer, "d2h_bytes", batch->d2h_bytes);
+    pack_uint(packer, "launches", batch->launches);
+    pack_uint(packer, "sync_points", batch->sync_points);
+}
+
+static void pack_source_and_worker(
+    msgpack_packer *packer, const struct position *position, const struct identity *identity) {
+    pack_text(packer, "source");
+    msgpack_pack_map(packer, 3);
+    pack_text(packer, "topic");
+    pack_text(packer, position->topic);
+    pack_text(packer, "partition");
+    msgpack_pack_int32(packer, position->partition);
+    pack_text(packer, "offset");
+    msgpack_pack_int64(packer, position->offset);
+    pack_text(packer, "worker");
+    msgpack_pack_map(packer, 3);
+    pack_text(packer, "host");
+    pack_text(packer, identity->host);
+    pack_text(packer, "device");
+    pack_text(packer, identity->device);
+    pack_text(packer, "version");
+    pack_text(packer, identity->version);
+}
+
+static void pack_result(msgpack_packer *packer, const struct job *job,
+    const struct outcome *outcome, const struct identity *identity) {
+    bool is_ok = outcome->code == ERR_OK;
+    msgpack_pack_map(packer, is_ok ? 7 : 8);
+    pack_uint(packer, "v", 1);
+    pack_text(packer, "id");
+    pack_slice(packer, job->id);
+    pack_text(packer, "status");
+    pack_text(packer, is_ok ? "ok" : "error");
+    if (!is_ok) pack_error(packer, outcome);
+    pack_text(packer, "outputs");
+    msgpack_pack_array(packer, is_ok ? job->output_count : 0);
+    for (size_t i = 0; is_ok && i < job->output_count; i++)
+        pack_output(packer, job, i, outcome->outputs[i]);
+    pack_telemetry(packer, &outcome->telemetry);
+    pack_source_and_worker(packer, &job->delivery->position, identity);
+}
+
+/* msgpack-c's growing buffer; it reports a failed growth through the packer's return values only,
+ * so the size says at the end whether everything went in. */
+struct growing {
+    msgpack_sbuffer buffer;
+    bool failed;
+};
+
+static int write_growing(void *context, const char *bytes, size_t size) {
+    struct growing *growing = context;
+    if (!growing->failed && msgpack_sbuffer_write(&growing->buffer, bytes, size) != 0)
+        growing->failed = true;
+    return growing->failed ? -1 : 0;
+}
+
+static bool encode_payload(struct message *message, const struct job *job,
+    const struct outcome *outcome, const struct identity *identity) {
+    struct growing growing = {0};
+    msgpack_packer packer;
+    msgpack_packer_init(&packer, &growing, write_growing);
+    pack_result(&packer, job, outcome, identity);
+    message->payload = growing.buffer.data;
+    message->record.payload = slice_of(growing.buffer.data, growing.buffer.size);
+    return !growing.failed;
+}
+
+struct message *message_of_result(
+    const struct job *job, const struct outcome *outcome, const struct identity *identity) {
+    const struct delivery *delivery = job->delivery;
+    size_t text_max = TEXT_BYTES + strlen(delivery->position.topic) + job->reply_to.size;
+    struct message *message = message_create(OWN_HEADERS_MAX, text_max);
+    if (message == NULL) return NULL;
+    if (!encode_payload(message, job, outcome, identity)) {
+        message_destroy(message);
+        return NULL;
+    }
+    message->is_error = outcome->code != ERR_OK;
+    message->record.route = ROUTE_RESULT;
+    message->record.has_key = delivery->has_key;
+    message->record.key = delivery->key;
+    if (job->reply_to.size > 0)
+        message->record.topic = (const char *)add_text(
+            message, "%.*s", (int)job->reply_to.size, (const char *)job->reply_to.data)
+                                    .data;
+    add_common_headers(message, delivery, job, message->is_error ? "error" : "ok");
+    copy_header(message, delivery, "traceparent");
+    copy_header(message, delivery, "tracestate");
+    return message;
+}
+
+struct message *message_of_dead_letter(const struct delivery *delivery, const struct job *job,
+    const struct error *err, uint32_t attempts, bool truncated, const struct identity *identity) {
+    const struct position *position = &delivery->position;
+    size_t headers_max = delivery->header_count + OWN_HEADERS_MAX + DEAD_LETTER_HEADERS_MAX;
+    size_t text_max = TEXT_BYTES + sizeof err->message + sizeof err->fix +
+                      2 * strlen(position->topic) + strlen(identity->host);
+    struct message *message = message_create(headers_max, text_max);
+    if (message == NULL) return NULL;
+    message->is_truncated = truncated;
+    message->record.route = ROUTE_DEAD_LETTER;
+    message->record.has_key = delivery->has_key;
+    message->record.key = delivery->key;
+    if (!truncated) message->record.payload = delivery->payload;
+
+    for (size_t i = 0; i < delivery->header_count; i++)
+        message->headers[message->record.header_count++] = delivery->headers[i];
+    add_common_headers(message, delivery, job, "dead");
+    add_header(message, "dlq.error.code", slice_of_text(err_code(err->code)));
+    add_header(message, "dlq.error.message",
+        add_text(message, "%s%s%s", err->message, err->fix[0] != 0 ? "; " : "", err->fix));
+    add_header(message, "dlq.attempts", add_text(message, "%" PRIu32, attempts));
+    add_header(message, "dlq.source.topic", add_text(message, "%s", position->topic));
+    add_header(message, "dlq.source.partition", add_text(message, "%" PRId32, position->partition));
+    add_header(message, "dlq.source.offset", add_text(message, "%" PRId64, position->offset));
+    add_header(message, "dlq.worker",
+        add_text(message, "%s/%" PRIu32, identity->host, identity->device_index));
+    if (truncated) add_header(message, "dlq.truncated", slice_of_text("true"));
+    return message;
+}

@@ -1,0 +1,234 @@
+#include "publish/publisher.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum {
+    PUBLICATIONS_AT_ONCE = 64,
+    BUSY_WAIT_MS = 1, /* between looks at the queue while acknowledgements are due */
+    IDLE_WAIT_MS = 100
+};
+
+struct publication {
+    struct publisher *publisher;
+    struct job *job;           /* owned; NULL for an undecodable message */
+    struct delivery *delivery; /* the job's, or owned */
+    struct error err;          /* what its dead letter says */
+    bool is_error;
+    struct message *first[2]; /* until they are sent */
+    uint32_t unsettled;       /* publisher's thread only */
+    struct publication *next; /* in the list of those to be sent again */
+};
+
+struct publisher {
+    struct publisher_options options;
+    struct queue *queue;
+    pthread_t thread;
+    bool is_started;
+    uint64_t unsettled; /* publications; publisher's thread only */
+    bool has_failed;
+    int stop_timeout_ms; /* written before the queue is closed */
+    enum err stop_code;
+    struct error stop_error;
+    struct publication *again;
+};
+
+static void publication_destroy(struct publication *publication) {
+    for (int i = 0; i < 2; i++) message_destroy(publication->first[i]);
+    if (publication->job != NULL) job_destroy(publication->job);
+    else delivery_destroy(publication->delivery);
+    free(publication);
+}
+
+static void fail(struct publisher *publisher, const struct error *err) {
+    if (publisher->has_failed) return;
+    publisher->has_failed = true;
+    publisher->options.on_failed(publisher->options.context, err);
+}
+
+/* After a failure nothing more is reported as published: it comes again after a restart. */
+static void complete(struct publication *publication) {
+    struct publisher *publisher = publication->publisher;
+    publisher->unsettled--;
+    if (!publisher->has_failed)
+        publisher->options.on_published(
+            publisher->options.context, publication->delivery, publication->is_error);
+    publication_destroy(publication);
+}
+
+/*
+ * What to say instead of a message that was refused for good: an error result and a dead letter
+ * instead of outputs, a dead letter without the bytes instead of one with them. False where nothing
+ * smaller is left, or no memory to say it.
+ */
+static bool replace(
+    struct publication *publication, const struct message *refused, const struct error *err) {
+    const struct identity *identity = publication->publisher->options.identity;
+    if (refused->record.route == ROUTE_DEAD_LETTER) {
+        if (refused->is_truncated) return false;
+        publication->first[0] = message_of_dead_letter(
+            publication->delivery, publication->job, &publication->err, 1, true, identity);
+        return publication->first[0] != NULL;
+    }
+    if (refused->is_error) return false;
+    struct outcome outcome = {.code = ERR_PUBLISH_REFUSED, .err = *err};
+    publication->is_error = true;
+    publication->err = *err;
+    publication->err.code = ERR_PUBLISH_REFUSED;
+    publication->first[0] = message_of_result(publication->job, &outcome, identity);
+    publication->first[1] = message_of_dead_letter(
+        publication->delivery, publication->job, &publication->err, 1, false, identity);
+    if (publication->first[0] == NULL || publication->first[1] == NULL) return false;
+    publication->first[0]->record.topic = NULL; /* the topic that refused may be the reply_to */
+    return true;
+}
+
+static void on_settled(struct record *record, enum err code, const struct error *err) {
+    struct message *message = (struct message *)record;
+    struct publication *publication = message->owner;
+    struct publisher *publisher = publication->publisher;
+    if (code == ERR_PUBLISH_REFUSED && replace(publication, message, err)) {
+        /* Sent by the thread's loop: a sink's callback must not send. */
+        publication->next = publisher->again;
+        publisher->again = publication;
+    } else if (code != ERR_OK) {
+        fail(publisher, err);
+    }
+    message_destroy(message);
+    publication->unsettled--;
+    bool is_waiting = publication->first[0] != NULL;
+    if (publication->unsettled == 0 && !is_waiting && !publisher->has_failed) complete(publication);
+}
+
+static void send(struct publication *publication) {
+    struct sink *sink = publication->publisher->options.sink;
+    struct message *messages[2] = {publication->first[0], publication->first[1]};
+    for (int i = 0; i < 2; i++) {
+        publication->first[i] = NULL;
+        if (messages[i] != NULL) publication->unsettled++;
+    }
+    /* The last of them may settle, and end the publication, before sink_send() returns. */
+    for (int i = 0; i < 2; i++) {
+        if (messages[i] == NULL) continue;
+        messages[i]->owner = publication;
+        messages[i]->record.on_settled = on_settled;
+        sink_send(sink, &messages[i]->record);
+    }
+}
+
+static void send_again(struct publisher *publisher) {
+    while (publisher->again != NULL) {
+        struct publication *publication = publisher->again;
+        publisher->again = publication->next;
+        send(publication);
+    }
+}
+
+/* Waits until everything is acknowledged, replacements included. */
+static enum err finish(struct publisher *publisher, struct error *err) {
+    enum err code;
+    do {
+        send_again(publisher);
+        code = sink_flush(publisher->options.sink, publisher->stop_timeout_ms, err);
+    } while (code == ERR_OK && publisher->again != NULL);
+    return code;
+}
+
+static void *publisher_thread(void *context) {
+    struct publisher *publisher = context;
+    void *items[PUBLICATIONS_AT_ONCE];
+    bool is_open = true;
+    while (is_open) {
+        int wait_ms = publisher->unsettled > 0 ? BUSY_WAIT_MS : IDLE_WAIT_MS;
+        size_t count = queue_pop(publisher->queue, items, PUBLICATIONS_AT_ONCE, wait_ms);
+        publisher->unsettled += count;
+        for (size_t i = 0; i < count; i++) send(items[i]);
+        sink_serve(publisher->options.sink, 0);
+        send_again(publisher);
+        is_open = count > 0 || !queue_is_closed(publisher->queue);
+    }
+    publisher->stop_code = finish(publisher, &publisher->stop_error);
+    /* What the sink still holds is settled as failed by its end; that is no news any more. */
+    publisher->has_failed = true;
+    sink_destroy(publisher->options.sink);
+    return NULL;
+}
+
+enum err publisher_start(
+    const struct publisher_options *options, struct publisher **ret, struct error *err) {
+    struct publisher *publisher = calloc(1, sizeof *publisher);
+    if (publisher != NULL) {
+        publisher->options = *options;
+        publisher->queue = queue_create(options->queue_length);
+    }
+    bool is_started = publisher != NULL && publisher->queue != NULL &&
+                      pthread_create(&publisher->thread, NULL, publisher_thread, publisher) == 0;
+    if (!is_started) {
+        sink_destroy(options->sink);
+        if (publisher != NULL) queue_destroy(publisher->queue);
+        free(publisher);
+        return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
+            "cannot start the publisher");
+    }
+    *ret = publisher;
+    return ERR_OK;
+}
+
+enum err publisher_stop(struct publisher *publisher, int timeout_ms, struct error *err) {
+    if (publisher == NULL) return ERR_OK;
+    publisher->stop_timeout_ms = timeout_ms;
+    queue_close(publisher->queue); /* its lock orders the write above */
+    pthread_join(publisher->thread, NULL);
+    enum err code = publisher->stop_code;
+    if (code != ERR_OK) *err = publisher->stop_error;
+    queue_destroy(publisher->queue);
+    free(publisher);
+    return code;
+}
+
+static struct publication *publication_create(struct publisher *publisher, struct job *job,
+    struct delivery *delivery, const struct error *reason) {
+    struct publication *publication = calloc(1, sizeof *publication);
+    if (publication == NULL) return NULL;
+    publication->publisher = publisher;
+    publication->job = job;
+    publication->delivery = delivery;
+    publication->is_error = reason != NULL;
+    if (reason == NULL) return publication;
+    publication->err = *reason;
+    publication->first[1] =
+        message_of_dead_letter(delivery, job, reason, 1, false, publisher->options.identity);
+    if (publication->first[1] != NULL) return publication;
+    free(publication);
+    return NULL;
+}
+
+static enum err push(
+    struct publisher *publisher, struct publication *publication, struct error *err) {
+    if (publication == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to encode a result");
+    bool queued = queue_push(publisher->queue, publication);
+    assert(queued); /* closed only after the last push */
+    (void)queued;
+    return ERR_OK;
+}
+
+enum err publisher_push_outcome(struct publisher *publisher, struct job *job,
+    const struct outcome *outcome, struct error *err) {
+    struct message *result = message_of_result(job, outcome, publisher->options.identity);
+    struct publication *publication = NULL;
+    if (result != NULL)
+        publication = publication_create(
+            publisher, job, job->delivery, outcome->code != ERR_OK ? &outcome->err : NULL);
+    if (publication == NULL) message_destroy(result);
+    else publication->first[0] = result;
+    return push(publisher, publication, err);
+}
+
+enum err publisher_push_undecodable(struct publisher *publisher, struct delivery *delivery,
+    const struct error *reason, struct error *err) {
+    return push(publisher, publication_create(publisher, NULL, delivery, reason), err);
+}

@@ -1,0 +1,53 @@
+/**
+ * The one thread that owns the sink. A publication is all that answers one message: a result, a
+ * dead letter, or both; when every part of it is acknowledged, the message may be committed.
+ *
+ * A result that the sink refuses for good is replaced by a small error result and a dead letter; a
+ * dead letter that it refuses is sent without the job's bytes. When even that is refused, or the
+ * sink is lost, on_failed is called once and nothing more is finished: the messages come again
+ * after a restart.
+ *
+ * Lifetime: publisher_start() to publisher_stop(); the sink is owned from the start on, also where that
+ * fails. Threads: publisher_push() from any; the
+ * callbacks come from the publisher's thread.
+ */
+#ifndef PUBLISH_PUBLISHER_H
+#define PUBLISH_PUBLISHER_H
+
+#include "base/queue.h"
+#include "publish/message.h"
+
+struct publisher;
+struct publication;
+
+struct publisher_options {
+    struct sink *sink;
+    const struct identity *identity;
+    uint32_t queue_length; /* at least as many as jobs can be in flight: push never waits */
+    /** Everything that answers `delivery` is acknowledged; it is destroyed after this call. */
+    void (*on_published)(void *context, const struct delivery *delivery, bool is_error);
+    void (*on_failed)(void *context, const struct error *err);
+    void *context;
+};
+
+MUST_CHECK enum err publisher_start(
+    const struct publisher_options *options, struct publisher **ret, struct error *err);
+
+/**
+ * Waits up to `timeout_ms` (-1: for ever) for what was pushed to be acknowledged, then ends the
+ * thread. ERR_TIMEOUT: something was not, and was not reported by on_published. NULL is fine.
+ */
+MUST_CHECK enum err publisher_stop(struct publisher *publisher, int timeout_ms, struct error *err);
+
+/**
+ * Encodes the answer to `job`, owned from now on: the result, and where it failed the dead letter.
+ * ERR_NO_MEMORY: the job is still the caller's.
+ */
+MUST_CHECK enum err publisher_push_outcome(
+    struct publisher *publisher, struct job *job, const struct outcome *outcome, struct error *err);
+
+/** The same for a message that has no id: a dead letter alone. Owns `delivery`. */
+MUST_CHECK enum err publisher_push_undecodable(struct publisher *publisher,
+    struct delivery *delivery, const struct error *reason, struct error *err);
+
+#endif
