@@ -10,7 +10,7 @@ class JobFailed(Exception):
 
     def __init__(self, result):
         error = result["error"]
-        super().__init__(f'{result["id"]}: {error["code"]}: {error["message"]} {error["fix"]}'.rstrip())
+        super().__init__(f'{result["id"]}: {error["code"]}: {error["message"]} {error.get("fix", "")}'.rstrip())
         self.result = result
 
 

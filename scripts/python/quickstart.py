@@ -1,0 +1,231 @@
+"""Runs the sweep of sweep.py on a worker of its own and checks every result. scripts/quickstart calls it."""
+
+import argparse
+import contextlib
+import ctypes
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import gpu_worker as gw
+
+import sweep
+
+LOG_LINES_SHOWN = 40
+START_TIMEOUT_S = 60
+RESULT_TIMEOUT_S = 120
+STOP_TIMEOUT_S = 60
+
+CONFIG = """\
+driver: {driver}
+broker: {broker}
+embedded:
+  address_file: {folder}/broker.address
+kafka:
+  bootstrap_servers: {bootstrap_servers}
+  group: quickstart
+topics:
+  jobs: [quickstart.jobs]
+  results: quickstart.results
+  dead_letters: quickstart.dead-letters
+programs:
+  dir: {programs}
+blobs:
+  dir: {folder}/blobs
+"""
+
+
+class Failure(Exception):
+    """Something that the user should read without a traceback."""
+
+
+def say(text):
+    print(f"quickstart: {text}", flush=True)
+
+
+def has_cuda_device():
+    """True where libcuda.so.1 opens and finds a device: the same two questions that the worker asks."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def choose_driver(wanted):
+    if wanted:
+        return wanted, "as asked"
+    if has_cuda_device():
+        return "cuda", "libcuda.so.1 found a GPU"
+    return "cpu", "no GPU answers here"
+
+
+class Worker:
+    """A running `gpu-worker run`, its log beside its configuration."""
+
+    def __init__(self, binary, config, log):
+        self._log = log
+        with open(log, "wb") as output:
+            self._process = subprocess.Popen(
+                [binary, "run", "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+
+    def check(self):
+        """Raises once the worker has ended, so that nobody waits for it in vain."""
+        if self._process.poll() is not None:
+            raise Failure(f"the worker ended with status {self._process.returncode}")
+
+    def stop(self):
+        """Asks it to drain and end, and makes it end; its exit status."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def print_log(self):
+        lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+        print(f"quickstart: the end of {self._log}:", *lines, sep="\n  ", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def running_worker(options, driver, folder):
+    config = folder / "worker.yaml"
+    config.write_text(
+        CONFIG.format(
+            driver=driver,
+            broker="kafka" if options.bootstrap_servers else "embedded",
+            bootstrap_servers=options.bootstrap_servers or '""',
+            folder=folder,
+            programs=options.programs,
+        )
+    )
+    worker = Worker(options.worker, config, folder / "worker.log")
+    try:
+        yield worker
+        worker.check()
+        status = worker.stop()
+        if status != 0:
+            raise Failure(f"the worker ended with status {status} when it was asked to stop")
+    except BaseException:
+        worker.stop()
+        worker.print_log()
+        raise
+
+
+def embedded_address(worker, folder):
+    """Waits until the worker has written where its embedded broker listens."""
+    file = folder / "broker.address"
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not file.exists() or not file.read_text().strip():
+        worker.check()
+        if time.monotonic() > deadline:
+            raise Failure(f"the embedded broker did not start within {START_TIMEOUT_S} s")
+        time.sleep(0.05)
+    return file.read_text().strip()
+
+
+def show_progress(done, total):
+    """One line that grows on a terminal, a line for each quarter in a log."""
+    if sys.stdout.isatty():
+        print(f"\rquickstart: {done} of {total} jobs answered", end="\n" if done == total else "", flush=True)
+    elif done % (total // 4) == 0:
+        say(f"{done} of {total} jobs answered")
+
+
+def collect(client, worker, jobs):
+    """Sends the jobs; {id: result} and the seconds from the first job sent to the last result."""
+    started = time.monotonic()
+    client.submit(jobs)
+    results = {}
+    ids = [job["id"] for job in jobs]
+    for result in client.results(ids, RESULT_TIMEOUT_S, on_wait=worker.check):
+        results[result["id"]] = result
+        show_progress(len(results), len(jobs))
+    return results, time.monotonic() - started
+
+
+def compare_all(points, dataset, results):
+    """Every comparison, and a line for each job that failed or disagrees."""
+    comparisons, faults = [], []
+    for point in points:
+        try:
+            comparison = sweep.compare(point, dataset, results[point.id])
+        except gw.JobFailed as failed:
+            faults.append(str(failed))
+            continue
+        comparisons.append(comparison)
+        if comparison.fault:
+            faults.append(f"{point.id}: {comparison.fault}")
+    return comparisons, faults
+
+
+def print_table(comparisons):
+    """The five lowest losses, and the highest."""
+    ranked = sorted(comparisons, key=lambda comparison: comparison.loss)
+    print("\n  learning rate         l2       loss  reference  accuracy  rows differing")
+    for comparison in [*ranked[:5], None, *ranked[-1:]]:
+        if comparison is None:
+            print("            ...")
+            continue
+        print(
+            f"  {comparison.point.learning_rate:13.5f} {comparison.point.l2:10.2e} {comparison.loss:10.6f}"
+            f" {comparison.reference_loss:10.6f} {comparison.accuracy:9.4f} {comparison.rows_differing:15}"
+        )
+    print()
+
+
+def run(options):
+    driver, why = choose_driver(options.driver)
+    say(f"driver {driver} ({why}), broker {'kafka' if options.bootstrap_servers else 'embedded'}")
+    folder = pathlib.Path(options.folder).absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+    dataset = sweep.read_dataset(options.data)
+    blobs = gw.BlobStore(folder / "blobs")
+    blobs.put(dataset.x)
+    blobs.put(dataset.y)
+    points = sweep.grid()
+    jobs = [sweep.make_job(point, dataset) for point in points]
+
+    with running_worker(options, driver, folder) as worker:
+        address = options.bootstrap_servers or embedded_address(worker, folder)
+        with gw.KafkaClient(address, "quickstart.jobs", "quickstart.results") as client:
+            results, seconds = collect(client, worker, jobs)
+
+    comparisons, faults = compare_all(points, dataset, results)
+    if comparisons:
+        print_table(comparisons)
+    say(f"{len(jobs)} jobs of {sweep.ITERATIONS} iterations in {seconds:.1f} s on the {driver} driver")
+    for fault in faults:
+        print(f"quickstart: {fault}", file=sys.stderr)
+    say(f"{len(jobs) - len(faults)} of {len(jobs)} jobs ok")
+    return 1 if faults else 0
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    parser = argparse.ArgumentParser(prog="quickstart", description=__doc__)
+    parser.add_argument("--driver", choices=["cpu", "cuda"])
+    parser.add_argument("--bootstrap-servers", help="a Kafka to use; without it the worker's embedded broker")
+    parser.add_argument("--build", type=pathlib.Path, default=root / "build/release", help="where the worker was built")
+    parser.add_argument("--folder", default=root / "build/quickstart", help="emptied, then used for everything written")
+    parser.add_argument("--data", default=root / "config/examples/breast_cancer.csv")
+    options = parser.parse_args()
+    options.worker = options.build / "bin/gpu-worker"
+    options.programs = options.build / "share/gpu-worker/programs"
+    try:
+        sys.exit(run(options))
+    except (Failure, ConnectionError, TimeoutError) as failure:
+        print(f"quickstart: failed: {failure}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""The Python client: what it builds, stores and reads back."""
+
+import hashlib
+import pathlib
+import tempfile
+import unittest
+
+import gpu_worker as gw
+import msgpack
+import numpy
+
+
+class Buffers(unittest.TestCase):
+    def test_an_upload_carries_shape_type_and_little_endian_rows(self):
+        array = numpy.arange(6, dtype=">u2").reshape(2, 3).T
+        buffer = gw.upload(array)
+        self.assertEqual({"bytes": 12, "datatype": "UINT16", "shape": [3, 2]}, {k: buffer[k] for k in buffer if k != "data"})
+        self.assertEqual(bytes([0, 0, 3, 0, 1, 0, 4, 0, 2, 0, 5, 0]), buffer["data"])
+
+    def test_a_static_is_named_by_the_digest_of_the_bytes_that_an_upload_would_carry(self):
+        array = numpy.ones((3, 4), "<f4").T
+        expected = "sha256:" + hashlib.sha256(gw.upload(array)["data"]).hexdigest()
+        self.assertEqual(expected, gw.static(array)["static"])
+        self.assertNotIn("data", gw.static(array))
+        self.assertEqual(gw.upload(array)["data"], gw.static(array, with_data=True)["data"])
+
+    def test_a_scalar_array_has_an_empty_shape(self):
+        self.assertEqual([], gw.upload(numpy.float32(1))["shape"])
+
+
+class Stores(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_a_blob_stands_under_its_digest_and_nothing_else_is_left(self):
+        array = numpy.arange(1000, dtype="<i8")
+        store = gw.BlobStore(self.folder)
+        name = store.put(array)
+        store.put(array)
+        hexadecimal = name.removeprefix("sha256:")
+        files = [path for path in self.folder.rglob("*") if path.is_file()]
+        self.assertEqual([self.folder / hexadecimal[:2] / hexadecimal], files)
+        self.assertEqual(hexadecimal, hashlib.sha256(files[0].read_bytes()).hexdigest())
+
+    def test_jobs_written_to_a_file_are_read_back_one_by_one(self):
+        jobs = [gw.job(f"job-{i}", {"a": gw.zeros([4], "<f4")}, [], ["a"]) for i in range(3)]
+        gw.write_jobs(self.folder / "jobs", jobs)
+        self.assertEqual(jobs, list(gw.read_results(self.folder / "jobs")))
+
+
+class Results(unittest.TestCase):
+    def test_an_output_comes_back_as_the_array_it_was(self):
+        array = numpy.arange(6, dtype="<f8").reshape(2, 3)
+        outputs = [gw.upload(array) | {"name": "whole"}, {"name": "part", "data": b"\x01\x02"}]
+        result = msgpack.unpackb(msgpack.packb({"id": "x", "status": "ok", "outputs": outputs}))
+        numpy.testing.assert_array_equal(array, gw.arrays(result)["whole"])
+        numpy.testing.assert_array_equal([1, 2], gw.arrays(result)["part"])
+
+    def test_a_failed_job_raises_what_the_worker_said(self):
+        error = {"code": "bad_launch", "message": "too wide", "fix": "use a smaller block"}
+        with self.assertRaisesRegex(gw.JobFailed, "x: bad_launch: too wide use a smaller block"):
+            gw.arrays({"id": "x", "status": "error", "error": error, "outputs": []})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""The quickstart's comparison accepts what float32 gives and refuses what a broken kernel would."""
+
+import pathlib
+import unittest
+
+import gpu_worker as gw
+import logreg_reference
+import numpy
+import sweep
+
+DATA = pathlib.Path(__file__).parents[2] / "config/examples/breast_cancer.csv"
+
+
+def result_of(point, weights, loss, accuracy):
+    """What a worker would answer."""
+    scalar = [("loss", loss), ("accuracy", accuracy)]
+    outputs = [{"name": name, "data": numpy.array([value], "<f4").tobytes()} for name, value in scalar]
+    whole = {"name": "weights", "datatype": "FP32", "shape": [len(weights)], "data": weights.astype("<f4").tobytes()}
+    return {"id": point.id, "status": "ok", "outputs": [whole, *outputs]}
+
+
+class Comparison(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dataset = sweep.read_dataset(DATA)
+        cls.point = sweep.grid()[-1]
+        answer = logreg_reference.train(
+            *cls.dataset.exact(), cls.point.learning_rate, cls.point.l2, sweep.ITERATIONS
+        )
+        cls.weights, cls.loss, cls.accuracy, _ = answer
+
+    def fault(self, weights=None, loss=None, accuracy=None):
+        weights = self.weights if weights is None else weights
+        loss = self.loss if loss is None else loss
+        accuracy = self.accuracy if accuracy is None else accuracy
+        result = result_of(self.point, weights, loss, accuracy)
+        return sweep.compare(self.point, self.dataset, result).fault
+
+    def test_the_reference_in_float32_agrees(self):
+        self.assertEqual("", self.fault())
+
+    def test_longer_weights_are_refused(self):
+        self.assertIn("norm", self.fault(weights=self.weights * 1.01))
+
+    def test_weights_of_the_right_length_that_predict_otherwise_are_refused(self):
+        self.assertIn("rows", self.fault(weights=-self.weights))
+
+    def test_another_loss_is_refused(self):
+        self.assertIn("loss", self.fault(loss=self.loss + 0.0011))
+        self.assertIn("loss", self.fault(loss=float("nan")))
+
+    def test_an_accuracy_that_is_not_the_weights_is_refused(self):
+        self.assertIn("accuracy", self.fault(accuracy=self.accuracy - 0.005))
+
+    def test_a_failed_job_is_never_a_comparison(self):
+        error = {"code": "bad_job", "message": "no", "fix": "send another"}
+        with self.assertRaises(gw.JobFailed):
+            sweep.compare(self.point, self.dataset, {"id": "x", "status": "error", "error": error, "outputs": []})
+
+
+class Jobs(unittest.TestCase):
+    def test_the_grid_is_256_different_points(self):
+        self.assertEqual(256, len({(point.learning_rate, point.l2) for point in sweep.grid()}))
+
+    def test_no_job_carries_the_dataset(self):
+        dataset = sweep.read_dataset(DATA)
+        for buffer in sweep.make_job(sweep.grid()[0], dataset)["buffers"].values():
+            self.assertNotIn("data", buffer)
+
+
+if __name__ == "__main__":
+    unittest.main()
