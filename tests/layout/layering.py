@@ -23,7 +23,7 @@ LAYERS = {
     "publish": ["base", "broker", "decode", "execute/outcome.h"],
     "executor": ["base", "settings", "broker", "decode", "program", "gpu", "plan", "prepare", "execute", "publish"],
     "cli": ["base", "settings", "broker", "decode", "program", "executor"],
-    "cpu_driver": ["base", "gpu/driver.h"],
+    "cpu_driver": ["base", "gpu/driver.h", "kernel_cpu.h"],
     "main.c": ["base", "cli"],
 }
 
