@@ -85,6 +85,9 @@ struct settings {
         uint64_t bytes_in_flight; /* host memory of taken, unfinished messages */
     } limits;
     struct {
+        uint32_t jobs; /* most jobs that a lane runs together */
+    } batch;
+    struct {
         uint64_t budget_bytes; /* device memory; 0 means 1/32 of the device */
     } statics;
     struct {
@@ -113,6 +116,9 @@ void settings_load(struct settings *settings, const char *path, struct problems 
 /** The same from text; `file` is the name that problems carry. For tests and fuzzing. */
 void settings_parse(
     struct settings *settings, const char *file, struct slice text, struct problems *problems);
+
+/** The folder of programs: programs.dir or its default. To be freed; NULL when memory is short. */
+char *settings_programs_dir(const struct settings *settings);
 
 /** Effective configuration as YAML that settings_load() accepts; secrets are masked as "***". */
 void settings_print(const struct settings *settings, FILE *out);

@@ -1,0 +1,31 @@
+/**
+ * The ends of the pipe: sources and sinks as the configuration names them.
+ * Lifetime: source and sink go to executor_run(), which owns them; the rest to connection_fini().
+ */
+#ifndef EXECUTOR_CONNECT_H
+#define EXECUTOR_CONNECT_H
+
+#include "broker/sink.h"
+#include "broker/source.h"
+#include "settings/settings.h"
+
+struct embedded;
+
+struct connection {
+    struct source *source;
+    struct sink *sink;
+    struct embedded *embedded; /* NULL unless `broker: embedded` */
+};
+
+/** Consumer group and producer; starts the embedded broker where it is configured. */
+MUST_CHECK enum err connect_kafka(
+    const struct settings *settings, struct connection *ret, struct error *err);
+
+/** Files instead of a broker; "-" is standard input and output. `dead_letters` may be NULL. */
+MUST_CHECK enum err connect_files(const struct settings *settings, const char *jobs,
+    const char *results, const char *dead_letters, struct connection *ret, struct error *err);
+
+/** Ends what outlives the executor. */
+void connection_fini(struct connection *connection);
+
+#endif

@@ -1,0 +1,37 @@
+#include "executor/executor.h"
+
+#include "base/clock.h"
+#include "executor/intake.h"
+
+/* The first thing that went wrong is what the caller hears of. */
+static enum err first_failure(
+    struct stages *stages, enum err code, const struct error *failure, struct error *err) {
+    if (stages->has_failed) {
+        *err = stages->failure;
+        return err->code;
+    }
+    if (code != ERR_OK) *err = *failure;
+    return code;
+}
+
+enum err executor_run(
+    const struct executor_options *options, struct executor_summary *summary, struct error *err) {
+    struct stages stages;
+    struct error failure, stop_failure;
+    uint64_t start_ns = clock_ns();
+    enum err code = stages_start(&stages, options, &failure);
+    if (code == ERR_OK) code = intake_run(&stages, &failure);
+    /* After a drain that took too long, threads may hang in the driver: leave them to _exit(). */
+    if (code == ERR_TIMEOUT) {
+        *err = failure;
+        return code;
+    }
+    enum err stopped = stages_stop(&stages, &stop_failure);
+    if (code == ERR_OK && stopped != ERR_OK) {
+        code = stopped;
+        failure = stop_failure;
+    }
+    *summary = stages.summary;
+    summary->elapsed_ns = clock_ns() - start_ns;
+    return first_failure(&stages, code, &failure, err);
+}

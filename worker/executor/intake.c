@@ -1,0 +1,163 @@
+#include "executor/intake.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+enum {
+    POLL_MS = 100,
+    DRAIN_POLL_MS = 10,
+    /* Holding back shorter than this is done by not polling: pausing a consumer throws away what it
+     * has fetched ahead. Longer, and it is paused and polled, so that it stays in its group. */
+    HOLD_MS = 500,
+    PROGRESS_MS = 10000
+};
+
+static bool is_allowed_reply_to(const struct settings *settings, struct slice topic) {
+    for (size_t i = 0; i < settings->topics.reply_to.count; i++)
+        if (slice_is_text(topic, settings->topics.reply_to.items[i])) return true;
+    return false;
+}
+
+/* A job may name only topics that the configuration lists; its error goes to the usual one. */
+static enum err check_reply_to(const struct stages *stages, struct job *job, struct error *err) {
+    struct slice topic = job->reply_to;
+    if (topic.size == 0 || is_allowed_reply_to(stages->settings, topic)) return ERR_OK;
+    job->reply_to = (struct slice){0};
+    return error_set(err, ERR_REPLY_TO_FORBIDDEN, 0, "add the topic to topics.reply_to, or drop it",
+        "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
+}
+
+/* From bytes to a prepared job; whatever is wrong is answered here. */
+static void admit(struct stages *stages, struct delivery *delivery) {
+    struct error err, reply_to_error;
+    struct job *job;
+    const struct plan *plan;
+    enum err code = decode_job(delivery, &stages->decode_limits, &job, &err);
+    if (job == NULL) {
+        stages_reject_undecodable(stages, delivery, &err);
+        return;
+    }
+    enum err reply_to_code = check_reply_to(stages, job, &reply_to_error);
+    if (code == ERR_OK && reply_to_code != ERR_OK) {
+        code = reply_to_code;
+        err = reply_to_error;
+    }
+    if (code == ERR_OK) code = plan_job(job, stages->registry, &stages->plan_limits, &plan, &err);
+    if (code == ERR_OK) code = prepare_submit(stages->prepare, job, plan, &err);
+    if (code != ERR_OK) stages_reject(stages, job, &err);
+}
+
+static void wait_for_change(struct stages *stages, int timeout_ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)timeout_ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_cond_timedwait(&stages->changed, &stages->lock, &until);
+}
+
+/* Above the limits, or, once holding back, above three quarters of them: no flapping. */
+static bool is_full(const struct stages *stages, bool is_holding) {
+    uint64_t jobs = stages->settings->limits.jobs_in_flight;
+    uint64_t bytes = stages->settings->limits.bytes_in_flight;
+    if (is_holding) {
+        jobs -= jobs / 4;
+        bytes -= bytes / 4;
+    }
+    return stages->in_flight >= jobs || stages->bytes_in_flight >= bytes;
+}
+
+/* Waits for room; false where there is none after HOLD_MS. */
+static bool wait_for_room(struct stages *stages, bool is_paused) {
+    pthread_mutex_lock(&stages->lock);
+    bool full = is_full(stages, is_paused);
+    uint64_t until = clock_ns() + (is_paused ? DRAIN_POLL_MS : HOLD_MS) * 1000000ull;
+    while (full && !stages->has_failed && clock_ns() < until) {
+        wait_for_change(stages, DRAIN_POLL_MS);
+        full = is_full(stages, true);
+    }
+    pthread_mutex_unlock(&stages->lock);
+    return !full;
+}
+
+static uint64_t count_in_flight(struct stages *stages) {
+    pthread_mutex_lock(&stages->lock);
+    uint64_t count = stages->in_flight;
+    pthread_mutex_unlock(&stages->lock);
+    return count;
+}
+
+static void log_progress(struct stages *stages, uint64_t *due_ns) {
+    if (clock_ns() < *due_ns) return;
+    *due_ns = clock_ns() + PROGRESS_MS * 1000000ull;
+    pthread_mutex_lock(&stages->lock);
+    struct executor_summary summary = stages->summary;
+    uint64_t in_flight = stages->in_flight;
+    pthread_mutex_unlock(&stages->lock);
+    log_line(LOG_INFO, "running: %" PRIu64 " ok, %" PRIu64 " failed, %" PRIu64 " in flight",
+        summary.ok, summary.errors, in_flight);
+}
+
+static enum err take(struct stages *stages, int timeout_ms, bool *at_end, struct error *err) {
+    struct delivery *delivery = NULL;
+    enum err code = source_poll(stages->source, timeout_ms, &delivery, at_end, err);
+    if (code != ERR_OK || delivery == NULL) return code;
+    pthread_mutex_lock(&stages->lock);
+    stages->in_flight++;
+    stages->bytes_in_flight += delivery->held_bytes;
+    pthread_mutex_unlock(&stages->lock);
+    admit(stages, delivery);
+    return ERR_OK;
+}
+
+static enum err take_all(struct stages *stages, struct error *err) {
+    bool is_paused = false, at_end = false;
+    uint64_t progress_ns = clock_ns() + PROGRESS_MS * 1000000ull;
+    enum err code = ERR_OK;
+    while (code == ERR_OK && !at_end && !*stages->stop && !stages_have_failed(stages)) {
+        bool has_room = wait_for_room(stages, is_paused);
+        if (has_room == is_paused) {
+            is_paused = !has_room;
+            source_pause(stages->source, is_paused);
+        }
+        code = take(stages, is_paused ? 0 : POLL_MS, &at_end, err);
+        log_progress(stages, &progress_ns);
+    }
+    return code;
+}
+
+/* The source is still polled: it serves its group and commits. What it brings is not ours any more.
+ */
+static enum err drain(struct stages *stages, struct error *err) {
+    bool at_end = false;
+    uint64_t stopped_ns = 0;
+    source_pause(stages->source, true);
+    while (count_in_flight(stages) > 0 && !stages_have_failed(stages)) {
+        if (stopped_ns == 0 && *stages->stop) {
+            stopped_ns = clock_ns();
+            log_line(LOG_INFO, "stopping: %" PRIu64 " jobs in flight", count_in_flight(stages));
+        }
+        uint64_t limit_ns = stages->settings->drain_timeout_ms * 1000000ull;
+        if (stopped_ns != 0 && clock_ns() - stopped_ns > limit_ns)
+            return error_set(err, ERR_TIMEOUT, 0, "raise drain_timeout_ms",
+                "%" PRIu64 " jobs were still running %" PRIu32 " ms after the signal to stop",
+                count_in_flight(stages), stages->settings->drain_timeout_ms);
+        struct delivery *delivery = NULL;
+        enum err code = source_poll(stages->source, 0, &delivery, &at_end, err);
+        delivery_destroy(delivery);
+        if (code != ERR_OK) return code;
+        pthread_mutex_lock(&stages->lock);
+        if (stages->in_flight > 0) wait_for_change(stages, DRAIN_POLL_MS);
+        pthread_mutex_unlock(&stages->lock);
+    }
+    return ERR_OK;
+}
+
+enum err intake_run(struct stages *stages, struct error *err) {
+    enum err code = take_all(stages, err);
+    struct error drain_error;
+    enum err drained = drain(stages, code == ERR_OK ? err : &drain_error);
+    return code == ERR_OK ? drained : code;
+}

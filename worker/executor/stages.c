@@ -1,0 +1,266 @@
+#include "executor/stages.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { PUBLISH_TIMEOUT_MS = 30000, STATICS_SHARE = 32 };
+
+void stages_fail(struct stages *stages, const struct error *err) {
+    pthread_mutex_lock(&stages->lock);
+    bool is_first = !stages->has_failed;
+    if (is_first) {
+        stages->has_failed = true;
+        stages->failure = *err;
+    }
+    pthread_cond_signal(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+bool stages_have_failed(struct stages *stages) {
+    pthread_mutex_lock(&stages->lock);
+    bool has_failed = stages->has_failed;
+    pthread_mutex_unlock(&stages->lock);
+    return has_failed;
+}
+
+static void answer(struct stages *stages, struct job *job, const struct outcome *outcome) {
+    struct error err;
+    enum err code = publisher_push_outcome(stages->publisher, job, outcome, &err);
+    if (code == ERR_OK) return;
+    stages_fail(stages, &err); /* unanswered and uncommitted: the job comes again */
+    job_destroy(job);
+}
+
+void stages_reject(struct stages *stages, struct job *job, const struct error *err) {
+    struct outcome outcome = {.code = err->code, .err = *err};
+    outcome.telemetry.decode_ns = job->decode_ns;
+    outcome.telemetry.wall_ns = clock_ns() - job->delivery->received_ns;
+    log_error(LOG_DEBUG, "job failed", err);
+    answer(stages, job, &outcome);
+}
+
+void stages_reject_undecodable(
+    struct stages *stages, struct delivery *delivery, const struct error *err) {
+    const struct position *position = &delivery->position;
+    log_line(LOG_WARN, "dead letter: %s/%" PRId32 "/%" PRId64 ": %s: %s", position->topic,
+        position->partition, position->offset, err_code(err->code), err->message);
+    struct error push_error;
+    enum err code = publisher_push_undecodable(stages->publisher, delivery, err, &push_error);
+    if (code == ERR_OK) return;
+    stages_fail(stages, &push_error);
+    delivery_destroy(delivery);
+}
+
+/* ---- what the stages call back ---- */
+
+static void on_ready(void *context, struct prepared *prepared) {
+    struct stages *stages = context;
+    /* Closed only once preparation has ended, and as long as all that can be in flight: never
+     * waits. */
+    if (!queue_push(stages->ready, prepared)) abort();
+}
+
+static void on_prepare_failed(void *context, struct prepared *prepared, const struct error *err) {
+    struct stages *stages = context;
+    prepared_release(prepared, stages->statics);
+    stages_reject(stages, prepared->job, err);
+}
+
+static void on_done(void *context, struct prepared *prepared, const struct outcome *outcome) {
+    struct stages *stages = context;
+    if (outcome->code != ERR_OK) log_error(LOG_DEBUG, "job failed", &outcome->err);
+    prepared_release(prepared, stages->statics);
+    answer(stages, prepared->job, outcome);
+}
+
+static void drop(struct stages *stages, struct prepared *prepared) {
+    prepared_release(prepared, stages->statics);
+    job_destroy(prepared->job);
+}
+
+static void on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err) {
+    struct stages *stages = context;
+    for (size_t i = 0; i < count; i++) drop(stages, jobs[i]);
+    stages_fail(stages, err);
+}
+
+static void on_published(void *context, const struct delivery *delivery, bool is_error) {
+    struct stages *stages = context;
+    source_finish(stages->source, &delivery->position);
+    pthread_mutex_lock(&stages->lock);
+    stages->in_flight--;
+    stages->bytes_in_flight -= delivery->held_bytes;
+    if (is_error) stages->summary.errors++;
+    else stages->summary.ok++;
+    pthread_cond_signal(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+static void on_publish_failed(void *context, const struct error *err) {
+    stages_fail(context, err);
+}
+
+/* ---- start ---- */
+
+static enum err open_device(struct stages *stages, struct error *err) {
+    const struct settings *settings = stages->settings;
+    const struct gpu_cpu_options cpu = {.device_count = (int)settings->cpu_driver.devices,
+        .memory_bytes = settings->cpu_driver.memory_bytes,
+        .faults = settings->cpu_driver.faults};
+    const struct gpu_driver *driver;
+    enum err code = gpu_driver_open(
+        settings->driver == DRIVER_CPU ? GPU_DRIVER_CPU : GPU_DRIVER_CUDA, &cpu, &driver, err);
+    if (code != ERR_OK) return code;
+    return device_open(&stages->device, driver, (int)settings->device, err);
+}
+
+/* A program that does not load is its own jobs' problem, but worth a line at start. */
+static enum err load_programs(struct stages *stages, struct error *err) {
+    struct problems problems;
+    problems_init(&problems);
+    char *dir = settings_programs_dir(stages->settings);
+    if (dir != NULL) stages->registry = registry_load(dir, &problems);
+    free(dir);
+    for (size_t i = 0; i < problems.count; i++)
+        log_line(LOG_WARN, "program not loaded: %s: %s", problems.items[i].where,
+            problems.items[i].what);
+    problems_fini(&problems);
+    if (stages->registry == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the programs");
+    return modules_load(&stages->device, stages->registry, &stages->modules, err);
+}
+
+static void derive_limits(struct stages *stages) {
+    const struct settings *settings = stages->settings;
+    stages->decode_limits = (struct decode_limits){
+        .message_bytes_max = settings->limits.message_bytes,
+        /* What decoding makes of a message is a small multiple of what it says. */
+        .arena_bytes_max = 64 * settings->limits.message_bytes,
+        .buffers_max = settings->limits.buffers_per_job,
+        .steps_max = settings->limits.steps_per_job,
+        .args_max = ENTRY_ARGS_MAX,
+        .outputs_max = settings->limits.buffers_per_job,
+        .writes_max = settings->limits.buffers_per_job,
+        .buffer_bytes_max = settings->limits.job_bytes,
+        .launches_max = settings->limits.launches_per_job,
+    };
+    stages->plan_limits = (struct plan_limits){
+        .device = stages->device.limits,
+        .job_bytes_max = settings->limits.job_bytes,
+        .result_bytes_max = settings->limits.result_bytes,
+    };
+}
+
+static void describe_self(struct stages *stages) {
+    if (gethostname(stages->host, sizeof stages->host - 1) != 0) stages->host[0] = 0;
+    stages->identity = (struct identity){.host = stages->host,
+        .device = stages->device.name,
+        .device_index = stages->settings->device,
+        .version = GPU_WORKER_VERSION};
+}
+
+static enum err start_publisher(struct stages *stages, struct error *err) {
+    struct publisher_options options = {.sink = stages->sink,
+        .identity = &stages->identity,
+        .queue_length = stages->settings->limits.jobs_in_flight + 1,
+        .on_published = on_published,
+        .on_failed = on_publish_failed,
+        .context = stages};
+    stages->sink = NULL;
+    return publisher_start(&options, &stages->publisher, err);
+}
+
+static enum err start_prepare(struct stages *stages, struct error *err) {
+    uint64_t budget = stages->settings->statics.budget_bytes;
+    if (budget == 0) budget = stages->device.limits.memory_bytes / STATICS_SHARE;
+    enum err code = statics_create(&stages->device, budget, &stages->statics, err);
+    if (code != ERR_OK) return code;
+    struct prepare_options options = {.device = &stages->device,
+        .modules = stages->modules,
+        .statics = stages->statics,
+        .blobs_dir = stages->settings->blobs.dir,
+        .threads = stages->settings->prepare.threads,
+        .queue_length = stages->settings->limits.jobs_in_flight + 1,
+        .on_ready = on_ready,
+        .on_failed = on_prepare_failed,
+        .context = stages};
+    return prepare_create(&options, &stages->prepare, err);
+}
+
+static enum err start_lanes(struct stages *stages, struct error *err) {
+    stages->ready = queue_create(stages->settings->limits.jobs_in_flight + 1);
+    if (stages->ready == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "lower limits.jobs_in_flight",
+            "no memory for the queue of ready jobs");
+    struct lanes_options options = {.device = &stages->device,
+        .count = stages->settings->lanes,
+        .slab_bytes = stages->settings->lane_slab_bytes,
+        .batch_jobs_max = stages->settings->batch.jobs,
+        .ready = stages->ready,
+        .on_done = on_done,
+        .on_lost = on_lost,
+        .context = stages};
+    return lanes_start(&options, &stages->lanes, err);
+}
+
+enum err stages_start(
+    struct stages *stages, const struct executor_options *options, struct error *err) {
+    *stages = (struct stages){.settings = options->settings,
+        .stop = options->stop,
+        .source = options->source,
+        .sink = options->sink};
+    pthread_mutex_init(&stages->lock, NULL);
+    pthread_cond_init(&stages->changed, NULL);
+    enum err code = open_device(stages, err);
+    if (code == ERR_OK) code = load_programs(stages, err);
+    if (code != ERR_OK) return code;
+    derive_limits(stages);
+    describe_self(stages);
+    code = start_publisher(stages, err);
+    if (code == ERR_OK) code = start_lanes(stages, err);
+    if (code == ERR_OK) code = start_prepare(stages, err);
+    if (code == ERR_OK)
+        log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
+            stages->device.name, stages->device.driver->name, stages->settings->lanes,
+            registry_count(stages->registry));
+    return code;
+}
+
+/* ---- stop ---- */
+
+/* Jobs that no lane took, because the GPU was lost: they were not answered and come again. */
+static void drop_ready(struct stages *stages) {
+    void *item;
+    if (stages->ready == NULL) return;
+    queue_close(stages->ready);
+    while (queue_pop(stages->ready, &item, 1, 0) == 1) drop(stages, item);
+    queue_destroy(stages->ready);
+}
+
+enum err stages_stop(struct stages *stages, struct error *err) {
+    prepare_destroy(stages->prepare);
+    lanes_stop(stages->lanes);
+    drop_ready(stages);
+    enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
+    sink_destroy(stages->sink);
+    struct error close_error;
+    enum err closed =
+        source_close(stages->source, (int)stages->settings->drain_timeout_ms, &close_error);
+    if (code == ERR_OK && closed != ERR_OK) {
+        code = closed;
+        *err = close_error;
+    }
+    source_destroy(stages->source);
+    statics_destroy(stages->statics);
+    modules_unload(stages->modules);
+    registry_destroy(stages->registry);
+    device_close(&stages->device);
+    pthread_cond_destroy(&stages->changed);
+    pthread_mutex_destroy(&stages->lock);
+    return code;
+}

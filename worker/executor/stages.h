@@ -1,0 +1,64 @@
+/**
+ * What the executor's own files share: all stages and the count of what is in flight. Private to
+ * executor/.
+ */
+#ifndef EXECUTOR_STAGES_H
+#define EXECUTOR_STAGES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "decode/decode.h"
+#include "execute/lane.h"
+#include "executor/executor.h"
+#include "publish/publisher.h"
+
+struct stages {
+    const struct settings *settings;
+    const volatile sig_atomic_t *stop;
+    struct source *source;
+    struct sink *sink; /* until the publisher owns it */
+    struct decode_limits decode_limits;
+    struct plan_limits plan_limits;
+
+    struct device device;
+    struct registry *registry;
+    struct modules *modules;
+    struct statics *statics;
+    struct queue *ready;
+    struct prepare *prepare;
+    struct lanes *lanes;
+    struct publisher *publisher;
+    char host[128];
+    struct identity identity;
+
+    pthread_mutex_t lock;   /* guards what follows */
+    pthread_cond_t changed; /* in_flight fell, or something failed */
+    uint64_t in_flight, bytes_in_flight;
+    struct executor_summary summary;
+    bool has_failed;
+    struct error failure; /* the first one */
+};
+
+/** Opens driver, device and programs, and starts every stage behind the intake. */
+MUST_CHECK enum err stages_start(
+    struct stages *stages, const struct executor_options *options, struct error *err);
+
+/**
+ * Lets what was submitted run to its end and stops every stage, the source last, so that it commits
+ * what was finished. ERR_TIMEOUT and others as executor_run().
+ */
+MUST_CHECK enum err stages_stop(struct stages *stages, struct error *err);
+
+/** Ends the run: the intake stops at once. The first failure is the one reported. */
+void stages_fail(struct stages *stages, const struct error *err);
+bool stages_have_failed(struct stages *stages);
+
+/** Answers `job`, owned from now on, with an error. */
+void stages_reject(struct stages *stages, struct job *job, const struct error *err);
+
+/** Answers a message that is no job with a dead letter alone. */
+void stages_reject_undecodable(
+    struct stages *stages, struct delivery *delivery, const struct error *err);
+
+#endif
