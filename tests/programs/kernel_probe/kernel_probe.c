@@ -1,0 +1,52 @@
+/** What kernel.h offers, one kernel for each part of it. */
+#include "kernel.h"
+
+KERNEL(probe_math, (const float *)x, (float *)exps, (float *)logs, (float *)roots, (uint32_t)n) {
+    uint32_t i = global_x();
+    if (i >= n) return;
+    exps[i] = exp_f32(x[i]);
+    logs[i] = log_f32(x[i]);
+    roots[i] = sqrt_f32(x[i]);
+}
+
+/** Twelve numbers a thread, in the order of threads within blocks within the grid. */
+KERNEL(probe_positions, (uint32_t *)out) {
+    uint32_t block = (block_z() * grid_dim_y() + block_y()) * grid_dim_x() + block_x();
+    uint32_t thread = (thread_z() * block_dim_y() + thread_y()) * block_dim_x() + thread_x();
+    uint32_t *own = out + 12 * (block * block_dim_x() * block_dim_y() * block_dim_z() + thread);
+    uint32_t values[12] = {thread_x(), thread_y(), thread_z(), block_x(), block_y(), block_z(),
+        block_dim_x(), block_dim_y(), block_dim_z(), grid_dim_x(), grid_dim_y(), grid_dim_z()};
+    for (uint32_t i = 0; i < 12; i++) own[i] = values[i];
+}
+
+KERNEL(probe_atomics, (uint32_t *)words, (float *)sum) {
+    uint32_t i = global_x();
+    atomic_add_u32(&words[0], i);
+    atomic_min_u32(&words[1], i + 5);
+    atomic_max_u32(&words[2], i);
+    atomic_add_f32(sum, 0.5f);
+    /* a counter by compare and exchange */
+    uint32_t seen, old = atomic_load_u32(&words[3]);
+    while ((seen = atomic_compare_exchange_u32(&words[3], old, old + 1)) != old) old = seen;
+    /* each thread leaves its number and takes another's: all but the last one left are added */
+    atomic_add_u32(&words[5], atomic_exchange_u32(&words[4], i));
+}
+
+/** Turns each block's part around, through shared memory, `rounds` times. */
+KERNEL(probe_barrier, (uint32_t *)data, (uint32_t)rounds) {
+    SHARED(uint32_t, turned);
+    uint32_t last = block_dim_x() - 1;
+    for (uint32_t round = 0; round < rounds; round++) {
+        turned[last - thread_x()] = data[global_x()];
+        barrier();
+        data[global_x()] = turned[thread_x()] + 1;
+        barrier();
+    }
+}
+
+KERNEL(probe_parameters, (uint64_t *)sum, (uint32_t)a, (int32_t)b, (uint64_t)c, (int64_t)d,
+    (float)e, (double)f, (uint8_t)g, (uint16_t)h, (uint32_t)i, (uint32_t)j, (uint32_t)k,
+    (uint32_t)l, (uint32_t)m, (uint32_t)n, (uint32_t)o) {
+    *sum = a + (uint64_t)b + c + (uint64_t)d + (uint64_t)e + (uint64_t)f + g + h + i + j + k + l +
+           m + n + o;
+}
