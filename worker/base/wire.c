@@ -35,10 +35,10 @@ static uint64_t read_big_endian(const uint8_t *bytes, size_t width) {
     return value;
 }
 
-/* False where the bytes end inside the head. */
-static bool head_read(struct slice bytes, struct head *ret) {
-    if (bytes.size == 0) return false;
-    uint8_t first = bytes.data[0];
+/* The head at byte `at`; false where the bytes end inside it. */
+static bool head_read(struct slice bytes, size_t at, struct head *ret) {
+    if (at == bytes.size) return false;
+    uint8_t first = bytes.data[at];
     if (first < 0x80 || first >= 0xe0) {
         *ret = (struct head){SCALAR, 1, 0};
     } else if (first < 0x90) {
@@ -51,9 +51,9 @@ static bool head_read(struct slice bytes, struct head *ret) {
         struct format format = formats[first - 0xc0];
         *ret = (struct head){format.kind, 1, format.width};
         if (format.kind == SCALAR) return true;
-        if (bytes.size - 1 < format.width) return false;
+        if (bytes.size - at - 1 < format.width) return false;
         ret->size += format.width;
-        ret->count = read_big_endian(bytes.data + 1, format.width);
+        ret->count = read_big_endian(bytes.data + at + 1, format.width);
     }
     return true;
 }
@@ -87,8 +87,7 @@ static enum wire_state scan(struct slice bytes, size_t *size, size_t *values, st
             depth--;
         }
         struct head head;
-        if (!head_read(slice_of(bytes.data + at, bytes.size - at), &head))
-            return cut(bytes, at, err);
+        if (!head_read(bytes, at, &head)) return cut(bytes, at, err);
         if (head.kind == UNUSED) return broken(at, err, "the byte 0xc1, which msgpack never uses");
         if (head.kind == EXT) return broken(at, err, "an ext type");
         bool nests = head.kind == ARRAY || head.kind == MAP;
@@ -120,7 +119,7 @@ enum err wire_check(struct slice bytes, size_t *values, struct error *err) {
 bool wire_take_map_head(struct slice *bytes, size_t *pairs) {
     struct head head;
     struct slice taken;
-    if (!head_read(*bytes, &head) || head.kind != MAP) return false;
+    if (!head_read(*bytes, 0, &head) || head.kind != MAP) return false;
     *pairs = (size_t)head.count;
     return slice_take(bytes, head.size, &taken);
 }
@@ -128,7 +127,7 @@ bool wire_take_map_head(struct slice *bytes, size_t *pairs) {
 bool wire_take_text(struct slice *bytes, struct slice *text) {
     struct head head;
     struct slice taken;
-    if (!head_read(*bytes, &head) || head.kind != TEXT) return false;
+    if (!head_read(*bytes, 0, &head) || head.kind != TEXT) return false;
     if (head.count > bytes->size - head.size) return false;
     return slice_take(bytes, head.size, &taken) && slice_take(bytes, (size_t)head.count, text);
 }

@@ -1,6 +1,9 @@
 /**
  * From a delivery to a job. The bytes are hostile: lengths are checked before use, sizes before
- * arithmetic, and memory is bounded by `arena_bytes_max` and the counts below.
+ * arithmetic, and memory is bounded: beside its payload a message costs one block for msgpack-c, of
+ * 24 bytes per value that it holds (so at most 24 x its size), freed before decode_job() returns,
+ * and the job's arena. Each of the two is at most `arena_bytes_max`; what would need more is
+ * ERR_TOO_LARGE.
  *
  * A message is *decodable* when it is one well-formed msgpack map from which a valid `id` can be
  * read. A decodable message always gets a result, so decode_job() returns a job that carries the id
@@ -16,7 +19,7 @@
 
 struct decode_limits {
     size_t message_bytes_max;
-    size_t arena_bytes_max; /* decoded form of one message, payload not counted */
+    size_t arena_bytes_max; /* of a job's arena, and of msgpack-c's block while decoding */
     uint32_t buffers_max, steps_max, args_max, outputs_max, writes_max;
     uint64_t buffer_bytes_max; /* of one buffer */
     uint32_t launches_max;     /* sum of repeat x iterations over the steps */
@@ -27,9 +30,9 @@ struct decode_limits {
  *
  * ERR_OK            *ret is a whole job.
  * ERR_BAD_MESSAGE   undecodable; *ret is NULL.
+ * ERR_NO_MEMORY     *ret may be NULL: then as ERR_BAD_MESSAGE, to be dead-lettered with this code.
  * other codes       decodable but wrong (ERR_BAD_JOB, ERR_TOO_LARGE, ...): *ret has delivery, id
- * and, where it was readable, reply_to; nothing else of it may be used. ERR_NO_MEMORY     *ret may
- * be NULL: then as ERR_BAD_MESSAGE, to be dead-lettered with this code.
+ *                   and, where it was readable, reply_to; nothing else of it may be used.
  */
 MUST_CHECK enum err decode_job(struct delivery *delivery, const struct decode_limits *limits,
     struct job **ret, struct error *err);

@@ -1,0 +1,271 @@
+#include <inttypes.h>
+
+#include "decode/parts.h"
+
+enum { RANK_MAX = 32 };
+
+enum write_key { WRITE_OFFSET, WRITE_DATA, WRITE_KEYS };
+
+static const struct field write_fields[] = {
+    [WRITE_OFFSET] = {"offset", REQUIRED, parse_u64, offsetof(struct job_write, offset)},
+    [WRITE_DATA] = {"data", REQUIRED, parse_bytes, offsetof(struct job_write, data)},
+};
+
+static enum err parse_writes(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_buffer *buffer = ret;
+    enum err code = walk_is_array(walk, value);
+    if (code != ERR_OK) return code;
+    const msgpack_object_array *items = &value->via.array;
+    code = walk_limit(walk, items->size, walk->limits->writes_max, "writes", NULL);
+    if (code != ERR_OK) return code;
+    struct job_write *writes;
+    code = walk_alloc(walk, items->size, sizeof *writes, (void **)&writes);
+    if (code != ERR_OK) return code;
+    for (size_t i = 0; i < items->size; i++) {
+        const msgpack_object *found[WRITE_KEYS];
+        walk_enter_index(walk, i);
+        code = walk_map(walk, &items->ptr[i], FIELDS(write_fields), &writes[i], found);
+        if (code != ERR_OK) return code;
+        walk_leave(walk);
+    }
+    buffer->writes = writes;
+    buffer->write_count = items->size;
+    return ERR_OK;
+}
+
+enum init_key { INIT_DATA, INIT_FILL, INIT_KEYS };
+
+static const struct field init_fields[] = {
+    [INIT_DATA] = {"data", OPTIONAL, parse_bytes, offsetof(struct job_buffer, data)},
+    [INIT_FILL] = {"fill", OPTIONAL, parse_u8, offsetof(struct job_buffer, fill)},
+};
+
+static enum err parse_init(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_buffer *buffer = ret;
+    const msgpack_object *found[INIT_KEYS];
+    enum err code = walk_map(walk, value, FIELDS(init_fields), buffer, found);
+    if (code != ERR_OK) return code;
+    if ((found[INIT_DATA] == NULL) == (found[INIT_FILL] == NULL))
+        return walk_fail(walk, ERR_BAD_JOB, "give init either data or fill",
+            "needs one of \"data\" and \"fill\"");
+    buffer->init = found[INIT_DATA] != NULL ? RESIDENT_INIT_DATA : RESIDENT_INIT_FILL;
+    return ERR_OK;
+}
+
+static enum err parse_datatype(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct slice name;
+    enum err code = walk_text(walk, value, NAME_BYTES_MAX, &name);
+    if (code != ERR_OK) return code;
+    enum datatype type = datatype_find(name);
+    if (type == DATATYPE_NONE)
+        return walk_fail(walk, ERR_BAD_JOB,
+            "use BOOL, INT8 to INT64, UINT8 to UINT64, FP16, BF16, FP32 or FP64",
+            "is no known datatype");
+    *(enum datatype *)ret = type;
+    return ERR_OK;
+}
+
+static enum err parse_shape(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_buffer *buffer = ret;
+    enum err code = walk_is_array(walk, value);
+    if (code != ERR_OK) return code;
+    const msgpack_object_array *items = &value->via.array;
+    if (items->size > RANK_MAX)
+        return walk_fail(walk, ERR_BAD_JOB, "flatten the shape",
+            "has %" PRIu32 " dimensions; at most %d are allowed", items->size, RANK_MAX);
+    uint64_t *shape;
+    code = walk_alloc(walk, items->size, sizeof *shape, (void **)&shape);
+    if (code != ERR_OK) return code;
+    for (size_t i = 0; i < items->size; i++) {
+        walk_enter_index(walk, i);
+        code = parse_u64(walk, &items->ptr[i], &shape[i]);
+        if (code != ERR_OK) return code;
+        walk_leave(walk);
+    }
+    buffer->shape = shape;
+    buffer->rank = items->size;
+    return ERR_OK;
+}
+
+enum buffer_key {
+    KEY_BYTES,
+    KEY_DATA,
+    KEY_STATIC,
+    KEY_BLOB,
+    KEY_FILL,
+    KEY_RESIDENT,
+    KEY_INIT,
+    KEY_EXPECT,
+    KEY_WRITES,
+    KEY_DATATYPE,
+    KEY_SHAPE,
+    BUFFER_KEYS
+};
+
+static const struct field buffer_fields[] = {
+    [KEY_BYTES] = {"bytes", REQUIRED, parse_u64, offsetof(struct job_buffer, bytes)},
+    [KEY_DATA] = {"data", OPTIONAL, parse_bytes, offsetof(struct job_buffer, data)},
+    [KEY_STATIC] = {"static", OPTIONAL, parse_digest, offsetof(struct job_buffer, digest)},
+    [KEY_BLOB] = {"blob", OPTIONAL, parse_digest, offsetof(struct job_buffer, digest)},
+    [KEY_FILL] = {"fill", OPTIONAL, parse_u8, offsetof(struct job_buffer, fill)},
+    [KEY_RESIDENT] = {"resident", OPTIONAL, parse_name, offsetof(struct job_buffer, resident)},
+    [KEY_INIT] = {"init", OPTIONAL, parse_init, 0},
+    [KEY_EXPECT] = {"expect", OPTIONAL, parse_u64, offsetof(struct job_buffer, expect)},
+    [KEY_WRITES] = {"writes", OPTIONAL, parse_writes, 0},
+    [KEY_DATATYPE] = {"datatype", OPTIONAL, parse_datatype, offsetof(struct job_buffer, datatype)},
+    [KEY_SHAPE] = {"shape", OPTIONAL, parse_shape, 0},
+};
+
+/* The key that names the buffer's source, BUFFER_KEYS if there is none. `data` beside `static` is
+ * the payload of a static that may be cold, no source of its own. */
+static enum err find_source(struct walk *walk, const msgpack_object **found, size_t *ret) {
+    static const enum buffer_key keys[] = {KEY_STATIC, KEY_BLOB, KEY_FILL, KEY_RESIDENT, KEY_DATA};
+    *ret = BUFFER_KEYS;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (found[keys[i]] == NULL) continue;
+        if (*ret == KEY_STATIC && keys[i] == KEY_DATA) continue;
+        if (*ret != BUFFER_KEYS)
+            return walk_fail(walk, ERR_BAD_JOB,
+                "give a buffer one source; only a static may bring data along",
+                "has two sources: \"%s\" and \"%s\"", buffer_fields[*ret].key,
+                buffer_fields[keys[i]].key);
+        *ret = keys[i];
+    }
+    return ERR_OK;
+}
+
+static enum err resolve_source(
+    struct walk *walk, struct job_buffer *buffer, const msgpack_object **found) {
+    size_t key;
+    enum err code = find_source(walk, found, &key);
+    if (code != ERR_OK) return code;
+    switch (key) {
+    case KEY_DATA: buffer->source = BUFFER_DATA; break;
+    case KEY_STATIC: buffer->source = BUFFER_STATIC; break;
+    case KEY_BLOB: buffer->source = BUFFER_BLOB; break;
+    case KEY_RESIDENT: buffer->source = BUFFER_RESIDENT; break;
+    default: buffer->source = BUFFER_FILL; break;
+    }
+    buffer->has_data = buffer->source == BUFFER_STATIC && found[KEY_DATA] != NULL;
+    buffer->has_expect = found[KEY_EXPECT] != NULL;
+    if (buffer->source != BUFFER_RESIDENT && (found[KEY_INIT] != NULL || buffer->has_expect))
+        return walk_fail(walk, ERR_BAD_JOB, "name the resident, or remove the key",
+            "has the key \"%s\", which only a resident may have",
+            found[KEY_INIT] != NULL ? "init" : "expect");
+    if (buffer->source == BUFFER_STATIC && buffer->write_count > 0)
+        return walk_fail(walk, ERR_BAD_JOB, "send a blob, which is for this job only",
+            "has writes, but a static never changes");
+    return ERR_OK;
+}
+
+static enum err check_data(
+    struct walk *walk, const struct job_buffer *buffer, const msgpack_object **found) {
+    bool is_given = found[KEY_DATA] != NULL || buffer->init == RESIDENT_INIT_DATA;
+    if (!is_given || buffer->data.size == buffer->bytes) return ERR_OK;
+    return walk_fail(walk, ERR_BAD_JOB, "make bytes and the length of data equal",
+        "has %zu bytes of data for a buffer of %" PRIu64 " bytes", buffer->data.size,
+        buffer->bytes);
+}
+
+static enum err check_writes(struct walk *walk, const struct job_buffer *buffer) {
+    for (size_t i = 0; i < buffer->write_count; i++) {
+        const struct job_write *write = &buffer->writes[i];
+        if (write->offset <= buffer->bytes && write->data.size <= buffer->bytes - write->offset)
+            continue;
+        return walk_fail(walk, ERR_BAD_JOB, "keep offset + length within the buffer",
+            "has a write [%zu] of %zu bytes at offset %" PRIu64 ", past its end at %" PRIu64, i,
+            write->data.size, write->offset, buffer->bytes);
+    }
+    return ERR_OK;
+}
+
+/* Bytes of a tensor of `buffer`'s shape; false where 64 bits cannot hold them. */
+static bool shape_bytes(const struct job_buffer *buffer, uint64_t *ret) {
+    *ret = datatype_bytes(buffer->datatype);
+    bool fits = true, is_empty = false;
+    for (size_t i = 0; i < buffer->rank; i++) {
+        is_empty = is_empty || buffer->shape[i] == 0;
+        if (__builtin_mul_overflow(*ret, buffer->shape[i], ret)) fits = false;
+    }
+    if (is_empty) *ret = 0;
+    return fits || is_empty;
+}
+
+static enum err check_tensor(
+    struct walk *walk, const struct job_buffer *buffer, const msgpack_object **found) {
+    if (buffer->datatype == DATATYPE_NONE) return ERR_OK;
+    const char *name = datatype_name(buffer->datatype);
+    size_t element = datatype_bytes(buffer->datatype);
+    uint64_t bytes;
+    if (buffer->bytes % element != 0)
+        return walk_fail(walk, ERR_BAD_JOB, "make bytes a multiple of the element's size",
+            "has %" PRIu64 " bytes, which is no whole number of %s of %zu bytes", buffer->bytes,
+            name, element);
+    if (found[KEY_SHAPE] == NULL) return ERR_OK;
+    if (!shape_bytes(buffer, &bytes))
+        return walk_fail(walk, ERR_BAD_JOB, "make shape x datatype equal bytes",
+            "has a shape of %s that 64 bits cannot count", name);
+    if (bytes == buffer->bytes) return ERR_OK;
+    return walk_fail(walk, ERR_BAD_JOB, "make shape x datatype equal bytes",
+        "has %" PRIu64 " bytes, but its shape of %s takes %" PRIu64, buffer->bytes, name, bytes);
+}
+
+static enum err parse_buffer(
+    struct walk *walk, const msgpack_object *value, struct job_buffer *buffer) {
+    const msgpack_object *found[BUFFER_KEYS];
+    enum err code = walk_map(walk, value, FIELDS(buffer_fields), buffer, found);
+    if (code != ERR_OK) return code;
+    code = walk_limit(
+        walk, buffer->bytes, walk->limits->buffer_bytes_max, "bytes", "limits.job_bytes");
+    if (code != ERR_OK) return code;
+    code = resolve_source(walk, buffer, found);
+    if (code != ERR_OK) return code;
+    code = check_data(walk, buffer, found);
+    if (code != ERR_OK) return code;
+    code = check_writes(walk, buffer);
+    if (code != ERR_OK) return code;
+    return check_tensor(walk, buffer, found);
+}
+
+/* Names are looked for one by one: a job has few buffers, and their number has a limit. */
+static bool has_name(const struct job_buffer *buffers, size_t count, struct slice name, size_t *i) {
+    for (*i = 0; *i < count; (*i)++)
+        if (slice_equal(buffers[*i].name, name)) return true;
+    return false;
+}
+
+enum err parse_buffers(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job *job = ret;
+    enum err code = walk_is_map(walk, value);
+    if (code != ERR_OK) return code;
+    const msgpack_object_map *map = &value->via.map;
+    code =
+        walk_limit(walk, map->size, walk->limits->buffers_max, "buffers", "limits.buffers_per_job");
+    if (code != ERR_OK) return code;
+    struct job_buffer *buffers;
+    code = walk_alloc(walk, map->size, sizeof *buffers, (void **)&buffers);
+    if (code != ERR_OK) return code;
+    for (size_t i = 0; i < map->size; i++) {
+        size_t earlier;
+        code = parse_name(walk, &map->ptr[i].key, &buffers[i].name);
+        if (code != ERR_OK) return code;
+        walk_enter_key(walk, buffers[i].name);
+        if (has_name(buffers, i, buffers[i].name, &earlier))
+            return walk_fail(walk, ERR_BAD_JOB, "name each buffer once", "is there twice");
+        code = parse_buffer(walk, &map->ptr[i].val, &buffers[i]);
+        if (code != ERR_OK) return code;
+        walk_leave(walk);
+    }
+    job->buffers = buffers;
+    job->buffer_count = map->size;
+    return ERR_OK;
+}
+
+enum err find_buffer(struct walk *walk, const msgpack_object *value, size_t *ret) {
+    struct slice name;
+    enum err code = parse_name(walk, value, &name);
+    if (code != ERR_OK) return code;
+    if (has_name(walk->job->buffers, walk->job->buffer_count, name, ret)) return ERR_OK;
+    return walk_fail(walk, ERR_BAD_JOB, "name one of the job's buffers",
+        "names the buffer \"%.*s\", which the job does not have", SLICE_TEXT(name));
+}

@@ -1,0 +1,176 @@
+#include "decode/decode.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/wire.h"
+#include "decode/parts.h"
+
+static enum err parse_version(struct walk *walk, const msgpack_object *value, void *ret) {
+    if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 == 1) return ERR_OK;
+    return walk_fail(walk, ERR_BAD_JOB, "send jobs of v 1, or upgrade the worker",
+        "is not 1: this worker speaks v 1");
+}
+
+static enum err parse_id(struct walk *walk, const msgpack_object *value, void *ret) {
+    return walk_text(walk, value, ID_BYTES_MAX, ret);
+}
+
+static enum err parse_topic(struct walk *walk, const msgpack_object *value, void *ret) {
+    return walk_text(walk, value, TOPIC_BYTES_MAX, ret);
+}
+
+/* Fields are read in this order: steps and outputs name buffers. */
+static const struct field job_fields[] = {
+    {"v", REQUIRED, parse_version, 0},
+    {"id", REQUIRED, parse_id, offsetof(struct job, id)},
+    {"reply_to", OPTIONAL, parse_topic, offsetof(struct job, reply_to)},
+    {"buffers", REQUIRED, parse_buffers, 0},
+    {"steps", REQUIRED, parse_steps, 0},
+    {"repeat", OPTIONAL, parse_count_u32, offsetof(struct job, repeat)},
+    {"outputs", REQUIRED, parse_outputs, 0},
+    {"timing", OPTIONAL, parse_bool, offsetof(struct job, timing)},
+    {"deadline_ms", OPTIONAL, parse_count_u64, offsetof(struct job, deadline_unix_ms)},
+    {"timeout_ms", OPTIONAL, parse_count_u32, offsetof(struct job, timeout_ms)},
+};
+
+/* A newer v has keys that we do not know: say that it is the v before complaining about them. */
+static enum err check_version(struct walk *walk, const msgpack_object_map *map) {
+    for (uint32_t i = 0; i < map->size; i++) {
+        const msgpack_object *key = &map->ptr[i].key;
+        if (key->type != MSGPACK_OBJECT_STR || !slice_is_text(walk_slice(&key->via.str), "v"))
+            continue;
+        walk_enter_key(walk, slice_of_text("v"));
+        enum err code = parse_version(walk, &map->ptr[i].val, NULL);
+        if (code != ERR_OK) return code;
+        walk_leave(walk);
+    }
+    return ERR_OK;
+}
+
+static enum err check_launches(struct walk *walk) {
+    const struct job *job = walk->job;
+    uint64_t launches = 0;
+    for (size_t i = 0; i < job->step_count; i++)
+        if (__builtin_add_overflow(launches, job->steps[i].iterations, &launches))
+            launches = UINT64_MAX;
+    if (__builtin_mul_overflow(launches, job->repeat, &launches)) launches = UINT64_MAX;
+    return walk_limit(walk, launches, walk->limits->launches_max,
+        "launches (repeat x the sum of iterations)", "limits.launches_per_job");
+}
+
+static enum err parse_job(struct walk *walk, const msgpack_object *root) {
+    const msgpack_object *found[FIELDS_MAX];
+    enum err code = walk_is_map(walk, root);
+    if (code != ERR_OK) return code;
+    code = check_version(walk, &root->via.map);
+    if (code != ERR_OK) return code;
+    walk->job->repeat = 1;
+    code = walk_map(walk, root, FIELDS(job_fields), walk->job, found);
+    if (code != ERR_OK) return code;
+    return check_launches(walk);
+}
+
+/*
+ * Everything that msgpack-c takes for a message comes from one block: an object per nested value,
+ * and wire_check() has counted them. So unpacking takes one allocation, of at most
+ * sizeof(msgpack_object) = 24 bytes per byte of the message, and never more than the ceiling.
+ */
+static enum err read_job(
+    struct job *job, struct slice payload, const struct decode_limits *limits, struct error *err) {
+    struct walk walk = {.job = job, .limits = limits, .err = err};
+    size_t values, offset = 0;
+    enum err code =
+        walk_limit(&walk, payload.size, limits->message_bytes_max, "bytes", "limits.message_bytes");
+    if (code != ERR_OK) return code;
+    code = wire_check(payload, &values, err);
+    if (code != ERR_OK) return code;
+    code = walk_limit(
+        &walk, values, limits->arena_bytes_max / sizeof(msgpack_object), "msgpack values", NULL);
+    if (code != ERR_OK) return code;
+
+    msgpack_zone zone;
+    msgpack_object root;
+    if (!msgpack_zone_init(&zone, values * sizeof(msgpack_object)))
+        return error_set(err, ERR_NO_MEMORY, 0, "give the worker more memory",
+            "no host memory to unpack %zu msgpack values", values);
+    if (msgpack_unpack((const char *)payload.data, payload.size, &offset, &zone, &root) ==
+        MSGPACK_UNPACK_SUCCESS)
+        code = parse_job(&walk, &root);
+    else
+        code = error_set(err, ERR_NO_MEMORY, 0, "give the worker more memory",
+            "cannot unpack %zu msgpack values", values);
+    msgpack_zone_destroy(&zone);
+    return code;
+}
+
+/* Whether `pair` begins with `key` and a valid text; moves past the pair either way. */
+static bool take_text_of(struct slice *rest, const char *key, size_t max, struct slice *ret) {
+    struct slice pair = *rest, name, text, skipped;
+    struct error ignored;
+    size_t size;
+    for (int i = 0; i < 2; i++) {
+        if (wire_scan(*rest, &size, &ignored) != WIRE_COMPLETE) return false;
+        if (!slice_take(rest, size, &skipped)) return false;
+    }
+    if (!wire_take_text(&pair, &name) || !slice_is_text(name, key)) return false;
+    if (!wire_take_text(&pair, &text) || !text_is_valid(text, max)) return false;
+    *ret = text;
+    return true;
+}
+
+/* The first valid text under `key` of the map that `payload` is; false if there is none. */
+static bool find_text(struct slice payload, const char *key, size_t max, struct slice *ret) {
+    size_t pairs;
+    if (!wire_take_map_head(&payload, &pairs)) return false;
+    for (size_t i = 0; i < pairs; i++)
+        if (take_text_of(&payload, key, max, ret)) return true;
+    return false;
+}
+
+/* What can still be said of a message that read_job() refused with `code`: who sent it, and where
+ * the answer goes. */
+static enum err read_envelope(
+    struct job *job, struct slice payload, enum err code, struct error *err) {
+    size_t values;
+    arena_fini(&job->arena);
+    *job = (struct job){0};
+    if (code == ERR_BAD_MESSAGE || wire_check(payload, &values, err) != ERR_OK)
+        return ERR_BAD_MESSAGE;
+    if (!find_text(payload, "id", ID_BYTES_MAX, &job->id))
+        return error_set(err, ERR_BAD_MESSAGE, 0,
+            "send a msgpack map with an id: a string of 1 to 256 bytes, UTF-8 without NUL",
+            "no valid id stands in the message of %zu bytes", payload.size);
+    if (!find_text(payload, "reply_to", TOPIC_BYTES_MAX, &job->reply_to))
+        job->reply_to = slice_of("", 0);
+    return code;
+}
+
+enum err decode_job(struct delivery *delivery, const struct decode_limits *limits, struct job **ret,
+    struct error *err) {
+    uint64_t started_ns = clock_ns();
+    *ret = NULL;
+    struct job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the worker more memory", "no host memory for a job");
+    arena_init(&job->arena, limits->arena_bytes_max);
+    enum err code = read_job(job, delivery->payload, limits, err);
+    if (code != ERR_OK) code = read_envelope(job, delivery->payload, code, err);
+    if (code == ERR_BAD_MESSAGE) {
+        free(job);
+        return code;
+    }
+    job->delivery = delivery;
+    job->decode_ns = clock_ns() - started_ns;
+    *ret = job;
+    return code;
+}
+
+void job_destroy(struct job *job) {
+    if (job == NULL) return;
+    arena_fini(&job->arena);
+    delivery_destroy(job->delivery);
+    free(job);
+}

@@ -1,0 +1,14 @@
+/** Internal to decode/: the three parts of a job, each read in its own file. All fill a job. */
+#ifndef DECODE_PARTS_H
+#define DECODE_PARTS_H
+
+#include "decode/walk.h"
+
+parse_function parse_buffers; /* buffers.c */
+parse_function parse_steps;   /* steps.c; needs the buffers */
+parse_function parse_outputs; /* outputs.c; needs the buffers */
+
+/** The index of the buffer that the string `value` names. */
+MUST_CHECK enum err find_buffer(struct walk *walk, const msgpack_object *value, size_t *ret);
+
+#endif

@@ -1,0 +1,226 @@
+#include <inttypes.h>
+#include <math.h>
+
+#include "decode/parts.h"
+
+static enum err parse_arg_u32(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_arg *arg = ret;
+    arg->kind = ARG_U32;
+    return walk_uint(walk, value, 0, UINT32_MAX, &arg->bits);
+}
+
+static enum err parse_arg_i32(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_arg *arg = ret;
+    int64_t wide = 0;
+    enum err code = walk_int(walk, value, INT32_MIN, INT32_MAX, &wide);
+    arg->kind = ARG_I32;
+    arg->bits = (uint32_t)wide;
+    return code;
+}
+
+static enum err parse_arg_u64(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_arg *arg = ret;
+    arg->kind = ARG_U64;
+    return walk_uint(walk, value, 0, UINT64_MAX, &arg->bits);
+}
+
+static enum err parse_arg_i64(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_arg *arg = ret;
+    int64_t wide = 0;
+    enum err code = walk_int(walk, value, INT64_MIN, INT64_MAX, &wide);
+    arg->kind = ARG_I64;
+    arg->bits = (uint64_t)wide;
+    return code;
+}
+
+static enum err parse_arg_f32(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_arg *arg = ret;
+    double wide = 0;
+    enum err code = walk_number(walk, value, &wide);
+    if (code != ERR_OK) return code;
+    float narrow = (float)wide;
+    if (isinf(narrow) && !isinf(wide))
+        return walk_fail(walk, ERR_BAD_JOB, "send a number that 32 bits can hold, or use f64",
+            "is %g, too large for 32 bits", wide);
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    arg->kind = ARG_F32;
+    arg->bits = bits;
+    return ERR_OK;
+}
+
+static enum err parse_arg_f64(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_arg *arg = ret;
+    double wide = 0;
+    enum err code = walk_number(walk, value, &wide);
+    arg->kind = ARG_F64;
+    memcpy(&arg->bits, &wide, sizeof arg->bits);
+    return code;
+}
+
+static enum err parse_arg_words(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_arg *arg = ret;
+    enum err code = walk_is_array(walk, value);
+    if (code != ERR_OK) return code;
+    const msgpack_object_array *items = &value->via.array;
+    uint32_t *words;
+    code = walk_alloc(walk, items->size, sizeof *words, (void **)&words);
+    if (code != ERR_OK) return code;
+    for (size_t i = 0; i < items->size; i++) {
+        walk_enter_index(walk, i);
+        code = parse_u32(walk, &items->ptr[i], &words[i]);
+        if (code != ERR_OK) return code;
+        walk_leave(walk);
+    }
+    arg->kind = ARG_WORDS;
+    arg->words = words;
+    arg->word_count = items->size;
+    return ERR_OK;
+}
+
+static const struct field arg_fields[] = {
+    {"u32", OPTIONAL, parse_arg_u32, 0},
+    {"i32", OPTIONAL, parse_arg_i32, 0},
+    {"u64", OPTIONAL, parse_arg_u64, 0},
+    {"i64", OPTIONAL, parse_arg_i64, 0},
+    {"f32", OPTIONAL, parse_arg_f32, 0},
+    {"f64", OPTIONAL, parse_arg_f64, 0},
+    {"words", OPTIONAL, parse_arg_words, 0},
+};
+
+static enum err parse_arg(struct walk *walk, const msgpack_object *value, struct job_arg *arg) {
+    if (value->type == MSGPACK_OBJECT_STR) {
+        arg->kind = ARG_BUFFER;
+        return find_buffer(walk, value, &arg->buffer);
+    }
+    if (value->type != MSGPACK_OBJECT_MAP)
+        return walk_wrong_type(walk, value, "a buffer's name or a map such as {u32: 7}");
+    if (value->via.map.size != 1)
+        return walk_fail(walk, ERR_BAD_JOB, "give one type and its value, such as {u32: 7}",
+            "is a map of %" PRIu32 " keys; it must have exactly one", value->via.map.size);
+    const msgpack_object *found[FIELDS_MAX];
+    return walk_map(walk, value, FIELDS(arg_fields), arg, found);
+}
+
+static enum err parse_args(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_step *step = ret;
+    enum err code = walk_is_array(walk, value);
+    if (code != ERR_OK) return code;
+    const msgpack_object_array *items = &value->via.array;
+    code = walk_limit(walk, items->size, walk->limits->args_max, "arguments", NULL);
+    if (code != ERR_OK) return code;
+    struct job_arg *args;
+    code = walk_alloc(walk, items->size, sizeof *args, (void **)&args);
+    if (code != ERR_OK) return code;
+    for (size_t i = 0; i < items->size; i++) {
+        walk_enter_index(walk, i);
+        code = parse_arg(walk, &items->ptr[i], &args[i]);
+        if (code != ERR_OK) return code;
+        walk_leave(walk);
+    }
+    step->args = args;
+    step->arg_count = items->size;
+    return ERR_OK;
+}
+
+/* "name" or "name@sha256:<hex>" */
+static enum err parse_program(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job_step *step = ret;
+    enum err code = walk_text(walk, value, NAME_BYTES_MAX + DIGEST_TEXT_SIZE, &step->program);
+    if (code != ERR_OK) return code;
+    const uint8_t *at = memchr(step->program.data, '@', step->program.size);
+    if (at != NULL) {
+        size_t name_bytes = (size_t)(at - step->program.data);
+        struct slice pin = slice_of(at + 1, step->program.size - name_bytes - 1);
+        step->program.size = name_bytes;
+        step->has_image = true;
+        if (!digest_parse(pin, &step->image))
+            return walk_fail(walk, ERR_BAD_JOB, "pin as name@sha256:<64 lower-case hex digits>",
+                "has no SHA-256 digest after the @");
+    }
+    if (text_is_valid(step->program, NAME_BYTES_MAX)) return ERR_OK;
+    return walk_fail(walk, ERR_BAD_JOB, "name a program that the worker has",
+        "has a name of %zu bytes; 1 to %d are allowed", step->program.size, NAME_BYTES_MAX);
+}
+
+/* [x, y?, z?]; what is not given is 1. */
+static enum err parse_dimensions(struct walk *walk, const msgpack_object *value, void *ret) {
+    uint32_t *dimensions = ret;
+    enum err code = walk_is_array(walk, value);
+    if (code != ERR_OK) return code;
+    const msgpack_object_array *items = &value->via.array;
+    if (items->size < 1 || items->size > 3)
+        return walk_fail(walk, ERR_BAD_JOB, "give [x], [x, y] or [x, y, z]",
+            "has %" PRIu32 " dimensions; 1 to 3 are allowed", items->size);
+    for (uint32_t i = 0; i < 3; i++) dimensions[i] = 1;
+    for (uint32_t i = 0; i < items->size; i++) {
+        walk_enter_index(walk, i);
+        code = parse_count_u32(walk, &items->ptr[i], &dimensions[i]);
+        if (code != ERR_OK) return code;
+        walk_leave(walk);
+    }
+    return ERR_OK;
+}
+
+enum step_key {
+    KEY_PROGRAM,
+    KEY_ENTRY,
+    KEY_ARGS,
+    KEY_GRID,
+    KEY_ELEMENTS,
+    KEY_BLOCK,
+    KEY_SHARED_BYTES,
+    KEY_ITERATIONS,
+    KEY_COOPERATIVE,
+    STEP_KEYS
+};
+
+static const struct field step_fields[] = {
+    [KEY_PROGRAM] = {"program", REQUIRED, parse_program, 0},
+    [KEY_ENTRY] = {"entry", OPTIONAL, parse_name, offsetof(struct job_step, entry)},
+    [KEY_ARGS] = {"args", REQUIRED, parse_args, 0},
+    [KEY_GRID] = {"grid", OPTIONAL, parse_dimensions, offsetof(struct job_step, grid)},
+    [KEY_ELEMENTS] = {"elements", OPTIONAL, parse_count_u64, offsetof(struct job_step, elements)},
+    [KEY_BLOCK] = {"block", OPTIONAL, parse_dimensions, offsetof(struct job_step, block)},
+    [KEY_SHARED_BYTES] = {"shared_bytes", OPTIONAL, parse_u32,
+        offsetof(struct job_step, shared_bytes)},
+    [KEY_ITERATIONS] = {"iterations", OPTIONAL, parse_count_u32,
+        offsetof(struct job_step, iterations)},
+    [KEY_COOPERATIVE] = {"cooperative", OPTIONAL, parse_bool,
+        offsetof(struct job_step, cooperative)},
+};
+
+static enum err parse_step(struct walk *walk, const msgpack_object *value, struct job_step *step) {
+    const msgpack_object *found[STEP_KEYS];
+    step->iterations = 1;
+    enum err code = walk_map(walk, value, FIELDS(step_fields), step, found);
+    if (code != ERR_OK) return code;
+    if ((found[KEY_GRID] == NULL) == (found[KEY_ELEMENTS] == NULL))
+        return walk_fail(walk, ERR_BAD_JOB, "give a step either grid or elements",
+            "needs one of \"grid\" and \"elements\"");
+    step->has_block = found[KEY_BLOCK] != NULL;
+    step->has_shared_bytes = found[KEY_SHARED_BYTES] != NULL;
+    return ERR_OK;
+}
+
+enum err parse_steps(struct walk *walk, const msgpack_object *value, void *ret) {
+    struct job *job = ret;
+    enum err code = walk_is_array(walk, value);
+    if (code != ERR_OK) return code;
+    const msgpack_object_array *items = &value->via.array;
+    if (items->size == 0) return walk_fail(walk, ERR_BAD_JOB, "add a step", "is empty");
+    code = walk_limit(walk, items->size, walk->limits->steps_max, "steps", "limits.steps_per_job");
+    if (code != ERR_OK) return code;
+    struct job_step *steps;
+    code = walk_alloc(walk, items->size, sizeof *steps, (void **)&steps);
+    if (code != ERR_OK) return code;
+    for (size_t i = 0; i < items->size; i++) {
+        walk_enter_index(walk, i);
+        code = parse_step(walk, &items->ptr[i], &steps[i]);
+        if (code != ERR_OK) return code;
+        walk_leave(walk);
+    }
+    job->steps = steps;
+    job->step_count = items->size;
+    return ERR_OK;
+}

@@ -1,0 +1,110 @@
+/**
+ * Internal to decode/: strict reading of unpacked msgpack. A table per kind of map says which keys
+ * it may have, which it must have, and how each is read; everything else is an error that says
+ * where in the message it stands, what was found and what is allowed.
+ *
+ * Lifetime: a walk lives on the stack of decode_job(). Threads: one.
+ */
+#ifndef DECODE_WALK_H
+#define DECODE_WALK_H
+
+#include <msgpack.h>
+
+#include "decode/decode.h"
+
+enum {
+    WALK_DEPTH_MAX = 8, /* the deepest place: steps, [i], args, [j], words, [k] */
+    FIELDS_MAX = 12,    /* of one kind of map */
+    NAME_BYTES_MAX = 128,
+    ID_BYTES_MAX = 256,
+    TOPIC_BYTES_MAX = 249 /* Kafka's own limit */
+};
+
+/** One level of the path to a value: a key, or where `key.data` is NULL an index. */
+struct place {
+    struct slice key;
+    size_t index;
+};
+
+struct walk {
+    struct job *job;
+    const struct decode_limits *limits;
+    struct error *err;
+    size_t depth;
+    struct place places[WALK_DEPTH_MAX];
+};
+
+/** Reads `value` into `ret`, whose type the field's table entry knows. */
+typedef enum err parse_function(struct walk *walk, const msgpack_object *value, void *ret);
+
+enum presence { OPTIONAL, REQUIRED };
+
+struct field {
+    const char *key;
+    enum presence presence;
+    parse_function *parse;
+    size_t offset; /* of what `parse` fills, inside the map's struct */
+};
+
+#define FIELDS(table) (table), sizeof(table) / sizeof *(table)
+
+/* Where we are: every enter has its leave, except on the way out with an error. */
+void walk_enter_key(struct walk *walk, struct slice key);
+void walk_enter_index(struct walk *walk, size_t index);
+void walk_leave(struct walk *walk);
+
+/** An error about the value at the current place: `format` goes on from "steps[0].grid ". */
+__attribute__((format(printf, 4, 5))) enum err walk_fail(
+    struct walk *walk, enum err code, const char *fix, const char *format, ...);
+
+/** ERR_TOO_LARGE where `count` exceeds `max`; `setting` is the limit's path in the configuration,
+ * NULL where none raises it. */
+MUST_CHECK enum err walk_limit(
+    struct walk *walk, uint64_t count, uint64_t max, const char *unit, const char *setting);
+
+/** Zeroed items in the job's arena. */
+MUST_CHECK enum err walk_alloc(struct walk *walk, size_t count, size_t size, void **ret);
+
+/**
+ * Reads a map by its table: keys are matched first, then read in the *table's* order, so that a
+ * later field may lean on an earlier one. `found[i]` is the value of field i, NULL if absent.
+ */
+MUST_CHECK enum err walk_map(struct walk *walk, const msgpack_object *map,
+    const struct field *fields, size_t count, void *ret, const msgpack_object **found);
+
+MUST_CHECK enum err walk_is_map(struct walk *walk, const msgpack_object *value);
+MUST_CHECK enum err walk_is_array(struct walk *walk, const msgpack_object *value);
+
+/** A string of 1 to `max` bytes of UTF-8 without NUL. */
+MUST_CHECK enum err walk_text(
+    struct walk *walk, const msgpack_object *value, size_t max, struct slice *ret);
+MUST_CHECK enum err walk_uint(
+    struct walk *walk, const msgpack_object *value, uint64_t min, uint64_t max, uint64_t *ret);
+MUST_CHECK enum err walk_int(
+    struct walk *walk, const msgpack_object *value, int64_t min, int64_t max, int64_t *ret);
+MUST_CHECK enum err walk_number(struct walk *walk, const msgpack_object *value, double *ret);
+
+/** The value is of another type than `allowed` says. */
+enum err walk_wrong_type(struct walk *walk, const msgpack_object *value, const char *allowed);
+
+/* Fields of plain types; the comment says the type that the offset must lead to. */
+parse_function parse_u8;        /* uint8_t */
+parse_function parse_u32;       /* uint32_t */
+parse_function parse_u64;       /* uint64_t */
+parse_function parse_count_u32; /* uint32_t, at least 1 */
+parse_function parse_count_u64; /* uint64_t, at least 1 */
+parse_function parse_bool;      /* bool */
+parse_function parse_bytes;     /* struct slice, from bin */
+parse_function parse_name;      /* struct slice */
+parse_function parse_digest;    /* struct digest */
+
+static inline struct slice walk_slice(const msgpack_object_str *text) {
+    return slice_of(text->ptr, text->size);
+}
+
+/** True where `text` is UTF-8 of 1 to `max` bytes. */
+static inline bool text_is_valid(struct slice text, size_t max) {
+    return text.size >= 1 && text.size <= max && slice_is_utf8(text);
+}
+
+#endif
