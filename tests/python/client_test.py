@@ -6,6 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
+import confluent_kafka
 import gpu_worker as gw
 import msgpack
 import numpy
@@ -63,6 +64,44 @@ class Results(unittest.TestCase):
         error = {"code": "bad_launch", "message": "too wide", "fix": "use a smaller block"}
         with self.assertRaisesRegex(gw.JobFailed, "x: bad_launch: too wide use a smaller block"):
             gw.arrays({"id": "x", "status": "error", "error": error, "outputs": []})
+
+
+class Kafka(unittest.TestCase):
+    """Against the broker that librdkafka brings for tests; what a worker would say is said by hand."""
+
+    def setUp(self):
+        options = {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 3}
+        self.broker = confluent_kafka.Producer(options)
+
+    def client(self):
+        (broker,) = self.broker.list_topics(timeout=30).brokers.values()
+        client = gw.KafkaClient(f"{broker.host}:{broker.port}", "jobs", "results")
+        self.addCleanup(client.close)
+        return client
+
+    def answer(self, *ids):
+        for id in ids:
+            self.broker.produce("results", msgpack.packb({"id": id, "status": "ok", "outputs": []}), partition=0)
+        self.assertEqual(0, self.broker.flush(30))
+
+    def test_a_client_sees_each_of_its_results_once_and_nobody_elses(self):
+        client = self.client()
+        client.submit([gw.job(id, {}, [], []) for id in ("a", "b")])
+        self.answer("somebody-elses", "b", "b", "a")
+        self.assertEqual(["b", "a"], [result["id"] for result in client.results(["a", "b"], 30)])
+
+    def test_results_from_before_the_client_are_not_read(self):
+        self.answer("a")
+        client = self.client()
+        self.answer("b")
+        self.assertEqual("b", next(client.results(["a", "b"], 30))["id"])
+
+    def test_who_waits_is_told_when_nobody_will_answer(self):
+        def on_wait():
+            raise ConnectionError("the worker is gone")
+
+        with self.assertRaisesRegex(ConnectionError, "gone"):
+            list(self.client().results(["a"], 30, on_wait))
 
 
 if __name__ == "__main__":
