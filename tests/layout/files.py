@@ -53,13 +53,21 @@ def check_length(name, text):
     return []
 
 
+def listed_names(path, name):
+    """How a CMakeLists.txt may name a source: a program by its folder, a test by what it tests."""
+    if path.stem == path.parent.name:
+        return [path.stem]
+    return [path.name, path.stem.removesuffix("_test")] if name.startswith("tests/") else [path.name]
+
+
 def check_listed(root, name):
     """A source that no CMakeLists.txt names is never compiled."""
     if not name.startswith(("worker/", "tests/")) or not name.endswith(".c"):
         return []
     path = root / name
     lists = next(lists for folder in path.parents if (lists := folder / "CMakeLists.txt").exists())
-    if re.search(rf"(?<![\w.]){re.escape(path.name)}\b", lists.read_text(encoding="utf-8")):
+    names = "|".join(re.escape(listed) for listed in listed_names(path, name))
+    if re.search(rf"(?<![\w.])({names})\b", lists.read_text(encoding="utf-8")):
         return []
     return [f"{name}:1: is not listed in {lists.relative_to(root)}"]
 
