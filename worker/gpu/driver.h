@@ -82,7 +82,13 @@ struct gpu_cpu_options {
 MUST_CHECK enum err gpu_driver_open(enum gpu_driver_kind kind, const struct gpu_cpu_options *cpu,
     const struct gpu_driver **ret, struct error *err);
 
-/** ERR_OK for CUDA_SUCCESS, else `err` is filled: "cuMemAlloc(...): out of memory". */
+/** ERR_OK for a fault script that `driver: cpu` would take, else ERR_CONFIG with the position. */
+MUST_CHECK enum err gpu_cpu_faults_check(const char *faults, struct error *err);
+
+/**
+ * ERR_OK for CUDA_SUCCESS, else `err` is filled:
+ * "cuMemAlloc(&block, size): CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
+ */
 MUST_CHECK enum err gpu_check(
     const struct gpu_driver *driver, CUresult result, const char *call, struct error *err);
 

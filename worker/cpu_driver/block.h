@@ -1,0 +1,55 @@
+/**
+ * Device and pinned memory: host memory between guards. A block that is freed rests in a quarantine
+ * first, filled with a pattern, so that writes after the free are found.
+ */
+#ifndef CPU_DRIVER_BLOCK_H
+#define CPU_DRIVER_BLOCK_H
+
+#include "cpu_driver/state.h"
+
+enum cpu_block_kind { CPU_BLOCK_DEVICE, CPU_BLOCK_PINNED };
+
+/** What an operation does with a block. What a kernel does with it nobody knows. */
+enum cpu_access { CPU_READS, CPU_WRITES, CPU_KERNEL, CPU_ACCESS_COUNT };
+
+struct cpu_block {
+    enum cpu_block_kind kind;
+    struct cpu_device *device;
+    uint8_t *data; /* aligned to 512 */
+    size_t bytes;
+    unsigned users; /* operations that name it and are not finished */
+    bool is_freed;
+    bool is_reported; /* its damage has been counted */
+    /* the last operation of each stream that used it so; see hazard.h */
+    uint64_t touched[CPU_ACCESS_COUNT][CPU_STREAMS_MAX];
+    struct cpu_block *next; /* in quarantine */
+};
+
+/** Lets the lock go while it fills the memory with a pattern. */
+CUresult cpu_block_create(
+    enum cpu_block_kind kind, struct cpu_device *device, size_t bytes, void **ret);
+
+/** Waits for nothing: what queued work still names is released after it. */
+CUresult cpu_block_free(enum cpu_block_kind kind, struct cpu_device *device, const void *data);
+
+/** The live block that holds the address, or NULL. */
+struct cpu_block *cpu_block_find(const void *address);
+
+/** True where the address lies in memory that was freed not long ago. */
+bool cpu_block_was_freed(const void *address);
+
+/** True where the block holds all of the range. */
+bool cpu_block_covers(const struct cpu_block *block, const void *address, size_t bytes);
+
+/** Ends one operation's use of the block. */
+void cpu_block_unuse(struct cpu_block *block);
+
+/** Looks at the guards; broken ones are counted and lose the context. */
+void cpu_block_check_guards(struct cpu_block *block);
+
+void cpu_blocks_check(void);
+
+/** Frees every block of the device, the quarantined ones too. No operation may be left. */
+void cpu_blocks_clear(const struct cpu_device *device);
+
+#endif

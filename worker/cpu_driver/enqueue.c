@@ -1,0 +1,128 @@
+#include "cpu_driver/enqueue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu_driver/attributes.h"
+#include "cpu_driver/limits.h"
+#include "cpu_driver/module.h"
+#include "cpu_driver/stream.h"
+
+/* The device's block that holds the range, or NULL. */
+static struct cpu_block *find_device_range(
+    const struct cpu_device *device, const void *address, size_t bytes) {
+    struct cpu_block *block = cpu_block_find(address);
+    bool is_ours = block != NULL && block->kind == CPU_BLOCK_DEVICE && block->device == device &&
+                   cpu_block_covers(block, address, bytes);
+    return is_ours ? block : NULL;
+}
+
+/* True for a host range that a copy can use: pinned as a whole (then *ret is its block) or not. */
+static bool find_host_range(const void *address, size_t bytes, struct cpu_block **ret) {
+    struct cpu_block *block = cpu_block_find(address);
+    if (address == NULL) return false;
+    *ret = block;
+    return block == NULL ||
+           (block->kind == CPU_BLOCK_PINNED && cpu_block_covers(block, address, bytes));
+}
+
+CUresult cpu_enqueue_copy(struct cpu_device *device, enum cpu_operation_kind kind,
+    const struct cpu_copy *copy, CUstream handle, struct cpu_fault fault) {
+    bool is_up = kind == CPU_OPERATION_TO_DEVICE;
+    struct cpu_stream *stream = cpu_stream_find(device, handle);
+    if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    if (copy->bytes == 0) return CUDA_SUCCESS;
+    struct cpu_block *device_block =
+        find_device_range(device, is_up ? copy->to : copy->from, copy->bytes);
+    struct cpu_block *host_block = NULL;
+    if (device_block == NULL ||
+        !find_host_range(is_up ? copy->from : copy->to, copy->bytes, &host_block))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct cpu_operation *operation = cpu_operation_create(kind, fault);
+    if (operation == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    operation->copy = *copy;
+    operation->copy.is_pageable = host_block == NULL;
+    cpu_operation_use(operation, device_block, is_up ? CPU_WRITES : CPU_READS);
+    if (host_block != NULL)
+        cpu_operation_use(operation, host_block, is_up ? CPU_READS : CPU_WRITES);
+    cpu_stream_enqueue(stream, operation);
+    return CUDA_SUCCESS;
+}
+
+CUresult cpu_enqueue_fill(struct cpu_device *device, const struct cpu_fill *fill, CUstream handle,
+    struct cpu_fault fault) {
+    struct cpu_stream *stream = cpu_stream_find(device, handle);
+    if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    if (fill->bytes == 0) return CUDA_SUCCESS;
+    struct cpu_block *block = find_device_range(device, fill->to, fill->bytes);
+    if (block == NULL) return CUDA_ERROR_INVALID_VALUE;
+    struct cpu_operation *operation = cpu_operation_create(CPU_OPERATION_FILL, fault);
+    if (operation == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    operation->fill = *fill;
+    cpu_operation_use(operation, block, CPU_WRITES);
+    cpu_stream_enqueue(stream, operation);
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_shape(const struct cpu_function *function, const struct cpu_shape *shape) {
+    const unsigned grid_max[3] = {CPU_GRID_X_MAX, CPU_GRID_Y_MAX, CPU_GRID_Z_MAX};
+    const unsigned block_max[3] = {CPU_BLOCK_X_MAX, CPU_BLOCK_Y_MAX, CPU_BLOCK_Z_MAX};
+    for (int axis = 0; axis < 3; axis++) {
+        if (shape->grid[axis] == 0 || shape->grid[axis] > grid_max[axis] ||
+            shape->block[axis] == 0 || shape->block[axis] > block_max[axis])
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (shape->block[0] * shape->block[1] * shape->block[2] > CPU_BLOCK_THREADS_MAX ||
+        shape->shared_bytes > (unsigned)function->shared_bytes_max)
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+/* Arguments that look like pointers into our memory tell which blocks the kernel uses. */
+static void use_arguments(struct cpu_operation *operation) {
+    const struct cpu_launch *launch = operation->launch;
+    for (uint32_t i = 0; i < launch->kernel->param_count; i++) {
+        void *pointer;
+        if (launch->kernel->param_bytes[i] != sizeof pointer) continue;
+        memcpy(&pointer, launch->args[i], sizeof pointer);
+        struct cpu_block *block = cpu_block_find(pointer);
+        if (block != NULL) cpu_operation_use(operation, block, CPU_KERNEL);
+        else if (cpu_block_was_freed(pointer))
+            operation->fault =
+                (struct cpu_fault){.effect = CPU_EFFECT_LOSE, .result = CUDA_ERROR_ILLEGAL_ADDRESS};
+    }
+}
+
+CUresult cpu_enqueue_launch(struct cpu_device *device, CUfunction function_handle,
+    const struct cpu_shape *shape, void **args, CUstream stream_handle, struct cpu_fault fault) {
+    const struct cpu_function *function = cpu_function_find(device, function_handle);
+    struct cpu_stream *stream = cpu_stream_find(device, stream_handle);
+    if (function == NULL || stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = check_shape(function, shape);
+    if (result != CUDA_SUCCESS) return result;
+    if (args == NULL && function->kernel->param_count > 0) return CUDA_ERROR_INVALID_VALUE;
+    struct cpu_launch *launch = cpu_launch_create(function->kernel, args);
+    if (launch == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    struct cpu_operation *operation = cpu_operation_create(CPU_OPERATION_LAUNCH, fault);
+    if (operation == NULL) {
+        free(launch);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memcpy(launch->grid, shape->grid, sizeof launch->grid);
+    memcpy(launch->block, shape->block, sizeof launch->block);
+    launch->shared_bytes = shape->shared_bytes;
+    launch->module = function->module;
+    launch->module->users++;
+    operation->launch = launch;
+    use_arguments(operation);
+    cpu_stream_enqueue(stream, operation);
+    return CUDA_SUCCESS;
+}
+
+bool cpu_shape_fits_at_once(const struct cpu_shape *shape) {
+    uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
+    if (threads == 0 || threads > CPU_BLOCK_THREADS_MAX) return true; /* refused for that */
+    uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
+    return blocks <=
+           (uint64_t)cpu_occupancy((int)threads, shape->shared_bytes) * CPU_MULTIPROCESSORS;
+}

@@ -1,0 +1,24 @@
+/** Work as it is called for: checked against memory and limits, then put on its stream. */
+#ifndef CPU_DRIVER_ENQUEUE_H
+#define CPU_DRIVER_ENQUEUE_H
+
+#include "cpu_driver/operation.h"
+
+struct cpu_shape {
+    unsigned grid[3], block[3], shared_bytes;
+};
+
+/** `kind` says which way; `is_pageable` of `copy` is not looked at. */
+CUresult cpu_enqueue_copy(struct cpu_device *device, enum cpu_operation_kind kind,
+    const struct cpu_copy *copy, CUstream stream, struct cpu_fault fault);
+
+CUresult cpu_enqueue_fill(struct cpu_device *device, const struct cpu_fill *fill, CUstream stream,
+    struct cpu_fault fault);
+
+CUresult cpu_enqueue_launch(struct cpu_device *device, CUfunction function,
+    const struct cpu_shape *shape, void **args, CUstream stream, struct cpu_fault fault);
+
+/** False where a cooperative launch could not run all blocks together. */
+bool cpu_shape_fits_at_once(const struct cpu_shape *shape);
+
+#endif

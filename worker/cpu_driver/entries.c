@@ -1,0 +1,480 @@
+/*
+ * The entry points. Each is a frame of call_begin() and call_end(), with the lock held in between,
+ * around a line or two that hand over to the module behind it.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cpu_driver/attributes.h"
+#include "cpu_driver/context.h"
+#include "cpu_driver/enqueue.h"
+#include "cpu_driver/limits.h"
+#include "cpu_driver/module.h"
+#include "cpu_driver/stream.h"
+
+enum needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
+
+struct call {
+    struct cpu_device *device; /* current on this thread; never NULL where a context is needed */
+    struct cpu_fault fault;    /* for what the call enqueues */
+    CUresult result;
+};
+
+static CUresult call_admit(const struct call *call, enum needs needs) {
+    if (needs == NEEDS_NOTHING) return CUDA_SUCCESS;
+    if (!cpu.is_initialised) return CUDA_ERROR_NOT_INITIALIZED;
+    if (needs == NEEDS_INIT) return CUDA_SUCCESS;
+    return call->device == NULL ? CUDA_ERROR_INVALID_CONTEXT : call->device->lost;
+}
+
+static void sleep_unlocked(uint64_t ns) {
+    struct timespec time = {
+        .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    pthread_mutex_unlock(&cpu.lock);
+    nanosleep(&time, NULL);
+    pthread_mutex_lock(&cpu.lock);
+}
+
+/* The fault strikes inside the call. True where the call goes on after it. */
+static bool call_suffers(struct call *call, const struct cpu_fault *fault) {
+    call->result = fault->result;
+    if (fault->effect == CPU_EFFECT_SLOW) sleep_unlocked(fault->delay_ns);
+    if (fault->effect == CPU_EFFECT_LOSE && call->device != NULL)
+        cpu_device_lose(call->device, fault->result);
+    if (fault->effect == CPU_EFFECT_HANG) {
+        while (!cpu.is_stopping) pthread_cond_wait(&cpu.stopped, &cpu.lock);
+        call->result = CUDA_ERROR_DEINITIALIZED;
+    }
+    return fault->effect == CPU_EFFECT_SLOW;
+}
+
+/* Takes the lock and counts the call. False where call_end() has its result already. */
+static bool call_begin(struct call *call, enum cpu_entry entry, enum needs needs) {
+    pthread_mutex_lock(&cpu.lock);
+    cpu.counters.calls[entry]++;
+    *call = (struct call){.device = cpu_context_current()};
+    call->result = call_admit(call, needs);
+    if (call->result != CUDA_SUCCESS) return false;
+    struct cpu_fault fault = cpu_faults_draw(&cpu.faults, entry);
+    if (fault.effect == CPU_EFFECT_NONE) return true;
+    cpu.counters.faults++;
+    bool is_of_the_call = fault.effect == CPU_EFFECT_ANSWER || fault.effect == CPU_EFFECT_NULL;
+    if (is_of_the_call || !cpu_entry_enqueues(entry)) return call_suffers(call, &fault);
+    call->fault = fault;
+    return true;
+}
+
+static CUresult call_end(const struct call *call) {
+    pthread_mutex_unlock(&cpu.lock);
+    return call->result;
+}
+
+static CUresult entry_init(unsigned flags) {
+    struct call call;
+    if (call_begin(&call, CPU_init, NEEDS_NOTHING)) {
+        if (flags != 0) call.result = CUDA_ERROR_INVALID_VALUE;
+        else if (cpu.device_count == 0) call.result = CUDA_ERROR_NO_DEVICE;
+        else cpu.is_initialised = true;
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_driver_version(int *ret) {
+    struct call call;
+    if (call_begin(&call, CPU_driver_version, NEEDS_NOTHING)) *ret = CPU_DRIVER_VERSION;
+    return call_end(&call);
+}
+
+static CUresult entry_error_name(CUresult result, const char **ret) {
+    struct call call;
+    if (call_begin(&call, CPU_error_name, NEEDS_NOTHING))
+        call.result = cpu_result_name(result, ret);
+    return call_end(&call);
+}
+
+static CUresult entry_error_string(CUresult result, const char **ret) {
+    struct call call;
+    if (call_begin(&call, CPU_error_string, NEEDS_NOTHING))
+        call.result = cpu_result_text(result, ret);
+    return call_end(&call);
+}
+
+static CUresult entry_device_count(int *ret) {
+    struct call call;
+    if (call_begin(&call, CPU_device_count, NEEDS_INIT)) *ret = cpu.device_count;
+    return call_end(&call);
+}
+
+static CUresult entry_device_get(CUdevice *ret, int ordinal) {
+    struct call call;
+    if (call_begin(&call, CPU_device_get, NEEDS_INIT)) {
+        if (cpu_device_find(ordinal) == NULL) call.result = CUDA_ERROR_INVALID_DEVICE;
+        else *ret = ordinal;
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_device_name(char *ret, int size, CUdevice ordinal) {
+    struct call call;
+    if (call_begin(&call, CPU_device_name, NEEDS_INIT)) {
+        if (cpu_device_find(ordinal) == NULL) call.result = CUDA_ERROR_INVALID_DEVICE;
+        else if (ret == NULL || size <= 0) call.result = CUDA_ERROR_INVALID_VALUE;
+        else snprintf(ret, (size_t)size, "CPU driver device %d", ordinal);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_device_attribute(int *ret, CUdevice_attribute attribute, CUdevice ordinal) {
+    struct call call;
+    if (call_begin(&call, CPU_device_attribute, NEEDS_INIT)) {
+        if (cpu_device_find(ordinal) == NULL) call.result = CUDA_ERROR_INVALID_DEVICE;
+        else call.result = cpu_device_attribute(ret, attribute);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_device_total_memory(size_t *ret, CUdevice ordinal) {
+    struct call call;
+    if (call_begin(&call, CPU_device_total_memory, NEEDS_INIT)) {
+        if (cpu_device_find(ordinal) == NULL) call.result = CUDA_ERROR_INVALID_DEVICE;
+        else *ret = cpu.memory_bytes;
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_primary_context_retain(CUcontext *ret, CUdevice ordinal) {
+    struct call call;
+    *ret = NULL;
+    if (call_begin(&call, CPU_primary_context_retain, NEEDS_INIT)) {
+        struct cpu_device *device = cpu_device_find(ordinal);
+        if (device == NULL) call.result = CUDA_ERROR_INVALID_DEVICE;
+        else call.result = cpu_context_retain(device, ret);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_primary_context_release(CUdevice ordinal) {
+    struct call call;
+    if (call_begin(&call, CPU_primary_context_release, NEEDS_INIT)) {
+        struct cpu_device *device = cpu_device_find(ordinal);
+        if (device == NULL) call.result = CUDA_ERROR_INVALID_DEVICE;
+        else call.result = cpu_context_release(device);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_context_set_current(CUcontext context) {
+    struct call call;
+    if (call_begin(&call, CPU_context_set_current, NEEDS_INIT))
+        call.result = cpu_context_set_current(context);
+    return call_end(&call);
+}
+
+static CUresult entry_memory_info(size_t *free_bytes, size_t *total_bytes) {
+    struct call call;
+    if (call_begin(&call, CPU_memory_info, NEEDS_CONTEXT)) {
+        *free_bytes = cpu.memory_bytes - call.device->memory_used;
+        *total_bytes = cpu.memory_bytes;
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_memory_alloc(CUdeviceptr *ret, size_t bytes) {
+    struct call call;
+    *ret = 0;
+    if (call_begin(&call, CPU_memory_alloc, NEEDS_CONTEXT)) {
+        void *data = NULL;
+        call.result = cpu_block_create(CPU_BLOCK_DEVICE, call.device, bytes, &data);
+        *ret = (CUdeviceptr)(uintptr_t)data;
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_memory_free(CUdeviceptr data) {
+    struct call call;
+    if (call_begin(&call, CPU_memory_free, NEEDS_CONTEXT))
+        call.result = cpu_block_free(CPU_BLOCK_DEVICE, call.device, (void *)(uintptr_t)data);
+    return call_end(&call);
+}
+
+static CUresult entry_host_alloc(void **ret, size_t bytes, unsigned flags) {
+    const unsigned known_flags =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    struct call call;
+    *ret = NULL;
+    if (call_begin(&call, CPU_host_alloc, NEEDS_CONTEXT)) {
+        if ((flags & ~known_flags) != 0) call.result = CUDA_ERROR_INVALID_VALUE;
+        else call.result = cpu_block_create(CPU_BLOCK_PINNED, call.device, bytes, ret);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_host_free(void *data) {
+    struct call call;
+    if (call_begin(&call, CPU_host_free, NEEDS_CONTEXT))
+        call.result = cpu_block_free(CPU_BLOCK_PINNED, call.device, data);
+    return call_end(&call);
+}
+
+static CUresult entry_copy_to_device(
+    CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    struct call call;
+    struct cpu_copy copy = {.to = (void *)(uintptr_t)to, .from = from, .bytes = bytes};
+    if (call_begin(&call, CPU_copy_to_device, NEEDS_CONTEXT))
+        call.result =
+            cpu_enqueue_copy(call.device, CPU_OPERATION_TO_DEVICE, &copy, stream, call.fault);
+    return call_end(&call);
+}
+
+static CUresult entry_copy_to_host(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    struct call call;
+    struct cpu_copy copy = {.to = to, .from = (void *)(uintptr_t)from, .bytes = bytes};
+    if (call_begin(&call, CPU_copy_to_host, NEEDS_CONTEXT))
+        call.result =
+            cpu_enqueue_copy(call.device, CPU_OPERATION_TO_HOST, &copy, stream, call.fault);
+    return call_end(&call);
+}
+
+static CUresult entry_fill(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
+    struct call call;
+    struct cpu_fill fill = {.to = (void *)(uintptr_t)to, .bytes = bytes, .value = value};
+    if (call_begin(&call, CPU_fill, NEEDS_CONTEXT))
+        call.result = cpu_enqueue_fill(call.device, &fill, stream, call.fault);
+    return call_end(&call);
+}
+
+static CUresult entry_stream_create(CUstream *ret, unsigned flags) {
+    struct call call;
+    *ret = NULL;
+    if (call_begin(&call, CPU_stream_create, NEEDS_CONTEXT))
+        call.result = cpu_stream_create(call.device, flags, ret);
+    return call_end(&call);
+}
+
+static CUresult entry_stream_destroy(CUstream handle) {
+    struct call call;
+    if (call_begin(&call, CPU_stream_destroy, NEEDS_CONTEXT)) {
+        if (cpu_stream_find(call.device, handle) == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else cpu_stream_destroy(handle);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_stream_synchronize(CUstream handle) {
+    struct call call;
+    if (call_begin(&call, CPU_stream_synchronize, NEEDS_CONTEXT)) {
+        struct cpu_stream *stream = cpu_stream_find(call.device, handle);
+        if (stream == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else call.result = cpu_stream_synchronize(stream);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_stream_wait_event(
+    CUstream stream_handle, CUevent event_handle, unsigned flags) {
+    struct call call;
+    if (call_begin(&call, CPU_stream_wait_event, NEEDS_CONTEXT)) {
+        struct cpu_stream *stream = cpu_stream_find(call.device, stream_handle);
+        struct cpu_event *event = cpu_event_find(call.device, event_handle);
+        if (stream == NULL || event == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else if (flags != CU_EVENT_WAIT_DEFAULT) call.result = CUDA_ERROR_INVALID_VALUE;
+        else call.result = cpu_stream_wait_event(stream, event, call.fault);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_event_create(CUevent *ret, unsigned flags) {
+    struct call call;
+    *ret = NULL;
+    if (call_begin(&call, CPU_event_create, NEEDS_CONTEXT))
+        call.result = cpu_event_create(call.device, flags, ret);
+    return call_end(&call);
+}
+
+static CUresult entry_event_destroy(CUevent handle) {
+    struct call call;
+    if (call_begin(&call, CPU_event_destroy, NEEDS_CONTEXT)) {
+        if (cpu_event_find(call.device, handle) == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else cpu_event_destroy(handle);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_event_record(CUevent event_handle, CUstream stream_handle) {
+    struct call call;
+    if (call_begin(&call, CPU_event_record, NEEDS_CONTEXT)) {
+        struct cpu_event *event = cpu_event_find(call.device, event_handle);
+        struct cpu_stream *stream = cpu_stream_find(call.device, stream_handle);
+        if (event == NULL || stream == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else call.result = cpu_event_record(event, stream, call.fault);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_event_query(CUevent handle) {
+    struct call call;
+    if (call_begin(&call, CPU_event_query, NEEDS_CONTEXT)) {
+        struct cpu_event *event = cpu_event_find(call.device, handle);
+        call.result = event == NULL ? CUDA_ERROR_INVALID_HANDLE : cpu_event_query(event);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_event_synchronize(CUevent handle) {
+    struct call call;
+    if (call_begin(&call, CPU_event_synchronize, NEEDS_CONTEXT)) {
+        struct cpu_event *event = cpu_event_find(call.device, handle);
+        call.result = event == NULL ? CUDA_ERROR_INVALID_HANDLE : cpu_event_synchronize(event);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_event_elapsed(float *ret_ms, CUevent start_handle, CUevent end_handle) {
+    struct call call;
+    if (call_begin(&call, CPU_event_elapsed, NEEDS_CONTEXT)) {
+        struct cpu_event *start = cpu_event_find(call.device, start_handle);
+        struct cpu_event *end = cpu_event_find(call.device, end_handle);
+        if (start == NULL || end == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else call.result = cpu_event_elapsed(start, end, ret_ms);
+    }
+    return call_end(&call);
+}
+
+/* The driver takes some options' values as pointers that are numbers, and writes sizes back. */
+static struct cpu_module_log find_log(
+    unsigned count, const CUjit_option *options, void **values, void ***ret_size) {
+    struct cpu_module_log log = {.text = NULL};
+    for (unsigned i = 0; i < count; i++) {
+        if (options[i] == CU_JIT_ERROR_LOG_BUFFER) log.text = values[i];
+        if (options[i] != CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) continue;
+        log.bytes = (uintptr_t)values[i];
+        *ret_size = &values[i];
+    }
+    if (log.text == NULL) log.bytes = 0;
+    if (log.bytes > 0) log.text[0] = '\0';
+    return log;
+}
+
+static CUresult entry_module_load(
+    CUmodule *ret, const void *image, unsigned count, CUjit_option *options, void **values) {
+    struct call call;
+    *ret = NULL;
+    if (call_begin(&call, CPU_module_load, NEEDS_CONTEXT)) {
+        void **log_size = NULL;
+        struct cpu_module_log log = find_log(count, options, values, &log_size);
+        if (image == NULL) call.result = CUDA_ERROR_INVALID_VALUE;
+        else call.result = cpu_module_load(call.device, image, &log, ret);
+        if (log_size != NULL && log.bytes > 0)
+            *log_size = (void *)(uintptr_t)strnlen(log.text, log.bytes);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_module_unload(CUmodule handle) {
+    struct call call;
+    if (call_begin(&call, CPU_module_unload, NEEDS_CONTEXT)) {
+        if (cpu_module_find(call.device, handle) == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else cpu_module_unload(handle);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_module_function(CUfunction *ret, CUmodule handle, const char *name) {
+    struct call call;
+    *ret = NULL;
+    if (call_begin(&call, CPU_module_function, NEEDS_CONTEXT)) {
+        struct cpu_module *module = cpu_module_find(call.device, handle);
+        if (module == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else call.result = cpu_module_function(module, name, ret);
+    }
+    return call_end(&call);
+}
+
+static CUresult function_attribute(
+    const struct cpu_function *function, CUfunction_attribute attribute, int *ret) {
+    switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *ret = CPU_BLOCK_THREADS_MAX; break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *ret = function->shared_bytes_max; break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *ret = CPU_REGISTERS_THREAD; break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *ret = 0; break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *ret = CPU_COMPUTE_MAJOR * 10 + CPU_COMPUTE_MINOR; break;
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult entry_function_attribute(
+    int *ret, CUfunction_attribute attribute, CUfunction handle) {
+    struct call call;
+    if (call_begin(&call, CPU_function_attribute, NEEDS_CONTEXT)) {
+        struct cpu_function *function = cpu_function_find(call.device, handle);
+        if (function == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else call.result = function_attribute(function, attribute, ret);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_function_set_attribute(
+    CUfunction handle, CUfunction_attribute attribute, int value) {
+    struct call call;
+    if (call_begin(&call, CPU_function_set_attribute, NEEDS_CONTEXT)) {
+        struct cpu_function *function = cpu_function_find(call.device, handle);
+        bool is_shared = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        if (function == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else if (!is_shared || value < 0 || value > CPU_SHARED_BYTES_OPTIN)
+            call.result = CUDA_ERROR_INVALID_VALUE;
+        else function->shared_bytes_max = value;
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_function_occupancy(
+    int *ret, CUfunction handle, int block_threads, size_t shared_bytes) {
+    struct call call;
+    if (call_begin(&call, CPU_function_occupancy, NEEDS_CONTEXT)) {
+        if (cpu_function_find(call.device, handle) == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else if (block_threads <= 0) call.result = CUDA_ERROR_INVALID_VALUE;
+        else *ret = cpu_occupancy(block_threads, shared_bytes);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
+    void **args, void **extra) {
+    struct call call;
+    struct cpu_shape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+    if (call_begin(&call, CPU_launch, NEEDS_CONTEXT)) {
+        if (extra != NULL) call.result = CUDA_ERROR_NOT_SUPPORTED;
+        else
+            call.result =
+                cpu_enqueue_launch(call.device, function, &shape, args, stream, call.fault);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_launch_cooperative(CUfunction function, unsigned grid_x, unsigned grid_y,
+    unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+    CUstream stream, void **args) {
+    struct call call;
+    struct cpu_shape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+    if (call_begin(&call, CPU_launch_cooperative, NEEDS_CONTEXT)) {
+        if (!cpu_shape_fits_at_once(&shape)) call.result = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+        else
+            call.result =
+                cpu_enqueue_launch(call.device, function, &shape, args, stream, call.fault);
+    }
+    return call_end(&call);
+}
+
+void cpu_driver_table(struct gpu_driver *ret) {
+    *ret = (struct gpu_driver){.name = "cpu",
+#define X(field, function, version) .field = entry_##field,
+        GPU_DRIVER_LIST(X)
+#undef X
+    };
+}

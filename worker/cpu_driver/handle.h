@@ -1,0 +1,30 @@
+/**
+ * Handles that are not pointers: a stale or foreign one is found out, never followed.
+ * Units: an opaque number, never 0. Lifetime: cpu_handle_create() to cpu_handle_drop().
+ */
+#ifndef CPU_DRIVER_HANDLE_H
+#define CPU_DRIVER_HANDLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum cpu_handle_kind {
+    CPU_HANDLE_NONE,
+    CPU_HANDLE_STREAM,
+    CPU_HANDLE_EVENT,
+    CPU_HANDLE_MODULE,
+    CPU_HANDLE_FUNCTION
+};
+
+/** NULL when memory is short. */
+void *cpu_handle_create(enum cpu_handle_kind kind, void *object);
+
+/** The object, or NULL where `handle` is no live handle of this kind. */
+void *cpu_handle_find(enum cpu_handle_kind kind, const void *handle);
+
+void cpu_handle_drop(const void *handle);
+
+/** The next live handle of this kind from `*cursor` (0 at first) on, or NULL: for clean-ups. */
+void *cpu_handle_next(enum cpu_handle_kind kind, size_t *cursor);
+
+#endif

@@ -1,0 +1,26 @@
+/**
+ * Finds memory that two streams use at once without an event between them.
+ *
+ * Operations of a stream are numbered. A stream knows of every other stream the last operation that
+ * must be over before its own next one (a vector clock, fed by the events it waits for), and a
+ * block remembers each stream's last read, write and kernel. An access is a hazard where another
+ * stream's conflicting one is neither known nor finished.
+ *
+ * What it does not see: which bytes of a block a kernel uses (a block counts as a whole), whether
+ * it writes (two kernels on one block are no hazard), and pointers that a kernel finds in memory.
+ */
+#ifndef CPU_DRIVER_HAZARD_H
+#define CPU_DRIVER_HAZARD_H
+
+#include "cpu_driver/block.h"
+
+struct cpu_stream;
+
+/** Notes that `stream`'s operation `number` is going to use the block, and counts a hazard. */
+void cpu_hazard_note(struct cpu_block *block, enum cpu_access access,
+    const struct cpu_stream *stream, uint64_t number);
+
+/** Takes over what `from` knows; both are vectors of CPU_STREAMS_MAX numbers. */
+void cpu_hazard_learn(uint64_t *known, const uint64_t *from);
+
+#endif

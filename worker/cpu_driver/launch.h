@@ -1,0 +1,39 @@
+/** Kernels on the CPU: every thread of every block, one after the other, on a stream's thread. */
+#ifndef CPU_DRIVER_LAUNCH_H
+#define CPU_DRIVER_LAUNCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernel_cpu.h"
+
+struct cpu_fiber_pool;
+struct cpu_module;
+
+/** What each stream's thread owns to run kernels with. Grows as kernels need it. */
+struct cpu_engine {
+    struct cpu_fiber_pool *fibers;
+    void *shared;
+    size_t shared_bytes;
+};
+
+void cpu_engine_init(struct cpu_engine *engine);
+void cpu_engine_fini(struct cpu_engine *engine);
+
+/** A launch as it was called: the arguments' values are copies. */
+struct cpu_launch {
+    const struct kernel_info *kernel;
+    struct cpu_module *module; /* in use until the launch is over */
+    uint32_t grid[3], block[3];
+    size_t shared_bytes;
+    void *args[KERNEL_PARAMS_MAX]; /* into values[] */
+    _Alignas(16) unsigned char values[];
+};
+
+/** Copies the values that `args` point to; NULL when memory is short. Free with free(). */
+struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, void *const *args);
+
+/** Runs all of it. No lock. False when memory is short. */
+bool cpu_launch_run(const struct cpu_launch *launch, struct cpu_engine *engine);
+
+#endif

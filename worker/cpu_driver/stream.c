@@ -1,0 +1,211 @@
+#include "cpu_driver/stream.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "cpu_driver/handle.h"
+#include "cpu_driver/hazard.h"
+
+static struct cpu_stream streams[CPU_STREAMS_MAX];
+
+/* Differs from operation to operation, so that streams overtake each other. */
+static uint64_t dawdle_ns(const struct cpu_stream *stream) {
+    uint64_t mixed = (stream->issued * CPU_STREAMS_MAX + stream->slot) * 0x9e3779b97f4a7c15u;
+    return 20000 + (mixed >> 48);
+}
+
+static void wait_until(pthread_cond_t *condition, uint64_t ns) {
+    struct timespec until = {
+        .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    pthread_cond_timedwait(condition, &cpu.lock, &until);
+}
+
+void cpu_stream_stall(struct cpu_stream *stream, uint64_t ns) {
+    uint64_t until = ns == UINT64_MAX ? UINT64_MAX : clock_ns() + ns;
+    while (!cpu.is_stopping && clock_ns() < until) {
+        if (until == UINT64_MAX) pthread_cond_wait(&stream->work, &cpu.lock);
+        else wait_until(&stream->work, until);
+    }
+}
+
+/* The next operation when its time has come; NULL when the thread shall end. */
+static struct cpu_operation *next_operation(struct cpu_stream *stream) {
+    while (!cpu.is_stopping) {
+        struct cpu_operation *first = stream->first;
+        if (first == NULL) {
+            if (stream->state == CPU_STREAM_CLOSING) return NULL;
+            pthread_cond_wait(&stream->work, &cpu.lock);
+        } else if (first->number > stream->hurried && clock_ns() < first->due_ns) {
+            wait_until(&stream->work, first->due_ns);
+        } else {
+            return first;
+        }
+    }
+    return NULL;
+}
+
+static void remove_first(struct cpu_stream *stream) {
+    struct cpu_operation *operation = stream->first;
+    stream->first = operation->next;
+    if (stream->first == NULL) stream->end = &stream->first;
+    cpu_operation_destroy(operation);
+}
+
+static void *stream_main(void *argument) {
+    struct cpu_stream *stream = argument;
+    struct cpu_engine engine;
+    cpu_engine_init(&engine);
+    pthread_mutex_lock(&cpu.lock);
+    struct cpu_operation *operation;
+    while ((operation = next_operation(stream)) != NULL) {
+        if (stream->device->lost == CUDA_SUCCESS) {
+            CUresult result = cpu_operation_run(operation, stream, &engine);
+            if (result != CUDA_SUCCESS) cpu_device_lose(stream->device, result);
+        }
+        stream->done = operation->number;
+        remove_first(stream);
+        pthread_cond_broadcast(&stream->progress);
+    }
+    while (stream->first != NULL) remove_first(stream);
+    stream->done = stream->issued;
+    stream->state = CPU_STREAM_ENDED;
+    pthread_cond_broadcast(&stream->progress);
+    pthread_mutex_unlock(&cpu.lock);
+    cpu_engine_fini(&engine);
+    return NULL;
+}
+
+/* An ended thread needs the lock no more, so it can be joined under it. */
+static void join_if_ended(struct cpu_stream *stream) {
+    if (stream->state != CPU_STREAM_ENDED) return;
+    pthread_join(stream->thread, NULL);
+    stream->state = CPU_STREAM_FREE;
+}
+
+static struct cpu_stream *find_free(void) {
+    for (unsigned slot = 0; slot < CPU_STREAMS_MAX; slot++) {
+        join_if_ended(&streams[slot]);
+        if (streams[slot].state != CPU_STREAM_FREE) continue;
+        streams[slot].slot = slot;
+        return &streams[slot];
+    }
+    return NULL;
+}
+
+static void create_conditions(struct cpu_stream *stream) {
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&stream->work, &monotonic);
+    pthread_cond_init(&stream->progress, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    stream->has_conditions = true;
+}
+
+static bool stream_start(struct cpu_stream *stream, struct cpu_device *device) {
+    if (!stream->has_conditions) create_conditions(stream);
+    stream->device = device;
+    stream->end = &stream->first;
+    memset(stream->known, 0, sizeof stream->known);
+    if (pthread_create(&stream->thread, NULL, stream_main, stream) != 0) return false;
+    stream->state = CPU_STREAM_OPEN;
+    return true;
+}
+
+CUresult cpu_stream_create(struct cpu_device *device, unsigned flags, CUstream *ret) {
+    if ((flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0) return CUDA_ERROR_INVALID_VALUE;
+    struct cpu_stream *stream = find_free();
+    if (stream == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUstream handle = cpu_handle_create(CPU_HANDLE_STREAM, stream);
+    if (handle == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!stream_start(stream, device)) {
+        cpu_handle_drop(handle);
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    cpu.counters.streams_live++;
+    *ret = handle;
+    return CUDA_SUCCESS;
+}
+
+void cpu_stream_destroy(CUstream handle) {
+    struct cpu_stream *stream = cpu_handle_find(CPU_HANDLE_STREAM, handle);
+    cpu_handle_drop(handle);
+    cpu.counters.streams_live--;
+    stream->state = CPU_STREAM_CLOSING;
+    pthread_cond_signal(&stream->work);
+}
+
+struct cpu_stream *cpu_stream_find(const struct cpu_device *device, CUstream handle) {
+    struct cpu_stream *stream = cpu_handle_find(CPU_HANDLE_STREAM, handle);
+    return stream != NULL && stream->device == device ? stream : NULL;
+}
+
+struct cpu_point cpu_stream_enqueue(struct cpu_stream *stream, struct cpu_operation *operation) {
+    operation->number = ++stream->issued;
+    operation->due_ns = clock_ns() + dawdle_ns(stream);
+    for (unsigned i = 0; i < operation->use_count; i++) {
+        const struct cpu_use *use = &operation->uses[i];
+        cpu_hazard_note(use->block, use->access, stream, operation->number);
+    }
+    bool was_idle = stream->first == NULL;
+    *stream->end = operation;
+    stream->end = &operation->next;
+    if (was_idle) pthread_cond_signal(&stream->work);
+    return (struct cpu_point){.slot = stream->slot, .number = operation->number};
+}
+
+CUresult cpu_stream_wait_event(
+    struct cpu_stream *stream, const struct cpu_event *event, struct cpu_fault fault) {
+    struct cpu_operation *operation = cpu_operation_create(CPU_OPERATION_WAIT, fault);
+    if (operation == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    operation->wait = event->point;
+    cpu_stream_enqueue(stream, operation);
+    cpu_hazard_learn(stream->known, event->known);
+    return CUDA_SUCCESS;
+}
+
+bool cpu_point_is_done(struct cpu_point point) {
+    return streams[point.slot].done >= point.number;
+}
+
+void cpu_point_hurry(struct cpu_point point) {
+    struct cpu_stream *stream = &streams[point.slot];
+    if (stream->hurried >= point.number) return;
+    stream->hurried = point.number;
+    pthread_cond_signal(&stream->work);
+}
+
+CUresult cpu_point_wait(struct cpu_point point, const struct cpu_device *device) {
+    while (!cpu_point_is_done(point) && device->lost == CUDA_SUCCESS && !cpu.is_stopping) {
+        cpu_point_hurry(point);
+        pthread_cond_wait(&streams[point.slot].progress, &cpu.lock);
+    }
+    return cpu.is_stopping ? CUDA_ERROR_DEINITIALIZED : device->lost;
+}
+
+CUresult cpu_stream_synchronize(struct cpu_stream *stream) {
+    struct cpu_point last = {.slot = stream->slot, .number = stream->issued};
+    return cpu_point_wait(last, stream->device);
+}
+
+void cpu_streams_wake(void) {
+    for (unsigned slot = 0; slot < CPU_STREAMS_MAX; slot++) {
+        struct cpu_stream *stream = &streams[slot];
+        if (stream->state == CPU_STREAM_FREE) continue;
+        pthread_cond_broadcast(&stream->work);
+        pthread_cond_broadcast(&stream->progress);
+    }
+}
+
+static void wait_for_end(struct cpu_stream *stream) {
+    cpu_point_hurry((struct cpu_point){.slot = stream->slot, .number = stream->issued});
+    while (stream->state != CPU_STREAM_ENDED) pthread_cond_wait(&stream->progress, &cpu.lock);
+    join_if_ended(stream);
+}
+
+void cpu_streams_drain(const struct cpu_device *device) {
+    for (unsigned slot = 0; slot < CPU_STREAMS_MAX; slot++) {
+        struct cpu_stream *stream = &streams[slot];
+        if (stream->state != CPU_STREAM_FREE && stream->device == device) wait_for_end(stream);
+    }
+}
