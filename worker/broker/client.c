@@ -1,0 +1,84 @@
+#include "broker/client.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum err set(rd_kafka_conf_t *conf, const char *section, const char *key, const char *value,
+    struct error *err) {
+    char why[256];
+    if (rd_kafka_conf_set(conf, key, value, why, sizeof why) == RD_KAFKA_CONF_OK) return ERR_OK;
+    return error_set(err, ERR_CONFIG, 0, "librdkafka's CONFIGURATION.md lists all keys and values",
+        "%s.%s: %s", section, key, why);
+}
+
+static enum err set_all(rd_kafka_conf_t *conf, const char *section,
+    const struct client_setting *settings, struct error *err) {
+    enum err code = ERR_OK;
+    for (; settings->key != NULL && code == ERR_OK; settings++)
+        code = set(conf, section, settings->key, settings->value, err);
+    return code;
+}
+
+enum err client_conf_create(const struct kafka_options *options, const char *section,
+    const struct client_setting *defaults, const struct client_setting *required,
+    rd_kafka_conf_t **ret, struct error *err) {
+    if (options->bootstrap_servers == NULL || options->bootstrap_servers[0] == 0)
+        return error_set(err, ERR_CONFIG, 0, "set it to host:port of one broker or more",
+            "kafka.bootstrap_servers is empty");
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+
+    enum err code = set_all(conf, section, defaults, err);
+    for (size_t i = 0; i < options->setting_count && code == ERR_OK; i++)
+        code = set(conf, section, options->setting_keys[i], options->setting_values[i], err);
+    if (code == ERR_OK) code = set_all(conf, section, required, err);
+    if (code == ERR_OK)
+        code = set(conf, "kafka", "bootstrap.servers", options->bootstrap_servers, err);
+    if (code != ERR_OK) {
+        rd_kafka_conf_destroy(conf);
+        return code;
+    }
+    *ret = conf;
+    return ERR_OK;
+}
+
+enum err client_create(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *section,
+    rd_kafka_t **ret, struct error *err) {
+    char why[256];
+    rd_kafka_t *client = rd_kafka_new(type, conf, why, sizeof why);
+    if (client == NULL) {
+        rd_kafka_conf_destroy(conf);
+        return error_set(err, ERR_CONFIG, 0,
+            "librdkafka's CONFIGURATION.md lists all keys and values", "%s: %s", section, why);
+    }
+    *ret = client;
+    return ERR_OK;
+}
+
+void client_report(
+    const struct client_events *events, rd_kafka_resp_err_t native, const char *reason) {
+    if (events->on_event == NULL) return;
+    struct error err;
+    error_set(&err, ERR_BROKER, native,
+        "check that the brokers run and can be reached; the worker goes on trying", "%s: %s",
+        rd_kafka_err2name(native), reason);
+    bool is_outage = native == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
+    events->on_event(events->context, is_outage ? LOG_ERROR : LOG_WARN, events->name, &err);
+}
+
+void client_say(const struct client_events *events, enum log_level level, const char *format, ...) {
+    if (events->on_event == NULL) return;
+    char text[512];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s ", events->name);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, sizeof text - used, format, args);
+    va_end(args);
+    events->on_event(events->context, level, text, NULL);
+}
+
+enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *reason) {
+    return error_set(err, ERR_BROKER, native,
+        "mend what the message says, then start the worker again; no job is lost", "%s: %s",
+        rd_kafka_err2name(native), reason);
+}

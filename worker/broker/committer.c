@@ -1,0 +1,79 @@
+#include "broker/committer.h"
+
+#include "base/clock.h"
+
+void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
+    const struct client_events *events) {
+    *committer = (struct committer){.client = client,
+        .offsets = offsets,
+        .events = events,
+        .answers = rd_kafka_queue_new(client)};
+}
+
+void committer_fini(struct committer *committer) {
+    if (committer->requested != NULL) rd_kafka_topic_partition_list_destroy(committer->requested);
+    if (committer->answers != NULL) rd_kafka_queue_destroy(committer->answers);
+}
+
+static void on_answer(rd_kafka_t *client, rd_kafka_resp_err_t code,
+    rd_kafka_topic_partition_list_t *answer, void *opaque) {
+    struct committer *committer = opaque;
+    const rd_kafka_topic_partition_list_t *partitions =
+        answer != NULL ? answer : committer->requested;
+    committer->last_answer = code;
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR && p->err == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+        offsets_commit_failed(committer->offsets, p->topic, p->partition);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR) committer->last_answer = p->err;
+    }
+    if (committer->last_answer != RD_KAFKA_RESP_ERR_NO_ERROR)
+        client_report(committer->events, committer->last_answer, "committing offsets failed");
+    rd_kafka_topic_partition_list_destroy(committer->requested);
+    committer->requested = NULL;
+}
+
+void committer_serve(struct committer *committer) {
+    rd_kafka_queue_poll_callback(committer->answers, 0);
+}
+
+void committer_start(
+    struct committer *committer, const rd_kafka_topic_partition_list_t *partitions) {
+    if (committer->requested != NULL) return;
+    rd_kafka_topic_partition_list_t *due = rd_kafka_topic_partition_list_new(partitions->cnt);
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        int64_t offset;
+        if (!offsets_take_commit(committer->offsets, p->topic, p->partition, &offset)) continue;
+        rd_kafka_topic_partition_list_add(due, p->topic, p->partition)->offset = offset;
+    }
+    committer->last_answer = RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (due->cnt == 0) {
+        rd_kafka_topic_partition_list_destroy(due);
+        return;
+    }
+    committer->requested = due;
+    rd_kafka_resp_err_t code =
+        rd_kafka_commit_queue(committer->client, due, committer->answers, on_answer, committer);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) on_answer(committer->client, code, NULL, committer);
+}
+
+/* True once no request is on its way. */
+static bool wait_for_answer(struct committer *committer, uint64_t deadline_ns) {
+    while (committer->requested != NULL) {
+        uint64_t now_ns = clock_ns();
+        if (now_ns >= deadline_ns) return false;
+        rd_kafka_queue_poll_callback(
+            committer->answers, (int)((deadline_ns - now_ns) / 1000000u) + 1);
+    }
+    return true;
+}
+
+rd_kafka_resp_err_t committer_commit(struct committer *committer,
+    const rd_kafka_topic_partition_list_t *partitions, uint32_t timeout_ms) {
+    uint64_t deadline_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    if (!wait_for_answer(committer, deadline_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+    committer_start(committer, partitions);
+    if (!wait_for_answer(committer, deadline_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+    return committer->last_answer;
+}

@@ -1,0 +1,37 @@
+/**
+ * Commits to the group what the offsets say, one request at a time, each answered in a queue of its
+ * own: periodic commits are not waited for, the last ones of a partition are. Only for consumer.c.
+ *
+ * Lifetime: the client and the offsets outlive it. Threads: intake thread only.
+ */
+#ifndef BROKER_COMMITTER_H
+#define BROKER_COMMITTER_H
+
+#include "broker/client.h"
+#include "broker/offsets.h"
+
+struct committer {
+    rd_kafka_t *client;
+    struct offsets *offsets;
+    const struct client_events *events;
+    rd_kafka_queue_t *answers;
+    rd_kafka_topic_partition_list_t *requested; /* on its way; NULL: none */
+    rd_kafka_resp_err_t last_answer;
+};
+
+void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
+    const struct client_events *events);
+void committer_fini(struct committer *committer); /* a zeroed one is fine */
+
+/** Takes in an answer that has come. Failures are reported; their offsets are due again. */
+void committer_serve(struct committer *committer);
+
+/** Asks for what is due of `partitions`, unless a request is on its way. */
+void committer_start(
+    struct committer *committer, const rd_kafka_topic_partition_list_t *partitions);
+
+/** The same, and waits for the answer: its code, or RD_KAFKA_RESP_ERR__TIMED_OUT. */
+rd_kafka_resp_err_t committer_commit(struct committer *committer,
+    const rd_kafka_topic_partition_list_t *partitions, uint32_t timeout_ms);
+
+#endif

@@ -1,0 +1,503 @@
+#include "broker/consumer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "broker/committer.h"
+#include "broker/held.h"
+
+enum {
+    COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
+    ATTENTION_MS = 10,         /* how long poll() sleeps while something waits for finished jobs */
+    COOPERATIVE_VERSION = 0x020a0000
+};
+
+#define SECTION "kafka.consumer"
+
+struct consumer {
+    struct source source;
+    struct client_events events;
+    rd_kafka_t *client;
+    struct offsets *offsets;
+    struct error failure; /* what every further poll returns; ERR_OK: none */
+    bool is_paused;
+    bool is_closing;
+
+    struct committer committer;
+    uint32_t commit_interval_ms;
+    uint64_t next_commit_ns;
+
+    uint32_t drain_timeout_ms;
+    uint64_t drain_deadline_ns;
+    rd_kafka_topic_partition_list_t *leaving; /* revoked, not given back yet; NULL: none */
+
+    struct held held; /* messages beyond the window */
+};
+
+static const char *topic_of(const rd_kafka_message_t *message) {
+    return rd_kafka_topic_name(message->rkt);
+}
+
+static uint64_t ms_from_now(uint32_t ms) {
+    return clock_ns() + (uint64_t)ms * 1000000u;
+}
+
+/* "jobs [0], jobs [3]", for events. */
+static const char *partitions_text(
+    const rd_kafka_topic_partition_list_t *partitions, char *text, size_t size) {
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < partitions->cnt && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s [%d]", i > 0 ? ", " : "",
+            partitions->elems[i].topic, partitions->elems[i].partition);
+    return text;
+}
+
+/* Only the first reason counts. */
+static void fail(struct consumer *consumer, rd_kafka_resp_err_t native, const char *reason) {
+    if (consumer->failure.code == ERR_OK) client_lost(&consumer->failure, native, reason);
+}
+
+/* The partitions that are ours now; the caller destroys the list. */
+static rd_kafka_topic_partition_list_t *assigned_partitions(struct consumer *consumer) {
+    rd_kafka_topic_partition_list_t *partitions;
+    if (rd_kafka_assignment(consumer->client, &partitions) == RD_KAFKA_RESP_ERR_NO_ERROR)
+        return partitions;
+    return rd_kafka_topic_partition_list_new(0);
+}
+
+static void serve_commits(struct consumer *consumer) {
+    committer_serve(&consumer->committer);
+    /* What is given back is committed with it; a commit in between could only delay that one. */
+    if (consumer->leaving != NULL || clock_ns() < consumer->next_commit_ns) return;
+    consumer->next_commit_ns = ms_from_now(consumer->commit_interval_ms);
+    rd_kafka_topic_partition_list_t *partitions = assigned_partitions(consumer);
+    committer_start(&consumer->committer, partitions);
+    rd_kafka_topic_partition_list_destroy(partitions);
+}
+
+/* Pauses, and messages beyond the window */
+
+static void pause_partitions(
+    struct consumer *consumer, rd_kafka_topic_partition_list_t *partitions, bool paused) {
+    rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(consumer->client, partitions)
+                                      : rd_kafka_resume_partitions(consumer->client, partitions);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        client_report(&consumer->events, code, paused ? "pausing failed" : "resuming failed");
+}
+
+static void pause_partition(
+    struct consumer *consumer, const char *topic, int32_t partition, bool paused) {
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(one, topic, partition);
+    pause_partitions(consumer, one, paused);
+    rd_kafka_topic_partition_list_destroy(one);
+}
+
+/* Pausing ends what the partition brings, but for what librdkafka has on its way to us already. */
+static void hold(struct consumer *consumer, rd_kafka_message_t *message) {
+    const char *topic = topic_of(message);
+    bool is_first = !held_has(&consumer->held, topic, message->partition);
+    if (!held_add(&consumer->held, message)) {
+        fail(consumer, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no memory to hold a message");
+        rd_kafka_message_destroy(message);
+    } else if (is_first) {
+        pause_partition(consumer, topic, message->partition, true);
+    }
+}
+
+static rd_kafka_message_t *take_held(struct consumer *consumer) {
+    if (consumer->is_paused) return NULL;
+    rd_kafka_message_t *message = held_take(&consumer->held, consumer->offsets);
+    if (message != NULL && !held_has(&consumer->held, topic_of(message), message->partition))
+        pause_partition(consumer, topic_of(message), message->partition, false);
+    return message;
+}
+
+/* Rebalances */
+
+enum change { ASSIGN, UNASSIGN };
+
+static void change_assignment(struct consumer *consumer, enum change change,
+    const rd_kafka_topic_partition_list_t *partitions) {
+    rd_kafka_t *client = consumer->client;
+    rd_kafka_resp_err_t code;
+    if (strcmp(rd_kafka_rebalance_protocol(client), "COOPERATIVE") == 0) {
+        rd_kafka_error_t *error = change == ASSIGN
+                                      ? rd_kafka_incremental_assign(client, partitions)
+                                      : rd_kafka_incremental_unassign(client, partitions);
+        code = rd_kafka_error_code(error); /* NULL is no error */
+        if (error != NULL) rd_kafka_error_destroy(error);
+    } else {
+        code = rd_kafka_assign(client, change == ASSIGN ? partitions : NULL);
+    }
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        client_report(&consumer->events, code, "changing the assignment failed");
+}
+
+static size_t unfinished_count(
+    struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
+    size_t count = 0;
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        struct offsets_state state;
+        if (offsets_get(consumer->offsets, p->topic, p->partition, &state))
+            count += state.unfinished_count;
+    }
+    return count;
+}
+
+/* Gives the leaving partitions back, finished or not. */
+static void let_go(struct consumer *consumer) {
+    rd_kafka_topic_partition_list_t *partitions = consumer->leaving;
+    if (partitions == NULL) return;
+    char names[256];
+    bool is_lost = rd_kafka_assignment_lost(consumer->client) != 0;
+    if (!is_lost) committer_commit(&consumer->committer, partitions, COMMIT_TIMEOUT_MS);
+    client_say(&consumer->events, is_lost ? LOG_WARN : LOG_INFO,
+        "%s %s with %zu unfinished messages", is_lost ? "lost" : "gave back",
+        partitions_text(partitions, names, sizeof names), unfinished_count(consumer, partitions));
+    for (int i = 0; i < partitions->cnt; i++)
+        offsets_revoke(
+            consumer->offsets, partitions->elems[i].topic, partitions->elems[i].partition);
+    change_assignment(consumer, UNASSIGN, partitions);
+    rd_kafka_topic_partition_list_destroy(partitions);
+    consumer->leaving = NULL;
+}
+
+static void on_assigned(struct consumer *consumer, rd_kafka_topic_partition_list_t *partitions) {
+    char names[256];
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        if (consumer->failure.code != ERR_OK) break;
+        enum err code =
+            offsets_assign(consumer->offsets, p->topic, p->partition, &consumer->failure);
+        if (code != ERR_OK) break;
+    }
+    change_assignment(consumer, ASSIGN, partitions);
+    /* A partition that was paused when it was given back would still be. */
+    pause_partitions(consumer, partitions, consumer->is_paused);
+    client_say(&consumer->events, LOG_INFO, "was assigned %s",
+        partitions_text(partitions, names, sizeof names));
+}
+
+/*
+ * librdkafka waits for the unassignment as long as it takes, so poll() goes on, and its caller with
+ * it, while messages finish. Nothing more is taken of these partitions.
+ */
+static void on_revoked(
+    struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
+    consumer->leaving = rd_kafka_topic_partition_list_copy(partitions);
+    consumer->drain_deadline_ns = ms_from_now(consumer->drain_timeout_ms);
+    held_drop(&consumer->held, partitions);
+    pause_partitions(consumer, consumer->leaving, true);
+    if (consumer->is_closing) let_go(consumer);
+}
+
+static void on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t code,
+    rd_kafka_topic_partition_list_t *partitions, void *opaque) {
+    struct consumer *consumer = opaque;
+    let_go(consumer);
+    switch (code) {
+    case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS: on_assigned(consumer, partitions); break;
+    case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS: on_revoked(consumer, partitions); break;
+    default:
+        client_report(&consumer->events, code, "rebalancing failed");
+        rd_kafka_assign(client, NULL);
+    }
+}
+
+static void serve_leaving(struct consumer *consumer) {
+    if (consumer->leaving == NULL) return;
+    if (unfinished_count(consumer, consumer->leaving) == 0 ||
+        clock_ns() >= consumer->drain_deadline_ns || rd_kafka_assignment_lost(consumer->client))
+        let_go(consumer);
+}
+
+static bool is_leaving(const struct consumer *consumer, const char *topic, int32_t partition) {
+    return consumer->leaving != NULL &&
+           rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL;
+}
+
+/* Trouble */
+
+/* Errors that no waiting mends. */
+static bool is_final(rd_kafka_resp_err_t code) {
+    switch (code) {
+    case RD_KAFKA_RESP_ERR__FATAL:
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_INVALID_GROUP_ID:
+    case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
+    case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
+    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID: return true;
+    default: return false;
+    }
+}
+
+static void on_trouble(struct consumer *consumer, rd_kafka_resp_err_t code, const char *reason) {
+    char text[256];
+    if (code == RD_KAFKA_RESP_ERR__FATAL) {
+        code = rd_kafka_fatal_error(consumer->client, text, sizeof text);
+        fail(consumer, code, text);
+    } else if (is_final(code)) {
+        fail(consumer, code, reason);
+    } else {
+        client_report(&consumer->events, code, reason);
+    }
+}
+
+static void on_error(rd_kafka_t *client, int code, const char *reason, void *opaque) {
+    on_trouble(opaque, (rd_kafka_resp_err_t)code, reason);
+}
+
+static void on_log(const rd_kafka_t *client, int level, const char *facility, const char *line) {
+    struct consumer *consumer = rd_kafka_opaque(client);
+    client_say(&consumer->events, LOG_DEBUG, "%s: %s", facility, line);
+}
+
+/* Messages */
+
+/* A copy whose headers live in it as well; NULL when memory is short. */
+static struct delivery *copy_message(const rd_kafka_message_t *message) {
+    rd_kafka_headers_t *list;
+    size_t count = 0;
+    if (rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR)
+        count = rd_kafka_header_cnt(list);
+    struct header *headers = count > 0 ? calloc(count, sizeof *headers) : NULL;
+    if (headers == NULL && count > 0) return NULL;
+    for (size_t i = 0; i < count; i++) {
+        const char *name;
+        const void *value;
+        size_t size;
+        if (rd_kafka_header_get_all(list, i, &name, &value, &size) != RD_KAFKA_RESP_ERR_NO_ERROR)
+            break;
+        headers[i] = (struct header){
+            .name = slice_of_text(name), .value = slice_of(value, value != NULL ? size : 0)};
+    }
+    struct delivery view = {.received_ns = clock_ns(),
+        .payload = slice_of(message->payload, message->len),
+        .has_key = message->key != NULL,
+        .key = slice_of(message->key, message->key_len),
+        .header_count = count,
+        .headers = headers};
+    struct delivery *copy = delivery_create(&view);
+    free(headers);
+    return copy;
+}
+
+/* Consumes `message`. *ret stays NULL for one that is nobody's to run here. */
+static void deliver(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
+    struct delivery *copy = copy_message(message);
+    if (copy == NULL)
+        fail(consumer, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no memory to copy a message");
+    else if (offsets_begin(consumer->offsets, topic_of(message), message->partition,
+                 message->offset, copy->received_ns, &copy->position))
+        *ret = copy;
+    else delivery_destroy(copy);
+    rd_kafka_message_destroy(message);
+}
+
+/* Consumes `message`. */
+static void receive(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
+    const char *topic = message->rkt != NULL ? topic_of(message) : "";
+    bool is_refused = is_leaving(consumer, topic, message->partition);
+    bool is_late = held_has(&consumer->held, topic, message->partition);
+    switch (message->err) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+        if (is_refused) break;
+        if (is_late || offsets_ahead(consumer->offsets, topic, message->partition,
+                           message->offset) >= OFFSETS_WINDOW)
+            hold(consumer, message);
+        else deliver(consumer, message, ret);
+        return;
+    case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+        if (!is_refused && !is_late)
+            offsets_advance(consumer->offsets, topic, message->partition, message->offset);
+        break;
+    default: on_trouble(consumer, message->err, rd_kafka_message_errstr(message));
+    }
+    rd_kafka_message_destroy(message);
+}
+
+/* poll() has to come back in time for what it serves. */
+static int wait_ms(const struct consumer *consumer, int timeout_ms) {
+    bool is_watching = consumer->leaving != NULL || consumer->held.count > 0;
+    int longest_ms = is_watching ? ATTENTION_MS : (int)consumer->commit_interval_ms;
+    return timeout_ms < longest_ms ? timeout_ms : longest_ms;
+}
+
+static enum err consumer_poll(
+    struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
+    struct consumer *consumer = (struct consumer *)source;
+    *ret = NULL;
+    *at_end = false;
+    serve_leaving(consumer);
+    serve_commits(consumer);
+    if (consumer->failure.code == ERR_OK) {
+        rd_kafka_message_t *message = take_held(consumer);
+        if (message != NULL) {
+            deliver(consumer, message, ret);
+        } else {
+            message = rd_kafka_consumer_poll(consumer->client, wait_ms(consumer, timeout_ms));
+            if (message != NULL) receive(consumer, message, ret);
+        }
+    }
+    if (*ret != NULL || consumer->failure.code == ERR_OK) return ERR_OK;
+    *err = consumer->failure;
+    return err->code;
+}
+
+static void consumer_pause(struct source *source, bool paused) {
+    struct consumer *consumer = (struct consumer *)source;
+    if (consumer->is_paused == paused) return;
+    consumer->is_paused = paused;
+    rd_kafka_topic_partition_list_t *partitions = assigned_partitions(consumer);
+    for (int i = partitions->cnt - 1; i >= 0; i--) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        bool is_stopped = is_leaving(consumer, p->topic, p->partition) ||
+                          held_has(&consumer->held, p->topic, p->partition);
+        if (is_stopped) rd_kafka_topic_partition_list_del_by_idx(partitions, i);
+    }
+    pause_partitions(consumer, partitions, paused);
+    rd_kafka_topic_partition_list_destroy(partitions);
+}
+
+static void consumer_finish(struct source *source, const struct position *position) {
+    struct consumer *consumer = (struct consumer *)source;
+    offsets_finish(consumer->offsets, position, clock_ns());
+}
+
+static enum err consumer_close(struct source *source, int timeout_ms, struct error *err) {
+    struct consumer *consumer = (struct consumer *)source;
+    consumer->is_closing = true;
+    let_go(consumer);
+    rd_kafka_topic_partition_list_t *partitions = assigned_partitions(consumer);
+    rd_kafka_resp_err_t code =
+        committer_commit(&consumer->committer, partitions, (uint32_t)timeout_ms);
+    held_drop(&consumer->held, partitions);
+    rd_kafka_topic_partition_list_destroy(partitions);
+
+    /* Only this makes a static member leave the group, too. */
+    rd_kafka_unsubscribe(consumer->client);
+    rd_kafka_consumer_close(consumer->client);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ERR_OK;
+    return error_set(err, ERR_BROKER, code,
+        "nothing needs to be done: jobs since the commit before are run again",
+        "the last commit failed: %s", rd_kafka_err2str(code));
+}
+
+static void consumer_destroy(struct source *source) {
+    struct consumer *consumer = (struct consumer *)source;
+    held_fini(&consumer->held);
+    if (consumer->leaving != NULL) rd_kafka_topic_partition_list_destroy(consumer->leaving);
+    committer_fini(&consumer->committer);
+    /* Leaving the group is close()'s. */
+    if (consumer->client != NULL)
+        rd_kafka_destroy_flags(consumer->client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    offsets_destroy(consumer->offsets);
+    free(consumer);
+}
+
+/* Cooperative assignment crashes, loops or loses the assignment in older versions. */
+static enum err check_strategy(const rd_kafka_conf_t *conf, struct error *err) {
+    char strategy[128];
+    size_t size = sizeof strategy;
+    if (rd_kafka_version() >= COOPERATIVE_VERSION ||
+        rd_kafka_conf_get(conf, "partition.assignment.strategy", strategy, &size) !=
+            RD_KAFKA_CONF_OK ||
+        strstr(strategy, "cooperative") == NULL)
+        return ERR_OK;
+    return error_set(err, ERR_CONFIG, 0, "use range or roundrobin, or librdkafka 2.10 or newer",
+        SECTION ".partition.assignment.strategy: librdkafka %s cannot be trusted with %s",
+        rd_kafka_version_str(), strategy);
+}
+
+static enum err conf_create(const struct consumer_options *options, struct consumer *consumer,
+    rd_kafka_conf_t **ret, struct error *err) {
+    bool is_cooperative = rd_kafka_version() >= COOPERATIVE_VERSION;
+    const struct client_setting defaults[] = {{"client.id", "gpu-worker"},
+        {"auto.offset.reset", "earliest"},
+        {"partition.assignment.strategy",
+            is_cooperative ? "cooperative-sticky" : "range,roundrobin"},
+        /* Low bounds make librdkafka before 2.2 wait a whole second whenever they are reached. */
+        {"queued.min.messages", "100000"}, {"queued.max.messages.kbytes", "65536"},
+        /* how soon a topic that did not exist yet is found */
+        {"topic.metadata.refresh.interval.ms", "10000"}, {"allow.auto.create.topics", "false"},
+        {NULL, NULL}};
+    const struct client_setting required[] = {{"group.id", options->group},
+        {"enable.auto.commit", "false"}, {"enable.auto.offset.store", "false"},
+        {"enable.partition.eof", "true"}, {"log.queue", "true"}, {NULL, NULL}};
+    rd_kafka_conf_t *conf;
+    enum err code = client_conf_create(&options->kafka, SECTION, defaults, required, &conf, err);
+    if (code != ERR_OK) return code;
+    code = check_strategy(conf, err);
+    if (code != ERR_OK) {
+        rd_kafka_conf_destroy(conf);
+        return code;
+    }
+    rd_kafka_conf_set_opaque(conf, consumer);
+    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+    rd_kafka_conf_set_error_cb(conf, on_error);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    *ret = conf;
+    return ERR_OK;
+}
+
+static enum err subscribe(
+    struct consumer *consumer, const struct consumer_options *options, struct error *err) {
+    rd_kafka_topic_partition_list_t *topics =
+        rd_kafka_topic_partition_list_new((int)options->topic_count);
+    for (size_t i = 0; i < options->topic_count; i++)
+        rd_kafka_topic_partition_list_add(topics, options->topics[i], RD_KAFKA_PARTITION_UA);
+    rd_kafka_resp_err_t code = rd_kafka_subscribe(consumer->client, topics);
+    rd_kafka_topic_partition_list_destroy(topics);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ERR_OK;
+    return error_set(err, ERR_CONFIG, code, "give topics.jobs names that Kafka allows",
+        "subscribing to topics.jobs: %s", rd_kafka_err2str(code));
+}
+
+enum err consumer_create(
+    const struct consumer_options *options, struct source **ret, struct error *err) {
+    static const struct source_operations operations = {.poll = consumer_poll,
+        .pause = consumer_pause,
+        .finish = consumer_finish,
+        .close = consumer_close,
+        .destroy = consumer_destroy};
+    struct consumer *consumer = calloc(1, sizeof *consumer);
+    struct offsets *offsets = offsets_create();
+    if (consumer == NULL || offsets == NULL) {
+        free(consumer);
+        offsets_destroy(offsets);
+        return error_set(err, ERR_NO_MEMORY, 0, "", "no memory for a Kafka consumer");
+    }
+    consumer->source.operations = &operations;
+    consumer->offsets = offsets;
+    consumer->events = (struct client_events){.on_event = options->kafka.on_event,
+        .context = options->kafka.context,
+        .name = "kafka consumer"};
+    consumer->commit_interval_ms = options->commit_interval_ms;
+    consumer->drain_timeout_ms = options->drain_timeout_ms;
+
+    rd_kafka_conf_t *conf;
+    enum err code = conf_create(options, consumer, &conf, err);
+    if (code != ERR_OK) goto fail;
+    code = client_create(RD_KAFKA_CONSUMER, conf, SECTION, &consumer->client, err);
+    if (code != ERR_OK) goto fail;
+    rd_kafka_set_log_queue(consumer->client, NULL);
+    rd_kafka_poll_set_consumer(consumer->client);
+    committer_init(&consumer->committer, consumer->client, offsets, &consumer->events);
+    code = subscribe(consumer, options, err);
+    if (code != ERR_OK) goto fail;
+    *ret = &consumer->source;
+    return ERR_OK;
+fail:
+    consumer_destroy(&consumer->source);
+    return code;
+}
+
+void consumer_get_totals(const struct source *source, struct offsets_totals *ret) {
+    offsets_get_totals(((const struct consumer *)source)->offsets, ret);
+}

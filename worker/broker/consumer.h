@@ -1,0 +1,43 @@
+/**
+ * A source that is a member of a Kafka consumer group, over librdkafka.
+ *
+ * What is committed is the lowest unfinished offset of each partition (offsets.h), every
+ * `commit_interval_ms`. Messages that stand OFFSETS_WINDOW or more above it wait here, with their
+ * partition paused, until half of the window is free. At the end of a partition the end is
+ * committed, so that transaction markers leave no lag.
+ *
+ * Revoked partitions bring no more messages; poll() goes on while what was taken of them finishes,
+ * `drain_timeout_ms` at most, then commits and lets go of them. Lost partitions are dropped at
+ * once.
+ *
+ * From librdkafka 2.10 on the assignment is cooperative, before it is eager, because of bugs; in
+ * one group the members must agree, so upgrade across 2.10 with `partition.assignment.strategy` set
+ * in kafka.consumer.
+ */
+#ifndef BROKER_CONSUMER_H
+#define BROKER_CONSUMER_H
+
+#include "broker/kafka_options.h"
+#include "broker/offsets.h"
+#include "broker/source.h"
+
+struct consumer_options {
+    struct kafka_options kafka;
+    const char *group;
+    size_t topic_count;
+    char *const *topics;
+    uint32_t commit_interval_ms;
+    uint32_t drain_timeout_ms;
+};
+
+/**
+ * Joins the group; that the brokers are there is not waited for. ERR_CONFIG names the setting that
+ * librdkafka refuses.
+ */
+MUST_CHECK enum err consumer_create(
+    const struct consumer_options *options, struct source **ret, struct error *err);
+
+/** What the group member has taken and not finished. Any thread. */
+void consumer_get_totals(const struct source *source, struct offsets_totals *ret);
+
+#endif

@@ -1,0 +1,33 @@
+/**
+ * Fetched messages that have to wait for room in their partition's window: at most a few a
+ * partition, since it is paused while any of them waits. Only for consumer.c.
+ *
+ * Lifetime: owns its messages. Threads: intake thread only.
+ */
+#ifndef BROKER_HELD_H
+#define BROKER_HELD_H
+
+#include <librdkafka/rdkafka.h>
+
+#include "broker/offsets.h"
+
+struct held {
+    size_t count;
+    rd_kafka_message_t **messages; /* each partition's in order */
+};
+
+void held_fini(struct held *held); /* a zeroed one is fine */
+
+/** True where a message of this partition waits. */
+bool held_has(const struct held *held, const char *topic, int32_t partition);
+
+/** Takes `message`. False, and not taken, when memory is short. */
+MUST_CHECK bool held_add(struct held *held, rd_kafka_message_t *message);
+
+/** A message whose partition has half of its window free again; NULL if there is none. */
+rd_kafka_message_t *held_take(struct held *held, struct offsets *offsets);
+
+/** Destroys what waits of these partitions. */
+void held_drop(struct held *held, const rd_kafka_topic_partition_list_t *partitions);
+
+#endif

@@ -1,0 +1,267 @@
+#include "broker/offsets.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { WORD_BITS = 64, WORDS = OFFSETS_WINDOW / WORD_BITS };
+
+/*
+ * All unfinished offsets lie in [lowest, lowest + OFFSETS_WINDOW) and below `next`. `lowest` is one
+ * of them, or equals `next` when there is none.
+ */
+struct partition {
+    char *topic;
+    int32_t partition;
+    bool is_assigned;
+    uint32_t index; /* in the tracker */
+    uint32_t lease_count;
+    int64_t lowest; /* OFFSET_UNKNOWN until the first offset is known */
+    int64_t next;   /* above everything that has begun */
+    int64_t taken;  /* by the last commit; OFFSET_UNKNOWN: none, or it failed */
+    size_t unfinished_count;
+    uint64_t lowest_since_ns;
+    uint64_t unfinished[WORDS]; /* ring: a bit an offset */
+};
+
+struct offsets {
+    pthread_mutex_t lock;
+    size_t partition_count;
+    struct partition **partitions; /* all that were ever assigned: leases and names stay valid */
+    size_t last_found;             /* messages come in runs of one partition */
+};
+
+static size_t bit_of(int64_t offset) {
+    return (size_t)(offset % OFFSETS_WINDOW);
+}
+
+static bool is_unfinished(const struct partition *p, int64_t offset) {
+    size_t bit = bit_of(offset);
+    return (p->unfinished[bit / WORD_BITS] >> (bit % WORD_BITS) & 1) != 0;
+}
+
+static void flip(struct partition *p, int64_t offset) {
+    size_t bit = bit_of(offset);
+    p->unfinished[bit / WORD_BITS] ^= (uint64_t)1 << (bit % WORD_BITS);
+}
+
+/* The first unfinished offset from `from` on; there is one. */
+static int64_t find_unfinished(const struct partition *p, int64_t from) {
+    assert(p->unfinished_count > 0);
+    for (;;) {
+        size_t bit = bit_of(from), shift = bit % WORD_BITS;
+        uint64_t word = p->unfinished[bit / WORD_BITS] >> shift;
+        if (word != 0) return from + __builtin_ctzll(word);
+        from += (int64_t)(WORD_BITS - shift);
+    }
+}
+
+static void raise_lowest(struct partition *p, uint64_t now_ns) {
+    p->lowest = p->unfinished_count > 0 ? find_unfinished(p, p->lowest) : p->next;
+    p->lowest_since_ns = now_ns;
+}
+
+static void start_lease(struct partition *p, int64_t first) {
+    p->lease_count++;
+    p->lowest = p->next = first;
+    p->taken = OFFSET_UNKNOWN;
+    p->unfinished_count = 0;
+    memset(p->unfinished, 0, sizeof p->unfinished);
+}
+
+static struct partition *find_any(struct offsets *offsets, const char *topic, int32_t partition) {
+    for (size_t i = 0; i < offsets->partition_count; i++) {
+        size_t index = (offsets->last_found + i) % offsets->partition_count;
+        struct partition *p = offsets->partitions[index];
+        if (p->partition != partition || strcmp(p->topic, topic) != 0) continue;
+        offsets->last_found = index;
+        return p;
+    }
+    return NULL;
+}
+
+static struct partition *find(struct offsets *offsets, const char *topic, int32_t partition) {
+    struct partition *p = find_any(offsets, topic, partition);
+    return p != NULL && p->is_assigned ? p : NULL;
+}
+
+static uint64_t lease_of(const struct partition *p) {
+    return (uint64_t)p->lease_count << 32 | p->index;
+}
+
+static struct partition *find_lease(struct offsets *offsets, uint64_t lease) {
+    size_t index = (size_t)(lease & UINT32_MAX);
+    if (index >= offsets->partition_count) return NULL;
+    struct partition *p = offsets->partitions[index];
+    return p->is_assigned && lease_of(p) == lease ? p : NULL;
+}
+
+/* NULL when memory is short. */
+static struct partition *add(struct offsets *offsets, const char *topic, int32_t partition) {
+    size_t count = offsets->partition_count;
+    struct partition **grown = realloc(offsets->partitions, (count + 1) * sizeof grown[0]);
+    if (grown == NULL) return NULL;
+    offsets->partitions = grown;
+    struct partition *p = calloc(1, sizeof *p);
+    if (p == NULL) return NULL;
+    p->topic = strdup(topic);
+    if (p->topic == NULL) {
+        free(p);
+        return NULL;
+    }
+    p->partition = partition;
+    p->index = (uint32_t)count;
+    grown[count] = p;
+    offsets->partition_count++;
+    return p;
+}
+
+struct offsets *offsets_create(void) {
+    struct offsets *offsets = calloc(1, sizeof *offsets);
+    if (offsets != NULL) pthread_mutex_init(&offsets->lock, NULL);
+    return offsets;
+}
+
+void offsets_destroy(struct offsets *offsets) {
+    if (offsets == NULL) return;
+    for (size_t i = 0; i < offsets->partition_count; i++) {
+        free(offsets->partitions[i]->topic);
+        free(offsets->partitions[i]);
+    }
+    free(offsets->partitions);
+    pthread_mutex_destroy(&offsets->lock);
+    free(offsets);
+}
+
+enum err offsets_assign(
+    struct offsets *offsets, const char *topic, int32_t partition, struct error *err) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find_any(offsets, topic, partition);
+    assert(p == NULL || !p->is_assigned);
+    if (p == NULL) p = add(offsets, topic, partition);
+    if (p != NULL) {
+        p->is_assigned = true;
+        start_lease(p, OFFSET_UNKNOWN);
+    }
+    pthread_mutex_unlock(&offsets->lock);
+    if (p != NULL) return ERR_OK;
+    return error_set(
+        err, ERR_NO_MEMORY, 0, "", "no memory to follow the offsets of %s [%d]", topic, partition);
+}
+
+void offsets_revoke(struct offsets *offsets, const char *topic, int32_t partition) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find(offsets, topic, partition);
+    if (p != NULL) p->is_assigned = false;
+    pthread_mutex_unlock(&offsets->lock);
+}
+
+static int64_t ahead(const struct partition *p, int64_t offset) {
+    return p->unfinished_count > 0 && offset > p->lowest ? offset - p->lowest : 0;
+}
+
+int64_t offsets_ahead(
+    struct offsets *offsets, const char *topic, int32_t partition, int64_t offset) {
+    pthread_mutex_lock(&offsets->lock);
+    const struct partition *p = find(offsets, topic, partition);
+    int64_t distance = p != NULL ? ahead(p, offset) : 0;
+    pthread_mutex_unlock(&offsets->lock);
+    return distance;
+}
+
+static void begin(struct partition *p, int64_t offset, uint64_t now_ns) {
+    if (offset < p->next) start_lease(p, offset);
+    p->next = offset + 1;
+    if (p->unfinished_count == 0) {
+        p->lowest = offset;
+        p->lowest_since_ns = now_ns;
+    }
+    p->unfinished_count++;
+    flip(p, offset);
+}
+
+bool offsets_begin(struct offsets *offsets, const char *topic, int32_t partition, int64_t offset,
+    uint64_t now_ns, struct position *ret) {
+    if (offset < 0 || offset == INT64_MAX) return false; /* a broker's number */
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find(offsets, topic, partition);
+    bool has_begun = p != NULL && ahead(p, offset) < OFFSETS_WINDOW;
+    if (has_begun) {
+        begin(p, offset, now_ns);
+        *ret = (struct position){
+            .topic = p->topic, .partition = partition, .offset = offset, .lease = lease_of(p)};
+    }
+    pthread_mutex_unlock(&offsets->lock);
+    return has_begun;
+}
+
+void offsets_finish(struct offsets *offsets, const struct position *position, uint64_t now_ns) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find_lease(offsets, position->lease);
+    int64_t offset = position->offset;
+    if (p != NULL && offset >= p->lowest && offset < p->next && is_unfinished(p, offset)) {
+        flip(p, offset);
+        p->unfinished_count--;
+        if (offset == p->lowest) raise_lowest(p, now_ns);
+    }
+    pthread_mutex_unlock(&offsets->lock);
+}
+
+void offsets_advance(struct offsets *offsets, const char *topic, int32_t partition, int64_t end) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find(offsets, topic, partition);
+    if (p != NULL && end > p->next) {
+        p->next = end;
+        if (p->unfinished_count == 0) p->lowest = end;
+    }
+    pthread_mutex_unlock(&offsets->lock);
+}
+
+bool offsets_get(
+    struct offsets *offsets, const char *topic, int32_t partition, struct offsets_state *ret) {
+    pthread_mutex_lock(&offsets->lock);
+    const struct partition *p = find(offsets, topic, partition);
+    if (p != NULL) {
+        ret->next_commit = p->lowest;
+        ret->unfinished_count = p->unfinished_count;
+    }
+    pthread_mutex_unlock(&offsets->lock);
+    return p != NULL;
+}
+
+bool offsets_take_commit(
+    struct offsets *offsets, const char *topic, int32_t partition, int64_t *ret) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find(offsets, topic, partition);
+    bool is_due = p != NULL && p->lowest != p->taken;
+    if (is_due) *ret = p->taken = p->lowest;
+    pthread_mutex_unlock(&offsets->lock);
+    return is_due;
+}
+
+void offsets_commit_failed(struct offsets *offsets, const char *topic, int32_t partition) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find(offsets, topic, partition);
+    if (p != NULL) p->taken = OFFSET_UNKNOWN;
+    pthread_mutex_unlock(&offsets->lock);
+}
+
+void offsets_get_totals(struct offsets *offsets, struct offsets_totals *ret) {
+    *ret = (struct offsets_totals){0};
+    pthread_mutex_lock(&offsets->lock);
+    for (size_t i = 0; i < offsets->partition_count; i++) {
+        const struct partition *p = offsets->partitions[i];
+        if (!p->is_assigned) continue;
+        ret->partition_count++;
+        if (p->unfinished_count == 0) continue;
+        if (ret->unfinished_count == 0 || p->lowest_since_ns < ret->lowest_since_ns) {
+            ret->lowest_since_ns = p->lowest_since_ns;
+            ret->lowest = (struct position){.topic = p->topic,
+                .partition = p->partition,
+                .offset = p->lowest,
+                .lease = lease_of(p)};
+        }
+        ret->unfinished_count += p->unfinished_count;
+    }
+    pthread_mutex_unlock(&offsets->lock);
+}

@@ -1,0 +1,88 @@
+/**
+ * Which messages of which partitions are unfinished, and so what may be committed.
+ *
+ * A message begins when it is taken and finishes, in any order, when everything that answers it is
+ * acknowledged. The offset to commit is the lowest unfinished one. Offsets that never begin
+ * (compacted away, transaction markers) count as finished.
+ *
+ * No offset may begin OFFSETS_WINDOW or more above the lowest unfinished one of its partition: what
+ * is known of a partition is one bit an offset in a ring of that size.
+ *
+ * A partition is followed from offsets_assign() to offsets_revoke(); each such span is a lease of
+ * its own, and finishing a position of an earlier lease does nothing. Where an offset begins that
+ * is not above all that began before it (a log that was truncated, a stale fetch), the client reads
+ * again from there: a new lease starts at it.
+ *
+ * Units: offsets; nanoseconds of clock_ns(). Threads: any. Memory: 2 KiB a
+ * partition ever assigned.
+ */
+#ifndef BROKER_OFFSETS_H
+#define BROKER_OFFSETS_H
+
+#include "base/error.h"
+#include "broker/delivery.h"
+
+enum { OFFSETS_WINDOW = 16384 };
+enum { OFFSET_UNKNOWN = -1 };
+
+struct offsets;
+
+/** What is known of an assigned partition. */
+struct offsets_state {
+    int64_t next_commit; /* the lowest unfinished offset; OFFSET_UNKNOWN before the first one */
+    size_t unfinished_count;
+};
+
+/** NULL when memory is short. */
+struct offsets *offsets_create(void);
+void offsets_destroy(struct offsets *offsets); /* NULL is fine */
+
+/** Starts to follow a partition, which is not followed yet. ERR_NO_MEMORY. */
+MUST_CHECK enum err offsets_assign(
+    struct offsets *offsets, const char *topic, int32_t partition, struct error *err);
+
+/** Forgets a partition; nothing happens if it is not followed. */
+void offsets_revoke(struct offsets *offsets, const char *topic, int32_t partition);
+
+/**
+ * How many offsets above the lowest unfinished one `offset` stands; 0 where nothing is unfinished
+ * or where it is below. It may begin while this is less than OFFSETS_WINDOW.
+ */
+int64_t offsets_ahead(
+    struct offsets *offsets, const char *topic, int32_t partition, int64_t offset);
+
+/**
+ * A message is taken: `ret` becomes the position to finish later. False where the partition is not
+ * followed, `offset` lies beyond the window, or is none that a log can have: nothing has begun.
+ */
+MUST_CHECK bool offsets_begin(struct offsets *offsets, const char *topic, int32_t partition,
+    int64_t offset, uint64_t now_ns, struct position *ret);
+
+/** Its second call for a position, and one for a lease that has ended, do nothing. */
+void offsets_finish(struct offsets *offsets, const struct position *position, uint64_t now_ns);
+
+/** No message that has not begun stands below `end`: the client has read up to it. */
+void offsets_advance(struct offsets *offsets, const char *topic, int32_t partition, int64_t end);
+
+/** False where the partition is not followed. */
+MUST_CHECK bool offsets_get(
+    struct offsets *offsets, const char *topic, int32_t partition, struct offsets_state *ret);
+
+/** Says whether a commit of this partition is due, and which; it then counts as made. */
+MUST_CHECK bool offsets_take_commit(
+    struct offsets *offsets, const char *topic, int32_t partition, int64_t *ret);
+
+/** The commit that was taken failed: it is due again. */
+void offsets_commit_failed(struct offsets *offsets, const char *topic, int32_t partition);
+
+/** Over all followed partitions. `lowest` is the unfinished offset that holds up a commit longest.
+ */
+struct offsets_totals {
+    size_t partition_count;
+    size_t unfinished_count;
+    struct position lowest; /* where unfinished_count is not 0 */
+    uint64_t lowest_since_ns;
+};
+void offsets_get_totals(struct offsets *offsets, struct offsets_totals *ret);
+
+#endif
