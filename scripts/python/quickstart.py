@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import ctypes
+import json
 import pathlib
 import shutil
 import signal
@@ -18,25 +19,6 @@ LOG_LINES_SHOWN = 40
 START_TIMEOUT_S = 60
 RESULT_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 60
-
-CONFIG = """\
-driver: {driver}
-broker: {broker}
-embedded:
-  address_file: {folder}/broker.address
-kafka:
-  bootstrap_servers: {bootstrap_servers}
-  group: quickstart
-topics:
-  jobs: [quickstart.jobs]
-  results: quickstart.results
-  dead_letters: quickstart.dead-letters
-programs:
-  dir: {programs}
-blobs:
-  dir: {folder}/blobs
-"""
-
 
 class Failure(Exception):
     """Something that the user should read without a traceback."""
@@ -93,19 +75,20 @@ class Worker:
         print(f"quickstart: the end of {self._log}:", *lines, sep="\n  ", file=sys.stderr)
 
 
+def write_config(path, driver, bootstrap_servers, address_file, blobs):
+    """JSON is YAML as well, and knows how to quote any path."""
+    config = {"driver": driver, "blobs": {"dir": str(blobs)}}
+    if bootstrap_servers:
+        config |= {"broker": "kafka", "kafka": {"bootstrap_servers": bootstrap_servers, "group": "quickstart"}}
+    else:
+        config |= {"broker": "embedded", "embedded": {"address_file": str(address_file)}}
+    path.write_text(json.dumps(config, indent=2) + "\n")
+
+
 @contextlib.contextmanager
-def running_worker(options, driver, folder):
-    config = folder / "worker.yaml"
-    config.write_text(
-        CONFIG.format(
-            driver=driver,
-            broker="kafka" if options.bootstrap_servers else "embedded",
-            bootstrap_servers=options.bootstrap_servers or '""',
-            folder=folder,
-            programs=options.programs,
-        )
-    )
-    worker = Worker(options.worker, config, folder / "worker.log")
+def running_worker(binary, config, log):
+    """A worker that must be alive at the end of the block, and end well when it is asked to."""
+    worker = Worker(binary, config, log)
     try:
         yield worker
         worker.check()
@@ -118,9 +101,8 @@ def running_worker(options, driver, folder):
         raise
 
 
-def embedded_address(worker, folder):
+def embedded_address(worker, file):
     """Waits until the worker has written where its embedded broker listens."""
-    file = folder / "broker.address"
     deadline = time.monotonic() + START_TIMEOUT_S
     while not file.exists() or not file.read_text().strip():
         worker.check()
@@ -194,9 +176,11 @@ def run(options):
     points = sweep.grid()
     jobs = [sweep.make_job(point, dataset) for point in points]
 
-    with running_worker(options, driver, folder) as worker:
-        address = options.bootstrap_servers or embedded_address(worker, folder)
-        with gw.KafkaClient(address, "quickstart.jobs", "quickstart.results") as client:
+    config, address_file = folder / "worker.yaml", folder / "broker.address"
+    write_config(config, driver, options.bootstrap_servers, address_file, blobs.folder)
+    with running_worker(options.build / "bin/gpu-worker", config, folder / "worker.log") as worker:
+        address = options.bootstrap_servers or embedded_address(worker, address_file)
+        with gw.KafkaClient(address) as client:
             results, seconds = collect(client, worker, jobs)
 
     comparisons, faults = compare_all(points, dataset, results)
@@ -218,8 +202,6 @@ def main():
     parser.add_argument("--folder", default=root / "build/quickstart", help="emptied, then used for everything written")
     parser.add_argument("--data", default=root / "config/examples/breast_cancer.csv")
     options = parser.parse_args()
-    options.worker = options.build / "bin/gpu-worker"
-    options.programs = options.build / "share/gpu-worker/programs"
     try:
         sys.exit(run(options))
     except (Failure, ConnectionError, TimeoutError) as failure:

@@ -11,7 +11,7 @@ class KafkaClient:
     """Sends jobs and reads their results. It belongs to no consumer group: many clients share the topics,
     and each picks the results of its own jobs."""
 
-    def __init__(self, bootstrap_servers, jobs_topic="gpu-worker.jobs", results_topic="gpu-worker.results"):
+    def __init__(self, bootstrap_servers, jobs_topic="gpu-jobs", results_topic="gpu-results"):
         import confluent_kafka
 
         self._jobs_topic = jobs_topic

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Answers the quickstart's jobs as a worker would, with the reference instead of a kernel, and can be made to err:
+FAKE_FAULT=weights, loss, error or death spoils the last job. Called as `gpu-worker run --config FILE`."""
+
+import json
+import os
+import pathlib
+import signal
+import sys
+
+import confluent_kafka
+import logreg_reference
+import msgpack
+import numpy
+import sweep
+
+DATA = pathlib.Path(__file__).parents[2] / "config/examples/breast_cancer.csv"
+
+
+def outputs_of(job, dataset, fault):
+    train = job["steps"][0]
+    rate, l2 = (argument["f32"] for argument in train["args"][4:6])
+    weights, loss, accuracy, _ = logreg_reference.train(*dataset.exact(), rate, l2, train["iterations"])
+    weights = weights * 1.5 if fault == "weights" else weights
+    loss = float("nan") if fault == "loss" else loss
+    scalars = [("loss", loss), ("accuracy", accuracy)]
+    whole = {"name": "weights", "datatype": "FP32", "shape": [len(weights)], "data": weights.astype("<f4").tobytes()}
+    return [whole, *({"name": name, "data": numpy.float32(value).tobytes()} for name, value in scalars)]
+
+
+def answer(job, dataset, fault):
+    if fault == "death":
+        os._exit(7)
+    if fault == "error":
+        error = {"code": "driver_error", "message": "no", "fix": "try again"}
+        return {"id": job["id"], "status": "error", "error": error, "outputs": []}
+    return {"id": job["id"], "status": "ok", "outputs": outputs_of(job, dataset, fault)}
+
+
+def main():
+    config = json.loads(pathlib.Path(sys.argv[3]).read_text())
+    producer = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 3})
+    (broker,) = producer.list_topics(timeout=30).brokers.values()
+    address = f"{broker.host}:{broker.port}"
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": address, "group.id": "fake", "auto.offset.reset": "earliest",
+         "allow.auto.create.topics": True}
+    )  # fmt: skip
+    partitions = consumer.list_topics("gpu-jobs", timeout=30).topics["gpu-jobs"].partitions
+    consumer.assign([confluent_kafka.TopicPartition("gpu-jobs", number, 0) for number in partitions])
+    pathlib.Path(config["embedded"]["address_file"]).write_text(address)
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    dataset = sweep.read_dataset(DATA)
+    last = sweep.grid()[-1].id
+    while True:
+        message = consumer.poll(0.1)
+        if message is None or message.error():
+            continue
+        job = msgpack.unpackb(message.value())
+        fault = os.environ.get("FAKE_FAULT") if job["id"] == last else None
+        producer.produce("gpu-results", msgpack.packb(answer(job, dataset, fault)))
+        producer.poll(0)
+
+
+if __name__ == "__main__":
+    main()
