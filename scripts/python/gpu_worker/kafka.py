@@ -48,8 +48,9 @@ class KafkaClient:
         self.close()
 
     def close(self):
-        self._producer.flush()
         self._consumer.close()
+        self._producer.flush()
+        self._producer = None  # its threads end here, not when the garbage is collected
 
     def submit(self, jobs, key=None):
         """Sends jobs; with a key, all of them to one partition. Returns when the broker has them."""
