@@ -35,9 +35,9 @@ __asm__(".text\n"
 
 void cpu_stack_prepare(struct cpu_stack *stack, void *memory, size_t bytes, void (*entry)(void)) {
     uintptr_t *top = (uintptr_t *)((char *)memory + bytes);
-    /* At its entry a function finds the stack 8 bytes off a multiple of 16. */
+    /* The return address of `entry`: none. Right above it the stack is aligned to 16 bytes, as a
+     * function expects at its entry. */
     *--top = 0;
-    *--top = 0; /* the return address of `entry`: none */
     *--top = (uintptr_t)entry;
     for (int saved = 0; saved < 6; saved++) *--top = 0;
     stack->top = top;
