@@ -58,8 +58,12 @@ void problems_add(struct problems *problems, const char *file, int line, int col
     problems->omitted++;
 }
 
+size_t problems_total(const struct problems *problems) {
+    return problems->count + problems->omitted;
+}
+
 bool problems_any(const struct problems *problems) {
-    return problems->count > 0 || problems->omitted > 0;
+    return problems_total(problems) > 0;
 }
 
 enum err problems_check(const struct problems *problems, struct error *err) {
@@ -67,7 +71,7 @@ enum err problems_check(const struct problems *problems, struct error *err) {
     if (problems->count == 0)
         return error_set(err, ERR_NO_MEMORY, 0, "", "no memory left to say what is wrong");
     const struct problem *first = &problems->items[0];
-    size_t more = problems->count - 1 + problems->omitted;
+    size_t more = problems_total(problems) - 1;
     if (more == 0)
         return error_set(err, ERR_CONFIG, 0, first->fix, "%s: %s", first->where, first->what);
     return error_set(err, ERR_CONFIG, 0, first->fix, "%s: %s (and %zu more problems)", first->where,

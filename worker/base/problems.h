@@ -31,7 +31,8 @@ void problems_fini(struct problems *problems);
 __attribute__((format(printf, 6, 7))) void problems_add(struct problems *problems, const char *file,
     int line, int column, const char *fix, const char *format, ...);
 
-/** True where something is wrong, be it kept or omitted. */
+/** How many were found, kept or omitted. */
+size_t problems_total(const struct problems *problems);
 bool problems_any(const struct problems *problems);
 
 /**

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/variables.h"
 
 enum {
@@ -265,10 +266,6 @@ static struct yaml_document *create_document(const char *file) {
     return NULL;
 }
 
-static size_t problem_total(const struct problems *problems) {
-    return problems->count + problems->omitted;
-}
-
 struct yaml_document *yaml_parse(
     const char *file, struct slice text, enum yaml_variables variables, struct problems *problems) {
     if (text.size > TEXT_BYTES_MAX) {
@@ -287,11 +284,11 @@ struct yaml_document *yaml_parse(
     }
     yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&reader.parser, text.data, text.size);
-    size_t before = problem_total(problems);
+    size_t before = problems_total(problems);
     bool complete = read_document(&reader);
     yaml_event_delete(&reader.event);
     yaml_parser_delete(&reader.parser);
-    if (complete && problem_total(problems) == before) return reader.document;
+    if (complete && problems_total(problems) == before) return reader.document;
     yaml_destroy(reader.document);
     return NULL;
 }
@@ -335,14 +332,9 @@ const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key) 
 
 bool yaml_read_uint(const struct yaml_node *node, uint64_t *ret) {
     if (node->kind != YAML_SCALAR) return false;
-    const char *text = node->text;
-    if (text[0] == 0 || (text[0] == '0' && text[1] != 0)) return false;
-    uint64_t value = 0;
-    for (; *text != 0; text++) {
-        if (*text < '0' || *text > '9') return false;
-        if (__builtin_mul_overflow(value, 10u, &value)) return false;
-        if (__builtin_add_overflow(value, (uint64_t)(*text - '0'), &value)) return false;
-    }
+    uint64_t value;
+    size_t digits = number_read(node->text, &value);
+    if (digits == 0 || node->text[digits] != 0) return false;
     *ret = value;
     return true;
 }

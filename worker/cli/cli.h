@@ -38,6 +38,9 @@ int cli_help(const char *usage);
 __attribute__((format(printf, 3, 4))) int cli_fail(
     enum cli_exit code, const char *command, const char *format, ...);
 
+/** The line for arguments that make no sense; returns CLI_USAGE. */
+int cli_fail_usage(const char *command);
+
 /** One such line for each problem; returns CLI_CONFIG. */
 int cli_fail_problems(const char *command, const struct problems *problems);
 

@@ -44,6 +44,7 @@ enum image_kind { IMAGE_PTX, IMAGE_CUBIN, IMAGE_CPU };
 
 struct image {
     enum image_kind kind;
+    char *file;           /* its name in the program's folder */
     int architecture;     /* CUBIN: 10 x major + minor */
     struct digest digest; /* of the bytes */
     struct slice bytes;   /* PTX: followed by a NUL, as the driver wants it */
@@ -51,12 +52,17 @@ struct image {
 
 struct program {
     char *name;
-    char *description;
+    char *description; /* may be empty */
     size_t entry_count;
     struct entry *entries; /* the first is the default */
     size_t image_count;
     struct image *images;
 };
+
+/** As manifests have them: "inout", "f32", "ptx". */
+const char *arg_role_name(enum arg_role role);
+const char *arg_value_name(enum arg_kind kind);
+const char *image_kind_name(enum image_kind kind);
 
 struct registry;
 

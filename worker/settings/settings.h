@@ -80,7 +80,6 @@ struct settings {
         uint32_t launches_per_job;
         uint64_t job_bytes;    /* device memory of one job's own buffers */
         uint64_t result_bytes; /* of one encoded result */
-        uint32_t job_timeout_ms;
         uint32_t jobs_in_flight;
         uint64_t bytes_in_flight; /* host memory of taken, unfinished messages */
     } limits;

@@ -1,0 +1,15 @@
+/** Whole numbers in text. Threads: pure. */
+#ifndef BASE_NUMBER_H
+#define BASE_NUMBER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * Reads the decimal digits that `text` starts with and returns how many there are; 0, and *ret
+ * untouched, where there are none, where a zero leads others (octal or not? nobody can tell) or
+ * where the number does not fit.
+ */
+size_t number_read(const char *text, uint64_t *ret);
+
+#endif

@@ -1,0 +1,33 @@
+#include "cli/cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int cli_help(const char *usage) {
+    printf("%s\nexit codes:\n", usage);
+#define X(symbol, code, when) printf("  %d  %s\n", code, when);
+    CLI_EXIT_LIST(X)
+#undef X
+    return CLI_OK;
+}
+
+int cli_fail(enum cli_exit code, const char *command, const char *format, ...) {
+    fprintf(stderr, "gpu-worker %s: ", command);
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return code;
+}
+
+int cli_fail_usage(const char *command) {
+    return cli_fail(CLI_USAGE, command, "wrong arguments; see gpu-worker %s --help", command);
+}
+
+int cli_fail_problems(const char *command, const struct problems *problems) {
+    char prefix[64];
+    snprintf(prefix, sizeof prefix, "gpu-worker %s", command);
+    problems_print(problems, prefix);
+    return CLI_CONFIG;
+}

@@ -1,0 +1,97 @@
+/* gpu-worker programs: what jobs can name. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "program/program.h"
+#include "settings/settings.h"
+
+static const char usage[] = "usage: gpu-worker programs [--dir DIR] [--config FILE]\n"
+                            "\n"
+                            "Lists the programs with their entries, arguments in order, and images "
+                            "with the digests that a\n"
+                            "job can pin (program: \"name@sha256:...\").\n"
+                            "\n"
+                            "  --dir DIR       look there instead of in programs.dir\n"
+                            "  --config FILE   the configuration; without it, all defaults\n"
+                            "\n"
+                            "example:\n"
+                            "  gpu-worker programs --dir config/programs\n";
+
+static void print_entry(const struct entry *entry) {
+    printf("  entry %s: block [%u, %u, %u], shared_bytes %u", entry->name, entry->block[0],
+        entry->block[1], entry->block[2], entry->shared_bytes);
+    if (entry->capability_min > 0)
+        printf(
+            ", compute capability %d.%d", entry->capability_min / 10, entry->capability_min % 10);
+    printf("%s\n", entry->cooperative ? ", cooperative" : "");
+    for (size_t i = 0; i < entry->arg_count; i++) {
+        const struct entry_arg *arg = &entry->args[i];
+        printf("    %-20s %-7s %s\n", arg->name, arg_role_name(arg->role),
+            arg->role == ROLE_VALUE              ? arg_value_name(arg->value_kind)
+            : arg->element_type == DATATYPE_NONE ? "any"
+                                                 : datatype_name(arg->element_type));
+    }
+}
+
+static void print_image(const struct image *image) {
+    char digest[DIGEST_TEXT_SIZE];
+    printf("  image %s", image_kind_name(image->kind));
+    if (image->kind == IMAGE_CUBIN)
+        printf(" %d.%d", image->architecture / 10, image->architecture % 10);
+    printf(": %s, %zu bytes, %s\n", image->file, image->bytes.size,
+        digest_format(&image->digest, digest));
+}
+
+static void print_program(const struct program *program) {
+    printf(
+        "%s%s%s\n", program->name, program->description[0] != 0 ? ": " : "", program->description);
+    for (size_t i = 0; i < program->entry_count; i++) print_entry(&program->entries[i]);
+    for (size_t i = 0; i < program->image_count; i++) print_image(&program->images[i]);
+}
+
+/* Prints what is fine, adds what is not. */
+static void list(const char *dir, struct problems *problems) {
+    struct registry *registry = dir != NULL ? registry_load(dir, problems) : NULL;
+    if (registry == NULL) {
+        problems_add(problems, "programs", 0, 0, "", "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < registry_count(registry); i++) print_program(registry_at(registry, i));
+    registry_destroy(registry);
+}
+
+static int list_programs(const char *config, const char *override) {
+    struct settings settings;
+    struct problems problems;
+    settings_init(&settings);
+    problems_init(&problems);
+    settings_load(&settings, config, &problems);
+    if (!problems_any(&problems)) {
+        char *configured = settings_programs_dir(&settings);
+        list(override != NULL ? override : configured, &problems);
+        free(configured);
+    }
+    int ret = problems_any(&problems) ? cli_fail_problems("programs", &problems) : CLI_OK;
+    problems_fini(&problems);
+    settings_fini(&settings);
+    return ret;
+}
+
+int command_programs(int argc, char **argv) {
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+        {"dir", required_argument, NULL, 'd'}, {"help", no_argument, NULL, 'h'}, {0}};
+    const char *config = NULL, *dir = NULL;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'c': config = optarg; break;
+        case 'd': dir = optarg; break;
+        case 'h': return cli_help(usage);
+        default: return cli_fail_usage("programs");
+        }
+    }
+    if (optind != argc) return cli_fail_usage("programs");
+    return list_programs(config, dir);
+}

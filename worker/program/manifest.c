@@ -1,0 +1,341 @@
+#include "program/manifest.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "base/number.h"
+
+enum {
+    NAME_MAX_BYTES = 64,
+    FILE_NAME_MAX_BYTES = 255,
+    ENTRIES_MAX = 64,
+    ARGS_MAX = 64,
+    IMAGES_MAX = 64,
+    BLOCK_THREADS_MAX = 1024, /* of every device so far */
+    SHARED_BYTES_MAX = 1 << 20
+};
+
+/* By value; NULL ends each. */
+static const char *const role_names[] = {[ROLE_VALUE] = "value",
+    [ROLE_IN] = "in",
+    [ROLE_OUT] = "out",
+    [ROLE_INOUT] = "inout",
+    [ROLE_STATIC] = "static",
+    NULL};
+static const char *const value_names[] = {[ARG_BUFFER] = "buffer",
+    [ARG_U32] = "u32",
+    [ARG_I32] = "i32",
+    [ARG_U64] = "u64",
+    [ARG_I64] = "i64",
+    [ARG_F32] = "f32",
+    [ARG_F64] = "f64",
+    NULL};
+static const char *const kind_names[] = {
+    [IMAGE_PTX] = "ptx", [IMAGE_CUBIN] = "cubin", [IMAGE_CPU] = "cpu", NULL};
+
+struct manifest {
+    const struct yaml_document *document;
+    struct arena *arena;
+    struct problems *problems;
+};
+
+#define ADD(manifest, node, fix, ...)                                                              \
+    yaml_problem((manifest)->problems, (manifest)->document, (node), (fix), __VA_ARGS__)
+
+static void *allocate(const struct manifest *manifest, size_t count, size_t size) {
+    void *ret = arena_alloc(manifest->arena, count, size);
+    if (ret == NULL) ADD(manifest, NULL, "", "no memory for so large a manifest");
+    return ret;
+}
+
+/* `known` are the keys that a mapping may have; NULL ends them. */
+static bool check_mapping(const struct manifest *manifest, const struct yaml_node *node,
+    const char *what, const char *const *known) {
+    if (node->kind != YAML_MAPPING) {
+        ADD(manifest, node, "write {key: value}", "%s is not a map", what);
+        return false;
+    }
+    for (size_t i = 0; i < node->count; i++) {
+        const char *key = node->keys[i]->text;
+        bool is_known = false;
+        struct nearest nearest;
+        nearest_init(&nearest, key);
+        for (size_t k = 0; known[k] != NULL; k++) {
+            is_known = is_known || strcmp(known[k], key) == 0;
+            nearest_offer(&nearest, known[k]);
+        }
+        if (is_known) continue;
+        char fix[100] = "";
+        if (nearest.text != NULL) snprintf(fix, sizeof fix, "did you mean '%s'?", nearest.text);
+        ADD(manifest, node->keys[i], fix, "unknown key '%.80s' of %s", key, what);
+    }
+    return true;
+}
+
+static const struct yaml_node *require(
+    const struct manifest *manifest, const struct yaml_node *node, const char *key) {
+    const struct yaml_node *ret = yaml_get(node, key);
+    if (ret == NULL) ADD(manifest, node, "", "'%s' is missing", key);
+    return ret;
+}
+
+/* A list of 1 to `count_max` items, or 0 to it; NULL, and a problem added, where it is none. */
+static const struct yaml_node *require_list(const struct manifest *manifest,
+    const struct yaml_node *node, const char *key, size_t count_min, size_t count_max) {
+    const struct yaml_node *list = require(manifest, node, key);
+    if (list == NULL) return NULL;
+    if (list->kind == YAML_SEQUENCE && list->count >= count_min && list->count <= count_max)
+        return list;
+    ADD(manifest, list, "", "'%s' is not a list of %zu to %zu", key, count_min, count_max);
+    return NULL;
+}
+
+static char *read_text(const struct manifest *manifest, const struct yaml_node *node) {
+    if (node->kind != YAML_SCALAR) {
+        ADD(manifest, node, "", "not a string");
+        return NULL;
+    }
+    size_t size = strlen(node->text) + 1;
+    char *ret = allocate(manifest, size, 1);
+    return ret == NULL ? NULL : memcpy(ret, node->text, size);
+}
+
+static bool is_name(const char *text, size_t size_max, const char *more) {
+    static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    size_t size = strlen(text);
+    size_t good = 0;
+    while (good < size && (strchr(first, text[good]) || (good > 0 && strchr(more, text[good]))))
+        good++;
+    return size > 0 && size <= size_max && good == size;
+}
+
+/* A name of letters, digits, '_' and, but for the first, the characters of `more`. */
+static char *read_name(const struct manifest *manifest, const struct yaml_node *parent,
+    const char *key, size_t size_max, const char *more) {
+    const struct yaml_node *node = require(manifest, parent, key);
+    if (node == NULL) return NULL;
+    if (node->kind == YAML_SCALAR && is_name(node->text, size_max, more))
+        return read_text(manifest, node);
+    char fix[100];
+    snprintf(fix, sizeof fix, "use letters, digits and '_'%s%s, at most %zu",
+        more[0] != 0 ? ", then also " : "", more, size_max);
+    ADD(manifest, node, fix, "'%s' is not a plain name", key);
+    return NULL;
+}
+
+/* The index from `first` on; -1, and a problem added, where the node is none of the names. */
+static int read_choice(const struct manifest *manifest, const struct yaml_node *node,
+    const char *what, const char *const *names, int first) {
+    const char *text = node->kind == YAML_SCALAR ? node->text : "";
+    char fix[100] = "write one of";
+    for (int i = first; names[i] != NULL; i++) {
+        if (strcmp(names[i], text) == 0) return i;
+        size_t used = strlen(fix);
+        snprintf(fix + used, sizeof fix - used, "%s %s", i > first ? "," : "", names[i]);
+    }
+    ADD(manifest, node, fix, "%s cannot be '%.80s'", what, text);
+    return -1;
+}
+
+static uint32_t read_number(const struct manifest *manifest, const struct yaml_node *node,
+    const char *what, uint32_t min, uint32_t max) {
+    uint64_t value;
+    if (yaml_read_uint(node, &value) && value >= min && value <= max) return (uint32_t)value;
+    ADD(manifest, node, "", "%s is not a whole number from %u to %u", what, min, max);
+    return min;
+}
+
+/* "7.0" as 70. */
+static int read_capability(const struct manifest *manifest, const struct yaml_node *node) {
+    const char *text = node->kind == YAML_SCALAR ? node->text : "";
+    uint64_t major;
+    size_t digits = number_read(text, &major);
+    const char *minor = text + digits;
+    bool is_right = digits > 0 && digits <= 2 && minor[0] == '.' && minor[1] >= '0' &&
+                    minor[1] <= '9' && minor[2] == 0;
+    if (is_right) return (int)major * 10 + (minor[1] - '0');
+    ADD(manifest, node, "write major.minor, such as 7.0", "'%.80s' is no compute capability", text);
+    return 0;
+}
+
+static void read_arg_value(
+    const struct manifest *manifest, const struct yaml_node *node, struct entry_arg *ret) {
+    if (yaml_get(node, "type") != NULL)
+        ADD(manifest, yaml_get(node, "type"), "remove it", "'type' is for buffers");
+    int kind = read_choice(manifest, yaml_get(node, "value"), "'value'", value_names, ARG_U32);
+    ret->role = ROLE_VALUE;
+    if (kind >= 0) ret->value_kind = (enum arg_kind)kind;
+}
+
+static void read_arg_buffer(
+    const struct manifest *manifest, const struct yaml_node *node, struct entry_arg *ret) {
+    int role = read_choice(manifest, yaml_get(node, "buffer"), "'buffer'", role_names, ROLE_IN);
+    if (role >= 0) ret->role = (enum arg_role)role;
+    const struct yaml_node *type = yaml_get(node, "type");
+    if (type == NULL) return;
+    ret->element_type = datatype_find(slice_of_text(type->text));
+    if (ret->element_type == DATATYPE_NONE)
+        ADD(manifest, type, "write one such as FP32, INT64 or UINT8", "'%.80s' is no element type",
+            type->text);
+}
+
+static void read_arg(
+    const struct manifest *manifest, const struct yaml_node *node, struct entry_arg *ret) {
+    static const char *const known[] = {"name", "value", "buffer", "type", NULL};
+    if (!check_mapping(manifest, node, "an argument", known)) return;
+    ret->name = read_name(manifest, node, "name", NAME_MAX_BYTES, "");
+    bool has_value = yaml_get(node, "value") != NULL, has_buffer = yaml_get(node, "buffer") != NULL;
+    if (has_value == has_buffer)
+        ADD(manifest, node, "write value: f32, or buffer: in",
+            "an argument is either a 'value' or a 'buffer'");
+    else if (has_value) read_arg_value(manifest, node, ret);
+    else read_arg_buffer(manifest, node, ret);
+}
+
+static void read_args(
+    const struct manifest *manifest, const struct yaml_node *entry, struct entry *ret) {
+    const struct yaml_node *list = require_list(manifest, entry, "args", 0, ARGS_MAX);
+    if (list == NULL) return;
+    ret->args = allocate(manifest, list->count, sizeof *ret->args);
+    if (ret->args == NULL) return;
+    ret->arg_count = list->count;
+    for (size_t i = 0; i < list->count; i++) {
+        read_arg(manifest, list->values[i], &ret->args[i]);
+        for (size_t k = 0; k < i && ret->args[i].name != NULL; k++)
+            if (ret->args[k].name != NULL && strcmp(ret->args[k].name, ret->args[i].name) == 0)
+                ADD(manifest, list->values[i], "", "a second argument '%s'", ret->args[i].name);
+    }
+}
+
+static void read_block(
+    const struct manifest *manifest, const struct yaml_node *entry, uint32_t block[static 3]) {
+    block[0] = 256;
+    block[1] = block[2] = 1;
+    if (yaml_get(entry, "block") == NULL) return;
+    const struct yaml_node *list = require_list(manifest, entry, "block", 1, 3);
+    if (list == NULL) return;
+    uint32_t threads = 1;
+    for (size_t i = 0; i < list->count; i++) {
+        block[i] = read_number(
+            manifest, list->values[i], "a side of the block", 1, i < 2 ? BLOCK_THREADS_MAX : 64);
+        threads *= block[i];
+    }
+    if (threads > BLOCK_THREADS_MAX)
+        ADD(manifest, list, "", "a block of %u threads; no device runs more than %d", threads,
+            BLOCK_THREADS_MAX);
+}
+
+static void read_requirements(
+    const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
+    static const char *const known[] = {"compute_capability", "cooperative", NULL};
+    if (node == NULL || !check_mapping(manifest, node, "'requires'", known)) return;
+    const struct yaml_node *capability = yaml_get(node, "compute_capability");
+    if (capability != NULL) ret->capability_min = read_capability(manifest, capability);
+    const struct yaml_node *cooperative = yaml_get(node, "cooperative");
+    if (cooperative != NULL && !yaml_read_bool(cooperative, &ret->cooperative))
+        ADD(manifest, cooperative, "", "'cooperative' is neither true nor false");
+}
+
+static void read_entry(
+    const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
+    static const char *const known[] = {"name", "args", "block", "shared_bytes", "requires", NULL};
+    if (!check_mapping(manifest, node, "an entry", known)) return;
+    ret->name = read_name(manifest, node, "name", FILE_NAME_MAX_BYTES, "$");
+    read_args(manifest, node, ret);
+    read_block(manifest, node, ret->block);
+    const struct yaml_node *shared = yaml_get(node, "shared_bytes");
+    if (shared != NULL)
+        ret->shared_bytes = read_number(manifest, shared, "'shared_bytes'", 0, SHARED_BYTES_MAX);
+    read_requirements(manifest, yaml_get(node, "requires"), ret);
+}
+
+static void read_entries(
+    const struct manifest *manifest, const struct yaml_node *root, struct program *ret) {
+    const struct yaml_node *list = require_list(manifest, root, "entries", 1, ENTRIES_MAX);
+    if (list == NULL) return;
+    ret->entries = allocate(manifest, list->count, sizeof *ret->entries);
+    if (ret->entries == NULL) return;
+    ret->entry_count = list->count;
+    for (size_t i = 0; i < list->count; i++) {
+        read_entry(manifest, list->values[i], &ret->entries[i]);
+        const char *name = ret->entries[i].name;
+        for (size_t k = 0; k < i && name != NULL; k++)
+            if (ret->entries[k].name != NULL && strcmp(ret->entries[k].name, name) == 0)
+                ADD(manifest, list->values[i], "", "a second entry '%s'", name);
+    }
+}
+
+static void read_architecture(
+    const struct manifest *manifest, const struct yaml_node *node, struct image *ret) {
+    const struct yaml_node *architecture = yaml_get(node, "architecture");
+    if (ret->kind == IMAGE_CUBIN) {
+        if (architecture == NULL) architecture = require(manifest, node, "architecture");
+        if (architecture != NULL) ret->architecture = read_capability(manifest, architecture);
+    } else if (architecture != NULL) {
+        ADD(manifest, architecture, "remove it", "'architecture' is for cubin images");
+    }
+}
+
+static void read_image(
+    const struct manifest *manifest, const struct yaml_node *node, struct image *ret) {
+    static const char *const known[] = {"kind", "file", "architecture", NULL};
+    if (!check_mapping(manifest, node, "an image", known)) return;
+    ret->file = read_name(manifest, node, "file", FILE_NAME_MAX_BYTES, ".-+");
+    const struct yaml_node *kind = require(manifest, node, "kind");
+    int choice = kind == NULL ? -1 : read_choice(manifest, kind, "'kind'", kind_names, IMAGE_PTX);
+    if (choice < 0) return;
+    ret->kind = (enum image_kind)choice;
+    read_architecture(manifest, node, ret);
+}
+
+static void read_images(
+    const struct manifest *manifest, const struct yaml_node *root, struct program *ret) {
+    const struct yaml_node *list = require_list(manifest, root, "images", 1, IMAGES_MAX);
+    if (list == NULL) return;
+    ret->images = allocate(manifest, list->count, sizeof *ret->images);
+    if (ret->images == NULL) return;
+    ret->image_count = list->count;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct image *image = &ret->images[i];
+        read_image(manifest, list->values[i], &ret->images[i]);
+        for (size_t k = 0; k < i; k++)
+            if (ret->images[k].kind == image->kind &&
+                ret->images[k].architecture == image->architecture)
+                ADD(manifest, list->values[i], "", "a second %s image of one architecture",
+                    kind_names[image->kind]);
+    }
+}
+
+bool manifest_read(const struct yaml_document *document, struct arena *arena, struct program *ret,
+    struct problems *problems) {
+    static const char *const known[] = {"name", "description", "entries", "images", NULL};
+    const struct manifest manifest = {.document = document, .arena = arena, .problems = problems};
+    const struct yaml_node *root = yaml_root(document);
+    *ret = (struct program){.description = (char *)""};
+    size_t before = problems_total(problems);
+    if (check_mapping(&manifest, root, "a program", known)) {
+        ret->name = read_name(&manifest, root, "name", NAME_MAX_BYTES, ".-");
+        const struct yaml_node *description = yaml_get(root, "description");
+        if (description != NULL) ret->description = read_text(&manifest, description);
+        read_entries(&manifest, root, ret);
+        read_images(&manifest, root, ret);
+    }
+    return problems_total(problems) == before;
+}
+
+const char *arg_role_name(enum arg_role role) {
+    assert(role <= ROLE_STATIC);
+    return role_names[role];
+}
+
+const char *arg_value_name(enum arg_kind kind) {
+    assert(kind <= ARG_F64);
+    return value_names[kind];
+}
+
+const char *image_kind_name(enum image_kind kind) {
+    assert(kind <= IMAGE_CPU);
+    return kind_names[kind];
+}

@@ -1,0 +1,154 @@
+#include "settings/rules.h"
+
+#include "base/number.h"
+#include "settings/kafka_keys.h"
+
+/* Where the setting with this field stands in the file; NULL where it has its default. */
+static const struct yaml_node *place_of(const struct loaded *loaded, const void *field) {
+    size_t offset = (size_t)((const char *)field - (const char *)loaded->settings);
+    for (size_t i = 0; i < setting_count; i++)
+        if (setting_table[i].offset == offset) return loaded->nodes[i];
+    return NULL;
+}
+
+#define ADD(loaded, field, fix, ...)                                                               \
+    yaml_problem(                                                                                  \
+        (loaded)->problems, (loaded)->document, place_of((loaded), (field)), fix, __VA_ARGS__)
+
+static void check_driver(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    if (s->driver != DRIVER_CPU) return;
+    if (s->device >= s->cpu_driver.devices)
+        ADD(loaded, &s->device, "raise cpu_driver.devices", "device %u of %u CPU devices",
+            s->device, s->cpu_driver.devices);
+    if (s->lane_slab_bytes > s->cpu_driver.memory_bytes / s->lanes)
+        ADD(loaded, &s->lane_slab_bytes, "raise cpu_driver.memory_bytes",
+            "%u lanes of lane_slab_bytes each do not fit into cpu_driver.memory_bytes", s->lanes);
+}
+
+/* Printed settings name the default servers, and must load again whatever the broker. */
+static bool has_default_servers(const struct settings *settings) {
+    struct settings defaults;
+    settings_init(&defaults);
+    bool same = strcmp(settings->kafka.bootstrap_servers, defaults.kafka.bootstrap_servers) == 0;
+    settings_fini(&defaults);
+    return same;
+}
+
+static void check_broker(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    if (s->broker == BROKER_EMBEDDED && !has_default_servers(s))
+        ADD(loaded, &s->kafka.bootstrap_servers, "remove one of them",
+            "kafka.bootstrap_servers has no meaning with broker: embedded");
+}
+
+/* As Kafka has them: letters, digits, '.', '_' and '-', at most 249. */
+static bool is_topic_name(const char *name) {
+    size_t size = strlen(name);
+    bool known =
+        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == size;
+    return known && size > 0 && size <= 249 && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static void check_topic_name(const struct loaded *loaded, const void *field, const char *name) {
+    if (!is_topic_name(name))
+        ADD(loaded, field, "use letters, digits, '.', '_' and '-', at most 249",
+            "'%.80s' cannot be a topic's name", name);
+}
+
+static bool list_has(const struct string_list *list, const char *name, size_t end) {
+    for (size_t i = 0; i < end; i++)
+        if (strcmp(list->items[i], name) == 0) return true;
+    return false;
+}
+
+static void check_topic_list(const struct loaded *loaded, const struct string_list *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        check_topic_name(loaded, list, list->items[i]);
+        if (list_has(list, list->items[i], i))
+            ADD(loaded, list, "remove one of them", "topic '%s' stands twice in one list",
+                list->items[i]);
+    }
+}
+
+/* What the worker writes must not come back to it as jobs, and nobody else may write dead letters.
+ */
+static void check_topics(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    const struct string_list *jobs = &s->topics.jobs, *reply_to = &s->topics.reply_to;
+    check_topic_list(loaded, jobs);
+    check_topic_list(loaded, reply_to);
+    check_topic_name(loaded, &s->topics.results, s->topics.results);
+    check_topic_name(loaded, &s->topics.dead_letters, s->topics.dead_letters);
+    if (list_has(jobs, s->topics.results, jobs->count))
+        ADD(loaded, &s->topics.results, "", "results would come back as jobs: '%s'",
+            s->topics.results);
+    if (list_has(jobs, s->topics.dead_letters, jobs->count))
+        ADD(loaded, &s->topics.dead_letters, "", "dead letters would come back as jobs: '%s'",
+            s->topics.dead_letters);
+    if (strcmp(s->topics.results, s->topics.dead_letters) == 0)
+        ADD(loaded, &s->topics.dead_letters, "give them a topic of their own",
+            "results and dead letters share the topic '%s'", s->topics.results);
+    for (size_t i = 0; i < reply_to->count; i++)
+        if (list_has(jobs, reply_to->items[i], jobs->count) ||
+            strcmp(reply_to->items[i], s->topics.dead_letters) == 0)
+            ADD(loaded, reply_to, "", "results must not go to '%s': it is for jobs or dead letters",
+                reply_to->items[i]);
+}
+
+static void check_kafka_keys(
+    const struct loaded *loaded, const struct string_map *map, const char *path) {
+    const struct yaml_node *node = place_of(loaded, map);
+    for (size_t i = 0; i < map->count; i++) {
+        const struct kafka_refusal *refusal = kafka_key_refusal(map->keys[i]);
+        if (refusal != NULL)
+            yaml_problem(loaded->problems, loaded->document, node->keys[i], "remove it",
+                "%s must not set '%s': %s", path, refusal->key, refusal->reason);
+    }
+}
+
+/* Adds a problem where one of the producer's keys is a number over `max`. */
+static void check_producer_max(
+    const struct loaded *loaded, const char *key, uint64_t max, const char *why) {
+    const struct string_map *map = &loaded->settings->kafka.producer;
+    const struct yaml_node *node = place_of(loaded, map);
+    for (size_t i = 0; i < map->count; i++) {
+        uint64_t value;
+        const char *text = map->values[i];
+        if (strcmp(map->keys[i], key) == 0 && number_read(text, &value) > 0 && value > max)
+            yaml_problem(loaded->problems, loaded->document, node->keys[i], "",
+                "kafka.producer must not set '%s' over %llu: %s", key, (unsigned long long)max,
+                why);
+    }
+}
+
+static void check_kafka(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    check_kafka_keys(loaded, &s->kafka.consumer, "kafka.consumer");
+    check_kafka_keys(loaded, &s->kafka.producer, "kafka.producer");
+    const char *why = "more requests under way can change the order of results";
+    check_producer_max(loaded, "max.in.flight", 5, why);
+    check_producer_max(loaded, "max.in.flight.requests.per.connection", 5, why);
+}
+
+static void check_limits(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    if (s->limits.bytes_in_flight < s->limits.message_bytes)
+        ADD(loaded, &s->limits.bytes_in_flight, "raise it to several messages",
+            "limits.bytes_in_flight is less than one message of limits.message_bytes");
+    for (size_t i = 0; i < s->kafka.producer.count; i++) {
+        uint64_t max;
+        if (strcmp(s->kafka.producer.keys[i], "message.max.bytes") == 0 &&
+            number_read(s->kafka.producer.values[i], &max) > 0 && s->limits.result_bytes > max)
+            ADD(loaded, &s->limits.result_bytes, "lower it, or raise message.max.bytes",
+                "limits.result_bytes is more than message.max.bytes of kafka.producer");
+    }
+}
+
+void rules_check(const struct loaded *loaded) {
+    check_driver(loaded);
+    check_broker(loaded);
+    check_topics(loaded);
+    check_kafka(loaded);
+    check_limits(loaded);
+}

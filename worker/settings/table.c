@@ -1,0 +1,159 @@
+#include "settings/table.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "settings/settings.h"
+
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+#define TIB ((uint64_t)1 << 40)
+#define SECOND 1000u
+#define HOUR (3600u * SECOND)
+
+static const char *const driver_names[] = {[DRIVER_CUDA] = "cuda", [DRIVER_CPU] = "cpu", NULL};
+static const char *const broker_names[] = {
+    [BROKER_KAFKA] = "kafka", [BROKER_EMBEDDED] = "embedded", NULL};
+static const char *const log_level_names[] = {[LOG_DEBUG] = "debug",
+    [LOG_INFO] = "info",
+    [LOG_WARN] = "warn",
+    [LOG_ERROR] = "error",
+    [LOG_OFF] = "off",
+    NULL};
+static const char *const log_format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
+
+/* The offset of a field; the comparison, never evaluated, makes a wrong type a compiler's error. */
+#define AT(type, field)                                                                            \
+    (offsetof(struct settings, field) +                                                            \
+        0 * sizeof((type *)NULL == &((struct settings *)NULL)->field))
+
+#define UINT(field, min, max, fallback, help)                                                      \
+    { #field, SETTING_UINT, AT(uint32_t, field), min, max, NULL, fallback, help }
+#define DURATION(field, min, max, fallback, help)                                                  \
+    { #field, SETTING_DURATION, AT(uint32_t, field), min, max, NULL, fallback, help }
+#define SIZE(field, min, max, fallback, help)                                                      \
+    { #field, SETTING_SIZE, AT(uint64_t, field), min, max, NULL, fallback, help }
+#define ENUM(type, field, names, fallback, help)                                                   \
+    { #field, SETTING_ENUM, AT(enum type, field), 0, 0, names, fallback, help }
+#define STRING(field, length_min, fallback, help)                                                  \
+    { #field, SETTING_STRING, AT(char *, field), length_min, 0, NULL, fallback, help }
+#define LIST(field, count_min, fallback, help)                                                     \
+    { #field, SETTING_LIST, AT(struct string_list, field), count_min, 0, NULL, fallback, help }
+#define MAP(field, fallback, help)                                                                 \
+    { #field, SETTING_MAP, AT(struct string_map, field), 0, 0, NULL, fallback, help }
+
+const struct setting setting_table[] = {
+    ENUM(driver_choice, driver, driver_names, "cuda",
+        "What runs the kernels: a GPU through libcuda.so.1, or threads of this machine's CPU."),
+    UINT(device, 0, 1023, "0", "Number of the device, as the driver counts them."),
+    UINT(lanes, 1, 64, "8", "Threads that each feed one stream of the device."),
+    SIZE(lane_slab_bytes, 64 * KIB, 1 * GIB, "4MiB",
+        "Memory of the device, and pinned memory each way, that a lane keeps for small buffers."),
+    ENUM(broker_choice, broker, broker_names, "kafka",
+        "Where jobs come from: a Kafka cluster, or a broker inside the worker, for trying it out."),
+    DURATION(commit_interval_ms, 10, 60 * SECOND, "500ms",
+        "How often the offsets of finished jobs are committed: what a crash makes run again."),
+    DURATION(drain_timeout_ms, 0, HOUR, "25s",
+        "How long running jobs may finish after a stop is asked for. Kubernetes kills after 30 s "
+        "unless terminationGracePeriodSeconds says otherwise."),
+
+    UINT(cpu_driver.devices, 1, 64, "1", "Devices that the CPU driver pretends to have."),
+    SIZE(cpu_driver.memory_bytes, 16 * MIB, 1 * TIB, "1GiB", "Memory of each of them."),
+    STRING(cpu_driver.faults, 0, "\"\"", "Faults to inject, for tests; see cpu_driver.h."),
+
+    STRING(embedded.address_file, 0, "\"\"",
+        "File to write the embedded broker's host:port to, for clients; none where empty."),
+    UINT(embedded.partitions, 1, 1024, "4", "Partitions of each of its topics."),
+
+    STRING(kafka.bootstrap_servers, 1, "\"localhost:9092\"", "Brokers: host:port, by commas."),
+    STRING(kafka.group, 1, "\"gpu-worker\"", "Consumer group; its members share the jobs."),
+    MAP(kafka.consumer, "{}",
+        "More keys for librdkafka's consumer, such as auto.offset.reset or sasl.password. What "
+        "would break the delivery guarantee is refused."),
+    MAP(kafka.producer, "{}", "More keys for librdkafka's producer, such as linger.ms."),
+
+    LIST(topics.jobs, 1, "[\"gpu-jobs\"]", "Topics to take jobs from."),
+    STRING(topics.results, 1, "\"gpu-results\"", "Topic for one result a job."),
+    STRING(topics.dead_letters, 1, "\"gpu-dead-letters\"",
+        "Topic for messages that are no jobs and for jobs that failed for good."),
+    LIST(topics.reply_to, 0, "[]", "Topics that a job may name to get its result there."),
+
+    STRING(programs.dir, 0, "\"\"",
+        "Folder with a folder for each program; where empty, share/gpu-worker/programs beside the "
+        "folder of the binary."),
+    STRING(blobs.dir, 0, "\"\"",
+        "Folder of blobs, each named by its SHA-256, that jobs may refer to; none where empty."),
+
+    SIZE(limits.message_bytes, 1 * KIB, 1000000000, "1MiB",
+        "Largest message that is taken as a job."),
+    UINT(limits.buffers_per_job, 1, 4096, "64", "Buffers of one job."),
+    UINT(limits.steps_per_job, 1, 4096, "64", "Steps of one job."),
+    UINT(limits.launches_per_job, 1, 1000000000, "100000",
+        "Kernel launches of one job: repeat x the sum of its iterations."),
+    SIZE(limits.job_bytes, 1 * KIB, 1 * TIB, "1GiB", "Device memory of one job's own buffers."),
+    SIZE(limits.result_bytes, 1 * KIB, 1000000000, "1000000",
+        "Largest encoded result. Kafka's own default takes 1 MiB with headers."),
+    UINT(limits.jobs_in_flight, 1, 1000000, "1024", "Jobs taken and not finished."),
+    SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
+        "Host memory of messages taken and not finished."),
+
+    UINT(batch.jobs, 1, 1024, "1",
+        "Most jobs that a lane runs together; more pays where all jobs are small and short."),
+
+    UINT(batch.jobs, 1, 1024, "128",
+        "Most jobs that a lane runs together, with one upload and one readback."),
+
+    SIZE(statics.budget_bytes, 0, 1 * TIB, "0",
+        "Device memory for inputs that jobs share; 0 is 1/32 of the device."),
+
+    UINT(prepare.threads, 1, 64, "2",
+        "Threads for cold work: reading blobs, uploading statics, loading modules."),
+
+    ENUM(log_level, log.level, log_level_names, "info", "The least that is logged."),
+    ENUM(log_format, log.format, log_format_names, "text", "How lines look: for people, or JSON."),
+};
+const size_t setting_count = sizeof setting_table / sizeof setting_table[0];
+_Static_assert(sizeof setting_table / sizeof setting_table[0] <= SETTING_COUNT_MAX, "more room");
+
+const struct section section_table[] = {
+    {"cpu_driver", "What `driver: cpu` pretends to be."},
+    {"embedded", "What `broker: embedded` serves."},
+    {"kafka", "How to reach the brokers."},
+    {"topics", "What is read and written."},
+    {"programs", "What may run."},
+    {"blobs", "Inputs that are too large for messages."},
+    {"limits", "Bounds on what messages may ask for, and on what is under way."},
+    {"batch", "How jobs share what travels to the device and back."},
+    {"batch", "How jobs share the way to the device and back."},
+    {"statics", "Inputs that stay on the device across jobs."},
+    {"prepare", "Work that is done before a job reaches a lane."},
+    {"log", "What is written to standard error."},
+};
+const size_t section_count = sizeof section_table / sizeof section_table[0];
+
+const struct setting *setting_find(const char *path) {
+    for (size_t i = 0; i < setting_count; i++)
+        if (strcmp(setting_table[i].path, path) == 0) return &setting_table[i];
+    return NULL;
+}
+
+const struct section *section_find(const char *name) {
+    for (size_t i = 0; i < section_count; i++)
+        if (strcmp(section_table[i].name, name) == 0) return &section_table[i];
+    return NULL;
+}
+
+const struct section *setting_section(const struct setting *setting) {
+    const char *dot = strchr(setting->path, '.');
+    if (dot == NULL) return NULL;
+    char name[SETTING_PATH_MAX] = {0};
+    assert((size_t)(dot - setting->path) < sizeof name);
+    memcpy(name, setting->path, (size_t)(dot - setting->path));
+    return section_find(name);
+}
+
+const char *setting_key(const struct setting *setting) {
+    const char *dot = strchr(setting->path, '.');
+    return dot == NULL ? setting->path : dot + 1;
+}

@@ -1,0 +1,55 @@
+/**
+ * The one table of settings: where each stands in the file and in struct settings, what it may be,
+ * and what a person should know about it.
+ */
+#ifndef SETTINGS_TABLE_H
+#define SETTINGS_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The type of a setting's field follows from its own. */
+enum setting_type {
+    SETTING_UINT,     /* uint32_t */
+    SETTING_DURATION, /* uint32_t milliseconds: 250, 250ms, 20s, 5m, 1h */
+    SETTING_SIZE,     /* uint64_t bytes: 1048576, 64KiB, 1GiB */
+    SETTING_ENUM,     /* an enum, by one of `names` */
+    SETTING_STRING,   /* char *, never NULL */
+    SETTING_LIST,     /* struct string_list */
+    SETTING_MAP       /* struct string_map */
+};
+
+struct setting {
+    const char *path; /* "limits.message_bytes"; at most one section deep */
+    enum setting_type type;
+    size_t offset;            /* in struct settings */
+    uint64_t min, max;        /* numbers; `min` also of a string's or list's length */
+    const char *const *names; /* ENUM: by value; NULL ends them */
+    const char *fallback;     /* the default, as it would stand in the file */
+    const char *help;
+};
+
+struct section {
+    const char *name;
+    const char *help;
+};
+
+enum { SETTING_COUNT_MAX = 64, SETTING_PATH_MAX = 64 };
+
+/* In the order in which they are printed: a section's settings stand together. */
+extern const struct setting setting_table[];
+extern const size_t setting_count;
+extern const struct section section_table[];
+extern const size_t section_count;
+
+/** NULL if there is none of that path. */
+const struct setting *setting_find(const char *path);
+const struct section *section_find(const char *name);
+
+/** The section that a setting stands in; NULL at the top level. */
+const struct section *setting_section(const struct setting *setting);
+
+/** The last part of its path: the key in the file. */
+const char *setting_key(const struct setting *setting);
+
+#endif

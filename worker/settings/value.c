@@ -1,0 +1,316 @@
+#include "settings/value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/nearest.h"
+#include "base/number.h"
+#include "settings/kafka_keys.h"
+#include "settings/quote.h"
+#include "settings/settings.h"
+
+enum { SECRET_BYTES_MAX = 1 << 20 };
+
+/* A file's value on its way into a field: everything that a problem needs. */
+struct source {
+    const struct setting *setting;
+    const struct yaml_document *document;
+    struct problems *problems;
+};
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+/* From the largest; the last is also meant where no unit is given. */
+static const struct unit duration_units[] = {
+    {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}, {NULL, 0}};
+static const struct unit size_units[] = {{"TiB", (uint64_t)1 << 40}, {"GiB", (uint64_t)1 << 30},
+    {"MiB", (uint64_t)1 << 20}, {"KiB", (uint64_t)1 << 10}, {"", 1}, {NULL, 0}};
+static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
+
+static const struct unit *units_of(enum setting_type type) {
+    if (type == SETTING_DURATION) return duration_units;
+    return type == SETTING_SIZE ? size_units : no_units;
+}
+
+const char *value_format_number(
+    enum setting_type type, uint64_t value, char text[static VALUE_NUMBER_SIZE]) {
+    const struct unit *unit = units_of(type);
+    while (unit->factor > 1 && (value == 0 || value % unit->factor != 0)) unit++;
+    snprintf(
+        text, VALUE_NUMBER_SIZE, "%llu%s", (unsigned long long)(value / unit->factor), unit->name);
+    return text;
+}
+
+/* "64MiB" by its type's units; false where it is no number, has another unit or is too large. */
+static bool parse_number(enum setting_type type, const char *text, uint64_t *ret) {
+    uint64_t value;
+    size_t digits = number_read(text, &value);
+    if (digits == 0) return false;
+    for (const struct unit *unit = units_of(type); unit->name != NULL; unit++) {
+        bool is_plain = text[digits] == 0 && unit->factor == 1;
+        if (is_plain || strcmp(text + digits, unit->name) == 0)
+            return !__builtin_mul_overflow(value, unit->factor, ret);
+    }
+    return false;
+}
+
+static const char *number_fix(enum setting_type type) {
+    if (type == SETTING_DURATION) return "write a whole number with ms, s, m or h, such as 20s";
+    if (type == SETTING_SIZE)
+        return "write a whole number, of bytes or with KiB, MiB, GiB or TiB, such as 64MiB";
+    return "write a whole number";
+}
+
+static void add_range_problem(const struct source *source, const struct yaml_node *node) {
+    const struct setting *setting = source->setting;
+    char min[VALUE_NUMBER_SIZE], max[VALUE_NUMBER_SIZE];
+    yaml_problem(source->problems, source->document, node, "", "%s is %.40s, outside %s to %s",
+        setting->path, node->text, value_format_number(setting->type, setting->min, min),
+        value_format_number(setting->type, setting->max, max));
+}
+
+/* False, and a problem added, where the node is no number of the setting's type and range. */
+static bool read_number(const struct source *source, const struct yaml_node *node, uint64_t *ret) {
+    if (node->kind != YAML_SCALAR || !parse_number(source->setting->type, node->text, ret)) {
+        yaml_problem(source->problems, source->document, node, number_fix(source->setting->type),
+            "%s is not a number of the right kind", source->setting->path);
+        return false;
+    }
+    if (*ret >= source->setting->min && *ret <= source->setting->max) return true;
+    add_range_problem(source, node);
+    return false;
+}
+
+static void read_enum(const struct source *source, const struct yaml_node *node, int *field) {
+    const char *text = node->kind == YAML_SCALAR ? node->text : "";
+    struct nearest nearest;
+    nearest_init(&nearest, text);
+    char known[128] = "";
+    for (int i = 0; source->setting->names[i] != NULL; i++) {
+        const char *name = source->setting->names[i];
+        if (strcmp(name, text) == 0) {
+            *field = i;
+            return;
+        }
+        nearest_offer(&nearest, name);
+        snprintf(
+            known + strlen(known), sizeof known - strlen(known), "%s%s", i > 0 ? ", " : "", name);
+    }
+    char fix[160];
+    if (nearest.text != NULL) snprintf(fix, sizeof fix, "did you mean '%s'?", nearest.text);
+    else snprintf(fix, sizeof fix, "write one of %s", known);
+    yaml_problem(source->problems, source->document, node, fix, "%s cannot be '%.80s'",
+        source->setting->path, text);
+}
+
+/* What `{file: path}` stands for; NULL, and a problem added, where it cannot be had. */
+static char *read_secret_file(const struct source *source, const struct yaml_node *node) {
+    char *text;
+    size_t size;
+    struct error err;
+    if (file_read(node->text, SECRET_BYTES_MAX, &text, &size, &err) != ERR_OK) {
+        yaml_problem(source->problems, source->document, node, err.fix, "%s", err.message);
+        return NULL;
+    }
+    if (size > 0 && text[size - 1] == '\n') text[--size] = 0;
+    if (size > 0 && text[size - 1] == '\r') text[--size] = 0;
+    if (slice_is_utf8(slice_of(text, size))) return text;
+    yaml_problem(source->problems, source->document, node, "", "%s: not a text file", node->text);
+    free(text);
+    return NULL;
+}
+
+static char *copy_text(const struct source *source, const char *text) {
+    char *ret = strdup(text);
+    if (ret == NULL) yaml_problem(source->problems, source->document, NULL, "", "out of memory");
+    return ret;
+}
+
+static bool is_null(const struct yaml_node *node) {
+    return !node->is_quoted && (strcmp(node->text, "null") == 0 || strcmp(node->text, "~") == 0);
+}
+
+/* A new string; NULL, and a problem added, where the node is none. `name` is what to call it. */
+static char *read_string(
+    const struct source *source, const struct yaml_node *node, const char *name) {
+    if (node->kind == YAML_SCALAR && !is_null(node)) return copy_text(source, node->text);
+    const struct yaml_node *file = yaml_get(node, "file");
+    if (file != NULL && node->count == 1 && file->kind == YAML_SCALAR)
+        return read_secret_file(source, file);
+    yaml_problem(source->problems, source->document, node,
+        "write a string, or {file: path} to take a file's contents", "%s of %s is not a string",
+        name, source->setting->path);
+    return NULL;
+}
+
+static void add_empty_problem(const struct source *source, const struct yaml_node *node) {
+    yaml_problem(source->problems, source->document, node, "give a value or remove the key",
+        "%s is empty", source->setting->path);
+}
+
+static void read_string_field(
+    const struct source *source, const struct yaml_node *node, char **field) {
+    char *text = read_string(source, node, "the value");
+    if (text == NULL) return;
+    if (strlen(text) < source->setting->min) {
+        add_empty_problem(source, node);
+        free(text);
+        return;
+    }
+    free(*field);
+    *field = text;
+}
+
+static void free_texts(char **texts, size_t count) {
+    for (size_t i = 0; i < count; i++) free(texts[i]);
+    free(texts);
+}
+
+/* `count` strings from nodes; NULL, and problems added, where one of them is none. */
+static char **read_texts(
+    const struct source *source, struct yaml_node *const *nodes, char *const *names, size_t count) {
+    char **texts = calloc(count + 1, sizeof *texts);
+    if (texts == NULL) {
+        yaml_problem(source->problems, source->document, NULL, "", "out of memory");
+        return NULL;
+    }
+    bool all = true;
+    for (size_t i = 0; i < count; i++) {
+        texts[i] = read_string(source, nodes[i], names != NULL ? names[i] : "an item");
+        all = all && texts[i] != NULL;
+    }
+    if (all) return texts;
+    free_texts(texts, count);
+    return NULL;
+}
+
+static void list_fini(struct string_list *list) {
+    free_texts(list->items, list->count);
+    *list = (struct string_list){0};
+}
+
+static void read_list(
+    const struct source *source, const struct yaml_node *node, struct string_list *field) {
+    if (node->kind != YAML_SEQUENCE) {
+        yaml_problem(source->problems, source->document, node, "write [first, second]",
+            "%s is not a list", source->setting->path);
+        return;
+    }
+    if (node->count < source->setting->min) {
+        add_empty_problem(source, node);
+        return;
+    }
+    char **items = read_texts(source, node->values, NULL, node->count);
+    if (items == NULL) return;
+    list_fini(field);
+    *field = (struct string_list){.items = items, .count = node->count};
+}
+
+static void map_fini(struct string_map *map) {
+    free_texts(map->keys, map->count);
+    free_texts(map->values, map->count);
+    *map = (struct string_map){0};
+}
+
+static char **copy_keys(const struct source *source, const struct yaml_node *node) {
+    char **keys = calloc(node->count + 1, sizeof *keys);
+    if (keys == NULL) {
+        yaml_problem(source->problems, source->document, NULL, "", "out of memory");
+        return NULL;
+    }
+    for (size_t i = 0; i < node->count; i++) {
+        keys[i] = copy_text(source, node->keys[i]->text);
+        if (keys[i] != NULL) continue;
+        free_texts(keys, i);
+        return NULL;
+    }
+    return keys;
+}
+
+static void read_map(
+    const struct source *source, const struct yaml_node *node, struct string_map *field) {
+    bool is_empty = node->kind == YAML_SCALAR && node->text[0] == 0 && !node->is_quoted;
+    if (node->kind != YAML_MAPPING && !is_empty) {
+        yaml_problem(source->problems, source->document, node, "write {key: value}",
+            "%s is not a map", source->setting->path);
+        return;
+    }
+    char **keys = copy_keys(source, node);
+    if (keys == NULL) return;
+    char **values = read_texts(source, node->values, keys, node->count);
+    if (values == NULL) {
+        free_texts(keys, node->count);
+        return;
+    }
+    map_fini(field);
+    *field = (struct string_map){.keys = keys, .values = values, .count = node->count};
+}
+
+void value_read(const struct setting *setting, void *field, const struct yaml_document *document,
+    const struct yaml_node *node, struct problems *problems) {
+    struct source source = {.setting = setting, .document = document, .problems = problems};
+    uint64_t number;
+    switch (setting->type) {
+    case SETTING_UINT:
+    case SETTING_DURATION:
+        if (read_number(&source, node, &number)) *(uint32_t *)field = (uint32_t)number;
+        break;
+    case SETTING_SIZE:
+        if (read_number(&source, node, &number)) *(uint64_t *)field = number;
+        break;
+    case SETTING_ENUM: read_enum(&source, node, field); break;
+    case SETTING_STRING: read_string_field(&source, node, field); break;
+    case SETTING_LIST: read_list(&source, node, field); break;
+    case SETTING_MAP: read_map(&source, node, field); break;
+    }
+}
+
+void value_fini(const struct setting *setting, void *field) {
+    if (setting->type == SETTING_LIST) list_fini(field);
+    if (setting->type == SETTING_MAP) map_fini(field);
+    if (setting->type == SETTING_STRING) {
+        free(*(char **)field);
+        *(char **)field = NULL;
+    }
+}
+
+static void print_list(const struct string_list *list, FILE *out) {
+    fputc('[', out);
+    for (size_t i = 0; i < list->count; i++) {
+        if (i > 0) fputs(", ", out);
+        quote_yaml(list->items[i], out);
+    }
+    fputc(']', out);
+}
+
+static void print_map(const struct string_map *map, FILE *out) {
+    fputc('{', out);
+    for (size_t i = 0; i < map->count; i++) {
+        if (i > 0) fputs(", ", out);
+        quote_json(map->keys[i], out); /* keys take no variables */
+        fputs(": ", out);
+        quote_yaml(kafka_key_is_secret(map->keys[i]) ? "***" : map->values[i], out);
+    }
+    fputc('}', out);
+}
+
+void value_print(const struct setting *setting, const void *field, FILE *out) {
+    char number[VALUE_NUMBER_SIZE];
+    switch (setting->type) {
+    case SETTING_UINT:
+    case SETTING_DURATION:
+        fputs(value_format_number(setting->type, *(const uint32_t *)field, number), out);
+        break;
+    case SETTING_SIZE:
+        fputs(value_format_number(setting->type, *(const uint64_t *)field, number), out);
+        break;
+    case SETTING_ENUM: fputs(setting->names[*(const int *)field], out); break;
+    case SETTING_STRING: quote_yaml(*(char *const *)field, out); break;
+    case SETTING_LIST: print_list(field, out); break;
+    case SETTING_MAP: print_map(field, out); break;
+    }
+}

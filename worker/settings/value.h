@@ -1,0 +1,32 @@
+/**
+ * One setting's value: from the file into its field, and back into text. `field` points to what the
+ * setting's type says (table.h).
+ */
+#ifndef SETTINGS_VALUE_H
+#define SETTINGS_VALUE_H
+
+#include <stdio.h>
+
+#include "base/yaml.h"
+#include "settings/table.h"
+
+/**
+ * Replaces the field's value by what `node` says. Where that is wrong, a problem is added and the
+ * field keeps its value.
+ */
+void value_read(const struct setting *setting, void *field, const struct yaml_document *document,
+    const struct yaml_node *node, struct problems *problems);
+
+/** Frees what the field owns. */
+void value_fini(const struct setting *setting, void *field);
+
+/** As YAML on one line; secrets of maps as "***". */
+void value_print(const struct setting *setting, const void *field, FILE *out);
+
+enum { VALUE_NUMBER_SIZE = 32 };
+
+/** Writes a number in the largest unit of the type that divides it, "64MiB", and returns it. */
+const char *value_format_number(
+    enum setting_type type, uint64_t value, char text[static VALUE_NUMBER_SIZE]);
+
+#endif
