@@ -101,9 +101,6 @@ const struct setting setting_table[] = {
     UINT(batch.jobs, 1, 1024, "1",
         "Most jobs that a lane runs together; more pays where all jobs are small and short."),
 
-    UINT(batch.jobs, 1, 1024, "128",
-        "Most jobs that a lane runs together, with one upload and one readback."),
-
     SIZE(statics.budget_bytes, 0, 1 * TIB, "0",
         "Device memory for inputs that jobs share; 0 is 1/32 of the device."),
 
@@ -125,7 +122,6 @@ const struct section section_table[] = {
     {"blobs", "Inputs that are too large for messages."},
     {"limits", "Bounds on what messages may ask for, and on what is under way."},
     {"batch", "How jobs share what travels to the device and back."},
-    {"batch", "How jobs share the way to the device and back."},
     {"statics", "Inputs that stay on the device across jobs."},
     {"prepare", "Work that is done before a job reaches a lane."},
     {"log", "What is written to standard error."},
