@@ -2,7 +2,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/clock.h"
 
 static enum err set(rd_kafka_conf_t *conf, const char *section, const char *key, const char *value,
     struct error *err) {
@@ -81,4 +84,31 @@ enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *
     return error_set(err, ERR_BROKER, native,
         "mend what the message says, then start the worker again; no job is lost", "%s: %s",
         rd_kafka_err2name(native), reason);
+}
+
+struct delivery *client_copy_message(const rd_kafka_message_t *message) {
+    rd_kafka_headers_t *list;
+    size_t count = 0;
+    if (rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR)
+        count = rd_kafka_header_cnt(list);
+    struct header *headers = count > 0 ? calloc(count, sizeof *headers) : NULL;
+    if (headers == NULL && count > 0) return NULL;
+    for (size_t i = 0; i < count; i++) {
+        const char *name;
+        const void *value;
+        size_t size;
+        if (rd_kafka_header_get_all(list, i, &name, &value, &size) != RD_KAFKA_RESP_ERR_NO_ERROR)
+            break;
+        headers[i] = (struct header){
+            .name = slice_of_text(name), .value = slice_of(value, value != NULL ? size : 0)};
+    }
+    struct delivery view = {.received_ns = clock_ns(),
+        .payload = slice_of(message->payload, message->len),
+        .has_key = message->key != NULL,
+        .key = slice_of(message->key, message->key_len),
+        .header_count = count,
+        .headers = headers};
+    struct delivery *copy = delivery_create(&view);
+    free(headers);
+    return copy;
 }

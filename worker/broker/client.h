@@ -7,6 +7,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include "broker/delivery.h"
 #include "broker/kafka_options.h"
 
 /** Who is told what happens; embedded in the consumer and the producer. */
@@ -44,5 +45,8 @@ __attribute__((format(printf, 3, 4))) void client_say(
 
 /** For `err`: why a client is lost for good. Returns ERR_BROKER. */
 enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *reason);
+
+/** A copy of a message and its headers, without its position; NULL when memory is short. */
+struct delivery *client_copy_message(const rd_kafka_message_t *message);
 
 #endif

@@ -260,37 +260,9 @@ static void on_log(const rd_kafka_t *client, int level, const char *facility, co
 
 /* Messages */
 
-/* A copy whose headers live in it as well; NULL when memory is short. */
-static struct delivery *copy_message(const rd_kafka_message_t *message) {
-    rd_kafka_headers_t *list;
-    size_t count = 0;
-    if (rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR)
-        count = rd_kafka_header_cnt(list);
-    struct header *headers = count > 0 ? calloc(count, sizeof *headers) : NULL;
-    if (headers == NULL && count > 0) return NULL;
-    for (size_t i = 0; i < count; i++) {
-        const char *name;
-        const void *value;
-        size_t size;
-        if (rd_kafka_header_get_all(list, i, &name, &value, &size) != RD_KAFKA_RESP_ERR_NO_ERROR)
-            break;
-        headers[i] = (struct header){
-            .name = slice_of_text(name), .value = slice_of(value, value != NULL ? size : 0)};
-    }
-    struct delivery view = {.received_ns = clock_ns(),
-        .payload = slice_of(message->payload, message->len),
-        .has_key = message->key != NULL,
-        .key = slice_of(message->key, message->key_len),
-        .header_count = count,
-        .headers = headers};
-    struct delivery *copy = delivery_create(&view);
-    free(headers);
-    return copy;
-}
-
 /* Consumes `message`. *ret stays NULL for one that is nobody's to run here. */
 static void deliver(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
-    struct delivery *copy = copy_message(message);
+    struct delivery *copy = client_copy_message(message);
     if (copy == NULL)
         fail(consumer, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no memory to copy a message");
     else if (offsets_begin(consumer->offsets, topic_of(message), message->partition,

@@ -1,0 +1,106 @@
+#include "broker/embedded.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct embedded {
+    rd_kafka_t *client; /* does nothing but carry the cluster */
+    rd_kafka_mock_cluster_t *cluster;
+    char *address_file; /* NULL: none */
+};
+
+static void on_log(const rd_kafka_t *client, int level, const char *facility, const char *line) {}
+
+static enum err start(struct embedded *embedded, struct error *err) {
+    char why[256];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    embedded->client = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
+    if (embedded->client == NULL) {
+        rd_kafka_conf_destroy(conf);
+        return error_set(err, ERR_BROKER, 0, "", "starting the embedded broker: %s", why);
+    }
+    embedded->cluster = rd_kafka_mock_cluster_new(embedded->client, 1);
+    if (embedded->cluster == NULL)
+        return error_set(err, ERR_BROKER, 0, "check that loopback sockets can be opened",
+            "the embedded broker does not start");
+    return ERR_OK;
+}
+
+static enum err create_topics(
+    struct embedded *embedded, const struct embedded_options *options, struct error *err) {
+    for (size_t i = 0; i < options->topic_count; i++) {
+        rd_kafka_resp_err_t code = rd_kafka_mock_topic_create(
+            embedded->cluster, options->topics[i], (int)options->partitions, 1);
+        if (code != RD_KAFKA_RESP_ERR_NO_ERROR && code != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
+            return error_set(err, ERR_BROKER, code, "",
+                "creating %s with %u partitions in the embedded broker: %s", options->topics[i],
+                (unsigned)options->partitions, rd_kafka_err2str(code));
+    }
+    return ERR_OK;
+}
+
+/* Whoever waits for the file finds it whole. */
+static bool write_whole(const char *path, const char *text) {
+    char draft[4096];
+    if (snprintf(draft, sizeof draft, "%s.%d", path, (int)getpid()) >= (int)sizeof draft) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    FILE *file = fopen(draft, "we");
+    if (file == NULL) return false;
+    bool is_written = fprintf(file, "%s\n", text) > 0;
+    is_written = fclose(file) == 0 && is_written;
+    if (is_written && rename(draft, path) == 0) return true;
+    int reason = errno;
+    unlink(draft);
+    errno = reason;
+    return false;
+}
+
+static enum err write_address(struct embedded *embedded, const char *path, struct error *err) {
+    if (path == NULL || path[0] == 0) return ERR_OK;
+    if (!write_whole(path, embedded_bootstrap_servers(embedded)))
+        return error_set(err, ERR_IO, errno,
+            "give embedded.address_file a path that can be written",
+            "writing the embedded broker's address to %s: %s", path, strerror(errno));
+    embedded->address_file = strdup(path);
+    return ERR_OK;
+}
+
+enum err embedded_create(
+    const struct embedded_options *options, struct embedded **ret, struct error *err) {
+    struct embedded *embedded = calloc(1, sizeof *embedded);
+    if (embedded == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "", "no memory for the embedded broker");
+    enum err code = start(embedded, err);
+    if (code != ERR_OK) goto fail;
+    code = create_topics(embedded, options, err);
+    if (code != ERR_OK) goto fail;
+    code = write_address(embedded, options->address_file, err);
+    if (code != ERR_OK) goto fail;
+    *ret = embedded;
+    return ERR_OK;
+fail:
+    embedded_destroy(embedded);
+    return code;
+}
+
+void embedded_destroy(struct embedded *embedded) {
+    if (embedded == NULL) return;
+    if (embedded->address_file != NULL) unlink(embedded->address_file);
+    free(embedded->address_file);
+    if (embedded->cluster != NULL) rd_kafka_mock_cluster_destroy(embedded->cluster);
+    if (embedded->client != NULL) rd_kafka_destroy(embedded->client);
+    free(embedded);
+}
+
+const char *embedded_bootstrap_servers(const struct embedded *embedded) {
+    return rd_kafka_mock_cluster_bootstraps(embedded->cluster);
+}

@@ -1,0 +1,35 @@
+/**
+ * A Kafka broker inside this process, librdkafka's test broker: for a first try without Kafka and
+ * for tests. Clients in other processes reach it on the loopback interface.
+ *
+ * It is no store: everything is in memory, it dies with the process, and a partition keeps its
+ * newest 5 MiB. It takes no transactions.
+ */
+#ifndef BROKER_EMBEDDED_H
+#define BROKER_EMBEDDED_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct embedded;
+
+struct embedded_options {
+    size_t topic_count;
+    char *const *topics;
+    uint32_t partitions;      /* of each topic */
+    const char *address_file; /* gets the address, in one piece; NULL or "": none */
+};
+
+/** ERR_BROKER where the broker or a topic cannot be had, ERR_IO where the file cannot be written.
+ */
+MUST_CHECK enum err embedded_create(
+    const struct embedded_options *options, struct embedded **ret, struct error *err);
+
+/** Removes the address file. Clients must be gone; NULL is fine. */
+void embedded_destroy(struct embedded *embedded);
+
+/** host:port, for bootstrap.servers; as long as it lives. */
+const char *embedded_bootstrap_servers(const struct embedded *embedded);
+
+#endif

@@ -1,0 +1,215 @@
+#include "broker/producer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "broker/client.h"
+
+#define SECTION "kafka.producer"
+
+enum { ROOM_WAIT_MS = 100 };
+
+struct producer {
+    struct sink sink;
+    struct client_events events;
+    rd_kafka_t *client;
+    rd_kafka_queue_t *queue; /* delivery reports, errors, log lines */
+    const char *topics[2];   /* by route */
+    size_t unsettled_count;
+};
+
+/* Reasons that lie in the record or its topic: sending it again cannot help. */
+static bool is_refusal(rd_kafka_resp_err_t code) {
+    switch (code) {
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
+    case RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT:
+    case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
+    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+    case RD_KAFKA_RESP_ERR__INVALID_ARG: return true;
+    default: return false;
+    }
+}
+
+static const char *topic_of(const struct producer *producer, const struct record *record) {
+    return record->topic != NULL ? record->topic : producer->topics[record->route];
+}
+
+static void settle(struct producer *producer, struct record *record, rd_kafka_resp_err_t native,
+    const char *reason) {
+    assert(producer->unsettled_count > 0);
+    producer->unsettled_count--;
+    if (native == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        record->on_settled(record, ERR_OK, NULL);
+        return;
+    }
+    struct error err;
+    if (is_refusal(native))
+        error_set(&err, ERR_PUBLISH_REFUSED, native,
+            "check that the topic exists, that the worker may write to it, and max.message.bytes",
+            "%s refused a message of %zu bytes: %s", topic_of(producer, record),
+            record->payload.size, reason);
+    else client_lost(&err, native, reason);
+    record->on_settled(record, err.code, &err);
+}
+
+static void settle_reported(struct producer *producer, rd_kafka_event_t *event) {
+    const rd_kafka_message_t *message;
+    while ((message = rd_kafka_event_message_next(event)) != NULL)
+        settle(producer, message->_private, message->err,
+            message->err != RD_KAFKA_RESP_ERR_NO_ERROR ? rd_kafka_message_errstr(message) : "");
+}
+
+static void report_log(const struct producer *producer, rd_kafka_event_t *event) {
+    const char *facility, *line;
+    int level;
+    if (rd_kafka_event_log(event, &facility, &line, &level) == 0)
+        client_say(&producer->events, LOG_DEBUG, "%s: %s", facility, line);
+}
+
+/* Handles one event of librdkafka; false if none came in time. */
+static bool serve_event(struct producer *producer, int timeout_ms) {
+    rd_kafka_event_t *event = rd_kafka_queue_poll(producer->queue, timeout_ms);
+    if (event == NULL) return false;
+    switch (rd_kafka_event_type(event)) {
+    case RD_KAFKA_EVENT_DR: settle_reported(producer, event); break;
+    case RD_KAFKA_EVENT_ERROR:
+        client_report(
+            &producer->events, rd_kafka_event_error(event), rd_kafka_event_error_string(event));
+        break;
+    case RD_KAFKA_EVENT_LOG: report_log(producer, event); break;
+    default: break;
+    }
+    rd_kafka_event_destroy(event);
+    return true;
+}
+
+/* NULL where a name or a value cannot be taken. */
+static rd_kafka_headers_t *headers_of(const struct record *record) {
+    rd_kafka_headers_t *headers = rd_kafka_headers_new(record->header_count);
+    for (size_t i = 0; i < record->header_count; i++) {
+        struct slice name = record->headers[i].name, value = record->headers[i].value;
+        rd_kafka_header_add(
+            headers, (const char *)name.data, (ssize_t)name.size, value.data, (ssize_t)value.size);
+    }
+    return headers;
+}
+
+/*
+ * Headers go as a list of their own, which stays ours when producing fails: single ones are freed
+ * twice then, before librdkafka 2.12. No message flag: payload and key stay where they are.
+ */
+static rd_kafka_resp_err_t produce(struct producer *producer, struct record *record) {
+    rd_kafka_headers_t *headers = headers_of(record);
+    rd_kafka_vu_t parts[] = {{.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = topic_of(producer, record)},
+        {.vtype = RD_KAFKA_VTYPE_VALUE,
+            .u.mem = {(void *)(uintptr_t)record->payload.data, record->payload.size}},
+        {.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = record},
+        {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
+        {.vtype = RD_KAFKA_VTYPE_KEY,
+            .u.mem = {(void *)(uintptr_t)record->key.data, record->key.size}}};
+    size_t count = sizeof parts / sizeof parts[0] - (record->has_key ? 0 : 1);
+    rd_kafka_error_t *error = rd_kafka_produceva(producer->client, parts, count);
+    if (error == NULL) return RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_resp_err_t code = rd_kafka_error_code(error);
+    rd_kafka_error_destroy(error);
+    rd_kafka_headers_destroy(headers);
+    return code;
+}
+
+static void producer_send(struct sink *sink, struct record *record) {
+    struct producer *producer = (struct producer *)sink;
+    producer->unsettled_count++;
+    rd_kafka_resp_err_t code;
+    while ((code = produce(producer, record)) == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+        serve_event(producer, ROOM_WAIT_MS);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) settle(producer, record, code, rd_kafka_err2str(code));
+}
+
+static void producer_serve(struct sink *sink, int timeout_ms) {
+    struct producer *producer = (struct producer *)sink;
+    while (serve_event(producer, timeout_ms)) timeout_ms = 0;
+}
+
+static enum err producer_flush(struct sink *sink, int timeout_ms, struct error *err) {
+    struct producer *producer = (struct producer *)sink;
+    uint64_t deadline_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    while (producer->unsettled_count > 0) {
+        uint64_t now_ns = clock_ns();
+        if (timeout_ms >= 0 && now_ns >= deadline_ns)
+            return error_set(err, ERR_TIMEOUT, 0, "check that the brokers can be reached",
+                "%zu messages were not acknowledged within %d ms", producer->unsettled_count,
+                timeout_ms);
+        serve_event(producer, timeout_ms < 0 ? -1 : (int)((deadline_ns - now_ns) / 1000000u) + 1);
+    }
+    return ERR_OK;
+}
+
+/* Taken back, a record is reported like any other: as purged, which settles it with ERR_BROKER. */
+static void take_back_unsettled(struct producer *producer) {
+    while (producer->unsettled_count > 0) {
+        rd_kafka_purge(producer->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+        serve_event(producer, ROOM_WAIT_MS);
+    }
+}
+
+static void producer_destroy(struct sink *sink) {
+    struct producer *producer = (struct producer *)sink;
+    take_back_unsettled(producer);
+    if (producer->queue != NULL) rd_kafka_queue_destroy(producer->queue);
+    if (producer->client != NULL) rd_kafka_destroy(producer->client);
+    free(producer);
+}
+
+static enum err conf_create(
+    const struct producer_options *options, rd_kafka_conf_t **ret, struct error *err) {
+    static const struct client_setting defaults[] = {{"client.id", "gpu-worker"},
+        {"linger.ms", "5"}, {"message.timeout.ms", "0"}, {"allow.auto.create.topics", "false"},
+        {NULL, NULL}};
+    static const struct client_setting required[] = {
+        {"enable.idempotence", "true"}, {"log.queue", "true"}, {NULL, NULL}};
+    rd_kafka_conf_t *conf;
+    enum err code = client_conf_create(&options->kafka, SECTION, defaults, required, &conf, err);
+    if (code != ERR_OK) return code;
+    rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG);
+    *ret = conf;
+    return ERR_OK;
+}
+
+enum err producer_create(
+    const struct producer_options *options, struct sink **ret, struct error *err) {
+    static const struct sink_operations operations = {.send = producer_send,
+        .serve = producer_serve,
+        .flush = producer_flush,
+        .destroy = producer_destroy};
+    struct producer *producer = calloc(1, sizeof *producer);
+    if (producer == NULL) return error_set(err, ERR_NO_MEMORY, 0, "", "no memory for a producer");
+    producer->sink.operations = &operations;
+    producer->topics[ROUTE_RESULT] = options->results_topic;
+    producer->topics[ROUTE_DEAD_LETTER] = options->dead_letters_topic;
+    producer->events = (struct client_events){.on_event = options->kafka.on_event,
+        .context = options->kafka.context,
+        .name = "kafka producer"};
+
+    rd_kafka_conf_t *conf;
+    enum err code = conf_create(options, &conf, err);
+    if (code != ERR_OK) goto fail;
+    code = client_create(RD_KAFKA_PRODUCER, conf, SECTION, &producer->client, err);
+    if (code != ERR_OK) goto fail;
+    rd_kafka_set_log_queue(producer->client, NULL);
+    producer->queue = rd_kafka_queue_get_main(producer->client);
+    *ret = &producer->sink;
+    return ERR_OK;
+fail:
+    producer_destroy(&producer->sink);
+    return code;
+}

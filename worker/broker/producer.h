@@ -1,0 +1,26 @@
+/**
+ * A sink that publishes to Kafka, over librdkafka's idempotent producer: acknowledged by all
+ * in-sync replicas, no duplicates from retries, in order for each partition.
+ *
+ * A record waits for its brokers as long as it takes (`message.timeout.ms` 0): an outage loses
+ * nothing, shows in on_event, and holds the worker up through what is in flight. A flush, or a
+ * `message.timeout.ms` of the user's, ends the wait. A topic that does not exist is refused after
+ * `topic.metadata.propagation.max.ms` (30 s).
+ */
+#ifndef BROKER_PRODUCER_H
+#define BROKER_PRODUCER_H
+
+#include "broker/kafka_options.h"
+#include "broker/sink.h"
+
+struct producer_options {
+    struct kafka_options kafka;
+    const char *results_topic; /* both live as long as the sink */
+    const char *dead_letters_topic;
+};
+
+/** ERR_CONFIG names the setting that librdkafka refuses. Brokers are not waited for. */
+MUST_CHECK enum err producer_create(
+    const struct producer_options *options, struct sink **ret, struct error *err);
+
+#endif
