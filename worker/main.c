@@ -13,6 +13,7 @@ static const struct command {
     {"check", "check a configuration and the programs without starting anything", command_check},
     {"config", "print the defaults, the effective configuration or its schema", command_config},
     {"programs", "list the programs that jobs can name", command_programs},
+    {"run", "take jobs from Kafka or a file, run them, publish their results", command_run},
     {"version", "print what this binary was built from", command_version},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

@@ -118,8 +118,8 @@ enum err reader_poll(
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
         *ret = client_copy_message(message);
         if (*ret != NULL)
-            (*ret)->position =
-                (struct position){reader->topic, message->partition, message->offset};
+            (*ret)->position = (struct position){
+                .topic = reader->topic, .partition = message->partition, .offset = message->offset};
         else
             code = error_set(
                 err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a message");

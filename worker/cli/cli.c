@@ -31,3 +31,17 @@ int cli_fail_problems(const char *command, const struct problems *problems) {
     problems_print(problems, prefix);
     return CLI_CONFIG;
 }
+
+int cli_load_settings(const char *command, const char *path, struct settings *settings) {
+    struct problems problems;
+    int code = CLI_OK;
+    settings_init(settings);
+    problems_init(&problems);
+    settings_load(settings, path, &problems);
+    if (problems_any(&problems)) {
+        code = cli_fail_problems(command, &problems);
+        settings_fini(settings);
+    }
+    problems_fini(&problems);
+    return code;
+}

@@ -9,6 +9,7 @@
 #define CLI_CLI_H
 
 #include "base/problems.h"
+#include "settings/settings.h"
 
 /* X(symbol, exit code, when) */
 #define CLI_EXIT_LIST(X)                                                                           \
@@ -29,6 +30,9 @@ enum cli_exit {
 int command_check(int argc, char **argv);
 int command_config(int argc, char **argv);
 int command_programs(int argc, char **argv);
+int command_run(int argc, char **argv);
+int command_submit(int argc, char **argv);
+int command_tail(int argc, char **argv);
 int command_version(int argc, char **argv);
 
 /** Prints `usage` and the exit codes to standard output; returns CLI_OK. */
@@ -43,5 +47,11 @@ int cli_fail_usage(const char *command);
 
 /** One such line for each problem; returns CLI_CONFIG. */
 int cli_fail_problems(const char *command, const struct problems *problems);
+
+/**
+ * Initialises `settings` and loads `path` (NULL: all defaults) into them. CLI_OK: settings_fini()
+ * is the caller's; else the problems are printed and there is nothing to end.
+ */
+int cli_load_settings(const char *command, const char *path, struct settings *settings);
 
 #endif

@@ -25,16 +25,11 @@ static const char usage[] =
 
 static int show(const char *path) {
     struct settings settings;
-    struct problems problems;
-    settings_init(&settings);
-    problems_init(&problems);
-    settings_load(&settings, path, &problems);
-    int ret = CLI_OK;
-    if (problems_any(&problems)) ret = cli_fail_problems("config", &problems);
-    else settings_print(&settings, stdout);
-    problems_fini(&problems);
+    int ret = cli_load_settings("config", path, &settings);
+    if (ret != CLI_OK) return ret;
+    settings_print(&settings, stdout);
     settings_fini(&settings);
-    return ret;
+    return CLI_OK;
 }
 
 int command_config(int argc, char **argv) {

@@ -115,26 +115,19 @@ static int run(const struct settings *settings, const struct run_arguments *argu
 
 int command_run(int argc, char **argv) {
     struct run_arguments arguments = {0};
-    if (!parse_arguments(argc, argv, &arguments))
-        return cli_fail(CLI_USAGE, "run", "wrong arguments; see gpu-worker run --help");
+    if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("run");
     if (arguments.help) return cli_help(usage);
 
     struct settings settings;
-    struct problems problems;
-    settings_init(&settings);
-    problems_init(&problems);
-    settings_load(&settings, arguments.config, &problems);
-    int ret;
-    if (problems.count > 0) {
-        ret = cli_fail_problems("run", &problems);
-    } else if (!override_driver(arguments.driver, &settings)) {
-        ret = cli_fail(CLI_USAGE, "run", "--driver is cuda or cpu, not '%s'", arguments.driver);
-    } else {
+    int ret = cli_load_settings("run", arguments.config, &settings);
+    if (ret != CLI_OK) return ret;
+    if (override_driver(arguments.driver, &settings)) {
         log_init(settings.log.level, settings.log.format);
         handle_signals();
         ret = run(&settings, &arguments);
+    } else {
+        ret = cli_fail(CLI_USAGE, "run", "--driver is cuda or cpu, not '%s'", arguments.driver);
     }
-    problems_fini(&problems);
     settings_fini(&settings);
     return ret;
 }

@@ -5,6 +5,7 @@
 #ifndef EXECUTOR_CONNECT_H
 #define EXECUTOR_CONNECT_H
 
+#include "broker/reader.h"
 #include "broker/sink.h"
 #include "broker/source.h"
 #include "settings/settings.h"
@@ -24,6 +25,15 @@ MUST_CHECK enum err connect_kafka(
 /** Files instead of a broker; "-" is standard input and output. `dead_letters` may be NULL. */
 MUST_CHECK enum err connect_files(const struct settings *settings, const char *jobs,
     const char *results, const char *dead_letters, struct connection *ret, struct error *err);
+
+/**
+ * For commands beside the worker: a producer, and a reader of one topic. Where the configuration
+ * says `broker: embedded` they speak to the running worker's, found through embedded.address_file.
+ */
+MUST_CHECK enum err connect_producer(
+    const struct settings *settings, struct sink **ret, struct error *err);
+MUST_CHECK enum err connect_reader(const struct settings *settings, const char *topic,
+    enum reader_start start, struct reader **ret, struct error *err);
 
 /** Ends what outlives the executor. */
 void connection_fini(struct connection *connection);

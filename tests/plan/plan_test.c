@@ -1,0 +1,242 @@
+/* rows: A5 A8 D2 D3 C6 */
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/jobs.h"
+#include "testing.h"
+
+static struct registry *registry;
+
+static struct plan_limits generous_limits(void) {
+    return (struct plan_limits){.device = {.architecture = 80,
+                                    .memory_bytes = 1ull << 34,
+                                    .block_threads_max = 1024,
+                                    .block_max = {1024, 1024, 64},
+                                    .grid_max = {2147483647, 65535, 65535},
+                                    .shared_bytes_max = 232448,
+                                    .cooperative = true},
+        .job_bytes_max = 1ull << 30,
+        .result_bytes_max = 1000000};
+}
+
+/* A saxpy job; `buffers`, `step` and `outputs` replace the usual ones where given. */
+static struct job *saxpy_job(const char *buffers, const char *step, const char *outputs) {
+    char yaml[4096];
+    snprintf(yaml, sizeof yaml, "id: j\nbuffers: %s\nsteps: [%s]\noutputs: %s\n",
+        buffers != NULL ? buffers : "{x: {data: {f32: [1, 2, 3]}}, y: {data: {f32: [4, 5, 6]}}}",
+        step != NULL ? step : "{program: saxpy, args: [{f32: 2}, x, y, {u32: 3}], elements: 3}",
+        outputs != NULL ? outputs : "[{buffer: y}]");
+    return test_job(yaml);
+}
+
+static const struct plan *plan_valid(struct job *job) {
+    struct plan_limits limits = generous_limits();
+    struct error err = {0};
+    const struct plan *plan = NULL;
+    enum err code = plan_job(job, registry, &limits, &plan, &err);
+    if (code != ERR_OK) print_message("%s\n", err.message);
+    assert_int_equal(code, ERR_OK);
+    return plan;
+}
+
+/* The error must name what is wrong, and say how to fix it. */
+static void assert_refused(
+    struct job *job, const struct plan_limits *limits, enum err code, const char *part) {
+    struct error err = {0};
+    const struct plan *plan = NULL;
+    assert_int_equal(plan_job(job, registry, limits, &plan, &err), code);
+    if (strstr(err.message, part) == NULL) print_message("%s\n", err.message);
+    assert_non_null(strstr(err.message, part));
+    assert_true(err.fix[0] != 0);
+    assert_null(plan);
+    job_destroy(job);
+}
+
+static void assert_step_refused(const char *step, enum err code, const char *part) {
+    struct plan_limits limits = generous_limits();
+    assert_refused(saxpy_job(NULL, step, NULL), &limits, code, part);
+}
+
+TEST(plan_puts_each_buffer_into_the_group_of_its_traffic) {
+    struct job *job = saxpy_job("{x: {data: {f32: [1]}}, y: {data: {f32: [1]}}, "
+                                "z: {bytes: 8}, s: {bytes: 16}}",
+        NULL, "[{buffer: y}, {buffer: z}]");
+    const struct plan *plan = plan_valid(job);
+    assert_int_equal(plan->buffers[0].group, GROUP_INPUT);
+    assert_int_equal(plan->buffers[1].group, GROUP_INOUT);
+    assert_int_equal(plan->buffers[2].group, GROUP_OUTPUT);
+    assert_int_equal(plan->buffers[3].group, GROUP_SCRATCH);
+    job_destroy(job);
+}
+
+TEST(plan_starts_buffers_of_a_group_at_multiples_of_256) {
+    struct job *job = saxpy_job(
+        "{x: {data: {f32: [1]}}, y: {data: {f32: [1]}}, z: {data: {f32: [1]}}}", NULL, NULL);
+    const struct plan *plan = plan_valid(job);
+    assert_int_equal(plan->buffers[0].offset, 0);
+    assert_int_equal(plan->buffers[2].offset, 256);
+    assert_int_equal(plan->group_bytes[GROUP_INPUT], 512);
+    job_destroy(job);
+}
+
+TEST(plan_gives_empty_buffers_no_place) {
+    struct job *job =
+        saxpy_job("{x: {bytes: 0}, y: {data: {f32: [1]}}}", NULL, "[{buffer: x}, {buffer: y}]");
+    const struct plan *plan = plan_valid(job);
+    assert_int_equal(plan->buffers[0].group, GROUP_NONE);
+    assert_false(plan->outputs[0].is_loose);
+    job_destroy(job);
+}
+
+TEST(plan_reads_a_small_part_of_a_large_buffer_alone) {
+    struct job *job = saxpy_job("{x: {data: {f32: [1]}}, y: {bytes: 1048576}}", NULL,
+        "[{buffer: y, offset: 1024, bytes: 16}]");
+    const struct plan *plan = plan_valid(job);
+    assert_int_equal(plan->buffers[1].group, GROUP_SCRATCH);
+    assert_true(plan->outputs[0].is_loose);
+    assert_int_equal(plan->d2h_bytes, 16);
+    job_destroy(job);
+}
+
+TEST(plan_sends_writes_into_a_filled_buffer_alone_and_merges_those_into_data) {
+    struct job *job =
+        saxpy_job("{x: {data: {f32: [1, 2]}, writes: [{offset: 4, data: {f32: [9]}}]},"
+                  " y: {bytes: 12, fill: 7, writes: [{offset: 0, data: {f32: [3]}}]}}",
+            NULL, NULL);
+    const struct plan *plan = plan_valid(job);
+    assert_int_equal(plan->write_count, 1);
+    assert_int_equal(plan->writes[0].buffer, 1);
+    assert_int_equal(plan->fill_count, 1);
+    assert_int_equal(plan->fills[0].value, 7);
+    assert_int_equal(plan->h2d_bytes, 8 + 4 + 4);
+    job_destroy(job);
+}
+
+TEST(plan_turns_elements_into_blocks) {
+    struct job *job =
+        saxpy_job(NULL, "{program: saxpy, args: [{f32: 2}, x, y, {u32: 3}], elements: 257}", NULL);
+    const struct plan *plan = plan_valid(job);
+    assert_int_equal(plan->launches[0].grid[0], 2);
+    assert_int_equal(plan->launches[0].grid[1], 1);
+    assert_int_equal(plan->launches[0].block[0], 256);
+    job_destroy(job);
+}
+
+TEST(plan_counts_launches_of_repeat_and_iterations) {
+    struct job *job = test_job("id: j\nrepeat: 3\nbuffers: {x: {bytes: 4}, y: {bytes: 4}}\n"
+                               "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 1}], "
+                               "elements: 1, iterations: 5}]\noutputs: []\n");
+    const struct plan *plan = plan_valid(job);
+    assert_int_equal(plan->kernel_launches, 15);
+    assert_int_equal(plan->param_bytes, 15 * (4 + 8 + 8 + 4));
+    job_destroy(job);
+}
+
+TEST(plan_refuses_unknown_programs_and_entries) {
+    assert_step_refused("{program: nope, args: [], grid: [1]}", ERR_UNKNOWN_PROGRAM, "'nope'");
+    assert_step_refused(
+        "{program: saxpy, entry: nope, args: [], grid: [1]}", ERR_UNKNOWN_ENTRY, "'nope'");
+    assert_step_refused("{program: \"saxpy@sha256:"
+                        "0000000000000000000000000000000000000000000000000000000000000000\", "
+                        "args: [{f32: 2}, x, y, {u32: 3}], grid: [1]}",
+        ERR_UNKNOWN_PROGRAM, "sha256:0000");
+}
+
+TEST(plan_refuses_arguments_that_the_manifest_does_not_declare) {
+    assert_step_refused(
+        "{program: saxpy, args: [{f32: 2}, x, y], grid: [1]}", ERR_BAD_ARGUMENT, "takes 4");
+    assert_step_refused("{program: saxpy, args: [{f32: 2}, x, y, {i32: 3}], grid: [1]}",
+        ERR_BAD_ARGUMENT, "'n' takes u32");
+    assert_step_refused("{program: saxpy, args: [{f32: 2}, x, {f32: 1}, {u32: 3}], grid: [1]}",
+        ERR_BAD_ARGUMENT, "'y' takes a buffer");
+}
+
+TEST(plan_refuses_buffers_of_another_type_or_of_broken_elements) {
+    struct plan_limits limits = generous_limits();
+    assert_refused(
+        saxpy_job("{x: {data: {f32: [1]}, datatype: INT32}, y: {data: {f32: [1]}}}", NULL, NULL),
+        &limits, ERR_BAD_ARGUMENT, "INT32");
+    assert_refused(saxpy_job("{x: {bytes: 6}, y: {data: {f32: [1]}}}", NULL, NULL), &limits,
+        ERR_BAD_ARGUMENT, "6 bytes");
+}
+
+TEST(plan_refuses_to_write_a_static) {
+    struct plan_limits limits = generous_limits();
+    assert_refused(saxpy_job("{x: {bytes: 4}, y: {bytes: 4, static: \"sha256:"
+                             "0000000000000000000000000000000000000000000000000000000000000000\"}}",
+                       NULL, NULL),
+        &limits, ERR_BAD_ARGUMENT, "static");
+}
+
+TEST(plan_refuses_launches_beyond_the_device) {
+    assert_step_refused(
+        "{program: saxpy, args: [{f32: 2}, x, y, {u32: 3}], grid: [1], block: [2048]}",
+        ERR_BAD_LAUNCH, "1024");
+    assert_step_refused(
+        "{program: saxpy, args: [{f32: 2}, x, y, {u32: 3}], grid: [1], block: [64, 32]}",
+        ERR_BAD_LAUNCH, "2048 threads");
+    assert_step_refused("{program: saxpy, args: [{f32: 2}, x, y, {u32: 3}], grid: [1, 70000]}",
+        ERR_BAD_LAUNCH, "65535");
+    assert_step_refused(
+        "{program: saxpy, args: [{f32: 2}, x, y, {u32: 3}], grid: [1], shared_bytes: 999999}",
+        ERR_BAD_LAUNCH, "232448");
+}
+
+TEST(plan_refuses_cooperative_launches_where_the_device_has_none) {
+    struct plan_limits limits = generous_limits();
+    limits.device.cooperative = false;
+    assert_refused(
+        saxpy_job(NULL,
+            "{program: saxpy, args: [{f32: 2}, x, y, {u32: 3}], grid: [1], cooperative: true}",
+            NULL),
+        &limits, ERR_UNSUPPORTED, "cooperative");
+}
+
+TEST(plan_refuses_results_that_could_not_be_carried_back) {
+    struct plan_limits limits = generous_limits();
+    assert_refused(saxpy_job("{x: {bytes: 4}, y: {bytes: 2000000}}", NULL, NULL), &limits,
+        ERR_RESULT_TOO_LARGE, "1000000");
+}
+
+TEST(plan_refuses_buffers_whose_sum_is_over_the_limit_without_wrapping) {
+    struct plan_limits limits = generous_limits();
+    assert_refused(saxpy_job("{x: {bytes: 1099511627776}, y: {bytes: 4}}", NULL, NULL), &limits,
+        ERR_TOO_LARGE, "1099511627776");
+    limits.job_bytes_max = UINT64_MAX;
+    struct job *job = saxpy_job("{x: {bytes: 1099511627776}, y: {bytes: 4}}", NULL, NULL);
+    ((struct job_buffer *)(uintptr_t)job->buffers)[0].bytes = UINT64_MAX - 3;
+    assert_refused(job, &limits, ERR_TOO_LARGE, "18446744073709551612");
+}
+
+static int load_programs(void **state) {
+    registry = test_registry();
+    return 0;
+}
+
+static int unload_programs(void **state) {
+    registry_destroy(registry);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(plan_puts_each_buffer_into_the_group_of_its_traffic),
+        T(plan_starts_buffers_of_a_group_at_multiples_of_256),
+        T(plan_gives_empty_buffers_no_place),
+        T(plan_reads_a_small_part_of_a_large_buffer_alone),
+        T(plan_sends_writes_into_a_filled_buffer_alone_and_merges_those_into_data),
+        T(plan_turns_elements_into_blocks),
+        T(plan_counts_launches_of_repeat_and_iterations),
+        T(plan_refuses_unknown_programs_and_entries),
+        T(plan_refuses_arguments_that_the_manifest_does_not_declare),
+        T(plan_refuses_buffers_of_another_type_or_of_broken_elements),
+        T(plan_refuses_to_write_a_static),
+        T(plan_refuses_launches_beyond_the_device),
+        T(plan_refuses_cooperative_launches_where_the_device_has_none),
+        T(plan_refuses_results_that_could_not_be_carried_back),
+        T(plan_refuses_buffers_whose_sum_is_over_the_limit_without_wrapping),
+    };
+    return cmocka_run_group_tests(tests, load_programs, unload_programs);
+}

@@ -1,0 +1,165 @@
+#include "support/memory_broker.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "testing.h"
+
+struct memory_source {
+    struct source source;
+    struct memory_broker *broker;
+    bool is_paused;
+};
+
+struct memory_sink {
+    struct sink sink;
+    struct memory_broker *broker;
+};
+
+void memory_broker_init(struct memory_broker *broker, const struct slice *jobs, size_t count) {
+    *broker = (struct memory_broker){.jobs = jobs, .job_count = count};
+    broker->finished = calloc(count + 1, sizeof broker->finished[0]);
+    assert_non_null(broker->finished);
+}
+
+void memory_broker_fini(struct memory_broker *broker) {
+    for (size_t i = 0; i < broker->message_count; i++) {
+        struct memory_message *message = &broker->messages[i];
+        for (size_t k = 0; k < message->header_count; k++) {
+            free((void *)(uintptr_t)message->headers[k].name.data);
+            free((void *)(uintptr_t)message->headers[k].value.data);
+        }
+        free((void *)(uintptr_t)message->payload.data);
+        free(message->topic);
+    }
+    free(broker->messages);
+    free(broker->finished);
+}
+
+static enum err poll_memory(
+    struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
+    struct memory_source *self = (struct memory_source *)source;
+    struct memory_broker *broker = self->broker;
+    *ret = NULL;
+    *at_end = broker->next == broker->job_count && !broker->is_endless;
+    if (self->is_paused || broker->next == broker->job_count) return ERR_OK;
+    const struct delivery message = {.position = {.topic = "jobs", .offset = (int64_t)broker->next},
+        .received_ns = clock_ns(),
+        .payload = broker->jobs[broker->next++]};
+    *ret = delivery_create(&message);
+    assert_non_null(*ret);
+    size_t open = broker->next - atomic_load(&broker->finished_count);
+    if (open > broker->open_max) broker->open_max = open;
+    return ERR_OK;
+}
+
+static void pause_memory(struct source *source, bool paused) {
+    ((struct memory_source *)source)->is_paused = paused;
+}
+
+static void finish_memory(struct source *source, const struct position *position) {
+    struct memory_broker *broker = ((struct memory_source *)source)->broker;
+    atomic_fetch_add(&broker->finished[position->offset], 1);
+    atomic_fetch_add(&broker->finished_count, 1);
+}
+
+static enum err close_memory(struct source *source, int timeout_ms, struct error *err) {
+    return ERR_OK;
+}
+
+static void destroy_source(struct source *source) {
+    free(source);
+}
+
+struct source *memory_source(struct memory_broker *broker) {
+    static const struct source_operations operations = {
+        poll_memory, pause_memory, finish_memory, close_memory, destroy_source};
+    struct memory_source *self = calloc(1, sizeof *self);
+    assert_non_null(self);
+    self->source.operations = &operations;
+    self->broker = broker;
+    return &self->source;
+}
+
+static struct slice copy_slice(struct slice bytes) {
+    uint8_t *copy = calloc(1, bytes.size + 1); /* and a NUL, for reading headers as text */
+    assert_non_null(copy);
+    if (bytes.size > 0) memcpy(copy, bytes.data, bytes.size);
+    return slice_of(copy, bytes.size);
+}
+
+static void keep(struct memory_broker *broker, const struct record *record) {
+    if (broker->message_count == broker->message_max) {
+        broker->message_max = broker->message_max * 2 + 16;
+        broker->messages =
+            realloc(broker->messages, broker->message_max * sizeof broker->messages[0]);
+        assert_non_null(broker->messages);
+    }
+    struct memory_message *message = &broker->messages[broker->message_count++];
+    *message = (struct memory_message){.route = record->route,
+        .topic = record->topic != NULL ? strdup(record->topic) : NULL,
+        .payload = copy_slice(record->payload),
+        .header_count = record->header_count};
+    assert_true(record->header_count <= sizeof message->headers / sizeof message->headers[0]);
+    for (size_t i = 0; i < record->header_count; i++)
+        message->headers[i] = (struct header){
+            copy_slice(record->headers[i].name), copy_slice(record->headers[i].value)};
+}
+
+static void send_memory(struct sink *sink, struct record *record) {
+    struct memory_broker *broker = ((struct memory_sink *)sink)->broker;
+    bool is_too_large =
+        broker->refuse_over_bytes > 0 && record->payload.size > broker->refuse_over_bytes;
+    if (is_too_large || broker->refuse_errors) {
+        struct error err;
+        error_set(&err, ERR_PUBLISH_REFUSED, 0, "send less", "refused by the test");
+        record->on_settled(record, ERR_PUBLISH_REFUSED, &err);
+        return;
+    }
+    keep(broker, record);
+    record->on_settled(record, ERR_OK, NULL);
+}
+
+static void serve_memory(struct sink *sink, int timeout_ms) {}
+
+static enum err flush_memory(struct sink *sink, int timeout_ms, struct error *err) {
+    return ERR_OK;
+}
+
+static void destroy_sink(struct sink *sink) {
+    free(sink);
+}
+
+struct sink *memory_sink(struct memory_broker *broker) {
+    static const struct sink_operations operations = {
+        send_memory, serve_memory, flush_memory, destroy_sink};
+    struct memory_sink *self = calloc(1, sizeof *self);
+    assert_non_null(self);
+    self->sink.operations = &operations;
+    self->broker = broker;
+    return &self->sink;
+}
+
+const char *memory_header(const struct memory_message *message, const char *name) {
+    for (size_t i = 0; i < message->header_count; i++)
+        if (slice_is_text(message->headers[i].name, name))
+            return (const char *)message->headers[i].value.data;
+    return "";
+}
+
+const struct memory_message *memory_find(
+    const struct memory_broker *broker, enum route route, const char *id) {
+    for (size_t i = 0; i < broker->message_count; i++) {
+        const struct memory_message *message = &broker->messages[i];
+        if (message->route == route && strcmp(memory_header(message, "gpu-worker-job-id"), id) == 0)
+            return message;
+    }
+    return NULL;
+}
+
+size_t memory_count(const struct memory_broker *broker, enum route route) {
+    size_t count = 0;
+    for (size_t i = 0; i < broker->message_count; i++)
+        if (broker->messages[i].route == route) count++;
+    return count;
+}

@@ -1,0 +1,48 @@
+/** A source and a sink in memory: tests say what comes in and see all that goes out. */
+#ifndef TESTS_SUPPORT_MEMORY_BROKER_H
+#define TESTS_SUPPORT_MEMORY_BROKER_H
+
+#include <stdatomic.h>
+
+#include "broker/sink.h"
+#include "broker/source.h"
+
+struct memory_message {
+    enum route route;
+    char *topic; /* NULL: the route's own */
+    struct slice payload;
+    size_t header_count;
+    struct header headers[32];
+};
+
+/** The ends outlive the source and sink that executors destroy. */
+struct memory_broker {
+    /* in */
+    size_t job_count;
+    const struct slice *jobs; /* payloads; offset is the index */
+    size_t next;
+    bool is_endless;      /* after the last one the source waits instead of ending */
+    atomic_int *finished; /* by offset: how often it was finished */
+    atomic_size_t finished_count;
+    size_t open_max; /* most messages that were taken and not finished at once */
+    /* out */
+    size_t message_count, message_max;
+    struct memory_message *messages;
+    size_t refuse_over_bytes; /* larger payloads are refused for good; 0: none */
+    bool refuse_errors;       /* refuses all there is */
+};
+
+void memory_broker_init(struct memory_broker *broker, const struct slice *jobs, size_t count);
+void memory_broker_fini(struct memory_broker *broker);
+struct source *memory_source(struct memory_broker *broker);
+struct sink *memory_sink(struct memory_broker *broker);
+
+/** The result of the job of that id (header gpu-worker-job-id); NULL if there is none. */
+const struct memory_message *memory_find(
+    const struct memory_broker *broker, enum route route, const char *id);
+size_t memory_count(const struct memory_broker *broker, enum route route);
+
+/** The header's value as text, "" if there is none. */
+const char *memory_header(const struct memory_message *message, const char *name);
+
+#endif

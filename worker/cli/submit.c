@@ -1,0 +1,205 @@
+/* gpu-worker submit: one job from a person, and its result. */
+#include <getopt.h>
+#include <libgen.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/yaml.h"
+#include "cli/cli.h"
+#include "decode/job_yaml.h"
+#include "decode/print.h"
+#include "executor/connect.h"
+
+static const char usage[] =
+    "usage: gpu-worker submit [--config FILE] [--topic NAME] [--timeout SECONDS] JOB.yaml\n"
+    "       gpu-worker submit --encode JOB.yaml > job.msgpack\n"
+    "\n"
+    "Sends a job that is written as YAML and prints its result; fails where the job fails. `-` is "
+    "standard\n"
+    "input. Data is given as {f32: [1, 2]} (f64, i32, u32, i64, u64, u8 alike), {file: x.bin} or\n"
+    "{hex: \"00ff\"}.\n"
+    "\n"
+    "  --config FILE      where the brokers and topics stand; without it, all defaults\n"
+    "  --topic NAME       job topic; the first of topics.jobs if not given\n"
+    "  --timeout SECONDS  how long to wait for the result (30)\n"
+    "  --encode           write the job's message to standard output and send nothing: input for\n"
+    "                     gpu-worker run --jobs\n"
+    "\n"
+    "example:\n"
+    "  gpu-worker submit --config worker.yaml config/examples/saxpy.yaml\n";
+
+struct submit_arguments {
+    const char *config, *topic, *job;
+    long timeout_s;
+    bool encode, help;
+};
+
+/* The job as it travels. */
+struct submission {
+    char *id;
+    uint8_t *bytes;
+    size_t size;
+};
+
+static bool parse_arguments(int argc, char **argv, struct submit_arguments *ret) {
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+        {"topic", required_argument, NULL, 't'}, {"timeout", required_argument, NULL, 's'},
+        {"encode", no_argument, NULL, 'e'}, {"help", no_argument, NULL, 'h'}, {0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'c': ret->config = optarg; break;
+        case 't': ret->topic = optarg; break;
+        case 's': ret->timeout_s = strtol(optarg, NULL, 10); break;
+        case 'e': ret->encode = true; break;
+        case 'h': ret->help = true; break;
+        default: return false;
+        }
+    }
+    if (optind < argc) ret->job = argv[optind++];
+    return ret->help || (optind == argc && ret->job != NULL && ret->timeout_s > 0);
+}
+
+static int fail(const struct error *err) {
+    return cli_fail(err->code == ERR_BROKER ? CLI_BROKER : CLI_FAILED, "submit", "%s%s%s",
+        err->message, err->fix[0] != 0 ? "; " : "", err->fix);
+}
+
+static enum err encode_document(const struct yaml_document *document, const char *path,
+    struct problems *problems, struct submission *ret, struct error *err) {
+    const struct yaml_node *id = yaml_get(yaml_root(document), "id");
+    if (id == NULL || id->kind != YAML_SCALAR)
+        return error_set(err, ERR_BAD_JOB, 0, "add `id: some-name`", "%s: the job has no id", path);
+    char *folder = strdup(path);
+    ret->id = strdup(id->text);
+    enum err code = ERR_OK;
+    if (folder == NULL || ret->id == NULL)
+        code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the job");
+    else code = job_yaml_encode(document, dirname(folder), problems, &ret->bytes, &ret->size, err);
+    free(folder);
+    return code;
+}
+
+static int encode(const char *path, struct submission *ret) {
+    struct problems problems;
+    struct error err;
+    problems_init(&problems);
+    int exit_code = CLI_OK;
+    struct yaml_document *document = yaml_load(path, YAML_EXPAND_VARIABLES, &problems);
+    enum err code = ERR_OK;
+    if (document != NULL) code = encode_document(document, path, &problems, ret, &err);
+    if (problems.count > 0) exit_code = cli_fail_problems("submit", &problems);
+    else if (code != ERR_OK) exit_code = fail(&err);
+    yaml_free(document);
+    problems_fini(&problems);
+    return exit_code;
+}
+
+struct sending {
+    struct record record;
+    bool is_settled;
+    enum err code;
+    struct error err;
+};
+
+static void on_settled(struct record *record, enum err code, const struct error *err) {
+    struct sending *sending = (struct sending *)record;
+    sending->is_settled = true;
+    sending->code = code;
+    if (code != ERR_OK) sending->err = *err;
+}
+
+static enum err send_job(const struct settings *settings, const char *topic,
+    const struct submission *submission, struct error *err) {
+    struct sink *sink;
+    enum err code = connect_producer(settings, &sink, err);
+    if (code != ERR_OK) return code;
+    struct sending sending = {.record = {.topic = topic,
+                                  .payload = slice_of(submission->bytes, submission->size),
+                                  .on_settled = on_settled}};
+    sink_send(sink, &sending.record);
+    struct error flush_error;
+    enum err flushed = sink_flush(sink, 15000, &flush_error);
+    sink_destroy(sink);
+    if (flushed != ERR_OK) {
+        *err = flush_error;
+        err->code = ERR_BROKER;
+        return ERR_BROKER;
+    }
+    if (sending.code != ERR_OK) *err = sending.err;
+    return sending.code;
+}
+
+static bool answers(const struct delivery *delivery, const char *id) {
+    struct slice value;
+    return delivery_header(delivery, "gpu-worker-job-id", &value) && slice_is_text(value, id);
+}
+
+/* CLI_OK for a result that says ok; its print is the command's output. */
+static int print_result(const struct delivery *delivery) {
+    struct slice status = {0};
+    bool is_ok =
+        delivery_header(delivery, "gpu-worker-status", &status) && slice_is_text(status, "ok");
+    print_message_payload(delivery->payload, stdout);
+    return is_ok ? CLI_OK : CLI_FAILED;
+}
+
+static int await_result(struct reader *reader, const char *id, long timeout_s) {
+    uint64_t until = clock_ns() + (uint64_t)timeout_s * 1000000000u;
+    while (clock_ns() < until) {
+        struct delivery *delivery = NULL;
+        struct error err;
+        if (reader_poll(reader, 100, &delivery, &err) != ERR_OK) return fail(&err);
+        if (delivery != NULL && answers(delivery, id)) {
+            int exit_code = print_result(delivery);
+            delivery_destroy(delivery);
+            return exit_code;
+        }
+        delivery_destroy(delivery);
+    }
+    return cli_fail(CLI_FAILED, "submit",
+        "no result within %ld s; check that a worker runs and reads the topic", timeout_s);
+}
+
+static int submit(const struct settings *settings, const struct submit_arguments *arguments,
+    const struct submission *submission) {
+    const char *topic =
+        arguments->topic != NULL ? arguments->topic : settings->topics.jobs.items[0];
+    struct reader *reader;
+    struct error err;
+    /* The reader first: the result may be there before the acknowledgement of the job. */
+    enum err code =
+        connect_reader(settings, settings->topics.results, READER_FROM_NOW, &reader, &err);
+    if (code != ERR_OK) return fail(&err);
+    code = send_job(settings, topic, submission, &err);
+    int exit_code =
+        code == ERR_OK ? await_result(reader, submission->id, arguments->timeout_s) : fail(&err);
+    reader_destroy(reader);
+    return exit_code;
+}
+
+static int write_bytes(const struct submission *submission) {
+    if (fwrite(submission->bytes, 1, submission->size, stdout) == submission->size &&
+        fflush(stdout) == 0)
+        return CLI_OK;
+    return cli_fail(CLI_FAILED, "submit", "cannot write to standard output");
+}
+
+int command_submit(int argc, char **argv) {
+    struct submit_arguments arguments = {.timeout_s = 30};
+    if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("submit");
+    if (arguments.help) return cli_help(usage);
+
+    struct settings settings;
+    struct submission submission = {0};
+    int exit_code = cli_load_settings("submit", arguments.config, &settings);
+    if (exit_code != CLI_OK) return exit_code;
+    exit_code = encode(arguments.job, &submission);
+    if (exit_code == CLI_OK)
+        exit_code = arguments.encode ? write_bytes(&submission)
+                                     : submit(&settings, &arguments, &submission);
+    free(submission.id);
+    free(submission.bytes);
+    settings_fini(&settings);
+    return exit_code;
+}

@@ -1,0 +1,144 @@
+#include "executor/connect.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/consumer.h"
+#include "broker/embedded.h"
+#include "broker/file_sink.h"
+#include "broker/file_source.h"
+#include "broker/producer.h"
+
+enum { SERVERS_TEXT_MAX = 4096, BROKER_TIMEOUT_MS = 15000 };
+
+/* What the clients go on after is logged here; what they cannot go on after is returned to the run.
+ */
+static void on_kafka_event(
+    void *context, enum log_level level, const char *what, const struct error *err) {
+    if (err != NULL) log_error(level, what, err);
+    else log_line(level, "%s", what);
+}
+
+static struct kafka_options kafka_options(
+    const char *bootstrap_servers, const struct string_map *map) {
+    return (struct kafka_options){.bootstrap_servers = bootstrap_servers,
+        .setting_count = map->count,
+        .setting_keys = map->keys,
+        .setting_values = map->values,
+        .on_event = on_kafka_event};
+}
+
+/* All topics that the configuration names, in an array to be freed; NULL when memory is short. */
+static char **list_topics(const struct settings *settings, size_t *count) {
+    const struct string_list *jobs = &settings->topics.jobs, *others = &settings->topics.reply_to;
+    char **topics = calloc(jobs->count + others->count + 2, sizeof topics[0]);
+    if (topics == NULL) return NULL;
+    *count = 0;
+    for (size_t i = 0; i < jobs->count; i++) topics[(*count)++] = jobs->items[i];
+    for (size_t i = 0; i < others->count; i++) topics[(*count)++] = others->items[i];
+    topics[(*count)++] = settings->topics.results;
+    topics[(*count)++] = settings->topics.dead_letters;
+    return topics;
+}
+
+/* The embedded broker makes no topic on demand: all that will be used are made at start. */
+static enum err start_embedded(
+    const struct settings *settings, struct connection *connection, struct error *err) {
+    struct embedded_options options = {.partitions = settings->embedded.partitions,
+        .address_file = settings->embedded.address_file};
+    char **topics = list_topics(settings, &options.topic_count);
+    if (topics == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for topics");
+    options.topics = topics;
+    enum err code = embedded_create(&options, &connection->embedded, err);
+    free(topics);
+    if (code == ERR_OK)
+        log_line(
+            LOG_INFO, "embedded broker at %s", embedded_bootstrap_servers(connection->embedded));
+    return code;
+}
+
+enum err connect_kafka(const struct settings *settings, struct connection *ret, struct error *err) {
+    const char *servers = settings->kafka.bootstrap_servers;
+    *ret = (struct connection){0};
+    if (settings->broker == BROKER_EMBEDDED) {
+        enum err code = start_embedded(settings, ret, err);
+        if (code != ERR_OK) return code;
+        servers = embedded_bootstrap_servers(ret->embedded);
+    }
+    const struct producer_options producer = {
+        .kafka = kafka_options(servers, &settings->kafka.producer),
+        .results_topic = settings->topics.results,
+        .dead_letters_topic = settings->topics.dead_letters};
+    const struct consumer_options consumer = {
+        .kafka = kafka_options(servers, &settings->kafka.consumer),
+        .group = settings->kafka.group,
+        .topic_count = settings->topics.jobs.count,
+        .topics = settings->topics.jobs.items,
+        .commit_interval_ms = settings->commit_interval_ms,
+        .drain_timeout_ms = settings->drain_timeout_ms};
+    enum err code = producer_create(&producer, &ret->sink, err);
+    if (code == ERR_OK) code = consumer_create(&consumer, &ret->source, err);
+    if (code == ERR_OK) return ERR_OK;
+    sink_destroy(ret->sink);
+    connection_fini(ret);
+    return code;
+}
+
+enum err connect_files(const struct settings *settings, const char *jobs, const char *results,
+    const char *dead_letters, struct connection *ret, struct error *err) {
+    *ret = (struct connection){0};
+    enum err code = file_source_create(jobs, settings->limits.message_bytes, &ret->source, err);
+    if (code == ERR_OK) code = file_sink_create(results, dead_letters, &ret->sink, err);
+    if (code == ERR_OK) return ERR_OK;
+    source_destroy(ret->source);
+    return code;
+}
+
+/* The address of somebody else's embedded broker. */
+static enum err read_address_file(const char *path, char *address, size_t size, struct error *err) {
+    FILE *file = path[0] != 0 ? fopen(path, "re") : NULL;
+    bool is_read = file != NULL && fgets(address, (int)size, file) != NULL;
+    if (file != NULL) fclose(file);
+    if (!is_read)
+        return error_set(err, ERR_BROKER, 0,
+            "start the worker, and set embedded.address_file to a path that both can reach",
+            "the embedded broker's address is not in '%s'", path);
+    address[strcspn(address, "\n")] = 0;
+    return ERR_OK;
+}
+
+static enum err find_servers(
+    const struct settings *settings, char *servers, size_t size, struct error *err) {
+    if (settings->broker == BROKER_EMBEDDED)
+        return read_address_file(settings->embedded.address_file, servers, size, err);
+    snprintf(servers, size, "%s", settings->kafka.bootstrap_servers);
+    return ERR_OK;
+}
+
+enum err connect_producer(const struct settings *settings, struct sink **ret, struct error *err) {
+    char servers[SERVERS_TEXT_MAX];
+    enum err code = find_servers(settings, servers, sizeof servers, err);
+    if (code != ERR_OK) return code;
+    const struct producer_options options = {
+        .kafka = kafka_options(servers, &settings->kafka.producer),
+        .results_topic = settings->topics.results,
+        .dead_letters_topic = settings->topics.dead_letters};
+    return producer_create(&options, ret, err);
+}
+
+enum err connect_reader(const struct settings *settings, const char *topic, enum reader_start start,
+    struct reader **ret, struct error *err) {
+    char servers[SERVERS_TEXT_MAX];
+    enum err code = find_servers(settings, servers, sizeof servers, err);
+    if (code != ERR_OK) return code;
+    const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
+    return reader_create(&options, topic, start, BROKER_TIMEOUT_MS, ret, err);
+}
+
+void connection_fini(struct connection *connection) {
+    embedded_destroy(connection->embedded);
+    *connection = (struct connection){0};
+}
