@@ -110,6 +110,13 @@ static struct yaml_node *create_node(struct reader *reader, enum yaml_kind kind)
     return node;
 }
 
+/* In place of what cannot be a value. */
+static struct yaml_node *create_bad_node(struct reader *reader) {
+    struct yaml_node *node = create_node(reader, YAML_SCALAR);
+    if (node != NULL) node->is_bad = true;
+    return node;
+}
+
 static void refuse_properties(struct reader *reader, const void *anchor, const void *tag) {
     if (anchor != NULL)
         add_problem(reader, &reader->event.start_mark, "write the value out",
@@ -128,7 +135,8 @@ static bool read_text(
         struct error err;
         enum err code = variables_expand(text, &reader->document->arena, &node->text, &err);
         if (code == ERR_NO_MEMORY) return fail_memory(reader);
-        if (code != ERR_OK) add_problem(reader, &reader->event.start_mark, err.fix, err.message);
+        node->is_bad = code != ERR_OK;
+        if (node->is_bad) add_problem(reader, &reader->event.start_mark, err.fix, err.message);
         return true;
     }
     node->text = arena_alloc(&reader->document->arena, text.size + 1, 1);
@@ -167,9 +175,8 @@ static struct yaml_node *read_sequence(struct reader *reader, int depth) {
 /* Keys are names: scalars, taken as they stand. NULL where the file cannot be read further. */
 static struct yaml_node *read_key(struct reader *reader, int depth) {
     if (reader->event.type == YAML_SCALAR_EVENT) return read_scalar(reader, YAML_KEEP_VARIABLES);
-    yaml_mark_t mark = reader->event.start_mark;
-    add_problem(reader, &mark, "", "a key that is no plain name");
-    return read_node(reader, depth + 1) != NULL ? create_node(reader, YAML_SCALAR) : NULL;
+    add_problem(reader, &reader->event.start_mark, "", "a key that is no plain name");
+    return read_node(reader, depth + 1) != NULL ? create_bad_node(reader) : NULL;
 }
 
 static int compare_keys(const void *a, const void *b) {
@@ -188,7 +195,7 @@ static bool refuse_duplicates(struct reader *reader, const struct node_list *key
     memcpy(sorted, keys->items, keys->count * sizeof(struct yaml_node *));
     qsort(sorted, keys->count, sizeof(struct yaml_node *), compare_keys);
     for (size_t i = 1; i < keys->count; i++)
-        if (strcmp(sorted[i - 1]->text, sorted[i]->text) == 0)
+        if (strcmp(sorted[i - 1]->text, sorted[i]->text) == 0 && !sorted[i]->is_bad)
             yaml_problem(reader->problems, reader->document, sorted[i], "remove one of them",
                 "key '%.80s' appears twice, first in line %d", sorted[i]->text,
                 sorted[i - 1]->line);
@@ -229,12 +236,12 @@ static struct yaml_node *read_node(struct reader *reader, int depth) {
     default:
         add_problem(reader, &reader->event.start_mark, "write the value out",
             "aliases ('*') are not allowed");
-        return create_node(reader, YAML_SCALAR);
+        return create_bad_node(reader);
     }
 }
 
 static bool is_nothing(const struct yaml_node *node) {
-    return node->kind == YAML_SCALAR && !node->is_quoted && node->text[0] == 0;
+    return node->kind == YAML_SCALAR && !node->is_quoted && !node->is_bad && node->text[0] == 0;
 }
 
 /* False, and a problem added, where the text is no single document. */
@@ -284,11 +291,10 @@ struct yaml_document *yaml_parse(
     }
     yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&reader.parser, text.data, text.size);
-    size_t before = problems_total(problems);
     bool complete = read_document(&reader);
     yaml_event_delete(&reader.event);
     yaml_parser_delete(&reader.parser);
-    if (complete && problems_total(problems) == before) return reader.document;
+    if (complete) return reader.document;
     yaml_destroy(reader.document);
     return NULL;
 }

@@ -19,6 +19,7 @@ struct yaml_node {
     enum yaml_kind kind;
     int line, column;          /* from 1 */
     bool is_quoted;            /* scalar in quotes: always a string */
+    bool is_bad;               /* scalar without a value: what is wrong with it is added already */
     char *text;                /* scalar: NUL-terminated */
     size_t count;              /* sequence: items; mapping: pairs */
     struct yaml_node **keys;   /* mapping: scalars */
@@ -30,8 +31,9 @@ struct yaml_document;
 enum yaml_variables { YAML_KEEP_VARIABLES, YAML_EXPAND_VARIABLES };
 
 /**
- * Parses `text`; `file` is the name that problems carry. NULL when something was added to
- * `problems`. An empty document is an empty mapping.
+ * Parses `text`; `file` is the name that problems carry. NULL where it cannot be read to its end;
+ * other problems (a variable that is not set, a key that appears twice) leave a document, so that
+ * its reader finds the rest of what is wrong. An empty document is an empty mapping.
  */
 struct yaml_document *yaml_parse(
     const char *file, struct slice text, enum yaml_variables variables, struct problems *problems);

@@ -17,7 +17,7 @@ static const char usage[] = "usage: gpu-worker programs [--dir DIR] [--config FI
                             "  --config FILE   the configuration; without it, all defaults\n"
                             "\n"
                             "example:\n"
-                            "  gpu-worker programs --dir config/programs\n";
+                            "  gpu-worker programs --dir /etc/gpu-worker/programs\n";
 
 static void print_entry(const struct entry *entry) {
     printf("  entry %s: block [%u, %u, %u], shared_bytes %u", entry->name, entry->block[0],

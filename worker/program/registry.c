@@ -20,41 +20,47 @@ static void free_images(struct program *program) {
     for (size_t i = 0; i < program->image_count; i++) free((void *)program->images[i].bytes.data);
 }
 
-static void load_image(const char *folder, struct image *image, struct problems *problems) {
+/* Reads the bytes of an image; what is wrong is added at `node`, its file's name. */
+static void load_image(const char *folder, const struct yaml_document *document,
+    const struct yaml_node *node, struct image *image, struct problems *problems) {
     char *path, *bytes;
     size_t size;
     struct error err;
     if (asprintf(&path, "%s/%s", folder, image->file) < 0) {
-        problems_add(problems, folder, 0, 0, "", "out of memory");
+        yaml_problem(problems, document, node, "", "out of memory");
         return;
     }
-    enum err code = file_read(path, IMAGE_BYTES_MAX, &bytes, &size, &err);
-    if (code != ERR_OK) {
-        problems_add(problems, folder, 0, 0, err.fix, "%s", err.message);
+    if (file_read(path, IMAGE_BYTES_MAX, &bytes, &size, &err) != ERR_OK) {
+        yaml_problem(problems, document, node, err.fix, "%s", err.message);
     } else {
         image->bytes = slice_of(bytes, size); /* file_read() ends them with the NUL for PTX */
         image->digest = digest_of(image->bytes);
-        if (size == 0) problems_add(problems, path, 0, 0, "build it again", "an empty image");
+        if (size == 0) yaml_problem(problems, document, node, "build it again", "%s: empty", path);
         if (image->kind == IMAGE_PTX && strlen(bytes) != size)
-            problems_add(problems, path, 0, 0, "", "a NUL character in a PTX image");
+            yaml_problem(problems, document, node, "", "%s: not a text file", path);
     }
     free(path);
 }
 
-/* Reads the program in `folder`, named `name`, into *ret, whose images are to be freed whatever
- * comes back. */
-static bool load_program(struct registry *registry, const struct yaml_document *document,
+static void load_images(const char *folder, const struct yaml_document *document,
+    struct program *program, struct problems *problems) {
+    const struct yaml_node *images = yaml_get(yaml_root(document), "images");
+    for (size_t i = 0; i < program->image_count; i++)
+        load_image(
+            folder, document, yaml_get(images->values[i], "file"), &program->images[i], problems);
+}
+
+/* Reads the program of `document`; its images are to be freed even where problems were added. */
+static void load_program(struct registry *registry, const struct yaml_document *document,
     const char *folder, const char *name, struct program *ret, struct problems *problems) {
-    size_t before = problems_total(problems);
     if (!manifest_read(document, &registry->arena, ret, problems)) {
         ret->image_count = 0;
-        return false;
+        return;
     }
     if (strcmp(ret->name, name) != 0)
         yaml_problem(problems, document, yaml_get(yaml_root(document), "name"),
             "rename one of them", "program '%s' in a folder named '%s'", ret->name, name);
-    for (size_t i = 0; i < ret->image_count; i++) load_image(folder, &ret->images[i], problems);
-    return problems_total(problems) == before;
+    load_images(folder, document, ret, problems);
 }
 
 static bool append(struct registry *registry, const struct program *program) {
@@ -74,18 +80,17 @@ static void load_folder(
         problems_add(problems, folder, 0, 0, "", "out of memory");
         return;
     }
+    size_t before = problems_total(problems);
     bool is_program = access(path, F_OK) == 0;
     struct yaml_document *document =
         is_program ? yaml_load(path, YAML_KEEP_VARIABLES, problems) : NULL;
     free(path);
     if (document == NULL) return;
     struct program program;
-    bool good = load_program(registry, document, folder, name, &program, problems);
-    if (good && !append(registry, &program)) {
+    load_program(registry, document, folder, name, &program, problems);
+    if (problems_total(problems) == before && !append(registry, &program))
         problems_add(problems, folder, 0, 0, "", "out of memory");
-        good = false;
-    }
-    if (!good) free_images(&program);
+    if (problems_total(problems) > before) free_images(&program);
     yaml_destroy(document);
 }
 

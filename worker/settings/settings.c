@@ -88,7 +88,7 @@ static const struct setting *find_in_section(const struct section *section, cons
 static void read_section(
     struct loaded *loaded, const struct section *section, const struct yaml_node *node) {
     bool is_empty = node->kind == YAML_SCALAR && !node->is_quoted && node->text[0] == 0;
-    if (is_empty) return;
+    if (is_empty || node->is_bad) return;
     if (node->kind != YAML_MAPPING) {
         yaml_problem(loaded->problems, loaded->document, node, "write keys and values below it",
             "%s is not a section", section == NULL ? "the file" : section->name);
@@ -96,6 +96,7 @@ static void read_section(
     }
     for (size_t i = 0; i < node->count; i++) {
         const struct yaml_node *key = node->keys[i];
+        if (key->is_bad) continue;
         const struct setting *setting = find_in_section(section, key->text);
         const struct section *inner = section == NULL ? section_find(key->text) : NULL;
         if (setting != NULL) read_setting(loaded, setting, node->values[i]);

@@ -77,7 +77,7 @@ static void add_range_problem(const struct source *source, const struct yaml_nod
 static bool read_number(const struct source *source, const struct yaml_node *node, uint64_t *ret) {
     if (node->kind != YAML_SCALAR || !parse_number(source->setting->type, node->text, ret)) {
         yaml_problem(source->problems, source->document, node, number_fix(source->setting->type),
-            "%s is not a number of the right kind", source->setting->path);
+            "%s cannot be '%.40s'", source->setting->path, node->text);
         return false;
     }
     if (*ret >= source->setting->min && *ret <= source->setting->max) return true;
@@ -137,6 +137,7 @@ static bool is_null(const struct yaml_node *node) {
 /* A new string; NULL, and a problem added, where the node is none. `name` is what to call it. */
 static char *read_string(
     const struct source *source, const struct yaml_node *node, const char *name) {
+    if (node->is_bad) return NULL;
     if (node->kind == YAML_SCALAR && !is_null(node)) return copy_text(source, node->text);
     const struct yaml_node *file = yaml_get(node, "file");
     if (file != NULL && node->count == 1 && file->kind == YAML_SCALAR)
@@ -254,6 +255,7 @@ void value_read(const struct setting *setting, void *field, const struct yaml_do
     const struct yaml_node *node, struct problems *problems) {
     struct source source = {.setting = setting, .document = document, .problems = problems};
     uint64_t number;
+    if (node->is_bad) return;
     switch (setting->type) {
     case SETTING_UINT:
     case SETTING_DURATION:
