@@ -45,9 +45,8 @@ static enum err parse_init(struct walk *walk, const msgpack_object *value, void 
     const msgpack_object *found[INIT_KEYS];
     enum err code = walk_map(walk, value, FIELDS(init_fields), buffer, found);
     if (code != ERR_OK) return code;
-    if ((found[INIT_DATA] == NULL) == (found[INIT_FILL] == NULL))
-        return walk_fail(walk, ERR_BAD_JOB, "give init either data or fill",
-            "needs one of \"data\" and \"fill\"");
+    code = walk_one_of(walk, "data", found[INIT_DATA], "fill", found[INIT_FILL]);
+    if (code != ERR_OK) return code;
     buffer->init = found[INIT_DATA] != NULL ? RESIDENT_INIT_DATA : RESIDENT_INIT_FILL;
     return ERR_OK;
 }
@@ -57,10 +56,11 @@ static enum err parse_datatype(struct walk *walk, const msgpack_object *value, v
     enum err code = walk_text(walk, value, NAME_BYTES_MAX, &name);
     if (code != ERR_OK) return code;
     enum datatype type = datatype_find(name);
+    char quoted[QUOTED_SIZE];
     if (type == DATATYPE_NONE)
         return walk_fail(walk, ERR_BAD_JOB,
             "use BOOL, INT8 to INT64, UINT8 to UINT64, FP16, BF16, FP32 or FP64",
-            "is no known datatype");
+            "is %s, no known datatype", walk_quote(name, quoted));
     *(enum datatype *)ret = type;
     return ERR_OK;
 }
@@ -172,8 +172,10 @@ static enum err check_writes(struct walk *walk, const struct job_buffer *buffer)
         const struct job_write *write = &buffer->writes[i];
         if (write->offset <= buffer->bytes && write->data.size <= buffer->bytes - write->offset)
             continue;
+        walk_enter_key(walk, slice_of_text("writes"));
+        walk_enter_index(walk, i);
         return walk_fail(walk, ERR_BAD_JOB, "keep offset + length within the buffer",
-            "has a write [%zu] of %zu bytes at offset %" PRIu64 ", past its end at %" PRIu64, i,
+            "puts %zu bytes at offset %" PRIu64 " of a buffer of %" PRIu64 " bytes",
             write->data.size, write->offset, buffer->bytes);
     }
     return ERR_OK;
@@ -234,6 +236,18 @@ static bool has_name(const struct job_buffer *buffers, size_t count, struct slic
     return false;
 }
 
+static enum err parse_buffer_name(struct walk *walk, const msgpack_object *key, struct slice *ret) {
+    if (key->type != MSGPACK_OBJECT_STR)
+        return walk_fail(walk, ERR_BAD_JOB, "name buffers by strings",
+            "has a name that is %s; it must be a string", walk_type_name(key));
+    *ret = walk_slice(&key->via.str);
+    if (text_is_valid(*ret, NAME_BYTES_MAX)) return ERR_OK;
+    char quoted[QUOTED_SIZE];
+    return walk_fail(walk, ERR_BAD_JOB, "choose another name",
+        "has the name %s of %zu bytes; 1 to %d bytes of UTF-8 without NUL are allowed",
+        walk_quote(*ret, quoted), ret->size, NAME_BYTES_MAX);
+}
+
 enum err parse_buffers(struct walk *walk, const msgpack_object *value, void *ret) {
     struct job *job = ret;
     enum err code = walk_is_map(walk, value);
@@ -247,7 +261,7 @@ enum err parse_buffers(struct walk *walk, const msgpack_object *value, void *ret
     if (code != ERR_OK) return code;
     for (size_t i = 0; i < map->size; i++) {
         size_t earlier;
-        code = parse_name(walk, &map->ptr[i].key, &buffers[i].name);
+        code = parse_buffer_name(walk, &map->ptr[i].key, &buffers[i].name);
         if (code != ERR_OK) return code;
         walk_enter_key(walk, buffers[i].name);
         if (has_name(buffers, i, buffers[i].name, &earlier))
@@ -266,6 +280,7 @@ enum err find_buffer(struct walk *walk, const msgpack_object *value, size_t *ret
     enum err code = parse_name(walk, value, &name);
     if (code != ERR_OK) return code;
     if (has_name(walk->job->buffers, walk->job->buffer_count, name, ret)) return ERR_OK;
+    char quoted[QUOTED_SIZE];
     return walk_fail(walk, ERR_BAD_JOB, "name one of the job's buffers",
-        "names the buffer \"%.*s\", which the job does not have", SLICE_TEXT(name));
+        "names the buffer %s, which the job does not have", walk_quote(name, quoted));
 }

@@ -126,8 +126,8 @@ static enum err parse_args(struct walk *walk, const msgpack_object *value, void 
 /* "name" or "name@sha256:<hex>" */
 static enum err parse_program(struct walk *walk, const msgpack_object *value, void *ret) {
     struct job_step *step = ret;
-    enum err code = walk_text(walk, value, NAME_BYTES_MAX + DIGEST_TEXT_SIZE, &step->program);
-    if (code != ERR_OK) return code;
+    if (value->type != MSGPACK_OBJECT_STR) return walk_wrong_type(walk, value, "a string");
+    step->program = walk_slice(&value->via.str);
     const uint8_t *at = memchr(step->program.data, '@', step->program.size);
     if (at != NULL) {
         size_t name_bytes = (size_t)(at - step->program.data);
@@ -138,9 +138,7 @@ static enum err parse_program(struct walk *walk, const msgpack_object *value, vo
             return walk_fail(walk, ERR_BAD_JOB, "pin as name@sha256:<64 lower-case hex digits>",
                 "has no SHA-256 digest after the @");
     }
-    if (text_is_valid(step->program, NAME_BYTES_MAX)) return ERR_OK;
-    return walk_fail(walk, ERR_BAD_JOB, "name a program that the worker has",
-        "has a name of %zu bytes; 1 to %d are allowed", step->program.size, NAME_BYTES_MAX);
+    return walk_check_text(walk, step->program, NAME_BYTES_MAX);
 }
 
 /* [x, y?, z?]; what is not given is 1. */
@@ -195,9 +193,8 @@ static enum err parse_step(struct walk *walk, const msgpack_object *value, struc
     step->iterations = 1;
     enum err code = walk_map(walk, value, FIELDS(step_fields), step, found);
     if (code != ERR_OK) return code;
-    if ((found[KEY_GRID] == NULL) == (found[KEY_ELEMENTS] == NULL))
-        return walk_fail(walk, ERR_BAD_JOB, "give a step either grid or elements",
-            "needs one of \"grid\" and \"elements\"");
+    code = walk_one_of(walk, "grid", found[KEY_GRID], "elements", found[KEY_ELEMENTS]);
+    if (code != ERR_OK) return code;
     step->has_block = found[KEY_BLOCK] != NULL;
     step->has_shared_bytes = found[KEY_SHARED_BYTES] != NULL;
     return ERR_OK;

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { QUOTED_SIZE = 96, PATH_SIZE = 200 };
+enum { PATH_SIZE = 200 };
 
 void walk_enter_key(struct walk *walk, struct slice key) {
     assert(walk->depth < WALK_DEPTH_MAX);
@@ -22,8 +22,7 @@ void walk_leave(struct walk *walk) {
     walk->depth--;
 }
 
-/* A sender's text inside a sentence: in quotes, on one line, cut where it is long. */
-static const char *quote(struct slice text, char ret[static QUOTED_SIZE]) {
+const char *walk_quote(struct slice text, char ret[static QUOTED_SIZE]) {
     bool is_utf8 = slice_is_utf8(text);
     size_t at = 0;
     ret[at++] = '"';
@@ -64,7 +63,7 @@ static const char *path(const struct walk *walk, char ret[static PATH_SIZE]) {
         if (place->key.data == NULL) written = snprintf(into, room, "[%zu]", place->index);
         else if (is_word(place->key))
             written = snprintf(into, room, "%s%.*s", dot, SLICE_TEXT(place->key));
-        else written = snprintf(into, room, "%s%s", dot, quote(place->key, quoted));
+        else written = snprintf(into, room, "%s%s", dot, walk_quote(place->key, quoted));
         at += (size_t)written;
     }
     return ret;
@@ -95,14 +94,15 @@ enum err walk_alloc(struct walk *walk, size_t count, size_t size, void **ret) {
     const struct arena *arena = &walk->job->arena;
     *ret = arena_alloc(&walk->job->arena, count, size);
     if (*ret != NULL) return ERR_OK;
-    if (count > (arena->reserved_max - arena->reserved) / size)
+    /* the arena rounds up, hence >= */
+    if (count >= (arena->reserved_max - arena->reserved) / size)
         return walk_fail(walk, ERR_TOO_LARGE, "split the job",
             "needs more than the %zu bytes that a decoded job may take", arena->reserved_max);
     return walk_fail(walk, ERR_NO_MEMORY, "give the worker more memory",
         "cannot be decoded: no host memory for %zu x %zu bytes", count, size);
 }
 
-static const char *type_name(const msgpack_object *value) {
+const char *walk_type_name(const msgpack_object *value) {
     switch (value->type) {
     case MSGPACK_OBJECT_NIL: return "nil";
     case MSGPACK_OBJECT_BOOLEAN: return "a boolean";
@@ -119,8 +119,10 @@ static const char *type_name(const msgpack_object *value) {
 }
 
 enum err walk_wrong_type(struct walk *walk, const msgpack_object *value, const char *allowed) {
-    return walk_fail(walk, ERR_BAD_JOB, "send the type that the job format asks for",
-        "is %s; it must be %s", type_name(value), allowed);
+    char fix[128];
+    snprintf(fix, sizeof fix, "send %s there", allowed);
+    return walk_fail(
+        walk, ERR_BAD_JOB, fix, "is %s; it must be %s", walk_type_name(value), allowed);
 }
 
 enum err walk_is_map(struct walk *walk, const msgpack_object *value) {
@@ -141,10 +143,10 @@ static enum err unknown_key(
         at +=
             snprintf(fix + at, sizeof fix - (size_t)at, "%s %s", i == 0 ? "" : ",", fields[i].key);
     if (key->type != MSGPACK_OBJECT_STR)
-        return walk_fail(
-            walk, ERR_BAD_JOB, fix, "has a key that is %s; keys must be strings", type_name(key));
-    return walk_fail(
-        walk, ERR_BAD_JOB, fix, "has the unknown key %s", quote(walk_slice(&key->via.str), quoted));
+        return walk_fail(walk, ERR_BAD_JOB, fix, "has a key that is %s; keys must be strings",
+            walk_type_name(key));
+    return walk_fail(walk, ERR_BAD_JOB, fix, "has the unknown key %s",
+        walk_quote(walk_slice(&key->via.str), quoted));
 }
 
 /* The index of the field of that name, `count` if there is none. */
@@ -191,22 +193,35 @@ enum err walk_map(struct walk *walk, const msgpack_object *map, const struct fie
     return ERR_OK;
 }
 
+enum err walk_one_of(struct walk *walk, const char *key_a, const msgpack_object *a,
+    const char *key_b, const msgpack_object *b) {
+    if ((a == NULL) != (b == NULL)) return ERR_OK;
+    char fix[128];
+    snprintf(fix, sizeof fix, "give either %s or %s", key_a, key_b);
+    return walk_fail(walk, ERR_BAD_JOB, fix, "has %s \"%s\" %s \"%s\"; it must have one of the two",
+        a == NULL ? "neither" : "both", key_a, a == NULL ? "nor" : "and", key_b);
+}
+
+enum err walk_check_text(struct walk *walk, struct slice text, size_t max) {
+    if (text.size < 1 || text.size > max)
+        return walk_fail(walk, ERR_BAD_JOB, "send text of that length",
+            "is %zu bytes long; 1 to %zu are allowed", text.size, max);
+    if (slice_is_utf8(text)) return ERR_OK;
+    char quoted[QUOTED_SIZE];
+    return walk_fail(walk, ERR_BAD_JOB, "send text as UTF-8 without NUL",
+        "is not UTF-8 without NUL: %s", walk_quote(text, quoted));
+}
+
 enum err walk_text(struct walk *walk, const msgpack_object *value, size_t max, struct slice *ret) {
     if (value->type != MSGPACK_OBJECT_STR) return walk_wrong_type(walk, value, "a string");
     *ret = walk_slice(&value->via.str);
-    if (ret->size < 1 || ret->size > max)
-        return walk_fail(walk, ERR_BAD_JOB, "choose a name of that length",
-            "is %zu bytes long; 1 to %zu are allowed", ret->size, max);
-    if (slice_is_utf8(*ret)) return ERR_OK;
-    char quoted[QUOTED_SIZE];
-    return walk_fail(walk, ERR_BAD_JOB, "send text as UTF-8 without NUL",
-        "is not UTF-8 without NUL: %s", quote(*ret, quoted));
+    return walk_check_text(walk, *ret, max);
 }
 
 enum err walk_uint(
     struct walk *walk, const msgpack_object *value, uint64_t min, uint64_t max, uint64_t *ret) {
     if (value->type != MSGPACK_OBJECT_POSITIVE_INTEGER)
-        return walk_wrong_type(walk, value, "an integer, not negative");
+        return walk_wrong_type(walk, value, "an integer from 0 up");
     *ret = value->via.u64;
     if (*ret >= min && *ret <= max) return ERR_OK;
     return walk_fail(walk, ERR_BAD_JOB, "send an integer in that range",
@@ -289,5 +304,5 @@ enum err parse_digest(struct walk *walk, const msgpack_object *value, void *ret)
     if (digest_parse(text, ret)) return ERR_OK;
     char quoted[QUOTED_SIZE];
     return walk_fail(walk, ERR_BAD_JOB, "send sha256: and 64 lower-case hex digits",
-        "is no SHA-256 digest: %s", quote(text, quoted));
+        "is no SHA-256 digest: %s", walk_quote(text, quoted));
 }

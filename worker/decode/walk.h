@@ -17,7 +17,8 @@ enum {
     FIELDS_MAX = 12,    /* of one kind of map */
     NAME_BYTES_MAX = 128,
     ID_BYTES_MAX = 256,
-    TOPIC_BYTES_MAX = 249 /* Kafka's own limit */
+    TOPIC_BYTES_MAX = 249, /* Kafka's own limit */
+    QUOTED_SIZE = 96
 };
 
 /** One level of the path to a value: a key, or where `key.data` is NULL an index. */
@@ -75,7 +76,12 @@ MUST_CHECK enum err walk_map(struct walk *walk, const msgpack_object *map,
 MUST_CHECK enum err walk_is_map(struct walk *walk, const msgpack_object *value);
 MUST_CHECK enum err walk_is_array(struct walk *walk, const msgpack_object *value);
 
-/** A string of 1 to `max` bytes of UTF-8 without NUL. */
+/** Exactly one of the two keys must be there; `a` and `b` are their values. */
+MUST_CHECK enum err walk_one_of(struct walk *walk, const char *key_a, const msgpack_object *a,
+    const char *key_b, const msgpack_object *b);
+
+/** A string of 1 to `max` bytes of UTF-8 without NUL; walk_check_text() takes the type as given. */
+MUST_CHECK enum err walk_check_text(struct walk *walk, struct slice text, size_t max);
 MUST_CHECK enum err walk_text(
     struct walk *walk, const msgpack_object *value, size_t max, struct slice *ret);
 MUST_CHECK enum err walk_uint(
@@ -86,6 +92,12 @@ MUST_CHECK enum err walk_number(struct walk *walk, const msgpack_object *value, 
 
 /** The value is of another type than `allowed` says. */
 enum err walk_wrong_type(struct walk *walk, const msgpack_object *value, const char *allowed);
+
+/** What a value is, with its article: "a string". */
+const char *walk_type_name(const msgpack_object *value);
+
+/** A sender's text inside a sentence: in quotes, on one line, cut where it is long. */
+const char *walk_quote(struct slice text, char ret[static QUOTED_SIZE]);
 
 /* Fields of plain types; the comment says the type that the offset must lead to. */
 parse_function parse_u8;        /* uint8_t */

@@ -1,0 +1,474 @@
+#!/usr/bin/env python3
+"""Writes the golden vectors: messages, and beside each what every decoder must say of it.
+
+generate.py [FOLDER]  writes valid/, invalid/ and results/ there (this folder if none is named)
+"""
+
+import copy
+import hashlib
+import json
+import math
+import pathlib
+import struct
+import sys
+
+import msgpack
+
+DIGEST = "sha256:" + hashlib.sha256(b"golden").hexdigest()
+X = struct.pack("<4f", 1, 2, 3, 4)
+U64_MAX = 2**64 - 1
+
+
+class Pairs(list):
+    """A map written as it stands: duplicates and keys of any type."""
+
+
+def pack(value):
+    """What msgpack.packb() does, for Pairs and raw bytes too."""
+    packer = msgpack.Packer()
+    if isinstance(value, Raw):
+        return value.bytes
+    if isinstance(value, (dict, Pairs)):
+        pairs = value.items() if isinstance(value, dict) else value
+        return packer.pack_map_header(len(value)) + b"".join(pack(key) + pack(item) for key, item in pairs)
+    if isinstance(value, list):
+        return packer.pack_array_header(len(value)) + b"".join(map(pack, value))
+    return packer.pack(value)
+
+
+class Raw:
+    """Bytes that go into the message as they are."""
+
+    def __init__(self, raw):
+        self.bytes = raw
+
+
+def saxpy():
+    return {
+        "v": 1,
+        "id": "job-1",
+        "buffers": {"x": {"bytes": 16, "data": X}, "y": {"bytes": 16}},
+        "steps": [{"program": "saxpy", "args": [{"f32": 2.0}, "x", "y", {"u32": 4}], "elements": 4}],
+        "outputs": [{"buffer": "y"}],
+    }
+
+
+def with_(path, value):
+    """The small job with the value at a path such as "buffers.x.bytes" or "steps.0.grid" put in."""
+    job = saxpy()
+    at = job
+    *folders, last = path.split(".")
+    for part in folders:
+        at = at[int(part) if isinstance(at, list) else part]
+    at[int(last) if isinstance(at, list) else last] = value
+    return job
+
+
+def without(path):
+    job = saxpy()
+    at = job
+    *folders, last = path.split(".")
+    for part in folders:
+        at = at[int(part) if isinstance(at, list) else part]
+    del at[last]
+    return job
+
+
+def buffer_x(**keys):
+    """The small job where x is this buffer."""
+    return with_("buffers.x", keys)
+
+
+def step(**keys):
+    """The small job with these keys added to its step; None takes one away."""
+    job = saxpy()
+    job["steps"][0].update(keys)
+    job["steps"][0] = {key: value for key, value in job["steps"][0].items() if value is not None}
+    return job
+
+
+def arg(value):
+    return with_("steps.0.args.0", value)
+
+
+def nest(depth):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def plus(*pairs):
+    """The small job with more pairs, which may repeat its keys."""
+    return Pairs([*saxpy().items(), *pairs])
+
+
+def everything():
+    return {
+        "v": 1,
+        "id": "every-key",
+        "reply_to": "results-of-mine",
+        "buffers": {
+            "data": {"bytes": 16, "data": X, "datatype": "FP32", "shape": [2, 2]},
+            "cold": {"bytes": 16, "static": DIGEST, "data": X},
+            "warm": {"bytes": 16, "static": DIGEST},
+            "blob": {"bytes": 16, "blob": DIGEST, "writes": [{"offset": 12, "data": b"tail"}]},
+            "ones": {"bytes": 16, "fill": 255},
+            "state": {"bytes": 16, "resident": "weights", "init": {"fill": 0}, "expect": 7},
+            "empty": {"bytes": 0, "data": b"", "datatype": "FP64", "shape": [3, 0]},
+        },
+        "steps": [
+            {
+                "program": f"saxpy@{DIGEST}",
+                "entry": "main",
+                "args": ["data", {"u32": 1}, {"i32": -1}, {"u64": 1}, {"i64": -1}, {"f32": 1.5}, {"words": [1, 2]}],
+                "grid": [1, 2, 3],
+                "block": [32, 2],
+                "shared_bytes": 1024,
+                "iterations": 2,
+                "cooperative": True,
+            },
+            {"program": "second", "args": [{"f64": -0.5}], "elements": U64_MAX},
+        ],
+        "repeat": 3,
+        "outputs": [{"buffer": "data"}, {"buffer": "data", "offset": 4, "bytes": 8, "as": "middle"}],
+        "timing": True,
+        "deadline_ms": 1800000000000,
+        "timeout_ms": 1000,
+    }
+
+
+def valid():
+    """(name, description, message)"""
+    yield "saxpy", "a small job", saxpy()
+    yield "every_key", "every key that a job may have", everything()
+    yield "keys_reversed", "the order of keys means nothing: steps may come before buffers", Pairs(
+        reversed(everything().items())
+    )
+    yield "no_buffers", "scalars only", saxpy() | {"buffers": {}, "outputs": [], "steps": [
+        {"program": "p", "args": [], "grid": [1]}]}  # fmt: skip
+    yield "no_outputs", "a job for its residents alone", with_("outputs", [])
+    yield "id_longest", "256 bytes of id", with_("id", "i" * 256)
+    yield "id_utf8", "an id that is not ASCII", with_("id", "łódź/\U0001f600")
+    yield "name_longest", "128 bytes of buffer name", with_("buffers." + "n" * 128, {"bytes": 1})
+    yield "name_utf8", "a buffer name that is not ASCII", with_("buffers.\u03b8", {"bytes": 1})
+    yield "resident_seeded", "a resident seeded with data", buffer_x(bytes=4, resident="w", init={"data": b"1234"})
+    yield "resident_must_exist", "a resident without a seed", buffer_x(bytes=4, resident="w")
+    yield "fill_smallest", "fill 0", buffer_x(bytes=4, fill=0)
+    yield "writes_empty", "no writes", buffer_x(bytes=4, writes=[])
+    yield "static_writes_empty", "a static with no writes", buffer_x(bytes=4, static=DIGEST, writes=[])
+    yield "write_of_nothing", "an empty write at the very end", buffer_x(bytes=4, writes=[{"offset": 4, "data": b""}])
+    yield "writes_overlap", "writes that overlap: the later wins", buffer_x(
+        bytes=4, writes=[{"offset": 0, "data": b"aaa"}, {"offset": 1, "data": b"bbb"}])  # fmt: skip
+    yield "shape_alone", "a shape without a datatype is not checked", buffer_x(bytes=4, shape=[5])
+    yield "datatype_alone", "a datatype without a shape", buffer_x(bytes=4, datatype="FP16")
+    yield "shape_scalar", "an empty shape is one element", buffer_x(bytes=4, datatype="FP32", shape=[])
+    yield "shape_empty_beats_overflow", "a dimension of 0 empties any shape", buffer_x(
+        bytes=0, datatype="FP64", shape=[U64_MAX, U64_MAX, 0])  # fmt: skip
+    yield "buffer_largest", "exactly the limit of bytes", buffer_x(bytes=1 << 40)
+    for size, names in {1: ["BOOL", "UINT8", "INT8"], 2: ["UINT16", "INT16", "FP16", "BF16"],
+                        4: ["UINT32", "INT32", "FP32"], 8: ["UINT64", "INT64", "FP64"]}.items():  # fmt: skip
+        for name in names:
+            yield f"datatype_{name.lower()}", f"{name} has {size} bytes", buffer_x(
+                bytes=size * 3, datatype=name, shape=[3])  # fmt: skip
+    yield "args_extremes", "the ends of each integer", step(args=[
+        {"u32": 2**32 - 1}, {"i32": -(2**31)}, {"i32": 2**31 - 1}, {"u64": U64_MAX}, {"i64": -(2**63)},
+        {"i64": 2**63 - 1}])  # fmt: skip
+    yield "args_not_finite", "infinities and no number", step(args=[
+        {"f32": math.inf}, {"f32": math.nan}, {"f64": -math.inf}])  # fmt: skip
+    yield "args_float_from_integer", "2 for 2.0", step(args=[{"f32": 2}, {"f64": -2}])
+    yield "args_float32", "a float of 32 bits", step(args=[{"f64": Raw(b"\xca\x3f\x80\x00\x00")}])
+    yield "words_empty", "no words", step(args=[{"words": []}])
+    yield "integers_wide", "integers in the widest form", buffer_x(bytes=Raw(b"\xd3" + bytes(7) + b"\x04"))
+    yield "grid_largest", "the largest dimensions", step(elements=None, grid=[2**32 - 1] * 3)
+    yield "launches_largest", "exactly the limit of launches", step(iterations=10) | {"repeat": 100}
+    yield "output_empty", "an output that starts at the end", with_("outputs", [{"buffer": "y", "offset": 16}])
+
+
+
+def bad_messages():
+    """Undecodable: (name, description, message)"""
+    yield "empty", "no bytes", Raw(b"")
+    yield "not_a_map_nil", "nil", None
+    yield "not_a_map_array", "an array", [1, 2, 3]
+    yield "not_a_map_text", "a string", "job"
+    yield "empty_map", "a map without an id", {}
+    yield "json", "JSON text", Raw(b'{"v": 1, "id": "job-1"}')
+    yield "id_missing", "everything but the id", without("id")
+    yield "id_empty", "an id of no bytes", with_("id", "")
+    yield "id_too_long", "257 bytes of id", with_("id", "i" * 257)
+    yield "id_integer", "an id that is an integer", with_("id", 7)
+    yield "id_binary", "an id that is binary", with_("id", b"job-1")
+    yield "id_nul", "an id with a NUL", with_("id", "job\0one")
+    yield "id_not_utf8", "an id that is no UTF-8", with_("id", Raw(b"\xa3\xffab"))
+    yield "id_overlong_utf8", "an id with an overlong form", with_("id", Raw(b"\xa2\xc0\xaf"))
+    yield "id_surrogate", "an id with a surrogate", with_("id", Raw(b"\xa3\xed\xa0\x80"))
+    yield "id_only_nested", "an id that stands in a buffer only", {"buffers": {"x": {"id": "job-1"}}}
+    whole = pack(saxpy())
+    for share in (1, 2, 3):
+        yield f"cut_{share}_of_4", "cut off", Raw(whole[: len(whole) * share // 4])
+    yield "cut_last_byte", "the last byte is missing", Raw(whole[:-1])
+    yield "trailing_byte", "a byte after the map", Raw(whole + b"\0")
+    yield "two_jobs", "two jobs in one message", Raw(whole + whole)
+    yield "claims_array", "5 bytes that claim 2^32 - 1 items", Raw(b"\xdd\xff\xff\xff\xff")
+    yield "claims_map", "5 bytes that claim 2^32 - 1 pairs", Raw(b"\xdf\xff\xff\xff\xff")
+    yield "claims_text", "5 bytes that claim 4 GiB of text", Raw(b"\xdb\xff\xff\xff\xff")
+    yield "claims_binary", "5 bytes that claim 4 GiB of data", Raw(b"\xc6\xff\xff\xff\xff")
+    yield "claims_nested", "arrays that claim one another's bytes", with_("steps", Raw(b"\xdd\0\0\0\x10" * 8))
+    yield "claims_buffers", "buffers that claim 2^32 - 1 pairs", with_("outputs", Raw(b"\xdf\xff\xff\xff\xff"))
+    yield "deep_17", "one level too deep", saxpy() | {"deep": nest(16)}
+    yield "deep_1000", "a thousand levels", Raw(b"\x91" * 1000 + b"\xc0")
+    yield "deep_maps", "maps within maps", Raw(b"\x81\xa1k" * 500 + b"\xc0")
+    yield "unused_byte", "the byte that msgpack never uses", with_("id", Raw(b"\xc1"))
+    yield "ext", "an ext type", saxpy() | {"x": msgpack.ExtType(5, b"1234")}
+    yield "timestamp", "a timestamp, which is an ext type", saxpy() | {"deadline_ms": msgpack.Timestamp(1)}
+    yield "ext_empty", "an ext type without bytes", saxpy() | {"x": Raw(b"\xc7\x00\x05")}
+
+
+def bad_top_level():
+    yield "deep_16", "as deep as a message may be, under an unknown key", saxpy() | {"deep": nest(15)}
+    yield "v_missing", "no version", without("v")
+    yield "v_2", "a version that is not spoken", with_("v", 2)
+    yield "v_text", "a version that is a string", with_("v", "1")
+    yield "v_float", "a version that is a float", with_("v", 1.0)
+    yield "v_true", "a version that is a boolean", with_("v", True)
+    yield "unknown_key", "a key that nobody knows", saxpy() | {"priority": 1}
+    yield "unknown_key_not_utf8", "an unknown key that is no UTF-8", plus((Raw(b"\xa2\xff\x0a"), 1))
+    yield "key_integer", "a key that is an integer", plus((1, 1))
+    yield "key_binary", "a key that is binary", plus((b"timing", True))
+    yield "key_nil", "a key that is nil", plus((None, 1))
+    yield "id_twice", "two ids", plus(("id", "job-2"))
+    yield "id_after_bad_id", "an id that is no string, then one that is", Pairs([("id", 7), *saxpy().items()])
+    yield "steps_twice", "a key twice", plus(("steps", []))
+    for key in ("buffers", "steps", "outputs"):
+        yield f"{key}_missing", f"no {key}", without(key)
+        yield f"{key}_nil", f"{key} is nil", with_(key, None)
+        yield f"{key}_text", f"{key} is a string", with_(key, "x")
+    yield "steps_empty", "no step", with_("steps", [])
+    yield "repeat_0", "nothing to do", with_("repeat", 0)
+    yield "repeat_negative", "a negative count", with_("repeat", -1)
+    yield "repeat_float", "a count that is a float", with_("repeat", 2.0)
+    yield "repeat_too_wide", "a count over 32 bits", with_("repeat", 2**32)
+    yield "timing_integer", "1 for true", with_("timing", 1)
+    yield "timing_nil", "nil for absent", with_("timing", None)
+    yield "deadline_0", "a deadline of 0", with_("deadline_ms", 0)
+    yield "timeout_negative", "a negative time", with_("timeout_ms", -5)
+    yield "reply_to_empty", "a topic without a name", with_("reply_to", "")
+    yield "reply_to_nul", "a topic with a NUL", with_("reply_to", "a\0b")
+    yield "reply_to_too_long", "250 bytes of topic", with_("reply_to", "t" * 250)
+
+
+def bad_buffers():
+    yield "bytes_missing", "a buffer without bytes", buffer_x(data=X)
+    yield "bytes_negative", "negative bytes", buffer_x(bytes=-1)
+    yield "bytes_float", "bytes as a float", buffer_x(bytes=16.0)
+    yield "bytes_float_2_53", "bytes as a float that integers cannot follow", buffer_x(bytes=2.0**53)
+    yield "bytes_text", "bytes as a string", buffer_x(bytes="16")
+    yield "buffer_not_a_map", "a buffer that is an integer", with_("buffers.x", 16)
+    yield "buffer_unknown_key", "a buffer with an unknown key", buffer_x(bytes=16, size=16)
+    yield "buffer_key_twice", "a buffer with a key twice", with_("buffers.x", Pairs([("bytes", 1), ("bytes", 1)]))
+    yield "buffer_name_twice", "two buffers of one name", with_(
+        "buffers", Pairs([("x", {"bytes": 16}), ("y", {"bytes": 16}), ("x", {"bytes": 16})]))  # fmt: skip
+    yield "buffer_name_empty", "a buffer without a name", with_("buffers.", {"bytes": 1})
+    yield "buffer_name_too_long", "129 bytes of name", with_("buffers." + "n" * 129, {"bytes": 1})
+    yield "buffer_name_too_long_in_bytes", "65 characters, 130 bytes", with_("buffers." + "ł" * 65, {"bytes": 1})
+    yield "buffer_name_nul", "a name with a NUL", with_("buffers.a\0b", {"bytes": 1})
+    yield "buffer_name_not_utf8", "a name that is no UTF-8", with_(
+        "buffers", Pairs([*saxpy()["buffers"].items(), (Raw(b"\xa1\x80"), {"bytes": 1})]))  # fmt: skip
+    yield "buffer_name_integer", "a name that is an integer", with_(
+        "buffers", Pairs([*saxpy()["buffers"].items(), (3, {"bytes": 1})]))  # fmt: skip
+    yield "data_short", "less data than bytes", buffer_x(bytes=17, data=X)
+    yield "data_long", "more data than bytes", buffer_x(bytes=15, data=X)
+    yield "data_text", "data as a string", buffer_x(bytes=4, data="1234")
+    yield "data_array", "data as an array", buffer_x(bytes=4, data=[1])
+    yield "static_data_short", "a static's payload that is too short", buffer_x(bytes=17, static=DIGEST, data=X)
+    for name, text in {
+        "no_prefix": DIGEST[7:], "upper_case": "sha256:" + DIGEST[7:].upper(), "short": DIGEST[:-1],
+        "long": DIGEST + "0", "newline": DIGEST + "\n", "md5": "md5:" + "0" * 32, "binary": DIGEST.encode(),
+    }.items():  # fmt: skip
+        yield f"digest_{name}", f"a digest: {name.replace('_', ' ')}", buffer_x(bytes=4, static=text)
+    sources = {"data": b"1234", "static": DIGEST, "blob": DIGEST, "fill": 1, "resident": "w"}
+    for first in sources:
+        for second in list(sources)[list(sources).index(first) + 1 :]:
+            if (first, second) != ("data", "static"):
+                yield f"sources_{first}_{second}", f"both {first} and {second}", buffer_x(
+                    bytes=4, **{first: sources[first], second: sources[second]})  # fmt: skip
+    yield "fill_256", "a fill over a byte", buffer_x(bytes=4, fill=256)
+    yield "fill_negative", "a negative fill", buffer_x(bytes=4, fill=-1)
+    yield "resident_empty", "a resident without a name", buffer_x(bytes=4, resident="")
+    yield "init_without_resident", "init of what is no resident", buffer_x(bytes=4, init={"fill": 0})
+    yield "expect_without_resident", "expect of what is no resident", buffer_x(bytes=4, fill=0, expect=1)
+    yield "init_empty", "an init that says nothing", buffer_x(bytes=4, resident="w", init={})
+    yield "init_both", "an init that says two things", buffer_x(bytes=1, resident="w", init={"data": b"1", "fill": 0})
+    yield "init_data_short", "a seed that is too short", buffer_x(bytes=4, resident="w", init={"data": b"123"})
+    yield "init_unknown_key", "an init with an unknown key", buffer_x(bytes=4, resident="w", init={"zero": True})
+    yield "expect_negative", "a negative generation", buffer_x(bytes=4, resident="w", expect=-1)
+    yield "write_past_end", "a write over the end", buffer_x(bytes=4, writes=[{"offset": 2, "data": b"123"}])
+    yield "write_offset_past_end", "an empty write past the end", buffer_x(bytes=4, writes=[{"offset": 5, "data": b""}])
+    yield "write_offset_wraps", "an offset that wraps", buffer_x(bytes=4, writes=[{"offset": U64_MAX, "data": b"12"}])
+    yield "write_without_data", "a write of no data", buffer_x(bytes=4, writes=[{"offset": 0}])
+    yield "write_unknown_key", "a write with a length", buffer_x(
+        bytes=4, writes=[{"offset": 0, "data": b"", "bytes": 0}])  # fmt: skip
+    yield "writes_map", "writes that are a map", buffer_x(bytes=4, writes={})
+    yield "static_writes", "a static never changes", buffer_x(
+        bytes=4, static=DIGEST, writes=[{"offset": 0, "data": b"1"}])  # fmt: skip
+    yield "datatype_unknown", "a datatype that nobody knows", buffer_x(bytes=4, datatype="float32")
+    yield "datatype_odd", "no whole number of elements", buffer_x(bytes=15, datatype="FP32")
+    yield "shape_small", "a shape of fewer bytes", buffer_x(bytes=16, datatype="FP32", shape=[3])
+    yield "shape_wraps", "a shape whose bytes wrap to the right number", buffer_x(
+        bytes=16, datatype="FP32", shape=[2**62 + 4])  # fmt: skip
+    yield "shape_wraps_to_0", "a shape whose bytes wrap to 0", buffer_x(
+        bytes=0, datatype="FP64", shape=[2**32, 2**32])  # fmt: skip
+    yield "shape_negative", "a dimension to be inferred", buffer_x(bytes=16, datatype="FP32", shape=[-1])
+    yield "shape_float", "a dimension that is a float", buffer_x(bytes=16, datatype="FP32", shape=[4.0])
+    yield "shape_33", "33 dimensions", buffer_x(bytes=16, shape=[1] * 33)
+
+
+def bad_steps():
+    yield "step_text", "a step that is a string", with_("steps.0", "saxpy")
+    yield "step_unknown_key", "a step with an unknown key", step(threads=32)
+    yield "program_missing", "a step without a program", step(program=None)
+    yield "program_empty", "a program without a name", step(program="")
+    yield "program_too_long", "129 bytes of program", step(program="p" * 129)
+    yield "program_nul", "a program with a NUL", step(program="p\0q")
+    yield "program_pin_bad", "a pin that is no digest", step(program="saxpy@sha256:12")
+    yield "program_pin_empty", "a pin that is nothing", step(program="saxpy@")
+    yield "program_pin_twice", "two pins", step(program=f"saxpy@{DIGEST}@{DIGEST}"[:200])
+    yield "program_pin_alone", "a pin of no program", step(program="@" + DIGEST)
+    yield "entry_empty", "an entry without a name", step(entry="")
+    yield "entry_not_utf8", "an entry that is no UTF-8", step(entry=Raw(b"\xa1\xff"))
+    yield "args_missing", "a step without args", step(args=None)
+    yield "args_map", "args that are a map", step(args={})
+    yield "arg_unknown_buffer", "an argument that names no buffer", arg("z")
+    yield "arg_integer", "a number without its type", arg(7)
+    yield "arg_empty_map", "a map without a type", arg({})
+    yield "arg_two_types", "a map with two types", arg({"u32": 1, "i32": 1})
+    yield "arg_same_type_twice", "a map with a type twice", arg(Pairs([("u32", 1), ("u32", 1)]))
+    yield "arg_unknown_type", "a type that nobody knows", arg({"u16": 1})
+    yield "arg_u32_too_wide", "over 32 bits", arg({"u32": 2**32})
+    yield "arg_u32_negative", "below 0", arg({"u32": -1})
+    yield "arg_i32_too_wide", "over 31 bits", arg({"i32": 2**31})
+    yield "arg_i32_too_low", "below -2^31", arg({"i32": -(2**31) - 1})
+    yield "arg_u64_negative", "below 0", arg({"u64": -1})
+    yield "arg_i64_too_wide", "over 63 bits", arg({"i64": 2**63})
+    yield "arg_i32_float", "a float for an integer", arg({"i32": 1.0})
+    yield "arg_f32_too_large", "a float over 32 bits", arg({"f32": 1e300})
+    yield "arg_f32_text", "a string for a float", arg({"f32": "1"})
+    yield "arg_f64_true", "a boolean for a float", arg({"f64": True})
+    yield "arg_words_integer", "words that are no array", arg({"words": 1})
+    yield "arg_words_negative", "a word below 0", arg({"words": [0, -1]})
+    yield "arg_words_too_wide", "a word over 32 bits", arg({"words": [2**32]})
+    yield "grid_and_elements", "both grid and elements", step(grid=[1])
+    yield "no_grid_no_elements", "neither grid nor elements", step(elements=None)
+    yield "elements_0", "no elements", step(elements=0)
+    yield "grid_empty", "a grid of no dimensions", step(elements=None, grid=[])
+    yield "grid_4", "a grid of four dimensions", step(elements=None, grid=[1, 1, 1, 1])
+    yield "grid_0", "a dimension of 0", step(elements=None, grid=[1, 0])
+    yield "grid_too_wide", "a dimension over 32 bits", step(elements=None, grid=[2**32])
+    yield "grid_integer", "a grid that is no array", step(elements=None, grid=1)
+    yield "block_0", "a block dimension of 0", step(block=[0])
+    yield "block_4", "a block of four dimensions", step(block=[1, 1, 1, 1])
+    yield "shared_bytes_too_wide", "shared memory over 32 bits", step(shared_bytes=2**32)
+    yield "iterations_0", "no iterations", step(iterations=0)
+    yield "iterations_too_wide", "iterations over 32 bits", step(iterations=2**32)
+    yield "cooperative_integer", "1 for true", step(cooperative=1)
+
+
+def bad_outputs():
+    yield "output_text", "an output that is a string", with_("outputs", ["y"])
+    yield "output_without_buffer", "an output of nothing", with_("outputs", [{"as": "y"}])
+    yield "output_unknown_buffer", "an output of no buffer", with_("outputs", [{"buffer": "z"}])
+    yield "output_unknown_key", "an output with an unknown key", with_("outputs", [{"buffer": "y", "name": "z"}])
+    yield "output_past_end", "an output over the end", with_("outputs", [{"buffer": "y", "offset": 8, "bytes": 9}])
+    yield "output_offset_past_end", "an output past the end", with_("outputs", [{"buffer": "y", "offset": 17}])
+    yield "output_wraps", "an output that wraps", with_("outputs", [{"buffer": "y", "offset": 8, "bytes": U64_MAX - 4}])
+    yield "output_name_twice", "two outputs of one name", with_("outputs", [{"buffer": "y"}, {"buffer": "x", "as": "y"}])
+    yield "output_name_empty", "an output without a name", with_("outputs", [{"buffer": "y", "as": ""}])
+    yield "output_name_not_utf8", "an output whose name is no UTF-8", with_(
+        "outputs", [{"buffer": "y", "as": Raw(b"\xa2\xc3\x28")}])  # fmt: skip
+
+
+def too_large():
+    yield "message_too_large", "one byte over the limit of a message", with_("id", "i" * 200) | {
+        "buffers": {name: {"bytes": 930, "data": b"d" * 930} for name in "xy"}}  # fmt: skip
+    yield "values_too_many", "more msgpack values than the memory of a job", arg({"words": [0] * 700})
+    yield "values_too_many_unknown", "the same where nobody looks for them", saxpy() | {"x": [None] * 700}
+    yield "buffer_too_large", "one byte over the limit of a buffer", buffer_x(bytes=(1 << 40) + 1)
+    yield "buffer_2_63", "what no device holds", buffer_x(bytes=2**63)
+    yield "buffer_2_64", "the largest integer", buffer_x(bytes=U64_MAX)
+    yield "buffers_too_many", "nine buffers", with_("buffers", {name: {"bytes": 16} for name in "xyabcdefg"})
+    yield "steps_too_many", "five steps", with_("steps", saxpy()["steps"] * 5)
+    yield "args_too_many", "nine arguments", step(args=["x"] * 9)
+    yield "writes_too_many", "five writes", buffer_x(bytes=4, writes=[{"offset": 0, "data": b""}] * 5)
+    yield "outputs_too_many", "nine outputs", with_("outputs", [{"buffer": "y", "as": name} for name in "abcdefghi"])
+    yield "launches_too_many", "one launch too many", step(iterations=1001)
+    yield "launches_by_repeat", "too many launches by repetition", step(iterations=101) | {"repeat": 10}
+    yield "launches_by_steps", "too many launches over two steps", with_(
+        "steps", [saxpy()["steps"][0] | {"iterations": 501}] * 2)  # fmt: skip
+    yield "launches_2_64", "2^64 launches, which wrap to none", with_(
+        "steps", [saxpy()["steps"][0] | {"iterations": 2**31}] * 4) | {"repeat": 2**31}  # fmt: skip
+
+
+def invalid():
+    """(name, description, code, message)"""
+    for vectors, code in (
+        (bad_messages, "bad_message"),
+        (bad_top_level, "bad_job"),
+        (bad_buffers, "bad_job"),
+        (bad_steps, "bad_job"),
+        (bad_outputs, "bad_job"),
+        (too_large, "too_large"),
+    ):
+        for name, description, message in vectors():
+            yield name, description, code, message
+
+
+def ok_result():
+    telemetry = [
+        "h2d_bytes", "d2h_bytes", "param_bytes", "kernel_launches", "static_hits", "static_misses",
+        "static_bytes_saved", "queue_ns", "decode_ns", "prepare_ns", "stage_ns", "enqueue_ns", "wait_ns", "wall_ns",
+    ]  # fmt: skip
+    batch = ["id", "jobs", "copies", "h2d_bytes", "d2h_bytes", "launches", "sync_points"]
+    return {
+        "v": 1,
+        "id": "job-1",
+        "status": "ok",
+        "outputs": [{"name": "y", "datatype": "FP32", "shape": [4], "data": X}],
+        "telemetry": {key: 1 for key in telemetry} | {"batch": {key: 1 for key in batch}},
+        "source": {"topic": "jobs", "partition": 0, "offset": 42},
+        "worker": {"host": "node-1", "device": "GPU-0", "version": "0.1.0"},
+    }
+
+
+def error_result():
+    error = {"code": "bad_job", "message": "steps is empty", "fix": "add a step", "retry": "never", "attempts": 1}
+    return ok_result() | {"status": "error", "error": error, "outputs": []}
+
+
+def results():
+    yield "ok", "a result", ok_result()
+    yield "ok_untyped", "an output without a type", ok_result() | {"outputs": [{"name": "y", "data": b""}]}
+    yield "ok_blob", "an output in the blob store", ok_result() | {"outputs": [{"name": "y", "blob": DIGEST}]}
+    timed = copy.deepcopy(ok_result())
+    timed["telemetry"]["device_ns"] = 1
+    yield "ok_timed", "a timed job's result", timed
+    yield "error", "what a job that broke the format gets", error_result()
+
+
+def write(folder, name, message, sidecar):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.msgpack").write_bytes(pack(message))
+    (folder / f"{name}.json").write_text(json.dumps(sidecar) + "\n", encoding="utf-8")
+
+
+def generate(folder):
+    for name, description, message in valid():
+        write(folder / "valid", name, message, {"description": description, "code": "ok"})
+    for name, description, code, message in invalid():
+        write(folder / "invalid", name, message, {"description": description, "code": code})
+    for name, description, message in results():
+        write(folder / "results", name, message, {"description": description})
+
+
+if __name__ == "__main__":
+    generate(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent))

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""The golden vectors are what generate.py writes, and worker/decode and schemas/check_job.py agree on each.
+
+golden_test.py GOLDEN_TEST  where GOLDEN_TEST is the program built from tests/decode/golden_test.c
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import jsonschema
+import msgpack
+
+SCHEMAS = pathlib.Path(__file__).parents[2] / "schemas"
+GOLDEN = SCHEMAS / "golden"
+sys.path[:0] = [str(SCHEMAS), str(GOLDEN)]
+
+import check_job  # noqa: E402  found through the path above
+import generate  # noqa: E402
+
+
+def vectors():
+    return sorted(path for kind in ("valid", "invalid") for path in (GOLDEN / kind).glob("*.msgpack"))
+
+
+def worker_verdicts(program):
+    """{vector: code} as the worker's decoder says."""
+    folders = [GOLDEN / "valid", GOLDEN / "invalid"]
+    lines = subprocess.run([program, *folders], capture_output=True, text=True, errors="replace").stdout.splitlines()
+    return {name: code for line in lines if ": " in line for code, name in [line.split(": ")[0].split(" ")]}
+
+
+class Golden(unittest.TestCase):
+    program = ""
+
+    def test_committed_vectors_are_the_generated_ones(self):
+        with tempfile.TemporaryDirectory() as folder:
+            generate.generate(pathlib.Path(folder))
+            for kind in ("valid", "invalid", "results"):
+                new = {path.name: path.read_bytes() for path in (pathlib.Path(folder) / kind).iterdir()}
+                committed = {path.name: path.read_bytes() for path in (GOLDEN / kind).iterdir()}
+                self.assertEqual(new, committed, "run schemas/golden/generate.py")
+
+    def test_python_gives_the_verdict_of_each_sidecar(self):
+        for path in vectors():
+            expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["code"]
+            with self.subTest(path.name):
+                self.assertEqual(check_job.verdict(path.read_bytes())[0], expected)
+
+    def test_worker_and_python_agree_on_each(self):
+        worker = worker_verdicts(self.program)
+        python = {path.stem: check_job.verdict(path.read_bytes())[0] for path in vectors()}
+        self.assertEqual(worker, python)
+
+    def test_there_is_a_vector_for_each_key_of_a_job(self):
+        schema = json.loads((SCHEMAS / "job.schema.json").read_text(encoding="utf-8"))
+        definitions = [schema, *schema["$defs"].values(), schema["$defs"]["arg"]["oneOf"][1]]
+        keys = {key for definition in definitions for key in definition.get("properties", {})}
+        everything = b"".join(path.read_bytes() for path in (GOLDEN / "valid").glob("*.msgpack"))
+        self.assertEqual([], [key for key in keys if msgpack.packb(key) not in everything])
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        self.validator = check_job.load_validator("result")
+
+    def test_schemas_are_schemas_but_for_the_type_binary(self):
+        for path in SCHEMAS.glob("*.schema.json"):
+            text = path.read_text(encoding="utf-8").replace('"type": "binary"', '"type": "string"')
+            jsonschema.Draft202012Validator.check_schema(json.loads(text))
+
+    def test_golden_results_are_valid(self):
+        for path in sorted((GOLDEN / "results").glob("*.msgpack")):
+            with self.subTest(path.name):
+                self.validator.validate(msgpack.unpackb(path.read_bytes()))
+
+    def test_results_that_contradict_themselves_are_not(self):
+        ok, error = generate.ok_result(), generate.error_result()
+        wrong = {
+            "error without error": {key: value for key, value in error.items() if key != "error"},
+            "ok with error": ok | {"error": error["error"]},
+            "error with outputs": error | {"outputs": ok["outputs"]},
+            "unknown key": ok | {"extra": 1},
+            "data as text": ok | {"outputs": [{"name": "y", "data": "text"}]},
+            "both data and blob": ok | {"outputs": [{"name": "y", "data": b"", "blob": generate.DIGEST}]},
+            "offset as float": ok | {"source": ok["source"] | {"offset": 1.0}},
+            "unknown retry": error | {"error": error["error"] | {"retry": "maybe"}},
+        }
+        for name, result in wrong.items():
+            with self.subTest(name):
+                self.assertFalse(self.validator.is_valid(result))
+
+
+if __name__ == "__main__":
+    Golden.program = sys.argv.pop(1)
+    unittest.main()
