@@ -1,0 +1,62 @@
+#include "broker/delivery.h"
+
+#include "testing.h"
+
+TEST(a_delivery_is_a_copy_of_everything) {
+    char payload[] = "payload", key[] = "key", name[] = "name", value[] = "value";
+    struct header header = {slice_of(name, 4), slice_of(value, 5)};
+    struct delivery message = {.position = {.topic = "jobs", .partition = 3, .offset = 7},
+        .received_ns = 9,
+        .payload = slice_of(payload, 7),
+        .has_key = true,
+        .key = slice_of(key, 3),
+        .header_count = 1,
+        .headers = &header};
+    struct delivery *copy = delivery_create(&message);
+    assert_non_null(copy);
+    payload[0] = key[0] = name[0] = value[0] = 'X';
+    header = (struct header){0};
+
+    assert_true(slice_is_text(copy->payload, "payload"));
+    assert_true(copy->has_key);
+    assert_true(slice_is_text(copy->key, "key"));
+    assert_int_equal(copy->header_count, 1);
+    assert_true(slice_is_text(copy->headers[0].name, "name"));
+    assert_true(slice_is_text(copy->headers[0].value, "value"));
+    assert_int_equal(copy->position.partition, 3);
+    assert_int_equal(copy->position.offset, 7);
+    assert_int_equal(copy->received_ns, 9);
+    assert_true(copy->held_bytes >= sizeof *copy + sizeof header + 7 + 3 + 4 + 5);
+    delivery_destroy(copy);
+}
+
+TEST(an_empty_message_can_be_copied) {
+    struct delivery *copy = delivery_create(&(struct delivery){0});
+    assert_non_null(copy);
+    assert_int_equal(copy->payload.size, 0);
+    assert_false(copy->has_key);
+    delivery_destroy(copy);
+    delivery_destroy(NULL);
+}
+
+TEST(sizes_that_cannot_be_are_refused) {
+    struct delivery huge = {.payload = {.data = NULL, .size = SIZE_MAX - 8}};
+    assert_null(delivery_create(&huge));
+    struct delivery many = {.header_count = SIZE_MAX / 8};
+    assert_null(delivery_create(&many));
+}
+
+TEST(the_last_header_of_a_name_counts) {
+    struct header headers[] = {{slice_of_text("a"), slice_of_text("1")},
+        {slice_of_text("b"), slice_of_text("2")}, {slice_of_text("a"), slice_of_text("3")}};
+    struct delivery message = {.header_count = 3, .headers = headers};
+    struct slice value;
+    assert_true(delivery_header(&message, "a", &value));
+    assert_true(slice_is_text(value, "3"));
+    assert_true(delivery_header(&message, "b", &value));
+    assert_true(slice_is_text(value, "2"));
+    assert_false(delivery_header(&message, "c", &value));
+}
+
+RUN_TESTS(T(a_delivery_is_a_copy_of_everything), T(an_empty_message_can_be_copied),
+    T(sizes_that_cannot_be_are_refused), T(the_last_header_of_a_name_counts))
