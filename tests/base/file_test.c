@@ -1,0 +1,88 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "testing.h"
+
+static char path[] = "/tmp/file_test_XXXXXX";
+
+static int make_file(void **state) {
+    int fd = mkstemp(path);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state) {
+    return unlink(path);
+}
+
+static void fill(size_t size) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (size_t i = 0; i < size; i++) fputc((int)(i % 251), out);
+    fclose(out);
+}
+
+TEST(a_file_of_any_size_comes_whole_and_ends_with_a_nul) {
+    static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 65536, 100000};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char *data;
+        size_t size;
+        struct error err;
+        fill(sizes[i]);
+        assert_int_equal(file_read(path, 100000, &data, &size, &err), ERR_OK);
+        assert_int_equal(size, sizes[i]);
+        for (size_t k = 0; k < size; k++) assert_int_equal((unsigned char)data[k], k % 251);
+        assert_int_equal(data[size], 0);
+        free(data);
+    }
+}
+
+TEST(a_byte_too_many_is_too_large) {
+    char *data;
+    size_t size;
+    struct error err;
+    fill(20001);
+    assert_int_equal(file_read(path, 20000, &data, &size, &err), ERR_TOO_LARGE);
+    assert_non_null(strstr(err.message, path));
+    assert_int_equal(file_read(path, 20001, &data, &size, &err), ERR_OK);
+    free(data);
+}
+
+TEST(what_cannot_be_read_is_named_with_its_reason) {
+    char *data;
+    size_t size;
+    struct error err;
+    assert_int_equal(file_read("/nowhere/at/all", 10, &data, &size, &err), ERR_IO);
+    assert_int_equal(err.native, ENOENT);
+    assert_string_equal(err.message, "/nowhere/at/all: No such file or directory");
+    assert_int_equal(file_read("/tmp", 10, &data, &size, &err), ERR_IO);
+    assert_int_equal(err.native, EISDIR);
+}
+
+TEST(a_dash_is_standard_input) {
+    char *data;
+    size_t size;
+    struct error err;
+    fill(300);
+    int saved = dup(STDIN_FILENO), fd = open(path, O_RDONLY);
+    assert_int_equal(dup2(fd, STDIN_FILENO), STDIN_FILENO);
+    enum err code = file_read("-", 1000, &data, &size, &err);
+    dup2(saved, STDIN_FILENO);
+    close(saved);
+    close(fd);
+    assert_int_equal(code, ERR_OK);
+    assert_int_equal(size, 300);
+    free(data);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {T(a_file_of_any_size_comes_whole_and_ends_with_a_nul),
+        T(a_byte_too_many_is_too_large), T(what_cannot_be_read_is_named_with_its_reason),
+        T(a_dash_is_standard_input)};
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}
