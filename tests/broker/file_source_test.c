@@ -1,0 +1,226 @@
+#include "broker/file_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "testing.h"
+
+/* msgpack by hand: 0x93 is an array of three, 0xc5 a bin with a two-byte length. */
+#define SMALL "\x93\x01\x02\x03"
+#define TEXT "\xa5hello"
+
+/* A file with these bytes; the caller frees the path. */
+static char *file_of(const void *bytes, size_t size) {
+    char *path = strdup("/tmp/gpu-worker-file-source-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, size), (ssize_t)size);
+    close(fd);
+    return path;
+}
+
+static struct source *open_source(const char *path, size_t message_bytes_max) {
+    struct source *source = NULL;
+    struct error err;
+    assert_int_equal(file_source_create(path, message_bytes_max, &source, &err), ERR_OK);
+    return source;
+}
+
+static struct source *source_of(const void *bytes, size_t size, size_t message_bytes_max) {
+    char *path = file_of(bytes, size);
+    struct source *source = open_source(path, message_bytes_max);
+    unlink(path);
+    free(path);
+    return source;
+}
+
+/* The next message, which must come and be `size` bytes of `bytes`. */
+static void expect(struct source *source, int64_t offset, const void *bytes, size_t size) {
+    struct delivery *delivery = NULL;
+    struct error err = {.message = ""};
+    bool at_end = false;
+    enum err code = source_poll(source, 5000, &delivery, &at_end, &err);
+    if (code != ERR_OK) fail_msg("%s", err.message);
+    assert_non_null(delivery);
+    assert_int_equal(delivery->position.offset, offset);
+    assert_int_equal(delivery->position.partition, 0);
+    assert_int_equal(delivery->payload.size, size);
+    assert_memory_equal(delivery->payload.data, bytes, size);
+    assert_false(at_end);
+    source_finish(source, &delivery->position);
+    delivery_destroy(delivery);
+}
+
+static void expect_end(struct source *source) {
+    struct delivery *delivery = NULL;
+    struct error err;
+    bool at_end = false;
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(source_poll(source, 0, &delivery, &at_end, &err), ERR_OK);
+        assert_null(delivery);
+        assert_true(at_end);
+    }
+    assert_int_equal(source_close(source, 0, &err), ERR_OK);
+    source_destroy(source);
+}
+
+static void expect_failure(struct source *source, enum err code, const char *part) {
+    struct delivery *delivery = NULL;
+    struct error err;
+    bool at_end = false;
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(source_poll(source, 0, &delivery, &at_end, &err), code);
+        assert_null(delivery);
+        assert_false(at_end);
+        if (strstr(err.message, part) == NULL) fail_msg("no \"%s\" in: %s", part, err.message);
+        assert_true(err.fix[0] != 0);
+    }
+    source_destroy(source);
+}
+
+TEST(messages_come_one_by_one_with_their_index) {
+    struct source *source = source_of(SMALL TEXT SMALL, 14, 100);
+    expect(source, 0, SMALL, 4);
+    expect(source, 1, TEXT, 6);
+    expect(source, 2, SMALL, 4);
+    expect_end(source);
+}
+
+TEST(an_empty_file_is_at_its_end) {
+    expect_end(source_of("", 0, 100));
+}
+
+TEST(a_position_names_the_file) {
+    char *path = file_of(SMALL, 4);
+    struct source *source = open_source(path, 100);
+    struct delivery *delivery = NULL;
+    struct error err;
+    bool at_end;
+    assert_int_equal(source_poll(source, 0, &delivery, &at_end, &err), ERR_OK);
+    assert_string_equal(delivery->position.topic, path);
+    delivery_destroy(delivery);
+    source_destroy(source);
+    unlink(path);
+    free(path);
+}
+
+TEST(a_buffer_as_small_as_the_largest_message_is_enough) {
+    struct source *source = source_of(TEXT SMALL TEXT SMALL TEXT, 26, 6);
+    expect(source, 0, TEXT, 6);
+    expect(source, 1, SMALL, 4);
+    expect(source, 2, TEXT, 6);
+    expect(source, 3, SMALL, 4);
+    expect(source, 4, TEXT, 6);
+    expect_end(source);
+}
+
+TEST(a_message_over_the_limit_comes_as_a_broken_last_one) {
+    struct source *source = source_of(SMALL TEXT SMALL, 14, 5);
+    expect(source, 0, SMALL, 4);
+    expect(source, 1, TEXT, 5);
+    expect_failure(source, ERR_BAD_MESSAGE, "message 1, which begins at byte 4, is too large");
+}
+
+TEST(bytes_that_are_not_msgpack_come_as_a_broken_last_message) {
+    struct source *source = source_of(SMALL "\xc1 rest" SMALL, 14, 100);
+    expect(source, 0, SMALL, 4);
+    expect(source, 1, "\xc1 rest" SMALL, 10);
+    expect_failure(source, ERR_BAD_MESSAGE, "byte 4");
+}
+
+TEST(a_stream_that_ends_inside_a_message_comes_as_a_broken_last_one) {
+    struct source *source = source_of(SMALL "\xa5hel", 8, 100);
+    expect(source, 0, SMALL, 4);
+    expect(source, 1, "\xa5hel", 4);
+    expect_failure(source, ERR_BAD_MESSAGE, "ends early");
+}
+
+TEST(a_header_that_claims_gigabytes_costs_only_the_buffer) {
+    struct source *source = source_of("\xc6\xff\xff\xff\xff" SMALL, 9, 8);
+    expect(source, 0, "\xc6\xff\xff\xff\xff" SMALL, 8);
+    expect_failure(source, ERR_BAD_MESSAGE, "too large");
+}
+
+TEST(messages_larger_than_a_read_are_put_together) {
+    size_t size = 3 + 60000;
+    size_t count = 70; /* 4 MiB: several reads, messages across their borders */
+    uint8_t *bytes = malloc(size * count);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(bytes + i * size, "\xc5\xea\x60", 3);
+        memset(bytes + i * size + 3, (int)i, 60000);
+    }
+    struct source *source = source_of(bytes, size * count, 100000);
+    for (size_t i = 0; i < count; i++) expect(source, (int64_t)i, bytes + i * size, size);
+    expect_end(source);
+    free(bytes);
+}
+
+TEST(a_paused_source_brings_nothing) {
+    struct source *source = source_of(SMALL, 4, 100);
+    struct delivery *delivery = NULL;
+    struct error err;
+    bool at_end = true;
+    source_pause(source, true);
+    assert_int_equal(source_poll(source, 0, &delivery, &at_end, &err), ERR_OK);
+    assert_null(delivery);
+    assert_false(at_end);
+    source_pause(source, false);
+    expect(source, 0, SMALL, 4);
+    expect_end(source);
+}
+
+/* A pipe as standard input; returns the end to write to. */
+static int open_stdin_pipe(int *saved) {
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    *saved = dup(STDIN_FILENO);
+    assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+    close(ends[0]);
+    return ends[1];
+}
+
+TEST(standard_input_brings_each_message_as_soon_as_it_is_whole) {
+    int saved, in = open_stdin_pipe(&saved);
+    struct source *source = open_source("-", 100);
+    struct delivery *delivery = NULL;
+    struct error err;
+    bool at_end = true;
+
+    assert_int_equal(write(in, "\xa5hel", 4), 4);
+    assert_int_equal(source_poll(source, 0, &delivery, &at_end, &err), ERR_OK);
+    assert_null(delivery);
+    assert_false(at_end);
+    assert_int_equal(write(in, "lo\x93", 3), 3);
+    expect(source, 0, TEXT, 6);
+    assert_int_equal(write(in, "\x01\x02\x03" SMALL, 7), 7);
+    expect(source, 1, SMALL, 4);
+    expect(source, 2, SMALL, 4);
+    close(in);
+    assert_int_equal(source_poll(source, 5000, &delivery, &at_end, &err), ERR_OK);
+    assert_true(at_end);
+    expect_end(source);
+    dup2(saved, STDIN_FILENO);
+    close(saved);
+}
+
+TEST(a_file_that_cannot_be_opened_or_read_is_an_error_that_names_it) {
+    struct source *source = NULL;
+    struct error err;
+    assert_int_equal(file_source_create("/nonexistent/jobs", 100, &source, &err), ERR_IO);
+    assert_non_null(strstr(err.message, "/nonexistent/jobs"));
+    expect_failure(open_source("/tmp", 100), ERR_IO, "reading /tmp at byte 0");
+}
+
+RUN_TESTS(T(messages_come_one_by_one_with_their_index), T(an_empty_file_is_at_its_end),
+    T(a_position_names_the_file), T(a_buffer_as_small_as_the_largest_message_is_enough),
+    T(a_message_over_the_limit_comes_as_a_broken_last_one),
+    T(bytes_that_are_not_msgpack_come_as_a_broken_last_message),
+    T(a_stream_that_ends_inside_a_message_comes_as_a_broken_last_one),
+    T(a_header_that_claims_gigabytes_costs_only_the_buffer),
+    T(messages_larger_than_a_read_are_put_together), T(a_paused_source_brings_nothing),
+    T(standard_input_brings_each_message_as_soon_as_it_is_whole),
+    T(a_file_that_cannot_be_opened_or_read_is_an_error_that_names_it))
