@@ -4,8 +4,10 @@
 import pathlib
 import unittest
 
+import check_job
 import gpu_worker as gw
 import logreg_reference
+import msgpack
 import numpy
 import sweep
 
@@ -62,6 +64,11 @@ class Comparison(unittest.TestCase):
 class Jobs(unittest.TestCase):
     def test_the_grid_is_256_different_points(self):
         self.assertEqual(256, len({(point.learning_rate, point.l2) for point in sweep.grid()}))
+
+    def test_every_job_is_one_that_a_worker_accepts(self):
+        dataset = sweep.read_dataset(DATA)
+        verdicts = {check_job.verdict(msgpack.packb(sweep.make_job(point, dataset))) for point in sweep.grid()[:3]}
+        self.assertEqual({("ok", "")}, verdicts)
 
     def test_no_job_carries_the_dataset(self):
         dataset = sweep.read_dataset(DATA)
