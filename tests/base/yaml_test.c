@@ -106,10 +106,10 @@ TEST(an_unset_variable_is_a_problem_and_the_rest_is_read) {
 }
 
 TEST(what_is_no_yaml_is_refused_with_its_place) {
-    expect_problem("a: [1, 2\nb: 3\n", "t.yaml:2:1",
+    expect_problem("a: [1, 2\nb: 3\n", "t.yaml:2:2",
         "while parsing a flow sequence: did not find expected ',' or ']'");
-    expect_problem("a: 1\n\tb: 2\n", "t.yaml:2:1",
-        "while scanning for the next token: found character that cannot start any token");
+    expect_problem(
+        "a: }\n", "t.yaml:1:4", "while parsing a block node: did not find expected node content");
 }
 
 TEST(bytes_that_are_no_text_are_refused_with_their_place) {

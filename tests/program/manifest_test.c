@@ -1,0 +1,259 @@
+#include "program/manifest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "testing.h"
+
+static struct problems problems;
+static struct arena arena;
+static struct program program;
+
+static int set_up(void **state) {
+    problems_init(&problems);
+    arena_init(&arena, 1 << 20);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    problems_fini(&problems);
+    arena_fini(&arena);
+    return 0;
+}
+
+static bool read_manifest(const char *text) {
+    tear_down(NULL);
+    set_up(NULL);
+    struct yaml_document *document =
+        yaml_parse("program.yaml", slice_of_text(text), YAML_KEEP_VARIABLES, &problems);
+    bool good = document != NULL && manifest_read(document, &arena, &program, &problems);
+    yaml_destroy(document);
+    return good;
+}
+
+static void expect_problem(const char *text, const char *where, const char *what) {
+    assert_false(read_manifest(text));
+    assert_string_equal(problems.items[0].what, what);
+    assert_string_equal(problems.items[0].where, where);
+    assert_int_equal(problems_total(&problems), 1);
+}
+
+#define IMAGES "images: [{kind: ptx, file: p.ptx}]\n"
+#define HEAD "name: p\n" IMAGES "entries:\n"
+
+/* One entry with this line more. */
+static void expect_entry_problem(const char *line, const char *where, const char *what) {
+    char text[400];
+    snprintf(text, sizeof text, HEAD "  - name: p\n    args: []\n    %s\n", line);
+    expect_problem(text, where, what);
+}
+
+/* One entry with this one argument. */
+static void expect_arg_problem(const char *arg, const char *where, const char *what) {
+    char text[400];
+    snprintf(text, sizeof text, HEAD "  - name: p\n    args:\n      - %s\n", arg);
+    expect_problem(text, where, what);
+}
+
+TEST(a_whole_manifest_is_read) {
+    assert_true(read_manifest("name: saxpy\n"
+                              "description: y = a*x + y\n"
+                              "entries:\n"
+                              "  - name: saxpy\n"
+                              "    args:\n"
+                              "      - {name: a, value: f32}\n"
+                              "      - {name: x, buffer: in, type: FP32}\n"
+                              "      - {name: y, buffer: inout}\n"
+                              "      - {name: table, buffer: static, type: INT64}\n"
+                              "      - {name: z, buffer: out}\n"
+                              "    block: [16, 8]\n"
+                              "    shared_bytes: 4096\n"
+                              "    requires: {compute_capability: 7.5, cooperative: true}\n"
+                              "  - {name: plain, args: []}\n"
+                              "images:\n"
+                              "  - {kind: ptx, file: saxpy.ptx}\n"
+                              "  - {kind: cubin, file: saxpy-90.cubin, architecture: 9.0}\n"
+                              "  - {kind: cubin, file: saxpy-103.cubin, architecture: 10.3}\n"
+                              "  - {kind: cpu, file: saxpy.so}\n"));
+    assert_string_equal(program.name, "saxpy");
+    assert_string_equal(program.description, "y = a*x + y");
+    assert_int_equal(program.entry_count, 2);
+    const struct entry *entry = &program.entries[0];
+    assert_int_equal(entry->arg_count, 5);
+    assert_string_equal(entry->args[0].name, "a");
+    assert_int_equal(entry->args[0].role, ROLE_VALUE);
+    assert_int_equal(entry->args[0].value_kind, ARG_F32);
+    assert_int_equal(entry->args[1].role, ROLE_IN);
+    assert_int_equal(entry->args[1].element_type, DATATYPE_FP32);
+    assert_int_equal(entry->args[2].role, ROLE_INOUT);
+    assert_int_equal(entry->args[2].element_type, DATATYPE_NONE);
+    assert_int_equal(entry->args[3].role, ROLE_STATIC);
+    assert_int_equal(entry->args[4].role, ROLE_OUT);
+    assert_int_equal(entry->block[0], 16);
+    assert_int_equal(entry->block[1], 8);
+    assert_int_equal(entry->block[2], 1);
+    assert_int_equal(entry->shared_bytes, 4096);
+    assert_int_equal(entry->capability_min, 75);
+    assert_true(entry->cooperative);
+    assert_int_equal(program.image_count, 4);
+    assert_int_equal(program.images[1].kind, IMAGE_CUBIN);
+    assert_int_equal(program.images[1].architecture, 90);
+    assert_int_equal(program.images[2].architecture, 103);
+    assert_string_equal(program.images[3].file, "saxpy.so");
+}
+
+TEST(what_is_left_out_has_a_default) {
+    assert_true(read_manifest(HEAD "  - {name: p, args: []}\n"));
+    assert_string_equal(program.description, "");
+    const struct entry *entry = &program.entries[0];
+    assert_int_equal(entry->block[0], 256);
+    assert_int_equal(entry->block[1], 1);
+    assert_int_equal(entry->block[2], 1);
+    assert_int_equal(entry->shared_bytes, 0);
+    assert_int_equal(entry->capability_min, 0);
+    assert_false(entry->cooperative);
+}
+
+TEST(unknown_keys_are_refused_everywhere) {
+    expect_problem("nam: x\n" HEAD "  - {name: p, args: []}\n", "program.yaml:1:1",
+        "unknown key 'nam' of a program");
+    assert_string_equal(problems.items[0].fix, "did you mean 'name'?");
+    expect_entry_problem("phases: [a]", "program.yaml:6:5", "unknown key 'phases' of an entry");
+    expect_entry_problem(
+        "requires: {bf16: true}", "program.yaml:6:16", "unknown key 'bf16' of 'requires'");
+    expect_arg_problem("{name: x, value: f32, acces: stream}", "program.yaml:6:31",
+        "unknown key 'acces' of an argument");
+    expect_problem("name: p\nentries: [{name: p, args: []}]\n"
+                   "images: [{kind: ptx, file: p.ptx, arch: sm_90}]\n",
+        "program.yaml:3:35", "unknown key 'arch' of an image");
+}
+
+TEST(what_is_missing_is_named) {
+    expect_problem(
+        "entries: [{name: p, args: []}]\n" IMAGES, "program.yaml:1:1", "'name' is missing");
+    expect_problem("name: p\n" IMAGES, "program.yaml:1:1", "'entries' is missing");
+    expect_problem(
+        "name: p\nentries: [{name: p, args: []}]\n", "program.yaml:1:1", "'images' is missing");
+    expect_problem(HEAD "  - {name: p}\n", "program.yaml:4:5", "'args' is missing");
+    expect_arg_problem("{value: f32}", "program.yaml:6:9", "'name' is missing");
+    assert_false(read_manifest(""));
+    assert_int_equal(problems_total(&problems), 3);
+}
+
+TEST(lists_have_their_bounds) {
+    expect_problem("name: p\n" IMAGES "entries: []\n", "program.yaml:3:10",
+        "'entries' is not a list of 1 to 64");
+    expect_problem("name: p\n" IMAGES "entries: {name: p}\n", "program.yaml:3:10",
+        "'entries' is not a list of 1 to 64");
+    char args[65 * 24 + 10] = "";
+    for (int i = 0; i < 65; i++) sprintf(args + strlen(args), "{name: a%d, value: u32},", i);
+    char text[sizeof args + 100];
+    snprintf(text, sizeof text, HEAD "  - {name: p, args: [%s]}\n", args);
+    expect_problem(text, "program.yaml:4:21", "'args' is not a list of 0 to 64");
+}
+
+TEST(an_argument_is_a_value_or_a_buffer) {
+    const char *either = "an argument is either a 'value' or a 'buffer'";
+    expect_arg_problem("{name: x}", "program.yaml:6:9", either);
+    expect_arg_problem("{name: x, value: f32, buffer: in}", "program.yaml:6:9", either);
+    expect_arg_problem("{name: x, value: f16}", "program.yaml:6:26", "'value' cannot be 'f16'");
+    expect_arg_problem(
+        "{name: x, value: buffer}", "program.yaml:6:26", "'value' cannot be 'buffer'");
+    expect_arg_problem(
+        "{name: x, buffer: value}", "program.yaml:6:27", "'buffer' cannot be 'value'");
+    assert_string_equal(problems.items[0].fix, "write one of in, out, inout, static");
+    expect_arg_problem(
+        "{name: x, buffer: in, type: float}", "program.yaml:6:37", "'float' is no element type");
+    expect_arg_problem(
+        "{name: x, value: f32, type: FP32}", "program.yaml:6:37", "'type' is for buffers");
+}
+
+TEST(names_are_plain) {
+    expect_arg_problem(
+        "{name: a b, value: f32}", "program.yaml:6:16", "'name' is not a plain name");
+    expect_arg_problem("{name: '', value: f32}", "program.yaml:6:16", "'name' is not a plain name");
+    expect_problem("name: a/b\nentries: [{name: p, args: []}]\n" IMAGES, "program.yaml:1:7",
+        "'name' is not a plain name");
+    expect_problem("name: a@b\nentries: [{name: p, args: []}]\n" IMAGES, "program.yaml:1:7",
+        "'name' is not a plain name");
+    expect_problem("name: [p]\nentries: [{name: p, args: []}]\n" IMAGES, "program.yaml:1:7",
+        "'name' is not a plain name");
+}
+
+TEST(files_stay_inside_the_folder) {
+    static const char *const bad[] = {
+        "../p.ptx", "/etc/passwd", "a/b.ptx", "..", ".", ".hidden", "''"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+            "name: p\nentries: [{name: p, args: []}]\nimages: [{kind: ptx, file: %s}]\n", bad[i]);
+        expect_problem(text, "program.yaml:3:28", "'file' is not a plain name");
+    }
+}
+
+TEST(names_do_not_repeat) {
+    expect_problem(HEAD "  - {name: p, args: []}\n  - {name: p, args: []}\n", "program.yaml:5:5",
+        "a second entry 'p'");
+    expect_problem(HEAD "  - name: p\n    args: [{name: x, value: f32}, {name: x, buffer: in}]\n",
+        "program.yaml:5:35", "a second argument 'x'");
+    expect_problem("name: p\nentries: [{name: p, args: []}]\n"
+                   "images: [{kind: ptx, file: a}, {kind: ptx, file: b}]\n",
+        "program.yaml:3:32", "a second ptx image of one architecture");
+}
+
+TEST(a_block_is_what_a_device_can_run) {
+    expect_entry_problem("block: [0]", "program.yaml:6:13",
+        "a side of the block is not a whole number from 1 to 1024");
+    expect_entry_problem("block: [32, 64]", "program.yaml:6:12",
+        "a block of 2048 threads; no device runs more than 1024");
+    expect_entry_problem("block: [1, 1, 65]", "program.yaml:6:19",
+        "a side of the block is not a whole number from 1 to 64");
+    expect_entry_problem(
+        "block: [1, 1, 1, 1]", "program.yaml:6:12", "'block' is not a list of 1 to 3");
+    expect_entry_problem("block: 256", "program.yaml:6:12", "'block' is not a list of 1 to 3");
+}
+
+TEST(numbers_and_truths_are_checked) {
+    expect_entry_problem("shared_bytes: -1", "program.yaml:6:19",
+        "'shared_bytes' is not a whole number from 0 to 1048576");
+    expect_entry_problem("shared_bytes: 99999999999", "program.yaml:6:19",
+        "'shared_bytes' is not a whole number from 0 to 1048576");
+    expect_entry_problem("requires: {cooperative: yes}", "program.yaml:6:29",
+        "'cooperative' is neither true nor false");
+    expect_entry_problem(
+        "requires: {compute_capability: 7}", "program.yaml:6:36", "'7' is no compute capability");
+    expect_entry_problem("requires: {compute_capability: sm_70}", "program.yaml:6:36",
+        "'sm_70' is no compute capability");
+    expect_entry_problem("requires: [cooperative]", "program.yaml:6:15", "'requires' is not a map");
+}
+
+TEST(only_a_cubin_has_an_architecture) {
+    expect_problem("name: p\nentries: [{name: p, args: []}]\n"
+                   "images: [{kind: cubin, file: p.cubin}]\n",
+        "program.yaml:3:10", "'architecture' is missing");
+    expect_problem("name: p\nentries: [{name: p, args: []}]\n"
+                   "images: [{kind: ptx, file: p.ptx, architecture: 7.0}]\n",
+        "program.yaml:3:49", "'architecture' is for cubin images");
+    expect_problem("name: p\nentries: [{name: p, args: []}]\n"
+                   "images: [{kind: elf, file: p.elf}]\n",
+        "program.yaml:3:17", "'kind' cannot be 'elf'");
+}
+
+TEST(every_problem_is_reported_at_once) {
+    assert_false(read_manifest("name: a b\nentries: [{name: p, args: [{name: x}], block: 3}, 7]\n"
+                               "images: [{kind: ptx}]\nextra: 1\n"));
+    assert_int_equal(problems_total(&problems), 6);
+}
+
+int main(void) {
+#define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {S(a_whole_manifest_is_read),
+        S(what_is_left_out_has_a_default), S(unknown_keys_are_refused_everywhere),
+        S(what_is_missing_is_named), S(lists_have_their_bounds),
+        S(an_argument_is_a_value_or_a_buffer), S(names_are_plain), S(files_stay_inside_the_folder),
+        S(names_do_not_repeat), S(a_block_is_what_a_device_can_run),
+        S(numbers_and_truths_are_checked), S(only_a_cubin_has_an_architecture),
+        S(every_problem_is_reported_at_once)};
+#undef S
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

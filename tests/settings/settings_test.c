@@ -1,0 +1,400 @@
+#include "settings/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "testing.h"
+
+static struct settings settings;
+static struct problems problems;
+
+static int set_up(void **state) {
+    settings_init(&settings);
+    problems_init(&problems);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    settings_fini(&settings);
+    problems_fini(&problems);
+    return 0;
+}
+
+static void parse(const char *text) {
+    tear_down(NULL);
+    set_up(NULL);
+    settings_parse(&settings, "w.yaml", slice_of_text(text), &problems);
+}
+
+static void expect_good(const char *text) {
+    parse(text);
+    if (problems_any(&problems)) fail_msg("%s", problems.items[0].what);
+}
+
+/* The text has this problem alone. */
+static void expect_problem(const char *text, const char *where, const char *what, const char *fix) {
+    parse(text);
+    if (problems.count > 0) { /* the likelier one to tell what went wrong first */
+        assert_string_equal(problems.items[0].what, what);
+        assert_string_equal(problems.items[0].where, where);
+        assert_string_equal(problems.items[0].fix, fix);
+    }
+    assert_int_equal(problems_total(&problems), 1);
+}
+
+static char *print(const struct settings *which) {
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    settings_print(which, out);
+    fclose(out);
+    return text;
+}
+
+TEST(defaults_are_ready_for_use) {
+    settings_load(&settings, NULL, &problems);
+    assert_false(problems_any(&problems));
+    assert_int_equal(settings.driver, DRIVER_CUDA);
+    assert_int_equal(settings.lanes, 8);
+    assert_int_equal(settings.lane_slab_bytes, 4 << 20);
+    assert_int_equal(settings.broker, BROKER_KAFKA);
+    assert_string_equal(settings.kafka.group, "gpu-worker");
+    assert_int_equal(settings.kafka.consumer.count, 0);
+    assert_int_equal(settings.topics.jobs.count, 1);
+    assert_string_equal(settings.topics.jobs.items[0], "gpu-jobs");
+    assert_int_equal(settings.limits.message_bytes, 1 << 20);
+    assert_int_equal(settings.limits.result_bytes, 1000000);
+    assert_int_equal(settings.log.level, LOG_INFO);
+}
+
+TEST(values_of_every_type_are_taken) {
+    expect_good("driver: cpu\n"
+                "lanes: 3\n"
+                "lane_slab_bytes: 64KiB\n"
+                "commit_interval_ms: 2s\n"
+                "kafka:\n"
+                "  group: 'my group'\n"
+                "  consumer: {auto.offset.reset: latest, fetch.wait.max.ms: 10}\n"
+                "topics:\n"
+                "  jobs: [a, \"b\"]\n");
+    assert_int_equal(settings.driver, DRIVER_CPU);
+    assert_int_equal(settings.lanes, 3);
+    assert_int_equal(settings.lane_slab_bytes, 65536);
+    assert_int_equal(settings.commit_interval_ms, 2000);
+    assert_string_equal(settings.kafka.group, "my group");
+    assert_int_equal(settings.kafka.consumer.count, 2);
+    assert_string_equal(settings.kafka.consumer.keys[1], "fetch.wait.max.ms");
+    assert_string_equal(settings.kafka.consumer.values[1], "10");
+    assert_int_equal(settings.topics.jobs.count, 2);
+    assert_string_equal(settings.topics.jobs.items[1], "b");
+}
+
+TEST(durations_and_sizes_take_their_units) {
+    static const struct {
+        const char *text;
+        uint32_t ms;
+    } durations[] = {
+        {"0", 0}, {"250", 250}, {"250ms", 250}, {"20s", 20000}, {"5m", 300000}, {"1h", 3600000}};
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } sizes[] = {{"0", 0}, {"1048577", 1048577}, {"64KiB", 65536}, {"64MiB", 67108864},
+        {"3GiB", 3221225472}, {"1TiB", 1099511627776}};
+    char text[64];
+    for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
+        snprintf(text, sizeof text, "drain_timeout_ms: %s", durations[i].text);
+        expect_good(text);
+        assert_int_equal(settings.drain_timeout_ms, durations[i].ms);
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        snprintf(text, sizeof text, "statics: {budget_bytes: %s}", sizes[i].text);
+        expect_good(text);
+        assert_int_equal(settings.statics.budget_bytes, sizes[i].bytes);
+    }
+}
+
+TEST(numbers_that_are_none_are_refused) {
+    static const char *const bad[] = {"-1", "1.5", "64MB", "64 MiB", "MiB", "010", "0x10", "many",
+        "18446744073709551616", "18446744073709551615KiB", "[1]", "{a: 1}", "~", "''"};
+    char text[64];
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(text, sizeof text, "limits:\n  job_bytes: %s\n", bad[i]);
+        parse(text);
+        assert_int_equal(problems_total(&problems), 1);
+        assert_string_equal(problems.items[0].where, "w.yaml:2:14");
+        assert_int_equal(settings.limits.job_bytes, 1 << 30);
+    }
+}
+
+TEST(values_out_of_range_are_refused_with_the_range) {
+    expect_problem("lanes: 0\n", "w.yaml:1:8", "lanes is 0, outside 1 to 64", "");
+    expect_problem("lanes: 65\n", "w.yaml:1:8", "lanes is 65, outside 1 to 64", "");
+    expect_problem(
+        "lane_slab_bytes: 1\n", "w.yaml:1:18", "lane_slab_bytes is 1, outside 64KiB to 1GiB", "");
+    expect_problem(
+        "drain_timeout_ms: 61m\n", "w.yaml:1:19", "drain_timeout_ms is 61m, outside 0ms to 1h", "");
+    assert_int_equal(settings.drain_timeout_ms, 25000);
+}
+
+TEST(an_unknown_key_is_refused_with_the_nearest_known_one) {
+    expect_problem("drivr: cpu\n", "w.yaml:1:1", "unknown key 'drivr'", "did you mean 'driver'?");
+    expect_problem(
+        "log:\n  levle: info\n", "w.yaml:2:3", "unknown key 'levle'", "did you mean 'level'?");
+    expect_problem("limit: {}\n", "w.yaml:1:1", "unknown key 'limit'", "did you mean 'limits'?");
+    expect_problem("something_else: 1\n", "w.yaml:1:1", "unknown key 'something_else'",
+        "'gpu-worker config defaults' prints all keys");
+}
+
+TEST(a_key_in_the_wrong_place_is_refused_with_the_right_one) {
+    expect_problem("group: x\n", "w.yaml:1:1", "unknown key 'group'",
+        "did you mean 'group' in the section kafka?");
+    expect_problem("kafka.group: x\n", "w.yaml:1:1", "unknown key 'kafka.group'",
+        "did you mean 'group' in the section kafka?");
+    expect_problem("log: {lanes: 2}\n", "w.yaml:1:7", "unknown key 'lanes'",
+        "did you mean 'lanes' at the top level?");
+}
+
+TEST(wrong_kinds_are_refused) {
+    expect_problem(
+        "driver: [cpu]\n", "w.yaml:1:9", "driver cannot be ''", "write one of cuda, cpu");
+    expect_problem("driver: cud\n", "w.yaml:1:9", "driver cannot be 'cud'", "did you mean 'cuda'?");
+    expect_problem("topics: {results: [a]}\n", "w.yaml:1:19",
+        "the value of topics.results is not a string",
+        "write a string, or {file: path} to take a file's contents");
+    expect_problem(
+        "topics: {jobs: a}\n", "w.yaml:1:16", "topics.jobs is not a list", "write [first, second]");
+    expect_problem("kafka: {consumer: [a]}\n", "w.yaml:1:19", "kafka.consumer is not a map",
+        "write {key: value}");
+    expect_problem("kafka: {producer: {sasl: {password: hunter2}}}\n", "w.yaml:1:26",
+        "sasl of kafka.producer is not a string",
+        "write a string, or {file: path} to take a file's contents");
+    expect_problem(
+        "log: text\n", "w.yaml:1:6", "log is not a section", "write keys and values below it");
+    expect_problem(
+        "[a, b]\n", "w.yaml:1:1", "the file is not a section", "write keys and values below it");
+    expect_problem("topics: {results: null}\n", "w.yaml:1:19",
+        "the value of topics.results is not a string",
+        "write a string, or {file: path} to take a file's contents");
+}
+
+TEST(what_must_not_be_empty_is_refused) {
+    expect_problem("kafka: {group: ''}\n", "w.yaml:1:16", "kafka.group is empty",
+        "give a value or remove the key");
+    expect_problem("topics: {jobs: []}\n", "w.yaml:1:16", "topics.jobs is empty",
+        "give a value or remove the key");
+}
+
+TEST(a_section_may_be_empty) {
+    expect_good("log:\nkafka:\n  consumer:\n");
+}
+
+TEST(every_problem_is_reported_at_once) {
+    unsetenv("SETTINGS_TEST");
+    parse("drivr: cpu\nlanes: 0\nlanes: 9\nkafka:\n  group: ${SETTINGS_TEST}\n  consumer: {acks: "
+          "1}\n");
+    assert_int_equal(problems_total(&problems), 5);
+}
+
+TEST(values_come_from_the_environment) {
+    setenv("SETTINGS_TEST", "12", 1);
+    expect_good(
+        "lanes: ${SETTINGS_TEST}\nkafka: {group: \"g-${SETTINGS_TEST}-${SETTINGS_NONE:-x}\"}\n");
+    assert_int_equal(settings.lanes, 12);
+    assert_string_equal(settings.kafka.group, "g-12-x");
+}
+
+TEST(values_come_from_files_without_the_last_line_end) {
+    char path[] = "/tmp/settings_test_XXXXXX", text[200];
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "hunter2\r\n", 9), 9);
+    close(fd);
+    snprintf(text, sizeof text, "kafka:\n  consumer: {sasl.password: {file: %s}}\n", path);
+    expect_good(text);
+    assert_string_equal(settings.kafka.consumer.values[0], "hunter2");
+    unlink(path);
+    parse(text);
+    assert_int_equal(problems.count, 1);
+    assert_string_equal(problems.items[0].where, "w.yaml:2:36");
+}
+
+TEST(a_secret_file_that_is_no_text_is_refused) {
+    char path[] = "/tmp/settings_test_XXXXXX", text[200];
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "a\0b", 3), 3);
+    close(fd);
+    snprintf(text, sizeof text, "kafka: {group: {file: %s}}\n", path);
+    parse(text);
+    unlink(path);
+    assert_int_equal(problems_total(&problems), 1);
+    assert_non_null(strstr(problems.items[0].what, "not a text file"));
+}
+
+TEST(keys_that_would_void_a_guarantee_are_refused_by_name) {
+    static const char *const refused[] = {"bootstrap.servers", "metadata.broker.list", "group.id",
+        "enable.auto.commit", "auto.commit.interval.ms", "enable.auto.offset.store", "acks",
+        "request.required.acks", "enable.idempotence", "transactional.id",
+        "partition.assignment.strategy", "enable.partition.eof"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "kafka:\n  consumer:\n    %s: x\n", refused[i]);
+        parse(text);
+        assert_int_equal(problems_total(&problems), 1);
+        assert_string_equal(problems.items[0].where, "w.yaml:3:5");
+        assert_non_null(strstr(problems.items[0].what, refused[i]));
+        snprintf(text, sizeof text, "kafka:\n  producer:\n    %s: x\n", refused[i]);
+        parse(text);
+        assert_int_equal(problems_total(&problems), 1);
+    }
+    expect_good("kafka: {consumer: {isolation.level: read_uncommitted, debug: all}}\n");
+}
+
+TEST(too_many_requests_in_flight_are_refused) {
+    expect_good("kafka: {producer: {max.in.flight: 5}}\n");
+    expect_problem("kafka: {producer: {max.in.flight: 6}}\n", "w.yaml:1:20",
+        "kafka.producer must not set 'max.in.flight' over 5: more requests under way can change "
+        "the order of results",
+        "");
+}
+
+TEST(combinations_that_cannot_work_are_refused) {
+    expect_problem("limits: {bytes_in_flight: 1KiB}\n", "w.yaml:1:27",
+        "limits.bytes_in_flight is less than one message of limits.message_bytes",
+        "raise it to several messages");
+    expect_problem("kafka: {producer: {message.max.bytes: 500000}}\n", "w.yaml",
+        "limits.result_bytes is more than message.max.bytes of kafka.producer",
+        "lower it, or raise message.max.bytes");
+    expect_problem("broker: embedded\nkafka: {bootstrap_servers: 'a:1'}\n", "w.yaml:2:28",
+        "kafka.bootstrap_servers has no meaning with broker: embedded", "remove one of them");
+    expect_problem("driver: cpu\ndevice: 1\n", "w.yaml:2:9", "device 1 of 1 CPU devices",
+        "raise cpu_driver.devices");
+    expect_problem("driver: cpu\nlane_slab_bytes: 512MiB\n", "w.yaml:2:18",
+        "8 lanes of lane_slab_bytes each do not fit into cpu_driver.memory_bytes",
+        "raise cpu_driver.memory_bytes");
+}
+
+TEST(topics_are_names_and_do_not_loop) {
+    expect_problem("topics: {results: 'a b'}\n", "w.yaml:1:19", "'a b' cannot be a topic's name",
+        "use letters, digits, '.', '_' and '-', at most 249");
+    expect_problem("topics: {jobs: [a, a]}\n", "w.yaml:1:16", "topic 'a' stands twice in one list",
+        "remove one of them");
+    expect_problem("topics: {results: gpu-jobs}\n", "w.yaml:1:19",
+        "results would come back as jobs: 'gpu-jobs'", "");
+    expect_problem("topics: {dead_letters: gpu-jobs}\n", "w.yaml:1:24",
+        "dead letters would come back as jobs: 'gpu-jobs'", "");
+    expect_problem("topics: {dead_letters: gpu-results}\n", "w.yaml:1:24",
+        "results and dead letters share the topic 'gpu-results'", "give them a topic of their own");
+    expect_problem("topics: {reply_to: [gpu-jobs]}\n", "w.yaml:1:20",
+        "results must not go to 'gpu-jobs': it is for jobs or dead letters", "");
+    expect_good("topics: {reply_to: [gpu-results, other]}\n");
+}
+
+TEST(what_is_printed_loads_to_the_same) {
+    expect_good("driver: cpu\n"
+                "broker: embedded\n"
+                "commit_interval_ms: 1500\n"
+                "lane_slab_bytes: 65537\n"
+                "kafka:\n"
+                "  group: \"a $$ \\\" \\\\ \\n \\x85 \\u20AC \\U0001F600 ${SETTINGS_NONE:-b}\"\n"
+                "  consumer: {'a\"b': \"{x}\", \"\\u2028\": y, '${k}': z}\n"
+                "topics: {jobs: [a, b], reply_to: [c]}\n");
+    char *text = print(&settings);
+    expect_good(text);
+    assert_string_equal(settings.kafka.group, "a $ \" \\ \n \xc2\x85 \u20ac \U0001F600 b");
+    assert_string_equal(settings.kafka.consumer.keys[2], "${k}");
+    char *again = print(&settings);
+    assert_string_equal(text, again);
+    free(text);
+    free(again);
+}
+
+TEST(secrets_are_never_printed) {
+    expect_good("kafka:\n"
+                "  consumer: {sasl.username: me, sasl.password: hunter2}\n"
+                "  producer: {ssl.key.pem: hunter2, ssl.key.password: hunter2,\n"
+                "    sasl.oauthbearer.client.secret: hunter2, SASL.PASSWORD: hunter2}\n");
+    char *text = print(&settings);
+    assert_null(strstr(text, "hunter2"));
+    assert_non_null(strstr(text, "\"sasl.username\": \"me\""));
+    assert_non_null(strstr(text, "\"sasl.password\": \"***\""));
+    free(text);
+}
+
+TEST(a_secret_in_the_wrong_place_is_not_printed_either) {
+    parse("kafka: {consumer: {sasl.password: [hunter2]}}\n");
+    assert_int_equal(problems_total(&problems), 1);
+    assert_null(strstr(problems.items[0].what, "hunter2"));
+    assert_null(strstr(problems.items[0].fix, "hunter2"));
+}
+
+static char *print_with(void (*page)(FILE *out)) {
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    page(out);
+    fclose(out);
+    return text;
+}
+
+TEST(printed_defaults_are_a_file_that_changes_nothing) {
+    char *page = print_with(settings_print_defaults), *before = print(&settings);
+    expect_good(page);
+    char *after = print(&settings);
+    assert_string_equal(before, after);
+    free(page);
+    free(before);
+    free(after);
+}
+
+TEST(the_table_and_the_schema_name_every_setting) {
+    char *table = print_with(settings_print_table), *schema = print_with(settings_print_schema);
+    char *effective = print(&settings), *rest = NULL;
+    for (char *line = strtok_r(effective, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char name[80], in_schema[84];
+        line += strspn(line, " ");
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(line, ":"), line);
+        assert_non_null(strstr(table, name));
+        snprintf(in_schema, sizeof in_schema, "\"%s\"", name);
+        assert_non_null(strstr(schema, in_schema));
+    }
+    free(table);
+    free(schema);
+    free(effective);
+}
+
+TEST(programs_are_looked_for_beside_the_binary) {
+    char *dir = settings_programs_dir(&settings);
+    assert_non_null(dir);
+    const char *end = strstr(dir, "/share/gpu-worker/programs");
+    assert_non_null(end);
+    assert_string_equal(end, "/share/gpu-worker/programs");
+    assert_int_equal(dir[0], '/');
+    free(dir);
+    expect_good("programs: {dir: here}\n");
+    dir = settings_programs_dir(&settings);
+    assert_string_equal(dir, "here");
+    free(dir);
+}
+
+int main(void) {
+#define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {S(defaults_are_ready_for_use),
+        S(values_of_every_type_are_taken), S(durations_and_sizes_take_their_units),
+        S(numbers_that_are_none_are_refused), S(values_out_of_range_are_refused_with_the_range),
+        S(an_unknown_key_is_refused_with_the_nearest_known_one),
+        S(a_key_in_the_wrong_place_is_refused_with_the_right_one), S(wrong_kinds_are_refused),
+        S(what_must_not_be_empty_is_refused), S(a_section_may_be_empty),
+        S(every_problem_is_reported_at_once), S(values_come_from_the_environment),
+        S(values_come_from_files_without_the_last_line_end),
+        S(a_secret_file_that_is_no_text_is_refused),
+        S(keys_that_would_void_a_guarantee_are_refused_by_name),
+        S(too_many_requests_in_flight_are_refused), S(combinations_that_cannot_work_are_refused),
+        S(topics_are_names_and_do_not_loop), S(what_is_printed_loads_to_the_same),
+        S(secrets_are_never_printed), S(a_secret_in_the_wrong_place_is_not_printed_either),
+        S(printed_defaults_are_a_file_that_changes_nothing),
+        S(the_table_and_the_schema_name_every_setting),
+        S(programs_are_looked_for_beside_the_binary)};
+#undef S
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
