@@ -14,6 +14,8 @@ static const struct command {
     {"config", "print the defaults, the effective configuration or its schema", command_config},
     {"programs", "list the programs that jobs can name", command_programs},
     {"run", "take jobs from Kafka or a file, run them, publish their results", command_run},
+    {"submit", "send one job that is written as YAML and print its result", command_submit},
+    {"tail", "follow a topic of results or dead letters, decoded", command_tail},
     {"version", "print what this binary was built from", command_version},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

@@ -1,7 +1,7 @@
 /* rows: A5 A8 D2 D3 C6 */
 #include "plan/plan.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "support/jobs.h"

@@ -11,7 +11,7 @@ struct registry *test_registry(void) {
     struct problems problems;
     problems_init(&problems);
     struct registry *registry = registry_load(GPU_WORKER_PROGRAMS_DIR, &problems);
-    problems_print(&problems);
+    problems_print(&problems, "test");
     assert_int_equal(problems.count, 0);
     assert_non_null(registry);
     problems_fini(&problems);
@@ -28,10 +28,10 @@ struct slice test_job_bytes(const char *yaml) {
         yaml_parse("job", slice_of_text(yaml), YAML_KEEP_VARIABLES, &problems);
     assert_non_null(document);
     enum err code = job_yaml_encode(document, ".", &problems, &bytes, &size, &err);
-    problems_print(&problems);
+    problems_print(&problems, "test");
     if (code != ERR_OK) print_message("%s\n", err.message);
     assert_int_equal(code, ERR_OK);
-    yaml_free(document);
+    yaml_destroy(document);
     problems_fini(&problems);
     return slice_of(bytes, size);
 }

@@ -90,7 +90,7 @@ static int encode(const char *path, struct submission *ret) {
     if (document != NULL) code = encode_document(document, path, &problems, ret, &err);
     if (problems.count > 0) exit_code = cli_fail_problems("submit", &problems);
     else if (code != ERR_OK) exit_code = fail(&err);
-    yaml_free(document);
+    yaml_destroy(document);
     problems_fini(&problems);
     return exit_code;
 }

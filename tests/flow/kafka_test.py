@@ -1,0 +1,147 @@
+"""The worker against a real Apache Kafka, through clients that this project did not write.
+usage: kafka_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA."""
+
+import os
+import subprocess
+import time
+import unittest
+
+from worker_flow import BINARY, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
+
+import confluent_kafka
+import gpu_worker as gw
+import msgpack
+
+SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
+
+
+class KafkaTest(FlowTest):
+    def setUp(self):
+        super().setUp()
+        self.topics = Topics(SERVERS)
+
+    def config(self, **more):
+        return self.topics.config(SERVERS, **more)
+
+    def client(self):
+        client = gw.KafkaClient(SERVERS, self.topics.jobs, self.topics.results)
+        self.addCleanup(client.close)
+        return client
+
+    def produce(self, *values, key=None, headers=None):
+        producer = confluent_kafka.Producer({"bootstrap.servers": SERVERS})
+        for value in values:
+            producer.produce(self.topics.jobs, value, key=key, headers=headers)
+        self.assertEqual(producer.flush(30), 0)
+
+    def test_a_stop_in_the_middle_of_ten_thousand_jobs_loses_none(self):
+        count = 10_000
+        self.client().submit([saxpy(n) for n in range(count)])
+        first = self.start_worker(self.config(), "first")
+        self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)) >= count // 10, "a tenth of the results")
+        self.stop_well(first)
+        before = len(read_all(SERVERS, self.topics.results))
+        self.assertLess(before, count, "the stop came too late to show anything")
+
+        second = self.start_worker(self.config(), "second")
+        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0")
+        self.stop_well(second)
+        results = {result["id"]: result for result in map(unpack, read_all(SERVERS, self.topics.results))}
+        self.assertEqual(len(results), count)
+        self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(count)))
+        self.assertEqual(len(read_all(SERVERS, self.topics.results)), count, "a clean stop repeats no job")
+
+    def test_a_result_carries_the_key_and_the_trace_of_its_job(self):
+        trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        self.produce(msgpack.packb(saxpy(7)), key=b"tenant-1", headers=[("traceparent", trace), ("mine", b"x")])
+        worker = self.start_worker(self.config())
+        self.wait_until(lambda: read_all(SERVERS, self.topics.results), "a result")
+        self.stop_well(worker)
+        (message,) = read_all(SERVERS, self.topics.results)
+        headers = headers_of(message)
+        self.assertEqual(message.key(), b"tenant-1")
+        self.assertEqual(headers["traceparent"], trace)
+        self.assertEqual(headers["content-type"], "application/msgpack")
+        self.assertEqual(headers["gpu-worker-job-id"], "job-7")
+        self.assertEqual(headers["gpu-worker-status"], "ok")
+        self.assertRegex(headers["gpu-worker-source"], rf"^{self.topics.jobs}/\d/0$")
+        self.assertTrue(is_saxpy(unpack(message), 7))
+
+    def test_hostile_bytes_become_dead_letters_and_the_worker_goes_on(self):
+        hostile = [b"\xdf\xff\xff\xff\xff", b"\x91" * 5000, b"", b"{}", msgpack.packb({"id": "x" * 1000}), b"\xc1"]
+        self.produce(*hostile, key=b"k", headers=[("mine", b"x")])
+        self.produce(msgpack.packb({"v": 1, "id": "half"}), msgpack.packb(saxpy(1)))
+        worker = self.start_worker(self.config())
+        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0")
+        self.stop_well(worker)
+        letters = read_all(SERVERS, self.topics.dead_letters)
+        undecodable = [letter for letter in letters if letter.key() == b"k"]
+        self.assertCountEqual([letter.value() or b"" for letter in undecodable], hostile)
+        for letter in undecodable:
+            headers = headers_of(letter)
+            self.assertEqual(headers["dlq.error.code"], "bad_message")
+            self.assertEqual(headers["dlq.source.topic"], self.topics.jobs)
+            self.assertEqual(headers["mine"], "x")
+        results = {result["id"]: result for result in map(unpack, read_all(SERVERS, self.topics.results))}
+        self.assertEqual(set(results), {"half", "job-1"})
+        self.assertEqual(results["half"]["error"]["code"], "bad_job")
+        self.assertTrue(is_saxpy(results["job-1"], 1))
+
+    def test_kcat_sends_a_job_and_reads_its_result(self):
+        job = self.folder / "job.msgpack"
+        job.write_bytes(msgpack.packb(saxpy(3)))
+        worker = self.start_worker(self.config())
+        subprocess.run(["kcat", "-b", SERVERS, "-P", "-t", self.topics.jobs, "-k", "a", job], check=True, timeout=60)
+        self.wait_until(lambda: read_all(SERVERS, self.topics.results), "a result")
+        read = subprocess.run(
+            ["kcat", "-b", SERVERS, "-C", "-t", self.topics.results, "-e", "-q", "-f", "%k|%h|%S"],
+            check=True, timeout=60, capture_output=True, text=True)
+        self.stop_well(worker)
+        key, headers, size = read.stdout.split("|")
+        self.assertEqual(key, "a")
+        self.assertIn("gpu-worker-job-id=job-3", headers)
+        self.assertGreater(int(size), 100)
+
+    def test_two_workers_share_a_group(self):
+        count = 2_000
+        workers = [self.start_worker(self.config(), f"worker-{n}") for n in range(2)]
+        client = self.client()
+        client.submit([saxpy(n) for n in range(count)])
+        results = {result["id"]: result for result in client.results([f"job-{n}" for n in range(count)], 60)}
+        self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(count)))
+        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0")
+        for worker in workers:
+            self.stop_well(worker)
+
+    def test_submit_prints_a_result_and_tail_decodes_the_topic(self):
+        worker = self.start_worker(self.config())
+        job = self.folder / "job.yaml"
+        job.write_text(
+            "id: by-hand\nbuffers: {x: {data: {f32: [1, 2]}, datatype: FP32}, y: {data: {f32: [3, 4]}, datatype: FP32}}\n"
+            "steps: [{program: saxpy, args: [{f32: 10}, x, y, {u32: 2}], elements: 2}]\noutputs: [{buffer: y}]\n")
+        config = self.folder / "worker.yaml"
+        submitted = subprocess.run(
+            [BINARY, "submit", "--config", config, job], timeout=90, capture_output=True, text=True)
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+        self.assertIn("by-hand", submitted.stdout)
+        self.assertIn("13, 24", submitted.stdout)
+        tailed = subprocess.run(
+            [BINARY, "tail", "--config", config, "--from-beginning", "--count", "1"],
+            timeout=90, capture_output=True, text=True)
+        self.assertEqual(tailed.returncode, 0, tailed.stderr)
+        self.assertIn("by-hand", tailed.stdout)
+        self.assertIn("gpu-worker-status: ok", tailed.stdout)
+        self.stop_well(worker)
+
+    def test_a_broker_that_is_not_there_is_one_clear_error(self):
+        config = self.folder / "gone.yaml"
+        config.write_text("kafka: {bootstrap_servers: '127.0.0.1:1'}\n")
+        started = time.monotonic()
+        tailed = subprocess.run([BINARY, "tail", "--config", config], timeout=90, capture_output=True, text=True)
+        self.assertEqual(tailed.returncode, 5)
+        self.assertEqual(len(tailed.stderr.splitlines()), 1, tailed.stderr)
+        self.assertLess(time.monotonic() - started, 60)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

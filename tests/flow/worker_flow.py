@@ -1,0 +1,125 @@
+"""What the flow tests share: real workers as processes, jobs whose results are easily checked, and clients
+that this project did not write."""
+
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+
+import confluent_kafka
+import confluent_kafka.admin
+import msgpack
+import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/python"))
+import gpu_worker as gw
+import worker_process
+
+BUILD = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path("build/dev")
+BINARY = BUILD / "bin/gpu-worker"
+
+
+def saxpy(number, size=4):
+    """y = 2x + y over x = number, y = 1: every element of the result is 2 number + 1."""
+    return gw.job(
+        f"job-{number}",
+        buffers={
+            "x": gw.upload(numpy.full(size, number, "<f4")),
+            "y": gw.upload(numpy.ones(size, "<f4")),
+        },
+        steps=[gw.step("saxpy", [gw.f32(2), "x", "y", gw.u32(size)], elements=size)],
+        outputs=["y"],
+    )
+
+
+def is_saxpy(result, number):
+    return bool(numpy.all(gw.arrays(result)["y"] == 2 * number + 1))
+
+
+class Topics:
+    """Fresh topics of one test, made at the broker."""
+
+    def __init__(self, bootstrap_servers, partitions=4):
+        mark = uuid.uuid4().hex[:8]
+        self.jobs, self.results, self.dead_letters = (f"{kind}-{mark}" for kind in ("jobs", "results", "dead"))
+        self.group = f"group-{mark}"
+        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap_servers})
+        new = [confluent_kafka.admin.NewTopic(name, partitions, 1) for name in (self.jobs, self.results, self.dead_letters)]
+        for future in admin.create_topics(new).values():
+            future.result(30)
+
+    def config(self, bootstrap_servers, **more):
+        return {
+            "driver": "cpu",
+            "lanes": 2,
+            "kafka": {"bootstrap_servers": bootstrap_servers, "group": self.group},
+            "topics": {"jobs": [self.jobs], "results": self.results, "dead_letters": self.dead_letters},
+        } | more
+
+
+def read_all(bootstrap_servers, topic):
+    """Every message of a topic, from its beginning to where it ends now."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": bootstrap_servers, "group.id": "reader", "enable.auto.commit": False,
+         "enable.partition.eof": True})
+    partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+    consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
+    messages, open_partitions = [], set(partitions)
+    deadline = time.monotonic() + 60
+    while open_partitions and time.monotonic() < deadline:
+        for message in consumer.consume(1000, 0.2):
+            if message.error() is None:
+                messages.append(message)
+            elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                open_partitions.discard(message.partition())
+    consumer.close()
+    return messages
+
+
+def lag(bootstrap_servers, topics):
+    """Messages of the job topic that the group has not committed."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": bootstrap_servers, "group.id": topics.group, "enable.auto.commit": False})
+    numbers = consumer.list_topics(topics.jobs, timeout=30).topics[topics.jobs].partitions
+    total = 0
+    for position in consumer.committed([confluent_kafka.TopicPartition(topics.jobs, n) for n in numbers], 30):
+        low, high = consumer.get_watermark_offsets(position, 30)
+        total += high - max(position.offset, low)
+    consumer.close()
+    return total
+
+
+class FlowTest(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="gpu-worker-flow-")
+        self.addCleanup(self._folder.cleanup)
+        self.folder = pathlib.Path(self._folder.name)
+
+    def wait_until(self, condition, what, timeout_s=90):
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"{what}: not within {timeout_s} s")
+            time.sleep(0.02)
+
+    def start_worker(self, config, name="worker"):
+        path = self.folder / f"{name}.yaml"
+        worker_process.write_config(path, config)
+        worker = worker_process.Worker(BINARY, path, self.folder / f"{name}.log")
+        self.addCleanup(worker.stop)
+        return worker
+
+    def stop_well(self, worker):
+        status = worker.stop()
+        if status != 0:
+            worker.print_log()
+        self.assertEqual(status, 0)
+
+
+def headers_of(message):
+    return {name: value.decode() for name, value in message.headers() or []}
+
+
+def unpack(message):
+    return msgpack.unpackb(message.value())
