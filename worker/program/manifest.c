@@ -153,7 +153,7 @@ static int read_capability(const struct manifest *manifest, const struct yaml_no
     uint64_t major;
     size_t digits = number_read(text, &major);
     const char *minor = text + digits;
-    bool is_right = digits > 0 && digits <= 2 && minor[0] == '.' && minor[1] >= '0' &&
+    bool is_right = digits > 0 && digits <= 2 && major > 0 && minor[0] == '.' && minor[1] >= '0' &&
                     minor[1] <= '9' && minor[2] == 0;
     if (is_right) return (int)major * 10 + (minor[1] - '0');
     ADD(manifest, node, "write major.minor, such as 7.0", "'%.80s' is no compute capability", text);
