@@ -1,9 +1,10 @@
 /**
- * How a kernel looks on the CPU: what kernel.h compiles a kernel into, and what the CPU driver runs.
+ * How a kernel looks on the CPU: what kernel.h compiles a kernel into, and what the CPU driver
+ * runs.
  *
- * A `cpu` image is a shared object. For each kernel K it exports `const struct kernel_info kernel_K`.
- * The driver calls `entry` once for every thread of every block; `args` are pointers to the arguments'
- * values, as cuLaunchKernel takes them.
+ * A `cpu` image is a shared object. For each kernel K it exports `const struct kernel_info
+ * kernel_K`. The driver calls `entry` once for every thread of every block; `args` are pointers to
+ * the arguments' values, as cuLaunchKernel takes them.
  */
 #ifndef KERNEL_CPU_H
 #define KERNEL_CPU_H
