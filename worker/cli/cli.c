@@ -18,7 +18,7 @@ int cli_fail(enum cli_exit code, const char *command, const char *format, ...) {
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
-    return code;
+    return (int)code;
 }
 
 int cli_fail_usage(const char *command) {
@@ -43,5 +43,5 @@ int cli_load_settings(const char *command, const char *path, struct settings *se
         settings_fini(settings);
     }
     problems_fini(&problems);
-    return code;
+    return (int)code;
 }
