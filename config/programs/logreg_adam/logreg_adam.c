@@ -11,8 +11,9 @@
  *            constant 1 with each of the two decays. Starts as zeroes
  *   metrics  loss = mean log loss + l2 / 2 |w|^2 without the bias; share of rows predicted right
  *
- * Shared memory: TILE_ROWS floats and one for each thread or column (features + 1), whichever are
- * more. The order of additions depends on the block size only.
+ * Shared memory: logreg_adam needs TILE_ROWS floats and one for each thread or column (features +
+ * 1), whichever are more; logreg_metrics two floats a thread. The order of additions depends on the
+ * block size only.
  */
 #include "kernel.h"
 
