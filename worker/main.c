@@ -1,4 +1,5 @@
 /* gpu-worker: the table of its subcommands. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ static int help(void) {
                     "examples:\n"
                     "  gpu-worker config defaults > worker.yaml\n"
                     "  gpu-worker check --config worker.yaml\n"
-                    "  gpu-worker programs\n");
+                    "  gpu-worker run --config worker.yaml\n");
 }
 
 static int refuse(const char *name) {
@@ -47,14 +48,26 @@ static int refuse(const char *name) {
     return CLI_USAGE;
 }
 
+/* The command sees "gpu-worker NAME" as its name, which getopt_long() puts before its messages. */
+static int run(const struct command *command, int argc, char **argv) {
+    char name[64];
+    snprintf(name, sizeof name, "gpu-worker %s", command->name);
+    argv[0] = name;
+    int code = command->run(argc, argv);
+    if (fflush(stdout) != 0 && code == CLI_OK)
+        code = cli_fail(CLI_FAILED, command->name, "standard output: %s", strerror(errno));
+    return code;
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) {
         fprintf(stderr, "gpu-worker: no command; see gpu-worker --help\n");
         return CLI_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) return help();
-    if (strcmp(argv[1], "--version") == 0) argv[1] += 2;
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) return help();
+    if (strcmp(name, "--version") == 0) name = "version";
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 1, argv + 1);
-    return refuse(argv[1]);
+        if (strcmp(commands[i].name, name) == 0) return run(&commands[i], argc - 1, argv + 1);
+    return refuse(name);
 }

@@ -41,7 +41,7 @@ static int check(const char *config, const char *programs) {
     size_t count = check_programs(&settings, programs, &problems);
     int ret = CLI_OK;
     if (problems_any(&problems)) ret = cli_fail_problems("check", &problems);
-    else printf("ok: %s and %zu programs\n", config, count);
+    else printf("ok: %s, %zu program%s\n", config, count, count == 1 ? "" : "s");
     problems_fini(&problems);
     settings_fini(&settings);
     return ret;

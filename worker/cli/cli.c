@@ -43,5 +43,5 @@ int cli_load_settings(const char *command, const char *path, struct settings *se
         settings_fini(settings);
     }
     problems_fini(&problems);
-    return (int)code;
+    return code;
 }

@@ -1,6 +1,6 @@
 /**
  * The subcommands of gpu-worker. Each is one file with one function that reads its own arguments
- * (getopt_long; argv[0] is the command's name) and returns an exit code from the list below.
+ * (getopt_long; argv[0] is "gpu-worker <command>") and returns an exit code from the list below.
  *
  * Every command answers --help with cli_help(). Results go to standard output, everything else to
  * standard error. Option names that mean the same are the same everywhere: --config FILE.

@@ -25,8 +25,8 @@ static const char usage[] =
 
 static int show(const char *path) {
     struct settings settings;
-    int ret = cli_load_settings("config", path, &settings);
-    if (ret != CLI_OK) return ret;
+    int code = cli_load_settings("config", path, &settings);
+    if (code != CLI_OK) return code;
     settings_print(&settings, stdout);
     settings_fini(&settings);
     return CLI_OK;

@@ -65,18 +65,16 @@ static void list(const char *dir, struct problems *problems) {
 static int list_programs(const char *config, const char *override) {
     struct settings settings;
     struct problems problems;
-    settings_init(&settings);
+    int code = cli_load_settings("programs", config, &settings);
+    if (code != CLI_OK) return code;
     problems_init(&problems);
-    settings_load(&settings, config, &problems);
-    if (!problems_any(&problems)) {
-        char *configured = settings_programs_dir(&settings);
-        list(override != NULL ? override : configured, &problems);
-        free(configured);
-    }
-    int ret = problems_any(&problems) ? cli_fail_problems("programs", &problems) : CLI_OK;
+    char *configured = settings_programs_dir(&settings);
+    list(override != NULL ? override : configured, &problems);
+    if (problems_any(&problems)) code = cli_fail_problems("programs", &problems);
+    free(configured);
     problems_fini(&problems);
     settings_fini(&settings);
-    return ret;
+    return code;
 }
 
 int command_programs(int argc, char **argv) {

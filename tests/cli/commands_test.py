@@ -1,0 +1,170 @@
+"""The commands that start nothing: check, config, programs, version, and the help of all.
+usage: commands_test.py BINARY"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import jsonschema
+    import yaml
+except ImportError:
+    jsonschema = yaml = None
+
+BINARY = sys.argv.pop(1)
+
+MANIFEST = """\
+name: scale
+description: y = a*x
+entries:
+  - name: scale
+    args:
+      - {name: a, value: f32}
+      - {name: x, buffer: in, type: FP32}
+    block: [32, 4]
+    requires: {compute_capability: 7.0}
+images:
+  - {kind: ptx, file: scale.ptx}
+"""
+
+
+def run(*arguments, stdin="", **environment):
+    return subprocess.run([BINARY, *arguments], input=stdin, capture_output=True, text=True, timeout=60,
+                          env=os.environ | environment)
+
+
+class CommandsTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.programs = self.folder / "programs"
+        (self.programs / "scale").mkdir(parents=True)
+        (self.programs / "scale" / "program.yaml").write_text(MANIFEST)
+        (self.programs / "scale" / "scale.ptx").write_text(".version 6.0\n")
+
+    def write(self, text):
+        path = self.folder / "worker.yaml"
+        path.write_text(text)
+        return str(path)
+
+    def test_help_lists_the_commands_and_exit_codes(self):
+        done = run("--help")
+        self.assertEqual(done.returncode, 0)
+        for text in ("check", "config", "programs", "version", "exit codes:", "examples:"):
+            self.assertIn(text, done.stdout)
+
+    def test_every_listed_command_has_help(self):
+        lines = run("--help").stdout.split("commands", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
+        for name in (line.split()[0] for line in lines):
+            done = run(name, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+            self.assertTrue(done.stdout.startswith(f"usage: gpu-worker {name}"), name)
+            self.assertIn("exit codes:", done.stdout)
+
+    def test_a_mistyped_command_is_answered_with_the_nearest(self):
+        done = run("chekc")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, "gpu-worker: unknown command 'chekc'; did you mean 'check'?\n")
+        self.assertEqual(run().returncode, 2)
+
+    def test_wrong_arguments_exit_with_2_and_name_the_help(self):
+        for arguments in (["check"], ["check", "--config"], ["check", "--confi"], ["config"], ["config", "x"],
+                          ["config", "show", "y"], ["config", "schema", "--config", "f"], ["programs", "x"],
+                          ["version", "x"], ["check", "--config", "f", "--unknown"]):
+            done = run(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+            self.assertIn(f"see gpu-worker {arguments[0]} --help", done.stderr)
+
+    def test_version_names_compiler_and_cuda(self):
+        done = run("version")
+        self.assertRegex(done.stdout, r"\Agpu-worker \d+\.\d+\.\d+\ncompiler .+\ncuda\.h \d+\.\d\n\Z")
+        self.assertEqual(run("--version").stdout, done.stdout)
+
+    def test_check_of_a_good_file_is_one_line(self):
+        path = self.write("driver: cpu\n")
+        done = run("check", "--config", path, "--programs", str(self.programs))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout, f"ok: {path}, 1 program\n")
+
+    def test_check_reports_every_problem_of_file_and_programs(self):
+        path = self.write("drivr: cpu\nlanes: 0\nkafka:\n  group: ${UNSET_GROUP}\n  producer: {acks: 1}\n")
+        (self.programs / "scale" / "scale.ptx").unlink()
+        done = run("check", "--config", path, "--programs", str(self.programs))
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertEqual(sorted(line.split(": ")[1] for line in done.stderr.splitlines()), sorted([
+            f"{path}:1:1", f"{path}:2:8", f"{path}:4:10", f"{path}:5:14",
+            f"{self.programs}/scale/program.yaml:11:23"]))
+        self.assertIn(f"gpu-worker check: {path}:1:1: unknown key 'drivr'; did you mean 'driver'?\n", done.stderr)
+
+    def test_check_looks_for_programs_where_the_file_says(self):
+        path = self.write(f"programs: {{dir: {self.programs}}}\n")
+        self.assertIn("1 program\n", run("check", "--config", path).stdout)
+
+    def test_check_reads_standard_input(self):
+        done = run("check", "--config", "-", "--programs", str(self.programs), stdin="lanes: x\n")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("standard input:1:8: lanes cannot be 'x'", done.stderr)
+
+    def test_show_expands_variables_and_masks_secrets(self):
+        path = self.write("kafka:\n  group: ${GROUP}\n  consumer: {sasl.password: '${SECRET}'}\n")
+        done = run("config", "show", "--config", path, GROUP="blue", SECRET="hunter2")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn('group: "blue"', done.stdout)
+        self.assertIn('"sasl.password": "***"', done.stdout)
+        self.assertNotIn("hunter2", done.stdout + done.stderr)
+
+    def test_show_of_a_bad_file_exits_with_3(self):
+        done = run("config", "show", "--config", str(self.folder / "absent.yaml"))
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertIn("No such file", done.stderr)
+
+    def test_defaults_change_nothing(self):
+        path = self.write(run("config", "defaults").stdout)
+        self.assertEqual(run("config", "show", "--config", path).stdout, run("config", "show").stdout)
+
+    def test_the_table_is_markdown_with_a_row_for_each_setting(self):
+        lines = run("config", "table").stdout.splitlines()
+        self.assertEqual(lines[0], "| key | type | default | meaning |")
+        self.assertTrue(all(line.count("|") == 5 for line in lines), lines)
+
+    @unittest.skipUnless(jsonschema, "needs PyYAML and jsonschema")
+    def test_the_schema_takes_what_the_loader_takes(self):
+        schema = json.loads(run("config", "schema").stdout)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validator = jsonschema.Draft202012Validator(schema)
+        good = ["", run("config", "defaults").stdout, run("config", "show").stdout, "lanes: ${N}\nlog:\n",
+                "kafka: {consumer: {debug: all, linger.ms: 5, sasl.password: {file: x}}}\n"]
+        bad = ["lane: 1", "lanes: 0", "lanes: many", "driver: cud", "drain_timeout_ms: 3d", "topics: {jobs: []}",
+               "limits: {job_bytes: 3MB}", "kafka: {producer: {acks: 1}}", "log: {levle: info}"]
+        for text in good:
+            validator.validate(yaml.safe_load(text))
+        for text in bad:
+            self.assertFalse(validator.is_valid(yaml.safe_load(text)), text)
+            self.assertEqual(run("config", "show", "--config", self.write(text)).returncode, 3, text)
+
+    def test_programs_lists_entries_arguments_and_images(self):
+        done = run("programs", "--dir", str(self.programs))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        words = " ".join(done.stdout.split())
+        self.assertIn("scale: y = a*x entry scale: block [32, 4, 1], shared_bytes 0, compute capability 7.0", words)
+        self.assertIn("a value f32 x in FP32 image ptx: scale.ptx, 13 bytes, sha256:", words)
+
+    def test_programs_prints_the_good_and_reports_the_bad(self):
+        (self.programs / "other").mkdir()
+        (self.programs / "other" / "program.yaml").write_text("name: other\n")
+        done = run("programs", "--dir", str(self.programs))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("scale", done.stdout)
+        self.assertIn("other/program.yaml:1:1: 'entries' is missing", done.stderr)
+
+    def test_a_full_disk_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([BINARY, "config", "defaults"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "gpu-worker config: standard output: No space left on device\n")
+
+
+unittest.main()
