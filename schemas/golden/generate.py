@@ -275,6 +275,8 @@ def bad_buffers():
     yield "buffer_name_nul", "a name with a NUL", with_("buffers.a\0b", {"bytes": 1})
     yield "buffer_name_not_utf8", "a name that is no UTF-8", with_(
         "buffers", Pairs([*saxpy()["buffers"].items(), (Raw(b"\xa1\x80"), {"bytes": 1})]))  # fmt: skip
+    yield "buffer_name_continuations", "a long name that is no UTF-8 and has no place to cut it", with_(
+        "buffers", Pairs([(Raw(b"\xd9\x80" + b"\x80" * 128), {"bytes": 1})]))  # fmt: skip
     yield "buffer_name_integer", "a name that is an integer", with_(
         "buffers", Pairs([*saxpy()["buffers"].items(), (3, {"bytes": 1})]))  # fmt: skip
     yield "data_short", "less data than bytes", buffer_x(bytes=17, data=X)

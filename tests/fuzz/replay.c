@@ -1,4 +1,4 @@
-/* Feeds every file of a folder to a fuzz target: `replay FOLDER`. */
+/* Feeds every file of each folder to a fuzz target: `replay FOLDER...`. */
 #include <dirent.h>
 
 #include "base/file.h"
@@ -25,18 +25,25 @@ static int replay(const char *folder, const char *name) {
     return 0;
 }
 
-int main(int argc, char **argv) {
+static int replay_folder(const char *folder) {
     struct dirent **entries;
-    int count = argc == 2 ? scandir(argv[1], &entries, is_visible, alphasort) : -1;
+    int count = scandir(folder, &entries, is_visible, alphasort);
     if (count <= 0) {
-        fprintf(stderr, "usage: replay FOLDER (with at least one file)\n");
+        fprintf(stderr, "%s: no folder with at least one file\n", folder);
         return 1;
     }
     int failed = 0;
     for (int i = 0; i < count; i++) {
-        failed += replay(argv[1], entries[i]->d_name);
+        failed += replay(folder, entries[i]->d_name);
         free(entries[i]);
     }
     free(entries);
-    return failed == 0 ? 0 : 1;
+    return failed;
+}
+
+int main(int argc, char **argv) {
+    int failed = 0;
+    for (int i = 1; i < argc; i++) failed += replay_folder(argv[i]);
+    if (argc < 2) fprintf(stderr, "usage: replay FOLDER...\n");
+    return argc >= 2 && failed == 0 ? 0 : 1;
 }

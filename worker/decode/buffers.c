@@ -7,8 +7,8 @@ enum { RANK_MAX = 32 };
 enum write_key { WRITE_OFFSET, WRITE_DATA, WRITE_KEYS };
 
 static const struct field write_fields[] = {
-    [WRITE_OFFSET] = {"offset", REQUIRED, parse_u64, offsetof(struct job_write, offset)},
-    [WRITE_DATA] = {"data", REQUIRED, parse_bytes, offsetof(struct job_write, data)},
+    [WRITE_OFFSET] = {KEY("offset"), REQUIRED, parse_u64, offsetof(struct job_write, offset)},
+    [WRITE_DATA] = {KEY("data"), REQUIRED, parse_bytes, offsetof(struct job_write, data)},
 };
 
 static enum err parse_writes(struct walk *walk, const msgpack_object *value, void *ret) {
@@ -36,8 +36,8 @@ static enum err parse_writes(struct walk *walk, const msgpack_object *value, voi
 enum init_key { INIT_DATA, INIT_FILL, INIT_KEYS };
 
 static const struct field init_fields[] = {
-    [INIT_DATA] = {"data", OPTIONAL, parse_bytes, offsetof(struct job_buffer, data)},
-    [INIT_FILL] = {"fill", OPTIONAL, parse_u8, offsetof(struct job_buffer, fill)},
+    [INIT_DATA] = {KEY("data"), OPTIONAL, parse_bytes, offsetof(struct job_buffer, data)},
+    [INIT_FILL] = {KEY("fill"), OPTIONAL, parse_u8, offsetof(struct job_buffer, fill)},
 };
 
 static enum err parse_init(struct walk *walk, const msgpack_object *value, void *ret) {
@@ -103,17 +103,18 @@ enum buffer_key {
 };
 
 static const struct field buffer_fields[] = {
-    [KEY_BYTES] = {"bytes", REQUIRED, parse_u64, offsetof(struct job_buffer, bytes)},
-    [KEY_DATA] = {"data", OPTIONAL, parse_bytes, offsetof(struct job_buffer, data)},
-    [KEY_STATIC] = {"static", OPTIONAL, parse_digest, offsetof(struct job_buffer, digest)},
-    [KEY_BLOB] = {"blob", OPTIONAL, parse_digest, offsetof(struct job_buffer, digest)},
-    [KEY_FILL] = {"fill", OPTIONAL, parse_u8, offsetof(struct job_buffer, fill)},
-    [KEY_RESIDENT] = {"resident", OPTIONAL, parse_name, offsetof(struct job_buffer, resident)},
-    [KEY_INIT] = {"init", OPTIONAL, parse_init, 0},
-    [KEY_EXPECT] = {"expect", OPTIONAL, parse_u64, offsetof(struct job_buffer, expect)},
-    [KEY_WRITES] = {"writes", OPTIONAL, parse_writes, 0},
-    [KEY_DATATYPE] = {"datatype", OPTIONAL, parse_datatype, offsetof(struct job_buffer, datatype)},
-    [KEY_SHAPE] = {"shape", OPTIONAL, parse_shape, 0},
+    [KEY_BYTES] = {KEY("bytes"), REQUIRED, parse_u64, offsetof(struct job_buffer, bytes)},
+    [KEY_DATA] = {KEY("data"), OPTIONAL, parse_bytes, offsetof(struct job_buffer, data)},
+    [KEY_STATIC] = {KEY("static"), OPTIONAL, parse_digest, offsetof(struct job_buffer, digest)},
+    [KEY_BLOB] = {KEY("blob"), OPTIONAL, parse_digest, offsetof(struct job_buffer, digest)},
+    [KEY_FILL] = {KEY("fill"), OPTIONAL, parse_u8, offsetof(struct job_buffer, fill)},
+    [KEY_RESIDENT] = {KEY("resident"), OPTIONAL, parse_name, offsetof(struct job_buffer, resident)},
+    [KEY_INIT] = {KEY("init"), OPTIONAL, parse_init, 0},
+    [KEY_EXPECT] = {KEY("expect"), OPTIONAL, parse_u64, offsetof(struct job_buffer, expect)},
+    [KEY_WRITES] = {KEY("writes"), OPTIONAL, parse_writes, 0},
+    [KEY_DATATYPE] = {KEY("datatype"), OPTIONAL, parse_datatype,
+        offsetof(struct job_buffer, datatype)},
+    [KEY_SHAPE] = {KEY("shape"), OPTIONAL, parse_shape, 0},
 };
 
 /* The key that names the buffer's source, BUFFER_KEYS if there is none. `data` beside `static` is
@@ -127,8 +128,8 @@ static enum err find_source(struct walk *walk, const msgpack_object **found, siz
         if (*ret != BUFFER_KEYS)
             return walk_fail(walk, ERR_BAD_JOB,
                 "give a buffer one source; only a static may bring data along",
-                "has two sources: \"%s\" and \"%s\"", buffer_fields[*ret].key,
-                buffer_fields[keys[i]].key);
+                "has two sources: \"%s\" and \"%s\"", field_name(&buffer_fields[*ret]),
+                field_name(&buffer_fields[keys[i]]));
         *ret = keys[i];
     }
     return ERR_OK;

@@ -23,16 +23,16 @@ static enum err parse_topic(struct walk *walk, const msgpack_object *value, void
 
 /* Fields are read in this order: steps and outputs name buffers. */
 static const struct field job_fields[] = {
-    {"v", REQUIRED, parse_version, 0},
-    {"id", REQUIRED, parse_id, offsetof(struct job, id)},
-    {"reply_to", OPTIONAL, parse_topic, offsetof(struct job, reply_to)},
-    {"buffers", REQUIRED, parse_buffers, 0},
-    {"steps", REQUIRED, parse_steps, 0},
-    {"repeat", OPTIONAL, parse_count_u32, offsetof(struct job, repeat)},
-    {"outputs", REQUIRED, parse_outputs, 0},
-    {"timing", OPTIONAL, parse_bool, offsetof(struct job, timing)},
-    {"deadline_ms", OPTIONAL, parse_count_u64, offsetof(struct job, deadline_unix_ms)},
-    {"timeout_ms", OPTIONAL, parse_count_u32, offsetof(struct job, timeout_ms)},
+    {KEY("v"), REQUIRED, parse_version, 0},
+    {KEY("id"), REQUIRED, parse_id, offsetof(struct job, id)},
+    {KEY("reply_to"), OPTIONAL, parse_topic, offsetof(struct job, reply_to)},
+    {KEY("buffers"), REQUIRED, parse_buffers, 0},
+    {KEY("steps"), REQUIRED, parse_steps, 0},
+    {KEY("repeat"), OPTIONAL, parse_count_u32, offsetof(struct job, repeat)},
+    {KEY("outputs"), REQUIRED, parse_outputs, 0},
+    {KEY("timing"), OPTIONAL, parse_bool, offsetof(struct job, timing)},
+    {KEY("deadline_ms"), OPTIONAL, parse_count_u64, offsetof(struct job, deadline_unix_ms)},
+    {KEY("timeout_ms"), OPTIONAL, parse_count_u32, offsetof(struct job, timeout_ms)},
 };
 
 /* A newer v has keys that we do not know: say that it is the v before complaining about them. */

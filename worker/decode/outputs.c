@@ -9,10 +9,11 @@ static enum err parse_output_buffer(struct walk *walk, const msgpack_object *val
 enum output_key { KEY_BUFFER, KEY_OFFSET, KEY_BYTES, KEY_AS, OUTPUT_KEYS };
 
 static const struct field output_fields[] = {
-    [KEY_BUFFER] = {"buffer", REQUIRED, parse_output_buffer, offsetof(struct job_output, buffer)},
-    [KEY_OFFSET] = {"offset", OPTIONAL, parse_u64, offsetof(struct job_output, offset)},
-    [KEY_BYTES] = {"bytes", OPTIONAL, parse_u64, offsetof(struct job_output, bytes)},
-    [KEY_AS] = {"as", OPTIONAL, parse_name, offsetof(struct job_output, name)},
+    [KEY_BUFFER] = {KEY("buffer"), REQUIRED, parse_output_buffer,
+        offsetof(struct job_output, buffer)},
+    [KEY_OFFSET] = {KEY("offset"), OPTIONAL, parse_u64, offsetof(struct job_output, offset)},
+    [KEY_BYTES] = {KEY("bytes"), OPTIONAL, parse_u64, offsetof(struct job_output, bytes)},
+    [KEY_AS] = {KEY("as"), OPTIONAL, parse_name, offsetof(struct job_output, name)},
 };
 
 static enum err parse_output(

@@ -79,13 +79,13 @@ static enum err parse_arg_words(struct walk *walk, const msgpack_object *value, 
 }
 
 static const struct field arg_fields[] = {
-    {"u32", OPTIONAL, parse_arg_u32, 0},
-    {"i32", OPTIONAL, parse_arg_i32, 0},
-    {"u64", OPTIONAL, parse_arg_u64, 0},
-    {"i64", OPTIONAL, parse_arg_i64, 0},
-    {"f32", OPTIONAL, parse_arg_f32, 0},
-    {"f64", OPTIONAL, parse_arg_f64, 0},
-    {"words", OPTIONAL, parse_arg_words, 0},
+    {KEY("u32"), OPTIONAL, parse_arg_u32, 0},
+    {KEY("i32"), OPTIONAL, parse_arg_i32, 0},
+    {KEY("u64"), OPTIONAL, parse_arg_u64, 0},
+    {KEY("i64"), OPTIONAL, parse_arg_i64, 0},
+    {KEY("f32"), OPTIONAL, parse_arg_f32, 0},
+    {KEY("f64"), OPTIONAL, parse_arg_f64, 0},
+    {KEY("words"), OPTIONAL, parse_arg_words, 0},
 };
 
 static enum err parse_arg(struct walk *walk, const msgpack_object *value, struct job_arg *arg) {
@@ -174,17 +174,18 @@ enum step_key {
 };
 
 static const struct field step_fields[] = {
-    [KEY_PROGRAM] = {"program", REQUIRED, parse_program, 0},
-    [KEY_ENTRY] = {"entry", OPTIONAL, parse_name, offsetof(struct job_step, entry)},
-    [KEY_ARGS] = {"args", REQUIRED, parse_args, 0},
-    [KEY_GRID] = {"grid", OPTIONAL, parse_dimensions, offsetof(struct job_step, grid)},
-    [KEY_ELEMENTS] = {"elements", OPTIONAL, parse_count_u64, offsetof(struct job_step, elements)},
-    [KEY_BLOCK] = {"block", OPTIONAL, parse_dimensions, offsetof(struct job_step, block)},
-    [KEY_SHARED_BYTES] = {"shared_bytes", OPTIONAL, parse_u32,
+    [KEY_PROGRAM] = {KEY("program"), REQUIRED, parse_program, 0},
+    [KEY_ENTRY] = {KEY("entry"), OPTIONAL, parse_name, offsetof(struct job_step, entry)},
+    [KEY_ARGS] = {KEY("args"), REQUIRED, parse_args, 0},
+    [KEY_GRID] = {KEY("grid"), OPTIONAL, parse_dimensions, offsetof(struct job_step, grid)},
+    [KEY_ELEMENTS] = {KEY("elements"), OPTIONAL, parse_count_u64,
+        offsetof(struct job_step, elements)},
+    [KEY_BLOCK] = {KEY("block"), OPTIONAL, parse_dimensions, offsetof(struct job_step, block)},
+    [KEY_SHARED_BYTES] = {KEY("shared_bytes"), OPTIONAL, parse_u32,
         offsetof(struct job_step, shared_bytes)},
-    [KEY_ITERATIONS] = {"iterations", OPTIONAL, parse_count_u32,
+    [KEY_ITERATIONS] = {KEY("iterations"), OPTIONAL, parse_count_u32,
         offsetof(struct job_step, iterations)},
-    [KEY_COOPERATIVE] = {"cooperative", OPTIONAL, parse_bool,
+    [KEY_COOPERATIVE] = {KEY("cooperative"), OPTIONAL, parse_bool,
         offsetof(struct job_step, cooperative)},
 };
 

@@ -23,13 +23,14 @@ void walk_leave(struct walk *walk) {
 }
 
 const char *walk_quote(struct slice text, char ret[static QUOTED_SIZE]) {
+    enum { ROOM_MIN = 12 }; /* for three more bytes of a character, or an escape; "...", a quote */
     bool is_utf8 = slice_is_utf8(text);
     size_t at = 0;
     ret[at++] = '"';
     for (size_t i = 0; i < text.size; i++) {
         uint8_t c = text.data[i];
-        bool is_start = (c & 0xc0) != 0x80; /* cut between characters only */
-        if (at > QUOTED_SIZE - 12 && is_start) {
+        bool is_inside_character = is_utf8 && (c & 0xc0) == 0x80;
+        if (QUOTED_SIZE - at < ROOM_MIN && !is_inside_character) {
             at += (size_t)snprintf(ret + at, QUOTED_SIZE - at, "...");
             break;
         }
@@ -140,8 +141,8 @@ static enum err unknown_key(
     char fix[sizeof walk->err->fix], quoted[QUOTED_SIZE];
     int at = snprintf(fix, sizeof fix, "use only these keys here:");
     for (size_t i = 0; i < count && at < (int)sizeof fix; i++)
-        at +=
-            snprintf(fix + at, sizeof fix - (size_t)at, "%s %s", i == 0 ? "" : ",", fields[i].key);
+        at += snprintf(
+            fix + at, sizeof fix - (size_t)at, "%s %s", i == 0 ? "" : ",", field_name(&fields[i]));
     if (key->type != MSGPACK_OBJECT_STR)
         return walk_fail(walk, ERR_BAD_JOB, fix, "has a key that is %s; keys must be strings",
             walk_type_name(key));
@@ -154,7 +155,7 @@ static size_t field_find(const struct field *fields, size_t count, const msgpack
     if (key->type != MSGPACK_OBJECT_STR) return count;
     struct slice name = walk_slice(&key->via.str);
     size_t i = 0;
-    while (i < count && !slice_is_text(name, fields[i].key)) i++;
+    while (i < count && !slice_equal(name, fields[i].key)) i++;
     return i;
 }
 
@@ -166,8 +167,8 @@ static enum err match_keys(struct walk *walk, const msgpack_object_map *map,
         size_t i = field_find(fields, count, key);
         if (i == count) return unknown_key(walk, key, fields, count);
         if (found[i] != NULL)
-            return walk_fail(
-                walk, ERR_BAD_JOB, "send each key once", "has the key \"%s\" twice", fields[i].key);
+            return walk_fail(walk, ERR_BAD_JOB, "send each key once", "has the key \"%s\" twice",
+                field_name(&fields[i]));
         found[i] = &map->ptr[pair].val;
     }
     return ERR_OK;
@@ -183,9 +184,10 @@ enum err walk_map(struct walk *walk, const msgpack_object *map, const struct fie
     for (size_t i = 0; i < count; i++) {
         const struct field *field = &fields[i];
         if (found[i] == NULL && field->presence == REQUIRED)
-            return walk_fail(walk, ERR_BAD_JOB, "add the key", "lacks the key \"%s\"", field->key);
+            return walk_fail(
+                walk, ERR_BAD_JOB, "add the key", "lacks the key \"%s\"", field_name(field));
         if (found[i] == NULL) continue;
-        walk_enter_key(walk, slice_of_text(field->key));
+        walk_enter_key(walk, field->key);
         code = field->parse(walk, found[i], (char *)ret + field->offset);
         if (code != ERR_OK) return code;
         walk_leave(walk);

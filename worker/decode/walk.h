@@ -41,12 +41,18 @@ typedef enum err parse_function(struct walk *walk, const msgpack_object *value, 
 enum presence { OPTIONAL, REQUIRED };
 
 struct field {
-    const char *key;
+    struct slice key; /* followed by a NUL */
     enum presence presence;
     parse_function *parse;
     size_t offset; /* of what `parse` fills, inside the map's struct */
 };
 
+static inline const char *field_name(const struct field *field) {
+    return (const char *)field->key.data;
+}
+
+#define KEY(text)                                                                                  \
+    { (const uint8_t *)(text), sizeof(text) - 1 }
 #define FIELDS(table) (table), sizeof(table) / sizeof *(table)
 
 /* Where we are: every enter has its leave, except on the way out with an error. */
