@@ -37,6 +37,13 @@ def run(*arguments, stdin="", **environment):
                           env=os.environ | environment)
 
 
+def json_or_text(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 class CommandsTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -129,6 +136,18 @@ class CommandsTest(unittest.TestCase):
         lines = run("config", "table").stdout.splitlines()
         self.assertEqual(lines[0], "| key | type | default | meaning |")
         self.assertTrue(all(line.count("|") == 5 for line in lines), lines)
+
+    def test_the_schema_has_every_setting_with_its_default(self):
+        properties = json.loads(run("config", "schema").stdout)["properties"]
+        section = None
+        for line in run("config", "show").stdout.splitlines():
+            key, value = line.strip().split(":", 1)
+            if value == "":
+                section = properties[key]["properties"]
+                continue
+            setting = (section if line.startswith(" ") else properties).pop(key)
+            self.assertEqual(str(setting["default"]), str(json_or_text(value.strip())), key)
+        self.assertFalse([key for key in properties if properties[key].get("properties") != {}])
 
     @unittest.skipUnless(jsonschema, "needs PyYAML and jsonschema")
     def test_the_schema_takes_what_the_loader_takes(self):

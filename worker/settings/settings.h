@@ -1,5 +1,5 @@
 /**
- * The configuration of a worker. One table (settings.c) ties each YAML path to a field, its type,
+ * The configuration of a worker. One table (table.c) ties each YAML path to a field, its type,
  * range, default and help; the loader, `config defaults`, `config schema`, and the README's table
  * all come from it.
  *
