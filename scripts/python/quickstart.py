@@ -1,28 +1,18 @@
 """Runs the sweep of sweep.py on a worker of its own and checks every result. scripts/quickstart calls it."""
 
 import argparse
-import contextlib
 import ctypes
-import json
 import pathlib
 import shutil
-import signal
-import subprocess
 import sys
 import time
 
 import gpu_worker as gw
 
 import sweep
+from worker_process import Failure, embedded_address, running_worker, write_config
 
-LOG_LINES_SHOWN = 40
-START_TIMEOUT_S = 60
 RESULT_TIMEOUT_S = 120
-STOP_TIMEOUT_S = 60
-
-class Failure(Exception):
-    """Something that the user should read without a traceback."""
-
 
 def say(text):
     print(f"quickstart: {text}", flush=True)
@@ -46,70 +36,11 @@ def choose_driver(wanted):
     return "cpu", "no GPU answers here"
 
 
-class Worker:
-    """A running `gpu-worker run`, its log beside its configuration."""
-
-    def __init__(self, binary, config, log):
-        self._log = log
-        with open(log, "wb") as output:
-            self._process = subprocess.Popen(
-                [binary, "run", "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
-
-    def check(self):
-        """Raises once the worker has ended, so that nobody waits for it in vain."""
-        if self._process.poll() is not None:
-            raise Failure(f"the worker ended with status {self._process.returncode}")
-
-    def stop(self):
-        """Asks it to drain and end, and makes it end; its exit status."""
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            return self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
-
-    def print_log(self):
-        lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
-        print(f"quickstart: the end of {self._log}:", *lines, sep="\n  ", file=sys.stderr)
-
-
-def write_config(path, driver, bootstrap_servers, address_file, blobs):
-    """JSON is YAML as well, and knows how to quote any path."""
+def make_config(driver, bootstrap_servers, address_file, blobs):
     config = {"driver": driver, "blobs": {"dir": str(blobs)}}
     if bootstrap_servers:
-        config |= {"broker": "kafka", "kafka": {"bootstrap_servers": bootstrap_servers, "group": "quickstart"}}
-    else:
-        config |= {"broker": "embedded", "embedded": {"address_file": str(address_file)}}
-    path.write_text(json.dumps(config, indent=2) + "\n")
-
-
-@contextlib.contextmanager
-def running_worker(binary, config, log):
-    """A worker that must be alive at the end of the block, and end well when it is asked to."""
-    worker = Worker(binary, config, log)
-    try:
-        yield worker
-        worker.check()
-        status = worker.stop()
-        if status != 0:
-            raise Failure(f"the worker ended with status {status} when it was asked to stop")
-    except BaseException:
-        worker.stop()
-        worker.print_log()
-        raise
-
-
-def embedded_address(worker, file):
-    """Waits until the worker has written where its embedded broker listens."""
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while not file.exists() or not file.read_text().strip():
-        worker.check()
-        if time.monotonic() > deadline:
-            raise Failure(f"the embedded broker did not start within {START_TIMEOUT_S} s")
-        time.sleep(0.05)
-    return file.read_text().strip()
+        return config | {"broker": "kafka", "kafka": {"bootstrap_servers": bootstrap_servers, "group": "quickstart"}}
+    return config | {"broker": "embedded", "embedded": {"address_file": str(address_file)}}
 
 
 def show_progress(done, total):
@@ -177,7 +108,7 @@ def run(options):
     jobs = [sweep.make_job(point, dataset) for point in points]
 
     config, address_file = folder / "worker.yaml", folder / "broker.address"
-    write_config(config, driver, options.bootstrap_servers, address_file, blobs.folder)
+    write_config(config, make_config(driver, options.bootstrap_servers, address_file, blobs.folder))
     with running_worker(options.build / "bin/gpu-worker", config, folder / "worker.log") as worker:
         address = options.bootstrap_servers or embedded_address(worker, address_file)
         with gw.KafkaClient(address) as client:

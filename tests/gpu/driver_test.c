@@ -100,7 +100,7 @@ TEST(without_a_cuda_library_the_error_says_what_to_install) {
     struct error err;
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library != NULL) skip();
-    assert_int_equal(ERR_CONFIG, gpu_driver_open(GPU_DRIVER_CUDA, NULL, &driver, &err));
+    assert_int_equal(ERR_NO_DEVICE, gpu_driver_open(GPU_DRIVER_CUDA, NULL, &driver, &err));
     assert_null(driver);
     assert_non_null(strstr(err.message, "libcuda.so.1"));
     assert_non_null(strstr(err.fix, "driver: cpu"));

@@ -40,6 +40,7 @@ enum retry { RETRY_NEVER, RETRY_WORKER, RETRY_SENDER };
     X(NO_MEMORY, "no_memory", WORKER)                                                              \
     X(DEVICE_MEMORY, "device_memory", WORKER)                                                      \
     /* the driver */                                                                               \
+    X(NO_DEVICE, "no_device", WORKER) /* no usable driver or GPU */                                \
     X(DRIVER, "driver_error", WORKER)                                                              \
     X(MODULE_REJECTED, "module_rejected", NEVER)                                                   \
     X(GPU_ILLEGAL_ADDRESS, "gpu_illegal_address", NEVER)                                           \

@@ -83,6 +83,7 @@ static int exit_code(enum err code) {
     case ERR_CONFIG: return CLI_CONFIG;
     case ERR_BROKER: return CLI_BROKER;
     case ERR_TIMEOUT: return CLI_DRAIN;
+    case ERR_NO_DEVICE:
     case ERR_DRIVER: return CLI_DEVICE;
     default: return err_is_sticky(code) ? CLI_DEVICE : CLI_FAILED;
     }

@@ -53,7 +53,7 @@ static enum err check_index(const struct gpu_driver *gpu, int index, struct erro
     enum err code = GPU_TRY(gpu, device_count(&count), err);
     if (code != ERR_OK) return code;
     if (index < 0 || index >= count)
-        return error_set(err, ERR_CONFIG, 0, "set `device` to one that exists",
+        return error_set(err, ERR_NO_DEVICE, 0, "set `device` to one that exists",
             "there is no device %d: the %s driver shows %d", index, gpu->name, count);
     return ERR_OK;
 }

@@ -20,7 +20,8 @@ struct device {
     char name[96];
 };
 
-/** Opens device `index` of an open driver and binds the calling thread. ERR_CONFIG: no such device.
+/** Opens device `index` of an open driver and binds the calling thread. ERR_NO_DEVICE: no such
+ * device.
  */
 MUST_CHECK enum err device_open(
     struct device *device, const struct gpu_driver *driver, int index, struct error *err);

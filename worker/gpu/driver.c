@@ -27,12 +27,12 @@ static enum err library_open(struct library *ret, struct error *err) {
     void *object = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (object == NULL)
         return error_set(
-            err, ERR_CONFIG, 0, FIX_LIBRARY, "cannot open libcuda.so.1: %s", dlerror());
+            err, ERR_NO_DEVICE, 0, FIX_LIBRARY, "cannot open libcuda.so.1: %s", dlerror());
     ret->get_v1 = (get_entry_v1)dlsym(object, "cuGetProcAddress");
     ret->get_v2 = (get_entry_v2)dlsym(object, "cuGetProcAddress_v2");
     if (ret->get_v1 != NULL || ret->get_v2 != NULL) return ERR_OK;
     dlclose(object);
-    return error_set(err, ERR_CONFIG, 0, FIX_VERSION, "libcuda.so.1 has no cuGetProcAddress");
+    return error_set(err, ERR_NO_DEVICE, 0, FIX_VERSION, "libcuda.so.1 has no cuGetProcAddress");
 }
 
 static enum err library_entry(
@@ -42,7 +42,7 @@ static enum err library_entry(
                           ? library->get_v2(name, ret, version, CU_GET_PROC_ADDRESS_DEFAULT, NULL)
                           : library->get_v1(name, ret, version, CU_GET_PROC_ADDRESS_DEFAULT);
     if (result == CUDA_SUCCESS && *ret != NULL) return ERR_OK;
-    return error_set(err, ERR_CONFIG, (int)result, FIX_VERSION,
+    return error_set(err, ERR_NO_DEVICE, (int)result, FIX_VERSION,
         "libcuda.so.1 has no %s of CUDA %d.%d", name, version / 1000, version % 1000 / 10);
 }
 
@@ -76,8 +76,8 @@ static enum err start(const struct gpu_driver *table, struct error *err) {
     struct error cause;
     if (GPU_TRY(table, init(0), &cause) != ERR_OK ||
         GPU_TRY(table, device_count(&device_count), &cause) != ERR_OK)
-        return error_set(err, ERR_CONFIG, cause.native, fix, "no usable GPU: %s", cause.message);
-    if (device_count == 0) return error_set(err, ERR_CONFIG, 0, fix, "the driver shows no GPU");
+        return error_set(err, ERR_NO_DEVICE, cause.native, fix, "no usable GPU: %s", cause.message);
+    if (device_count == 0) return error_set(err, ERR_NO_DEVICE, 0, fix, "the driver shows no GPU");
     return ERR_OK;
 }
 

@@ -75,8 +75,8 @@ struct gpu_cpu_options {
 };
 
 /**
- * Opens a driver and calls its cuInit. ERR_CONFIG where the library, an entry point or a device is
- * missing: the message names it and the fix says what to install or set. `cpu` is read for
+ * Opens a driver and calls its cuInit. ERR_NO_DEVICE where the library, an entry point or a device
+ * is missing: the message names it and the fix says what to install or set. `cpu` is read for
  * GPU_DRIVER_CPU only. Once in a process.
  */
 MUST_CHECK enum err gpu_driver_open(enum gpu_driver_kind kind, const struct gpu_cpu_options *cpu,

@@ -7,9 +7,8 @@
  * sink is lost, on_failed is called once and nothing more is finished: the messages come again
  * after a restart.
  *
- * Lifetime: publisher_start() to publisher_stop(); the sink is owned from the start on, also where that
- * fails. Threads: publisher_push() from any; the
- * callbacks come from the publisher's thread.
+ * Lifetime: publisher_start() to publisher_stop(); the sink is owned from the start on, also where
+ * that fails. Threads: publisher_push() from any; the callbacks come from the publisher's thread.
  */
 #ifndef PUBLISH_PUBLISHER_H
 #define PUBLISH_PUBLISHER_H

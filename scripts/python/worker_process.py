@@ -1,0 +1,77 @@
+"""Real workers as processes, for the quickstart and the tests."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+
+LOG_LINES_SHOWN = 40
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+
+
+class Failure(Exception):
+    """Something that the user should read without a traceback."""
+
+
+def write_config(path, config):
+    """JSON is YAML as well, and knows how to quote any path."""
+    path.write_text(json.dumps(config, indent=2) + "\n")
+
+
+class Worker:
+    """A running `gpu-worker run`, its log beside its configuration."""
+
+    def __init__(self, binary, config, log):
+        self._log = log
+        with open(log, "wb") as output:
+            self._process = subprocess.Popen(
+                [binary, "run", "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+
+    def check(self):
+        """Raises once the worker has ended, so that nobody waits for it in vain."""
+        if self._process.poll() is not None:
+            raise Failure(f"the worker ended with status {self._process.returncode}")
+
+    def stop(self):
+        """Asks it to drain and end, and makes it end; its exit status."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def print_log(self):
+        lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+        print(f"quickstart: the end of {self._log}:", *lines, sep="\n  ", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def running_worker(binary, config, log):
+    """A worker that must be alive at the end of the block, and end well when it is asked to."""
+    worker = Worker(binary, config, log)
+    try:
+        yield worker
+        worker.check()
+        status = worker.stop()
+        if status != 0:
+            raise Failure(f"the worker ended with status {status} when it was asked to stop")
+    except BaseException:
+        worker.stop()
+        worker.print_log()
+        raise
+
+
+def embedded_address(worker, file):
+    """Waits until the worker has written where its embedded broker listens."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not file.exists() or not file.read_text().strip():
+        worker.check()
+        if time.monotonic() > deadline:
+            raise Failure(f"the embedded broker did not start within {START_TIMEOUT_S} s")
+        time.sleep(0.05)
+    return file.read_text().strip()

@@ -1,0 +1,71 @@
+"""`gpu-worker run --jobs FILE --results FILE`: the worker without any broker.
+usage: file_test.py BUILD_FOLDER"""
+
+import subprocess
+import unittest
+
+from worker_flow import BINARY, FlowTest, is_saxpy, saxpy
+
+import gpu_worker as gw
+import msgpack
+
+
+class FileTest(FlowTest):
+    def run_jobs(self, jobs, *options):
+        path = self.folder / "jobs"
+        path.write_bytes(jobs)
+        results = self.folder / "results"
+        run = subprocess.run(
+            [BINARY, "run", "--driver", "cpu", "--jobs", path, "--results", results, *options],
+            capture_output=True, text=True, timeout=600)
+        return run, list(gw.read_results(results))
+
+    def test_a_hundred_thousand_jobs_give_a_hundred_thousand_correct_results(self):
+        count = 100_000
+        run, results = self.run_jobs(b"".join(msgpack.packb(saxpy(n)) for n in range(count)))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual({result["id"] for result in results}, {f"job-{n}" for n in range(count)})
+        self.assertEqual(len(results), count)
+        for result in results:
+            self.assertTrue(is_saxpy(result, int(result["id"].removeprefix("job-"))), result)
+
+    def test_jobs_come_from_standard_input_and_results_go_to_standard_output(self):
+        run = subprocess.run(
+            [BINARY, "run", "--driver", "cpu", "--jobs", "-", "--results", "-"],
+            input=msgpack.packb(saxpy(5)), capture_output=True, timeout=60)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertTrue(is_saxpy(msgpack.unpackb(run.stdout), 5))
+
+    def test_a_job_that_fails_is_a_result_and_a_dead_letter_and_no_failure_of_the_run(self):
+        broken = saxpy(1) | {"id": "broken", "steps": [gw.step("nope", [], grid=[1])]}
+        letters = self.folder / "letters"
+        run, results = self.run_jobs(
+            msgpack.packb(broken) + msgpack.packb(saxpy(2)), "--dead-letters", letters)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        codes = {result["id"]: result.get("error", {}).get("code") for result in results}
+        self.assertEqual(codes, {"broken": "unknown_program", "job-2": None})
+        self.assertEqual(len(letters.read_text().splitlines()), 1)
+        self.assertIn("unknown_program", letters.read_text())
+
+    def test_a_broken_stream_keeps_what_came_before_and_ends_with_one_clear_error(self):
+        good = msgpack.packb(saxpy(1))
+        letters = self.folder / "letters"
+        run, results = self.run_jobs(good + b"\xdf\xff\xff\xff\xff", "--dead-letters", letters)
+        self.assertEqual(run.returncode, 1)
+        self.assertEqual([result["id"] for result in results], ["job-1"])
+        self.assertEqual(len(letters.read_text().splitlines()), 1)
+        errors = [line for line in run.stderr.splitlines() if line.startswith("gpu-worker run:")]
+        self.assertEqual(len(errors), 1, run.stderr)
+        self.assertIn(str(len(good)), errors[0])
+
+    def test_a_gpu_that_is_asked_for_and_not_there_is_one_clear_error(self):
+        run, _ = self.run_jobs(msgpack.packb(saxpy(1)), "--driver", "cuda")
+        if run.returncode == 0:
+            self.skipTest("this machine has a GPU")
+        self.assertEqual(run.returncode, 4, run.stderr)
+        self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
+        self.assertIn("driver: cpu", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
