@@ -2,6 +2,7 @@
  * Decodes every golden vector of a folder and prints "<code> <file>: <message>" for each; the code
  * must be the one in the vector's sidecar. tests/schemas/golden_test.py reads these lines and asks
  * the Python implementation the same.
+ * rows: C3
  */
 #include <dirent.h>
 #include <inttypes.h>
