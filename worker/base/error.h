@@ -52,7 +52,9 @@ enum retry { RETRY_NEVER, RETRY_WORKER, RETRY_SENDER };
     X(IO, "io", WORKER)                                                                            \
     X(BROKER, "broker", WORKER)                                                                    \
     X(PUBLISH_REFUSED, "publish_refused", NEVER) /* the broker refused a result for good */        \
-    X(TIMEOUT, "timeout", WORKER)
+    X(TIMEOUT, "timeout", WORKER)                                                                  \
+    /* ourselves */                                                                                \
+    X(INTERNAL, "internal_error", WORKER) /* our books or handles do not agree: a bug */
 
 enum err {
 #define X(symbol, code, retry) ERR_##symbol,

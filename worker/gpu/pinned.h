@@ -1,0 +1,21 @@
+/**
+ * Host copies into and out of pinned memory, checked in every build: a range that is not wholly
+ * inside its block moves nothing and is ERR_INTERNAL, for planning should have refused it.
+ *
+ * Units: bytes. Threads: one at a time for a range, and none while the device copies it.
+ */
+#ifndef GPU_PINNED_H
+#define GPU_PINNED_H
+
+#include "base/slice.h"
+#include "gpu/memory.h"
+
+/** Copies `from` to `offset` of the block. */
+MUST_CHECK enum err pinned_write(
+    const struct pinned_block *block, size_t offset, struct slice from, struct error *err);
+
+/** Copies `bytes` from `offset` of the block to `to`, which has room for them. */
+MUST_CHECK enum err pinned_read(
+    const struct pinned_block *block, size_t offset, void *to, size_t bytes, struct error *err);
+
+#endif

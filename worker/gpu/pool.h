@@ -1,0 +1,107 @@
+/**
+ * A cache of free memory blocks over gpu/memory.h, one for device memory and one for pinned memory,
+ * shared by all threads and lock-free: a size class is a ring of free blocks.
+ *
+ * What the driver handed out, in use or cached, is charged to a budget. What is in use and what is
+ * cached follows from counters that each thread keeps for itself, so that a hit and its release
+ * touch one ring and nothing else that is shared. When the budget or the driver has no room, an
+ * acquire frees cached blocks (large ones first) until there is, or nothing is cached any more.
+ *
+ * Units: bytes. Lifetime: a block may be released by another thread than the one that acquired it,
+ * after the work that uses it is fenced. Where the fence failed it is not released at all: the
+ * memory may still be in use, and the process is about to end.
+ * Threads: any that is bound to the device, each with counters of its own.
+ * Errors: ERR_DEVICE_MEMORY or ERR_NO_MEMORY (pinned) when what is in use leaves no room,
+ * ERR_TOO_LARGE beyond the largest size class, ERR_INTERNAL when books would wrap. After an error
+ * nothing is taken.
+ */
+#ifndef GPU_POOL_H
+#define GPU_POOL_H
+
+#include "gpu/budget.h"
+#include "gpu/memory.h"
+
+enum pool_kind { POOL_DEVICE, POOL_PINNED };
+
+struct pool;
+
+struct pool_block {
+    uint64_t address; /* a device or a host pointer, as the pool's kind is; 0: nothing */
+    size_t bytes;     /* usable: those of the size class */
+};
+
+/* X(counter): sums of one thread that only grow; live and cached bytes are differences of them. */
+#define POOL_COUNTER_LIST(X)                                                                       \
+    X(hits)                                                                                        \
+    X(misses)                                                                                      \
+    X(acquired_bytes)                                                                              \
+    X(released_bytes)                                                                              \
+    X(kept_bytes)      /* went into a ring */                                                      \
+    X(taken_bytes)     /* came out of a ring, or did not fit into it */                            \
+    X(allocated_bytes) /* by the driver */                                                         \
+    X(freed_bytes)     /* by the driver */
+
+/** One thread's part of the books. Zeroed before use; written by that thread alone. */
+struct pool_counters {
+#define X(counter) atomic_uint_fast64_t counter;
+    POOL_COUNTER_LIST(X)
+#undef X
+    uint8_t padding[64]; /* the next thread's counters are in another cache line */
+};
+
+struct pool_usage {
+#define X(counter) uint64_t counter;
+    POOL_COUNTER_LIST(X)
+#undef X
+    uint64_t live_bytes;   /* in use */
+    uint64_t cached_bytes; /* in rings */
+};
+
+/**
+ * `budget` outlives the pool; its limit now decides how many blocks each class may cache, 1024 at
+ * most. ERR_NO_MEMORY when there is none for the rings.
+ */
+MUST_CHECK enum err pool_create(const struct device *device, enum pool_kind kind,
+    struct budget *budget, struct pool **ret, struct error *err);
+
+/** Frees every cached block; blocks in use stay charged to the budget. NULL is fine. */
+void pool_destroy(struct pool *pool, struct pool_counters *counters);
+
+/** Zero bytes take nothing. The contents are whatever was there before. */
+MUST_CHECK enum err pool_acquire(struct pool *pool, struct pool_counters *counters, size_t bytes,
+    struct pool_block *ret, struct error *err);
+
+/** All `count` blocks, or none. */
+MUST_CHECK enum err pool_acquire_all(struct pool *pool, struct pool_counters *counters,
+    const size_t *sizes, size_t count, struct pool_block *ret, struct error *err);
+
+/**
+ * Gives the block back and clears `block`; an empty block is fine. It is cached, or really freed
+ * where its ring is full or the budget is exceeded (its limit was lowered).
+ */
+MUST_CHECK enum err pool_release(
+    struct pool *pool, struct pool_counters *counters, struct pool_block *block, struct error *err);
+
+/** Frees every cached block, and says how many bytes that were. */
+MUST_CHECK enum err pool_clear(struct pool *pool, struct pool_counters *counters,
+    uint64_t *ret_freed_bytes, struct error *err);
+
+/**
+ * The sum over `count` threads. Exact while none of them is inside a call; else live and cached
+ * bytes may be too large by what is on its way, never too small. ERR_INTERNAL, naming counter and
+ * values, where more came back than went out, or a sum would wrap.
+ */
+MUST_CHECK enum err pool_usage_sum(
+    const struct pool_counters *counters, size_t count, struct pool_usage *ret, struct error *err);
+
+static inline CUdeviceptr pool_block_device(const struct pool_block *block) {
+    return (CUdeviceptr)block->address;
+}
+
+/** A view for pinned_write() and pinned_read(); the block stays the pool's to free. */
+static inline struct pinned_block pool_block_pinned(const struct pool_block *block) {
+    return (struct pinned_block){
+        .data = (uint8_t *)(uintptr_t)block->address, .bytes = block->bytes};
+}
+
+#endif
