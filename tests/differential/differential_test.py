@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# rows: A5 C1 C2 C6 C8 D1 D2 D3 E1 E2 E5
+"""Random jobs through a whole worker, compared byte for byte with a plain model of what they mean."""
+
+import argparse
+import collections
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/python"))
+import gpu_worker as gw
+from defects import JOB_BYTES_MAX, RESULT_BYTES_MAX
+from features import FEATURES, SLAB_BYTES, features_of
+from generate import Generator
+from model import Model
+
+FEATURES_FROM = 2000  # jobs: with fewer, a feature may be missing by chance
+WORKER_TIMEOUT_S = 1000
+SHOWN_BYTES = 16
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=pathlib.Path, help="the build folder")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1, help="of the first job; each has the next one")
+    parser.add_argument("--driver", default=os.environ.get("GPU_WORKER_TEST_DRIVER", "cpu"))
+    parser.add_argument("--batch-jobs", type=int, default=1)
+    parser.add_argument("--statics-bytes", type=int, default=0, help="budget of statics; 0: the worker's default")
+    return parser.parse_args()
+
+
+# ---- the run ----
+
+
+def link_programs(build, folder):
+    folder.mkdir()
+    for program in (build / "tests/differential/mix", build / "share/gpu-worker/programs/saxpy"):
+        (folder / program.name).symlink_to(program.resolve())
+    return folder
+
+
+def images_of(programs, driver):
+    """The digests of the images that this driver loads."""
+    suffix = {"cpu": "so", "cuda": "ptx"}[driver]
+    return {
+        program.name: "sha256:" + hashlib.sha256((program / f"{program.name}.{suffix}").read_bytes()).hexdigest()
+        for program in programs.iterdir()
+    }
+
+
+def write_config(path, programs, blobs, arguments):
+    settings = {
+        "driver": arguments.driver,
+        "lanes": 2,
+        "lane_slab_bytes": SLAB_BYTES,
+        "programs": {"dir": str(programs)},
+        "blobs": {"dir": str(blobs)},
+        "limits": {"message_bytes": 4 << 20, "job_bytes": JOB_BYTES_MAX, "result_bytes": RESULT_BYTES_MAX},
+        "batch": {"jobs": arguments.batch_jobs},
+        "statics": {"budget_bytes": arguments.statics_bytes},
+        "log": {"level": "warn"},
+    }
+    path.write_text(json.dumps(settings))  # JSON is YAML
+
+
+def run_worker(build, folder, config, jobs):
+    """The results, and the headers of the dead letters; what a worker that dies has not answered is missing."""
+    gw.write_jobs(folder / "jobs", jobs)
+    command = [build / "bin/gpu-worker", "run", "--config", config]
+    for name in ("jobs", "results", "dead-letters"):
+        command += [f"--{name}", folder / name]
+    status = subprocess.run(command, timeout=WORKER_TIMEOUT_S, check=False).returncode
+    if status != 0:
+        print(f"the worker ended with {status}")
+    results = list(gw.read_results(folder / "results"))
+    letters = [json.loads(line) for line in (folder / "dead-letters").read_text().splitlines()]
+    return status, results, [dict(letter["headers"]) for letter in letters]
+
+
+# ---- the comparison: each check returns what is wrong, in words, or None ----
+
+
+def difference(expected, actual):
+    if len(expected) != len(actual):
+        return f"{len(actual)} bytes instead of {len(expected)}"
+    at = next(i for i, (one, other) in enumerate(zip(expected, actual)) if one != other)
+    shown = slice(at, at + SHOWN_BYTES)
+    return f"from byte {at} on {actual[shown].hex(' ')} instead of {expected[shown].hex(' ')}"
+
+
+def check_outputs(expected, actual):
+    names = [output["name"] for output in expected]
+    if [output["name"] for output in actual] != names:
+        return f"outputs {[output['name'] for output in actual]} instead of {names}"
+    for wanted, found in zip(expected, actual):
+        if wanted["data"] != found["data"]:
+            return f"output {wanted['name']}: {difference(wanted['data'], found['data'])}"
+        if wanted != found:
+            described = [{key: value for key, value in one.items() if key != "data"} for one in (found, wanted)]
+            return f"output {described[0]} instead of {described[1]}"
+    return None
+
+
+def check_telemetry(job, answer, telemetry):
+    for name, wanted in answer.telemetry.items():
+        uploaded = sum(answer.static_bytes) - telemetry["static_bytes_saved"] if name == "h2d_bytes" else 0
+        if telemetry[name] != wanted + uploaded:
+            return f"telemetry: {name} {telemetry[name]} instead of {wanted + uploaded}"
+    if telemetry["static_hits"] + telemetry["static_misses"] != len(answer.static_bytes):
+        return f"telemetry: {len(answer.static_bytes)} statics, but {telemetry['static_hits']} hits and misses {telemetry['static_misses']}"
+    if ("device_ns" in telemetry) != job.get("timing", False):
+        return "telemetry: device_ns belongs to timed jobs alone"
+    return None
+
+
+def check_ok(case, model, result):
+    answer = model.run(case.job)
+    if result["status"] != "ok":
+        return f"{result['error']['code']} instead of ok: {result['error']['message']}"
+    return check_outputs(answer.outputs, result["outputs"]) or check_telemetry(case.job, answer, result["telemetry"])
+
+
+def check_error(case, letters, result):
+    wanted = ("error", case.error_code, [])
+    found = (result["status"], result.get("error", {}).get("code"), result["outputs"])
+    if found != wanted:
+        return f"{found[0]} {found[1]} with {len(found[2])} outputs instead of {case.error_code}"
+    codes = [letter["dlq.error.code"] for letter in letters]
+    return None if codes == [case.error_code] else f"dead letters {codes} instead of {[case.error_code]}"
+
+
+def check_case(case, model, results, letters):
+    if len(results) != 1:
+        return f"{len(results)} results"
+    if case.defect:
+        return check_error(case, letters, results[0])
+    return f"{len(letters)} dead letters" if letters else check_ok(case, model, results[0])
+
+
+def check_batches(results, jobs_max):
+    """Jobs that travelled together tell the same about it, and were no more than allowed."""
+    batches = collections.defaultdict(list)
+    for result in results:
+        batches[result["telemetry"]["batch"]["id"]].append(result["telemetry"]["batch"])
+    batches.pop(0, None)  # failed before they reached one
+    return [
+        f"batch {number}: {len(records)} jobs tell {records[:4]}"
+        for number, records in batches.items()
+        if any(record != records[0] for record in records) or not len(records) <= records[0]["jobs"] <= jobs_max
+    ]
+
+
+def check_statics(results, payload_count, budget_bytes):
+    """Where the cache holds them all, each payload is uploaded once, whoever asks and however many at a time."""
+    misses = sum(result["telemetry"]["static_misses"] for result in results)
+    if budget_bytes == 0 and misses > payload_count:
+        return [f"{misses} uploads of {payload_count} different statics"]
+    return []
+
+
+# ---- the report ----
+
+
+def by_id(items, id_of):
+    ret = collections.defaultdict(list)
+    for item in items:
+        ret[id_of(item)].append(item)
+    return ret
+
+
+def short(value):
+    """As the job, but with the first bytes of data alone."""
+    if isinstance(value, dict):
+        return {key: short(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [short(item) for item in value]
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes: {value[:SHOWN_BYTES].hex(' ')}>"
+    return value
+
+
+def report_mismatch(case, what, arguments):
+    print(f"seed {case.seed}, defect {case.defect}: {what}")
+    print(json.dumps(short(case.job), indent=1))
+    print(f"alone: {sys.argv[0]} {arguments.build} --driver {arguments.driver} --seed {case.seed} --count 1")
+
+
+def report_counts(cases, results):
+    counts = collections.Counter(name for case in cases for name in features_of(case))
+    for name in FEATURES:
+        print(f"{counts[name]:8} {name}")
+    telemetry = [result["telemetry"] for result in results]
+    for name in ("kernel_launches", "static_hits", "static_misses", "h2d_bytes", "d2h_bytes"):
+        print(f"{sum(one[name] for one in telemetry):12} {name}")
+    print(f"{max((one['batch']['jobs'] for one in telemetry), default=0):12} jobs in the largest batch")
+    return [name for name in FEATURES if counts[name] == 0]
+
+
+def run(arguments, folder):
+    programs = link_programs(arguments.build, folder / "programs")
+    generator = Generator(images_of(programs, arguments.driver))
+    store = gw.BlobStore(folder / "blobs")
+    stored = {store.put(bytearray(data)): data for data in generator.stored_payloads()}
+    write_config(folder / "config.yaml", programs, folder / "blobs", arguments)
+    cases = [generator.case(arguments.seed + i) for i in range(arguments.count)]
+
+    status, results, letters = run_worker(arguments.build, folder, folder / "config.yaml", [case.job for case in cases])
+    results_of = by_id(results, lambda result: result["id"])
+    letters_of = by_id(letters, lambda letter: letter["gpu-worker-job-id"])
+    model = Model(stored)
+    wrong = 0
+    for case in cases:
+        what = check_case(case, model, results_of[case.job["id"]], letters_of[case.job["id"]])
+        if what and wrong == 0:
+            report_mismatch(case, what, arguments)
+        wrong += what is not None
+    missing = report_counts(cases, results) if arguments.count >= FEATURES_FROM else []
+    problems = [f"never occurred: {name}" for name in missing]
+    problems += check_batches(results, arguments.batch_jobs)
+    problems += check_statics(results, len(generator.payloads), arguments.statics_bytes)
+    if len(results) > len(cases):
+        problems.append(f"{len(results)} results of {len(cases)} jobs")
+    for problem in problems:
+        print(problem)
+    print(f"{arguments.count} jobs from seed {arguments.seed} on {arguments.driver}: {wrong} differ from the model")
+    return 1 if status != 0 or wrong or problems else 0
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="gpu-worker-differential-") as folder:
+        return run(parse_arguments(), pathlib.Path(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

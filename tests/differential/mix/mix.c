@@ -1,0 +1,85 @@
+/**
+ * Kernels whose results model.py states exactly: integers, bytes and bits, no rounding. Each shows
+ * a different part of a launch: element by element, byte ranges, shared memory, positions, scalars.
+ */
+#include "kernel.h"
+
+KERNEL(add_u32, (uint32_t *)y, (const uint32_t *)x, (uint32_t)k, (uint32_t)n) {
+    uint32_t i = global_x();
+    if (i < n) y[i] += k * x[i];
+}
+
+KERNEL(xor_shift, (uint32_t *)y, (uint32_t)n) {
+    uint32_t i = global_x();
+    if (i >= n) return;
+    uint32_t value = y[i];
+    value ^= value << 13;
+    value ^= value >> 17;
+    value ^= value << 5;
+    y[i] = value;
+}
+
+KERNEL(scale_u64, (uint64_t *)y, (uint64_t)factor, (int64_t)addend, (uint32_t)n) {
+    uint32_t i = global_x();
+    if (i < n) y[i] = y[i] * factor + (uint64_t)addend;
+}
+
+KERNEL(reverse, (uint32_t *)y, (const uint32_t *)x, (uint32_t)n) {
+    uint32_t i = global_x();
+    if (i < n) y[n - 1 - i] = x[i];
+}
+
+/** Adds the table, again and again, to y. */
+KERNEL(gather, (uint32_t *)y, (const uint32_t *)table, (uint32_t)table_n, (uint32_t)n) {
+    uint32_t i = global_x();
+    if (i < n) y[i] += table[i % table_n];
+}
+
+KERNEL(copy_range, (uint8_t *)to, (uint64_t)to_offset, (const uint8_t *)from, (uint64_t)from_offset,
+    (uint64_t)n) {
+    uint64_t i = global_x();
+    if (i < n) to[to_offset + i] = from[from_offset + i];
+}
+
+/** Turns each block's elements around, through shared memory: 4 bytes a thread. */
+KERNEL(reverse_blocks, (uint32_t *)y, (uint32_t)n) {
+    SHARED(uint32_t, turned);
+    uint32_t start = block_x() * block_dim_x();
+    uint32_t rest = start < n ? n - start : 0;
+    uint32_t count = rest < block_dim_x() ? rest : block_dim_x();
+    uint32_t i = thread_x();
+    if (i < count) turned[count - 1 - i] = y[start + i];
+    barrier();
+    if (i < count) y[start + i] = turned[i];
+}
+
+/** Each thread of up to three dimensions adds where it is, and k, to an element of its own. */
+KERNEL(positions, (uint32_t *)y, (uint32_t)k, (uint32_t)n) {
+    uint32_t block = (block_z() * grid_dim_y() + block_y()) * grid_dim_x() + block_x();
+    uint32_t thread = (thread_z() * block_dim_y() + thread_y()) * block_dim_x() + thread_x();
+    uint32_t i = block * block_dim_x() * block_dim_y() * block_dim_z() + thread;
+    if (i >= n) return;
+    y[i] += k + thread_x() + (thread_y() << 4) + (thread_z() << 8) + (block_x() << 12) +
+            (block_y() << 20) + (block_z() << 26);
+}
+
+DEVICE uint64_t bits_of_f64(double value) {
+    union {
+        double value;
+        uint64_t bits;
+    } both;
+    both.value = value;
+    return both.bits;
+}
+
+/** Adds each argument's bits to an element of its own, signed ones widened with their sign. */
+KERNEL(
+    scalars, (uint64_t *)y, (uint32_t)a, (int32_t)b, (uint64_t)c, (int64_t)d, (float)e, (double)f) {
+    if (global_x() != 0) return;
+    y[0] += a;
+    y[1] += (uint64_t)(int64_t)b;
+    y[2] += c;
+    y[3] += (uint64_t)d;
+    y[4] += bits_of_f32(e);
+    y[5] += bits_of_f64(f);
+}
