@@ -12,12 +12,11 @@
  * KERNEL(name, (type)parameter, ...)   a kernel: 1 to 16 parameters, scalars and pointers
  * DEVICE type name(...)                a function that kernels call
  * SHARED(type, name)                   `type *name`: the block's dynamic shared memory, 16-aligned
- * barrier()                            waits for every thread of the block
- * thread_x() block_x() block_dim_x() grid_dim_x(), the same with _y and _z
- * global_x()                           this thread among those of the whole grid
- * block_sum_f32()                      the sum of one value a thread
- * atomic_*()                           kernel_atomic.h
- * exp_f32() log_f32() sqrt_f32()       kernel_math.h
+ * ROW_FIELD                            in front of each field of a batched kernel's row: 8 bytes
+ * each barrier()                            waits for every thread of the block thread_x()
+ * block_x() block_dim_x() grid_dim_x(), the same with _y and _z global_x() this thread among those
+ * of the whole grid block_sum_f32()                      the sum of one value a thread atomic_*()
+ * kernel_atomic.h exp_f32() log_f32() sqrt_f32()       kernel_math.h
  *
  * There is no C library behind a kernel. Contraction into fused multiply-adds is off: with the same
  * block size a kernel without atomics on floats gives the same bits wherever it runs.
@@ -35,6 +34,10 @@
 #define KERNEL_ON_CPU
 #include "kernel_cpu.h"
 #endif
+
+/* A batched kernel is `kernel(rows, jobs)` with grid.y = jobs; the row of a job holds its arguments
+ * in the order of the entry, each in 8 bytes. */
+#define ROW_FIELD __attribute__((aligned(8)))
 
 /* Parameters. `(type)name` is one macro argument: unwrapped it is a declaration, split it is a
  * type and a name. */

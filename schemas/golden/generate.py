@@ -430,7 +430,7 @@ def ok_result():
         "h2d_bytes", "d2h_bytes", "param_bytes", "kernel_launches", "static_hits", "static_misses",
         "static_bytes_saved", "queue_ns", "decode_ns", "prepare_ns", "stage_ns", "enqueue_ns", "wait_ns", "wall_ns",
     ]  # fmt: skip
-    batch = ["id", "jobs", "copies", "h2d_bytes", "d2h_bytes", "launches", "sync_points"]
+    batch = ["id", "jobs", "copies", "h2d_bytes", "d2h_bytes", "launches", "coalesced_launches", "sync_points"]
     return {
         "v": 1,
         "id": "job-1",

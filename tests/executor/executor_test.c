@@ -1,4 +1,4 @@
-/* rows: A5 B7 C5 C6 D1 D3 E1 E2 E5 */
+/* rows: A5 B7 C5 C6 D1 D3 D5 E1 E2 E5 */
 #include "executor/executor.h"
 
 #include <msgpack.h>
@@ -180,6 +180,48 @@ TEST(executor_runs_batches_as_it_runs_single_jobs) {
         msgpack_unpacked_destroy(&unpacked);
     }
     assert_true(largest > 1 && largest <= 16);
+}
+
+static uint64_t batch_telemetry(struct run *run, const char *id, const char *key) {
+    msgpack_unpacked unpacked;
+    msgpack_object result = unpack_result(run, id, &unpacked);
+    uint64_t value = get(get(get(&result, "telemetry"), "batch"), key)->via.u64;
+    msgpack_unpacked_destroy(&unpacked);
+    return value;
+}
+
+TEST(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs) {
+    struct run *run = *state;
+    run->settings.lanes = 1;
+    for (int k = 0; k < 300; k++) add_saxpy(run, k);
+    for (int k = 0; k < 100; k++) {
+        char yaml[512];
+        snprintf(yaml, sizeof yaml,
+            "id: timed-%d\ntiming: true\nbuffers: {x: {data: {f32: [%d]}}, y: {bytes: 4}}\n"
+            "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 1}], elements: 1}]\n"
+            "outputs: [{buffer: y}]\n",
+            k, k);
+        add_job(run, yaml);
+    }
+    execute_ok(run);
+    uint64_t coalesced = 0;
+    for (int k = 0; k < 300; k++) {
+        char id[16];
+        const float expected[] = {2 * (float)k + 1, 3};
+        snprintf(id, sizeof id, "job-%d", k);
+        assert_output(run, id, 0, expected, sizeof expected);
+        coalesced += batch_telemetry(run, id, "coalesced_launches");
+    }
+    assert_true(coalesced > 0);
+    for (int k = 0; k < 100; k++) {
+        char id[16];
+        const float expected[] = {2 * (float)k};
+        snprintf(id, sizeof id, "timed-%d", k);
+        assert_output(run, id, 0, expected, sizeof expected);
+        /* its own launch is one of those that were not shared */
+        assert_true(
+            batch_telemetry(run, id, "launches") > batch_telemetry(run, id, "coalesced_launches"));
+    }
 }
 
 TEST(executor_clears_what_a_job_did_not_send) {
@@ -366,7 +408,7 @@ TEST(executor_stops_without_finishing_when_nothing_can_be_published) {
 
 TEST(executor_that_loses_the_gpu_blames_no_job) {
     struct run *run = *state;
-    run->settings.cpu_driver.faults = strdup("cuLaunchKernel:illegal_address@20");
+    run->settings.cpu_driver.faults = strdup("cuLaunchKernel:illegal_address@2");
     for (int k = 0; k < 100; k++) add_saxpy(run, k);
     assert_int_equal(execute(run), ERR_GPU_ILLEGAL_ADDRESS);
     assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 0);
@@ -377,6 +419,7 @@ TEST(executor_that_loses_the_gpu_blames_no_job) {
 
 TEST(executor_answers_jobs_whose_launch_is_refused_and_goes_on) {
     struct run *run = *state;
+    run->settings.batch.jobs = 1;
     run->settings.cpu_driver.faults = strdup("cuLaunchKernel:launch_out_of_resources@3");
     for (int k = 0; k < 20; k++) add_saxpy(run, k);
     execute_ok(run);
@@ -407,6 +450,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         FLOW(executor_answers_every_job_with_its_own_outputs),
         FLOW(executor_runs_batches_as_it_runs_single_jobs),
+        FLOW(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs),
         FLOW(executor_clears_what_a_job_did_not_send),
         FLOW(executor_applies_writes_over_data_and_over_fills_in_order),
         FLOW(executor_reads_ranges_of_large_buffers_and_empty_ones),

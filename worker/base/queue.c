@@ -69,13 +69,17 @@ static bool wait_for_item(struct queue *queue, int timeout_ms) {
     return queue->length > 0;
 }
 
-size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms) {
+size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int timeout_ms,
+    bool (*fits)(void *context, const void *item), void *context) {
     pthread_mutex_lock(&queue->lock);
     size_t count = 0;
     if (wait_for_item(queue, timeout_ms)) {
-        count = queue->length < max ? queue->length : max;
-        for (size_t i = 0; i < count; i++)
-            items[i] = queue->items[(queue->head + i) % queue->capacity];
+        size_t most = queue->length < max ? queue->length : max;
+        while (count < most) {
+            void *item = queue->items[(queue->head + count) % queue->capacity];
+            if (fits != NULL && !fits(context, item)) break;
+            items[count++] = item;
+        }
         queue->head = (queue->head + count) % queue->capacity;
         queue->length -= count;
         if (queue->length > 0) pthread_cond_signal(&queue->has_item);
@@ -83,6 +87,10 @@ size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms) 
     }
     pthread_mutex_unlock(&queue->lock);
     return count;
+}
+
+size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms) {
+    return queue_pop_fitting(queue, items, max, timeout_ms, NULL, NULL);
 }
 
 void queue_close(struct queue *queue) {

@@ -26,6 +26,13 @@ MUST_CHECK bool queue_push(struct queue *queue, void *item);
  */
 size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms);
 
+/**
+ * The same, but takes only the items at the head that `fits` accepts, asked in order and under the
+ * queue's lock: it must be quick, and must accept the first.
+ */
+size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int timeout_ms,
+    bool (*fits)(void *context, const void *item), void *context);
+
 /** No more pushes; what is inside can still be popped. Wakes all waiters. */
 void queue_close(struct queue *queue);
 bool queue_is_closed(struct queue *queue);

@@ -1,9 +1,10 @@
 /**
  * A batch: jobs that travel together. One packed upload, one clear, the launches, one packed
- * readback, one fence; a batch of one is the same code. plan/plan.h draws how the bytes lie.
+ * readback, one fence; a batch of one is the same code. plan/plan.h draws how the bytes lie; in
+ * front of them, in the same upload, stand the tables of coalesced launches (coalesce.h).
  *
- * A batch belongs to one lane and is used again and again: its stream, fence and slabs stay. A slab
- * that a large job made larger than `slab_bytes` shrinks with the next small batch.
+ * A batch belongs to one lane and is used again and again: its slabs stay. Jobs that need more than
+ * a slab get blocks of the pools, for that time only.
  *
  * Lifetime: batch_init() to batch_fini(). Threads: one lane's, bound to the device.
  */
@@ -11,45 +12,81 @@
 #define EXECUTE_BATCH_H
 
 #include "execute/outcome.h"
-#include "gpu/memory.h"
+#include "gpu/lease.h"
+#include "gpu/pool.h"
 #include "prepare/prepare.h"
+
+/** What the batches of one lane share. */
+struct batch_context {
+    const struct device *device;
+    struct pool *device_pool, *pinned_pool;
+    struct pool_counters *device_counters, *pinned_counters; /* the lane's own */
+    struct lease_pool *leases;
+    CUstream stream;
+    uint64_t slab_bytes; /* device memory, and pinned memory each way */
+    size_t jobs_max;
+};
 
 struct batch_item {
     struct prepared *prepared;
     uint64_t base[GROUP_COUNT]; /* where the job's part of each group starts in the device slab */
     uint64_t write_base;        /* where its loose writes start in the upload slab */
     uint64_t output_base;       /* where its loose outputs start in the readback slab */
-    CUevent started, stopped;   /* timing events, made with the first timed job */
+    bool is_coalesced;          /* launched together with the item before it (coalesce.h) */
+    uint64_t table;             /* the first of a run: where its rows start in the upload */
+    struct timing_pair timing;  /* taken with the first timed job, and kept */
     struct outcome outcome;
 };
 
+struct batch_memory {
+    struct pool_block device, upload, readback;
+};
+
 struct batch {
-    const struct device *device;
-    uint64_t slab_bytes;
-    CUstream stream;
+    const struct batch_context *context;
+    struct batch_memory slabs, large;  /* `large` only while a batch needs it */
+    const struct batch_memory *memory; /* the one in use */
     CUevent fence;
-    struct device_block memory;
-    struct pinned_block upload, readback;
-    /* extents of the groups in `memory`: group g is [start[g], start[g + 1]) */
+    uint64_t table_bytes; /* tables of coalesced launches, at the front of the upload */
+    /* extents of the groups in device memory: group g is [start[g], start[g + 1]) */
     uint64_t start[GROUP_COUNT + 1];
     uint64_t write_bytes, output_bytes; /* loose staging, all jobs */
     struct batch_telemetry telemetry;
-    size_t count, count_max;
+    size_t count;
     struct batch_item *items;
+    uint64_t begun_ns, staged_ns, enqueued_ns;
 };
 
-MUST_CHECK enum err batch_init(struct batch *batch, const struct device *device,
-    uint64_t slab_bytes, size_t jobs_max, struct error *err);
+MUST_CHECK enum err batch_init(
+    struct batch *batch, const struct batch_context *context, struct error *err);
 
-/** Waits for what is still on the stream. A zeroed batch is fine. */
+/** The batch is not in flight, or the context is lost. A zeroed batch is fine. */
 void batch_fini(struct batch *batch);
 
 /**
- * Runs `count` jobs to the end. Each item's outcome says how its job went; its outputs are valid
- * until the next call. ERR_OK also where jobs failed; a sticky code means that the context is lost,
- * and no outcome may be used: it is not known whose fault it was.
+ * Starts `count` jobs; the batch is then in flight until batch_finish().
+ *
+ * ERR_DEVICE_MEMORY, ERR_NO_MEMORY: nothing was enqueued, and the jobs are untouched; only for what
+ * needs more than a slab. A sticky code, or ERR_DRIVER: the context is lost.
  */
-MUST_CHECK enum err batch_run(struct batch *batch, struct prepared *const *jobs, size_t count,
+MUST_CHECK enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
     uint64_t id, struct error *err);
+
+/**
+ * Waits for the fence. Each item's outcome says how its job went; outputs are valid until
+ * batch_recycle(). Any error means that the context is lost, and no outcome may be used: it is not
+ * known whose fault it was.
+ */
+MUST_CHECK enum err batch_finish(struct batch *batch, struct error *err);
+
+/** Ends the outputs and gives back what the batch needed beyond its slabs. */
+void batch_recycle(struct batch *batch);
+
+/** Device and pinned bytes that a job takes in a batch; a lane adds jobs while they fit its slab.
+ */
+uint64_t batch_job_bytes(const struct plan *plan);
+
+/** The device address of a job's buffer; 0 for an empty one. */
+CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer);
 
 #endif

@@ -6,20 +6,72 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "gpu/event.h"
+#include "plan/shape.h"
 
 struct lane {
     struct lanes *lanes;
     pthread_t thread;
-    struct batch batch;
+    struct stream_lease lease;
+    struct pool_counters device_counters, pinned_counters;
+    struct batch_context context;
+    struct batch *batches; /* `depth`: a ring of which `in_flight` from `oldest` on run */
+    uint32_t oldest, in_flight;
+    uint64_t last_done_ns;
     struct prepared **jobs; /* room for one batch */
 };
 
 struct lanes {
     struct lanes_options options;
+    struct pace pace;
     atomic_uint_fast64_t batch_id; /* the last one given out */
     uint32_t started;              /* threads that run */
     struct lane items[];
 };
+
+/* --- who shares a batch --- */
+
+/* What is in the batch so far; asked for each job at the head of the queue. */
+struct composition {
+    struct lanes *lanes;
+    const struct prepared *first; /* NULL: empty */
+    uint64_t bytes, ns;
+};
+
+static struct slice key_of(const struct prepared *prepared) {
+    return prepared->job->delivery->key;
+}
+
+static bool may_share_slab(
+    enum isolation isolation, const struct prepared *a, const struct prepared *b) {
+    switch (isolation) {
+    case ISOLATION_NONE: return true;
+    case ISOLATION_PROGRAM: return a->plan->launches[0].program == b->plan->launches[0].program;
+    case ISOLATION_KEY: return slice_equal(key_of(a), key_of(b));
+    }
+    return false;
+}
+
+static bool joins(void *context, const void *item) {
+    struct composition *composition = context;
+    const struct lanes_options *options = &composition->lanes->options;
+    const struct prepared *prepared = item;
+    uint64_t ns = pace_get(&composition->lanes->pace, prepared->plan->shape_key);
+    if (ns == PACE_UNKNOWN || ns > options->batch_span_ns) ns = options->batch_span_ns;
+    uint64_t bytes = batch_job_bytes(prepared->plan);
+    bool is_first = composition->first == NULL;
+    if (!is_first && (ns > options->batch_span_ns - composition->ns ||
+                         bytes > options->slab_bytes - composition->bytes ||
+                         !may_share_slab(options->isolation, composition->first, prepared)))
+        return false;
+    if (is_first) composition->first = prepared;
+    composition->ns += ns;
+    /* A first job that is larger than the slab leaves no room for others. */
+    composition->bytes += bytes < options->slab_bytes ? bytes : options->slab_bytes;
+    return true;
+}
+
+/* --- jobs that are not worth running --- */
 
 /* A job whose time has passed is answered without being run. */
 static bool is_expired(const struct prepared *prepared) {
@@ -29,57 +81,159 @@ static bool is_expired(const struct prepared *prepared) {
 
 static void expire(const struct lanes *lanes, struct prepared *prepared) {
     struct outcome outcome = {0};
-    uint64_t now = clock_unix_ms();
     outcome.code = error_set(&outcome.err, ERR_DEADLINE_EXCEEDED, 0,
         "send it with a later deadline, or add workers",
         "the job was still waiting %" PRIu64 " ms after its deadline",
-        now - prepared->job->deadline_unix_ms);
+        clock_unix_ms() - prepared->job->deadline_unix_ms);
     outcome.telemetry.wall_ns = clock_ns() - prepared->job->delivery->received_ns;
     lanes->options.on_done(lanes->options.context, prepared, &outcome);
 }
 
-/* Takes the next jobs that are worth running; 0 once the queue is closed and empty. */
-static size_t take_jobs(struct lane *lane) {
-    const struct lanes_options *options = &lane->lanes->options;
+/* Takes the jobs of the next batch; 0 when there are none. */
+static size_t take_jobs(struct lane *lane, int timeout_ms) {
+    struct lanes *lanes = lane->lanes;
     size_t count = 0;
     while (count == 0) {
-        size_t popped = queue_pop(options->ready, (void **)lane->jobs, options->batch_jobs_max, -1);
+        struct composition composition = {.lanes = lanes};
+        size_t popped = queue_pop_fitting(lanes->options.ready, (void **)lane->jobs,
+            lanes->options.batch_jobs_max, timeout_ms, joins, &composition);
         if (popped == 0) return 0;
         for (size_t i = 0; i < popped; i++) {
-            if (is_expired(lane->jobs[i])) expire(lane->lanes, lane->jobs[i]);
+            if (is_expired(lane->jobs[i])) expire(lanes, lane->jobs[i]);
             else lane->jobs[count++] = lane->jobs[i];
         }
     }
     return count;
 }
 
+/* --- batches --- */
+
+/* A batch of one shape says how long one such job takes, from when the lane's stream was free for
+ * it. */
+static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns) {
+    const struct plan *plan = batch->items[0].prepared->plan;
+    for (size_t i = 1; i < batch->count; i++)
+        if (batch->items[i].prepared->plan->shape_key != plan->shape_key) return;
+    uint64_t from = batch->staged_ns > lane->last_done_ns ? batch->staged_ns : lane->last_done_ns;
+    pace_learn(&lane->lanes->pace, plan->shape_key, (done_ns - from) / batch->count);
+}
+
+static enum err finish_oldest(struct lane *lane, struct error *err) {
+    const struct lanes_options *options = &lane->lanes->options;
+    struct batch *batch = &lane->batches[lane->oldest];
+    enum err code = batch_finish(batch, err);
+    if (code != ERR_OK) return code;
+    uint64_t done_ns = clock_ns();
+    learn(lane, batch, done_ns);
+    lane->last_done_ns = done_ns;
+    for (size_t i = 0; i < batch->count; i++)
+        options->on_done(options->context, batch->items[i].prepared, &batch->items[i].outcome);
+    batch_recycle(batch);
+    lane->oldest = (lane->oldest + 1) % options->depth;
+    lane->in_flight--;
+    return ERR_OK;
+}
+
+static enum err finish_all(struct lane *lane, struct error *err) {
+    enum err code = ERR_OK;
+    while (lane->in_flight > 0 && code == ERR_OK) code = finish_oldest(lane, err);
+    return code;
+}
+
+static bool is_shortage(enum err code) {
+    return code == ERR_DEVICE_MEMORY || code == ERR_NO_MEMORY;
+}
+
+static enum err begin(struct lane *lane, size_t count, struct error *err) {
+    struct lanes *lanes = lane->lanes;
+    uint32_t next = (lane->oldest + lane->in_flight) % lanes->options.depth;
+    /* relaxed: only uniqueness matters */
+    uint64_t id = atomic_fetch_add_explicit(&lanes->batch_id, 1, memory_order_relaxed) + 1;
+    enum err code = batch_begin(&lane->batches[next], lane->jobs, count, id, err);
+    if (code == ERR_OK) lane->in_flight++;
+    return code;
+}
+
+/* Only jobs that are larger than a slab can meet a shortage, and they run alone. */
+static enum err begin_or_pass_on(struct lane *lane, size_t count, struct error *err) {
+    enum err code = begin(lane, count, err);
+    if (is_shortage(code) && lane->in_flight > 0) {
+        code = finish_all(lane, err);
+        if (code == ERR_OK) code = begin(lane, count, err);
+    }
+    if (!is_shortage(code)) return code;
+    for (size_t i = 0; i < count; i++)
+        lane->lanes->options.on_starved(lane->lanes->options.context, lane->jobs[i], err);
+    return ERR_OK;
+}
+
+/* The jobs of all batches in flight; none of them has an outcome. */
+static void give_up(struct lane *lane, size_t unstarted, const struct error *err) {
+    const struct lanes_options *options = &lane->lanes->options;
+    options->on_lost(options->context, lane->jobs, unstarted, err);
+    for (uint32_t n = 0; n < lane->in_flight; n++) {
+        struct batch *batch = &lane->batches[(lane->oldest + n) % options->depth];
+        for (size_t i = 0; i < batch->count; i++)
+            options->on_lost(options->context, &batch->items[i].prepared, 1, err);
+    }
+}
+
 static void *lane_thread(void *context) {
     struct lane *lane = context;
-    struct lanes *lanes = lane->lanes;
+    const struct lanes_options *options = &lane->lanes->options;
     struct error err;
-    enum err code = device_bind(lanes->options.device, &err);
     size_t count = 0;
-    while (code == ERR_OK && (count = take_jobs(lane)) > 0) {
-        /* relaxed: only uniqueness matters */
-        uint64_t id = atomic_fetch_add_explicit(&lanes->batch_id, 1, memory_order_relaxed) + 1;
-        code = batch_run(&lane->batch, lane->jobs, count, id, &err);
-        for (size_t i = 0; i < count && code == ERR_OK; i++)
-            lanes->options.on_done(
-                lanes->options.context, lane->jobs[i], &lane->batch.items[i].outcome);
+    enum err code = device_bind(options->device, &err);
+    while (code == ERR_OK) {
+        count = 0;
+        if (lane->in_flight < options->depth) count = take_jobs(lane, lane->in_flight > 0 ? 0 : -1);
+        if (count > 0) code = begin_or_pass_on(lane, count, &err);
+        else if (lane->in_flight > 0) code = finish_oldest(lane, &err);
+        else break; /* closed and empty */
     }
-    if (code != ERR_OK) lanes->options.on_lost(lanes->options.context, lane->jobs, count, &err);
+    if (code != ERR_OK) give_up(lane, count, &err);
     return NULL;
 }
+
+/* --- start and stop --- */
 
 static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *err) {
     const struct lanes_options *options = &lanes->options;
     lane->lanes = lanes;
     lane->jobs = calloc(options->batch_jobs_max, sizeof lane->jobs[0]);
-    if (lane->jobs == NULL)
+    lane->batches = calloc(options->depth, sizeof lane->batches[0]);
+    if (lane->jobs == NULL || lane->batches == NULL)
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a lane");
-    return batch_init(
-        &lane->batch, options->device, options->slab_bytes, options->batch_jobs_max, err);
+    enum err code = stream_lease_take(options->leases, false, &lane->lease, err);
+    if (code != ERR_OK) return code;
+    lane->context = (struct batch_context){.device = options->device,
+        .device_pool = options->device_pool,
+        .pinned_pool = options->pinned_pool,
+        .device_counters = &lane->device_counters,
+        .pinned_counters = &lane->pinned_counters,
+        .leases = options->leases,
+        .stream = lane->lease.stream,
+        .slab_bytes = options->slab_bytes,
+        .jobs_max = options->batch_jobs_max};
+    for (uint32_t i = 0; i < options->depth && code == ERR_OK; i++)
+        code = batch_init(&lane->batches[i], &lane->context, err);
+    return code;
+}
+
+/* Work that a lost context left behind is not waited for, and what it may still use is not
+ * recycled. */
+static void lane_fini(struct lane *lane) {
+    const struct lanes_options *options = &lane->lanes->options;
+    struct error err;
+    bool is_idle = lane->lease.stream == NULL ||
+                   stream_wait(options->device, lane->lease.stream, &err) == ERR_OK;
+    for (uint32_t i = 0; is_idle && lane->batches != NULL && i < options->depth; i++)
+        batch_fini(&lane->batches[i]);
+    if (is_idle && lane->lease.stream != NULL)
+        (void)!stream_lease_release(options->leases, &lane->lease, &err);
+    free(lane->batches);
+    free(lane->jobs);
 }
 
 enum err lanes_start(const struct lanes_options *options, struct lanes **ret, struct error *err) {
@@ -88,7 +242,9 @@ enum err lanes_start(const struct lanes_options *options, struct lanes **ret, st
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the lanes");
     lanes->options = *options;
+    pace_init(&lanes->pace);
     enum err code = ERR_OK;
+    for (uint32_t i = 0; i < options->count; i++) lanes->items[i].lanes = lanes;
     for (uint32_t i = 0; i < options->count && code == ERR_OK; i++)
         code = lane_init(&lanes->items[i], lanes, err);
     for (; lanes->started < options->count && code == ERR_OK; lanes->started++) {
@@ -108,9 +264,6 @@ void lanes_stop(struct lanes *lanes) {
     if (lanes == NULL) return;
     queue_close(lanes->options.ready);
     for (uint32_t i = 0; i < lanes->started; i++) pthread_join(lanes->items[i].thread, NULL);
-    for (uint32_t i = 0; i < lanes->options.count; i++) {
-        batch_fini(&lanes->items[i].batch);
-        free(lanes->items[i].jobs);
-    }
+    for (uint32_t i = 0; i < lanes->options.count; i++) lane_fini(&lanes->items[i]);
     free(lanes);
 }

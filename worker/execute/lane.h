@@ -1,6 +1,11 @@
 /**
- * A lane: a thread with one CUDA stream that takes what is ready, runs it as a batch, and hands
- * every outcome on.
+ * A lane: a thread with one CUDA stream that takes what is ready, runs it in batches, and hands
+ * every outcome on. Up to `depth` batches are in flight, so that the host stages one while the
+ * device runs another.
+ *
+ * Who shares a batch: jobs that follow each other in the queue, whose bytes fit the lane's slab
+ * together, whose learned times fit `batch_span_ns` together, and which the isolation lets share a
+ * slab. Unknown and slow jobs run alone. A lane waits for nobody: what is ready is the batch.
  *
  * Lifetime: lanes_start() to lanes_stop(), which lets the queue run empty first. Threads: the
  * callbacks come from the lanes' threads.
@@ -10,15 +15,28 @@
 
 #include "base/queue.h"
 #include "execute/batch.h"
+#include "execute/pace.h"
+#include "gpu/lease.h"
+
+/** Which jobs may share a slab: a kernel that writes outside its buffers can reach its neighbours'.
+ */
+enum isolation { ISOLATION_NONE, ISOLATION_PROGRAM, ISOLATION_KEY };
 
 struct lanes_options {
     const struct device *device;
-    uint32_t count;
-    uint64_t slab_bytes; /* device memory, and pinned memory each way, that a lane keeps */
+    struct pool *device_pool, *pinned_pool;
+    struct lease_pool *leases;
+    uint32_t count, depth;
+    uint64_t slab_bytes; /* device memory, and pinned memory each way, of each batch in flight */
     uint32_t batch_jobs_max;
+    uint64_t batch_span_ns;
+    enum isolation isolation;
     struct queue *ready; /* of struct prepared; the lanes own what they pop */
     /** The job is over; the callee owns `prepared`. Outputs are valid during the call. */
     void (*on_done)(void *context, struct prepared *prepared, const struct outcome *outcome);
+    /** There is no memory for the job now, though the lane holds nothing else; the callee owns it.
+     */
+    void (*on_starved)(void *context, struct prepared *prepared, const struct error *err);
     /**
      * The GPU is lost to this process, and the lane stops. The jobs that it was running have no
      * outcome: whose fault it was is not known. The callee owns them.

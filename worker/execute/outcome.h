@@ -16,7 +16,8 @@ struct batch_telemetry {
     uint64_t jobs;
     uint64_t copies; /* both directions */
     uint64_t h2d_bytes, d2h_bytes;
-    uint64_t launches;
+    uint64_t launches; /* coalesced ones included, each once */
+    uint64_t coalesced_launches;
     uint64_t sync_points;
 };
 

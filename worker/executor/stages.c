@@ -7,7 +7,13 @@
 
 #include "base/clock.h"
 
-enum { PUBLISH_TIMEOUT_MS = 30000, STATICS_SHARE = 32 };
+enum {
+    PUBLISH_TIMEOUT_MS = 30000,
+    STATICS_SHARE = 32,
+    DEVICE_POOL_MIN = 256 << 20,
+    PINNED_POOL_MIN = 128 << 20,
+    JOB_ARENA_BYTES_MAX = 4 << 20 /* decoded form of one message: about 170,000 values */
+};
 
 void stages_fail(struct stages *stages, const struct error *err) {
     pthread_mutex_lock(&stages->lock);
@@ -77,6 +83,10 @@ static void on_done(void *context, struct prepared *prepared, const struct outco
     answer(stages, prepared->job, outcome);
 }
 
+static void on_starved(void *context, struct prepared *prepared, const struct error *err) {
+    on_prepare_failed(context, prepared, err);
+}
+
 static void drop(struct stages *stages, struct prepared *prepared) {
     prepared_release(prepared, stages->statics);
     job_destroy(prepared->job);
@@ -139,8 +149,7 @@ static void derive_limits(struct stages *stages) {
     const struct settings *settings = stages->settings;
     stages->decode_limits = (struct decode_limits){
         .message_bytes_max = settings->limits.message_bytes,
-        /* What decoding makes of a message is a small multiple of what it says. */
-        .arena_bytes_max = 64 * settings->limits.message_bytes,
+        .arena_bytes_max = JOB_ARENA_BYTES_MAX,
         .buffers_max = settings->limits.buffers_per_job,
         .steps_max = settings->limits.steps_per_job,
         .args_max = ENTRY_ARGS_MAX,
@@ -192,17 +201,56 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
     return prepare_create(&options, &stages->prepare, err);
 }
 
+/* What the driver may hand out: all slabs, one largest job beside them, and never more than there
+ * is. */
+static uint64_t pool_bytes(uint64_t configured, uint64_t slabs, uint64_t job, uint64_t least) {
+    uint64_t bytes = slabs + job > least ? slabs + job : least;
+    return configured != 0 ? configured : bytes;
+}
+
+static enum err start_pools(struct stages *stages, struct error *err) {
+    const struct settings *settings = stages->settings;
+    uint64_t slabs = (uint64_t)settings->lanes * settings->lane_depth * settings->lane_slab_bytes;
+    uint64_t job = settings->limits.job_bytes;
+    budget_init(&stages->device_budget, "device pool", ERR_DEVICE_MEMORY,
+        pool_bytes(settings->pools.device_bytes, slabs, job, DEVICE_POOL_MIN));
+    budget_init(&stages->pinned_budget, "pinned pool", ERR_NO_MEMORY,
+        pool_bytes(settings->pools.pinned_bytes, 2 * slabs, job, PINNED_POOL_MIN));
+    enum err code = pool_create(
+        &stages->device, POOL_DEVICE, &stages->device_budget, &stages->device_pool, err);
+    if (code == ERR_OK)
+        code = pool_create(
+            &stages->device, POOL_PINNED, &stages->pinned_budget, &stages->pinned_pool, err);
+    if (code == ERR_OK) code = lease_pool_create(&stages->device, &stages->leases, err);
+    return code;
+}
+
+static enum isolation isolation_of(const struct settings *settings) {
+    static const enum isolation isolations[] = {[ISOLATE_NONE] = ISOLATION_NONE,
+        [ISOLATE_PROGRAM] = ISOLATION_PROGRAM,
+        [ISOLATE_KEY] = ISOLATION_KEY};
+    return isolations[settings->batch.isolation];
+}
+
 static enum err start_lanes(struct stages *stages, struct error *err) {
-    stages->ready = queue_create(stages->settings->limits.jobs_in_flight + 1);
+    const struct settings *settings = stages->settings;
+    stages->ready = queue_create(settings->limits.jobs_in_flight + 1);
     if (stages->ready == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "lower limits.jobs_in_flight",
             "no memory for the queue of ready jobs");
     struct lanes_options options = {.device = &stages->device,
-        .count = stages->settings->lanes,
-        .slab_bytes = stages->settings->lane_slab_bytes,
-        .batch_jobs_max = stages->settings->batch.jobs,
+        .device_pool = stages->device_pool,
+        .pinned_pool = stages->pinned_pool,
+        .leases = stages->leases,
+        .count = settings->lanes,
+        .depth = settings->lane_depth,
+        .slab_bytes = settings->lane_slab_bytes,
+        .batch_jobs_max = settings->batch.jobs,
+        .batch_span_ns = settings->batch.span_ms * 1000000ull,
+        .isolation = isolation_of(settings),
         .ready = stages->ready,
         .on_done = on_done,
+        .on_starved = on_starved,
         .on_lost = on_lost,
         .context = stages};
     return lanes_start(&options, &stages->lanes, err);
@@ -222,6 +270,7 @@ enum err stages_start(
     derive_limits(stages);
     describe_self(stages);
     code = start_publisher(stages, err);
+    if (code == ERR_OK) code = start_pools(stages, err);
     if (code == ERR_OK) code = start_lanes(stages, err);
     if (code == ERR_OK) code = start_prepare(stages, err);
     if (code == ERR_OK)
@@ -257,6 +306,9 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     }
     source_destroy(stages->source);
     statics_destroy(stages->statics);
+    lease_pool_destroy(stages->leases);
+    pool_destroy(stages->pinned_pool, &stages->pool_counters);
+    pool_destroy(stages->device_pool, &stages->pool_counters);
     modules_unload(stages->modules);
     registry_destroy(stages->registry);
     device_close(&stages->device);

@@ -25,6 +25,10 @@ struct stages {
     struct registry *registry;
     struct modules *modules;
     struct statics *statics;
+    struct budget device_budget, pinned_budget;
+    struct pool *device_pool, *pinned_pool;
+    struct pool_counters pool_counters; /* of what no lane acquires */
+    struct lease_pool *leases;
     struct queue *ready;
     struct prepare *prepare;
     struct lanes *lanes;

@@ -41,30 +41,46 @@ static enum err load_image(
     return code;
 }
 
-static enum err read_kernel(const struct device *device, CUmodule module, const char *name,
-    struct kernel *ret, struct error *err) {
+static enum err find_function(const struct device *device, CUmodule module, const char *name,
+    CUfunction *ret, struct error *err) {
+    enum err code = GPU_TRY(device->driver, module_function(ret, module, name), err);
+    if (code == ERR_OK || err_is_sticky(code)) return code;
+    return error_set(err, ERR_MODULE_REJECTED, err->native,
+        "name in program.yaml only kernels that the image has", "the image has no kernel '%s'",
+        name);
+}
+
+/* Allows what the device can give, once: planning holds each launch below it. */
+static enum err allow_shared_memory(
+    const struct device *device, CUfunction function, uint32_t *static_bytes, struct error *err) {
     const struct gpu_driver *gpu = device->driver;
-    int threads = 0, shared = 0;
-    enum err code = GPU_TRY(gpu, module_function(&ret->function, module, name), err);
-    if (code != ERR_OK)
-        return error_set(err, ERR_MODULE_REJECTED, err->native,
-            "name in program.yaml only kernels that the image has", "the image has no kernel '%s'",
-            name);
-    CUfunction function = ret->function;
-    code = GPU_TRY(
-        gpu, function_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function), err);
+    int bytes = 0;
+    enum err code = GPU_TRY(
+        gpu, function_attribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function), err);
     if (code != ERR_OK) return code;
-    code = GPU_TRY(
-        gpu, function_attribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function), err);
-    if (code != ERR_OK) return code;
-    ret->block_threads_max = (uint32_t)threads;
-    ret->static_shared_bytes = (uint32_t)shared;
-    /* Allow what the device can give, once: planning holds each launch below it. */
-    int shared_max = (int)device->limits.shared_bytes_max - shared;
+    *static_bytes = (uint32_t)bytes;
     return GPU_TRY(gpu,
-        function_set_attribute(
-            function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_max),
+        function_set_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            (int)device->limits.shared_bytes_max - bytes),
         err);
+}
+
+static enum err read_kernel(const struct device *device, CUmodule module, const struct entry *entry,
+    struct kernel *ret, struct error *err) {
+    int threads = 0;
+    enum err code = find_function(device, module, entry->name, &ret->function, err);
+    if (code == ERR_OK)
+        code = GPU_TRY(device->driver,
+            function_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ret->function),
+            err);
+    ret->block_threads_max = (uint32_t)threads;
+    if (code == ERR_OK)
+        code = allow_shared_memory(device, ret->function, &ret->static_shared_bytes, err);
+    if (code != ERR_OK || entry->batched == NULL) return code;
+    uint32_t static_bytes;
+    code = find_function(device, module, entry->batched, &ret->batched, err);
+    if (code != ERR_OK) return code;
+    return allow_shared_memory(device, ret->batched, &static_bytes, err);
 }
 
 static enum err load_module(const struct device *device, struct module *module, struct error *err) {
@@ -76,8 +92,7 @@ static enum err load_module(const struct device *device, struct module *module, 
             "program '%s' has no image for %s", program->name, device->name);
     enum err code = load_image(device, image, &module->handle, err);
     for (size_t i = 0; i < program->entry_count && code == ERR_OK; i++)
-        code =
-            read_kernel(device, module->handle, program->entries[i].name, &module->kernels[i], err);
+        code = read_kernel(device, module->handle, &program->entries[i], &module->kernels[i], err);
     return code;
 }
 

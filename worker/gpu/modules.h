@@ -12,6 +12,7 @@
 
 struct kernel {
     CUfunction function;
+    CUfunction batched;         /* (rows, jobs): many jobs in one launch; NULL if there is none */
     uint32_t block_threads_max; /* of this kernel: registers can make it less than the device's */
     uint32_t static_shared_bytes;
 };

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "plan/launch.h"
+#include "plan/shape.h"
 
 enum {
     /* A buffer that small is read back whole: a copy of its own costs more than the bytes. */
@@ -183,6 +184,8 @@ enum err plan_job(struct job *job, const struct registry *registry,
     if (code == ERR_OK) code = plan_fills(job, plan, err);
     if (code == ERR_OK) code = plan_writes(job, plan, err);
     if (code == ERR_OK) code = plan_outputs(job, plan, err);
-    if (code == ERR_OK) *ret = plan;
-    return code;
+    if (code != ERR_OK) return code;
+    plan->shape_key = plan_shape_key(plan);
+    *ret = plan;
+    return ERR_OK;
 }

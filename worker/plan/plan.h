@@ -85,6 +85,7 @@ struct plan {
     const struct plan_launch *launches;
     const struct plan_output *outputs;
     uint64_t output_staging_bytes;
+    uint64_t shape_key; /* plan/shape.h */
 
     /* what the job asks for, exactly, as its telemetry reports it */
     uint64_t h2d_bytes; /* own uploads: statics come on top where they are cold */

@@ -240,7 +240,8 @@ static void read_requirements(
 
 static void read_entry(
     const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
-    static const char *const known[] = {"name", "args", "block", "shared_bytes", "requires", NULL};
+    static const char *const known[] = {
+        "name", "args", "block", "shared_bytes", "requires", "batched", NULL};
     if (!check_mapping(manifest, node, "an entry", known)) return;
     ret->name = read_name(manifest, node, "name", FILE_NAME_MAX_BYTES, "$");
     read_args(manifest, node, ret);
@@ -249,6 +250,8 @@ static void read_entry(
     if (shared != NULL)
         ret->shared_bytes = read_number(manifest, shared, "'shared_bytes'", 0, SHARED_BYTES_MAX);
     read_requirements(manifest, yaml_get(node, "requires"), ret);
+    if (yaml_get(node, "batched") != NULL)
+        ret->batched = read_name(manifest, node, "batched", FILE_NAME_MAX_BYTES, "$");
 }
 
 static void read_entries(

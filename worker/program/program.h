@@ -38,6 +38,7 @@ struct entry {
     uint32_t shared_bytes; /* default dynamic shared memory a block */
     bool cooperative;      /* needs a grid-wide barrier */
     int capability_min;    /* 10 x major + minor, such as 80; 0: any */
+    char *batched;         /* the kernel that runs many jobs in one launch; NULL if there is none */
 };
 
 enum image_kind { IMAGE_PTX, IMAGE_CUBIN, IMAGE_CPU };

@@ -145,13 +145,14 @@ static void pack_telemetry(msgpack_packer *packer, const struct job_telemetry *t
     for (size_t i = 0; i < count; i++) pack_uint(packer, fields[i].key, fields[i].value);
     if (telemetry->is_timed) pack_uint(packer, "device_ns", telemetry->device_ns);
     pack_text(packer, "batch");
-    msgpack_pack_map(packer, 7);
+    msgpack_pack_map(packer, 8);
     pack_uint(packer, "id", batch->id);
     pack_uint(packer, "jobs", batch->jobs);
     pack_uint(packer, "copies", batch->copies);
     pack_uint(packer, "h2d_bytes", batch->h2d_bytes);
     pack_uint(packer, "d2h_bytes", batch->d2h_bytes);
     pack_uint(packer, "launches", batch->launches);
+    pack_uint(packer, "coalesced_launches", batch->coalesced_launches);
     pack_uint(packer, "sync_points", batch->sync_points);
 }
 

@@ -17,6 +17,7 @@
 #include "base/slice.h"
 
 enum driver_choice { DRIVER_CUDA, DRIVER_CPU };
+enum isolation_choice { ISOLATE_NONE, ISOLATE_PROGRAM, ISOLATE_KEY };
 enum broker_choice { BROKER_KAFKA, BROKER_EMBEDDED };
 
 struct string_list {
@@ -36,7 +37,8 @@ struct settings {
     enum driver_choice driver;
     uint32_t device;
     uint32_t lanes;           /* threads with a CUDA stream each */
-    uint64_t lane_slab_bytes; /* device memory, and pinned memory each way, that a lane keeps */
+    uint32_t lane_depth;      /* batches that a lane has in flight */
+    uint64_t lane_slab_bytes; /* of each: device memory, and pinned memory each way */
     struct {
         uint32_t devices;
         uint64_t memory_bytes; /* of each device */
@@ -85,7 +87,13 @@ struct settings {
     } limits;
     struct {
         uint32_t jobs; /* most jobs that a lane runs together */
+        uint32_t span_ms;
+        enum isolation_choice isolation;
     } batch;
+    struct {
+        uint64_t device_bytes; /* 0: what the lanes and one large job need */
+        uint64_t pinned_bytes;
+    } pools;
     struct {
         uint64_t budget_bytes; /* device memory; 0 means 1/32 of the device */
     } statics;

@@ -15,6 +15,8 @@
 static const char *const driver_names[] = {[DRIVER_CUDA] = "cuda", [DRIVER_CPU] = "cpu", NULL};
 static const char *const broker_names[] = {
     [BROKER_KAFKA] = "kafka", [BROKER_EMBEDDED] = "embedded", NULL};
+static const char *const isolation_names[] = {
+    [ISOLATE_NONE] = "none", [ISOLATE_PROGRAM] = "program", [ISOLATE_KEY] = "key", NULL};
 static const char *const log_level_names[] = {[LOG_DEBUG] = "debug",
     [LOG_INFO] = "info",
     [LOG_WARN] = "warn",
@@ -48,8 +50,12 @@ const struct setting setting_table[] = {
         "What runs the kernels: a GPU through libcuda.so.1, or threads of this machine's CPU."),
     UINT(device, 0, 1023, "0", "Number of the device, as the driver counts them."),
     UINT(lanes, 1, 64, "8", "Threads that each feed one stream of the device."),
+    UINT(
+        lane_depth, 1, 16, "2", "Batches that a lane has in flight: one is staged while one runs."),
     SIZE(lane_slab_bytes, 64 * KIB, 1 * GIB, "4MiB",
-        "Memory of the device, and pinned memory each way, that a lane keeps for small buffers."),
+        "Memory of the device, and pinned memory each way, that each batch in flight keeps for "
+        "small "
+        "buffers."),
     ENUM(broker_choice, broker, broker_names, "kafka",
         "Where jobs come from: a Kafka cluster, or a broker inside the worker, for trying it out."),
     DURATION(commit_interval_ms, 10, 60 * SECOND, "500ms",
@@ -98,8 +104,16 @@ const struct setting setting_table[] = {
     SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
         "Host memory of messages taken and not finished."),
 
-    UINT(batch.jobs, 1, 1024, "1",
-        "Most jobs that a lane runs together; more pays where all jobs are small and short."),
+    UINT(batch.jobs, 1, 1024, "64", "Most jobs that a lane runs together."),
+    DURATION(batch.span_ms, 1, HOUR, "2ms",
+        "Most device time of a batch. Jobs that take longer, or whose time is not known yet, run "
+        "alone, "
+        "so that no quick job waits for a slow one's fence."),
+    ENUM(isolation_choice, batch.isolation, isolation_names, "none",
+        "Which jobs may share memory of a batch: any, those of one program, or those of one key."),
+    SIZE(pools.device_bytes, 0, 1 * TIB, "0",
+        "Most device memory for jobs' own buffers; 0 is what the lanes and one largest job need."),
+    SIZE(pools.pinned_bytes, 0, 1 * TIB, "0", "Most pinned host memory; 0 as above."),
 
     SIZE(statics.budget_bytes, 0, 1 * TIB, "0",
         "Device memory for inputs that jobs share; 0 is 1/32 of the device."),
@@ -122,6 +136,7 @@ const struct section section_table[] = {
     {"blobs", "Inputs that are too large for messages."},
     {"limits", "Bounds on what messages may ask for, and on what is under way."},
     {"batch", "How jobs share what travels to the device and back."},
+    {"pools", "Memory that all lanes share."},
     {"statics", "Inputs that stay on the device across jobs."},
     {"prepare", "Work that is done before a job reaches a lane."},
     {"log", "What is written to standard error."},

@@ -80,8 +80,8 @@ DEVICE void sum_gradient(const float *x, const float *y, const float *weights, u
     }
 }
 
-KERNEL(logreg_adam, (const float *)x, (const float *)y, (float *)weights, (float *)moments,
-    (float)learning_rate, (float)l2, (uint32_t)rows, (uint32_t)features) {
+DEVICE void train(const float *x, const float *y, float *weights, float *moments,
+    float learning_rate, float l2, uint32_t rows, uint32_t features) {
     SHARED(float, residuals);
     float *partial = residuals + TILE_ROWS;
     uint32_t columns = features + 1;
@@ -112,8 +112,8 @@ KERNEL(logreg_adam, (const float *)x, (const float *)y, (float *)weights, (float
     }
 }
 
-KERNEL(logreg_metrics, (const float *)x, (const float *)y, (const float *)weights, (float *)metrics,
-    (float)l2, (uint32_t)rows, (uint32_t)features) {
+DEVICE void measure(const float *x, const float *y, const float *weights, float *metrics, float l2,
+    uint32_t rows, uint32_t features) {
     SHARED(float, losses); /* one a thread */
     float *hits = losses + block_dim_x();
     float loss = 0.0f, right = 0.0f;
@@ -132,4 +132,48 @@ KERNEL(logreg_metrics, (const float *)x, (const float *)y, (const float *)weight
     for (uint32_t j = 0; j < features; j++) penalty += weights[j] * weights[j];
     metrics[0] = losses[0] / (float)rows + 0.5f * l2 * penalty;
     metrics[1] = hits[0] / (float)rows;
+}
+
+KERNEL(logreg_adam, (const float *)x, (const float *)y, (float *)weights, (float *)moments,
+    (float)learning_rate, (float)l2, (uint32_t)rows, (uint32_t)features) {
+    train(x, y, weights, moments, learning_rate, l2, rows, features);
+}
+
+KERNEL(logreg_metrics, (const float *)x, (const float *)y, (const float *)weights, (float *)metrics,
+    (float)l2, (uint32_t)rows, (uint32_t)features) {
+    measure(x, y, weights, metrics, l2, rows, features);
+}
+
+struct adam_row {
+    ROW_FIELD const float *x;
+    ROW_FIELD const float *y;
+    ROW_FIELD float *weights;
+    ROW_FIELD float *moments;
+    ROW_FIELD float learning_rate;
+    ROW_FIELD float l2;
+    ROW_FIELD uint32_t rows;
+    ROW_FIELD uint32_t features;
+};
+
+KERNEL(logreg_adam_batched, (const struct adam_row *)table, (uint32_t)jobs) {
+    if (block_y() >= jobs) return;
+    const struct adam_row *row = &table[block_y()];
+    train(row->x, row->y, row->weights, row->moments, row->learning_rate, row->l2, row->rows,
+        row->features);
+}
+
+struct metrics_row {
+    ROW_FIELD const float *x;
+    ROW_FIELD const float *y;
+    ROW_FIELD const float *weights;
+    ROW_FIELD float *metrics;
+    ROW_FIELD float l2;
+    ROW_FIELD uint32_t rows;
+    ROW_FIELD uint32_t features;
+};
+
+KERNEL(logreg_metrics_batched, (const struct metrics_row *)table, (uint32_t)jobs) {
+    if (block_y() >= jobs) return;
+    const struct metrics_row *row = &table[block_y()];
+    measure(row->x, row->y, row->weights, row->metrics, row->l2, row->rows, row->features);
 }

@@ -1,0 +1,183 @@
+#include "execute/enqueue.h"
+
+#include <assert.h>
+
+#include "execute/coalesce.h"
+#include "gpu/event.h"
+
+static enum err copy_up(
+    struct batch *batch, CUdeviceptr to, uint64_t from, uint64_t bytes, struct error *err) {
+    if (bytes == 0) return ERR_OK;
+    struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
+    assert(from <= upload.bytes && bytes <= upload.bytes - from);
+    batch->telemetry.copies++;
+    batch->telemetry.h2d_bytes += bytes;
+    return GPU_TRY(batch->context->device->driver,
+        copy_to_device(to, upload.data + from, bytes, batch->context->stream), err);
+}
+
+static enum err copy_back(
+    struct batch *batch, uint64_t to, CUdeviceptr from, uint64_t bytes, struct error *err) {
+    if (bytes == 0) return ERR_OK;
+    struct pinned_block readback = pool_block_pinned(&batch->memory->readback);
+    assert(to <= readback.bytes && bytes <= readback.bytes - to);
+    batch->telemetry.copies++;
+    batch->telemetry.d2h_bytes += bytes;
+    return GPU_TRY(batch->context->device->driver,
+        copy_to_host(readback.data + to, from, bytes, batch->context->stream), err);
+}
+
+static enum err fill(
+    struct batch *batch, CUdeviceptr address, uint8_t value, uint64_t bytes, struct error *err) {
+    if (bytes == 0) return ERR_OK;
+    return GPU_TRY(
+        batch->context->device->driver, fill(address, value, bytes, batch->context->stream), err);
+}
+
+/* What all jobs share: the packed upload and the clear. */
+static enum err enqueue_inputs(struct batch *batch, struct error *err) {
+    CUdeviceptr memory = pool_block_device(&batch->memory->device);
+    enum err code = copy_up(batch, memory, 0, batch->start[GROUP_OUTPUT], err);
+    if (code != ERR_OK) return code;
+    return fill(batch, memory + batch->start[GROUP_OUTPUT], 0,
+        batch->start[GROUP_COUNT] - batch->start[GROUP_OUTPUT], err);
+}
+
+/* Fills first, writes over them: the order that the message format promises. */
+static enum err enqueue_fills_and_writes(
+    struct batch *batch, const struct batch_item *item, struct error *err) {
+    const struct plan *plan = item->prepared->plan;
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < plan->fill_count && code == ERR_OK; i++) {
+        const struct plan_fill *wanted = &plan->fills[i];
+        code = fill(batch, batch_address(batch, item, wanted->buffer), wanted->value,
+            plan->buffers[wanted->buffer].bytes, err);
+    }
+    for (size_t i = 0; i < plan->write_count && code == ERR_OK; i++) {
+        const struct plan_write *write = &plan->writes[i];
+        code = copy_up(batch, batch_address(batch, item, write->buffer) + write->offset,
+            item->write_base + write->staging, write->data.size, err);
+    }
+    return code;
+}
+
+static enum err launch_n(struct batch *batch, const struct plan_launch *launch, CUfunction function,
+    uint32_t grid_y, void **params, struct error *err) {
+    const struct gpu_driver *gpu = batch->context->device->driver;
+    CUstream stream = batch->context->stream;
+    const uint32_t *grid = launch->grid, *block = launch->block;
+    enum err code = ERR_OK;
+    for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++) {
+        batch->telemetry.launches++;
+        if (launch->cooperative)
+            code = GPU_TRY(gpu,
+                launch_cooperative(function, grid[0], grid_y, grid[2], block[0], block[1], block[2],
+                    launch->shared_bytes, stream, params),
+                err);
+        else
+            code = GPU_TRY(gpu,
+                launch(function, grid[0], grid_y, grid[2], block[0], block[1], block[2],
+                    launch->shared_bytes, stream, params, NULL),
+                err);
+    }
+    return code;
+}
+
+static enum err enqueue_launch(struct batch *batch, const struct batch_item *item,
+    const struct plan_launch *launch, CUfunction function, struct error *err) {
+    CUdeviceptr addresses[ENTRY_ARGS_MAX];
+    void *params[ENTRY_ARGS_MAX];
+    for (size_t i = 0; i < launch->entry->arg_count; i++) {
+        const struct job_arg *arg = &launch->args[i];
+        params[i] = (void *)(uintptr_t)&arg->bits; /* little-endian: narrow values come first */
+        if (arg->kind != ARG_BUFFER) continue;
+        addresses[i] = batch_address(batch, item, arg->buffer);
+        params[i] = &addresses[i];
+    }
+    return launch_n(batch, launch, function, launch->grid[1], params, err);
+}
+
+static enum err enqueue_steps(
+    struct batch *batch, const struct batch_item *item, struct error *err) {
+    const struct plan *plan = item->prepared->plan;
+    enum err code = ERR_OK;
+    for (uint32_t n = 0; n < plan->job->repeat; n++)
+        for (size_t i = 0; i < plan->launch_count && code == ERR_OK; i++)
+            code = enqueue_launch(
+                batch, item, &plan->launches[i], item->prepared->kernels[i]->function, err);
+    return code;
+}
+
+static enum err enqueue_alone(struct batch *batch, struct batch_item *item, struct error *err) {
+    const struct device *device = batch->context->device;
+    CUstream stream = batch->context->stream;
+    bool is_timed = item->prepared->job->timing;
+    enum err code = enqueue_fills_and_writes(batch, item, err);
+    if (code == ERR_OK && is_timed && item->timing.started == NULL)
+        code = timing_pair_take(batch->context->leases, &item->timing, err);
+    if (code == ERR_OK && is_timed) code = event_record(device, item->timing.started, stream, err);
+    if (code == ERR_OK) code = enqueue_steps(batch, item, err);
+    if (code == ERR_OK && is_timed) code = event_record(device, item->timing.stopped, stream, err);
+    return code;
+}
+
+/* One launch a step for all jobs of a run: grid.y counts the jobs, the table holds their arguments.
+ */
+static enum err enqueue_run(
+    struct batch *batch, const struct coalesced_run *run, struct error *err) {
+    const struct prepared *first = batch->items[run->first].prepared;
+    const struct plan *plan = first->plan;
+    enum err code = ERR_OK;
+    for (size_t i = run->first; i < run->first + run->count && code == ERR_OK; i++)
+        code = enqueue_fills_and_writes(batch, &batch->items[i], err);
+    uint32_t jobs = (uint32_t)run->count;
+    for (uint32_t n = 0; n < plan->job->repeat; n++)
+        for (size_t step = 0; step < plan->launch_count && code == ERR_OK; step++) {
+            CUdeviceptr rows = coalesced_rows(batch, run, step);
+            void *params[] = {&rows, &jobs};
+            batch->telemetry.coalesced_launches += plan->launches[step].iterations;
+            code = launch_n(
+                batch, &plan->launches[step], first->kernels[step]->batched, jobs, params, err);
+        }
+    return code;
+}
+
+static enum err enqueue_jobs(struct batch *batch, struct error *err) {
+    for (size_t i = 0; i < batch->count;) {
+        struct coalesced_run run = coalesced_run_at(batch, i);
+        struct outcome *outcome = &batch->items[i].outcome;
+        outcome->code = run.count > 1 ? enqueue_run(batch, &run, &outcome->err)
+                                      : enqueue_alone(batch, &batch->items[i], &outcome->err);
+        if (err_is_sticky(outcome->code)) {
+            *err = outcome->err;
+            return outcome->code;
+        }
+        for (size_t k = i + 1; k < i + run.count; k++) batch->items[k].outcome = *outcome;
+        i += run.count;
+    }
+    return ERR_OK;
+}
+
+static enum err enqueue_readback(struct batch *batch, struct error *err) {
+    CUdeviceptr memory = pool_block_device(&batch->memory->device);
+    enum err code = copy_back(batch, 0, memory + batch->start[GROUP_INOUT],
+        batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT], err);
+    for (size_t i = 0; i < batch->count && code == ERR_OK; i++) {
+        const struct batch_item *item = &batch->items[i];
+        const struct plan *plan = item->prepared->plan;
+        for (size_t k = 0; k < plan->job->output_count && code == ERR_OK; k++) {
+            const struct job_output *output = &plan->job->outputs[k];
+            if (!plan->outputs[k].is_loose) continue;
+            code = copy_back(batch, item->output_base + plan->outputs[k].staging,
+                batch_address(batch, item, output->buffer) + output->offset, output->bytes, err);
+        }
+    }
+    return code;
+}
+
+enum err enqueue_batch(struct batch *batch, struct error *err) {
+    enum err code = enqueue_inputs(batch, err);
+    if (code == ERR_OK) code = enqueue_jobs(batch, err);
+    if (code == ERR_OK) code = enqueue_readback(batch, err);
+    return code;
+}
