@@ -19,7 +19,7 @@ from features import FEATURES, SLAB_BYTES, features_of
 from generate import Generator
 from model import Model
 
-FEATURES_FROM = 2000  # jobs: with fewer, a feature may be missing by chance
+FEATURES_FROM = 3000  # jobs: with fewer, a feature may be missing by chance
 WORKER_TIMEOUT_S = 1000
 SHOWN_BYTES = 16
 
@@ -140,7 +140,7 @@ def check_case(case, model, results, letters):
         return f"{len(results)} results"
     if case.defect:
         return check_error(case, letters, results[0])
-    return f"{len(letters)} dead letters" if letters else check_ok(case, model, results[0])
+    return check_ok(case, model, results[0]) or (f"{len(letters)} dead letters" if letters else None)
 
 
 def check_batches(results, jobs_max):

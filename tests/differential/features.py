@@ -71,6 +71,7 @@ _OF_VALID_JOBS = {
     "buffer: empty": _any_buffer(lambda b: b["bytes"] == 0),
     "buffer: datatype": _sources("datatype"),
     "buffer: shape": _any_buffer(lambda b: len(b.get("shape", [])) > 1),
+    "buffer: shape of a scalar": _any_buffer(lambda b: b.get("shape") == []),
     "buffer: unused": lambda job: set(job["buffers"]) - {arg for s in job["steps"] for arg in s["args"] if isinstance(arg, str)},
     "writes: over data": _has_writes_over("data", "blob"),
     "writes: over a fill": lambda job: any(not {"data", "blob"} & set(buffer) for buffer, _ in _writes_of(job)),

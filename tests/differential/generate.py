@@ -16,7 +16,7 @@ import numpy
 from defects import DEFECTS, DEFECT_CODES
 from model import KERNELS
 
-INVALID_CHANCE = 0.08
+INVALID_CHANCE = 0.1
 
 # buffers
 SOURCE_WEIGHTS = {"none": 3, "fill": 2, "data": 5, "blob": 1, "static": 2}
@@ -245,7 +245,8 @@ class JobMaker:
         if self.happens(SHAPE_CHANCE):
             count = buffer["bytes"] // ELEMENT_BYTES[element]
             rows = self.random.choice([rows for rows in (1, 2, 3, 4, 5) if count % rows == 0])
-            buffer["shape"] = self.random.choice([[count], [rows, count // rows], [1, count // rows, rows]])
+            shapes = [[count], [rows, count // rows], [1, count // rows, rows]]
+            buffer["shape"] = self.random.choice([*shapes, []] if count == 1 else shapes)
 
     # ---- steps ----
 

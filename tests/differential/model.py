@@ -168,7 +168,7 @@ def _read(buffer, buffers, output):
     ret = {"name": output.get("as", output["buffer"])}
     if "datatype" in buffer:
         ret["datatype"] = buffer["datatype"]
-    if buffer.get("shape") and size == buffer["bytes"]:  # whole; of a part the shape says nothing
+    if "shape" in buffer and size == buffer["bytes"]:  # whole; of a part the shape says nothing
         ret["shape"] = buffer["shape"]
     return ret | {"data": buffers[output["buffer"]][offset : offset + size].tobytes()}
 

@@ -75,8 +75,8 @@ struct job_buffer {
     size_t write_count;
     const struct job_write *writes; /* applied in order after the source */
     enum datatype datatype;
-    size_t rank; /* 0: no shape given */
-    const uint64_t *shape;
+    size_t rank;
+    const uint64_t *shape; /* NULL: not given; a scalar has one of rank 0 */
 };
 
 enum arg_kind { ARG_BUFFER, ARG_U32, ARG_I32, ARG_U64, ARG_I64, ARG_F32, ARG_F64, ARG_WORDS };

@@ -100,7 +100,7 @@ static void pack_output(
     const struct job_output *output = &job->outputs[index];
     const struct job_buffer *buffer = &job->buffers[output->buffer];
     bool has_type = buffer->datatype != DATATYPE_NONE;
-    bool has_shape = output->is_whole && buffer->rank > 0;
+    bool has_shape = output->is_whole && buffer->shape != NULL;
     msgpack_pack_map(packer, 2 + (size_t)has_type + (size_t)has_shape);
     pack_text(packer, "name");
     pack_slice(packer, output->name);
