@@ -62,7 +62,7 @@ def write_config(path, programs, blobs, arguments):
         "programs": {"dir": str(programs)},
         "blobs": {"dir": str(blobs)},
         "limits": {"message_bytes": 4 << 20, "job_bytes": JOB_BYTES_MAX, "result_bytes": RESULT_BYTES_MAX},
-        "batch": {"jobs": arguments.batch_jobs},
+        "batch": {"jobs": arguments.batch_jobs, "span_ms": "10s"},  # of known jobs, none is too slow to share
         "statics": {"budget_bytes": arguments.statics_bytes},
         "log": {"level": "warn"},
     }
@@ -191,15 +191,28 @@ def report_mismatch(case, what, arguments):
     print(f"alone: {sys.argv[0]} {arguments.build} --driver {arguments.driver} --seed {case.seed} --count 1")
 
 
-def report_counts(cases, results):
-    counts = collections.Counter(name for case in cases for name in features_of(case))
-    for name in FEATURES:
-        print(f"{counts[name]:8} {name}")
+def count_work(results, jobs_max):
+    """What the worker says that it has done, beyond what single jobs ask for."""
     telemetry = [result["telemetry"] for result in results]
-    for name in ("kernel_launches", "static_hits", "static_misses", "h2d_bytes", "d2h_bytes"):
-        print(f"{sum(one[name] for one in telemetry):12} {name}")
-    print(f"{max((one['batch']['jobs'] for one in telemetry), default=0):12} jobs in the largest batch")
-    return [name for name in FEATURES if counts[name] == 0]
+    batches = {one["batch"]["id"]: one["batch"] for one in telemetry}.values()
+    counts = {
+        "worker: static hits": sum(one["static_hits"] for one in telemetry),
+        "worker: static misses": sum(one["static_misses"] for one in telemetry),
+        "worker: launches": sum(batch["launches"] for batch in batches),
+    }
+    if jobs_max > 1:
+        counts["worker: shared batches"] = sum(batch["jobs"] > 1 for batch in batches)
+        counts["worker: coalesced launches"] = sum(batch["coalesced_launches"] for batch in batches)
+    return counts
+
+
+def report_counts(cases, results, jobs_max):
+    """Prints what the run made use of, and returns what it did not."""
+    used = collections.Counter(name for case in cases for name in features_of(case))
+    counts = {name: used[name] for name in FEATURES} | count_work(results, jobs_max)
+    for name, count in counts.items():
+        print(f"{count:8} {name}")
+    return [name for name, count in counts.items() if count == 0]
 
 
 def run(arguments, folder):
@@ -220,7 +233,7 @@ def run(arguments, folder):
         if what and wrong == 0:
             report_mismatch(case, what, arguments)
         wrong += what is not None
-    missing = report_counts(cases, results) if arguments.count >= FEATURES_FROM else []
+    missing = report_counts(cases, results, arguments.batch_jobs) if arguments.count >= FEATURES_FROM else []
     problems = [f"never occurred: {name}" for name in missing]
     problems += check_batches(results, arguments.batch_jobs)
     problems += check_statics(results, len(generator.payloads), arguments.statics_bytes)

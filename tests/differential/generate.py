@@ -44,6 +44,13 @@ COOPERATIVE_CHANCE, COOPERATIVE_BLOCKS_MAX = 0.05, 4
 REPEAT_CHANCE, REPEAT_MAX = 0.15, 4
 FACTOR_MAX = 2.0
 
+# Seeds come in blocks. In most blocks jobs take their steps' kernels and sizes from a few shapes: the worker learns how
+# long a shape takes, lets known ones share a batch, and equal ones that are neighbours a launch.
+BLOCK_SEEDS = 32
+SHAPED_BLOCK_CHANCE = 0.7
+SHAPES, OTHER_SHAPE_CHANCE = 60, 0.3  # in a block of shapes, most jobs have the same one
+SHAPED_THREADS_MAX = 600
+
 # results
 OUTPUTS_MAX = 5
 RANGE_CHANCE, EMPTY_RANGE_CHANCE = 0.5, 0.1
@@ -107,12 +114,30 @@ class Generator:
 
     def case(self, seed):
         maker = JobMaker(random.Random(seed), self.payloads, self._images)
-        job = maker.job(f"job-{seed}")
+        job = maker.job(f"job-{seed}", self._shape(seed, maker))
         defect = None
         if maker.happens(INVALID_CHANCE):
             defect = maker.random.choice(list(DEFECTS))
             DEFECTS[defect](maker, job)
         return Case(seed, job, defect)
+
+
+    def _shape(self, seed, maker):
+        block = random.Random(f"block-{seed // BLOCK_SEEDS}")
+        if block.random() >= SHAPED_BLOCK_CHANCE:
+            return maker.shape()
+        chooser = maker.random if maker.happens(OTHER_SHAPE_CHANCE) else block
+        number = chooser.randrange(SHAPES)
+        return JobMaker(random.Random(f"shape-{number}"), [], {}).shape(SHAPED_THREADS_MAX)
+
+
+@dataclasses.dataclass
+class Shape:
+    """What a job launches, whatever its data."""
+
+    kernels: list  # of each step
+    options: list  # of each step; None: as its arguments want it
+    repeat: int
 
 
 class JobMaker:
@@ -132,13 +157,22 @@ class JobMaker:
     def weighted(self, weights):
         return self.random.choices(list(weights), list(weights.values()))[0]
 
-    def job(self, name):
-        steps = [self._step() for _ in range(self.random.randint(1, STEPS_MAX))]
+    def shape(self, threads_max=None):
+        kernels = [self.weighted(ENTRY_WEIGHTS) for _ in range(self.random.randint(1, STEPS_MAX))]
+        options = [
+            None if threads_max is None else self._launch(kernel, self.random.randint(1, threads_max))
+            for kernel in kernels
+        ]
+        repeat = self.random.randint(2, REPEAT_MAX) if self.happens(REPEAT_CHANCE) else 1
+        return Shape(kernels, options, repeat)
+
+    def job(self, name, shape):
+        steps = [self._step(kernel, options) for kernel, options in zip(shape.kernels, shape.options)]
         for _ in range(self.random.randint(0, UNUSED_BUFFERS_MAX)):
             self.add_buffer(self.random.choice(list(ELEMENT_BYTES)))
         job = {"v": 1, "id": name, "buffers": self.buffers, "steps": steps, "outputs": self._outputs()}
-        if self.happens(REPEAT_CHANCE):
-            job["repeat"] = self.random.randint(2, REPEAT_MAX)
+        if shape.repeat > 1:
+            job["repeat"] = shape.repeat
         if self.happens(TIMING_CHANCE):
             job["timing"] = True
         if self.happens(DEADLINE_CHANCE):
@@ -253,26 +287,39 @@ class JobMaker:
     def count(self, elements):
         return self.random.randint(0, elements) if self.happens(PART_CHANCE) else elements
 
-    def _step(self):
-        program, entry = kernel = self.weighted(ENTRY_WEIGHTS)
-        args, options = getattr(self, "_" + entry)()
-        step = {"program": program, "args": args, **options}
+    def _step(self, kernel, options):
+        program, entry = kernel
+        args, n = getattr(self, "_" + entry)()
+        step = {"program": program, "args": args} | (options or self._launch(kernel, n))
         is_first = entry == program or entry == "add_u32"
         if not (is_first and self.happens(DEFAULT_ENTRY_CHANCE)):
             step["entry"] = entry
         if self.happens(PIN_CHANCE):
             step["program"] += "@" + self._images[program]
-        if self.happens(ITERATIONS_CHANCE):
-            step["iterations"] = self.random.randint(2, ITERATIONS_MAX)
-        if self.happens(COOPERATIVE_CHANCE) and math.prod(step.get("grid", [])) <= COOPERATIVE_BLOCKS_MAX:
-            if "elements" not in step or step["elements"] <= KERNELS[kernel][1][0]:
-                step["cooperative"] = True
         return step
 
-    def _line(self, n, default_block):
-        """Threads along x, for n elements."""
+    def _launch(self, kernel, n):
+        """How many threads, and how often, for n elements."""
+        _, default_block = KERNELS[kernel]
+        options = self._space() if kernel[1] == "positions" else self._line(n, default_block[0])
+        if kernel[1] == "reverse_blocks" and "block" in options:
+            options["shared_bytes"] = 4 * options["block"][0]
+        if self.happens(ITERATIONS_CHANCE):
+            options["iterations"] = self.random.randint(2, ITERATIONS_MAX)
+        if self.happens(COOPERATIVE_CHANCE) and math.prod(options.get("grid", [n])) <= COOPERATIVE_BLOCKS_MAX:
+            options["cooperative"] = True
+        return options
+
+    def _space(self):
+        """Threads along up to three dimensions."""
+        options = {"grid": [self.random.randint(1, 4) for _ in range(self.random.randint(1, 3))]}
+        if self.happens(BLOCK_CHANCE):
+            options["block"] = [self.random.randint(1, 6) for _ in range(self.random.randint(1, 3))]
+        return options
+
+    def _line(self, n, block):
+        """Threads along x."""
         options = {}
-        block = default_block
         if self.happens(BLOCK_CHANCE):
             block = self.random.randint(1, BLOCK_THREADS_MAX)
             options["block"] = [block]
@@ -280,6 +327,8 @@ class JobMaker:
         if self.happens(ELEMENTS_CHANCE):
             return options | {"elements": threads}
         return options | {"grid": [-(-threads // block)]}
+
+    # The arguments of a kernel, and how many threads they are worth.
 
     def _word(self, bits=32):
         return self.random.getrandbits(bits)
@@ -291,30 +340,30 @@ class JobMaker:
         y = self.take("UINT32", is_written=True)
         x = self.take("UINT32")
         n = self.count(min(self.elements(y, "UINT32"), self.elements(x, "UINT32")))
-        return [y, x, {"u32": self._word()}, {"u32": n}], self._line(n, 256)
+        return [y, x, {"u32": self._word()}, {"u32": n}], n
 
     def _xor_shift(self):
         y = self.take("UINT32", is_written=True)
         n = self.count(self.elements(y, "UINT32"))
-        return [y, {"u32": n}], self._line(n, 128)
+        return [y, {"u32": n}], n
 
     def _scale_u64(self):
         y = self.take("UINT64", is_written=True)
         n = self.count(self.elements(y, "UINT64"))
-        return [y, {"u64": self._word(64)}, {"i64": self._signed(64)}, {"u32": n}], self._line(n, 64)
+        return [y, {"u64": self._word(64)}, {"i64": self._signed(64)}, {"u32": n}], n
 
     def _reverse(self):
         y = self.take("UINT32", is_written=True)
         x = self.take("UINT32", other_than=y)
         n = self.count(min(self.elements(y, "UINT32"), self.elements(x, "UINT32")))
-        return [y, x, {"u32": n}], self._line(n, 256)
+        return [y, x, {"u32": n}], n
 
     def _gather(self):
         y = self.take("UINT32", is_written=True)
         table = self.take("UINT32", is_static=True, bytes_min=4)
         n = self.count(self.elements(y, "UINT32"))
         table_n = self.random.randint(1, self.elements(table, "UINT32"))
-        return [y, table, {"u32": table_n}, {"u32": n}], self._line(n, 256)
+        return [y, table, {"u32": table_n}, {"u32": n}], n
 
     def _copy_range(self):
         to = self.take("UINT8", is_written=True)
@@ -322,23 +371,17 @@ class JobMaker:
         to_offset, room = self._range(self.buffers[to]["bytes"])
         source_offset, size = self._range(self.buffers[source]["bytes"])
         n = min(room, size)
-        return [to, {"u64": to_offset}, source, {"u64": source_offset}, {"u64": n}], self._line(n, 256)
+        return [to, {"u64": to_offset}, source, {"u64": source_offset}, {"u64": n}], n
 
     def _reverse_blocks(self):
         y = self.take("UINT32", is_written=True)
         n = self.count(self.elements(y, "UINT32"))
-        options = self._line(n, 64)
-        if "block" in options:
-            options["shared_bytes"] = 4 * options["block"][0]
-        return [y, {"u32": n}], options
+        return [y, {"u32": n}], n
 
     def _positions(self):
         y = self.take("UINT32", is_written=True)
         n = self.count(self.elements(y, "UINT32"))
-        options = {"grid": [self.random.randint(1, 4) for _ in range(self.random.randint(1, 3))]}
-        if self.happens(BLOCK_CHANCE):
-            options["block"] = [self.random.randint(1, 6) for _ in range(self.random.randint(1, 3))]
-        return [y, {"u32": self._word()}, {"u32": n}], options
+        return [y, {"u32": self._word()}, {"u32": n}], n
 
     def _scalars(self):
         y = self.take("UINT64", is_written=True, bytes_min=6 * 8)
@@ -350,13 +393,13 @@ class JobMaker:
             {"f32": self.random.uniform(-1e6, 1e6)},
             {"f64": self.random.uniform(-1e6, 1e6)},
         ]
-        return [y, *values], {"grid": [1]}
+        return [y, *values], 1
 
     def _saxpy(self):
         x = self.take("FP32")
         y = self.take("FP32", is_written=True)
         n = self.count(min(self.elements(y, "FP32"), self.elements(x, "FP32")))
-        return [{"f32": self.random.uniform(-FACTOR_MAX, FACTOR_MAX)}, x, y, {"u32": n}], self._line(n, 256)
+        return [{"f32": self.random.uniform(-FACTOR_MAX, FACTOR_MAX)}, x, y, {"u32": n}], n
 
     # ---- outputs ----
 

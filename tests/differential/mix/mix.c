@@ -4,9 +4,26 @@
  */
 #include "kernel.h"
 
-KERNEL(add_u32, (uint32_t *)y, (const uint32_t *)x, (uint32_t)k, (uint32_t)n) {
+DEVICE void add_multiple(uint32_t *y, const uint32_t *x, uint32_t k, uint32_t n) {
     uint32_t i = global_x();
     if (i < n) y[i] += k * x[i];
+}
+
+KERNEL(add_u32, (uint32_t *)y, (const uint32_t *)x, (uint32_t)k, (uint32_t)n) {
+    add_multiple(y, x, k, n);
+}
+
+struct add_row {
+    ROW_FIELD uint32_t *y;
+    ROW_FIELD const uint32_t *x;
+    ROW_FIELD uint32_t k;
+    ROW_FIELD uint32_t n;
+};
+
+KERNEL(add_u32_batched, (const struct add_row *)rows, (uint32_t)jobs) {
+    if (block_y() >= jobs) return;
+    const struct add_row *row = &rows[block_y()];
+    add_multiple(row->y, row->x, row->k, row->n);
 }
 
 KERNEL(xor_shift, (uint32_t *)y, (uint32_t)n) {
@@ -41,8 +58,7 @@ KERNEL(copy_range, (uint8_t *)to, (uint64_t)to_offset, (const uint8_t *)from, (u
     if (i < n) to[to_offset + i] = from[from_offset + i];
 }
 
-/** Turns each block's elements around, through shared memory: 4 bytes a thread. */
-KERNEL(reverse_blocks, (uint32_t *)y, (uint32_t)n) {
+DEVICE void turn_block(uint32_t *y, uint32_t n) {
     SHARED(uint32_t, turned);
     uint32_t start = block_x() * block_dim_x();
     uint32_t rest = start < n ? n - start : 0;
@@ -51,6 +67,21 @@ KERNEL(reverse_blocks, (uint32_t *)y, (uint32_t)n) {
     if (i < count) turned[count - 1 - i] = y[start + i];
     barrier();
     if (i < count) y[start + i] = turned[i];
+}
+
+/** Turns each block's elements around, through shared memory: 4 bytes a thread. */
+KERNEL(reverse_blocks, (uint32_t *)y, (uint32_t)n) {
+    turn_block(y, n);
+}
+
+struct reverse_row {
+    ROW_FIELD uint32_t *y;
+    ROW_FIELD uint32_t n;
+};
+
+KERNEL(reverse_blocks_batched, (const struct reverse_row *)rows, (uint32_t)jobs) {
+    if (block_y() >= jobs) return;
+    turn_block(rows[block_y()].y, rows[block_y()].n);
 }
 
 /** Each thread of up to three dimensions adds where it is, and k, to an element of its own. */
@@ -72,14 +103,33 @@ DEVICE uint64_t bits_of_f64(double value) {
     return both.bits;
 }
 
+struct scalars_row {
+    ROW_FIELD uint64_t *y;
+    ROW_FIELD uint32_t a;
+    ROW_FIELD int32_t b;
+    ROW_FIELD uint64_t c;
+    ROW_FIELD int64_t d;
+    ROW_FIELD float e;
+    ROW_FIELD double f;
+};
+
 /** Adds each argument's bits to an element of its own, signed ones widened with their sign. */
+DEVICE void add_bits(const struct scalars_row *row) {
+    if (global_x() != 0) return;
+    row->y[0] += row->a;
+    row->y[1] += (uint64_t)(int64_t)row->b;
+    row->y[2] += row->c;
+    row->y[3] += (uint64_t)row->d;
+    row->y[4] += bits_of_f32(row->e);
+    row->y[5] += bits_of_f64(row->f);
+}
+
 KERNEL(
     scalars, (uint64_t *)y, (uint32_t)a, (int32_t)b, (uint64_t)c, (int64_t)d, (float)e, (double)f) {
-    if (global_x() != 0) return;
-    y[0] += a;
-    y[1] += (uint64_t)(int64_t)b;
-    y[2] += c;
-    y[3] += (uint64_t)d;
-    y[4] += bits_of_f32(e);
-    y[5] += bits_of_f64(f);
+    const struct scalars_row row = {y, a, b, c, d, e, f};
+    add_bits(&row);
+}
+
+KERNEL(scalars_batched, (const struct scalars_row *)rows, (uint32_t)jobs) {
+    if (block_y() < jobs) add_bits(&rows[block_y()]);
 }
