@@ -263,7 +263,7 @@ enum err pool_usage_sum(
     struct pool_usage usage = {0};
     /*
      * What goes out is read before what came in. A block is counted in before it can be handed on
-     * and counted out, so a way out that was seen has its way in behind it.
+     * and counted out, so a way out that was seen has its way in behind it (tests/model/books.pml).
      */
 #define SUM(counter)                                                                               \
     code = sum(                                                                                    \
