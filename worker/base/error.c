@@ -42,6 +42,10 @@ const char *err_retry_name(enum err code) {
     return names[err_retry(code)];
 }
 
+bool err_is_shortage(enum err code) {
+    return code == ERR_DEVICE_MEMORY || code == ERR_NO_MEMORY;
+}
+
 bool err_is_sticky(enum err code) {
     return code >= ERR_GPU_ILLEGAL_ADDRESS && code <= ERR_GPU_FAULT;
 }

@@ -84,6 +84,9 @@ enum retry err_retry(enum err code);
 /** "worker", "sender" or "never", as results say it. */
 const char *err_retry_name(enum err code);
 
+/** True for a lack of memory that others may give back. */
+bool err_is_shortage(enum err code);
+
 /** True where the process has lost its GPU and only a new one can go on. */
 bool err_is_sticky(enum err code);
 

@@ -140,10 +140,6 @@ static enum err finish_all(struct lane *lane, struct error *err) {
     return code;
 }
 
-static bool is_shortage(enum err code) {
-    return code == ERR_DEVICE_MEMORY || code == ERR_NO_MEMORY;
-}
-
 static enum err begin(struct lane *lane, size_t count, struct error *err) {
     struct lanes *lanes = lane->lanes;
     uint32_t next = (lane->oldest + lane->in_flight) % lanes->options.depth;
@@ -157,11 +153,11 @@ static enum err begin(struct lane *lane, size_t count, struct error *err) {
 /* Only jobs that are larger than a slab can meet a shortage, and they run alone. */
 static enum err begin_or_pass_on(struct lane *lane, size_t count, struct error *err) {
     enum err code = begin(lane, count, err);
-    if (is_shortage(code) && lane->in_flight > 0) {
+    if (err_is_shortage(code) && lane->in_flight > 0) {
         code = finish_all(lane, err);
         if (code == ERR_OK) code = begin(lane, count, err);
     }
-    if (!is_shortage(code)) return code;
+    if (!err_is_shortage(code)) return code;
     for (size_t i = 0; i < count; i++)
         lane->lanes->options.on_starved(lane->lanes->options.context, lane->jobs[i], err);
     return ERR_OK;

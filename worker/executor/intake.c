@@ -1,9 +1,9 @@
 #include "executor/intake.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "executor/flow.h"
 
 enum {
     POLL_MS = 100,
@@ -36,7 +36,7 @@ static void admit(struct stages *stages, struct delivery *delivery) {
     const struct plan *plan;
     enum err code = decode_job(delivery, &stages->decode_limits, &job, &err);
     if (job == NULL) {
-        stages_reject_undecodable(stages, delivery, &err);
+        flow_reject_undecodable(stages, delivery, &err);
         return;
     }
     enum err reply_to_code = check_reply_to(stages, job, &reply_to_error);
@@ -45,20 +45,12 @@ static void admit(struct stages *stages, struct delivery *delivery) {
         err = reply_to_error;
     }
     if (code == ERR_OK) code = plan_job(job, stages->registry, &stages->plan_limits, &plan, &err);
-    if (code == ERR_OK) code = prepare_submit(stages->prepare, job, plan, &err);
-    if (code != ERR_OK) stages_reject(stages, job, &err);
+    if (code == ERR_OK) flow_submit(stages, job, plan);
+    else flow_reject(stages, job, &err);
 }
 
-static void wait_for_change(struct stages *stages, int timeout_ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)timeout_ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    (void)pthread_cond_timedwait(&stages->changed, &stages->lock, &until);
-}
-
-/* Above the limits, or, once holding back, above three quarters of them: no flapping. */
+/* Above the limits, while jobs starve for memory, or, once holding back, above three quarters of
+ * them: no flapping. */
 static bool is_full(const struct stages *stages, bool is_holding) {
     uint64_t jobs = stages->settings->limits.jobs_in_flight;
     uint64_t bytes = stages->settings->limits.bytes_in_flight;
@@ -66,7 +58,7 @@ static bool is_full(const struct stages *stages, bool is_holding) {
         jobs -= jobs / 4;
         bytes -= bytes / 4;
     }
-    return stages->in_flight >= jobs || stages->bytes_in_flight >= bytes;
+    return stages->in_flight >= jobs || stages->bytes_in_flight >= bytes || stages->starved > 0;
 }
 
 /* Waits for room; false where there is none after HOLD_MS. */
@@ -75,7 +67,7 @@ static bool wait_for_room(struct stages *stages, bool is_paused) {
     bool full = is_full(stages, is_paused);
     uint64_t until = clock_ns() + (is_paused ? DRAIN_POLL_MS : HOLD_MS) * 1000000ull;
     while (full && !stages->has_failed && clock_ns() < until) {
-        wait_for_change(stages, DRAIN_POLL_MS);
+        flow_wait(stages, DRAIN_POLL_MS);
         full = is_full(stages, true);
     }
     pthread_mutex_unlock(&stages->lock);
@@ -116,7 +108,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
     bool is_paused = false, at_end = false;
     uint64_t progress_ns = clock_ns() + PROGRESS_MS * 1000000ull;
     enum err code = ERR_OK;
-    while (code == ERR_OK && !at_end && !*stages->stop && !stages_have_failed(stages)) {
+    while (code == ERR_OK && !at_end && !*stages->stop && !flow_has_failed(stages)) {
         bool has_room = wait_for_room(stages, is_paused);
         if (has_room == is_paused) {
             is_paused = !has_room;
@@ -134,7 +126,7 @@ static enum err drain(struct stages *stages, struct error *err) {
     bool at_end = false;
     uint64_t stopped_ns = 0;
     source_pause(stages->source, true);
-    while (count_in_flight(stages) > 0 && !stages_have_failed(stages)) {
+    while (count_in_flight(stages) > 0 && !flow_has_failed(stages)) {
         if (stopped_ns == 0 && *stages->stop) {
             stopped_ns = clock_ns();
             log_line(LOG_INFO, "stopping: %" PRIu64 " jobs in flight", count_in_flight(stages));
@@ -149,7 +141,7 @@ static enum err drain(struct stages *stages, struct error *err) {
         delivery_destroy(delivery);
         if (code != ERR_OK) return code;
         pthread_mutex_lock(&stages->lock);
-        if (stages->in_flight > 0) wait_for_change(stages, DRAIN_POLL_MS);
+        if (stages->in_flight > 0) flow_wait(stages, DRAIN_POLL_MS);
         pthread_mutex_unlock(&stages->lock);
     }
     return ERR_OK;

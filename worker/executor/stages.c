@@ -1,11 +1,11 @@
 #include "executor/stages.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "executor/flow.h"
+#include "executor/narrow.h"
 
 enum {
     PUBLISH_TIMEOUT_MS = 30000,
@@ -14,107 +14,6 @@ enum {
     PINNED_POOL_MIN = 128 << 20,
     JOB_ARENA_BYTES_MAX = 4 << 20 /* decoded form of one message: about 170,000 values */
 };
-
-void stages_fail(struct stages *stages, const struct error *err) {
-    pthread_mutex_lock(&stages->lock);
-    bool is_first = !stages->has_failed;
-    if (is_first) {
-        stages->has_failed = true;
-        stages->failure = *err;
-    }
-    pthread_cond_signal(&stages->changed);
-    pthread_mutex_unlock(&stages->lock);
-}
-
-bool stages_have_failed(struct stages *stages) {
-    pthread_mutex_lock(&stages->lock);
-    bool has_failed = stages->has_failed;
-    pthread_mutex_unlock(&stages->lock);
-    return has_failed;
-}
-
-static void answer(struct stages *stages, struct job *job, const struct outcome *outcome) {
-    struct error err;
-    enum err code = publisher_push_outcome(stages->publisher, job, outcome, &err);
-    if (code == ERR_OK) return;
-    stages_fail(stages, &err); /* unanswered and uncommitted: the job comes again */
-    job_destroy(job);
-}
-
-void stages_reject(struct stages *stages, struct job *job, const struct error *err) {
-    struct outcome outcome = {.code = err->code, .err = *err};
-    outcome.telemetry.decode_ns = job->decode_ns;
-    outcome.telemetry.wall_ns = clock_ns() - job->delivery->received_ns;
-    log_error(LOG_DEBUG, "job failed", err);
-    answer(stages, job, &outcome);
-}
-
-void stages_reject_undecodable(
-    struct stages *stages, struct delivery *delivery, const struct error *err) {
-    const struct position *position = &delivery->position;
-    log_line(LOG_WARN, "dead letter: %s/%" PRId32 "/%" PRId64 ": %s: %s", position->topic,
-        position->partition, position->offset, err_code(err->code), err->message);
-    struct error push_error;
-    enum err code = publisher_push_undecodable(stages->publisher, delivery, err, &push_error);
-    if (code == ERR_OK) return;
-    stages_fail(stages, &push_error);
-    delivery_destroy(delivery);
-}
-
-/* ---- what the stages call back ---- */
-
-static void on_ready(void *context, struct prepared *prepared) {
-    struct stages *stages = context;
-    /* Closed only once preparation has ended, and as long as all that can be in flight: never
-     * waits. */
-    if (!queue_push(stages->ready, prepared)) abort();
-}
-
-static void on_prepare_failed(void *context, struct prepared *prepared, const struct error *err) {
-    struct stages *stages = context;
-    prepared_release(prepared, stages->statics);
-    stages_reject(stages, prepared->job, err);
-}
-
-static void on_done(void *context, struct prepared *prepared, const struct outcome *outcome) {
-    struct stages *stages = context;
-    if (outcome->code != ERR_OK) log_error(LOG_DEBUG, "job failed", &outcome->err);
-    prepared_release(prepared, stages->statics);
-    answer(stages, prepared->job, outcome);
-}
-
-static void on_starved(void *context, struct prepared *prepared, const struct error *err) {
-    on_prepare_failed(context, prepared, err);
-}
-
-static void drop(struct stages *stages, struct prepared *prepared) {
-    prepared_release(prepared, stages->statics);
-    job_destroy(prepared->job);
-}
-
-static void on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err) {
-    struct stages *stages = context;
-    for (size_t i = 0; i < count; i++) drop(stages, jobs[i]);
-    stages_fail(stages, err);
-}
-
-static void on_published(void *context, const struct delivery *delivery, bool is_error) {
-    struct stages *stages = context;
-    source_finish(stages->source, &delivery->position);
-    pthread_mutex_lock(&stages->lock);
-    stages->in_flight--;
-    stages->bytes_in_flight -= delivery->held_bytes;
-    if (is_error) stages->summary.errors++;
-    else stages->summary.ok++;
-    pthread_cond_signal(&stages->changed);
-    pthread_mutex_unlock(&stages->lock);
-}
-
-static void on_publish_failed(void *context, const struct error *err) {
-    stages_fail(context, err);
-}
-
-/* ---- start ---- */
 
 static enum err open_device(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
@@ -177,8 +76,8 @@ static enum err start_publisher(struct stages *stages, struct error *err) {
     struct publisher_options options = {.sink = stages->sink,
         .identity = &stages->identity,
         .queue_length = stages->settings->limits.jobs_in_flight + 1,
-        .on_published = on_published,
-        .on_failed = on_publish_failed,
+        .on_published = flow_on_published,
+        .on_failed = flow_on_publish_failed,
         .context = stages};
     stages->sink = NULL;
     return publisher_start(&options, &stages->publisher, err);
@@ -195,8 +94,8 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
         .blobs_dir = stages->settings->blobs.dir,
         .threads = stages->settings->prepare.threads,
         .queue_length = stages->settings->limits.jobs_in_flight + 1,
-        .on_ready = on_ready,
-        .on_failed = on_prepare_failed,
+        .on_ready = flow_on_ready,
+        .on_failed = flow_on_prepare_failed,
         .context = stages};
     return prepare_create(&options, &stages->prepare, err);
 }
@@ -249,9 +148,9 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .batch_span_ns = settings->batch.span_ms * 1000000ull,
         .isolation = isolation_of(settings),
         .ready = stages->ready,
-        .on_done = on_done,
-        .on_starved = on_starved,
-        .on_lost = on_lost,
+        .on_done = flow_on_done,
+        .on_starved = flow_on_starved,
+        .on_lost = flow_on_lost,
         .context = stages};
     return lanes_start(&options, &stages->lanes, err);
 }
@@ -273,6 +172,7 @@ enum err stages_start(
     if (code == ERR_OK) code = start_pools(stages, err);
     if (code == ERR_OK) code = start_lanes(stages, err);
     if (code == ERR_OK) code = start_prepare(stages, err);
+    if (code == ERR_OK) code = narrow_start(stages, &stages->narrow, err);
     if (code == ERR_OK)
         log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
             stages->device.name, stages->device.driver->name, stages->settings->lanes,
@@ -287,14 +187,18 @@ static void drop_ready(struct stages *stages) {
     void *item;
     if (stages->ready == NULL) return;
     queue_close(stages->ready);
-    while (queue_pop(stages->ready, &item, 1, 0) == 1) drop(stages, item);
+    while (queue_pop(stages->ready, &item, 1, 0) == 1) flow_drop(stages, item);
     queue_destroy(stages->ready);
 }
 
 enum err stages_stop(struct stages *stages, struct error *err) {
-    prepare_destroy(stages->prepare);
+    /* What stands behind may still send jobs to the narrow path, which needs nothing but prepare.
+     */
+    prepare_finish(stages->prepare);
     lanes_stop(stages->lanes);
     drop_ready(stages);
+    narrow_stop(stages->narrow);
+    prepare_destroy(stages->prepare);
     enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
     sink_destroy(stages->sink);
     struct error close_error;

@@ -13,6 +13,8 @@
 #include "executor/executor.h"
 #include "publish/publisher.h"
 
+struct narrow;
+
 struct stages {
     const struct settings *settings;
     const volatile sig_atomic_t *stop;
@@ -32,13 +34,16 @@ struct stages {
     struct queue *ready;
     struct prepare *prepare;
     struct lanes *lanes;
+    struct narrow *narrow;
     struct publisher *publisher;
     char host[128];
     struct identity identity;
 
     pthread_mutex_t lock;   /* guards what follows */
-    pthread_cond_t changed; /* in_flight fell, or something failed */
+    pthread_cond_t changed; /* a count fell, or something failed */
     uint64_t in_flight, bytes_in_flight;
+    uint64_t holding; /* jobs that may hold device memory, those on the narrow path excepted */
+    uint64_t starved; /* jobs on the narrow path */
     struct executor_summary summary;
     bool has_failed;
     struct error failure; /* the first one */
@@ -53,16 +58,5 @@ MUST_CHECK enum err stages_start(
  * what was finished. ERR_TIMEOUT and others as executor_run().
  */
 MUST_CHECK enum err stages_stop(struct stages *stages, struct error *err);
-
-/** Ends the run: the intake stops at once. The first failure is the one reported. */
-void stages_fail(struct stages *stages, const struct error *err);
-bool stages_have_failed(struct stages *stages);
-
-/** Answers `job`, owned from now on, with an error. */
-void stages_reject(struct stages *stages, struct job *job, const struct error *err);
-
-/** Answers a message that is no job with a dead letter alone. */
-void stages_reject_undecodable(
-    struct stages *stages, struct delivery *delivery, const struct error *err);
 
 #endif

@@ -177,10 +177,16 @@ no_memory:
         "cannot start %" PRIu32 " preparation threads", options->threads);
 }
 
-void prepare_destroy(struct prepare *prepare) {
+void prepare_finish(struct prepare *prepare) {
     if (prepare == NULL) return;
     if (prepare->cold != NULL) queue_close(prepare->cold);
     for (uint32_t i = 0; i < prepare->thread_count; i++) pthread_join(prepare->threads[i], NULL);
+    prepare->thread_count = 0;
+}
+
+void prepare_destroy(struct prepare *prepare) {
+    if (prepare == NULL) return;
+    prepare_finish(prepare);
     queue_destroy(prepare->cold);
     free(prepare);
 }
@@ -218,6 +224,15 @@ enum err prepare_submit(
     assert(queued); /* closed only by prepare_destroy(), after the last submit */
     (void)queued;
     return ERR_OK;
+}
+
+enum err prepare_again(struct prepare *prepare, struct prepared *prepared, struct error *err) {
+    prepared->static_hits = prepared->static_misses = 0;
+    prepared->static_bytes_saved = prepared->static_bytes_uploaded = 0;
+    bool is_warm = pin_warm(prepare, prepared);
+    enum err code = check_warm_statics(prepared, err);
+    if (code == ERR_OK && !is_warm) code = fetch_cold(prepare, prepared, err);
+    return code;
 }
 
 void prepared_release(struct prepared *prepared, struct statics *statics) {

@@ -54,7 +54,10 @@ struct prepare;
 MUST_CHECK enum err prepare_create(
     const struct prepare_options *options, struct prepare **ret, struct error *err);
 
-/** Finishes what was submitted, then stops the threads. NULL is fine. */
+/** Finishes what was submitted and ends the threads; prepare_again() still works. NULL is fine. */
+void prepare_finish(struct prepare *prepare);
+
+/** After prepare_finish(), or in its place. NULL is fine. */
 void prepare_destroy(struct prepare *prepare);
 
 /**
@@ -63,6 +66,13 @@ void prepare_destroy(struct prepare *prepare);
  */
 MUST_CHECK enum err prepare_submit(
     struct prepare *prepare, struct job *job, const struct plan *plan, struct error *err);
+
+/**
+ * Fetches and pins again what prepared_release() gave back, on the calling thread, which may wait.
+ * After an error it may hold a part of it.
+ */
+MUST_CHECK enum err prepare_again(
+    struct prepare *prepare, struct prepared *prepared, struct error *err);
 
 /** Gives back what a prepared job holds on the device and in the store, but not the job itself. */
 void prepared_release(struct prepared *prepared, struct statics *statics);

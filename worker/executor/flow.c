@@ -1,0 +1,170 @@
+#include "executor/flow.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "executor/narrow.h"
+
+void flow_fail(struct stages *stages, const struct error *err) {
+    pthread_mutex_lock(&stages->lock);
+    if (!stages->has_failed) stages->failure = *err;
+    stages->has_failed = true;
+    pthread_cond_broadcast(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+bool flow_has_failed(struct stages *stages) {
+    pthread_mutex_lock(&stages->lock);
+    bool has_failed = stages->has_failed;
+    pthread_mutex_unlock(&stages->lock);
+    return has_failed;
+}
+
+void flow_wait(struct stages *stages, int timeout_ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)timeout_ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_cond_timedwait(&stages->changed, &stages->lock, &until);
+}
+
+static void count_holding(struct stages *stages, bool holds) {
+    pthread_mutex_lock(&stages->lock);
+    if (holds) stages->holding++;
+    else stages->holding--;
+    if (!holds) pthread_cond_broadcast(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+/* --- answers --- */
+
+static void answer(struct stages *stages, struct job *job, const struct outcome *outcome) {
+    struct error err;
+    enum err code = publisher_push_outcome(stages->publisher, job, outcome, &err);
+    if (code == ERR_OK) return;
+    flow_fail(stages, &err); /* unanswered and uncommitted: the job comes again */
+    job_destroy(job);
+}
+
+void flow_reject(struct stages *stages, struct job *job, const struct error *err) {
+    struct outcome outcome = {.code = err->code, .err = *err};
+    outcome.telemetry.decode_ns = job->decode_ns;
+    outcome.telemetry.wall_ns = clock_ns() - job->delivery->received_ns;
+    log_error(LOG_DEBUG, "job failed", err);
+    answer(stages, job, &outcome);
+}
+
+void flow_reject_undecodable(
+    struct stages *stages, struct delivery *delivery, const struct error *err) {
+    const struct position *position = &delivery->position;
+    log_line(LOG_WARN, "dead letter: %s/%" PRId32 "/%" PRId64 ": %s: %s", position->topic,
+        position->partition, position->offset, err_code(err->code), err->message);
+    struct error push_error;
+    enum err code = publisher_push_undecodable(stages->publisher, delivery, err, &push_error);
+    if (code == ERR_OK) return;
+    flow_fail(stages, &push_error);
+    delivery_destroy(delivery);
+}
+
+/* --- from stage to stage --- */
+
+/* After this the job holds nothing on the device, and others may go on with what it held. */
+static void let_go(struct stages *stages, struct prepared *prepared) {
+    prepared_release(prepared, stages->statics);
+    count_holding(stages, false);
+}
+
+void flow_submit(struct stages *stages, struct job *job, const struct plan *plan) {
+    struct error err;
+    count_holding(stages, true);
+    if (prepare_submit(stages->prepare, job, plan, &err) == ERR_OK) return;
+    count_holding(stages, false);
+    flow_reject(stages, job, &err);
+}
+
+void flow_on_ready(void *context, struct prepared *prepared) {
+    struct stages *stages = context;
+    /* Closed only once preparation has ended, and as long as all that can be in flight. */
+    if (!queue_push(stages->ready, prepared)) abort();
+}
+
+void flow_on_starved(void *context, struct prepared *prepared, const struct error *err) {
+    struct stages *stages = context;
+    pthread_mutex_lock(&stages->lock);
+    stages->starved++;
+    pthread_mutex_unlock(&stages->lock);
+    let_go(stages, prepared);
+    narrow_push(stages->narrow, prepared);
+}
+
+void flow_on_prepare_failed(void *context, struct prepared *prepared, const struct error *err) {
+    struct stages *stages = context;
+    if (err_is_shortage(err->code)) {
+        flow_on_starved(stages, prepared, err);
+        return;
+    }
+    let_go(stages, prepared);
+    flow_reject(stages, prepared->job, err);
+}
+
+void flow_on_done(void *context, struct prepared *prepared, const struct outcome *outcome) {
+    struct stages *stages = context;
+    if (outcome->code != ERR_OK) log_error(LOG_DEBUG, "job failed", &outcome->err);
+    let_go(stages, prepared);
+    answer(stages, prepared->job, outcome);
+}
+
+void flow_drop(struct stages *stages, struct prepared *prepared) {
+    let_go(stages, prepared);
+    job_destroy(prepared->job);
+}
+
+void flow_on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err) {
+    struct stages *stages = context;
+    for (size_t i = 0; i < count; i++) flow_drop(stages, jobs[i]);
+    flow_fail(stages, err);
+}
+
+static void leave_narrow(struct stages *stages, struct prepared *prepared) {
+    prepared_release(prepared, stages->statics);
+    pthread_mutex_lock(&stages->lock);
+    stages->starved--;
+    pthread_cond_broadcast(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+void flow_narrow_done(
+    struct stages *stages, struct prepared *prepared, const struct outcome *outcome) {
+    leave_narrow(stages, prepared);
+    answer(stages, prepared->job, outcome);
+}
+
+void flow_narrow_refused(
+    struct stages *stages, struct prepared *prepared, const struct error *err) {
+    leave_narrow(stages, prepared);
+    if (err_is_sticky(err->code)) {
+        job_destroy(prepared->job);
+        flow_fail(stages, err);
+    } else {
+        flow_reject(stages, prepared->job, err);
+    }
+}
+
+void flow_on_published(void *context, const struct delivery *delivery, bool is_error) {
+    struct stages *stages = context;
+    source_finish(stages->source, &delivery->position);
+    pthread_mutex_lock(&stages->lock);
+    stages->in_flight--;
+    stages->bytes_in_flight -= delivery->held_bytes;
+    if (is_error) stages->summary.errors++;
+    else stages->summary.ok++;
+    pthread_cond_broadcast(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+void flow_on_publish_failed(void *context, const struct error *err) {
+    flow_fail(context, err);
+}

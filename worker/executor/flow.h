@@ -1,0 +1,46 @@
+/**
+ * How a job moves from stage to stage once it is taken: what the stages call back, what becomes of
+ * failures, and the counts that hold the intake back. Private to executor/.
+ *
+ * Threads: any.
+ */
+#ifndef EXECUTOR_FLOW_H
+#define EXECUTOR_FLOW_H
+
+#include "executor/stages.h"
+
+/** Ends the run: the intake stops at once. The first failure is the one reported. */
+void flow_fail(struct stages *stages, const struct error *err);
+bool flow_has_failed(struct stages *stages);
+
+/** Waits, with the lock held, until a count changes or time is up. */
+void flow_wait(struct stages *stages, int timeout_ms);
+
+/** Answers `job`, owned from now on, with an error. */
+void flow_reject(struct stages *stages, struct job *job, const struct error *err);
+
+/** Answers a message that is no job with a dead letter alone. */
+void flow_reject_undecodable(
+    struct stages *stages, struct delivery *delivery, const struct error *err);
+
+/** Hands a planned job on; it may hold device memory from here until it is done. Owns `job`. */
+void flow_submit(struct stages *stages, struct job *job, const struct plan *plan);
+
+/** Lets go of a job that nobody answers: it comes again. */
+void flow_drop(struct stages *stages, struct prepared *prepared);
+
+/** The narrow path's ends: its job has run, was refused, or was running when the GPU was lost. */
+void flow_narrow_done(
+    struct stages *stages, struct prepared *prepared, const struct outcome *outcome);
+void flow_narrow_refused(struct stages *stages, struct prepared *prepared, const struct error *err);
+
+/* What the stages call; `context` is the struct stages. */
+void flow_on_ready(void *context, struct prepared *prepared);
+void flow_on_prepare_failed(void *context, struct prepared *prepared, const struct error *err);
+void flow_on_done(void *context, struct prepared *prepared, const struct outcome *outcome);
+void flow_on_starved(void *context, struct prepared *prepared, const struct error *err);
+void flow_on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err);
+void flow_on_published(void *context, const struct delivery *delivery, bool is_error);
+void flow_on_publish_failed(void *context, const struct error *err);
+
+#endif

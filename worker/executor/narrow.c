@@ -1,0 +1,114 @@
+#include "executor/narrow.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "executor/flow.h"
+#include "gpu/event.h"
+
+enum { WAIT_MS = 10 };
+
+struct narrow {
+    struct stages *stages;
+    struct queue *queue;
+    pthread_t thread;
+    bool is_started;
+    struct pool_counters device_counters, pinned_counters;
+    struct stream_lease lease;
+    struct batch_context context; /* without slabs: every job brings its own blocks */
+    struct batch batch;
+    uint64_t batch_id; /* from the top down, so that no lane's is met */
+};
+
+/* ERR_OK: the job has run, and its outcome stands in the batch. */
+static enum err try_to_run(struct narrow *narrow, struct prepared *prepared, struct error *err) {
+    enum err code = prepare_again(narrow->stages->prepare, prepared, err);
+    if (code == ERR_OK) code = batch_begin(&narrow->batch, &prepared, 1, narrow->batch_id--, err);
+    if (code == ERR_OK) code = batch_finish(&narrow->batch, err);
+    return code;
+}
+
+/* Waits until somebody gives something back; false when nobody else holds anything. */
+static bool wait_for_others(struct stages *stages) {
+    pthread_mutex_lock(&stages->lock);
+    bool others = stages->holding > 0 && !stages->has_failed;
+    if (others) flow_wait(stages, WAIT_MS);
+    pthread_mutex_unlock(&stages->lock);
+    return others;
+}
+
+static void run_when_there_is_room(struct narrow *narrow, struct prepared *prepared) {
+    struct stages *stages = narrow->stages;
+    struct error err;
+    enum err code;
+    do {
+        code = try_to_run(narrow, prepared, &err);
+        if (err_is_shortage(code)) prepared_release(prepared, stages->statics);
+    } while (err_is_shortage(code) && wait_for_others(stages));
+    if (code == ERR_OK) flow_narrow_done(stages, prepared, &narrow->batch.items[0].outcome);
+    else flow_narrow_refused(stages, prepared, &err);
+    batch_recycle(&narrow->batch);
+}
+
+static void *narrow_thread(void *context) {
+    struct narrow *narrow = context;
+    struct error err;
+    enum err bound = device_bind(&narrow->stages->device, &err);
+    void *item;
+    while (queue_pop(narrow->queue, &item, 1, -1) == 1) {
+        if (bound == ERR_OK) run_when_there_is_room(narrow, item);
+        else flow_narrow_refused(narrow->stages, item, &err);
+    }
+    return NULL;
+}
+
+enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *err) {
+    struct narrow *narrow = calloc(1, sizeof *narrow);
+    if (narrow != NULL) narrow->queue = queue_create(stages->settings->limits.jobs_in_flight + 1);
+    if (narrow == NULL || narrow->queue == NULL) {
+        free(narrow);
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a queue");
+    }
+    narrow->stages = stages;
+    narrow->batch_id = UINT64_MAX;
+    enum err code = stream_lease_take(stages->leases, false, &narrow->lease, err);
+    narrow->context = (struct batch_context){.device = &stages->device,
+        .device_pool = stages->device_pool,
+        .pinned_pool = stages->pinned_pool,
+        .device_counters = &narrow->device_counters,
+        .pinned_counters = &narrow->pinned_counters,
+        .leases = stages->leases,
+        .stream = narrow->lease.stream,
+        .jobs_max = 1};
+    if (code == ERR_OK) code = batch_init(&narrow->batch, &narrow->context, err);
+    if (code == ERR_OK) {
+        int native = pthread_create(&narrow->thread, NULL, narrow_thread, narrow);
+        narrow->is_started = native == 0;
+        if (native != 0)
+            code = error_set(err, ERR_NO_MEMORY, native, "raise the limit on threads",
+                "cannot start the thread of the narrow path");
+    }
+    if (code == ERR_OK) *ret = narrow;
+    else narrow_stop(narrow);
+    return code;
+}
+
+void narrow_stop(struct narrow *narrow) {
+    if (narrow == NULL) return;
+    struct error err;
+    queue_close(narrow->queue);
+    if (narrow->is_started) pthread_join(narrow->thread, NULL);
+    bool is_idle = narrow->lease.stream == NULL ||
+                   stream_wait(&narrow->stages->device, narrow->lease.stream, &err) == ERR_OK;
+    if (is_idle) {
+        batch_fini(&narrow->batch);
+        (void)!stream_lease_release(narrow->stages->leases, &narrow->lease, &err);
+    }
+    queue_destroy(narrow->queue);
+    free(narrow);
+}
+
+void narrow_push(struct narrow *narrow, struct prepared *prepared) {
+    if (!queue_push(narrow->queue, prepared)) abort(); /* as long as all that can be in flight */
+}

@@ -1,0 +1,23 @@
+/**
+ * The narrow path: jobs for which there was no memory while others held some. They give back all
+ * they hold, wait here, and run one at a time, each as soon as there is room for it.
+ *
+ * Nothing deadlocks: who waits holds nothing, and while somebody waits the intake takes no more, so
+ * that what the others hold comes free. A job that finds no room when nobody else holds anything
+ * can never fit, and is refused.
+ *
+ * Lifetime: narrow_start() to narrow_stop(), which finishes what is in it. Threads: narrow_push()
+ * from any.
+ */
+#ifndef EXECUTOR_NARROW_H
+#define EXECUTOR_NARROW_H
+
+#include "executor/stages.h"
+
+MUST_CHECK enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *err);
+void narrow_stop(struct narrow *narrow); /* NULL is fine */
+
+/** Owns `prepared`, which holds nothing any more. Never waits. */
+void narrow_push(struct narrow *narrow, struct prepared *prepared);
+
+#endif
