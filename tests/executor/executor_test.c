@@ -1,160 +1,20 @@
 /* rows: A5 B7 C5 C6 D1 D3 D5 E1 E2 E5 */
-#include "executor/executor.h"
-
-#include <msgpack.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cpu_driver/cpu_driver.h"
-#include "support/jobs.h"
-#include "support/memory_broker.h"
+#include "support/run.h"
 #include "testing.h"
-
-enum { JOBS_MAX = 2048 };
-
-/* One run of the whole worker between two ends in memory. */
-struct run {
-    struct settings settings;
-    struct memory_broker broker;
-    struct slice jobs[JOBS_MAX];
-    size_t job_count;
-    volatile sig_atomic_t stop;
-    struct executor_summary summary;
-    struct error err;
-};
-
-static int set_up(void **state) {
-    struct run *run = calloc(1, sizeof *run);
-    assert_non_null(run);
-    settings_init(&run->settings);
-    run->settings.driver = DRIVER_CPU;
-    run->settings.lanes = 4;
-    free(run->settings.programs.dir);
-    run->settings.programs.dir = strdup(GPU_WORKER_PROGRAMS_DIR);
-    log_init(LOG_OFF, LOG_TEXT);
-    *state = run;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    struct run *run = *state;
-    memory_broker_fini(&run->broker);
-    for (size_t i = 0; i < run->job_count; i++) free((void *)(uintptr_t)run->jobs[i].data);
-    settings_fini(&run->settings);
-    free(run);
-    cpu_driver_reset();
-    return 0;
-}
-
-static void add_job(struct run *run, const char *yaml) {
-    assert_true(run->job_count < JOBS_MAX);
-    run->jobs[run->job_count++] = test_job_bytes(yaml);
-}
-
-static void add_bytes(struct run *run, const void *bytes, size_t size) {
-    uint8_t *copy = malloc(size);
-    assert_non_null(copy);
-    memcpy(copy, bytes, size);
-    run->jobs[run->job_count++] = slice_of(copy, size);
-}
-
-/* x = {k, 1}, y = {1, 1}, y' = 2x + y */
-static void add_saxpy(struct run *run, int k) {
-    char yaml[512];
-    snprintf(yaml, sizeof yaml,
-        "id: job-%d\nbuffers: {x: {data: {f32: [%d, 1]}}, y: {data: {f32: [1, 1]}}}\n"
-        "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2}]\n"
-        "outputs: [{buffer: y}]\n",
-        k, k);
-    add_job(run, yaml);
-}
-
-static enum err execute(struct run *run) {
-    const size_t refuse_over_bytes = run->broker.refuse_over_bytes;
-    const bool refuse_errors = run->broker.refuse_errors;
-    memory_broker_init(&run->broker, run->jobs, run->job_count);
-    run->broker.refuse_over_bytes = refuse_over_bytes;
-    run->broker.refuse_errors = refuse_errors;
-    const struct executor_options options = {.settings = &run->settings,
-        .source = memory_source(&run->broker),
-        .sink = memory_sink(&run->broker),
-        .stop = &run->stop};
-    return executor_run(&options, &run->summary, &run->err);
-}
-
-static void execute_ok(struct run *run) {
-    enum err code = execute(run);
-    if (code != ERR_OK) print_message("%s\n", run->err.message);
-    assert_int_equal(code, ERR_OK);
-    for (size_t i = 0; i < run->job_count; i++) assert_int_equal(run->broker.finished[i], 1);
-}
-
-static const msgpack_object *get(const msgpack_object *map, const char *key) {
-    assert_int_equal(map->type, MSGPACK_OBJECT_MAP);
-    for (uint32_t i = 0; i < map->via.map.size; i++) {
-        const msgpack_object_kv *pair = &map->via.map.ptr[i];
-        if (pair->key.via.str.size == strlen(key) &&
-            memcmp(pair->key.via.str.ptr, key, strlen(key)) == 0)
-            return &pair->val;
-    }
-    return NULL;
-}
-
-/* The decoded result of a job; ends with msgpack_unpacked_destroy(). */
-static msgpack_object unpack_result(struct run *run, const char *id, msgpack_unpacked *unpacked) {
-    const struct memory_message *message = memory_find(&run->broker, ROUTE_RESULT, id);
-    assert_non_null(message);
-    msgpack_unpacked_init(unpacked);
-    assert_int_equal(msgpack_unpack_next(unpacked, (const char *)message->payload.data,
-                         message->payload.size, NULL),
-        MSGPACK_UNPACK_SUCCESS);
-    return unpacked->data;
-}
-
-static void assert_output(
-    struct run *run, const char *id, uint32_t index, const void *expected, size_t size) {
-    msgpack_unpacked unpacked;
-    msgpack_object result = unpack_result(run, id, &unpacked);
-    const msgpack_object *outputs = get(&result, "outputs");
-    assert_true(index < outputs->via.array.size);
-    const msgpack_object *data = get(&outputs->via.array.ptr[index], "data");
-    assert_int_equal(data->via.bin.size, size);
-    if (size > 0) assert_memory_equal(data->via.bin.ptr, expected, size);
-    msgpack_unpacked_destroy(&unpacked);
-}
-
-static void assert_error(struct run *run, const char *id, const char *code) {
-    msgpack_unpacked unpacked;
-    msgpack_object result = unpack_result(run, id, &unpacked);
-    const msgpack_object *error = get(&result, "error");
-    assert_non_null(error);
-    const msgpack_object *found = get(error, "code");
-    assert_true(slice_is_text(slice_of(found->via.str.ptr, found->via.str.size), code));
-    assert_true(get(error, "fix")->via.str.size > 0);
-    msgpack_unpacked_destroy(&unpacked);
-    const struct memory_message *letter = memory_find(&run->broker, ROUTE_DEAD_LETTER, id);
-    assert_non_null(letter);
-    assert_string_equal(memory_header(letter, "dlq.error.code"), code);
-}
-
-static uint64_t telemetry(struct run *run, const char *id, const char *key) {
-    msgpack_unpacked unpacked;
-    msgpack_object result = unpack_result(run, id, &unpacked);
-    uint64_t value = get(get(&result, "telemetry"), key)->via.u64;
-    msgpack_unpacked_destroy(&unpacked);
-    return value;
-}
 
 TEST(executor_answers_every_job_with_its_own_outputs) {
     struct run *run = *state;
-    for (int k = 0; k < 500; k++) add_saxpy(run, k);
-    execute_ok(run);
+    for (int k = 0; k < 500; k++) run_add_saxpy(run, k);
+    run_execute_ok(run);
     assert_int_equal(run->summary.ok, 500);
     for (int k = 0; k < 500; k++) {
         char id[16];
         const float expected[] = {2 * (float)k + 1, 3};
         snprintf(id, sizeof id, "job-%d", k);
-        assert_output(run, id, 0, expected, sizeof expected);
+        run_assert_output(run, id, 0, expected, sizeof expected);
     }
 }
 
@@ -162,38 +22,30 @@ TEST(executor_runs_batches_as_it_runs_single_jobs) {
     struct run *run = *state;
     run->settings.batch.jobs = 16;
     run->settings.lanes = 1;
-    for (int k = 0; k < 500; k++) add_saxpy(run, k);
-    execute_ok(run);
+    for (int k = 0; k < 500; k++) run_add_saxpy(run, k);
+    run_execute_ok(run);
     uint64_t largest = 0;
     for (int k = 0; k < 500; k++) {
         char id[16];
         const float expected[] = {2 * (float)k + 1, 3};
         snprintf(id, sizeof id, "job-%d", k);
-        assert_output(run, id, 0, expected, sizeof expected);
+        run_assert_output(run, id, 0, expected, sizeof expected);
         msgpack_unpacked unpacked;
-        msgpack_object result = unpack_result(run, id, &unpacked);
-        const msgpack_object *batch = get(get(&result, "telemetry"), "batch");
-        uint64_t jobs = get(batch, "jobs")->via.u64;
-        assert_int_equal(get(batch, "sync_points")->via.u64, 1);
-        assert_int_equal(get(batch, "copies")->via.u64, 2);
+        msgpack_object result = run_unpack_result(run, id, &unpacked);
+        const msgpack_object *batch = msgpack_get(msgpack_get(&result, "telemetry"), "batch");
+        uint64_t jobs = msgpack_get(batch, "jobs")->via.u64;
+        assert_int_equal(msgpack_get(batch, "sync_points")->via.u64, 1);
+        assert_int_equal(msgpack_get(batch, "copies")->via.u64, 2);
         if (jobs > largest) largest = jobs;
         msgpack_unpacked_destroy(&unpacked);
     }
     assert_true(largest > 1 && largest <= 16);
 }
 
-static uint64_t batch_telemetry(struct run *run, const char *id, const char *key) {
-    msgpack_unpacked unpacked;
-    msgpack_object result = unpack_result(run, id, &unpacked);
-    uint64_t value = get(get(get(&result, "telemetry"), "batch"), key)->via.u64;
-    msgpack_unpacked_destroy(&unpacked);
-    return value;
-}
-
 TEST(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs) {
     struct run *run = *state;
     run->settings.lanes = 1;
-    for (int k = 0; k < 300; k++) add_saxpy(run, k);
+    for (int k = 0; k < 300; k++) run_add_saxpy(run, k);
     for (int k = 0; k < 100; k++) {
         char yaml[512];
         snprintf(yaml, sizeof yaml,
@@ -201,26 +53,26 @@ TEST(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs) {
             "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 1}], elements: 1}]\n"
             "outputs: [{buffer: y}]\n",
             k, k);
-        add_job(run, yaml);
+        run_add_job(run, yaml);
     }
-    execute_ok(run);
+    run_execute_ok(run);
     uint64_t coalesced = 0;
     for (int k = 0; k < 300; k++) {
         char id[16];
         const float expected[] = {2 * (float)k + 1, 3};
         snprintf(id, sizeof id, "job-%d", k);
-        assert_output(run, id, 0, expected, sizeof expected);
-        coalesced += batch_telemetry(run, id, "coalesced_launches");
+        run_assert_output(run, id, 0, expected, sizeof expected);
+        coalesced += run_batch_telemetry(run, id, "coalesced_launches");
     }
     assert_true(coalesced > 0);
     for (int k = 0; k < 100; k++) {
         char id[16];
         const float expected[] = {2 * (float)k};
         snprintf(id, sizeof id, "timed-%d", k);
-        assert_output(run, id, 0, expected, sizeof expected);
+        run_assert_output(run, id, 0, expected, sizeof expected);
         /* its own launch is one of those that were not shared */
-        assert_true(
-            batch_telemetry(run, id, "launches") > batch_telemetry(run, id, "coalesced_launches"));
+        assert_true(run_batch_telemetry(run, id, "launches") >
+                    run_batch_telemetry(run, id, "coalesced_launches"));
     }
 }
 
@@ -233,25 +85,25 @@ TEST(executor_clears_what_a_job_did_not_send) {
             "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 250}], elements: 250}]\n"
             "outputs: [{buffer: y}, {buffer: z}, {buffer: x}]\n",
             i);
-        add_job(run, yaml);
-        add_saxpy(run, i);
+        run_add_job(run, yaml);
+        run_add_saxpy(run, i);
     }
-    execute_ok(run);
+    run_execute_ok(run);
     uint8_t zeros[1000] = {0}, sevens[1000];
     memset(sevens, 7, sizeof sevens);
     for (int i = 0; i < 20; i++) {
         char id[16];
         snprintf(id, sizeof id, "c%d", i);
-        assert_output(run, id, 0, zeros, sizeof zeros);
-        assert_output(run, id, 1, sevens, sizeof sevens);
-        assert_output(run, id, 2, zeros, sizeof zeros);
-        assert_int_equal(telemetry(run, id, "h2d_bytes"), 0);
+        run_assert_output(run, id, 0, zeros, sizeof zeros);
+        run_assert_output(run, id, 1, sevens, sizeof sevens);
+        run_assert_output(run, id, 2, zeros, sizeof zeros);
+        assert_int_equal(run_telemetry(run, id, "h2d_bytes"), 0);
     }
 }
 
 TEST(executor_applies_writes_over_data_and_over_fills_in_order) {
     struct run *run = *state;
-    add_job(run,
+    run_add_job(run,
         "id: w\nbuffers:\n"
         "  a: {data: {u8: [1, 2, 3, 4]}, writes: [{offset: 1, data: {u8: [9, 9]}}, "
         "{offset: 2, data: {u8: [8]}}]}\n"
@@ -260,39 +112,39 @@ TEST(executor_applies_writes_over_data_and_over_fills_in_order) {
         "  x: {bytes: 4}\n  y: {bytes: 4}\n"
         "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 1}], elements: 1}]\n"
         "outputs: [{buffer: a}, {buffer: b}, {buffer: b, offset: 1, bytes: 2, as: part}]\n");
-    execute_ok(run);
+    run_execute_ok(run);
     const uint8_t a[] = {1, 9, 8, 4}, b[] = {1, 2, 5, 5}, part[] = {2, 5};
-    assert_output(run, "w", 0, a, sizeof a);
-    assert_output(run, "w", 1, b, sizeof b);
-    assert_output(run, "w", 2, part, sizeof part);
+    run_assert_output(run, "w", 0, a, sizeof a);
+    run_assert_output(run, "w", 1, b, sizeof b);
+    run_assert_output(run, "w", 2, part, sizeof part);
 }
 
 TEST(executor_reads_ranges_of_large_buffers_and_empty_ones) {
     struct run *run = *state;
-    add_job(run,
+    run_add_job(run,
         "id: r\nbuffers: {x: {bytes: 400000, writes: [{offset: 399996, data: {f32: [21]}}]},"
         " y: {bytes: 400000}, e: {bytes: 0}}\n"
         "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 100000}], elements: 100000}]\n"
         "outputs: [{buffer: y, offset: 399996}, {buffer: e}, "
         "{buffer: x, offset: 399992, bytes: 8, as: xs}]\n");
-    execute_ok(run);
+    run_execute_ok(run);
     const float y[] = {42}, x[] = {0, 21};
-    assert_output(run, "r", 0, y, sizeof y);
-    assert_output(run, "r", 1, NULL, 0);
-    assert_output(run, "r", 2, x, sizeof x);
+    run_assert_output(run, "r", 0, y, sizeof y);
+    run_assert_output(run, "r", 1, NULL, 0);
+    run_assert_output(run, "r", 2, x, sizeof x);
 }
 
 TEST(executor_repeats_steps_after_one_set_of_uploads) {
     struct run *run = *state;
-    add_job(run, "id: n\nrepeat: 3\nbuffers: {x: {data: {f32: [1]}}, y: {data: {f32: [0]}}}\n"
-                 "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1, "
-                 "iterations: 5}]\noutputs: [{buffer: y}]\ntiming: true\n");
-    execute_ok(run);
+    run_add_job(run, "id: n\nrepeat: 3\nbuffers: {x: {data: {f32: [1]}}, y: {data: {f32: [0]}}}\n"
+                     "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1, "
+                     "iterations: 5}]\noutputs: [{buffer: y}]\ntiming: true\n");
+    run_execute_ok(run);
     const float expected[] = {15};
-    assert_output(run, "n", 0, expected, sizeof expected);
-    assert_int_equal(telemetry(run, "n", "kernel_launches"), 15);
-    assert_int_equal(telemetry(run, "n", "h2d_bytes"), 8);
-    (void)telemetry(run, "n", "device_ns");
+    run_assert_output(run, "n", 0, expected, sizeof expected);
+    assert_int_equal(run_telemetry(run, "n", "kernel_launches"), 15);
+    assert_int_equal(run_telemetry(run, "n", "h2d_bytes"), 8);
+    (void)run_telemetry(run, "n", "device_ns");
 }
 
 TEST(executor_uploads_a_static_once_for_all_jobs) {
@@ -308,60 +160,60 @@ TEST(executor_uploads_a_static_once_for_all_jobs) {
             "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 2}], elements: 2}]\n"
             "outputs: [{buffer: y}]\n",
             i, digest);
-        add_job(run, yaml);
+        run_add_job(run, yaml);
     }
-    execute_ok(run);
+    run_execute_ok(run);
     uint64_t misses = 0;
     for (int i = 0; i < 200; i++) {
         char id[16];
         snprintf(id, sizeof id, "s%d", i);
-        assert_output(run, id, 0, payload, sizeof payload);
-        misses += telemetry(run, id, "static_misses");
+        run_assert_output(run, id, 0, payload, sizeof payload);
+        misses += run_telemetry(run, id, "static_misses");
     }
     assert_int_equal(misses, 1);
 }
 
 TEST(executor_names_a_static_that_is_nowhere) {
     struct run *run = *state;
-    add_job(run, "id: s\nbuffers: {x: {bytes: 4, static: \"sha256:"
-                 "0000000000000000000000000000000000000000000000000000000000000000\"}, "
-                 "y: {bytes: 4}}\n"
-                 "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
-                 "outputs: []\n");
-    execute_ok(run);
-    assert_error(run, "s", "static_missing");
+    run_add_job(run, "id: s\nbuffers: {x: {bytes: 4, static: \"sha256:"
+                     "0000000000000000000000000000000000000000000000000000000000000000\"}, "
+                     "y: {bytes: 4}}\n"
+                     "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
+                     "outputs: []\n");
+    run_execute_ok(run);
+    run_assert_error(run, "s", "static_missing");
 }
 
 TEST(executor_refuses_data_with_another_digest) {
     struct run *run = *state;
-    add_job(run, "id: s\nbuffers: {x: {static: \"sha256:"
-                 "0000000000000000000000000000000000000000000000000000000000000000\", "
-                 "data: {f32: [1]}}, y: {bytes: 4}}\n"
-                 "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
-                 "outputs: []\n");
-    execute_ok(run);
-    assert_error(run, "s", "digest_mismatch");
+    run_add_job(run, "id: s\nbuffers: {x: {static: \"sha256:"
+                     "0000000000000000000000000000000000000000000000000000000000000000\", "
+                     "data: {f32: [1]}}, y: {bytes: 4}}\n"
+                     "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
+                     "outputs: []\n");
+    run_execute_ok(run);
+    run_assert_error(run, "s", "digest_mismatch");
 }
 
 TEST(executor_answers_failures_beside_good_jobs) {
     struct run *run = *state;
-    add_saxpy(run, 1);
-    add_job(run, "id: unknown\nbuffers: {}\nsteps: [{program: nope, args: [], grid: [1]}]\n"
-                 "outputs: []\n");
-    add_job(run, "id: late\ndeadline_ms: 1\nbuffers: {x: {bytes: 4}, y: {bytes: 4}}\n"
-                 "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
-                 "outputs: []\n");
-    add_job(run, "id: elsewhere\nreply_to: other\nbuffers: {x: {bytes: 4}, y: {bytes: 4}}\n"
-                 "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
-                 "outputs: []\n");
-    add_bytes(run, "\xdf\xff\xff\xff\xff", 5);
-    add_saxpy(run, 2);
-    execute_ok(run);
+    run_add_saxpy(run, 1);
+    run_add_job(run, "id: unknown\nbuffers: {}\nsteps: [{program: nope, args: [], grid: [1]}]\n"
+                     "outputs: []\n");
+    run_add_job(run, "id: late\ndeadline_ms: 1\nbuffers: {x: {bytes: 4}, y: {bytes: 4}}\n"
+                     "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
+                     "outputs: []\n");
+    run_add_job(run, "id: elsewhere\nreply_to: other\nbuffers: {x: {bytes: 4}, y: {bytes: 4}}\n"
+                     "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
+                     "outputs: []\n");
+    run_add_bytes(run, "\xdf\xff\xff\xff\xff", 5);
+    run_add_saxpy(run, 2);
+    run_execute_ok(run);
     assert_int_equal(run->summary.ok, 2);
     assert_int_equal(run->summary.errors, 4);
-    assert_error(run, "unknown", "unknown_program");
-    assert_error(run, "late", "deadline_exceeded");
-    assert_error(run, "elsewhere", "reply_to_forbidden");
+    run_assert_error(run, "unknown", "unknown_program");
+    run_assert_error(run, "late", "deadline_exceeded");
+    run_assert_error(run, "elsewhere", "reply_to_forbidden");
     assert_null(memory_find(&run->broker, ROUTE_RESULT, "elsewhere")->topic);
     assert_int_equal(memory_count(&run->broker, ROUTE_RESULT), 5);
     assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 4);
@@ -372,18 +224,18 @@ TEST(executor_replies_to_a_topic_that_is_listed) {
     run->settings.topics.reply_to.items = calloc(1, sizeof(char *));
     run->settings.topics.reply_to.items[0] = strdup("other");
     run->settings.topics.reply_to.count = 1;
-    add_job(run, "id: elsewhere\nreply_to: other\nbuffers: {x: {bytes: 4}, y: {bytes: 4}}\n"
-                 "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
-                 "outputs: []\n");
-    execute_ok(run);
+    run_add_job(run, "id: elsewhere\nreply_to: other\nbuffers: {x: {bytes: 4}, y: {bytes: 4}}\n"
+                     "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
+                     "outputs: []\n");
+    run_execute_ok(run);
     assert_string_equal(memory_find(&run->broker, ROUTE_RESULT, "elsewhere")->topic, "other");
 }
 
 TEST(executor_holds_no_more_than_the_limit_in_flight) {
     struct run *run = *state;
     run->settings.limits.jobs_in_flight = 8;
-    for (int k = 0; k < 300; k++) add_saxpy(run, k);
-    execute_ok(run);
+    for (int k = 0; k < 300; k++) run_add_saxpy(run, k);
+    run_execute_ok(run);
     assert_int_equal(run->summary.ok, 300);
     assert_true(run->broker.open_max <= 8);
 }
@@ -391,26 +243,26 @@ TEST(executor_holds_no_more_than_the_limit_in_flight) {
 TEST(executor_replaces_a_refused_result_by_an_error_and_a_dead_letter) {
     struct run *run = *state;
     run->broker.refuse_over_bytes = 3000;
-    add_job(run, "id: big\nbuffers: {x: {bytes: 4000}, y: {bytes: 4000}}\n"
-                 "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
-                 "outputs: [{buffer: y}]\n");
-    execute_ok(run);
-    assert_error(run, "big", "publish_refused");
+    run_add_job(run, "id: big\nbuffers: {x: {bytes: 4000}, y: {bytes: 4000}}\n"
+                     "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
+                     "outputs: [{buffer: y}]\n");
+    run_execute_ok(run);
+    run_assert_error(run, "big", "publish_refused");
 }
 
 TEST(executor_stops_without_finishing_when_nothing_can_be_published) {
     struct run *run = *state;
     run->broker.refuse_errors = true;
-    add_saxpy(run, 1);
-    assert_int_equal(execute(run), ERR_PUBLISH_REFUSED);
+    run_add_saxpy(run, 1);
+    assert_int_equal(run_execute(run), ERR_PUBLISH_REFUSED);
     assert_int_equal(run->broker.finished[0], 0);
 }
 
 TEST(executor_that_loses_the_gpu_blames_no_job) {
     struct run *run = *state;
     run->settings.cpu_driver.faults = strdup("cuLaunchKernel:illegal_address@2");
-    for (int k = 0; k < 100; k++) add_saxpy(run, k);
-    assert_int_equal(execute(run), ERR_GPU_ILLEGAL_ADDRESS);
+    for (int k = 0; k < 100; k++) run_add_saxpy(run, k);
+    assert_int_equal(run_execute(run), ERR_GPU_ILLEGAL_ADDRESS);
     assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 0);
     for (size_t i = 0; i < run->broker.message_count; i++)
         assert_string_equal(memory_header(&run->broker.messages[i], "gpu-worker-status"), "ok");
@@ -421,16 +273,16 @@ TEST(executor_answers_jobs_whose_launch_is_refused_and_goes_on) {
     struct run *run = *state;
     run->settings.batch.jobs = 1;
     run->settings.cpu_driver.faults = strdup("cuLaunchKernel:launch_out_of_resources@3");
-    for (int k = 0; k < 20; k++) add_saxpy(run, k);
-    execute_ok(run);
+    for (int k = 0; k < 20; k++) run_add_saxpy(run, k);
+    run_execute_ok(run);
     assert_int_equal(run->summary.ok, 19);
     assert_int_equal(run->summary.errors, 1);
 }
 
 TEST(executor_leaves_nothing_on_the_device) {
     struct run *run = *state;
-    for (int k = 0; k < 50; k++) add_saxpy(run, k);
-    execute_ok(run);
+    for (int k = 0; k < 50; k++) run_add_saxpy(run, k);
+    run_execute_ok(run);
     cpu_driver_check_memory();
     struct cpu_driver_counters counters = cpu_driver_counters();
     assert_int_equal(counters.allocations_live, 0);
@@ -443,8 +295,6 @@ TEST(executor_leaves_nothing_on_the_device) {
     assert_int_equal(counters.guards_broken, 0);
     assert_int_equal(counters.copies_pageable, 0);
 }
-
-#define FLOW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -1,4 +1,4 @@
-/* C11 threads on top of POSIX threads, for builds with the thread sanitizer only.
+/* What librdkafka, which is not compiled with it, needs in builds with the thread sanitizer.
  *
  * librdkafka starts its threads with thrd_create(). The sanitizer watches the functions of POSIX
  * alone: a thread that it has not seen start has no state there and crashes at its first callback
@@ -15,6 +15,15 @@ _Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t), "mtx_t must be a pthrea
 _Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "cnd_t must be a pthread_cond_t");
 _Static_assert(sizeof(thrd_t) == sizeof(pthread_t), "thrd_t must be a pthread_t");
 _Static_assert(sizeof(once_flag) == sizeof(pthread_once_t), "once_flag must be a pthread_once_t");
+
+/* Its atomics are invisible to the sanitizer, and so is the order that they make, such as that of
+ * the last use of a lock before it is freed. What it does with its own memory and locks is left
+ * out; the order that its locks and threads make is seen, and so is all of our code that it calls.
+ */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) {
+    return "called_from_lib:librdkafka.so\nrace:^mtx_\nrace:^cnd_\n";
+}
 
 struct start {
     thrd_start_t run;

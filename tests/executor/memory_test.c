@@ -1,0 +1,67 @@
+/* rows: A2 A3 A11 E3 */
+#include <stdlib.h>
+
+#include "cpu_driver/cpu_driver.h"
+#include "support/run.h"
+#include "testing.h"
+
+enum { DEVICE_BYTES = 64 << 20, LANES = 16, LARGE_JOBS = 520, LARGE_BYTES = 20 << 20 };
+
+static void make_small_device(struct run *run) {
+    run->settings.cpu_driver.memory_bytes = DEVICE_BYTES;
+    run->settings.lanes = LANES;
+    run->settings.lane_depth = 1;
+    run->settings.lane_slab_bytes = 64 << 10;
+    run->settings.statics.budget_bytes = 24 << 20;
+}
+
+/* A job whose own buffers take `bytes`, and that reads back the end of them: `fill` in each. */
+static void add_large(struct run *run, const char *id, uint64_t bytes, int fill) {
+    char yaml[768];
+    snprintf(yaml, sizeof yaml,
+        "id: %s\nbuffers: {big: {bytes: %llu, fill: %d}, x: {bytes: 4}, y: {bytes: 4}}\n"
+        "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
+        "outputs: [{buffer: big, offset: %llu, bytes: 2}]\n",
+        id, (unsigned long long)bytes, fill, (unsigned long long)bytes - 2);
+    run_add_job(run, yaml);
+}
+
+TEST(jobs_of_ten_gibibytes_pass_through_a_device_of_64_mebibytes) {
+    struct run *run = *state;
+    make_small_device(run);
+    for (int k = 0; k < LARGE_JOBS; k++) {
+        char id[16];
+        snprintf(id, sizeof id, "large-%d", k);
+        /* between half and one and a half of the usual size, so that blocks rarely fit exactly */
+        add_large(run, id, LARGE_BYTES / 2 + (uint64_t)(k * 7919 % 101) * (LARGE_BYTES / 100),
+            k % 255 + 1);
+        run_add_saxpy(run, k);
+    }
+    run_execute_ok(run);
+    assert_int_equal(run->summary.ok, 2 * LARGE_JOBS);
+    for (int k = 0; k < LARGE_JOBS; k++) {
+        char id[16];
+        const uint8_t expected[] = {(uint8_t)(k % 255 + 1), (uint8_t)(k % 255 + 1)};
+        snprintf(id, sizeof id, "large-%d", k);
+        run_assert_output(run, id, 0, expected, sizeof expected);
+    }
+}
+
+TEST(a_job_that_can_never_fit_is_an_error_and_the_others_go_on) {
+    struct run *run = *state;
+    make_small_device(run);
+    add_large(run, "before", LARGE_BYTES, 1);
+    add_large(run, "never", DEVICE_BYTES, 1);
+    add_large(run, "after", LARGE_BYTES, 1);
+    run_execute_ok(run);
+    assert_int_equal(run->summary.ok, 2);
+    run_assert_error(run, "never", "device_memory");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        FLOW(jobs_of_ten_gibibytes_pass_through_a_device_of_64_mebibytes),
+        FLOW(a_job_that_can_never_fit_is_an_error_and_the_others_go_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+#include "support/run.h"
+
+#include <stdlib.h>
+
+#include "cpu_driver/cpu_driver.h"
+#include "testing.h"
+
+int run_set_up(void **state) {
+    struct run *run = calloc(1, sizeof *run);
+    assert_non_null(run);
+    settings_init(&run->settings);
+    run->settings.driver = DRIVER_CPU;
+    run->settings.lanes = 4;
+    free(run->settings.programs.dir);
+    run->settings.programs.dir = strdup(GPU_WORKER_PROGRAMS_DIR);
+    log_init(LOG_OFF, LOG_TEXT);
+    *state = run;
+    return 0;
+}
+
+int run_tear_down(void **state) {
+    struct run *run = *state;
+    memory_broker_fini(&run->broker);
+    for (size_t i = 0; i < run->job_count; i++) free((void *)(uintptr_t)run->jobs[i].data);
+    settings_fini(&run->settings);
+    free(run);
+    cpu_driver_reset();
+    return 0;
+}
+
+void run_add_job(struct run *run, const char *yaml) {
+    assert_true(run->job_count < RUN_JOBS_MAX);
+    run->jobs[run->job_count++] = test_job_bytes(yaml);
+}
+
+void run_add_bytes(struct run *run, const void *bytes, size_t size) {
+    uint8_t *copy = malloc(size);
+    assert_non_null(copy);
+    memcpy(copy, bytes, size);
+    run->jobs[run->job_count++] = slice_of(copy, size);
+}
+
+void run_add_saxpy(struct run *run, int k) {
+    char yaml[512];
+    snprintf(yaml, sizeof yaml,
+        "id: job-%d\nbuffers: {x: {data: {f32: [%d, 1]}}, y: {data: {f32: [1, 1]}}}\n"
+        "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2}]\n"
+        "outputs: [{buffer: y}]\n",
+        k, k);
+    run_add_job(run, yaml);
+}
+
+enum err run_execute(struct run *run) {
+    const size_t refuse_over_bytes = run->broker.refuse_over_bytes;
+    const bool refuse_errors = run->broker.refuse_errors;
+    memory_broker_init(&run->broker, run->jobs, run->job_count);
+    run->broker.refuse_over_bytes = refuse_over_bytes;
+    run->broker.refuse_errors = refuse_errors;
+    const struct executor_options options = {.settings = &run->settings,
+        .source = memory_source(&run->broker),
+        .sink = memory_sink(&run->broker),
+        .stop = &run->stop};
+    return executor_run(&options, &run->summary, &run->err);
+}
+
+void run_execute_ok(struct run *run) {
+    enum err code = run_execute(run);
+    if (code != ERR_OK) print_message("%s\n", run->err.message);
+    assert_int_equal(code, ERR_OK);
+    for (size_t i = 0; i < run->job_count; i++) assert_int_equal(run->broker.finished[i], 1);
+}
+
+const msgpack_object *msgpack_get(const msgpack_object *map, const char *key) {
+    assert_int_equal(map->type, MSGPACK_OBJECT_MAP);
+    for (uint32_t i = 0; i < map->via.map.size; i++) {
+        const msgpack_object_kv *pair = &map->via.map.ptr[i];
+        if (pair->key.via.str.size == strlen(key) &&
+            memcmp(pair->key.via.str.ptr, key, strlen(key)) == 0)
+            return &pair->val;
+    }
+    return NULL;
+}
+
+msgpack_object run_unpack_result(struct run *run, const char *id, msgpack_unpacked *unpacked) {
+    const struct memory_message *message = memory_find(&run->broker, ROUTE_RESULT, id);
+    assert_non_null(message);
+    msgpack_unpacked_init(unpacked);
+    assert_int_equal(msgpack_unpack_next(unpacked, (const char *)message->payload.data,
+                         message->payload.size, NULL),
+        MSGPACK_UNPACK_SUCCESS);
+    return unpacked->data;
+}
+
+void run_assert_output(
+    struct run *run, const char *id, uint32_t index, const void *expected, size_t size) {
+    msgpack_unpacked unpacked;
+    msgpack_object result = run_unpack_result(run, id, &unpacked);
+    const msgpack_object *outputs = msgpack_get(&result, "outputs");
+    assert_true(index < outputs->via.array.size);
+    const msgpack_object *data = msgpack_get(&outputs->via.array.ptr[index], "data");
+    assert_int_equal(data->via.bin.size, size);
+    if (size > 0) assert_memory_equal(data->via.bin.ptr, expected, size);
+    msgpack_unpacked_destroy(&unpacked);
+}
+
+void run_assert_error(struct run *run, const char *id, const char *code) {
+    msgpack_unpacked unpacked;
+    msgpack_object result = run_unpack_result(run, id, &unpacked);
+    const msgpack_object *error = msgpack_get(&result, "error");
+    assert_non_null(error);
+    const msgpack_object *found = msgpack_get(error, "code");
+    assert_true(slice_is_text(slice_of(found->via.str.ptr, found->via.str.size), code));
+    assert_true(msgpack_get(error, "fix")->via.str.size > 0);
+    msgpack_unpacked_destroy(&unpacked);
+    const struct memory_message *letter = memory_find(&run->broker, ROUTE_DEAD_LETTER, id);
+    assert_non_null(letter);
+    assert_string_equal(memory_header(letter, "dlq.error.code"), code);
+}
+
+uint64_t run_telemetry(struct run *run, const char *id, const char *key) {
+    msgpack_unpacked unpacked;
+    msgpack_object result = run_unpack_result(run, id, &unpacked);
+    uint64_t value = msgpack_get(msgpack_get(&result, "telemetry"), key)->via.u64;
+    msgpack_unpacked_destroy(&unpacked);
+    return value;
+}
+
+uint64_t run_batch_telemetry(struct run *run, const char *id, const char *key) {
+    msgpack_unpacked unpacked;
+    msgpack_object result = run_unpack_result(run, id, &unpacked);
+    uint64_t value =
+        msgpack_get(msgpack_get(msgpack_get(&result, "telemetry"), "batch"), key)->via.u64;
+    msgpack_unpacked_destroy(&unpacked);
+    return value;
+}

@@ -1,0 +1,52 @@
+/** One run of the whole worker, on the CPU driver, between two ends in memory. */
+#ifndef TESTS_SUPPORT_RUN_H
+#define TESTS_SUPPORT_RUN_H
+
+#include <msgpack.h>
+
+#include "executor/executor.h"
+#include "support/jobs.h"
+#include "support/memory_broker.h"
+
+enum { RUN_JOBS_MAX = 16384 };
+
+struct run {
+    struct settings settings; /* change them before run_execute() */
+    struct memory_broker broker;
+    struct slice jobs[RUN_JOBS_MAX];
+    size_t job_count;
+    volatile sig_atomic_t stop;
+    struct executor_summary summary;
+    struct error err;
+};
+
+/** Set-up and tear-down of a cmocka test whose state is a struct run. */
+int run_set_up(void **state);
+int run_tear_down(void **state);
+#define FLOW(name) cmocka_unit_test_setup_teardown(name, run_set_up, run_tear_down)
+
+void run_add_job(struct run *run, const char *yaml);
+void run_add_bytes(struct run *run, const void *bytes, size_t size);
+
+/** job-k: x = {k, 1}, y = {1, 1}, y' = 2x + y = {2k + 1, 3} */
+void run_add_saxpy(struct run *run, int k);
+
+enum err run_execute(struct run *run);
+
+/** The run must end well, with every message finished once. */
+void run_execute_ok(struct run *run);
+
+/* The results of run_execute(), by the job's id. */
+void run_assert_output(
+    struct run *run, const char *id, uint32_t index, const void *expected, size_t size);
+void run_assert_error(struct run *run, const char *id, const char *code);
+uint64_t run_telemetry(struct run *run, const char *id, const char *key);
+uint64_t run_batch_telemetry(struct run *run, const char *id, const char *key);
+
+/** The decoded result; ends with msgpack_unpacked_destroy(). */
+msgpack_object run_unpack_result(struct run *run, const char *id, msgpack_unpacked *unpacked);
+
+/** The value of a key; NULL if there is none. */
+const msgpack_object *msgpack_get(const msgpack_object *map, const char *key);
+
+#endif
