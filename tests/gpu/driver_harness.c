@@ -8,7 +8,7 @@
 
 const struct gpu_driver *driver;
 
-static uint32_t *gate; /* pinned */
+static uint32_t *gate; /* pinned; NULL where none is closed */
 
 bool harness_names_cuda(void) {
     const char *name = getenv("GPU_WORKER_TEST_DRIVER");
@@ -33,7 +33,7 @@ void harness_open(const struct gpu_cpu_options *cpu) {
 }
 
 void harness_close_after_mistakes(void) {
-    gate = NULL;
+    if (gate != NULL) harness_open_gate(); /* a test that failed has left it closed */
     if (harness_is_cpu()) cpu_driver_reset();
     else WORKS(primary_context_release(0));
 }
@@ -112,7 +112,7 @@ CUresult harness_launch(CUfunction function, unsigned grid, unsigned block, unsi
 }
 
 void harness_close_gate(CUstream stream) {
-    if (gate == NULL) gate = harness_pinned(sizeof *gate);
+    gate = harness_pinned(sizeof *gate);
     __atomic_store_n(gate, 0, __ATOMIC_SEQ_CST);
     CUfunction wait = harness_probe("probe_gate");
     assert_int_equal(CUDA_SUCCESS, harness_launch(wait, 1, 1, 0, stream, (void *[]){&gate}));
@@ -120,4 +120,5 @@ void harness_close_gate(CUstream stream) {
 
 void harness_open_gate(void) {
     __atomic_store_n(gate, 1, __ATOMIC_SEQ_CST);
+    gate = NULL;
 }

@@ -43,7 +43,9 @@ static bool call_suffers(struct call *call, const struct cpu_fault *fault) {
     if (fault->effect == CPU_EFFECT_LOSE && call->device != NULL)
         cpu_device_lose(call->device, fault->result);
     if (fault->effect == CPU_EFFECT_HANG) {
-        while (!cpu.is_stopping) pthread_cond_wait(&cpu.stopped, &cpu.lock);
+        cpu_wait_begin();
+        while (!cpu.is_stopping) pthread_cond_wait(&cpu.stopping, &cpu.lock);
+        cpu_wait_end();
         call->result = CUDA_ERROR_DEINITIALIZED;
     }
     return fault->effect == CPU_EFFECT_SLOW;

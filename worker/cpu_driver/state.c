@@ -6,8 +6,17 @@
 
 struct cpu_state cpu = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
-    .stopped = PTHREAD_COND_INITIALIZER,
+    .stopping = PTHREAD_COND_INITIALIZER,
 };
+
+void cpu_wait_begin(void) {
+    cpu.waits++;
+}
+
+void cpu_wait_end(void) {
+    cpu.waits--;
+    if (cpu.is_stopping) pthread_cond_broadcast(&cpu.stopping);
+}
 
 void cpu_device_lose(struct cpu_device *device, CUresult result) {
     if (device->lost != CUDA_SUCCESS) return;
@@ -53,8 +62,9 @@ void cpu_driver_check_memory(void) {
 void cpu_driver_reset(void) {
     pthread_mutex_lock(&cpu.lock);
     cpu.is_stopping = true;
-    pthread_cond_broadcast(&cpu.stopped);
+    pthread_cond_broadcast(&cpu.stopping);
     cpu_streams_wake();
+    while (cpu.waits > 0) pthread_cond_wait(&cpu.stopping, &cpu.lock);
     for (int i = 0; i < CPU_DEVICES_MAX; i++) {
         cpu_context_clear(&cpu.devices[i]);
         cpu.devices[i] = (struct cpu_device){.ordinal = i};

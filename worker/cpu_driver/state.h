@@ -25,9 +25,10 @@ struct cpu_device {
 
 struct cpu_state {
     pthread_mutex_t lock;
-    pthread_cond_t stopped; /* signalled when is_stopping is set */
+    pthread_cond_t stopping; /* is_stopping was set, or a wait has ended since */
     bool is_initialised;
     bool is_stopping; /* a reset is under way: nobody waits any more */
+    unsigned waits;   /* of threads that look at is_stopping when they wake */
     int device_count;
     size_t memory_bytes; /* of each device */
     struct cpu_device devices[CPU_DEVICES_MAX];
@@ -36,6 +37,10 @@ struct cpu_state {
 };
 
 extern struct cpu_state cpu;
+
+/** Frames a wait that a reset ends; the reset goes on when all have ended. */
+void cpu_wait_begin(void);
+void cpu_wait_end(void);
 
 /** From now on every call answers `result`, and every wait ends with it. The first loss counts. */
 void cpu_device_lose(struct cpu_device *device, CUresult result);

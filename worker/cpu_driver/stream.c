@@ -92,6 +92,21 @@ static struct cpu_stream *find_free(void) {
     return NULL;
 }
 
+/* A destroyed stream without work: its thread is on its way out. */
+static struct cpu_stream *find_ending(void) {
+    for (unsigned slot = 0; slot < CPU_STREAMS_MAX; slot++)
+        if (streams[slot].state == CPU_STREAM_CLOSING && streams[slot].first == NULL)
+            return &streams[slot];
+    return NULL;
+}
+
+static struct cpu_stream *take_slot(void) {
+    struct cpu_stream *free_slot, *ending;
+    while ((free_slot = find_free()) == NULL && (ending = find_ending()) != NULL)
+        pthread_cond_wait(&ending->progress, &cpu.lock);
+    return free_slot;
+}
+
 static void create_conditions(struct cpu_stream *stream) {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -114,7 +129,7 @@ static bool stream_start(struct cpu_stream *stream, struct cpu_device *device) {
 
 CUresult cpu_stream_create(struct cpu_device *device, unsigned flags, CUstream *ret) {
     if ((flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0) return CUDA_ERROR_INVALID_VALUE;
-    struct cpu_stream *stream = find_free();
+    struct cpu_stream *stream = take_slot();
     if (stream == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     CUstream handle = cpu_handle_create(CPU_HANDLE_STREAM, stream);
     if (handle == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -131,7 +146,8 @@ void cpu_stream_destroy(CUstream handle) {
     struct cpu_stream *stream = cpu_handle_find(CPU_HANDLE_STREAM, handle);
     cpu_handle_drop(handle);
     cpu.counters.streams_live--;
-    stream->state = CPU_STREAM_CLOSING;
+    /* A reset may have ended the thread already. */
+    if (stream->state == CPU_STREAM_OPEN) stream->state = CPU_STREAM_CLOSING;
     pthread_cond_signal(&stream->work);
 }
 
@@ -176,11 +192,14 @@ void cpu_point_hurry(struct cpu_point point) {
 }
 
 CUresult cpu_point_wait(struct cpu_point point, const struct cpu_device *device) {
+    cpu_wait_begin();
     while (!cpu_point_is_done(point) && device->lost == CUDA_SUCCESS && !cpu.is_stopping) {
         cpu_point_hurry(point);
         pthread_cond_wait(&streams[point.slot].progress, &cpu.lock);
     }
-    return cpu.is_stopping ? CUDA_ERROR_DEINITIALIZED : device->lost;
+    CUresult result = cpu.is_stopping ? CUDA_ERROR_DEINITIALIZED : device->lost;
+    cpu_wait_end();
+    return result;
 }
 
 CUresult cpu_stream_synchronize(struct cpu_stream *stream) {
