@@ -27,7 +27,9 @@ static void on_answer(rd_kafka_t *client, rd_kafka_resp_err_t code,
         offsets_commit_failed(committer->offsets, p->topic, p->partition);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR) committer->last_answer = p->err;
     }
-    if (committer->last_answer != RD_KAFKA_RESP_ERR_NO_ERROR)
+    /* While members rejoin, no broker takes commits for long; the next one holds these, too. */
+    if (committer->last_answer != RD_KAFKA_RESP_ERR_NO_ERROR &&
+        committer->last_answer != RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS)
         client_report(committer->events, committer->last_answer, "committing offsets failed");
     rd_kafka_topic_partition_list_destroy(committer->requested);
     committer->requested = NULL;

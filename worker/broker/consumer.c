@@ -1,5 +1,6 @@
 #include "broker/consumer.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ struct consumer {
     struct error failure; /* what every further poll returns; ERR_OK: none */
     bool is_paused;
     bool is_closing;
+    bool is_cooperative; /* of the last assignment: given and taken in parts */
 
     struct committer committer;
     uint32_t commit_interval_ms;
@@ -45,14 +47,13 @@ static uint64_t ms_from_now(uint32_t ms) {
 }
 
 /* "jobs [0], jobs [3]", for events. */
-static const char *partitions_text(
+static void partitions_text(
     const rd_kafka_topic_partition_list_t *partitions, char *text, size_t size) {
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < partitions->cnt && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s [%d]", i > 0 ? ", " : "",
             partitions->elems[i].topic, partitions->elems[i].partition);
-    return text;
 }
 
 /* Only the first reason counts. */
@@ -124,7 +125,7 @@ static void change_assignment(struct consumer *consumer, enum change change,
     const rd_kafka_topic_partition_list_t *partitions) {
     rd_kafka_t *client = consumer->client;
     rd_kafka_resp_err_t code;
-    if (strcmp(rd_kafka_rebalance_protocol(client), "COOPERATIVE") == 0) {
+    if (consumer->is_cooperative) {
         rd_kafka_error_t *error = change == ASSIGN
                                       ? rd_kafka_incremental_assign(client, partitions)
                                       : rd_kafka_incremental_unassign(client, partitions);
@@ -153,12 +154,18 @@ static size_t unfinished_count(
 static void let_go(struct consumer *consumer) {
     rd_kafka_topic_partition_list_t *partitions = consumer->leaving;
     if (partitions == NULL) return;
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
+    if (!rd_kafka_assignment_lost(consumer->client))
+        code = committer_commit(&consumer->committer, partitions, COMMIT_TIMEOUT_MS);
     char names[256];
-    bool is_lost = rd_kafka_assignment_lost(consumer->client) != 0;
-    if (!is_lost) committer_commit(&consumer->committer, partitions, COMMIT_TIMEOUT_MS);
-    client_say(&consumer->events, is_lost ? LOG_WARN : LOG_INFO,
-        "%s %s with %zu unfinished messages", is_lost ? "lost" : "gave back",
-        partitions_text(partitions, names, sizeof names), unfinished_count(consumer, partitions));
+    partitions_text(partitions, names, sizeof names);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        client_say(&consumer->events, LOG_INFO, "gave back %s with %zu unfinished messages", names,
+            unfinished_count(consumer, partitions));
+    else
+        client_say(&consumer->events, LOG_WARN,
+            "gave up %s without a commit (%s): messages since the last one come again", names,
+            rd_kafka_err2name(code));
     for (int i = 0; i < partitions->cnt; i++)
         offsets_revoke(
             consumer->offsets, partitions->elems[i].topic, partitions->elems[i].partition);
@@ -176,11 +183,14 @@ static void on_assigned(struct consumer *consumer, rd_kafka_topic_partition_list
             offsets_assign(consumer->offsets, p->topic, p->partition, &consumer->failure);
         if (code != ERR_OK) break;
     }
+    /* Asked now: a client that is closing does not say any more. */
+    const char *protocol = rd_kafka_rebalance_protocol(consumer->client);
+    consumer->is_cooperative = protocol != NULL && strcmp(protocol, "COOPERATIVE") == 0;
     change_assignment(consumer, ASSIGN, partitions);
     /* A partition that was paused when it was given back would still be. */
     pause_partitions(consumer, partitions, consumer->is_paused);
-    client_say(&consumer->events, LOG_INFO, "was assigned %s",
-        partitions_text(partitions, names, sizeof names));
+    partitions_text(partitions, names, sizeof names);
+    client_say(&consumer->events, LOG_INFO, "was assigned %s", names);
 }
 
 /*
@@ -193,6 +203,10 @@ static void on_revoked(
     consumer->drain_deadline_ns = ms_from_now(consumer->drain_timeout_ms);
     held_drop(&consumer->held, partitions);
     pause_partitions(consumer, consumer->leaving, true);
+    char names[256];
+    partitions_text(partitions, names, sizeof names);
+    client_say(&consumer->events, LOG_INFO, "is asked to give back %s, %zu messages are unfinished",
+        names, unfinished_count(consumer, partitions));
     if (consumer->is_closing) let_go(consumer);
 }
 
@@ -217,6 +231,7 @@ static void serve_leaving(struct consumer *consumer) {
 }
 
 static bool is_leaving(const struct consumer *consumer, const char *topic, int32_t partition) {
+    if (consumer->is_closing) return true;
     return consumer->leaving != NULL &&
            rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL;
 }
@@ -342,16 +357,36 @@ static void consumer_finish(struct source *source, const struct position *positi
     offsets_finish(consumer->offsets, position, clock_ns());
 }
 
+/* A message that comes too late to be taken: its offset never begins. */
+static void poll_and_drop(struct consumer *consumer) {
+    struct delivery *dropped = NULL;
+    rd_kafka_message_t *message = rd_kafka_consumer_poll(consumer->client, ATTENTION_MS);
+    if (message != NULL) receive(consumer, message, &dropped);
+    assert(dropped == NULL);
+}
+
+/* Commits all that is finished. In the middle of a rebalance there is nobody to take it. */
+static rd_kafka_resp_err_t commit_last(struct consumer *consumer, uint32_t timeout_ms) {
+    uint64_t deadline_ns = ms_from_now(timeout_ms);
+    rd_kafka_resp_err_t code;
+    for (;;) {
+        rd_kafka_topic_partition_list_t *partitions = assigned_partitions(consumer);
+        code = committer_commit(&consumer->committer, partitions, timeout_ms);
+        rd_kafka_topic_partition_list_destroy(partitions);
+        if (code != RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS || clock_ns() >= deadline_ns)
+            return code;
+        poll_and_drop(consumer);
+    }
+}
+
 static enum err consumer_close(struct source *source, int timeout_ms, struct error *err) {
     struct consumer *consumer = (struct consumer *)source;
     consumer->is_closing = true;
     let_go(consumer);
-    rd_kafka_topic_partition_list_t *partitions = assigned_partitions(consumer);
-    rd_kafka_resp_err_t code =
-        committer_commit(&consumer->committer, partitions, (uint32_t)timeout_ms);
-    held_drop(&consumer->held, partitions);
-    rd_kafka_topic_partition_list_destroy(partitions);
+    rd_kafka_resp_err_t code = commit_last(consumer, (uint32_t)timeout_ms);
 
+    held_fini(&consumer->held);
+    consumer->held = (struct held){0};
     /* Only this makes a static member leave the group, too. */
     rd_kafka_unsubscribe(consumer->client);
     rd_kafka_consumer_close(consumer->client);

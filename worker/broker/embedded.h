@@ -3,7 +3,8 @@
  * for tests. Clients in other processes reach it on the loopback interface.
  *
  * It is no store: everything is in memory, it dies with the process, and a partition keeps its
- * newest 5 MiB. It takes no transactions.
+ * newest 5 MiB. It takes no transactions. A group that already has members waits for a new one
+ * almost as long as its session timeout.
  */
 #ifndef BROKER_EMBEDDED_H
 #define BROKER_EMBEDDED_H

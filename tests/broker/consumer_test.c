@@ -1,0 +1,396 @@
+/* Runs against the embedded broker, and as kafka/consumer against a real one. */
+#include "broker/consumer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "broker/kafka_harness.h"
+#include "testing.h"
+
+TEST(messages_come_with_payload_key_headers_and_place) {
+    struct broker broker;
+    struct events events = {0};
+    broker_start(&broker, 1);
+    struct header headers[] = {{slice_of_text("traceparent"), slice_of_text("00-ab")},
+        {slice_of_text("empty"), slice_of("", 0)}};
+    struct sent sent = {.record = {.topic = broker.jobs,
+                            .has_key = true,
+                            .key = slice_of_text("key"),
+                            .payload = slice_of("\x01\x00\x02", 3),
+                            .header_count = 2,
+                            .headers = headers,
+                            .on_settled = sent_note}};
+    struct sink *sink = producer_start(&broker, &events, NULL);
+    sink_send(sink, &sent.record);
+    sent_wait(sink, &sent);
+    assert_int_equal(sent.code, ERR_OK);
+    sink_destroy(sink);
+
+    struct source *source = consumer_start(&broker, &events, NULL);
+    struct delivery *delivery = NULL;
+    while (delivery == NULL) {
+        struct error err;
+        bool at_end;
+        assert_int_equal(source_poll(source, KAFKA_POLL_MS, &delivery, &at_end, &err), ERR_OK);
+    }
+    assert_string_equal(delivery->position.topic, broker.jobs);
+    assert_int_equal(delivery->position.offset, 0);
+    assert_true(slice_equal(delivery->payload, slice_of("\x01\x00\x02", 3)));
+    assert_true(delivery->has_key);
+    assert_true(slice_is_text(delivery->key, "key"));
+    assert_int_equal(delivery->header_count, 2);
+    struct slice value;
+    assert_true(delivery_header(delivery, "traceparent", &value));
+    assert_true(slice_is_text(value, "00-ab"));
+    assert_true(delivery_header(delivery, "empty", &value));
+    assert_int_equal(value.size, 0);
+    source_finish(source, &delivery->position);
+    delivery_destroy(delivery);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+TEST(only_what_is_finished_is_committed_and_a_restart_goes_on_there) {
+    enum { COUNT = 20, KEPT = 5 };
+    struct broker broker;
+    struct events events = {0};
+    struct position positions[COUNT], again;
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, COUNT);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, positions, COUNT);
+    broker_wait_for_commit(source, &broker, 0, 0);
+
+    for (int i = COUNT - 1; i >= 0; i--)
+        if (i != KEPT) source_finish(source, &positions[i]);
+    broker_wait_for_commit(source, &broker, 0, KEPT);
+    struct offsets_totals totals;
+    consumer_get_totals(source, &totals);
+    assert_int_equal(totals.unfinished_count, 1);
+    assert_int_equal(totals.lowest.offset, KEPT);
+    consumer_stop(source);
+    assert_int_equal(broker_committed(&broker, 0), KEPT);
+
+    source = consumer_start(&broker, &events, NULL);
+    for (int i = KEPT; i < COUNT; i++) {
+        consumer_take_many(source, &again, 1);
+        assert_int_equal(again.offset, i);
+        source_finish(source, &again);
+    }
+    broker_wait_for_commit(source, &broker, 0, COUNT);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+TEST(closing_commits_what_finished_last) {
+    struct broker broker;
+    struct events events = {0};
+    struct position positions[3];
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, 3);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, positions, 3);
+    for (int i = 0; i < 3; i++) source_finish(source, &positions[i]);
+    consumer_stop(source);
+    assert_int_equal(broker_committed(&broker, 0), 3);
+    broker_stop(&broker);
+}
+
+TEST(a_source_that_is_destroyed_without_closing_commits_nothing_more) {
+    struct broker broker;
+    struct events events = {0};
+    struct position positions[3];
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, 3);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, positions, 3);
+    broker_wait_for_commit(source, &broker, 0, 0);
+    for (int i = 0; i < 3; i++) source_finish(source, &positions[i]);
+    source_destroy(source);
+    assert_int_equal(broker_committed(&broker, 0), 0);
+    broker_stop(&broker);
+}
+
+/* Two members of a group, polled in turn, and what has come to each of their partitions. */
+enum { PARTITIONS = 4, EACH = 25 };
+
+struct tally {
+    int times[PARTITIONS][EACH];
+    int total;
+    int distinct;
+};
+
+static bool take_one(struct source *source, struct tally *tally, struct position *ret) {
+    if (!consumer_take(source, ret)) return false;
+    assert_true(ret->partition < PARTITIONS && ret->offset < EACH);
+    if (tally->times[ret->partition][ret->offset]++ == 0) tally->distinct++;
+    tally->total++;
+    return true;
+}
+
+/* Takes and finishes until everything is committed. */
+static void finish_all(struct source *source, const struct broker *broker, struct tally *tally) {
+    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+    for (int32_t p = 0; p < PARTITIONS; p++) {
+        while (broker_committed(broker, p) != EACH) {
+            struct position position;
+            assert_true(clock_ns() < deadline_ns);
+            if (take_one(source, tally, &position)) source_finish(source, &position);
+        }
+    }
+}
+
+static void produce_to_all(const struct broker *broker) {
+    for (int32_t p = 0; p < PARTITIONS; p++) broker_produce(broker, p, 0, EACH);
+}
+
+TEST(a_partition_changes_hands_only_when_its_messages_are_finished) {
+    struct broker broker;
+    struct events first_events = {0}, second_events = {0};
+    static struct position taken[PARTITIONS * EACH];
+    struct tally first_tally = {0}, second_tally = {0};
+    struct position position;
+    struct offsets_totals totals;
+    broker_start(&broker, PARTITIONS);
+    produce_to_all(&broker);
+    struct source *first = consumer_start(&broker, &first_events, NULL);
+    consumer_take_many(first, taken, PARTITIONS * EACH);
+
+    /* The second member joins; the first has been asked to give partitions back, and holds on. */
+    struct source *second = consumer_start(&broker, &second_events, NULL);
+    int polls_since = 0;
+    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+    while (polls_since < 20) {
+        assert_true(clock_ns() < deadline_ns);
+        if (strstr(first_events.last_fact, "is asked to give back") != NULL) polls_since++;
+        assert_false(take_one(first, &first_tally, &position));
+        assert_false(take_one(second, &second_tally, &position));
+    }
+    consumer_get_totals(second, &totals);
+    assert_int_equal(totals.partition_count, 0);
+
+    for (int i = 0; i < PARTITIONS * EACH; i++) source_finish(first, &taken[i]);
+    do {
+        assert_true(clock_ns() < deadline_ns);
+        take_one(first, &first_tally, &position);
+        take_one(second, &second_tally, &position);
+        consumer_get_totals(second, &totals);
+    } while (totals.partition_count == 0);
+
+    /* A real broker takes commits while members rejoin, so that nothing comes twice. */
+    if (kafka_is_real()) {
+        for (int32_t p = 0; p < PARTITIONS; p++)
+            assert_int_equal(broker_committed(&broker, p), EACH);
+        assert_int_equal(first_tally.total + second_tally.total, 0);
+    }
+    consumer_stop(first);
+    consumer_stop(second);
+    broker_stop(&broker);
+}
+
+TEST(after_the_drain_timeout_unfinished_messages_go_to_the_new_owner) {
+    struct broker broker;
+    struct events events = {0};
+    static struct position taken[PARTITIONS * EACH];
+    struct tally first_tally = {0}, second_tally = {0};
+    struct position position;
+    broker_start(&broker, PARTITIONS);
+    produce_to_all(&broker);
+    struct source *first = consumer_start_draining(&broker, &events, 100);
+    consumer_take_many(first, taken, PARTITIONS * EACH);
+
+    struct source *second = consumer_start(&broker, &events, NULL);
+    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+    while (second_tally.total < 2 * EACH) {
+        assert_true(clock_ns() < deadline_ns);
+        /* An eager group moves all partitions, so the first member reads its own again. */
+        if (take_one(first, &first_tally, &position)) source_finish(first, &position);
+        if (take_one(second, &second_tally, &position)) source_finish(second, &position);
+    }
+    /* Late answers from before the rebalance change nothing for the new owner. */
+    for (int i = 0; i < PARTITIONS * EACH; i++) source_finish(first, &taken[i]);
+    assert_int_equal(second_tally.total, 2 * EACH);
+    consumer_stop(first);
+    finish_all(second, &broker, &second_tally);
+    consumer_stop(second);
+    broker_stop(&broker);
+}
+
+TEST(members_that_come_and_go_lose_nothing) {
+    struct broker broker;
+    struct events events = {0};
+    struct tally tally = {0};
+    struct source *members[3] = {NULL};
+    broker_start(&broker, PARTITIONS);
+    members[0] = consumer_start(&broker, &events, NULL);
+    uint64_t deadline_ns = clock_ns() + 2 * (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+    int produced = 0;
+    for (int round = 0; tally.distinct < PARTITIONS * EACH; round++) {
+        assert_true(clock_ns() < deadline_ns);
+        if (round % 12 == 0 && produced < EACH) {
+            for (int32_t p = 0; p < PARTITIONS; p++) broker_produce(&broker, p, produced, 1);
+            produced++;
+        }
+        if (round == 60) members[1] = consumer_start(&broker, &events, NULL);
+        if (round == 120) members[2] = consumer_start(&broker, &events, NULL);
+        if (round == 220) {
+            consumer_stop(members[1]);
+            members[1] = NULL;
+        }
+        for (int m = 0; m < 3; m++) {
+            struct position position;
+            if (members[m] == NULL || !take_one(members[m], &tally, &position)) continue;
+            source_finish(members[m], &position);
+        }
+    }
+    consumer_stop(members[2]);
+    finish_all(members[0], &broker, &tally);
+    consumer_stop(members[0]);
+    for (int32_t p = 0; p < PARTITIONS; p++)
+        for (int i = 0; i < EACH; i++)
+            if (kafka_is_real()) assert_int_equal(tally.times[p][i], 1);
+    broker_stop(&broker);
+}
+
+TEST(a_paused_source_brings_nothing_until_it_is_resumed) {
+    enum { COUNT = 50 };
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    broker_start(&broker, 2);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    source_pause(source, true);
+    struct offsets_totals totals;
+    do {
+        assert_false(consumer_take(source, &position));
+        consumer_get_totals(source, &totals);
+    } while (totals.partition_count < 2);
+
+    broker_produce(&broker, 0, 0, COUNT);
+    broker_produce(&broker, 1, 0, COUNT);
+    struct broker other = broker;
+    snprintf(other.group, sizeof other.group, "%.50s-other", broker.group);
+    struct source *witness = consumer_start(&other, &events, NULL);
+    for (int i = 0; i < 2 * COUNT;) {
+        if (consumer_take(witness, &position)) i++;
+        assert_false(consumer_take(source, &position));
+    }
+    consumer_stop(witness);
+
+    source_pause(source, false);
+    int64_t next[2] = {0, 0};
+    for (int i = 0; i < 2 * COUNT; i++) {
+        /* Pausing throws fetched messages away; not one may be skipped or come twice. */
+        if (i % 10 == 3) source_pause(source, true);
+        if (i % 10 == 3) source_pause(source, false);
+        consumer_take_many(source, &position, 1);
+        assert_int_equal(position.offset, next[position.partition]++);
+        source_finish(source, &position);
+    }
+    broker_wait_for_commit(source, &broker, 0, COUNT);
+    broker_wait_for_commit(source, &broker, 1, COUNT);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+TEST(no_message_comes_further_than_the_window_above_the_lowest_unfinished_one) {
+    enum { COUNT = OFFSETS_WINDOW + 500 };
+    static struct position positions[COUNT];
+    struct position position;
+    struct broker broker;
+    struct events events = {0};
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, COUNT);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, positions, OFFSETS_WINDOW);
+    for (int polls = 0; polls < 20; polls++) assert_false(consumer_take(source, &position));
+
+    /* All but the lowest: nothing moves. Then everything does, in order. */
+    for (int i = 1; i < OFFSETS_WINDOW; i++) source_finish(source, &positions[i]);
+    for (int polls = 0; polls < 20; polls++) assert_false(consumer_take(source, &position));
+    source_finish(source, &positions[0]);
+    consumer_take_many(source, positions + OFFSETS_WINDOW, COUNT - OFFSETS_WINDOW);
+    for (int i = 0; i < COUNT; i++) assert_int_equal(positions[i].offset, i);
+    for (int i = OFFSETS_WINDOW; i < COUNT; i++) source_finish(source, &positions[i]);
+    broker_wait_for_commit(source, &broker, 0, COUNT);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+TEST(an_empty_partition_is_committed_at_its_end) {
+    struct broker broker;
+    struct events events = {0};
+    broker_start(&broker, 1);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    broker_wait_for_commit(source, &broker, 0, 0);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+TEST(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does) {
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    struct setting settings[] = {{"topic.metadata.refresh.interval.ms", "300"}, {NULL, NULL}};
+    broker_start(&broker, 0);
+    if (!kafka_is_real()) broker_hide_topic(&broker, broker.jobs, true);
+    struct source *source = consumer_start(&broker, &events, settings);
+    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+    while (events.errors == 0) {
+        assert_false(consumer_take(source, &position));
+        assert_true(clock_ns() < deadline_ns);
+    }
+    assert_non_null(strstr(events.last_error, broker.jobs));
+    assert_int_equal(events.worst_level, LOG_WARN);
+    if (kafka_is_real()) broker_create_topic(&broker, broker.jobs, 1);
+    else broker_hide_topic(&broker, broker.jobs, false);
+    broker_produce(&broker, 0, 0, 1);
+    consumer_take_many(source, &position, 1);
+    source_finish(source, &position);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+static void expect_refused(const struct setting *setting, const char *part) {
+    char *topics[] = {"jobs"};
+    struct consumer_options options = {.kafka = {.bootstrap_servers = "127.0.0.1:1",
+                                           .setting_count = setting != NULL,
+                                           .setting_keys = &(char *){setting->key},
+                                           .setting_values = &(char *){setting->value}},
+        .group = "group",
+        .topic_count = 1,
+        .topics = topics,
+        .commit_interval_ms = 50};
+    struct source *source = NULL;
+    struct error err;
+    assert_int_equal(consumer_create(&options, &source, &err), ERR_CONFIG);
+    if (strstr(err.message, part) == NULL) fail_msg("no \"%s\" in: %s", part, err.message);
+}
+
+TEST(a_setting_that_librdkafka_refuses_is_named) {
+    expect_refused(&(struct setting){"no.such.key", "1"}, "kafka.consumer.no.such.key");
+    expect_refused(
+        &(struct setting){"session.timeout.ms", "never"}, "kafka.consumer.session.timeout.ms");
+    if (rd_kafka_version() < 0x020a0000)
+        expect_refused(&(struct setting){"partition.assignment.strategy", "cooperative-sticky"},
+            "kafka.consumer.partition.assignment.strategy");
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {T(messages_come_with_payload_key_headers_and_place),
+        T(only_what_is_finished_is_committed_and_a_restart_goes_on_there),
+        T(closing_commits_what_finished_last),
+        T(a_source_that_is_destroyed_without_closing_commits_nothing_more),
+        T(a_partition_changes_hands_only_when_its_messages_are_finished),
+        T(after_the_drain_timeout_unfinished_messages_go_to_the_new_owner),
+        T(members_that_come_and_go_lose_nothing),
+        T(a_paused_source_brings_nothing_until_it_is_resumed),
+        T(no_message_comes_further_than_the_window_above_the_lowest_unfinished_one),
+        T(an_empty_partition_is_committed_at_its_end),
+        T(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does),
+        T(a_setting_that_librdkafka_refuses_is_named)};
+    kafka_choose(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

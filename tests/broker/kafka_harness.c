@@ -1,0 +1,271 @@
+#include "broker/kafka_harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "testing.h"
+
+static char real_address[128]; /* "" for embedded brokers */
+
+void kafka_choose(int argc, char **argv) {
+    const char *filter = getenv("TEST_FILTER");
+    if (filter != NULL) cmocka_set_test_filter(filter);
+    if (argc < 2) return;
+    FILE *file = fopen(argv[1], "r");
+    if (file == NULL || fgets(real_address, sizeof real_address, file) == NULL) {
+        fprintf(stderr, "no broker's address in %s; start one with scripts/kafka up\n", argv[1]);
+        exit(1);
+    }
+    fclose(file);
+    real_address[strcspn(real_address, "\n")] = 0;
+}
+
+bool kafka_is_real(void) {
+    return real_address[0] != 0;
+}
+
+static void ignore_log(
+    const rd_kafka_t *client, int level, const char *facility, const char *line) {}
+
+static rd_kafka_t *client_new(rd_kafka_type_t type, const char *bootstrap, const char *group) {
+    char why[256];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    rd_kafka_conf_set_log_cb(conf, ignore_log);
+    rd_kafka_conf_set(conf, "bootstrap.servers", bootstrap, why, sizeof why);
+    if (group != NULL) rd_kafka_conf_set(conf, "group.id", group, why, sizeof why);
+    rd_kafka_t *client = rd_kafka_new(type, conf, why, sizeof why);
+    if (client == NULL) fail_msg("%s", why);
+    return client;
+}
+
+static void create_real_topic(struct broker *broker, const char *topic, int partitions) {
+    char why[256];
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(broker->client);
+    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, partitions, 1, why, sizeof why);
+    rd_kafka_CreateTopics(broker->client, &wanted, 1, NULL, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
+    if (event == NULL) fail_msg("creating %s: no answer from %s", topic, broker->bootstrap);
+    if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        fail_msg("creating %s: %s", topic, rd_kafka_event_error_string(event));
+    rd_kafka_event_destroy(event);
+    rd_kafka_NewTopic_destroy(wanted);
+    rd_kafka_queue_destroy(queue);
+}
+
+void broker_create_topic(struct broker *broker, const char *topic, int partitions) {
+    if (kafka_is_real()) create_real_topic(broker, topic, partitions);
+    else
+        assert_int_equal(rd_kafka_mock_topic_create(broker->cluster, topic, partitions, 1),
+            RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+void broker_hide_topic(struct broker *broker, const char *topic, bool hidden) {
+    rd_kafka_mock_topic_set_error(broker->cluster, topic,
+        hidden ? RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART : RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+void broker_start(struct broker *broker, int partitions) {
+    static int count;
+    *broker = (struct broker){0};
+    unsigned run = (unsigned)getpid(), number = (unsigned)count++;
+    unsigned long long stamp = clock_unix_ms();
+    snprintf(broker->jobs, sizeof broker->jobs, "jobs-%llu-%u-%u", stamp, run, number);
+    snprintf(broker->results, sizeof broker->results, "results-%llu-%u-%u", stamp, run, number);
+    snprintf(broker->group, sizeof broker->group, "group-%llu-%u-%u", stamp, run, number);
+
+    broker->client = client_new(RD_KAFKA_PRODUCER, real_address, NULL);
+    if (!kafka_is_real()) {
+        broker->cluster = rd_kafka_mock_cluster_new(broker->client, 1);
+        assert_non_null(broker->cluster);
+    }
+    snprintf(broker->bootstrap, sizeof broker->bootstrap, "%s",
+        kafka_is_real() ? real_address : rd_kafka_mock_cluster_bootstraps(broker->cluster));
+    if (partitions > 0) broker_create_topic(broker, broker->jobs, partitions);
+    broker_create_topic(broker, broker->results, 1);
+}
+
+void broker_stop(struct broker *broker) {
+    if (broker->cluster != NULL) rd_kafka_mock_cluster_destroy(broker->cluster);
+    rd_kafka_destroy(broker->client);
+}
+
+int64_t broker_committed(const struct broker *broker, int32_t partition) {
+    rd_kafka_t *member = client_new(RD_KAFKA_CONSUMER, broker->bootstrap, broker->group);
+    rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(asked, broker->jobs, partition);
+    rd_kafka_resp_err_t code = rd_kafka_committed(member, asked, KAFKA_PATIENCE_MS);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_msg("committed: %s", rd_kafka_err2str(code));
+    int64_t offset = asked->elems[0].offset;
+    rd_kafka_topic_partition_list_destroy(asked);
+    rd_kafka_destroy(member);
+    return offset >= 0 ? offset : -1;
+}
+
+int64_t broker_end(const struct broker *broker, int32_t partition) {
+    int64_t low, high;
+    rd_kafka_t *client = client_new(RD_KAFKA_CONSUMER, broker->bootstrap, NULL);
+    assert_int_equal(rd_kafka_query_watermark_offsets(
+                         client, broker->jobs, partition, &low, &high, KAFKA_PATIENCE_MS),
+        RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_destroy(client);
+    return high;
+}
+
+static uint64_t patience_ns(void) {
+    return clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+}
+
+void broker_wait_for_commit(
+    struct source *source, const struct broker *broker, int32_t partition, int64_t offset) {
+    uint64_t deadline_ns = patience_ns();
+    int64_t committed;
+    while ((committed = broker_committed(broker, partition)) != offset) {
+        struct position position;
+        if (clock_ns() > deadline_ns)
+            fail_msg("partition %d: committed %lld, not %lld", partition, (long long)committed,
+                (long long)offset);
+        assert_false(consumer_take(source, &position));
+    }
+}
+
+void events_note(void *context, enum log_level level, const char *what, const struct error *err) {
+    struct events *events = context;
+    if (getenv("KAFKA_TEST_VERBOSE") != NULL)
+        fprintf(stderr, "%d %s %s\n", (int)level, what, err != NULL ? err->message : "");
+    if (level == LOG_DEBUG) return;
+    events->count++;
+    if ((int)level > events->worst_level) events->worst_level = (int)level;
+    if (err == NULL) snprintf(events->last_fact, sizeof events->last_fact, "%s", what);
+    if (err == NULL) return;
+    events->errors++;
+    events->last_native = err->native;
+    snprintf(events->last_error, sizeof events->last_error, "%s", err->message);
+}
+
+/* Keys and values apart, as the options want them. */
+struct split {
+    size_t count;
+    char *keys[16], *values[16];
+};
+
+static struct split split_settings(const struct setting *settings) {
+    struct split split = {0};
+    for (; settings != NULL && settings->key != NULL; settings++) {
+        split.keys[split.count] = settings->key;
+        split.values[split.count++] = settings->value;
+    }
+    return split;
+}
+
+static struct source *start_consumer(const struct broker *broker, struct events *events,
+    const struct setting *settings, uint32_t drain_timeout_ms) {
+    struct split split = split_settings(settings);
+    /* An embedded broker's rebalance takes as long as the session timeout. */
+    split.keys[split.count] = "session.timeout.ms";
+    split.values[split.count++] = "6000";
+    split.keys[split.count] = "heartbeat.interval.ms";
+    split.values[split.count++] = "500";
+    char *topics[] = {(char *)(uintptr_t)broker->jobs};
+    struct consumer_options options = {.kafka = {.bootstrap_servers = broker->bootstrap,
+                                           .setting_count = split.count,
+                                           .setting_keys = split.keys,
+                                           .setting_values = split.values,
+                                           .on_event = events_note,
+                                           .context = events},
+        .group = broker->group,
+        .topic_count = 1,
+        .topics = topics,
+        .commit_interval_ms = 50,
+        .drain_timeout_ms = drain_timeout_ms};
+    struct source *source = NULL;
+    struct error err = {.message = ""};
+    if (consumer_create(&options, &source, &err) != ERR_OK) fail_msg("%s", err.message);
+    return source;
+}
+
+struct source *consumer_start(
+    const struct broker *broker, struct events *events, const struct setting *settings) {
+    return start_consumer(broker, events, settings, KAFKA_PATIENCE_MS);
+}
+
+struct source *consumer_start_draining(
+    const struct broker *broker, struct events *events, uint32_t drain_timeout_ms) {
+    return start_consumer(broker, events, NULL, drain_timeout_ms);
+}
+
+void consumer_stop(struct source *source) {
+    struct error err = {.message = ""};
+    if (source_close(source, KAFKA_PATIENCE_MS, &err) != ERR_OK) fail_msg("%s", err.message);
+    source_destroy(source);
+}
+
+bool consumer_take(struct source *source, struct position *ret) {
+    struct delivery *delivery = NULL;
+    struct error err = {.message = ""};
+    bool at_end;
+    if (source_poll(source, KAFKA_POLL_MS, &delivery, &at_end, &err) != ERR_OK)
+        fail_msg("%s", err.message);
+    assert_false(at_end);
+    if (delivery == NULL) return false;
+    *ret = delivery->position;
+    delivery_destroy(delivery);
+    return true;
+}
+
+void consumer_take_many(struct source *source, struct position *positions, size_t count) {
+    uint64_t deadline_ns = patience_ns();
+    size_t taken = 0;
+    while (taken < count) {
+        if (consumer_take(source, &positions[taken])) taken++;
+        else if (clock_ns() > deadline_ns) fail_msg("%zu of %zu messages came", taken, count);
+    }
+}
+
+struct sink *producer_start(
+    const struct broker *broker, struct events *events, const struct setting *settings) {
+    struct split split = split_settings(settings);
+    struct producer_options options = {.kafka = {.bootstrap_servers = broker->bootstrap,
+                                           .setting_count = split.count,
+                                           .setting_keys = split.keys,
+                                           .setting_values = split.values,
+                                           .on_event = events_note,
+                                           .context = events},
+        .results_topic = broker->results,
+        .dead_letters_topic = broker->results};
+    struct sink *sink = NULL;
+    struct error err = {.message = ""};
+    if (producer_create(&options, &sink, &err) != ERR_OK) fail_msg("%s", err.message);
+    return sink;
+}
+
+void sent_note(struct record *record, enum err code, const struct error *err) {
+    struct sent *sent = (struct sent *)record;
+    sent->settled_count++;
+    sent->code = code;
+    if (err != NULL) sent->err = *err;
+}
+
+void sent_wait(struct sink *sink, const struct sent *sent) {
+    uint64_t deadline_ns = patience_ns();
+    while (sent->settled_count == 0) {
+        if (clock_ns() > deadline_ns) fail_msg("a record was never settled");
+        sink_serve(sink, KAFKA_POLL_MS);
+    }
+}
+
+void broker_produce(const struct broker *broker, int32_t partition, int first, int count) {
+    rd_kafka_t *client = client_new(RD_KAFKA_PRODUCER, broker->bootstrap, NULL);
+    for (int i = first; i < first + count; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", i);
+        rd_kafka_resp_err_t code = rd_kafka_producev(client, RD_KAFKA_V_TOPIC(broker->jobs),
+            RD_KAFKA_V_PARTITION(partition), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+            RD_KAFKA_V_VALUE(text, strlen(text)), RD_KAFKA_V_END);
+        if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_msg("%s", rd_kafka_err2str(code));
+    }
+    assert_int_equal(rd_kafka_flush(client, KAFKA_PATIENCE_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_destroy(client);
+}

@@ -1,0 +1,90 @@
+/**
+ * What tests against a Kafka broker share: a broker (librdkafka's in this process, or a real one),
+ * a worker's consumer and producer made for tests, and a look at what a group has committed.
+ *
+ * Waiting is for facts, up to KAFKA_PATIENCE_MS, after which the test fails.
+ */
+#ifndef TESTS_KAFKA_HARNESS_H
+#define TESTS_KAFKA_HARNESS_H
+
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+
+#include "broker/consumer.h"
+#include "broker/producer.h"
+
+enum { KAFKA_PATIENCE_MS = 60000, KAFKA_POLL_MS = 20 };
+
+/** A broker with one topic for jobs, named so that no other test or run meets it. */
+struct broker {
+    rd_kafka_t *client;               /* admin's; carries the embedded cluster */
+    rd_kafka_mock_cluster_t *cluster; /* NULL: a real broker */
+    char bootstrap[128];
+    char jobs[64];
+    char results[64];
+    char group[64];
+};
+
+/** From main()'s arguments: none for embedded brokers, or the file that holds a real one's address.
+ */
+void kafka_choose(int argc, char **argv);
+bool kafka_is_real(void);
+
+void broker_start(struct broker *broker, int partitions);
+void broker_stop(struct broker *broker);
+void broker_create_topic(struct broker *broker, const char *topic, int partitions);
+
+/** Embedded brokers create any topic that is asked for; this one they deny. */
+void broker_hide_topic(struct broker *broker, const char *topic, bool hidden);
+
+/** -1: nothing is committed. */
+int64_t broker_committed(const struct broker *broker, int32_t partition);
+int64_t broker_end(const struct broker *broker, int32_t partition);
+void broker_wait_for_commit(
+    struct source *source, const struct broker *broker, int32_t partition, int64_t offset);
+
+/** Events of a client, counted. */
+struct events {
+    int count;
+    int errors; /* with an error */
+    int worst_level;
+    int last_native;
+    char last_error[512];
+    char last_fact[512];
+};
+void events_note(void *context, enum log_level level, const char *what, const struct error *err);
+
+struct setting {
+    char *key, *value;
+};
+
+/** A consumer with short intervals; `settings` ends with a NULL key, or is NULL. */
+struct source *consumer_start(
+    const struct broker *broker, struct events *events, const struct setting *settings);
+struct source *consumer_start_draining(
+    const struct broker *broker, struct events *events, uint32_t drain_timeout_ms);
+void consumer_stop(struct source *source);
+
+/** One poll; the message is destroyed, its position returned in `ret`. False: none came. */
+bool consumer_take(struct source *source, struct position *ret);
+
+/** Polls until `count` messages have come. */
+void consumer_take_many(struct source *source, struct position *positions, size_t count);
+
+struct sink *producer_start(
+    const struct broker *broker, struct events *events, const struct setting *settings);
+
+/** A record that remembers how it was settled. */
+struct sent {
+    struct record record; /* first: on_settled gets its address */
+    int settled_count;
+    enum err code;
+    struct error err;
+};
+void sent_note(struct record *record, enum err code, const struct error *err);
+void sent_wait(struct sink *sink, const struct sent *sent);
+
+/** Produces numbered messages "0", "1" ... to one partition of the jobs topic. */
+void broker_produce(const struct broker *broker, int32_t partition, int first, int count);
+
+#endif
