@@ -45,11 +45,14 @@ REPEAT_CHANCE, REPEAT_MAX = 0.15, 4
 FACTOR_MAX = 2.0
 
 # Seeds come in blocks. In most blocks jobs take their steps' kernels and sizes from a few shapes: the worker learns how
-# long a shape takes, lets known ones share a batch, and equal ones that are neighbours a launch.
+# long a shape takes, lets known ones share a batch, and equal ones that are neighbours a launch. A shape's twins differ
+# from it in one number.
 BLOCK_SEEDS = 32
 SHAPED_BLOCK_CHANCE = 0.7
-SHAPES, OTHER_SHAPE_CHANCE = 60, 0.3  # in a block of shapes, most jobs have the same one
+SHAPES, OTHER_SHAPE_CHANCE, TWIN_CHANCE = 20, 0.1, 0.3  # most jobs of a block have the same one
 SHAPED_THREADS_MAX = 600
+BATCHED_SHAPE_CHANCE = 0.5  # all its kernels have a batched form, which one launch for many jobs takes
+BATCHED_KERNELS = [("mix", "add_u32"), ("mix", "reverse_blocks"), ("mix", "scalars"), ("saxpy", "saxpy")]
 
 # results
 OUTPUTS_MAX = 5
@@ -127,8 +130,10 @@ class Generator:
         if block.random() >= SHAPED_BLOCK_CHANCE:
             return maker.shape()
         chooser = maker.random if maker.happens(OTHER_SHAPE_CHANCE) else block
-        number = chooser.randrange(SHAPES)
-        return JobMaker(random.Random(f"shape-{number}"), [], {}).shape(SHAPED_THREADS_MAX)
+        shape = _common_shape(chooser.randrange(SHAPES))
+        if maker.happens(TWIN_CHANCE):
+            maker.random.choice(TWINS)(shape)
+        return shape
 
 
 @dataclasses.dataclass
@@ -138,6 +143,32 @@ class Shape:
     kernels: list  # of each step
     options: list  # of each step; None: as its arguments want it
     repeat: int
+
+
+def _common_shape(number):
+    maker = JobMaker(random.Random(f"shape-{number}"), [], {})
+    weights = dict.fromkeys(BATCHED_KERNELS, 1) if maker.happens(BATCHED_SHAPE_CHANCE) else ENTRY_WEIGHTS
+    return maker.shape(weights, SHAPED_THREADS_MAX)
+
+
+def _iterate_otherwise(shape):
+    last = shape.options[-1]
+    last["iterations"] = last.get("iterations", 1) % ITERATIONS_MAX + 1
+
+
+def _widen(shape):
+    last = shape.options[-1]
+    if "grid" in last:
+        last["grid"] = [last["grid"][0] + 1, *last["grid"][1:]]
+    else:
+        last["elements"] += last.get("block", KERNELS[shape.kernels[-1]][1])[0]
+
+
+def _repeat_otherwise(shape):
+    shape.repeat = shape.repeat % REPEAT_MAX + 1
+
+
+TWINS = [_iterate_otherwise, _widen, _repeat_otherwise]
 
 
 class JobMaker:
@@ -157,8 +188,8 @@ class JobMaker:
     def weighted(self, weights):
         return self.random.choices(list(weights), list(weights.values()))[0]
 
-    def shape(self, threads_max=None):
-        kernels = [self.weighted(ENTRY_WEIGHTS) for _ in range(self.random.randint(1, STEPS_MAX))]
+    def shape(self, weights=ENTRY_WEIGHTS, threads_max=None):
+        kernels = [self.weighted(weights) for _ in range(self.random.randint(1, STEPS_MAX))]
         options = [
             None if threads_max is None else self._launch(kernel, self.random.randint(1, threads_max))
             for kernel in kernels
