@@ -7,10 +7,11 @@
 /*
  * Positions count pushes (tail) and pops (head) for ever; a position's cell is position & mask.
  * `turn` is the position whose push may fill the cell; once filled, that position + 1; once
- * emptied, the position one lap later.
+ * emptied, the position one lap later. A cell has a cache line to itself: neighbours are in use by
+ * other threads at the same time.
  */
 struct cell {
-    atomic_uint_fast64_t turn;
+    alignas(CACHE_LINE_BYTES) atomic_uint_fast64_t turn;
     uint64_t value;
 };
 
@@ -19,7 +20,7 @@ struct ring {
     alignas(CACHE_LINE_BYTES) uint64_t mask;
     alignas(CACHE_LINE_BYTES) atomic_uint_fast64_t tail;
     alignas(CACHE_LINE_BYTES) atomic_uint_fast64_t head;
-    alignas(CACHE_LINE_BYTES) struct cell cells[];
+    struct cell cells[];
 };
 
 struct ring *ring_create(size_t capacity_min) {
@@ -28,9 +29,8 @@ struct ring *ring_create(size_t capacity_min) {
         if (capacity > SIZE_MAX / 2 / sizeof(struct cell)) return NULL;
         capacity *= 2;
     }
-    size_t bytes = sizeof(struct ring) + capacity * sizeof(struct cell);
-    bytes = (bytes + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
-    struct ring *ring = aligned_alloc(CACHE_LINE_BYTES, bytes);
+    struct ring *ring =
+        aligned_alloc(CACHE_LINE_BYTES, sizeof(struct ring) + capacity * sizeof(struct cell));
     if (ring == NULL) return NULL;
     ring->mask = capacity - 1;
     atomic_init(&ring->tail, 0);
