@@ -49,6 +49,23 @@ class Topics:
         new = [confluent_kafka.admin.NewTopic(name, partitions, 1) for name in (self.jobs, self.results, self.dead_letters)]
         for future in admin.create_topics(new).values():
             future.result(30)
+        self._wait_until_led(bootstrap_servers, partitions)
+
+    def _wait_until_led(self, bootstrap_servers, partitions):
+        """A new topic is of use once every partition answers."""
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "reader"})
+        positions = [confluent_kafka.TopicPartition(topic, number)
+                     for topic in (self.jobs, self.results, self.dead_letters) for number in range(partitions)]
+        deadline = time.monotonic() + 30
+        while positions:
+            try:
+                consumer.get_watermark_offsets(positions[-1], 5)
+                positions.pop()
+            except confluent_kafka.KafkaException:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+        consumer.close()
 
     def config(self, bootstrap_servers, **more):
         return {

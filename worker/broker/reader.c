@@ -9,8 +9,10 @@
 /* A name for the client's own use: it joins no group and commits nothing. */
 static const struct client_setting defaults[] = {{"client.id", "gpu-worker-reader"},
     {"group.id", "gpu-worker-reader"}, {"fetch.wait.max.ms", "50"}, {NULL, NULL}};
-static const struct client_setting required[] = {
-    {"enable.auto.commit", "false"}, {"enable.auto.offset.store", "false"}, {NULL, NULL}};
+static const struct client_setting required[] = {{"enable.auto.commit", "false"},
+    {"enable.auto.offset.store", "false"}, {"log.queue", "true"}, {NULL, NULL}};
+
+enum { ASK_AGAIN_MS = 100 };
 
 struct reader {
     char *topic; /* positions point here */
@@ -23,53 +25,69 @@ static int remaining_ms(uint64_t until_ns) {
     return now < until_ns ? (int)((until_ns - now) / 1000000u) + 1 : 1;
 }
 
-static enum err add_partitions(struct reader *reader, const char *topic,
+/* A topic that was made just now is not known everywhere yet: asking again helps. */
+static bool is_passing(rd_kafka_resp_err_t native) {
+    return native == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
+           native == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE ||
+           native == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION;
+}
+
+static rd_kafka_resp_err_t add_partitions(struct reader *reader,
     const rd_kafka_metadata_topic_t *metadata, enum reader_start start, uint64_t until_ns,
-    rd_kafka_topic_partition_list_t *list, struct error *err) {
+    rd_kafka_topic_partition_list_t *list) {
     for (int i = 0; i < metadata->partition_cnt; i++) {
         int32_t partition = metadata->partitions[i].id;
         int64_t low = 0, high = 0;
         rd_kafka_resp_err_t native = rd_kafka_query_watermark_offsets(
-            reader->client, topic, partition, &low, &high, remaining_ms(until_ns));
-        if (native != RD_KAFKA_RESP_ERR_NO_ERROR)
-            return client_lost(err, native, "cannot read where the topic starts and ends");
-        rd_kafka_topic_partition_list_add(list, topic, partition)->offset =
+            reader->client, reader->topic, partition, &low, &high, remaining_ms(until_ns));
+        if (native != RD_KAFKA_RESP_ERR_NO_ERROR) return native;
+        rd_kafka_topic_partition_list_add(list, reader->topic, partition)->offset =
             start == READER_FROM_BEGINNING ? low : high;
     }
-    return ERR_OK;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 /* Where to read each partition of the topic, now. */
-static enum err find_offsets(struct reader *reader, const char *topic, enum reader_start start,
-    uint64_t until_ns, rd_kafka_topic_partition_list_t *list, struct error *err) {
-    rd_kafka_topic_t *handle = rd_kafka_topic_new(reader->client, topic, NULL);
+static rd_kafka_resp_err_t find_offsets(struct reader *reader, enum reader_start start,
+    uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(reader->client, reader->topic, NULL);
     const struct rd_kafka_metadata *metadata = NULL;
     rd_kafka_resp_err_t native =
         rd_kafka_metadata(reader->client, 0, handle, &metadata, remaining_ms(until_ns));
     if (handle != NULL) rd_kafka_topic_destroy(handle);
-    if (native != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return client_lost(err, native, "cannot reach the brokers");
-    enum err code = ERR_OK;
-    const rd_kafka_metadata_topic_t *found = &metadata->topics[0];
-    if (metadata->topic_cnt != 1 || found->err != RD_KAFKA_RESP_ERR_NO_ERROR)
-        code = error_set(err, ERR_BROKER, found->err, "create the topic, or name another",
-            "topic '%s': %s", topic, rd_kafka_err2str(found->err));
-    else code = add_partitions(reader, topic, found, start, until_ns, list, err);
+    if (native != RD_KAFKA_RESP_ERR_NO_ERROR) return native;
+    native = metadata->topic_cnt == 1 ? metadata->topics[0].err
+                                      : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    if (native == RD_KAFKA_RESP_ERR_NO_ERROR)
+        native = add_partitions(reader, &metadata->topics[0], start, until_ns, list);
     rd_kafka_metadata_destroy(metadata);
-    return code;
+    return native;
 }
 
-static enum err assign(struct reader *reader, const char *topic, enum reader_start start,
-    int timeout_ms, struct error *err) {
+static enum err describe(
+    const struct reader *reader, rd_kafka_resp_err_t native, struct error *err) {
+    if (is_passing(native))
+        return error_set(err, ERR_BROKER, native, "create the topic, or name another",
+            "topic '%s': %s", reader->topic, rd_kafka_err2str(native));
+    return error_set(err, ERR_BROKER, native,
+        "check kafka.bootstrap_servers, and that the brokers run", "cannot reach the brokers: %s",
+        rd_kafka_err2str(native));
+}
+
+static enum err assign(
+    struct reader *reader, enum reader_start start, int timeout_ms, struct error *err) {
     uint64_t until_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-    enum err code = find_offsets(reader, topic, start, until_ns, list, err);
-    rd_kafka_resp_err_t native = RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (code == ERR_OK) native = rd_kafka_assign(reader->client, list);
-    if (native != RD_KAFKA_RESP_ERR_NO_ERROR)
-        code = client_lost(err, native, "cannot read the topic");
+    rd_kafka_resp_err_t native = find_offsets(reader, start, until_ns, list);
+    while (is_passing(native) && clock_ns() < until_ns) {
+        rd_kafka_poll(reader->client, ASK_AGAIN_MS);
+        rd_kafka_topic_partition_list_destroy(list);
+        list = rd_kafka_topic_partition_list_new(1);
+        native = find_offsets(reader, start, until_ns, list);
+    }
+    if (native == RD_KAFKA_RESP_ERR_NO_ERROR) native = rd_kafka_assign(reader->client, list);
     rd_kafka_topic_partition_list_destroy(list);
-    return code;
+    return native == RD_KAFKA_RESP_ERR_NO_ERROR ? ERR_OK : describe(reader, native, err);
 }
 
 enum err reader_create(const struct kafka_options *options, const char *topic,
@@ -92,7 +110,7 @@ enum err reader_create(const struct kafka_options *options, const char *topic,
         code = client_create(RD_KAFKA_CONSUMER, conf, "kafka.consumer", &reader->client, err);
     if (code == ERR_OK) {
         rd_kafka_poll_set_consumer(reader->client);
-        code = assign(reader, topic, start, timeout_ms, err);
+        code = assign(reader, start, timeout_ms, err);
     }
     if (code == ERR_OK) *ret = reader;
     else reader_destroy(reader);
