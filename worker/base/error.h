@@ -35,6 +35,9 @@ enum retry { RETRY_NEVER, RETRY_WORKER, RETRY_SENDER };
     /* inputs that are not in the message */                                                       \
     X(STATIC_MISSING, "static_missing", SENDER)                                                    \
     X(BLOB_MISSING, "blob_missing", SENDER)                                                        \
+    X(RESIDENT_GONE, "resident_gone", SENDER)                                                      \
+    X(RESIDENT_GENERATION, "resident_generation", SENDER)                                          \
+    X(RESIDENT_SIZE, "resident_size", NEVER)                                                       \
     X(DIGEST_MISMATCH, "digest_mismatch", NEVER)                                                   \
     /* resources */                                                                                \
     X(NO_MEMORY, "no_memory", WORKER)                                                              \

@@ -39,10 +39,29 @@ struct source_operations {
     void (*destroy)(struct source *source);
 };
 
+/** A partition is not ours any more. Intake thread, from inside poll() or close(). */
+typedef void source_on_revoked(void *context, const char *topic, int32_t partition);
+
 /** The first member of each kind of source. */
 struct source {
     const struct source_operations *operations;
+    source_on_revoked *on_revoked; /* NULL: nobody asks */
+    void *on_revoked_context;
 };
+
+/** Before the first poll(). */
+static inline void source_watch_revoked(
+    struct source *source, source_on_revoked *on_revoked, void *context) {
+    source->on_revoked = on_revoked;
+    source->on_revoked_context = context;
+}
+
+/** For the kinds of source: tells whoever watches. */
+static inline void source_tell_revoked(
+    const struct source *source, const char *topic, int32_t partition) {
+    if (source->on_revoked != NULL)
+        source->on_revoked(source->on_revoked_context, topic, partition);
+}
 
 MUST_CHECK static inline enum err source_poll(
     struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {

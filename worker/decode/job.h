@@ -114,6 +114,8 @@ struct job_output {
     struct slice name;
 };
 
+struct gate_line;
+
 struct job {
     struct delivery *delivery; /* owned */
     struct arena arena;
@@ -130,6 +132,10 @@ struct job {
     uint32_t timeout_ms;       /* 0: the configured default */
     struct slice reply_to;     /* empty: the configured result topic */
     uint64_t decode_ns;        /* time that decoding took */
+
+    /* the key gate's own (gate/gate.h) */
+    struct gate_line *line; /* NULL: the job stands in none */
+    struct job *next_in_line;
 };
 
 void job_destroy(struct job *job); /* NULL is fine */

@@ -121,6 +121,8 @@ CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *it
     const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
     if (place->group != GROUP_NONE)
         return pool_block_device(&batch->memory->device) + item->base[place->group] + place->offset;
+    const struct resident *resident = item->prepared->residents[buffer];
+    if (resident != NULL) return resident_address(resident);
     const struct static_entry *entry = item->prepared->statics[buffer];
     return entry != NULL ? static_entry_address(entry) : 0;
 }
@@ -158,7 +160,8 @@ static void stage(struct batch *batch) {
         const struct plan *plan = item->prepared->plan;
         for (size_t b = 0; b < plan->job->buffer_count; b++) stage_buffer(batch, &upload, item, b);
         for (size_t w = 0; w < plan->write_count; w++)
-            copy_in(&upload, item->write_base + plan->writes[w].staging, plan->writes[w].data);
+            if (prepared_wants(item->prepared, plan->writes[w].buffer, plan->writes[w].is_init))
+                copy_in(&upload, item->write_base + plan->writes[w].staging, plan->writes[w].data);
     }
 }
 
@@ -184,6 +187,7 @@ enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t c
     if (code != ERR_OK) return code;
     stage(batch);
     batch->staged_ns = clock_ns();
+    for (size_t i = 0; i < count; i++) jobs[i]->run = RUN_STARTED;
     code = enqueue_batch(batch, err);
     batch->enqueued_ns = clock_ns();
     if (err_is_sticky(code)) return code;
@@ -225,11 +229,14 @@ static void collect_outputs(const struct batch *batch, struct batch_item *item) 
 
 static struct job_telemetry describe(
     const struct batch *batch, const struct prepared *prepared, uint64_t done_ns) {
-    return (struct job_telemetry){
-        .h2d_bytes = prepared->plan->h2d_bytes + prepared->static_bytes_uploaded,
-        .d2h_bytes = prepared->plan->d2h_bytes,
-        .param_bytes = prepared->plan->param_bytes,
-        .kernel_launches = prepared->plan->kernel_launches,
+    const struct plan *plan = prepared->plan;
+    bool is_run = !prepared->is_applied; /* else it only reads */
+    return (struct job_telemetry){.h2d_bytes = (is_run ? plan->h2d_bytes : 0) +
+                                               prepared->static_bytes_uploaded +
+                                               prepared->init_bytes_uploaded,
+        .d2h_bytes = plan->d2h_bytes,
+        .param_bytes = is_run ? plan->param_bytes : 0,
+        .kernel_launches = is_run ? plan->kernel_launches : 0,
         .static_hits = prepared->static_hits,
         .static_misses = prepared->static_misses,
         .static_bytes_saved = prepared->static_bytes_saved,
@@ -240,7 +247,7 @@ static struct job_telemetry describe(
         .enqueue_ns = batch->enqueued_ns - batch->staged_ns,
         .wait_ns = done_ns - batch->enqueued_ns,
         .wall_ns = done_ns - prepared->job->delivery->received_ns,
-        .is_timed = prepared->job->timing,
+        .is_timed = is_run && prepared->job->timing,
         .batch = batch->telemetry};
 }
 
@@ -250,7 +257,11 @@ static void settle(struct batch *batch, struct batch_item *item, uint64_t done_n
     if (outcome->code == ERR_OK && outcome->telemetry.is_timed)
         outcome->code = event_elapsed_ns(batch->context->device, item->timing.started,
             item->timing.stopped, &outcome->telemetry.device_ns, &outcome->err);
-    if (outcome->code == ERR_OK) collect_outputs(batch, item);
+    if (outcome->code != ERR_OK) return;
+    item->prepared->run = RUN_DONE;
+    if (item->prepared->plan->resident_count > 0)
+        outcome->generations = item->prepared->generations;
+    collect_outputs(batch, item);
 }
 
 enum err batch_finish(struct batch *batch, struct error *err) {

@@ -7,7 +7,7 @@ enum { CELL_BYTES = 8 };
 /* Whether every step of the job has a batched kernel, and leaves grid.y for the jobs. */
 static bool can_coalesce(const struct prepared *prepared) {
     const struct plan *plan = prepared->plan;
-    if (plan->job->timing) return false;
+    if (plan->job->timing || prepared->is_applied) return false;
     for (size_t i = 0; i < plan->launch_count; i++) {
         const struct plan_launch *launch = &plan->launches[i];
         bool is_flat = launch->grid[1] == 1 && launch->grid[2] == 1 && !launch->cooperative;

@@ -50,13 +50,15 @@ static enum err enqueue_fills_and_writes(
     enum err code = ERR_OK;
     for (size_t i = 0; i < plan->fill_count && code == ERR_OK; i++) {
         const struct plan_fill *wanted = &plan->fills[i];
-        code = fill(batch, batch_address(batch, item, wanted->buffer), wanted->value,
-            plan->buffers[wanted->buffer].bytes, err);
+        if (prepared_wants(item->prepared, wanted->buffer, wanted->is_init))
+            code = fill(batch, batch_address(batch, item, wanted->buffer), wanted->value,
+                plan->buffers[wanted->buffer].bytes, err);
     }
     for (size_t i = 0; i < plan->write_count && code == ERR_OK; i++) {
         const struct plan_write *write = &plan->writes[i];
-        code = copy_up(batch, batch_address(batch, item, write->buffer) + write->offset,
-            item->write_base + write->staging, write->data.size, err);
+        if (prepared_wants(item->prepared, write->buffer, write->is_init))
+            code = copy_up(batch, batch_address(batch, item, write->buffer) + write->offset,
+                item->write_base + write->staging, write->data.size, err);
     }
     return code;
 }
@@ -111,6 +113,7 @@ static enum err enqueue_steps(
 static enum err enqueue_alone(struct batch *batch, struct batch_item *item, struct error *err) {
     const struct device *device = batch->context->device;
     CUstream stream = batch->context->stream;
+    if (item->prepared->is_applied) return ERR_OK;
     bool is_timed = item->prepared->job->timing;
     enum err code = enqueue_fills_and_writes(batch, item, err);
     if (code == ERR_OK && is_timed && item->timing.started == NULL)

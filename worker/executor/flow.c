@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "executor/narrow.h"
+#include "executor/turns.h"
 
 void flow_fail(struct stages *stages, const struct error *err) {
     pthread_mutex_lock(&stages->lock);
@@ -43,10 +44,20 @@ static void count_holding(struct stages *stages, bool holds) {
 
 static void answer(struct stages *stages, struct job *job, const struct outcome *outcome) {
     struct error err;
+    struct gate_line *line = job->line;
     enum err code = publisher_push_outcome(stages->publisher, job, outcome, &err);
-    if (code == ERR_OK) return;
-    flow_fail(stages, &err); /* unanswered and uncommitted: the job comes again */
+    if (code != ERR_OK) {
+        flow_fail(stages, &err); /* unanswered and uncommitted: the job comes again */
+        job_destroy(job);
+    }
+    turns_leave(stages->turns, line);
+}
+
+/* Lets go of a job that nobody answers, after a failure of the run: it comes again. */
+static void abandon(struct stages *stages, struct job *job) {
+    struct gate_line *line = job->line;
     job_destroy(job);
+    turns_leave(stages->turns, line);
 }
 
 void flow_reject(struct stages *stages, struct job *job, const struct error *err) {
@@ -73,16 +84,25 @@ void flow_reject_undecodable(
 
 /* After this the job holds nothing on the device, and others may go on with what it held. */
 static void let_go(struct stages *stages, struct prepared *prepared) {
-    prepared_release(prepared, stages->statics);
+    prepared_release(prepared, stages->statics, stages->residents);
     count_holding(stages, false);
 }
 
-void flow_submit(struct stages *stages, struct job *job, const struct plan *plan) {
-    struct error err;
+/* The job may hold device memory from here until it is done. */
+static enum err submit(
+    struct stages *stages, struct job *job, const struct plan *plan, struct error *err) {
     count_holding(stages, true);
-    if (prepare_submit(stages->prepare, job, plan, &err) == ERR_OK) return;
-    count_holding(stages, false);
-    flow_reject(stages, job, &err);
+    enum err code = prepare_submit(stages->prepare, job, plan, err);
+    if (code != ERR_OK) count_holding(stages, false);
+    return code;
+}
+
+void flow_plan(struct stages *stages, struct job *job) {
+    struct error err;
+    const struct plan *plan;
+    enum err code = plan_job(job, stages->registry, &stages->plan_limits, &plan, &err);
+    if (code == ERR_OK) code = submit(stages, job, plan, &err);
+    if (code != ERR_OK) flow_reject(stages, job, &err);
 }
 
 void flow_on_ready(void *context, struct prepared *prepared) {
@@ -119,17 +139,17 @@ void flow_on_done(void *context, struct prepared *prepared, const struct outcome
 
 void flow_drop(struct stages *stages, struct prepared *prepared) {
     let_go(stages, prepared);
-    job_destroy(prepared->job);
+    abandon(stages, prepared->job);
 }
 
 void flow_on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err) {
     struct stages *stages = context;
-    for (size_t i = 0; i < count; i++) flow_drop(stages, jobs[i]);
     flow_fail(stages, err);
+    for (size_t i = 0; i < count; i++) flow_drop(stages, jobs[i]);
 }
 
 static void leave_narrow(struct stages *stages, struct prepared *prepared) {
-    prepared_release(prepared, stages->statics);
+    prepared_release(prepared, stages->statics, stages->residents);
     pthread_mutex_lock(&stages->lock);
     stages->starved--;
     pthread_cond_broadcast(&stages->changed);
@@ -146,8 +166,8 @@ void flow_narrow_refused(
     struct stages *stages, struct prepared *prepared, const struct error *err) {
     leave_narrow(stages, prepared);
     if (err_is_sticky(err->code)) {
-        job_destroy(prepared->job);
         flow_fail(stages, err);
+        abandon(stages, prepared->job);
     } else {
         flow_reject(stages, prepared->job, err);
     }

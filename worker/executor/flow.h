@@ -23,10 +23,10 @@ void flow_reject(struct stages *stages, struct job *job, const struct error *err
 void flow_reject_undecodable(
     struct stages *stages, struct delivery *delivery, const struct error *err);
 
-/** Hands a planned job on; it may hold device memory from here until it is done. Owns `job`. */
-void flow_submit(struct stages *stages, struct job *job, const struct plan *plan);
+/** Plans the job, whose turn has come, and hands it on. Owns it. A bound thread's. */
+void flow_plan(struct stages *stages, struct job *job);
 
-/** Lets go of a job that nobody answers: it comes again. */
+/** Lets go of a job that nobody answers, after flow_fail(): it comes again. */
 void flow_drop(struct stages *stages, struct prepared *prepared);
 
 /** The narrow path's ends: its job has run, was refused, or was running when the GPU was lost. */

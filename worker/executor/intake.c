@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "executor/flow.h"
+#include "executor/turns.h"
 
 enum {
     POLL_MS = 100,
@@ -29,11 +30,10 @@ static enum err check_reply_to(const struct stages *stages, struct job *job, str
         "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
 }
 
-/* From bytes to a prepared job; whatever is wrong is answered here. */
+/* From bytes to a job that waits for its turn; whatever is wrong is answered here. */
 static void admit(struct stages *stages, struct delivery *delivery) {
     struct error err, reply_to_error;
     struct job *job;
-    const struct plan *plan;
     enum err code = decode_job(delivery, &stages->decode_limits, &job, &err);
     if (job == NULL) {
         flow_reject_undecodable(stages, delivery, &err);
@@ -44,8 +44,7 @@ static void admit(struct stages *stages, struct delivery *delivery) {
         code = reply_to_code;
         err = reply_to_error;
     }
-    if (code == ERR_OK) code = plan_job(job, stages->registry, &stages->plan_limits, &plan, &err);
-    if (code == ERR_OK) flow_submit(stages, job, plan);
+    if (code == ERR_OK) turns_enter(stages, job);
     else flow_reject(stages, job, &err);
 }
 

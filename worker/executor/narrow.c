@@ -43,7 +43,7 @@ static void run_when_there_is_room(struct narrow *narrow, struct prepared *prepa
     enum err code;
     do {
         code = try_to_run(narrow, prepared, &err);
-        if (err_is_shortage(code)) prepared_release(prepared, stages->statics);
+        if (err_is_shortage(code)) prepared_release(prepared, stages->statics, stages->residents);
     } while (err_is_shortage(code) && wait_for_others(stages));
     if (code == ERR_OK) flow_narrow_done(stages, prepared, &narrow->batch.items[0].outcome);
     else flow_narrow_refused(stages, prepared, &err);

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "executor/flow.h"
 #include "executor/narrow.h"
+#include "executor/turns.h"
 
 enum {
     PUBLISH_TIMEOUT_MS = 30000,
@@ -61,6 +63,7 @@ static void derive_limits(struct stages *stages) {
         .device = stages->device.limits,
         .job_bytes_max = settings->limits.job_bytes,
         .result_bytes_max = settings->limits.result_bytes,
+        .has_key_order = settings->ordering == ORDERING_KEY,
     };
 }
 
@@ -83,6 +86,24 @@ static enum err start_publisher(struct stages *stages, struct error *err) {
     return publisher_start(&options, &stages->publisher, err);
 }
 
+static void on_revoked(void *context, const char *topic, int32_t partition) {
+    struct stages *stages = context;
+    residents_revoke(stages->residents, topic, partition, clock_ns());
+}
+
+static enum err start_key_order(struct stages *stages, struct error *err) {
+    const struct settings *settings = stages->settings;
+    if (settings->ordering != ORDERING_KEY) return ERR_OK;
+    const struct residents_options options = {.device = &stages->device,
+        .pool = stages->device_pool,
+        .budget = &stages->device_budget,
+        .idle_ns = settings->residents.idle_timeout_ms * 1000000ull};
+    enum err code = residents_create(&options, &stages->residents, err);
+    if (code != ERR_OK) return code;
+    source_watch_revoked(stages->source, on_revoked, stages);
+    return turns_start(stages, &stages->turns, err);
+}
+
 static enum err start_prepare(struct stages *stages, struct error *err) {
     uint64_t budget = stages->settings->statics.budget_bytes;
     if (budget == 0) budget = stages->device.limits.memory_bytes / STATICS_SHARE;
@@ -91,6 +112,7 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
     struct prepare_options options = {.device = &stages->device,
         .modules = stages->modules,
         .statics = stages->statics,
+        .residents = stages->residents,
         .blobs_dir = stages->settings->blobs.dir,
         .threads = stages->settings->prepare.threads,
         .queue_length = stages->settings->limits.jobs_in_flight + 1,
@@ -170,6 +192,7 @@ enum err stages_start(
     describe_self(stages);
     code = start_publisher(stages, err);
     if (code == ERR_OK) code = start_pools(stages, err);
+    if (code == ERR_OK) code = start_key_order(stages, err);
     if (code == ERR_OK) code = start_lanes(stages, err);
     if (code == ERR_OK) code = start_prepare(stages, err);
     if (code == ERR_OK) code = narrow_start(stages, &stages->narrow, err);
@@ -194,11 +217,13 @@ static void drop_ready(struct stages *stages) {
 enum err stages_stop(struct stages *stages, struct error *err) {
     /* What stands behind may still send jobs to the narrow path, which needs nothing but prepare.
      */
+    turns_finish(stages->turns);
     prepare_finish(stages->prepare);
     lanes_stop(stages->lanes);
     drop_ready(stages);
     narrow_stop(stages->narrow);
     prepare_destroy(stages->prepare);
+    turns_destroy(stages->turns);
     enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
     sink_destroy(stages->sink);
     struct error close_error;
@@ -208,6 +233,7 @@ enum err stages_stop(struct stages *stages, struct error *err) {
         code = closed;
         *err = close_error;
     }
+    residents_destroy(stages->residents);
     source_destroy(stages->source);
     statics_destroy(stages->statics);
     lease_pool_destroy(stages->leases);

@@ -14,6 +14,7 @@
 #include "publish/publisher.h"
 
 struct narrow;
+struct turns;
 
 struct stages {
     const struct settings *settings;
@@ -27,6 +28,7 @@ struct stages {
     struct registry *registry;
     struct modules *modules;
     struct statics *statics;
+    struct residents *residents; /* NULL with `ordering: none` */
     struct budget device_budget, pinned_budget;
     struct pool *device_pool, *pinned_pool;
     struct pool_counters pool_counters; /* of what no lane acquires */
@@ -35,6 +37,7 @@ struct stages {
     struct prepare *prepare;
     struct lanes *lanes;
     struct narrow *narrow;
+    struct turns *turns; /* NULL with `ordering: none` */
     struct publisher *publisher;
     char host[128];
     struct identity identity;

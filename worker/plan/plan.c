@@ -10,7 +10,8 @@ enum {
     READ_WHOLE_BYTES = 64 << 10,
     /* What a result needs beyond its outputs: telemetry, source, worker, map keys. */
     RESULT_OVERHEAD_BYTES = 2048,
-    OUTPUT_OVERHEAD_BYTES = 64
+    OUTPUT_OVERHEAD_BYTES = 64,
+    RESIDENT_OVERHEAD_BYTES = 16
 };
 
 static enum err out_of_arena(struct error *err) {
@@ -25,7 +26,8 @@ static bool add_aligned(uint64_t *total, uint64_t bytes) {
 }
 
 static bool is_own(const struct job_buffer *buffer) {
-    return buffer->source != BUFFER_STATIC && buffer->bytes > 0;
+    bool is_shared = buffer->source == BUFFER_STATIC || buffer->source == BUFFER_RESIDENT;
+    return !is_shared && buffer->bytes > 0;
 }
 
 static bool is_uploaded(const struct job_buffer *buffer) {
@@ -50,13 +52,29 @@ static enum plan_group group_of(const struct job *job, size_t index) {
     return is_read ? GROUP_OUTPUT : GROUP_SCRATCH;
 }
 
-static enum err check_supported(const struct job *job, struct error *err) {
+static enum err check_resident(
+    const struct job *job, size_t index, const struct plan_limits *limits, struct error *err) {
+    const struct job_buffer *buffer = &job->buffers[index];
+    if (!limits->has_key_order)
+        return error_set(err, ERR_UNSUPPORTED, 0, "set `ordering: key`",
+            "buffer '%.*s' is a resident, which needs jobs of one key to run in order",
+            SLICE_TEXT(buffer->name));
+    for (size_t i = 0; i < index; i++)
+        if (job->buffers[i].source == BUFFER_RESIDENT &&
+            slice_equal(job->buffers[i].resident, buffer->resident))
+            return error_set(err, ERR_BAD_ARGUMENT, 0, "name each resident once",
+                "buffers '%.*s' and '%.*s' are the same resident", SLICE_TEXT(job->buffers[i].name),
+                SLICE_TEXT(buffer->name));
+    return ERR_OK;
+}
+
+static enum err check_sources(
+    const struct job *job, const struct plan_limits *limits, struct error *err) {
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
-        if (buffer->source == BUFFER_RESIDENT)
-            return error_set(err, ERR_UNSUPPORTED, 0,
-                "send the buffer's bytes with each job until this worker version has residents",
-                "buffer '%.*s': residents are not supported", SLICE_TEXT(buffer->name));
+        enum err code = ERR_OK;
+        if (buffer->source == BUFFER_RESIDENT) code = check_resident(job, i, limits, err);
+        if (code != ERR_OK) return code;
         if (buffer->source == BUFFER_STATIC && buffer->write_count > 0)
             return error_set(err, ERR_BAD_ARGUMENT, 0, "send this buffer as `data`",
                 "buffer '%.*s': statics are shared by jobs and never written",
@@ -69,6 +87,9 @@ static enum err check_supported(const struct job *job, struct error *err) {
 static enum err check_result_bytes(
     const struct job *job, const struct plan_limits *limits, struct error *err) {
     uint64_t bytes = RESULT_OVERHEAD_BYTES + job->id.size;
+    for (size_t i = 0; i < job->buffer_count; i++)
+        if (job->buffers[i].source == BUFFER_RESIDENT)
+            bytes += RESIDENT_OVERHEAD_BYTES + job->buffers[i].resident.size;
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
         bytes += OUTPUT_OVERHEAD_BYTES + output->name.size + 9 * job->buffers[output->buffer].rank;
@@ -82,6 +103,24 @@ static enum err check_result_bytes(
     return ERR_OK;
 }
 
+static bool launch_writes(const struct plan_launch *launch, size_t buffer) {
+    for (size_t i = 0; i < launch->entry->arg_count; i++) {
+        enum arg_role role = launch->entry->args[i].role;
+        if ((role == ROLE_OUT || role == ROLE_INOUT) && launch->args[i].buffer == buffer)
+            return true;
+    }
+    return false;
+}
+
+static bool is_update(const struct plan *plan, size_t index) {
+    const struct job_buffer *buffer = &plan->job->buffers[index];
+    if (buffer->source != BUFFER_RESIDENT) return false;
+    bool is_written = buffer->write_count > 0;
+    for (size_t i = 0; i < plan->launch_count && !is_written; i++)
+        is_written = launch_writes(&plan->launches[i], index);
+    return is_written;
+}
+
 static enum err place_buffers(
     struct job *job, const struct plan_limits *limits, struct plan *plan, struct error *err) {
     struct plan_buffer *buffers = arena_alloc(&job->arena, job->buffer_count, sizeof *buffers);
@@ -91,6 +130,8 @@ static enum err place_buffers(
         const struct job_buffer *buffer = &job->buffers[i];
         enum plan_group group = group_of(job, i);
         buffers[i] = (struct plan_buffer){.group = group, .bytes = buffer->bytes};
+        if (buffer->source == BUFFER_RESIDENT) plan->resident_count++;
+        buffers[i].is_update = is_update(plan, i);
         if (group == GROUP_NONE) continue;
         if (!add_aligned(&total, buffer->bytes) || total > limits->job_bytes_max)
             return error_set(err, ERR_TOO_LARGE, 0, "split the job, or raise limits.job_bytes",
@@ -110,31 +151,42 @@ static enum err plan_fills(struct job *job, struct plan *plan, struct error *err
     if (fills == NULL) return out_of_arena(err);
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
-        if (buffer->source == BUFFER_FILL && buffer->fill != 0 && buffer->bytes > 0)
-            fills[plan->fill_count++] = (struct plan_fill){.buffer = i, .value = buffer->fill};
+        bool is_init = buffer->init == RESIDENT_INIT_FILL;
+        bool is_cleared = buffer->source == BUFFER_FILL && buffer->fill == 0; /* with its group */
+        bool is_filled = is_init || (buffer->source == BUFFER_FILL && !is_cleared);
+        if (is_filled && buffer->bytes > 0)
+            fills[plan->fill_count++] =
+                (struct plan_fill){.buffer = i, .value = buffer->fill, .is_init = is_init};
     }
     plan->fills = fills;
     return ERR_OK;
 }
 
-/* Writes into an uploaded buffer are merged while staging; only those into a filled one travel
- * alone. */
+static void add_write(struct plan *plan, struct plan_write *writes, struct plan_write write) {
+    if (write.data.size == 0) return;
+    write.staging = plan->write_staging_bytes;
+    writes[plan->write_count++] = write;
+    (void)add_aligned(&plan->write_staging_bytes, write.data.size); /* the message holds it */
+}
+
+/* Writes into an uploaded buffer are merged while staging; only those into a filled one or a
+ * resident travel alone, the resident's start value in front of them. */
 static enum err plan_writes(struct job *job, struct plan *plan, struct error *err) {
-    size_t count = 0;
+    size_t count = job->buffer_count;
     for (size_t i = 0; i < job->buffer_count; i++) count += job->buffers[i].write_count;
     struct plan_write *writes = arena_alloc(&job->arena, count, sizeof *writes);
     if (writes == NULL) return out_of_arena(err);
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
+        if (buffer->init == RESIDENT_INIT_DATA)
+            add_write(plan, writes,
+                (struct plan_write){.buffer = i, .data = buffer->data, .is_init = true});
         for (size_t k = 0; k < buffer->write_count; k++) {
             const struct job_write *write = &buffer->writes[k];
             plan->h2d_bytes += write->data.size; /* the message holds them: no overflow */
-            if (is_uploaded(buffer) || write->data.size == 0) continue;
-            writes[plan->write_count++] = (struct plan_write){.buffer = i,
-                .offset = write->offset,
-                .staging = plan->write_staging_bytes,
-                .data = write->data};
-            (void)add_aligned(&plan->write_staging_bytes, write->data.size);
+            if (!is_uploaded(buffer))
+                add_write(plan, writes,
+                    (struct plan_write){.buffer = i, .offset = write->offset, .data = write->data});
         }
     }
     plan->writes = writes;
@@ -177,7 +229,7 @@ enum err plan_job(struct job *job, const struct registry *registry,
     struct plan *plan = arena_alloc(&job->arena, 1, sizeof *plan);
     if (plan == NULL) return out_of_arena(err);
     plan->job = job;
-    enum err code = check_supported(job, err);
+    enum err code = check_sources(job, limits, err);
     if (code == ERR_OK) code = check_result_bytes(job, limits, err);
     if (code == ERR_OK) code = plan_launches(job, registry, limits, plan, err);
     if (code == ERR_OK) code = place_buffers(job, limits, plan, err);

@@ -10,9 +10,10 @@
  *     cleared                     [----------------]
  *     read back           [----------------]
  *
- * What does not fit that picture travels alone: writes into a filled buffer, and outputs that are a
- * small part of a large buffer or lie in a static. Their bytes stand in the staging areas behind
- * the groups ("loose").
+ * What does not fit that picture travels alone: writes into a filled buffer or a resident, and
+ * outputs that are a small part of a large buffer or lie in a static or a resident. Their bytes
+ * stand in the staging areas behind the groups ("loose"). The start value of a resident is planned
+ * as a fill or a write; whether this job is the one that creates it shows only later.
  *
  * Units: bytes. Buffers start at multiples of 256 in their group. Lifetime: everything lies in the
  * job's arena. Threads: pure; any number of jobs at once.
@@ -32,7 +33,7 @@ enum plan_group {
     GROUP_OUTPUT,
     GROUP_SCRATCH,
     GROUP_COUNT,
-    GROUP_NONE /* not the job's own: a static; or empty */
+    GROUP_NONE /* not the job's own: a static or a resident; or empty */
 };
 
 /* By index as the job's buffers. */
@@ -40,12 +41,14 @@ struct plan_buffer {
     enum plan_group group;
     uint64_t offset; /* in its group */
     uint64_t bytes;
+    bool is_update; /* a resident that the job changes: by a write, or as what a kernel writes */
 };
 
 /** A device memset: `value` over the whole buffer, after the clear. */
 struct plan_fill {
     size_t buffer;
     uint8_t value;
+    bool is_init; /* only where the job creates the resident */
 };
 
 /** An upload of its own, after clear and fills. */
@@ -54,6 +57,7 @@ struct plan_write {
     uint64_t offset;  /* in the buffer */
     uint64_t staging; /* in the job's part of the loose staging */
     struct slice data;
+    bool is_init; /* only where the job creates the resident */
 };
 
 struct plan_launch {
@@ -75,6 +79,7 @@ struct plan_output {
 struct plan {
     const struct job *job;
     const struct plan_buffer *buffers;
+    size_t resident_count;
     uint64_t group_bytes[GROUP_COUNT];
     size_t fill_count;
     const struct plan_fill *fills;
@@ -88,7 +93,7 @@ struct plan {
     uint64_t shape_key; /* plan/shape.h */
 
     /* what the job asks for, exactly, as its telemetry reports it */
-    uint64_t h2d_bytes; /* own uploads: statics come on top where they are cold */
+    uint64_t h2d_bytes; /* own uploads and writes: cold statics and start values come on top */
     uint64_t d2h_bytes;
     uint64_t param_bytes;
     uint64_t kernel_launches;
@@ -98,6 +103,7 @@ struct plan_limits {
     struct gpu_limits device;
     uint64_t job_bytes_max;    /* device memory of a job's own buffers: limits.job_bytes */
     uint64_t result_bytes_max; /* of the encoded result: limits.result_bytes */
+    bool has_key_order;        /* ordering: key, which residents need */
 };
 
 /**

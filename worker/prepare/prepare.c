@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/queue.h"
+#include "prepare/attach.h"
 
 struct prepare {
     struct prepare_options options;
@@ -198,10 +199,14 @@ static struct prepared *prepared_create(struct job *job, const struct plan *plan
     prepared->plan = plan;
     prepared->submitted_ns = clock_ns();
     prepared->statics = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->statics);
+    prepared->residents = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->residents);
+    prepared->generations =
+        arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->generations);
     prepared->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->blobs);
     prepared->kernels = arena_alloc(&job->arena, plan->launch_count, sizeof *prepared->kernels);
     prepared->outputs = arena_alloc(&job->arena, job->output_count, sizeof *prepared->outputs);
-    bool is_whole = prepared->statics != NULL && prepared->blobs != NULL &&
+    bool is_whole = prepared->statics != NULL && prepared->residents != NULL &&
+                    prepared->generations != NULL && prepared->blobs != NULL &&
                     prepared->kernels != NULL && prepared->outputs != NULL;
     return is_whole ? prepared : NULL;
 }
@@ -216,6 +221,7 @@ enum err prepare_submit(
     if (code != ERR_OK) return code;
     bool is_warm = pin_warm(prepare, prepared);
     code = check_warm_statics(prepared, err);
+    if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, err);
     if (code != ERR_OK || is_warm) {
         finish(prepare, prepared, code, err);
         return ERR_OK;
@@ -231,11 +237,19 @@ enum err prepare_again(struct prepare *prepare, struct prepared *prepared, struc
     prepared->static_bytes_saved = prepared->static_bytes_uploaded = 0;
     bool is_warm = pin_warm(prepare, prepared);
     enum err code = check_warm_statics(prepared, err);
+    if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, err);
     if (code == ERR_OK && !is_warm) code = fetch_cold(prepare, prepared, err);
     return code;
 }
 
-void prepared_release(struct prepared *prepared, struct statics *statics) {
+bool prepared_wants(const struct prepared *prepared, size_t buffer, bool is_init) {
+    if (prepared->is_applied) return false;
+    return !is_init || resident_is_fresh(prepared->residents[buffer]);
+}
+
+void prepared_release(
+    struct prepared *prepared, struct statics *statics, struct residents *residents) {
+    detach_residents(residents, prepared);
     for (size_t i = 0; i < prepared->job->buffer_count; i++) {
         if (prepared->statics[i] != NULL) statics_unref(statics, prepared->statics[i]);
         blob_fini(&prepared->blobs[i]);

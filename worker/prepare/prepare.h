@@ -6,16 +6,20 @@
  * A job whose inputs are all warm passes through on the caller's thread; the others wait in a queue
  * for one of the preparation threads.
  *
- * Threads: prepare_submit() from any one bound thread; the callbacks come from that thread or from
+ * Threads: prepare_submit() from any bound thread; the callbacks come from that thread or from
  * a preparation thread.
  */
 #ifndef PREPARE_PREPARE_H
 #define PREPARE_PREPARE_H
 
 #include "gpu/modules.h"
+#include "gpu/residents.h"
 #include "gpu/statics.h"
 #include "plan/plan.h"
 #include "prepare/blobs.h"
+
+/** How far a job's run came; set by execute/, for its residents. */
+enum run { RUN_NONE, RUN_STARTED, RUN_DONE };
 
 /** A planned job with all that it holds. Owned by one stage at a time. */
 struct prepared {
@@ -24,14 +28,19 @@ struct prepared {
     /* by index as the job's buffers; in the job's arena */
     struct static_entry **statics;
     struct blob *blobs;
+    struct resident **residents;
+    uint64_t *generations; /* of residents, once the job has ended well */
     /* by index as the plan's launches; in the job's arena */
     const struct kernel **kernels;
     /* by index as the job's outputs; filled by the lane */
     struct slice *outputs;
+    enum run run;
+    bool is_applied; /* redelivered: only its outputs are read */
     /* for the job's telemetry */
     uint64_t static_hits, static_misses;
     uint64_t static_bytes_saved;    /* warm statics: bytes that did not move */
     uint64_t static_bytes_uploaded; /* cold ones: bytes that moved for this job */
+    uint64_t init_bytes_uploaded;   /* start values of residents that the job creates */
     uint64_t submitted_ns, ready_ns;
 };
 
@@ -39,6 +48,7 @@ struct prepare_options {
     const struct device *device;
     const struct modules *modules;
     struct statics *statics;
+    struct residents *residents; /* NULL unless the plans' limits have key order */
     const char *blobs_dir;
     uint32_t threads;
     uint32_t queue_length; /* at least as many as jobs can be in flight: submit never waits */
@@ -75,6 +85,13 @@ MUST_CHECK enum err prepare_again(
     struct prepare *prepare, struct prepared *prepared, struct error *err);
 
 /** Gives back what a prepared job holds on the device and in the store, but not the job itself. */
-void prepared_release(struct prepared *prepared, struct statics *statics);
+void prepared_release(
+    struct prepared *prepared, struct statics *statics, struct residents *residents);
+
+/**
+ * Whether this run of the job makes a planned fill or write of a buffer: not where the resident has
+ * its start value, and none of a job that was applied before.
+ */
+bool prepared_wants(const struct prepared *prepared, size_t buffer, bool is_init);
 
 #endif

@@ -118,6 +118,19 @@ static void pack_output(
     msgpack_pack_bin_body(packer, bytes.data, bytes.size);
 }
 
+static void pack_residents(
+    msgpack_packer *packer, const struct job *job, const uint64_t *generations) {
+    size_t count = 0;
+    for (size_t i = 0; i < job->buffer_count; i++) count += job->buffers[i].resident.size > 0;
+    pack_text(packer, "residents");
+    msgpack_pack_map(packer, count);
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        if (job->buffers[i].resident.size == 0) continue;
+        pack_slice(packer, job->buffers[i].resident);
+        msgpack_pack_uint64(packer, generations[i]);
+    }
+}
+
 static void pack_telemetry(msgpack_packer *packer, const struct job_telemetry *telemetry) {
     const struct {
         const char *key;
@@ -179,7 +192,8 @@ static void pack_source_and_worker(
 static void pack_result(msgpack_packer *packer, const struct job *job,
     const struct outcome *outcome, const struct identity *identity) {
     bool is_ok = outcome->code == ERR_OK;
-    msgpack_pack_map(packer, is_ok ? 7 : 8);
+    bool has_residents = is_ok && outcome->generations != NULL;
+    msgpack_pack_map(packer, 7 + (size_t)!is_ok + (size_t)has_residents);
     pack_uint(packer, "v", 1);
     pack_text(packer, "id");
     pack_slice(packer, job->id);
@@ -190,6 +204,7 @@ static void pack_result(msgpack_packer *packer, const struct job *job,
     msgpack_pack_array(packer, is_ok ? job->output_count : 0);
     for (size_t i = 0; is_ok && i < job->output_count; i++)
         pack_output(packer, job, i, outcome->outputs[i]);
+    if (has_residents) pack_residents(packer, job, outcome->generations);
     pack_telemetry(packer, &outcome->telemetry);
     pack_source_and_worker(packer, &job->delivery->position, identity);
 }

@@ -18,6 +18,7 @@
 
 enum driver_choice { DRIVER_CUDA, DRIVER_CPU };
 enum isolation_choice { ISOLATE_NONE, ISOLATE_PROGRAM, ISOLATE_KEY };
+enum ordering_choice { ORDERING_NONE, ORDERING_KEY };
 enum broker_choice { BROKER_KAFKA, BROKER_EMBEDDED };
 
 struct string_list {
@@ -63,6 +64,7 @@ struct settings {
         char *dead_letters;
         struct string_list reply_to; /* what jobs may name */
     } topics;
+    enum ordering_choice ordering;
     uint32_t commit_interval_ms;
     uint32_t drain_timeout_ms;
 
@@ -97,6 +99,9 @@ struct settings {
     struct {
         uint64_t budget_bytes; /* device memory; 0 means 1/32 of the device */
     } statics;
+    struct {
+        uint32_t idle_timeout_ms;
+    } residents;
     struct {
         uint32_t threads;
     } prepare;

@@ -15,6 +15,8 @@
 static const char *const driver_names[] = {[DRIVER_CUDA] = "cuda", [DRIVER_CPU] = "cpu", NULL};
 static const char *const broker_names[] = {
     [BROKER_KAFKA] = "kafka", [BROKER_EMBEDDED] = "embedded", NULL};
+static const char *const ordering_names[] = {
+    [ORDERING_NONE] = "none", [ORDERING_KEY] = "key", NULL};
 static const char *const isolation_names[] = {
     [ISOLATE_NONE] = "none", [ISOLATE_PROGRAM] = "program", [ISOLATE_KEY] = "key", NULL};
 static const char *const log_level_names[] = {[LOG_DEBUG] = "debug",
@@ -58,6 +60,9 @@ const struct setting setting_table[] = {
         "buffers."),
     ENUM(broker_choice, broker, broker_names, "kafka",
         "Where jobs come from: a Kafka cluster, or a broker inside the worker, for trying it out."),
+    ENUM(ordering_choice, ordering, ordering_names, "none",
+        "Which jobs wait for each other: none, or those of one key, which then run in their order. "
+        "Residents need `key`."),
     DURATION(commit_interval_ms, 10, 60 * SECOND, "500ms",
         "How often the offsets of finished jobs are committed: what a crash makes run again."),
     DURATION(drain_timeout_ms, 0, HOUR, "25s",
@@ -118,6 +123,10 @@ const struct setting setting_table[] = {
     SIZE(statics.budget_bytes, 0, 1 * TIB, "0",
         "Device memory for inputs that jobs share; 0 is 1/32 of the device."),
 
+    DURATION(residents.idle_timeout_ms, 1 * SECOND, 24 * HOUR, "1h",
+        "A resident that no job has used for so long is dropped; the next job that names it is "
+        "told to seed it again."),
+
     UINT(prepare.threads, 1, 64, "2",
         "Threads for cold work: reading blobs, uploading statics, loading modules."),
 
@@ -138,6 +147,7 @@ const struct section section_table[] = {
     {"batch", "How jobs share what travels to the device and back."},
     {"pools", "Memory that all lanes share."},
     {"statics", "Inputs that stay on the device across jobs."},
+    {"residents", "Buffers that stay on the device across the jobs of one key."},
     {"prepare", "Work that is done before a job reaches a lane."},
     {"log", "What is written to standard error."},
 };

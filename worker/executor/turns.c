@@ -1,0 +1,85 @@
+#include "executor/turns.h"
+
+#include <stdlib.h>
+
+#include "executor/flow.h"
+
+struct turns {
+    struct stages *stages;
+    struct gate *gate;
+    struct queue *passed; /* of struct job: their turn has come */
+    pthread_t thread;
+    bool is_started;
+};
+
+static void drop(struct turns *turns, struct job *job) {
+    struct gate_line *line = job->line;
+    job_destroy(job);
+    turns_leave(turns, line);
+}
+
+static void *turns_thread(void *context) {
+    struct turns *turns = context;
+    struct error err;
+    void *job;
+    if (device_bind(&turns->stages->device, &err) != ERR_OK) flow_fail(turns->stages, &err);
+    while (queue_pop(turns->passed, &job, 1, -1) == 1) {
+        if (flow_has_failed(turns->stages)) drop(turns, job);
+        else flow_plan(turns->stages, job);
+    }
+    return NULL;
+}
+
+enum err turns_start(struct stages *stages, struct turns **ret, struct error *err) {
+    struct turns *turns = calloc(1, sizeof *turns);
+    if (turns == NULL) goto no_memory;
+    turns->stages = stages;
+    turns->passed = queue_create(stages->settings->limits.jobs_in_flight + 1);
+    if (turns->passed == NULL) goto no_memory;
+    enum err code = gate_create(&turns->gate, err);
+    if (code != ERR_OK) {
+        turns_destroy(turns);
+        return code;
+    }
+    turns->is_started = pthread_create(&turns->thread, NULL, turns_thread, turns) == 0;
+    if (!turns->is_started) goto no_memory;
+    *ret = turns;
+    return ERR_OK;
+no_memory:
+    turns_destroy(turns);
+    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
+        "cannot start the thread of the key gate");
+}
+
+void turns_finish(struct turns *turns) {
+    if (turns == NULL) return;
+    queue_close(turns->passed);
+    if (turns->is_started) pthread_join(turns->thread, NULL);
+    turns->is_started = false;
+}
+
+void turns_destroy(struct turns *turns) {
+    if (turns == NULL) return;
+    gate_destroy(turns->gate);
+    queue_destroy(turns->passed);
+    free(turns);
+}
+
+void turns_enter(struct stages *stages, struct job *job) {
+    struct error err;
+    bool passes = true;
+    enum err code = ERR_OK;
+    if (stages->turns != NULL) code = gate_enter(stages->turns->gate, job, &passes, &err);
+    if (code != ERR_OK) flow_reject(stages, job, &err);
+    else if (passes) flow_plan(stages, job);
+}
+
+void turns_leave(struct turns *turns, struct gate_line *line) {
+    if (turns == NULL) return;
+    struct job *next = gate_leave(turns->gate, line);
+    /* Once the queue is closed, which is after a failure, the whole line is dropped here. */
+    while (next != NULL && !queue_push(turns->passed, next)) {
+        job_destroy(next);
+        next = gate_leave(turns->gate, line);
+    }
+}

@@ -1,0 +1,420 @@
+#include "gpu/residents.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "gpu/size_class.h"
+
+enum { TABLE_BUCKETS = 4096, NEVER_APPLIED = -1 };
+
+struct resident {
+    /* guarded by the lock */
+    uint64_t hash;
+    struct resident *next_in_bucket;
+    struct resident *older, *newer; /* not attached: by last use */
+    uint64_t used_ns;
+    bool is_attached;
+    bool is_revoked; /* while attached: dropped when detached */
+    /* the job's while it is attached */
+    struct pool_block block;
+    uint64_t bytes;
+    uint64_t generation;
+    int64_t applied_offset;
+    bool is_fresh;
+    bool is_update; /* of the job that it is attached to */
+    int64_t offset; /* the same */
+    /* its name; never changes */
+    const char *topic;
+    int32_t partition;
+    struct slice key, name; /* in `text` */
+    uint8_t text[];
+};
+
+/* A partition that was revoked, and when the last time was. */
+struct revoked {
+    struct revoked *next;
+    const char *topic;
+    int32_t partition;
+    uint64_t at_ns;
+};
+
+struct residents {
+    struct residents_options options;
+    pthread_mutex_t lock; /* guards what follows */
+    struct resident *buckets[TABLE_BUCKETS];
+    struct resident *oldest, *newest;
+    struct revoked *revoked;
+    struct residents_counts counts;
+    uint64_t pending_bytes; /* of counts.bytes: not charged to the pool's budget yet */
+
+    pthread_mutex_t pool_lock; /* guards the counters: pools want one thread at a time for them */
+    struct pool_counters counters;
+};
+
+enum err residents_create(
+    const struct residents_options *options, struct residents **ret, struct error *err) {
+    struct residents *residents = calloc(1, sizeof *residents);
+    if (residents == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the table of residents");
+    residents->options = *options;
+    pthread_mutex_init(&residents->lock, NULL);
+    pthread_mutex_init(&residents->pool_lock, NULL);
+    *ret = residents;
+    return ERR_OK;
+}
+
+/* --- the table and the order of use --- */
+
+static uint64_t hash_of(const struct resident_use *use) {
+    uint64_t hash = hash_more(HASH_START, slice_of_text(use->topic));
+    hash = hash_more(hash, slice_of(&use->partition, sizeof use->partition));
+    hash = hash_more(hash, slice_of(&use->key.size, sizeof use->key.size)); /* ab+c is not a+bc */
+    return hash_more(hash_more(hash, use->key), use->name);
+}
+
+static bool is_in(const char *topic, int32_t partition, const char *of_topic, int32_t of) {
+    return partition == of && strcmp(topic, of_topic) == 0;
+}
+
+static struct resident *find(
+    struct residents *residents, uint64_t hash, const struct resident_use *use) {
+    struct resident *resident = residents->buckets[hash % TABLE_BUCKETS];
+    for (; resident != NULL; resident = resident->next_in_bucket)
+        if (resident->hash == hash && slice_equal(resident->name, use->name) &&
+            slice_equal(resident->key, use->key) &&
+            is_in(resident->topic, resident->partition, use->topic, use->partition))
+            return resident;
+    return NULL;
+}
+
+static void table_add(struct residents *residents, struct resident *resident) {
+    struct resident **bucket = &residents->buckets[resident->hash % TABLE_BUCKETS];
+    resident->next_in_bucket = *bucket;
+    *bucket = resident;
+    residents->counts.count++;
+}
+
+static void table_remove(struct residents *residents, struct resident *resident) {
+    struct resident **link = &residents->buckets[resident->hash % TABLE_BUCKETS];
+    while (*link != resident) link = &(*link)->next_in_bucket;
+    *link = resident->next_in_bucket;
+    residents->counts.count--;
+}
+
+static void use_list_remove(struct residents *residents, struct resident *resident) {
+    *(resident->older != NULL ? &resident->older->newer : &residents->oldest) = resident->newer;
+    *(resident->newer != NULL ? &resident->newer->older : &residents->newest) = resident->older;
+    resident->older = resident->newer = NULL;
+}
+
+static void use_list_append(struct residents *residents, struct resident *resident) {
+    resident->older = residents->newest;
+    *(residents->newest != NULL ? &residents->newest->newer : &residents->oldest) = resident;
+    residents->newest = resident;
+}
+
+/* --- dropping --- */
+
+/* The pool may keep no more for jobs than it did before the resident came. */
+static void lower_limit(struct residents *residents, uint64_t block_bytes) {
+    struct budget *budget = residents->options.budget;
+    budget_set_limit(budget, budget_limit(budget) - block_bytes);
+    residents->counts.bytes -= block_bytes;
+}
+
+/* Takes a resident that is in no use list out of the table, onto a list for free_dropped(). */
+static void drop(
+    struct residents *residents, struct resident *resident, struct resident **dropped) {
+    table_remove(residents, resident);
+    lower_limit(residents, resident->block.bytes);
+    resident->newer = *dropped;
+    *dropped = resident;
+}
+
+/* Frees a list linked by `newer`; without the lock, since a free may wait for the device. */
+static void free_dropped(struct residents *residents, struct resident *dropped) {
+    while (dropped != NULL) {
+        struct resident *next = dropped->newer;
+        struct error ignored; /* the budget shows what is wrong with it */
+        pthread_mutex_lock(&residents->pool_lock);
+        (void)!pool_release(
+            residents->options.pool, &residents->counters, &dropped->block, &ignored);
+        pthread_mutex_unlock(&residents->pool_lock);
+        free(dropped);
+        dropped = next;
+    }
+}
+
+static void drop_oldest(struct residents *residents, struct resident **dropped) {
+    struct resident *resident = residents->oldest;
+    use_list_remove(residents, resident);
+    drop(residents, resident, dropped);
+}
+
+static void drop_idle(struct residents *residents, uint64_t now_ns, struct resident **dropped) {
+    uint64_t idle_ns = residents->options.idle_ns;
+    while (residents->oldest != NULL && residents->oldest->used_ns + idle_ns < now_ns)
+        drop_oldest(residents, dropped);
+}
+
+void residents_destroy(struct residents *residents) {
+    if (residents == NULL) return;
+    struct resident *dropped = NULL;
+    while (residents->oldest != NULL) drop_oldest(residents, &dropped);
+    assert(residents->counts.count == 0);
+    free_dropped(residents, dropped);
+    while (residents->revoked != NULL) {
+        struct revoked *next = residents->revoked->next;
+        free(residents->revoked);
+        residents->revoked = next;
+    }
+    pthread_mutex_destroy(&residents->pool_lock);
+    pthread_mutex_destroy(&residents->lock);
+    free(residents);
+}
+
+/* --- revoked partitions --- */
+
+static struct revoked *find_revoked(
+    const struct residents *residents, const char *topic, int32_t partition) {
+    struct revoked *revoked = residents->revoked;
+    while (revoked != NULL && !is_in(revoked->topic, revoked->partition, topic, partition))
+        revoked = revoked->next;
+    return revoked;
+}
+
+/* Without memory for the note a late job may create a resident that nobody asks for; it is dropped
+ * when it has been idle for long. */
+static void note_revoked(
+    struct residents *residents, const char *topic, int32_t partition, uint64_t now_ns) {
+    struct revoked *revoked = find_revoked(residents, topic, partition);
+    if (revoked == NULL) revoked = calloc(1, sizeof *revoked);
+    if (revoked == NULL) return;
+    if (revoked->topic == NULL) {
+        *revoked =
+            (struct revoked){.next = residents->revoked, .topic = topic, .partition = partition};
+        residents->revoked = revoked;
+    }
+    revoked->at_ns = now_ns;
+}
+
+void residents_revoke(
+    struct residents *residents, const char *topic, int32_t partition, uint64_t now_ns) {
+    struct resident *dropped = NULL;
+    pthread_mutex_lock(&residents->lock);
+    note_revoked(residents, topic, partition, now_ns);
+    for (size_t i = 0; i < TABLE_BUCKETS; i++) {
+        struct resident *next, *resident = residents->buckets[i];
+        for (; resident != NULL; resident = next) {
+            next = resident->next_in_bucket;
+            if (!is_in(resident->topic, resident->partition, topic, partition)) continue;
+            resident->is_revoked = true;
+            if (resident->is_attached) continue;
+            use_list_remove(residents, resident);
+            drop(residents, resident, &dropped);
+        }
+    }
+    pthread_mutex_unlock(&residents->lock);
+    free_dropped(residents, dropped);
+}
+
+/* --- attaching --- */
+
+static enum err refuse_gone(const struct resident_use *use, const char *why, struct error *err) {
+    return error_set(err, ERR_RESIDENT_GONE, 0,
+        "seed it again: send a job that names it with `init`", "resident '%.*s' is not there: %s",
+        SLICE_TEXT(use->name), why);
+}
+
+static enum err check_can_create(
+    const struct residents *residents, const struct resident_use *use, struct error *err) {
+    const struct revoked *revoked = find_revoked(residents, use->topic, use->partition);
+    if (revoked != NULL && use->received_ns <= revoked->at_ns)
+        return refuse_gone(use, "the job's partition was given to another worker", err);
+    if (!use->can_create)
+        return refuse_gone(use, "it was never created here, or was dropped since", err);
+    if (use->has_expect && use->expect != 0)
+        return refuse_gone(use, "the job would create it, but expects a later generation", err);
+    return ERR_OK;
+}
+
+static enum err check_found(
+    const struct resident *resident, const struct resident_use *use, struct error *err) {
+    if (resident->bytes != use->bytes)
+        return error_set(err, ERR_RESIDENT_SIZE, 0, "use another name for another size",
+            "resident '%.*s' has %" PRIu64 " bytes, and the job says %" PRIu64,
+            SLICE_TEXT(use->name), resident->bytes, use->bytes);
+    if (use->is_update && use->offset <= resident->applied_offset) {
+        if (use->offset == resident->applied_offset) return ERR_OK;
+        return error_set(err, ERR_RESIDENT_GENERATION, 0,
+            "read the resident with another job: this one is not applied again",
+            "the job was delivered again, and resident '%.*s' has gone on since, to the job at "
+            "offset %" PRId64,
+            SLICE_TEXT(use->name), resident->applied_offset);
+    }
+    if (use->has_expect && use->expect != resident->generation)
+        return error_set(err, ERR_RESIDENT_GENERATION, 0,
+            "read the resident, and make the job for the generation that it has",
+            "resident '%.*s' is at generation %" PRIu64 ", and the job expects %" PRIu64,
+            SLICE_TEXT(use->name), resident->generation, use->expect);
+    return ERR_OK;
+}
+
+static enum err check_budget(
+    const struct residents *residents, uint64_t block_bytes, struct error *err) {
+    uint64_t memory = residents->options.device->limits.memory_bytes;
+    uint64_t taken = budget_charged(residents->options.budget) + residents->pending_bytes;
+    uint64_t free_bytes = taken < memory ? memory - taken : 0;
+    uint64_t most = memory / 10 * 9, most_new = free_bytes / 10 * 9;
+    uint64_t live = residents->counts.bytes;
+    if (block_bytes > most)
+        return error_set(err, ERR_TOO_LARGE, 0, "split it into several residents",
+            "a resident of %" PRIu64 " bytes is more than the %" PRIu64
+            " bytes that all residents may take",
+            block_bytes, most);
+    if (block_bytes <= most - (live < most ? live : most) && block_bytes <= most_new) return ERR_OK;
+    return error_set(err, ERR_DEVICE_MEMORY, 0,
+        "use fewer or smaller residents, lower residents.idle_timeout_ms, or add workers",
+        "residents take %" PRIu64 " of at most %" PRIu64 " bytes, and one of %" PRIu64
+        " more must fit into %" PRIu64,
+        live, most, block_bytes, most_new);
+}
+
+static struct resident *resident_alloc(const struct resident_use *use, uint64_t hash) {
+    struct resident *resident = calloc(1, sizeof *resident + use->key.size + use->name.size);
+    if (resident == NULL) return NULL;
+    resident->hash = hash;
+    resident->topic = use->topic;
+    resident->partition = use->partition;
+    resident->key = slice_of(resident->text, use->key.size);
+    resident->name = slice_of(resident->text + use->key.size, use->name.size);
+    if (use->key.size > 0) memcpy(resident->text, use->key.data, use->key.size);
+    memcpy(resident->text + use->key.size, use->name.data, use->name.size);
+    resident->bytes = use->bytes;
+    resident->applied_offset = NEVER_APPLIED;
+    resident->is_fresh = true;
+    return resident;
+}
+
+/* Puts a new resident into the table, with room for its block but without the block. */
+static enum err reserve(struct residents *residents, const struct resident_use *use, uint64_t hash,
+    struct resident **ret, struct error *err) {
+    size_t class;
+    uint64_t block_bytes = 0;
+    enum err code = ERR_OK;
+    if (use->bytes > 0) code = size_class_find(use->bytes, &class, err);
+    if (code == ERR_OK && use->bytes > 0) block_bytes = size_class_bytes(class);
+    if (code == ERR_OK) code = check_budget(residents, block_bytes, err);
+    if (code != ERR_OK) return code;
+    struct resident *resident = resident_alloc(use, hash);
+    if (resident == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory to note resident '%.*s'", SLICE_TEXT(use->name));
+    struct budget *budget = residents->options.budget;
+    budget_set_limit(budget, budget_limit(budget) + block_bytes);
+    resident->block.bytes = block_bytes;
+    residents->counts.bytes += block_bytes;
+    residents->pending_bytes += block_bytes;
+    table_add(residents, resident);
+    *ret = resident;
+    return ERR_OK;
+}
+
+/* Gives a reserved resident its block; where there is none, it is as if it had never been. */
+static enum err acquire(struct residents *residents, struct resident *resident, struct error *err) {
+    struct pool_block block;
+    uint64_t reserved_bytes = resident->block.bytes;
+    struct resident *dropped = NULL;
+    pthread_mutex_lock(&residents->pool_lock);
+    enum err code =
+        pool_acquire(residents->options.pool, &residents->counters, resident->bytes, &block, err);
+    pthread_mutex_unlock(&residents->pool_lock);
+
+    pthread_mutex_lock(&residents->lock);
+    residents->pending_bytes -= reserved_bytes;
+    if (code == ERR_OK) resident->block = block;
+    else drop(residents, resident, &dropped);
+    pthread_mutex_unlock(&residents->lock);
+    free_dropped(residents, dropped);
+    return code;
+}
+
+enum err residents_attach(struct residents *residents, const struct resident_use *use,
+    uint64_t now_ns, struct resident **ret, struct error *err) {
+    struct resident *dropped = NULL;
+    uint64_t hash = hash_of(use);
+    pthread_mutex_lock(&residents->lock);
+    drop_idle(residents, now_ns, &dropped);
+    struct resident *resident = find(residents, hash, use);
+    enum err code = ERR_OK;
+    bool is_new = resident == NULL;
+    if (is_new) {
+        code = check_can_create(residents, use, err);
+        if (code == ERR_OK) code = reserve(residents, use, hash, &resident, err);
+    } else {
+        assert(!resident->is_attached); /* jobs of a key come one at a time */
+        code = check_found(resident, use, err);
+        if (code == ERR_OK) use_list_remove(residents, resident);
+    }
+    if (code == ERR_OK) {
+        resident->is_attached = true;
+        resident->is_update = use->is_update;
+        resident->offset = use->offset;
+    }
+    pthread_mutex_unlock(&residents->lock);
+    free_dropped(residents, dropped);
+    if (code == ERR_OK && is_new) code = acquire(residents, resident, err);
+    if (code == ERR_OK) *ret = resident;
+    return code;
+}
+
+void residents_detach(struct residents *residents, struct resident *resident,
+    enum resident_verdict verdict, uint64_t now_ns) {
+    struct resident *dropped = NULL;
+    pthread_mutex_lock(&residents->lock);
+    bool is_changed = resident->is_fresh || resident->is_update;
+    bool is_bad = verdict == RESIDENT_SPOILT && is_changed;
+    bool is_empty = verdict == RESIDENT_UNTOUCHED && resident->is_fresh;
+    resident->is_attached = false;
+    if (verdict == RESIDENT_APPLIED) {
+        resident->generation = resident_generation_after(resident);
+        if (resident->is_update) resident->applied_offset = resident->offset;
+        resident->is_fresh = false;
+    }
+    if (is_bad || is_empty || resident->is_revoked) {
+        drop(residents, resident, &dropped);
+    } else {
+        resident->used_ns = now_ns;
+        use_list_append(residents, resident);
+    }
+    pthread_mutex_unlock(&residents->lock);
+    free_dropped(residents, dropped);
+}
+
+CUdeviceptr resident_address(const struct resident *resident) {
+    return pool_block_device(&resident->block);
+}
+
+bool resident_is_fresh(const struct resident *resident) {
+    return resident->is_fresh;
+}
+
+bool resident_has_applied(const struct resident *resident) {
+    return resident->is_update && resident->offset == resident->applied_offset;
+}
+
+uint64_t resident_generation_after(const struct resident *resident) {
+    bool adds = resident->is_update && !resident_has_applied(resident);
+    return resident->generation + (adds ? 1 : 0);
+}
+
+struct residents_counts residents_read_counts(struct residents *residents) {
+    pthread_mutex_lock(&residents->lock);
+    struct residents_counts counts = residents->counts;
+    pthread_mutex_unlock(&residents->lock);
+    return counts;
+}

@@ -1,0 +1,101 @@
+/**
+ * Residents: named, mutable device buffers that live across the jobs of one key. A resident's name
+ * counts within its scope: topic, partition and key.
+ *
+ * Generation. A resident is created with generation 0 by the first job that names it with `init`;
+ * each job that updates it (by a write, or as an argument that its kernel writes) and ends well
+ * adds 1. Reading alone adds nothing. A job that creates and updates leaves generation 1. `expect`
+ * is compared with the generation that the job finds; one that it creates has 0. `init` of a
+ * resident that is there is not looked at.
+ *
+ * Redelivery. A resident remembers the offset of the job that updated it last. The same job again
+ * changes nothing: it reads what that update left. A job before that one is refused.
+ *
+ * Gone. A job that fails after it may have changed a resident leaves nobody knows what: the
+ * resident is dropped. So is every resident of a partition that is revoked, and those that no job
+ * used for a while. Whoever names it next without `init` is told.
+ *
+ * Budget. All residents together stay within 9/10 of the device's memory, a new one within 9/10 of
+ * what the device pool has not taken of it. Their blocks are the pool's, whose limit they raise by
+ * their own size while they live: residents and jobs take nothing from each other.
+ *
+ * Units: bytes; nanoseconds of clock_ns(). Lifetime: all are detached before residents_destroy().
+ * Threads: any bound one; the jobs of a scope one at a time, as the key gate has it: an attached
+ * resident is its job's alone. No driver call happens under the lock that jobs wait for.
+ */
+#ifndef GPU_RESIDENTS_H
+#define GPU_RESIDENTS_H
+
+#include "base/slice.h"
+#include "gpu/pool.h"
+
+struct residents;
+struct resident;
+
+struct residents_options {
+    const struct device *device;
+    struct pool *pool;     /* of device memory */
+    struct budget *budget; /* the pool's */
+    uint64_t idle_ns;      /* unused for longer, a resident is dropped */
+};
+
+MUST_CHECK enum err residents_create(
+    const struct residents_options *options, struct residents **ret, struct error *err);
+
+/** Drops all of them. NULL is fine. */
+void residents_destroy(struct residents *residents);
+
+/** What one job wants of one resident. */
+struct resident_use {
+    const char *topic; /* lives as long as the residents */
+    int32_t partition;
+    struct slice key, name;
+    uint64_t bytes;
+    bool can_create; /* the job has an `init` */
+    bool has_expect;
+    uint64_t expect;
+    bool is_update;       /* the job changes it */
+    int64_t offset;       /* of the job */
+    uint64_t received_ns; /* when the job came in */
+};
+
+/**
+ * Finds or creates a resident and makes it the job's until residents_detach().
+ *
+ * ERR_RESIDENT_GONE        it does not exist, or the job's partition was revoked since it came in
+ * ERR_RESIDENT_SIZE        it has another size
+ * ERR_RESIDENT_GENERATION  it is at another generation than expected, or beyond this job's update
+ * ERR_DEVICE_MEMORY, ERR_TOO_LARGE, ERR_NO_MEMORY  it cannot be created, now or ever
+ */
+MUST_CHECK enum err residents_attach(struct residents *residents, const struct resident_use *use,
+    uint64_t now_ns, struct resident **ret, struct error *err);
+
+enum resident_verdict {
+    RESIDENT_UNTOUCHED, /* nothing was enqueued */
+    RESIDENT_APPLIED,   /* the job ended well */
+    RESIDENT_SPOILT     /* it failed on the way */
+};
+
+/** Ends the job's use, after its fence. */
+void residents_detach(struct residents *residents, struct resident *resident,
+    enum resident_verdict verdict, uint64_t now_ns);
+
+/** Drops all of a partition, those in use when they are detached; jobs that came before `now_ns`
+ * find none any more. */
+void residents_revoke(
+    struct residents *residents, const char *topic, int32_t partition, uint64_t now_ns);
+
+/* Of an attached resident. */
+CUdeviceptr resident_address(const struct resident *resident);       /* 0 for an empty one */
+bool resident_is_fresh(const struct resident *resident);             /* this job creates it */
+bool resident_has_applied(const struct resident *resident);          /* this job's update, before */
+uint64_t resident_generation_after(const struct resident *resident); /* if the job ends well */
+
+struct residents_counts {
+    uint64_t count;
+    uint64_t bytes; /* of their blocks */
+};
+
+struct residents_counts residents_read_counts(struct residents *residents);
+
+#endif
