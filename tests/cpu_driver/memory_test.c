@@ -187,13 +187,14 @@ TEST(a_launch_with_a_pointer_to_freed_memory_is_an_illegal_address) {
     GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, stream_synchronize(stream));
 }
 
-TEST(much_freed_memory_does_not_pile_up) {
+TEST(freed_memory_is_looked_at_again_when_newer_takes_its_place) {
     open_with(NULL);
-    for (int i = 0; i < 40; i++) {
-        CUdeviceptr memory = harness_memory(8 << 20);
-        WORKS(memory_free(memory));
-    }
-    harness_close();
+    CUdeviceptr memory = harness_memory(BYTES);
+    WORKS(memory_free(memory));
+    uint8_t *data = host_pointer(memory);
+    data[BYTES - 1] = 1;
+    for (int i = 0; i < 8; i++) WORKS(memory_free(harness_memory(16 << 20)));
+    assert_int_equal(1, cpu_driver_counters().writes_after_free);
 }
 
 TEST(the_last_release_of_a_context_frees_everything_in_it) {
@@ -227,4 +228,5 @@ RUN_CPU_TESTS(C(fresh_memory_is_poisoned_not_zero),
     C(a_free_of_memory_that_queued_work_names_is_an_illegal_address),
     C(a_free_of_pinned_memory_that_queued_work_names_is_found),
     C(a_launch_with_a_pointer_to_freed_memory_is_an_illegal_address),
-    C(much_freed_memory_does_not_pile_up), C(the_last_release_of_a_context_frees_everything_in_it))
+    C(freed_memory_is_looked_at_again_when_newer_takes_its_place),
+    C(the_last_release_of_a_context_frees_everything_in_it))

@@ -27,8 +27,31 @@ TEST(handles_that_were_destroyed_or_never_given_are_refused) {
     GIVES(CUDA_ERROR_INVALID_HANDLE, event_query(event));
     GIVES(CUDA_ERROR_INVALID_HANDLE, event_query(NULL));
     GIVES(CUDA_ERROR_INVALID_HANDLE, event_query((CUevent)other)); /* a stream is no event */
-    event = harness_event();
-    GIVES(CUDA_ERROR_INVALID_HANDLE, event_record(event, stream));
+    CUevent fresh = harness_event(), fresher = harness_event();
+    WORKS(event_query(fresh));
+    WORKS(event_query(fresher));
+    GIVES(CUDA_ERROR_INVALID_HANDLE, event_query(event)); /* though its place is taken again */
+    GIVES(CUDA_ERROR_INVALID_HANDLE, event_record(fresh, stream));
+    harness_close();
+}
+
+TEST(a_recording_that_was_replaced_does_not_move_the_event_when_it_is_passed) {
+    open_with(NULL);
+    CUstream gated = harness_stream(), stream = harness_stream();
+    CUevent start, event;
+    float before, after;
+    WORKS(event_create(&start, CU_EVENT_DEFAULT));
+    WORKS(event_create(&event, CU_EVENT_DEFAULT));
+    harness_close_gate(gated);
+    WORKS(event_record(event, gated));
+    WORKS(event_record(start, stream));
+    WORKS(event_record(event, stream));
+    WORKS(event_synchronize(event));
+    WORKS(event_elapsed(&before, start, event));
+    harness_open_gate();
+    WORKS(stream_synchronize(gated));
+    WORKS(event_elapsed(&after, start, event));
+    assert_true(before == after);
     harness_close();
 }
 
@@ -206,6 +229,7 @@ TEST(threads_with_a_stream_each_get_their_own_results) {
 
 RUN_CPU_TESTS(C(the_default_stream_is_refused),
     C(handles_that_were_destroyed_or_never_given_are_refused),
+    C(a_recording_that_was_replaced_does_not_move_the_event_when_it_is_passed),
     C(an_event_destroyed_before_it_was_passed_harms_nobody),
     C(work_that_nobody_asks_for_is_done_all_the_same),
     C(streams_and_events_are_counted_and_come_and_go),

@@ -28,6 +28,17 @@ static bool is_all(const uint8_t *block, uint8_t value) {
     return block[0] == value && memcmp(block, block + 1, BYTES - 1) == 0;
 }
 
+/* Time for whatever does not wait as it should to show it: work on a stream of its own, many times.
+ */
+static void let_others_run(void) {
+    CUstream stream = harness_stream();
+    CUdeviceptr memory = harness_memory(BYTES);
+    for (int i = 0; i < 100; i++) {
+        WORKS(fill(memory, 0, BYTES, stream));
+        WORKS(stream_synchronize(stream));
+    }
+}
+
 TEST(allocations_are_aligned_and_apart) {
     CUdeviceptr a = harness_memory(1), b = harness_memory(1);
     assert_int_equal(0, a % 256);
@@ -110,11 +121,24 @@ TEST(work_on_a_stream_waits_for_the_work_before_it) {
     WORKS(copy_to_host(down, memory, BYTES, stream));
     WORKS(event_record(done, stream));
     GIVES(CUDA_ERROR_NOT_READY, event_query(done));
+    let_others_run();
+    GIVES(CUDA_ERROR_NOT_READY, event_query(done));
     assert_true(is_all(down, 0));
     harness_open_gate();
     WORKS(event_synchronize(done));
     WORKS(event_query(done));
     assert_true(is_all(down, 5));
+}
+
+TEST(an_event_is_complete_though_its_stream_has_more_to_do) {
+    CUstream stream = harness_stream();
+    CUevent event = harness_event();
+    WORKS(event_record(event, stream));
+    harness_close_gate(stream);
+    WORKS(event_synchronize(event));
+    WORKS(event_query(event));
+    harness_open_gate();
+    WORKS(stream_synchronize(stream));
 }
 
 TEST(streams_do_not_wait_for_each_other_unasked) {
@@ -141,6 +165,8 @@ TEST(a_stream_waits_for_an_event_of_another) {
     WORKS(stream_wait_event(consumer, produced, 0));
     WORKS(copy_to_host(down, memory, BYTES, consumer));
     WORKS(event_record(consumed, consumer));
+    GIVES(CUDA_ERROR_NOT_READY, event_query(consumed));
+    let_others_run();
     GIVES(CUDA_ERROR_NOT_READY, event_query(consumed));
     assert_true(is_all(down, 0));
     harness_open_gate();
@@ -415,6 +441,7 @@ int main(void) {
         C(memory_that_is_not_pinned_can_be_copied_too),
         C(a_fill_sets_its_range_and_nothing_else),
         C(work_on_a_stream_waits_for_the_work_before_it),
+        C(an_event_is_complete_though_its_stream_has_more_to_do),
         C(streams_do_not_wait_for_each_other_unasked),
         C(a_stream_waits_for_an_event_of_another),
         C(a_wait_means_the_recording_that_was_there_when_it_was_enqueued),
