@@ -72,8 +72,7 @@ static bool wait_for_answer(struct committer *committer, uint64_t deadline_ns) {
 }
 
 rd_kafka_resp_err_t committer_commit(struct committer *committer,
-    const rd_kafka_topic_partition_list_t *partitions, uint32_t timeout_ms) {
-    uint64_t deadline_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    const rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns) {
     if (!wait_for_answer(committer, deadline_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
     committer_start(committer, partitions);
     if (!wait_for_answer(committer, deadline_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;

@@ -30,8 +30,8 @@ void committer_serve(struct committer *committer);
 void committer_start(
     struct committer *committer, const rd_kafka_topic_partition_list_t *partitions);
 
-/** The same, and waits for the answer: its code, or RD_KAFKA_RESP_ERR__TIMED_OUT. */
+/** The same, and waits for the answer: its code, or RD_KAFKA_RESP_ERR__TIMED_OUT (clock_ns()). */
 rd_kafka_resp_err_t committer_commit(struct committer *committer,
-    const rd_kafka_topic_partition_list_t *partitions, uint32_t timeout_ms);
+    const rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns);
 
 #endif

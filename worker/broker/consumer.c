@@ -11,6 +11,7 @@
 
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
+    LEAVE_TIMEOUT_MS = 2000,   /* of leaving the group: an answer from a broker that is there */
     ATTENTION_MS = 10,         /* how long poll() sleeps while something waits for finished jobs */
     COOPERATIVE_VERSION = 0x020a0000
 };
@@ -33,6 +34,7 @@ struct consumer {
 
     uint32_t drain_timeout_ms;
     uint64_t drain_deadline_ns;
+    uint64_t close_deadline_ns;
     rd_kafka_topic_partition_list_t *leaving; /* revoked, not given back yet; NULL: none */
 
     struct held held; /* messages beyond the window */
@@ -156,7 +158,8 @@ static void let_go(struct consumer *consumer) {
     if (partitions == NULL) return;
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
     if (!rd_kafka_assignment_lost(consumer->client))
-        code = committer_commit(&consumer->committer, partitions, COMMIT_TIMEOUT_MS);
+        code = committer_commit(&consumer->committer, partitions,
+            consumer->is_closing ? consumer->close_deadline_ns : ms_from_now(COMMIT_TIMEOUT_MS));
     char names[256];
     partitions_text(partitions, names, sizeof names);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -366,43 +369,63 @@ static void poll_and_drop(struct consumer *consumer) {
 }
 
 /* Commits all that is finished. In the middle of a rebalance there is nobody to take it. */
-static rd_kafka_resp_err_t commit_last(struct consumer *consumer, uint32_t timeout_ms) {
-    uint64_t deadline_ns = ms_from_now(timeout_ms);
+static rd_kafka_resp_err_t commit_last(struct consumer *consumer) {
     rd_kafka_resp_err_t code;
     for (;;) {
         rd_kafka_topic_partition_list_t *partitions = assigned_partitions(consumer);
-        code = committer_commit(&consumer->committer, partitions, timeout_ms);
+        code = committer_commit(&consumer->committer, partitions, consumer->close_deadline_ns);
         rd_kafka_topic_partition_list_destroy(partitions);
-        if (code != RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS || clock_ns() >= deadline_ns)
+        if (code != RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS ||
+            clock_ns() >= consumer->close_deadline_ns)
             return code;
         poll_and_drop(consumer);
     }
 }
 
+/* rd_kafka_consumer_close() would wait for brokers that are away. */
+static void leave_group(struct consumer *consumer) {
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(consumer->client);
+    rd_kafka_unsubscribe(consumer->client); /* only this makes a static member leave, too */
+    rd_kafka_error_t *error = rd_kafka_consumer_close_queue(consumer->client, queue);
+    if (error != NULL) rd_kafka_error_destroy(error);
+    while (!rd_kafka_consumer_closed(consumer->client) && clock_ns() < consumer->close_deadline_ns)
+        rd_kafka_queue_poll_callback(queue, ATTENTION_MS);
+    rd_kafka_queue_destroy(queue);
+}
+
 static enum err consumer_close(struct source *source, int timeout_ms, struct error *err) {
     struct consumer *consumer = (struct consumer *)source;
     consumer->is_closing = true;
+    consumer->close_deadline_ns = ms_from_now((uint32_t)timeout_ms);
     let_go(consumer);
-    rd_kafka_resp_err_t code = commit_last(consumer, (uint32_t)timeout_ms);
+    rd_kafka_resp_err_t code = commit_last(consumer);
 
     held_fini(&consumer->held);
     consumer->held = (struct held){0};
-    /* Only this makes a static member leave the group, too. */
-    rd_kafka_unsubscribe(consumer->client);
-    rd_kafka_consumer_close(consumer->client);
+    leave_group(consumer);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ERR_OK;
     return error_set(err, ERR_BROKER, code,
         "nothing needs to be done: jobs since the commit before are run again",
         "the last commit failed: %s", rd_kafka_err2str(code));
 }
 
+/*
+ * Destroying a client that waits for absent brokers takes as long as a session, or for ever (with
+ * librdkafka 2.0.2). Such a one is left to the end of the process: nobody hears its callbacks.
+ */
+static bool is_stuck(const struct consumer *consumer) {
+    return consumer->committer.requested != NULL ||
+           (consumer->is_closing && !rd_kafka_consumer_closed(consumer->client));
+}
+
 static void consumer_destroy(struct source *source) {
     struct consumer *consumer = (struct consumer *)source;
+    bool is_left_behind = consumer->client == NULL || is_stuck(consumer);
     held_fini(&consumer->held);
     if (consumer->leaving != NULL) rd_kafka_topic_partition_list_destroy(consumer->leaving);
     committer_fini(&consumer->committer);
     /* Leaving the group is close()'s. */
-    if (consumer->client != NULL)
+    if (!is_left_behind)
         rd_kafka_destroy_flags(consumer->client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     offsets_destroy(consumer->offsets);
     free(consumer);
