@@ -24,6 +24,18 @@ TEST(what_is_formatted_parses_back) {
     assert_true(digest_equal(&digest, &parsed));
 }
 
+TEST(pieces_have_the_digest_of_the_whole) {
+    struct digester *digester = digester_create();
+    assert_non_null(digester);
+    digester_add(digester, slice_of_text("a"));
+    digester_add(digester, slice_of("", 0));
+    digester_add(digester, slice_of_text("bc"));
+    struct digest whole = digest_of(slice_of_text("abc")), pieces = digester_finish(digester);
+    assert_true(digest_equal(&whole, &pieces));
+    digester_destroy(digester);
+    digester_destroy(NULL);
+}
+
 TEST(digests_differ_by_any_byte) {
     struct digest a = digest_of(slice_of_text("abc")), b = a;
     assert_true(digest_equal(&a, &b));
@@ -50,4 +62,5 @@ TEST(parse_refuses_other_forms_and_leaves_the_digest) {
 }
 
 RUN_TESTS(T(digests_are_those_of_the_standard), T(what_is_formatted_parses_back),
-    T(digests_differ_by_any_byte), T(parse_refuses_other_forms_and_leaves_the_digest))
+    T(pieces_have_the_digest_of_the_whole), T(digests_differ_by_any_byte),
+    T(parse_refuses_other_forms_and_leaves_the_digest))

@@ -19,10 +19,12 @@ LAYERS = {
     "program": ["base", "decode"],
     "gpu": ["base", "decode", "program"],
     "plan": ["base", "decode", "program", "gpu/limits.h"],
-    "prepare": ["base", "broker/delivery.h", "decode", "program", "gpu", "plan"],
+    "blobs": ["base"],
+    "prepare": ["base", "broker/delivery.h", "decode", "program", "gpu", "plan", "blobs/blobs.h"],
     "execute": ["base", "decode", "program", "gpu", "plan", "prepare"],
-    "publish": ["base", "broker", "decode", "execute/outcome.h"],
-    "executor": ["base", "settings", "broker", "decode", "gate", "program", "gpu", "plan", "prepare", "execute", "publish"],
+    "publish": ["base", "broker", "decode", "blobs/blobs.h", "execute/outcome.h"],
+    "executor": ["base", "settings", "broker", "decode", "gate", "program", "gpu", "plan", "blobs/blobs.h",
+                 "prepare", "execute", "publish"],
     "cli": ["base", "settings", "broker", "decode", "program", "executor"],
     "cpu_driver": ["base", "gpu/driver.h", "kernel_cpu.h"],
     "main.c": ["base", "cli"],
@@ -40,6 +42,7 @@ LIBRARIES = {
     "msgpack": ["decode", "publish"],
     "yaml.h": ["base/yaml.c"],
     "openssl/": ["base/digest.c"],
+    "curl/": ["blobs/http.c"],
 }
 
 # What a folder must not reach even through the headers that it may include: planning stays plain arithmetic.

@@ -1,12 +1,47 @@
 #include "base/digest.h"
 
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 struct digest digest_of(struct slice payload) {
     struct digest ret;
     SHA256(payload.data, payload.size, ret.bytes);
     return ret;
+}
+
+struct digester {
+    EVP_MD_CTX *context;
+    bool is_good;
+};
+
+struct digester *digester_create(void) {
+    struct digester *digester = calloc(1, sizeof *digester);
+    if (digester == NULL) return NULL;
+    digester->context = EVP_MD_CTX_new();
+    digester->is_good =
+        digester->context != NULL && EVP_DigestInit_ex(digester->context, EVP_sha256(), NULL) == 1;
+    if (digester->is_good) return digester;
+    digester_destroy(digester);
+    return NULL;
+}
+
+void digester_add(struct digester *digester, struct slice piece) {
+    if (EVP_DigestUpdate(digester->context, piece.data, piece.size) != 1) digester->is_good = false;
+}
+
+/* The library can fail, in theory: then the digest is one that no payload is named by. */
+struct digest digester_finish(struct digester *digester) {
+    struct digest ret = {0};
+    bool is_done = EVP_DigestFinal_ex(digester->context, ret.bytes, NULL) == 1;
+    return is_done && digester->is_good ? ret : (struct digest){0};
+}
+
+void digester_destroy(struct digester *digester) {
+    if (digester == NULL) return;
+    EVP_MD_CTX_free(digester->context);
+    free(digester);
 }
 
 static int hex_value(uint8_t c) {

@@ -15,6 +15,14 @@ struct digest {
 
 struct digest digest_of(struct slice payload);
 
+/** The digest of bytes that come in pieces: digester_create(), digester_add() each, and finish. */
+struct digester;
+
+struct digester *digester_create(void); /* NULL when memory is short */
+void digester_add(struct digester *digester, struct slice piece);
+struct digest digester_finish(struct digester *digester); /* once, after the last piece */
+void digester_destroy(struct digester *digester);         /* NULL is fine */
+
 /** False, and `ret` untouched, unless `text` is "sha256:" and 64 lower-case hex digits. */
 bool digest_parse(struct slice text, struct digest *ret);
 

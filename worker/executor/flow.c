@@ -8,6 +8,8 @@
 #include "executor/narrow.h"
 #include "executor/turns.h"
 
+#define NOT_STORED_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
+
 void flow_fail(struct stages *stages, const struct error *err) {
     pthread_mutex_lock(&stages->lock);
     if (!stages->has_failed) stages->failure = *err;
@@ -128,6 +130,19 @@ void flow_on_prepare_failed(void *context, struct prepared *prepared, const stru
     }
     let_go(stages, prepared);
     flow_reject(stages, prepared->job, err);
+}
+
+/* The job goes on: only those that name the digest alone may miss the payload, after a restart. */
+void flow_on_not_stored(void *context, const struct error *err) {
+    struct stages *stages = context;
+    pthread_mutex_lock(&stages->lock);
+    uint64_t count = ++stages->not_stored;
+    bool is_due = clock_ns() >= stages->not_stored_due_ns;
+    if (is_due) stages->not_stored_due_ns = clock_ns() + NOT_STORED_LOG_NS;
+    pthread_mutex_unlock(&stages->lock);
+    if (!is_due) return;
+    log_error(LOG_WARN, "a static was not stored", err);
+    log_line(LOG_WARN, "statics not stored since the start: %" PRIu64, count);
 }
 
 void flow_on_done(void *context, struct prepared *prepared, const struct outcome *outcome) {

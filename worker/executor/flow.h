@@ -37,6 +37,7 @@ void flow_narrow_refused(struct stages *stages, struct prepared *prepared, const
 /* What the stages call; `context` is the struct stages. */
 void flow_on_ready(void *context, struct prepared *prepared);
 void flow_on_prepare_failed(void *context, struct prepared *prepared, const struct error *err);
+void flow_on_not_stored(void *context, const struct error *err);
 void flow_on_done(void *context, struct prepared *prepared, const struct outcome *outcome);
 void flow_on_starved(void *context, struct prepared *prepared, const struct error *err);
 void flow_on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err);

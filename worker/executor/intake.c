@@ -30,6 +30,17 @@ static enum err check_reply_to(const struct stages *stages, struct job *job, str
         "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
 }
 
+/* Outputs that go to the blob store wait in host memory for it, so they count from now on. */
+static void hold_outputs(struct stages *stages, const struct job *job) {
+    uint64_t inline_max = stages->plan_limits.inline_bytes_max, bytes = 0;
+    for (size_t i = 0; i < job->output_count; i++) bytes += job->outputs[i].bytes;
+    if (inline_max == 0 || bytes <= inline_max) return;
+    job->delivery->held_bytes += bytes;
+    pthread_mutex_lock(&stages->lock);
+    stages->bytes_in_flight += bytes;
+    pthread_mutex_unlock(&stages->lock);
+}
+
 /* From bytes to a job that waits for its turn; whatever is wrong is answered here. */
 static void admit(struct stages *stages, struct delivery *delivery) {
     struct error err, reply_to_error;
@@ -44,8 +55,12 @@ static void admit(struct stages *stages, struct delivery *delivery) {
         code = reply_to_code;
         err = reply_to_error;
     }
-    if (code == ERR_OK) turns_enter(stages, job);
-    else flow_reject(stages, job, &err);
+    if (code != ERR_OK) {
+        flow_reject(stages, job, &err);
+        return;
+    }
+    hold_outputs(stages, job);
+    turns_enter(stages, job);
 }
 
 /* Above the limits, while jobs starve for memory, or, once holding back, above three quarters of

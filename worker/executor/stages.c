@@ -1,7 +1,9 @@
 #include "executor/stages.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -64,6 +66,8 @@ static void derive_limits(struct stages *stages) {
         .job_bytes_max = settings->limits.job_bytes,
         .result_bytes_max = settings->limits.result_bytes,
         .has_key_order = settings->ordering == ORDERING_KEY,
+        .inline_bytes_max = settings->results.inline_max_bytes,
+        .blob_bytes_max = settings->blobs.bytes_max,
     };
 }
 
@@ -75,9 +79,35 @@ static void describe_self(struct stages *stages) {
         .version = GPU_WORKER_VERSION};
 }
 
+/* Executors of several GPUs share a configuration, but not a cache. */
+static enum err open_blobs(struct stages *stages, struct error *err) {
+    const struct settings *settings = stages->settings;
+    struct blobs_options options = {.dir = settings->blobs.dir,
+        .cache_bytes = settings->blobs.cache_bytes,
+        .bytes_max = settings->blobs.bytes_max,
+        .max_age_hours = settings->blobs.max_age_hours,
+        .timeout_ms = settings->blobs.timeout_ms};
+    char *cache_dir = NULL;
+    if (settings->blobs.url[0] != 0) {
+        options.url = settings->blobs.url;
+        (void)mkdir(settings->blobs.cache_dir, 0700); /* else opening what is in it fails */
+        if (asprintf(&cache_dir, "%s/gpu%" PRIu32, settings->blobs.cache_dir, settings->device) < 0)
+            return error_set(
+                err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+        options.cache_dir = cache_dir;
+    } else if (settings->blobs.dir[0] == 0) {
+        return ERR_OK;
+    }
+    enum err code = blobs_create(&options, &stages->blobs, err);
+    free(cache_dir);
+    return code;
+}
+
 static enum err start_publisher(struct stages *stages, struct error *err) {
     struct publisher_options options = {.sink = stages->sink,
         .identity = &stages->identity,
+        .blobs = stages->settings->results.inline_max_bytes > 0 ? stages->blobs : NULL,
+        .inline_bytes_max = stages->settings->results.inline_max_bytes,
         .queue_length = stages->settings->limits.jobs_in_flight + 1,
         .on_published = flow_on_published,
         .on_failed = flow_on_publish_failed,
@@ -113,11 +143,12 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
         .modules = stages->modules,
         .statics = stages->statics,
         .residents = stages->residents,
-        .blobs_dir = stages->settings->blobs.dir,
+        .blobs = stages->blobs,
         .threads = stages->settings->prepare.threads,
         .queue_length = stages->settings->limits.jobs_in_flight + 1,
         .on_ready = flow_on_ready,
         .on_failed = flow_on_prepare_failed,
+        .on_not_stored = flow_on_not_stored,
         .context = stages};
     return prepare_create(&options, &stages->prepare, err);
 }
@@ -190,7 +221,8 @@ enum err stages_start(
     if (code != ERR_OK) return code;
     derive_limits(stages);
     describe_self(stages);
-    code = start_publisher(stages, err);
+    code = open_blobs(stages, err);
+    if (code == ERR_OK) code = start_publisher(stages, err);
     if (code == ERR_OK) code = start_pools(stages, err);
     if (code == ERR_OK) code = start_key_order(stages, err);
     if (code == ERR_OK) code = start_lanes(stages, err);
@@ -235,6 +267,7 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     }
     residents_destroy(stages->residents);
     source_destroy(stages->source);
+    blobs_destroy(stages->blobs);
     statics_destroy(stages->statics);
     lease_pool_destroy(stages->leases);
     pool_destroy(stages->pinned_pool, &stages->pool_counters);

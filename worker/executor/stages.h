@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "blobs/blobs.h"
 #include "decode/decode.h"
 #include "execute/lane.h"
 #include "executor/executor.h"
@@ -29,6 +30,7 @@ struct stages {
     struct modules *modules;
     struct statics *statics;
     struct residents *residents; /* NULL with `ordering: none` */
+    struct blobs *blobs;         /* NULL: there is no store */
     struct budget device_budget, pinned_budget;
     struct pool *device_pool, *pinned_pool;
     struct pool_counters pool_counters; /* of what no lane acquires */
@@ -45,8 +47,10 @@ struct stages {
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* a count fell, or something failed */
     uint64_t in_flight, bytes_in_flight;
-    uint64_t holding; /* jobs that may hold device memory, those on the narrow path excepted */
-    uint64_t starved; /* jobs on the narrow path */
+    uint64_t holding;    /* jobs that may hold device memory, those on the narrow path excepted */
+    uint64_t starved;    /* jobs on the narrow path */
+    uint64_t not_stored; /* statics that the blob store did not take */
+    uint64_t not_stored_due_ns; /* when the next line about them may be written */
     struct executor_summary summary;
     bool has_failed;
     struct error failure; /* the first one */

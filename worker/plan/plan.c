@@ -8,6 +8,8 @@
 enum {
     /* A buffer that small is read back whole: a copy of its own costs more than the bytes. */
     READ_WHOLE_BYTES = 64 << 10,
+    /* An output's name in the blob store. */
+    BLOB_REFERENCE_BYTES = 80,
     /* What a result needs beyond its outputs: telemetry, source, worker, map keys. */
     RESULT_OVERHEAD_BYTES = 2048,
     OUTPUT_OVERHEAD_BYTES = 64,
@@ -39,7 +41,7 @@ static bool is_read_whole(const struct job *job, size_t index) {
     const struct job_buffer *buffer = &job->buffers[index];
     uint64_t asked = 0;
     for (size_t i = 0; i < job->output_count; i++)
-        if (job->outputs[i].buffer == index) asked += job->outputs[i].bytes; /* <= result limit */
+        if (job->outputs[i].buffer == index) asked += job->outputs[i].bytes; /* <= job limit */
     if (asked == 0 || !is_own(buffer)) return false;
     return buffer->bytes <= READ_WHOLE_BYTES || asked >= buffer->bytes / 2;
 }
@@ -83,7 +85,30 @@ static enum err check_sources(
     return ERR_OK;
 }
 
-/* Outputs first: their sum is bounded by the result, so later sums over outputs cannot overflow. */
+static bool is_blob(const struct job_output *output, const struct plan_limits *limits) {
+    return limits->inline_bytes_max > 0 && output->bytes > limits->inline_bytes_max;
+}
+
+/* Outputs travel through host memory, in the result or not. */
+static enum err check_output_bytes(
+    const struct job *job, const struct plan_limits *limits, struct error *err) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < job->output_count; i++) {
+        const struct job_output *output = &job->outputs[i];
+        if (is_blob(output, limits) && output->bytes > limits->blob_bytes_max)
+            return error_set(err, ERR_RESULT_TOO_LARGE, 0,
+                "read back fewer bytes, or raise blobs.bytes_max",
+                "output '%.*s' has %" PRIu64 " bytes, and a blob may have %" PRIu64,
+                SLICE_TEXT(output->name), output->bytes, limits->blob_bytes_max);
+        if (__builtin_add_overflow(total, output->bytes, &total) || total > limits->job_bytes_max)
+            return error_set(err, ERR_RESULT_TOO_LARGE, 0,
+                "read back fewer bytes, or raise limits.job_bytes",
+                "outputs up to '%.*s' take more than the %" PRIu64 " bytes that a job may use",
+                SLICE_TEXT(output->name), limits->job_bytes_max);
+    }
+    return ERR_OK;
+}
+
 static enum err check_result_bytes(
     const struct job *job, const struct plan_limits *limits, struct error *err) {
     uint64_t bytes = RESULT_OVERHEAD_BYTES + job->id.size;
@@ -93,8 +118,8 @@ static enum err check_result_bytes(
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
         bytes += OUTPUT_OVERHEAD_BYTES + output->name.size + 9 * job->buffers[output->buffer].rank;
-        if (__builtin_add_overflow(bytes, output->bytes, &bytes) ||
-            bytes > limits->result_bytes_max)
+        uint64_t carried = is_blob(output, limits) ? BLOB_REFERENCE_BYTES : output->bytes;
+        if (__builtin_add_overflow(bytes, carried, &bytes) || bytes > limits->result_bytes_max)
             return error_set(err, ERR_RESULT_TOO_LARGE, 0,
                 "read back fewer bytes, or raise limits.result_bytes and what the topic accepts",
                 "outputs up to '%.*s' make a result of more than the %" PRIu64 " bytes allowed",
@@ -231,6 +256,8 @@ enum err plan_job(struct job *job, const struct registry *registry,
     plan->job = job;
     enum err code = check_sources(job, limits, err);
     if (code == ERR_OK) code = check_result_bytes(job, limits, err);
+    /* Before all that sums outputs, and cannot overflow once this holds. */
+    if (code == ERR_OK) code = check_output_bytes(job, limits, err);
     if (code == ERR_OK) code = plan_launches(job, registry, limits, plan, err);
     if (code == ERR_OK) code = place_buffers(job, limits, plan, err);
     if (code == ERR_OK) code = plan_fills(job, plan, err);

@@ -104,6 +104,8 @@ struct plan_limits {
     uint64_t job_bytes_max;    /* device memory of a job's own buffers: limits.job_bytes */
     uint64_t result_bytes_max; /* of the encoded result: limits.result_bytes */
     bool has_key_order;        /* ordering: key, which residents need */
+    uint64_t inline_bytes_max; /* larger outputs travel as blobs; 0: none does */
+    uint64_t blob_bytes_max;   /* of one such output */
 };
 
 /**

@@ -75,7 +75,7 @@ static enum err find_payload(struct prepare *prepare, const struct job_buffer *b
     struct blob *blob, struct slice *ret, struct error *err) {
     if (!buffer->has_data) {
         enum err code =
-            blob_open(prepare->options.blobs_dir, &buffer->digest, buffer->bytes, blob, err);
+            blob_open(prepare->options.blobs, &buffer->digest, buffer->bytes, blob, err);
         if (code == ERR_BLOB_MISSING) err->code = code = ERR_STATIC_MISSING;
         *ret = blob->bytes;
         return code;
@@ -87,6 +87,14 @@ static enum err find_payload(struct prepare *prepare, const struct job_buffer *b
             SLICE_TEXT(buffer->name));
     *ret = buffer->data;
     return ERR_OK;
+}
+
+/* So that jobs that name the digest alone find the payload after a restart, or elsewhere. */
+static void store_payload(struct prepare *prepare, const struct job_buffer *buffer) {
+    struct error err;
+    if (!buffer->has_data || prepare->options.blobs == NULL) return;
+    if (blobs_put(prepare->options.blobs, &buffer->digest, buffer->data, &err) != ERR_OK)
+        prepare->options.on_not_stored(prepare->options.context, &err);
 }
 
 static enum err upload_static(
@@ -102,6 +110,7 @@ static enum err upload_static(
     blob_fini(&blob);
     if (code != ERR_OK) return code;
     if (uploaded) {
+        store_payload(prepare, buffer);
         prepared->static_misses++;
         prepared->static_bytes_uploaded += buffer->bytes;
     } else {
@@ -118,8 +127,8 @@ static enum err fetch_cold(struct prepare *prepare, struct prepared *prepared, s
         const struct job_buffer *buffer = &job->buffers[i];
         if (buffer->bytes == 0) continue;
         if (buffer->source == BUFFER_BLOB)
-            code = blob_open(prepare->options.blobs_dir, &buffer->digest, buffer->bytes,
-                &prepared->blobs[i], err);
+            code = blob_open(
+                prepare->options.blobs, &buffer->digest, buffer->bytes, &prepared->blobs[i], err);
         else if (buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL)
             code = upload_static(prepare, prepared, i, err);
     }

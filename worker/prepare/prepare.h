@@ -12,11 +12,11 @@
 #ifndef PREPARE_PREPARE_H
 #define PREPARE_PREPARE_H
 
+#include "blobs/blobs.h"
 #include "gpu/modules.h"
 #include "gpu/residents.h"
 #include "gpu/statics.h"
 #include "plan/plan.h"
-#include "prepare/blobs.h"
 
 /** How far a job's run came; set by execute/, for its residents. */
 enum run { RUN_NONE, RUN_STARTED, RUN_DONE };
@@ -49,13 +49,15 @@ struct prepare_options {
     const struct modules *modules;
     struct statics *statics;
     struct residents *residents; /* NULL unless the plans' limits have key order */
-    const char *blobs_dir;
+    struct blobs *blobs;         /* NULL: there is no store */
     uint32_t threads;
     uint32_t queue_length; /* at least as many as jobs can be in flight: submit never waits */
     /** The job may run; the callee owns `prepared` from here on. */
     void (*on_ready)(void *context, struct prepared *prepared);
     /** The job failed; the callee owns `prepared` from here on. */
     void (*on_failed)(void *context, struct prepared *prepared, const struct error *err);
+    /** A static's payload could not be stored; after a restart its sender has to send it again. */
+    void (*on_not_stored)(void *context, const struct error *err);
     void *context;
 };
 

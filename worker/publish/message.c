@@ -95,8 +95,20 @@ static void pack_error(msgpack_packer *packer, const struct outcome *outcome) {
     pack_uint(packer, "attempts", 1);
 }
 
-static void pack_output(
-    msgpack_packer *packer, const struct job *job, size_t index, struct slice bytes) {
+static void pack_blob(msgpack_packer *packer, const struct digest *digest) {
+    char name[DIGEST_TEXT_SIZE];
+    pack_text(packer, "blob");
+    pack_text(packer, digest_format(digest, name));
+}
+
+static void pack_data(msgpack_packer *packer, struct slice bytes) {
+    pack_text(packer, "data");
+    msgpack_pack_bin(packer, bytes.size);
+    msgpack_pack_bin_body(packer, bytes.data, bytes.size);
+}
+
+static void pack_output(msgpack_packer *packer, const struct job *job, size_t index,
+    struct slice bytes, const struct digest *blob) {
     const struct job_output *output = &job->outputs[index];
     const struct job_buffer *buffer = &job->buffers[output->buffer];
     bool has_type = buffer->datatype != DATATYPE_NONE;
@@ -113,9 +125,8 @@ static void pack_output(
         msgpack_pack_array(packer, buffer->rank);
         for (size_t i = 0; i < buffer->rank; i++) msgpack_pack_uint64(packer, buffer->shape[i]);
     }
-    pack_text(packer, "data");
-    msgpack_pack_bin(packer, bytes.size);
-    msgpack_pack_bin_body(packer, bytes.data, bytes.size);
+    if (blob != NULL) pack_blob(packer, blob);
+    else pack_data(packer, bytes);
 }
 
 static void pack_residents(
@@ -190,7 +201,8 @@ static void pack_source_and_worker(
 }
 
 static void pack_result(msgpack_packer *packer, const struct job *job,
-    const struct outcome *outcome, const struct identity *identity) {
+    const struct outcome *outcome, const struct digest *const *blobs,
+    const struct identity *identity) {
     bool is_ok = outcome->code == ERR_OK;
     bool has_residents = is_ok && outcome->generations != NULL;
     msgpack_pack_map(packer, 7 + (size_t)!is_ok + (size_t)has_residents);
@@ -203,7 +215,7 @@ static void pack_result(msgpack_packer *packer, const struct job *job,
     pack_text(packer, "outputs");
     msgpack_pack_array(packer, is_ok ? job->output_count : 0);
     for (size_t i = 0; is_ok && i < job->output_count; i++)
-        pack_output(packer, job, i, outcome->outputs[i]);
+        pack_output(packer, job, i, outcome->outputs[i], blobs == NULL ? NULL : blobs[i]);
     if (has_residents) pack_residents(packer, job, outcome->generations);
     pack_telemetry(packer, &outcome->telemetry);
     pack_source_and_worker(packer, &job->delivery->position, identity);
@@ -224,23 +236,24 @@ static int write_growing(void *context, const char *bytes, size_t size) {
 }
 
 static bool encode_payload(struct message *message, const struct job *job,
-    const struct outcome *outcome, const struct identity *identity) {
+    const struct outcome *outcome, const struct digest *const *blobs,
+    const struct identity *identity) {
     struct growing growing = {0};
     msgpack_packer packer;
     msgpack_packer_init(&packer, &growing, write_growing);
-    pack_result(&packer, job, outcome, identity);
+    pack_result(&packer, job, outcome, blobs, identity);
     message->payload = growing.buffer.data;
     message->record.payload = slice_of(growing.buffer.data, growing.buffer.size);
     return !growing.failed;
 }
 
-struct message *message_of_result(
-    const struct job *job, const struct outcome *outcome, const struct identity *identity) {
+struct message *message_of_result(const struct job *job, const struct outcome *outcome,
+    const struct digest *const *blobs, const struct identity *identity) {
     const struct delivery *delivery = job->delivery;
     size_t text_max = TEXT_BYTES + strlen(delivery->position.topic) + job->reply_to.size;
     struct message *message = message_create(OWN_HEADERS_MAX, text_max);
     if (message == NULL) return NULL;
-    if (!encode_payload(message, job, outcome, identity)) {
+    if (!encode_payload(message, job, outcome, blobs, identity)) {
         message_destroy(message);
         return NULL;
     }

@@ -41,8 +41,12 @@ struct message {
     struct header headers[];
 };
 
-struct message *message_of_result(
-    const struct job *job, const struct outcome *outcome, const struct identity *identity);
+/**
+ * `blobs` has, by index as the job's outputs, the digests of those that the blob store holds and
+ * the result names, and NULL for the others; `blobs` NULL: all outputs are in the result.
+ */
+struct message *message_of_result(const struct job *job, const struct outcome *outcome,
+    const struct digest *const *blobs, const struct identity *identity);
 
 struct message *message_of_dead_letter(const struct delivery *delivery, const struct job *job,
     const struct error *err, uint32_t attempts, bool truncated, const struct identity *identity);

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "publish/storer.h"
+
 enum {
     PUBLICATIONS_AT_ONCE = 64,
     BUSY_WAIT_MS = 1, /* between looks at the queue while acknowledgements are due */
@@ -25,8 +27,8 @@ struct publication {
 struct publisher {
     struct publisher_options options;
     struct queue *queue;
+    struct storer *storer; /* NULL where all outputs are in results */
     pthread_t thread;
-    bool is_started;
     uint64_t unsettled; /* publications; publisher's thread only */
     bool has_failed;
     int stop_timeout_ms; /* written before the queue is closed */
@@ -77,7 +79,7 @@ static bool replace(
     publication->is_error = true;
     publication->err = *err;
     publication->err.code = ERR_PUBLISH_REFUSED;
-    publication->first[0] = message_of_result(publication->job, &outcome, identity);
+    publication->first[0] = message_of_result(publication->job, &outcome, NULL, identity);
     publication->first[1] = message_of_dead_letter(
         publication->delivery, publication->job, &publication->err, 1, false, identity);
     if (publication->first[0] == NULL || publication->first[1] == NULL) return false;
@@ -156,38 +158,6 @@ static void *publisher_thread(void *context) {
     return NULL;
 }
 
-enum err publisher_start(
-    const struct publisher_options *options, struct publisher **ret, struct error *err) {
-    struct publisher *publisher = calloc(1, sizeof *publisher);
-    if (publisher != NULL) {
-        publisher->options = *options;
-        publisher->queue = queue_create(options->queue_length);
-    }
-    bool is_started = publisher != NULL && publisher->queue != NULL &&
-                      pthread_create(&publisher->thread, NULL, publisher_thread, publisher) == 0;
-    if (!is_started) {
-        sink_destroy(options->sink);
-        if (publisher != NULL) queue_destroy(publisher->queue);
-        free(publisher);
-        return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-            "cannot start the publisher");
-    }
-    *ret = publisher;
-    return ERR_OK;
-}
-
-enum err publisher_stop(struct publisher *publisher, int timeout_ms, struct error *err) {
-    if (publisher == NULL) return ERR_OK;
-    publisher->stop_timeout_ms = timeout_ms;
-    queue_close(publisher->queue); /* its lock orders the write above */
-    pthread_join(publisher->thread, NULL);
-    enum err code = publisher->stop_code;
-    if (code != ERR_OK) *err = publisher->stop_error;
-    queue_destroy(publisher->queue);
-    free(publisher);
-    return code;
-}
-
 static struct publication *publication_create(struct publisher *publisher, struct job *job,
     struct delivery *delivery, const struct error *reason) {
     struct publication *publication = calloc(1, sizeof *publication);
@@ -216,9 +186,9 @@ static enum err push(
     return ERR_OK;
 }
 
-enum err publisher_push_outcome(struct publisher *publisher, struct job *job,
-    const struct outcome *outcome, struct error *err) {
-    struct message *result = message_of_result(job, outcome, publisher->options.identity);
+static enum err push_result(struct publisher *publisher, struct job *job,
+    const struct outcome *outcome, const struct digest *const *blobs, struct error *err) {
+    struct message *result = message_of_result(job, outcome, blobs, publisher->options.identity);
     struct publication *publication = NULL;
     if (result != NULL)
         publication = publication_create(
@@ -226,6 +196,81 @@ enum err publisher_push_outcome(struct publisher *publisher, struct job *job,
     if (publication == NULL) message_destroy(result);
     else publication->first[0] = result;
     return push(publisher, publication, err);
+}
+
+static void on_stored(void *context, struct job *job, const struct outcome *outcome,
+    const struct digest *const *blobs) {
+    struct publisher *publisher = context;
+    struct error err;
+    if (push_result(publisher, job, outcome, blobs, &err) == ERR_OK) return;
+    publisher->options.on_failed(publisher->options.context, &err);
+    job_destroy(job); /* unanswered and uncommitted: it comes again */
+}
+
+static enum err start_storer(struct publisher *publisher, struct error *err) {
+    const struct publisher_options *options = &publisher->options;
+    if (options->blobs == NULL) return ERR_OK;
+    struct storer_options storer = {.blobs = options->blobs,
+        .inline_bytes_max = options->inline_bytes_max,
+        .queue_length = options->queue_length,
+        .on_stored = on_stored,
+        .context = publisher};
+    return storer_start(&storer, &publisher->storer, err);
+}
+
+/* The sink's thread comes last: from then on it owns the sink. */
+static enum err start_threads(struct publisher *publisher, struct error *err) {
+    publisher->queue = queue_create(publisher->options.queue_length);
+    enum err code = publisher->queue != NULL ? start_storer(publisher, err) : ERR_NO_MEMORY;
+    if (code == ERR_OK &&
+        pthread_create(&publisher->thread, NULL, publisher_thread, publisher) != 0)
+        code = ERR_NO_MEMORY;
+    if (code == ERR_OK) return ERR_OK;
+    storer_stop(publisher->storer);
+    queue_destroy(publisher->queue);
+    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
+        "cannot start the publisher");
+}
+
+enum err publisher_start(
+    const struct publisher_options *options, struct publisher **ret, struct error *err) {
+    struct publisher *publisher = calloc(1, sizeof *publisher);
+    enum err code = ERR_NO_MEMORY;
+    if (publisher != NULL) {
+        publisher->options = *options;
+        code = start_threads(publisher, err);
+    } else {
+        error_set(err, code, 0, "give the process more memory", "no memory for the publisher");
+    }
+    if (code == ERR_OK) {
+        *ret = publisher;
+    } else {
+        sink_destroy(options->sink);
+        free(publisher);
+    }
+    return code;
+}
+
+enum err publisher_stop(struct publisher *publisher, int timeout_ms, struct error *err) {
+    if (publisher == NULL) return ERR_OK;
+    storer_stop(publisher->storer); /* it still pushes */
+    publisher->stop_timeout_ms = timeout_ms;
+    queue_close(publisher->queue); /* its lock orders the write above */
+    pthread_join(publisher->thread, NULL);
+    enum err code = publisher->stop_code;
+    if (code != ERR_OK) *err = publisher->stop_error;
+    queue_destroy(publisher->queue);
+    free(publisher);
+    return code;
+}
+
+enum err publisher_push_outcome(struct publisher *publisher, struct job *job,
+    const struct outcome *outcome, struct error *err) {
+    if (!storer_wants(publisher->storer, job, outcome))
+        return push_result(publisher, job, outcome, NULL, err);
+    struct outcome failed = {.telemetry = outcome->telemetry};
+    failed.code = storer_push(publisher->storer, job, outcome, &failed.err);
+    return failed.code == ERR_OK ? ERR_OK : push_result(publisher, job, &failed, NULL, err);
 }
 
 enum err publisher_push_undecodable(struct publisher *publisher, struct delivery *delivery,

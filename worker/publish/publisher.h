@@ -8,12 +8,14 @@
  * after a restart.
  *
  * Lifetime: publisher_start() to publisher_stop(); the sink is owned from the start on, also where
- * that fails. Threads: publisher_push() from any; the callbacks come from the publisher's thread.
+ * that fails. Threads: publisher_push() from any; on_published comes from the publisher's thread,
+ * on_failed also from those that store outputs.
  */
 #ifndef PUBLISH_PUBLISHER_H
 #define PUBLISH_PUBLISHER_H
 
 #include "base/queue.h"
+#include "blobs/blobs.h"
 #include "publish/message.h"
 
 struct publisher;
@@ -22,7 +24,9 @@ struct publication;
 struct publisher_options {
     struct sink *sink;
     const struct identity *identity;
-    uint32_t queue_length; /* at least as many as jobs can be in flight: push never waits */
+    struct blobs *blobs;       /* where larger outputs go; NULL: nowhere */
+    uint64_t inline_bytes_max; /* with `blobs` */
+    uint32_t queue_length;     /* at least as many as jobs can be in flight: push never waits */
     /** Everything that answers `delivery` is acknowledged; it is destroyed after this call. */
     void (*on_published)(void *context, const struct delivery *delivery, bool is_error);
     void (*on_failed)(void *context, const struct error *err);
@@ -40,7 +44,8 @@ MUST_CHECK enum err publisher_stop(struct publisher *publisher, int timeout_ms, 
 
 /**
  * Encodes the answer to `job`, owned from now on: the result, and where it failed the dead letter.
- * ERR_NO_MEMORY: the job is still the caller's.
+ * Outputs over `inline_bytes_max` are in the blob store before a result names them; that waits
+ * elsewhere. ERR_NO_MEMORY: the job is still the caller's.
  */
 MUST_CHECK enum err publisher_push_outcome(
     struct publisher *publisher, struct job *job, const struct outcome *outcome, struct error *err);

@@ -145,10 +145,34 @@ static void check_limits(const struct loaded *loaded) {
     }
 }
 
+/* What is appended must be a part of the path. The URL is not shown: it may carry a password. */
+static bool is_store_url(const char *url) {
+    bool is_http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+    return is_http && strpbrk(url, "?# \t\r\n") == NULL;
+}
+
+static void check_blobs(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    bool has_dir = s->blobs.dir[0] != 0, has_url = s->blobs.url[0] != 0;
+    if (has_dir && has_url)
+        ADD(loaded, &s->blobs.url, "remove one of them",
+            "the blob store is either blobs.dir or blobs.url");
+    if (has_url && !is_store_url(s->blobs.url))
+        ADD(loaded, &s->blobs.url, "write it as https://host/path",
+            "blobs.url is no http or https URL that a path can follow");
+    if (has_url && s->blobs.cache_dir[0] == 0)
+        ADD(loaded, &s->blobs.url, "set blobs.cache_dir to a folder on a local disk",
+            "blobs.url needs a folder for what is fetched");
+    if (s->results.inline_max_bytes > 0 && !has_dir && !has_url)
+        ADD(loaded, &s->results.inline_max_bytes, "set blobs.dir or blobs.url",
+            "results.inline_max_bytes needs a blob store");
+}
+
 void rules_check(const struct loaded *loaded) {
     check_driver(loaded);
     check_broker(loaded);
     check_topics(loaded);
     check_kafka(loaded);
     check_limits(loaded);
+    check_blobs(loaded);
 }

@@ -73,8 +73,17 @@ struct settings {
         char *dir; /* "" means share/gpu-worker/programs beside the binary's folder */
     } programs;
     struct {
-        char *dir; /* "" means that there is none */
+        char *dir;       /* "" unless the store is a folder */
+        char *url;       /* "" unless it is behind HTTP; may carry credentials */
+        char *cache_dir; /* with `url`; each executor has a folder of its own in it */
+        uint64_t cache_bytes;
+        uint64_t bytes_max;     /* of one blob */
+        uint32_t max_age_hours; /* 0: for ever */
+        uint32_t timeout_ms;
     } blobs;
+    struct {
+        uint64_t inline_max_bytes; /* larger outputs become blobs; 0: none does */
+    } results;
 
     /* bounds */
     struct {

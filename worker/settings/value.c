@@ -300,6 +300,19 @@ static void print_map(const struct string_map *map, FILE *out) {
     fputc('}', out);
 }
 
+/* What stands before the host of a URL is a secret, also where the URL is not well-formed. */
+static void print_string(const char *text, FILE *out) {
+    const char *host = strrchr(text, '@'), *scheme = strstr(text, "://");
+    if (host == NULL || scheme == NULL || scheme > host) {
+        quote_yaml(text, out);
+        return;
+    }
+    char *masked;
+    if (asprintf(&masked, "%.*s***%s", (int)(scheme + 3 - text), text, host) < 0) return;
+    quote_yaml(masked, out);
+    free(masked);
+}
+
 void value_print(const struct setting *setting, const void *field, FILE *out) {
     char number[VALUE_NUMBER_SIZE];
     switch (setting->type) {
@@ -311,7 +324,7 @@ void value_print(const struct setting *setting, const void *field, FILE *out) {
         fputs(value_format_number(setting->type, *(const uint64_t *)field, number), out);
         break;
     case SETTING_ENUM: fputs(setting->names[*(const int *)field], out); break;
-    case SETTING_STRING: quote_yaml(*(char *const *)field, out); break;
+    case SETTING_STRING: print_string(*(char *const *)field, out); break;
     case SETTING_LIST: print_list(field, out); break;
     case SETTING_MAP: print_map(field, out); break;
     }

@@ -20,7 +20,7 @@ void value_read(const struct setting *setting, void *field, const struct yaml_do
 /** Frees what the field owns. */
 void value_fini(const struct setting *setting, void *field);
 
-/** As YAML on one line; secrets of maps as "***". */
+/** As YAML on one line; secrets of maps and URLs as "***". */
 void value_print(const struct setting *setting, const void *field, FILE *out);
 
 enum { VALUE_NUMBER_SIZE = 32 };

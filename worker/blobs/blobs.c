@@ -1,0 +1,225 @@
+#include "blobs/blobs.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/queue.h"
+#include "blobs/cache.h"
+#include "blobs/folder.h"
+#include "blobs/http.h"
+
+enum { SWEEP_INTERVAL_MS = 3600 * 1000, HOUR_S = 3600 };
+
+struct blobs {
+    uint64_t bytes_max;
+    uint32_t max_age_hours;
+    /* either a folder ... */
+    struct folder folder;
+    struct queue *stop; /* always empty; closed to end the sweeper */
+    pthread_t sweeper;
+    bool has_sweeper;
+    /* ... or HTTP and a cache */
+    struct http *http;
+    struct cache *cache;
+};
+
+static enum err check_bytes(const struct blobs *blobs, uint64_t bytes, struct error *err) {
+    if (bytes <= blobs->bytes_max) return ERR_OK;
+    return error_set(err, ERR_TOO_LARGE, 0, "raise blobs.bytes_max",
+        "a blob of %" PRIu64 " bytes is over blobs.bytes_max, %" PRIu64, bytes, blobs->bytes_max);
+}
+
+/* ---- through HTTP ---- */
+
+struct download {
+    struct temp_file file;
+    struct digester *digester;
+    uint64_t bytes;
+};
+
+static enum err take_piece(void *context, struct slice piece, struct error *err) {
+    struct download *download = context;
+    download->bytes += piece.size;
+    digester_add(download->digester, piece);
+    return temp_file_write(&download->file, piece, err);
+}
+
+static enum err check_download(const struct download *download, const struct digest *digest,
+    const char *name, uint64_t bytes, struct error *err) {
+    if (download->bytes != bytes)
+        return error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
+            "%s has %" PRIu64 " bytes in the blob store, and the job says %" PRIu64, name,
+            download->bytes, bytes);
+    struct digest found = digester_finish(download->digester);
+    if (digest_equal(&found, digest)) return ERR_OK;
+    return error_set(err, ERR_DIGEST_MISMATCH, 0, "store the payload again",
+        "the blob store has other bytes at %s than the name says", name);
+}
+
+/* Gets the blob into a file that has no name yet, and maps it. */
+static enum err download_blob(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
+    struct download *download, struct blob *ret, struct error *err) {
+    char name[BLOB_NAME_SIZE];
+    enum err code =
+        http_get(blobs->http, blob_name(digest, name), bytes, take_piece, download, err);
+    if (code == ERR_OK) code = check_download(download, digest, name, bytes, err);
+    if (code == ERR_OK) code = temp_file_map(&download->file, bytes, ret, err);
+    return code;
+}
+
+static enum err fetch(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
+    struct cache_entry *claimed, struct blob *ret, struct error *err) {
+    struct download download = {.digester = digester_create()};
+    bool has_file = false;
+    enum err code =
+        download.digester == NULL
+            ? error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to fetch")
+            : temp_file_create(cache_folder(blobs->cache), digest, &download.file, err);
+    if (code == ERR_OK) {
+        has_file = true;
+        code = download_blob(blobs, digest, bytes, &download, ret, err);
+    }
+    bool is_kept = cache_settle(blobs->cache, claimed, code == ERR_OK ? &download.file : NULL);
+    if (is_kept) temp_file_close(&download.file);
+    else if (has_file) temp_file_discard(&download.file);
+    digester_destroy(download.digester);
+    return code;
+}
+
+/* What the cache has is used if it is whole; what is damaged, or just left, is fetched again. */
+static enum err open_through_cache(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
+    struct blob *ret, struct error *err) {
+    for (;;) {
+        struct cache_entry *claimed;
+        enum err code = cache_claim(blobs->cache, digest, bytes, &claimed, err);
+        if (code != ERR_OK) return code;
+        if (claimed != NULL) return fetch(blobs, digest, bytes, claimed, ret, err);
+        code = folder_map(cache_folder(blobs->cache), digest, bytes, ret, err);
+        if (code == ERR_OK) return ERR_OK;
+        cache_forget(blobs->cache, digest);
+    }
+}
+
+/* ---- in a folder ---- */
+
+static enum err write_file(
+    struct blobs *blobs, const struct digest *digest, struct slice payload, struct error *err) {
+    struct temp_file file;
+    enum err code = temp_file_create(&blobs->folder, digest, &file, err);
+    if (code != ERR_OK) return code;
+    code = temp_file_write(&file, payload, err);
+    if (code == ERR_OK) code = temp_file_commit_durably(&file, digest, err);
+    if (code == ERR_OK) temp_file_close(&file);
+    else temp_file_discard(&file);
+    return code;
+}
+
+struct sweep {
+    const struct folder *folder;
+    uint64_t blobs_before_ns, temps_before_ns;
+};
+
+static void sweep_file(void *context, const struct folder_file *file) {
+    const struct sweep *sweep = context;
+    folder_expire(
+        sweep->folder, file, file->is_temp ? sweep->temps_before_ns : sweep->blobs_before_ns);
+}
+
+static uint64_t hours_before_ns(uint64_t now_unix_s, uint64_t hours) {
+    uint64_t age_s = hours * HOUR_S;
+    return now_unix_s > age_s ? (now_unix_s - age_s) * 1000000000u : 0;
+}
+
+void blobs_sweep(struct blobs *blobs, uint64_t now_unix_s) {
+    if (blobs->http != NULL) return;
+    struct sweep sweep = {.folder = &blobs->folder,
+        .temps_before_ns = hours_before_ns(now_unix_s, 1),
+        .blobs_before_ns =
+            blobs->max_age_hours == 0 ? 0 : hours_before_ns(now_unix_s, blobs->max_age_hours)};
+    folder_visit(&blobs->folder, sweep_file, &sweep);
+}
+
+static void *sweeper_thread(void *context) {
+    struct blobs *blobs = context;
+    void *nothing;
+    while (!queue_is_closed(blobs->stop)) {
+        blobs_sweep(blobs, clock_unix_ms() / 1000);
+        (void)queue_pop(blobs->stop, &nothing, 1, SWEEP_INTERVAL_MS);
+    }
+    return NULL;
+}
+
+static enum err start_sweeper(struct blobs *blobs, struct error *err) {
+    blobs->stop = queue_create(1);
+    blobs->has_sweeper =
+        blobs->stop != NULL && pthread_create(&blobs->sweeper, NULL, sweeper_thread, blobs) == 0;
+    if (blobs->has_sweeper) return ERR_OK;
+    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
+        "cannot start the thread that removes expired blobs");
+}
+
+/* ---- both ---- */
+
+enum err blobs_create(const struct blobs_options *options, struct blobs **ret, struct error *err) {
+    struct blobs *blobs = calloc(1, sizeof *blobs);
+    if (blobs == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the blob store");
+    *blobs = (struct blobs){.bytes_max = options->bytes_max,
+        .max_age_hours = options->max_age_hours,
+        .folder = {.fd = -1}};
+    enum err code;
+    if (options->url != NULL) {
+        code = http_create(options->url, options->timeout_ms, &blobs->http, err);
+        if (code == ERR_OK)
+            code = cache_create(options->cache_dir, options->cache_bytes, &blobs->cache, err);
+    } else {
+        code = folder_open(&blobs->folder, options->dir, 0777, err);
+        if (code == ERR_OK) code = start_sweeper(blobs, err);
+    }
+    if (code == ERR_OK) *ret = blobs;
+    else blobs_destroy(blobs);
+    return code;
+}
+
+void blobs_destroy(struct blobs *blobs) {
+    if (blobs == NULL) return;
+    if (blobs->has_sweeper) {
+        queue_close(blobs->stop);
+        pthread_join(blobs->sweeper, NULL);
+    }
+    queue_destroy(blobs->stop);
+    folder_close(&blobs->folder);
+    cache_destroy(blobs->cache);
+    http_destroy(blobs->http);
+    free(blobs);
+}
+
+enum err blob_open(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
+    struct blob *ret, struct error *err) {
+    char name[DIGEST_TEXT_SIZE];
+    assert(bytes > 0);
+    *ret = (struct blob){0};
+    if (blobs == NULL)
+        return error_set(err, ERR_BLOB_MISSING, 0,
+            "set blobs.dir or blobs.url, or send the data in the message",
+            "%s is not in the message, and no blob store is configured",
+            digest_format(digest, name));
+    enum err code = check_bytes(blobs, bytes, err);
+    if (code != ERR_OK) return code;
+    if (blobs->http != NULL) return open_through_cache(blobs, digest, bytes, ret, err);
+    return folder_map(&blobs->folder, digest, bytes, ret, err);
+}
+
+enum err blobs_put(
+    struct blobs *blobs, const struct digest *digest, struct slice payload, struct error *err) {
+    char name[BLOB_NAME_SIZE];
+    enum err code = check_bytes(blobs, payload.size, err);
+    if (code != ERR_OK) return code;
+    if (blobs->http != NULL) return http_put(blobs->http, blob_name(digest, name), payload, err);
+    if (folder_touch(&blobs->folder, digest, payload.size)) return ERR_OK;
+    return write_file(blobs, digest, payload, err);
+}

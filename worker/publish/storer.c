@@ -1,0 +1,141 @@
+#include "publish/storer.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/queue.h"
+
+enum { THREADS = 4 }; /* a sync takes its time; several at once take little more */
+
+/* A job whose outputs are on their way. Not in the job's arena: that is bounded by what a message
+ * may make of us, and full arenas must not end here. */
+struct storing {
+    struct job *job;
+    struct outcome outcome;
+    uint8_t *bytes; /* of all outputs */
+    struct slice *outputs;
+    struct digest *digests;
+    const struct digest **blobs;
+};
+
+struct storer {
+    struct storer_options options;
+    struct queue *queue;
+    uint32_t started;
+    pthread_t threads[THREADS];
+};
+
+static void storing_destroy(struct storing *storing) {
+    if (storing == NULL) return;
+    free(storing->blobs);
+    free(storing->digests);
+    free(storing->outputs);
+    free(storing->bytes);
+    free(storing);
+}
+
+static bool is_stored(const struct storer *storer, struct slice output) {
+    return output.size > storer->options.inline_bytes_max;
+}
+
+bool storer_wants(
+    const struct storer *storer, const struct job *job, const struct outcome *outcome) {
+    if (storer == NULL || outcome->code != ERR_OK) return false;
+    for (size_t i = 0; i < job->output_count; i++)
+        if (is_stored(storer, outcome->outputs[i])) return true;
+    return false;
+}
+
+static void store_outputs(struct storer *storer, struct storing *storing) {
+    struct outcome *outcome = &storing->outcome;
+    for (size_t i = 0; i < storing->job->output_count && outcome->code == ERR_OK; i++) {
+        if (!is_stored(storer, storing->outputs[i])) continue;
+        storing->digests[i] = digest_of(storing->outputs[i]);
+        storing->blobs[i] = &storing->digests[i];
+        outcome->code = blobs_put(
+            storer->options.blobs, &storing->digests[i], storing->outputs[i], &outcome->err);
+    }
+}
+
+static void *storer_thread(void *context) {
+    struct storer *storer = context;
+    void *item;
+    while (queue_pop(storer->queue, &item, 1, -1) == 1) {
+        struct storing *storing = item;
+        store_outputs(storer, storing);
+        storer->options.on_stored(
+            storer->options.context, storing->job, &storing->outcome, storing->blobs);
+        storing_destroy(storing);
+    }
+    return NULL;
+}
+
+enum err storer_start(
+    const struct storer_options *options, struct storer **ret, struct error *err) {
+    struct storer *storer = calloc(1, sizeof *storer);
+    if (storer == NULL) goto no_memory;
+    storer->options = *options;
+    storer->queue = queue_create(options->queue_length);
+    if (storer->queue == NULL) goto no_memory;
+    for (; storer->started < THREADS; storer->started++)
+        if (pthread_create(&storer->threads[storer->started], NULL, storer_thread, storer) != 0)
+            goto no_memory;
+    *ret = storer;
+    return ERR_OK;
+no_memory:
+    storer_stop(storer);
+    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
+        "cannot start the threads that store outputs");
+}
+
+void storer_stop(struct storer *storer) {
+    if (storer == NULL) return;
+    if (storer->queue != NULL) queue_close(storer->queue);
+    for (uint32_t i = 0; i < storer->started; i++) pthread_join(storer->threads[i], NULL);
+    queue_destroy(storer->queue);
+    free(storer);
+}
+
+static bool storing_alloc(struct storing *storing, size_t bytes, size_t count) {
+    storing->bytes = malloc(bytes);
+    storing->outputs = calloc(count, sizeof storing->outputs[0]);
+    storing->digests = calloc(count, sizeof storing->digests[0]);
+    storing->blobs = calloc(count, sizeof storing->blobs[0]);
+    return storing->bytes != NULL && storing->outputs != NULL && storing->digests != NULL &&
+           storing->blobs != NULL;
+}
+
+static struct storing *storing_create(struct job *job, const struct outcome *outcome) {
+    size_t count = job->output_count, size = 0; /* planned: the sum does not overflow */
+    for (size_t i = 0; i < count; i++) size += outcome->outputs[i].size;
+    struct storing *storing = calloc(1, sizeof *storing);
+    if (storing == NULL || !storing_alloc(storing, size, count)) {
+        storing_destroy(storing);
+        return NULL;
+    }
+    storing->job = job;
+    storing->outcome = *outcome;
+    storing->outcome.outputs = storing->outputs;
+    uint8_t *next = storing->bytes;
+    for (size_t i = 0; i < count; i++) {
+        struct slice output = outcome->outputs[i];
+        if (output.size > 0) memcpy(next, output.data, output.size);
+        storing->outputs[i] = slice_of(next, output.size);
+        next += output.size;
+    }
+    return storing;
+}
+
+enum err storer_push(
+    struct storer *storer, struct job *job, const struct outcome *outcome, struct error *err) {
+    struct storing *storing = storing_create(job, outcome);
+    if (storing == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0,
+            "give the process more memory, or lower limits.bytes_in_flight",
+            "no memory for outputs that go to the blob store");
+    bool queued = queue_push(storer->queue, storing);
+    assert(queued); /* closed only after the last push */
+    (void)queued;
+    return ERR_OK;
+}
