@@ -451,6 +451,7 @@ def results():
     yield "ok", "a result", ok_result()
     yield "ok_untyped", "an output without a type", ok_result() | {"outputs": [{"name": "y", "data": b""}]}
     yield "ok_blob", "an output in the blob store", ok_result() | {"outputs": [{"name": "y", "blob": DIGEST}]}
+    yield "ok_residents", "a job that updated a resident", ok_result() | {"residents": {"theta": 51}}
     timed = copy.deepcopy(ok_result())
     timed["telemetry"]["device_ns"] = 1
     yield "ok_timed", "a timed job's result", timed

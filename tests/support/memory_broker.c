@@ -36,6 +36,25 @@ void memory_broker_fini(struct memory_broker *broker) {
     free(broker->finished);
 }
 
+/* As a broker that has nothing now. */
+static enum err wait_a_little(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return ERR_OK;
+}
+
+static struct delivery *create_delivery(
+    const struct memory_broker *broker, size_t index, const struct memory_place *place) {
+    const struct delivery message = {.position = {.topic = "jobs",
+                                         .partition = place->partition,
+                                         .offset = place->offset,
+                                         .lease = index},
+        .received_ns = clock_ns(),
+        .payload = broker->jobs[index],
+        .has_key = place->key != NULL,
+        .key = slice_of_text(place->key != NULL ? place->key : "")};
+    return delivery_create(&message);
+}
+
 static enum err poll_memory(
     struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
     struct memory_source *self = (struct memory_source *)source;
@@ -43,10 +62,15 @@ static enum err poll_memory(
     *ret = NULL;
     *at_end = broker->next == broker->job_count && !broker->is_endless;
     if (self->is_paused || broker->next == broker->job_count) return ERR_OK;
-    const struct delivery message = {.position = {.topic = "jobs", .offset = (int64_t)broker->next},
-        .received_ns = clock_ns(),
-        .payload = broker->jobs[broker->next++]};
-    *ret = delivery_create(&message);
+    const size_t index = broker->next;
+    const struct memory_place place = broker->places != NULL
+                                          ? broker->places[index]
+                                          : (struct memory_place){.offset = (int64_t)index};
+    bool comes_last = place.comes_last || place.comes_revoked;
+    if (comes_last && atomic_load(&broker->finished_count) < index) return wait_a_little();
+    if (place.comes_revoked) source_tell_revoked(source, "jobs", place.partition);
+    broker->next++;
+    *ret = create_delivery(broker, index, &place);
     assert_non_null(*ret);
     size_t open = broker->next - atomic_load(&broker->finished_count);
     if (open > broker->open_max) broker->open_max = open;
@@ -59,7 +83,7 @@ static void pause_memory(struct source *source, bool paused) {
 
 static void finish_memory(struct source *source, const struct position *position) {
     struct memory_broker *broker = ((struct memory_source *)source)->broker;
-    atomic_fetch_add(&broker->finished[position->offset], 1);
+    atomic_fetch_add(&broker->finished[position->lease], 1);
     atomic_fetch_add(&broker->finished_count, 1);
 }
 

@@ -15,14 +15,24 @@ struct memory_message {
     struct header headers[32];
 };
 
+/** Where a message stands, beside its payload. */
+struct memory_place {
+    const char *key; /* NULL: none */
+    int32_t partition;
+    int64_t offset;
+    bool comes_last;    /* only once all messages before it are finished */
+    bool comes_revoked; /* the same, and its partition was revoked and came back in between */
+};
+
 /** The ends outlive the source and sink that executors destroy. */
 struct memory_broker {
     /* in */
     size_t job_count;
-    const struct slice *jobs; /* payloads; offset is the index */
+    const struct slice *jobs;          /* payloads */
+    const struct memory_place *places; /* NULL: no keys, partition 0, the index as the offset */
     size_t next;
     bool is_endless;      /* after the last one the source waits instead of ending */
-    atomic_int *finished; /* by offset: how often it was finished */
+    atomic_int *finished; /* by index: how often it was finished */
     atomic_size_t finished_count;
     size_t open_max; /* most messages that were taken and not finished at once */
     /* out */

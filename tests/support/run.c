@@ -28,16 +28,28 @@ int run_tear_down(void **state) {
     return 0;
 }
 
-void run_add_job(struct run *run, const char *yaml) {
+static void add(struct run *run, struct slice bytes) {
     assert_true(run->job_count < RUN_JOBS_MAX);
-    run->jobs[run->job_count++] = test_job_bytes(yaml);
+    run->places[run->job_count] = (struct memory_place){.offset = (int64_t)run->job_count};
+    run->jobs[run->job_count++] = bytes;
+}
+
+void run_add_job(struct run *run, const char *yaml) {
+    add(run, test_job_bytes(yaml));
+}
+
+struct memory_place *run_add_keyed(struct run *run, const char *key, const char *yaml) {
+    run_add_job(run, yaml);
+    struct memory_place *place = &run->places[run->job_count - 1];
+    place->key = key;
+    return place;
 }
 
 void run_add_bytes(struct run *run, const void *bytes, size_t size) {
     uint8_t *copy = malloc(size);
     assert_non_null(copy);
     memcpy(copy, bytes, size);
-    run->jobs[run->job_count++] = slice_of(copy, size);
+    add(run, slice_of(copy, size));
 }
 
 void run_add_saxpy(struct run *run, int k) {
@@ -56,6 +68,7 @@ enum err run_execute(struct run *run) {
     memory_broker_init(&run->broker, run->jobs, run->job_count);
     run->broker.refuse_over_bytes = refuse_over_bytes;
     run->broker.refuse_errors = refuse_errors;
+    run->broker.places = run->places;
     const struct executor_options options = {.settings = &run->settings,
         .source = memory_source(&run->broker),
         .sink = memory_sink(&run->broker),

@@ -14,6 +14,7 @@ struct run {
     struct settings settings; /* change them before run_execute() */
     struct memory_broker broker;
     struct slice jobs[RUN_JOBS_MAX];
+    struct memory_place places[RUN_JOBS_MAX];
     size_t job_count;
     volatile sig_atomic_t stop;
     struct executor_summary summary;
@@ -26,6 +27,8 @@ int run_tear_down(void **state);
 #define FLOW(name) cmocka_unit_test_setup_teardown(name, run_set_up, run_tear_down)
 
 void run_add_job(struct run *run, const char *yaml);
+/** Adds a job whose message has a key; its place may be changed until run_execute(). */
+struct memory_place *run_add_keyed(struct run *run, const char *key, const char *yaml);
 void run_add_bytes(struct run *run, const void *bytes, size_t size);
 
 /** job-k: x = {k, 1}, y = {1, 1}, y' = 2x + y = {2k + 1, 3} */

@@ -1,0 +1,148 @@
+/* rows: E6 */
+#include "gate/gate.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/queue.h"
+#include "testing.h"
+
+static struct job *make_job(const char *key, int32_t partition, int64_t offset) {
+    const struct delivery message = {
+        .position = {.topic = "jobs", .partition = partition, .offset = offset},
+        .has_key = key != NULL,
+        .key = slice_of_text(key != NULL ? key : "")};
+    struct job *job = calloc(1, sizeof *job);
+    assert_non_null(job);
+    job->delivery = delivery_create(&message);
+    assert_non_null(job->delivery);
+    arena_init(&job->arena, 1024);
+    return job;
+}
+
+static struct gate *make_gate(void) {
+    struct gate *gate;
+    struct error err;
+    assert_int_equal(gate_create(&gate, &err), ERR_OK);
+    return gate;
+}
+
+static bool enter(struct gate *gate, struct job *job) {
+    struct error err;
+    bool passes = false;
+    assert_int_equal(gate_enter(gate, job, &passes, &err), ERR_OK);
+    return passes;
+}
+
+/* The job is over; the next of its line. */
+static struct job *finish(struct gate *gate, struct job *job) {
+    struct gate_line *line = job->line;
+    job_destroy(job);
+    return gate_leave(gate, line);
+}
+
+TEST(jobs_of_a_key_pass_one_after_the_other_in_their_order) {
+    struct gate *gate = make_gate();
+    struct job *jobs[4];
+    for (int i = 0; i < 4; i++) {
+        jobs[i] = make_job("k", 0, i);
+        assert_int_equal(enter(gate, jobs[i]), i == 0);
+    }
+    assert_int_equal(gate_waiting_count(gate), 3);
+    for (int i = 0; i < 3; i++) assert_ptr_equal(finish(gate, jobs[i]), jobs[i + 1]);
+    assert_null(finish(gate, jobs[3]));
+    assert_int_equal(gate_waiting_count(gate), 0);
+    gate_destroy(gate);
+}
+
+TEST(other_keys_and_partitions_do_not_wait) {
+    struct gate *gate = make_gate();
+    struct job *jobs[] = {make_job("k", 0, 0), make_job("l", 0, 1), make_job("k", 1, 0),
+        make_job("", 0, 2), make_job("kk", 0, 3)};
+    const size_t count = sizeof jobs / sizeof jobs[0];
+    for (size_t i = 0; i < count; i++) assert_true(enter(gate, jobs[i]));
+    for (size_t i = 0; i < count; i++) assert_null(finish(gate, jobs[i]));
+    gate_destroy(gate);
+}
+
+TEST(jobs_without_a_key_wait_only_for_residents) {
+    struct gate *gate = make_gate();
+    const struct job_buffer resident = {.source = BUFFER_RESIDENT};
+    struct job *plain[2], *users[2];
+    for (int i = 0; i < 2; i++) {
+        plain[i] = make_job(NULL, 0, i);
+        users[i] = make_job(NULL, 0, 2 + i);
+        users[i]->buffer_count = 1;
+        users[i]->buffers = &resident;
+        assert_true(enter(gate, plain[i]));
+        assert_int_equal(enter(gate, users[i]), i == 0);
+    }
+    assert_ptr_equal(finish(gate, users[0]), users[1]);
+    assert_null(finish(gate, users[1]));
+    for (int i = 0; i < 2; i++) assert_null(finish(gate, plain[i]));
+    gate_destroy(gate);
+}
+
+TEST(a_line_that_has_ended_begins_anew) {
+    struct gate *gate = make_gate();
+    for (int i = 0; i < 3; i++) {
+        struct job *job = make_job("k", 0, i);
+        assert_true(enter(gate, job));
+        assert_null(finish(gate, job));
+    }
+    gate_destroy(gate);
+}
+
+enum { KEYS = 7, JOBS = 7000, THREADS = 4 };
+
+/* Threads that finish jobs while one lets them in, as lanes and intake do. */
+struct stress {
+    struct gate *gate;
+    struct queue *passed;
+    atomic_int inside[KEYS];
+    int64_t next_offset[KEYS]; /* the job's that passed; plain, so that a race is seen */
+    atomic_int done;
+};
+
+static int key_of(const struct job *job) {
+    return job->delivery->key.data[0] - 'a';
+}
+
+static void *finish_jobs(void *context) {
+    struct stress *stress = context;
+    void *item;
+    while (queue_pop(stress->passed, &item, 1, -1) == 1) {
+        struct job *job = item;
+        int key = key_of(job);
+        assert_int_equal(atomic_fetch_add(&stress->inside[key], 1), 0);
+        assert_true(job->delivery->position.offset >= stress->next_offset[key]);
+        stress->next_offset[key] = job->delivery->position.offset + 1;
+        atomic_fetch_sub(&stress->inside[key], 1);
+        struct job *next = finish(stress->gate, job);
+        if (next != NULL) assert_true(queue_push(stress->passed, next));
+        if (atomic_fetch_add(&stress->done, 1) + 1 == JOBS) queue_close(stress->passed);
+    }
+    return NULL;
+}
+
+TEST(no_two_jobs_of_a_key_are_inside_at_once) {
+    struct stress stress = {.gate = make_gate(), .passed = queue_create(JOBS)};
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, finish_jobs, &stress), 0);
+    for (int i = 0; i < JOBS; i++) {
+        const char key[] = {(char)('a' + i * i % KEYS), 0};
+        struct job *job = make_job(key, 0, i);
+        if (enter(stress.gate, job)) assert_true(queue_push(stress.passed, job));
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(stress.done, JOBS);
+    assert_int_equal(gate_waiting_count(stress.gate), 0);
+    queue_destroy(stress.passed);
+    gate_destroy(stress.gate);
+}
+
+RUN_TESTS(T(jobs_of_a_key_pass_one_after_the_other_in_their_order),
+    T(other_keys_and_partitions_do_not_wait), T(jobs_without_a_key_wait_only_for_residents),
+    T(a_line_that_has_ended_begins_anew), T(no_two_jobs_of_a_key_are_inside_at_once))
