@@ -1,4 +1,4 @@
-/* Runs against the embedded broker, and as kafka/consumer against a real one. */
+/* Runs against the embedded broker, and against a real one (CMakeLists.txt). */
 #include "broker/consumer.h"
 
 #include <stdio.h>
@@ -472,23 +472,16 @@ TEST(a_setting_that_librdkafka_refuses_is_named) {
             "kafka.consumer.partition.assignment.strategy");
 }
 
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {T(messages_come_with_payload_key_headers_and_place),
-        T(only_what_is_finished_is_committed_and_a_restart_goes_on_there),
-        T(closing_commits_what_finished_last),
-        T(a_source_that_is_destroyed_without_closing_commits_nothing_more),
-        T(a_partition_changes_hands_only_when_its_messages_are_finished),
-        T(after_the_drain_timeout_unfinished_messages_go_to_the_new_owner),
-        T(members_that_come_and_go_lose_nothing),
-        T(a_paused_source_brings_nothing_until_it_is_resumed),
-        T(no_message_comes_further_than_the_window_above_the_lowest_unfinished_one),
-        T(an_empty_partition_is_committed_at_its_end),
-        T(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does),
-        T(a_commit_that_fails_is_reported_and_made_again),
-        T(a_group_that_may_not_be_joined_is_the_end),
-        T(an_outage_is_reported_and_over_when_the_broker_is_back),
-        T(closing_without_a_broker_gives_up_in_time),
-        T(a_setting_that_librdkafka_refuses_is_named)};
-    kafka_choose(argc, argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(T(messages_come_with_payload_key_headers_and_place),
+    T(only_what_is_finished_is_committed_and_a_restart_goes_on_there),
+    T(closing_commits_what_finished_last),
+    T(a_source_that_is_destroyed_without_closing_commits_nothing_more),
+    T(a_partition_changes_hands_only_when_its_messages_are_finished),
+    T(after_the_drain_timeout_unfinished_messages_go_to_the_new_owner),
+    T(members_that_come_and_go_lose_nothing), T(a_paused_source_brings_nothing_until_it_is_resumed),
+    T(no_message_comes_further_than_the_window_above_the_lowest_unfinished_one),
+    T(an_empty_partition_is_committed_at_its_end),
+    T(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does),
+    T(a_commit_that_fails_is_reported_and_made_again), T(a_group_that_may_not_be_joined_is_the_end),
+    T(an_outage_is_reported_and_over_when_the_broker_is_back),
+    T(closing_without_a_broker_gives_up_in_time), T(a_setting_that_librdkafka_refuses_is_named))

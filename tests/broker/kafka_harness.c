@@ -8,23 +8,13 @@
 #include "base/clock.h"
 #include "testing.h"
 
-static char real_address[128]; /* "" for embedded brokers */
-
-void kafka_choose(int argc, char **argv) {
-    const char *filter = getenv("TEST_FILTER");
-    if (filter != NULL) cmocka_set_test_filter(filter);
-    if (argc < 2) return;
-    FILE *file = fopen(argv[1], "r");
-    if (file == NULL || fgets(real_address, sizeof real_address, file) == NULL) {
-        fprintf(stderr, "no broker's address in %s; start one with scripts/kafka up\n", argv[1]);
-        exit(1);
-    }
-    fclose(file);
-    real_address[strcspn(real_address, "\n")] = 0;
+/* NULL for embedded brokers. */
+static const char *real_address(void) {
+    return getenv("GPU_WORKER_TEST_KAFKA");
 }
 
 bool kafka_is_real(void) {
-    return real_address[0] != 0;
+    return real_address() != NULL;
 }
 
 static void ignore_log(
@@ -76,13 +66,13 @@ void broker_start(struct broker *broker, int partitions) {
     snprintf(broker->results, sizeof broker->results, "results-%llu-%u-%u", stamp, run, number);
     snprintf(broker->group, sizeof broker->group, "group-%llu-%u-%u", stamp, run, number);
 
-    broker->client = client_new(RD_KAFKA_PRODUCER, real_address, NULL);
+    broker->client = client_new(RD_KAFKA_PRODUCER, kafka_is_real() ? real_address() : "", NULL);
     if (!kafka_is_real()) {
         broker->cluster = rd_kafka_mock_cluster_new(broker->client, 1);
         assert_non_null(broker->cluster);
     }
     snprintf(broker->bootstrap, sizeof broker->bootstrap, "%s",
-        kafka_is_real() ? real_address : rd_kafka_mock_cluster_bootstraps(broker->cluster));
+        kafka_is_real() ? real_address() : rd_kafka_mock_cluster_bootstraps(broker->cluster));
     if (partitions > 0) broker_create_topic(broker, broker->jobs, partitions);
     broker_create_topic(broker, broker->results, 1);
 }

@@ -25,9 +25,7 @@ struct broker {
     char group[64];
 };
 
-/** From main()'s arguments: none for embedded brokers, or the file that holds a real one's address.
- */
-void kafka_choose(int argc, char **argv);
+/** Whether brokers are the one at GPU_WORKER_TEST_KAFKA, or each test's own in this process. */
 bool kafka_is_real(void);
 
 void broker_start(struct broker *broker, int partitions);

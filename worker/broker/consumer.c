@@ -169,9 +169,11 @@ static void let_go(struct consumer *consumer) {
         client_say(&consumer->events, LOG_WARN,
             "gave up %s without a commit (%s): messages since the last one come again", names,
             rd_kafka_err2name(code));
-    for (int i = 0; i < partitions->cnt; i++)
-        offsets_revoke(
-            consumer->offsets, partitions->elems[i].topic, partitions->elems[i].partition);
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        offsets_revoke(consumer->offsets, p->topic, p->partition);
+        source_tell_revoked(&consumer->source, p->topic, p->partition);
+    }
     change_assignment(consumer, UNASSIGN, partitions);
     rd_kafka_topic_partition_list_destroy(partitions);
     consumer->leaving = NULL;

@@ -172,9 +172,8 @@ static void producer_destroy(struct sink *sink) {
 
 static enum err conf_create(
     const struct producer_options *options, rd_kafka_conf_t **ret, struct error *err) {
-    static const struct client_setting defaults[] = {{"client.id", "gpu-worker"},
-        {"linger.ms", "5"}, {"message.timeout.ms", "0"}, {"allow.auto.create.topics", "false"},
-        {NULL, NULL}};
+    static const struct client_setting defaults[] = {
+        {"client.id", "gpu-worker"}, {"linger.ms", "5"}, {"message.timeout.ms", "0"}, {NULL, NULL}};
     static const struct client_setting required[] = {
         {"enable.idempotence", "true"}, {"log.queue", "true"}, {NULL, NULL}};
     rd_kafka_conf_t *conf;
