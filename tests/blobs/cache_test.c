@@ -1,0 +1,266 @@
+#include "blobs/cache.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/blob_server.h"
+#include "support/scratch.h"
+#include "testing.h"
+
+enum { BLOB_BYTES = 1000, BLOB_COUNT = 12, ROOM = 4 };
+
+static uint8_t payloads[BLOB_COUNT][BLOB_BYTES];
+static struct digest digests[BLOB_COUNT];
+static char *dir;
+static struct blob_server *server;
+static struct blobs *blobs;
+static struct error err;
+
+static void open_store(uint64_t cache_bytes) {
+    struct blobs_options options = {.url = blob_server_url(server),
+        .cache_dir = dir,
+        .cache_bytes = cache_bytes,
+        .bytes_max = 1 << 20,
+        .timeout_ms = 60000};
+    assert_int_equal(blobs_create(&options, &blobs, &err), ERR_OK);
+}
+
+static int set_up(void **state) {
+    dir = scratch_create();
+    server = blob_server_start();
+    for (size_t i = 0; i < BLOB_COUNT; i++) {
+        memset(payloads[i], (int)i + 1, BLOB_BYTES);
+        digests[i] = blob_server_add(server, slice_of(payloads[i], BLOB_BYTES));
+    }
+    open_store(ROOM * BLOB_BYTES);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    blobs_destroy(blobs);
+    blob_server_stop(server);
+    scratch_remove(dir);
+    return 0;
+}
+
+/* Reads a blob; true where that took a request. */
+static bool is_fetched(size_t index) {
+    struct blob blob;
+    unsigned before = blob_server_gets(server);
+    assert_int_equal(blob_open(blobs, &digests[index], BLOB_BYTES, &blob, &err), ERR_OK);
+    assert_memory_equal(blob.bytes.data, payloads[index], BLOB_BYTES);
+    blob_fini(&blob);
+    return blob_server_gets(server) > before;
+}
+
+static void path_of(size_t index, char path[static 256]) {
+    char name[BLOB_NAME_SIZE];
+    snprintf(path, 256, "%s/%s", dir, blob_name(&digests[index], name));
+}
+
+static void set_used(const char *path, time_t unix_s) {
+    const struct timespec times[2] = {{.tv_sec = unix_s}, {.tv_sec = unix_s}};
+    assert_return_code(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+struct sums {
+    uint64_t blob_bytes;
+    size_t temp_count;
+};
+
+static void sum_file(void *context, const struct folder_file *file) {
+    struct sums *sums = context;
+    if (file->is_temp) sums->temp_count++;
+    else sums->blob_bytes += file->bytes;
+}
+
+static struct sums sum_files(void) {
+    struct sums sums = {0};
+    struct folder folder;
+    assert_int_equal(folder_open(&folder, dir, 0700, &err), ERR_OK);
+    folder_visit(&folder, sum_file, &sums);
+    folder_close(&folder);
+    return sums;
+}
+
+TEST(what_was_fetched_is_read_from_the_disk) {
+    assert_true(is_fetched(0));
+    assert_false(is_fetched(0));
+}
+
+TEST(the_least_recently_used_blob_leaves_first) {
+    for (size_t i = 0; i < ROOM; i++) assert_true(is_fetched(i));
+    assert_false(is_fetched(0));
+    assert_true(is_fetched(ROOM)); /* 1 leaves */
+    assert_int_equal(sum_files().blob_bytes, ROOM * BLOB_BYTES);
+    assert_false(is_fetched(0));
+    assert_false(is_fetched(2));
+    assert_true(is_fetched(1));
+}
+
+TEST(a_blob_that_left_stays_readable_while_it_is_mapped) {
+    struct blob blob;
+    assert_int_equal(blob_open(blobs, &digests[0], BLOB_BYTES, &blob, &err), ERR_OK);
+    for (size_t i = 1; i <= ROOM; i++) assert_true(is_fetched(i));
+    assert_true(is_fetched(0));
+    assert_memory_equal(blob.bytes.data, payloads[0], BLOB_BYTES);
+    blob_fini(&blob);
+}
+
+TEST(the_cache_survives_a_restart_and_keeps_its_order) {
+    char path[256];
+    for (size_t i = 0; i < ROOM; i++) assert_true(is_fetched(i));
+    for (size_t i = 0; i < ROOM; i++) {
+        path_of(i, path);
+        set_used(path, 5000 - (time_t)i); /* the last is the oldest */
+    }
+    blobs_destroy(blobs);
+    open_store((ROOM - 1) * BLOB_BYTES);
+    assert_int_equal(sum_files().blob_bytes, (ROOM - 1) * BLOB_BYTES);
+    for (size_t i = 0; i < ROOM - 1; i++) assert_false(is_fetched(i));
+    assert_true(is_fetched(ROOM - 1));
+}
+
+TEST(damaged_files_are_fetched_again) {
+    char path[256];
+    path_of(0, path);
+    for (int is_restarted = 0; is_restarted < 2; is_restarted++) {
+        (void)is_fetched(0);
+        assert_return_code(truncate(path, BLOB_BYTES / 2), 0);
+        if (is_restarted) {
+            blobs_destroy(blobs);
+            open_store(ROOM * BLOB_BYTES);
+        }
+        assert_true(is_fetched(0));
+        int fd = open(path, O_WRONLY);
+        assert_int_equal(pwrite(fd, "x", 1, 7), 1);
+        close(fd);
+        assert_true(is_fetched(0));
+        assert_return_code(unlink(path), 0);
+        assert_true(is_fetched(0));
+        assert_false(is_fetched(0));
+    }
+}
+
+TEST(a_job_with_a_wrong_size_does_not_cost_the_blob_its_place) {
+    struct blob blob;
+    assert_true(is_fetched(0));
+    assert_int_equal(
+        blob_open(blobs, &digests[0], BLOB_BYTES - 1, &blob, &err), ERR_DIGEST_MISMATCH);
+    assert_int_equal(
+        blob_open(blobs, &digests[0], BLOB_BYTES + 1, &blob, &err), ERR_DIGEST_MISMATCH);
+    assert_false(is_fetched(0));
+}
+
+TEST(a_blob_over_the_budget_is_used_and_not_kept) {
+    blobs_destroy(blobs);
+    open_store(BLOB_BYTES - 1);
+    assert_true(is_fetched(0));
+    assert_true(is_fetched(0));
+    struct sums sums = sum_files();
+    assert_int_equal(sums.blob_bytes, 0);
+    assert_int_equal(sums.temp_count, 0);
+}
+
+TEST(a_failed_fetch_leaves_nothing) {
+    struct blob blob;
+    blob_server_set_mishap(server, MISHAP_CUT);
+    assert_int_equal(blob_open(blobs, &digests[0], BLOB_BYTES, &blob, &err), ERR_IO);
+    struct sums sums = sum_files();
+    assert_int_equal(sums.blob_bytes, 0);
+    assert_int_equal(sums.temp_count, 0);
+}
+
+TEST(unfinished_files_are_removed_at_start) {
+    struct folder folder;
+    struct temp_file file;
+    assert_int_equal(folder_open(&folder, dir, 0700, &err), ERR_OK);
+    assert_int_equal(temp_file_create(&folder, &digests[0], &file, &err), ERR_OK);
+    temp_file_close(&file);
+    folder_close(&folder);
+    assert_int_equal(sum_files().temp_count, 1);
+    blobs_destroy(blobs);
+    open_store(ROOM * BLOB_BYTES);
+    assert_int_equal(sum_files().temp_count, 0);
+}
+
+TEST(a_cache_has_one_owner) {
+    struct cache *second = NULL;
+    assert_int_equal(cache_create(dir, 1, &second, &err), ERR_CONFIG);
+    assert_null(second);
+}
+
+/* Claims and settles without a network, so that many meet at once. */
+static void *use_cache(void *context) {
+    struct cache *cache = context;
+    struct error thread_err;
+    unsigned seed = (unsigned)(uintptr_t)&thread_err;
+    for (int i = 0; i < 400; i++) {
+        size_t index = (size_t)rand_r(&seed) % BLOB_COUNT;
+        struct cache_entry *claimed;
+        struct temp_file file;
+        struct blob blob = {0};
+        if (cache_claim(cache, &digests[index], BLOB_BYTES, &claimed, &thread_err) != ERR_OK)
+            return NULL;
+        if (cache_bytes(cache) > ROOM * BLOB_BYTES) return NULL;
+        if (claimed == NULL) {
+            /* it may have left since: then it is missing, and never anything else */
+            enum err code =
+                folder_map(cache_folder(cache), &digests[index], BLOB_BYTES, &blob, &thread_err);
+            blob_fini(&blob);
+            if (code != ERR_OK && code != ERR_BLOB_MISSING) return NULL;
+            if (i % 50 == 0) cache_forget(cache, &digests[index]);
+            continue;
+        }
+        if (temp_file_create(cache_folder(cache), &digests[index], &file, &thread_err) != ERR_OK ||
+            temp_file_write(&file, slice_of(payloads[index], BLOB_BYTES), &thread_err) != ERR_OK)
+            return NULL;
+        bool is_failed = i % 7 == 0;
+        if (cache_settle(cache, claimed, is_failed ? NULL : &file)) temp_file_close(&file);
+        else temp_file_discard(&file);
+    }
+    return context;
+}
+
+TEST(the_budget_holds_and_the_books_are_exact_whoever_comes) {
+    struct cache *cache;
+    pthread_t threads[8];
+    blobs_destroy(blobs);
+    blobs = NULL;
+    assert_int_equal(cache_create(dir, ROOM * BLOB_BYTES, &cache, &err), ERR_OK);
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_cache, cache), 0);
+    for (size_t i = 0; i < 8; i++) {
+        void *went_well;
+        pthread_join(threads[i], &went_well);
+        assert_non_null(went_well);
+    }
+    struct sums sums = sum_files();
+    assert_int_equal(cache_bytes(cache), sums.blob_bytes);
+    assert_true(sums.blob_bytes <= ROOM * BLOB_BYTES);
+    assert_int_equal(sums.temp_count, 0);
+    cache_destroy(cache);
+}
+
+#define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        S(what_was_fetched_is_read_from_the_disk),
+        S(the_least_recently_used_blob_leaves_first),
+        S(a_blob_that_left_stays_readable_while_it_is_mapped),
+        S(the_cache_survives_a_restart_and_keeps_its_order),
+        S(damaged_files_are_fetched_again),
+        S(a_job_with_a_wrong_size_does_not_cost_the_blob_its_place),
+        S(a_blob_over_the_budget_is_used_and_not_kept),
+        S(a_failed_fetch_leaves_nothing),
+        S(unfinished_files_are_removed_at_start),
+        S(a_cache_has_one_owner),
+        S(the_budget_holds_and_the_books_are_exact_whoever_comes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

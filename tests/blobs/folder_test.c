@@ -1,0 +1,279 @@
+#include "blobs/folder.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/scratch.h"
+#include "testing.h"
+
+enum { HOUR_S = 3600 };
+
+static const uint64_t now_s = 2000000000;
+static char *dir;
+static struct blobs *blobs;
+static struct error err;
+
+static void open_store(uint32_t max_age_hours) {
+    struct blobs_options options = {
+        .dir = dir, .bytes_max = 1 << 20, .max_age_hours = max_age_hours};
+    assert_int_equal(blobs_create(&options, &blobs, &err), ERR_OK);
+}
+
+static int set_up(void **state) {
+    dir = scratch_create();
+    open_store(0);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    blobs_destroy(blobs);
+    scratch_remove(dir);
+    return 0;
+}
+
+static struct digest put(const char *text) {
+    struct slice payload = slice_of_text(text);
+    struct digest digest = digest_of(payload);
+    assert_int_equal(blobs_put(blobs, &digest, payload, &err), ERR_OK);
+    return digest;
+}
+
+static void path_of(const struct digest *digest, char path[static 256]) {
+    char name[BLOB_NAME_SIZE];
+    snprintf(path, 256, "%s/%s", dir, blob_name(digest, name));
+}
+
+static bool is_there(const struct digest *digest) {
+    char path[256];
+    path_of(digest, path);
+    return access(path, F_OK) == 0;
+}
+
+static void set_used(const char *path, uint64_t unix_s) {
+    const struct timespec times[2] = {{.tv_sec = (time_t)unix_s}, {.tv_sec = (time_t)unix_s}};
+    assert_return_code(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static uint64_t used_s(const struct digest *digest) {
+    char path[256];
+    struct stat status;
+    path_of(digest, path);
+    assert_return_code(stat(path, &status), 0);
+    return (uint64_t)status.st_mtim.tv_sec;
+}
+
+static void overwrite(const struct digest *digest, const char *text) {
+    char path[256];
+    path_of(digest, path);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void count_file(void *context, const struct folder_file *file) {
+    size_t *counts = context;
+    counts[file->is_temp]++;
+}
+
+/* [0] blobs, [1] unfinished files */
+static void count_files(size_t counts[static 2]) {
+    struct folder folder;
+    counts[0] = counts[1] = 0;
+    assert_int_equal(folder_open(&folder, dir, 0700, &err), ERR_OK);
+    folder_visit(&folder, count_file, counts);
+    folder_close(&folder);
+}
+
+TEST(what_is_put_is_found_under_its_digest_and_nothing_else_remains) {
+    size_t counts[2];
+    struct digest digest = put("payload");
+    struct blob blob;
+    assert_int_equal(blob_open(blobs, &digest, 7, &blob, &err), ERR_OK);
+    assert_memory_equal(blob.bytes.data, "payload", 7);
+    blob_fini(&blob);
+    blob_fini(&blob);
+    count_files(counts);
+    assert_int_equal(counts[0], 1);
+    assert_int_equal(counts[1], 0);
+    struct stat status;
+    char path[256];
+    path_of(&digest, path);
+    assert_return_code(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 0400, 0400);
+}
+
+TEST(a_payload_that_is_nowhere_is_missing) {
+    struct digest digest = digest_of(slice_of_text("other"));
+    struct blob blob;
+    assert_int_equal(blob_open(blobs, &digest, 5, &blob, &err), ERR_BLOB_MISSING);
+    assert_null(blob.mapping);
+    assert_int_equal(blob_open(NULL, &digest, 5, &blob, &err), ERR_BLOB_MISSING);
+    assert_non_null(strstr(err.fix, "blobs.dir"));
+}
+
+TEST(another_size_or_other_bytes_are_a_mismatch) {
+    struct digest digest = put("payload");
+    struct blob blob;
+    assert_int_equal(blob_open(blobs, &digest, 6, &blob, &err), ERR_DIGEST_MISMATCH);
+    assert_int_equal(blob_open(blobs, &digest, 8, &blob, &err), ERR_DIGEST_MISMATCH);
+    overwrite(&digest, "damaged");
+    assert_int_equal(blob_open(blobs, &digest, 7, &blob, &err), ERR_DIGEST_MISMATCH);
+    assert_non_null(strstr(err.message, dir));
+    assert_null(blob.mapping);
+}
+
+TEST(what_is_no_file_does_not_hold_the_reader) {
+    struct digest digest = put("payload");
+    struct blob blob;
+    char path[256];
+    path_of(&digest, path);
+    assert_return_code(unlink(path), 0);
+    assert_return_code(mkfifo(path, 0600), 0);
+    assert_int_equal(blob_open(blobs, &digest, 7, &blob, &err), ERR_DIGEST_MISMATCH);
+}
+
+TEST(blobs_over_the_limit_are_neither_read_nor_stored) {
+    static uint8_t bytes[(1 << 20) + 1];
+    struct slice payload = slice_of(bytes, sizeof bytes);
+    struct digest digest = digest_of(payload);
+    struct blob blob;
+    assert_int_equal(blobs_put(blobs, &digest, payload, &err), ERR_TOO_LARGE);
+    assert_int_equal(blob_open(blobs, &digest, sizeof bytes, &blob, &err), ERR_TOO_LARGE);
+    assert_false(is_there(&digest));
+}
+
+TEST(putting_again_marks_a_blob_as_used_and_mends_a_cut_one) {
+    struct digest digest = put("payload");
+    struct blob blob;
+    char path[256];
+    path_of(&digest, path);
+    set_used(path, 1000);
+    put("payload");
+    assert_true(used_s(&digest) > 1000);
+    overwrite(&digest, "pay");
+    put("payload");
+    assert_int_equal(blob_open(blobs, &digest, 7, &blob, &err), ERR_OK);
+    blob_fini(&blob);
+}
+
+TEST(reading_marks_a_blob_as_used) {
+    struct digest digest = put("payload");
+    struct blob blob;
+    char path[256];
+    path_of(&digest, path);
+    set_used(path, 1000);
+    assert_int_equal(blob_open(blobs, &digest, 7, &blob, &err), ERR_OK);
+    blob_fini(&blob);
+    assert_true(used_s(&digest) > 1000);
+}
+
+/* What a crash between the write and the rename leaves. */
+TEST(an_unfinished_file_is_no_blob_and_is_removed_after_an_hour) {
+    struct digest digest = digest_of(slice_of_text("payload"));
+    struct folder folder;
+    struct temp_file file;
+    struct blob blob;
+    size_t counts[2];
+    char path[256];
+    assert_int_equal(folder_open(&folder, dir, 0700, &err), ERR_OK);
+    assert_int_equal(temp_file_create(&folder, &digest, &file, &err), ERR_OK);
+    assert_int_equal(temp_file_write(&file, slice_of_text("payload"), &err), ERR_OK);
+    assert_int_equal(blob_open(blobs, &digest, 7, &blob, &err), ERR_BLOB_MISSING);
+    snprintf(path, sizeof path, "%s/%s", dir, file.name);
+    temp_file_close(&file);
+    folder_close(&folder);
+
+    set_used(path, now_s - HOUR_S);
+    blobs_sweep(blobs, now_s);
+    count_files(counts);
+    assert_int_equal(counts[1], 1);
+    blobs_sweep(blobs, now_s + 1);
+    count_files(counts);
+    assert_int_equal(counts[1], 0);
+}
+
+TEST(blobs_expire_after_their_age_and_not_before) {
+    blobs_destroy(blobs);
+    open_store(24);
+    struct digest old = put("old"), young = put("young");
+    char path[256];
+    path_of(&old, path);
+    set_used(path, now_s - 24 * HOUR_S - 1);
+    path_of(&young, path);
+    set_used(path, now_s - 24 * HOUR_S);
+    blobs_sweep(blobs, now_s);
+    assert_false(is_there(&old));
+    assert_true(is_there(&young));
+}
+
+TEST(blobs_without_an_age_stay) {
+    struct digest digest = put("payload");
+    char path[256];
+    path_of(&digest, path);
+    set_used(path, 1);
+    blobs_sweep(blobs, now_s);
+    assert_true(is_there(&digest));
+}
+
+/* Between the sweep's look and the removal somebody may count on the blob. */
+TEST(a_blob_that_was_used_since_the_look_stays) {
+    struct digest digest = put("payload");
+    struct folder folder;
+    struct folder_file seen = {.digest = digest, .used_unix_ns = 1000};
+    size_t counts[2];
+    blob_name(&digest, seen.name);
+    assert_int_equal(folder_open(&folder, dir, 0700, &err), ERR_OK);
+    folder_expire(&folder, &seen, 1000000);
+    folder_close(&folder);
+    count_files(counts);
+    assert_int_equal(counts[0], 1);
+    assert_int_equal(counts[1], 0);
+}
+
+TEST(files_with_other_names_are_left_alone) {
+    blobs_destroy(blobs);
+    open_store(1);
+    put("payload");
+    char path[256];
+    snprintf(path, sizeof path, "%s/README", dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fclose(file);
+    set_used(path, 1);
+    blobs_sweep(blobs, now_s * 2);
+    assert_return_code(access(path, F_OK), 0);
+}
+
+TEST(a_folder_that_cannot_be_used_is_said_at_start) {
+    struct blobs_options options = {.dir = "/dev/null/blobs", .bytes_max = 1};
+    struct blobs *none = NULL;
+    assert_int_equal(blobs_create(&options, &none, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "/dev/null/blobs"));
+    assert_null(none);
+    blobs_destroy(NULL);
+}
+
+#define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        S(what_is_put_is_found_under_its_digest_and_nothing_else_remains),
+        S(a_payload_that_is_nowhere_is_missing),
+        S(another_size_or_other_bytes_are_a_mismatch),
+        S(what_is_no_file_does_not_hold_the_reader),
+        S(blobs_over_the_limit_are_neither_read_nor_stored),
+        S(putting_again_marks_a_blob_as_used_and_mends_a_cut_one),
+        S(reading_marks_a_blob_as_used),
+        S(an_unfinished_file_is_no_blob_and_is_removed_after_an_hour),
+        S(blobs_expire_after_their_age_and_not_before),
+        S(blobs_without_an_age_stay),
+        S(a_blob_that_was_used_since_the_look_stays),
+        S(files_with_other_names_are_left_alone),
+        S(a_folder_that_cannot_be_used_is_said_at_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
