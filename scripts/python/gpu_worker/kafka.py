@@ -5,6 +5,7 @@ import time
 import msgpack
 
 POLL_S = 0.1
+START_TIMEOUT_S = 30
 
 
 class KafkaClient:
@@ -21,25 +22,29 @@ class KafkaClient:
         self._consumer = confluent_kafka.Consumer(
             common | {"group.id": "unused", "enable.auto.commit": False, "isolation.level": "read_committed"}
         )
-        self._read_from_now(results_topic, confluent_kafka.TopicPartition)
+        self._consumer.assign(self._wait_for_ends(results_topic, confluent_kafka))
 
-    def _read_from_now(self, topic, make_partition):
-        partitions = self._wait_for_partitions(topic)
-        positions = [make_partition(topic, partition) for partition in partitions]
-        for position in positions:
-            # Asked for here and now: a result that comes before the first fetch must not be missed.
-            _, position.offset = self._consumer.get_watermark_offsets(position, timeout=30)
-        self._consumer.assign(positions)
-
-    def _wait_for_partitions(self, topic, timeout_s=30):
-        deadline = time.monotonic() + timeout_s
-        while True:
-            metadata = self._consumer.list_topics(topic, timeout=timeout_s).topics[topic]
-            if metadata.error is None and metadata.partitions:
-                return sorted(metadata.partitions)
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"topic {topic}: {metadata.error}")
+    def _wait_for_ends(self, topic, confluent_kafka):
+        """A topic that has just come into being has no partitions, or none with a leader, for a moment."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        trouble = "it did not come into being"
+        while time.monotonic() < deadline:
+            try:
+                ends = self._ends(topic, confluent_kafka.TopicPartition)
+            except confluent_kafka.KafkaException as error:
+                trouble, ends = error, []
+            if ends:
+                return ends
             time.sleep(POLL_S)
+        raise ConnectionError(f"topic {topic}: {trouble}")
+
+    def _ends(self, topic, make_partition):
+        """Where each partition ends now, not when the first fetch asks: by then a result may have come."""
+        partitions = self._consumer.list_topics(topic, timeout=START_TIMEOUT_S).topics[topic].partitions
+        ends = [make_partition(topic, partition) for partition in partitions]
+        for end in ends:
+            _, end.offset = self._consumer.get_watermark_offsets(end, timeout=START_TIMEOUT_S)
+        return ends
 
     def __enter__(self):
         return self
