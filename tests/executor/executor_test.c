@@ -11,7 +11,7 @@ TEST(executor_answers_every_job_with_its_own_outputs) {
     run_execute_ok(run);
     assert_int_equal(run->summary.ok, 500);
     for (int k = 0; k < 500; k++) {
-        char id[16];
+        char id[32];
         const float expected[] = {2 * (float)k + 1, 3};
         snprintf(id, sizeof id, "job-%d", k);
         run_assert_output(run, id, 0, expected, sizeof expected);
@@ -26,7 +26,7 @@ TEST(executor_runs_batches_as_it_runs_single_jobs) {
     run_execute_ok(run);
     uint64_t largest = 0;
     for (int k = 0; k < 500; k++) {
-        char id[16];
+        char id[32];
         const float expected[] = {2 * (float)k + 1, 3};
         snprintf(id, sizeof id, "job-%d", k);
         run_assert_output(run, id, 0, expected, sizeof expected);
@@ -58,7 +58,7 @@ TEST(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs) {
     run_execute_ok(run);
     uint64_t coalesced = 0;
     for (int k = 0; k < 300; k++) {
-        char id[16];
+        char id[32];
         const float expected[] = {2 * (float)k + 1, 3};
         snprintf(id, sizeof id, "job-%d", k);
         run_assert_output(run, id, 0, expected, sizeof expected);
@@ -66,7 +66,7 @@ TEST(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs) {
     }
     assert_true(coalesced > 0);
     for (int k = 0; k < 100; k++) {
-        char id[16];
+        char id[32];
         const float expected[] = {2 * (float)k};
         snprintf(id, sizeof id, "timed-%d", k);
         run_assert_output(run, id, 0, expected, sizeof expected);
@@ -92,7 +92,7 @@ TEST(executor_clears_what_a_job_did_not_send) {
     uint8_t zeros[1000] = {0}, sevens[1000];
     memset(sevens, 7, sizeof sevens);
     for (int i = 0; i < 20; i++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "c%d", i);
         run_assert_output(run, id, 0, zeros, sizeof zeros);
         run_assert_output(run, id, 1, sevens, sizeof sevens);
@@ -165,7 +165,7 @@ TEST(executor_uploads_a_static_once_for_all_jobs) {
     run_execute_ok(run);
     uint64_t misses = 0;
     for (int i = 0; i < 200; i++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "s%d", i);
         run_assert_output(run, id, 0, payload, sizeof payload);
         misses += run_telemetry(run, id, "static_misses");

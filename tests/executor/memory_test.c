@@ -30,7 +30,7 @@ TEST(jobs_of_ten_gibibytes_pass_through_a_device_of_64_mebibytes) {
     struct run *run = *state;
     make_small_device(run);
     for (int k = 0; k < LARGE_JOBS; k++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "large-%d", k);
         /* between half and one and a half of the usual size, so that blocks rarely fit exactly */
         add_large(run, id, LARGE_BYTES / 2 + (uint64_t)(k * 7919 % 101) * (LARGE_BYTES / 100),
@@ -40,7 +40,7 @@ TEST(jobs_of_ten_gibibytes_pass_through_a_device_of_64_mebibytes) {
     run_execute_ok(run);
     assert_int_equal(run->summary.ok, 2 * LARGE_JOBS);
     for (int k = 0; k < LARGE_JOBS; k++) {
-        char id[16];
+        char id[32];
         const uint8_t expected[] = {(uint8_t)(k % 255 + 1), (uint8_t)(k % 255 + 1)};
         snprintf(id, sizeof id, "large-%d", k);
         run_assert_output(run, id, 0, expected, sizeof expected);
