@@ -13,6 +13,11 @@ static int set_up(void **state) {
     return code;
 }
 
+static void inject(struct run *run, const char *faults) {
+    free(run->settings.cpu_driver.faults);
+    run->settings.cpu_driver.faults = strdup(faults);
+}
+
 /* theta += x, with theta = resident `theta` of two floats; `more` are further keys of the buffer.
  */
 static struct memory_place *add_update(
@@ -261,7 +266,7 @@ TEST(a_revoked_partition_takes_its_residents_along) {
 
 TEST(a_job_that_fails_on_the_way_takes_its_resident_along) {
     struct run *run = *state;
-    run->settings.cpu_driver.faults = strdup("cuLaunchKernel:launch_out_of_resources@2");
+    inject(run, "cuLaunchKernel:launch_out_of_resources@2");
     add_update(run, "k", "seed", seed);
     add_update(run, "k", "fails", "");
     add_update(run, "k", "gone", "");
@@ -316,7 +321,7 @@ TEST(a_new_process_knows_no_residents) {
 
 TEST(a_lost_gpu_ends_the_run_and_no_job_of_a_line_is_answered_in_its_stead) {
     struct run *run = *state;
-    run->settings.cpu_driver.faults = strdup("cuLaunchKernel:illegal_address@3");
+    inject(run, "cuLaunchKernel:illegal_address@3");
     char id[32];
     for (int i = 0; i < 100; i++) {
         snprintf(id, sizeof id, "%d", i);

@@ -74,6 +74,11 @@ void batch_fini(struct batch *batch) {
     *batch = (struct batch){0};
 }
 
+void batch_abandon(struct batch *batch) {
+    free(batch->items);
+    *batch = (struct batch){0};
+}
+
 uint64_t batch_job_bytes(const struct plan *plan) {
     uint64_t bytes = plan->write_staging_bytes + plan->output_staging_bytes;
     for (int group = 0; group < GROUP_COUNT; group++) bytes += plan->group_bytes[group];

@@ -60,8 +60,11 @@ struct batch {
 MUST_CHECK enum err batch_init(
     struct batch *batch, const struct batch_context *context, struct error *err);
 
-/** The batch is not in flight, or the context is lost. A zeroed batch is fine. */
+/** The batch is not in flight. A zeroed batch is fine. */
 void batch_fini(struct batch *batch);
+
+/** The same where the context is lost: what the device may still use is not recycled. */
+void batch_abandon(struct batch *batch);
 
 /**
  * Starts `count` jobs; the batch is then in flight until batch_finish().

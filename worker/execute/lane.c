@@ -224,8 +224,8 @@ static void lane_fini(struct lane *lane) {
     struct error err;
     bool is_idle = lane->lease.stream == NULL ||
                    stream_wait(options->device, lane->lease.stream, &err) == ERR_OK;
-    for (uint32_t i = 0; is_idle && lane->batches != NULL && i < options->depth; i++)
-        batch_fini(&lane->batches[i]);
+    for (uint32_t i = 0; lane->batches != NULL && i < options->depth; i++)
+        (is_idle ? batch_fini : batch_abandon)(&lane->batches[i]);
     if (is_idle && lane->lease.stream != NULL)
         (void)!stream_lease_release(options->leases, &lane->lease, &err);
     free(lane->batches);

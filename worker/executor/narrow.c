@@ -101,10 +101,8 @@ void narrow_stop(struct narrow *narrow) {
     if (narrow->is_started) pthread_join(narrow->thread, NULL);
     bool is_idle = narrow->lease.stream == NULL ||
                    stream_wait(&narrow->stages->device, narrow->lease.stream, &err) == ERR_OK;
-    if (is_idle) {
-        batch_fini(&narrow->batch);
-        (void)!stream_lease_release(narrow->stages->leases, &narrow->lease, &err);
-    }
+    (is_idle ? batch_fini : batch_abandon)(&narrow->batch);
+    if (is_idle) (void)!stream_lease_release(narrow->stages->leases, &narrow->lease, &err);
     queue_destroy(narrow->queue);
     free(narrow);
 }
