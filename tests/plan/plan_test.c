@@ -200,6 +200,32 @@ TEST(plan_refuses_results_that_could_not_be_carried_back) {
         ERR_RESULT_TOO_LARGE, "1000000");
 }
 
+TEST(plan_counts_outputs_over_the_inline_maximum_as_names) {
+    static const char buffers[] = "{x: {bytes: 4}, y: {bytes: 2000000}}";
+    struct plan_limits limits = generous_limits();
+    limits.inline_bytes_max = 1999999;
+    limits.blob_bytes_max = 2000000;
+    struct error err = {0};
+    const struct plan *plan = NULL;
+    struct job *job = saxpy_job(buffers, NULL, NULL);
+    assert_int_equal(plan_job(job, registry, &limits, &plan, &err), ERR_OK);
+    job_destroy(job);
+    limits.blob_bytes_max = 1999999; /* the blob's own limit */
+    assert_refused(saxpy_job(buffers, NULL, NULL), &limits, ERR_RESULT_TOO_LARGE, "1999999");
+    limits.blob_bytes_max = limits.inline_bytes_max = 2000000; /* not over: it is in the result */
+    assert_refused(saxpy_job(buffers, NULL, NULL), &limits, ERR_RESULT_TOO_LARGE, "1000000");
+}
+
+TEST(plan_refuses_outputs_that_take_more_host_memory_than_a_job_may) {
+    struct plan_limits limits = generous_limits();
+    limits.inline_bytes_max = 1;
+    limits.blob_bytes_max = 1ull << 40;
+    limits.job_bytes_max = 3000000;
+    assert_refused(saxpy_job("{x: {bytes: 4}, y: {bytes: 2000000}}", NULL,
+                       "[{buffer: y, as: a}, {buffer: y, as: b}]"),
+        &limits, ERR_RESULT_TOO_LARGE, "3000000");
+}
+
 TEST(plan_refuses_buffers_whose_sum_is_over_the_limit_without_wrapping) {
     struct plan_limits limits = generous_limits();
     assert_refused(saxpy_job("{x: {bytes: 1099511627776}, y: {bytes: 4}}", NULL, NULL), &limits,
@@ -236,6 +262,8 @@ int main(void) {
         T(plan_refuses_launches_beyond_the_device),
         T(plan_refuses_cooperative_launches_where_the_device_has_none),
         T(plan_refuses_results_that_could_not_be_carried_back),
+        T(plan_counts_outputs_over_the_inline_maximum_as_names),
+        T(plan_refuses_outputs_that_take_more_host_memory_than_a_job_may),
         T(plan_refuses_buffers_whose_sum_is_over_the_limit_without_wrapping),
     };
     return cmocka_run_group_tests(tests, load_programs, unload_programs);

@@ -2,6 +2,7 @@
 """The Python client: what it builds, stores and reads back."""
 
 import hashlib
+import os
 import pathlib
 import tempfile
 import unittest
@@ -40,7 +41,9 @@ class Stores(unittest.TestCase):
         array = numpy.arange(1000, dtype="<i8")
         store = gw.BlobStore(self.folder)
         name = store.put(array)
+        os.utime(store.path(name), (1, 1))
         store.put(array)
+        self.assertGreater(store.path(name).stat().st_mtime, 1)
         hexadecimal = name.removeprefix("sha256:")
         files = [path for path in self.folder.rglob("*") if path.is_file()]
         self.assertEqual([self.folder / hexadecimal[:2] / hexadecimal], files)

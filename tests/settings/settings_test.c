@@ -309,6 +309,50 @@ TEST(what_is_printed_loads_to_the_same) {
     free(again);
 }
 
+TEST(a_blob_store_is_a_folder_or_a_url_with_a_cache) {
+    expect_good("blobs: {dir: /blobs, max_age_hours: 1000000}\nresults: {inline_max_bytes: 1}\n");
+    expect_good("blobs: {url: 'https://a/b', cache_dir: /c, cache_bytes: 0, timeout_ms: 1h}\n"
+                "results: {inline_max_bytes: 1TiB}\n");
+    expect_problem("results: {inline_max_bytes: 1}\n", "w.yaml:1:29",
+        "results.inline_max_bytes needs a blob store", "set blobs.dir or blobs.url");
+    expect_problem("blobs: {dir: /b, cache_dir: /c, url: 'http://a'}\n", "w.yaml:1:38",
+        "the blob store is either blobs.dir or blobs.url", "remove one of them");
+    expect_problem("blobs: {url: 'http://a'}\n", "w.yaml:1:14",
+        "blobs.url needs a folder for what is fetched",
+        "set blobs.cache_dir to a folder on a local disk");
+    static const char *const urls[] = {"ftp://hunter2@a", "a/b", "http://a/?key=hunter2"};
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "blobs: {cache_dir: /c, url: '%s'}\n", urls[i]);
+        expect_problem(text, "w.yaml:1:29",
+            "blobs.url is no http or https URL that a path can follow",
+            "write it as https://host/path");
+    }
+}
+
+TEST(blob_settings_out_of_range_are_refused) {
+    expect_problem(
+        "blobs: {bytes_max: 0}\n", "w.yaml:1:20", "blobs.bytes_max is 0, outside 1 to 1TiB", "");
+    expect_problem("blobs: {timeout_ms: 99}\n", "w.yaml:1:21",
+        "blobs.timeout_ms is 99, outside 100ms to 1h", "");
+    expect_problem("blobs: {max_age_hours: 1000001}\n", "w.yaml:1:24",
+        "blobs.max_age_hours is 1000001, outside 0 to 1000000", "");
+    expect_problem("blobs: {cache_bytes: 1025TiB}\n", "w.yaml:1:22",
+        "blobs.cache_bytes is 1025TiB, outside 0 to 1024TiB", "");
+    expect_problem("blobs: {dir: /b}\nresults: {inline_max_bytes: 2TiB}\n", "w.yaml:2:29",
+        "results.inline_max_bytes is 2TiB, outside 0 to 1TiB", "");
+}
+
+TEST(the_credentials_of_a_url_are_never_printed) {
+    expect_good("blobs: {url: 'https://me:hunter2@a/b', cache_dir: /c@d}\n");
+    char *text = print(&settings);
+    assert_null(strstr(text, "hunter2"));
+    assert_non_null(strstr(text, "url: \"https://***@a/b\""));
+    assert_non_null(strstr(text, "cache_dir: \"/c@d\""));
+    expect_good(text);
+    free(text);
+}
+
 TEST(secrets_are_never_printed) {
     expect_good("kafka:\n"
                 "  consumer: {sasl.username: me, sasl.password: hunter2}\n"
@@ -391,6 +435,8 @@ int main(void) {
         S(keys_that_would_void_a_guarantee_are_refused_by_name),
         S(too_many_requests_in_flight_are_refused), S(combinations_that_cannot_work_are_refused),
         S(topics_are_names_and_do_not_loop), S(what_is_printed_loads_to_the_same),
+        S(a_blob_store_is_a_folder_or_a_url_with_a_cache),
+        S(blob_settings_out_of_range_are_refused), S(the_credentials_of_a_url_are_never_printed),
         S(secrets_are_never_printed), S(a_secret_in_the_wrong_place_is_not_printed_either),
         S(printed_defaults_are_a_file_that_changes_nothing),
         S(the_table_and_the_schema_name_every_setting),

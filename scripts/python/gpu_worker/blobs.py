@@ -21,8 +21,11 @@ class BlobStore:
         """Stores the array's bytes and returns their name. A reader never sees a part of them."""
         name = digest(array)
         path = self.path(name)
-        if path.exists():
+        try:
+            os.utime(path)  # workers remove what was not used for long
             return name
+        except FileNotFoundError:
+            pass
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
             file.write(little_endian(array).data)
