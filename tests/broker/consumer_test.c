@@ -329,6 +329,24 @@ TEST(an_empty_partition_is_committed_at_its_end) {
     broker_stop(&broker);
 }
 
+TEST(markers_of_transactions_leave_no_lag) {
+    struct broker broker;
+    struct events events = {0};
+    struct position positions[3];
+    if (!kafka_is_real()) skip();
+    broker_start(&broker, 1);
+    broker_produce_in_transaction(&broker, 0, 3, COMMITTED);
+    broker_produce_in_transaction(&broker, 0, 5, ABORTED);
+    assert_int_equal(broker_end(&broker, 0), 3 + 1 + 5 + 1);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, positions, 3);
+    broker_wait_for_commit(source, &broker, 0, 0);
+    for (int i = 0; i < 3; i++) source_finish(source, &positions[i]);
+    broker_wait_for_commit(source, &broker, 0, 10);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
 TEST(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does) {
     struct broker broker;
     struct events events = {0};
@@ -480,7 +498,7 @@ RUN_TESTS(T(messages_come_with_payload_key_headers_and_place),
     T(after_the_drain_timeout_unfinished_messages_go_to_the_new_owner),
     T(members_that_come_and_go_lose_nothing), T(a_paused_source_brings_nothing_until_it_is_resumed),
     T(no_message_comes_further_than_the_window_above_the_lowest_unfinished_one),
-    T(an_empty_partition_is_committed_at_its_end),
+    T(an_empty_partition_is_committed_at_its_end), T(markers_of_transactions_leave_no_lag),
     T(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does),
     T(a_commit_that_fails_is_reported_and_made_again), T(a_group_that_may_not_be_joined_is_the_end),
     T(an_outage_is_reported_and_over_when_the_broker_is_back),

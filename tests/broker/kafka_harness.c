@@ -20,15 +20,20 @@ bool kafka_is_real(void) {
 static void ignore_log(
     const rd_kafka_t *client, int level, const char *facility, const char *line) {}
 
-static rd_kafka_t *client_new(rd_kafka_type_t type, const char *bootstrap, const char *group) {
+static rd_kafka_t *client_from(
+    rd_kafka_type_t type, const char *bootstrap, const char *key, const char *value) {
     char why[256];
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     rd_kafka_conf_set_log_cb(conf, ignore_log);
     rd_kafka_conf_set(conf, "bootstrap.servers", bootstrap, why, sizeof why);
-    if (group != NULL) rd_kafka_conf_set(conf, "group.id", group, why, sizeof why);
+    if (key != NULL) rd_kafka_conf_set(conf, key, value, why, sizeof why);
     rd_kafka_t *client = rd_kafka_new(type, conf, why, sizeof why);
     if (client == NULL) fail_msg("%s", why);
     return client;
+}
+
+static rd_kafka_t *client_new(rd_kafka_type_t type, const char *bootstrap) {
+    return client_from(type, bootstrap, NULL, NULL);
 }
 
 static void create_real_topic(struct broker *broker, const char *topic, int partitions) {
@@ -66,7 +71,7 @@ void broker_start(struct broker *broker, int partitions) {
     snprintf(broker->results, sizeof broker->results, "results-%llu-%u-%u", stamp, run, number);
     snprintf(broker->group, sizeof broker->group, "group-%llu-%u-%u", stamp, run, number);
 
-    broker->client = client_new(RD_KAFKA_PRODUCER, kafka_is_real() ? real_address() : "", NULL);
+    broker->client = client_new(RD_KAFKA_PRODUCER, kafka_is_real() ? real_address() : "");
     if (!kafka_is_real()) {
         broker->cluster = rd_kafka_mock_cluster_new(broker->client, 1);
         assert_non_null(broker->cluster);
@@ -83,7 +88,8 @@ void broker_stop(struct broker *broker) {
 }
 
 int64_t broker_committed(const struct broker *broker, int32_t partition) {
-    rd_kafka_t *member = client_new(RD_KAFKA_CONSUMER, broker->bootstrap, broker->group);
+    rd_kafka_t *member =
+        client_from(RD_KAFKA_CONSUMER, broker->bootstrap, "group.id", broker->group);
     rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(asked, broker->jobs, partition);
     rd_kafka_resp_err_t code = rd_kafka_committed(member, asked, KAFKA_PATIENCE_MS);
@@ -96,7 +102,7 @@ int64_t broker_committed(const struct broker *broker, int32_t partition) {
 
 int64_t broker_end(const struct broker *broker, int32_t partition) {
     int64_t low, high;
-    rd_kafka_t *client = client_new(RD_KAFKA_CONSUMER, broker->bootstrap, NULL);
+    rd_kafka_t *client = client_new(RD_KAFKA_CONSUMER, broker->bootstrap);
     assert_int_equal(rd_kafka_query_watermark_offsets(
                          client, broker->jobs, partition, &low, &high, KAFKA_PATIENCE_MS),
         RD_KAFKA_RESP_ERR_NO_ERROR);
@@ -246,8 +252,8 @@ void sent_wait(struct sink *sink, const struct sent *sent) {
     }
 }
 
-void broker_produce(const struct broker *broker, int32_t partition, int first, int count) {
-    rd_kafka_t *client = client_new(RD_KAFKA_PRODUCER, broker->bootstrap, NULL);
+static void send_numbers(
+    rd_kafka_t *client, const struct broker *broker, int32_t partition, int first, int count) {
     for (int i = first; i < first + count; i++) {
         char text[16];
         snprintf(text, sizeof text, "%d", i);
@@ -257,5 +263,26 @@ void broker_produce(const struct broker *broker, int32_t partition, int first, i
         if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_msg("%s", rd_kafka_err2str(code));
     }
     assert_int_equal(rd_kafka_flush(client, KAFKA_PATIENCE_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+void broker_produce(const struct broker *broker, int32_t partition, int first, int count) {
+    rd_kafka_t *client = client_new(RD_KAFKA_PRODUCER, broker->bootstrap);
+    send_numbers(client, broker, partition, first, count);
+    rd_kafka_destroy(client);
+}
+
+static void must_work(rd_kafka_error_t *error) {
+    if (error != NULL) fail_msg("%s", rd_kafka_error_string(error));
+}
+
+void broker_produce_in_transaction(
+    const struct broker *broker, int32_t partition, int count, enum transaction_end end) {
+    rd_kafka_t *client =
+        client_from(RD_KAFKA_PRODUCER, broker->bootstrap, "transactional.id", broker->jobs);
+    must_work(rd_kafka_init_transactions(client, KAFKA_PATIENCE_MS));
+    must_work(rd_kafka_begin_transaction(client));
+    send_numbers(client, broker, partition, 0, count);
+    must_work(end == COMMITTED ? rd_kafka_commit_transaction(client, KAFKA_PATIENCE_MS)
+                               : rd_kafka_abort_transaction(client, KAFKA_PATIENCE_MS));
     rd_kafka_destroy(client);
 }

@@ -85,4 +85,9 @@ void sent_wait(struct sink *sink, const struct sent *sent);
 /** Produces numbered messages "0", "1" ... to one partition of the jobs topic. */
 void broker_produce(const struct broker *broker, int32_t partition, int first, int count);
 
+/** The same in a transaction of its own; real brokers only. */
+enum transaction_end { COMMITTED, ABORTED };
+void broker_produce_in_transaction(
+    const struct broker *broker, int32_t partition, int count, enum transaction_end end);
+
 #endif

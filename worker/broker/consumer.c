@@ -384,6 +384,15 @@ static rd_kafka_resp_err_t commit_last(struct consumer *consumer) {
     }
 }
 
+/* As an event: messages that are still on their way abort a poll for callbacks. */
+static void serve_closing(struct consumer *consumer, rd_kafka_queue_t *queue) {
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ATTENTION_MS);
+    if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE)
+        on_rebalance(consumer->client, rd_kafka_event_error(event),
+            rd_kafka_event_topic_partition_list(event), consumer);
+    rd_kafka_event_destroy(event);
+}
+
 /* rd_kafka_consumer_close() would wait for brokers that are away. */
 static void leave_group(struct consumer *consumer) {
     rd_kafka_queue_t *queue = rd_kafka_queue_new(consumer->client);
@@ -391,7 +400,7 @@ static void leave_group(struct consumer *consumer) {
     rd_kafka_error_t *error = rd_kafka_consumer_close_queue(consumer->client, queue);
     if (error != NULL) rd_kafka_error_destroy(error);
     while (!rd_kafka_consumer_closed(consumer->client) && clock_ns() < consumer->close_deadline_ns)
-        rd_kafka_queue_poll_callback(queue, ATTENTION_MS);
+        serve_closing(consumer, queue);
     rd_kafka_queue_destroy(queue);
 }
 
