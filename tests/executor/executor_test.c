@@ -1,4 +1,4 @@
-/* rows: A5 B7 C5 C6 D1 D3 D5 E1 E2 E5 */
+/* rows: A5 B4 B7 C4 C5 C6 D1 D3 D5 D9 E1 E2 E5 */
 #include <stdlib.h>
 
 #include "cpu_driver/cpu_driver.h"
@@ -74,6 +74,54 @@ TEST(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs) {
         assert_true(run_batch_telemetry(run, id, "launches") >
                     run_batch_telemetry(run, id, "coalesced_launches"));
     }
+}
+
+TEST(executor_runs_slow_jobs_alone_and_quick_ones_together) {
+    struct run *run = *state;
+    run->settings.lanes = 1;
+    run->settings.batch.span_ms = 2;
+    for (int k = 0; k < 12; k++) {
+        char yaml[512];
+        /* On the CPU these launches take far longer than the span, whatever the machine. */
+        snprintf(yaml, sizeof yaml,
+            "id: slow-%d\nrepeat: 40\nbuffers: {x: {bytes: 400000}, y: {bytes: 400000}}\n"
+            "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 100000}], elements: 100000}]\n"
+            "outputs: []\n",
+            k);
+        run_add_job(run, yaml);
+        for (int q = 0; q < 40; q++) run_add_saxpy(run, k * 40 + q);
+    }
+    run_execute_ok(run);
+    uint64_t largest = 0;
+    for (int k = 0; k < 12 * 40; k++) {
+        char id[16];
+        snprintf(id, sizeof id, "job-%d", k);
+        uint64_t jobs = run_batch_telemetry(run, id, "jobs");
+        if (jobs > largest) largest = jobs;
+    }
+    assert_true(largest > 1);
+    for (int k = 0; k < 12; k++) {
+        char id[16];
+        snprintf(id, sizeof id, "slow-%d", k);
+        assert_int_equal(run_batch_telemetry(run, id, "jobs"), 1);
+    }
+}
+
+TEST(executor_fences_a_sequence_once_and_goes_from_step_to_step_on_the_device) {
+    struct run *run = *state;
+    /* fills and clears, then writes, then steps in order, then ranges; y = 2x + y, x = 3y + x */
+    run_add_job(run, "id: seq\nbuffers:\n  x: {bytes: 16, fill: 0, writes: [{offset: 0, data: "
+                     "{f32: [1, 2, 3, 4]}}]}\n"
+                     "  y: {bytes: 16, writes: [{offset: 8, data: {f32: [10, 20]}}]}\n"
+                     "steps:\n  - {program: saxpy, args: [{f32: 2}, x, y, {u32: 4}], elements: 4}\n"
+                     "  - {program: saxpy, args: [{f32: 3}, y, x, {u32: 4}], elements: 4}\n"
+                     "outputs: [{buffer: x}, {buffer: y, offset: 4, bytes: 8}]\n");
+    run_execute_ok(run);
+    const float x[] = {7, 14, 51, 88}, y[] = {4, 16};
+    run_assert_output(run, "seq", 0, x, sizeof x);
+    run_assert_output(run, "seq", 1, y, sizeof y);
+    assert_int_equal(run_batch_telemetry(run, "seq", "sync_points"), 1);
+    assert_int_equal(run_batch_telemetry(run, "seq", "launches"), 2);
 }
 
 TEST(executor_clears_what_a_job_did_not_send) {
@@ -267,6 +315,9 @@ TEST(executor_that_loses_the_gpu_blames_no_job) {
     for (size_t i = 0; i < run->broker.message_count; i++)
         assert_string_equal(memory_header(&run->broker.messages[i], "gpu-worker-status"), "ok");
     assert_true(run->broker.finished_count < 100);
+    /* The device may still be writing: what its work names is left to the end of the process. */
+    struct cpu_driver_counters counters = cpu_driver_counters();
+    assert_int_equal(counters.calls[CPU_memory_free], 0);
 }
 
 TEST(executor_answers_jobs_whose_launch_is_refused_and_goes_on) {
@@ -301,6 +352,8 @@ int main(void) {
         FLOW(executor_answers_every_job_with_its_own_outputs),
         FLOW(executor_runs_batches_as_it_runs_single_jobs),
         FLOW(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs),
+        FLOW(executor_runs_slow_jobs_alone_and_quick_ones_together),
+        FLOW(executor_fences_a_sequence_once_and_goes_from_step_to_step_on_the_device),
         FLOW(executor_clears_what_a_job_did_not_send),
         FLOW(executor_applies_writes_over_data_and_over_fills_in_order),
         FLOW(executor_reads_ranges_of_large_buffers_and_empty_ones),

@@ -45,6 +45,16 @@ LIBRARIES = {
     "curl/": ["blobs/http.c"],
 }
 
+# Calls of the driver that stand in one place each: everybody else asks that place. (rows: A10)
+DRIVER_CALLS = {
+    "memory_alloc": "gpu/memory.c",
+    "memory_free": "gpu/memory.c",
+    "host_alloc": "gpu/memory.c",
+    "host_free": "gpu/memory.c",
+    "module_load": "gpu/modules.c",
+    "module_unload": "gpu/modules.c",
+}
+
 # What a folder must not reach even through the headers that it may include: planning stays plain arithmetic.
 UNREACHABLE = {"plan": "cuda.h"}
 
@@ -101,10 +111,21 @@ def reaches(includes, name, library, seen):
     return []
 
 
+def stray_driver_calls(worker):
+    """Driver calls outside of their one place; the CPU driver, which implements them, is none of that."""
+    calls = re.compile(r"\b(" + "|".join(DRIVER_CALLS) + r")\(")
+    for source in sorted(worker.rglob("*.c")):
+        name = source.relative_to(worker).as_posix()
+        for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+            for match in calls.finditer(line):
+                if name != DRIVER_CALLS[match[1]] and folder_of(name) != "cpu_driver":
+                    yield f"worker/{name}:{number}: {match[1]}() is called only in {DRIVER_CALLS[match[1]]}"
+
+
 def violations(root):
     """Lines of "file:line: rule", in the order of the files."""
     includes = read_includes(root / "worker")
-    found = []
+    found = list(stray_driver_calls(root / "worker"))
     for name, lines in includes.items():
         for number, is_quoted, included in lines:
             rule = (check_own_header if is_quoted else check_library)(name, included)

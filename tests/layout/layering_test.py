@@ -47,6 +47,12 @@ class Layering(unittest.TestCase):
         self.assertEqual(1, len(found))
         self.assertIn("plan/plan.c -> gpu/limits.h -> gpu/driver.h", found[0])
 
+    def test_raw_allocation_stands_in_one_place(self):
+        call = "code = GPU_TRY(gpu, memory_alloc(&block, bytes), err);\n"
+        self.assertEqual([], violations_of({"gpu/memory.c": call, "cpu_driver/block.c": call}))
+        found = violations_of({"execute/batch.c": call})
+        self.assertEqual(["worker/execute/batch.c:1: memory_alloc() is called only in gpu/memory.c"], found)
+
 
 class Documentation(unittest.TestCase):
     def test_contributing_quotes_the_table(self):

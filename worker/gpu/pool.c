@@ -78,7 +78,7 @@ static enum err counters_check(
     return ERR_OK;
 }
 
-static enum err memory_alloc(
+static enum err backing_alloc(
     const struct pool *pool, size_t bytes, struct pool_block *ret, struct error *err) {
     if (pool->kind == POOL_DEVICE) {
         struct device_block block;
@@ -92,7 +92,7 @@ static enum err memory_alloc(
     return code;
 }
 
-static void memory_free(const struct pool *pool, const struct pool_block *block) {
+static void backing_free(const struct pool *pool, const struct pool_block *block) {
     if (pool->kind == POOL_DEVICE) {
         struct device_block device = {.address = block->address, .bytes = block->bytes};
         device_block_free(pool->device, &device);
@@ -107,7 +107,7 @@ static enum err block_create(
     struct pool *pool, size_t bytes, struct pool_block *ret, struct error *err) {
     enum err code = budget_charge(pool->budget, bytes, err);
     if (code != ERR_OK) return code;
-    code = memory_alloc(pool, bytes, ret, err);
+    code = backing_alloc(pool, bytes, ret, err);
     if (code == ERR_OK) return ERR_OK;
     struct error refund_error;
     if (budget_refund(pool->budget, bytes, &refund_error) == ERR_OK) return code;
@@ -119,7 +119,7 @@ static enum err block_create(
 static enum err block_destroy(struct pool *pool, struct pool_counters *counters,
     const struct pool_block *block, struct error *err) {
     counter_add(&counters->taken_bytes, block->bytes);
-    memory_free(pool, block);
+    backing_free(pool, block);
     counter_add(&counters->freed_bytes, block->bytes);
     return budget_refund(pool->budget, block->bytes, err);
 }
