@@ -59,7 +59,8 @@ static enum err map_whole(const struct folder *folder, int fd, const char *name,
             "%s/%s has %" PRIu64 " bytes, and the job says %" PRIu64, folder->path, name,
             (uint64_t)status.st_size, bytes);
     assert(bytes > 0);
-    void *mapping = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+    /* Shared, so that a driver may register it (gpu/upload.h). */
+    void *mapping = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (mapping == MAP_FAILED) return io_failed(folder, "map", name, err);
     *ret = (struct blob){.bytes = slice_of(mapping, bytes), .mapping = mapping};
     return ERR_OK;

@@ -75,6 +75,8 @@ static const struct {
     X(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch"),
     X(CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated"),
     X(CUDA_ERROR_ASSERT, "device-side assert triggered"),
+    X(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part of the memory range is already registered"),
+    X(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "pointer does not correspond to a registered range"),
     X(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
     X(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "too many blocks in cooperative launch"),
     X(CUDA_ERROR_NOT_SUPPORTED, "operation not supported"),

@@ -73,6 +73,10 @@ static void live_remove(size_t at) {
 }
 
 static CUresult charge(enum cpu_block_kind kind, struct cpu_device *device, size_t bytes) {
+    if (kind == CPU_BLOCK_REGISTERED) {
+        cpu.counters.registered_bytes_live += bytes;
+        return CUDA_SUCCESS;
+    }
     if (kind == CPU_BLOCK_PINNED) {
         if (bytes > PINNED_BYTES_MAX - cpu.counters.pinned_bytes_live)
             return CUDA_ERROR_OUT_OF_MEMORY;
@@ -88,6 +92,10 @@ static CUresult charge(enum cpu_block_kind kind, struct cpu_device *device, size
 }
 
 static void discharge(enum cpu_block_kind kind, struct cpu_device *device, size_t bytes) {
+    if (kind == CPU_BLOCK_REGISTERED) {
+        cpu.counters.registered_bytes_live -= bytes;
+        return;
+    }
     if (kind == CPU_BLOCK_PINNED) {
         cpu.counters.pinned_bytes_live -= bytes;
         return;
@@ -99,7 +107,7 @@ static void discharge(enum cpu_block_kind kind, struct cpu_device *device, size_
 
 static void block_destroy(struct cpu_block *block) {
     if (block == NULL) return;
-    if (block->data != NULL) free(front_guard(block));
+    if (block->kind != CPU_BLOCK_REGISTERED) free(front_guard(block));
     free(block);
 }
 
@@ -142,8 +150,30 @@ CUresult cpu_block_create(
     return CUDA_SUCCESS;
 }
 
+static bool is_registered(const void *data, size_t bytes) {
+    size_t behind = find_behind((const uint8_t *)data + bytes - 1);
+    const struct cpu_block *block = behind == 0 ? NULL : live.items[behind - 1];
+    return block != NULL && block->data + block->bytes > (const uint8_t *)data;
+}
+
+CUresult cpu_block_register(struct cpu_device *device, void *data, size_t bytes) {
+    if (data == NULL || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (is_registered(data, bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    struct cpu_block *block = calloc(1, sizeof *block);
+    if (block == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    block->kind = CPU_BLOCK_REGISTERED;
+    block->device = device;
+    block->data = data;
+    block->bytes = bytes;
+    if (!live_add(block)) {
+        block_destroy(block);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return charge(block->kind, device, bytes);
+}
+
 void cpu_block_check_guards(struct cpu_block *block) {
-    if (block->is_reported) return;
+    if (block->is_reported || block->kind == CPU_BLOCK_REGISTERED) return;
     if (is_filled(front_guard(block), GRANULE, GUARD) &&
         is_filled(back_guard(block), back_guard_bytes(block), GUARD))
         return;
@@ -170,7 +200,7 @@ static struct cpu_block *quarantine_take(struct cpu_block **at) {
 /* Nothing names the block any more. */
 static void retire(struct cpu_block *block) {
     cpu_block_check_guards(block);
-    if (block->bytes > QUARANTINE_BYTES_MAX) {
+    if (block->bytes > QUARANTINE_BYTES_MAX || block->kind == CPU_BLOCK_REGISTERED) {
         block_destroy(block);
         return;
     }

@@ -1,13 +1,14 @@
 /**
  * Device and pinned memory: host memory between guards. A block that is freed rests in a quarantine
- * first, filled with a pattern, so that writes after the free are found.
+ * first, filled with a pattern, so that writes after the free are found. Memory of the caller that
+ * is registered is a block too, without any of this.
  */
 #ifndef CPU_DRIVER_BLOCK_H
 #define CPU_DRIVER_BLOCK_H
 
 #include "cpu_driver/state.h"
 
-enum cpu_block_kind { CPU_BLOCK_DEVICE, CPU_BLOCK_PINNED };
+enum cpu_block_kind { CPU_BLOCK_DEVICE, CPU_BLOCK_PINNED, CPU_BLOCK_REGISTERED };
 
 /** What an operation does with a block. What a kernel does with it nobody knows. */
 enum cpu_access { CPU_READS, CPU_WRITES, CPU_KERNEL, CPU_ACCESS_COUNT };
@@ -15,7 +16,7 @@ enum cpu_access { CPU_READS, CPU_WRITES, CPU_KERNEL, CPU_ACCESS_COUNT };
 struct cpu_block {
     enum cpu_block_kind kind;
     struct cpu_device *device;
-    uint8_t *data; /* aligned to 512 */
+    uint8_t *data; /* aligned to 512, unless registered */
     size_t bytes;
     unsigned users; /* operations that name it and are not finished */
     bool is_freed;
@@ -28,6 +29,9 @@ struct cpu_block {
 /** Lets the lock go while it fills the memory with a pattern. */
 CUresult cpu_block_create(
     enum cpu_block_kind kind, struct cpu_device *device, size_t bytes, void **ret);
+
+/** Makes the caller's memory a block until it is freed as one. */
+CUresult cpu_block_register(struct cpu_device *device, void *data, size_t bytes);
 
 /** Waits for nothing: what queued work still names is released after it. */
 CUresult cpu_block_free(enum cpu_block_kind kind, struct cpu_device *device, const void *data);

@@ -58,6 +58,7 @@ struct cpu_driver_counters {
     uint64_t allocations_live;
     uint64_t device_bytes_live; /* in multiples of 512, as they count against the device's memory */
     uint64_t pinned_bytes_live;
+    uint64_t registered_bytes_live;
     uint64_t streams_live;
     uint64_t events_live;
     uint64_t modules_live;

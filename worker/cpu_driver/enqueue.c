@@ -23,7 +23,7 @@ static bool find_host_range(const void *address, size_t bytes, struct cpu_block 
     if (address == NULL) return false;
     *ret = block;
     return block == NULL ||
-           (block->kind == CPU_BLOCK_PINNED && cpu_block_covers(block, address, bytes));
+           (block->kind != CPU_BLOCK_DEVICE && cpu_block_covers(block, address, bytes));
 }
 
 CUresult cpu_enqueue_copy(struct cpu_device *device, enum cpu_operation_kind kind,

@@ -219,6 +219,27 @@ static CUresult entry_host_free(void *data) {
     return call_end(&call);
 }
 
+static CUresult entry_host_register(void *data, size_t bytes, unsigned flags) {
+    const unsigned known_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+    struct call call;
+    if (call_begin(&call, CPU_host_register, NEEDS_CONTEXT)) {
+        if ((flags & ~known_flags) != 0) call.result = CUDA_ERROR_INVALID_VALUE;
+        else call.result = cpu_block_register(call.device, data, bytes);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_host_unregister(void *data) {
+    struct call call;
+    if (call_begin(&call, CPU_host_unregister, NEEDS_CONTEXT)) {
+        call.result = cpu_block_free(CPU_BLOCK_REGISTERED, call.device, data);
+        if (call.result == CUDA_ERROR_INVALID_VALUE)
+            call.result = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    }
+    return call_end(&call);
+}
+
 static CUresult entry_copy_to_device(
     CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     struct call call;

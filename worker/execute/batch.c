@@ -33,8 +33,8 @@ static enum err acquire_memory(const struct batch_context *context, uint64_t dev
     uint64_t upload_bytes, uint64_t readback_bytes, struct batch_memory *ret, struct error *err) {
     const size_t pinned_bytes[] = {upload_bytes, readback_bytes};
     struct pool_block pinned[2];
-    enum err code = pool_acquire(
-        context->device_pool, context->device_counters, device_bytes, &ret->device, err);
+    enum err code = statics_acquire_memory(
+        context->statics, context->device_counters, device_bytes, &ret->device, err);
     if (code != ERR_OK) return code;
     code = pool_acquire_all(
         context->pinned_pool, context->pinned_counters, pinned_bytes, 2, pinned, err);

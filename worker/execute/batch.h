@@ -20,6 +20,7 @@
 struct batch_context {
     const struct device *device;
     struct pool *device_pool, *pinned_pool;
+    struct statics *statics; /* which make room in the device pool */
     struct pool_counters *device_counters, *pinned_counters; /* the lane's own */
     struct lease_pool *leases;
     CUstream stream;

@@ -34,6 +34,19 @@ static enum err fill(
         batch->context->device->driver, fill(address, value, bytes, batch->context->stream), err);
 }
 
+/* Statics that were cold a moment ago may still be on their way. */
+static enum err await_statics(struct batch *batch, struct error *err) {
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct prepared *prepared = batch->items[i].prepared;
+        for (size_t b = 0; b < prepared->job->buffer_count && code == ERR_OK; b++)
+            if (prepared->statics[b] != NULL)
+                code = static_entry_await(
+                    batch->context->device, prepared->statics[b], batch->context->stream, err);
+    }
+    return code;
+}
+
 /* What all jobs share: the packed upload and the clear. */
 static enum err enqueue_inputs(struct batch *batch, struct error *err) {
     CUdeviceptr memory = pool_block_device(&batch->memory->device);
@@ -179,7 +192,8 @@ static enum err enqueue_readback(struct batch *batch, struct error *err) {
 }
 
 enum err enqueue_batch(struct batch *batch, struct error *err) {
-    enum err code = enqueue_inputs(batch, err);
+    enum err code = await_statics(batch, err);
+    if (code == ERR_OK) code = enqueue_inputs(batch, err);
     if (code == ERR_OK) code = enqueue_jobs(batch, err);
     if (code == ERR_OK) code = enqueue_readback(batch, err);
     return code;

@@ -206,6 +206,7 @@ static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *
     lane->context = (struct batch_context){.device = options->device,
         .device_pool = options->device_pool,
         .pinned_pool = options->pinned_pool,
+        .statics = options->statics,
         .device_counters = &lane->device_counters,
         .pinned_counters = &lane->pinned_counters,
         .leases = options->leases,

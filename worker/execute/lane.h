@@ -25,6 +25,7 @@ enum isolation { ISOLATION_NONE, ISOLATION_PROGRAM, ISOLATION_KEY };
 struct lanes_options {
     const struct device *device;
     struct pool *device_pool, *pinned_pool;
+    struct statics *statics;
     struct lease_pool *leases;
     uint32_t count, depth;
     uint64_t slab_bytes; /* device memory, and pinned memory each way, of each batch in flight */

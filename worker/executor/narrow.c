@@ -76,6 +76,7 @@ enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *
     narrow->context = (struct batch_context){.device = &stages->device,
         .device_pool = stages->device_pool,
         .pinned_pool = stages->pinned_pool,
+        .statics = stages->statics,
         .device_counters = &narrow->device_counters,
         .pinned_counters = &narrow->pinned_counters,
         .leases = stages->leases,

@@ -14,6 +14,7 @@
 enum {
     PUBLISH_TIMEOUT_MS = 30000,
     STATICS_SHARE = 32,
+    STAGING_EACH = 2, /* for each preparation thread: one is filled, one is copied */
     DEVICE_POOL_MIN = 256 << 20,
     PINNED_POOL_MIN = 128 << 20,
     JOB_ARENA_BYTES_MAX = 4 << 20 /* decoded form of one message: about 170,000 values */
@@ -135,10 +136,6 @@ static enum err start_key_order(struct stages *stages, struct error *err) {
 }
 
 static enum err start_prepare(struct stages *stages, struct error *err) {
-    uint64_t budget = stages->settings->statics.budget_bytes;
-    if (budget == 0) budget = stages->device.limits.memory_bytes / STATICS_SHARE;
-    enum err code = statics_create(&stages->device, budget, &stages->statics, err);
-    if (code != ERR_OK) return code;
     struct prepare_options options = {.device = &stages->device,
         .modules = stages->modules,
         .statics = stages->statics,
@@ -153,21 +150,37 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
     return prepare_create(&options, &stages->prepare, err);
 }
 
-/* What the driver may hand out: all slabs, one largest job beside them, and never more than there
- * is. */
-static uint64_t pool_bytes(uint64_t configured, uint64_t slabs, uint64_t job, uint64_t least) {
-    uint64_t bytes = slabs + job > least ? slabs + job : least;
+/* What the driver may hand out: what is taken for good, and one largest job beside it. */
+static uint64_t pool_bytes(uint64_t configured, uint64_t taken, uint64_t job, uint64_t least) {
+    uint64_t bytes = taken + job > least ? taken + job : least;
     return configured != 0 ? configured : bytes;
+}
+
+static uint64_t statics_bytes(const struct stages *stages) {
+    uint64_t configured = stages->settings->statics.budget_bytes;
+    return configured != 0 ? configured : stages->device.limits.memory_bytes / STATICS_SHARE;
+}
+
+static enum err start_statics(struct stages *stages, struct error *err) {
+    const struct statics_options options = {.device = &stages->device,
+        .leases = stages->leases,
+        .device_pool = stages->device_pool,
+        .pinned_pool = stages->pinned_pool,
+        .budget_bytes = statics_bytes(stages),
+        .staging_count = STAGING_EACH * stages->settings->prepare.threads};
+    return statics_create(&options, &stages->statics, err);
 }
 
 static enum err start_pools(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     uint64_t slabs = (uint64_t)settings->lanes * settings->lane_depth * settings->lane_slab_bytes;
+    uint64_t staging = (uint64_t)STAGING_EACH * settings->prepare.threads * STAGING_BYTES;
     uint64_t job = settings->limits.job_bytes;
     budget_init(&stages->device_budget, "device pool", ERR_DEVICE_MEMORY,
-        pool_bytes(settings->pools.device_bytes, slabs, job, DEVICE_POOL_MIN));
+        pool_bytes(
+            settings->pools.device_bytes, slabs + statics_bytes(stages), job, DEVICE_POOL_MIN));
     budget_init(&stages->pinned_budget, "pinned pool", ERR_NO_MEMORY,
-        pool_bytes(settings->pools.pinned_bytes, 2 * slabs, job, PINNED_POOL_MIN));
+        pool_bytes(settings->pools.pinned_bytes, 2 * slabs + staging, job, PINNED_POOL_MIN));
     enum err code = pool_create(
         &stages->device, POOL_DEVICE, &stages->device_budget, &stages->device_pool, err);
     if (code == ERR_OK)
@@ -193,6 +206,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
     struct lanes_options options = {.device = &stages->device,
         .device_pool = stages->device_pool,
         .pinned_pool = stages->pinned_pool,
+        .statics = stages->statics,
         .leases = stages->leases,
         .count = settings->lanes,
         .depth = settings->lane_depth,
@@ -224,6 +238,7 @@ enum err stages_start(
     code = open_blobs(stages, err);
     if (code == ERR_OK) code = start_publisher(stages, err);
     if (code == ERR_OK) code = start_pools(stages, err);
+    if (code == ERR_OK) code = start_statics(stages, err);
     if (code == ERR_OK) code = start_key_order(stages, err);
     if (code == ERR_OK) code = start_lanes(stages, err);
     if (code == ERR_OK) code = start_prepare(stages, err);

@@ -35,6 +35,8 @@
     X(memory_free, cuMemFree, 3020)                                                                \
     X(host_alloc, cuMemHostAlloc, 2020)                                                            \
     X(host_free, cuMemFreeHost, 2000)                                                              \
+    X(host_register, cuMemHostRegister, 6050)                                                      \
+    X(host_unregister, cuMemHostUnregister, 4000)                                                  \
     X(copy_to_device, cuMemcpyHtoDAsync, 3020)                                                     \
     X(copy_to_host, cuMemcpyDtoHAsync, 3020)                                                       \
     X(fill, cuMemsetD8Async, 3020)                                                                 \

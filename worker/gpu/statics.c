@@ -4,263 +4,427 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "gpu/memory.h"
+#include "base/queue.h"
+#include "gpu/event.h"
+#include "gpu/eviction.h"
+#include "gpu/size_class.h"
 
 enum {
-    TABLE_BUCKETS = 4096,
-    STAGING_BYTES = 4 << 20 /* an upload goes through one pinned block of this size */
+    SHARD_COUNT = 64,
+    SHARD_BUCKETS = 1024,
+    COUNTERS_COUNT = 16 /* threads inside the device pool at once; more wait for their turn */
 };
 
-enum entry_state { ENTRY_LOADING, ENTRY_READY };
-
 struct static_entry {
+    struct eviction_item item; /* first: the entry is found from it */
     struct digest digest;
-    struct device_block block;
-    enum entry_state state;
-    bool is_cached; /* found through the table; else it belongs to its references alone */
-    uint32_t references;
+    size_t payload_bytes;
+    struct pool_block block;
+    CUevent fence;        /* the upload's own */
+    atomic_bool is_there; /* the fence is known to be done */
+    atomic_uint references;
+    bool is_cached; /* fixed before the entry is ready; else it belongs to its references alone */
+    bool is_ready;  /* under the shard's lock: the fence is recorded */
     struct static_entry *next_in_bucket;
-    struct static_entry *older, *newer; /* cached and ready: by last use */
+};
+
+/* A part of the table by digest. References are taken under its lock, and given back without. */
+struct shard {
+    pthread_mutex_t lock;
+    pthread_cond_t settled; /* an upload of one of its entries has ended */
+    struct static_entry *buckets[SHARD_BUCKETS];
+    uint64_t hits, saved_bytes;
 };
 
 struct statics {
-    const struct device *device;
-    uint64_t budget_bytes;
-    pthread_mutex_t lock; /* guards everything below */
-    pthread_cond_t loaded;
-    struct static_entry *buckets[TABLE_BUCKETS];
-    struct static_entry *oldest, *newest;
-    struct statics_counts counts;
+    struct statics_options options;
+    struct upload_stream *upload;
+    struct queue *idle_counters; /* of device_counters: a thread takes one for each visit */
+    struct pool_counters device_counters[COUNTERS_COUNT], pinned_counters;
 
-    pthread_mutex_t upload_lock; /* guards the stream and its staging; never taken under `lock` */
-    CUstream stream;
-    struct pinned_block staging;
+    pthread_mutex_t lock; /* guards what follows; a shard's lock may be taken under it */
+    struct eviction eviction;
+    uint64_t cached_bytes, evictions, misses, uploaded_bytes;
+
+    struct shard shards[SHARD_COUNT];
 };
 
-enum err statics_create(
-    const struct device *device, uint64_t budget_bytes, struct statics **ret, struct error *err) {
-    struct statics *statics = calloc(1, sizeof *statics);
-    if (statics == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the table of statics");
-    statics->device = device;
-    statics->budget_bytes = budget_bytes;
-    pthread_mutex_init(&statics->lock, NULL);
-    pthread_mutex_init(&statics->upload_lock, NULL);
-    pthread_cond_init(&statics->loaded, NULL);
-    enum err code =
-        GPU_TRY(device->driver, stream_create(&statics->stream, CU_STREAM_NON_BLOCKING), err);
-    if (code == ERR_OK) code = pinned_block_alloc(device, STAGING_BYTES, &statics->staging, err);
-    if (code != ERR_OK) {
-        statics_destroy(statics);
-        return code;
-    }
-    *ret = statics;
-    return ERR_OK;
+/* ---- device memory ---- */
+
+static struct pool_counters *counters_take(struct statics *statics) {
+    void *counters;
+    (void)queue_pop(statics->idle_counters, &counters, 1, -1);
+    return counters;
 }
 
-static void entry_destroy(struct statics *statics, struct static_entry *entry) {
-    device_block_free(statics->device, &entry->block);
+static void counters_give(struct statics *statics, struct pool_counters *counters) {
+    bool is_pushed = queue_push(statics->idle_counters, counters);
+    assert(is_pushed); /* there is room for all, and nobody closes it */
+    (void)is_pushed;
+}
+
+/* A copy into the block may be under way even if no job ever used it. */
+static bool copy_is_over(struct statics *statics, const struct static_entry *entry) {
+    struct error err;
+    /* acquire: pairs with the release in static_entry_await() */
+    if (atomic_load_explicit(&entry->is_there, memory_order_acquire)) return true;
+    if (entry->fence == NULL) return upload_drain(statics->upload, &err) == ERR_OK;
+    return event_wait(statics->options.device, entry->fence, &err) == ERR_OK;
+}
+
+/* Memory that a lost context may still write to is not given back. */
+static void entry_destroy(
+    struct statics *statics, struct pool_counters *counters, struct static_entry *entry) {
+    struct error err;
+    enum err code = ERR_OK;
+    if (entry->block.address != 0 && copy_is_over(statics, entry))
+        code = pool_release(statics->options.device_pool, counters, &entry->block, &err);
+    assert(code == ERR_OK); /* what we took, given back once */
+    (void)code;
     free(entry);
 }
 
-void statics_destroy(struct statics *statics) {
-    if (statics == NULL) return;
-    while (statics->oldest != NULL) {
-        struct static_entry *entry = statics->oldest;
-        assert(entry->references == 0);
-        statics->oldest = entry->newer;
-        entry_destroy(statics, entry);
-    }
-    pinned_block_free(statics->device, &statics->staging);
-    if (statics->stream != NULL) (void)statics->device->driver->stream_destroy(statics->stream);
-    pthread_cond_destroy(&statics->loaded);
-    pthread_mutex_destroy(&statics->upload_lock);
-    pthread_mutex_destroy(&statics->lock);
-    free(statics);
+/* For an entry outside the table. */
+static void entry_drop(struct statics *statics, struct static_entry *entry) {
+    struct pool_counters *counters = counters_take(statics);
+    entry_destroy(statics, counters, entry);
+    counters_give(statics, counters);
 }
 
-static struct static_entry **bucket_of(struct statics *statics, const struct digest *digest) {
-    size_t hash;
-    memcpy(&hash, digest->bytes, sizeof hash); /* a digest is as good a hash as there is */
-    return &statics->buckets[hash % TABLE_BUCKETS];
+/* ---- the table ---- */
+
+static struct shard *shard_of(struct statics *statics, const struct digest *digest) {
+    return &statics->shards[digest->bytes[0] % SHARD_COUNT];
 }
 
-static struct static_entry *table_find(struct statics *statics, const struct digest *digest) {
-    struct static_entry *entry = *bucket_of(statics, digest);
+/* A digest is as good a hash as there is; the shard is another part of it. */
+static struct static_entry **bucket_of(struct shard *shard, const struct digest *digest) {
+    uint32_t hash;
+    memcpy(&hash, digest->bytes + 1, sizeof hash);
+    return &shard->buckets[hash % SHARD_BUCKETS];
+}
+
+static struct static_entry *shard_find(struct shard *shard, const struct digest *digest) {
+    struct static_entry *entry = *bucket_of(shard, digest);
     while (entry != NULL && !digest_equal(&entry->digest, digest)) entry = entry->next_in_bucket;
     return entry;
 }
 
-static void table_remove(struct statics *statics, struct static_entry *entry) {
-    struct static_entry **link = bucket_of(statics, &entry->digest);
+static void shard_insert(struct shard *shard, struct static_entry *entry) {
+    struct static_entry **bucket = bucket_of(shard, &entry->digest);
+    entry->next_in_bucket = *bucket;
+    *bucket = entry;
+}
+
+static void shard_remove(struct shard *shard, struct static_entry *entry) {
+    struct static_entry **link = bucket_of(shard, &entry->digest);
     while (*link != entry) link = &(*link)->next_in_bucket;
     *link = entry->next_in_bucket;
 }
 
-static void use_list_remove(struct statics *statics, struct static_entry *entry) {
-    *(entry->older != NULL ? &entry->older->newer : &statics->oldest) = entry->newer;
-    *(entry->newer != NULL ? &entry->newer->older : &statics->newest) = entry->older;
-    entry->older = entry->newer = NULL;
-}
-
-static void use_list_append(struct statics *statics, struct static_entry *entry) {
-    entry->older = statics->newest;
-    *(statics->newest != NULL ? &statics->newest->newer : &statics->oldest) = entry;
-    statics->newest = entry;
-}
-
-struct static_entry *statics_find(struct statics *statics, const struct digest *digest) {
-    pthread_mutex_lock(&statics->lock);
-    struct static_entry *entry = table_find(statics, digest);
-    if (entry != NULL && entry->state == ENTRY_READY) {
-        entry->references++;
-        statics->counts.hits++;
-        use_list_remove(statics, entry);
-        use_list_append(statics, entry);
-    } else {
-        entry = NULL;
-    }
-    pthread_mutex_unlock(&statics->lock);
+static struct static_entry *hit(
+    struct statics *statics, struct shard *shard, struct static_entry *entry) {
+    /* relaxed: the shard's lock orders it against remove_unpinned() */
+    atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
+    eviction_use(&statics->eviction, &entry->item);
+    shard->hits++;
+    shard->saved_bytes += entry->payload_bytes;
     return entry;
 }
 
-/*
- * Takes unpinned entries out of the cache, oldest first, until `bytes` more fit; false where they
- * cannot. Returns them as a list through `newer`, for the caller to free outside the lock.
- */
-static bool make_room(struct statics *statics, size_t bytes, struct static_entry **evicted) {
-    *evicted = NULL;
-    if (bytes > statics->budget_bytes) return false;
-    struct static_entry *entry = statics->oldest;
-    while (statics->counts.cached_bytes > statics->budget_bytes - bytes && entry != NULL) {
-        struct static_entry *newer = entry->newer;
-        if (entry->references == 0) {
-            table_remove(statics, entry);
-            use_list_remove(statics, entry);
-            statics->counts.cached_bytes -= entry->block.bytes;
-            statics->counts.evictions++;
-            entry->newer = *evicted;
-            *evicted = entry;
-        }
-        entry = newer;
-    }
-    return statics->counts.cached_bytes <= statics->budget_bytes - bytes;
+struct static_entry *statics_find(struct statics *statics, const struct digest *digest) {
+    struct shard *shard = shard_of(statics, digest);
+    pthread_mutex_lock(&shard->lock);
+    struct static_entry *entry = shard_find(shard, digest);
+    entry = entry != NULL && entry->is_ready ? hit(statics, shard, entry) : NULL;
+    pthread_mutex_unlock(&shard->lock);
+    return entry;
 }
 
-/* Copies through the staging block, piece by piece; one upload at a time. */
-static enum err copy_payload(
-    struct statics *statics, struct slice payload, CUdeviceptr address, struct error *err) {
-    const struct gpu_driver *gpu = statics->device->driver;
-    enum err code = ERR_OK;
-    pthread_mutex_lock(&statics->upload_lock);
-    while (payload.size > 0 && code == ERR_OK) {
-        struct slice piece;
-        size_t size = payload.size < STAGING_BYTES ? payload.size : STAGING_BYTES;
-        if (!slice_take(&payload, size, &piece)) break;
-        memcpy(statics->staging.data, piece.data, piece.size);
-        code = GPU_TRY(
-            gpu, copy_to_device(address, statics->staging.data, piece.size, statics->stream), err);
-        if (code == ERR_OK) code = GPU_TRY(gpu, stream_synchronize(statics->stream), err);
-        address += piece.size;
+/* The entry that is there, with a reference, after whatever upload is under way; or `fresh`, which
+ * is then the one whose upload the others wait for. */
+static struct static_entry *find_or_insert(struct statics *statics, struct static_entry *fresh) {
+    struct shard *shard = shard_of(statics, &fresh->digest);
+    pthread_mutex_lock(&shard->lock);
+    struct static_entry *entry = shard_find(shard, &fresh->digest);
+    while (entry != NULL && !entry->is_ready) {
+        pthread_cond_wait(&shard->settled, &shard->lock);
+        entry = shard_find(shard, &fresh->digest);
     }
-    pthread_mutex_unlock(&statics->upload_lock);
+    if (entry != NULL) hit(statics, shard, entry);
+    else if (fresh->is_cached) shard_insert(shard, fresh);
+    pthread_mutex_unlock(&shard->lock);
+    return entry != NULL ? entry : fresh;
+}
+
+/* Ends the wait of those who want the same; they find `entry`, or try themselves. */
+static void settle(struct statics *statics, struct static_entry *entry, bool stays) {
+    struct shard *shard = shard_of(statics, &entry->digest);
+    pthread_mutex_lock(&shard->lock);
+    if (stays) entry->is_ready = true;
+    else shard_remove(shard, entry);
+    pthread_cond_broadcast(&shard->settled);
+    pthread_mutex_unlock(&shard->lock);
+}
+
+static bool remove_unpinned(struct statics *statics, struct static_entry *entry) {
+    struct shard *shard = shard_of(statics, &entry->digest);
+    pthread_mutex_lock(&shard->lock);
+    /* acquire: pairs with the release in statics_unref(); all uses of the entry are over. It stays
+     * unpinned, for references are taken under this lock. */
+    bool is_unpinned = atomic_load_explicit(&entry->references, memory_order_acquire) == 0;
+    if (is_unpinned) shard_remove(shard, entry);
+    pthread_mutex_unlock(&shard->lock);
+    return is_unpinned;
+}
+
+/* ---- room ---- */
+
+/* Takes unpinned entries out, `bytes` or all there are, under the lock; to be destroyed without it.
+ */
+static struct static_entry *take_victims(struct statics *statics, uint64_t bytes) {
+    struct eviction_item *victims = NULL, *pinned = NULL, *item;
+    uint64_t freed_bytes = 0;
+    while (freed_bytes < bytes && (item = eviction_take(&statics->eviction)) != NULL) {
+        bool is_victim = remove_unpinned(statics, (struct static_entry *)item);
+        struct eviction_item **list = is_victim ? &victims : &pinned;
+        item->next = *list;
+        *list = item;
+        if (!is_victim) continue;
+        freed_bytes += item->bytes;
+        statics->evictions++;
+    }
+    statics->cached_bytes -= freed_bytes;
+    while ((item = pinned) != NULL) {
+        pinned = item->next;
+        eviction_put_back(&statics->eviction, item);
+    }
+    return (struct static_entry *)victims;
+}
+
+static uint64_t destroy_victims(
+    struct statics *statics, struct pool_counters *counters, struct static_entry *victims) {
+    uint64_t bytes = 0;
+    while (victims != NULL) {
+        struct static_entry *next = (struct static_entry *)victims->item.next;
+        bytes += victims->item.bytes;
+        entry_destroy(statics, counters, victims);
+        victims = next;
+    }
+    return bytes;
+}
+
+uint64_t statics_shed(struct statics *statics, struct pool_counters *counters, uint64_t bytes) {
+    pthread_mutex_lock(&statics->lock);
+    struct static_entry *victims = take_victims(statics, bytes);
+    pthread_mutex_unlock(&statics->lock);
+    return destroy_victims(statics, counters, victims);
+}
+
+enum err statics_acquire_memory(struct statics *statics, struct pool_counters *counters,
+    size_t bytes, struct pool_block *ret, struct error *err) {
+    enum err code;
+    do code = pool_acquire(statics->options.device_pool, counters, bytes, ret, err);
+    while (code == ERR_DEVICE_MEMORY && statics_shed(statics, counters, bytes) > 0);
     return code;
 }
 
-static enum err entry_load(
-    struct statics *statics, struct static_entry *entry, struct slice payload, struct error *err) {
-    enum err code = device_block_alloc(statics->device, payload.size, &entry->block, err);
+/* Charges the budget, evicting for it; false where what is in use leaves no room. */
+static bool charge(struct statics *statics, struct pool_counters *counters, uint64_t bytes) {
+    uint64_t cached_bytes_max = statics->options.budget_bytes - bytes;
+    struct static_entry *victims = NULL;
+    pthread_mutex_lock(&statics->lock);
+    if (statics->cached_bytes > cached_bytes_max)
+        victims = take_victims(statics, statics->cached_bytes - cached_bytes_max);
+    bool has_room = statics->cached_bytes <= cached_bytes_max;
+    if (has_room) statics->cached_bytes += bytes;
+    pthread_mutex_unlock(&statics->lock);
+    (void)destroy_victims(statics, counters, victims);
+    return has_room;
+}
+
+static void refund(struct statics *statics, uint64_t bytes) {
+    pthread_mutex_lock(&statics->lock);
+    statics->cached_bytes -= bytes;
+    pthread_mutex_unlock(&statics->lock);
+}
+
+/* ---- uploads ---- */
+
+static enum err entry_create(struct statics *statics, const struct digest *digest, size_t bytes,
+    struct static_entry **ret, struct error *err) {
+    size_t class;
+    enum err code = size_class_find(bytes, &class, err);
     if (code != ERR_OK) return code;
-    return copy_payload(statics, payload, entry->block.address, err);
-}
-
-/* Puts a loading entry into the table and charges its bytes, evicting for them. */
-static void reserve(struct statics *statics, struct static_entry *entry, size_t bytes,
-    struct static_entry **evicted) {
-    entry->is_cached = make_room(statics, bytes, evicted);
-    if (!entry->is_cached) return;
-    struct static_entry **bucket = bucket_of(statics, &entry->digest);
-    entry->next_in_bucket = *bucket;
-    *bucket = entry;
-    statics->counts.cached_bytes += bytes;
-}
-
-static void settle(
-    struct statics *statics, struct static_entry *entry, size_t bytes, bool is_loaded) {
-    pthread_mutex_lock(&statics->lock);
-    entry->state = ENTRY_READY;
-    if (entry->is_cached && is_loaded) {
-        use_list_append(statics, entry);
-    } else if (entry->is_cached) {
-        table_remove(statics, entry);
-        statics->counts.cached_bytes -= bytes;
-    }
-    pthread_cond_broadcast(&statics->loaded);
-    pthread_mutex_unlock(&statics->lock);
-}
-
-enum err statics_upload(struct statics *statics, const struct digest *digest, struct slice payload,
-    struct static_entry **ret, bool *uploaded, struct error *err) {
-    struct static_entry *fresh = calloc(1, sizeof *fresh), *evicted = NULL;
-    if (fresh == NULL)
+    struct static_entry *entry = calloc(1, sizeof *entry);
+    if (entry == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for a static of %zu bytes", payload.size);
-    *fresh = (struct static_entry){.digest = *digest, .references = 1};
+            "no memory for a static of %zu bytes", bytes);
+    entry->digest = *digest;
+    entry->payload_bytes = bytes;
+    entry->item.bytes = size_class_bytes(class);
+    entry->is_cached = entry->item.bytes <= statics->options.budget_bytes;
+    atomic_init(&entry->references, 1);
+    *ret = entry;
+    return ERR_OK;
+}
 
+/* Memory for the entry, and its place in the budget where there is one. */
+static enum err make_place(struct statics *statics, struct static_entry *entry, struct error *err) {
+    struct pool_counters *counters = counters_take(statics);
+    if (entry->is_cached && !charge(statics, counters, entry->item.bytes)) {
+        entry->is_cached = false;
+        settle(statics, entry, false);
+    }
+    enum err code =
+        statics_acquire_memory(statics, counters, entry->payload_bytes, &entry->block, err);
+    counters_give(statics, counters);
+    return code;
+}
+
+static enum err send(struct statics *statics, struct static_entry *entry,
+    const struct payload *payload, struct error *err) {
+    enum err code = upload_send(statics->upload, payload, entry->block.address, &entry->fence, err);
+    if (code != ERR_OK) entry->fence = NULL; /* it may be older than the last copy */
+    else if (entry->fence == NULL)           /* relaxed: settle() publishes the entry */
+        atomic_store_explicit(&entry->is_there, true, memory_order_relaxed);
+    return code;
+}
+
+static void count_miss(struct statics *statics, struct static_entry *entry) {
     pthread_mutex_lock(&statics->lock);
-    struct static_entry *entry = table_find(statics, digest);
-    while (entry != NULL && entry->state == ENTRY_LOADING) {
-        pthread_cond_wait(&statics->loaded, &statics->lock);
-        entry = table_find(statics, digest);
-    }
-    if (entry != NULL) {
-        entry->references++;
-        statics->counts.hits++;
-    } else {
-        statics->counts.misses++;
-        reserve(statics, fresh, payload.size, &evicted);
-    }
+    statics->misses++;
+    statics->uploaded_bytes += entry->payload_bytes;
+    if (entry->is_cached) eviction_add(&statics->eviction, &entry->item, entry->item.bytes);
     pthread_mutex_unlock(&statics->lock);
+}
 
-    *uploaded = entry == NULL;
-    if (entry != NULL) {
-        free(fresh);
-        *ret = entry;
-        return ERR_OK;
-    }
-    while (evicted != NULL) {
-        struct static_entry *next = evicted->newer;
-        entry_destroy(statics, evicted);
-        evicted = next;
-    }
-    enum err code = entry_load(statics, fresh, payload, err);
-    settle(statics, fresh, payload.size, code == ERR_OK);
-    if (code == ERR_OK) *ret = fresh;
-    else entry_destroy(statics, fresh);
+static enum err load(struct statics *statics, struct static_entry *entry,
+    const struct payload *payload, struct error *err) {
+    enum err code = make_place(statics, entry, err);
+    if (code == ERR_OK) code = send(statics, entry, payload, err);
+    if (code == ERR_OK) count_miss(statics, entry);
+    if (!entry->is_cached) return code;
+    settle(statics, entry, code == ERR_OK);
+    if (code != ERR_OK) refund(statics, entry->item.bytes);
+    return code;
+}
+
+enum err statics_upload(struct statics *statics, const struct digest *digest,
+    const struct payload *payload, struct static_entry **ret, bool *ret_uploaded,
+    struct error *err) {
+    struct static_entry *fresh;
+    enum err code = entry_create(statics, digest, payload->bytes.size, &fresh, err);
+    if (code != ERR_OK) return code;
+    struct static_entry *entry = find_or_insert(statics, fresh);
+    *ret_uploaded = entry == fresh;
+    if (*ret_uploaded) code = load(statics, fresh, payload, err);
+    if (entry != fresh || code != ERR_OK) entry_drop(statics, fresh);
+    if (code == ERR_OK) *ret = entry;
     return code;
 }
 
 void statics_unref(struct statics *statics, struct static_entry *entry) {
-    pthread_mutex_lock(&statics->lock);
-    assert(entry->references > 0);
-    entry->references--;
-    bool is_last = entry->references == 0 && !entry->is_cached;
-    pthread_mutex_unlock(&statics->lock);
-    if (is_last) entry_destroy(statics, entry);
+    /* Once we let go, a cached entry may be evicted at any time, and is not looked at again. */
+    bool is_cached = entry->is_cached;
+    /* release: pairs with the acquire in remove_unpinned(), and of the last one here; acquire: what
+     * the others did with the entry comes before its end */
+    unsigned before = atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before == 1 && !is_cached) entry_drop(statics, entry);
+}
+
+/* ---- entries ---- */
+
+enum err static_entry_await(
+    const struct device *device, struct static_entry *entry, CUstream stream, struct error *err) {
+    /* acquire: pairs with the release below; whoever knows needs no look at the event */
+    if (atomic_load_explicit(&entry->is_there, memory_order_acquire)) return ERR_OK;
+    bool is_done;
+    enum err code = event_poll(device, entry->fence, &is_done, err);
+    if (code != ERR_OK) return code;
+    if (!is_done) return stream_wait_event(device, stream, entry->fence, err);
+    /* release: pairs with the acquire above and in copy_is_over() */
+    atomic_store_explicit(&entry->is_there, true, memory_order_release);
+    return ERR_OK;
 }
 
 CUdeviceptr static_entry_address(const struct static_entry *entry) {
-    return entry->block.address;
+    return pool_block_device(&entry->block);
 }
 
 size_t static_entry_bytes(const struct static_entry *entry) {
-    return entry->block.bytes;
+    return entry->payload_bytes;
+}
+
+/* ---- the whole ---- */
+
+enum err statics_create(
+    const struct statics_options *options, struct statics **ret, struct error *err) {
+    struct statics *statics = calloc(1, sizeof *statics);
+    if (statics == NULL) goto no_memory;
+    statics->options = *options;
+    pthread_mutex_init(&statics->lock, NULL);
+    for (size_t i = 0; i < SHARD_COUNT; i++) {
+        pthread_mutex_init(&statics->shards[i].lock, NULL);
+        pthread_cond_init(&statics->shards[i].settled, NULL);
+    }
+    statics->idle_counters = queue_create(COUNTERS_COUNT);
+    if (statics->idle_counters == NULL) goto no_memory;
+    for (size_t i = 0; i < COUNTERS_COUNT; i++)
+        counters_give(statics, &statics->device_counters[i]);
+    const struct upload_options upload = {.device = options->device,
+        .leases = options->leases,
+        .pinned_pool = options->pinned_pool,
+        .pinned_counters = &statics->pinned_counters,
+        .staging_count = options->staging_count};
+    enum err code = upload_stream_create(&upload, &statics->upload, err);
+    if (code == ERR_OK) *ret = statics;
+    else statics_destroy(statics);
+    return code;
+no_memory:
+    statics_destroy(statics);
+    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+        "no memory for the table of statics");
+}
+
+void statics_destroy(struct statics *statics) {
+    if (statics == NULL) return;
+    (void)statics_shed(statics, &statics->device_counters[0], UINT64_MAX);
+    assert(statics->cached_bytes == 0); /* all references were given back */
+    upload_stream_destroy(statics->upload);
+    queue_destroy(statics->idle_counters);
+    for (size_t i = 0; i < SHARD_COUNT; i++) {
+        pthread_cond_destroy(&statics->shards[i].settled);
+        pthread_mutex_destroy(&statics->shards[i].lock);
+    }
+    pthread_mutex_destroy(&statics->lock);
+    free(statics);
 }
 
 struct statics_counts statics_read_counts(struct statics *statics) {
     pthread_mutex_lock(&statics->lock);
-    struct statics_counts counts = statics->counts;
+    struct statics_counts counts = {.misses = statics->misses,
+        .evictions = statics->evictions,
+        .uploaded_bytes = statics->uploaded_bytes,
+        .cached_bytes = statics->cached_bytes};
     pthread_mutex_unlock(&statics->lock);
+    for (size_t i = 0; i < SHARD_COUNT; i++) {
+        struct shard *shard = &statics->shards[i];
+        pthread_mutex_lock(&shard->lock);
+        counts.hits += shard->hits;
+        counts.saved_bytes += shard->saved_bytes;
+        pthread_mutex_unlock(&shard->lock);
+    }
     return counts;
+}
+
+const struct pool_counters *statics_device_counters(const struct statics *statics, size_t *count) {
+    *count = COUNTERS_COUNT;
+    return statics->device_counters;
+}
+
+const struct pool_counters *statics_pinned_counters(const struct statics *statics, size_t *count) {
+    *count = 1;
+    return &statics->pinned_counters;
 }

@@ -2,47 +2,85 @@
  * The cache of statics: immutable payloads on the device, found by digest, shared by all jobs.
  *
  * A payload is uploaded once, however many ask for it at once: the first uploads, the others wait,
- * so only threads that may wait (prepare/) call statics_upload(). An entry is pinned while a
- * reference is held; unpinned entries leave in the order of their last use when the budget needs
- * room. A payload larger than the whole budget lives for its references alone.
+ * so only threads that may wait (prepare/) call statics_upload(). It is ready for everybody when
+ * its copy is enqueued and fenced; whoever uses it on a stream lets that stream wait for the fence
+ * with static_entry_await(), until the copy is known to be done.
  *
- * Units: bytes. Lifetime: references are given back before statics_destroy(). Threads: any bound
- * thread. No driver call happens under the lock.
+ * An entry is pinned while a reference is held. Unpinned ones leave in the order of eviction.h when
+ * the budget needs room, or when device memory is short. A payload for which the budget has no room
+ * lives for its references alone.
+ *
+ * Units: bytes; those of the budget and of cached_bytes are what is taken of the device, size
+ * classes of the pool. Lifetime: references are given back before statics_destroy(). Threads: any
+ * bound one. Everything but statics_find() and statics_unref() of a cached entry may call the
+ * driver; no lock is held while it does.
  */
 #ifndef GPU_STATICS_H
 #define GPU_STATICS_H
 
 #include "base/digest.h"
-#include "gpu/device.h"
+#include "gpu/upload.h"
 
 struct statics;
 struct static_entry;
 
+struct statics_options {
+    const struct device *device;
+    struct lease_pool *leases;
+    struct pool *device_pool, *pinned_pool;
+    uint64_t budget_bytes;
+    uint32_t staging_count; /* staging blocks, of STAGING_BYTES each */
+};
+
 struct statics_counts {
     uint64_t hits, misses, evictions;
-    uint64_t cached_bytes; /* on the device now, entries in use included */
+    uint64_t saved_bytes;    /* of hits: payloads that did not move */
+    uint64_t uploaded_bytes; /* of misses */
+    uint64_t cached_bytes;   /* on the device now, entries in use included */
 };
 
 MUST_CHECK enum err statics_create(
-    const struct device *device, uint64_t budget_bytes, struct statics **ret, struct error *err);
+    const struct statics_options *options, struct statics **ret, struct error *err);
 void statics_destroy(struct statics *statics); /* NULL is fine */
 
 /** +1 reference to a payload that is ready; NULL where it is not. Never waits. */
 struct static_entry *statics_find(struct statics *statics, const struct digest *digest);
 
 /**
- * +1 reference to `payload`, which has this digest, uploading it unless somebody has or is. Returns
- * when the bytes are on the device. `uploaded` tells whether this call moved them. A failed upload
- * leaves nothing behind; those who waited for it try themselves.
+ * +1 reference to `payload`, which has this digest, uploading it unless somebody has or is.
+ * `ret_uploaded` tells whether this call moved it. ERR_DEVICE_MEMORY: not even without all unpinned
+ * statics is there room. A failed upload leaves nothing behind; those who waited for it try
+ * themselves.
  */
 MUST_CHECK enum err statics_upload(struct statics *statics, const struct digest *digest,
-    struct slice payload, struct static_entry **ret, bool *uploaded, struct error *err);
+    const struct payload *payload, struct static_entry **ret, bool *ret_uploaded,
+    struct error *err);
 
+/** Not before all work that uses the entry is over. */
 void statics_unref(struct statics *statics, struct static_entry *entry);
 
-CUdeviceptr static_entry_address(const struct static_entry *entry);
-size_t static_entry_bytes(const struct static_entry *entry);
+/**
+ * Evicts unpinned entries, `bytes` or all there are, and says how many bytes went back to the pool.
+ * `counters` are the calling thread's, of the device pool.
+ */
+uint64_t statics_shed(struct statics *statics, struct pool_counters *counters, uint64_t bytes);
 
+/** pool_acquire() from the device pool, shedding statics as long as that helps. */
+MUST_CHECK enum err statics_acquire_memory(struct statics *statics, struct pool_counters *counters,
+    size_t bytes, struct pool_block *ret, struct error *err);
+
+/** What is enqueued on `stream` from now on finds the payload in place. */
+MUST_CHECK enum err static_entry_await(
+    const struct device *device, struct static_entry *entry, CUstream stream, struct error *err);
+
+CUdeviceptr static_entry_address(const struct static_entry *entry);
+size_t static_entry_bytes(const struct static_entry *entry); /* of the payload */
+
+/** Each number is exact; they are not read in the same instant. */
 struct statics_counts statics_read_counts(struct statics *statics);
+
+/** The statics' part of the books of both pools, for pool_usage_sum(). */
+const struct pool_counters *statics_device_counters(const struct statics *statics, size_t *count);
+const struct pool_counters *statics_pinned_counters(const struct statics *statics, size_t *count);
 
 #endif

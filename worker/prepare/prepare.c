@@ -101,11 +101,12 @@ static enum err upload_static(
     struct prepare *prepare, struct prepared *prepared, size_t index, struct error *err) {
     const struct job_buffer *buffer = &prepared->job->buffers[index];
     struct blob blob = {0};
-    struct slice payload;
+    struct payload payload = {0};
     bool uploaded = false;
-    enum err code = find_payload(prepare, buffer, &blob, &payload, err);
+    enum err code = find_payload(prepare, buffer, &blob, &payload.bytes, err);
+    payload.is_shared_mapping = blob.mapping != NULL;
     if (code == ERR_OK)
-        code = statics_upload(prepare->options.statics, &buffer->digest, payload,
+        code = statics_upload(prepare->options.statics, &buffer->digest, &payload,
             &prepared->statics[index], &uploaded, err);
     blob_fini(&blob);
     if (code != ERR_OK) return code;

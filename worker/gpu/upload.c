@@ -1,0 +1,155 @@
+#include "gpu/upload.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/queue.h"
+#include "gpu/event.h"
+#include "gpu/pinned.h"
+
+enum {
+    /* Below this the host has copied the payload before the driver has registered it: 4 MiB took
+     * 0.25 ms against 0.4 ms, 1 MiB 0.14 ms against 0.1 ms (H200, driver 580). */
+    REGISTERED_BYTES_MIN = 4 << 20
+};
+
+struct staging {
+    struct pool_block block;
+    CUevent fence;
+    bool is_unfenced; /* recording the fence failed: only the whole stream can be waited for */
+};
+
+struct upload_stream {
+    struct upload_options options;
+    struct stream_lease lease;
+    struct queue *idle; /* staging that nobody holds, the one that was used longest ago first */
+    struct staging staging[];
+};
+
+static enum err staging_init(
+    const struct upload_options *options, struct staging *staging, struct error *err) {
+    enum err code = pool_acquire(
+        options->pinned_pool, options->pinned_counters, STAGING_BYTES, &staging->block, err);
+    if (code == ERR_OK) code = fence_take(options->leases, &staging->fence, err);
+    return code;
+}
+
+static void staging_fini(const struct upload_options *options, struct staging *staging) {
+    struct error err;
+    enum err code =
+        pool_release(options->pinned_pool, options->pinned_counters, &staging->block, &err);
+    if (code == ERR_OK && staging->fence != NULL)
+        code = fence_release(options->leases, &staging->fence, &err);
+    assert(code == ERR_OK); /* what we took, given back once */
+    (void)code;
+}
+
+static void idle_push(struct upload_stream *upload, struct staging *staging) {
+    bool is_pushed = queue_push(upload->idle, staging);
+    assert(is_pushed); /* there is room for all, and nobody closes it */
+    (void)is_pushed;
+}
+
+enum err upload_stream_create(
+    const struct upload_options *options, struct upload_stream **ret, struct error *err) {
+    struct upload_stream *upload =
+        calloc(1, sizeof *upload + options->staging_count * sizeof upload->staging[0]);
+    if (upload == NULL) goto no_memory;
+    upload->options = *options;
+    upload->idle = queue_create(options->staging_count);
+    if (upload->idle == NULL) goto no_memory;
+    enum err code = stream_lease_take(options->leases, false, &upload->lease, err);
+    for (uint32_t i = 0; i < options->staging_count && code == ERR_OK; i++) {
+        code = staging_init(options, &upload->staging[i], err);
+        if (code == ERR_OK) idle_push(upload, &upload->staging[i]);
+    }
+    if (code == ERR_OK) *ret = upload;
+    else upload_stream_destroy(upload);
+    return code;
+no_memory:
+    upload_stream_destroy(upload);
+    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+        "no memory for %u staging blocks", options->staging_count);
+}
+
+/* What a lost context may still read is not given back. */
+void upload_stream_destroy(struct upload_stream *upload) {
+    if (upload == NULL) return;
+    struct error err;
+    bool has_stream = upload->lease.stream != NULL;
+    if (!has_stream || upload_drain(upload, &err) == ERR_OK) {
+        for (uint32_t i = 0; i < upload->options.staging_count; i++)
+            staging_fini(&upload->options, &upload->staging[i]);
+        if (has_stream) (void)!stream_lease_release(upload->options.leases, &upload->lease, &err);
+    }
+    queue_destroy(upload->idle);
+    free(upload);
+}
+
+enum err upload_drain(struct upload_stream *upload, struct error *err) {
+    return stream_wait(upload->options.device, upload->lease.stream, err);
+}
+
+static enum err copy(
+    struct upload_stream *upload, CUdeviceptr to, struct slice from, struct error *err) {
+    return GPU_TRY(upload->options.device->driver,
+        copy_to_device(to, from.data, from.size, upload->lease.stream), err);
+}
+
+/* Until the device has read what the block held before. */
+static enum err staging_wait(
+    struct upload_stream *upload, struct staging *staging, struct error *err) {
+    if (!staging->is_unfenced) return event_wait(upload->options.device, staging->fence, err);
+    enum err code = upload_drain(upload, err);
+    if (code == ERR_OK) staging->is_unfenced = false;
+    return code;
+}
+
+static enum err send_staged(struct upload_stream *upload, struct staging *staging,
+    struct slice piece, CUdeviceptr to, struct error *err) {
+    struct pinned_block block = pool_block_pinned(&staging->block);
+    enum err code = staging_wait(upload, staging, err);
+    if (code == ERR_OK) code = pinned_write(&block, 0, piece, err);
+    if (code == ERR_OK) code = copy(upload, to, slice_of(block.data, piece.size), err);
+    if (code != ERR_OK) return code;
+    code = event_record(upload->options.device, staging->fence, upload->lease.stream, err);
+    staging->is_unfenced = code != ERR_OK;
+    return code;
+}
+
+static enum err send_pieces(struct upload_stream *upload, struct slice bytes, CUdeviceptr to,
+    CUevent *ret_fence, struct error *err) {
+    struct slice piece;
+    while (slice_take(&bytes, bytes.size < STAGING_BYTES ? bytes.size : STAGING_BYTES, &piece) &&
+           piece.size > 0) {
+        void *item;
+        (void)queue_pop(upload->idle, &item, 1, -1);
+        struct staging *staging = item;
+        enum err code = send_staged(upload, staging, piece, to, err);
+        *ret_fence = staging->fence;
+        idle_push(upload, staging);
+        if (code != ERR_OK) return code;
+        to += piece.size;
+    }
+    return ERR_OK;
+}
+
+/* False where the driver does not register such memory, and nothing has happened. */
+static bool register_payload(const struct upload_stream *upload, const struct payload *payload) {
+    if (!payload->is_shared_mapping || payload->bytes.size < REGISTERED_BYTES_MIN) return false;
+    return upload->options.device->driver->host_register((void *)(uintptr_t)payload->bytes.data,
+               payload->bytes.size,
+               CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY) == CUDA_SUCCESS;
+}
+
+enum err upload_send(struct upload_stream *upload, const struct payload *payload, CUdeviceptr to,
+    CUevent *ret_fence, struct error *err) {
+    *ret_fence = NULL;
+    if (!register_payload(upload, payload))
+        return send_pieces(upload, payload->bytes, to, ret_fence, err);
+    enum err code = copy(upload, to, payload->bytes, err);
+    if (code == ERR_OK) code = upload_drain(upload, err);
+    /* It can fail where the context is lost, which the drain has told. */
+    (void)upload->options.device->driver->host_unregister((void *)(uintptr_t)payload->bytes.data);
+    return code;
+}
