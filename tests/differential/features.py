@@ -58,14 +58,16 @@ def _takes_one_buffer_twice(step):
 
 
 def _own_bytes(job):
-    return sum(buffer["bytes"] for buffer in job["buffers"].values() if "static" not in buffer)
+    return sum(buffer["bytes"] for buffer in job["buffers"].values() if not {"static", "resident"} & set(buffer))
 
 
 _OF_VALID_JOBS = {
     "source: data": _any_buffer(lambda b: "data" in b and "static" not in b),
     "source: blob": _sources("blob"),
     "source: fill": _sources("fill"),
-    "source: none": _any_buffer(lambda b: not {"data", "blob", "fill", "static"} & set(b)),
+    "source: none": _any_buffer(lambda b: not {"data", "blob", "fill", "static", "resident"} & set(b)),
+    "source: resident": _sources("resident"),
+    "source: resident and static": lambda job: _sources("resident")(job) and _sources("static")(job),
     "source: static with data": _sources("static", "data"),
     "source: static by digest": _any_buffer(lambda b: "static" in b and "data" not in b),
     "buffer: empty": _any_buffer(lambda b: b["bytes"] == 0),
@@ -74,7 +76,8 @@ _OF_VALID_JOBS = {
     "buffer: shape of a scalar": _any_buffer(lambda b: b.get("shape") == []),
     "buffer: unused": lambda job: set(job["buffers"]) - {arg for s in job["steps"] for arg in s["args"] if isinstance(arg, str)},
     "writes: over data": _has_writes_over("data", "blob"),
-    "writes: over a fill": lambda job: any(not {"data", "blob"} & set(buffer) for buffer, _ in _writes_of(job)),
+    "writes: over a resident": _has_writes_over("resident"),
+    "writes: over a fill": lambda job: any(not {"data", "blob", "resident"} & set(buffer) for buffer, _ in _writes_of(job)),
     "writes: overlapping": _overlap,
     "writes: of nothing": lambda job: any(not write["data"] for _, write in _writes_of(job)),
     "step: default entry": _any_step(lambda s: "entry" not in s),
@@ -98,6 +101,7 @@ _OF_VALID_JOBS = {
     "outputs: whole": _any_output(lambda buffer, count: 0 < count == buffer["bytes"]),
     "outputs: range": _any_output(lambda buffer, count: 0 < count < buffer["bytes"]),
     "outputs: empty": _any_output(lambda buffer, count: count == 0),
+    "outputs: of a resident": _any_output(lambda buffer, count: count > 0 and "resident" in buffer),
     "outputs: of a static": _any_output(lambda buffer, count: count > 0 and "static" in buffer),
     "outputs: several of one buffer": _shares_buffer,
     "outputs: small part of a large buffer": _any_output(

@@ -28,6 +28,9 @@ REUSE_CHANCE = 0.5  # an argument takes a buffer that is there already
 UNUSED_BUFFERS_MAX = 2
 WRITES_CHANCE, WRITES_MAX, EMPTY_WRITE_CHANCE = 0.25, 3, 0.1
 DATATYPE_CHANCE, SHAPE_CHANCE = 0.4, 0.3
+RESIDENT_JOB_CHANCE = 0.2  # in such jobs, some buffers whose source would be data
+RESIDENT_CHANCE = 0.5
+RESIDENT_BYTES, RESIDENTS_OF_A_SIZE = (8, 64, 2048), 3  # few, so that they meet again
 STATIC_DATA_CHANCE = 0.5  # a static that is in the blob store brings its data along all the same
 
 # steps
@@ -181,6 +184,7 @@ class JobMaker:
         self._images = images
         self._floats = set()  # names of buffers that hold floats: other bytes could make NaNs of any kind
         self._wants_large = self.happens(LARGE_JOB_CHANCE)
+        self._has_residents = self.happens(RESIDENT_JOB_CHANCE)
 
     def happens(self, chance):
         return self.random.random() < chance
@@ -276,7 +280,25 @@ class JobMaker:
             buffer["data"] = payload.data
         return buffer
 
+    def _resident_buffer(self, bytes_min):
+        """Every job brings a start value; who comes first creates. None where the job has that resident already.
+
+        Not for floats: what many jobs multiply and add grows without bounds.
+        """
+        size = self.random.choice([size for size in RESIDENT_BYTES if size >= bytes_min])
+        name = f"resident-{size}-{self.random.randrange(RESIDENTS_OF_A_SIZE)}"
+        if any(buffer.get("resident") == name for buffer in self.buffers.values()):
+            return None
+        init = {"fill": self.random.randrange(256)}
+        if self.happens(0.5):
+            init = {"data": self.random.randbytes(size)}
+        return {"bytes": size, "resident": name, "init": init}
+
     def _own_buffer(self, source, element, bytes_min):
+        if self._has_residents and source == "data" and element != "FP32" and self.happens(RESIDENT_CHANCE):
+            buffer = self._resident_buffer(bytes_min)
+            if buffer:
+                return buffer
         size = max(self._size(ELEMENT_BYTES[element]), bytes_min)
         if source == "data":
             return {"bytes": size, "data": _random_bytes(self.random, size, element == "FP32")}

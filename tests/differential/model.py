@@ -99,6 +99,7 @@ KERNELS = {
     ("mix", "scalars"): (_scalars, (32, 1, 1)),
     ("saxpy", "saxpy"): (_saxpy, (256, 1, 1)),
 }
+WRITTEN_ARGS = {"saxpy": 2}  # the argument that a kernel writes; of the others it is the first
 DEFAULT_ENTRIES = {"mix": "add_u32", "saxpy": "saxpy"}
 
 
@@ -116,23 +117,63 @@ class Answer:
     outputs: list  # as in a result
     telemetry: dict  # what follows from the job alone; the rest depends on what the worker has seen before
     static_bytes: list  # of each static that is not empty: either uploaded (a miss) or saved (a hit)
+    generations: dict  # of residents, after the job
+
+
+@dataclasses.dataclass
+class Resident:
+    array: numpy.ndarray
+    generation: int = 0
 
 
 class Model:
+    """Remembers residents: the valid jobs that use them must run in their order."""
+
     def __init__(self, payloads):
         """`payloads`: what the blob store holds, {digest: bytes}."""
         self._payloads = payloads
+        self._residents = {}
 
     def run(self, job):
+        created_bytes = self._create_residents(job)
         buffers = {name: self._first_bytes(buffer) for name, buffer in job["buffers"].items()}
         for _ in range(job.get("repeat", 1)):
             for step in job["steps"]:
                 _run_step(step, buffers)
         outputs = [_read(job["buffers"][output["buffer"]], buffers, output) for output in job["outputs"]]
-        return Answer(outputs, _telemetry(job, outputs), _static_bytes(job))
+        telemetry = _telemetry(job, outputs)
+        telemetry["h2d_bytes"] += created_bytes
+        return Answer(outputs, telemetry, _static_bytes(job), self._count_updates(job))
+
+    def _create_residents(self, job):
+        """How many bytes of start values were uploaded."""
+        uploaded_bytes = 0
+        for buffer in job["buffers"].values():
+            if "resident" not in buffer or buffer["resident"] in self._residents:
+                continue
+            data = buffer["init"].get("data")
+            array = numpy.full(buffer["bytes"], buffer["init"].get("fill", 0), U8)
+            if data is not None:
+                array[:] = numpy.frombuffer(data, U8)
+                uploaded_bytes += len(data)
+            self._residents[buffer["resident"]] = Resident(array)
+        return uploaded_bytes
+
+    def _count_updates(self, job):
+        written = {step["args"][WRITTEN_ARGS.get(kernel_of(step)[1], 0)] for step in job["steps"]}
+        generations = {}
+        for name, buffer in job["buffers"].items():
+            if "resident" in buffer:
+                resident = self._residents[buffer["resident"]]
+                resident.generation += name in written or bool(buffer.get("writes"))
+                generations[buffer["resident"]] = resident.generation
+        return generations
 
     def _first_bytes(self, buffer):
-        array = numpy.full(buffer["bytes"], buffer.get("fill", 0), U8)
+        if "resident" in buffer:
+            array = self._residents[buffer["resident"]].array
+        else:
+            array = numpy.full(buffer["bytes"], buffer.get("fill", 0), U8)
         digest = buffer.get("static", buffer.get("blob"))
         if "data" in buffer:
             array[:] = numpy.frombuffer(buffer["data"], U8)
