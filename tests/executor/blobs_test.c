@@ -115,7 +115,8 @@ static void use_small_results(struct run *run) {
 }
 
 TEST(a_large_output_is_a_blob_whose_file_has_its_bytes) {
-    char *dir = scratch_create(), *bytes, *path, name[DIGEST_TEXT_SIZE];
+    char *dir = scratch_create(), *bytes, *path;
+    char name[DIGEST_TEXT_SIZE], expected[DIGEST_TEXT_SIZE];
     size_t size;
     struct run *run = *state;
     set_text(&run->settings.blobs.dir, dir);
@@ -131,6 +132,8 @@ TEST(a_large_output_is_a_blob_whose_file_has_its_bytes) {
     assert_int_equal(file_read(path, 1 << 22, &bytes, &size, &run->err), ERR_OK);
     assert_int_equal(size, 2000000);
     for (size_t i = 0; i < size; i++) assert_int_equal(bytes[i], 3);
+    digest_text(slice_of(bytes, size), expected);
+    assert_string_equal(name, expected);
     free(bytes);
     free(path);
     scratch_remove(dir);
