@@ -1,4 +1,4 @@
-/* rows: A5 A8 D2 D3 C6 */
+/* rows: A5 A8 D2 D3 C6 E6 */
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -18,7 +18,8 @@ static struct plan_limits generous_limits(void) {
                                     .shared_bytes_max = 232448,
                                     .cooperative = true},
         .job_bytes_max = 1ull << 30,
-        .result_bytes_max = 1000000};
+        .result_bytes_max = 1000000,
+        .has_key_order = true};
 }
 
 /* A saxpy job; `buffers`, `step` and `outputs` replace the usual ones where given. */
@@ -236,6 +237,51 @@ TEST(plan_refuses_buffers_whose_sum_is_over_the_limit_without_wrapping) {
     assert_refused(job, &limits, ERR_TOO_LARGE, "18446744073709551612");
 }
 
+TEST(plan_gives_residents_no_place_and_sends_start_value_and_writes_alone) {
+    struct job *job = saxpy_job("{x: {bytes: 12, resident: a, init: {fill: 0}},"
+                                " y: {bytes: 12, resident: b, init: {data: {f32: [4, 5, 6]}},"
+                                " writes: [{offset: 4, data: {f32: [7]}}]}}",
+        NULL, "[{buffer: x}, {buffer: y, offset: 4, bytes: 4}]");
+    const struct plan *plan = plan_valid(job);
+    assert_int_equal(plan->resident_count, 2);
+    for (int group = 0; group < GROUP_COUNT; group++) assert_int_equal(plan->group_bytes[group], 0);
+    assert_int_equal(plan->fill_count, 1);
+    assert_true(plan->fills[0].is_init);
+    assert_int_equal(plan->write_count, 2);
+    assert_true(plan->writes[0].is_init);
+    assert_false(plan->writes[1].is_init);
+    assert_int_equal(plan->writes[1].offset, 4);
+    assert_int_equal(plan->h2d_bytes, 4); /* the start value comes on top where it is used */
+    assert_true(plan->outputs[0].is_loose && plan->outputs[1].is_loose);
+    assert_int_equal(plan->d2h_bytes, 16);
+    job_destroy(job);
+}
+
+TEST(plan_knows_which_residents_a_job_updates) {
+    struct job *job =
+        saxpy_job("{x: {bytes: 12, resident: read}, y: {bytes: 12, resident: written},"
+                  " z: {bytes: 4, resident: unused},"
+                  " w: {bytes: 4, resident: w, writes: [{offset: 0, data: {u8: [1]}}]}}",
+            NULL, "[]");
+    const struct plan *plan = plan_valid(job);
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        bool is_update = slice_is_text(job->buffers[i].resident, "written") ||
+                         slice_is_text(job->buffers[i].resident, "w");
+        assert_int_equal(plan->buffers[i].is_update, is_update);
+    }
+    job_destroy(job);
+}
+
+TEST(plan_refuses_residents_without_key_order_and_twice_in_a_job) {
+    struct plan_limits limits = generous_limits();
+    assert_refused(
+        saxpy_job("{x: {bytes: 12, resident: a}, y: {bytes: 12, resident: a}}", NULL, "[]"),
+        &limits, ERR_BAD_ARGUMENT, "same resident");
+    limits.has_key_order = false;
+    assert_refused(saxpy_job("{x: {bytes: 12, resident: a}, y: {bytes: 12}}", NULL, "[]"), &limits,
+        ERR_UNSUPPORTED, "order");
+}
+
 static int load_programs(void **state) {
     registry = test_registry();
     return 0;
@@ -265,6 +311,9 @@ int main(void) {
         T(plan_counts_outputs_over_the_inline_maximum_as_names),
         T(plan_refuses_outputs_that_take_more_host_memory_than_a_job_may),
         T(plan_refuses_buffers_whose_sum_is_over_the_limit_without_wrapping),
+        T(plan_gives_residents_no_place_and_sends_start_value_and_writes_alone),
+        T(plan_knows_which_residents_a_job_updates),
+        T(plan_refuses_residents_without_key_order_and_twice_in_a_job),
     };
     return cmocka_run_group_tests(tests, load_programs, unload_programs);
 }
