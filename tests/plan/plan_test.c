@@ -15,6 +15,7 @@ static struct plan_limits generous_limits(void) {
                                     .block_threads_max = 1024,
                                     .block_max = {1024, 1024, 64},
                                     .grid_max = {2147483647, 65535, 65535},
+                                    .param_bytes_max = 4096,
                                     .shared_bytes_max = 232448,
                                     .cooperative = true},
         .job_bytes_max = 1ull << 30,

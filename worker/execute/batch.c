@@ -1,6 +1,7 @@
 #include "execute/batch.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -157,6 +158,18 @@ static void stage_buffer(const struct batch *batch, const struct pinned_block *u
     copy_in(upload, at + buffer->bytes, slice_of(zeroes, pad));
 }
 
+/* Little-endian, whatever the host is. */
+static void stage_words(const struct pinned_block *upload, const struct batch_item *item,
+    const struct plan_launch *launch) {
+    if (!launch->entry->params_in_buffer) return;
+    const struct job_arg *arg = &launch->args[launch->entry->arg_count - 1];
+    uint64_t at = item->base[GROUP_INPUT] + launch->words_offset;
+    for (size_t i = 0; i < arg->word_count; i++) {
+        uint32_t word = htole32(arg->words[i]);
+        copy_in(upload, at + 4 * i, slice_of(&word, sizeof word));
+    }
+}
+
 static void stage(struct batch *batch) {
     struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
     coalesce_stage(batch);
@@ -164,6 +177,8 @@ static void stage(struct batch *batch) {
         struct batch_item *item = &batch->items[i];
         const struct plan *plan = item->prepared->plan;
         for (size_t b = 0; b < plan->job->buffer_count; b++) stage_buffer(batch, &upload, item, b);
+        for (size_t l = 0; l < plan->launch_count; l++)
+            stage_words(&upload, item, &plan->launches[l]);
         for (size_t w = 0; w < plan->write_count; w++)
             if (prepared_wants(item->prepared, plan->writes[w].buffer, plan->writes[w].is_init))
                 copy_in(&upload, item->write_base + plan->writes[w].staging, plan->writes[w].data);

@@ -105,8 +105,12 @@ static enum err enqueue_launch(struct batch *batch, const struct batch_item *ite
     for (size_t i = 0; i < launch->entry->arg_count; i++) {
         const struct job_arg *arg = &launch->args[i];
         params[i] = (void *)(uintptr_t)&arg->bits; /* little-endian: narrow values come first */
-        if (arg->kind != ARG_BUFFER) continue;
-        addresses[i] = batch_address(batch, item, arg->buffer);
+        if (arg->kind == ARG_WORDS) params[i] = (void *)(uintptr_t)arg->words;
+        if (arg->kind == ARG_BUFFER) addresses[i] = batch_address(batch, item, arg->buffer);
+        else if (arg->kind == ARG_WORDS && launch->entry->params_in_buffer)
+            addresses[i] = pool_block_device(&batch->memory->device) + item->base[GROUP_INPUT] +
+                           launch->words_offset;
+        else continue;
         params[i] = &addresses[i];
     }
     return launch_n(batch, launch, function, launch->grid[1], params, err);

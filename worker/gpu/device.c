@@ -38,8 +38,14 @@ static enum err read_limits(struct device *device, struct error *err) {
     limits->architecture = (int)(10 * major + minor);
     limits->cooperative = cooperative != 0;
     size_t memory = 0;
+    int version = 0;
     const struct gpu_driver *gpu = device->driver;
-    enum err code = GPU_TRY(gpu, device_total_memory(&memory, device->handle), err);
+    enum err code = GPU_TRY(gpu, driver_version(&version), err);
+    if (code != ERR_OK) return code;
+    /* CUDA 12.1 raised the limit for Volta and newer. */
+    bool is_raised = version >= 12010 && limits->architecture >= 70;
+    limits->param_bytes_max = is_raised ? 32764 : 4096;
+    code = GPU_TRY(gpu, device_total_memory(&memory, device->handle), err);
     limits->memory_bytes = memory;
     return code;
 }

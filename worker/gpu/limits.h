@@ -14,6 +14,7 @@ struct gpu_limits {
     uint32_t block_threads_max;
     uint32_t block_max[3];
     uint32_t grid_max[3];
+    uint32_t param_bytes_max;  /* all arguments of a kernel, by value */
     uint32_t shared_bytes_max; /* dynamic shared memory a block may opt in to */
     bool cooperative;
 };

@@ -52,6 +52,10 @@ static enum err check_arg(const struct job *job, const struct job_arg *arg,
         return error_set(err, ERR_BAD_ARGUMENT, 0, "send arguments as the program declares them",
             "%s: argument '%s' takes %s, and the job gives %s", where, wanted->name,
             arg_kind_names[kind], arg_kind_names[arg->kind]);
+    if (kind == ARG_WORDS && arg->word_count != wanted->word_count)
+        return error_set(err, ERR_BAD_ARGUMENT, 0, "send as many words as the program declares",
+            "%s: argument '%s' takes %" PRIu32 " words, and the job gives %zu", where, wanted->name,
+            wanted->word_count, arg->word_count);
     if (kind != ARG_BUFFER) return ERR_OK;
     return check_buffer_arg(&job->buffers[arg->buffer], wanted, where, err);
 }
@@ -143,6 +147,27 @@ static enum err check_pin(const struct job_step *step, const struct program *pro
         digest_format(&step->image, text));
 }
 
+uint64_t plan_launch_param_bytes(const struct plan_launch *launch) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < launch->entry->arg_count; i++) {
+        enum arg_kind kind = launch->args[i].kind;
+        bool is_narrow = kind == ARG_U32 || kind == ARG_I32 || kind == ARG_F32;
+        bytes += kind == ARG_WORDS ? 4 * launch->args[i].word_count : is_narrow ? 4u : 8u;
+    }
+    return bytes;
+}
+
+/* What goes by value; words in a buffer leave a pointer. */
+static enum err check_param_bytes(const struct plan_launch *launch, const struct gpu_limits *device,
+    const char *where, struct error *err) {
+    if (launch->entry->params_in_buffer) return ERR_OK;
+    uint64_t bytes = plan_launch_param_bytes(launch);
+    if (bytes <= device->param_bytes_max) return ERR_OK;
+    return error_set(err, ERR_BAD_LAUNCH, 0, "give the program `params: buffer`",
+        "%s: arguments of %" PRIu64 " bytes, and the device takes %" PRIu32 " by value", where,
+        bytes, device->param_bytes_max);
+}
+
 enum err plan_step(const struct job *job, size_t index, const struct registry *registry,
     const struct gpu_limits *device, struct plan_launch *ret, struct error *err) {
     const struct job_step *step = &job->steps[index];
@@ -168,14 +193,5 @@ enum err plan_step(const struct job *job, size_t index, const struct registry *r
         return error_set(err, ERR_BAD_LAUNCH, 0, "ask for less dynamic shared memory",
             "%s: shared_bytes is %" PRIu32 ", and the device allows %" PRIu32, where,
             ret->shared_bytes, device->shared_bytes_max);
-    return ERR_OK;
-}
-
-uint64_t plan_launch_param_bytes(const struct plan_launch *launch) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < launch->entry->arg_count; i++) {
-        enum arg_kind kind = launch->args[i].kind;
-        bytes += kind == ARG_U32 || kind == ARG_I32 || kind == ARG_F32 ? 4 : 8;
-    }
-    return bytes;
+    return check_param_bytes(ret, device, where, err);
 }

@@ -171,6 +171,36 @@ static enum err place_buffers(
     return ERR_OK;
 }
 
+static const struct job_arg *words_of(const struct plan_launch *launch) {
+    return launch->entry->params_in_buffer ? &launch->args[launch->entry->arg_count - 1] : NULL;
+}
+
+/* The launch before `index` whose words are the same; equal blocks are uploaded once. */
+static const struct plan_launch *find_equal_words(
+    const struct plan_launch *launches, size_t index) {
+    const struct job_arg *wanted = words_of(&launches[index]);
+    for (size_t i = 0; i < index; i++) {
+        const struct job_arg *words = words_of(&launches[i]);
+        if (words != NULL && slice_equal(slice_of(words->words, 4 * words->word_count),
+                                 slice_of(wanted->words, 4 * wanted->word_count)))
+            return &launches[i];
+    }
+    return NULL;
+}
+
+/* Parameter blocks stand behind the buffers that are only uploaded. */
+static void place_words(struct plan *plan, struct plan_launch *launches) {
+    for (size_t i = 0; i < plan->launch_count; i++) {
+        const struct job_arg *words = words_of(&launches[i]);
+        if (words == NULL) continue;
+        const struct plan_launch *equal = find_equal_words(launches, i);
+        launches[i].words_offset =
+            equal != NULL ? equal->words_offset : plan->group_bytes[GROUP_INPUT];
+        if (equal == NULL) /* the message holds them: no overflow */
+            (void)add_aligned(&plan->group_bytes[GROUP_INPUT], 4 * words->word_count);
+    }
+}
+
 static enum err plan_fills(struct job *job, struct plan *plan, struct error *err) {
     struct plan_fill *fills = arena_alloc(&job->arena, job->buffer_count, sizeof *fills);
     if (fills == NULL) return out_of_arena(err);
@@ -234,9 +264,8 @@ static enum err plan_outputs(struct job *job, struct plan *plan, struct error *e
 }
 
 static enum err plan_launches(struct job *job, const struct registry *registry,
-    const struct plan_limits *limits, struct plan *plan, struct error *err) {
-    struct plan_launch *launches = arena_alloc(&job->arena, job->step_count, sizeof *launches);
-    if (launches == NULL) return out_of_arena(err);
+    const struct plan_limits *limits, struct plan *plan, struct plan_launch *launches,
+    struct error *err) {
     for (size_t i = 0; i < job->step_count; i++) {
         enum err code = plan_step(job, i, registry, &limits->device, &launches[i], err);
         if (code != ERR_OK) return code;
@@ -252,15 +281,18 @@ static enum err plan_launches(struct job *job, const struct registry *registry,
 enum err plan_job(struct job *job, const struct registry *registry,
     const struct plan_limits *limits, const struct plan **ret, struct error *err) {
     struct plan *plan = arena_alloc(&job->arena, 1, sizeof *plan);
-    if (plan == NULL) return out_of_arena(err);
+    struct plan_launch *launches = arena_alloc(&job->arena, job->step_count, sizeof *launches);
+    if (plan == NULL || launches == NULL) return out_of_arena(err);
     plan->job = job;
     enum err code = check_sources(job, limits, err);
     if (code == ERR_OK) code = check_result_bytes(job, limits, err);
     /* Before all that sums outputs, and cannot overflow once this holds. */
     if (code == ERR_OK) code = check_output_bytes(job, limits, err);
-    if (code == ERR_OK) code = plan_launches(job, registry, limits, plan, err);
+    if (code == ERR_OK) code = plan_launches(job, registry, limits, plan, launches, err);
     if (code == ERR_OK) code = place_buffers(job, limits, plan, err);
-    if (code == ERR_OK) code = plan_fills(job, plan, err);
+    if (code != ERR_OK) return code;
+    place_words(plan, launches);
+    code = plan_fills(job, plan, err);
     if (code == ERR_OK) code = plan_writes(job, plan, err);
     if (code == ERR_OK) code = plan_outputs(job, plan, err);
     if (code != ERR_OK) return code;

@@ -68,6 +68,7 @@ struct plan_launch {
     uint32_t shared_bytes;
     uint32_t iterations;
     bool cooperative;
+    uint64_t words_offset; /* entry->params_in_buffer: where its words stand in GROUP_INPUT */
 };
 
 /* By index as the job's outputs. */

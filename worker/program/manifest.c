@@ -14,7 +14,8 @@ enum {
     ARGS_MAX = 64,
     IMAGES_MAX = 64,
     BLOCK_THREADS_MAX = 1024, /* of every device so far */
-    SHARED_BYTES_MAX = 1 << 20
+    SHARED_BYTES_MAX = 1 << 20,
+    WORDS_MAX = 1 << 20
 };
 
 /* By value; NULL ends each. */
@@ -31,6 +32,7 @@ static const char *const value_names[] = {[ARG_BUFFER] = "buffer",
     [ARG_I64] = "i64",
     [ARG_F32] = "f32",
     [ARG_F64] = "f64",
+    [ARG_WORDS] = "words",
     NULL};
 static const char *const kind_names[] = {
     [IMAGE_PTX] = "ptx", [IMAGE_CUBIN] = "cubin", [IMAGE_CPU] = "cpu", NULL};
@@ -167,6 +169,12 @@ static void read_arg_value(
     int kind = read_choice(manifest, yaml_get(node, "value"), "'value'", value_names, ARG_U32);
     ret->role = ROLE_VALUE;
     if (kind >= 0) ret->value_kind = (enum arg_kind)kind;
+    const struct yaml_node *count = yaml_get(node, "count");
+    if (kind == ARG_WORDS && count == NULL)
+        ADD(manifest, node, "write count: 4, or so", "'words' need a 'count'");
+    else if (kind == ARG_WORDS)
+        ret->word_count = read_number(manifest, count, "'count'", 1, WORDS_MAX);
+    else if (count != NULL) ADD(manifest, count, "remove it", "'count' is for words");
 }
 
 static void read_arg_buffer(
@@ -183,7 +191,7 @@ static void read_arg_buffer(
 
 static void read_arg(
     const struct manifest *manifest, const struct yaml_node *node, struct entry_arg *ret) {
-    static const char *const known[] = {"name", "value", "buffer", "type", NULL};
+    static const char *const known[] = {"name", "value", "count", "buffer", "type", NULL};
     if (!check_mapping(manifest, node, "an argument", known)) return;
     ret->name = read_name(manifest, node, "name", NAME_MAX_BYTES, "");
     bool has_value = yaml_get(node, "value") != NULL, has_buffer = yaml_get(node, "buffer") != NULL;
@@ -238,10 +246,24 @@ static void read_requirements(
         ADD(manifest, cooperative, "", "'cooperative' is neither true nor false");
 }
 
+/* With `params: buffer` the words come last, as a pointer to them. */
+static void read_params(
+    const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
+    static const char *const names[] = {"value", "buffer", NULL};
+    if (node == NULL) return;
+    ret->params_in_buffer = read_choice(manifest, node, "'params'", names, 0) == 1;
+    if (!ret->params_in_buffer || ret->args == NULL) return;
+    size_t words = 0;
+    for (size_t i = 0; i < ret->arg_count; i++) words += ret->args[i].value_kind == ARG_WORDS;
+    if (words != 1 || ret->args[ret->arg_count - 1].value_kind != ARG_WORDS)
+        ADD(manifest, node, "make one argument of words the last one",
+            "'params: buffer' is for entries that end with their only words");
+}
+
 static void read_entry(
     const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
     static const char *const known[] = {
-        "name", "args", "block", "shared_bytes", "requires", "batched", NULL};
+        "name", "args", "params", "block", "shared_bytes", "requires", "batched", NULL};
     if (!check_mapping(manifest, node, "an entry", known)) return;
     ret->name = read_name(manifest, node, "name", FILE_NAME_MAX_BYTES, "$");
     read_args(manifest, node, ret);
@@ -250,6 +272,7 @@ static void read_entry(
     if (shared != NULL)
         ret->shared_bytes = read_number(manifest, shared, "'shared_bytes'", 0, SHARED_BYTES_MAX);
     read_requirements(manifest, yaml_get(node, "requires"), ret);
+    read_params(manifest, yaml_get(node, "params"), ret);
     if (yaml_get(node, "batched") != NULL)
         ret->batched = read_name(manifest, node, "batched", FILE_NAME_MAX_BYTES, "$");
 }

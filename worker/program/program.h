@@ -15,7 +15,7 @@ enum { ENTRY_ARGS_MAX = 64 };
 
 /** What a kernel does with an argument. */
 enum arg_role {
-    ROLE_VALUE, /* a scalar, by value */
+    ROLE_VALUE, /* a scalar or a block of words, by value */
     ROLE_IN,    /* buffers: read */
     ROLE_OUT,   /* written */
     ROLE_INOUT, /* both */
@@ -25,7 +25,8 @@ enum arg_role {
 struct entry_arg {
     char *name;
     enum arg_role role;
-    enum arg_kind value_kind;   /* ROLE_VALUE: ARG_U32 .. ARG_F64 */
+    uint32_t word_count;        /* ARG_WORDS: how many u32 words the block has */
+    enum arg_kind value_kind;   /* ROLE_VALUE: ARG_U32 .. ARG_WORDS */
     enum datatype element_type; /* buffers; DATATYPE_NONE: any bytes */
 };
 
@@ -38,6 +39,7 @@ struct entry {
     uint32_t shared_bytes; /* default dynamic shared memory a block */
     bool cooperative;      /* needs a grid-wide barrier */
     int capability_min;    /* 10 x major + minor, such as 80; 0: any */
+    bool params_in_buffer; /* its words travel in device memory, and the kernel gets a pointer */
     char *batched;         /* the kernel that runs many jobs in one launch; NULL if there is none */
 };
 

@@ -133,3 +133,18 @@ KERNEL(
 KERNEL(scalars_batched, (const struct scalars_row *)rows, (uint32_t)jobs) {
     if (block_y() < jobs) add_bits(&rows[block_y()]);
 }
+
+/** y = words[i % 4], from a block by value and from one in a buffer. */
+struct four_words {
+    uint32_t words[4];
+};
+
+KERNEL(words_by_value, (uint32_t *)y, (uint32_t)n, (struct four_words)block) {
+    uint32_t i = global_x();
+    if (i < n) y[i] += block.words[i % 4];
+}
+
+KERNEL(words_in_buffer, (uint32_t *)y, (uint32_t)n, (const uint32_t *)words) {
+    uint32_t i = global_x();
+    if (i < n) y[i] += words[i % 4];
+}
