@@ -7,16 +7,14 @@
 
 #include "base/clock.h"
 #include "broker/committer.h"
+#include "broker/consumer_conf.h"
 #include "broker/held.h"
 
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
     LEAVE_TIMEOUT_MS = 2000,   /* of leaving the group: an answer from a broker that is there */
     ATTENTION_MS = 10,         /* how long poll() sleeps while something waits for finished jobs */
-    COOPERATIVE_VERSION = 0x020a0000
 };
-
-#define SECTION "kafka.consumer"
 
 struct consumer {
     struct source source;
@@ -442,51 +440,6 @@ static void consumer_destroy(struct source *source) {
     free(consumer);
 }
 
-/* Cooperative assignment crashes, loops or loses the assignment in older versions. */
-static enum err check_strategy(const rd_kafka_conf_t *conf, struct error *err) {
-    char strategy[128];
-    size_t size = sizeof strategy;
-    if (rd_kafka_version() >= COOPERATIVE_VERSION ||
-        rd_kafka_conf_get(conf, "partition.assignment.strategy", strategy, &size) !=
-            RD_KAFKA_CONF_OK ||
-        strstr(strategy, "cooperative") == NULL)
-        return ERR_OK;
-    return error_set(err, ERR_CONFIG, 0, "use range or roundrobin, or librdkafka 2.10 or newer",
-        SECTION ".partition.assignment.strategy: librdkafka %s cannot be trusted with %s",
-        rd_kafka_version_str(), strategy);
-}
-
-static enum err conf_create(const struct consumer_options *options, struct consumer *consumer,
-    rd_kafka_conf_t **ret, struct error *err) {
-    bool is_cooperative = rd_kafka_version() >= COOPERATIVE_VERSION;
-    const struct client_setting defaults[] = {{"client.id", "gpu-worker"},
-        {"auto.offset.reset", "earliest"},
-        {"partition.assignment.strategy",
-            is_cooperative ? "cooperative-sticky" : "range,roundrobin"},
-        /* Low bounds make librdkafka before 2.2 wait a whole second whenever they are reached. */
-        {"queued.min.messages", "100000"}, {"queued.max.messages.kbytes", "65536"},
-        /* how soon a topic that did not exist yet is found */
-        {"topic.metadata.refresh.interval.ms", "10000"}, {"allow.auto.create.topics", "false"},
-        {NULL, NULL}};
-    const struct client_setting required[] = {{"group.id", options->group},
-        {"enable.auto.commit", "false"}, {"enable.auto.offset.store", "false"},
-        {"enable.partition.eof", "true"}, {"log.queue", "true"}, {NULL, NULL}};
-    rd_kafka_conf_t *conf;
-    enum err code = client_conf_create(&options->kafka, SECTION, defaults, required, &conf, err);
-    if (code != ERR_OK) return code;
-    code = check_strategy(conf, err);
-    if (code != ERR_OK) {
-        rd_kafka_conf_destroy(conf);
-        return code;
-    }
-    rd_kafka_conf_set_opaque(conf, consumer);
-    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
-    rd_kafka_conf_set_error_cb(conf, on_error);
-    rd_kafka_conf_set_log_cb(conf, on_log);
-    *ret = conf;
-    return ERR_OK;
-}
-
 static enum err subscribe(
     struct consumer *consumer, const struct consumer_options *options, struct error *err) {
     rd_kafka_topic_partition_list_t *topics =
@@ -523,9 +476,13 @@ enum err consumer_create(
     consumer->drain_timeout_ms = options->drain_timeout_ms;
 
     rd_kafka_conf_t *conf;
-    enum err code = conf_create(options, consumer, &conf, err);
+    enum err code = consumer_conf_create(options, &conf, err);
     if (code != ERR_OK) goto fail;
-    code = client_create(RD_KAFKA_CONSUMER, conf, SECTION, &consumer->client, err);
+    rd_kafka_conf_set_opaque(conf, consumer);
+    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+    rd_kafka_conf_set_error_cb(conf, on_error);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    code = client_create(RD_KAFKA_CONSUMER, conf, CONSUMER_SECTION, &consumer->client, err);
     if (code != ERR_OK) goto fail;
     rd_kafka_set_log_queue(consumer->client, NULL);
     rd_kafka_poll_set_consumer(consumer->client);
