@@ -313,7 +313,7 @@ static enum err load(struct statics *statics, struct static_entry *entry,
 enum err statics_upload(struct statics *statics, const struct digest *digest,
     const struct payload *payload, struct static_entry **ret, bool *ret_uploaded,
     struct error *err) {
-    struct static_entry *fresh;
+    struct static_entry *fresh = NULL;
     enum err code = entry_create(statics, digest, payload->bytes.size, &fresh, err);
     if (code != ERR_OK) return code;
     struct static_entry *entry = find_or_insert(statics, fresh);
