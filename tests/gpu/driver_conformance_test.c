@@ -1,6 +1,8 @@
 /* What the worker relies on, of either driver: GPU_WORKER_TEST_DRIVER=cpu or cuda. */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "gpu/driver_harness.h"
 
@@ -86,6 +88,46 @@ TEST(bytes_come_back_from_the_device_as_they_were_sent) {
     WORKS(stream_synchronize(stream));
     assert_memory_equal(up + 100, down, 1000);
     assert_int_equal(0, down[1000]);
+}
+
+/* A page of the process, mapped as the files of blobs are. */
+static uint8_t *mapped_page(int protection) {
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    for (int i = 0; i < BYTES; i++) assert_int_equal(fputc(i % 251, file), i % 251);
+    assert_int_equal(fflush(file), 0);
+    void *page = mmap(NULL, BYTES, protection, MAP_SHARED | MAP_POPULATE, fileno(file), 0);
+    assert_ptr_not_equal(page, MAP_FAILED);
+    fclose(file);
+    return page;
+}
+
+TEST(a_file_that_is_mapped_to_be_read_can_be_registered_and_copied) {
+    CUstream stream = harness_stream();
+    CUdeviceptr memory = harness_memory(BYTES);
+    uint8_t *page = mapped_page(PROT_READ), *down = pinned_of(0);
+    const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY;
+    CUresult result = driver->host_register(page, BYTES, flags);
+    if (result == CUDA_ERROR_NOT_SUPPORTED) skip();
+    assert_int_equal(result, CUDA_SUCCESS);
+    WORKS(copy_to_device(memory, page, BYTES, stream));
+    WORKS(copy_to_host(down, memory, BYTES, stream));
+    WORKS(stream_synchronize(stream));
+    WORKS(host_unregister(page));
+    assert_memory_equal(page, down, BYTES);
+    munmap(page, BYTES);
+}
+
+TEST(memory_is_registered_once_and_unregistered_once) {
+    uint8_t *page = mapped_page(PROT_READ | PROT_WRITE);
+    WORKS(host_register(page, BYTES, CU_MEMHOSTREGISTER_PORTABLE));
+    GIVES(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+        host_register(page, BYTES, CU_MEMHOSTREGISTER_PORTABLE));
+    WORKS(host_unregister(page));
+    GIVES(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, host_unregister(page));
+    WORKS(host_register(page, BYTES, CU_MEMHOSTREGISTER_PORTABLE));
+    WORKS(host_unregister(page));
+    munmap(page, BYTES);
 }
 
 TEST(memory_that_is_not_pinned_can_be_copied_too) {
@@ -438,6 +480,8 @@ int main(void) {
         C(memory_info_follows_the_memory_that_is_in_use),
         C(too_large_an_allocation_is_out_of_memory_and_leaves_the_context_well),
         C(bytes_come_back_from_the_device_as_they_were_sent),
+        C(a_file_that_is_mapped_to_be_read_can_be_registered_and_copied),
+        C(memory_is_registered_once_and_unregistered_once),
         C(memory_that_is_not_pinned_can_be_copied_too),
         C(a_fill_sets_its_range_and_nothing_else),
         C(work_on_a_stream_waits_for_the_work_before_it),
