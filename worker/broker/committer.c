@@ -15,6 +15,11 @@ void committer_fini(struct committer *committer) {
     if (committer->answers != NULL) rd_kafka_queue_destroy(committer->answers);
 }
 
+bool committer_is_rebalancing(rd_kafka_resp_err_t answer) {
+    return answer == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS ||
+           answer == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION;
+}
+
 static void on_answer(rd_kafka_t *client, rd_kafka_resp_err_t code,
     rd_kafka_topic_partition_list_t *answer, void *opaque) {
     struct committer *committer = opaque;
@@ -27,9 +32,9 @@ static void on_answer(rd_kafka_t *client, rd_kafka_resp_err_t code,
         offsets_commit_failed(committer->offsets, p->topic, p->partition);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR) committer->last_answer = p->err;
     }
-    /* While members rejoin, no broker takes commits for long; the next one holds these, too. */
+    /* The next commit holds what a rebalance refused. */
     if (committer->last_answer != RD_KAFKA_RESP_ERR_NO_ERROR &&
-        committer->last_answer != RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS)
+        !committer_is_rebalancing(committer->last_answer))
         client_report(committer->events, committer->last_answer, "committing offsets failed");
     rd_kafka_topic_partition_list_destroy(committer->requested);
     committer->requested = NULL;

@@ -23,6 +23,9 @@ void committer_init(struct committer *committer, rd_kafka_t *client, struct offs
     const struct client_events *events);
 void committer_fini(struct committer *committer); /* a zeroed one is fine */
 
+/** Refused only because members rejoin: the same commit works once this one has, too. */
+bool committer_is_rebalancing(rd_kafka_resp_err_t answer);
+
 /** Takes in an answer that has come. Failures are reported; their offsets are due again. */
 void committer_serve(struct committer *committer);
 

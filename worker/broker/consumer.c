@@ -375,8 +375,7 @@ static rd_kafka_resp_err_t commit_last(struct consumer *consumer) {
         rd_kafka_topic_partition_list_t *partitions = assigned_partitions(consumer);
         code = committer_commit(&consumer->committer, partitions, consumer->close_deadline_ns);
         rd_kafka_topic_partition_list_destroy(partitions);
-        if (code != RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS ||
-            clock_ns() >= consumer->close_deadline_ns)
+        if (!committer_is_rebalancing(code) || clock_ns() >= consumer->close_deadline_ns)
             return code;
         poll_and_drop(consumer);
     }
