@@ -41,14 +41,33 @@ static bool arena_grow(struct arena *arena, size_t size) {
     return true;
 }
 
-void *arena_alloc(struct arena *arena, size_t count, size_t size) {
-    size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
-    if (__builtin_add_overflow(bytes, alignof(max_align_t) - 1, &bytes)) return NULL;
-    bytes &= ~(alignof(max_align_t) - 1);
+/* False where the sum is larger than any size. */
+static bool round_up(size_t size, size_t *ret) {
+    if (__builtin_add_overflow(size, alignof(max_align_t) - 1, ret)) return false;
+    *ret &= ~(alignof(max_align_t) - 1);
+    return true;
+}
+
+/* `bytes` are rounded up. */
+static void *take(struct arena *arena, size_t bytes) {
     if (arena->chunks == NULL || bytes > arena->chunks->size - arena->used)
         if (!arena_grow(arena, bytes)) return NULL;
     void *ret = arena->chunks->data + arena->used;
     arena->used += bytes;
-    return memset(ret, 0, bytes);
+    return ret;
+}
+
+void *arena_alloc(struct arena *arena, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || !round_up(bytes, &bytes)) return NULL;
+    void *ret = take(arena, bytes);
+    return ret != NULL ? memset(ret, 0, bytes) : NULL;
+}
+
+void *arena_alloc_beyond(struct arena *arena, size_t size) {
+    size_t bytes;
+    if (!round_up(size, &bytes)) return NULL;
+    if (__builtin_add_overflow(arena->reserved_max, bytes, &arena->reserved_max))
+        arena->reserved_max = SIZE_MAX;
+    return take(arena, bytes);
 }

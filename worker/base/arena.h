@@ -29,4 +29,10 @@ void arena_fini(struct arena *arena);
  */
 void *arena_alloc(struct arena *arena, size_t count, size_t size);
 
+/**
+ * `size` bytes on top of the ceiling, aligned for any type and not zeroed: for what we need beside
+ * the message, and bound ourselves. NULL when the host's memory is short.
+ */
+void *arena_alloc_beyond(struct arena *arena, size_t size);
+
 #endif

@@ -115,6 +115,7 @@ struct job_output {
 };
 
 struct gate_line;
+struct publication;
 
 struct job {
     struct delivery *delivery; /* owned */
@@ -136,6 +137,8 @@ struct job {
     /* the key gate's own (gate/gate.h) */
     struct gate_line *line; /* NULL: the job stands in none */
     struct job *next_in_line;
+
+    struct publication *publication; /* the publisher's own (publish/publisher.h) */
 };
 
 void job_destroy(struct job *job); /* NULL is fine */

@@ -103,6 +103,8 @@ void flow_plan(struct stages *stages, struct job *job) {
     struct error err;
     const struct plan *plan;
     enum err code = plan_job(job, stages->registry, &stages->plan_limits, &plan, &err);
+    if (code == ERR_OK)
+        code = publisher_reserve(stages->publisher, job, plan->result_bytes_max, &err);
     if (code == ERR_OK) code = submit(stages, job, plan, &err);
     if (code != ERR_OK) flow_reject(stages, job, &err);
 }

@@ -110,7 +110,7 @@ static enum err check_output_bytes(
 }
 
 static enum err check_result_bytes(
-    const struct job *job, const struct plan_limits *limits, struct error *err) {
+    const struct job *job, const struct plan_limits *limits, struct plan *plan, struct error *err) {
     uint64_t bytes = RESULT_OVERHEAD_BYTES + job->id.size;
     for (size_t i = 0; i < job->buffer_count; i++)
         if (job->buffers[i].source == BUFFER_RESIDENT)
@@ -125,6 +125,7 @@ static enum err check_result_bytes(
                 "outputs up to '%.*s' make a result of more than the %" PRIu64 " bytes allowed",
                 SLICE_TEXT(output->name), limits->result_bytes_max);
     }
+    plan->result_bytes_max = bytes;
     return ERR_OK;
 }
 
@@ -285,7 +286,7 @@ enum err plan_job(struct job *job, const struct registry *registry,
     if (plan == NULL || launches == NULL) return out_of_arena(err);
     plan->job = job;
     enum err code = check_sources(job, limits, err);
-    if (code == ERR_OK) code = check_result_bytes(job, limits, err);
+    if (code == ERR_OK) code = check_result_bytes(job, limits, plan, err);
     /* Before all that sums outputs, and cannot overflow once this holds. */
     if (code == ERR_OK) code = check_output_bytes(job, limits, err);
     if (code == ERR_OK) code = plan_launches(job, registry, limits, plan, launches, err);

@@ -91,7 +91,8 @@ struct plan {
     const struct plan_launch *launches;
     const struct plan_output *outputs;
     uint64_t output_staging_bytes;
-    uint64_t shape_key; /* plan/shape.h */
+    uint64_t shape_key;        /* plan/shape.h */
+    uint64_t result_bytes_max; /* of the encoded result, an error's too */
 
     /* what the job asks for, exactly, as its telemetry reports it */
     uint64_t h2d_bytes; /* own uploads and writes: cold statics and start values come on top */

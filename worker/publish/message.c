@@ -5,7 +5,6 @@
 #include <msgpack.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
     OWN_HEADERS_MAX = 6,         /* of a result */
@@ -13,20 +12,24 @@ enum {
     TEXT_BYTES = 512             /* positions and numbers; names from outside come on top */
 };
 
-static struct message *message_create(size_t headers_max, size_t text_max) {
-    size_t bytes = sizeof(struct message) + headers_max * sizeof(struct header) + text_max;
-    struct message *message = calloc(1, bytes);
+static struct message *message_create(
+    struct job *job, size_t headers_max, size_t text_max, size_t payload_max) {
+    size_t fixed = sizeof(struct message) + headers_max * sizeof(struct header) + text_max;
+    struct message *message = arena_alloc_beyond(&job->arena, fixed + payload_max);
     if (message == NULL) return NULL;
+    *message = (struct message){.text_max = text_max, .payload_max = payload_max};
     message->text = (char *)&message->headers[headers_max];
-    message->text_max = text_max;
-    message->record.headers = message->headers;
+    message->payload = (uint8_t *)message->text + text_max;
     return message;
 }
 
-void message_destroy(struct message *message) {
-    if (message == NULL) return;
-    free(message->payload);
-    free(message);
+/* Starts what the sink gets anew; the rooms stay. */
+static void message_begin(struct message *message, const struct job *job, enum route route) {
+    message->text_used = 0;
+    message->record = (struct record){.route = route,
+        .has_key = job->delivery->has_key,
+        .key = job->delivery->key,
+        .headers = message->headers};
 }
 
 static void add_header(struct message *message, const char *name, struct slice value) {
@@ -54,11 +57,10 @@ static void copy_header(
 }
 
 /* The headers that results and dead letters share. */
-static void add_common_headers(struct message *message, const struct delivery *delivery,
-    const struct job *job, const char *status) {
-    const struct position *position = &delivery->position;
+static void add_common_headers(struct message *message, const struct job *job, const char *status) {
+    const struct position *position = &job->delivery->position;
     add_header(message, "content-type", slice_of_text("application/msgpack"));
-    if (job != NULL) add_header(message, "gpu-worker-job-id", job->id);
+    if (job->id.size > 0) add_header(message, "gpu-worker-job-id", job->id);
     add_header(message, "gpu-worker-status", slice_of_text(status));
     add_header(message, "gpu-worker-source",
         add_text(message, "%s/%" PRId32 "/%" PRId64, position->topic, position->partition,
@@ -221,73 +223,74 @@ static void pack_result(msgpack_packer *packer, const struct job *job,
     pack_source_and_worker(packer, &job->delivery->position, identity);
 }
 
-/* msgpack-c's growing buffer; it reports a failed growth through the packer's return values only,
- * so the size says at the end whether everything went in. */
-struct growing {
-    msgpack_sbuffer buffer;
-    bool failed;
+/* The payload's room while it fills. */
+struct writer {
+    uint8_t *next;
+    size_t left;
+    bool is_over;
 };
 
-static int write_growing(void *context, const char *bytes, size_t size) {
-    struct growing *growing = context;
-    if (!growing->failed && msgpack_sbuffer_write(&growing->buffer, bytes, size) != 0)
-        growing->failed = true;
-    return growing->failed ? -1 : 0;
+static int write_payload(void *context, const char *bytes, size_t size) {
+    struct writer *writer = context;
+    if (size > writer->left) writer->is_over = true;
+    if (writer->is_over) return -1;
+    if (size > 0) memcpy(writer->next, bytes, size);
+    writer->next += size;
+    writer->left -= size;
+    return 0;
 }
 
-static bool encode_payload(struct message *message, const struct job *job,
+static enum err encode_payload(struct message *message, const struct job *job,
     const struct outcome *outcome, const struct digest *const *blobs,
-    const struct identity *identity) {
-    struct growing growing = {0};
+    const struct identity *identity, struct error *err) {
+    struct writer writer = {.next = message->payload, .left = message->payload_max};
     msgpack_packer packer;
-    msgpack_packer_init(&packer, &growing, write_growing);
+    msgpack_packer_init(&packer, &writer, write_payload);
     pack_result(&packer, job, outcome, blobs, identity);
-    message->payload = growing.buffer.data;
-    message->record.payload = slice_of(growing.buffer.data, growing.buffer.size);
-    return !growing.failed;
+    if (writer.is_over)
+        return error_set(err, ERR_INTERNAL, 0, "report this with the job",
+            "a result is larger than the %zu bytes that were planned", message->payload_max);
+    message->record.payload = slice_of(message->payload, message->payload_max - writer.left);
+    return ERR_OK;
 }
 
-struct message *message_of_result(const struct job *job, const struct outcome *outcome,
-    const struct digest *const *blobs, const struct identity *identity) {
-    const struct delivery *delivery = job->delivery;
-    size_t text_max = TEXT_BYTES + strlen(delivery->position.topic) + job->reply_to.size;
-    struct message *message = message_create(OWN_HEADERS_MAX, text_max);
-    if (message == NULL) return NULL;
-    if (!encode_payload(message, job, outcome, blobs, identity)) {
-        message_destroy(message);
-        return NULL;
-    }
+struct message *message_reserve_result(struct job *job, size_t payload_max) {
+    const char *topic = job->delivery->position.topic;
+    size_t text_max = TEXT_BYTES + strlen(topic) + job->reply_to.size;
+    return message_create(job, OWN_HEADERS_MAX, text_max, payload_max);
+}
+
+enum err message_write_result(struct message *message, const struct job *job,
+    const struct outcome *outcome, const struct digest *const *blobs,
+    const struct identity *identity, struct error *err) {
+    message_begin(message, job, ROUTE_RESULT);
     message->is_error = outcome->code != ERR_OK;
-    message->record.route = ROUTE_RESULT;
-    message->record.has_key = delivery->has_key;
-    message->record.key = delivery->key;
     if (job->reply_to.size > 0)
         message->record.topic = (const char *)add_text(
             message, "%.*s", (int)job->reply_to.size, (const char *)job->reply_to.data)
                                     .data;
-    add_common_headers(message, delivery, job, message->is_error ? "error" : "ok");
-    copy_header(message, delivery, "traceparent");
-    copy_header(message, delivery, "tracestate");
-    return message;
+    add_common_headers(message, job, message->is_error ? "error" : "ok");
+    copy_header(message, job->delivery, "traceparent");
+    copy_header(message, job->delivery, "tracestate");
+    return encode_payload(message, job, outcome, blobs, identity, err);
 }
 
-struct message *message_of_dead_letter(const struct delivery *delivery, const struct job *job,
-    const struct error *err, uint32_t attempts, bool truncated, const struct identity *identity) {
+struct message *message_of_dead_letter(struct job *job, const struct error *err, uint32_t attempts,
+    bool truncated, const struct identity *identity) {
+    const struct delivery *delivery = job->delivery;
     const struct position *position = &delivery->position;
     size_t headers_max = delivery->header_count + OWN_HEADERS_MAX + DEAD_LETTER_HEADERS_MAX;
     size_t text_max = TEXT_BYTES + sizeof err->message + sizeof err->fix +
                       2 * strlen(position->topic) + strlen(identity->host);
-    struct message *message = message_create(headers_max, text_max);
+    struct message *message = message_create(job, headers_max, text_max, 0);
     if (message == NULL) return NULL;
+    message_begin(message, job, ROUTE_DEAD_LETTER);
     message->is_truncated = truncated;
-    message->record.route = ROUTE_DEAD_LETTER;
-    message->record.has_key = delivery->has_key;
-    message->record.key = delivery->key;
     if (!truncated) message->record.payload = delivery->payload;
 
     for (size_t i = 0; i < delivery->header_count; i++)
         message->headers[message->record.header_count++] = delivery->headers[i];
-    add_common_headers(message, delivery, job, "dead");
+    add_common_headers(message, job, "dead");
     add_header(message, "dlq.error.code", slice_of_text(err_code(err->code)));
     add_header(message, "dlq.error.message",
         add_text(message, "%s%s%s", err->message, err->fix[0] != 0 ? "; " : "", err->fix));

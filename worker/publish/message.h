@@ -12,8 +12,9 @@
  * dlq.error.message, dlq.attempts, dlq.source.topic, dlq.source.partition, dlq.source.offset,
  * dlq.worker, and dlq.truncated where the bytes had to be left out.
  *
- * Lifetime: a message borrows key, bytes and headers of its delivery, which must outlive it;
- * outputs are copied. Threads: pure; any number at once. All return NULL only when memory is short.
+ * Lifetime: a message stands in the arena of its job, and borrows key, bytes and headers of the
+ * job's delivery; outputs are copied. A message that is no job is answered as a job without an id.
+ * Threads: the job's. NULL is returned only when memory is short.
  */
 #ifndef PUBLISH_MESSAGE_H
 #define PUBLISH_MESSAGE_H
@@ -34,23 +35,28 @@ struct message {
     struct record record; /* what the sink gets; first, so that on_settled finds the message */
     bool is_error;        /* a result that tells of a failure */
     bool is_truncated;    /* a dead letter without the job's bytes */
-    void *payload;        /* owned; NULL where the record borrows its payload */
     void *owner;          /* the publisher's */
     size_t text_used, text_max;
     char *text; /* header values and the topic live here */
+    size_t payload_max;
+    uint8_t *payload; /* of a result */
     struct header headers[];
 };
 
+/** Room for a result of up to `payload_max` bytes, so that whoever writes it allocates nothing. */
+struct message *message_reserve_result(struct job *job, size_t payload_max);
+
 /**
+ * Encodes the result into its room; again, where the sink is done with what was there before.
  * `blobs` has, by index as the job's outputs, the digests of those that the blob store holds and
  * the result names, and NULL for the others; `blobs` NULL: all outputs are in the result.
+ * ERR_INTERNAL: the room is too small.
  */
-struct message *message_of_result(const struct job *job, const struct outcome *outcome,
-    const struct digest *const *blobs, const struct identity *identity);
+MUST_CHECK enum err message_write_result(struct message *message, const struct job *job,
+    const struct outcome *outcome, const struct digest *const *blobs,
+    const struct identity *identity, struct error *err);
 
-struct message *message_of_dead_letter(const struct delivery *delivery, const struct job *job,
-    const struct error *err, uint32_t attempts, bool truncated, const struct identity *identity);
-
-void message_destroy(struct message *message); /* NULL is fine */
+struct message *message_of_dead_letter(struct job *job, const struct error *err, uint32_t attempts,
+    bool truncated, const struct identity *identity);
 
 #endif

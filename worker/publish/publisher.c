@@ -10,15 +10,17 @@
 enum {
     PUBLICATIONS_AT_ONCE = 64,
     BUSY_WAIT_MS = 1, /* between looks at the queue while acknowledgements are due */
-    IDLE_WAIT_MS = 100
+    IDLE_WAIT_MS = 100,
+    ERROR_RESULT_BYTES = 2048 /* without the job's id */
 };
 
+/* In the arena of its job, as its messages are. */
 struct publication {
     struct publisher *publisher;
-    struct job *job;           /* owned; NULL for an undecodable message */
-    struct delivery *delivery; /* the job's, or owned */
-    struct error err;          /* what its dead letter says */
+    struct job *job; /* owned; has no id where the message is no job */
     bool is_error;
+    struct error err;         /* what its dead letter says */
+    struct message *result;   /* NULL where the message is no job */
     struct message *first[2]; /* until they are sent */
     uint32_t unsettled;       /* publisher's thread only */
     struct publication *next; /* in the list of those to be sent again */
@@ -37,13 +39,6 @@ struct publisher {
     struct publication *again;
 };
 
-static void publication_destroy(struct publication *publication) {
-    for (int i = 0; i < 2; i++) message_destroy(publication->first[i]);
-    if (publication->job != NULL) job_destroy(publication->job);
-    else delivery_destroy(publication->delivery);
-    free(publication);
-}
-
 static void fail(struct publisher *publisher, const struct error *err) {
     if (publisher->has_failed) return;
     publisher->has_failed = true;
@@ -53,11 +48,21 @@ static void fail(struct publisher *publisher, const struct error *err) {
 /* After a failure nothing more is reported as published: it comes again after a restart. */
 static void complete(struct publication *publication) {
     struct publisher *publisher = publication->publisher;
+    struct job *job = publication->job;
     publisher->unsettled--;
     if (!publisher->has_failed)
         publisher->options.on_published(
-            publisher->options.context, publication->delivery, publication->is_error);
-    publication_destroy(publication);
+            publisher->options.context, job->delivery, publication->is_error);
+    job_destroy(job);
+}
+
+static bool add_dead_letter(
+    struct publication *publication, const struct error *err, bool truncated) {
+    publication->is_error = true;
+    publication->err = *err;
+    publication->first[1] = message_of_dead_letter(publication->job, &publication->err, 1,
+        truncated, publication->publisher->options.identity);
+    return publication->first[1] != NULL;
 }
 
 /*
@@ -68,22 +73,18 @@ static void complete(struct publication *publication) {
 static bool replace(
     struct publication *publication, const struct message *refused, const struct error *err) {
     const struct identity *identity = publication->publisher->options.identity;
-    if (refused->record.route == ROUTE_DEAD_LETTER) {
-        if (refused->is_truncated) return false;
-        publication->first[0] = message_of_dead_letter(
-            publication->delivery, publication->job, &publication->err, 1, true, identity);
-        return publication->first[0] != NULL;
-    }
-    if (refused->is_error) return false;
+    struct message *result = publication->result;
+    if (refused->is_truncated || refused->is_error) return false;
+    if (refused != result) return add_dead_letter(publication, &publication->err, true);
     struct outcome outcome = {.code = ERR_PUBLISH_REFUSED, .err = *err};
-    publication->is_error = true;
-    publication->err = *err;
-    publication->err.code = ERR_PUBLISH_REFUSED;
-    publication->first[0] = message_of_result(publication->job, &outcome, NULL, identity);
-    publication->first[1] = message_of_dead_letter(
-        publication->delivery, publication->job, &publication->err, 1, false, identity);
-    if (publication->first[0] == NULL || publication->first[1] == NULL) return false;
-    publication->first[0]->record.topic = NULL; /* the topic that refused may be the reply_to */
+    struct error ignored;
+    outcome.err.code = ERR_PUBLISH_REFUSED;
+    if (!add_dead_letter(publication, &outcome.err, false)) return false;
+    if (message_write_result(result, publication->job, &outcome, NULL, identity, &ignored) !=
+        ERR_OK)
+        return false;
+    result->record.topic = NULL; /* the topic that refused may be the reply_to */
+    publication->first[0] = result;
     return true;
 }
 
@@ -98,10 +99,9 @@ static void on_settled(struct record *record, enum err code, const struct error 
     } else if (code != ERR_OK) {
         fail(publisher, err);
     }
-    message_destroy(message);
     publication->unsettled--;
-    bool is_waiting = publication->first[0] != NULL;
-    if (publication->unsettled == 0 && !is_waiting && !publisher->has_failed) complete(publication);
+    bool is_waiting = publication->first[0] != NULL || publication->first[1] != NULL;
+    if (publication->unsettled == 0 && !is_waiting) complete(publication);
 }
 
 static void send(struct publication *publication) {
@@ -158,44 +158,49 @@ static void *publisher_thread(void *context) {
     return NULL;
 }
 
-static struct publication *publication_create(struct publisher *publisher, struct job *job,
-    struct delivery *delivery, const struct error *reason) {
-    struct publication *publication = calloc(1, sizeof *publication);
-    if (publication == NULL) return NULL;
-    publication->publisher = publisher;
-    publication->job = job;
-    publication->delivery = delivery;
-    publication->is_error = reason != NULL;
-    if (reason == NULL) return publication;
-    publication->err = *reason;
-    publication->first[1] =
-        message_of_dead_letter(delivery, job, reason, 1, false, publisher->options.identity);
-    if (publication->first[1] != NULL) return publication;
-    free(publication);
-    return NULL;
+static enum err no_memory(struct error *err) {
+    return error_set(
+        err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to answer a job");
 }
 
-static enum err push(
-    struct publisher *publisher, struct publication *publication, struct error *err) {
-    if (publication == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to encode a result");
-    bool queued = queue_push(publisher->queue, publication);
+static struct publication *publication_create(struct publisher *publisher, struct job *job) {
+    struct publication *publication = arena_alloc_beyond(&job->arena, sizeof *publication);
+    if (publication == NULL) return NULL;
+    *publication = (struct publication){.publisher = publisher, .job = job};
+    return publication;
+}
+
+enum err publisher_reserve(
+    struct publisher *publisher, struct job *job, size_t result_bytes_max, struct error *err) {
+    struct publication *publication = publication_create(publisher, job);
+    if (publication == NULL) return no_memory(err);
+    publication->result = message_reserve_result(job, result_bytes_max);
+    if (publication->result == NULL) return no_memory(err);
+    job->publication = publication;
+    return ERR_OK;
+}
+
+static void push(struct publication *publication) {
+    bool queued = queue_push(publication->publisher->queue, publication);
     assert(queued); /* closed only after the last push */
     (void)queued;
-    return ERR_OK;
 }
 
 static enum err push_result(struct publisher *publisher, struct job *job,
     const struct outcome *outcome, const struct digest *const *blobs, struct error *err) {
-    struct message *result = message_of_result(job, outcome, blobs, publisher->options.identity);
-    struct publication *publication = NULL;
-    if (result != NULL)
-        publication = publication_create(
-            publisher, job, job->delivery, outcome->code != ERR_OK ? &outcome->err : NULL);
-    if (publication == NULL) message_destroy(result);
-    else publication->first[0] = result;
-    return push(publisher, publication, err);
+    enum err code = ERR_OK;
+    if (job->publication == NULL)
+        code = publisher_reserve(publisher, job, ERROR_RESULT_BYTES + job->id.size, err);
+    if (code != ERR_OK) return code;
+    struct publication *publication = job->publication;
+    struct message *result = publication->result;
+    code = message_write_result(result, job, outcome, blobs, publisher->options.identity, err);
+    if (code != ERR_OK) return code;
+    if (outcome->code != ERR_OK && !add_dead_letter(publication, &outcome->err, false))
+        return no_memory(err);
+    publication->first[0] = result;
+    push(publication);
+    return ERR_OK;
 }
 
 static void on_stored(void *context, struct job *job, const struct outcome *outcome,
@@ -275,5 +280,15 @@ enum err publisher_push_outcome(struct publisher *publisher, struct job *job,
 
 enum err publisher_push_undecodable(struct publisher *publisher, struct delivery *delivery,
     const struct error *reason, struct error *err) {
-    return push(publisher, publication_create(publisher, NULL, delivery, reason), err);
+    struct job *job = calloc(1, sizeof *job);
+    if (job == NULL) return no_memory(err);
+    job->delivery = delivery;
+    struct publication *publication = publication_create(publisher, job);
+    if (publication == NULL || !add_dead_letter(publication, reason, false)) {
+        job->delivery = NULL;
+        job_destroy(job);
+        return no_memory(err);
+    }
+    push(publication);
+    return ERR_OK;
 }

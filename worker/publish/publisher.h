@@ -19,7 +19,6 @@
 #include "publish/message.h"
 
 struct publisher;
-struct publication;
 
 struct publisher_options {
     struct sink *sink;
@@ -43,9 +42,17 @@ MUST_CHECK enum err publisher_start(
 MUST_CHECK enum err publisher_stop(struct publisher *publisher, int timeout_ms, struct error *err);
 
 /**
+ * Takes memory for the answer to a planned job, of up to `result_bytes_max` encoded: from here on
+ * its answer needs no more, unless it is an error. Where nothing was reserved there is room for an
+ * error. Part of the job, and ends with it. ERR_NO_MEMORY.
+ */
+MUST_CHECK enum err publisher_reserve(
+    struct publisher *publisher, struct job *job, size_t result_bytes_max, struct error *err);
+
+/**
  * Encodes the answer to `job`, owned from now on: the result, and where it failed the dead letter.
  * Outputs over `inline_bytes_max` are in the blob store before a result names them; that waits
- * elsewhere. ERR_NO_MEMORY: the job is still the caller's.
+ * elsewhere. ERR_NO_MEMORY, ERR_INTERNAL: the job is still the caller's.
  */
 MUST_CHECK enum err publisher_push_outcome(
     struct publisher *publisher, struct job *job, const struct outcome *outcome, struct error *err);
