@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -174,11 +175,19 @@ static void give_up(struct lane *lane, size_t unstarted, const struct error *err
     }
 }
 
+/* As tools that list threads show it. */
+static void name_thread(const struct lane *lane) {
+    char name[16];
+    snprintf(name, sizeof name, "lane-%u", (unsigned)(lane - lane->lanes->items));
+    pthread_setname_np(pthread_self(), name);
+}
+
 static void *lane_thread(void *context) {
     struct lane *lane = context;
     const struct lanes_options *options = &lane->lanes->options;
     struct error err;
     size_t count = 0;
+    name_thread(lane);
     enum err code = device_bind(options->device, &err);
     while (code == ERR_OK) {
         count = 0;
