@@ -214,7 +214,11 @@ enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t c
     if (code != ERR_OK) fail_all(batch, code, err);
     /* Whatever was enqueued must be over before the slabs are used again, failed or not. */
     batch->telemetry.sync_points++;
-    return event_record(batch->context->device, batch->fence, batch->context->stream, err);
+    struct error fence_error;
+    code = event_record(batch->context->device, batch->fence, batch->context->stream, &fence_error);
+    if (code == ERR_OK) return ERR_OK;
+    fail_all(batch, code, &fence_error);
+    return stream_wait(batch->context->device, batch->context->stream, err);
 }
 
 /* Short batches are met by polling; for the others the lane sleeps in the driver. */
@@ -226,8 +230,10 @@ static enum err wait_for_fence(struct batch *batch, struct error *err) {
         code = event_poll(device, batch->fence, &is_done, err);
         if (!is_done) sched_yield();
     }
-    if (code != ERR_OK || is_done) return code;
-    return event_wait(device, batch->fence, err);
+    if (code == ERR_OK && !is_done) code = event_wait(device, batch->fence, err);
+    if (code == ERR_OK || err_is_sticky(code)) return code;
+    /* Where the fence does not tell, the stream does: later, but as sure. */
+    return stream_wait(device, batch->context->stream, err);
 }
 
 /* Points the job's outputs into the readback slab. */
@@ -271,25 +277,29 @@ static struct job_telemetry describe(
         .batch = batch->telemetry};
 }
 
-static void settle(struct batch *batch, struct batch_item *item, uint64_t done_ns) {
+static enum err settle(
+    struct batch *batch, struct batch_item *item, uint64_t done_ns, struct error *err) {
     struct outcome *outcome = &item->outcome;
     outcome->telemetry = describe(batch, item->prepared, done_ns);
     if (outcome->code == ERR_OK && outcome->telemetry.is_timed)
         outcome->code = event_elapsed_ns(batch->context->device, item->timing.started,
             item->timing.stopped, &outcome->telemetry.device_ns, &outcome->err);
-    if (outcome->code != ERR_OK) return;
+    if (err_is_sticky(outcome->code)) *err = outcome->err;
+    if (outcome->code != ERR_OK) return err_is_sticky(outcome->code) ? outcome->code : ERR_OK;
     item->prepared->run = RUN_DONE;
     if (item->prepared->plan->resident_count > 0)
         outcome->generations = item->prepared->generations;
     collect_outputs(batch, item);
+    return ERR_OK;
 }
 
 enum err batch_finish(struct batch *batch, struct error *err) {
     enum err code = wait_for_fence(batch, err);
     if (code != ERR_OK) return code;
     uint64_t done_ns = clock_ns();
-    for (size_t i = 0; i < batch->count; i++) settle(batch, &batch->items[i], done_ns);
-    return ERR_OK;
+    for (size_t i = 0; i < batch->count && code == ERR_OK; i++)
+        code = settle(batch, &batch->items[i], done_ns, err);
+    return code;
 }
 
 void batch_recycle(struct batch *batch) {

@@ -70,8 +70,8 @@ void batch_abandon(struct batch *batch);
 /**
  * Starts `count` jobs; the batch is then in flight until batch_finish().
  *
- * ERR_DEVICE_MEMORY, ERR_NO_MEMORY: nothing was enqueued, and the jobs are untouched; only for what
- * needs more than a slab. A sticky code, or ERR_DRIVER: the context is lost.
+ * A sticky code: the context is lost. Any other: nothing was enqueued, and the jobs are untouched;
+ * only for what needs more than a slab.
  */
 MUST_CHECK enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
     uint64_t id, struct error *err);

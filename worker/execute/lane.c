@@ -151,14 +151,14 @@ static enum err begin(struct lane *lane, size_t count, struct error *err) {
     return code;
 }
 
-/* Only jobs that are larger than a slab can meet a shortage, and they run alone. */
+/* Only jobs that are larger than a slab ask for memory here, and they run alone. */
 static enum err begin_or_pass_on(struct lane *lane, size_t count, struct error *err) {
     enum err code = begin(lane, count, err);
     if (err_is_shortage(code) && lane->in_flight > 0) {
         code = finish_all(lane, err);
         if (code == ERR_OK) code = begin(lane, count, err);
     }
-    if (!err_is_shortage(code)) return code;
+    if (code == ERR_OK || err_is_sticky(code)) return code;
     for (size_t i = 0; i < count; i++)
         lane->lanes->options.on_starved(lane->lanes->options.context, lane->jobs[i], err);
     return ERR_OK;

@@ -70,6 +70,16 @@ void flow_reject(struct stages *stages, struct job *job, const struct error *err
     answer(stages, job, &outcome);
 }
 
+/* A GPU that is lost is nobody's fault that we know of: the job is not answered and comes again. */
+static void refuse(struct stages *stages, struct job *job, const struct error *err) {
+    if (!err_is_sticky(err->code)) {
+        flow_reject(stages, job, err);
+        return;
+    }
+    flow_fail(stages, err);
+    abandon(stages, job);
+}
+
 void flow_reject_undecodable(
     struct stages *stages, struct delivery *delivery, const struct error *err) {
     const struct position *position = &delivery->position;
@@ -106,7 +116,7 @@ void flow_plan(struct stages *stages, struct job *job) {
     if (code == ERR_OK)
         code = publisher_reserve(stages->publisher, job, plan->result_bytes_max, &err);
     if (code == ERR_OK) code = submit(stages, job, plan, &err);
-    if (code != ERR_OK) flow_reject(stages, job, &err);
+    if (code != ERR_OK) refuse(stages, job, &err);
 }
 
 void flow_on_ready(void *context, struct prepared *prepared) {
@@ -131,7 +141,7 @@ void flow_on_prepare_failed(void *context, struct prepared *prepared, const stru
         return;
     }
     let_go(stages, prepared);
-    flow_reject(stages, prepared->job, err);
+    refuse(stages, prepared->job, err);
 }
 
 /* The job goes on: only those that name the digest alone may miss the payload, after a restart. */
@@ -182,12 +192,7 @@ void flow_narrow_done(
 void flow_narrow_refused(
     struct stages *stages, struct prepared *prepared, const struct error *err) {
     leave_narrow(stages, prepared);
-    if (err_is_sticky(err->code)) {
-        flow_fail(stages, err);
-        abandon(stages, prepared->job);
-    } else {
-        flow_reject(stages, prepared->job, err);
-    }
+    refuse(stages, prepared->job, err);
 }
 
 void flow_on_published(void *context, const struct delivery *delivery, bool is_error) {

@@ -22,7 +22,8 @@ struct narrow {
 
 /* ERR_OK: the job has run, and its outcome stands in the batch. */
 static enum err try_to_run(struct narrow *narrow, struct prepared *prepared, struct error *err) {
-    enum err code = prepare_again(narrow->stages->prepare, prepared, err);
+    enum err code = device_bind(&narrow->stages->device, err);
+    if (code == ERR_OK) code = prepare_again(narrow->stages->prepare, prepared, err);
     if (code == ERR_OK) code = batch_begin(&narrow->batch, &prepared, 1, narrow->batch_id--, err);
     if (code == ERR_OK) code = batch_finish(&narrow->batch, err);
     return code;
@@ -52,13 +53,8 @@ static void run_when_there_is_room(struct narrow *narrow, struct prepared *prepa
 
 static void *narrow_thread(void *context) {
     struct narrow *narrow = context;
-    struct error err;
-    enum err bound = device_bind(&narrow->stages->device, &err);
     void *item;
-    while (queue_pop(narrow->queue, &item, 1, -1) == 1) {
-        if (bound == ERR_OK) run_when_there_is_room(narrow, item);
-        else flow_narrow_refused(narrow->stages, item, &err);
-    }
+    while (queue_pop(narrow->queue, &item, 1, -1) == 1) run_when_there_is_room(narrow, item);
     return NULL;
 }
 

@@ -58,5 +58,9 @@ enum err stream_wait_event(
 enum err stream_wait(const struct device *device, CUstream stream, struct error *err) {
     enum err code = check_handle(stream, "stream", "waiting for", err);
     if (code != ERR_OK) return code;
-    return GPU_TRY(device->driver, stream_synchronize(stream), err);
+    code = GPU_TRY(device->driver, stream_synchronize(stream), err);
+    if (code == ERR_OK || err_is_sticky(code)) return code;
+    code = GPU_TRY(device->driver, stream_synchronize(stream), err);
+    if (code == ERR_OK || err_is_sticky(code)) return code;
+    return err->code = ERR_GPU_FAULT;
 }

@@ -27,7 +27,10 @@ MUST_CHECK enum err event_elapsed_ns(const struct device *device, CUevent starte
 MUST_CHECK enum err stream_wait_event(
     const struct device *device, CUstream stream, CUevent event, struct error *err);
 
-/** Waits until `stream` has done all that is on it. */
+/**
+ * Waits until `stream` has done all that is on it, once more where the first wait fails. After an
+ * error, which is a sticky one, nobody knows what still runs: its memory must not be used again.
+ */
 MUST_CHECK enum err stream_wait(const struct device *device, CUstream stream, struct error *err);
 
 #endif

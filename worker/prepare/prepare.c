@@ -157,12 +157,12 @@ static enum err check_warm_statics(struct prepared *prepared, struct error *err)
 
 static void *preparation_thread(void *context) {
     struct prepare *prepare = context;
-    struct error bind_error = {0};
-    enum err bound = device_bind(prepare->options.device, &bind_error);
     void *item;
     while (queue_pop(prepare->cold, &item, 1, -1) == 1) {
-        struct error err = bind_error;
-        enum err code = bound == ERR_OK ? fetch_cold(prepare, item, &err) : bound;
+        struct error err;
+        /* For each job: one failure spoils one. */
+        enum err code = device_bind(prepare->options.device, &err);
+        if (code == ERR_OK) code = fetch_cold(prepare, item, &err);
         finish(prepare, item, code, &err);
     }
     return NULL;
