@@ -94,14 +94,14 @@ TEST(executor_runs_slow_jobs_alone_and_quick_ones_together) {
     run_execute_ok(run);
     uint64_t largest = 0;
     for (int k = 0; k < 12 * 40; k++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "job-%d", k);
         uint64_t jobs = run_batch_telemetry(run, id, "jobs");
         if (jobs > largest) largest = jobs;
     }
     assert_true(largest > 1);
     for (int k = 0; k < 12; k++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "slow-%d", k);
         assert_int_equal(run_batch_telemetry(run, id, "jobs"), 1);
     }
@@ -269,6 +269,7 @@ TEST(executor_answers_failures_beside_good_jobs) {
 
 TEST(executor_replies_to_a_topic_that_is_listed) {
     struct run *run = *state;
+    free(run->settings.topics.reply_to.items);
     run->settings.topics.reply_to.items = calloc(1, sizeof(char *));
     run->settings.topics.reply_to.items[0] = strdup("other");
     run->settings.topics.reply_to.count = 1;
@@ -308,7 +309,7 @@ TEST(executor_stops_without_finishing_when_nothing_can_be_published) {
 
 TEST(executor_that_loses_the_gpu_blames_no_job) {
     struct run *run = *state;
-    run->settings.cpu_driver.faults = strdup("cuLaunchKernel:illegal_address@2");
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:illegal_address@2");
     for (int k = 0; k < 100; k++) run_add_saxpy(run, k);
     assert_int_equal(run_execute(run), ERR_GPU_ILLEGAL_ADDRESS);
     assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 0);
@@ -323,7 +324,7 @@ TEST(executor_that_loses_the_gpu_blames_no_job) {
 TEST(executor_answers_jobs_whose_launch_is_refused_and_goes_on) {
     struct run *run = *state;
     run->settings.batch.jobs = 1;
-    run->settings.cpu_driver.faults = strdup("cuLaunchKernel:launch_out_of_resources@3");
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:launch_out_of_resources@3");
     for (int k = 0; k < 20; k++) run_add_saxpy(run, k);
     run_execute_ok(run);
     assert_int_equal(run->summary.ok, 19);

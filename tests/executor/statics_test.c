@@ -74,14 +74,14 @@ TEST(jobs_of_all_lanes_that_want_one_cold_payload_move_it_once_and_warm_ones_mov
     struct run *run = *state;
     use_many_lanes(run);
     for (int k = 0; k < JOBS; k++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "j%d", k);
         add_job(run, id, 1, true);
     }
     run_execute_ok(run);
     uint64_t misses = 0, hits = 0, h2d_bytes = 0, saved = 0;
     for (int k = 0; k < JOBS; k++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "j%d", k);
         check_output(run, id, 1);
         misses += run_telemetry(run, id, "static_misses");
@@ -102,13 +102,13 @@ TEST(payloads_keep_their_bytes_while_they_push_each_other_out) {
     use_many_lanes(run);
     run->settings.statics.budget_bytes = 2048; /* eight payloads in classes of 256 bytes */
     for (int k = 0; k < JOBS; k++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "j%d", k);
         add_job(run, id, k * 7 % 40, true);
     }
     run_execute_ok(run);
     for (int k = 0; k < JOBS; k++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "j%d", k);
         check_output(run, id, k * 7 % 40);
     }
@@ -141,7 +141,7 @@ TEST(statics_make_room_for_a_job_that_finds_no_memory) {
     run->settings.prepare.threads = 1; /* one after the other: the large job comes last */
     run->settings.pools.device_bytes = SLAB_BYTES + LARGE_BYTES + PAYLOADS / 2 * CLASS_BYTES;
     for (int k = 0; k < PAYLOADS; k++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "j%d", k);
         add_job(run, id, k, true);
     }
@@ -160,7 +160,7 @@ TEST(statics_make_room_for_a_job_that_finds_no_memory) {
     check_output(run, "large", PAYLOADS);
     run_assert_output(run, "large", 1, &nine, 1);
     for (int k = 0; k < PAYLOADS; k++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "j%d", k);
         check_output(run, id, k);
     }

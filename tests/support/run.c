@@ -34,6 +34,12 @@ static void add(struct run *run, struct slice bytes) {
     run->jobs[run->job_count++] = bytes;
 }
 
+void run_set_text(char **field, const char *text) {
+    free(*field);
+    *field = strdup(text);
+    assert_non_null(*field);
+}
+
 void run_add_job(struct run *run, const char *yaml) {
     add(run, test_job_bytes(yaml));
 }

@@ -26,6 +26,9 @@ int run_set_up(void **state);
 int run_tear_down(void **state);
 #define FLOW(name) cmocka_unit_test_setup_teardown(name, run_set_up, run_tear_down)
 
+/** Replaces a text of the settings. */
+void run_set_text(char **field, const char *text);
+
 void run_add_job(struct run *run, const char *yaml);
 /** Adds a job whose message has a key; its place may be changed until run_execute(). */
 struct memory_place *run_add_keyed(struct run *run, const char *key, const char *yaml);
