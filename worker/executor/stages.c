@@ -46,7 +46,7 @@ static enum err load_programs(struct stages *stages, struct error *err) {
     if (stages->registry == NULL)
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the programs");
-    return modules_load(&stages->device, stages->registry, &stages->modules, err);
+    return modules_load(&stages->device, stages->registry, MODULES_MAX, &stages->modules, err);
 }
 
 static void derive_limits(struct stages *stages) {

@@ -1,23 +1,39 @@
 #include "gpu/modules.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { COMPILER_LOG_BYTES = 4096 };
 
 struct module {
+    struct modules *modules;
     const struct program *program;
+    const struct image *image;
     CUmodule handle;
     struct kernel *kernels; /* as many as the program has entries */
     enum err code;          /* why it cannot be used, or ERR_OK */
     struct error err;
+    bool is_default; /* loaded at start, and stays: references are not counted */
+    /* under the lock, and not used for defaults */
+    bool is_loading;
+    uint32_t references;
+    struct module *older; /* by last use */
 };
 
 struct modules {
     const struct device *device;
-    size_t count;
-    struct module items[];
+    const struct registry *registry;
+    struct module **defaults; /* by index as the registry's programs; NULL: loaded when asked for */
+    size_t count_max;
+    atomic_uint_fast64_t hits;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t settled;
+    struct module *newest; /* of those that are no defaults */
+    size_t count;          /* all of them */
+    uint64_t compilations, evictions;
 };
 
 /* The end of the compiler's log says most; an error has room for a few lines of it. */
@@ -38,13 +54,18 @@ static enum err load_image(
     enum err code =
         GPU_TRY(device->driver, module_load(ret, image->bytes.data, 2, options, values), err);
     if (code == ERR_MODULE_REJECTED) append_log(err, log);
-    return code;
+    if (code != ERR_OK || *ret != NULL) return code;
+    return error_set(err, ERR_DRIVER, 0, "update the GPU driver",
+        "the driver reported success with a null module");
 }
 
 static enum err find_function(const struct device *device, CUmodule module, const char *name,
     CUfunction *ret, struct error *err) {
     enum err code = GPU_TRY(device->driver, module_function(ret, module, name), err);
-    if (code == ERR_OK || err_is_sticky(code)) return code;
+    if (code == ERR_OK && *ret == NULL)
+        return error_set(err, ERR_DRIVER, 0, "update the GPU driver",
+            "the driver reported success with a null function for '%s'", name);
+    if (code != ERR_MODULE_REJECTED) return code;
     return error_set(err, ERR_MODULE_REJECTED, err->native,
         "name in program.yaml only kernels that the image has", "the image has no kernel '%s'",
         name);
@@ -83,39 +104,256 @@ static enum err read_kernel(const struct device *device, CUmodule module, const 
     return allow_shared_memory(device, ret->batched, &static_bytes, err);
 }
 
-static enum err load_module(const struct device *device, struct module *module, struct error *err) {
+/* ---- one module ---- */
+
+static void unload(struct module *module) {
+    if (module->handle != NULL)
+        (void)module->modules->device->driver->module_unload(module->handle);
+    module->handle = NULL;
+}
+
+static void module_destroy(struct module *module) {
+    if (module == NULL) return;
+    unload(module);
+    free(module->kernels);
+    free(module);
+}
+
+static enum err module_create(struct modules *modules, const struct program *program,
+    const struct image *image, struct module **ret, struct error *err) {
+    struct module *module = calloc(1, sizeof *module);
+    struct kernel *kernels = calloc(program->entry_count, sizeof kernels[0]);
+    if (module == NULL || kernels == NULL) {
+        free(module);
+        free(kernels);
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a module");
+    }
+    *module =
+        (struct module){.modules = modules, .program = program, .image = image, .kernels = kernels};
+    *ret = module;
+    return ERR_OK;
+}
+
+/* ERR_OK also for an image that the driver rejects: that is what its kernels' users are told. */
+static enum err module_load(struct module *module, struct error *err) {
+    const struct device *device = module->modules->device;
     const struct program *program = module->program;
-    const struct image *image =
-        program_image(program, device->on_cpu, device->limits.architecture, NULL);
-    if (image == NULL)
-        return error_set(err, ERR_UNSUPPORTED, 0, "add such an image to its program.yaml",
-            "program '%s' has no image for %s", program->name, device->name);
-    enum err code = load_image(device, image, &module->handle, err);
+    enum err code = load_image(device, module->image, &module->handle, err);
     for (size_t i = 0; i < program->entry_count && code == ERR_OK; i++)
         code = read_kernel(device, module->handle, &program->entries[i], &module->kernels[i], err);
+    if (code != ERR_MODULE_REJECTED) return code;
+    unload(module);
+    module->code = code;
+    module->err = *err;
+    return ERR_OK;
+}
+
+enum err module_kernel(const struct module *module, const struct entry *entry,
+    const struct kernel **ret, struct error *err) {
+    if (module->code != ERR_OK) {
+        *err = module->err;
+        return module->code;
+    }
+    *ret = &module->kernels[entry - module->program->entries];
+    return ERR_OK;
+}
+
+/* ---- the table ---- */
+
+static struct module *default_of(const struct modules *modules, const struct program *program) {
+    return modules->defaults[program - registry_at(modules->registry, 0)];
+}
+
+static const struct image *image_of(
+    const struct modules *modules, const struct program *program, const struct digest *pinned) {
+    const struct device *device = modules->device;
+    return program_image(program, device->on_cpu, device->limits.architecture, pinned);
+}
+
+static void remove_at(struct module **link) {
+    struct module *module = *link;
+    *link = module->older;
+    module->modules->count--;
+}
+
+static void insert(struct modules *modules, struct module *module) {
+    module->older = modules->newest;
+    modules->newest = module;
+    modules->count++;
+}
+
+static struct module **link_of(struct modules *modules, const struct module *module) {
+    struct module **link = &modules->newest;
+    while (*link != module) link = &(*link)->older;
+    return link;
+}
+
+/* Becomes the newest when it is found. */
+static struct module *look_up(
+    struct modules *modules, const struct program *program, const struct image *image) {
+    struct module *module = modules->newest;
+    while (module != NULL &&
+           (module->program != program || !digest_equal(&module->image->digest, &image->digest)))
+        module = module->older;
+    if (module == NULL) return NULL;
+    remove_at(link_of(modules, module));
+    insert(modules, module);
+    return module;
+}
+
+/* Takes out the module that was not used for longest, for the caller to destroy without the lock;
+ * NULL where all are in use. */
+static struct module *take_victim(struct modules *modules) {
+    struct module **found = NULL;
+    for (struct module **link = &modules->newest; *link != NULL; link = &(*link)->older)
+        if ((*link)->references == 0) found = link;
+    if (found == NULL) return NULL;
+    struct module *victim = *found;
+    remove_at(found);
+    modules->evictions++;
+    return victim;
+}
+
+static void count_hit(struct modules *modules) {
+    /* relaxed: a number of its own, nothing is published with it */
+    atomic_fetch_add_explicit(&modules->hits, 1, memory_order_relaxed);
+}
+
+/* A default's kernels serve a job that pins just that image as well. */
+static struct module *find_default(
+    const struct modules *modules, const struct program *program, const struct image *image) {
+    struct module *module = default_of(modules, program);
+    return module != NULL && module->image == image ? module : NULL;
+}
+
+struct module *modules_find(
+    struct modules *modules, const struct program *program, const struct digest *pinned) {
+    const struct image *image = image_of(modules, program, pinned);
+    if (image == NULL) return NULL;
+    struct module *module = find_default(modules, program, image);
+    if (module == NULL) {
+        pthread_mutex_lock(&modules->lock);
+        module = look_up(modules, program, image);
+        if (module != NULL && module->is_loading) module = NULL;
+        if (module != NULL) module->references++;
+        pthread_mutex_unlock(&modules->lock);
+    }
+    if (module != NULL) count_hit(modules);
+    return module;
+}
+
+/* The module that is there, after whatever load is under way; or `fresh`, which is then the one
+ * whose load the others wait for; NULL where there is no room. */
+static struct module *find_or_insert(
+    struct modules *modules, struct module *fresh, struct module **victim) {
+    pthread_mutex_lock(&modules->lock);
+    struct module *module = look_up(modules, fresh->program, fresh->image);
+    while (module != NULL && module->is_loading) {
+        pthread_cond_wait(&modules->settled, &modules->lock);
+        module = look_up(modules, fresh->program, fresh->image);
+    }
+    if (module == NULL) {
+        if (modules->count >= modules->count_max) *victim = take_victim(modules);
+        if (modules->count < modules->count_max) {
+            module = fresh;
+            module->is_loading = true;
+            modules->compilations++;
+            insert(modules, module);
+        }
+    }
+    if (module != NULL) module->references++;
+    pthread_mutex_unlock(&modules->lock);
+    return module;
+}
+
+/* Ends the wait of those who want the same; they find it, or try themselves. */
+static void settle(struct modules *modules, struct module *module, bool stays) {
+    pthread_mutex_lock(&modules->lock);
+    module->is_loading = false;
+    if (!stays) remove_at(link_of(modules, module));
+    pthread_cond_broadcast(&modules->settled);
+    pthread_mutex_unlock(&modules->lock);
+}
+
+enum err modules_get(struct modules *modules, const struct program *program,
+    const struct digest *pinned, struct module **ret, struct error *err) {
+    *ret = modules_find(modules, program, pinned);
+    if (*ret != NULL) return ERR_OK;
+    const struct image *image = image_of(modules, program, pinned);
+    if (image == NULL)
+        return error_set(err, ERR_UNSUPPORTED, 0, "add such an image to its program.yaml",
+            "program '%s' has no image for %s%s", program->name, modules->device->name,
+            pinned != NULL ? " of the digest that the job pins" : "");
+    struct module *fresh, *victim = NULL;
+    enum err code = module_create(modules, program, image, &fresh, err);
+    if (code != ERR_OK) return code;
+    struct module *module = find_or_insert(modules, fresh, &victim);
+    module_destroy(victim);
+    if (module == fresh) {
+        code = module_load(fresh, err);
+        settle(modules, fresh, code == ERR_OK);
+    } else if (module != NULL) {
+        count_hit(modules);
+    } else {
+        code = error_set(err, ERR_DEVICE_MEMORY, 0, "pin fewer images at once",
+            "%zu modules are in use, and no more are kept", modules->count_max);
+    }
+    if (module != fresh || code != ERR_OK) module_destroy(fresh);
+    *ret = code == ERR_OK ? module : NULL;
     return code;
 }
 
-enum err modules_load(const struct device *device, const struct registry *registry,
-    struct modules **ret, struct error *err) {
-    size_t count = registry_count(registry);
-    struct modules *modules = calloc(1, sizeof *modules + count * sizeof modules->items[0]);
-    if (modules == NULL) goto no_memory;
-    modules->device = device;
-    for (; modules->count < count; modules->count++) {
-        struct module *module = &modules->items[modules->count];
-        module->program = registry_at(registry, modules->count);
-        module->kernels = calloc(module->program->entry_count, sizeof module->kernels[0]);
-        if (module->kernels == NULL) goto no_memory;
-        module->code = load_module(device, module, &module->err);
-        if (err_is_sticky(module->code)) {
-            *err = module->err;
-            modules_unload(modules);
-            return err->code;
-        }
+void module_unref(struct module *module) {
+    if (module == NULL || module->is_default) return;
+    struct modules *modules = module->modules;
+    pthread_mutex_lock(&modules->lock);
+    assert(module->references > 0);
+    module->references--;
+    pthread_mutex_unlock(&modules->lock);
+}
+
+/* ---- the whole ---- */
+
+/* What fails in a way that may pass is left to the first job that asks for it. */
+static enum err load_default(struct modules *modules, size_t index, struct error *err) {
+    const struct program *program = registry_at(modules->registry, index);
+    const struct image *image = image_of(modules, program, NULL);
+    struct module *module;
+    if (image == NULL) return ERR_OK;
+    enum err code = module_create(modules, program, image, &module, err);
+    if (code != ERR_OK) return code;
+    module->is_default = true;
+    modules->compilations++;
+    code = module_load(module, err);
+    if (code != ERR_OK) {
+        module_destroy(module);
+        return err_is_sticky(code) ? code : ERR_OK;
     }
-    *ret = modules;
+    modules->defaults[index] = module;
+    modules->count++;
     return ERR_OK;
+}
+
+enum err modules_load(const struct device *device, const struct registry *registry,
+    size_t count_max, struct modules **ret, struct error *err) {
+    size_t programs = registry_count(registry);
+    struct modules *modules = calloc(1, sizeof *modules);
+    if (modules == NULL) goto no_memory;
+    pthread_mutex_init(&modules->lock, NULL);
+    pthread_cond_init(&modules->settled, NULL);
+    modules->device = device;
+    modules->registry = registry;
+    modules->count_max = count_max;
+    modules->defaults = calloc(programs + 1, sizeof modules->defaults[0]);
+    if (modules->defaults == NULL) goto no_memory;
+    enum err code = ERR_OK;
+    /* Half of the places, so that there is always one for an image that a job pins. */
+    for (size_t i = 0; i < programs && modules->count < count_max / 2 && code == ERR_OK; i++)
+        code = load_default(modules, i, err);
+    if (code == ERR_OK) *ret = modules;
+    else modules_unload(modules);
+    return code;
 no_memory:
     modules_unload(modules);
     return error_set(
@@ -124,23 +362,26 @@ no_memory:
 
 void modules_unload(struct modules *modules) {
     if (modules == NULL) return;
-    for (size_t i = 0; i < modules->count; i++) {
-        if (modules->items[i].handle != NULL)
-            (void)modules->device->driver->module_unload(modules->items[i].handle);
-        free(modules->items[i].kernels);
+    while (modules->newest != NULL) {
+        struct module *module = modules->newest;
+        assert(module->references == 0);
+        modules->newest = module->older;
+        module_destroy(module);
     }
+    for (size_t i = 0; modules->defaults != NULL && i < registry_count(modules->registry); i++)
+        module_destroy(modules->defaults[i]);
+    free(modules->defaults);
+    pthread_cond_destroy(&modules->settled);
+    pthread_mutex_destroy(&modules->lock);
     free(modules);
 }
 
-enum err modules_kernel(const struct modules *modules, const struct program *program,
-    const struct entry *entry, const struct kernel **ret, struct error *err) {
-    const struct module *module = modules->items;
-    while (module->program != program) module++;
-    assert(module < modules->items + modules->count);
-    if (module->code != ERR_OK) {
-        *err = module->err;
-        return module->code;
-    }
-    *ret = &module->kernels[entry - program->entries];
-    return ERR_OK;
+struct modules_counts modules_read_counts(struct modules *modules) {
+    pthread_mutex_lock(&modules->lock);
+    struct modules_counts counts = {
+        .compilations = modules->compilations, .evictions = modules->evictions};
+    pthread_mutex_unlock(&modules->lock);
+    /* relaxed: as in count_hit() */
+    counts.hits = atomic_load_explicit(&modules->hits, memory_order_relaxed);
+    return counts;
 }

@@ -182,6 +182,7 @@ enum err plan_step(const struct job *job, size_t index, const struct registry *r
     if (code == ERR_OK) code = plan_grid(step, device, where, ret, err);
     if (code != ERR_OK) return code;
 
+    ret->image = step->has_image ? &step->image : NULL;
     ret->args = step->args;
     ret->iterations = step->iterations;
     ret->cooperative = step->cooperative || ret->entry->cooperative;

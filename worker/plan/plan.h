@@ -63,6 +63,7 @@ struct plan_write {
 struct plan_launch {
     const struct program *program;
     const struct entry *entry;
+    const struct digest *image; /* the program's image that the job pins; NULL: any */
     const struct job_arg *args; /* as many as the entry has */
     uint32_t grid[3], block[3];
     uint32_t shared_bytes;

@@ -1,12 +1,21 @@
 #include "plan/shape.h"
 
+#include <string.h>
+
 /* FNV-1a (Fowler, Noll, Vo), over whole values instead of bytes. */
 static uint64_t mix(uint64_t hash, uint64_t value) {
     return (hash ^ value) * 0x100000001b3u;
 }
 
+static uint64_t mix_image(uint64_t hash, const struct digest *image) {
+    uint64_t value;
+    memcpy(&value, image->bytes, sizeof value); /* of a digest a part is as good */
+    return mix(hash, value);
+}
+
 static uint64_t mix_launch(uint64_t hash, const struct plan_launch *launch) {
     hash = mix(hash, (uint64_t)(uintptr_t)launch->entry);
+    if (launch->image != NULL) hash = mix_image(hash, launch->image);
     for (int i = 0; i < 3; i++) {
         hash = mix(hash, launch->grid[i]);
         hash = mix(hash, launch->block[i]);
@@ -22,11 +31,16 @@ uint64_t plan_shape_key(const struct plan *plan) {
     return hash != 0 ? hash : 1;
 }
 
+static bool same_image(const struct digest *a, const struct digest *b) {
+    return a == NULL || b == NULL ? a == b : digest_equal(a, b);
+}
+
 static bool same_launch(const struct plan_launch *a, const struct plan_launch *b) {
     for (int i = 0; i < 3; i++)
         if (a->grid[i] != b->grid[i] || a->block[i] != b->block[i]) return false;
-    return a->entry == b->entry && a->shared_bytes == b->shared_bytes &&
-           a->iterations == b->iterations && a->cooperative == b->cooperative;
+    return a->entry == b->entry && same_image(a->image, b->image) &&
+           a->shared_bytes == b->shared_bytes && a->iterations == b->iterations &&
+           a->cooperative == b->cooperative;
 }
 
 bool plan_same_shape(const struct plan *a, const struct plan *b) {

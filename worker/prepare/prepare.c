@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/queue.h"
 #include "prepare/attach.h"
+#include "prepare/kernels.h"
 
 struct prepare {
     struct prepare_options options;
@@ -15,36 +16,6 @@ struct prepare {
     uint32_t thread_count;
     pthread_t threads[];
 };
-
-static enum err check_kernel(const struct plan_launch *launch, const struct kernel *kernel,
-    const struct device *device, struct error *err) {
-    uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
-    if (threads > kernel->block_threads_max)
-        return error_set(err, ERR_BAD_LAUNCH, 0, "use smaller blocks",
-            "'%s' was compiled for blocks of up to %" PRIu32
-            " threads, and the job asks for %" PRIu64,
-            launch->entry->name, kernel->block_threads_max, threads);
-    uint64_t shared = (uint64_t)launch->shared_bytes + kernel->static_shared_bytes;
-    if (shared > device->limits.shared_bytes_max)
-        return error_set(err, ERR_BAD_LAUNCH, 0, "ask for less dynamic shared memory",
-            "'%s' needs %" PRIu64 " bytes of shared memory, and the device allows %" PRIu32,
-            launch->entry->name, shared, device->limits.shared_bytes_max);
-    return ERR_OK;
-}
-
-static enum err find_kernels(
-    struct prepare *prepare, struct prepared *prepared, struct error *err) {
-    const struct plan *plan = prepared->plan;
-    for (size_t i = 0; i < plan->launch_count; i++) {
-        const struct plan_launch *launch = &plan->launches[i];
-        enum err code = modules_kernel(
-            prepare->options.modules, launch->program, launch->entry, &prepared->kernels[i], err);
-        if (code == ERR_OK)
-            code = check_kernel(launch, prepared->kernels[i], prepare->options.device, err);
-        if (code != ERR_OK) return code;
-    }
-    return ERR_OK;
-}
 
 static enum err check_static_bytes(
     const struct job_buffer *buffer, const struct static_entry *entry, struct error *err) {
@@ -54,10 +25,11 @@ static enum err check_static_bytes(
         buffer->bytes, static_entry_bytes(entry));
 }
 
-/* Pins the statics that are on the device; true where nothing else is missing either. */
+/* Pins the modules and statics that are on the device; true where nothing else is missing either.
+ */
 static bool pin_warm(struct prepare *prepare, struct prepared *prepared) {
     const struct job *job = prepared->job;
-    bool is_warm = true;
+    bool is_warm = kernels_pin(prepare->options.modules, prepared);
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         if (buffer->bytes == 0) continue;
@@ -121,6 +93,11 @@ static enum err upload_static(
     return ERR_OK;
 }
 
+static enum err load_kernels(
+    struct prepare *prepare, struct prepared *prepared, struct error *err) {
+    return kernels_load(prepare->options.modules, prepare->options.device, prepared, err);
+}
+
 static enum err fetch_cold(struct prepare *prepare, struct prepared *prepared, struct error *err) {
     const struct job *job = prepared->job;
     enum err code = ERR_OK;
@@ -133,6 +110,7 @@ static enum err fetch_cold(struct prepare *prepare, struct prepared *prepared, s
         else if (buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL)
             code = upload_static(prepare, prepared, i, err);
     }
+    if (code == ERR_OK) code = load_kernels(prepare, prepared, err);
     return code;
 }
 
@@ -213,11 +191,13 @@ static struct prepared *prepared_create(struct job *job, const struct plan *plan
     prepared->generations =
         arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->generations);
     prepared->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->blobs);
+    prepared->modules = arena_alloc(&job->arena, plan->launch_count, sizeof *prepared->modules);
     prepared->kernels = arena_alloc(&job->arena, plan->launch_count, sizeof *prepared->kernels);
     prepared->outputs = arena_alloc(&job->arena, job->output_count, sizeof *prepared->outputs);
     bool is_whole = prepared->statics != NULL && prepared->residents != NULL &&
                     prepared->generations != NULL && prepared->blobs != NULL &&
-                    prepared->kernels != NULL && prepared->outputs != NULL;
+                    prepared->modules != NULL && prepared->kernels != NULL &&
+                    prepared->outputs != NULL;
     return is_whole ? prepared : NULL;
 }
 
@@ -227,11 +207,10 @@ enum err prepare_submit(
     if (prepared == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "split the job, or give the process more memory",
             "no memory to prepare the job");
-    enum err code = find_kernels(prepare, prepared, err);
-    if (code != ERR_OK) return code;
     bool is_warm = pin_warm(prepare, prepared);
-    code = check_warm_statics(prepared, err);
+    enum err code = check_warm_statics(prepared, err);
     if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, err);
+    if (code == ERR_OK && is_warm) code = load_kernels(prepare, prepared, err);
     if (code != ERR_OK || is_warm) {
         finish(prepare, prepared, code, err);
         return ERR_OK;
@@ -245,10 +224,10 @@ enum err prepare_submit(
 enum err prepare_again(struct prepare *prepare, struct prepared *prepared, struct error *err) {
     prepared->static_hits = prepared->static_misses = 0;
     prepared->static_bytes_saved = prepared->static_bytes_uploaded = 0;
-    bool is_warm = pin_warm(prepare, prepared);
+    (void)pin_warm(prepare, prepared);
     enum err code = check_warm_statics(prepared, err);
     if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, err);
-    if (code == ERR_OK && !is_warm) code = fetch_cold(prepare, prepared, err);
+    if (code == ERR_OK) code = fetch_cold(prepare, prepared, err);
     return code;
 }
 
@@ -260,6 +239,7 @@ bool prepared_wants(const struct prepared *prepared, size_t buffer, bool is_init
 void prepared_release(
     struct prepared *prepared, struct statics *statics, struct residents *residents) {
     detach_residents(residents, prepared);
+    kernels_release(prepared);
     for (size_t i = 0; i < prepared->job->buffer_count; i++) {
         if (prepared->statics[i] != NULL) statics_unref(statics, prepared->statics[i]);
         blob_fini(&prepared->blobs[i]);

@@ -31,6 +31,7 @@ struct prepared {
     struct resident **residents;
     uint64_t *generations; /* of residents, once the job has ended well */
     /* by index as the plan's launches; in the job's arena */
+    struct module **modules;
     const struct kernel **kernels;
     /* by index as the job's outputs; filled by the lane */
     struct slice *outputs;
@@ -46,7 +47,7 @@ struct prepared {
 
 struct prepare_options {
     const struct device *device;
-    const struct modules *modules;
+    struct modules *modules;
     struct statics *statics;
     struct residents *residents; /* NULL unless the plans' limits have key order */
     struct blobs *blobs;         /* NULL: there is no store */

@@ -1,0 +1,24 @@
+/**
+ * The kernels of a job's launches, with the modules that they belong to. Part of prepare.h.
+ *
+ * Threads: the job's.
+ */
+#ifndef PREPARE_KERNELS_H
+#define PREPARE_KERNELS_H
+
+#include "prepare/prepare.h"
+
+/** Pins the modules that are loaded; true where that is all of them. Never waits. */
+bool kernels_pin(struct modules *modules, struct prepared *prepared);
+
+/**
+ * Loads the modules that kernels_pin() did not find, and checks every launch against its kernel.
+ * Codes as modules_get() and module_kernel(), and ERR_BAD_LAUNCH.
+ */
+MUST_CHECK enum err kernels_load(struct modules *modules, const struct device *device,
+    struct prepared *prepared, struct error *err);
+
+/** Gives the modules back; nothing of them is used any more. */
+void kernels_release(struct prepared *prepared);
+
+#endif
