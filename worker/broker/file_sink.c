@@ -14,7 +14,7 @@ enum {
     BATCH_BYTES = 1 << 20 /* enough for a write to cost next to nothing beside its bytes */
 };
 
-/* Records that wait to be written. The bytes of results stay where they are. */
+/* Records that wait to be written. The bytes of messages stay where they are. */
 struct batch {
     size_t count;
     size_t bytes;
@@ -124,7 +124,7 @@ static void output_add(struct output *output, struct record *record, struct slic
     if (batch->count == BATCH_RECORDS || batch->bytes >= BATCH_BYTES) output_flush(output);
 }
 
-static void send_result(struct file_sink *files, struct record *record) {
+static void send_message(struct file_sink *files, struct record *record) {
     if (files->results.failure.code != ERR_OK) settle(record, &files->results.failure);
     else output_add(&files->results, record, record->payload);
 }
@@ -149,8 +149,8 @@ static void send_dead_letter(struct file_sink *files, struct record *record) {
 
 static void file_sink_send(struct sink *sink, struct record *record) {
     struct file_sink *files = (struct file_sink *)sink;
-    if (record->route == ROUTE_RESULT) send_result(files, record);
-    else send_dead_letter(files, record);
+    if (record->route == ROUTE_DEAD_LETTER) send_dead_letter(files, record);
+    else send_message(files, record);
 }
 
 /* Nothing is ever on its way: there is nothing to wait for. */

@@ -1,6 +1,6 @@
 /**
- * A sink that writes to files: results as a stream of their msgpack payloads, one after the other;
- * dead letters as one JSON object a line,
+ * A sink that writes to files: results (or telemetry) as a stream of their msgpack payloads, one
+ * after the other; dead letters as one JSON object a line,
  *
  *     {"headers": [[name, value], ...], "key": value or null, "payload": value}
  *

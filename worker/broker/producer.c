@@ -15,7 +15,7 @@ struct producer {
     struct client_events events;
     rd_kafka_t *client;
     rd_kafka_queue_t *queue; /* delivery reports, errors, log lines */
-    const char *topics[2];   /* by route */
+    const char *topics[ROUTE_COUNT];
     size_t unsettled_count;
 };
 
@@ -195,6 +195,7 @@ enum err producer_create(
     producer->sink.operations = &operations;
     producer->topics[ROUTE_RESULT] = options->results_topic;
     producer->topics[ROUTE_DEAD_LETTER] = options->dead_letters_topic;
+    producer->topics[ROUTE_TELEMETRY] = options->telemetry_topic;
     producer->events = (struct client_events){.on_event = options->kafka.on_event,
         .context = options->kafka.context,
         .name = "kafka producer"};

@@ -15,8 +15,9 @@
 
 struct producer_options {
     struct kafka_options kafka;
-    const char *results_topic; /* both live as long as the sink */
+    const char *results_topic; /* all live as long as the sink; NULL where nothing goes */
     const char *dead_letters_topic;
+    const char *telemetry_topic;
 };
 
 /** ERR_CONFIG names the setting that librdkafka refuses. Brokers are not waited for. */

@@ -2,7 +2,7 @@
  * Where results, dead letters and telemetry go: a Kafka producer (producer.c) or files
  * (file_sink.c).
  *
- * One publisher thread owns a sink and makes every call. A record that was sent is settled exactly
+ * One thread owns a sink and makes every call. A record that was sent is settled exactly
  * once, by a call of its `on_settled` from inside sink_send(), sink_serve() or sink_flush(): with
  * ERR_OK and no error when it is acknowledged (Kafka: by all in-sync replicas), else with the
  * reason. on_settled may free the record and send others.
@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "broker/delivery.h"
 
-enum route { ROUTE_RESULT, ROUTE_DEAD_LETTER };
+enum route { ROUTE_RESULT, ROUTE_DEAD_LETTER, ROUTE_TELEMETRY, ROUTE_COUNT };
 
 /**
  * One message to publish. The publisher owns it from creation until on_settled; the sink borrows it

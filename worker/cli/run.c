@@ -12,6 +12,7 @@
 static const char usage[] =
     "usage: gpu-worker run [--config FILE]\n"
     "       gpu-worker run [--config FILE] --jobs FILE --results FILE [--dead-letters FILE]\n"
+    "                      [--telemetry FILE]\n"
     "\n"
     "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM or "
     "SIGINT:\n"
@@ -26,13 +27,16 @@ static const char usage[] =
     "  --jobs FILE          job messages; - is standard input\n"
     "  --results FILE       result messages; - is standard output\n"
     "  --dead-letters FILE  what could not be run, as JSON lines (schemas/README.md)\n"
+    "  --telemetry FILE     what the worker says of itself, each telemetry.interval_ms and at the "
+    "end\n"
     "\n"
     "examples:\n"
     "  gpu-worker run --config worker.yaml\n"
     "  gpu-worker run --driver cpu --jobs jobs.msgpack --results results.msgpack\n";
 
 struct run_arguments {
-    const char *config, *driver, *jobs, *results, *dead_letters;
+    const char *config, *driver;
+    struct file_paths files;
     bool help;
 };
 
@@ -54,21 +58,24 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
         {"driver", required_argument, NULL, 'd'}, {"jobs", required_argument, NULL, 'j'},
         {"results", required_argument, NULL, 'r'}, {"dead-letters", required_argument, NULL, 'x'},
-        {"help", no_argument, NULL, 'h'}, {0}};
+        {"telemetry", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
         case 'c': ret->config = optarg; break;
         case 'd': ret->driver = optarg; break;
-        case 'j': ret->jobs = optarg; break;
-        case 'r': ret->results = optarg; break;
-        case 'x': ret->dead_letters = optarg; break;
+        case 'j': ret->files.jobs = optarg; break;
+        case 'r': ret->files.results = optarg; break;
+        case 'x': ret->files.dead_letters = optarg; break;
+        case 't': ret->files.telemetry = optarg; break;
         case 'h': ret->help = true; break;
         default: return false;
         }
     }
-    bool is_file_run = ret->jobs != NULL || ret->results != NULL || ret->dead_letters != NULL;
-    return optind == argc && (!is_file_run || (ret->jobs != NULL && ret->results != NULL));
+    const struct file_paths *files = &ret->files;
+    bool is_file_run = files->jobs != NULL || files->results != NULL ||
+                       files->dead_letters != NULL || files->telemetry != NULL;
+    return optind == argc && (!is_file_run || (files->jobs != NULL && files->results != NULL));
 }
 
 static bool override_driver(const char *name, struct settings *settings) {
@@ -98,13 +105,15 @@ static int run(const struct settings *settings, const struct run_arguments *argu
     struct connection connection = {0};
     struct executor_summary summary;
     struct error err;
-    bool is_file_run = arguments->jobs != NULL;
-    enum err code = is_file_run ? connect_files(settings, arguments->jobs, arguments->results,
-                                      arguments->dead_letters, &connection, &err)
+    bool is_file_run = arguments->files.jobs != NULL;
+    enum err code = is_file_run ? connect_files(settings, &arguments->files, &connection, &err)
                                 : connect_kafka(settings, &connection, &err);
     if (code != ERR_OK) return fail(&err);
-    const struct executor_options options = {
-        .settings = settings, .source = connection.source, .sink = connection.sink, .stop = &stop};
+    const struct executor_options options = {.settings = settings,
+        .source = connection.source,
+        .sink = connection.sink,
+        .telemetry = connection.telemetry,
+        .stop = &stop};
     code = executor_run(&options, &summary, &err);
     if (code == ERR_TIMEOUT) _exit(fail(&err)); /* threads may hang in the driver */
     connection_fini(&connection);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "execute/coalesce.h"
 #include "execute/enqueue.h"
+#include "execute/tally.h"
 #include "gpu/event.h"
 #include "gpu/pinned.h"
 
@@ -212,8 +213,8 @@ enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t c
     batch->enqueued_ns = clock_ns();
     if (err_is_sticky(code)) return code;
     if (code != ERR_OK) fail_all(batch, code, err);
+    batch->telemetry.sync_points = 1;
     /* Whatever was enqueued must be over before the slabs are used again, failed or not. */
-    batch->telemetry.sync_points++;
     struct error fence_error;
     code = event_record(batch->context->device, batch->fence, batch->context->stream, &fence_error);
     if (code == ERR_OK) return ERR_OK;
@@ -297,6 +298,7 @@ enum err batch_finish(struct batch *batch, struct error *err) {
     enum err code = wait_for_fence(batch, err);
     if (code != ERR_OK) return code;
     uint64_t done_ns = clock_ns();
+    tally_batch(batch->context->counters, &batch->telemetry);
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++)
         code = settle(batch, &batch->items[i], done_ns, err);
     return code;

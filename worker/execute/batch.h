@@ -15,6 +15,7 @@
 #include "gpu/lease.h"
 #include "gpu/pool.h"
 #include "prepare/prepare.h"
+#include "telemetry/counters.h"
 
 /** What the batches of one lane share. */
 struct batch_context {
@@ -22,6 +23,7 @@ struct batch_context {
     struct pool *device_pool, *pinned_pool;
     struct statics *statics; /* which make room in the device pool */
     struct pool_counters *device_counters, *pinned_counters; /* the lane's own */
+    struct counters *counters;
     struct lease_pool *leases;
     CUstream stream;
     uint64_t slab_bytes; /* device memory, and pinned memory each way */

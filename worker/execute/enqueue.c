@@ -10,10 +10,12 @@ static enum err copy_up(
     if (bytes == 0) return ERR_OK;
     struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
     assert(from <= upload.bytes && bytes <= upload.bytes - from);
-    batch->telemetry.copies++;
-    batch->telemetry.h2d_bytes += bytes;
-    return GPU_TRY(batch->context->device->driver,
+    enum err code = GPU_TRY(batch->context->device->driver,
         copy_to_device(to, upload.data + from, bytes, batch->context->stream), err);
+    if (code != ERR_OK) return code;
+    batch->telemetry.uploads++;
+    batch->telemetry.h2d_bytes += bytes;
+    return ERR_OK;
 }
 
 static enum err copy_back(
@@ -21,10 +23,12 @@ static enum err copy_back(
     if (bytes == 0) return ERR_OK;
     struct pinned_block readback = pool_block_pinned(&batch->memory->readback);
     assert(to <= readback.bytes && bytes <= readback.bytes - to);
-    batch->telemetry.copies++;
-    batch->telemetry.d2h_bytes += bytes;
-    return GPU_TRY(batch->context->device->driver,
+    enum err code = GPU_TRY(batch->context->device->driver,
         copy_to_host(readback.data + to, from, bytes, batch->context->stream), err);
+    if (code != ERR_OK) return code;
+    batch->telemetry.readbacks++;
+    batch->telemetry.d2h_bytes += bytes;
+    return ERR_OK;
 }
 
 static enum err fill(
@@ -83,7 +87,6 @@ static enum err launch_n(struct batch *batch, const struct plan_launch *launch, 
     const uint32_t *grid = launch->grid, *block = launch->block;
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++) {
-        batch->telemetry.launches++;
         if (launch->cooperative)
             code = GPU_TRY(gpu,
                 launch_cooperative(function, grid[0], grid_y, grid[2], block[0], block[1], block[2],
@@ -94,6 +97,7 @@ static enum err launch_n(struct batch *batch, const struct plan_launch *launch, 
                 launch(function, grid[0], grid_y, grid[2], block[0], block[1], block[2],
                     launch->shared_bytes, stream, params, NULL),
                 err);
+        if (code == ERR_OK) batch->telemetry.launches++;
     }
     return code;
 }
@@ -155,9 +159,10 @@ static enum err enqueue_run(
         for (size_t step = 0; step < plan->launch_count && code == ERR_OK; step++) {
             CUdeviceptr rows = coalesced_rows(batch, run, step);
             void *params[] = {&rows, &jobs};
-            batch->telemetry.coalesced_launches += plan->launches[step].iterations;
+            uint64_t before = batch->telemetry.launches;
             code = launch_n(
                 batch, &plan->launches[step], first->kernels[step]->batched, jobs, params, err);
+            batch->telemetry.coalesced_launches += batch->telemetry.launches - before;
         }
     return code;
 }

@@ -14,7 +14,6 @@ struct lane {
     struct lanes *lanes;
     pthread_t thread;
     struct stream_lease lease;
-    struct pool_counters device_counters, pinned_counters;
     struct batch_context context;
     struct batch *batches; /* `depth`: a ring of which `in_flight` from `oldest` on run */
     uint32_t oldest, in_flight;
@@ -204,6 +203,7 @@ static void *lane_thread(void *context) {
 
 static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *err) {
     const struct lanes_options *options = &lanes->options;
+    size_t index = (size_t)(lane - lanes->items);
     lane->lanes = lanes;
     lane->jobs = calloc(options->batch_jobs_max, sizeof lane->jobs[0]);
     lane->batches = calloc(options->depth, sizeof lane->batches[0]);
@@ -216,8 +216,9 @@ static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *
         .device_pool = options->device_pool,
         .pinned_pool = options->pinned_pool,
         .statics = options->statics,
-        .device_counters = &lane->device_counters,
-        .pinned_counters = &lane->pinned_counters,
+        .device_counters = &options->device_counters[index],
+        .pinned_counters = &options->pinned_counters[index],
+        .counters = options->counters,
         .leases = options->leases,
         .stream = lane->lease.stream,
         .slab_bytes = options->slab_bytes,

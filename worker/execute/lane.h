@@ -26,6 +26,8 @@ struct lanes_options {
     const struct device *device;
     struct pool *device_pool, *pinned_pool;
     struct statics *statics;
+    struct pool_counters *device_counters, *pinned_counters; /* of each lane; outlive the lanes */
+    struct counters *counters;
     struct lease_pool *leases;
     uint32_t count, depth;
     uint64_t slab_bytes; /* device memory, and pinned memory each way, of each batch in flight */

@@ -14,7 +14,7 @@
 struct batch_telemetry {
     uint64_t id; /* unique in this process; 0: the job reached no batch */
     uint64_t jobs;
-    uint64_t copies; /* both directions */
+    uint64_t uploads, readbacks; /* copies */
     uint64_t h2d_bytes, d2h_bytes;
     uint64_t launches; /* coalesced ones included, each once */
     uint64_t coalesced_launches;

@@ -32,13 +32,14 @@ static struct kafka_options kafka_options(
 /* All topics that the configuration names, in an array to be freed; NULL when memory is short. */
 static char **list_topics(const struct settings *settings, size_t *count) {
     const struct string_list *jobs = &settings->topics.jobs, *others = &settings->topics.reply_to;
-    char **topics = calloc(jobs->count + others->count + 2, sizeof topics[0]);
+    char **topics = calloc(jobs->count + others->count + 3, sizeof topics[0]);
     if (topics == NULL) return NULL;
     *count = 0;
     for (size_t i = 0; i < jobs->count; i++) topics[(*count)++] = jobs->items[i];
     for (size_t i = 0; i < others->count; i++) topics[(*count)++] = others->items[i];
     topics[(*count)++] = settings->topics.results;
     topics[(*count)++] = settings->topics.dead_letters;
+    topics[(*count)++] = settings->topics.telemetry;
     return topics;
 }
 
@@ -58,6 +59,17 @@ static enum err start_embedded(
         log_line(
             LOG_INFO, "embedded broker at %s", embedded_bootstrap_servers(connection->embedded));
     return code;
+}
+
+/* A producer of its own: telemetry waits for no transaction of results, and takes no part in one.
+ */
+static enum err open_telemetry(
+    const struct settings *settings, const char *servers, struct sink **ret, struct error *err) {
+    if (settings->telemetry.interval_ms == 0) return ERR_OK;
+    const struct producer_options options = {
+        .kafka = kafka_options(servers, &settings->kafka.producer),
+        .telemetry_topic = settings->topics.telemetry};
+    return producer_create(&options, ret, err);
 }
 
 enum err connect_kafka(const struct settings *settings, struct connection *ret, struct error *err) {
@@ -80,19 +92,26 @@ enum err connect_kafka(const struct settings *settings, struct connection *ret, 
         .commit_interval_ms = settings->commit_interval_ms,
         .drain_timeout_ms = settings->drain_timeout_ms};
     enum err code = producer_create(&producer, &ret->sink, err);
+    if (code == ERR_OK) code = open_telemetry(settings, servers, &ret->telemetry, err);
     if (code == ERR_OK) code = consumer_create(&consumer, &ret->source, err);
     if (code == ERR_OK) return ERR_OK;
     sink_destroy(ret->sink);
+    sink_destroy(ret->telemetry);
     connection_fini(ret);
     return code;
 }
 
-enum err connect_files(const struct settings *settings, const char *jobs, const char *results,
-    const char *dead_letters, struct connection *ret, struct error *err) {
+enum err connect_files(const struct settings *settings, const struct file_paths *paths,
+    struct connection *ret, struct error *err) {
     *ret = (struct connection){0};
-    enum err code = file_source_create(jobs, settings->limits.message_bytes, &ret->source, err);
-    if (code == ERR_OK) code = file_sink_create(results, dead_letters, &ret->sink, err);
+    enum err code =
+        file_source_create(paths->jobs, settings->limits.message_bytes, &ret->source, err);
+    if (code == ERR_OK)
+        code = file_sink_create(paths->results, paths->dead_letters, &ret->sink, err);
+    if (code == ERR_OK && paths->telemetry != NULL)
+        code = file_sink_create(paths->telemetry, NULL, &ret->telemetry, err);
     if (code == ERR_OK) return ERR_OK;
+    sink_destroy(ret->sink);
     source_destroy(ret->source);
     return code;
 }

@@ -1,6 +1,6 @@
 /**
  * The ends of the pipe: sources and sinks as the configuration names them.
- * Lifetime: source and sink go to executor_run(), which owns them; the rest to connection_fini().
+ * Lifetime: source and sinks go to executor_run(), which owns them; the rest to connection_fini().
  */
 #ifndef EXECUTOR_CONNECT_H
 #define EXECUTOR_CONNECT_H
@@ -15,6 +15,7 @@ struct embedded;
 struct connection {
     struct source *source;
     struct sink *sink;
+    struct sink *telemetry;    /* a sink of its own; NULL where none is published */
     struct embedded *embedded; /* NULL unless `broker: embedded` */
 };
 
@@ -22,9 +23,14 @@ struct connection {
 MUST_CHECK enum err connect_kafka(
     const struct settings *settings, struct connection *ret, struct error *err);
 
-/** Files instead of a broker; "-" is standard input and output. `dead_letters` may be NULL. */
-MUST_CHECK enum err connect_files(const struct settings *settings, const char *jobs,
-    const char *results, const char *dead_letters, struct connection *ret, struct error *err);
+/** Files instead of a broker; "-" is standard input and output. */
+struct file_paths {
+    const char *jobs, *results;
+    const char *dead_letters, *telemetry; /* NULL: none is written */
+};
+
+MUST_CHECK enum err connect_files(const struct settings *settings, const struct file_paths *paths,
+    struct connection *ret, struct error *err);
 
 /**
  * For commands beside the worker: a producer, and a reader of one topic. Where the configuration

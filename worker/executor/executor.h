@@ -28,8 +28,9 @@ struct executor_summary {
 
 struct executor_options {
     const struct settings *settings;
-    struct source *source; /* owned */
-    struct sink *sink;     /* owned */
+    struct source *source;  /* owned */
+    struct sink *sink;      /* owned */
+    struct sink *telemetry; /* owned; NULL: none is published */
     /** Becomes 1 when the worker is to drain and stop; written by a signal handler. */
     const volatile sig_atomic_t *stop;
 };

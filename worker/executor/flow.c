@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "execute/tally.h"
 #include "executor/narrow.h"
 #include "executor/turns.h"
 
@@ -47,6 +48,7 @@ static void count_holding(struct stages *stages, bool holds) {
 static void answer(struct stages *stages, struct job *job, const struct outcome *outcome) {
     struct error err;
     struct gate_line *line = job->line;
+    tally_job(stages->counters, outcome);
     enum err code = publisher_push_outcome(stages->publisher, job, outcome, &err);
     if (code != ERR_OK) {
         flow_fail(stages, &err); /* unanswered and uncommitted: the job comes again */
@@ -86,6 +88,7 @@ void flow_reject_undecodable(
     log_line(LOG_WARN, "dead letter: %s/%" PRId32 "/%" PRId64 ": %s: %s", position->topic,
         position->partition, position->offset, err_code(err->code), err->message);
     struct error push_error;
+    counters_add_outcome(stages->counters, err->code);
     enum err code = publisher_push_undecodable(stages->publisher, delivery, err, &push_error);
     if (code == ERR_OK) return;
     flow_fail(stages, &push_error);

@@ -13,7 +13,6 @@ struct narrow {
     struct queue *queue;
     pthread_t thread;
     bool is_started;
-    struct pool_counters device_counters, pinned_counters;
     struct stream_lease lease;
     struct batch_context context; /* without slabs: every job brings its own blocks */
     struct batch batch;
@@ -73,8 +72,9 @@ enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *
         .device_pool = stages->device_pool,
         .pinned_pool = stages->pinned_pool,
         .statics = stages->statics,
-        .device_counters = &narrow->device_counters,
-        .pinned_counters = &narrow->pinned_counters,
+        .device_counters = &stages->device_counters[stages->settings->lanes],
+        .pinned_counters = &stages->pinned_counters[stages->settings->lanes],
+        .counters = stages->counters,
         .leases = stages->leases,
         .stream = narrow->lease.stream,
         .jobs_max = 1};

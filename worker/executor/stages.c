@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "executor/flow.h"
 #include "executor/narrow.h"
+#include "executor/reporter.h"
 #include "executor/turns.h"
 
 enum {
@@ -171,6 +172,18 @@ static enum err start_statics(struct stages *stages, struct error *err) {
     return statics_create(&options, &stages->statics, err);
 }
 
+static enum err create_counters(struct stages *stages, struct error *err) {
+    size_t count = stages->settings->lanes + 2;
+    stages->pool_user_count = count;
+    stages->device_counters = calloc(count, sizeof stages->device_counters[0]);
+    stages->pinned_counters = calloc(count, sizeof stages->pinned_counters[0]);
+    stages->counters = counters_create();
+    if (stages->device_counters != NULL && stages->pinned_counters != NULL &&
+        stages->counters != NULL)
+        return ERR_OK;
+    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to count");
+}
+
 static enum err start_pools(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     uint64_t slabs = (uint64_t)settings->lanes * settings->lane_depth * settings->lane_slab_bytes;
@@ -181,8 +194,10 @@ static enum err start_pools(struct stages *stages, struct error *err) {
             settings->pools.device_bytes, slabs + statics_bytes(stages), job, DEVICE_POOL_MIN));
     budget_init(&stages->pinned_budget, "pinned pool", ERR_NO_MEMORY,
         pool_bytes(settings->pools.pinned_bytes, 2 * slabs + staging, job, PINNED_POOL_MIN));
-    enum err code = pool_create(
-        &stages->device, POOL_DEVICE, &stages->device_budget, &stages->device_pool, err);
+    enum err code = create_counters(stages, err);
+    if (code == ERR_OK)
+        code = pool_create(
+            &stages->device, POOL_DEVICE, &stages->device_budget, &stages->device_pool, err);
     if (code == ERR_OK)
         code = pool_create(
             &stages->device, POOL_PINNED, &stages->pinned_budget, &stages->pinned_pool, err);
@@ -207,6 +222,9 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .device_pool = stages->device_pool,
         .pinned_pool = stages->pinned_pool,
         .statics = stages->statics,
+        .device_counters = stages->device_counters,
+        .pinned_counters = stages->pinned_counters,
+        .counters = stages->counters,
         .leases = stages->leases,
         .count = settings->lanes,
         .depth = settings->lane_depth,
@@ -222,12 +240,19 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
     return lanes_start(&options, &stages->lanes, err);
 }
 
+static enum err start_reporter(struct stages *stages, struct error *err) {
+    struct sink *sink = stages->telemetry;
+    stages->telemetry = NULL;
+    return reporter_start(stages, sink, &stages->reporter, err);
+}
+
 enum err stages_start(
     struct stages *stages, const struct executor_options *options, struct error *err) {
     *stages = (struct stages){.settings = options->settings,
         .stop = options->stop,
         .source = options->source,
-        .sink = options->sink};
+        .sink = options->sink,
+        .telemetry = options->telemetry};
     pthread_mutex_init(&stages->lock, NULL);
     pthread_cond_init(&stages->changed, NULL);
     enum err code = open_device(stages, err);
@@ -243,6 +268,7 @@ enum err stages_start(
     if (code == ERR_OK) code = start_lanes(stages, err);
     if (code == ERR_OK) code = start_prepare(stages, err);
     if (code == ERR_OK) code = narrow_start(stages, &stages->narrow, err);
+    if (code == ERR_OK) code = start_reporter(stages, err);
     if (code == ERR_OK)
         log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
             stages->device.name, stages->device.driver->name, stages->settings->lanes,
@@ -261,6 +287,18 @@ static void drop_ready(struct stages *stages) {
     queue_destroy(stages->ready);
 }
 
+/* With the last of the books. */
+static void destroy_pools(struct stages *stages) {
+    size_t last = stages->pool_user_count - 1;
+    if (stages->pinned_pool != NULL)
+        pool_destroy(stages->pinned_pool, &stages->pinned_counters[last]);
+    if (stages->device_pool != NULL)
+        pool_destroy(stages->device_pool, &stages->device_counters[last]);
+    free(stages->pinned_counters);
+    free(stages->device_counters);
+    counters_destroy(stages->counters);
+}
+
 enum err stages_stop(struct stages *stages, struct error *err) {
     /* What stands behind may still send jobs to the narrow path, which needs nothing but prepare.
      */
@@ -273,6 +311,8 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     turns_destroy(stages->turns);
     enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
     sink_destroy(stages->sink);
+    reporter_stop(stages->reporter); /* while everything that it counts is still there */
+    sink_destroy(stages->telemetry);
     struct error close_error;
     enum err closed =
         source_close(stages->source, (int)stages->settings->drain_timeout_ms, &close_error);
@@ -285,8 +325,7 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     blobs_destroy(stages->blobs);
     statics_destroy(stages->statics);
     lease_pool_destroy(stages->leases);
-    pool_destroy(stages->pinned_pool, &stages->pool_counters);
-    pool_destroy(stages->device_pool, &stages->pool_counters);
+    destroy_pools(stages);
     modules_unload(stages->modules);
     registry_destroy(stages->registry);
     device_close(&stages->device);

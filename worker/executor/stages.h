@@ -15,6 +15,7 @@
 #include "publish/publisher.h"
 
 struct narrow;
+struct reporter;
 struct turns;
 
 struct stages {
@@ -33,7 +34,10 @@ struct stages {
     struct blobs *blobs;         /* NULL: there is no store */
     struct budget device_budget, pinned_budget;
     struct pool *device_pool, *pinned_pool;
-    struct pool_counters pool_counters; /* of what no lane acquires */
+    /* the pools' books, one for each lane, then the narrow path's, then that of stop */
+    size_t pool_user_count;
+    struct pool_counters *device_counters, *pinned_counters;
+    struct counters *counters;
     struct lease_pool *leases;
     struct queue *ready;
     struct prepare *prepare;
@@ -41,6 +45,8 @@ struct stages {
     struct narrow *narrow;
     struct turns *turns; /* NULL with `ordering: none` */
     struct publisher *publisher;
+    struct sink *telemetry;    /* until the reporter owns it */
+    struct reporter *reporter; /* NULL where no telemetry is published */
     char host[128];
     struct identity identity;
 

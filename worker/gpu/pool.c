@@ -235,17 +235,25 @@ void pool_destroy(struct pool *pool, struct pool_counters *counters) {
     free(pool);
 }
 
-static enum err sum(const struct pool_counters *counters, size_t count, size_t offset,
-    const char *name, uint64_t *ret, struct error *err) {
-    *ret = 0;
-    for (size_t i = 0; i < count; i++) {
-        const char *thread = (const char *)&counters[i];
+static enum err sum_one(const struct pool_books *books, size_t offset, const char *name,
+    uint64_t *ret, struct error *err) {
+    for (size_t i = 0; i < books->count; i++) {
+        const char *thread = (const char *)&books->counters[i];
         uint64_t value =
             counter_read((const atomic_uint_fast64_t *)(const void *)(thread + offset));
         if (value > UINT64_MAX - *ret) return refuse_wrap(name, *ret, value, err);
         *ret += value;
     }
     return ERR_OK;
+}
+
+static enum err sum(const struct pool_books *books, size_t count, size_t offset, const char *name,
+    uint64_t *ret, struct error *err) {
+    enum err code = ERR_OK;
+    *ret = 0;
+    for (size_t i = 0; i < count && code == ERR_OK; i++)
+        code = sum_one(&books[i], offset, name, ret, err);
+    return code;
 }
 
 static enum err subtract(
@@ -258,16 +266,16 @@ static enum err subtract(
     return ERR_OK;
 }
 
-enum err pool_usage_sum(
-    const struct pool_counters *counters, size_t count, struct pool_usage *ret, struct error *err) {
+enum err pool_usage_sum_books(
+    const struct pool_books *books, size_t count, struct pool_usage *ret, struct error *err) {
     struct pool_usage usage = {0};
     /*
      * What goes out is read before what came in. A block is counted in before it can be handed on
      * and counted out, so a way out that was seen has its way in behind it (tests/model/books.pml).
      */
 #define SUM(counter)                                                                               \
-    code = sum(                                                                                    \
-        counters, count, offsetof(struct pool_counters, counter), #counter, &usage.counter, err);  \
+    code =                                                                                         \
+        sum(books, count, offsetof(struct pool_counters, counter), #counter, &usage.counter, err); \
     if (code != ERR_OK) return code;
     enum err code;
     SUM(released_bytes)
@@ -285,4 +293,10 @@ enum err pool_usage_sum(
     code = subtract("cached_bytes", usage.kept_bytes, usage.taken_bytes, &usage.cached_bytes, err);
     if (code == ERR_OK) *ret = usage;
     return code;
+}
+
+enum err pool_usage_sum(
+    const struct pool_counters *counters, size_t count, struct pool_usage *ret, struct error *err) {
+    const struct pool_books books = {.counters = counters, .count = count};
+    return pool_usage_sum_books(&books, 1, ret, err);
 }

@@ -94,6 +94,16 @@ MUST_CHECK enum err pool_clear(struct pool *pool, struct pool_counters *counters
 MUST_CHECK enum err pool_usage_sum(
     const struct pool_counters *counters, size_t count, struct pool_usage *ret, struct error *err);
 
+/** Where the counters of some threads stand. */
+struct pool_books {
+    const struct pool_counters *counters;
+    size_t count;
+};
+
+/** The same where the counters stand in several places. */
+MUST_CHECK enum err pool_usage_sum_books(
+    const struct pool_books *books, size_t count, struct pool_usage *ret, struct error *err);
+
 static inline CUdeviceptr pool_block_device(const struct pool_block *block) {
     return (CUdeviceptr)block->address;
 }

@@ -418,3 +418,7 @@ struct residents_counts residents_read_counts(struct residents *residents) {
     pthread_mutex_unlock(&residents->lock);
     return counts;
 }
+
+struct pool_books residents_pool_books(const struct residents *residents) {
+    return (struct pool_books){.counters = &residents->counters, .count = 1};
+}

@@ -98,4 +98,7 @@ struct residents_counts {
 
 struct residents_counts residents_read_counts(struct residents *residents);
 
+/** The residents' part of the pool's books. */
+struct pool_books residents_pool_books(const struct residents *residents);
+
 #endif

@@ -428,3 +428,7 @@ const struct pool_counters *statics_pinned_counters(const struct statics *static
     *count = 1;
     return &statics->pinned_counters;
 }
+
+struct upload_counts statics_upload_counts(const struct statics *statics) {
+    return upload_read_counts(statics->upload);
+}

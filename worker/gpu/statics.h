@@ -79,6 +79,9 @@ size_t static_entry_bytes(const struct static_entry *entry); /* of the payload *
 /** Each number is exact; they are not read in the same instant. */
 struct statics_counts statics_read_counts(struct statics *statics);
 
+/** What the uploads really moved. */
+struct upload_counts statics_upload_counts(const struct statics *statics);
+
 /** The statics' part of the books of both pools, for pool_usage_sum(). */
 const struct pool_counters *statics_device_counters(const struct statics *statics, size_t *count);
 const struct pool_counters *statics_pinned_counters(const struct statics *statics, size_t *count);

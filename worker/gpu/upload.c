@@ -23,6 +23,7 @@ struct upload_stream {
     struct upload_options options;
     struct stream_lease lease;
     struct queue *idle; /* staging that nobody holds, the one that was used longest ago first */
+    atomic_uint_fast64_t bytes, copies, fences; /* relaxed: they say nothing of other memory */
     struct staging staging[];
 };
 
@@ -92,8 +93,12 @@ enum err upload_drain(struct upload_stream *upload, struct error *err) {
 
 static enum err copy(
     struct upload_stream *upload, CUdeviceptr to, struct slice from, struct error *err) {
-    return GPU_TRY(upload->options.device->driver,
+    enum err code = GPU_TRY(upload->options.device->driver,
         copy_to_device(to, from.data, from.size, upload->lease.stream), err);
+    if (code != ERR_OK) return code;
+    atomic_fetch_add_explicit(&upload->copies, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&upload->bytes, from.size, memory_order_relaxed);
+    return ERR_OK;
 }
 
 /* Until the device has read what the block held before. */
@@ -114,6 +119,7 @@ static enum err send_staged(struct upload_stream *upload, struct staging *stagin
     if (code != ERR_OK) return code;
     code = event_record(upload->options.device, staging->fence, upload->lease.stream, err);
     staging->is_unfenced = code != ERR_OK;
+    if (code == ERR_OK) atomic_fetch_add_explicit(&upload->fences, 1, memory_order_relaxed);
     return code;
 }
 
@@ -152,4 +158,11 @@ enum err upload_send(struct upload_stream *upload, const struct payload *payload
     /* It can fail where the context is lost, which the drain has told. */
     (void)upload->options.device->driver->host_unregister((void *)(uintptr_t)payload->bytes.data);
     return code;
+}
+
+struct upload_counts upload_read_counts(const struct upload_stream *upload) {
+    return (struct upload_counts){
+        .bytes = atomic_load_explicit(&upload->bytes, memory_order_relaxed),
+        .copies = atomic_load_explicit(&upload->copies, memory_order_relaxed),
+        .fences = atomic_load_explicit(&upload->fences, memory_order_relaxed)};
 }

@@ -57,4 +57,11 @@ MUST_CHECK enum err upload_send(struct upload_stream *upload, const struct paylo
 /** Waits until all that was sent is on the device. */
 MUST_CHECK enum err upload_drain(struct upload_stream *upload, struct error *err);
 
+/** What was enqueued since the start; each number is exact. */
+struct upload_counts {
+    uint64_t bytes, copies, fences;
+};
+
+struct upload_counts upload_read_counts(const struct upload_stream *upload);
+
 #endif

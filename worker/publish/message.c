@@ -2,9 +2,10 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <msgpack.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+#include "publish/pack.h"
 
 enum {
     OWN_HEADERS_MAX = 6,         /* of a result */
@@ -65,22 +66,6 @@ static void add_common_headers(struct message *message, const struct job *job, c
     add_header(message, "gpu-worker-source",
         add_text(message, "%s/%" PRId32 "/%" PRId64, position->topic, position->partition,
             position->offset));
-}
-
-static void pack_text(msgpack_packer *packer, const char *text) {
-    size_t size = strlen(text);
-    msgpack_pack_str(packer, size);
-    msgpack_pack_str_body(packer, text, size);
-}
-
-static void pack_slice(msgpack_packer *packer, struct slice text) {
-    msgpack_pack_str(packer, text.size);
-    msgpack_pack_str_body(packer, text.data, text.size);
-}
-
-static void pack_uint(msgpack_packer *packer, const char *key, uint64_t value) {
-    pack_text(packer, key);
-    msgpack_pack_uint64(packer, value);
 }
 
 static void pack_error(msgpack_packer *packer, const struct outcome *outcome) {
@@ -174,7 +159,7 @@ static void pack_telemetry(msgpack_packer *packer, const struct job_telemetry *t
     msgpack_pack_map(packer, 8);
     pack_uint(packer, "id", batch->id);
     pack_uint(packer, "jobs", batch->jobs);
-    pack_uint(packer, "copies", batch->copies);
+    pack_uint(packer, "copies", batch->uploads + batch->readbacks);
     pack_uint(packer, "h2d_bytes", batch->h2d_bytes);
     pack_uint(packer, "d2h_bytes", batch->d2h_bytes);
     pack_uint(packer, "launches", batch->launches);

@@ -80,12 +80,16 @@ static void check_topics(const struct loaded *loaded) {
     check_topic_list(loaded, reply_to);
     check_topic_name(loaded, &s->topics.results, s->topics.results);
     check_topic_name(loaded, &s->topics.dead_letters, s->topics.dead_letters);
+    check_topic_name(loaded, &s->topics.telemetry, s->topics.telemetry);
     if (list_has(jobs, s->topics.results, jobs->count))
         ADD(loaded, &s->topics.results, "", "results would come back as jobs: '%s'",
             s->topics.results);
     if (list_has(jobs, s->topics.dead_letters, jobs->count))
         ADD(loaded, &s->topics.dead_letters, "", "dead letters would come back as jobs: '%s'",
             s->topics.dead_letters);
+    if (list_has(jobs, s->topics.telemetry, jobs->count))
+        ADD(loaded, &s->topics.telemetry, "", "telemetry would come back as jobs: '%s'",
+            s->topics.telemetry);
     if (strcmp(s->topics.results, s->topics.dead_letters) == 0)
         ADD(loaded, &s->topics.dead_letters, "give them a topic of their own",
             "results and dead letters share the topic '%s'", s->topics.results);

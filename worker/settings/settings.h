@@ -62,6 +62,7 @@ struct settings {
         struct string_list jobs;
         char *results;
         char *dead_letters;
+        char *telemetry;
         struct string_list reply_to; /* what jobs may name */
     } topics;
     enum ordering_choice ordering;
@@ -115,6 +116,9 @@ struct settings {
         uint32_t threads;
     } prepare;
 
+    struct {
+        uint32_t interval_ms; /* 0: no telemetry is published */
+    } telemetry;
     struct {
         enum log_level level;
         enum log_format format;

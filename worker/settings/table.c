@@ -88,6 +88,8 @@ const struct setting setting_table[] = {
     STRING(topics.results, 1, "\"gpu-results\"", "Topic for one result a job."),
     STRING(topics.dead_letters, 1, "\"gpu-dead-letters\"",
         "Topic for messages that are no jobs and for jobs that failed for good."),
+    STRING(
+        topics.telemetry, 1, "\"gpu-telemetry\"", "Topic for what the workers say of themselves."),
     LIST(topics.reply_to, 0, "[]", "Topics that a job may name to get its result there."),
 
     STRING(programs.dir, 0, "\"\"",
@@ -144,6 +146,8 @@ const struct setting setting_table[] = {
     UINT(prepare.threads, 1, 64, "2",
         "Threads for cold work: reading blobs, uploading statics, loading modules."),
 
+    DURATION(telemetry.interval_ms, 0, HOUR, "10s",
+        "How often a worker publishes its sums and gauges; 0 is never."),
     ENUM(log_level, log.level, log_level_names, "info", "The least that is logged."),
     ENUM(log_format, log.format, log_format_names, "text", "How lines look: for people, or JSON."),
 };
@@ -164,6 +168,7 @@ const struct section section_table[] = {
     {"statics", "Inputs that stay on the device across jobs."},
     {"residents", "Buffers that stay on the device across the jobs of one key."},
     {"prepare", "Work that is done before a job reaches a lane."},
+    {"telemetry", "What the worker says of itself."},
     {"log", "What is written to standard error."},
 };
 const size_t section_count = sizeof section_table / sizeof section_table[0];

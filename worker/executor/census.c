@@ -1,0 +1,93 @@
+#include "executor/census.h"
+
+enum { BOOKS_MAX = 4 };
+
+/* The books of the threads, of the residents and of the statics. */
+static struct pool_usage usage_of(struct stages *stages, enum pool_kind kind) {
+    bool is_device = kind == POOL_DEVICE;
+    struct pool_books books[BOOKS_MAX] = {
+        {is_device ? stages->device_counters : stages->pinned_counters, stages->pool_user_count}};
+    size_t count = 2;
+    books[1].counters = is_device ? statics_device_counters(stages->statics, &books[1].count)
+                                  : statics_pinned_counters(stages->statics, &books[1].count);
+    if (is_device && stages->residents != NULL)
+        books[count++] = residents_pool_books(stages->residents);
+    struct pool_usage usage = {0};
+    struct error err;
+    /* Books that do not agree are found where they are kept; here they show as zeroes. */
+    (void)!pool_usage_sum_books(books, count, &usage, &err);
+    return usage;
+}
+
+/* Of some threads alone: what they acquired, another may have released. */
+static uint64_t acquired_bytes(struct pool_books books) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < books.count; i++)
+        bytes += atomic_load_explicit(&books.counters[i].acquired_bytes, memory_order_relaxed);
+    return bytes;
+}
+
+static void add_pools(struct stages *stages, struct totals *ret) {
+    struct pool_usage device = usage_of(stages, POOL_DEVICE);
+    struct pool_usage pinned = usage_of(stages, POOL_PINNED);
+    ret->of[COUNTER_engine_device_pool_hits] = device.hits;
+    ret->of[COUNTER_engine_device_pool_misses] = device.misses;
+    ret->of[COUNTER_engine_pinned_pool_hits] = pinned.hits;
+    ret->of[COUNTER_engine_pinned_pool_misses] = pinned.misses;
+    const struct pool_books threads = {stages->device_counters, stages->pool_user_count};
+    ret->of[COUNTER_engine_transient_allocation_bytes] = acquired_bytes(threads);
+    if (stages->residents != NULL)
+        ret->of[COUNTER_engine_resident_allocation_bytes] =
+            acquired_bytes(residents_pool_books(stages->residents));
+}
+
+static void add_statics(struct stages *stages, struct totals *ret) {
+    struct statics_counts counts = statics_read_counts(stages->statics);
+    ret->of[COUNTER_engine_static_hits] = counts.hits;
+    ret->of[COUNTER_engine_static_misses] = counts.misses;
+    ret->of[COUNTER_engine_static_evictions] = counts.evictions;
+    ret->of[COUNTER_engine_static_bytes_saved] = counts.saved_bytes;
+    struct upload_counts uploads = statics_upload_counts(stages->statics);
+    ret->of[COUNTER_engine_host_to_device_bytes] += uploads.bytes;
+    ret->of[COUNTER_engine_upload_operations] += uploads.copies;
+    ret->of[COUNTER_engine_sync_points] += uploads.fences;
+}
+
+void census_totals(struct stages *stages, struct totals *ret) {
+    counters_read(stages->counters, ret);
+    add_pools(stages, ret);
+    add_statics(stages, ret);
+    struct modules_counts modules = modules_read_counts(stages->modules);
+    ret->of[COUNTER_engine_module_hits] = modules.hits;
+    ret->of[COUNTER_engine_module_compilations] = modules.compilations;
+    ret->of[COUNTER_engine_module_evictions] = modules.evictions;
+}
+
+static void add_intake(struct stages *stages, struct gauges *ret) {
+    pthread_mutex_lock(&stages->lock);
+    ret->jobs_in_flight = stages->in_flight;
+    ret->bytes_in_flight = stages->bytes_in_flight;
+    ret->jobs_starved = stages->starved;
+    pthread_mutex_unlock(&stages->lock);
+    ret->jobs_ready = queue_length(stages->ready);
+}
+
+struct gauges census_gauges(struct stages *stages) {
+    struct pool_usage device = usage_of(stages, POOL_DEVICE);
+    struct pool_usage pinned = usage_of(stages, POOL_PINNED);
+    struct lease_counts leases = lease_pool_counts(stages->leases);
+    struct residents_counts residents = {0};
+    if (stages->residents != NULL) residents = residents_read_counts(stages->residents);
+    struct gauges ret = {.device_pool_live_bytes = device.live_bytes,
+        .device_pool_cached_bytes = device.cached_bytes,
+        .pinned_pool_live_bytes = pinned.live_bytes,
+        .pinned_pool_cached_bytes = pinned.cached_bytes,
+        .statics_cached_bytes = statics_read_counts(stages->statics).cached_bytes,
+        .residents = residents.count,
+        .resident_bytes = residents.bytes,
+        .streams_cached = leases.streams,
+        .fences_cached = leases.fences,
+        .timing_events_cached = leases.timing_events};
+    add_intake(stages, &ret);
+    return ret;
+}

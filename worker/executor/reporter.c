@@ -1,0 +1,168 @@
+#include "executor/reporter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "executor/census.h"
+#include "publish/encode_report.h"
+
+#define LOG_NS 60000000000ull
+
+enum { FLUSH_MS = 1000 };
+
+struct reporter {
+    struct stages *stages;
+    struct sink *sink;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t stopping;
+    bool is_stopping;
+
+    /* the thread's own */
+    uint64_t started_ns;
+    uint64_t told_ns;   /* when `told` was read */
+    struct totals told; /* all that acknowledged reports say together, since the start */
+    uint64_t sequence;
+    uint64_t log_due_ns;
+    bool is_on_its_way; /* what follows, until it is settled */
+    struct record record;
+    struct slice payload; /* owned */
+    char key[160];
+    struct totals now;
+    uint64_t now_ns;
+};
+
+static void log_unpublished(struct reporter *reporter, const struct error *err) {
+    uint64_t now_ns = clock_ns();
+    if (now_ns < reporter->log_due_ns) return;
+    reporter->log_due_ns = now_ns + LOG_NS;
+    log_error(LOG_WARN, "telemetry is not published", err);
+}
+
+/* The next report says it again: sums by themselves, maxima by being counted again. */
+static void take_back(struct reporter *reporter) {
+    for (int i = 0; i < COUNTER_COUNT; i++)
+        if (counter_infos[i].is_max)
+            counters_raise(reporter->stages->counters, (enum counter)i, reporter->now.of[i]);
+}
+
+static void on_settled(struct record *record, enum err code, const struct error *err) {
+    struct reporter *reporter =
+        (struct reporter *)((char *)record - offsetof(struct reporter, record));
+    free((void *)(uintptr_t)reporter->payload.data);
+    reporter->payload = slice_of(NULL, 0);
+    reporter->is_on_its_way = false;
+    if (code == ERR_OK) {
+        reporter->told = reporter->now;
+        reporter->told_ns = reporter->now_ns;
+    } else {
+        take_back(reporter);
+        log_unpublished(reporter, err);
+    }
+}
+
+static void send_report(struct reporter *reporter) {
+    static const struct header content_type = {.name = {(const uint8_t *)"content-type", 12},
+        .value = {(const uint8_t *)"application/msgpack", 19}};
+    struct stages *stages = reporter->stages;
+    reporter->now_ns = clock_ns();
+    census_totals(stages, &reporter->now);
+    counters_take_maxima(stages->counters, &reporter->now);
+    const struct report report = {.sequence = ++reporter->sequence,
+        .unix_ms = clock_unix_ms(),
+        .interval_ns = reporter->now_ns - reporter->told_ns,
+        .uptime_ns = reporter->now_ns - reporter->started_ns,
+        .totals = totals_since(&reporter->now, &reporter->told),
+        .gauges = census_gauges(stages)};
+    reporter->payload = encode_report(&report, &stages->identity);
+    if (reporter->payload.data == NULL) {
+        take_back(reporter);
+        return; /* the next one may find memory, and says it all */
+    }
+    reporter->is_on_its_way = true;
+    reporter->record = (struct record){.route = ROUTE_TELEMETRY,
+        .has_key = true,
+        .key = slice_of_text(reporter->key),
+        .payload = reporter->payload,
+        .header_count = 1,
+        .headers = &content_type,
+        .on_settled = on_settled};
+    sink_send(reporter->sink, &reporter->record);
+}
+
+/* False once the reporter is to stop. */
+static bool wait_for_interval(struct reporter *reporter) {
+    uint32_t interval_ms = reporter->stages->settings->telemetry.interval_ms;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += interval_ms / 1000;
+    until.tv_nsec += (long)(interval_ms % 1000) * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    int timed_out = 0;
+    pthread_mutex_lock(&reporter->lock);
+    while (!reporter->is_stopping && timed_out == 0)
+        timed_out = pthread_cond_timedwait(&reporter->stopping, &reporter->lock, &until);
+    bool is_stopping = reporter->is_stopping;
+    pthread_mutex_unlock(&reporter->lock);
+    return !is_stopping;
+}
+
+static void flush(struct reporter *reporter) {
+    struct error err;
+    if (sink_flush(reporter->sink, FLUSH_MS, &err) != ERR_OK) log_unpublished(reporter, &err);
+}
+
+static void *reporter_thread(void *context) {
+    struct reporter *reporter = context;
+    while (wait_for_interval(reporter)) {
+        sink_serve(reporter->sink, 0);
+        if (!reporter->is_on_its_way) send_report(reporter);
+        sink_serve(reporter->sink, 0);
+    }
+    flush(reporter);
+    if (!reporter->is_on_its_way) send_report(reporter);
+    flush(reporter);
+    sink_destroy(reporter->sink);
+    return NULL;
+}
+
+enum err reporter_start(
+    struct stages *stages, struct sink *sink, struct reporter **ret, struct error *err) {
+    if (sink == NULL || stages->settings->telemetry.interval_ms == 0) {
+        sink_destroy(sink);
+        return ERR_OK;
+    }
+    struct reporter *reporter = calloc(1, sizeof *reporter);
+    if (reporter == NULL) goto fail;
+    reporter->stages = stages;
+    reporter->sink = sink;
+    reporter->started_ns = reporter->told_ns = clock_ns();
+    snprintf(reporter->key, sizeof reporter->key, "%s/%" PRIu32, stages->identity.host,
+        stages->identity.device_index);
+    pthread_mutex_init(&reporter->lock, NULL);
+    pthread_cond_init(&reporter->stopping, NULL);
+    if (pthread_create(&reporter->thread, NULL, reporter_thread, reporter) != 0) goto fail;
+    *ret = reporter;
+    return ERR_OK;
+fail:
+    sink_destroy(sink);
+    free(reporter);
+    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
+        "cannot start the thread of telemetry");
+}
+
+void reporter_stop(struct reporter *reporter) {
+    if (reporter == NULL) return;
+    pthread_mutex_lock(&reporter->lock);
+    reporter->is_stopping = true;
+    pthread_cond_signal(&reporter->stopping);
+    pthread_mutex_unlock(&reporter->lock);
+    pthread_join(reporter->thread, NULL);
+    pthread_cond_destroy(&reporter->stopping);
+    pthread_mutex_destroy(&reporter->lock);
+    free(reporter);
+}

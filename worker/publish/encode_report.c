@@ -1,0 +1,72 @@
+#include "publish/encode_report.h"
+
+#include <stdlib.h>
+
+#include "publish/pack.h"
+
+static void pack_worker(msgpack_packer *packer, const struct identity *identity) {
+    pack_text(packer, "worker");
+    msgpack_pack_map(packer, 4);
+    pack_text(packer, "host");
+    pack_text(packer, identity->host);
+    pack_text(packer, "device");
+    pack_text(packer, identity->device);
+    pack_uint(packer, "device_index", identity->device_index);
+    pack_text(packer, "version");
+    pack_text(packer, identity->version);
+}
+
+/* Those that occurred. */
+static void pack_outcomes(msgpack_packer *packer, const uint64_t outcomes[ERR_COUNT]) {
+    size_t count = 0;
+    for (int code = 0; code < ERR_COUNT; code++) count += outcomes[code] > 0;
+    pack_text(packer, "outcomes");
+    msgpack_pack_map(packer, count);
+    for (int code = 0; code < ERR_COUNT; code++)
+        if (outcomes[code] > 0) pack_uint(packer, err_code((enum err)code), outcomes[code]);
+}
+
+static void pack_section(
+    msgpack_packer *packer, enum section section, const struct totals *totals) {
+    size_t count = 0;
+    for (int i = 0; i < COUNTER_COUNT; i++) count += counter_infos[i].section == section;
+    pack_text(packer, section_names[section]);
+    msgpack_pack_map(packer, count);
+    for (int i = 0; i < COUNTER_COUNT; i++)
+        if (counter_infos[i].section == section)
+            pack_uint(packer, counter_infos[i].name, totals->of[i]);
+}
+
+static void pack_gauges(msgpack_packer *packer, const struct gauges *gauges) {
+#define X(gauge) {#gauge, gauges->gauge},
+    const struct {
+        const char *name;
+        uint64_t value;
+    } fields[] = {GAUGE_LIST(X)};
+#undef X
+    const size_t count = sizeof fields / sizeof fields[0];
+    pack_text(packer, "gauges");
+    msgpack_pack_map(packer, count);
+    for (size_t i = 0; i < count; i++) pack_uint(packer, fields[i].name, fields[i].value);
+}
+
+struct slice encode_report(const struct report *report, const struct identity *identity) {
+    struct growing growing;
+    msgpack_packer packer;
+    growing_init(&growing, &packer);
+    msgpack_pack_map(&packer, 8 + SECTION_COUNT);
+    pack_uint(&packer, "v", 1);
+    pack_worker(&packer, identity);
+    pack_uint(&packer, "sequence", report->sequence);
+    pack_uint(&packer, "unix_ms", report->unix_ms);
+    pack_uint(&packer, "interval_ns", report->interval_ns);
+    pack_uint(&packer, "uptime_ns", report->uptime_ns);
+    pack_outcomes(&packer, report->totals.outcomes);
+    for (int s = 0; s < SECTION_COUNT; s++) pack_section(&packer, (enum section)s, &report->totals);
+    pack_gauges(&packer, &report->gauges);
+    if (growing.failed) {
+        free(growing.buffer.data);
+        return slice_of(NULL, 0);
+    }
+    return slice_of(growing.buffer.data, growing.buffer.size);
+}

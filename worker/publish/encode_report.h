@@ -1,0 +1,11 @@
+/** The worker's telemetry as a message (schemas/telemetry.schema.json). Threads: pure. */
+#ifndef PUBLISH_ENCODE_REPORT_H
+#define PUBLISH_ENCODE_REPORT_H
+
+#include "publish/message.h"
+#include "telemetry/report.h"
+
+/** The message's payload, to be freed; without data when memory is short. */
+struct slice encode_report(const struct report *report, const struct identity *identity);
+
+#endif

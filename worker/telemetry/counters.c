@@ -1,0 +1,109 @@
+#include "telemetry/counters.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { BLOCKS = 64, CACHE_LINE = 64 };
+
+/* A block's neighbours are other threads': two lines apart, for processors that fetch pairs. */
+struct block {
+    _Alignas(2 * CACHE_LINE) atomic_uint_fast64_t of[COUNTER_COUNT];
+    atomic_uint_fast64_t outcomes[ERR_COUNT];
+};
+
+struct counters {
+    struct block blocks[BLOCKS];
+};
+
+const struct counter_info counter_infos[COUNTER_COUNT] = {
+#define SUM false
+#define MAX true
+#define X(section, counter, kind)                                                                  \
+    [COUNTER_##section##_##counter] = {SECTION_##section, #counter, kind},
+    COUNTER_LIST(X)
+#undef X
+#undef SUM
+#undef MAX
+};
+
+const char *const section_names[SECTION_COUNT] = {
+#define X(section) [SECTION_##section] = #section,
+    SECTION_LIST(X)
+#undef X
+};
+
+/* Threads are numbered as they come, and share a block only where there are more than blocks; so
+ * adding is a read-modify-write, which costs little while nobody else has the line. */
+static struct block *own_block(struct counters *counters) {
+    static atomic_uint next;
+    static _Thread_local unsigned number;
+    /* relaxed: only uniqueness matters */
+    if (number == 0)
+        number = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % BLOCKS + 1;
+    return &counters->blocks[number - 1];
+}
+
+struct counters *counters_create(void) {
+    struct counters *counters = aligned_alloc(_Alignof(struct counters), sizeof *counters);
+    if (counters == NULL) return NULL;
+    for (int b = 0; b < BLOCKS; b++) {
+        for (int i = 0; i < COUNTER_COUNT; i++) atomic_init(&counters->blocks[b].of[i], 0);
+        for (int i = 0; i < ERR_COUNT; i++) atomic_init(&counters->blocks[b].outcomes[i], 0);
+    }
+    return counters;
+}
+
+void counters_destroy(struct counters *counters) {
+    free(counters);
+}
+
+/* Relaxed throughout: a counter says nothing about any other memory. What was added before a thread
+ * was joined is seen after it. */
+
+void counters_add(struct counters *counters, enum counter counter, uint64_t value) {
+    atomic_fetch_add_explicit(&own_block(counters)->of[counter], value, memory_order_relaxed);
+}
+
+void counters_raise(struct counters *counters, enum counter counter, uint64_t value) {
+    atomic_uint_fast64_t *maximum = &own_block(counters)->of[counter];
+    uint_fast64_t seen = atomic_load_explicit(maximum, memory_order_relaxed);
+    while (seen < value && !atomic_compare_exchange_weak_explicit(
+                               maximum, &seen, value, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+void counters_add_outcome(struct counters *counters, enum err outcome) {
+    atomic_fetch_add_explicit(&own_block(counters)->outcomes[outcome], 1, memory_order_relaxed);
+}
+
+void counters_read(const struct counters *counters, struct totals *ret) {
+    *ret = (struct totals){0};
+    for (int b = 0; b < BLOCKS; b++) {
+        const struct block *block = &counters->blocks[b];
+        for (int i = 0; i < COUNTER_COUNT; i++)
+            if (!counter_infos[i].is_max)
+                ret->of[i] += atomic_load_explicit(&block->of[i], memory_order_relaxed);
+        for (int i = 0; i < ERR_COUNT; i++)
+            ret->outcomes[i] += atomic_load_explicit(&block->outcomes[i], memory_order_relaxed);
+    }
+}
+
+void counters_take_maxima(struct counters *counters, struct totals *ret) {
+    for (int i = 0; i < COUNTER_COUNT; i++) {
+        if (!counter_infos[i].is_max) continue;
+        ret->of[i] = 0;
+        for (int b = 0; b < BLOCKS; b++) {
+            uint64_t value =
+                atomic_exchange_explicit(&counters->blocks[b].of[i], 0, memory_order_relaxed);
+            if (value > ret->of[i]) ret->of[i] = value;
+        }
+    }
+}
+
+struct totals totals_since(const struct totals *now, const struct totals *before) {
+    struct totals ret = *now;
+    for (int i = 0; i < COUNTER_COUNT; i++)
+        if (!counter_infos[i].is_max) ret.of[i] -= before->of[i];
+    for (int i = 0; i < ERR_COUNT; i++) ret.outcomes[i] -= before->outcomes[i];
+    return ret;
+}

@@ -1,0 +1,40 @@
+/**
+ * What the worker says about itself, once in an interval: what came since the last report, and how
+ * things stand now. Plain values.
+ */
+#ifndef TELEMETRY_REPORT_H
+#define TELEMETRY_REPORT_H
+
+#include "telemetry/counters.h"
+
+/* X(gauge): how things stand */
+#define GAUGE_LIST(X)                                                                              \
+    X(jobs_in_flight)  /* taken, and not answered for good */                                      \
+    X(bytes_in_flight) /* of their messages */                                                     \
+    X(jobs_ready)      /* waiting for a lane */                                                    \
+    X(jobs_starved)    /* waiting for device memory */                                             \
+    X(device_pool_live_bytes)                                                                      \
+    X(device_pool_cached_bytes)                                                                    \
+    X(pinned_pool_live_bytes)                                                                      \
+    X(pinned_pool_cached_bytes)                                                                    \
+    X(statics_cached_bytes)                                                                        \
+    X(residents)                                                                                   \
+    X(resident_bytes)                                                                              \
+    X(streams_cached)                                                                              \
+    X(fences_cached)                                                                               \
+    X(timing_events_cached)
+
+struct gauges {
+#define X(gauge) uint64_t gauge;
+    GAUGE_LIST(X)
+#undef X
+};
+
+struct report {
+    uint64_t sequence; /* from 1; a gap tells of a lost message */
+    uint64_t unix_ms, interval_ns, uptime_ns;
+    struct totals totals; /* since the report before */
+    struct gauges gauges; /* now */
+};
+
+#endif
