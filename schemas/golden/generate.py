@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the golden vectors: messages, and beside each what every decoder must say of it.
 
-generate.py [FOLDER]  writes valid/, invalid/ and results/ there (this folder if none is named)
+generate.py [FOLDER]  writes valid/, invalid/, results/ and telemetry/ there (this folder if none is named)
 """
 
 import copy
@@ -458,6 +458,20 @@ def results():
     yield "error", "what a job that broke the format gets", error_result()
 
 
+def telemetry():
+    schema = json.loads((pathlib.Path(__file__).parents[1] / "telemetry.schema.json").read_text(encoding="utf-8"))
+    sections = ("jobs", "timed", "batches", "engine", "gauges")
+    return {
+        "v": 1,
+        "worker": {"host": "node-1", "device": "GPU-0", "device_index": 0, "version": "0.1.0"},
+        "sequence": 1,
+        "unix_ms": 1760000000000,
+        "interval_ns": 10000000000,
+        "uptime_ns": 10000000000,
+        "outcomes": {"ok": 1, "bad_job": 1},
+    } | {section: {key: 1 for key in schema["properties"][section]["properties"]} for section in sections}
+
+
 def write(folder, name, message, sidecar):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.msgpack").write_bytes(pack(message))
@@ -471,6 +485,7 @@ def generate(folder):
         write(folder / "invalid", name, message, {"description": description, "code": code})
     for name, description, message in results():
         write(folder / "results", name, message, {"description": description})
+    write(folder / "telemetry", "interval", telemetry(), {"description": "what came in one interval"})
 
 
 if __name__ == "__main__":

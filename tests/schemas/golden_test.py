@@ -39,7 +39,7 @@ class Golden(unittest.TestCase):
     def test_committed_vectors_are_the_generated_ones(self):
         with tempfile.TemporaryDirectory() as folder:
             generate.generate(pathlib.Path(folder))
-            for kind in ("valid", "invalid", "results"):
+            for kind in ("valid", "invalid", "results", "telemetry"):
                 new = {path.name: path.read_bytes() for path in (pathlib.Path(folder) / kind).iterdir()}
                 committed = {path.name: path.read_bytes() for path in (GOLDEN / kind).iterdir()}
                 self.assertEqual(new, committed, "run schemas/golden/generate.py")
@@ -76,6 +76,14 @@ class Results(unittest.TestCase):
         for path in sorted((GOLDEN / "results").glob("*.msgpack")):
             with self.subTest(path.name):
                 self.validator.validate(msgpack.unpackb(path.read_bytes()))
+
+    def test_golden_telemetry_is_valid_and_nothing_else_may_stand_in_it(self):
+        validator = check_job.load_validator("telemetry")
+        for path in (GOLDEN / "telemetry").glob("*.msgpack"):
+            message = msgpack.unpackb(path.read_bytes())
+            validator.validate(message)
+            for section in ("worker", "jobs", "timed", "batches", "engine", "gauges"):
+                self.assertFalse(validator.is_valid(message | {section: message[section] | {"extra": 1}}))
 
     def test_results_that_contradict_themselves_are_not(self):
         ok, error = generate.ok_result(), generate.error_result()

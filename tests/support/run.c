@@ -21,6 +21,7 @@ int run_set_up(void **state) {
 int run_tear_down(void **state) {
     struct run *run = *state;
     memory_broker_fini(&run->broker);
+    memory_broker_fini(&run->telemetry);
     for (size_t i = 0; i < run->job_count; i++) free((void *)(uintptr_t)run->jobs[i].data);
     settings_fini(&run->settings);
     free(run);
@@ -75,9 +76,13 @@ enum err run_execute(struct run *run) {
     run->broker.refuse_over_bytes = refuse_over_bytes;
     run->broker.refuse_errors = refuse_errors;
     run->broker.places = run->places;
+    const bool refuse_telemetry = run->telemetry.refuse_errors;
+    memory_broker_init(&run->telemetry, NULL, 0);
+    run->telemetry.refuse_errors = refuse_telemetry;
     const struct executor_options options = {.settings = &run->settings,
         .source = memory_source(&run->broker),
         .sink = memory_sink(&run->broker),
+        .telemetry = memory_sink(&run->telemetry),
         .stop = &run->stop};
     return executor_run(&options, &run->summary, &run->err);
 }

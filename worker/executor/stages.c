@@ -284,7 +284,6 @@ static void drop_ready(struct stages *stages) {
     if (stages->ready == NULL) return;
     queue_close(stages->ready);
     while (queue_pop(stages->ready, &item, 1, 0) == 1) flow_drop(stages, item);
-    queue_destroy(stages->ready);
 }
 
 /* With the last of the books. */
@@ -311,8 +310,6 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     turns_destroy(stages->turns);
     enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
     sink_destroy(stages->sink);
-    reporter_stop(stages->reporter); /* while everything that it counts is still there */
-    sink_destroy(stages->telemetry);
     struct error close_error;
     enum err closed =
         source_close(stages->source, (int)stages->settings->drain_timeout_ms, &close_error);
@@ -320,6 +317,9 @@ enum err stages_stop(struct stages *stages, struct error *err) {
         code = closed;
         *err = close_error;
     }
+    reporter_stop(stages->reporter); /* while everything that it counts is still there */
+    sink_destroy(stages->telemetry);
+    queue_destroy(stages->ready);
     residents_destroy(stages->residents);
     source_destroy(stages->source);
     blobs_destroy(stages->blobs);

@@ -50,10 +50,24 @@ static void pack_gauges(msgpack_packer *packer, const struct gauges *gauges) {
     for (size_t i = 0; i < count; i++) pack_uint(packer, fields[i].name, fields[i].value);
 }
 
+/* msgpack-c's growing buffer; a failed growth shows in the packer's return values alone, so it is
+ * kept here and looked at once, at the end. */
+struct growing {
+    msgpack_sbuffer buffer;
+    bool failed;
+};
+
+static int write_growing(void *context, const char *bytes, size_t size) {
+    struct growing *growing = context;
+    if (!growing->failed && msgpack_sbuffer_write(&growing->buffer, bytes, size) != 0)
+        growing->failed = true;
+    return growing->failed ? -1 : 0;
+}
+
 struct slice encode_report(const struct report *report, const struct identity *identity) {
-    struct growing growing;
+    struct growing growing = {0};
     msgpack_packer packer;
-    growing_init(&growing, &packer);
+    msgpack_packer_init(&packer, &growing, write_growing);
     msgpack_pack_map(&packer, 8 + SECTION_COUNT);
     pack_uint(&packer, "v", 1);
     pack_worker(&packer, identity);

@@ -64,7 +64,7 @@
     X(engine, param_upload_bytes, SUM)                                                             \
     X(engine, upload_operations, SUM)                                                              \
     X(engine, readback_operations, SUM)                                                            \
-    X(engine, sync_points, SUM) /* fences that were recorded */                                    \
+    X(engine, sync_points, SUM) /* waits for the device, whole batches each */                     \
     X(engine, kernel_launches, SUM)                                                                \
     X(engine, coalesced_launches, SUM)                                                             \
     X(engine, transient_allocation_bytes,                                                          \
