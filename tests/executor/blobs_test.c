@@ -68,6 +68,32 @@ TEST(a_static_that_no_store_keeps_is_for_its_sender_to_send) {
     scratch_remove(dir);
 }
 
+TEST(a_result_whose_output_is_being_stored_is_not_overtaken_by_its_key) {
+    char *dir = scratch_create();
+    struct run *run = *state;
+    set_text(&run->settings.blobs.dir, dir);
+    run->settings.results.inline_max_bytes = 1000;
+    run->settings.ordering = ORDERING_KEY;
+    for (int k = 0; k < 100; k++) {
+        char yaml[512];
+        /* every other output is large, and different, so that storing it takes a while */
+        snprintf(yaml, sizeof yaml,
+            "id: key-%d\nbuffers: {x: {bytes: 4}, y: {bytes: %d, fill: %d}}\n"
+            "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
+            "outputs: [{buffer: y}]\n",
+            k, k % 2 == 0 ? 200000 : 4, k + 1);
+        run_add_keyed(run, "one", yaml);
+    }
+    run_execute_ok(run);
+    assert_int_equal(run->broker.message_count, 100);
+    for (int k = 0; k < 100; k++) {
+        char id[32];
+        snprintf(id, sizeof id, "key-%d", k);
+        assert_string_equal(memory_header(&run->broker.messages[k], "gpu-worker-job-id"), id);
+    }
+    scratch_remove(dir);
+}
+
 TEST(a_store_that_takes_nothing_fails_no_job) {
     char *cache = scratch_create();
     struct run *run = *state;
@@ -207,6 +233,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         FLOW(a_static_that_came_inline_is_there_after_a_restart_by_its_digest_alone),
         FLOW(a_static_that_no_store_keeps_is_for_its_sender_to_send),
+        FLOW(a_result_whose_output_is_being_stored_is_not_overtaken_by_its_key),
         FLOW(a_store_that_takes_nothing_fails_no_job),
         FLOW(a_large_output_is_a_blob_whose_file_has_its_bytes),
         FLOW(an_output_that_cannot_be_stored_is_an_error_that_says_so),

@@ -1,4 +1,4 @@
-/* rows: A6 A11 B1 B2 B3 B6 */
+/* rows: A6 A11 B1 B2 B3 B5 B6 */
 #include "gpu/lease.h"
 
 #include <math.h>

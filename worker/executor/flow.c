@@ -50,10 +50,9 @@ static void answer(struct stages *stages, struct job *job, const struct outcome 
     struct gate_line *line = job->line;
     tally_job(stages->counters, outcome);
     enum err code = publisher_push_outcome(stages->publisher, job, outcome, &err);
-    if (code != ERR_OK) {
-        flow_fail(stages, &err); /* unanswered and uncommitted: the job comes again */
-        job_destroy(job);
-    }
+    if (code == ERR_OK) return;
+    flow_fail(stages, &err); /* unanswered and uncommitted: the job comes again */
+    job_destroy(job);
     turns_leave(stages->turns, line);
 }
 
@@ -196,6 +195,11 @@ void flow_narrow_refused(
     struct stages *stages, struct prepared *prepared, const struct error *err) {
     leave_narrow(stages, prepared);
     refuse(stages, prepared->job, err);
+}
+
+void flow_on_queued(void *context, struct gate_line *line) {
+    struct stages *stages = context;
+    turns_leave(stages->turns, line);
 }
 
 void flow_on_published(void *context, const struct delivery *delivery, bool is_error) {

@@ -111,6 +111,7 @@ static enum err start_publisher(struct stages *stages, struct error *err) {
         .blobs = stages->settings->results.inline_max_bytes > 0 ? stages->blobs : NULL,
         .inline_bytes_max = stages->settings->results.inline_max_bytes,
         .queue_length = stages->settings->limits.jobs_in_flight + 1,
+        .on_queued = flow_on_queued,
         .on_published = flow_on_published,
         .on_failed = flow_on_publish_failed,
         .context = stages};
@@ -307,8 +308,8 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     drop_ready(stages);
     narrow_stop(stages->narrow);
     prepare_destroy(stages->prepare);
-    turns_destroy(stages->turns);
     enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
+    turns_destroy(stages->turns);
     sink_destroy(stages->sink);
     struct error close_error;
     enum err closed =

@@ -199,7 +199,9 @@ static enum err push_result(struct publisher *publisher, struct job *job,
     if (outcome->code != ERR_OK && !add_dead_letter(publication, &outcome->err, false))
         return no_memory(err);
     publication->first[0] = result;
+    struct gate_line *line = job->line; /* once pushed, the job may be over */
     push(publication);
+    publisher->options.on_queued(publisher->options.context, line);
     return ERR_OK;
 }
 

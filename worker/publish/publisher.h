@@ -26,6 +26,11 @@ struct publisher_options {
     struct blobs *blobs;       /* where larger outputs go; NULL: nowhere */
     uint64_t inline_bytes_max; /* with `blobs` */
     uint32_t queue_length;     /* at least as many as jobs can be in flight: push never waits */
+    /**
+     * The answer to a job whose key has this line stands in the sink's queue: answers go out in the
+     * order of these calls. From whichever thread encoded it.
+     */
+    void (*on_queued)(void *context, struct gate_line *line);
     /** Everything that answers `delivery` is acknowledged; it is destroyed after this call. */
     void (*on_published)(void *context, const struct delivery *delivery, bool is_error);
     void (*on_failed)(void *context, const struct error *err);
