@@ -9,6 +9,7 @@ struct queue {
     pthread_cond_t has_item;
     pthread_cond_t has_room;
     bool closed;
+    bool is_waking; /* a waiter was signalled, and nothing was taken since */
     size_t capacity;
     size_t head; /* index of the oldest item */
     size_t length;
@@ -37,6 +38,14 @@ void queue_destroy(struct queue *queue) {
     free(queue);
 }
 
+/* A waiter that is on its way takes what is pushed until it arrives, and wakes the next one where
+ * it leaves something: a wake-up is a system call, and so is paid once a batch. */
+static void wake_consumer(struct queue *queue) {
+    if (queue->is_waking) return;
+    queue->is_waking = true;
+    pthread_cond_signal(&queue->has_item);
+}
+
 bool queue_push(struct queue *queue, void *item) {
     pthread_mutex_lock(&queue->lock);
     while (queue->length == queue->capacity && !queue->closed)
@@ -45,7 +54,7 @@ bool queue_push(struct queue *queue, void *item) {
     if (taken) {
         queue->items[(queue->head + queue->length) % queue->capacity] = item;
         queue->length++;
-        pthread_cond_signal(&queue->has_item);
+        wake_consumer(queue);
     }
     pthread_mutex_unlock(&queue->lock);
     return taken;
@@ -74,6 +83,7 @@ size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int time
     pthread_mutex_lock(&queue->lock);
     size_t count = 0;
     if (wait_for_item(queue, timeout_ms)) {
+        queue->is_waking = false;
         size_t most = queue->length < max ? queue->length : max;
         while (count < most) {
             void *item = queue->items[(queue->head + count) % queue->capacity];
@@ -82,7 +92,7 @@ size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int time
         }
         queue->head = (queue->head + count) % queue->capacity;
         queue->length -= count;
-        if (queue->length > 0) pthread_cond_signal(&queue->has_item);
+        if (queue->length > 0) wake_consumer(queue);
         pthread_cond_broadcast(&queue->has_room);
     }
     pthread_mutex_unlock(&queue->lock);

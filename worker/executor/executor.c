@@ -1,12 +1,13 @@
 #include "executor/executor.h"
 
 #include "base/clock.h"
+#include "executor/flow.h"
 #include "executor/intake.h"
 
 /* The first thing that went wrong is what the caller hears of. */
 static enum err first_failure(
     struct stages *stages, enum err code, const struct error *failure, struct error *err) {
-    if (stages->has_failed) {
+    if (flow_has_failed(stages)) {
         *err = stages->failure;
         return err->code;
     }

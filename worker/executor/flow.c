@@ -11,19 +11,17 @@
 
 #define NOT_STORED_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
 
-void flow_fail(struct stages *stages, const struct error *err) {
-    pthread_mutex_lock(&stages->lock);
-    if (!stages->has_failed) stages->failure = *err;
-    stages->has_failed = true;
-    pthread_cond_broadcast(&stages->changed);
-    pthread_mutex_unlock(&stages->lock);
+bool flow_has_failed(const struct stages *stages) {
+    /* relaxed: it only ends loops; `failure` is read after the threads were joined */
+    return atomic_load_explicit(&stages->has_failed, memory_order_relaxed);
 }
 
-bool flow_has_failed(struct stages *stages) {
+void flow_fail(struct stages *stages, const struct error *err) {
     pthread_mutex_lock(&stages->lock);
-    bool has_failed = stages->has_failed;
+    if (!flow_has_failed(stages)) stages->failure = *err;
+    atomic_store_explicit(&stages->has_failed, true, memory_order_relaxed); /* as above */
+    pthread_cond_broadcast(&stages->changed);
     pthread_mutex_unlock(&stages->lock);
-    return has_failed;
 }
 
 void flow_wait(struct stages *stages, int timeout_ms) {

@@ -11,7 +11,7 @@
 
 /** Ends the run: the intake stops at once. The first failure is the one reported. */
 void flow_fail(struct stages *stages, const struct error *err);
-bool flow_has_failed(struct stages *stages);
+bool flow_has_failed(const struct stages *stages);
 
 /** Waits, with the lock held, until a count changes or time is up. */
 void flow_wait(struct stages *stages, int timeout_ms);

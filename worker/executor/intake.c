@@ -80,7 +80,7 @@ static bool wait_for_room(struct stages *stages, bool is_paused) {
     pthread_mutex_lock(&stages->lock);
     bool full = is_full(stages, is_paused);
     uint64_t until = clock_ns() + (is_paused ? DRAIN_POLL_MS : HOLD_MS) * 1000000ull;
-    while (full && !stages->has_failed && clock_ns() < until) {
+    while (full && !flow_has_failed(stages) && clock_ns() < until) {
         flow_wait(stages, DRAIN_POLL_MS);
         full = is_full(stages, true);
     }

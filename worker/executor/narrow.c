@@ -31,7 +31,7 @@ static enum err try_to_run(struct narrow *narrow, struct prepared *prepared, str
 /* Waits until somebody gives something back; false when nobody else holds anything. */
 static bool wait_for_others(struct stages *stages) {
     pthread_mutex_lock(&stages->lock);
-    bool others = stages->holding > 0 && !stages->has_failed;
+    bool others = stages->holding > 0 && !flow_has_failed(stages);
     if (others) flow_wait(stages, WAIT_MS);
     pthread_mutex_unlock(&stages->lock);
     return others;

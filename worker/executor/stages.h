@@ -58,8 +58,8 @@ struct stages {
     uint64_t not_stored; /* statics that the blob store did not take */
     uint64_t not_stored_due_ns; /* when the next line about them may be written */
     struct executor_summary summary;
-    bool has_failed;
-    struct error failure; /* the first one */
+    atomic_bool has_failed; /* set under the lock; read anywhere */
+    struct error failure;   /* the first one */
 };
 
 /** Opens driver, device and programs, and starts every stage behind the intake. */
