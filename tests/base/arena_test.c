@@ -44,7 +44,20 @@ TEST(the_ceiling_holds_whatever_is_asked) {
     arena_fini(&arena);
 }
 
-TEST(a_small_ceiling_is_used_to_its_end) {
+TEST(what_we_bound_ourselves_stands_beyond_the_ceiling_and_leaves_it_as_it_was) {
+    struct arena arena;
+    arena_init(&arena, 128);
+    assert_non_null(arena_alloc(&arena, 1, 128));
+    uint8_t *beyond = arena_alloc_beyond(&arena, 5000);
+    assert_non_null(beyond);
+    memset(beyond, 0xff, 5000);
+    assert_null(arena_alloc(&arena, 1, 64));
+    assert_null(arena_alloc_beyond(&arena, SIZE_MAX));
+    arena_fini(&arena);
+}
+
+TEST(what_we_bound_ourselves_stands_beyond_the_ceiling_and_leaves_it_as_it_was),
+    T(a_small_ceiling_is_used_to_its_end) {
     struct arena arena;
     arena_init(&arena, 128);
     assert_non_null(arena_alloc(&arena, 1, 128));
@@ -81,6 +94,7 @@ TEST(an_emptied_arena_can_be_used_again) {
 }
 
 RUN_TESTS(T(memory_is_zeroed_aligned_and_apart), T(more_than_a_chunk_fits_into_one_block),
-    T(the_ceiling_holds_whatever_is_asked), T(a_small_ceiling_is_used_to_its_end),
-    T(a_count_that_overflows_is_refused), T(nothing_is_a_pointer_all_the_same),
-    T(an_emptied_arena_can_be_used_again))
+    T(the_ceiling_holds_whatever_is_asked),
+    T(what_we_bound_ourselves_stands_beyond_the_ceiling_and_leaves_it_as_it_was),
+    T(a_small_ceiling_is_used_to_its_end), T(a_count_that_overflows_is_refused),
+    T(nothing_is_a_pointer_all_the_same), T(an_emptied_arena_can_be_used_again))
