@@ -56,8 +56,7 @@ TEST(what_we_bound_ourselves_stands_beyond_the_ceiling_and_leaves_it_as_it_was) 
     arena_fini(&arena);
 }
 
-TEST(what_we_bound_ourselves_stands_beyond_the_ceiling_and_leaves_it_as_it_was),
-    T(a_small_ceiling_is_used_to_its_end) {
+TEST(a_small_ceiling_is_used_to_its_end) {
     struct arena arena;
     arena_init(&arena, 128);
     assert_non_null(arena_alloc(&arena, 1, 128));
