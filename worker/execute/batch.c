@@ -11,6 +11,7 @@
 #include "execute/tally.h"
 #include "gpu/event.h"
 #include "gpu/pinned.h"
+#include "gpu/profile.h"
 
 enum { FENCE_POLLS = 64 }; /* before the lane sleeps in the driver */
 
@@ -206,10 +207,14 @@ enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t c
     lay_out(batch);
     enum err code = fit_memory(batch, err);
     if (code != ERR_OK) return code;
+    profile_push("stage");
     stage(batch);
+    profile_pop();
     batch->staged_ns = clock_ns();
     for (size_t i = 0; i < count; i++) jobs[i]->run = RUN_STARTED;
+    profile_push("enqueue");
     code = enqueue_batch(batch, err);
+    profile_pop();
     batch->enqueued_ns = clock_ns();
     if (err_is_sticky(code)) return code;
     if (code != ERR_OK) fail_all(batch, code, err);
@@ -295,7 +300,9 @@ static enum err settle(
 }
 
 enum err batch_finish(struct batch *batch, struct error *err) {
+    profile_push("wait");
     enum err code = wait_for_fence(batch, err);
+    profile_pop();
     if (code != ERR_OK) return code;
     uint64_t done_ns = clock_ns();
     tally_batch(batch->context->counters, &batch->telemetry);

@@ -8,6 +8,7 @@
 #include "execute/tally.h"
 #include "executor/narrow.h"
 #include "executor/turns.h"
+#include "gpu/profile.h"
 
 #define NOT_STORED_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
 
@@ -47,7 +48,9 @@ static void answer(struct stages *stages, struct job *job, const struct outcome 
     struct error err;
     struct gate_line *line = job->line;
     tally_job(stages->counters, outcome);
+    profile_push("publish");
     enum err code = publisher_push_outcome(stages->publisher, job, outcome, &err);
+    profile_pop();
     if (code == ERR_OK) return;
     flow_fail(stages, &err); /* unanswered and uncommitted: the job comes again */
     job_destroy(job);
@@ -157,9 +160,22 @@ void flow_on_not_stored(void *context, const struct error *err) {
     log_line(LOG_WARN, "statics not stored since the start: %" PRIu64, count);
 }
 
+/* One line a batch: its jobs come one after the other, from its lane's thread. */
+static void log_batch(const struct job_telemetry *job) {
+    static _Thread_local uint64_t logged_id;
+    const struct batch_telemetry *batch = &job->batch;
+    if (batch->id == logged_id) return;
+    logged_id = batch->id;
+    log_line(LOG_DEBUG,
+        "batch %" PRIu64 ": %" PRIu64 " jobs, %" PRIu64 " launches, stage %" PRIu64
+        " ns, enqueue %" PRIu64 " ns, wait %" PRIu64 " ns",
+        batch->id, batch->jobs, batch->launches, job->stage_ns, job->enqueue_ns, job->wait_ns);
+}
+
 void flow_on_done(void *context, struct prepared *prepared, const struct outcome *outcome) {
     struct stages *stages = context;
     if (outcome->code != ERR_OK) log_error(LOG_DEBUG, "job failed", &outcome->err);
+    if (log_is_on(LOG_DEBUG)) log_batch(&outcome->telemetry);
     let_go(stages, prepared);
     answer(stages, prepared->job, outcome);
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "executor/flow.h"
 #include "executor/turns.h"
+#include "gpu/profile.h"
 
 enum {
     POLL_MS = 100,
@@ -45,7 +46,9 @@ static void hold_outputs(struct stages *stages, const struct job *job) {
 static void admit(struct stages *stages, struct delivery *delivery) {
     struct error err, reply_to_error;
     struct job *job;
+    profile_push("decode");
     enum err code = decode_job(delivery, &stages->decode_limits, &job, &err);
+    profile_pop();
     if (job == NULL) {
         flow_reject_undecodable(stages, delivery, &err);
         return;

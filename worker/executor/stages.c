@@ -11,6 +11,7 @@
 #include "executor/narrow.h"
 #include "executor/reporter.h"
 #include "executor/turns.h"
+#include "gpu/profile.h"
 
 enum {
     PUBLISH_TIMEOUT_MS = 30000,
@@ -27,7 +28,9 @@ static enum err open_device(struct stages *stages, struct error *err) {
         .memory_bytes = settings->cpu_driver.memory_bytes,
         .faults = settings->cpu_driver.faults};
     const struct gpu_driver *driver;
-    enum err code = gpu_driver_open(
+    enum err code = profile_open(settings->profile.nvtx_library, err);
+    if (code != ERR_OK) return code;
+    code = gpu_driver_open(
         settings->driver == DRIVER_CPU ? GPU_DRIVER_CPU : GPU_DRIVER_CUDA, &cpu, &driver, err);
     if (code != ERR_OK) return code;
     return device_open(&stages->device, driver, (int)settings->device, err);

@@ -123,6 +123,9 @@ struct settings {
         enum log_level level;
         enum log_format format;
     } log;
+    struct {
+        char *nvtx_library; /* "": no ranges for profilers */
+    } profile;
 };
 
 /** Fills in every default. */

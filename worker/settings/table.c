@@ -150,6 +150,10 @@ const struct setting setting_table[] = {
         "How often a worker publishes its sums and gauges; 0 is never."),
     ENUM(log_level, log.level, log_level_names, "info", "The least that is logged."),
     ENUM(log_format, log.format, log_format_names, "text", "How lines look: for people, or JSON."),
+
+    STRING(profile.nvtx_library, 0, "\"\"",
+        "NVTX library, such as libnvToolsExt.so.1, through which profilers see the worker's stages "
+        "by name; empty for none."),
 };
 const size_t setting_count = sizeof setting_table / sizeof setting_table[0];
 _Static_assert(sizeof setting_table / sizeof setting_table[0] <= SETTING_COUNT_MAX, "more room");
@@ -170,6 +174,7 @@ const struct section section_table[] = {
     {"prepare", "Work that is done before a job reaches a lane."},
     {"telemetry", "What the worker says of itself."},
     {"log", "What is written to standard error."},
+    {"profile", "What profilers are told."},
 };
 const size_t section_count = sizeof section_table / sizeof section_table[0];
 

@@ -1,0 +1,31 @@
+/**
+ * Named ranges for profilers: decode, stage, enqueue, wait and publish, as Nsight shows them.
+ *
+ * The NVTX library is opened at run time, and only where the configuration names one; without, a
+ * range costs one branch. Ranges are per thread and nest.
+ *
+ * Threads: profile_open() before the second thread; the others any.
+ */
+#ifndef GPU_PROFILE_H
+#define GPU_PROFILE_H
+
+#include "base/error.h"
+
+struct profile_hooks {
+    int (*push)(const char *name); /* NULL: off */
+    int (*pop)(void);
+};
+extern struct profile_hooks profile_hooks;
+
+/** Turns ranges on through `library`, such as libnvToolsExt.so.1, or off with "". ERR_CONFIG. */
+MUST_CHECK enum err profile_open(const char *library, struct error *err);
+
+static inline void profile_push(const char *name) {
+    if (profile_hooks.push != NULL) (void)profile_hooks.push(name);
+}
+
+static inline void profile_pop(void) {
+    if (profile_hooks.push != NULL) (void)profile_hooks.pop();
+}
+
+#endif
