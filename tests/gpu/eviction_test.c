@@ -79,7 +79,7 @@ TEST(an_old_favourite_leaves_in_the_end_however_often_it_was_used) {
 TEST(what_cannot_leave_goes_back_to_its_place) {
     struct eviction eviction = {0};
     struct eviction_item items[3];
-    for (size_t i = 0; i < 3; i++) eviction_add(&eviction, &items[i], 4096 << i);
+    for (size_t i = 0; i < 3; i++) eviction_add(&eviction, &items[i], (size_t)4096 << i);
     struct eviction_item *pinned = take(&eviction);
     assert_ptr_equal(take(&eviction), &items[1]);
     eviction_put_back(&eviction, pinned);
