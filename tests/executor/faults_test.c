@@ -155,7 +155,7 @@ static bool is_typed(const struct run *run, const char *id) {
     const struct memory_message *letter = memory_find(&run->broker, ROUTE_DEAD_LETTER, id);
     if (letter == NULL) return false;
     const char *code = memory_header(letter, "dlq.error.code");
-    for (int i = ERR_OK + 1; i < ERR_COUNT; i++)
+    for (enum err i = ERR_OK + 1; i < ERR_COUNT; i++)
         if (strcmp(code, err_code(i)) == 0) return i != ERR_INTERNAL;
     return false;
 }
