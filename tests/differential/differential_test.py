@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# rows: A5 C1 C2 C6 C8 D1 D2 D3 E1 E2 E5 E6
+# rows: A5 C1 C2 C6 C8 D1 D2 D3 E1 E2 E5 E6 F3
 """Random jobs through a whole worker, compared byte for byte with a plain model of what they mean."""
 
 import argparse
@@ -13,6 +13,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/python"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "schemas"))
+import check_job
 import gpu_worker as gw
 from defects import JOB_BYTES_MAX, RESULT_BYTES_MAX
 from features import FEATURES, SLAB_BYTES, features_of
@@ -65,23 +67,25 @@ def write_config(path, programs, blobs, arguments):
         "limits": {"message_bytes": 4 << 20, "job_bytes": JOB_BYTES_MAX, "result_bytes": RESULT_BYTES_MAX},
         "batch": {"jobs": arguments.batch_jobs, "span_ms": "10s"},  # of known jobs, none is too slow to share
         "statics": {"budget_bytes": arguments.statics_bytes},
+        "telemetry": {"interval_ms": "50ms"},
         "log": {"level": "warn"},
     }
     path.write_text(json.dumps(settings))  # JSON is YAML
 
 
 def run_worker(build, folder, config, jobs):
-    """The results, and the headers of the dead letters; what a worker that dies has not answered is missing."""
+    """The results, the headers of the dead letters, and the telemetry; what a worker that dies has not answered is missing."""
     gw.write_jobs(folder / "jobs", jobs)
     command = [build / "bin/gpu-worker", "run", "--config", config]
-    for name in ("jobs", "results", "dead-letters"):
+    for name in ("jobs", "results", "dead-letters", "telemetry"):
         command += [f"--{name}", folder / name]
     status = subprocess.run(command, timeout=WORKER_TIMEOUT_S, check=False).returncode
     if status != 0:
         print(f"the worker ended with {status}")
     results = list(gw.read_results(folder / "results"))
     letters = [json.loads(line) for line in (folder / "dead-letters").read_text().splitlines()]
-    return status, results, [dict(letter["headers"]) for letter in letters]
+    reports = list(gw.read_results(folder / "telemetry"))
+    return status, results, [dict(letter["headers"]) for letter in letters], reports
 
 
 # ---- the comparison: each check returns what is wrong, in words, or None ----
@@ -167,6 +171,26 @@ def check_statics(results, payload_count, budget_bytes):
     return []
 
 
+def check_reports(reports, results):
+    """Telemetry messages have their form, and together say what the results say of jobs and of distinct batches."""
+    validator = check_job.load_validator("telemetry")
+    problems = [f"telemetry: {error.message}" for report in reports for error in validator.iter_errors(report)]
+    jobs = [result["telemetry"] for result in results]
+    batches = {job["batch"]["id"]: job["batch"] for job in jobs if job["batch"]["id"] != 0}.values()
+    codes = collections.Counter(result.get("error", {}).get("code", "ok") for result in results)
+    said = collections.Counter()
+    for report in reports:
+        for section in ("outcomes", "jobs", "batches"):
+            said.update({(section, name): value for name, value in report[section].items()})
+    summed = {("outcomes", code): count for code, count in codes.items()}
+    for section, messages in (("jobs", jobs), ("batches", batches)):
+        summed |= {key: sum(message[key[1]] for message in messages) for key in said if key[0] == section and key[1] != "count"}
+    summed["batches", "count"] = len(batches)
+    return problems + [
+        f"telemetry: {key} {said[key]} instead of {summed.get(key)}" for key in said if said[key] != summed.get(key)
+    ]
+
+
 # ---- the report ----
 
 
@@ -226,7 +250,7 @@ def run(arguments, folder):
     write_config(folder / "config.yaml", programs, folder / "blobs", arguments)
     cases = [generator.case(arguments.seed + i) for i in range(arguments.count)]
 
-    status, results, letters = run_worker(arguments.build, folder, folder / "config.yaml", [case.job for case in cases])
+    status, results, letters, reports = run_worker(arguments.build, folder, folder / "config.yaml", [case.job for case in cases])
     results_of = by_id(results, lambda result: result["id"])
     letters_of = by_id(letters, lambda letter: letter["gpu-worker-job-id"])
     model = Model(stored)
@@ -239,6 +263,7 @@ def run(arguments, folder):
     missing = report_counts(cases, results, arguments.batch_jobs) if arguments.count >= FEATURES_FROM else []
     problems = [f"never occurred: {name}" for name in missing]
     problems += check_batches(results, arguments.batch_jobs)
+    problems += check_reports(reports, results)
     problems += check_statics(results, len(generator.payloads), arguments.statics_bytes)
     if len(results) > len(cases):
         problems.append(f"{len(results)} results of {len(cases)} jobs")

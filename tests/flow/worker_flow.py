@@ -43,10 +43,11 @@ class Topics:
 
     def __init__(self, bootstrap_servers, partitions=4):
         mark = uuid.uuid4().hex[:8]
-        self.jobs, self.results, self.dead_letters = (f"{kind}-{mark}" for kind in ("jobs", "results", "dead"))
+        self.all = [f"{kind}-{mark}" for kind in ("jobs", "results", "dead", "telemetry")]
+        self.jobs, self.results, self.dead_letters, self.telemetry = self.all
         self.group = f"group-{mark}"
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap_servers})
-        new = [confluent_kafka.admin.NewTopic(name, partitions, 1) for name in (self.jobs, self.results, self.dead_letters)]
+        new = [confluent_kafka.admin.NewTopic(name, partitions, 1) for name in self.all]
         for future in admin.create_topics(new).values():
             future.result(30)
         self._wait_until_led(bootstrap_servers, partitions)
@@ -55,7 +56,7 @@ class Topics:
         """A new topic is of use once every partition answers."""
         consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "reader"})
         positions = [confluent_kafka.TopicPartition(topic, number)
-                     for topic in (self.jobs, self.results, self.dead_letters) for number in range(partitions)]
+                     for topic in self.all for number in range(partitions)]
         deadline = time.monotonic() + 30
         while positions:
             try:
@@ -72,7 +73,9 @@ class Topics:
             "driver": "cpu",
             "lanes": 2,
             "kafka": {"bootstrap_servers": bootstrap_servers, "group": self.group},
-            "topics": {"jobs": [self.jobs], "results": self.results, "dead_letters": self.dead_letters},
+            "topics": {
+                "jobs": [self.jobs], "results": self.results, "dead_letters": self.dead_letters, "telemetry": self.telemetry,
+            },
         } | more
 
 

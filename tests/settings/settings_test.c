@@ -186,6 +186,15 @@ TEST(what_must_not_be_empty_is_refused) {
         "give a value or remove the key");
 }
 
+TEST(telemetry_comes_within_an_hour_or_never_and_not_as_jobs) {
+    expect_good("telemetry: {interval_ms: 0}\n");
+    expect_good("telemetry: {interval_ms: 1h}\n");
+    expect_problem("telemetry: {interval_ms: 3600001ms}\n", "w.yaml:1:26",
+        "telemetry.interval_ms is 3600001ms, outside 0ms to 1h", "");
+    expect_problem("topics: {telemetry: gpu-jobs}\n", "w.yaml:1:21",
+        "telemetry would come back as jobs: 'gpu-jobs'", "");
+}
+
 TEST(a_section_may_be_empty) {
     expect_good("log:\nkafka:\n  consumer:\n");
 }
@@ -428,7 +437,8 @@ int main(void) {
         S(numbers_that_are_none_are_refused), S(values_out_of_range_are_refused_with_the_range),
         S(an_unknown_key_is_refused_with_the_nearest_known_one),
         S(a_key_in_the_wrong_place_is_refused_with_the_right_one), S(wrong_kinds_are_refused),
-        S(what_must_not_be_empty_is_refused), S(a_section_may_be_empty),
+        S(what_must_not_be_empty_is_refused),
+        S(telemetry_comes_within_an_hour_or_never_and_not_as_jobs), S(a_section_may_be_empty),
         S(every_problem_is_reported_at_once), S(values_come_from_the_environment),
         S(values_come_from_files_without_the_last_line_end),
         S(a_secret_file_that_is_no_text_is_refused),

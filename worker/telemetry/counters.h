@@ -67,9 +67,9 @@
     X(engine, sync_points, SUM) /* waits for the device, whole batches each */                     \
     X(engine, kernel_launches, SUM)                                                                \
     X(engine, coalesced_launches, SUM)                                                             \
-    X(engine, transient_allocation_bytes,                                                          \
-        SUM)                                  /* of the device, taken from its pool for batches */ \
-    X(engine, resident_allocation_bytes, SUM) /* the same for residents */                         \
+    /* taken from the device pool: for batches, for residents */                                   \
+    X(engine, transient_allocation_bytes, SUM)                                                     \
+    X(engine, resident_allocation_bytes, SUM)                                                      \
     X(engine, device_pool_hits, SUM)                                                               \
     X(engine, device_pool_misses, SUM)                                                             \
     X(engine, pinned_pool_hits, SUM)                                                               \
