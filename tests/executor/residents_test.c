@@ -310,10 +310,7 @@ TEST(a_new_process_knows_no_residents) {
     struct run *run = *state;
     add_update(run, "k", "seed", seed);
     run_execute_ok(run);
-    memory_broker_fini(&run->broker);
-    for (size_t i = 0; i < run->job_count; i++) free((void *)(uintptr_t)run->jobs[i].data);
-    run->job_count = 0;
-    cpu_driver_reset();
+    run_forget(run);
     add_update(run, "k", "gone", "");
     run_execute_ok(run);
     run_assert_error(run, "gone", "resident_gone");

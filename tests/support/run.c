@@ -18,14 +18,20 @@ int run_set_up(void **state) {
     return 0;
 }
 
-int run_tear_down(void **state) {
-    struct run *run = *state;
+void run_forget(struct run *run) {
     memory_broker_fini(&run->broker);
     memory_broker_fini(&run->telemetry);
+    run->broker = run->telemetry = (struct memory_broker){0};
     for (size_t i = 0; i < run->job_count; i++) free((void *)(uintptr_t)run->jobs[i].data);
+    run->job_count = 0;
+    cpu_driver_reset();
+}
+
+int run_tear_down(void **state) {
+    struct run *run = *state;
+    run_forget(run);
     settings_fini(&run->settings);
     free(run);
-    cpu_driver_reset();
     return 0;
 }
 

@@ -30,6 +30,9 @@ int run_tear_down(void **state);
 /** Replaces a text of the settings. */
 void run_set_text(char **field, const char *text);
 
+/** Ends what the last run left, as a new process would; the settings stay. */
+void run_forget(struct run *run);
+
 void run_add_job(struct run *run, const char *yaml);
 /** Adds a job whose message has a key; its place may be changed until run_execute(). */
 struct memory_place *run_add_keyed(struct run *run, const char *key, const char *yaml);
