@@ -124,6 +124,60 @@ TEST(executor_fences_a_sequence_once_and_goes_from_step_to_step_on_the_device) {
     assert_int_equal(run_batch_telemetry(run, "seq", "launches"), 2);
 }
 
+/* saxpy and reduce_sum jobs of two keys, in turn; both have one shape each, so nothing else parts
+ * them. */
+static void add_tenants(struct run *run) {
+    for (int k = 0; k < 400; k++) {
+        char yaml[512];
+        const char *step = k % 2 == 0
+                               ? "{program: saxpy, args: [{f32: 2}, x, y, {u32: 1}], elements: 1}"
+                               : "{program: reduce_sum, args: [x, y, {u32: 1}], elements: 1}";
+        snprintf(yaml, sizeof yaml,
+            "id: job-%d\nbuffers: {x: {data: {f32: [1]}}, y: {bytes: 4}}\nsteps: [%s]\n"
+            "outputs: [{buffer: y}]\n",
+            k, step);
+        run_add_keyed(run, k % 4 < 2 ? "one" : "other", yaml);
+    }
+}
+
+/* Whether jobs a and b ever travelled in one batch, for pairs that stand `distance` apart. */
+static bool shared_a_batch(struct run *run, int distance) {
+    for (int k = 0; k + distance < 400; k++) {
+        char a[32], b[32];
+        snprintf(a, sizeof a, "job-%d", k);
+        snprintf(b, sizeof b, "job-%d", k + distance);
+        if (run_batch_telemetry(run, a, "id") == run_batch_telemetry(run, b, "id")) return true;
+    }
+    return false;
+}
+
+TEST(executor_shares_slabs_between_all_jobs_without_isolation) {
+    struct run *run = *state;
+    run->settings.lanes = 1;
+    add_tenants(run);
+    run_execute_ok(run);
+    assert_true(shared_a_batch(run, 1));
+}
+
+TEST(executor_keeps_programs_apart_where_they_are_isolated) {
+    struct run *run = *state;
+    run->settings.lanes = 1;
+    run->settings.batch.isolation = ISOLATE_PROGRAM;
+    add_tenants(run);
+    run_execute_ok(run);
+    assert_false(shared_a_batch(run, 1)); /* neighbours are of two programs */
+}
+
+TEST(executor_keeps_keys_apart_where_they_are_isolated) {
+    struct run *run = *state;
+    run->settings.lanes = 1;
+    run->settings.batch.isolation = ISOLATE_KEY;
+    add_tenants(run);
+    run_execute_ok(run);
+    assert_true(shared_a_batch(run, 1));  /* two of one key follow each other */
+    assert_false(shared_a_batch(run, 2)); /* two apart is the other key */
+}
+
 TEST(executor_clears_what_a_job_did_not_send) {
     struct run *run = *state;
     for (int i = 0; i < 20; i++) {
@@ -355,6 +409,9 @@ int main(void) {
         FLOW(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs),
         FLOW(executor_runs_slow_jobs_alone_and_quick_ones_together),
         FLOW(executor_fences_a_sequence_once_and_goes_from_step_to_step_on_the_device),
+        FLOW(executor_shares_slabs_between_all_jobs_without_isolation),
+        FLOW(executor_keeps_programs_apart_where_they_are_isolated),
+        FLOW(executor_keeps_keys_apart_where_they_are_isolated),
         FLOW(executor_clears_what_a_job_did_not_send),
         FLOW(executor_applies_writes_over_data_and_over_fills_in_order),
         FLOW(executor_reads_ranges_of_large_buffers_and_empty_ones),
