@@ -18,11 +18,6 @@ static void digest_text(struct slice bytes, char text[static DIGEST_TEXT_SIZE]) 
     digest_format(&digest, text);
 }
 
-static void set_text(char **setting, const char *text) {
-    free(*setting);
-    *setting = strdup(text);
-}
-
 /* y' = x + 0, where x is the payload; `source` is static or blob, `data` the rest of its buffer. */
 static void add_copy(struct run *run, const char *id, const char *source, const char *data) {
     char yaml[768], digest[DIGEST_TEXT_SIZE];
@@ -39,14 +34,14 @@ TEST(a_static_that_came_inline_is_there_after_a_restart_by_its_digest_alone) {
     char *dir = scratch_create();
     void *second = NULL;
     struct run *first = *state;
-    set_text(&first->settings.blobs.dir, dir);
+    run_set_text(&first->settings.blobs.dir, dir);
     add_copy(first, "inline", "static", "data: {f32: [5, 6]}");
     run_execute_ok(first);
     run_assert_output(first, "inline", 0, payload, sizeof payload);
 
     run_set_up(&second);
     struct run *again = second;
-    set_text(&again->settings.blobs.dir, dir);
+    run_set_text(&again->settings.blobs.dir, dir);
     add_copy(again, "named", "static", "bytes: 8");
     add_copy(again, "fetched", "blob", "bytes: 8");
     run_execute_ok(again);
@@ -59,7 +54,7 @@ TEST(a_static_that_came_inline_is_there_after_a_restart_by_its_digest_alone) {
 TEST(a_static_that_no_store_keeps_is_for_its_sender_to_send) {
     char *dir = scratch_create();
     struct run *run = *state;
-    set_text(&run->settings.blobs.dir, dir);
+    run_set_text(&run->settings.blobs.dir, dir);
     add_copy(run, "named", "static", "bytes: 8");
     add_copy(run, "fetched", "blob", "bytes: 8");
     run_execute_ok(run);
@@ -71,7 +66,7 @@ TEST(a_static_that_no_store_keeps_is_for_its_sender_to_send) {
 TEST(a_result_whose_output_is_being_stored_is_not_overtaken_by_its_key) {
     char *dir = scratch_create();
     struct run *run = *state;
-    set_text(&run->settings.blobs.dir, dir);
+    run_set_text(&run->settings.blobs.dir, dir);
     run->settings.results.inline_max_bytes = 1000;
     run->settings.ordering = ORDERING_KEY;
     for (int k = 0; k < 100; k++) {
@@ -99,8 +94,8 @@ TEST(a_store_that_takes_nothing_fails_no_job) {
     struct run *run = *state;
     struct blob_server *server = blob_server_start();
     blob_server_set_mishap(server, MISHAP_STATUS_500);
-    set_text(&run->settings.blobs.url, blob_server_url(server));
-    set_text(&run->settings.blobs.cache_dir, cache);
+    run_set_text(&run->settings.blobs.url, blob_server_url(server));
+    run_set_text(&run->settings.blobs.cache_dir, cache);
     add_copy(run, "inline", "static", "data: {f32: [5, 6]}");
     run_execute_ok(run);
     run_assert_output(run, "inline", 0, payload, sizeof payload);
@@ -145,7 +140,7 @@ TEST(a_large_output_is_a_blob_whose_file_has_its_bytes) {
     char name[DIGEST_TEXT_SIZE], expected[DIGEST_TEXT_SIZE];
     size_t size;
     struct run *run = *state;
-    set_text(&run->settings.blobs.dir, dir);
+    run_set_text(&run->settings.blobs.dir, dir);
     use_small_results(run);
     add_two_outputs(run, "job");
     add_two_outputs(run, "again");
@@ -170,8 +165,8 @@ TEST(an_output_that_cannot_be_stored_is_an_error_that_says_so) {
     struct run *run = *state;
     struct blob_server *server = blob_server_start();
     blob_server_set_mishap(server, MISHAP_STATUS_500);
-    set_text(&run->settings.blobs.url, blob_server_url(server));
-    set_text(&run->settings.blobs.cache_dir, cache);
+    run_set_text(&run->settings.blobs.url, blob_server_url(server));
+    run_set_text(&run->settings.blobs.cache_dir, cache);
     use_small_results(run);
     add_two_outputs(run, "job");
     run_execute_ok(run);
@@ -183,7 +178,7 @@ TEST(an_output_that_cannot_be_stored_is_an_error_that_says_so) {
 TEST(an_output_over_the_largest_blob_is_refused_before_it_runs) {
     char *dir = scratch_create();
     struct run *run = *state;
-    set_text(&run->settings.blobs.dir, dir);
+    run_set_text(&run->settings.blobs.dir, dir);
     use_small_results(run);
     run->settings.blobs.bytes_max = 1999999;
     add_two_outputs(run, "job");
@@ -218,8 +213,8 @@ TEST(a_slow_blob_holds_no_other_job) {
     struct slow slow = {.run = run};
     blob_server_add(server, slice_of(payload, sizeof payload));
     blob_server_set_gate(server, hold_until_others_are_done, &slow);
-    set_text(&run->settings.blobs.url, blob_server_url(server));
-    set_text(&run->settings.blobs.cache_dir, cache);
+    run_set_text(&run->settings.blobs.url, blob_server_url(server));
+    run_set_text(&run->settings.blobs.cache_dir, cache);
     add_copy(run, "slow", "blob", "bytes: 8");
     for (int k = 0; k < OTHERS; k++) run_add_saxpy(run, k);
     run_execute_ok(run);
