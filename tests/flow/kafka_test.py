@@ -37,7 +37,9 @@ class KafkaTest(FlowTest):
     def test_a_stop_in_the_middle_of_ten_thousand_jobs_loses_none(self):
         count = 10_000
         self.client().submit([saxpy(n) for n in range(count)])
-        first = self.start_worker(self.config(), "first")
+        # so slow that no machine is done before it is stopped
+        slow = {"batch": {"jobs": 1}, "cpu_driver": {"faults": "cuLaunchKernel:slow=5ms@*"}}
+        first = self.start_worker(self.config(**slow), "first")
         self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)) >= count // 10, "a tenth of the results")
         self.stop_well(first)
         before = len(read_all(SERVERS, self.topics.results))
