@@ -172,6 +172,7 @@ static struct source *start_consumer(const struct broker *broker, struct events 
                                            .on_event = events_note,
                                            .context = events},
         .group = broker->group,
+        .fetch_ahead_bytes = 64 << 20,
         .topic_count = 1,
         .topics = topics,
         .commit_interval_ms = 50,

@@ -244,7 +244,8 @@ TEST(keys_that_would_void_a_guarantee_are_refused_by_name) {
     static const char *const refused[] = {"bootstrap.servers", "metadata.broker.list", "group.id",
         "enable.auto.commit", "auto.commit.interval.ms", "enable.auto.offset.store", "acks",
         "request.required.acks", "enable.idempotence", "transactional.id",
-        "partition.assignment.strategy", "enable.partition.eof"};
+        "partition.assignment.strategy", "enable.partition.eof", "enabled_events",
+        "group.instance.id", "isolation.level"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         char text[128];
         snprintf(text, sizeof text, "kafka:\n  consumer:\n    %s: x\n", refused[i]);
@@ -256,7 +257,15 @@ TEST(keys_that_would_void_a_guarantee_are_refused_by_name) {
         parse(text);
         assert_int_equal(problems_total(&problems), 1);
     }
-    expect_good("kafka: {consumer: {isolation.level: read_uncommitted, debug: all}}\n");
+    expect_good("kafka: {consumer: {auto.offset.reset: latest, debug: all}}\n");
+}
+
+TEST(a_member_has_a_name_that_kafka_takes) {
+    expect_good("kafka: {instance_id: gpu-worker-0.rack_2}\n");
+    assert_string_equal(settings.kafka.instance_id, "gpu-worker-0.rack_2");
+    expect_problem("kafka: {instance_id: 'no spaces'}\n", "w.yaml:1:22",
+        "'no spaces' cannot be the name of a group's member",
+        "use letters, digits, '.', '_' and '-', at most 240");
 }
 
 TEST(too_many_requests_in_flight_are_refused) {
@@ -443,9 +452,9 @@ int main(void) {
         S(values_come_from_files_without_the_last_line_end),
         S(a_secret_file_that_is_no_text_is_refused),
         S(keys_that_would_void_a_guarantee_are_refused_by_name),
-        S(too_many_requests_in_flight_are_refused), S(combinations_that_cannot_work_are_refused),
-        S(topics_are_names_and_do_not_loop), S(what_is_printed_loads_to_the_same),
-        S(a_blob_store_is_a_folder_or_a_url_with_a_cache),
+        S(a_member_has_a_name_that_kafka_takes), S(too_many_requests_in_flight_are_refused),
+        S(combinations_that_cannot_work_are_refused), S(topics_are_names_and_do_not_loop),
+        S(what_is_printed_loads_to_the_same), S(a_blob_store_is_a_folder_or_a_url_with_a_cache),
         S(blob_settings_out_of_range_are_refused), S(the_credentials_of_a_url_are_never_printed),
         S(secrets_are_never_printed), S(a_secret_in_the_wrong_place_is_not_printed_either),
         S(printed_defaults_are_a_file_that_changes_nothing),

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 
-static enum err set(rd_kafka_conf_t *conf, const char *section, const char *key, const char *value,
-    struct error *err) {
+enum err client_conf_set(rd_kafka_conf_t *conf, const char *section, const char *key,
+    const char *value, struct error *err) {
     char why[256];
     if (rd_kafka_conf_set(conf, key, value, why, sizeof why) == RD_KAFKA_CONF_OK) return ERR_OK;
     return error_set(err, ERR_CONFIG, 0, "librdkafka's CONFIGURATION.md lists all keys and values",
@@ -19,7 +19,7 @@ static enum err set_all(rd_kafka_conf_t *conf, const char *section,
     const struct client_setting *settings, struct error *err) {
     enum err code = ERR_OK;
     for (; settings->key != NULL && code == ERR_OK; settings++)
-        code = set(conf, section, settings->key, settings->value, err);
+        code = client_conf_set(conf, section, settings->key, settings->value, err);
     return code;
 }
 
@@ -33,10 +33,11 @@ enum err client_conf_create(const struct kafka_options *options, const char *sec
 
     enum err code = set_all(conf, section, defaults, err);
     for (size_t i = 0; i < options->setting_count && code == ERR_OK; i++)
-        code = set(conf, section, options->setting_keys[i], options->setting_values[i], err);
+        code = client_conf_set(
+            conf, section, options->setting_keys[i], options->setting_values[i], err);
     if (code == ERR_OK) code = set_all(conf, section, required, err);
     if (code == ERR_OK)
-        code = set(conf, "kafka", "bootstrap.servers", options->bootstrap_servers, err);
+        code = client_conf_set(conf, "kafka", "bootstrap.servers", options->bootstrap_servers, err);
     if (code != ERR_OK) {
         rd_kafka_conf_destroy(conf);
         return code;

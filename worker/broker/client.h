@@ -31,6 +31,10 @@ MUST_CHECK enum err client_conf_create(const struct kafka_options *options, cons
     const struct client_setting *defaults, const struct client_setting *required,
     rd_kafka_conf_t **ret, struct error *err);
 
+/** One more key of it, as above. */
+MUST_CHECK enum err client_conf_set(rd_kafka_conf_t *conf, const char *section, const char *key,
+    const char *value, struct error *err);
+
 /** Consumes `conf`. Log lines of librdkafka arrive in the client's own queue. */
 MUST_CHECK enum err client_create(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *section,
     rd_kafka_t **ret, struct error *err);

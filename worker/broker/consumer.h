@@ -10,6 +10,10 @@
  * `drain_timeout_ms` at most, then commits and lets go of them. Lost partitions are dropped at
  * once.
  *
+ * A static member that comes back within the session timeout (20 s unless the settings say
+ * otherwise) finds its partitions as they were. Closing makes a static member leave, too. Of two
+ * members of one name the earlier is lost, with ERR_BROKER.
+ *
  * From librdkafka 2.10 on the assignment is cooperative, before it is eager, because of bugs; in
  * one group the members must agree, so upgrade across 2.10 with `partition.assignment.strategy` set
  * in kafka.consumer.
@@ -24,6 +28,8 @@
 struct consumer_options {
     struct kafka_options kafka;
     const char *group;
+    const char *instance_id;    /* of a static member; "" or NULL: a dynamic one */
+    uint64_t fetch_ahead_bytes; /* how much the client holds of messages that were not polled yet */
     size_t topic_count;
     char *const *topics;
     uint32_t commit_interval_ms;

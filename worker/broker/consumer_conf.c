@@ -1,10 +1,18 @@
 #include "broker/consumer_conf.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "broker/client.h"
 
-enum { COOPERATIVE_VERSION = 0x020a0000 };
+enum {
+    COOPERATIVE_VERSION = 0x020a0000,
+    FETCH_BACKOFF_VERSION = 0x02020000,
+    FETCH_BACKOFF_MS = 10,
+    QUEUE_KIB_MAX = 2097151, /* what librdkafka takes */
+};
 
 /* Cooperative assignment crashes, loops or loses the assignment in older versions. */
 static enum err check_strategy(const rd_kafka_conf_t *conf, struct error *err) {
@@ -20,6 +28,50 @@ static enum err check_strategy(const rd_kafka_conf_t *conf, struct error *err) {
         rd_kafka_version_str(), strategy);
 }
 
+static uint64_t number_of(const rd_kafka_conf_t *conf, const char *key) {
+    char text[32];
+    size_t size = sizeof text;
+    return rd_kafka_conf_get(conf, key, text, &size) == RD_KAFKA_CONF_OK ? strtoull(text, NULL, 10)
+                                                                         : 0;
+}
+
+static bool is_set_by_user(const struct kafka_options *options, const char *key) {
+    for (size_t i = 0; i < options->setting_count; i++)
+        if (strcmp(options->setting_keys[i], key) == 0) return true;
+    return false;
+}
+
+static enum err set_number(
+    rd_kafka_conf_t *conf, const char *key, uint64_t value, struct error *err) {
+    char text[32];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    return client_conf_set(conf, CONSUMER_SECTION, key, text, err);
+}
+
+/*
+ * What is fetched ahead is bounded by the queue, which is one for all partitions, and by the
+ * response that overshoots it, one a broker. A queue that is full is looked at again after
+ * FETCH_BACKOFF_MS; before librdkafka 2.2 after up to a second, so a small one slows that down.
+ */
+static enum err bound_fetches(
+    const struct consumer_options *options, rd_kafka_conf_t *conf, struct error *err) {
+    const struct kafka_options *kafka = &options->kafka;
+    uint64_t bytes = options->fetch_ahead_bytes, kib = bytes / 1024 + 1;
+    uint64_t message_bytes = number_of(conf, "message.max.bytes");
+    uint64_t fetch_bytes = bytes > message_bytes ? bytes : message_bytes;
+    enum err code = ERR_OK;
+    if (!is_set_by_user(kafka, "queued.max.messages.kbytes"))
+        code = set_number(
+            conf, "queued.max.messages.kbytes", kib < QUEUE_KIB_MAX ? kib : QUEUE_KIB_MAX, err);
+    if (code == ERR_OK && fetch_bytes < number_of(conf, "fetch.max.bytes") &&
+        !is_set_by_user(kafka, "fetch.max.bytes"))
+        code = set_number(conf, "fetch.max.bytes", fetch_bytes, err);
+    if (code == ERR_OK && rd_kafka_version() >= FETCH_BACKOFF_VERSION &&
+        !is_set_by_user(kafka, "fetch.queue.backoff.ms"))
+        code = set_number(conf, "fetch.queue.backoff.ms", FETCH_BACKOFF_MS, err);
+    return code;
+}
+
 enum err consumer_conf_create(
     const struct consumer_options *options, rd_kafka_conf_t **ret, struct error *err) {
     bool is_cooperative = rd_kafka_version() >= COOPERATIVE_VERSION;
@@ -27,8 +79,8 @@ enum err consumer_conf_create(
         {"auto.offset.reset", "earliest"},
         {"partition.assignment.strategy",
             is_cooperative ? "cooperative-sticky" : "range,roundrobin"},
-        /* Low bounds make librdkafka before 2.2 wait a whole second whenever they are reached. */
-        {"queued.min.messages", "100000"}, {"queued.max.messages.kbytes", "65536"},
+        {"session.timeout.ms", "20000"},
+        {"queued.min.messages", "100000"}, /* bytes are what bounds the queue */
         /* how soon a topic that did not exist yet is found */
         {"topic.metadata.refresh.interval.ms", "10000"}, {"allow.auto.create.topics", "false"},
         {NULL, NULL}};
@@ -40,6 +92,10 @@ enum err consumer_conf_create(
         client_conf_create(&options->kafka, CONSUMER_SECTION, defaults, required, &conf, err);
     if (code != ERR_OK) return code;
     code = check_strategy(conf, err);
+    if (code == ERR_OK && options->instance_id != NULL && options->instance_id[0] != 0)
+        code =
+            client_conf_set(conf, CONSUMER_SECTION, "group.instance.id", options->instance_id, err);
+    if (code == ERR_OK) code = bound_fetches(options, conf, err);
     if (code != ERR_OK) {
         rd_kafka_conf_destroy(conf);
         return code;

@@ -1,5 +1,6 @@
 #include "executor/connect.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,12 @@
 #include "broker/file_source.h"
 #include "broker/producer.h"
 
-enum { SERVERS_TEXT_MAX = 4096, BROKER_TIMEOUT_MS = 15000 };
+enum {
+    SERVERS_TEXT_MAX = 4096,
+    INSTANCE_NAME_SIZE = 256,
+    BROKER_TIMEOUT_MS = 15000,
+    FETCH_AHEAD_SHARE = 4 /* of limits.bytes_in_flight, beside it */
+};
 
 /* What the clients go on after is logged here; what they cannot go on after is returned to the run.
  */
@@ -72,6 +78,14 @@ static enum err open_telemetry(
     return producer_create(&options, ret, err);
 }
 
+/* Executors of several devices share a configuration, but not a name; "" stays without one. */
+static void name_instance(const struct settings *settings, char text[static INSTANCE_NAME_SIZE]) {
+    text[0] = 0;
+    if (settings->kafka.instance_id[0] != 0)
+        snprintf(text, INSTANCE_NAME_SIZE, "%s-gpu%" PRIu32, settings->kafka.instance_id,
+            settings->device);
+}
+
 enum err connect_kafka(const struct settings *settings, struct connection *ret, struct error *err) {
     const char *servers = settings->kafka.bootstrap_servers;
     *ret = (struct connection){0};
@@ -84,9 +98,13 @@ enum err connect_kafka(const struct settings *settings, struct connection *ret, 
         .kafka = kafka_options(servers, &settings->kafka.producer),
         .results_topic = settings->topics.results,
         .dead_letters_topic = settings->topics.dead_letters};
+    char instance[INSTANCE_NAME_SIZE];
+    name_instance(settings, instance);
     const struct consumer_options consumer = {
         .kafka = kafka_options(servers, &settings->kafka.consumer),
         .group = settings->kafka.group,
+        .instance_id = instance,
+        .fetch_ahead_bytes = settings->limits.bytes_in_flight / FETCH_AHEAD_SHARE,
         .topic_count = settings->topics.jobs.count,
         .topics = settings->topics.jobs.items,
         .commit_interval_ms = settings->commit_interval_ms,

@@ -7,9 +7,12 @@ const struct kafka_refusal kafka_refusals[] = {
     {"metadata.broker.list", "set kafka.bootstrap_servers instead"},
 
     {"group.id", "set kafka.group instead"},
+    {"group.instance.id", "set kafka.instance_id instead"},
     {"group.protocol", "the worker hands partitions over by the classic protocol"},
     {"partition.assignment.strategy", "the worker chooses what its librdkafka does safely"},
     {"enable.partition.eof", "the worker sets it"},
+    {"enabled_events", "the worker sets it"},
+    {"isolation.level", "a job of an aborted transaction was never sent"},
     {"enable.auto.commit", "an offset is committed only after its job's result"},
     {"auto.commit.enable", "an offset is committed only after its job's result"},
     {"auto.commit.interval.ms", "set commit_interval_ms instead"},
@@ -33,7 +36,7 @@ const struct kafka_refusal *kafka_key_refusal(const char *key) {
 
 bool kafka_key_is_secret(const char *key) {
     static const char *const parts[] = {
-        "password", "secret", "token", "credential", "key.pem", "oauthbearer.config"};
+        "password", "secret", "passphrase", "token", "credential", "key.pem", "oauthbearer.config"};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (strcasestr(key, parts[i]) != NULL) return true;
     return false;

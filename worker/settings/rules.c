@@ -3,6 +3,11 @@
 #include "base/number.h"
 #include "settings/kafka_keys.h"
 
+enum {
+    KAFKA_NAME_MAX = 249,
+    INSTANCE_ID_MAX = 240 /* of which each executor's name is made */
+};
+
 /* Where the setting with this field stands in the file; NULL where it has its default. */
 static const struct yaml_node *place_of(const struct loaded *loaded, const void *field) {
     size_t offset = (size_t)((const char *)field - (const char *)loaded->settings);
@@ -42,16 +47,17 @@ static void check_broker(const struct loaded *loaded) {
             "kafka.bootstrap_servers has no meaning with broker: embedded");
 }
 
-/* As Kafka has them: letters, digits, '.', '_' and '-', at most 249. */
-static bool is_topic_name(const char *name) {
+/* What Kafka takes as the name of a topic or of a group's member. */
+static bool is_kafka_name(const char *name, size_t size_max) {
     size_t size = strlen(name);
     bool known =
         strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == size;
-    return known && size > 0 && size <= 249 && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+    return known && size > 0 && size <= size_max && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0;
 }
 
 static void check_topic_name(const struct loaded *loaded, const void *field, const char *name) {
-    if (!is_topic_name(name))
+    if (!is_kafka_name(name, KAFKA_NAME_MAX))
         ADD(loaded, field, "use letters, digits, '.', '_' and '-', at most 249",
             "'%.80s' cannot be a topic's name", name);
 }
@@ -128,6 +134,9 @@ static void check_producer_max(
 
 static void check_kafka(const struct loaded *loaded) {
     const struct settings *s = loaded->settings;
+    if (s->kafka.instance_id[0] != 0 && !is_kafka_name(s->kafka.instance_id, INSTANCE_ID_MAX))
+        ADD(loaded, &s->kafka.instance_id, "use letters, digits, '.', '_' and '-', at most 240",
+            "'%.80s' cannot be the name of a group's member", s->kafka.instance_id);
     check_kafka_keys(loaded, &s->kafka.consumer, "kafka.consumer");
     check_kafka_keys(loaded, &s->kafka.producer, "kafka.producer");
     const char *why = "more requests under way can change the order of results";

@@ -55,6 +55,7 @@ struct settings {
     struct {
         char *bootstrap_servers;
         char *group;
+        char *instance_id; /* "": the executor is a dynamic member of the group */
         struct string_map consumer;
         struct string_map producer;
     } kafka;

@@ -79,6 +79,10 @@ const struct setting setting_table[] = {
 
     STRING(kafka.bootstrap_servers, 1, "\"localhost:9092\"", "Brokers: host:port, by commas."),
     STRING(kafka.group, 1, "\"gpu-worker\"", "Consumer group; its members share the jobs."),
+    STRING(kafka.instance_id, 0, "\"\"",
+        "A name of this worker that survives its restarts, such as that of a StatefulSet's pod. "
+        "With it, each executor is a static member <instance_id>-gpu<device> of the group, and a "
+        "restart within session.timeout.ms (20 s) moves no partitions. Empty: a dynamic member."),
     MAP(kafka.consumer, "{}",
         "More keys for librdkafka's consumer, such as auto.offset.reset or sasl.password. What "
         "would break the delivery guarantee is refused."),
@@ -123,7 +127,8 @@ const struct setting setting_table[] = {
         "Largest encoded result. Kafka's own default takes 1 MiB with headers."),
     UINT(limits.jobs_in_flight, 1, 1000000, "1024", "Jobs taken and not finished."),
     SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
-        "Host memory of messages taken and not finished."),
+        "Host memory of messages taken and not finished. The Kafka client fetches up to a quarter "
+        "of it ahead, besides."),
 
     UINT(batch.jobs, 1, 1024, "64", "Most jobs that a lane runs together."),
     DURATION(batch.span_ms, 1, HOUR, "2ms",
