@@ -1,0 +1,105 @@
+#include "broker/commit_metadata.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/base64.h"
+#include "base/number.h"
+
+#define VERSION "gpu-worker/1"
+
+enum { BITMAP_BYTES = COMMIT_METADATA_WINDOW / 8, NUMBER_DIGITS_MAX = 10 };
+
+/* The longest text, its numbers included, has room. */
+_Static_assert(
+    sizeof VERSION " mark=clean takeovers=4294967295 finished=" + BASE64_SIZE(BITMAP_BYTES) <=
+        COMMIT_METADATA_TEXT_SIZE,
+    "more room");
+
+/* Bytes in one order, whatever the machine's words have. */
+static size_t write_bitmap(const uint64_t *words, uint8_t bytes[static BITMAP_BYTES]) {
+    size_t size = 0;
+    for (size_t i = 0; i < BITMAP_BYTES; i++) {
+        bytes[i] = (uint8_t)(words[i / 8] >> i % 8 * 8);
+        if (bytes[i] != 0) size = i + 1;
+    }
+    return size;
+}
+
+size_t commit_metadata_encode(
+    const struct commit_metadata *metadata, char text[static COMMIT_METADATA_TEXT_SIZE]) {
+    uint8_t bytes[BITMAP_BYTES];
+    size_t size = write_bitmap(metadata->finished, bytes);
+    int used = snprintf(text, COMMIT_METADATA_TEXT_SIZE,
+        VERSION " mark=%s takeovers=%" PRIu32 " finished=", metadata->is_open ? "open" : "clean",
+        metadata->takeovers);
+    size_t length = (size_t)used + base64_encode(slice_of(bytes, size), text + used);
+    assert(length < COMMIT_METADATA_TEXT_SIZE);
+    text[length] = 0;
+    return length;
+}
+
+static bool read_mark(struct slice value, struct commit_metadata *ret) {
+    ret->is_open = slice_is_text(value, "open");
+    return ret->is_open || slice_is_text(value, "clean");
+}
+
+static bool read_takeovers(struct slice value, struct commit_metadata *ret) {
+    char text[NUMBER_DIGITS_MAX + 1] = {0};
+    uint64_t number;
+    if (value.size == 0 || value.size > NUMBER_DIGITS_MAX) return false;
+    memcpy(text, value.data, value.size);
+    if (number_read(text, &number) != value.size || number > UINT32_MAX) return false;
+    ret->takeovers = (uint32_t)number;
+    return true;
+}
+
+static bool read_finished(struct slice value, struct commit_metadata *ret) {
+    uint8_t bytes[BITMAP_BYTES];
+    size_t size;
+    if (!base64_decode(value, bytes, sizeof bytes, &size)) return false;
+    for (size_t i = 0; i < size; i++) ret->finished[i / 8] |= (uint64_t)bytes[i] << i % 8 * 8;
+    return true;
+}
+
+static const struct field {
+    const char *name;
+    bool (*read)(struct slice value, struct commit_metadata *ret);
+} fields[] = {
+    {"mark", read_mark},
+    {"takeovers", read_takeovers},
+    {"finished", read_finished},
+};
+enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
+
+/* Up to `end`, which is taken, too; or all that is left. */
+static struct slice take_until(struct slice *from, char end) {
+    const uint8_t *found = from->size > 0 ? memchr(from->data, end, from->size) : NULL;
+    size_t size = found != NULL ? (size_t)(found - from->data) : from->size;
+    struct slice taken = slice_of(from->data, size), ended;
+    (void)slice_take(from, found != NULL ? size + 1 : size, &ended);
+    return taken;
+}
+
+/* `seen` has a bit for each field that has come. */
+static bool read_field(struct slice text, unsigned *seen, struct commit_metadata *ret) {
+    struct slice name = take_until(&text, '=');
+    for (unsigned i = 0; i < FIELD_COUNT; i++) {
+        if (!slice_is_text(name, fields[i].name)) continue;
+        if ((*seen >> i & 1) != 0) return false;
+        *seen |= 1u << i;
+        return fields[i].read(text, ret);
+    }
+    return true;
+}
+
+bool commit_metadata_decode(struct slice text, struct commit_metadata *ret) {
+    *ret = (struct commit_metadata){0};
+    if (text.size == 0) return true;
+    bool is_ours = slice_is_text(take_until(&text, ' '), VERSION);
+    unsigned seen = 0;
+    while (is_ours && text.size > 0) is_ours = read_field(take_until(&text, ' '), &seen, ret);
+    if (!is_ours) *ret = (struct commit_metadata){0};
+    return is_ours;
+}
