@@ -1,5 +1,6 @@
 # PTX goes to the driver as it is: a function that it only declares would fail to load on the GPU.
 file(STRINGS ${PTX} externs REGEX "^[ \t]*\\.extern[ \t]+\\.func")
+list(FILTER externs EXCLUDE REGEX "__assertfail") # the driver has it: what assert() calls
 if(externs)
   file(REMOVE ${PTX})
   list(JOIN externs "\n  " externs)

@@ -46,10 +46,13 @@ enum retry { RETRY_NEVER, RETRY_WORKER, RETRY_SENDER };
     X(NO_DEVICE, "no_device", WORKER) /* no usable driver or GPU */                                \
     X(DRIVER, "driver_error", WORKER)                                                              \
     X(MODULE_REJECTED, "module_rejected", NEVER)                                                   \
+    X(GPU_STRAY_WRITE, "gpu_stray_write",                                                          \
+        NEVER) /* outside of the job's buffers; seen when alone */                                 \
     X(GPU_ILLEGAL_ADDRESS, "gpu_illegal_address", NEVER)                                           \
     X(GPU_ASSERT, "gpu_assert", NEVER)                                                             \
     X(GPU_HANG, "gpu_hang", NEVER)                                                                 \
-    X(GPU_FAULT, "gpu_fault", NEVER) /* any other sticky error: the context is lost */             \
+    X(GPU_FAULT, "gpu_fault", NEVER)       /* any other sticky error: the context is lost */       \
+    X(WORKER_CRASH, "worker_crash", NEVER) /* a fatal signal while the job ran alone */            \
     /* the world */                                                                                \
     X(CONFIG, "config", NEVER)                                                                     \
     X(IO, "io", WORKER)                                                                            \

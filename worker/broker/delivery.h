@@ -34,6 +34,7 @@ struct delivery {
     struct position position;
     uint64_t received_ns; /* clock_ns() at arrival */
     size_t held_bytes;
+    bool is_suspect; /* the executor's: an executor died while it ran, so it runs alone */
     struct slice payload;
     bool has_key;
     struct slice key;

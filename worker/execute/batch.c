@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "execute/coalesce.h"
 #include "execute/enqueue.h"
+#include "execute/guards.h"
 #include "execute/tally.h"
 #include "gpu/event.h"
 #include "gpu/pinned.h"
@@ -78,6 +79,7 @@ void batch_fini(struct batch *batch) {
 }
 
 void batch_abandon(struct batch *batch) {
+    guards_abandon(batch);
     free(batch->items);
     *batch = (struct batch){0};
 }
@@ -113,20 +115,38 @@ static void lay_out(struct batch *batch) {
     }
 }
 
-static enum err fit_memory(struct batch *batch, struct error *err) {
+/* Those of a guarded job, whose group they share, stay packed. */
+static uint64_t words_bytes(const struct batch *batch) {
+    const struct plan *plan = batch->items[0].prepared->plan;
+    for (size_t i = 0; i < plan->launch_count; i++)
+        if (plan->launches[i].entry->params_in_buffer) return batch->start[GROUP_INOUT];
+    return 0;
+}
+
+static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *err) {
     uint64_t device = batch->start[GROUP_COUNT];
     uint64_t upload = batch->start[GROUP_OUTPUT] + batch->write_bytes;
     uint64_t readback =
         batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT] + batch->output_bytes;
     uint64_t slab = batch->context->slab_bytes;
+    enum err code = ERR_OK;
+    if (is_guarded) {
+        batch->guard_base = readback;
+        readback += guards_readback_bytes(batch);
+        device = batch->words_bytes = words_bytes(batch);
+        code = guards_take(batch, err);
+    }
     batch->memory = &batch->slabs;
-    if (device <= slab && upload <= slab && readback <= slab) return ERR_OK;
+    if (code != ERR_OK || (device <= slab && upload <= slab && readback <= slab)) return code;
     batch->memory = &batch->large;
-    return acquire_memory(batch->context, device, upload, readback, &batch->large, err);
+    code = acquire_memory(batch->context, device, upload, readback, &batch->large, err);
+    if (code != ERR_OK) guards_release(batch);
+    return code;
 }
 
 CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer) {
     const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    if (place->group != GROUP_NONE && batch->guarded != NULL) return guards_address(batch, buffer);
     if (place->group != GROUP_NONE)
         return pool_block_device(&batch->memory->device) + item->base[place->group] + place->offset;
     const struct resident *resident = item->prepared->residents[buffer];
@@ -194,9 +214,9 @@ static void fail_all(struct batch *batch, enum err code, const struct error *err
     }
 }
 
-enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count, uint64_t id,
-    struct error *err) {
-    assert(count > 0 && count <= batch->context->jobs_max);
+enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
+    bool is_guarded, uint64_t id, struct error *err) {
+    assert(count > 0 && count <= batch->context->jobs_max && (count == 1 || !is_guarded));
     batch->count = count;
     batch->telemetry = (struct batch_telemetry){.id = id, .jobs = count};
     for (size_t i = 0; i < count; i++) {
@@ -205,7 +225,7 @@ enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t c
     }
     batch->begun_ns = clock_ns();
     lay_out(batch);
-    enum err code = fit_memory(batch, err);
+    enum err code = fit_memory(batch, is_guarded, err);
     if (code != ERR_OK) return code;
     profile_push("stage");
     stage(batch);
@@ -291,6 +311,8 @@ static enum err settle(
         outcome->code = event_elapsed_ns(batch->context->device, item->timing.started,
             item->timing.stopped, &outcome->telemetry.device_ns, &outcome->err);
     if (err_is_sticky(outcome->code)) *err = outcome->err;
+    if (outcome->code == ERR_OK && batch->guarded != NULL)
+        outcome->code = guards_check(batch, &outcome->err);
     if (outcome->code != ERR_OK) return err_is_sticky(outcome->code) ? outcome->code : ERR_OK;
     item->prepared->run = RUN_DONE;
     if (item->prepared->plan->resident_count > 0)
@@ -312,6 +334,7 @@ enum err batch_finish(struct batch *batch, struct error *err) {
 }
 
 void batch_recycle(struct batch *batch) {
+    guards_release(batch);
     batch->count = 0;
     release_memory(batch->context, &batch->large);
 }

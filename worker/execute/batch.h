@@ -54,6 +54,11 @@ struct batch {
     /* extents of the groups in device memory: group g is [start[g], start[g + 1]) */
     uint64_t start[GROUP_COUNT + 1];
     uint64_t write_bytes, output_bytes; /* loose staging, all jobs */
+    /* a job alone: its buffers by index, each in its own block (guards.h); NULL: packed */
+    struct pool_block *guarded;
+    size_t guarded_count;
+    uint64_t guard_base;  /* where the guards start in the readback slab */
+    uint64_t words_bytes; /* packed all the same: the words of a guarded job's launches */
     struct batch_telemetry telemetry;
     size_t count;
     struct batch_item *items;
@@ -70,13 +75,14 @@ void batch_fini(struct batch *batch);
 void batch_abandon(struct batch *batch);
 
 /**
- * Starts `count` jobs; the batch is then in flight until batch_finish().
+ * Starts `count` jobs; the batch is then in flight until batch_finish(). `is_guarded` is for one
+ * job alone (guards.h).
  *
  * A sticky code: the context is lost. Any other: nothing was enqueued, and the jobs are untouched;
  * only for what needs more than a slab.
  */
 MUST_CHECK enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
-    uint64_t id, struct error *err);
+    bool is_guarded, uint64_t id, struct error *err);
 
 /**
  * Waits for the fence. Each item's outcome says how its job went; outputs are valid until

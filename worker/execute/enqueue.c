@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "execute/coalesce.h"
+#include "execute/guards.h"
 #include "gpu/event.h"
 
 static enum err copy_up(
@@ -51,8 +52,31 @@ static enum err await_statics(struct batch *batch, struct error *err) {
     return code;
 }
 
+/* Each buffer by itself, from where it stands in the packed upload, and its guards around it. */
+static enum err enqueue_guarded_buffer(struct batch *batch, size_t buffer, struct error *err) {
+    const struct batch_item *item = &batch->items[0];
+    const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    if (place->group == GROUP_NONE) return ERR_OK;
+    CUdeviceptr address = guards_address(batch, buffer);
+    enum err code = fill(batch, address - GUARD_BYTES, GUARD_VALUE, GUARD_BYTES, err);
+    if (code == ERR_OK) code = fill(batch, address + place->bytes, GUARD_VALUE, GUARD_BYTES, err);
+    if (code != ERR_OK) return code;
+    if (place->group == GROUP_OUTPUT || place->group == GROUP_SCRATCH)
+        return fill(batch, address, 0, place->bytes, err);
+    return copy_up(batch, address, item->base[place->group] + place->offset, place->bytes, err);
+}
+
+static enum err enqueue_guarded_inputs(struct batch *batch, struct error *err) {
+    CUdeviceptr words = pool_block_device(&batch->memory->device);
+    enum err code = copy_up(batch, words, 0, batch->words_bytes, err);
+    for (size_t i = 0; i < batch->guarded_count && code == ERR_OK; i++)
+        code = enqueue_guarded_buffer(batch, i, err);
+    return code;
+}
+
 /* What all jobs share: the packed upload and the clear. */
 static enum err enqueue_inputs(struct batch *batch, struct error *err) {
+    if (batch->guarded != NULL) return enqueue_guarded_inputs(batch, err);
     CUdeviceptr memory = pool_block_device(&batch->memory->device);
     enum err code = copy_up(batch, memory, 0, batch->start[GROUP_OUTPUT], err);
     if (code != ERR_OK) return code;
@@ -183,10 +207,34 @@ static enum err enqueue_jobs(struct batch *batch, struct error *err) {
     return ERR_OK;
 }
 
+static enum err read_guarded_buffer(struct batch *batch, size_t buffer, struct error *err) {
+    const struct batch_item *item = &batch->items[0];
+    const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    if (place->group == GROUP_NONE) return ERR_OK;
+    CUdeviceptr address = guards_address(batch, buffer);
+    uint64_t guards = guards_readback_at(batch, buffer);
+    enum err code = copy_back(batch, guards, address - GUARD_BYTES, GUARD_BYTES, err);
+    if (code == ERR_OK)
+        code = copy_back(batch, guards + GUARD_BYTES, address + place->bytes, GUARD_BYTES, err);
+    if (code != ERR_OK || place->group == GROUP_INPUT || place->group == GROUP_SCRATCH) return code;
+    uint64_t to = item->base[place->group] + place->offset - batch->start[GROUP_INOUT];
+    return copy_back(batch, to, address, place->bytes, err);
+}
+
+/* The outputs that all jobs share, in one copy where they are packed. */
+static enum err read_outputs(struct batch *batch, struct error *err) {
+    if (batch->guarded == NULL)
+        return copy_back(batch, 0,
+            pool_block_device(&batch->memory->device) + batch->start[GROUP_INOUT],
+            batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT], err);
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < batch->guarded_count && code == ERR_OK; i++)
+        code = read_guarded_buffer(batch, i, err);
+    return code;
+}
+
 static enum err enqueue_readback(struct batch *batch, struct error *err) {
-    CUdeviceptr memory = pool_block_device(&batch->memory->device);
-    enum err code = copy_back(batch, 0, memory + batch->start[GROUP_INOUT],
-        batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT], err);
+    enum err code = read_outputs(batch, err);
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++) {
         const struct batch_item *item = &batch->items[i];
         const struct plan *plan = item->prepared->plan;

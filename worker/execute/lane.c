@@ -145,7 +145,7 @@ static enum err begin(struct lane *lane, size_t count, struct error *err) {
     uint32_t next = (lane->oldest + lane->in_flight) % lanes->options.depth;
     /* relaxed: only uniqueness matters */
     uint64_t id = atomic_fetch_add_explicit(&lanes->batch_id, 1, memory_order_relaxed) + 1;
-    enum err code = batch_begin(&lane->batches[next], lane->jobs, count, id, err);
+    enum err code = batch_begin(&lane->batches[next], lane->jobs, count, false, id, err);
     if (code == ERR_OK) lane->in_flight++;
     return code;
 }

@@ -122,19 +122,26 @@ void flow_plan(struct stages *stages, struct job *job) {
     if (code != ERR_OK) refuse(stages, job, &err);
 }
 
-void flow_on_ready(void *context, struct prepared *prepared) {
-    struct stages *stages = context;
-    /* Closed only once preparation has ended, and as long as all that can be in flight. */
-    if (!queue_push(stages->ready, prepared)) abort();
-}
-
-void flow_on_starved(void *context, struct prepared *prepared, const struct error *err) {
-    struct stages *stages = context;
+static void go_narrow(struct stages *stages, struct prepared *prepared) {
     pthread_mutex_lock(&stages->lock);
     stages->starved++;
     pthread_mutex_unlock(&stages->lock);
     let_go(stages, prepared);
     narrow_push(stages->narrow, prepared);
+}
+
+void flow_on_ready(void *context, struct prepared *prepared) {
+    struct stages *stages = context;
+    if (prepared->job->delivery->is_suspect) {
+        go_narrow(stages, prepared);
+        return;
+    }
+    /* Closed only once preparation has ended, and as long as all that can be in flight. */
+    if (!queue_push(stages->ready, prepared)) abort();
+}
+
+void flow_on_starved(void *context, struct prepared *prepared, const struct error *err) {
+    go_narrow(context, prepared);
 }
 
 void flow_on_prepare_failed(void *context, struct prepared *prepared, const struct error *err) {

@@ -19,12 +19,19 @@ struct narrow {
     uint64_t batch_id; /* from the top down, so that no lane's is met */
 };
 
-/* ERR_OK: the job has run, and its outcome stands in the batch. */
-static enum err try_to_run(struct narrow *narrow, struct prepared *prepared, struct error *err) {
-    enum err code = device_bind(&narrow->stages->device, err);
-    if (code == ERR_OK) code = prepare_again(narrow->stages->prepare, prepared, err);
-    if (code == ERR_OK) code = batch_begin(&narrow->batch, &prepared, 1, narrow->batch_id--, err);
+/*
+ * ERR_OK: the job has run, and its outcome stands in the batch. After a shortage the job holds
+ * nothing.
+ */
+static enum err try_to_run(
+    struct narrow *narrow, struct prepared *prepared, bool is_guarded, struct error *err) {
+    struct stages *stages = narrow->stages;
+    enum err code = device_bind(&stages->device, err);
+    if (code == ERR_OK) code = prepare_again(stages->prepare, prepared, err);
+    if (code == ERR_OK)
+        code = batch_begin(&narrow->batch, &prepared, 1, is_guarded, narrow->batch_id--, err);
     if (code == ERR_OK) code = batch_finish(&narrow->batch, err);
+    if (err_is_shortage(code)) prepared_release(prepared, stages->statics, stages->residents);
     return code;
 }
 
@@ -40,11 +47,14 @@ static bool wait_for_others(struct stages *stages) {
 static void run_when_there_is_room(struct narrow *narrow, struct prepared *prepared) {
     struct stages *stages = narrow->stages;
     struct error err;
-    enum err code;
-    do {
-        code = try_to_run(narrow, prepared, &err);
-        if (err_is_shortage(code)) prepared_release(prepared, stages->statics, stages->residents);
-    } while (err_is_shortage(code) && wait_for_others(stages));
+    enum err code = ERR_OK;
+    /* Nobody runs beside a suspect. Where guards make it too large, it runs without. */
+    if (prepared->job->delivery->is_suspect) code = try_to_run(narrow, prepared, true, &err);
+    if (!prepared->job->delivery->is_suspect || err_is_shortage(code)) {
+        do {
+            code = try_to_run(narrow, prepared, false, &err);
+        } while (err_is_shortage(code) && wait_for_others(stages));
+    }
     if (code == ERR_OK) flow_narrow_done(stages, prepared, &narrow->batch.items[0].outcome);
     else flow_narrow_refused(stages, prepared, &err);
     batch_recycle(&narrow->batch);

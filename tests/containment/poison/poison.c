@@ -1,0 +1,41 @@
+/** Kernels that cost a process its GPU, or its life: what containment is tested with. */
+#include "kernel.h"
+
+/* A failed assertion, as each way of compiling has it; on the CPU it ends the process. */
+#ifdef KERNEL_ON_CLANG
+extern "C" __attribute__((device)) void __assertfail(const char *message, const char *file,
+    unsigned line, const char *function, unsigned long character_bytes);
+#define FAIL_ASSERTION() __assertfail("poison", "poison.c", __LINE__, "failed_assert", 1)
+#else
+#include <assert.h>
+#define FAIL_ASSERTION() assert(!"poison")
+#endif
+
+/* An address that is in no buffer: an illegal address on a GPU, SIGSEGV on the CPU. */
+KERNEL(bad_address, (uint32_t *)y, (uint64_t)address) {
+    *(volatile uint32_t *)address = y[0];
+}
+
+/* Behind the end of a static, which has a block of its own: on the CPU driver an illegal address
+ * as well. */
+KERNEL(overrun, (uint32_t *)y, (const uint32_t *)table, (uint32_t)index) {
+    ((volatile uint32_t *)table)[index] = y[0];
+}
+
+/* Outside of its own buffer by a little: silent in a slab, seen between guards. */
+KERNEL(stray, (uint32_t *)y, (uint32_t)index) {
+    ((volatile uint32_t *)y)[index] = 7;
+}
+
+KERNEL(endless, (uint32_t *)y) {
+    while (*(volatile uint32_t *)y == 0) {
+    }
+}
+
+KERNEL(failed_assert, (uint32_t *)y) {
+    if (y[0] == 0) FAIL_ASSERTION();
+}
+
+KERNEL(trap, (uint32_t *)y) {
+    if (y[0] == 0) __builtin_trap();
+}
