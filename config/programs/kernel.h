@@ -9,14 +9,18 @@
  * Compiles with plain clang (`-x cuda`, no CUDA SDK), with nvcc (`-x cu`), and with any C compiler
  * into a shared object for the CPU driver (kernel_cpu.h is that contract).
  *
- * KERNEL(name, (type)parameter, ...)   a kernel: 1 to 16 parameters, scalars and pointers
- * DEVICE type name(...)                a function that kernels call
- * SHARED(type, name)                   `type *name`: the block's dynamic shared memory, 16-aligned
- * ROW_FIELD                            in front of each field of a batched kernel's row: 8 bytes
- * each barrier()                            waits for every thread of the block thread_x()
- * block_x() block_dim_x() grid_dim_x(), the same with _y and _z global_x() this thread among those
- * of the whole grid block_sum_f32()                      the sum of one value a thread atomic_*()
- * kernel_atomic.h exp_f32() log_f32() sqrt_f32()       kernel_math.h
+ *     KERNEL(name, (type)parameter, ...)  a kernel: 1 to 16 parameters, scalars and pointers
+ *     DEVICE type name(...)               a function that kernels call
+ *     SHARED(type, name)                  `type *name`: the block's dynamic shared memory
+ *     ROW_FIELD                           in front of each field of a batched kernel's row
+ *     barrier()                           waits for every thread of the block
+ *     grid_barrier(word)                  for every thread of the grid: cooperative launches only;
+ *                                         `word`: a uint32_t in a buffer of its own, 0 at first
+ *     thread_x() block_x() block_dim_x() grid_dim_x(), the same with _y and _z
+ *     global_x()                          this thread among those of the whole grid
+ *     block_sum_f32()                     the sum of one value a thread
+ *     atomic_*()                          kernel_atomic.h
+ *     exp_f32() log_f32() sqrt_f32()      kernel_math.h
  *
  * There is no C library behind a kernel. Contraction into fused multiply-adds is off: with the same
  * block size a kernel without atomics on floats gives the same bits wherever it runs.
@@ -104,6 +108,13 @@ DEVICE void barrier(void) {
     kernel_self = self;
 }
 
+DEVICE void grid_barrier(uint32_t *word) {
+    const struct kernel_thread *self = kernel_self;
+    (void)word;
+    self->grid_barrier(self);
+    kernel_self = self;
+}
+
 #else
 
 #define KERNEL(name, ...)                                                                          \
@@ -171,5 +182,26 @@ DEVICE void block_sum_f32(float *values) {
 
 #include "kernel_atomic.h"
 #include "kernel_math.h"
+
+#ifndef KERNEL_ON_CPU
+
+/* Each block adds to the word, the first one so much that all of them together flip its top bit and
+ * change nothing else: it is ready for the next time. */
+DEVICE void grid_barrier(uint32_t *word) {
+    const uint32_t flag = 0x80000000u;
+    barrier();
+    if ((thread_x() | thread_y() | thread_z()) == 0) {
+        bool is_first = (block_x() | block_y() | block_z()) == 0;
+        uint32_t blocks = grid_dim_x() * grid_dim_y() * grid_dim_z();
+        memory_fence();
+        uint32_t before = atomic_add_u32(word, is_first ? flag - (blocks - 1) : 1);
+        while (((atomic_load_u32(word) ^ before) & flag) == 0) {
+        }
+        memory_fence();
+    }
+    barrier();
+}
+
+#endif
 
 #endif

@@ -70,6 +70,11 @@ DEVICE float atomic_add_f32(float *to, float value) {
 #define KERNEL_ATOMIC(nvcc, clang) clang
 #endif
 
+/** What this thread wrote before is seen by all blocks before what it writes after. */
+DEVICE void memory_fence(void) {
+    KERNEL_ATOMIC(__threadfence(), __nvvm_membar_gl());
+}
+
 DEVICE uint32_t atomic_add_u32(uint32_t *to, uint32_t value) {
     return KERNEL_ATOMIC(
         atomicAdd(to, value), (uint32_t)__nvvm_atom_add_gen_i((int *)to, (int)value));

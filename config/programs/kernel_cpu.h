@@ -21,6 +21,8 @@ struct kernel_thread {
     void *shared; /* dynamic shared memory of this block */
     /* Returns once every thread of the block has called it or returned. */
     void (*barrier)(const struct kernel_thread *self);
+    /* The same for every thread of the grid, in cooperative launches. */
+    void (*grid_barrier)(const struct kernel_thread *self);
 };
 
 struct kernel_info {

@@ -51,6 +51,17 @@ TEST(shared_memory_is_poisoned_before_each_block) {
     harness_close();
 }
 
+TEST(blocks_of_an_ordinary_launch_that_wait_for_each_other_lose_the_context) {
+    open_with(NULL);
+    CUstream stream = harness_stream();
+    CUdeviceptr memory = harness_memory(BYTES);
+    uint32_t rounds = 1;
+    CUfunction rotate = harness_probe("probe_rotate_grid");
+    assert_int_equal(CUDA_SUCCESS,
+        harness_launch(rotate, 2, 1, 0, stream, (void *[]){&memory, &memory, &rounds}));
+    GIVES(CUDA_ERROR_LAUNCH_FAILED, stream_synchronize(stream));
+}
+
 TEST(a_module_unloaded_under_a_launch_is_closed_after_it) {
     open_with(NULL);
     CUstream stream = harness_stream();
@@ -119,6 +130,7 @@ TEST(a_launch_without_arguments_or_with_packed_ones_is_refused) {
 
 RUN_CPU_TESTS(C(threads_that_return_early_are_not_waited_for),
     C(the_largest_block_meets_at_every_barrier), C(shared_memory_is_poisoned_before_each_block),
+    C(blocks_of_an_ordinary_launch_that_wait_for_each_other_lose_the_context),
     C(a_module_unloaded_under_a_launch_is_closed_after_it),
     C(equal_images_are_modules_of_their_own),
     C(a_damaged_shared_object_is_rejected_with_the_loader_s_reason),

@@ -72,6 +72,10 @@ def _large_shared(maker, job):
     _add_xor_shift(job, _add_buffer(job, bytes=8), shared_bytes=1 << 30)
 
 
+def _large_cooperative_grid(maker, job):
+    _add_xor_shift(job, _add_buffer(job, bytes=8), cooperative=True, elements=1 << 30)
+
+
 def _large_result(maker, job):
     job["outputs"].append({"buffer": _add_buffer(job, bytes=RESULT_BYTES_MAX)})  # no room for the rest
 
@@ -122,7 +126,7 @@ _DEFECTS = {
         _missing_argument, _wrong_value_type, _value_for_buffer, _written_static, _half_element, _other_datatype,
         _no_static,
     ],
-    "bad_launch": [_large_block, _large_shared],
+    "bad_launch": [_large_block, _large_shared, _large_cooperative_grid],
     "result_too_large": [_large_result],
     "too_large": [_large_job],
     "blob_missing": [_missing_blob],

@@ -91,6 +91,7 @@ _OF_VALID_JOBS = {
     "step: shared memory": _any_step(lambda s: "shared_bytes" in s),
     "step: iterations": _any_step(lambda s: "iterations" in s),
     "step: cooperative": _any_step(lambda s: "cooperative" in s),
+    "step: in phases": _any_step(lambda s: s.get("entry") == "turn" and "shared_bytes" in s),
     "step: one buffer twice": _any_step(_takes_one_buffer_twice),
     "job: several steps": lambda job: len(job["steps"]) > 1,
     "job: repeat": lambda job: "repeat" in job,

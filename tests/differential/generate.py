@@ -43,6 +43,8 @@ BLOCK_THREADS_MAX = 512
 DEFAULT_ENTRY_CHANCE, PIN_CHANCE = 0.5, 0.1
 ITERATIONS_CHANCE, ITERATIONS_MAX = 0.2, 3
 COOPERATIVE_CHANCE, COOPERATIVE_BLOCKS_MAX = 0.05, 4
+# More blocks than any GPU so far runs at once with that much shared memory: a cooperative entry goes in phases.
+PHASES_CHANCE, PHASED_OPTIONS = 0.05, {"grid": [400], "shared_bytes": 100 << 10}
 # Even 4 * 5 * 3 launches that each make a float three times larger stay far below the largest one.
 REPEAT_CHANCE, REPEAT_MAX = 0.15, 4
 FACTOR_MAX = 2.0
@@ -183,6 +185,7 @@ class JobMaker:
         self._payloads = payloads
         self._images = images
         self._floats = set()  # names of buffers that hold floats: other bytes could make NaNs of any kind
+        self._barrier_words = set()
         self._wants_large = self.happens(LARGE_JOB_CHANCE)
         self._has_residents = self.happens(RESIDENT_JOB_CHANCE)
 
@@ -238,7 +241,8 @@ class JobMaker:
         suited = [
             name
             for name in self.buffers
-            if name != other_than and self._suits(name, element, is_written, is_static, bytes_min)
+            if name not in (other_than, *self._barrier_words)
+            and self._suits(name, element, is_written, is_static, bytes_min)
         ]
         if suited and self.happens(REUSE_CHANCE):
             return self.random.choice(suited)
@@ -357,6 +361,8 @@ class JobMaker:
         options = self._space() if kernel[1] == "positions" else self._line(n, default_block[0])
         if kernel[1] == "reverse_blocks" and "block" in options:
             options["shared_bytes"] = 4 * options["block"][0]
+        if kernel[1] == "turn" and self.happens(PHASES_CHANCE):
+            options = dict(PHASED_OPTIONS)
         if self.happens(ITERATIONS_CHANCE):
             options["iterations"] = self.random.randint(2, ITERATIONS_MAX)
         if self.happens(COOPERATIVE_CHANCE) and math.prod(options.get("grid", [n])) <= COOPERATIVE_BLOCKS_MAX:
@@ -431,6 +437,19 @@ class JobMaker:
         n = self.count(self.elements(y, "UINT32"))
         return [y, {"u32": n}], n
 
+    def _turn(self):
+        y = self.take("UINT32", is_written=True)
+        scratch = self.take("UINT32", is_written=True, other_than=y)
+        n = self.count(min(self.elements(y, "UINT32"), self.elements(scratch, "UINT32")))
+        return [y, scratch, self._barrier_word(), {"u32": n}], n
+
+    def _barrier_word(self):
+        """A buffer for a barrier alone: what it leaves there is nobody's business."""
+        name = f"word-{len(self.buffers)}"
+        self.buffers[name] = {"bytes": 4}
+        self._barrier_words.add(name)
+        return name
+
     def _positions(self):
         y = self.take("UINT32", is_written=True)
         n = self.count(self.elements(y, "UINT32"))
@@ -459,7 +478,10 @@ class JobMaker:
     def _outputs(self):
         outputs = []
         for i in range(self.random.randint(0, OUTPUTS_MAX)):
-            name = self.random.choice(list(self.buffers))
+            names = [name for name in self.buffers if name not in self._barrier_words]
+            if not names:
+                break
+            name = self.random.choice(names)
             output = {"buffer": name}
             is_named = any(name == earlier["buffer"] for earlier in outputs) or self.happens(0.5)
             if is_named:

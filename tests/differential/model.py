@@ -66,6 +66,12 @@ def _reverse_blocks(launch, y, n):
         part[:] = part[::-1].copy()
 
 
+def _turn(launch, y, scratch, _word, n):
+    first = launch.first(n)
+    scratch.view(U32)[:first] = y.view(U32)[:first]
+    y.view(U32)[n - first : n] = scratch.view(U32)[:first][::-1] + U32.type(1)
+
+
 def _positions(launch, y, k, n):
     sides = (*reversed(launch.grid), *reversed(launch.block))
     block_z, block_y, block_x, z, y_, x = (axis.ravel() for axis in numpy.indices(sides, dtype=U32))
@@ -95,11 +101,12 @@ KERNELS = {
     ("mix", "gather"): (_gather, (256, 1, 1)),
     ("mix", "copy_range"): (_copy_range, (256, 1, 1)),
     ("mix", "reverse_blocks"): (_reverse_blocks, (64, 1, 1)),
+    ("mix", "turn"): (_turn, (256, 1, 1)),
     ("mix", "positions"): (_positions, (4, 4, 2)),
     ("mix", "scalars"): (_scalars, (32, 1, 1)),
     ("saxpy", "saxpy"): (_saxpy, (256, 1, 1)),
 }
-WRITTEN_ARGS = {"saxpy": 2}  # the argument that a kernel writes; of the others it is the first
+WRITTEN_ARGS = {"saxpy": (2,), "turn": (0, 1)}  # the arguments that a kernel writes; of the others it is the first
 DEFAULT_ENTRIES = {"mix": "add_u32", "saxpy": "saxpy"}
 
 
@@ -160,7 +167,7 @@ class Model:
         return uploaded_bytes
 
     def _count_updates(self, job):
-        written = {step["args"][WRITTEN_ARGS.get(kernel_of(step)[1], 0)] for step in job["steps"]}
+        written = {step["args"][i] for step in job["steps"] for i in WRITTEN_ARGS.get(kernel_of(step)[1], (0,))}
         generations = {}
         for name, buffer in job["buffers"].items():
             if "resident" in buffer:

@@ -455,6 +455,24 @@ TEST(a_cooperative_launch_must_fit_at_once) {
     WORKS(stream_synchronize(stream));
 }
 
+/* rows: D4 */
+TEST(blocks_of_a_cooperative_grid_wait_for_each_other) {
+    enum { BLOCKS = 40 };
+    CUstream stream = harness_stream();
+    CUdeviceptr memory = harness_memory(BYTES), word = harness_memory(sizeof(uint32_t));
+    CUfunction rotate = harness_probe("probe_rotate_grid");
+    uint32_t values[BLOCKS], rounds = 7;
+    void *args[] = {&memory, &word, &rounds};
+    for (uint32_t i = 0; i < BLOCKS; i++) values[i] = i;
+    WORKS(fill(word, 0, sizeof(uint32_t), stream));
+    WORKS(copy_to_device(memory, values, sizeof values, stream));
+    for (int launch = 0; launch < 2; launch++) /* the barrier's word is as good as new */
+        WORKS(launch_cooperative(rotate, BLOCKS, 1, 1, 1, 1, 1, 0, stream, args));
+    WORKS(copy_to_host(values, memory, sizeof values, stream));
+    WORKS(stream_synchronize(stream));
+    for (uint32_t i = 0; i < BLOCKS; i++) assert_int_equal((i + 2 * rounds) % BLOCKS, values[i]);
+}
+
 TEST(a_device_tells_its_name_and_limits) {
     char name[64] = "";
     int count = 0, version = 0, warp = 0, threads = 0;
@@ -504,6 +522,7 @@ int main(void) {
         C(a_launch_outside_the_limits_is_refused_and_leaves_the_context_well),
         C(more_shared_memory_is_there_for_who_asks_before),
         C(a_cooperative_launch_must_fit_at_once),
+        C(blocks_of_a_cooperative_grid_wait_for_each_other),
         C(a_device_tells_its_name_and_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,7 +193,7 @@ TEST(plan_refuses_cooperative_launches_where_the_device_has_none) {
         saxpy_job(NULL,
             "{program: saxpy, args: [{f32: 2}, x, y, {u32: 3}], grid: [1], cooperative: true}",
             NULL),
-        &limits, ERR_UNSUPPORTED, "cooperative");
+        &limits, ERR_UNSUPPORTED, "cooperatively");
 }
 
 TEST(plan_refuses_results_that_could_not_be_carried_back) {

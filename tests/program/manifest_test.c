@@ -114,11 +114,43 @@ TEST(what_is_left_out_has_a_default) {
     assert_false(entry->cooperative);
 }
 
+#define WHOLE "  - {name: p, args: [{name: x, buffer: inout}], "
+#define COOPERATIVE WHOLE "requires: {cooperative: true}, phases: "
+#define HALF "  - {name: half, args: [{name: other, buffer: inout}]}\n"
+
+TEST(phases_are_entries_of_the_same_arguments) {
+    assert_true(read_manifest(
+        HEAD COOPERATIVE "[half, rest, half]}\n" HALF "  - {name: rest, args: [{name: x, buffer: "
+                         "inout}]}\n"));
+    const struct entry *entry = &program.entries[0];
+    assert_int_equal(entry->phase_count, 3);
+    assert_int_equal(entry->phases[0], 1);
+    assert_int_equal(entry->phases[1], 2);
+    assert_int_equal(entry->phases[2], 1);
+}
+
+TEST(phases_that_could_not_stand_for_their_entry_are_refused) {
+    expect_problem(HEAD COOPERATIVE "[none]}\n", "program.yaml:4:89",
+        "there is no entry 'none' to be a phase");
+    expect_problem(HEAD COOPERATIVE "[[half]]}\n" HALF, "program.yaml:4:89",
+        "there is no entry '' to be a phase");
+    expect_problem(
+        HEAD COOPERATIVE "[p]}\n", "program.yaml:4:89", "entry 'p' cannot be a phase of 'p'");
+    expect_problem(HEAD COOPERATIVE "[half]}\n  - {name: half, args: [{name: x, buffer: in}]}\n",
+        "program.yaml:4:89", "entry 'half' cannot be a phase of 'p'");
+    expect_problem(HEAD COOPERATIVE "[half]}\n  - {name: half, args: []}\n", "program.yaml:4:89",
+        "entry 'half' cannot be a phase of 'p'");
+    expect_problem(
+        HEAD COOPERATIVE "[]}\n", "program.yaml:4:88", "'phases' is not a list of 1 to 8");
+    expect_problem(HEAD WHOLE "phases: [half]}\n" HALF, "program.yaml:4:57",
+        "'phases' are for entries that need a grid-wide barrier");
+}
+
 TEST(unknown_keys_are_refused_everywhere) {
     expect_problem("nam: x\n" HEAD "  - {name: p, args: []}\n", "program.yaml:1:1",
         "unknown key 'nam' of a program");
     assert_string_equal(problems.items[0].fix, "did you mean 'name'?");
-    expect_entry_problem("phases: [a]", "program.yaml:6:5", "unknown key 'phases' of an entry");
+    expect_entry_problem("phase: [a]", "program.yaml:6:5", "unknown key 'phase' of an entry");
     expect_entry_problem(
         "requires: {bf16: true}", "program.yaml:6:16", "unknown key 'bf16' of 'requires'");
     expect_arg_problem("{name: x, value: f32, acces: stream}", "program.yaml:6:31",
@@ -248,12 +280,13 @@ TEST(every_problem_is_reported_at_once) {
 int main(void) {
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {S(a_whole_manifest_is_read),
-        S(what_is_left_out_has_a_default), S(unknown_keys_are_refused_everywhere),
-        S(what_is_missing_is_named), S(lists_have_their_bounds),
-        S(an_argument_is_a_value_or_a_buffer), S(names_are_plain), S(files_stay_inside_the_folder),
-        S(names_do_not_repeat), S(a_block_is_what_a_device_can_run),
-        S(numbers_and_truths_are_checked), S(only_a_cubin_has_an_architecture),
-        S(every_problem_is_reported_at_once)};
+        S(what_is_left_out_has_a_default), S(phases_are_entries_of_the_same_arguments),
+        S(phases_that_could_not_stand_for_their_entry_are_refused),
+        S(unknown_keys_are_refused_everywhere), S(what_is_missing_is_named),
+        S(lists_have_their_bounds), S(an_argument_is_a_value_or_a_buffer), S(names_are_plain),
+        S(files_stay_inside_the_folder), S(names_do_not_repeat),
+        S(a_block_is_what_a_device_can_run), S(numbers_and_truths_are_checked),
+        S(only_a_cubin_has_an_architecture), S(every_problem_is_reported_at_once)};
 #undef S
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

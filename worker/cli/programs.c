@@ -19,13 +19,20 @@ static const char usage[] = "usage: gpu-worker programs [--dir DIR] [--config FI
                             "example:\n"
                             "  gpu-worker programs --dir /etc/gpu-worker/programs\n";
 
-static void print_entry(const struct entry *entry) {
+static void print_phases(const struct program *program, const struct entry *entry) {
+    for (size_t i = 0; i < entry->phase_count; i++)
+        printf("%s%s", i == 0 ? ", or in phases: " : ", ", program->entries[entry->phases[i]].name);
+}
+
+static void print_entry(const struct program *program, const struct entry *entry) {
     printf("  entry %s: block [%u, %u, %u], shared_bytes %u", entry->name, entry->block[0],
         entry->block[1], entry->block[2], entry->shared_bytes);
     if (entry->capability_min > 0)
         printf(
             ", compute capability %d.%d", entry->capability_min / 10, entry->capability_min % 10);
-    printf("%s\n", entry->cooperative ? ", cooperative" : "");
+    if (entry->cooperative) printf(", cooperative");
+    print_phases(program, entry);
+    printf("\n");
     for (size_t i = 0; i < entry->arg_count; i++) {
         const struct entry_arg *arg = &entry->args[i];
         printf("    %-20s %-7s %s\n", arg->name, arg_role_name(arg->role),
@@ -47,7 +54,7 @@ static void print_image(const struct image *image) {
 static void print_program(const struct program *program) {
     printf(
         "%s%s%s\n", program->name, program->description[0] != 0 ? ": " : "", program->description);
-    for (size_t i = 0; i < program->entry_count; i++) print_entry(&program->entries[i]);
+    for (size_t i = 0; i < program->entry_count; i++) print_entry(program, &program->entries[i]);
     for (size_t i = 0; i < program->image_count; i++) print_image(&program->images[i]);
 }
 

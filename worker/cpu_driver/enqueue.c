@@ -111,6 +111,7 @@ CUresult cpu_enqueue_launch(struct cpu_device *device, CUfunction function_handl
     memcpy(launch->grid, shape->grid, sizeof launch->grid);
     memcpy(launch->block, shape->block, sizeof launch->block);
     launch->shared_bytes = shape->shared_bytes;
+    launch->is_cooperative = shape->is_cooperative;
     launch->module = function->module;
     launch->module->users++;
     operation->launch = launch;

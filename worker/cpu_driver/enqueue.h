@@ -6,6 +6,7 @@
 
 struct cpu_shape {
     unsigned grid[3], block[3], shared_bytes;
+    bool is_cooperative;
 };
 
 /** `kind` says which way; `is_pageable` of `copy` is not looked at. */

@@ -470,7 +470,8 @@ static CUresult entry_launch(CUfunction function, unsigned grid_x, unsigned grid
     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
     void **args, void **extra) {
     struct call call;
-    struct cpu_shape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+    struct cpu_shape shape = {
+        {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, false};
     if (call_begin(&call, CPU_launch, NEEDS_CONTEXT)) {
         if (extra != NULL) call.result = CUDA_ERROR_NOT_SUPPORTED;
         else
@@ -484,7 +485,8 @@ static CUresult entry_launch_cooperative(CUfunction function, unsigned grid_x, u
     unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
     CUstream stream, void **args) {
     struct call call;
-    struct cpu_shape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+    struct cpu_shape shape = {
+        {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true};
     if (call_begin(&call, CPU_launch_cooperative, NEEDS_CONTEXT)) {
         if (!cpu_shape_fits_at_once(&shape)) call.result = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
         else

@@ -5,7 +5,7 @@
 
 #include "cpu_driver/fiber.h"
 
-enum { SHARED_POISON = 0xcb, VALUE_ALIGNMENT = 16 };
+enum { SHARED_POISON = 0xcb, SHARED_ALIGNMENT = 256, VALUE_ALIGNMENT = 16 };
 
 void cpu_engine_init(struct cpu_engine *engine) {
     *engine = (struct cpu_engine){.fibers = NULL};
@@ -16,8 +16,12 @@ void cpu_engine_fini(struct cpu_engine *engine) {
     free(engine->shared);
 }
 
+static size_t round_up(size_t bytes, size_t alignment) {
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
 static size_t value_room(uint32_t bytes) {
-    return ((size_t)bytes + VALUE_ALIGNMENT - 1) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
+    return round_up(bytes, VALUE_ALIGNMENT);
 }
 
 struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, void *const *args) {
@@ -41,15 +45,22 @@ struct waiting {
     struct cpu_fiber *fiber;
 };
 
+struct waiting_list {
+    struct waiting *first, **end;
+};
+
+/* Blocks one after the other: all of an ordinary grid, or the one that is this run's own among the
+ * runs of a cooperative grid. */
 struct run {
     const struct cpu_launch *launch;
-    struct cpu_engine *engine;
+    struct cpu_fiber_pool *fibers;
     uint64_t blocks_left;
     uint32_t thread_count;         /* of a block */
     uint32_t started;              /* of this block's threads */
     uint32_t unfinished;           /* of those started */
     struct kernel_thread position; /* of the thread to start next */
-    struct waiting *first, **end;
+    struct waiting_list at_barrier;
+    struct waiting_list *at_grid_barrier; /* all runs' */
 };
 
 /* A thread's view of the launch; `self` comes first, so that a barrier finds the rest. */
@@ -57,6 +68,29 @@ struct running_thread {
     struct kernel_thread self;
     struct run *run;
 };
+
+static void waiting_init(struct waiting_list *list) {
+    *list = (struct waiting_list){.end = &list->first};
+}
+
+/* Leaves the running fiber on the list until it is released. */
+static void wait_in(struct waiting_list *list, const struct cpu_fiber_pool *fibers) {
+    struct waiting waiting = {.fiber = cpu_fiber_current(fibers)};
+    *list->end = &waiting;
+    list->end = &waiting.next;
+    cpu_fiber_yield(waiting.fiber);
+}
+
+/* Everybody who waits goes on, in order of arrival, until the next barrier or the end. */
+static void release(struct waiting_list *list) {
+    struct waiting *waiting = list->first;
+    waiting_init(list);
+    while (waiting != NULL) {
+        struct waiting *next = waiting->next; /* gone with its stack frame once it is resumed */
+        cpu_fiber_resume(waiting->fiber);
+        waiting = next;
+    }
+}
 
 static void step(uint32_t position[3], const uint32_t dim[3]) {
     for (int axis = 0; axis < 3; axis++) {
@@ -106,36 +140,46 @@ static void run_threads(void *argument) {
 static void barrier(const struct kernel_thread *self) {
     struct run *run = ((const struct running_thread *)self)->run;
     bool is_alone = run->started == run->thread_count && run->unfinished == 1;
-    if (is_alone) return;
-    struct waiting waiting = {.fiber = cpu_fiber_current(run->engine->fibers)};
-    *run->end = &waiting;
-    run->end = &waiting.next;
-    cpu_fiber_yield(waiting.fiber);
+    if (!is_alone) wait_in(&run->at_barrier, run->fibers);
 }
 
-/* Everybody who waits goes on, in order of arrival, until the next barrier or the end. */
-static void release_waiting(struct run *run) {
-    struct waiting *waiting = run->first;
-    run->first = NULL;
-    run->end = &run->first;
-    while (waiting != NULL) {
-        struct waiting *next = waiting->next; /* gone with its stack frame once it is resumed */
-        cpu_fiber_resume(waiting->fiber);
-        waiting = next;
-    }
+static void grid_barrier(const struct kernel_thread *self) {
+    struct run *run = ((const struct running_thread *)self)->run;
+    wait_in(run->at_grid_barrier, run->fibers);
 }
 
-static bool run_all(struct run *run) {
-    while (run->started < run->thread_count || run->first != NULL) {
+/* As far as the run gets on its own: to its end, or to where all threads left wait for the grid. */
+static bool run_on(struct run *run) {
+    while (run->started < run->thread_count || run->at_barrier.first != NULL) {
         if (run->started == run->thread_count) {
-            release_waiting(run);
+            release(&run->at_barrier);
             continue;
         }
-        struct cpu_fiber *fiber = cpu_fiber_take(run->engine->fibers, run_threads, run);
+        struct cpu_fiber *fiber = cpu_fiber_take(run->fibers, run_threads, run);
         if (fiber == NULL) return false;
         cpu_fiber_resume(fiber);
     }
     return true;
+}
+
+static uint64_t product(const uint32_t dim[3]) {
+    return (uint64_t)dim[0] * dim[1] * dim[2];
+}
+
+static void run_init(struct run *run, const struct cpu_launch *launch, struct cpu_engine *engine,
+    uint64_t blocks, void *shared, struct waiting_list *at_grid_barrier) {
+    *run = (struct run){
+        .launch = launch,
+        .fibers = engine->fibers,
+        .blocks_left = blocks,
+        .thread_count = (uint32_t)product(launch->block),
+        .position = {.shared = shared, .barrier = barrier, .grid_barrier = grid_barrier},
+        .at_grid_barrier = at_grid_barrier,
+    };
+    memcpy(run->position.grid_dim, launch->grid, sizeof run->position.grid_dim);
+    memcpy(run->position.block_dim, launch->block, sizeof run->position.block_dim);
+    waiting_init(&run->at_barrier);
+    poison_shared(run);
 }
 
 static bool engine_prepare(struct cpu_engine *engine, size_t shared_bytes) {
@@ -144,24 +188,50 @@ static bool engine_prepare(struct cpu_engine *engine, size_t shared_bytes) {
     if (shared_bytes <= engine->shared_bytes) return true;
     free(engine->shared);
     engine->shared_bytes = 0;
-    engine->shared = aligned_alloc(256, (shared_bytes + 255) / 256 * 256);
+    engine->shared = aligned_alloc(SHARED_ALIGNMENT, shared_bytes);
     if (engine->shared == NULL) return false;
     engine->shared_bytes = shared_bytes;
     return true;
 }
 
-bool cpu_launch_run(const struct cpu_launch *launch, struct cpu_engine *engine) {
-    if (!engine_prepare(engine, launch->shared_bytes)) return false;
-    struct run run = {
-        .launch = launch,
-        .engine = engine,
-        .blocks_left = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2],
-        .thread_count = launch->block[0] * launch->block[1] * launch->block[2],
-        .position = {.shared = engine->shared, .barrier = barrier},
-    };
-    memcpy(run.position.grid_dim, launch->grid, sizeof run.position.grid_dim);
-    memcpy(run.position.block_dim, launch->block, sizeof run.position.block_dim);
-    run.end = &run.first;
-    poison_shared(&run);
-    return run_all(&run);
+static CUresult run_ordinary(const struct cpu_launch *launch, struct cpu_engine *engine) {
+    struct run run;
+    struct waiting_list at_grid_barrier;
+    waiting_init(&at_grid_barrier);
+    run_init(&run, launch, engine, product(launch->grid), engine->shared, &at_grid_barrier);
+    if (!run_on(&run)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    return at_grid_barrier.first == NULL ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/* A run for each block, in turns from grid barrier to grid barrier. */
+static CUresult run_cooperative(
+    const struct cpu_launch *launch, struct cpu_engine *engine, size_t shared_bytes) {
+    uint64_t blocks = product(launch->grid); /* they fit at once: not many */
+    struct run *runs = calloc(blocks, sizeof runs[0]);
+    struct waiting_list at_grid_barrier;
+    uint32_t block[3] = {0};
+    bool has_memory = runs != NULL;
+    waiting_init(&at_grid_barrier);
+    for (uint64_t i = 0; i < blocks && has_memory; i++) {
+        unsigned char *shared = engine->shared;
+        if (shared != NULL) shared += i * shared_bytes;
+        run_init(&runs[i], launch, engine, 1, shared, &at_grid_barrier);
+        memcpy(runs[i].position.block, block, sizeof block);
+        step(block, launch->grid);
+        has_memory = run_on(&runs[i]);
+    }
+    while (has_memory && at_grid_barrier.first != NULL) {
+        release(&at_grid_barrier);
+        for (uint64_t i = 0; i < blocks && has_memory; i++) has_memory = run_on(&runs[i]);
+    }
+    free(runs);
+    return has_memory ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
+CUresult cpu_launch_run(const struct cpu_launch *launch, struct cpu_engine *engine) {
+    size_t shared_bytes = round_up(launch->shared_bytes, SHARED_ALIGNMENT);
+    size_t at_once = launch->is_cooperative ? product(launch->grid) : 1;
+    if (!engine_prepare(engine, at_once * shared_bytes)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (launch->is_cooperative) return run_cooperative(launch, engine, shared_bytes);
+    return run_ordinary(launch, engine);
 }

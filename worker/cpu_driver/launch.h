@@ -2,6 +2,7 @@
 #ifndef CPU_DRIVER_LAUNCH_H
 #define CPU_DRIVER_LAUNCH_H
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -23,6 +24,7 @@ void cpu_engine_fini(struct cpu_engine *engine);
 /** A launch as it was called: the arguments' values are copies. */
 struct cpu_launch {
     const struct kernel_info *kernel;
+    bool is_cooperative;       /* all blocks at once, which may wait for each other */
     struct cpu_module *module; /* in use until the launch is over */
     uint32_t grid[3], block[3];
     size_t shared_bytes;
@@ -33,7 +35,10 @@ struct cpu_launch {
 /** Copies the values that `args` point to; NULL when memory is short. Free with free(). */
 struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, void *const *args);
 
-/** Runs all of it. No lock. False when memory is short. */
-bool cpu_launch_run(const struct cpu_launch *launch, struct cpu_engine *engine);
+/**
+ * Runs all of it. No lock. LAUNCH_OUT_OF_RESOURCES when memory is short; LAUNCH_FAILED where blocks
+ * of an ordinary launch wait for each other, which a GPU might do for ever.
+ */
+CUresult cpu_launch_run(const struct cpu_launch *launch, struct cpu_engine *engine);
 
 #endif

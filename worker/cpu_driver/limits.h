@@ -17,7 +17,7 @@ enum {
     CPU_SHARED_BYTES_OPTIN = 227 * 1024,
     CPU_SHARED_BYTES_MULTIPROCESSOR = 228 * 1024,
     CPU_SHARED_BYTES_RESERVED = 1024, /* of each block, by the system */
-    CPU_MULTIPROCESSORS = 16,
+    CPU_MULTIPROCESSORS = 2,          /* few: each thread of a cooperative grid is a stack */
     CPU_THREADS_MULTIPROCESSOR = 2048,
     CPU_BLOCKS_MULTIPROCESSOR = 32,
     CPU_WARP_SIZE = 32,

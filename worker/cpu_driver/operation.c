@@ -39,12 +39,12 @@ static void run_fill(const struct cpu_fill *fill) {
 
 static CUresult run_launch(const struct cpu_operation *operation, struct cpu_engine *engine) {
     pthread_mutex_unlock(&cpu.lock);
-    bool ran = cpu_launch_run(operation->launch, engine);
+    CUresult result = cpu_launch_run(operation->launch, engine);
     pthread_mutex_lock(&cpu.lock);
     cpu.counters.launches++;
     for (unsigned i = 0; i < operation->use_count; i++)
         cpu_block_check_guards(operation->uses[i].block);
-    return ran ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    return result;
 }
 
 /* Memory that was freed while this operation was queued. */

@@ -11,7 +11,7 @@ static bool can_coalesce(const struct prepared *prepared) {
     for (size_t i = 0; i < plan->launch_count; i++) {
         const struct plan_launch *launch = &plan->launches[i];
         bool is_flat = launch->grid[1] == 1 && launch->grid[2] == 1 && !launch->cooperative;
-        if (prepared->kernels[i]->batched == NULL || !is_flat) return false;
+        if (prepared->launches[i].kernel->batched == NULL || !is_flat) return false;
         for (size_t k = 0; k < launch->entry->arg_count; k++)
             if (launch->args[k].kind == ARG_WORDS) return false; /* a row holds 8 bytes each */
     }

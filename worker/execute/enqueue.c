@@ -104,30 +104,47 @@ static enum err enqueue_fills_and_writes(
     return code;
 }
 
-static enum err launch_n(struct batch *batch, const struct plan_launch *launch, CUfunction function,
-    uint32_t grid_y, void **params, struct error *err) {
-    const struct gpu_driver *gpu = batch->context->device->driver;
-    CUstream stream = batch->context->stream;
+static enum err launch_once(struct batch *batch, const struct plan_launch *launch,
+    CUfunction function, uint32_t grid_y, void **params, struct error *err) {
     const uint32_t *grid = launch->grid, *block = launch->block;
-    enum err code = ERR_OK;
-    for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++) {
-        if (launch->cooperative)
-            code = GPU_TRY(gpu,
-                launch_cooperative(function, grid[0], grid_y, grid[2], block[0], block[1], block[2],
-                    launch->shared_bytes, stream, params),
-                err);
-        else
-            code = GPU_TRY(gpu,
-                launch(function, grid[0], grid_y, grid[2], block[0], block[1], block[2],
-                    launch->shared_bytes, stream, params, NULL),
-                err);
-        if (code == ERR_OK) batch->telemetry.launches++;
-    }
+    enum err code = GPU_TRY(batch->context->device->driver,
+        launch(function, grid[0], grid_y, grid[2], block[0], block[1], block[2],
+            launch->shared_bytes, batch->context->stream, params, NULL),
+        err);
+    if (code == ERR_OK) batch->telemetry.launches++;
     return code;
 }
 
+static enum err launch_cooperatively(struct batch *batch, const struct plan_launch *launch,
+    CUfunction function, void **params, struct error *err) {
+    const uint32_t *grid = launch->grid, *block = launch->block;
+    enum err code = GPU_TRY(batch->context->device->driver,
+        launch_cooperative(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+            launch->shared_bytes, batch->context->stream, params),
+        err);
+    if (code == ERR_OK) batch->telemetry.launches++;
+    return code;
+}
+
+static enum err launch_phases(struct batch *batch, const struct plan_launch *launch,
+    const struct kernel *kernel, void **params, struct error *err) {
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < launch->entry->phase_count && code == ERR_OK; i++)
+        code =
+            launch_once(batch, launch, kernel->phases[i]->function, launch->grid[1], params, err);
+    return code;
+}
+
+static enum err launch_step(struct batch *batch, const struct plan_launch *launch,
+    const struct prepared_launch *chosen, void **params, struct error *err) {
+    CUfunction function = chosen->kernel->function;
+    if (chosen->is_in_phases) return launch_phases(batch, launch, chosen->kernel, params, err);
+    if (launch->cooperative) return launch_cooperatively(batch, launch, function, params, err);
+    return launch_once(batch, launch, function, launch->grid[1], params, err);
+}
+
 static enum err enqueue_launch(struct batch *batch, const struct batch_item *item,
-    const struct plan_launch *launch, CUfunction function, struct error *err) {
+    const struct plan_launch *launch, const struct prepared_launch *chosen, struct error *err) {
     CUdeviceptr addresses[ENTRY_ARGS_MAX];
     void *params[ENTRY_ARGS_MAX];
     for (size_t i = 0; i < launch->entry->arg_count; i++) {
@@ -141,7 +158,10 @@ static enum err enqueue_launch(struct batch *batch, const struct batch_item *ite
         else continue;
         params[i] = &addresses[i];
     }
-    return launch_n(batch, launch, function, launch->grid[1], params, err);
+    enum err code = ERR_OK;
+    for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++)
+        code = launch_step(batch, launch, chosen, params, err);
+    return code;
 }
 
 static enum err enqueue_steps(
@@ -150,8 +170,8 @@ static enum err enqueue_steps(
     enum err code = ERR_OK;
     for (uint32_t n = 0; n < plan->job->repeat; n++)
         for (size_t i = 0; i < plan->launch_count && code == ERR_OK; i++)
-            code = enqueue_launch(
-                batch, item, &plan->launches[i], item->prepared->kernels[i]->function, err);
+            code =
+                enqueue_launch(batch, item, &plan->launches[i], &item->prepared->launches[i], err);
     return code;
 }
 
@@ -169,25 +189,31 @@ static enum err enqueue_alone(struct batch *batch, struct batch_item *item, stru
     return code;
 }
 
-/* One launch a step for all jobs of a run: grid.y counts the jobs, the table holds their arguments.
- */
+/* One launch for all jobs of a run: grid.y counts the jobs, the table holds their arguments. */
+static enum err launch_run(
+    struct batch *batch, const struct coalesced_run *run, size_t step, struct error *err) {
+    const struct prepared *first = batch->items[run->first].prepared;
+    const struct plan_launch *launch = &first->plan->launches[step];
+    CUdeviceptr rows = coalesced_rows(batch, run, step);
+    uint32_t jobs = (uint32_t)run->count;
+    void *params[] = {&rows, &jobs};
+    enum err code = ERR_OK;
+    for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++) {
+        code = launch_once(batch, launch, first->launches[step].kernel->batched, jobs, params, err);
+        if (code == ERR_OK) batch->telemetry.coalesced_launches++;
+    }
+    return code;
+}
+
 static enum err enqueue_run(
     struct batch *batch, const struct coalesced_run *run, struct error *err) {
-    const struct prepared *first = batch->items[run->first].prepared;
-    const struct plan *plan = first->plan;
+    const struct plan *plan = batch->items[run->first].prepared->plan;
     enum err code = ERR_OK;
     for (size_t i = run->first; i < run->first + run->count && code == ERR_OK; i++)
         code = enqueue_fills_and_writes(batch, &batch->items[i], err);
-    uint32_t jobs = (uint32_t)run->count;
     for (uint32_t n = 0; n < plan->job->repeat; n++)
-        for (size_t step = 0; step < plan->launch_count && code == ERR_OK; step++) {
-            CUdeviceptr rows = coalesced_rows(batch, run, step);
-            void *params[] = {&rows, &jobs};
-            uint64_t before = batch->telemetry.launches;
-            code = launch_n(
-                batch, &plan->launches[step], first->kernels[step]->batched, jobs, params, err);
-            batch->telemetry.coalesced_launches += batch->telemetry.launches - before;
-        }
+        for (size_t step = 0; step < plan->launch_count && code == ERR_OK; step++)
+            code = launch_run(batch, run, step, err);
     return code;
 }
 

@@ -22,6 +22,7 @@ static enum err read_limits(struct device *device, struct error *err) {
         {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
         {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
         {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative},
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &limits->multiprocessors},
         {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &limits->block_threads_max},
         {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &limits->block_max[0]},
         {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &limits->block_max[1]},

@@ -16,7 +16,8 @@ struct gpu_limits {
     uint32_t grid_max[3];
     uint32_t param_bytes_max;  /* all arguments of a kernel, by value */
     uint32_t shared_bytes_max; /* dynamic shared memory a block may opt in to */
-    bool cooperative;
+    uint32_t multiprocessors;
+    bool cooperative; /* grids whose blocks wait for each other can be launched */
 };
 
 #endif

@@ -142,6 +142,9 @@ static enum err module_load(struct module *module, struct error *err) {
     enum err code = load_image(device, module->image, &module->handle, err);
     for (size_t i = 0; i < program->entry_count && code == ERR_OK; i++)
         code = read_kernel(device, module->handle, &program->entries[i], &module->kernels[i], err);
+    for (size_t i = 0; i < program->entry_count && code == ERR_OK; i++)
+        for (size_t p = 0; p < program->entries[i].phase_count; p++)
+            module->kernels[i].phases[p] = &module->kernels[program->entries[i].phases[p]];
     if (code != ERR_MODULE_REJECTED) return code;
     unload(module);
     module->code = code;

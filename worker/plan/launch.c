@@ -80,9 +80,6 @@ static enum err check_requirements(const struct entry *entry, const struct gpu_l
             "%s: '%s' needs compute capability %d.%d, and this device has %d.%d", where,
             entry->name, entry->capability_min / 10, entry->capability_min % 10,
             device->architecture / 10, device->architecture % 10);
-    if (entry->cooperative && !device->cooperative)
-        return error_set(err, ERR_UNSUPPORTED, 0, "send such jobs to workers with other GPUs",
-            "%s: '%s' needs cooperative launches, and this device has none", where, entry->name);
     return ERR_OK;
 }
 
@@ -187,9 +184,11 @@ enum err plan_step(const struct job *job, size_t index, const struct registry *r
     ret->iterations = step->iterations;
     ret->cooperative = step->cooperative || ret->entry->cooperative;
     ret->shared_bytes = step->has_shared_bytes ? step->shared_bytes : ret->entry->shared_bytes;
-    if (ret->cooperative && !device->cooperative)
-        return error_set(err, ERR_UNSUPPORTED, 0, "send such jobs to workers with other GPUs",
-            "%s: cooperative launches are not possible on this device", where);
+    if (ret->cooperative && !device->cooperative && ret->entry->phase_count == 0)
+        return error_set(err, ERR_UNSUPPORTED, 0,
+            "give the entry `phases`, or send such jobs to workers with other GPUs",
+            "%s: '%s' is launched cooperatively, and this device cannot do that", where,
+            ret->entry->name);
     if (ret->shared_bytes > device->shared_bytes_max)
         return error_set(err, ERR_BAD_LAUNCH, 0, "ask for less dynamic shared memory",
             "%s: shared_bytes is %" PRIu32 ", and the device allows %" PRIu32, where,

@@ -68,7 +68,7 @@ struct plan_launch {
     uint32_t grid[3], block[3];
     uint32_t shared_bytes;
     uint32_t iterations;
-    bool cooperative;
+    bool cooperative;      /* its blocks wait for each other, or it is done in phases */
     uint64_t words_offset; /* entry->params_in_buffer: where its words stand in GROUP_INPUT */
 };
 

@@ -12,8 +12,9 @@
 bool kernels_pin(struct modules *modules, struct prepared *prepared);
 
 /**
- * Loads the modules that kernels_pin() did not find, and checks every launch against its kernel.
- * Codes as modules_get() and module_kernel(), and ERR_BAD_LAUNCH.
+ * Loads the modules that kernels_pin() did not find, checks every launch against its kernel, and
+ * decides which cooperative ones go in phases. Codes as modules_get() and module_kernel(), and
+ * ERR_BAD_LAUNCH.
  */
 MUST_CHECK enum err kernels_load(struct modules *modules, const struct device *device,
     struct prepared *prepared, struct error *err);

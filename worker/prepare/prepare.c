@@ -191,13 +191,11 @@ static struct prepared *prepared_create(struct job *job, const struct plan *plan
     prepared->generations =
         arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->generations);
     prepared->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->blobs);
-    prepared->modules = arena_alloc(&job->arena, plan->launch_count, sizeof *prepared->modules);
-    prepared->kernels = arena_alloc(&job->arena, plan->launch_count, sizeof *prepared->kernels);
+    prepared->launches = arena_alloc(&job->arena, plan->launch_count, sizeof *prepared->launches);
     prepared->outputs = arena_alloc(&job->arena, job->output_count, sizeof *prepared->outputs);
     bool is_whole = prepared->statics != NULL && prepared->residents != NULL &&
                     prepared->generations != NULL && prepared->blobs != NULL &&
-                    prepared->modules != NULL && prepared->kernels != NULL &&
-                    prepared->outputs != NULL;
+                    prepared->launches != NULL && prepared->outputs != NULL;
     return is_whole ? prepared : NULL;
 }
 

@@ -21,6 +21,13 @@
 /** How far a job's run came; set by execute/, for its residents. */
 enum run { RUN_NONE, RUN_STARTED, RUN_DONE };
 
+/** What a planned launch runs. */
+struct prepared_launch {
+    struct module *module;
+    const struct kernel *kernel;
+    bool is_in_phases; /* kernel->phases in its place: its grid cannot run at once here */
+};
+
 /** A planned job with all that it holds. Owned by one stage at a time. */
 struct prepared {
     struct job *job; /* owned */
@@ -29,10 +36,8 @@ struct prepared {
     struct static_entry **statics;
     struct blob *blobs;
     struct resident **residents;
-    uint64_t *generations; /* of residents, once the job has ended well */
-    /* by index as the plan's launches; in the job's arena */
-    struct module **modules;
-    const struct kernel **kernels;
+    uint64_t *generations;            /* of residents, once the job has ended well */
+    struct prepared_launch *launches; /* by index as the plan's; in the job's arena */
     /* by index as the job's outputs; filled by the lane */
     struct slice *outputs;
     enum run run;

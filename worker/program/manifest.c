@@ -263,7 +263,7 @@ static void read_params(
 static void read_entry(
     const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
     static const char *const known[] = {
-        "name", "args", "params", "block", "shared_bytes", "requires", "batched", NULL};
+        "name", "args", "params", "block", "shared_bytes", "requires", "phases", "batched", NULL};
     if (!check_mapping(manifest, node, "an entry", known)) return;
     ret->name = read_name(manifest, node, "name", FILE_NAME_MAX_BYTES, "$");
     read_args(manifest, node, ret);
@@ -277,6 +277,41 @@ static void read_entry(
         ret->batched = read_name(manifest, node, "batched", FILE_NAME_MAX_BYTES, "$");
 }
 
+static bool same_arg(const struct entry_arg *a, const struct entry_arg *b) {
+    return a->role == b->role && a->word_count == b->word_count && a->value_kind == b->value_kind &&
+           a->element_type == b->element_type;
+}
+
+static bool can_be_phase_of(const struct entry *phase, const struct entry *whole) {
+    bool is_same = phase->arg_count == whole->arg_count &&
+                   phase->params_in_buffer == whole->params_in_buffer &&
+                   phase->capability_min <= whole->capability_min && !phase->cooperative;
+    for (size_t i = 0; i < whole->arg_count && is_same; i++)
+        is_same = same_arg(&phase->args[i], &whole->args[i]);
+    return is_same;
+}
+
+static void read_phases(const struct manifest *manifest, const struct yaml_node *node,
+    const struct program *program, struct entry *ret) {
+    if (yaml_get(node, "phases") == NULL) return;
+    const struct yaml_node *list = require_list(manifest, node, "phases", 1, ENTRY_PHASES_MAX);
+    if (list == NULL) return;
+    if (!ret->cooperative)
+        ADD(manifest, list, "write requires: {cooperative: true}, or remove them",
+            "'phases' are for entries that need a grid-wide barrier");
+    for (size_t i = 0; i < list->count; i++) {
+        const char *name = list->values[i]->kind == YAML_SCALAR ? list->values[i]->text : "";
+        const struct entry *phase = program_entry(program, slice_of_text(name));
+        if (name[0] == 0 || phase == NULL)
+            ADD(manifest, list->values[i], "name an entry of this program",
+                "there is no entry '%.80s' to be a phase", name);
+        else if (!can_be_phase_of(phase, ret))
+            ADD(manifest, list->values[i], "give it the same arguments, and no stricter needs",
+                "entry '%.80s' cannot be a phase of '%.80s'", name, ret->name);
+        else ret->phases[ret->phase_count++] = (size_t)(phase - program->entries);
+    }
+}
+
 static void read_entries(
     const struct manifest *manifest, const struct yaml_node *root, struct program *ret) {
     const struct yaml_node *list = require_list(manifest, root, "entries", 1, ENTRIES_MAX);
@@ -284,6 +319,7 @@ static void read_entries(
     ret->entries = allocate(manifest, list->count, sizeof *ret->entries);
     if (ret->entries == NULL) return;
     ret->entry_count = list->count;
+    size_t before = problems_total(manifest->problems);
     for (size_t i = 0; i < list->count; i++) {
         read_entry(manifest, list->values[i], &ret->entries[i]);
         const char *name = ret->entries[i].name;
@@ -291,6 +327,9 @@ static void read_entries(
             if (ret->entries[k].name != NULL && strcmp(ret->entries[k].name, name) == 0)
                 ADD(manifest, list->values[i], "", "a second entry '%s'", name);
     }
+    if (problems_total(manifest->problems) != before) return; /* entries are not all there */
+    for (size_t i = 0; i < list->count; i++)
+        read_phases(manifest, list->values[i], ret, &ret->entries[i]);
 }
 
 static void read_architecture(

@@ -11,7 +11,7 @@
 #include "base/problems.h"
 #include "decode/job.h"
 
-enum { ENTRY_ARGS_MAX = 64 };
+enum { ENTRY_ARGS_MAX = 64, ENTRY_PHASES_MAX = 8 };
 
 /** What a kernel does with an argument. */
 enum arg_role {
@@ -30,15 +30,22 @@ struct entry_arg {
     enum datatype element_type; /* buffers; DATATYPE_NONE: any bytes */
 };
 
-/** One kernel of a program, as jobs see it. */
+/**
+ * One kernel of a program, as jobs see it.
+ *
+ * A cooperative entry may have phases: entries of the same arguments that, launched one after the
+ * other with its grid, block and shared memory, do the same where its grid cannot run at once.
+ */
 struct entry {
     char *name;
     size_t arg_count; /* <= ENTRY_ARGS_MAX */
     struct entry_arg *args;
-    uint32_t block[3];     /* default threads a block */
-    uint32_t shared_bytes; /* default dynamic shared memory a block */
-    bool cooperative;      /* needs a grid-wide barrier */
-    int capability_min;    /* 10 x major + minor, such as 80; 0: any */
+    uint32_t block[3];               /* default threads a block */
+    uint32_t shared_bytes;           /* default dynamic shared memory a block */
+    bool cooperative;                /* needs a grid-wide barrier */
+    size_t phase_count;              /* <= ENTRY_PHASES_MAX; 0: there is nothing in its place */
+    size_t phases[ENTRY_PHASES_MAX]; /* by index as the program's entries */
+    int capability_min;              /* 10 x major + minor, such as 80; 0: any */
     bool params_in_buffer; /* its words travel in device memory, and the kernel gets a pointer */
     char *batched;         /* the kernel that runs many jobs in one launch; NULL if there is none */
 };

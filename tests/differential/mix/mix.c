@@ -84,6 +84,33 @@ KERNEL(reverse_blocks_batched, (const struct reverse_row *)rows, (uint32_t)jobs)
     turn_block(rows[block_y()].y, rows[block_y()].n);
 }
 
+DEVICE void turn_out(const uint32_t *y, uint32_t *scratch, uint32_t n) {
+    uint32_t i = global_x();
+    if (i < n) scratch[i] = y[i];
+}
+
+DEVICE void turn_in(uint32_t *y, const uint32_t *scratch, uint32_t n) {
+    uint32_t i = global_x();
+    if (i < n) y[n - 1 - i] = scratch[i] + 1;
+}
+
+/** Turns all of y around and adds 1: the second half needs all of the first, of all blocks. */
+KERNEL(turn, (uint32_t *)y, (uint32_t *)scratch, (uint32_t *)word, (uint32_t)n) {
+    turn_out(y, scratch, n);
+    grid_barrier(word);
+    turn_in(y, scratch, n);
+}
+
+KERNEL(turn_first, (uint32_t *)y, (uint32_t *)scratch, (uint32_t *)word, (uint32_t)n) {
+    (void)word;
+    turn_out(y, scratch, n);
+}
+
+KERNEL(turn_second, (uint32_t *)y, (uint32_t *)scratch, (uint32_t *)word, (uint32_t)n) {
+    (void)word;
+    turn_in(y, scratch, n);
+}
+
 /** Each thread of up to three dimensions adds where it is, and k, to an element of its own. */
 KERNEL(positions, (uint32_t *)y, (uint32_t)k, (uint32_t)n) {
     uint32_t block = (block_z() * grid_dim_y() + block_y()) * grid_dim_x() + block_x();

@@ -38,6 +38,17 @@ KERNEL(probe_leave, (uint32_t *)left) {
     left[block_x() * block_dim_x() + i] = i;
 }
 
+/* Blocks of one thread pass their values round the grid, one place a round. */
+KERNEL(probe_rotate_grid, (uint32_t *)data, (uint32_t *)word, (uint32_t)rounds) {
+    uint32_t i = block_x(), n = grid_dim_x();
+    for (uint32_t round = 0; round < rounds; round++) {
+        uint32_t value = atomic_load_u32(&data[(i + 1) % n]);
+        grid_barrier(word);
+        data[i] = value;
+        grid_barrier(word);
+    }
+}
+
 /* What shared memory holds before anybody writes to it. */
 KERNEL(probe_shared, (uint32_t *)seen) {
     SHARED(uint32_t, values);
