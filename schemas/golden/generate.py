@@ -460,7 +460,7 @@ def results():
 
 def telemetry():
     schema = json.loads((pathlib.Path(__file__).parents[1] / "telemetry.schema.json").read_text(encoding="utf-8"))
-    sections = ("jobs", "timed", "batches", "engine", "gauges")
+    sections = ("jobs", "timed", "batches", "intake", "engine", "gauges")
     return {
         "v": 1,
         "worker": {"host": "node-1", "device": "GPU-0", "device_index": 0, "version": "0.1.0"},

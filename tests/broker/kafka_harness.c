@@ -87,6 +87,21 @@ void broker_stop(struct broker *broker) {
     rd_kafka_destroy(broker->client);
 }
 
+void broker_delete_records(const struct broker *broker, int32_t partition, int64_t before) {
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(broker->client);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, broker->jobs, partition)->offset = before;
+    rd_kafka_DeleteRecords_t *wanted = rd_kafka_DeleteRecords_new(list);
+    rd_kafka_DeleteRecords(broker->client, &wanted, 1, NULL, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
+    assert_non_null(event);
+    assert_int_equal(rd_kafka_event_error(event), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_event_destroy(event);
+    rd_kafka_DeleteRecords_destroy(wanted);
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_queue_destroy(queue);
+}
+
 int64_t broker_committed(const struct broker *broker, int32_t partition) {
     rd_kafka_t *member =
         client_from(RD_KAFKA_CONSUMER, broker->bootstrap, "group.id", broker->group);

@@ -35,6 +35,9 @@ void broker_create_topic(struct broker *broker, const char *topic, int partition
 /** Embedded brokers create any topic that is asked for; this one they deny. */
 void broker_hide_topic(struct broker *broker, const char *topic, bool hidden);
 
+/** As retention does; embedded brokers cannot. */
+void broker_delete_records(const struct broker *broker, int32_t partition, int64_t before);
+
 /** -1: nothing is committed. */
 int64_t broker_committed(const struct broker *broker, int32_t partition);
 int64_t broker_end(const struct broker *broker, int32_t partition);

@@ -82,7 +82,7 @@ class Results(unittest.TestCase):
         for path in (GOLDEN / "telemetry").glob("*.msgpack"):
             message = msgpack.unpackb(path.read_bytes())
             validator.validate(message)
-            for section in ("worker", "jobs", "timed", "batches", "engine", "gauges"):
+            for section in ("worker", "jobs", "timed", "batches", "intake", "engine", "gauges"):
                 self.assertFalse(validator.is_valid(message | {section: message[section] | {"extra": 1}}))
 
     def test_results_that_contradict_themselves_are_not(self):

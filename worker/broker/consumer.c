@@ -1,6 +1,7 @@
 #include "broker/consumer.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "broker/committer.h"
 #include "broker/consumer_conf.h"
 #include "broker/held.h"
+#include "broker/resets.h"
 
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
@@ -36,6 +38,7 @@ struct consumer {
     rd_kafka_topic_partition_list_t *leaving; /* revoked, not given back yet; NULL: none */
 
     struct held held; /* messages beyond the window */
+    struct resets resets;
 };
 
 static const char *topic_of(const rd_kafka_message_t *message) {
@@ -245,6 +248,7 @@ static bool is_leaving(const struct consumer *consumer, const char *topic, int32
 static bool is_final(rd_kafka_resp_err_t code) {
     switch (code) {
     case RD_KAFKA_RESP_ERR__FATAL:
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET: /* the settings say that it is to be the end */
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_INVALID_GROUP_ID:
@@ -273,7 +277,27 @@ static void on_error(rd_kafka_t *client, int code, const char *reason, void *opa
 
 static void on_log(const rd_kafka_t *client, int level, const char *facility, const char *line) {
     struct consumer *consumer = rd_kafka_opaque(client);
-    client_say(&consumer->events, LOG_DEBUG, "%s: %s", facility, line);
+    bool is_reset = resets_note(&consumer->resets, facility, line);
+    client_say(&consumer->events, is_reset ? LOG_WARN : LOG_DEBUG, "%s: %s", facility, line);
+}
+
+/* Reading goes on at `offset` of a partition: what was lost on the way there? */
+static void tell_expired(
+    struct consumer *consumer, const char *topic, int32_t partition, int64_t offset) {
+    int64_t from;
+    if (!resets_take(&consumer->resets, topic, partition, &from)) return;
+    if (offset <= from) {
+        client_say(&consumer->events, LOG_WARN,
+            "%s [%d] no longer reaches offset %" PRId64 ": it is read again from %" PRId64, topic,
+            (int)partition, from, offset);
+        return;
+    }
+    uint64_t count = (uint64_t)(offset - from);
+    source_add_expired(&consumer->source, count);
+    client_say(&consumer->events, LOG_ERROR,
+        "%s [%d] lost %" PRIu64 " messages to retention, from offset %" PRId64 " to %" PRId64
+        ", before they were read; keep them longer (retention.ms), or run more workers",
+        topic, (int)partition, count, from, offset - 1);
 }
 
 /* Messages */
@@ -294,6 +318,9 @@ static void deliver(struct consumer *consumer, rd_kafka_message_t *message, stru
 static void receive(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
     const char *topic = message->rkt != NULL ? topic_of(message) : "";
     bool is_refused = is_leaving(consumer, topic, message->partition);
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR ||
+        message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+        tell_expired(consumer, topic, message->partition, message->offset);
     bool is_late = held_has(&consumer->held, topic, message->partition);
     switch (message->err) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
@@ -430,6 +457,7 @@ static void consumer_destroy(struct source *source) {
     struct consumer *consumer = (struct consumer *)source;
     bool is_left_behind = consumer->client == NULL || is_stuck(consumer);
     held_fini(&consumer->held);
+    resets_fini(&consumer->resets);
     if (consumer->leaving != NULL) rd_kafka_topic_partition_list_destroy(consumer->leaving);
     committer_fini(&consumer->committer);
     /* Leaving the group is close()'s. */

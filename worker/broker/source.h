@@ -12,6 +12,8 @@
 #ifndef BROKER_SOURCE_H
 #define BROKER_SOURCE_H
 
+#include <stdatomic.h>
+
 #include "base/error.h"
 #include "broker/delivery.h"
 
@@ -47,6 +49,7 @@ struct source {
     const struct source_operations *operations;
     source_on_revoked *on_revoked; /* NULL: nobody asks */
     void *on_revoked_context;
+    atomic_uint_fast64_t expired_count;
 };
 
 /** Before the first poll(). */
@@ -61,6 +64,17 @@ static inline void source_tell_revoked(
     const struct source *source, const char *topic, int32_t partition) {
     if (source->on_revoked != NULL)
         source->on_revoked(source->on_revoked_context, topic, partition);
+}
+
+/** For the kinds of source: so many messages were deleted before they could be read. */
+static inline void source_add_expired(struct source *source, uint64_t count) {
+    /* relaxed: a count that orders nothing */
+    atomic_fetch_add_explicit(&source->expired_count, count, memory_order_relaxed);
+}
+
+/** Since the source was created. Any thread. */
+static inline uint64_t source_expired_count(struct source *source) {
+    return atomic_load_explicit(&source->expired_count, memory_order_relaxed); /* as above */
 }
 
 MUST_CHECK static inline enum err source_poll(

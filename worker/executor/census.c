@@ -57,6 +57,7 @@ void census_totals(struct stages *stages, struct totals *ret) {
     counters_read(stages->counters, ret);
     add_pools(stages, ret);
     add_statics(stages, ret);
+    ret->of[COUNTER_intake_messages_expired] = source_expired_count(stages->source);
     struct modules_counts modules = modules_read_counts(stages->modules);
     ret->of[COUNTER_engine_module_hits] = modules.hits;
     ret->of[COUNTER_engine_module_compilations] = modules.compilations;

@@ -24,6 +24,7 @@
     X(jobs)    /* sums over the jobs of what each one's telemetry says */                          \
     X(timed)   /* timed jobs that ended well */                                                    \
     X(batches) /* sums over distinct batches of what really moved */                               \
+    X(intake)  /* what became of messages before they were jobs */                                 \
     X(engine)  /* all that really happened: the batches, and work that no job owns */
 
 /* X(section, counter, SUM or MAX) */
@@ -59,6 +60,7 @@
     X(batches, launches, SUM)                                                                      \
     X(batches, coalesced_launches, SUM)                                                            \
     X(batches, sync_points, SUM)                                                                   \
+    X(intake, messages_expired, SUM) /* deleted by retention before they were read */              \
     X(engine, host_to_device_bytes, SUM)                                                           \
     X(engine, device_to_host_bytes, SUM)                                                           \
     X(engine, param_upload_bytes, SUM)                                                             \
