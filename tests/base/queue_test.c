@@ -60,6 +60,27 @@ static void *pop_until_closed(void *argument) {
     return NULL;
 }
 
+static void *pop_three(void *argument) {
+    for (uintptr_t i = 1; i <= 3; i++) {
+        void *items[1];
+        assert_int_equal(queue_pop(argument, items, 1, -1), 1);
+        assert_ptr_equal(items[0], item(i));
+    }
+    return NULL;
+}
+
+TEST(more_than_there_is_room_for_is_pushed_as_others_make_room) {
+    struct queue *queue = queue_create(1);
+    void *items[] = {item(1), item(2), item(3)};
+    pthread_t consumer;
+    assert_int_equal(pthread_create(&consumer, NULL, pop_three, queue), 0);
+    assert_int_equal(queue_push_all(queue, items, 3), 3);
+    pthread_join(consumer, NULL);
+    queue_close(queue);
+    assert_int_equal(queue_push_all(queue, items, 3), 0);
+    queue_destroy(queue);
+}
+
 static void *push_until_closed(void *argument) {
     while (queue_push(argument, item(1))) continue;
     return NULL;
@@ -128,5 +149,7 @@ TEST(many_threads_get_every_item_exactly_once) {
 
 RUN_TESTS(T(items_come_out_in_their_order), T(pop_takes_at_most_what_is_asked),
     T(pop_of_an_empty_queue_gives_up_when_time_is_over),
-    T(a_closed_queue_takes_nothing_and_gives_what_it_has), T(close_wakes_those_who_wait_for_items),
-    T(close_wakes_those_who_wait_for_room), T(many_threads_get_every_item_exactly_once))
+    T(a_closed_queue_takes_nothing_and_gives_what_it_has),
+    T(more_than_there_is_room_for_is_pushed_as_others_make_room),
+    T(close_wakes_those_who_wait_for_items), T(close_wakes_those_who_wait_for_room),
+    T(many_threads_get_every_item_exactly_once))

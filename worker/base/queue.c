@@ -10,6 +10,7 @@ struct queue {
     pthread_cond_t has_room;
     bool closed;
     bool is_waking; /* a waiter was signalled, and nothing was taken since */
+    size_t producers_waiting;
     size_t capacity;
     size_t head; /* index of the oldest item */
     size_t length;
@@ -46,18 +47,30 @@ static void wake_consumer(struct queue *queue) {
     pthread_cond_signal(&queue->has_item);
 }
 
-bool queue_push(struct queue *queue, void *item) {
-    pthread_mutex_lock(&queue->lock);
-    while (queue->length == queue->capacity && !queue->closed)
+/* False once the queue is closed. */
+static bool wait_for_room(struct queue *queue) {
+    while (queue->length == queue->capacity && !queue->closed) {
+        queue->producers_waiting++;
         pthread_cond_wait(&queue->has_room, &queue->lock);
-    bool taken = !queue->closed;
-    if (taken) {
-        queue->items[(queue->head + queue->length) % queue->capacity] = item;
+        queue->producers_waiting--;
+    }
+    return !queue->closed;
+}
+
+size_t queue_push_all(struct queue *queue, void *const *items, size_t count) {
+    size_t taken = 0;
+    pthread_mutex_lock(&queue->lock);
+    for (; taken < count && wait_for_room(queue); taken++) {
+        queue->items[(queue->head + queue->length) % queue->capacity] = items[taken];
         queue->length++;
         wake_consumer(queue);
     }
     pthread_mutex_unlock(&queue->lock);
     return taken;
+}
+
+bool queue_push(struct queue *queue, void *item) {
+    return queue_push_all(queue, &item, 1) == 1;
 }
 
 /* Waits until something is there; false when time is up or nothing can come any more. */
@@ -93,7 +106,7 @@ size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int time
         queue->head = (queue->head + count) % queue->capacity;
         queue->length -= count;
         if (queue->length > 0) wake_consumer(queue);
-        pthread_cond_broadcast(&queue->has_room);
+        if (queue->producers_waiting > 0) pthread_cond_broadcast(&queue->has_room);
     }
     pthread_mutex_unlock(&queue->lock);
     return count;

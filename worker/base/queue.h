@@ -20,6 +20,10 @@ void queue_destroy(struct queue *queue);
 /** Waits for room. False, and the item not taken, once the queue is closed. */
 MUST_CHECK bool queue_push(struct queue *queue, void *item);
 
+/** The same for several, in order, under one lock. Returns how many were taken: fewer than `count`
+ * once the queue is closed. */
+MUST_CHECK size_t queue_push_all(struct queue *queue, void *const *items, size_t count);
+
 /**
  * Takes up to `max` items, waiting up to `timeout_ms` (-1: for ever) for the first. Returns how
  * many; 0 means time is up, or closed and drained.

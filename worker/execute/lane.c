@@ -80,13 +80,14 @@ static bool is_expired(const struct prepared *prepared) {
 }
 
 static void expire(const struct lanes *lanes, struct prepared *prepared) {
-    struct outcome outcome = {0};
-    outcome.code = error_set(&outcome.err, ERR_DEADLINE_EXCEEDED, 0,
+    struct batch_item item = {.prepared = prepared};
+    struct outcome *outcome = &item.outcome;
+    outcome->code = error_set(&outcome->err, ERR_DEADLINE_EXCEEDED, 0,
         "send it with a later deadline, or add workers",
         "the job was still waiting %" PRIu64 " ms after its deadline",
         clock_unix_ms() - prepared->job->deadline_unix_ms);
-    outcome.telemetry.wall_ns = clock_ns() - prepared->job->delivery->received_ns;
-    lanes->options.on_done(lanes->options.context, prepared, &outcome);
+    outcome->telemetry.wall_ns = clock_ns() - prepared->job->delivery->received_ns;
+    lanes->options.on_done(lanes->options.context, &item, 1);
 }
 
 /* Takes the jobs of the next batch; 0 when there are none. */
@@ -126,8 +127,7 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     uint64_t done_ns = clock_ns();
     learn(lane, batch, done_ns);
     lane->last_done_ns = done_ns;
-    for (size_t i = 0; i < batch->count; i++)
-        options->on_done(options->context, batch->items[i].prepared, &batch->items[i].outcome);
+    options->on_done(options->context, batch->items, batch->count);
     batch_recycle(batch);
     lane->oldest = (lane->oldest + 1) % options->depth;
     lane->in_flight--;

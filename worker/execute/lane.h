@@ -35,8 +35,8 @@ struct lanes_options {
     uint64_t batch_span_ns;
     enum isolation isolation;
     struct queue *ready; /* of struct prepared; the lanes own what they pop */
-    /** The job is over; the callee owns `prepared`. Outputs are valid during the call. */
-    void (*on_done)(void *context, struct prepared *prepared, const struct outcome *outcome);
+    /** These jobs are over; the callee owns each `prepared`. Outputs are valid during the call. */
+    void (*on_done)(void *context, const struct batch_item *items, size_t count);
     /** There is no memory for the job now, though the lane holds nothing else; the callee owns it.
      */
     void (*on_starved)(void *context, struct prepared *prepared, const struct error *err);

@@ -1,5 +1,6 @@
 #include "executor/flow.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
@@ -31,37 +32,56 @@ void flow_wait(struct stages *stages, int timeout_ms) {
     until.tv_nsec += (long)timeout_ms * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
+    stages->waiters++;
     (void)pthread_cond_timedwait(&stages->changed, &stages->lock, &until);
+    stages->waiters--;
 }
 
-static void count_holding(struct stages *stages, bool holds) {
+/* With the lock held: a count fell. Without waiters, which is the rule, it costs nothing. */
+static void wake_waiters(struct stages *stages) {
+    if (stages->waiters > 0) pthread_cond_broadcast(&stages->changed);
+}
+
+static void start_holding(struct stages *stages, size_t jobs) {
     pthread_mutex_lock(&stages->lock);
-    if (holds) stages->holding++;
-    else stages->holding--;
-    if (!holds) pthread_cond_broadcast(&stages->changed);
+    stages->holding += jobs;
+    pthread_mutex_unlock(&stages->lock);
+}
+
+static void stop_holding(struct stages *stages, size_t jobs) {
+    pthread_mutex_lock(&stages->lock);
+    stages->holding -= jobs;
+    wake_waiters(stages);
     pthread_mutex_unlock(&stages->lock);
 }
 
 /* --- answers --- */
-
-static void answer(struct stages *stages, struct job *job, const struct outcome *outcome) {
-    struct error err;
-    struct gate_line *line = job->line;
-    tally_job(stages->counters, outcome);
-    profile_push("publish");
-    enum err code = publisher_push_outcome(stages->publisher, job, outcome, &err);
-    profile_pop();
-    if (code == ERR_OK) return;
-    flow_fail(stages, &err); /* unanswered and uncommitted: the job comes again */
-    job_destroy(job);
-    turns_leave(stages->turns, line);
-}
 
 /* Lets go of a job that nobody answers, after a failure of the run: it comes again. */
 static void abandon(struct stages *stages, struct job *job) {
     struct gate_line *line = job->line;
     job_destroy(job);
     turns_leave(stages->turns, line);
+}
+
+/* NULL where the answer needs no push, or none is possible. */
+static struct publication *encode(
+    struct stages *stages, struct job *job, const struct outcome *outcome) {
+    struct publication *publication = NULL;
+    struct error err;
+    tally_job(stages->counters, outcome);
+    profile_push("publish");
+    enum err code = publisher_encode(stages->publisher, job, outcome, &publication, &err);
+    profile_pop();
+    if (code == ERR_OK) return publication;
+    flow_fail(stages, &err);
+    abandon(stages, job);
+    return NULL;
+}
+
+static void answer(struct stages *stages, struct job *job, const struct outcome *outcome) {
+    struct publication *publication = encode(stages, job, outcome);
+    publisher_push(stages->publisher, &publication, 1);
 }
 
 void flow_reject(struct stages *stages, struct job *job, const struct error *err) {
@@ -100,26 +120,22 @@ void flow_reject_undecodable(
 /* After this the job holds nothing on the device, and others may go on with what it held. */
 static void let_go(struct stages *stages, struct prepared *prepared) {
     prepared_release(prepared, stages->statics, stages->residents);
-    count_holding(stages, false);
+    stop_holding(stages, 1);
 }
 
-/* The job may hold device memory from here until it is done. */
-static enum err submit(
-    struct stages *stages, struct job *job, const struct plan *plan, struct error *err) {
-    count_holding(stages, true);
-    enum err code = prepare_submit(stages->prepare, job, plan, err);
-    if (code != ERR_OK) count_holding(stages, false);
-    return code;
-}
-
-void flow_plan(struct stages *stages, struct job *job) {
+/* The job if it may run at once; NULL: it is on its way elsewhere. */
+static struct prepared *plan_and_prepare(struct stages *stages, struct job *job) {
     struct error err;
     const struct plan *plan;
+    struct prepared *ready = NULL;
     enum err code = plan_job(job, stages->registry, &stages->plan_limits, &plan, &err);
     if (code == ERR_OK)
         code = publisher_reserve(stages->publisher, job, plan->result_bytes_max, &err);
-    if (code == ERR_OK) code = submit(stages, job, plan, &err);
-    if (code != ERR_OK) refuse(stages, job, &err);
+    if (code == ERR_OK) code = prepare_submit(stages->prepare, job, plan, &ready, &err);
+    if (code == ERR_OK) return ready;
+    stop_holding(stages, 1);
+    refuse(stages, job, &err);
+    return NULL;
 }
 
 static void go_narrow(struct stages *stages, struct prepared *prepared) {
@@ -130,14 +146,32 @@ static void go_narrow(struct stages *stages, struct prepared *prepared) {
     narrow_push(stages->narrow, prepared);
 }
 
-void flow_on_ready(void *context, struct prepared *prepared) {
-    struct stages *stages = context;
-    if (prepared->job->delivery->is_suspect) {
-        go_narrow(stages, prepared);
-        return;
+/* To the lanes, but for suspects, which run alone. */
+static void push_ready(struct stages *stages, struct prepared *const *prepared, size_t count) {
+    void *ready[FLOW_GROUP_MAX];
+    size_t ready_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (prepared[i]->job->delivery->is_suspect) go_narrow(stages, prepared[i]);
+        else ready[ready_count++] = prepared[i];
     }
     /* Closed only once preparation has ended, and as long as all that can be in flight. */
-    if (!queue_push(stages->ready, prepared)) abort();
+    if (queue_push_all(stages->ready, ready, ready_count) != ready_count) abort();
+}
+
+void flow_plan(struct stages *stages, struct job *const *jobs, size_t count) {
+    struct prepared *ready[FLOW_GROUP_MAX];
+    size_t ready_count = 0;
+    assert(count <= FLOW_GROUP_MAX);
+    start_holding(stages, count); /* they may hold device memory from here until they are done */
+    for (size_t i = 0; i < count; i++) {
+        struct prepared *prepared = plan_and_prepare(stages, jobs[i]);
+        if (prepared != NULL) ready[ready_count++] = prepared;
+    }
+    push_ready(stages, ready, ready_count);
+}
+
+void flow_on_ready(void *context, struct prepared *prepared) {
+    push_ready(context, &prepared, 1);
 }
 
 void flow_on_starved(void *context, struct prepared *prepared, const struct error *err) {
@@ -167,24 +201,32 @@ void flow_on_not_stored(void *context, const struct error *err) {
     log_line(LOG_WARN, "statics not stored since the start: %" PRIu64, count);
 }
 
-/* One line a batch: its jobs come one after the other, from its lane's thread. */
 static void log_batch(const struct job_telemetry *job) {
-    static _Thread_local uint64_t logged_id;
     const struct batch_telemetry *batch = &job->batch;
-    if (batch->id == logged_id) return;
-    logged_id = batch->id;
+    if (batch->id == 0) return; /* it expired in the queue */
     log_line(LOG_DEBUG,
         "batch %" PRIu64 ": %" PRIu64 " jobs, %" PRIu64 " launches, stage %" PRIu64
         " ns, enqueue %" PRIu64 " ns, wait %" PRIu64 " ns",
         batch->id, batch->jobs, batch->launches, job->stage_ns, job->enqueue_ns, job->wait_ns);
 }
 
-void flow_on_done(void *context, struct prepared *prepared, const struct outcome *outcome) {
-    struct stages *stages = context;
-    if (outcome->code != ERR_OK) log_error(LOG_DEBUG, "job failed", &outcome->err);
-    if (log_is_on(LOG_DEBUG)) log_batch(&outcome->telemetry);
-    let_go(stages, prepared);
-    answer(stages, prepared->job, outcome);
+static void finish_some(struct stages *stages, const struct batch_item *items, size_t count) {
+    struct publication *publications[FLOW_GROUP_MAX];
+    for (size_t i = 0; i < count; i++) {
+        const struct outcome *outcome = &items[i].outcome;
+        if (outcome->code != ERR_OK) log_error(LOG_DEBUG, "job failed", &outcome->err);
+        prepared_release(items[i].prepared, stages->statics, stages->residents);
+    }
+    stop_holding(stages, count);
+    for (size_t i = 0; i < count; i++)
+        publications[i] = encode(stages, items[i].prepared->job, &items[i].outcome);
+    publisher_push(stages->publisher, publications, count);
+}
+
+void flow_on_done(void *context, const struct batch_item *items, size_t count) {
+    if (log_is_on(LOG_DEBUG)) log_batch(&items[0].outcome.telemetry);
+    for (size_t i = 0; i < count; i += FLOW_GROUP_MAX)
+        finish_some(context, items + i, count - i < FLOW_GROUP_MAX ? count - i : FLOW_GROUP_MAX);
 }
 
 void flow_drop(struct stages *stages, struct prepared *prepared) {
@@ -202,7 +244,7 @@ static void leave_narrow(struct stages *stages, struct prepared *prepared) {
     prepared_release(prepared, stages->statics, stages->residents);
     pthread_mutex_lock(&stages->lock);
     stages->starved--;
-    pthread_cond_broadcast(&stages->changed);
+    wake_waiters(stages);
     pthread_mutex_unlock(&stages->lock);
 }
 
@@ -223,15 +265,20 @@ void flow_on_queued(void *context, struct gate_line *line) {
     turns_leave(stages->turns, line);
 }
 
-void flow_on_published(void *context, const struct delivery *delivery, bool is_error) {
+void flow_on_published(void *context, const struct published *items, size_t count) {
     struct stages *stages = context;
-    source_finish(stages->source, &delivery->position);
+    uint64_t bytes = 0, errors = 0;
+    for (size_t i = 0; i < count; i++) {
+        source_finish(stages->source, &items[i].delivery->position);
+        bytes += items[i].delivery->held_bytes;
+        errors += items[i].is_error;
+    }
     pthread_mutex_lock(&stages->lock);
-    stages->in_flight--;
-    stages->bytes_in_flight -= delivery->held_bytes;
-    if (is_error) stages->summary.errors++;
-    else stages->summary.ok++;
-    pthread_cond_broadcast(&stages->changed);
+    stages->in_flight -= count;
+    stages->bytes_in_flight -= bytes;
+    stages->summary.errors += errors;
+    stages->summary.ok += count - errors;
+    wake_waiters(stages);
     pthread_mutex_unlock(&stages->lock);
 }
 

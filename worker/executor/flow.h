@@ -23,8 +23,12 @@ void flow_reject(struct stages *stages, struct job *job, const struct error *err
 void flow_reject_undecodable(
     struct stages *stages, struct delivery *delivery, const struct error *err);
 
-/** Plans the job, whose turn has come, and hands it on. Owns it. A bound thread's. */
-void flow_plan(struct stages *stages, struct job *job);
+/** Jobs that are moved together take one turn of each lock. */
+enum { FLOW_GROUP_MAX = 64 };
+
+/** Plans jobs whose turn has come, FLOW_GROUP_MAX at most, and hands them on. Owns them. A bound
+ * thread's. */
+void flow_plan(struct stages *stages, struct job *const *jobs, size_t count);
 
 /** Lets go of a job that nobody answers, after flow_fail(): it comes again. */
 void flow_drop(struct stages *stages, struct prepared *prepared);
@@ -38,11 +42,11 @@ void flow_narrow_refused(struct stages *stages, struct prepared *prepared, const
 void flow_on_ready(void *context, struct prepared *prepared);
 void flow_on_prepare_failed(void *context, struct prepared *prepared, const struct error *err);
 void flow_on_not_stored(void *context, const struct error *err);
-void flow_on_done(void *context, struct prepared *prepared, const struct outcome *outcome);
+void flow_on_done(void *context, const struct batch_item *items, size_t count);
 void flow_on_starved(void *context, struct prepared *prepared, const struct error *err);
 void flow_on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err);
 void flow_on_queued(void *context, struct gate_line *line);
-void flow_on_published(void *context, const struct delivery *delivery, bool is_error);
+void flow_on_published(void *context, const struct published *items, size_t count);
 void flow_on_publish_failed(void *context, const struct error *err);
 
 #endif

@@ -13,7 +13,9 @@ enum {
     /* Holding back shorter than this is done by not polling: pausing a consumer throws away what it
      * has fetched ahead. Longer, and it is paused and polled, so that it stays in its group. */
     HOLD_MS = 500,
-    PROGRESS_MS = 10000
+    PROGRESS_MS = 10000,
+    /* More at once would keep the lanes waiting for its last message. */
+    GROUP_BYTES_MAX = 1 << 20
 };
 
 static bool is_allowed_reply_to(const struct settings *settings, struct slice topic) {
@@ -42,8 +44,9 @@ static void hold_outputs(struct stages *stages, const struct job *job) {
     pthread_mutex_unlock(&stages->lock);
 }
 
-/* From bytes to a job that waits for its turn; whatever is wrong is answered here. */
-static void admit(struct stages *stages, struct delivery *delivery) {
+/* From bytes to a job whose turn it is. NULL: it waits for its turn, or what is wrong with it was
+ * answered. */
+static struct job *admit(struct stages *stages, struct delivery *delivery) {
     struct error err, reply_to_error;
     struct job *job;
     profile_push("decode");
@@ -51,7 +54,7 @@ static void admit(struct stages *stages, struct delivery *delivery) {
     profile_pop();
     if (job == NULL) {
         flow_reject_undecodable(stages, delivery, &err);
-        return;
+        return NULL;
     }
     enum err reply_to_code = check_reply_to(stages, job, &reply_to_error);
     if (code == ERR_OK && reply_to_code != ERR_OK) {
@@ -60,10 +63,10 @@ static void admit(struct stages *stages, struct delivery *delivery) {
     }
     if (code != ERR_OK) {
         flow_reject(stages, job, &err);
-        return;
+        return NULL;
     }
     hold_outputs(stages, job);
-    turns_enter(stages, job);
+    return turns_enter(stages, job) ? job : NULL;
 }
 
 /* Above the limits, while jobs starve for memory, or, once holding back, above three quarters of
@@ -78,8 +81,25 @@ static bool is_full(const struct stages *stages, bool is_holding) {
     return stages->in_flight >= jobs || stages->bytes_in_flight >= bytes || stages->starved > 0;
 }
 
+/* What may be taken at once. */
+struct room {
+    uint64_t jobs, bytes;
+};
+
+static uint64_t at_most(uint64_t value, uint64_t max) {
+    return value < max ? value : max;
+}
+
+static struct room room_of(const struct stages *stages) {
+    const struct settings *settings = stages->settings;
+    return (struct room){
+        .jobs = at_most(settings->limits.jobs_in_flight - stages->in_flight, FLOW_GROUP_MAX),
+        .bytes =
+            at_most(settings->limits.bytes_in_flight - stages->bytes_in_flight, GROUP_BYTES_MAX)};
+}
+
 /* Waits for room; false where there is none after HOLD_MS. */
-static bool wait_for_room(struct stages *stages, bool is_paused) {
+static bool wait_for_room(struct stages *stages, bool is_paused, struct room *ret) {
     pthread_mutex_lock(&stages->lock);
     bool full = is_full(stages, is_paused);
     uint64_t until = clock_ns() + (is_paused ? DRAIN_POLL_MS : HOLD_MS) * 1000000ull;
@@ -87,6 +107,7 @@ static bool wait_for_room(struct stages *stages, bool is_paused) {
         flow_wait(stages, DRAIN_POLL_MS);
         full = is_full(stages, true);
     }
+    if (!full) *ret = room_of(stages);
     pthread_mutex_unlock(&stages->lock);
     return !full;
 }
@@ -109,16 +130,48 @@ static void log_progress(struct stages *stages, uint64_t *due_ns) {
         summary.ok, summary.errors, in_flight);
 }
 
-static enum err take(struct stages *stages, int timeout_ms, bool *at_end, struct error *err) {
+/* Messages that are taken together: the source had them at hand. */
+struct group {
+    size_t count;
+    uint64_t bytes;
+    struct delivery *deliveries[FLOW_GROUP_MAX];
+};
+
+/* Waits for the first message alone. */
+static enum err poll_group(struct stages *stages, struct room room, int timeout_ms,
+    struct group *group, bool *at_end, struct error *err) {
     struct delivery *delivery = NULL;
-    enum err code = source_poll(stages->source, timeout_ms, &delivery, at_end, err);
-    if (code != ERR_OK || delivery == NULL) return code;
-    pthread_mutex_lock(&stages->lock);
-    stages->in_flight++;
-    stages->bytes_in_flight += delivery->held_bytes;
-    pthread_mutex_unlock(&stages->lock);
-    admit(stages, delivery);
+    do {
+        enum err code =
+            source_poll(stages->source, group->count == 0 ? timeout_ms : 0, &delivery, at_end, err);
+        if (code != ERR_OK) return code;
+        if (delivery == NULL) return ERR_OK;
+        group->deliveries[group->count++] = delivery;
+        group->bytes += delivery->held_bytes;
+    } while (group->count < room.jobs && group->bytes < room.bytes);
     return ERR_OK;
+}
+
+static void admit_group(struct stages *stages, const struct group *group) {
+    struct job *jobs[FLOW_GROUP_MAX];
+    size_t count = 0;
+    pthread_mutex_lock(&stages->lock);
+    stages->in_flight += group->count;
+    stages->bytes_in_flight += group->bytes;
+    pthread_mutex_unlock(&stages->lock);
+    for (size_t i = 0; i < group->count; i++) {
+        struct job *job = admit(stages, group->deliveries[i]);
+        if (job != NULL) jobs[count++] = job;
+    }
+    flow_plan(stages, jobs, count);
+}
+
+static enum err take(
+    struct stages *stages, struct room room, int timeout_ms, bool *at_end, struct error *err) {
+    struct group group = {.count = 0};
+    enum err code = poll_group(stages, room, timeout_ms, &group, at_end, err);
+    if (group.count > 0) admit_group(stages, &group);
+    return code;
 }
 
 static enum err take_all(struct stages *stages, struct error *err) {
@@ -126,12 +179,13 @@ static enum err take_all(struct stages *stages, struct error *err) {
     uint64_t progress_ns = clock_ns() + PROGRESS_MS * 1000000ull;
     enum err code = ERR_OK;
     while (code == ERR_OK && !at_end && !*stages->stop && !flow_has_failed(stages)) {
-        bool has_room = wait_for_room(stages, is_paused);
+        struct room room = {.jobs = 1};
+        bool has_room = wait_for_room(stages, is_paused, &room);
         if (has_room == is_paused) {
             is_paused = !has_room;
             source_pause(stages->source, is_paused);
         }
-        code = take(stages, is_paused ? 0 : POLL_MS, &at_end, err);
+        code = take(stages, room, is_paused ? 0 : POLL_MS, &at_end, err);
         log_progress(stages, &progress_ns);
     }
     return code;

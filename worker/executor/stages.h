@@ -52,6 +52,7 @@ struct stages {
 
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* a count fell, or something failed */
+    uint32_t waiters;       /* for that */
     uint64_t in_flight, bytes_in_flight;
     uint64_t holding;    /* jobs that may hold device memory, those on the narrow path excepted */
     uint64_t starved;    /* jobs on the narrow path */

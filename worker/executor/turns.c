@@ -21,11 +21,14 @@ static void drop(struct turns *turns, struct job *job) {
 static void *turns_thread(void *context) {
     struct turns *turns = context;
     struct error err;
-    void *job;
+    void *passed[FLOW_GROUP_MAX];
+    size_t count;
     if (device_bind(&turns->stages->device, &err) != ERR_OK) flow_fail(turns->stages, &err);
-    while (queue_pop(turns->passed, &job, 1, -1) == 1) {
-        if (flow_has_failed(turns->stages)) drop(turns, job);
-        else flow_plan(turns->stages, job);
+    while ((count = queue_pop(turns->passed, passed, FLOW_GROUP_MAX, -1)) > 0) {
+        if (!flow_has_failed(turns->stages))
+            flow_plan(turns->stages, (struct job *const *)passed, count);
+        else
+            for (size_t i = 0; i < count; i++) drop(turns, passed[i]);
     }
     return NULL;
 }
@@ -65,13 +68,13 @@ void turns_destroy(struct turns *turns) {
     free(turns);
 }
 
-void turns_enter(struct stages *stages, struct job *job) {
+bool turns_enter(struct stages *stages, struct job *job) {
     struct error err;
     bool passes = true;
-    enum err code = ERR_OK;
-    if (stages->turns != NULL) code = gate_enter(stages->turns->gate, job, &passes, &err);
-    if (code != ERR_OK) flow_reject(stages, job, &err);
-    else if (passes) flow_plan(stages, job);
+    if (stages->turns == NULL || gate_enter(stages->turns->gate, job, &passes, &err) == ERR_OK)
+        return passes;
+    flow_reject(stages, job, &err);
+    return false;
 }
 
 void turns_leave(struct turns *turns, struct gate_line *line) {

@@ -23,8 +23,11 @@ void turns_finish(struct turns *turns);
 /** Once no stage has a job any more. */
 void turns_destroy(struct turns *turns);
 
-/** Sends the job on, now or when its turn comes. Owns it. Intake thread only. */
-void turns_enter(struct stages *stages, struct job *job);
+/**
+ * True where it is the job's turn: the caller sends it on. Else it is owned here, and goes on when
+ * its turn comes, or was rejected. Intake thread only.
+ */
+MUST_CHECK bool turns_enter(struct stages *stages, struct job *job);
 
 /** The job that stood in `line` is over: the next one's turn has come. */
 void turns_leave(struct turns *turns, struct gate_line *line);

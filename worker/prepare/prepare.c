@@ -114,13 +114,6 @@ static enum err fetch_cold(struct prepare *prepare, struct prepared *prepared, s
     return code;
 }
 
-static void finish(
-    struct prepare *prepare, struct prepared *prepared, enum err code, const struct error *err) {
-    prepared->ready_ns = clock_ns();
-    if (code == ERR_OK) prepare->options.on_ready(prepare->options.context, prepared);
-    else prepare->options.on_failed(prepare->options.context, prepared, err);
-}
-
 static enum err check_warm_statics(struct prepared *prepared, struct error *err) {
     const struct job *job = prepared->job;
     for (size_t i = 0; i < job->buffer_count; i++) {
@@ -133,6 +126,13 @@ static enum err check_warm_statics(struct prepared *prepared, struct error *err)
     return ERR_OK;
 }
 
+static void finish_cold(
+    struct prepare *prepare, struct prepared *prepared, enum err code, const struct error *err) {
+    prepared->ready_ns = clock_ns();
+    if (code == ERR_OK) prepare->options.on_ready(prepare->options.context, prepared);
+    else prepare->options.on_failed(prepare->options.context, prepared, err);
+}
+
 static void *preparation_thread(void *context) {
     struct prepare *prepare = context;
     void *item;
@@ -141,7 +141,7 @@ static void *preparation_thread(void *context) {
         /* For each job: one failure spoils one. */
         enum err code = device_bind(prepare->options.device, &err);
         if (code == ERR_OK) code = fetch_cold(prepare, item, &err);
-        finish(prepare, item, code, &err);
+        finish_cold(prepare, item, code, &err);
     }
     return NULL;
 }
@@ -199,8 +199,9 @@ static struct prepared *prepared_create(struct job *job, const struct plan *plan
     return is_whole ? prepared : NULL;
 }
 
-enum err prepare_submit(
-    struct prepare *prepare, struct job *job, const struct plan *plan, struct error *err) {
+enum err prepare_submit(struct prepare *prepare, struct job *job, const struct plan *plan,
+    struct prepared **ret, struct error *err) {
+    *ret = NULL;
     struct prepared *prepared = prepared_create(job, plan);
     if (prepared == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "split the job, or give the process more memory",
@@ -209,8 +210,13 @@ enum err prepare_submit(
     enum err code = check_warm_statics(prepared, err);
     if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, err);
     if (code == ERR_OK && is_warm) code = load_kernels(prepare, prepared, err);
-    if (code != ERR_OK || is_warm) {
-        finish(prepare, prepared, code, err);
+    if (code != ERR_OK) {
+        prepare->options.on_failed(prepare->options.context, prepared, err);
+        return ERR_OK;
+    }
+    if (is_warm) {
+        prepared->ready_ns = clock_ns();
+        *ret = prepared;
         return ERR_OK;
     }
     bool queued = queue_push(prepare->cold, prepared);

@@ -3,11 +3,11 @@
  * waits for a disk or for another job's upload. A job enters a lane only when everything it names
  * is at hand.
  *
- * A job whose inputs are all warm passes through on the caller's thread; the others wait in a queue
- * for one of the preparation threads.
+ * A job whose inputs are all warm comes back to the caller at once; the others wait in a queue for
+ * one of the preparation threads.
  *
- * Threads: prepare_submit() from any bound thread; the callbacks come from that thread or from
- * a preparation thread.
+ * Threads: prepare_submit() from any bound thread; on_ready comes from a preparation thread, the
+ * other callbacks from that or the caller's.
  */
 #ifndef PREPARE_PREPARE_H
 #define PREPARE_PREPARE_H
@@ -58,7 +58,7 @@ struct prepare_options {
     struct blobs *blobs;         /* NULL: there is no store */
     uint32_t threads;
     uint32_t queue_length; /* at least as many as jobs can be in flight: submit never waits */
-    /** The job may run; the callee owns `prepared` from here on. */
+    /** A job that was cold may run; the callee owns `prepared` from here on. */
     void (*on_ready)(void *context, struct prepared *prepared);
     /** The job failed; the callee owns `prepared` from here on. */
     void (*on_failed)(void *context, struct prepared *prepared, const struct error *err);
@@ -79,11 +79,12 @@ void prepare_finish(struct prepare *prepare);
 void prepare_destroy(struct prepare *prepare);
 
 /**
- * ERR_OK: `job` is taken, and on_ready or on_failed is called exactly once, now or later. Other
- * codes: the job is still the caller's.
+ * ERR_OK: `job` is taken. It may run, and comes back as `ret`, owned by the caller; or `ret` is
+ * NULL, and on_ready or on_failed is called exactly once, now or later. Other codes: the job is
+ * still the caller's.
  */
-MUST_CHECK enum err prepare_submit(
-    struct prepare *prepare, struct job *job, const struct plan *plan, struct error *err);
+MUST_CHECK enum err prepare_submit(struct prepare *prepare, struct job *job,
+    const struct plan *plan, struct prepared **ret, struct error *err);
 
 /**
  * Fetches and pins again what prepared_release() gave back, on the calling thread, which may wait.

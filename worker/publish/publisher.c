@@ -37,6 +37,9 @@ struct publisher {
     enum err stop_code;
     struct error stop_error;
     struct publication *again;
+    /* answered, and not yet reported */
+    size_t completed_count;
+    struct publication *completed[PUBLICATIONS_AT_ONCE];
 };
 
 static void fail(struct publisher *publisher, const struct error *err) {
@@ -46,14 +49,25 @@ static void fail(struct publisher *publisher, const struct error *err) {
 }
 
 /* After a failure nothing more is reported as published: it comes again after a restart. */
+static void report_completed(struct publisher *publisher) {
+    struct published items[PUBLICATIONS_AT_ONCE];
+    size_t count = publisher->completed_count;
+    if (count == 0) return;
+    for (size_t i = 0; i < count; i++) {
+        const struct publication *publication = publisher->completed[i];
+        items[i] = (struct published){publication->job->delivery, publication->is_error};
+    }
+    if (!publisher->has_failed)
+        publisher->options.on_published(publisher->options.context, items, count);
+    for (size_t i = 0; i < count; i++) job_destroy(publisher->completed[i]->job);
+    publisher->completed_count = 0;
+}
+
 static void complete(struct publication *publication) {
     struct publisher *publisher = publication->publisher;
-    struct job *job = publication->job;
     publisher->unsettled--;
-    if (!publisher->has_failed)
-        publisher->options.on_published(
-            publisher->options.context, job->delivery, publication->is_error);
-    job_destroy(job);
+    publisher->completed[publisher->completed_count++] = publication;
+    if (publisher->completed_count == PUBLICATIONS_AT_ONCE) report_completed(publisher);
 }
 
 static bool add_dead_letter(
@@ -134,6 +148,7 @@ static enum err finish(struct publisher *publisher, struct error *err) {
     do {
         send_again(publisher);
         code = sink_flush(publisher->options.sink, publisher->stop_timeout_ms, err);
+        report_completed(publisher);
     } while (code == ERR_OK && publisher->again != NULL);
     return code;
 }
@@ -149,12 +164,14 @@ static void *publisher_thread(void *context) {
         for (size_t i = 0; i < count; i++) send(items[i]);
         sink_serve(publisher->options.sink, 0);
         send_again(publisher);
+        report_completed(publisher);
         is_open = count > 0 || !queue_is_closed(publisher->queue);
     }
     publisher->stop_code = finish(publisher, &publisher->stop_error);
     /* What the sink still holds is settled as failed by its end; that is no news any more. */
     publisher->has_failed = true;
     sink_destroy(publisher->options.sink);
+    report_completed(publisher);
     return NULL;
 }
 
@@ -180,14 +197,32 @@ enum err publisher_reserve(
     return ERR_OK;
 }
 
-static void push(struct publication *publication) {
-    bool queued = queue_push(publication->publisher->queue, publication);
-    assert(queued); /* closed only after the last push */
+static void push_some(
+    struct publisher *publisher, struct publication *const *publications, size_t count) {
+    void *items[PUBLICATIONS_AT_ONCE];
+    struct gate_line *lines[PUBLICATIONS_AT_ONCE]; /* once pushed, a job may be over */
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (publications[i] == NULL) continue;
+        lines[used] = publications[i]->job->line;
+        items[used++] = publications[i];
+    }
+    size_t queued = queue_push_all(publisher->queue, items, used);
+    assert(queued == used); /* closed only after the last push */
     (void)queued;
+    for (size_t i = 0; i < used; i++)
+        publisher->options.on_queued(publisher->options.context, lines[i]);
 }
 
-static enum err push_result(struct publisher *publisher, struct job *job,
-    const struct outcome *outcome, const struct digest *const *blobs, struct error *err) {
+void publisher_push(
+    struct publisher *publisher, struct publication *const *publications, size_t count) {
+    for (size_t i = 0; i < count; i += PUBLICATIONS_AT_ONCE)
+        push_some(publisher, publications + i,
+            count - i < PUBLICATIONS_AT_ONCE ? count - i : PUBLICATIONS_AT_ONCE);
+}
+
+static enum err encode(struct publisher *publisher, struct job *job, const struct outcome *outcome,
+    const struct digest *const *blobs, struct publication **ret, struct error *err) {
     enum err code = ERR_OK;
     if (job->publication == NULL)
         code = publisher_reserve(publisher, job, ERROR_RESULT_BYTES + job->id.size, err);
@@ -199,17 +234,19 @@ static enum err push_result(struct publisher *publisher, struct job *job,
     if (outcome->code != ERR_OK && !add_dead_letter(publication, &outcome->err, false))
         return no_memory(err);
     publication->first[0] = result;
-    struct gate_line *line = job->line; /* once pushed, the job may be over */
-    push(publication);
-    publisher->options.on_queued(publisher->options.context, line);
+    *ret = publication;
     return ERR_OK;
 }
 
 static void on_stored(void *context, struct job *job, const struct outcome *outcome,
     const struct digest *const *blobs) {
     struct publisher *publisher = context;
+    struct publication *publication;
     struct error err;
-    if (push_result(publisher, job, outcome, blobs, &err) == ERR_OK) return;
+    if (encode(publisher, job, outcome, blobs, &publication, &err) == ERR_OK) {
+        publisher_push(publisher, &publication, 1);
+        return;
+    }
     publisher->options.on_failed(publisher->options.context, &err);
     job_destroy(job); /* unanswered and uncommitted: it comes again */
 }
@@ -271,13 +308,14 @@ enum err publisher_stop(struct publisher *publisher, int timeout_ms, struct erro
     return code;
 }
 
-enum err publisher_push_outcome(struct publisher *publisher, struct job *job,
-    const struct outcome *outcome, struct error *err) {
+enum err publisher_encode(struct publisher *publisher, struct job *job,
+    const struct outcome *outcome, struct publication **ret, struct error *err) {
+    *ret = NULL;
     if (!storer_wants(publisher->storer, job, outcome))
-        return push_result(publisher, job, outcome, NULL, err);
+        return encode(publisher, job, outcome, NULL, ret, err);
     struct outcome failed = {.telemetry = outcome->telemetry};
     failed.code = storer_push(publisher->storer, job, outcome, &failed.err);
-    return failed.code == ERR_OK ? ERR_OK : push_result(publisher, job, &failed, NULL, err);
+    return failed.code == ERR_OK ? ERR_OK : encode(publisher, job, &failed, NULL, ret, err);
 }
 
 enum err publisher_push_undecodable(struct publisher *publisher, struct delivery *delivery,
@@ -291,6 +329,6 @@ enum err publisher_push_undecodable(struct publisher *publisher, struct delivery
         job_destroy(job);
         return no_memory(err);
     }
-    push(publication);
+    publisher_push(publisher, &publication, 1);
     return ERR_OK;
 }

@@ -19,6 +19,13 @@
 #include "publish/message.h"
 
 struct publisher;
+struct publication;
+
+/** A message that is answered. */
+struct published {
+    const struct delivery *delivery;
+    bool is_error;
+};
 
 struct publisher_options {
     struct sink *sink;
@@ -28,11 +35,11 @@ struct publisher_options {
     uint32_t queue_length;     /* at least as many as jobs can be in flight: push never waits */
     /**
      * The answer to a job whose key has this line stands in the sink's queue: answers go out in the
-     * order of these calls. From whichever thread encoded it.
+     * order of these calls. From whichever thread pushed it; NULL: its message has no line.
      */
     void (*on_queued)(void *context, struct gate_line *line);
-    /** Everything that answers `delivery` is acknowledged; it is destroyed after this call. */
-    void (*on_published)(void *context, const struct delivery *delivery, bool is_error);
+    /** Everything that answers these is acknowledged; they are destroyed after this call. */
+    void (*on_published)(void *context, const struct published *items, size_t count);
     void (*on_failed)(void *context, const struct error *err);
     void *context;
 };
@@ -56,13 +63,18 @@ MUST_CHECK enum err publisher_reserve(
 
 /**
  * Encodes the answer to `job`, owned from now on: the result, and where it failed the dead letter.
- * Outputs over `inline_bytes_max` are in the blob store before a result names them; that waits
- * elsewhere. ERR_NO_MEMORY, ERR_INTERNAL: the job is still the caller's.
+ * `ret` is to be pushed. It is NULL where outputs over `inline_bytes_max` must be in the blob store
+ * before a result names them: that waits elsewhere, and is pushed from there. ERR_NO_MEMORY,
+ * ERR_INTERNAL: the job is still the caller's.
  */
-MUST_CHECK enum err publisher_push_outcome(
-    struct publisher *publisher, struct job *job, const struct outcome *outcome, struct error *err);
+MUST_CHECK enum err publisher_encode(struct publisher *publisher, struct job *job,
+    const struct outcome *outcome, struct publication **ret, struct error *err);
 
-/** The same for a message that has no id: a dead letter alone. Owns `delivery`. */
+/** Hands over what was encoded, in order; NULLs are left out. */
+void publisher_push(
+    struct publisher *publisher, struct publication *const *publications, size_t count);
+
+/** Encodes and pushes for a message that has no id: a dead letter alone. Owns `delivery`. */
 MUST_CHECK enum err publisher_push_undecodable(struct publisher *publisher,
     struct delivery *delivery, const struct error *reason, struct error *err);
 
