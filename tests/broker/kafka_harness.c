@@ -236,6 +236,19 @@ void consumer_take_many(struct source *source, struct position *positions, size_
     }
 }
 
+enum err consumer_fail(struct source *source, struct error *err) {
+    uint64_t deadline_ns = patience_ns();
+    enum err code;
+    do {
+        struct delivery *delivery;
+        bool at_end;
+        code = source_poll(source, KAFKA_POLL_MS, &delivery, &at_end, err);
+        assert_null(delivery);
+        assert_true(clock_ns() < deadline_ns);
+    } while (code == ERR_OK);
+    return code;
+}
+
 struct sink *producer_start(
     const struct broker *broker, struct events *events, const struct setting *settings) {
     struct split split = split_settings(settings);

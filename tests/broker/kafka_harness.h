@@ -72,6 +72,9 @@ bool consumer_take(struct source *source, struct position *ret);
 /** Polls until `count` messages have come. */
 void consumer_take_many(struct source *source, struct position *positions, size_t count);
 
+/** Polls a source that brings nothing until it fails; returns its failure. */
+enum err consumer_fail(struct source *source, struct error *err);
+
 struct sink *producer_start(
     const struct broker *broker, struct events *events, const struct setting *settings);
 

@@ -1,0 +1,105 @@
+/* What the log of a partition does to its reader. Against a real Kafka alone (CMakeLists.txt). */
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/kafka_harness.h"
+#include "testing.h"
+
+TEST(markers_of_transactions_leave_no_lag) {
+    struct broker broker;
+    struct events events = {0};
+    struct position positions[3];
+    broker_start(&broker, 1);
+    broker_produce_in_transaction(&broker, 0, 3, COMMITTED);
+    broker_produce_in_transaction(&broker, 0, 5, ABORTED);
+    assert_int_equal(broker_end(&broker, 0), 3 + 1 + 5 + 1);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, positions, 3);
+    broker_wait_for_commit(source, &broker, 0, 0);
+    for (int i = 0; i < 3; i++) source_finish(source, &positions[i]);
+    broker_wait_for_commit(source, &broker, 0, 10);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+/* Pausing throws away the notice of the end, too. */
+TEST(an_end_that_came_while_the_source_was_paused_leaves_no_lag) {
+    struct broker broker;
+    struct events events = {0};
+    struct position positions[3], none;
+    broker_start(&broker, 1);
+    broker_produce_in_transaction(&broker, 0, 3, COMMITTED);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, positions, 3);
+    source_pause(source, true);
+    for (int i = 0; i < 3; i++) source_finish(source, &positions[i]);
+    broker_wait_for_commit(source, &broker, 0, 3);
+    source_pause(source, false);
+    broker_wait_for_commit(source, &broker, 0, 4);
+    assert_false(consumer_take(source, &none));
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+/* A group that has committed `committed` of 30 messages, of which `deleted` are gone by now. */
+static void overtake(struct broker *broker, int committed, int deleted) {
+    struct events events = {0};
+    struct position positions[30];
+    broker_start(broker, 1);
+    broker_produce(broker, 0, 0, 30);
+    struct source *source = consumer_start(broker, &events, NULL);
+    consumer_take_many(source, positions, 30);
+    for (int i = 0; i < committed; i++) source_finish(source, &positions[i]);
+    consumer_stop(source);
+    broker_delete_records(broker, 0, deleted);
+}
+
+TEST(messages_that_retention_took_are_counted_and_named) {
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    char expected[256];
+    overtake(&broker, 5, 20);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, &position, 1);
+    assert_int_equal(position.offset, 20);
+    snprintf(expected, sizeof expected, "%s [0] lost 15 messages to retention, from offset 5 to 19",
+        broker.jobs);
+    if (strstr(events.last_fact, expected) == NULL) fail_msg("not told: %s", events.last_fact);
+    assert_int_equal(events.worst_level, LOG_ERROR);
+    assert_int_equal(source_expired_count(source), 15);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+TEST(what_was_answered_before_retention_took_it_is_not_lost) {
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    overtake(&broker, 20, 20);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, &position, 1);
+    assert_int_equal(position.offset, 20);
+    assert_int_equal(source_expired_count(source), 0);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+TEST(where_the_settings_forbid_a_reset_an_expired_offset_is_the_end) {
+    struct broker broker;
+    struct events events = {0};
+    struct error err;
+    struct setting settings[] = {{"auto.offset.reset", "error"}, {NULL, NULL}};
+    overtake(&broker, 5, 20);
+    struct source *source = consumer_start(&broker, &events, settings);
+    assert_int_equal(consumer_fail(source, &err), ERR_BROKER);
+    assert_int_equal(err.native, RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET);
+    source_destroy(source);
+    broker_stop(&broker);
+}
+
+RUN_TESTS(T(markers_of_transactions_leave_no_lag),
+    T(an_end_that_came_while_the_source_was_paused_leaves_no_lag),
+    T(messages_that_retention_took_are_counted_and_named),
+    T(what_was_answered_before_retention_took_it_is_not_lost),
+    T(where_the_settings_forbid_a_reset_an_expired_offset_is_the_end))
