@@ -1,0 +1,65 @@
+/* Why a life ended, and what it left. */
+#include <stdio.h>
+
+#include "state/layout.h"
+
+void state_record_death(struct state *state, const struct state_death *death) {
+    if (state == NULL) return;
+    struct state_head *head = state->head;
+    /* relaxed: it only decides who writes */
+    if (atomic_exchange_explicit(&head->death_taken, 1, memory_order_relaxed) != 0) return;
+    head->death = *death;
+    /* release: pairs with the acquire in state_death() */
+    atomic_store_explicit(&head->death_written, 1, memory_order_release);
+}
+
+struct state_death state_death(const struct state *state) {
+    struct state_death none = {.kind = STATE_DEATH_NONE};
+    /* acquire: pairs with the release in state_record_death() */
+    if (state == NULL ||
+        atomic_load_explicit(&state->head->death_written, memory_order_acquire) != 1)
+        return none;
+    struct state_death death = state->head->death;
+    death.message[STATE_MESSAGE_BYTES - 1] = 0;
+    bool has_code = death.kind == STATE_DEATH_STICKY || death.kind == STATE_DEATH_HANG;
+    if (death.kind > STATE_DEATH_SIGNAL || (has_code && !err_is_sticky(death.code))) return none;
+    return death;
+}
+
+/* False where the entry names nothing. */
+static bool read_entry(
+    const struct state *state, const struct state_entry *entry, struct state_left *ret) {
+    ret->position = (struct position){
+        .topic = state_topic(state, entry), .partition = entry->partition, .offset = entry->offset};
+    ret->attempt = entry->attempt;
+    return ret->position.topic != NULL && entry->offset >= 0 && entry->partition >= 0;
+}
+
+static void visit_batch(const struct state *state, uint32_t lane, uint32_t slot,
+    state_visit_left *visit, void *context) {
+    size_t index = state_batch_index(state, lane, slot);
+    const struct state_batch *batch = &state->batches[index];
+    /* acquire: pairs with the release in state_launch() */
+    uint32_t count = atomic_load_explicit(&batch->job_count, memory_order_acquire);
+    if (count > state->shape.batch_jobs) count = state->shape.batch_jobs;
+    struct state_left left = {.is_on_device = true,
+        .lane = lane,
+        .batch = atomic_load_explicit(&batch->id, memory_order_relaxed), /* by the count */
+        .batch_jobs = count};
+    for (size_t i = 0; i < count; i++)
+        if (read_entry(state, &state->entries[index * state->shape.batch_jobs + i], &left))
+            visit(context, &left);
+}
+
+void state_each_left(const struct state *state, state_visit_left *visit, void *context) {
+    if (state == NULL) return;
+    for (size_t i = 0; i < STATE_THREADS_MAX; i++) {
+        struct state_left left = {.is_on_device = false};
+        /* acquire: pairs with the release in state_enter() */
+        bool is_set = atomic_load_explicit(&state->threads[i].is_set, memory_order_acquire) == 1;
+        if (is_set && read_entry(state, &state->threads[i].entry, &left)) visit(context, &left);
+    }
+    for (uint32_t lane = 0; lane < state->shape.lanes; lane++)
+        for (uint32_t slot = 0; slot < state->shape.depth; slot++)
+            visit_batch(state, lane, slot, visit, context);
+}

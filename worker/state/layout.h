@@ -1,0 +1,92 @@
+/**
+ * How the state file lies in memory. Private to state/.
+ *
+ *     head | topics | threads | progress | suspects[suspect_count]
+ *          | lanes[lanes] | batches[lanes x depth] | entries[lanes x depth x batch_jobs]
+ *
+ * Where each part starts follows from the shape alone: no offset is read from the file. Everything
+ * up to the suspects stands where it stands whatever the shape.
+ */
+#ifndef STATE_LAYOUT_H
+#define STATE_LAYOUT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "state/state.h"
+
+#define STATE_MAGIC "gpuwstat"
+enum { STATE_VERSION = 1, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+
+/* What must be ours for the rest to be read; the checksum is over all before it. */
+struct state_fixed {
+    char magic[8];
+    uint32_t version;
+    uint32_t error_count; /* codes are stored as numbers */
+    uint32_t head_bytes, suspect_bytes, batch_bytes;
+    uint32_t suspect_count;
+    struct state_shape shape;
+    uint32_t reserved; /* zero: no padding in what is summed */
+    uint64_t checksum;
+};
+
+struct state_head {
+    struct state_fixed fixed;
+    _Atomic uint64_t lives;
+    _Atomic int32_t pid; /* stored last of what state_begin() writes */
+    uint32_t device;
+    char uuid[STATE_UUID_BYTES];
+    _Alignas(STATE_LINE_BYTES) _Atomic uint64_t heartbeat_ns;
+    _Alignas(STATE_LINE_BYTES) _Atomic uint64_t ok;
+    _Atomic uint64_t errors;
+    _Alignas(
+        STATE_LINE_BYTES) _Atomic uint32_t death_taken; /* somebody writes, or wrote, `death` */
+    _Atomic uint32_t death_written;
+    struct state_death death;
+    _Atomic uint32_t topic_count;
+};
+
+/* What a thread has in hand. A line each, so that threads do not meet. */
+struct state_thread {
+    _Alignas(STATE_LINE_BYTES) _Atomic uint32_t is_set;
+    struct state_entry entry;
+};
+
+struct state_lane {
+    _Alignas(STATE_LINE_BYTES) _Atomic uint64_t fence_ns; /* of the last batch that is behind it */
+};
+
+struct state_batch {
+    _Alignas(STATE_LINE_BYTES) _Atomic uint32_t job_count; /* 0: not in flight */
+    _Atomic uint64_t id, begun_ns, limit_ns;
+};
+
+typedef char state_topic_name[STATE_TOPIC_BYTES];
+
+/* The parts, as pointers into the mapping. */
+struct state {
+    int fd;
+    void *base;
+    size_t bytes;
+    uint64_t serial; /* tells this mapping from others that stood at the same address */
+    struct state_shape shape;
+    uint32_t suspect_count;
+    struct state_head *head;
+    state_topic_name *topics;
+    struct state_thread *threads;
+    uint8_t *progress;
+    struct state_suspect *suspects;
+    struct state_lane *lanes;
+    struct state_batch *batches;
+    struct state_entry *entries;
+    _Atomic uint32_t thread_count; /* slots that threads of this process have taken */
+    pthread_mutex_t topics_lock;   /* for adding one */
+    char path[];
+};
+
+/** The slot's batch; its jobs are entries from `index` x shape.batch_jobs on. */
+static inline size_t state_batch_index(const struct state *state, uint32_t lane, uint32_t slot) {
+    return (size_t)lane * state->shape.depth + slot;
+}
+
+#endif

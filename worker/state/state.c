@@ -1,0 +1,314 @@
+#include "state/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "state/layout.h"
+
+enum { LOCK_POLL_MS = 20 };
+
+static const char FIX_DISK[] = "set state.dir to a folder on this machine that can be written";
+
+static uint64_t checksum_of(const struct state_fixed *fixed) {
+    return hash_more(HASH_START, slice_of(fixed, offsetof(struct state_fixed, checksum)));
+}
+
+static struct state_fixed fixed_of(const struct state_shape *shape, uint32_t suspect_count) {
+    struct state_fixed fixed = {.version = STATE_VERSION,
+        .error_count = ERR_COUNT,
+        .head_bytes = sizeof(struct state_head),
+        .suspect_bytes = sizeof(struct state_suspect),
+        .batch_bytes = sizeof(struct state_batch),
+        .suspect_count = suspect_count,
+        .shape = *shape};
+    memcpy(fixed.magic, STATE_MAGIC, sizeof fixed.magic);
+    fixed.checksum = checksum_of(&fixed);
+    return fixed;
+}
+
+/* ---- what is where ---- */
+
+/* The next part of the file: `at` moves behind it, to the next line. */
+static void *part(struct state *state, size_t *at, size_t count, size_t bytes_each) {
+    void *ret = state->base == NULL ? NULL : (char *)state->base + *at;
+    size_t mask = STATE_LINE_BYTES - 1;
+    *at = (*at + count * bytes_each + mask) & ~mask;
+    return ret;
+}
+
+/* Points to every part and returns how long the file is. Shape and count are within bounds. */
+static size_t lay_out(struct state *state) {
+    const struct state_shape *shape = &state->shape;
+    size_t at = 0, batch_count = (size_t)shape->lanes * shape->depth;
+    state->head = part(state, &at, 1, sizeof *state->head);
+    state->topics = part(state, &at, STATE_TOPICS_MAX, sizeof *state->topics);
+    state->threads = part(state, &at, STATE_THREADS_MAX, sizeof *state->threads);
+    state->progress = part(state, &at, 1, STATE_PROGRESS_BYTES);
+    state->suspects = part(state, &at, state->suspect_count, sizeof *state->suspects);
+    state->lanes = part(state, &at, shape->lanes, sizeof *state->lanes);
+    state->batches = part(state, &at, batch_count, sizeof *state->batches);
+    state->entries = part(state, &at, batch_count * shape->batch_jobs, sizeof *state->entries);
+    return at;
+}
+
+static bool shape_is_valid(const struct state_shape *shape) {
+    return shape->lanes <= STATE_LANES_MAX && shape->depth <= STATE_DEPTH_MAX &&
+           shape->batch_jobs <= STATE_BATCH_JOBS_MAX;
+}
+
+static uint32_t suspects_for(const struct state_shape *shape) {
+    uint64_t jobs = (uint64_t)shape->lanes * shape->depth * shape->batch_jobs;
+    return jobs + STATE_THREADS_MAX < STATE_SUSPECTS_MAX ? (uint32_t)jobs + STATE_THREADS_MAX
+                                                         : STATE_SUSPECTS_MAX;
+}
+
+/* ---- the mapping ---- */
+
+static enum err fail_io(struct error *err, const char *what, const char *path) {
+    int native = errno;
+    return error_set(err, ERR_IO, native, FIX_DISK, "%s %s: %s", what, path, strerror(native));
+}
+
+static struct state *create(const char *path) {
+    static _Atomic uint64_t serial;
+    size_t size = strlen(path) + 1;
+    struct state *state = calloc(1, sizeof *state + size);
+    if (state == NULL) return NULL;
+    state->fd = -1;
+    /* relaxed: only uniqueness matters */
+    state->serial = atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed) + 1;
+    pthread_mutex_init(&state->topics_lock, NULL);
+    memcpy(state->path, path, size);
+    return state;
+}
+
+static enum err no_memory(struct error *err, const char *path) {
+    return error_set(
+        err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for %s", path);
+}
+
+void state_close(struct state *state) {
+    if (state == NULL) return;
+    if (state->base != NULL) munmap(state->base, state->bytes);
+    if (state->fd >= 0) close(state->fd);
+    pthread_mutex_destroy(&state->topics_lock);
+    free(state);
+}
+
+/* Maps what the shape takes; the file is as long as that. */
+static enum err map(struct state *state, int protection, struct error *err) {
+    size_t bytes = lay_out(state);
+    void *base = mmap(NULL, bytes, protection, MAP_SHARED, state->fd, 0);
+    if (base == MAP_FAILED) return fail_io(err, "mapping", state->path);
+    if (state->base != NULL) munmap(state->base, state->bytes);
+    state->base = base;
+    state->bytes = bytes;
+    lay_out(state);
+    return ERR_OK;
+}
+
+/* Takes the file's shape where head and length say that it is ours; ERR_BAD_MESSAGE with why not.
+ */
+static enum err check_file(struct state *state, struct error *err) {
+    struct state_fixed fixed;
+    struct stat file;
+    const char *why = NULL;
+    if (fstat(state->fd, &file) != 0) return fail_io(err, "reading", state->path);
+    if (pread(state->fd, &fixed, sizeof fixed, 0) != (ssize_t)sizeof fixed) why = "is cut";
+    else if (memcmp(fixed.magic, STATE_MAGIC, sizeof fixed.magic) != 0) why = "is no state file";
+    else if (fixed.checksum != checksum_of(&fixed)) why = "is damaged";
+    else if (!shape_is_valid(&fixed.shape) || fixed.suspect_count > STATE_SUSPECTS_MAX)
+        why = "is damaged";
+    if (why == NULL) {
+        struct state_fixed ours = fixed_of(&fixed.shape, fixed.suspect_count);
+        state->shape = fixed.shape;
+        state->suspect_count = fixed.suspect_count;
+        if (memcmp(&ours, &fixed, sizeof ours) != 0) why = "is of another version";
+        else if (file.st_size < (off_t)lay_out(state)) why = "is cut";
+    }
+    if (why == NULL) return ERR_OK;
+    return error_set(err, ERR_BAD_MESSAGE, 0, "", "%s %s", state->path, why);
+}
+
+/* Frees what no executor of this version wrote, and ends every text. */
+static void check_suspects(struct state *state) {
+    for (size_t i = 0; i < state->suspect_count; i++) {
+        struct state_suspect *suspect = &state->suspects[i];
+        if (suspect->standing == STATE_FREE) continue;
+        bool is_code = suspect->code > ERR_OK && suspect->code < ERR_COUNT;
+        bool makes_sense =
+            suspect->standing == STATE_SUSPECT || (suspect->standing == STATE_CONVICTED && is_code);
+        if (!makes_sense || state_topic(state, &suspect->at) == NULL)
+            *suspect = (struct state_suspect){0};
+        suspect->message[STATE_MESSAGE_BYTES - 1] = 0;
+    }
+}
+
+static enum err make_empty(struct state *state, struct error *err) {
+    state->shape = (struct state_shape){0};
+    state->suspect_count = 0;
+    struct state_fixed fixed = fixed_of(&state->shape, 0);
+    if (ftruncate(state->fd, (off_t)lay_out(state)) != 0 ||
+        pwrite(state->fd, &fixed, sizeof fixed, 0) != (ssize_t)sizeof fixed)
+        return fail_io(err, "writing", state->path);
+    return ERR_OK;
+}
+
+/* ---- opening ---- */
+
+static enum err lock(struct state *state, int timeout_ms, struct error *err) {
+    const struct timespec pause = {.tv_nsec = LOCK_POLL_MS * 1000000};
+    uint64_t until_ns = clock_ns() + (uint64_t)timeout_ms * 1000000;
+    while (flock(state->fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) return fail_io(err, "locking", state->path);
+        if (clock_ns() >= until_ns)
+            return error_set(err, ERR_CONFIG, 0,
+                "stop the other one, or give this one another state.dir or other devices",
+                "another executor runs with %s", state->path);
+        nanosleep(&pause, NULL);
+    }
+    return ERR_OK;
+}
+
+static enum err open_file(struct state *state, int timeout_ms, struct error *err) {
+    if (state->fd >= 0) close(state->fd);
+    state->fd = open(state->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (state->fd < 0) return fail_io(err, "opening", state->path);
+    return lock(state, timeout_ms, err);
+}
+
+/* The file keeps its lock until it is closed, under its new name. */
+static enum err set_file_aside(struct state *state, int timeout_ms, struct error *err) {
+    char *aside;
+    if (asprintf(&aside, "%s.damaged", state->path) < 0) return no_memory(err, state->path);
+    int failed = rename(state->path, aside);
+    free(aside);
+    if (failed != 0) return fail_io(err, "renaming", state->path);
+    enum err code = open_file(state, timeout_ms, err);
+    return code == ERR_OK ? make_empty(state, err) : code;
+}
+
+static enum err open_checked(
+    struct state *state, int timeout_ms, struct error *set_aside, struct error *err) {
+    struct stat file;
+    enum err code = open_file(state, timeout_ms, err);
+    if (code != ERR_OK) return code;
+    if (fstat(state->fd, &file) != 0) return fail_io(err, "reading", state->path);
+    if (file.st_size == 0) return make_empty(state, err);
+    code = check_file(state, err);
+    if (code != ERR_BAD_MESSAGE) return code;
+    *set_aside = *err;
+    return set_file_aside(state, timeout_ms, err);
+}
+
+enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
+    struct error *set_aside, struct error *err) {
+    set_aside->code = ERR_OK;
+    struct state *state = create(path);
+    if (state == NULL) return no_memory(err, path);
+    enum err code = open_checked(state, lock_timeout_ms, set_aside, err);
+    if (code == ERR_OK) code = map(state, PROT_READ | PROT_WRITE, err);
+    if (code == ERR_OK) {
+        check_suspects(state);
+        *ret = state;
+    } else {
+        state_close(state);
+    }
+    return code;
+}
+
+enum err state_watch(const char *path, pid_t pid, struct state **ret, struct error *err) {
+    struct state *state = create(path);
+    if (state == NULL) return no_memory(err, path);
+    enum err code = ERR_OK;
+    state->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (state->fd < 0) code = fail_io(err, "opening", path);
+    if (code == ERR_OK) code = check_file(state, err);
+    if (code == ERR_OK) code = map(state, PROT_READ, err);
+    if (code == ERR_OK && pid != 0 && state_summary(state).pid != pid)
+        code = error_set(err, ERR_IO, 0, "", "%s is not that of process %d", path, (int)pid);
+    if (code == ERR_OK) *ret = state;
+    else state_close(state);
+    return code == ERR_BAD_MESSAGE ? ERR_IO : code;
+}
+
+/* ---- lives ---- */
+
+static void forget_left(struct state *state) {
+    size_t batch_count = (size_t)state->shape.lanes * state->shape.depth;
+    for (size_t i = 0; i < STATE_THREADS_MAX; i++) {
+        /* relaxed, as all of this function: no other thread uses the state now */
+        atomic_store_explicit(&state->threads[i].is_set, 0, memory_order_relaxed);
+    }
+    for (size_t i = 0; i < batch_count; i++)
+        atomic_store_explicit(&state->batches[i].job_count, 0, memory_order_relaxed);
+    for (size_t i = 0; i < state->shape.lanes; i++)
+        atomic_store_explicit(&state->lanes[i].fence_ns, 0, memory_order_relaxed);
+}
+
+/* The file only ever grows: whoever watches it keeps a mapping that is backed. */
+static enum err change_shape(
+    struct state *state, const struct state_shape *shape, struct error *err) {
+    size_t kept = (size_t)((char *)(state->suspects + state->suspect_count) - (char *)state->base);
+    size_t old_bytes = state->bytes;
+    struct stat file;
+    state->shape = *shape;
+    if (suspects_for(shape) > state->suspect_count) state->suspect_count = suspects_for(shape);
+    struct state sizes = {.shape = *shape, .suspect_count = state->suspect_count};
+    off_t bytes = (off_t)lay_out(&sizes);
+    if (fstat(state->fd, &file) != 0 || (file.st_size < bytes && ftruncate(state->fd, bytes) != 0))
+        return fail_io(err, "growing", state->path);
+    memset((char *)state->base + kept, 0, old_bytes - kept);
+    state->head->fixed = fixed_of(shape, state->suspect_count);
+    return map(state, PROT_READ | PROT_WRITE, err);
+}
+
+enum err state_begin(struct state *state, const struct state_shape *shape, uint32_t device,
+    const char *uuid, struct error *err) {
+    if (state == NULL) return ERR_OK;
+    struct state_head *head = state->head;
+    /* relaxed, as all but the last store: no other thread uses the state yet */
+    atomic_store_explicit(&head->pid, 0, memory_order_relaxed);
+    forget_left(state);
+    if (memcmp(shape, &state->shape, sizeof *shape) != 0) {
+        enum err code = change_shape(state, shape, err);
+        if (code != ERR_OK) return code;
+        head = state->head;
+    }
+    head->device = device;
+    snprintf(head->uuid, sizeof head->uuid, "%s", uuid);
+    atomic_store_explicit(&head->death_taken, 0, memory_order_relaxed);
+    atomic_store_explicit(&head->death_written, 0, memory_order_relaxed);
+    atomic_store_explicit(&head->heartbeat_ns, clock_ns(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&head->lives, 1, memory_order_relaxed);
+    /* release: pairs with the acquire in state_summary(); whoever sees the pid sees the new shape
+     */
+    atomic_store_explicit(&head->pid, (int32_t)getpid(), memory_order_release);
+    return ERR_OK;
+}
+
+void state_end(struct state *state) {
+    if (state != NULL) forget_left(state);
+}
+
+/* ---- what is kept ---- */
+
+struct state_suspect *state_suspects(struct state *state, size_t *capacity) {
+    *capacity = state == NULL ? 0 : state->suspect_count;
+    return state == NULL ? NULL : state->suspects;
+}
+
+void *state_progress(struct state *state) {
+    return state == NULL ? NULL : state->progress;
+}

@@ -1,0 +1,203 @@
+/**
+ * The state file: what an executor leaves behind when it dies. One for each executor, mapped into
+ * memory: the stores of the hot path are no system calls, and the page cache outlives the process.
+ *
+ * It says which messages were where (being decoded or encoded by a thread, on the device in a
+ * lane's batch), why the executor died if anybody knows, which messages are suspects or convicted,
+ * how far a run of files has come, and sums since the file was made.
+ *
+ * A life of an executor: state_open() takes the lock and shows what the life before left;
+ * state_begin() forgets that, suspects, topics, progress and sums excepted; state_end() says that
+ * nothing was left. The supervisor looks on with state_watch(), and records a death after it.
+ *
+ * Nothing in the file is trusted: it is taken only where version, sizes and checksum of its head
+ * are ours, every count is bounded when it is read, and a topic that is none reads as NULL.
+ *
+ * Lifetime: state_open() or state_watch() to state_close(). Threads: as each function says. Every
+ * function takes a NULL state, and then does nothing and finds nothing.
+ */
+#ifndef STATE_STATE_H
+#define STATE_STATE_H
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "broker/delivery.h"
+
+enum {
+    STATE_LANES_MAX = 65, /* with the narrow path */
+    STATE_DEPTH_MAX = 16,
+    STATE_BATCH_JOBS_MAX = 1024,
+    STATE_TOPICS_MAX = 256,
+    STATE_THREADS_MAX = 256,
+    STATE_SUSPECTS_MAX = 16384,
+    STATE_MESSAGE_BYTES = 200,
+    STATE_UUID_BYTES = 48,
+    STATE_PROGRESS_BYTES = 8192
+};
+
+struct state;
+
+/* ---- a life of an executor ---- */
+
+/**
+ * Opens or makes the file (0600) and locks it, waiting up to `lock_timeout_ms` for a process that
+ * still has it. A file that is damaged, foreign or of another version is renamed to PATH.damaged
+ * and a new one is made: `set_aside` then says why, else its code is ERR_OK.
+ * ERR_CONFIG: another process keeps the lock. ERR_IO, ERR_NO_MEMORY.
+ */
+MUST_CHECK enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
+    struct error *set_aside, struct error *err);
+
+/** How many batches may be noted: the narrow path counts as a lane. */
+struct state_shape {
+    uint32_t lanes, depth, batch_jobs;
+};
+
+/**
+ * A new life begins: what was left and the last death are forgotten. Before any other thread uses
+ * the state. ERR_IO where the file cannot grow.
+ */
+MUST_CHECK enum err state_begin(struct state *state, const struct state_shape *shape,
+    uint32_t device, const char *uuid, struct error *err);
+
+/** The life ends as it should: nothing is left to suspect. After the last thread. */
+void state_end(struct state *state);
+
+void state_close(struct state *state);
+
+/* ---- the hot path: any thread, a few stores each ---- */
+
+/** The calling thread works on this message (decode, encode), until state_leave(). */
+void state_enter(struct state *state, const struct position *position, uint32_t attempt);
+void state_leave(struct state *state);
+
+/** Notes job `index` of the batch that lane `lane` is about to launch from its slot `slot`. */
+void state_note_job(struct state *state, uint32_t lane, uint32_t slot, uint32_t index,
+    const struct position *position, uint32_t attempt);
+
+/**
+ * The noted jobs are launched from now on. `id` grows from batch to batch of a lane. The device may
+ * take `limit_ns`, counted from now or from the fence of the lane's batch before it; 0: no limit.
+ */
+void state_launch(struct state *state, uint32_t lane, uint32_t slot, uint32_t job_count,
+    uint64_t id, uint64_t limit_ns);
+
+/** The batch's fence is behind us, and its outcomes are handed on. */
+void state_fence(struct state *state, uint32_t lane, uint32_t slot);
+
+void state_heartbeat(struct state *state);
+
+/** Adds to the sums, which go on from life to life. */
+void state_count(struct state *state, uint64_t ok, uint64_t errors);
+
+/* ---- deaths ---- */
+
+enum state_death_kind {
+    STATE_DEATH_NONE,   /* nobody knows, or there was none */
+    STATE_DEATH_STICKY, /* the driver said that the context is lost */
+    STATE_DEATH_HANG,   /* the watchdog killed the executor */
+    STATE_DEATH_SIGNAL  /* a fatal signal: SEGV, BUS, ABRT, ILL, FPE */
+};
+
+struct state_death {
+    enum state_death_kind kind;
+    enum err code;  /* STICKY, HANG: of the error */
+    int native;     /* STICKY: the CUresult; SIGNAL: the signal */
+    uint32_t lane;  /* STICKY: that saw it first; HANG: whose batch it was */
+    uint64_t batch; /* HANG: the batch's id */
+    char message[STATE_MESSAGE_BYTES];
+};
+
+/**
+ * Records why this life ends. The first record of a life stays: what follows a lost context is
+ * its consequence. By the executor, any thread; by the supervisor with the file opened anew.
+ */
+void state_record_death(struct state *state, const struct state_death *death);
+
+/** What was recorded for the life before (or, in mid-life, for this one). */
+struct state_death state_death(const struct state *state);
+
+/** A message that a dead executor had in hand. */
+struct state_left {
+    struct position position; /* the topic lives as long as the mapping; no lease */
+    uint32_t attempt;
+    bool is_on_device; /* else a thread was decoding or encoding it */
+    uint32_t lane;     /* on the device: whose batch, its id and how many jobs were in it */
+    uint64_t batch;
+    uint32_t batch_jobs;
+};
+
+typedef void state_visit_left(void *context, const struct state_left *left);
+
+/** Between state_open() and state_begin(): everything that was left, in no order. */
+void state_each_left(const struct state *state, state_visit_left *visit, void *context);
+
+/* ---- suspects ---- */
+
+/* A message as the file names it. */
+struct state_entry {
+    int64_t offset;
+    int32_t partition;
+    uint16_t topic;
+    uint16_t attempt;
+};
+
+enum state_standing { STATE_FREE, STATE_SUSPECT, STATE_CONVICTED };
+
+struct state_suspect {
+    struct state_entry at;
+    enum state_standing standing;
+    uint32_t tries;                    /* deaths that it was near */
+    enum err code;                     /* CONVICTED */
+    char message[STATE_MESSAGE_BYTES]; /* CONVICTED: what the driver said */
+};
+
+/**
+ * The table, kept from life to life; state_open() frees what in it makes no sense. It may grow, and
+ * so move, in state_begin(). One thread at a time. NULL and 0 without a state.
+ */
+struct state_suspect *state_suspects(struct state *state, size_t *capacity);
+
+/** How the file names a position; false where its topics are full. Any thread. */
+MUST_CHECK bool state_entry_of(struct state *state, const struct position *position,
+    uint32_t attempt, struct state_entry *ret);
+
+/** NULL where the entry's topic is none. */
+const char *state_topic(const struct state *state, const struct state_entry *entry);
+
+/* ---- from outside ---- */
+
+/**
+ * Maps the file of a running executor, read-only and without a lock. ERR_IO where it cannot be
+ * read, or is not (yet) that of a life of process `pid`; 0 takes any.
+ */
+MUST_CHECK enum err state_watch(const char *path, pid_t pid, struct state **ret, struct error *err);
+
+struct state_overdue {
+    uint32_t lane;
+    uint64_t batch;
+    uint64_t limit_ns, overdue_ns;
+};
+
+/**
+ * Finds a batch that has been on the device for longer than its limit. Fields may be torn where the
+ * lane goes on in the same moment: only the same answer several times in a row means it.
+ */
+MUST_CHECK bool state_find_overdue(
+    const struct state *state, uint64_t now_ns, struct state_overdue *ret);
+
+struct state_summary {
+    pid_t pid; /* of the life that began last; 0: there was none */
+    uint32_t device;
+    char uuid[STATE_UUID_BYTES];
+    uint64_t lives;
+    uint64_t heartbeat_ns; /* clock_ns() */
+    uint64_t ok, errors;   /* of all lives */
+};
+struct state_summary state_summary(const struct state *state);
+
+/** STATE_PROGRESS_BYTES of room for the progress of a run of files; kept from life to life. */
+void *state_progress(struct state *state);
+
+#endif

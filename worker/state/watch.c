@@ -1,0 +1,60 @@
+/* What can be seen from outside while the executor runs. */
+#include <stdio.h>
+
+#include "state/layout.h"
+
+/* The lane's batch that is on the device, if any: the one that was launched first. */
+static const struct state_batch *oldest_batch(const struct state *state, uint32_t lane) {
+    const struct state_batch *oldest = NULL;
+    uint64_t oldest_id = 0;
+    for (uint32_t slot = 0; slot < state->shape.depth; slot++) {
+        const struct state_batch *batch = &state->batches[state_batch_index(state, lane, slot)];
+        /* acquire: pairs with the releases in state_launch() and state_fence() */
+        if (atomic_load_explicit(&batch->job_count, memory_order_acquire) == 0) continue;
+        uint64_t id = atomic_load_explicit(&batch->id, memory_order_relaxed); /* by the count */
+        if (oldest != NULL && id >= oldest_id) continue;
+        oldest = batch;
+        oldest_id = id;
+    }
+    return oldest;
+}
+
+static bool is_overdue(
+    const struct state *state, uint32_t lane, uint64_t now_ns, struct state_overdue *ret) {
+    const struct state_batch *batch = oldest_batch(state, lane);
+    if (batch == NULL) return false;
+    /* relaxed: published by the count, which oldest_batch() has read */
+    uint64_t limit_ns = atomic_load_explicit(&batch->limit_ns, memory_order_relaxed);
+    uint64_t from_ns = atomic_load_explicit(&batch->begun_ns, memory_order_relaxed);
+    uint64_t fence_ns = atomic_load_explicit(&state->lanes[lane].fence_ns, memory_order_relaxed);
+    if (fence_ns > from_ns) from_ns = fence_ns;
+    if (limit_ns == 0 || now_ns < from_ns || now_ns - from_ns <= limit_ns) return false;
+    *ret = (struct state_overdue){.lane = lane,
+        .batch = atomic_load_explicit(&batch->id, memory_order_relaxed), /* as above */
+        .limit_ns = limit_ns,
+        .overdue_ns = now_ns - from_ns - limit_ns};
+    return true;
+}
+
+bool state_find_overdue(const struct state *state, uint64_t now_ns, struct state_overdue *ret) {
+    if (state == NULL) return false;
+    for (uint32_t lane = 0; lane < state->shape.lanes; lane++)
+        if (is_overdue(state, lane, now_ns, ret)) return true;
+    return false;
+}
+
+struct state_summary state_summary(const struct state *state) {
+    struct state_summary ret = {0};
+    if (state == NULL) return ret;
+    struct state_head *head = state->head;
+    /* acquire: pairs with the release in state_begin() */
+    ret.pid = atomic_load_explicit(&head->pid, memory_order_acquire);
+    ret.device = head->device;
+    snprintf(ret.uuid, sizeof ret.uuid, "%.*s", (int)sizeof head->uuid - 1, head->uuid);
+    /* relaxed: each stands alone */
+    ret.lives = atomic_load_explicit(&head->lives, memory_order_relaxed);
+    ret.heartbeat_ns = atomic_load_explicit(&head->heartbeat_ns, memory_order_relaxed);
+    ret.ok = atomic_load_explicit(&head->ok, memory_order_relaxed);
+    ret.errors = atomic_load_explicit(&head->errors, memory_order_relaxed);
+    return ret;
+}
