@@ -11,6 +11,7 @@ int run_set_up(void **state) {
     settings_init(&run->settings);
     run->settings.driver = DRIVER_CPU;
     run->settings.lanes = 4;
+    run->settings.retry.max_attempts = 1; /* a failure shows as it is; tests of retries say more */
     free(run->settings.programs.dir);
     run->settings.programs.dir = strdup(GPU_WORKER_PROGRAMS_DIR);
     log_init(LOG_OFF, LOG_TEXT);
@@ -82,6 +83,8 @@ enum err run_execute(struct run *run) {
     run->broker.refuse_over_bytes = refuse_over_bytes;
     run->broker.refuse_errors = refuse_errors;
     run->broker.places = run->places;
+    run->broker.stop_after = run->stop_after;
+    run->broker.stop = &run->stop;
     const bool refuse_telemetry = run->telemetry.refuse_errors;
     memory_broker_init(&run->telemetry, NULL, 0);
     run->telemetry.refuse_errors = refuse_telemetry;

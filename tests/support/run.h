@@ -17,6 +17,8 @@ struct run {
     struct slice jobs[RUN_JOBS_MAX];
     struct memory_place places[RUN_JOBS_MAX];
     size_t job_count;
+    size_t
+        stop_after; /* 0: at the end of the jobs; else a signal to stop, after so many finished */
     volatile sig_atomic_t stop;
     struct executor_summary summary;
     struct error err;

@@ -115,6 +115,7 @@ struct job_output {
 };
 
 struct gate_line;
+struct prepared;
 struct publication;
 
 struct job {
@@ -133,11 +134,13 @@ struct job {
     uint32_t timeout_ms;       /* 0: the configured default */
     struct slice reply_to;     /* empty: the configured result topic */
     uint64_t decode_ns;        /* time that decoding took */
+    uint32_t retry_count;      /* tries that failed before this one */
 
     /* the key gate's own (gate/gate.h) */
     struct gate_line *line; /* NULL: the job stands in none */
     struct job *next_in_line;
 
+    struct prepared *prepared;       /* preparation's own (prepare/prepare.h); NULL: not planned */
     struct publication *publication; /* the publisher's own (publish/publisher.h) */
 };
 

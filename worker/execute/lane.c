@@ -57,7 +57,9 @@ static bool joins(void *context, const void *item) {
     const struct lanes_options *options = &composition->lanes->options;
     const struct prepared *prepared = item;
     uint64_t ns = pace_get(&composition->lanes->pace, prepared->plan->shape_key);
-    if (ns == PACE_UNKNOWN || ns > options->batch_span_ns) ns = options->batch_span_ns;
+    bool failed_before = prepared->job->retry_count > 0;
+    if (ns == PACE_UNKNOWN || failed_before || ns > options->batch_span_ns)
+        ns = options->batch_span_ns;
     uint64_t bytes = batch_job_bytes(prepared->plan);
     bool is_first = composition->first == NULL;
     if (!is_first && (ns > options->batch_span_ns - composition->ns ||
@@ -73,21 +75,16 @@ static bool joins(void *context, const void *item) {
 
 /* --- jobs that are not worth running --- */
 
-/* A job whose time has passed is answered without being run. */
-static bool is_expired(const struct prepared *prepared) {
-    uint64_t deadline = prepared->job->deadline_unix_ms;
-    return deadline != 0 && clock_unix_ms() > deadline;
-}
-
-static void expire(const struct lanes *lanes, struct prepared *prepared) {
+/* False: the job is answered without being run. */
+static bool is_still_wanted(const struct lanes *lanes, struct prepared *prepared) {
+    const struct lanes_options *options = &lanes->options;
     struct batch_item item = {.prepared = prepared};
     struct outcome *outcome = &item.outcome;
-    outcome->code = error_set(&outcome->err, ERR_DEADLINE_EXCEEDED, 0,
-        "send it with a later deadline, or add workers",
-        "the job was still waiting %" PRIu64 " ms after its deadline",
-        clock_unix_ms() - prepared->job->deadline_unix_ms);
+    outcome->code = options->still_wanted(options->context, prepared->job, &outcome->err);
+    if (outcome->code == ERR_OK) return true;
     outcome->telemetry.wall_ns = clock_ns() - prepared->job->delivery->received_ns;
-    lanes->options.on_done(lanes->options.context, &item, 1);
+    options->on_done(options->context, &item, 1);
+    return false;
 }
 
 /* Takes the jobs of the next batch; 0 when there are none. */
@@ -99,10 +96,8 @@ static size_t take_jobs(struct lane *lane, int timeout_ms) {
         size_t popped = queue_pop_fitting(lanes->options.ready, (void **)lane->jobs,
             lanes->options.batch_jobs_max, timeout_ms, joins, &composition);
         if (popped == 0) return 0;
-        for (size_t i = 0; i < popped; i++) {
-            if (is_expired(lane->jobs[i])) expire(lanes, lane->jobs[i]);
-            else lane->jobs[count++] = lane->jobs[i];
-        }
+        for (size_t i = 0; i < popped; i++)
+            if (is_still_wanted(lanes, lane->jobs[i])) lane->jobs[count++] = lane->jobs[i];
     }
     return count;
 }

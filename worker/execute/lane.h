@@ -5,7 +5,8 @@
  *
  * Who shares a batch: jobs that follow each other in the queue, whose bytes fit the lane's slab
  * together, whose learned times fit `batch_span_ns` together, and which the isolation lets share a
- * slab. Unknown and slow jobs run alone. A lane waits for nobody: what is ready is the batch.
+ * slab. Unknown and slow jobs run alone, and so do those that failed before, lest they spoil
+ * another batch. A lane waits for nobody: what is ready is the batch.
  *
  * Lifetime: lanes_start() to lanes_stop(), which lets the queue run empty first. Threads: the
  * callbacks come from the lanes' threads.
@@ -35,6 +36,8 @@ struct lanes_options {
     uint64_t batch_span_ns;
     enum isolation isolation;
     struct queue *ready; /* of struct prepared; the lanes own what they pop */
+    /** Asked before the job is run: an error where it is not to be, with which it is then done. */
+    enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
     /** These jobs are over; the callee owns each `prepared`. Outputs are valid during the call. */
     void (*on_done)(void *context, const struct batch_item *items, size_t count);
     /** There is no memory for the job now, though the lane holds nothing else; the callee owns it.

@@ -1,5 +1,7 @@
 #include "executor/census.h"
 
+#include "executor/retries.h"
+
 enum { BOOKS_MAX = 4 };
 
 /* The books of the threads, of the residents and of the statics. */
@@ -71,6 +73,7 @@ static void add_intake(struct stages *stages, struct gauges *ret) {
     ret->jobs_starved = stages->starved;
     pthread_mutex_unlock(&stages->lock);
     ret->jobs_ready = queue_length(stages->ready);
+    ret->jobs_retrying = retries_count(stages->retries);
 }
 
 struct gauges census_gauges(struct stages *stages) {

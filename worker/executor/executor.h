@@ -38,7 +38,8 @@ struct executor_options {
 /**
  * Runs until the source ends, `stop` is set, or something breaks that no single job can answer for.
  *
- * ERR_OK       drained: every message that was taken is answered.
+ * ERR_OK       drained: every message that was taken is answered, or handed back: jobs that waited
+ *              to be tried again when `stop` was set were not committed, and come again.
  * ERR_TIMEOUT  drain_timeout_ms passed first: threads may still run, so the process must end with
  *              _exit(). What was not answered was not committed and comes again.
  * ERR_GPU_*    the GPU is lost to this process; as above, nothing is committed that was not

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "execute/tally.h"
 #include "executor/narrow.h"
+#include "executor/retries.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
 
@@ -92,14 +93,15 @@ void flow_reject(struct stages *stages, struct job *job, const struct error *err
     answer(stages, job, &outcome);
 }
 
-/* A GPU that is lost is nobody's fault that we know of: the job is not answered and comes again. */
-static void refuse(struct stages *stages, struct job *job, const struct error *err) {
-    if (!err_is_sticky(err->code)) {
+/* The job holds nothing any more: it is tried again where that may help, else answered. */
+static void refuse(struct stages *stages, struct job *job, struct error *err) {
+    if (err_is_sticky(err->code)) {
+        /* A GPU that is lost is nobody's fault that we know of: the job comes again. */
+        flow_fail(stages, err);
+        abandon(stages, job);
+    } else if (!retries_take(stages->retries, job, err)) {
         flow_reject(stages, job, err);
-        return;
     }
-    flow_fail(stages, err);
-    abandon(stages, job);
 }
 
 void flow_reject_undecodable(
@@ -117,6 +119,15 @@ void flow_reject_undecodable(
 
 /* --- from stage to stage --- */
 
+enum err flow_still_wanted(void *context, const struct job *job, struct error *err) {
+    uint64_t deadline_ms = job->deadline_unix_ms;
+    if (deadline_ms == 0) return ERR_OK;
+    uint64_t now_ms = clock_unix_ms();
+    if (now_ms <= deadline_ms) return ERR_OK;
+    return error_set(err, ERR_DEADLINE_EXCEEDED, 0, "send it with a later deadline, or add workers",
+        "the job was still waiting %" PRIu64 " ms after its deadline", now_ms - deadline_ms);
+}
+
 /* After this the job holds nothing on the device, and others may go on with what it held. */
 static void let_go(struct stages *stages, struct prepared *prepared) {
     prepared_release(prepared, stages->statics, stages->residents);
@@ -128,8 +139,11 @@ static struct prepared *plan_and_prepare(struct stages *stages, struct job *job)
     struct error err;
     const struct plan *plan;
     struct prepared *ready = NULL;
-    enum err code = plan_job(job, stages->registry, &stages->plan_limits, &plan, &err);
-    if (code == ERR_OK)
+    enum err code = flow_still_wanted(stages, job, &err);
+    if (code == ERR_OK && job->prepared != NULL)
+        return prepare_resubmit(stages->prepare, job->prepared);
+    if (code == ERR_OK) code = plan_job(job, stages->registry, &stages->plan_limits, &plan, &err);
+    if (code == ERR_OK && job->publication == NULL)
         code = publisher_reserve(stages->publisher, job, plan->result_bytes_max, &err);
     if (code == ERR_OK) code = prepare_submit(stages->prepare, job, plan, &ready, &err);
     if (code == ERR_OK) return ready;
@@ -184,8 +198,9 @@ void flow_on_prepare_failed(void *context, struct prepared *prepared, const stru
         flow_on_starved(stages, prepared, err);
         return;
     }
+    struct error failure = *err;
     let_go(stages, prepared);
-    refuse(stages, prepared->job, err);
+    refuse(stages, prepared->job, &failure);
 }
 
 /* The job goes on: only those that name the digest alone may miss the payload, after a restart. */
@@ -210,16 +225,24 @@ static void log_batch(const struct job_telemetry *job) {
         batch->id, batch->jobs, batch->launches, job->stage_ns, job->enqueue_ns, job->wait_ns);
 }
 
+/* The run of a job that holds nothing any more is over. NULL: nothing is to be pushed. */
+static struct publication *conclude(
+    struct stages *stages, struct job *job, const struct outcome *outcome) {
+    if (outcome->code == ERR_OK) return encode(stages, job, outcome);
+    struct outcome failed = *outcome;
+    if (retries_take(stages->retries, job, &failed.err)) return NULL;
+    failed.code = failed.err.code;
+    log_error(LOG_DEBUG, "job failed", &failed.err);
+    return encode(stages, job, &failed);
+}
+
 static void finish_some(struct stages *stages, const struct batch_item *items, size_t count) {
     struct publication *publications[FLOW_GROUP_MAX];
-    for (size_t i = 0; i < count; i++) {
-        const struct outcome *outcome = &items[i].outcome;
-        if (outcome->code != ERR_OK) log_error(LOG_DEBUG, "job failed", &outcome->err);
+    for (size_t i = 0; i < count; i++)
         prepared_release(items[i].prepared, stages->statics, stages->residents);
-    }
     stop_holding(stages, count);
     for (size_t i = 0; i < count; i++)
-        publications[i] = encode(stages, items[i].prepared->job, &items[i].outcome);
+        publications[i] = conclude(stages, items[i].prepared->job, &items[i].outcome);
     publisher_push(stages->publisher, publications, count);
 }
 
@@ -251,18 +274,41 @@ static void leave_narrow(struct stages *stages, struct prepared *prepared) {
 void flow_narrow_done(
     struct stages *stages, struct prepared *prepared, const struct outcome *outcome) {
     leave_narrow(stages, prepared);
-    answer(stages, prepared->job, outcome);
+    struct publication *publication = conclude(stages, prepared->job, outcome);
+    publisher_push(stages->publisher, &publication, 1);
 }
 
 void flow_narrow_refused(
     struct stages *stages, struct prepared *prepared, const struct error *err) {
+    struct error failure = *err;
     leave_narrow(stages, prepared);
-    refuse(stages, prepared->job, err);
+    /* Nobody else held anything, so another try would find no more room. */
+    if (err_is_shortage(err->code) && !flow_has_failed(stages))
+        flow_reject(stages, prepared->job, err);
+    else refuse(stages, prepared->job, &failure);
 }
 
 void flow_on_queued(void *context, struct gate_line *line) {
     struct stages *stages = context;
     turns_leave(stages->turns, line);
+}
+
+/* With the lock held. */
+static void end_flight(struct stages *stages, uint64_t jobs, uint64_t bytes) {
+    stages->in_flight -= jobs;
+    stages->bytes_in_flight -= bytes;
+    wake_waiters(stages);
+}
+
+void flow_hand_back(struct stages *stages, struct job *job) {
+    while (job != NULL) {
+        struct gate_line *line = job->line;
+        pthread_mutex_lock(&stages->lock);
+        end_flight(stages, 1, job->delivery->held_bytes);
+        pthread_mutex_unlock(&stages->lock);
+        job_destroy(job);
+        job = turns_take_next(stages->turns, line);
+    }
 }
 
 void flow_on_published(void *context, const struct published *items, size_t count) {
@@ -274,11 +320,9 @@ void flow_on_published(void *context, const struct published *items, size_t coun
         errors += items[i].is_error;
     }
     pthread_mutex_lock(&stages->lock);
-    stages->in_flight -= count;
-    stages->bytes_in_flight -= bytes;
     stages->summary.errors += errors;
     stages->summary.ok += count - errors;
-    wake_waiters(stages);
+    end_flight(stages, count, bytes);
     pthread_mutex_unlock(&stages->lock);
 }
 

@@ -26,9 +26,17 @@ void flow_reject_undecodable(
 /** Jobs that are moved together take one turn of each lock. */
 enum { FLOW_GROUP_MAX = 64 };
 
-/** Plans jobs whose turn has come, FLOW_GROUP_MAX at most, and hands them on. Owns them. A bound
- * thread's. */
+/**
+ * Plans jobs whose turn has come, FLOW_GROUP_MAX at most, unless they were planned before, and
+ * hands them on. Owns them. A bound thread's.
+ */
 void flow_plan(struct stages *stages, struct job *const *jobs, size_t count);
+
+/**
+ * Lets go of a job that is not answered here, and of all that wait behind it in its line, since
+ * none may overtake it: they come again, here or elsewhere. Its line gets no more jobs meanwhile.
+ */
+void flow_hand_back(struct stages *stages, struct job *job);
 
 /** Lets go of a job that nobody answers, after flow_fail(): it comes again. */
 void flow_drop(struct stages *stages, struct prepared *prepared);
@@ -39,6 +47,7 @@ void flow_narrow_done(
 void flow_narrow_refused(struct stages *stages, struct prepared *prepared, const struct error *err);
 
 /* What the stages call; `context` is the struct stages. */
+MUST_CHECK enum err flow_still_wanted(void *context, const struct job *job, struct error *err);
 void flow_on_ready(void *context, struct prepared *prepared);
 void flow_on_prepare_failed(void *context, struct prepared *prepared, const struct error *err);
 void flow_on_not_stored(void *context, const struct error *err);

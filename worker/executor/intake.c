@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "executor/flow.h"
+#include "executor/retries.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
 
@@ -191,6 +192,12 @@ static enum err take_all(struct stages *stages, struct error *err) {
     return code;
 }
 
+/* Jobs that wait to be tried again are others' to try. */
+static void hand_back_failed(struct stages *stages) {
+    size_t count = retries_hand_back_all(stages->retries);
+    if (count > 0) log_line(LOG_INFO, "handed back %zu jobs that waited to be tried again", count);
+}
+
 /* The source is still polled: it serves its group and commits. What it brings is not ours any more.
  */
 static enum err drain(struct stages *stages, struct error *err) {
@@ -201,6 +208,7 @@ static enum err drain(struct stages *stages, struct error *err) {
         if (stopped_ns == 0 && *stages->stop) {
             stopped_ns = clock_ns();
             log_line(LOG_INFO, "stopping: %" PRIu64 " jobs in flight", count_in_flight(stages));
+            hand_back_failed(stages);
         }
         uint64_t limit_ns = stages->settings->drain_timeout_ms * 1000000ull;
         if (stopped_ns != 0 && clock_ns() - stopped_ns > limit_ns)
@@ -220,6 +228,7 @@ static enum err drain(struct stages *stages, struct error *err) {
 
 enum err intake_run(struct stages *stages, struct error *err) {
     enum err code = take_all(stages, err);
+    if (code != ERR_OK) hand_back_failed(stages);
     struct error drain_error;
     enum err drained = drain(stages, code == ERR_OK ? err : &drain_error);
     return code == ERR_OK ? drained : code;

@@ -26,7 +26,8 @@ struct narrow {
 static enum err try_to_run(
     struct narrow *narrow, struct prepared *prepared, bool is_guarded, struct error *err) {
     struct stages *stages = narrow->stages;
-    enum err code = device_bind(&stages->device, err);
+    enum err code = flow_still_wanted(stages, prepared->job, err);
+    if (code == ERR_OK) code = device_bind(&stages->device, err);
     if (code == ERR_OK) code = prepare_again(stages->prepare, prepared, err);
     if (code == ERR_OK)
         code = batch_begin(&narrow->batch, &prepared, 1, is_guarded, narrow->batch_id--, err);

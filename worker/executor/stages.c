@@ -10,6 +10,7 @@
 #include "executor/flow.h"
 #include "executor/narrow.h"
 #include "executor/reporter.h"
+#include "executor/retries.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
 
@@ -124,7 +125,9 @@ static enum err start_publisher(struct stages *stages, struct error *err) {
 
 static void on_revoked(void *context, const char *topic, int32_t partition) {
     struct stages *stages = context;
-    residents_revoke(stages->residents, topic, partition, clock_ns());
+    if (stages->residents != NULL)
+        residents_revoke(stages->residents, topic, partition, clock_ns());
+    retries_hand_back(stages->retries, topic, partition);
 }
 
 static enum err start_key_order(struct stages *stages, struct error *err) {
@@ -136,7 +139,6 @@ static enum err start_key_order(struct stages *stages, struct error *err) {
         .idle_ns = settings->residents.idle_timeout_ms * 1000000ull};
     enum err code = residents_create(&options, &stages->residents, err);
     if (code != ERR_OK) return code;
-    source_watch_revoked(stages->source, on_revoked, stages);
     return turns_start(stages, &stages->turns, err);
 }
 
@@ -148,6 +150,7 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
         .blobs = stages->blobs,
         .threads = stages->settings->prepare.threads,
         .queue_length = stages->settings->limits.jobs_in_flight + 1,
+        .still_wanted = flow_still_wanted,
         .on_ready = flow_on_ready,
         .on_failed = flow_on_prepare_failed,
         .on_not_stored = flow_on_not_stored,
@@ -237,6 +240,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .batch_span_ns = settings->batch.span_ms * 1000000ull,
         .isolation = isolation_of(settings),
         .ready = stages->ready,
+        .still_wanted = flow_still_wanted,
         .on_done = flow_on_done,
         .on_starved = flow_on_starved,
         .on_lost = flow_on_lost,
@@ -269,10 +273,12 @@ enum err stages_start(
     if (code == ERR_OK) code = start_pools(stages, err);
     if (code == ERR_OK) code = start_statics(stages, err);
     if (code == ERR_OK) code = start_key_order(stages, err);
+    if (code == ERR_OK) code = retries_start(stages, &stages->retries, err);
     if (code == ERR_OK) code = start_lanes(stages, err);
     if (code == ERR_OK) code = start_prepare(stages, err);
     if (code == ERR_OK) code = narrow_start(stages, &stages->narrow, err);
     if (code == ERR_OK) code = start_reporter(stages, err);
+    if (code == ERR_OK) source_watch_revoked(stages->source, on_revoked, stages);
     if (code == ERR_OK)
         log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
             stages->device.name, stages->device.driver->name, stages->settings->lanes,
@@ -305,6 +311,7 @@ static void destroy_pools(struct stages *stages) {
 enum err stages_stop(struct stages *stages, struct error *err) {
     /* What stands behind may still send jobs to the narrow path, which needs nothing but prepare.
      */
+    retries_finish(stages->retries);
     turns_finish(stages->turns);
     prepare_finish(stages->prepare);
     lanes_stop(stages->lanes);
@@ -323,6 +330,7 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     }
     reporter_stop(stages->reporter); /* while everything that it counts is still there */
     sink_destroy(stages->telemetry);
+    retries_destroy(stages->retries);
     queue_destroy(stages->ready);
     residents_destroy(stages->residents);
     source_destroy(stages->source);

@@ -16,6 +16,7 @@
 
 struct narrow;
 struct reporter;
+struct retries;
 struct turns;
 
 struct stages {
@@ -44,6 +45,7 @@ struct stages {
     struct lanes *lanes;
     struct narrow *narrow;
     struct turns *turns; /* NULL with `ordering: none` */
+    struct retries *retries;
     struct publisher *publisher;
     struct sink *telemetry;    /* until the reporter owns it */
     struct reporter *reporter; /* NULL where no telemetry is published */

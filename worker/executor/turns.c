@@ -77,9 +77,12 @@ bool turns_enter(struct stages *stages, struct job *job) {
     return false;
 }
 
+struct job *turns_take_next(struct turns *turns, struct gate_line *line) {
+    return turns != NULL ? gate_leave(turns->gate, line) : NULL;
+}
+
 void turns_leave(struct turns *turns, struct gate_line *line) {
-    if (turns == NULL) return;
-    struct job *next = gate_leave(turns->gate, line);
+    struct job *next = turns_take_next(turns, line);
     /* Once the queue is closed, which is after a failure, the whole line is dropped here. */
     while (next != NULL && !queue_push(turns->passed, next)) {
         job_destroy(next);

@@ -32,4 +32,7 @@ MUST_CHECK bool turns_enter(struct stages *stages, struct job *job);
 /** The job that stood in `line` is over: the next one's turn has come. */
 void turns_leave(struct turns *turns, struct gate_line *line);
 
+/** The same, but the next one is the caller's; NULL where there is none. */
+MUST_CHECK struct job *turns_take_next(struct turns *turns, struct gate_line *line);
+
 #endif

@@ -139,7 +139,8 @@ static const struct result_kind {
 static struct result_kind kind_of(CUresult result) {
     for (size_t i = 0; i < sizeof result_kinds / sizeof result_kinds[0]; i++)
         if (result_kinds[i].result == result) return result_kinds[i];
-    return (struct result_kind){result, ERR_DRIVER, ""};
+    return (struct result_kind){
+        result, ERR_DRIVER, "look the result up; if only this job meets it, change the job"};
 }
 
 /* Our table's name for the function in `call` becomes CUDA's: the one that people look up. */

@@ -137,11 +137,14 @@ static void *preparation_thread(void *context) {
     struct prepare *prepare = context;
     void *item;
     while (queue_pop(prepare->cold, &item, 1, -1) == 1) {
+        struct prepared *prepared = item;
         struct error err;
+        enum err code =
+            prepare->options.still_wanted(prepare->options.context, prepared->job, &err);
         /* For each job: one failure spoils one. */
-        enum err code = device_bind(prepare->options.device, &err);
-        if (code == ERR_OK) code = fetch_cold(prepare, item, &err);
-        finish_cold(prepare, item, code, &err);
+        if (code == ERR_OK) code = device_bind(prepare->options.device, &err);
+        if (code == ERR_OK) code = fetch_cold(prepare, prepared, &err);
+        finish_cold(prepare, prepared, code, &err);
     }
     return NULL;
 }
@@ -185,7 +188,6 @@ static struct prepared *prepared_create(struct job *job, const struct plan *plan
     if (prepared == NULL) return NULL;
     prepared->job = job;
     prepared->plan = plan;
-    prepared->submitted_ns = clock_ns();
     prepared->statics = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->statics);
     prepared->residents = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->residents);
     prepared->generations =
@@ -199,35 +201,46 @@ static struct prepared *prepared_create(struct job *job, const struct plan *plan
     return is_whole ? prepared : NULL;
 }
 
-enum err prepare_submit(struct prepare *prepare, struct job *job, const struct plan *plan,
-    struct prepared **ret, struct error *err) {
-    *ret = NULL;
-    struct prepared *prepared = prepared_create(job, plan);
-    if (prepared == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "split the job, or give the process more memory",
-            "no memory to prepare the job");
+static void reset_counts(struct prepared *prepared) {
+    prepared->static_hits = prepared->static_misses = 0;
+    prepared->static_bytes_saved = prepared->static_bytes_uploaded = 0;
+}
+
+struct prepared *prepare_resubmit(struct prepare *prepare, struct prepared *prepared) {
+    struct error err;
+    reset_counts(prepared);
+    prepared->submitted_ns = clock_ns();
     bool is_warm = pin_warm(prepare, prepared);
-    enum err code = check_warm_statics(prepared, err);
-    if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, err);
-    if (code == ERR_OK && is_warm) code = load_kernels(prepare, prepared, err);
+    enum err code = check_warm_statics(prepared, &err);
+    if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, &err);
+    if (code == ERR_OK && is_warm) code = load_kernels(prepare, prepared, &err);
     if (code != ERR_OK) {
-        prepare->options.on_failed(prepare->options.context, prepared, err);
-        return ERR_OK;
+        prepare->options.on_failed(prepare->options.context, prepared, &err);
+        return NULL;
     }
     if (is_warm) {
         prepared->ready_ns = clock_ns();
-        *ret = prepared;
-        return ERR_OK;
+        return prepared;
     }
     bool queued = queue_push(prepare->cold, prepared);
     assert(queued); /* closed only by prepare_destroy(), after the last submit */
     (void)queued;
+    return NULL;
+}
+
+enum err prepare_submit(struct prepare *prepare, struct job *job, const struct plan *plan,
+    struct prepared **ret, struct error *err) {
+    struct prepared *prepared = prepared_create(job, plan);
+    if (prepared == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "split the job, or give the process more memory",
+            "no memory to prepare the job");
+    job->prepared = prepared;
+    *ret = prepare_resubmit(prepare, prepared);
     return ERR_OK;
 }
 
 enum err prepare_again(struct prepare *prepare, struct prepared *prepared, struct error *err) {
-    prepared->static_hits = prepared->static_misses = 0;
-    prepared->static_bytes_saved = prepared->static_bytes_uploaded = 0;
+    reset_counts(prepared);
     (void)pin_warm(prepare, prepared);
     enum err code = check_warm_statics(prepared, err);
     if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, err);

@@ -58,6 +58,8 @@ struct prepare_options {
     struct blobs *blobs;         /* NULL: there is no store */
     uint32_t threads;
     uint32_t queue_length; /* at least as many as jobs can be in flight: submit never waits */
+    /** Asked before cold work: an error where the job is not to be run any more. */
+    enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
     /** A job that was cold may run; the callee owns `prepared` from here on. */
     void (*on_ready)(void *context, struct prepared *prepared);
     /** The job failed; the callee owns `prepared` from here on. */
@@ -80,11 +82,17 @@ void prepare_destroy(struct prepare *prepare);
 
 /**
  * ERR_OK: `job` is taken. It may run, and comes back as `ret`, owned by the caller; or `ret` is
- * NULL, and on_ready or on_failed is called exactly once, now or later. Other codes: the job is
- * still the caller's.
+ * NULL, and on_ready or on_failed is called exactly once, now or later. From then on job->prepared
+ * is set. Other codes: the job is still the caller's.
  */
 MUST_CHECK enum err prepare_submit(struct prepare *prepare, struct job *job,
     const struct plan *plan, struct prepared **ret, struct error *err);
+
+/**
+ * The same for a job that was prepared before, and that prepared_release() has let go of: it comes
+ * back where it may run, else NULL.
+ */
+MUST_CHECK struct prepared *prepare_resubmit(struct prepare *prepare, struct prepared *prepared);
 
 /**
  * Fetches and pins again what prepared_release() gave back, on the calling thread, which may wait.

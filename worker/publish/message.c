@@ -68,7 +68,12 @@ static void add_common_headers(struct message *message, const struct job *job, c
             position->offset));
 }
 
-static void pack_error(msgpack_packer *packer, const struct outcome *outcome) {
+static uint32_t attempts_of(const struct job *job) {
+    return job->retry_count + 1;
+}
+
+static void pack_error(
+    msgpack_packer *packer, const struct job *job, const struct outcome *outcome) {
     pack_text(packer, "error");
     msgpack_pack_map(packer, 5);
     pack_text(packer, "code");
@@ -79,7 +84,7 @@ static void pack_error(msgpack_packer *packer, const struct outcome *outcome) {
     pack_text(packer, outcome->err.fix);
     pack_text(packer, "retry");
     pack_text(packer, err_retry_name(outcome->code));
-    pack_uint(packer, "attempts", 1);
+    pack_uint(packer, "attempts", attempts_of(job));
 }
 
 static void pack_blob(msgpack_packer *packer, const struct digest *digest) {
@@ -198,7 +203,7 @@ static void pack_result(msgpack_packer *packer, const struct job *job,
     pack_slice(packer, job->id);
     pack_text(packer, "status");
     pack_text(packer, is_ok ? "ok" : "error");
-    if (!is_ok) pack_error(packer, outcome);
+    if (!is_ok) pack_error(packer, job, outcome);
     pack_text(packer, "outputs");
     msgpack_pack_array(packer, is_ok ? job->output_count : 0);
     for (size_t i = 0; is_ok && i < job->output_count; i++)
@@ -260,8 +265,8 @@ enum err message_write_result(struct message *message, const struct job *job,
     return encode_payload(message, job, outcome, blobs, identity, err);
 }
 
-struct message *message_of_dead_letter(struct job *job, const struct error *err, uint32_t attempts,
-    bool truncated, const struct identity *identity) {
+struct message *message_of_dead_letter(
+    struct job *job, const struct error *err, bool truncated, const struct identity *identity) {
     const struct delivery *delivery = job->delivery;
     const struct position *position = &delivery->position;
     size_t headers_max = delivery->header_count + OWN_HEADERS_MAX + DEAD_LETTER_HEADERS_MAX;
@@ -279,7 +284,7 @@ struct message *message_of_dead_letter(struct job *job, const struct error *err,
     add_header(message, "dlq.error.code", slice_of_text(err_code(err->code)));
     add_header(message, "dlq.error.message",
         add_text(message, "%s%s%s", err->message, err->fix[0] != 0 ? "; " : "", err->fix));
-    add_header(message, "dlq.attempts", add_text(message, "%" PRIu32, attempts));
+    add_header(message, "dlq.attempts", add_text(message, "%" PRIu32, attempts_of(job)));
     add_header(message, "dlq.source.topic", add_text(message, "%s", position->topic));
     add_header(message, "dlq.source.partition", add_text(message, "%" PRId32, position->partition));
     add_header(message, "dlq.source.offset", add_text(message, "%" PRId64, position->offset));

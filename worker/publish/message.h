@@ -56,7 +56,7 @@ MUST_CHECK enum err message_write_result(struct message *message, const struct j
     const struct outcome *outcome, const struct digest *const *blobs,
     const struct identity *identity, struct error *err);
 
-struct message *message_of_dead_letter(struct job *job, const struct error *err, uint32_t attempts,
-    bool truncated, const struct identity *identity);
+struct message *message_of_dead_letter(
+    struct job *job, const struct error *err, bool truncated, const struct identity *identity);
 
 #endif

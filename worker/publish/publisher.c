@@ -74,8 +74,8 @@ static bool add_dead_letter(
     struct publication *publication, const struct error *err, bool truncated) {
     publication->is_error = true;
     publication->err = *err;
-    publication->first[1] = message_of_dead_letter(publication->job, &publication->err, 1,
-        truncated, publication->publisher->options.identity);
+    publication->first[1] = message_of_dead_letter(
+        publication->job, &publication->err, truncated, publication->publisher->options.identity);
     return publication->first[1] != NULL;
 }
 
@@ -221,6 +221,11 @@ void publisher_push(
             count - i < PUBLICATIONS_AT_ONCE ? count - i : PUBLICATIONS_AT_ONCE);
 }
 
+/* What was cancelled did as its sender wished: nobody has to look at it, and nobody replays it. */
+static bool is_failure(enum err code) {
+    return code != ERR_OK && code != ERR_CANCELLED;
+}
+
 static enum err encode(struct publisher *publisher, struct job *job, const struct outcome *outcome,
     const struct digest *const *blobs, struct publication **ret, struct error *err) {
     enum err code = ERR_OK;
@@ -231,7 +236,8 @@ static enum err encode(struct publisher *publisher, struct job *job, const struc
     struct message *result = publication->result;
     code = message_write_result(result, job, outcome, blobs, publisher->options.identity, err);
     if (code != ERR_OK) return code;
-    if (outcome->code != ERR_OK && !add_dead_letter(publication, &outcome->err, false))
+    publication->is_error = outcome->code != ERR_OK;
+    if (is_failure(outcome->code) && !add_dead_letter(publication, &outcome->err, false))
         return no_memory(err);
     publication->first[0] = result;
     *ret = publication;

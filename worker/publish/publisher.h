@@ -62,7 +62,8 @@ MUST_CHECK enum err publisher_reserve(
     struct publisher *publisher, struct job *job, size_t result_bytes_max, struct error *err);
 
 /**
- * Encodes the answer to `job`, owned from now on: the result, and where it failed the dead letter.
+ * Encodes the answer to `job`, owned from now on: the result, and where it failed the dead letter
+ * (a job that was cancelled has not failed).
  * `ret` is to be pushed. It is NULL where outputs over `inline_bytes_max` must be in the blob store
  * before a result names them: that waits elsewhere, and is pushed from there. ERR_NO_MEMORY,
  * ERR_INTERNAL: the job is still the caller's.

@@ -181,11 +181,19 @@ static void check_blobs(const struct loaded *loaded) {
             "results.inline_max_bytes needs a blob store");
 }
 
+static void check_retry(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    if (s->retry.base_ms > s->retry.max_ms)
+        ADD(loaded, &s->retry.base_ms, "lower it, or raise retry.max_ms",
+            "retry.base_ms is more than retry.max_ms");
+}
+
 void rules_check(const struct loaded *loaded) {
     check_driver(loaded);
     check_broker(loaded);
     check_topics(loaded);
     check_kafka(loaded);
     check_limits(loaded);
+    check_retry(loaded);
     check_blobs(loaded);
 }

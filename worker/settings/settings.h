@@ -70,6 +70,11 @@ struct settings {
     uint32_t commit_interval_ms;
     uint32_t drain_timeout_ms;
 
+    struct {
+        uint32_t max_attempts;
+        uint32_t base_ms, max_ms; /* the longest first wait; of all */
+    } retry;
+
     /* what a job may name */
     struct {
         char *dir; /* "" means share/gpu-worker/programs beside the binary's folder */

@@ -96,6 +96,15 @@ const struct setting setting_table[] = {
         topics.telemetry, 1, "\"gpu-telemetry\"", "Topic for what the workers say of themselves."),
     LIST(topics.reply_to, 0, "[]", "Topics that a job may name to get its result there."),
 
+    UINT(retry.max_attempts, 1, 1000, "5",
+        "How often a job is tried in all that fails with `retry: worker`; after that it is "
+        "answered "
+        "with the error, and is a dead letter."),
+    DURATION(retry.base_ms, 1, HOUR, "200ms",
+        "Longest wait after a job's first failure. It doubles with each further one; the wait is "
+        "half of it or more, at random."),
+    DURATION(retry.max_ms, 1, HOUR, "30s", "Longest wait of all."),
+
     STRING(programs.dir, 0, "\"\"",
         "Folder with a folder for each program; where empty, share/gpu-worker/programs beside the "
         "folder of the binary."),
@@ -168,6 +177,7 @@ const struct section section_table[] = {
     {"embedded", "What `broker: embedded` serves."},
     {"kafka", "How to reach the brokers."},
     {"topics", "What is read and written."},
+    {"retry", "Jobs that failed, and may succeed here or on another worker."},
     {"programs", "What may run."},
     {"blobs", "Where payloads stand that are too large for messages."},
     {"results", "What stands in results."},

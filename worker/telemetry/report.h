@@ -13,6 +13,7 @@
     X(bytes_in_flight) /* of their messages */                                                     \
     X(jobs_ready)      /* waiting for a lane */                                                    \
     X(jobs_starved)    /* waiting for device memory */                                             \
+    X(jobs_retrying)   /* failed, and waiting to be tried again */                                 \
     X(device_pool_live_bytes)                                                                      \
     X(device_pool_cached_bytes)                                                                    \
     X(pinned_pool_live_bytes)                                                                      \

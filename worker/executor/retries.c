@@ -1,0 +1,224 @@
+#include "executor/retries.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/timers.h"
+#include "executor/flow.h"
+
+struct retries {
+    struct stages *stages;
+    pthread_t thread;
+    bool is_started;
+    pthread_mutex_t lock;   /* guards what follows */
+    pthread_cond_t changed; /* something is to be looked at before the next one is due */
+    struct timers *waiting; /* of struct job */
+    bool is_check_due;      /* some may not be wanted any more */
+    bool is_closed;
+    bool hands_back; /* nothing is tried again here any more */
+};
+
+/* --- what is worth another try --- */
+
+/* A run that failed on the way has cost the job its residents: only the sender can seed them again.
+ */
+static bool has_spoilt_residents(const struct job *job) {
+    const struct prepared *prepared = job->prepared;
+    return prepared != NULL && prepared->plan->resident_count > 0 && prepared->run == RUN_STARTED;
+}
+
+static bool is_worth_it(const struct retries *retries, const struct job *job, enum err code) {
+    uint32_t attempts_max = retries->stages->settings->retry.max_attempts;
+    return err_retry(code) == RETRY_WORKER && job->retry_count + 1 < attempts_max &&
+           !has_spoilt_residents(job);
+}
+
+static uint64_t wait_ms(const struct retries *retries, const struct job *job) {
+    const struct settings *settings = retries->stages->settings;
+    const uint64_t seed[] = {clock_ns(), (uint64_t)job->delivery->position.offset};
+    return backoff_ms(settings->retry.base_ms, settings->retry.max_ms, job->retry_count + 1,
+        hash_more(HASH_START, slice_of(seed, sizeof seed)));
+}
+
+/* False, and *err says so, where the next try would come after the deadline. */
+static bool is_in_time(const struct job *job, uint64_t wait_ms, struct error *err) {
+    if (job->deadline_unix_ms == 0 || clock_unix_ms() + wait_ms <= job->deadline_unix_ms)
+        return true;
+    struct error last = *err;
+    error_set(err, ERR_DEADLINE_EXCEEDED, last.native,
+        "send it with a later deadline, or mend what the message says",
+        "the next try would come after the deadline; try %" PRIu32 " failed with %s: %.200s",
+        job->retry_count + 1, err_code(last.code), last.message);
+    return false;
+}
+
+bool retries_take(struct retries *retries, struct job *job, struct error *err) {
+    if (!is_worth_it(retries, job, err->code)) return false;
+    uint64_t wait = wait_ms(retries, job);
+    if (!is_in_time(job, wait, err)) return false;
+    log_error(LOG_DEBUG, "job failed, and is tried again", err);
+    pthread_mutex_lock(&retries->lock);
+    bool is_kept = !retries->hands_back;
+    if (is_kept) {
+        job->retry_count++;
+        timers_add(retries->waiting, clock_ns() + wait * 1000000u, job);
+        pthread_cond_signal(&retries->changed);
+    }
+    pthread_mutex_unlock(&retries->lock);
+    if (!is_kept) flow_hand_back(retries->stages, job);
+    return true;
+}
+
+/* --- the thread --- */
+
+static bool is_unwanted(void *context, const void *job) {
+    struct error ignored;
+    return flow_still_wanted(context, job, &ignored) != ERR_OK;
+}
+
+/* With the lock held. NULL: none yet. */
+static struct job *take_next(struct retries *retries) {
+    struct job *job = NULL;
+    if (retries->is_check_due)
+        job = timers_take_any(retries->waiting, is_unwanted, retries->stages);
+    retries->is_check_due = job != NULL; /* there may be more */
+    return job != NULL ? job : timers_take_due(retries->waiting, clock_ns());
+}
+
+static void wait_for_next(struct retries *retries) {
+    uint64_t next_ns = timers_next_ns(retries->waiting);
+    if (next_ns == UINT64_MAX) {
+        pthread_cond_wait(&retries->changed, &retries->lock);
+        return;
+    }
+    const struct timespec until = {
+        .tv_sec = (time_t)(next_ns / 1000000000u), .tv_nsec = (long)(next_ns % 1000000000u)};
+    (void)pthread_cond_timedwait(&retries->changed, &retries->lock, &until);
+}
+
+/* NULL once there is nothing more to wait for. */
+static struct job *await_next(struct retries *retries) {
+    struct job *job = NULL;
+    pthread_mutex_lock(&retries->lock);
+    while (!retries->is_closed && (job = take_next(retries)) == NULL) wait_for_next(retries);
+    pthread_mutex_unlock(&retries->lock);
+    return job;
+}
+
+static void *retries_thread(void *context) {
+    struct retries *retries = context;
+    struct error err;
+    struct job *job;
+    if (device_bind(&retries->stages->device, &err) != ERR_OK) flow_fail(retries->stages, &err);
+    while ((job = await_next(retries)) != NULL) {
+        if (flow_has_failed(retries->stages)) flow_hand_back(retries->stages, job);
+        else flow_plan(retries->stages, &job, 1);
+    }
+    return NULL;
+}
+
+/* --- handing back --- */
+
+struct partition {
+    const char *topic;
+    int32_t number;
+};
+
+static bool is_of_partition(void *context, const void *item) {
+    const struct partition *partition = context;
+    const struct position *position = &((const struct job *)item)->delivery->position;
+    return position->partition == partition->number &&
+           strcmp(position->topic, partition->topic) == 0;
+}
+
+static bool is_any(void *context, const void *item) {
+    return true;
+}
+
+static size_t hand_back(
+    struct retries *retries, bool (*is_wanted)(void *context, const void *item), void *context) {
+    for (size_t count = 0;; count++) {
+        pthread_mutex_lock(&retries->lock);
+        struct job *job = timers_take_any(retries->waiting, is_wanted, context);
+        pthread_mutex_unlock(&retries->lock);
+        if (job == NULL) return count;
+        flow_hand_back(retries->stages, job);
+    }
+}
+
+void retries_hand_back(struct retries *retries, const char *topic, int32_t partition) {
+    struct partition which = {.topic = topic, .number = partition};
+    (void)hand_back(retries, is_of_partition, &which);
+}
+
+size_t retries_hand_back_all(struct retries *retries) {
+    pthread_mutex_lock(&retries->lock);
+    retries->hands_back = true;
+    pthread_mutex_unlock(&retries->lock);
+    return hand_back(retries, is_any, NULL);
+}
+
+/* --- the rest --- */
+
+void retries_check_wanted(struct retries *retries) {
+    pthread_mutex_lock(&retries->lock);
+    retries->is_check_due = true;
+    pthread_cond_signal(&retries->changed);
+    pthread_mutex_unlock(&retries->lock);
+}
+
+size_t retries_count(struct retries *retries) {
+    pthread_mutex_lock(&retries->lock);
+    size_t count = timers_count(retries->waiting);
+    pthread_mutex_unlock(&retries->lock);
+    return count;
+}
+
+static void init_lock(struct retries *retries) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* as clock_ns() */
+    pthread_cond_init(&retries->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&retries->lock, NULL);
+}
+
+enum err retries_start(struct stages *stages, struct retries **ret, struct error *err) {
+    struct retries *retries = calloc(1, sizeof *retries);
+    if (retries == NULL) goto no_memory;
+    retries->stages = stages;
+    init_lock(retries);
+    retries->waiting = timers_create(stages->settings->limits.jobs_in_flight + 1);
+    if (retries->waiting == NULL) goto no_memory;
+    retries->is_started = pthread_create(&retries->thread, NULL, retries_thread, retries) == 0;
+    if (!retries->is_started) goto no_memory;
+    *ret = retries;
+    return ERR_OK;
+no_memory:
+    retries_destroy(retries);
+    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
+        "cannot start the thread that tries jobs again");
+}
+
+void retries_finish(struct retries *retries) {
+    if (retries == NULL) return;
+    pthread_mutex_lock(&retries->lock);
+    retries->is_closed = true;
+    pthread_cond_signal(&retries->changed);
+    pthread_mutex_unlock(&retries->lock);
+    if (retries->is_started) pthread_join(retries->thread, NULL);
+    retries->is_started = false;
+    (void)retries_hand_back_all(retries);
+}
+
+void retries_destroy(struct retries *retries) {
+    if (retries == NULL) return;
+    timers_destroy(retries->waiting);
+    pthread_cond_destroy(&retries->changed);
+    pthread_mutex_destroy(&retries->lock);
+    free(retries);
+}

@@ -1,0 +1,46 @@
+/**
+ * Failed jobs that are tried again here: those whose error says `retry: worker`. They hold nothing
+ * on the device while they wait, longer after each failure (settings: retry), and keep their turn
+ * in the line of their key. They still count as in flight.
+ *
+ * A worker that stops waits for none of them: it hands them back, uncommitted, and so do others try
+ * them next. So it is with those of a partition that is not ours any more.
+ *
+ * Lifetime: retries_start() to retries_destroy(). Threads: its own, which sends jobs on when their
+ * time has come; the functions say who may call them.
+ */
+#ifndef EXECUTOR_RETRIES_H
+#define EXECUTOR_RETRIES_H
+
+#include "executor/stages.h"
+
+struct retries;
+
+MUST_CHECK enum err retries_start(struct stages *stages, struct retries **ret, struct error *err);
+
+/** Ends the thread and hands back what waits. Before the stages that jobs are sent on to. */
+void retries_finish(struct retries *retries); /* NULL is fine */
+
+/** Once no stage has a job any more. */
+void retries_destroy(struct retries *retries); /* NULL is fine */
+
+/**
+ * True: the job, which failed with `err` and holds nothing any more, is tried again or handed back,
+ * and not the caller's any more. False: it is to be answered with `err`, which has become
+ * ERR_DEADLINE_EXCEEDED where another try would come too late. Any thread.
+ */
+MUST_CHECK bool retries_take(struct retries *retries, struct job *job, struct error *err);
+
+/** Those that wait and are not wanted any more are sent on at once, to be answered. Any thread. */
+void retries_check_wanted(struct retries *retries);
+
+/** Hands back those of a partition that is not ours any more. Intake thread. */
+void retries_hand_back(struct retries *retries, const char *topic, int32_t partition);
+
+/** Hands back all, now and from now on; returns how many waited. Intake thread, which takes no
+ * more. */
+size_t retries_hand_back_all(struct retries *retries);
+
+size_t retries_count(struct retries *retries);
+
+#endif
