@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The job format a second time, independent of worker/decode: msgpack, job.schema.json, and the
-rules that a schema cannot say.
+rules that a schema cannot say. Control messages too.
 
 check_job.py FILE...  prints "<verdict> <file>: <why>" for each; ends with 1 unless all are "ok"
 """
@@ -18,6 +18,7 @@ import msgpack
 
 SCHEMAS = pathlib.Path(__file__).parent
 DEPTH_MAX = 16
+CONTROL_BYTES_MAX = 512
 VALUE_BYTES = 24  # what the worker needs to unpack one value
 DATATYPE_BYTES = {
     "BOOL": 1, "UINT8": 1, "UINT16": 2, "UINT32": 4, "UINT64": 8, "INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8,
@@ -201,10 +202,24 @@ def check(payload, limits=Limits()):
     check_outputs(job)
 
 
-def verdict(payload, limits=Limits()):
+def check_control(payload):
+    """Raises Refused unless `payload` is a control message: whatever is wrong is one kind of wrong."""
+    try:
+        pairs = unpack(payload)
+        count_values(pairs)
+        message = to_tree(pairs)
+    except Refused as refused:
+        raise Refused("bad_message", str(refused)) from None
+    require(len(payload) <= CONTROL_BYTES_MAX, "message too large", "bad_message")
+    for error in load_validator("control").iter_errors(message):
+        raise Refused("bad_message", f"{error.json_path}: {error.message[:200]}")
+    require(is_text(message["id"], 256), "no valid id", "bad_message")
+
+
+def verdict(payload, checker=check):
     """("ok", "") or the error's code as it stands on the wire, and why."""
     try:
-        check(payload, limits)
+        checker(payload)
     except Refused as refused:
         return refused.code, str(refused)
     return "ok", ""

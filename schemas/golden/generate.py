@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the golden vectors: messages, and beside each what every decoder must say of it.
 
-generate.py [FOLDER]  writes valid/, invalid/, results/ and telemetry/ there (this folder if none is named)
+generate.py [FOLDER]  writes valid/, invalid/, control/, results/ and telemetry/ there (this folder if none is named)
 """
 
 import copy
@@ -425,6 +425,43 @@ def invalid():
             yield name, description, code, message
 
 
+def cancel():
+    return {"v": 1, "id": "job-1", "action": "cancel"}
+
+
+def control():
+    """(name, description, code, message)"""
+    yield "cancel", "a cancel", "ok", cancel()
+    yield "cancel_keys_reversed", "the order of keys means nothing", "ok", Pairs(reversed(cancel().items()))
+    yield "cancel_id_longest", "256 bytes of id", "ok", cancel() | {"id": "i" * 256}
+    yield "cancel_id_utf8", "an id that is not ASCII", "ok", cancel() | {"id": "łódź"}
+    yield "cancel_size_16", "an id whose size takes 16 bits", "ok", cancel() | {"id": Raw(b"\xda\0\x02ab")}
+    for key in cancel():
+        lacking = {other: value for other, value in cancel().items() if other != key}
+        yield f"{key}_missing", f"no {key}", "bad_message", lacking
+        yield f"{key}_twice", f"{key} twice", "bad_message", Pairs([*cancel().items(), (key, cancel()[key])])
+    yield "unknown_key", "a key that is not known", "bad_message", cancel() | {"why": "x"}
+    yield "key_integer", "a key that is an integer", "bad_message", Pairs([*cancel().items(), (1, 1)])
+    yield "v_2", "a version that is not spoken", "bad_message", cancel() | {"v": 2}
+    yield "v_float", "1.0 for 1", "bad_message", cancel() | {"v": 1.0}
+    yield "action_unknown", "an action that is not known", "bad_message", cancel() | {"action": "pause"}
+    yield "action_upper_case", "an action in capitals", "bad_message", cancel() | {"action": "CANCEL"}
+    yield "action_binary", "an action that is binary", "bad_message", cancel() | {"action": b"cancel"}
+    yield "id_empty", "an id of no bytes", "bad_message", cancel() | {"id": ""}
+    yield "id_too_long", "257 bytes of id", "bad_message", cancel() | {"id": "i" * 257}
+    yield "id_integer", "an id that is an integer", "bad_message", cancel() | {"id": 7}
+    yield "id_nul", "an id with a NUL", "bad_message", cancel() | {"id": "job\0one"}
+    yield "id_not_utf8", "an id that is no UTF-8", "bad_message", cancel() | {"id": Raw(b"\xa3\xffab")}
+    yield "id_claims", "an id that claims 4 GiB", "bad_message", cancel() | {"id": Raw(b"\xdb\xff\xff\xff\xff")}
+    yield "empty", "no bytes", "bad_message", Raw(b"")
+    yield "not_a_map", "a list", "bad_message", [1, "job-1", "cancel"]
+    yield "claims_map", "5 bytes that claim 2^32 - 1 pairs", "bad_message", Raw(b"\xdf\xff\xff\xff\xff")
+    yield "cut_last_byte", "the last byte is missing", "bad_message", Raw(pack(cancel())[:-1])
+    yield "trailing_byte", "a byte after the map", "bad_message", Raw(pack(cancel()) + b"\0")
+    yield "too_large", "more bytes than a control message has", "bad_message", cancel() | {"id": "i" * 600}
+    yield "job", "a job", "bad_message", saxpy()
+
+
 def ok_result():
     telemetry = [
         "h2d_bytes", "d2h_bytes", "param_bytes", "kernel_launches", "static_hits", "static_misses",
@@ -483,6 +520,8 @@ def generate(folder):
         write(folder / "valid", name, message, {"description": description, "code": "ok"})
     for name, description, code, message in invalid():
         write(folder / "invalid", name, message, {"description": description, "code": code})
+    for name, description, code, message in control():
+        write(folder / "control", name, message, {"description": description, "code": code})
     for name, description, message in results():
         write(folder / "results", name, message, {"description": description})
     write(folder / "telemetry", "interval", telemetry(), {"description": "what came in one interval"})

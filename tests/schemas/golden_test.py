@@ -22,14 +22,25 @@ import check_job  # noqa: E402  found through the path above
 import generate  # noqa: E402
 
 
-def vectors():
-    return sorted(path for kind in ("valid", "invalid") for path in (GOLDEN / kind).glob("*.msgpack"))
+KINDS = {
+    "jobs": (["valid", "invalid"], check_job.check),
+    "control": (["control"], check_job.check_control),
+}
 
 
-def worker_verdicts(program):
+def vectors(kind):
+    return sorted(path for folder in KINDS[kind][0] for path in (GOLDEN / folder).glob("*.msgpack"))
+
+
+def python_verdict(kind, path):
+    return check_job.verdict(path.read_bytes(), KINDS[kind][1])[0]
+
+
+def worker_verdicts(program, kind):
     """{vector: code} as the worker's decoder says."""
-    folders = [GOLDEN / "valid", GOLDEN / "invalid"]
-    lines = subprocess.run([program, *folders], capture_output=True, text=True, errors="replace").stdout.splitlines()
+    folders = [GOLDEN / folder for folder in KINDS[kind][0]]
+    lines = subprocess.run(
+        [program, kind, *folders], capture_output=True, text=True, errors="replace").stdout.splitlines()
     return {name: code for line in lines if ": " in line for code, name in [line.split(": ")[0].split(" ")]}
 
 
@@ -39,21 +50,22 @@ class Golden(unittest.TestCase):
     def test_committed_vectors_are_the_generated_ones(self):
         with tempfile.TemporaryDirectory() as folder:
             generate.generate(pathlib.Path(folder))
-            for kind in ("valid", "invalid", "results", "telemetry"):
+            for kind in ("valid", "invalid", "control", "results", "telemetry"):
                 new = {path.name: path.read_bytes() for path in (pathlib.Path(folder) / kind).iterdir()}
                 committed = {path.name: path.read_bytes() for path in (GOLDEN / kind).iterdir()}
                 self.assertEqual(new, committed, "run schemas/golden/generate.py")
 
     def test_python_gives_the_verdict_of_each_sidecar(self):
-        for path in vectors():
-            expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["code"]
-            with self.subTest(path.name):
-                self.assertEqual(check_job.verdict(path.read_bytes())[0], expected)
+        for kind in KINDS:
+            for path in vectors(kind):
+                expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["code"]
+                with self.subTest(path.name):
+                    self.assertEqual(python_verdict(kind, path), expected)
 
     def test_worker_and_python_agree_on_each(self):
-        worker = worker_verdicts(self.program)
-        python = {path.stem: check_job.verdict(path.read_bytes())[0] for path in vectors()}
-        self.assertEqual(worker, python)
+        for kind in KINDS:
+            python = {path.stem: python_verdict(kind, path) for path in vectors(kind)}
+            self.assertEqual(worker_verdicts(self.program, kind), python)
 
     def test_there_is_a_vector_for_each_key_of_a_job(self):
         schema = json.loads((SCHEMAS / "job.schema.json").read_text(encoding="utf-8"))

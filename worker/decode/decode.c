@@ -7,16 +7,6 @@
 #include "base/wire.h"
 #include "decode/parts.h"
 
-static enum err parse_version(struct walk *walk, const msgpack_object *value, void *ret) {
-    if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 == 1) return ERR_OK;
-    return walk_fail(walk, ERR_BAD_JOB, "send jobs of v 1, or upgrade the worker",
-        "is not 1: this worker speaks v 1");
-}
-
-static enum err parse_id(struct walk *walk, const msgpack_object *value, void *ret) {
-    return walk_text(walk, value, ID_BYTES_MAX, ret);
-}
-
 static enum err parse_topic(struct walk *walk, const msgpack_object *value, void *ret) {
     return walk_text(walk, value, TOPIC_BYTES_MAX, ret);
 }
@@ -72,35 +62,15 @@ static enum err parse_job(struct walk *walk, const msgpack_object *root) {
     return check_launches(walk);
 }
 
-/*
- * Everything that msgpack-c takes for a message comes from one block: an object per nested value,
- * and wire_check() has counted them. So unpacking takes one allocation, of at most
- * sizeof(msgpack_object) = 24 bytes per byte of the message, and never more than the ceiling.
- */
 static enum err read_job(
     struct job *job, struct slice payload, const struct decode_limits *limits, struct error *err) {
-    struct walk walk = {.job = job, .limits = limits, .err = err};
-    size_t values, offset = 0;
-    enum err code =
-        walk_limit(&walk, payload.size, limits->message_bytes_max, "bytes", "limits.message_bytes");
-    if (code != ERR_OK) return code;
-    code = wire_check(payload, &values, err);
-    if (code != ERR_OK) return code;
-    code = walk_limit(
-        &walk, values, limits->arena_bytes_max / sizeof(msgpack_object), "msgpack values", NULL);
-    if (code != ERR_OK) return code;
-
+    struct walk walk = {.root = "the job", .job = job, .limits = limits, .err = err};
     msgpack_zone zone;
     msgpack_object root;
-    if (!msgpack_zone_init(&zone, values * sizeof(msgpack_object)))
-        return error_set(err, ERR_NO_MEMORY, 0, "give the worker more memory",
-            "no host memory to unpack %zu msgpack values", values);
-    if (msgpack_unpack((const char *)payload.data, payload.size, &offset, &zone, &root) ==
-        MSGPACK_UNPACK_SUCCESS)
-        code = parse_job(&walk, &root);
-    else
-        code = error_set(err, ERR_NO_MEMORY, 0, "give the worker more memory",
-            "cannot unpack %zu msgpack values", values);
+    enum err code = walk_unpack(&walk, payload, limits->message_bytes_max, "limits.message_bytes",
+        limits->arena_bytes_max, &zone, &root);
+    if (code != ERR_OK) return code;
+    code = parse_job(&walk, &root);
     msgpack_zone_destroy(&zone);
     return code;
 }

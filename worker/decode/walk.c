@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/wire.h"
+
 enum { PATH_SIZE = 200 };
 
 void walk_enter_key(struct walk *walk, struct slice key) {
@@ -50,11 +52,11 @@ static bool is_word(struct slice text) {
     return text.size > 0 && text.size < 64;
 }
 
-/* "buffers.x.shape[2]"; the whole job is "the job". */
+/* "buffers.x.shape[2]" */
 static const char *path(const struct walk *walk, char ret[static PATH_SIZE]) {
     char quoted[QUOTED_SIZE];
     size_t at = 0;
-    snprintf(ret, PATH_SIZE, "the job");
+    snprintf(ret, PATH_SIZE, "%s", walk->root);
     for (size_t i = 0; i < walk->depth && at < PATH_SIZE; i++) {
         const struct place *place = &walk->places[i];
         char *into = ret + at;
@@ -89,6 +91,31 @@ enum err walk_limit(
     snprintf(fix, sizeof fix, "split the job, or raise %s of the worker", setting);
     return walk_fail(walk, ERR_TOO_LARGE, fix,
         "has %" PRIu64 " %s; at most %" PRIu64 " are allowed (%s)", count, unit, max, setting);
+}
+
+/*
+ * Everything that msgpack-c takes for a message comes from one block: an object per nested value,
+ * and wire_check() has counted them. So unpacking takes one allocation, of at most
+ * sizeof(msgpack_object) = 24 bytes per byte of the message, and never more than the ceiling.
+ */
+enum err walk_unpack(struct walk *walk, struct slice payload, size_t bytes_max, const char *setting,
+    size_t block_bytes_max, msgpack_zone *zone, msgpack_object *root) {
+    size_t values, offset = 0;
+    enum err code = walk_limit(walk, payload.size, bytes_max, "bytes", setting);
+    if (code == ERR_OK) code = wire_check(payload, &values, walk->err);
+    if (code != ERR_OK) return code;
+    code =
+        walk_limit(walk, values, block_bytes_max / sizeof(msgpack_object), "msgpack values", NULL);
+    if (code != ERR_OK) return code;
+    if (!msgpack_zone_init(zone, values * sizeof(msgpack_object)))
+        return error_set(walk->err, ERR_NO_MEMORY, 0, "give the worker more memory",
+            "no host memory to unpack %zu msgpack values", values);
+    if (msgpack_unpack((const char *)payload.data, payload.size, &offset, zone, root) ==
+        MSGPACK_UNPACK_SUCCESS)
+        return ERR_OK;
+    msgpack_zone_destroy(zone);
+    return error_set(walk->err, ERR_NO_MEMORY, 0, "give the worker more memory",
+        "cannot unpack %zu msgpack values", values);
 }
 
 enum err walk_alloc(struct walk *walk, size_t count, size_t size, void **ret) {
@@ -307,4 +334,14 @@ enum err parse_digest(struct walk *walk, const msgpack_object *value, void *ret)
     char quoted[QUOTED_SIZE];
     return walk_fail(walk, ERR_BAD_JOB, "send sha256: and 64 lower-case hex digits",
         "is no SHA-256 digest: %s", walk_quote(text, quoted));
+}
+
+enum err parse_version(struct walk *walk, const msgpack_object *value, void *ret) {
+    if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 == 1) return ERR_OK;
+    return walk_fail(walk, ERR_BAD_JOB, "send jobs of v 1, or upgrade the worker",
+        "is not 1: this worker speaks v 1");
+}
+
+enum err parse_id(struct walk *walk, const msgpack_object *value, void *ret) {
+    return walk_text(walk, value, ID_BYTES_MAX, ret);
 }

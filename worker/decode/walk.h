@@ -3,7 +3,7 @@
  * it may have, which it must have, and how each is read; everything else is an error that says
  * where in the message it stands, what was found and what is allowed.
  *
- * Lifetime: a walk lives on the stack of decode_job(). Threads: one.
+ * Lifetime: a walk lives on the stack of who decodes. Threads: one.
  */
 #ifndef DECODE_WALK_H
 #define DECODE_WALK_H
@@ -28,6 +28,7 @@ struct place {
 };
 
 struct walk {
+    const char *root; /* what the whole of it is called: "the job" */
     struct job *job;
     const struct decode_limits *limits;
     struct error *err;
@@ -68,6 +69,14 @@ __attribute__((format(printf, 4, 5))) enum err walk_fail(
  * NULL where none raises it. */
 MUST_CHECK enum err walk_limit(
     struct walk *walk, uint64_t count, uint64_t max, const char *unit, const char *setting);
+
+/**
+ * Unpacks a message of at most `bytes_max` bytes (ERR_TOO_LARGE; `setting` as in walk_limit()) into
+ * one block of at most `block_bytes_max`; its texts and data stay in `payload`. After ERR_OK `zone`
+ * is the caller's to destroy.
+ */
+MUST_CHECK enum err walk_unpack(struct walk *walk, struct slice payload, size_t bytes_max,
+    const char *setting, size_t block_bytes_max, msgpack_zone *zone, msgpack_object *root);
 
 /** Zeroed items in the job's arena. */
 MUST_CHECK enum err walk_alloc(struct walk *walk, size_t count, size_t size, void **ret);
@@ -115,6 +124,8 @@ parse_function parse_bool;      /* bool */
 parse_function parse_bytes;     /* struct slice, from bin */
 parse_function parse_name;      /* struct slice */
 parse_function parse_digest;    /* struct digest */
+parse_function parse_id;        /* struct slice */
+parse_function parse_version;   /* nothing: it must be 1 */
 
 static inline struct slice walk_slice(const msgpack_object_str *text) {
     return slice_of(text->ptr, text->size);
