@@ -1,4 +1,5 @@
 /* Device and pinned memory of the CPU driver, and the mistakes that it finds. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "mishaps.h"
@@ -197,6 +198,20 @@ TEST(freed_memory_is_looked_at_again_when_newer_takes_its_place) {
     assert_int_equal(1, cpu_driver_counters().writes_after_free);
 }
 
+TEST(only_pinned_memory_has_an_address_for_kernels) {
+    open_with(NULL);
+    uint8_t *pinned = harness_pinned(BYTES), *other = malloc(BYTES);
+    CUdeviceptr address;
+    WORKS(host_device_pointer(&address, pinned + 8, 0));
+    assert_ptr_equal(pinned + 8, host_pointer(address));
+    GIVES(CUDA_ERROR_INVALID_VALUE, host_device_pointer(&address, pinned, 1));
+    GIVES(CUDA_ERROR_INVALID_VALUE, host_device_pointer(&address, pinned + BYTES, 0));
+    GIVES(CUDA_ERROR_INVALID_VALUE, host_device_pointer(&address, other, 0));
+    assert_int_equal(0, address);
+    free(other);
+    harness_close();
+}
+
 TEST(the_last_release_of_a_context_frees_everything_in_it) {
     open_with(NULL);
     CUstream stream = harness_stream();
@@ -229,4 +244,5 @@ RUN_CPU_TESTS(C(fresh_memory_is_poisoned_not_zero),
     C(a_free_of_pinned_memory_that_queued_work_names_is_found),
     C(a_launch_with_a_pointer_to_freed_memory_is_an_illegal_address),
     C(freed_memory_is_looked_at_again_when_newer_takes_its_place),
+    C(only_pinned_memory_has_an_address_for_kernels),
     C(the_last_release_of_a_context_frees_everything_in_it))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# rows: A5 C1 C2 C6 C8 D1 D2 D3 E1 E2 E5 E6 F3
+# rows: A5 C1 C2 C5 C6 C8 D1 D2 D3 D4 E1 E2 E5 E6 F3
 """Random jobs through a whole worker, compared byte for byte with a plain model of what they mean."""
 
 import argparse
@@ -226,6 +226,7 @@ def count_work(results, jobs_max):
         "worker: static hits": sum(one["static_hits"] for one in telemetry),
         "worker: static misses": sum(one["static_misses"] for one in telemetry),
         "worker: launches": sum(batch["launches"] for batch in batches),
+        "worker: mapped batches": sum(batch["copies"] == 0 < batch["d2h_bytes"] for batch in batches),
     }
     if jobs_max > 1:
         counts["worker: shared batches"] = sum(batch["jobs"] > 1 for batch in batches)

@@ -57,6 +57,7 @@ SHAPED_BLOCK_CHANCE = 0.7
 SHAPES, OTHER_SHAPE_CHANCE, TWIN_CHANCE = 20, 0.1, 0.3  # most jobs of a block have the same one
 SHAPED_THREADS_MAX = 600
 BATCHED_SHAPE_CHANCE = 0.5  # all its kernels have a batched form, which one launch for many jobs takes
+STREAMED_SHAPE_CHANCE = 0.15  # one launch of a kernel that touches each byte once: it may work in host memory
 BATCHED_KERNELS = [("mix", "add_u32"), ("mix", "reverse_blocks"), ("mix", "scalars"), ("saxpy", "saxpy")]
 
 # results
@@ -197,11 +198,15 @@ class JobMaker:
 
     def shape(self, weights=ENTRY_WEIGHTS, threads_max=None):
         kernels = [self.weighted(weights) for _ in range(self.random.randint(1, STEPS_MAX))]
+        is_streamed = self.happens(STREAMED_SHAPE_CHANCE)
+        if is_streamed:
+            kernels = [("saxpy", "saxpy")]
         options = [
             None if threads_max is None else self._launch(kernel, self.random.randint(1, threads_max))
             for kernel in kernels
         ]
-        repeat = self.random.randint(2, REPEAT_MAX) if self.happens(REPEAT_CHANCE) else 1
+        repeats = not is_streamed and self.happens(REPEAT_CHANCE)
+        repeat = self.random.randint(2, REPEAT_MAX) if repeats else 1
         return Shape(kernels, options, repeat)
 
     def job(self, name, shape):

@@ -123,6 +123,7 @@ static struct run *start(const char *faults) {
     run->settings.lanes = 2;
     run->settings.lane_depth = 2;
     run->settings.batch.jobs = BATCH_JOBS;
+    run->settings.batch.stream = STREAM_MAPPED;
     run->settings.lane_slab_bytes = 32 << 10;
     run->settings.prepare.threads = 2;
     run->settings.ordering = ORDERING_KEY;
@@ -237,8 +238,9 @@ static const char *effect_of(enum cpu_entry entry) {
 
 static bool returns_handle(enum cpu_entry entry) {
     return entry == CPU_primary_context_retain || entry == CPU_memory_alloc ||
-           entry == CPU_host_alloc || entry == CPU_stream_create || entry == CPU_event_create ||
-           entry == CPU_module_load || entry == CPU_module_function;
+           entry == CPU_host_alloc || entry == CPU_host_device_pointer ||
+           entry == CPU_stream_create || entry == CPU_event_create || entry == CPU_module_load ||
+           entry == CPU_module_function;
 }
 
 /* What the driver refuses to free stays, and nothing else. */
@@ -293,6 +295,7 @@ TEST(a_run_without_faults_calls_what_the_other_tests_make_fail) {
     memcpy(calls, counters.calls, sizeof calls);
     CHECK(calls[CPU_launch_cooperative] > 0);
     CHECK(calls[CPU_event_elapsed] > 0);
+    CHECK(calls[CPU_host_device_pointer] > 0 && calls[CPU_copy_to_device] > 0);
     calls[CPU_error_name] = calls[CPU_error_string] = 1;
     calls[CPU_primary_context_release] = 0; /* fails in every run */
     stop(run);

@@ -142,6 +142,24 @@ TEST(memory_that_is_not_pinned_can_be_copied_too) {
     assert_memory_equal(up, down, sizeof up);
 }
 
+TEST(kernels_work_in_mapped_host_memory) {
+    CUstream stream = harness_stream();
+    uint32_t *memory;
+    CUdeviceptr mapped = 0;
+    uint32_t value = 5, n = 3;
+    WORKS(
+        host_alloc((void **)&memory, BYTES, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    WORKS(host_device_pointer(&mapped, memory, 0));
+    for (uint32_t i = 0; i < 4; i++) memory[i] = i;
+    void *args[] = {&mapped, &value, &n};
+    assert_int_equal(
+        CUDA_SUCCESS, harness_launch(harness_probe("probe_add"), 1, 64, 0, stream, args));
+    WORKS(stream_synchronize(stream));
+    const uint32_t expected[] = {5, 6, 7, 3};
+    assert_memory_equal(expected, memory, sizeof expected);
+    WORKS(host_free(memory));
+}
+
 TEST(a_fill_sets_its_range_and_nothing_else) {
     CUstream stream = harness_stream();
     CUdeviceptr memory = harness_memory(BYTES);
@@ -503,6 +521,7 @@ int main(void) {
         C(a_file_that_is_mapped_to_be_read_can_be_registered_and_copied),
         C(memory_is_registered_once_and_unregistered_once),
         C(memory_that_is_not_pinned_can_be_copied_too),
+        C(kernels_work_in_mapped_host_memory),
         C(a_fill_sets_its_range_and_nothing_else),
         C(work_on_a_stream_waits_for_the_work_before_it),
         C(an_event_is_complete_though_its_stream_has_more_to_do),

@@ -83,6 +83,26 @@ TEST(plan_starts_buffers_of_a_group_at_multiples_of_256) {
     job_destroy(job);
 }
 
+static bool is_streamed(const char *buffers, const char *step, const char *outputs) {
+    struct job *job = saxpy_job(buffers, step, outputs);
+    bool ret = plan_valid(job)->is_streamed;
+    job_destroy(job);
+    return ret;
+}
+
+TEST(plan_streams_what_one_launch_touches_once) {
+    assert_true(is_streamed(NULL, NULL, NULL));
+    assert_true(is_streamed(NULL, NULL, "[{buffer: x}, {buffer: y, offset: 4}]"));
+    assert_true(is_streamed("{x: {bytes: 0}, y: {bytes: 12, fill: 3}}", NULL, "[{buffer: x}]"));
+    assert_false(is_streamed(NULL,
+        "{program: saxpy, args: [{f32: 2}, x, y, {u32: 3}], elements: 3, iterations: 2}", NULL));
+    assert_false(
+        is_streamed(NULL, "{program: saxpy, args: [{f32: 2}, y, y, {u32: 3}], elements: 3}", NULL));
+    assert_false(
+        is_streamed(NULL, "{program: reduce_sum, args: [x, y, {u32: 3}], elements: 3}", NULL));
+    assert_false(is_streamed("{x: {bytes: 12, resident: r}, y: {bytes: 12}}", NULL, NULL));
+}
+
 TEST(plan_gives_empty_buffers_no_place) {
     struct job *job =
         saxpy_job("{x: {bytes: 0}, y: {data: {f32: [1]}}}", NULL, "[{buffer: x}, {buffer: y}]");
@@ -297,6 +317,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(plan_puts_each_buffer_into_the_group_of_its_traffic),
         T(plan_starts_buffers_of_a_group_at_multiples_of_256),
+        T(plan_streams_what_one_launch_touches_once),
         T(plan_gives_empty_buffers_no_place),
         T(plan_reads_a_small_part_of_a_large_buffer_alone),
         T(plan_sends_writes_into_a_filled_buffer_alone_and_merges_those_into_data),

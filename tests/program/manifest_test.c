@@ -63,7 +63,7 @@ TEST(a_whole_manifest_is_read) {
                               "    args:\n"
                               "      - {name: a, value: f32}\n"
                               "      - {name: x, buffer: in, type: FP32}\n"
-                              "      - {name: y, buffer: inout}\n"
+                              "      - {name: y, buffer: inout, access: stream}\n"
                               "      - {name: table, buffer: static, type: INT64}\n"
                               "      - {name: z, buffer: out}\n"
                               "    block: [16, 8]\n"
@@ -87,6 +87,8 @@ TEST(a_whole_manifest_is_read) {
     assert_int_equal(entry->args[1].element_type, DATATYPE_FP32);
     assert_int_equal(entry->args[2].role, ROLE_INOUT);
     assert_int_equal(entry->args[2].element_type, DATATYPE_NONE);
+    assert_true(entry->args[2].is_streamed);
+    assert_false(entry->args[1].is_streamed);
     assert_int_equal(entry->args[3].role, ROLE_STATIC);
     assert_int_equal(entry->args[4].role, ROLE_OUT);
     assert_int_equal(entry->block[0], 16);
@@ -144,6 +146,15 @@ TEST(phases_that_could_not_stand_for_their_entry_are_refused) {
         HEAD COOPERATIVE "[]}\n", "program.yaml:4:88", "'phases' is not a list of 1 to 8");
     expect_problem(HEAD WHOLE "phases: [half]}\n" HALF, "program.yaml:4:57",
         "'phases' are for entries that need a grid-wide barrier");
+}
+
+TEST(access_is_for_buffers) {
+    expect_arg_problem(
+        "{name: x, buffer: in, access: once}", "program.yaml:6:39", "'access' cannot be 'once'");
+    expect_arg_problem(
+        "{name: x, value: f32, access: stream}", "program.yaml:6:39", "'access' is for buffers");
+    assert_true(read_manifest(HEAD "  - {name: p, args: [{name: x, buffer: in, access: any}]}\n"));
+    assert_false(program.entries[0].args[0].is_streamed);
 }
 
 TEST(unknown_keys_are_refused_everywhere) {
@@ -281,7 +292,7 @@ int main(void) {
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {S(a_whole_manifest_is_read),
         S(what_is_left_out_has_a_default), S(phases_are_entries_of_the_same_arguments),
-        S(phases_that_could_not_stand_for_their_entry_are_refused),
+        S(phases_that_could_not_stand_for_their_entry_are_refused), S(access_is_for_buffers),
         S(unknown_keys_are_refused_everywhere), S(what_is_missing_is_named),
         S(lists_have_their_bounds), S(an_argument_is_a_value_or_a_buffer), S(names_are_plain),
         S(files_stay_inside_the_folder), S(names_do_not_repeat),

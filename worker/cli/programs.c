@@ -35,10 +35,11 @@ static void print_entry(const struct program *program, const struct entry *entry
     printf("\n");
     for (size_t i = 0; i < entry->arg_count; i++) {
         const struct entry_arg *arg = &entry->args[i];
-        printf("    %-20s %-7s %s\n", arg->name, arg_role_name(arg->role),
+        printf("    %-20s %-7s %s%s\n", arg->name, arg_role_name(arg->role),
             arg->role == ROLE_VALUE              ? arg_value_name(arg->value_kind)
             : arg->element_type == DATATYPE_NONE ? "any"
-                                                 : datatype_name(arg->element_type));
+                                                 : datatype_name(arg->element_type),
+            arg->is_streamed ? ", access stream" : "");
     }
 }
 

@@ -242,6 +242,11 @@ struct cpu_block *cpu_block_find(const void *address) {
     return live.items[behind - 1];
 }
 
+bool cpu_block_is_mapped(const void *address) {
+    const struct cpu_block *block = cpu_block_find(address);
+    return block != NULL && block->kind != CPU_BLOCK_DEVICE;
+}
+
 bool cpu_block_was_freed(const void *address) {
     for (const struct cpu_block *block = quarantine.first; block != NULL; block = block->next)
         if (cpu_block_covers(block, address, 1)) return true;

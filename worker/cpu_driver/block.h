@@ -39,6 +39,9 @@ CUresult cpu_block_free(enum cpu_block_kind kind, struct cpu_device *device, con
 /** The live block that holds the address, or NULL. */
 struct cpu_block *cpu_block_find(const void *address);
 
+/** True where kernels can reach the address though it is the host's: in pinned memory. */
+bool cpu_block_is_mapped(const void *address);
+
 /** True where the address lies in memory that was freed not long ago. */
 bool cpu_block_was_freed(const void *address);
 

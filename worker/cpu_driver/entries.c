@@ -219,6 +219,16 @@ static CUresult entry_host_free(void *data) {
     return call_end(&call);
 }
 
+static CUresult entry_host_device_pointer(CUdeviceptr *ret, void *data, unsigned flags) {
+    struct call call;
+    *ret = 0;
+    if (call_begin(&call, CPU_host_device_pointer, NEEDS_CONTEXT)) {
+        if (flags != 0 || !cpu_block_is_mapped(data)) call.result = CUDA_ERROR_INVALID_VALUE;
+        else *ret = (CUdeviceptr)(uintptr_t)data; /* one address space, as on every 64-bit host */
+    }
+    return call_end(&call);
+}
+
 static CUresult entry_host_register(void *data, size_t bytes, unsigned flags) {
     const unsigned known_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                  CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;

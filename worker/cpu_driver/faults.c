@@ -52,6 +52,7 @@ static bool entry_returns_handle(enum cpu_entry entry) {
     case CPU_primary_context_retain:
     case CPU_memory_alloc:
     case CPU_host_alloc:
+    case CPU_host_device_pointer:
     case CPU_stream_create:
     case CPU_event_create:
     case CPU_module_load:

@@ -1,7 +1,6 @@
 #include "execute/batch.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -9,9 +8,9 @@
 #include "execute/coalesce.h"
 #include "execute/enqueue.h"
 #include "execute/guards.h"
+#include "execute/stage.h"
 #include "execute/tally.h"
 #include "gpu/event.h"
-#include "gpu/pinned.h"
 #include "gpu/profile.h"
 
 enum { FENCE_POLLS = 64 }; /* before the lane sleeps in the driver */
@@ -59,6 +58,9 @@ enum err batch_init(struct batch *batch, const struct batch_context *context, st
             "no memory for a batch of %zu jobs", context->jobs_max);
     uint64_t bytes = context->slab_bytes;
     enum err code = acquire_memory(context, bytes, bytes, bytes, &batch->slabs, err);
+    if (code == ERR_OK && context->can_map)
+        code = pinned_device_address(
+            context->device, pool_block_pinned(&batch->slabs.upload).data, &batch->mapped, err);
     if (code == ERR_OK) code = fence_take(context->leases, &batch->fence, err);
     if (code != ERR_OK) batch_fini(batch);
     return code;
@@ -123,6 +125,14 @@ static uint64_t words_bytes(const struct batch *batch) {
     return 0;
 }
 
+/* Whether kernels can work where the jobs are staged. */
+static bool can_map(const struct batch *batch) {
+    bool can = batch->mapped != 0 && batch->start[GROUP_COUNT] <= batch->context->slab_bytes;
+    for (size_t i = 0; i < batch->count && can; i++)
+        can = batch->items[i].prepared->plan->is_streamed;
+    return can;
+}
+
 static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *err) {
     uint64_t device = batch->start[GROUP_COUNT];
     uint64_t upload = batch->start[GROUP_OUTPUT] + batch->write_bytes;
@@ -135,76 +145,27 @@ static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *e
         readback += guards_readback_bytes(batch);
         device = batch->words_bytes = words_bytes(batch);
         code = guards_take(batch, err);
+        if (code != ERR_OK) return code;
     }
+    batch->is_mapped = !is_guarded && can_map(batch);
     batch->memory = &batch->slabs;
-    if (code != ERR_OK || (device <= slab && upload <= slab && readback <= slab)) return code;
-    batch->memory = &batch->large;
-    code = acquire_memory(batch->context, device, upload, readback, &batch->large, err);
-    if (code != ERR_OK) guards_release(batch);
+    if (!batch->is_mapped && (device > slab || upload > slab || readback > slab)) {
+        batch->memory = &batch->large;
+        code = acquire_memory(batch->context, device, upload, readback, &batch->large, err);
+        if (code != ERR_OK) guards_release(batch);
+    }
+    batch->origin = batch->is_mapped ? batch->mapped : pool_block_device(&batch->memory->device);
     return code;
 }
 
 CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer) {
     const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
     if (place->group != GROUP_NONE && batch->guarded != NULL) return guards_address(batch, buffer);
-    if (place->group != GROUP_NONE)
-        return pool_block_device(&batch->memory->device) + item->base[place->group] + place->offset;
+    if (place->group != GROUP_NONE) return batch->origin + item->base[place->group] + place->offset;
     const struct resident *resident = item->prepared->residents[buffer];
     if (resident != NULL) return resident_address(resident);
     const struct static_entry *entry = item->prepared->statics[buffer];
     return entry != NULL ? static_entry_address(entry) : 0;
-}
-
-/* The layout says where everything stands; that it does not fit is our own bug, found here. */
-static void copy_in(const struct pinned_block *slab, uint64_t at, struct slice bytes) {
-    struct error err;
-    enum err code = pinned_write(slab, at, bytes, &err);
-    assert(code == ERR_OK);
-    (void)code;
-}
-
-/* The buffer as the job wants it: its source, the writes over it, and zeroes up to the next buffer.
- */
-static void stage_buffer(const struct batch *batch, const struct pinned_block *upload,
-    const struct batch_item *item, size_t index) {
-    const struct job_buffer *buffer = &item->prepared->job->buffers[index];
-    const struct plan_buffer *place = &item->prepared->plan->buffers[index];
-    if (place->group != GROUP_INPUT && place->group != GROUP_INOUT) return;
-    uint64_t at = item->base[place->group] + place->offset;
-    copy_in(upload, at,
-        buffer->source == BUFFER_BLOB ? item->prepared->blobs[index].bytes : buffer->data);
-    for (size_t i = 0; i < buffer->write_count; i++)
-        copy_in(upload, at + buffer->writes[i].offset, buffer->writes[i].data);
-    static const uint8_t zeroes[PLAN_ALIGNMENT];
-    uint64_t pad = -buffer->bytes & (PLAN_ALIGNMENT - 1);
-    copy_in(upload, at + buffer->bytes, slice_of(zeroes, pad));
-}
-
-/* Little-endian, whatever the host is. */
-static void stage_words(const struct pinned_block *upload, const struct batch_item *item,
-    const struct plan_launch *launch) {
-    if (!launch->entry->params_in_buffer) return;
-    const struct job_arg *arg = &launch->args[launch->entry->arg_count - 1];
-    uint64_t at = item->base[GROUP_INPUT] + launch->words_offset;
-    for (size_t i = 0; i < arg->word_count; i++) {
-        uint32_t word = htole32(arg->words[i]);
-        copy_in(upload, at + 4 * i, slice_of(&word, sizeof word));
-    }
-}
-
-static void stage(struct batch *batch) {
-    struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
-    coalesce_stage(batch);
-    for (size_t i = 0; i < batch->count; i++) {
-        struct batch_item *item = &batch->items[i];
-        const struct plan *plan = item->prepared->plan;
-        for (size_t b = 0; b < plan->job->buffer_count; b++) stage_buffer(batch, &upload, item, b);
-        for (size_t l = 0; l < plan->launch_count; l++)
-            stage_words(&upload, item, &plan->launches[l]);
-        for (size_t w = 0; w < plan->write_count; w++)
-            if (prepared_wants(item->prepared, plan->writes[w].buffer, plan->writes[w].is_init))
-                copy_in(&upload, item->write_base + plan->writes[w].staging, plan->writes[w].data);
-    }
 }
 
 static void fail_all(struct batch *batch, enum err code, const struct error *err) {
@@ -228,7 +189,7 @@ enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t c
     enum err code = fit_memory(batch, is_guarded, err);
     if (code != ERR_OK) return code;
     profile_push("stage");
-    stage(batch);
+    stage_batch(batch);
     profile_pop();
     batch->staged_ns = clock_ns();
     for (size_t i = 0; i < count; i++) jobs[i]->run = RUN_STARTED;
@@ -262,20 +223,27 @@ static enum err wait_for_fence(struct batch *batch, struct error *err) {
     return stream_wait(device, batch->context->stream, err);
 }
 
-/* Points the job's outputs into the readback slab. */
-static void collect_outputs(const struct batch *batch, struct batch_item *item) {
-    struct pinned_block readback = pool_block_pinned(&batch->memory->readback);
+/* Where the output stands: in the readback slab, or in the upload slab that it was mapped in. */
+static const uint8_t *find_output(
+    const struct batch *batch, const struct batch_item *item, size_t index) {
     const struct plan *plan = item->prepared->plan;
-    for (size_t i = 0; i < plan->job->output_count; i++) {
-        const struct job_output *output = &plan->job->outputs[i];
-        const struct plan_buffer *place = &plan->buffers[output->buffer];
-        uint64_t at = 0;
-        if (plan->outputs[i].is_loose) at = item->output_base + plan->outputs[i].staging;
-        else if (output->bytes > 0)
-            at = item->base[place->group] - batch->start[GROUP_INOUT] + place->offset +
-                 output->offset;
-        item->prepared->outputs[i] = slice_of(readback.data + at, output->bytes);
-    }
+    const struct job_output *output = &plan->job->outputs[index];
+    const struct plan_buffer *place = &plan->buffers[output->buffer];
+    const uint8_t *readback = pool_block_pinned(&batch->memory->readback).data;
+    if (output->bytes == 0) return readback;
+    if (batch->is_mapped)
+        return pool_block_pinned(&batch->memory->upload).data + item->base[place->group] +
+               place->offset + output->offset;
+    if (plan->outputs[index].is_loose)
+        return readback + item->output_base + plan->outputs[index].staging;
+    return readback + item->base[place->group] - batch->start[GROUP_INOUT] + place->offset +
+           output->offset;
+}
+
+static void collect_outputs(const struct batch *batch, struct batch_item *item) {
+    const struct job *job = item->prepared->job;
+    for (size_t i = 0; i < job->output_count; i++)
+        item->prepared->outputs[i] = slice_of(find_output(batch, item, i), job->outputs[i].bytes);
     item->outcome.outputs = item->prepared->outputs;
 }
 

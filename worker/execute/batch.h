@@ -6,6 +6,12 @@
  * A batch belongs to one lane and is used again and again: its slabs stay. Jobs that need more than
  * a slab get blocks of the pools, for that time only.
  *
+ * A mapped batch copies nothing: its kernels work in the upload slab itself, over the link, and its
+ * outputs are found there. The host does the clear and the fills while staging. It is for jobs
+ * whose kernels touch each byte once (plan.h, is_streamed) and that fit the slab together: there it
+ * saves the copies, which cost a small job more than its bytes. One job that is not so, and all are
+ * copied.
+ *
  * Lifetime: batch_init() to batch_fini(). Threads: one lane's, bound to the device.
  */
 #ifndef EXECUTE_BATCH_H
@@ -27,12 +33,13 @@ struct batch_context {
     struct lease_pool *leases;
     CUstream stream;
     uint64_t slab_bytes; /* device memory, and pinned memory each way */
+    bool can_map;        /* batches may be mapped */
     size_t jobs_max;
 };
 
 struct batch_item {
     struct prepared *prepared;
-    uint64_t base[GROUP_COUNT]; /* where the job's part of each group starts in the device slab */
+    uint64_t base[GROUP_COUNT]; /* where the job's part of each group starts in the layout */
     uint64_t write_base;        /* where its loose writes start in the upload slab */
     uint64_t output_base;       /* where its loose outputs start in the readback slab */
     bool is_coalesced;          /* launched together with the item before it (coalesce.h) */
@@ -49,9 +56,12 @@ struct batch {
     const struct batch_context *context;
     struct batch_memory slabs, large;  /* `large` only while a batch needs it */
     const struct batch_memory *memory; /* the one in use */
+    CUdeviceptr mapped; /* the address of the upload slab for kernels; 0: it is only copied from */
+    bool is_mapped;
+    CUdeviceptr origin; /* where the layout starts for kernels */
     CUevent fence;
     uint64_t table_bytes; /* tables of coalesced launches, at the front of the upload */
-    /* extents of the groups in device memory: group g is [start[g], start[g + 1]) */
+    /* extents of the groups in the layout: group g is [start[g], start[g + 1]) */
     uint64_t start[GROUP_COUNT + 1];
     uint64_t write_bytes, output_bytes; /* loose staging, all jobs */
     /* a job alone: its buffers by index, each in its own block (guards.h); NULL: packed */

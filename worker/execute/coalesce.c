@@ -57,7 +57,7 @@ CUdeviceptr coalesced_rows(
     const struct plan *plan = batch->items[run->first].prepared->plan;
     uint64_t at = run->table;
     for (size_t i = 0; i < step; i++) at += step_bytes(&plan->launches[i], run->count);
-    return pool_block_device(&batch->memory->device) + at;
+    return batch->origin + at;
 }
 
 static void write_row(const struct batch *batch, const struct batch_item *item,
@@ -68,7 +68,7 @@ static void write_row(const struct batch *batch, const struct batch_item *item,
     }
 }
 
-static void stage_run(struct batch *batch, const struct coalesced_run *run) {
+static void stage_run(const struct batch *batch, const struct coalesced_run *run) {
     struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
     const struct plan *plan = batch->items[run->first].prepared->plan;
     uint64_t at = run->table;
@@ -81,7 +81,7 @@ static void stage_run(struct batch *batch, const struct coalesced_run *run) {
         }
 }
 
-void coalesce_stage(struct batch *batch) {
+void coalesce_stage(const struct batch *batch) {
     for (size_t i = 0; i < batch->count;) {
         struct coalesced_run run = coalesced_run_at(batch, i);
         if (run.count > 1) stage_run(batch, &run);

@@ -15,7 +15,7 @@
 /** Items [first, first + count) of a batch; count 1 is a job that is launched alone. */
 struct coalesced_run {
     size_t first, count;
-    uint64_t table; /* where its rows start in the device slab */
+    uint64_t table; /* where its rows start in the layout */
 };
 
 /** Finds the runs and reserves their tables: batch->table_bytes. Part of the batch's layout. */
@@ -25,7 +25,7 @@ void coalesce_lay_out(struct batch *batch);
 struct coalesced_run coalesced_run_at(const struct batch *batch, size_t first);
 
 /** Writes all tables into the upload slab. */
-void coalesce_stage(struct batch *batch);
+void coalesce_stage(const struct batch *batch);
 
 /** The device address of the rows of one step. */
 CUdeviceptr coalesced_rows(const struct batch *batch, const struct coalesced_run *run, size_t step);

@@ -77,10 +77,9 @@ static enum err enqueue_guarded_inputs(struct batch *batch, struct error *err) {
 /* What all jobs share: the packed upload and the clear. */
 static enum err enqueue_inputs(struct batch *batch, struct error *err) {
     if (batch->guarded != NULL) return enqueue_guarded_inputs(batch, err);
-    CUdeviceptr memory = pool_block_device(&batch->memory->device);
-    enum err code = copy_up(batch, memory, 0, batch->start[GROUP_OUTPUT], err);
+    enum err code = copy_up(batch, batch->origin, 0, batch->start[GROUP_OUTPUT], err);
     if (code != ERR_OK) return code;
-    return fill(batch, memory + batch->start[GROUP_OUTPUT], 0,
+    return fill(batch, batch->origin + batch->start[GROUP_OUTPUT], 0,
         batch->start[GROUP_COUNT] - batch->start[GROUP_OUTPUT], err);
 }
 
@@ -89,6 +88,7 @@ static enum err enqueue_fills_and_writes(
     struct batch *batch, const struct batch_item *item, struct error *err) {
     const struct plan *plan = item->prepared->plan;
     enum err code = ERR_OK;
+    if (batch->is_mapped) return ERR_OK; /* staged so */
     for (size_t i = 0; i < plan->fill_count && code == ERR_OK; i++) {
         const struct plan_fill *wanted = &plan->fills[i];
         if (prepared_wants(item->prepared, wanted->buffer, wanted->is_init))
@@ -153,8 +153,7 @@ static enum err enqueue_launch(struct batch *batch, const struct batch_item *ite
         if (arg->kind == ARG_WORDS) params[i] = (void *)(uintptr_t)arg->words;
         if (arg->kind == ARG_BUFFER) addresses[i] = batch_address(batch, item, arg->buffer);
         else if (arg->kind == ARG_WORDS && launch->entry->params_in_buffer)
-            addresses[i] = pool_block_device(&batch->memory->device) + item->base[GROUP_INPUT] +
-                           launch->words_offset;
+            addresses[i] = batch->origin + item->base[GROUP_INPUT] + launch->words_offset;
         else continue;
         params[i] = &addresses[i];
     }
@@ -250,8 +249,7 @@ static enum err read_guarded_buffer(struct batch *batch, size_t buffer, struct e
 /* The outputs that all jobs share, in one copy where they are packed. */
 static enum err read_outputs(struct batch *batch, struct error *err) {
     if (batch->guarded == NULL)
-        return copy_back(batch, 0,
-            pool_block_device(&batch->memory->device) + batch->start[GROUP_INOUT],
+        return copy_back(batch, 0, batch->origin + batch->start[GROUP_INOUT],
             batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT], err);
     enum err code = ERR_OK;
     for (size_t i = 0; i < batch->guarded_count && code == ERR_OK; i++)
@@ -274,10 +272,19 @@ static enum err enqueue_readback(struct batch *batch, struct error *err) {
     return code;
 }
 
+/* No copies; what crosses the link is what the kernels touch: as much as the jobs ask for. */
+static void count_mapped(struct batch *batch) {
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->telemetry.h2d_bytes += batch->items[i].prepared->plan->h2d_bytes;
+        batch->telemetry.d2h_bytes += batch->items[i].prepared->plan->d2h_bytes;
+    }
+}
+
 enum err enqueue_batch(struct batch *batch, struct error *err) {
     enum err code = await_statics(batch, err);
-    if (code == ERR_OK) code = enqueue_inputs(batch, err);
+    if (code == ERR_OK && !batch->is_mapped) code = enqueue_inputs(batch, err);
     if (code == ERR_OK) code = enqueue_jobs(batch, err);
-    if (code == ERR_OK) code = enqueue_readback(batch, err);
+    if (code == ERR_OK && batch->is_mapped) count_mapped(batch);
+    else if (code == ERR_OK) code = enqueue_readback(batch, err);
     return code;
 }

@@ -32,6 +32,7 @@ struct lanes_options {
     struct lease_pool *leases;
     uint32_t count, depth;
     uint64_t slab_bytes; /* device memory, and pinned memory each way, of each batch in flight */
+    bool can_map;        /* batches may be mapped (batch.h) */
     uint32_t batch_jobs_max;
     uint64_t batch_span_ns;
     enum isolation isolation;

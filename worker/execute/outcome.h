@@ -14,9 +14,9 @@
 struct batch_telemetry {
     uint64_t id; /* unique in this process; 0: the job reached no batch */
     uint64_t jobs;
-    uint64_t uploads, readbacks; /* copies */
-    uint64_t h2d_bytes, d2h_bytes;
-    uint64_t launches; /* coalesced ones included, each once */
+    uint64_t uploads, readbacks;   /* copies */
+    uint64_t h2d_bytes, d2h_bytes; /* of a mapped batch, without copies: as the jobs ask for */
+    uint64_t launches;             /* coalesced ones included, each once */
     uint64_t coalesced_launches;
     uint64_t sync_points;
 };

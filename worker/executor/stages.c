@@ -236,6 +236,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .count = settings->lanes,
         .depth = settings->lane_depth,
         .slab_bytes = settings->lane_slab_bytes,
+        .can_map = settings->batch.stream == STREAM_MAPPED && stages->device.limits.can_map,
         .batch_jobs_max = settings->batch.jobs,
         .batch_span_ns = settings->batch.span_ms * 1000000ull,
         .isolation = isolation_of(settings),

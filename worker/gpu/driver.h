@@ -35,6 +35,7 @@
     X(memory_free, cuMemFree, 3020)                                                                \
     X(host_alloc, cuMemHostAlloc, 2020)                                                            \
     X(host_free, cuMemFreeHost, 2000)                                                              \
+    X(host_device_pointer, cuMemHostGetDevicePointer, 3020)                                        \
     X(host_register, cuMemHostRegister, 6050)                                                      \
     X(host_unregister, cuMemHostUnregister, 4000)                                                  \
     X(copy_to_device, cuMemcpyHtoDAsync, 3020)                                                     \

@@ -25,8 +25,8 @@ enum err pinned_block_alloc(
     *ret = (struct pinned_block){0};
     if (bytes == 0) return ERR_OK;
     void *data = NULL;
-    enum err code =
-        GPU_TRY(device->driver, host_alloc(&data, bytes, CU_MEMHOSTALLOC_PORTABLE), err);
+    enum err code = GPU_TRY(device->driver,
+        host_alloc(&data, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP), err);
     if (code == ERR_DEVICE_MEMORY)
         return error_set(err, ERR_NO_MEMORY, err->native,
             "lower `lanes` or `lane_slab_bytes`, or raise the memory limit of the process",
@@ -37,6 +37,15 @@ enum err pinned_block_alloc(
             "cuMemHostAlloc of %zu bytes reported success with a null address", bytes);
     *ret = (struct pinned_block){.data = data, .bytes = bytes};
     return ERR_OK;
+}
+
+enum err pinned_device_address(
+    const struct device *device, void *data, CUdeviceptr *ret, struct error *err) {
+    enum err code = GPU_TRY(device->driver, host_device_pointer(ret, data, 0), err);
+    if (code == ERR_OK && *ret == 0)
+        return error_set(err, ERR_DRIVER, 0, "update the GPU driver",
+            "cuMemHostGetDevicePointer reported success with a null address");
+    return code;
 }
 
 void pinned_block_free(const struct device *device, struct pinned_block *block) {

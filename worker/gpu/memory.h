@@ -24,9 +24,12 @@ MUST_CHECK enum err device_block_alloc(
     const struct device *device, size_t bytes, struct device_block *ret, struct error *err);
 void device_block_free(const struct device *device, struct device_block *block);
 
-/** ERR_NO_MEMORY when the host cannot pin that much. Visible to every context. */
+/** ERR_NO_MEMORY when the host cannot pin that much. Visible to every context and to kernels. */
 MUST_CHECK enum err pinned_block_alloc(
     const struct device *device, size_t bytes, struct pinned_block *ret, struct error *err);
+/** The address under which kernels see a host address in a pinned block. */
+MUST_CHECK enum err pinned_device_address(
+    const struct device *device, void *data, CUdeviceptr *ret, struct error *err);
 void pinned_block_free(const struct device *device, struct pinned_block *block);
 
 #endif

@@ -279,6 +279,32 @@ static enum err plan_launches(struct job *job, const struct registry *registry,
     return ERR_OK;
 }
 
+static bool streams_args(const struct plan *plan, const struct plan_launch *launch) {
+    for (size_t i = 0; i < launch->entry->arg_count; i++) {
+        const struct job_arg *arg = &launch->args[i];
+        if (arg->kind != ARG_BUFFER || plan->buffers[arg->buffer].group == GROUP_NONE) continue;
+        if (!launch->entry->args[i].is_streamed) return false;
+        for (size_t k = 0; k < i; k++)
+            if (launch->args[k].kind == ARG_BUFFER && launch->args[k].buffer == arg->buffer)
+                return false;
+    }
+    return true;
+}
+
+/* One launch of an entry that touches each byte once, and neither residents nor an output of what
+ * lies on the device. */
+static bool is_streamed(const struct plan *plan) {
+    const struct job *job = plan->job;
+    const struct plan_launch *launch = &plan->launches[0];
+    bool is_single = plan->launch_count == 1 && job->repeat == 1 && launch->iterations == 1;
+    bool is_plain = plan->resident_count == 0 && !launch->entry->params_in_buffer;
+    if (!is_single || !is_plain || launch->cooperative) return false;
+    for (size_t i = 0; i < job->output_count; i++)
+        if (job->outputs[i].bytes > 0 && plan->buffers[job->outputs[i].buffer].group == GROUP_NONE)
+            return false;
+    return streams_args(plan, launch);
+}
+
 enum err plan_job(struct job *job, const struct registry *registry,
     const struct plan_limits *limits, const struct plan **ret, struct error *err) {
     struct plan *plan = arena_alloc(&job->arena, 1, sizeof *plan);
@@ -297,6 +323,7 @@ enum err plan_job(struct job *job, const struct registry *registry,
     if (code == ERR_OK) code = plan_writes(job, plan, err);
     if (code == ERR_OK) code = plan_outputs(job, plan, err);
     if (code != ERR_OK) return code;
+    plan->is_streamed = is_streamed(plan);
     plan->shape_key = plan_shape_key(plan);
     *ret = plan;
     return ERR_OK;

@@ -166,6 +166,8 @@ static void read_arg_value(
     const struct manifest *manifest, const struct yaml_node *node, struct entry_arg *ret) {
     if (yaml_get(node, "type") != NULL)
         ADD(manifest, yaml_get(node, "type"), "remove it", "'type' is for buffers");
+    if (yaml_get(node, "access") != NULL)
+        ADD(manifest, yaml_get(node, "access"), "remove it", "'access' is for buffers");
     int kind = read_choice(manifest, yaml_get(node, "value"), "'value'", value_names, ARG_U32);
     ret->role = ROLE_VALUE;
     if (kind >= 0) ret->value_kind = (enum arg_kind)kind;
@@ -181,6 +183,10 @@ static void read_arg_buffer(
     const struct manifest *manifest, const struct yaml_node *node, struct entry_arg *ret) {
     int role = read_choice(manifest, yaml_get(node, "buffer"), "'buffer'", role_names, ROLE_IN);
     if (role >= 0) ret->role = (enum arg_role)role;
+    static const char *const accesses[] = {"any", "stream", NULL};
+    const struct yaml_node *access = yaml_get(node, "access");
+    if (access != NULL)
+        ret->is_streamed = read_choice(manifest, access, "'access'", accesses, 0) == 1;
     const struct yaml_node *type = yaml_get(node, "type");
     if (type == NULL) return;
     ret->element_type = datatype_find(slice_of_text(type->text));
@@ -191,7 +197,7 @@ static void read_arg_buffer(
 
 static void read_arg(
     const struct manifest *manifest, const struct yaml_node *node, struct entry_arg *ret) {
-    static const char *const known[] = {"name", "value", "count", "buffer", "type", NULL};
+    static const char *const known[] = {"name", "value", "count", "buffer", "type", "access", NULL};
     if (!check_mapping(manifest, node, "an argument", known)) return;
     ret->name = read_name(manifest, node, "name", NAME_MAX_BYTES, "");
     bool has_value = yaml_get(node, "value") != NULL, has_buffer = yaml_get(node, "buffer") != NULL;
@@ -396,7 +402,7 @@ const char *arg_role_name(enum arg_role role) {
 }
 
 const char *arg_value_name(enum arg_kind kind) {
-    assert(kind <= ARG_F64);
+    assert(kind <= ARG_WORDS);
     return value_names[kind];
 }
 

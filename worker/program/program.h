@@ -28,6 +28,7 @@ struct entry_arg {
     uint32_t word_count;        /* ARG_WORDS: how many u32 words the block has */
     enum arg_kind value_kind;   /* ROLE_VALUE: ARG_U32 .. ARG_WORDS */
     enum datatype element_type; /* buffers; DATATYPE_NONE: any bytes */
+    bool is_streamed;           /* buffers: each byte is touched once, so it may lie on the host */
 };
 
 /**

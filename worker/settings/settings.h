@@ -18,6 +18,7 @@
 
 enum driver_choice { DRIVER_CUDA, DRIVER_CPU };
 enum isolation_choice { ISOLATE_NONE, ISOLATE_PROGRAM, ISOLATE_KEY };
+enum stream_choice { STREAM_MAPPED, STREAM_COPIED };
 enum ordering_choice { ORDERING_NONE, ORDERING_KEY };
 enum broker_choice { BROKER_KAFKA, BROKER_EMBEDDED };
 
@@ -107,6 +108,7 @@ struct settings {
         uint32_t jobs; /* most jobs that a lane runs together */
         uint32_t span_ms;
         enum isolation_choice isolation;
+        enum stream_choice stream;
     } batch;
     struct {
         uint64_t device_bytes; /* 0: what the lanes and one large job need */

@@ -17,6 +17,8 @@ static const char *const broker_names[] = {
     [BROKER_KAFKA] = "kafka", [BROKER_EMBEDDED] = "embedded", NULL};
 static const char *const ordering_names[] = {
     [ORDERING_NONE] = "none", [ORDERING_KEY] = "key", NULL};
+static const char *const stream_names[] = {
+    [STREAM_MAPPED] = "mapped", [STREAM_COPIED] = "copied", NULL};
 static const char *const isolation_names[] = {
     [ISOLATE_NONE] = "none", [ISOLATE_PROGRAM] = "program", [ISOLATE_KEY] = "key", NULL};
 static const char *const log_level_names[] = {[LOG_DEBUG] = "debug",
@@ -146,6 +148,9 @@ const struct setting setting_table[] = {
         "so that no quick job waits for a slow one's fence."),
     ENUM(isolation_choice, batch.isolation, isolation_names, "none",
         "Which jobs may share memory of a batch: any, those of one program, or those of one key."),
+    ENUM(stream_choice, batch.stream, stream_names, "mapped",
+        "Small jobs whose kernel touches each byte once (`access: stream` in its program): mapped "
+        "lets the kernel work in pinned host memory, copied goes through device memory."),
     SIZE(pools.device_bytes, 0, 1 * TIB, "0",
         "Most device memory for jobs' own buffers; 0 is what the lanes and one largest job need."),
     SIZE(pools.pinned_bytes, 0, 1 * TIB, "0", "Most pinned host memory; 0 as above."),
