@@ -52,7 +52,7 @@ TEST(messages_come_with_payload_key_headers_and_place) {
     broker_stop(&broker);
 }
 
-TEST(only_what_is_finished_is_committed_and_a_restart_goes_on_there) {
+TEST(a_restart_takes_what_was_not_finished_and_nothing_else) {
     enum { COUNT = 20, KEPT = 5 };
     struct broker broker;
     struct events events = {0};
@@ -74,13 +74,77 @@ TEST(only_what_is_finished_is_committed_and_a_restart_goes_on_there) {
     assert_int_equal(broker_committed(&broker, 0), KEPT);
 
     source = consumer_start(&broker, &events, NULL);
-    for (int i = KEPT; i < COUNT; i++) {
-        consumer_take_many(source, &again, 1);
-        assert_int_equal(again.offset, i);
-        source_finish(source, &again);
-    }
+    consumer_take_many(source, &again, 1);
+    assert_int_equal(again.offset, KEPT);
+    broker_produce(&broker, 0, COUNT, 1);
+    source_finish(source, &again);
+    consumer_take_many(source, &again, 1);
+    assert_int_equal(again.offset, COUNT);
     broker_wait_for_commit(source, &broker, 0, COUNT);
     consumer_stop(source);
+    broker_stop(&broker);
+}
+
+/* Takes `count` messages, which are those of `expected` in that order, and finishes none. */
+static void take_exactly(struct source *source, const int64_t *expected, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct position position;
+        consumer_take_many(source, &position, 1);
+        assert_int_equal(position.offset, expected[i]);
+    }
+}
+
+/* Returns the offset that was committed. */
+static int64_t wait_for_metadata(
+    struct source *source, const struct broker *broker, const char *metadata) {
+    char text[4096] = "";
+    int64_t offset = -1;
+    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+    while (strcmp(text, metadata) != 0) {
+        struct position position;
+        if (clock_ns() > deadline_ns) fail_msg("committed '%s', not '%s'", text, metadata);
+        assert_false(consumer_take(source, &position));
+        offset = broker_committed_metadata(broker, 0, text, sizeof text);
+    }
+    return offset;
+}
+
+TEST(what_finished_out_of_order_does_not_run_again_after_a_kill) {
+    enum { COUNT = 12 };
+    struct broker broker;
+    struct events events = {0};
+    struct position positions[COUNT];
+    const int64_t finished[] = {9, 3, 0, 4, 7}, unfinished[] = {1, 2, 5, 6, 8, 10, 11};
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, COUNT);
+    struct source *killed = consumer_start(&broker, &events, NULL);
+    consumer_take_many(killed, positions, COUNT);
+    for (int i = 0; i < 5; i++) source_finish(killed, &positions[finished[i]]);
+    /* from offset 1: 3, 4, 7 and 9 are the bits 2, 3, 6 and 8 */
+    assert_int_equal(
+        wait_for_metadata(killed, &broker, "gpu-worker/1 mark=clean takeovers=0 finished=TAE="), 1);
+    source_finish(killed, &positions[5]); /* told to nobody any more */
+    source_destroy(killed);
+
+    struct source *source = consumer_start(&broker, &events, NULL);
+    take_exactly(source, unfinished, sizeof unfinished / sizeof unfinished[0]);
+    source_destroy(source);
+    broker_stop(&broker);
+}
+
+TEST(metadata_of_somebody_else_is_set_aside_with_one_warning) {
+    enum { COUNT = 3 };
+    struct broker broker;
+    struct events events = {0};
+    const int64_t expected[] = {1, 2};
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, COUNT);
+    broker_commit(&broker, 0, 1, "gpu-worker/2 finished=Bg==");
+    struct source *source = consumer_start(&broker, &events, NULL);
+    take_exactly(source, expected, 2);
+    assert_int_equal(events.worst_level, LOG_WARN);
+    assert_int_equal(events.warnings, 1);
+    source_destroy(source);
     broker_stop(&broker);
 }
 
@@ -464,7 +528,9 @@ TEST(a_setting_that_librdkafka_refuses_is_named) {
 }
 
 RUN_TESTS(T(messages_come_with_payload_key_headers_and_place),
-    T(only_what_is_finished_is_committed_and_a_restart_goes_on_there),
+    T(a_restart_takes_what_was_not_finished_and_nothing_else),
+    T(what_finished_out_of_order_does_not_run_again_after_a_kill),
+    T(metadata_of_somebody_else_is_set_aside_with_one_warning),
     T(closing_commits_what_finished_last),
     T(a_source_that_is_destroyed_without_closing_commits_nothing_more),
     T(a_partition_changes_hands_only_when_its_messages_are_finished),

@@ -102,17 +102,44 @@ void broker_delete_records(const struct broker *broker, int32_t partition, int64
     rd_kafka_queue_destroy(queue);
 }
 
-int64_t broker_committed(const struct broker *broker, int32_t partition) {
-    rd_kafka_t *member =
-        client_from(RD_KAFKA_CONSUMER, broker->bootstrap, "group.id", broker->group);
+static rd_kafka_t *group_client(const struct broker *broker) {
+    return client_from(RD_KAFKA_CONSUMER, broker->bootstrap, "group.id", broker->group);
+}
+
+int64_t broker_committed_metadata(
+    const struct broker *broker, int32_t partition, char *text, size_t size) {
+    rd_kafka_t *member = group_client(broker);
     rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(asked, broker->jobs, partition);
     rd_kafka_resp_err_t code = rd_kafka_committed(member, asked, KAFKA_PATIENCE_MS);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_msg("committed: %s", rd_kafka_err2str(code));
-    int64_t offset = asked->elems[0].offset;
+    const rd_kafka_topic_partition_t *found = &asked->elems[0];
+    int64_t offset = found->offset;
+    snprintf(text, size, "%.*s", (int)found->metadata_size,
+        found->metadata != NULL ? (const char *)found->metadata : "");
     rd_kafka_topic_partition_list_destroy(asked);
     rd_kafka_destroy(member);
     return offset >= 0 ? offset : -1;
+}
+
+int64_t broker_committed(const struct broker *broker, int32_t partition) {
+    char text[1];
+    return broker_committed_metadata(broker, partition, text, sizeof text);
+}
+
+void broker_commit(
+    const struct broker *broker, int32_t partition, int64_t offset, const char *metadata) {
+    rd_kafka_t *member = group_client(broker);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_t *element =
+        rd_kafka_topic_partition_list_add(list, broker->jobs, partition);
+    element->offset = offset;
+    element->metadata = strdup(metadata);
+    element->metadata_size = strlen(metadata);
+    rd_kafka_resp_err_t code = rd_kafka_commit(member, list, 0);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_msg("commit: %s", rd_kafka_err2str(code));
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_destroy(member);
 }
 
 int64_t broker_end(const struct broker *broker, int32_t partition) {
@@ -148,6 +175,7 @@ void events_note(void *context, enum log_level level, const char *what, const st
         fprintf(stderr, "%d %s %s\n", (int)level, what, err != NULL ? err->message : "");
     if (level == LOG_DEBUG) return;
     events->count++;
+    if (level >= LOG_WARN) events->warnings++;
     if ((int)level > events->worst_level) events->worst_level = (int)level;
     if (err == NULL) snprintf(events->last_fact, sizeof events->last_fact, "%s", what);
     if (err == NULL) return;

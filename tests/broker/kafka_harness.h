@@ -40,6 +40,12 @@ void broker_delete_records(const struct broker *broker, int32_t partition, int64
 
 /** -1: nothing is committed. */
 int64_t broker_committed(const struct broker *broker, int32_t partition);
+/** The same, with the metadata beside it as text; "" is none. */
+int64_t broker_committed_metadata(
+    const struct broker *broker, int32_t partition, char *text, size_t size);
+/** Commits in the group's name; nobody may be in it. */
+void broker_commit(
+    const struct broker *broker, int32_t partition, int64_t offset, const char *metadata);
 int64_t broker_end(const struct broker *broker, int32_t partition);
 void broker_wait_for_commit(
     struct source *source, const struct broker *broker, int32_t partition, int64_t offset);
@@ -47,7 +53,8 @@ void broker_wait_for_commit(
 /** Events of a client, counted. */
 struct events {
     int count;
-    int errors; /* with an error */
+    int errors;   /* with an error */
+    int warnings; /* or worse */
     int worst_level;
     int last_native;
     char last_error[512];

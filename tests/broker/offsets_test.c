@@ -7,12 +7,17 @@
 
 #include "testing.h"
 
+static void assign(struct offsets *offsets, const char *topic, int32_t partition) {
+    static const struct offsets_commit nothing = {.offset = OFFSET_UNKNOWN};
+    struct error err;
+    assert_int_equal(offsets_assign(offsets, topic, partition, &nothing, &err), ERR_OK);
+}
+
 /* A tracker that follows one partition, "jobs" [0]. */
 static struct offsets *follow_one(void) {
-    struct error err;
     struct offsets *offsets = offsets_create();
     assert_non_null(offsets);
-    assert_int_equal(offsets_assign(offsets, "jobs", 0, &err), ERR_OK);
+    assign(offsets, "jobs", 0);
     return offsets;
 }
 
@@ -45,9 +50,9 @@ static size_t unfinished(struct offsets *offsets) {
 
 TEST(nothing_is_due_before_the_first_message) {
     struct offsets *offsets = follow_one();
-    int64_t offset;
+    struct offsets_commit commit;
     assert_int_equal(next_commit(offsets), OFFSET_UNKNOWN);
-    assert_false(offsets_take_commit(offsets, "jobs", 0, &offset));
+    assert_false(offsets_take_commit(offsets, "jobs", 0, &commit));
     offsets_destroy(offsets);
 }
 
@@ -67,18 +72,146 @@ TEST(the_lowest_unfinished_offset_is_committed) {
 
 TEST(a_commit_is_due_once_and_again_after_it_failed) {
     struct offsets *offsets = follow_one();
-    int64_t offset = -7;
+    struct offsets_commit commit;
     struct position three = begin(offsets, 3);
-    assert_true(offsets_take_commit(offsets, "jobs", 0, &offset));
-    assert_int_equal(offset, 3);
-    assert_false(offsets_take_commit(offsets, "jobs", 0, &offset));
+    assert_true(offsets_take_commit(offsets, "jobs", 0, &commit));
+    assert_int_equal(commit.offset, 3);
+    assert_false(offsets_take_commit(offsets, "jobs", 0, &commit));
     finish(offsets, three);
-    assert_true(offsets_take_commit(offsets, "jobs", 0, &offset));
-    assert_int_equal(offset, 4);
-    assert_false(offsets_take_commit(offsets, "jobs", 0, &offset));
+    assert_true(offsets_take_commit(offsets, "jobs", 0, &commit));
+    assert_int_equal(commit.offset, 4);
+    assert_false(offsets_take_commit(offsets, "jobs", 0, &commit));
     offsets_commit_failed(offsets, "jobs", 0);
-    assert_true(offsets_take_commit(offsets, "jobs", 0, &offset));
-    assert_int_equal(offset, 4);
+    assert_true(offsets_take_commit(offsets, "jobs", 0, &commit));
+    assert_int_equal(commit.offset, 4);
+    offsets_destroy(offsets);
+}
+
+/* The commit that is due, and where `text` is not NULL its metadata. */
+static int64_t take_commit(struct offsets *offsets, const char *text) {
+    struct offsets_commit commit;
+    char encoded[COMMIT_METADATA_TEXT_SIZE];
+    assert_true(offsets_take_commit(offsets, "jobs", 0, &commit));
+    commit_metadata_encode(&commit.metadata, encoded);
+    if (text != NULL) assert_string_equal(strstr(encoded, "finished="), text);
+    return commit.offset;
+}
+
+/* A tracker that takes over what is due in another. */
+static struct offsets *take_over(struct offsets *from) {
+    struct offsets_commit commit;
+    struct error err;
+    struct offsets *offsets = offsets_create();
+    assert_non_null(offsets);
+    assert_true(offsets_take_commit(from, "jobs", 0, &commit));
+    assert_int_equal(offsets_assign(offsets, "jobs", 0, &commit, &err), ERR_OK);
+    return offsets;
+}
+
+static bool begins(struct offsets *offsets, int64_t offset) {
+    struct position position;
+    return offsets_begin(offsets, "jobs", 0, offset, 1, &position);
+}
+
+TEST(a_commit_says_what_is_finished_above_it) {
+    struct offsets *offsets = follow_one();
+    struct position three = begin(offsets, 3);
+    begin(offsets, 4);
+    struct position five = begin(offsets, 5);
+    assert_int_equal(take_commit(offsets, "finished="), 3);
+    finish(offsets, five);
+    assert_int_equal(take_commit(offsets, "finished=BA=="), 3); /* bit 2 */
+    begin(offsets, 9);
+    finish(offsets, three);
+    assert_int_equal(take_commit(offsets, "finished=Hg=="), 4); /* 5, and 6 to 8 never begin */
+    offsets_destroy(offsets);
+}
+
+TEST(what_the_owner_before_had_finished_does_not_begin) {
+    struct offsets *before = follow_one();
+    struct position positions[8];
+    for (int i = 0; i < 8; i++) positions[i] = begin(before, 100 + i);
+    finish(before, positions[0]);
+    finish(before, positions[2]);
+    finish(before, positions[3]);
+    finish(before, positions[6]);
+    struct offsets *offsets = take_over(before);
+    assert_int_equal(next_commit(offsets), 101);
+    struct position first = begin(offsets, 101);
+    assert_false(begins(offsets, 102));
+    assert_false(begins(offsets, 103));
+    assert_int_equal(unfinished(offsets), 1);
+    finish(offsets, first);
+    assert_int_equal(take_commit(offsets, "finished=BA=="), 104); /* 106 */
+    for (int i = 4; i < 8; i++)
+        if (i != 6) finish(offsets, begin(offsets, 100 + i));
+        else assert_false(begins(offsets, 106));
+    assert_int_equal(take_commit(offsets, "finished="), 108);
+    offsets_destroy(before);
+    offsets_destroy(offsets);
+}
+
+TEST(a_partition_whose_end_was_finished_before_is_committed_to_its_end) {
+    struct offsets *before = follow_one();
+    struct position first = begin(before, 0), last = begin(before, 1);
+    finish(before, last);
+    struct offsets *offsets = take_over(before);
+    finish(offsets, begin(offsets, 0));
+    assert_int_equal(take_commit(offsets, NULL), 1);
+    assert_false(begins(offsets, 1));
+    assert_int_equal(take_commit(offsets, "finished="), 2);
+    finish(before, first);
+    offsets_destroy(before);
+    offsets_destroy(offsets);
+}
+
+TEST(nothing_is_due_where_nothing_changed_since_it_was_taken_over) {
+    struct offsets *before = follow_one();
+    struct offsets_commit commit;
+    begin(before, 7);
+    struct offsets *offsets = take_over(before);
+    assert_false(offsets_take_commit(offsets, "jobs", 0, &commit));
+    begin(offsets, 7);
+    assert_false(offsets_take_commit(offsets, "jobs", 0, &commit));
+    offsets_advance(offsets, "jobs", 0, 8);
+    assert_false(offsets_take_commit(offsets, "jobs", 0, &commit));
+    offsets_destroy(before);
+    offsets_destroy(offsets);
+}
+
+TEST(a_log_that_was_truncated_starts_over_without_the_bitmap) {
+    struct offsets *before = follow_one();
+    begin(before, 50);
+    finish(before, begin(before, 51));
+    struct offsets *offsets = take_over(before);
+    begin(offsets, 20);
+    begin(offsets, 50);
+    begin(offsets, 51);
+    assert_int_equal(next_commit(offsets), 20);
+    offsets_destroy(before);
+    offsets_destroy(offsets);
+}
+
+TEST(marks_and_takeovers_are_committed_as_they_came) {
+    struct offsets *offsets = offsets_create();
+    struct offsets_commit commit = {.offset = 4, .metadata = {.is_open = true, .takeovers = 3}};
+    struct error err;
+    assert_int_equal(offsets_assign(offsets, "jobs", 0, &commit, &err), ERR_OK);
+    finish(offsets, begin(offsets, 4));
+    commit = (struct offsets_commit){0};
+    assert_true(offsets_take_commit(offsets, "jobs", 0, &commit));
+    assert_true(commit.metadata.is_open);
+    assert_int_equal(commit.metadata.takeovers, 3);
+    offsets_destroy(offsets);
+}
+
+TEST(a_committed_offset_that_no_log_has_counts_as_none) {
+    struct offsets *offsets = offsets_create();
+    struct offsets_commit commit = {.offset = INT64_MAX};
+    struct error err;
+    assert_int_equal(offsets_assign(offsets, "jobs", 0, &commit, &err), ERR_OK);
+    assert_int_equal(next_commit(offsets), OFFSET_UNKNOWN);
+    begin(offsets, 0);
     offsets_destroy(offsets);
 }
 
@@ -157,14 +290,13 @@ TEST(a_second_finish_does_nothing) {
 }
 
 TEST(finishing_an_earlier_lease_does_nothing) {
-    struct error err;
     struct offsets *offsets = follow_one();
     struct position before = begin(offsets, 5);
     offsets_revoke(offsets, "jobs", 0);
     finish(offsets, before);
     assert_false(offsets_get(offsets, "jobs", 0, &(struct offsets_state){0}));
 
-    assert_int_equal(offsets_assign(offsets, "jobs", 0, &err), ERR_OK);
+    assign(offsets, "jobs", 0);
     assert_int_equal(next_commit(offsets), OFFSET_UNKNOWN);
     struct position again = begin(offsets, 5);
     finish(offsets, before);
@@ -178,10 +310,10 @@ TEST(finishing_an_earlier_lease_does_nothing) {
 TEST(a_partition_that_is_not_followed_takes_nothing) {
     struct offsets *offsets = follow_one();
     struct position position = {.topic = "jobs", .lease = 0xffffffffffff};
-    int64_t offset;
+    struct offsets_commit commit;
     assert_false(offsets_begin(offsets, "jobs", 1, 0, 1, &position));
     assert_false(offsets_begin(offsets, "other", 0, 0, 1, &position));
-    assert_false(offsets_take_commit(offsets, "other", 0, &offset));
+    assert_false(offsets_take_commit(offsets, "other", 0, &commit));
     finish(offsets, position);
     offsets_advance(offsets, "other", 0, 7);
     offsets_commit_failed(offsets, "other", 0);
@@ -197,8 +329,9 @@ TEST(an_offset_that_no_log_has_does_not_begin) {
     assert_false(offsets_begin(offsets, "jobs", 0, -1, 1, &position));
     assert_false(offsets_begin(offsets, "jobs", 0, INT64_MIN, 1, &position));
     assert_false(offsets_begin(offsets, "jobs", 0, INT64_MAX, 1, &position));
-    begin(offsets, INT64_MAX - 1);
-    assert_int_equal(next_commit(offsets), INT64_MAX - 1);
+    assert_false(offsets_begin(offsets, "jobs", 0, INT64_MAX - OFFSETS_WINDOW, 1, &position));
+    begin(offsets, INT64_MAX - OFFSETS_WINDOW - 1);
+    assert_int_equal(next_commit(offsets), INT64_MAX - OFFSETS_WINDOW - 1);
     offsets_destroy(offsets);
 }
 
@@ -218,12 +351,11 @@ TEST(reading_again_from_an_earlier_offset_starts_over_there) {
 }
 
 TEST(totals_name_what_holds_up_a_commit_longest) {
-    struct error err;
     struct offsets *offsets = follow_one();
     struct offsets_totals totals;
     struct position late, early;
-    assert_int_equal(offsets_assign(offsets, "jobs", 1, &err), ERR_OK);
-    assert_int_equal(offsets_assign(offsets, "other", 1, &err), ERR_OK);
+    assign(offsets, "jobs", 1);
+    assign(offsets, "other", 1);
     offsets_get_totals(offsets, &totals);
     assert_int_equal(totals.partition_count, 3);
     assert_int_equal(totals.unfinished_count, 0);
@@ -252,15 +384,13 @@ TEST(totals_name_what_holds_up_a_commit_longest) {
 }
 
 TEST(names_outlive_their_partitions) {
-    struct error err;
     char name[] = "gone";
     struct offsets *offsets = follow_one();
     struct position position;
-    assert_int_equal(offsets_assign(offsets, name, 0, &err), ERR_OK);
+    assign(offsets, name, 0);
     assert_true(offsets_begin(offsets, name, 0, 0, 1, &position));
     offsets_revoke(offsets, name, 0);
-    for (int32_t p = 1; p < 100; p++)
-        assert_int_equal(offsets_assign(offsets, "more", p, &err), ERR_OK);
+    for (int32_t p = 1; p < 100; p++) assign(offsets, "more", p);
     memset(name, 'x', 4);
     assert_string_equal(position.topic, "gone");
     finish(offsets, position);
@@ -293,11 +423,10 @@ TEST(every_order_of_finishing_commits_the_lowest_unfinished) {
     size_t order[ORDERED] = {0, 1, 2, 3, 4, 5, 6}, orders = 0;
     struct offsets *offsets = follow_one();
     do {
-        struct error err;
         struct position positions[ORDERED];
         bool done[ORDERED] = {false};
         offsets_revoke(offsets, "jobs", 0);
-        assert_int_equal(offsets_assign(offsets, "jobs", 0, &err), ERR_OK);
+        assign(offsets, "jobs", 0);
         for (size_t i = 0; i < ORDERED; i++) positions[i] = begin(offsets, spread[i]);
         for (size_t i = 0; i < ORDERED; i++) {
             finish(offsets, positions[order[i]]);
@@ -361,6 +490,15 @@ static void model_step(struct model *model, struct offsets *offsets, unsigned *s
     }
 }
 
+/* Whoever takes over begins all that has not finished, and nothing else. */
+static void assert_next_owner_agrees(const struct model *model, struct offsets *before) {
+    struct offsets *offsets = take_over(before);
+    for (size_t i = 0; i < model->count; i++)
+        if (model->positions[i].offset >= model_lowest(model))
+            assert_int_equal(begins(offsets, model->positions[i].offset), !model->done[i]);
+    offsets_destroy(offsets);
+}
+
 TEST(random_walks_agree_with_a_plain_list) {
     static struct model model;
     for (unsigned walk = 1; walk <= 60; walk++) {
@@ -374,6 +512,8 @@ TEST(random_walks_agree_with_a_plain_list) {
             model_step(&model, offsets, &seed);
             assert_int_equal(next_commit(offsets), model_lowest(&model));
         }
+        offsets_commit_failed(offsets, "jobs", 0);
+        assert_next_owner_agrees(&model, offsets);
         offsets_destroy(offsets);
     }
 }
@@ -413,7 +553,13 @@ TEST(threads_finish_side_by_side) {
 }
 
 RUN_TESTS(T(nothing_is_due_before_the_first_message), T(the_lowest_unfinished_offset_is_committed),
-    T(a_commit_is_due_once_and_again_after_it_failed),
+    T(a_commit_is_due_once_and_again_after_it_failed), T(a_commit_says_what_is_finished_above_it),
+    T(what_the_owner_before_had_finished_does_not_begin),
+    T(a_partition_whose_end_was_finished_before_is_committed_to_its_end),
+    T(nothing_is_due_where_nothing_changed_since_it_was_taken_over),
+    T(a_log_that_was_truncated_starts_over_without_the_bitmap),
+    T(marks_and_takeovers_are_committed_as_they_came),
+    T(a_committed_offset_that_no_log_has_counts_as_none),
     T(offsets_that_never_begin_count_as_finished),
     T(the_end_of_a_partition_is_committed_once_nothing_is_unfinished),
     T(nothing_begins_beyond_the_window),

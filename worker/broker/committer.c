@@ -1,6 +1,7 @@
 #include "broker/committer.h"
 
 #include "base/clock.h"
+#include "broker/commit_list.h"
 
 void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
     const struct client_events *events) {
@@ -50,9 +51,10 @@ void committer_start(
     rd_kafka_topic_partition_list_t *due = rd_kafka_topic_partition_list_new(partitions->cnt);
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        int64_t offset;
-        if (!offsets_take_commit(committer->offsets, p->topic, p->partition, &offset)) continue;
-        rd_kafka_topic_partition_list_add(due, p->topic, p->partition)->offset = offset;
+        struct offsets_commit commit;
+        if (!offsets_take_commit(committer->offsets, p->topic, p->partition, &commit)) continue;
+        if (!commit_list_add(due, p->topic, p->partition, &commit))
+            offsets_commit_failed(committer->offsets, p->topic, p->partition);
     }
     committer->last_answer = RD_KAFKA_RESP_ERR_NO_ERROR;
     if (due->cnt == 0) {

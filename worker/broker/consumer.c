@@ -2,11 +2,12 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "broker/assignment.h"
+#include "broker/commit_list.h"
 #include "broker/committer.h"
 #include "broker/consumer_conf.h"
 #include "broker/held.h"
@@ -16,6 +17,8 @@ enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
     LEAVE_TIMEOUT_MS = 2000,   /* of leaving the group: an answer from a broker that is there */
     ATTENTION_MS = 10,         /* how long poll() sleeps while something waits for finished jobs */
+    FETCH_TIMEOUT_MS = 500,    /* of one question for what is committed */
+    FETCH_INTERVAL_MS = 100,
 };
 
 struct consumer {
@@ -35,7 +38,9 @@ struct consumer {
     uint32_t drain_timeout_ms;
     uint64_t drain_deadline_ns;
     uint64_t close_deadline_ns;
-    rd_kafka_topic_partition_list_t *leaving; /* revoked, not given back yet; NULL: none */
+    rd_kafka_topic_partition_list_t *leaving;  /* revoked, not given back yet; NULL: none */
+    rd_kafka_topic_partition_list_t *arriving; /* what is committed is not known yet; NULL: none */
+    uint64_t next_fetch_ns;                    /* when it is asked again */
 
     struct held held; /* messages beyond the window */
     struct resets resets;
@@ -49,27 +54,9 @@ static uint64_t ms_from_now(uint32_t ms) {
     return clock_ns() + (uint64_t)ms * 1000000u;
 }
 
-/* "jobs [0], jobs [3]", for events. */
-static void partitions_text(
-    const rd_kafka_topic_partition_list_t *partitions, char *text, size_t size) {
-    size_t used = 0;
-    text[0] = 0;
-    for (int i = 0; i < partitions->cnt && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s [%d]", i > 0 ? ", " : "",
-            partitions->elems[i].topic, partitions->elems[i].partition);
-}
-
 /* Only the first reason counts. */
 static void fail(struct consumer *consumer, rd_kafka_resp_err_t native, const char *reason) {
     if (consumer->failure.code == ERR_OK) client_lost(&consumer->failure, native, reason);
-}
-
-/* The partitions that are ours now; the caller destroys the list. */
-static rd_kafka_topic_partition_list_t *assigned_partitions(struct consumer *consumer) {
-    rd_kafka_topic_partition_list_t *partitions;
-    if (rd_kafka_assignment(consumer->client, &partitions) == RD_KAFKA_RESP_ERR_NO_ERROR)
-        return partitions;
-    return rd_kafka_topic_partition_list_new(0);
 }
 
 static void serve_commits(struct consumer *consumer) {
@@ -77,7 +64,7 @@ static void serve_commits(struct consumer *consumer) {
     /* What is given back is committed with it; a commit in between could only delay that one. */
     if (consumer->leaving != NULL || clock_ns() < consumer->next_commit_ns) return;
     consumer->next_commit_ns = ms_from_now(consumer->commit_interval_ms);
-    rd_kafka_topic_partition_list_t *partitions = assigned_partitions(consumer);
+    rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
     committer_start(&consumer->committer, partitions);
     rd_kafka_topic_partition_list_destroy(partitions);
 }
@@ -118,128 +105,6 @@ static rd_kafka_message_t *take_held(struct consumer *consumer) {
     if (message != NULL && !held_has(&consumer->held, topic_of(message), message->partition))
         pause_partition(consumer, topic_of(message), message->partition, false);
     return message;
-}
-
-/* Rebalances */
-
-enum change { ASSIGN, UNASSIGN };
-
-static void change_assignment(struct consumer *consumer, enum change change,
-    const rd_kafka_topic_partition_list_t *partitions) {
-    rd_kafka_t *client = consumer->client;
-    rd_kafka_resp_err_t code;
-    if (consumer->is_cooperative) {
-        rd_kafka_error_t *error = change == ASSIGN
-                                      ? rd_kafka_incremental_assign(client, partitions)
-                                      : rd_kafka_incremental_unassign(client, partitions);
-        code = rd_kafka_error_code(error); /* NULL is no error */
-        if (error != NULL) rd_kafka_error_destroy(error);
-    } else {
-        code = rd_kafka_assign(client, change == ASSIGN ? partitions : NULL);
-    }
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        client_report(&consumer->events, code, "changing the assignment failed");
-}
-
-static size_t unfinished_count(
-    struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
-    size_t count = 0;
-    for (int i = 0; i < partitions->cnt; i++) {
-        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        struct offsets_state state;
-        if (offsets_get(consumer->offsets, p->topic, p->partition, &state))
-            count += state.unfinished_count;
-    }
-    return count;
-}
-
-/* Gives the leaving partitions back, finished or not. */
-static void let_go(struct consumer *consumer) {
-    rd_kafka_topic_partition_list_t *partitions = consumer->leaving;
-    if (partitions == NULL) return;
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
-    if (!rd_kafka_assignment_lost(consumer->client))
-        code = committer_commit(&consumer->committer, partitions,
-            consumer->is_closing ? consumer->close_deadline_ns : ms_from_now(COMMIT_TIMEOUT_MS));
-    char names[256];
-    partitions_text(partitions, names, sizeof names);
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-        client_say(&consumer->events, LOG_INFO, "gave back %s with %zu unfinished messages", names,
-            unfinished_count(consumer, partitions));
-    else
-        client_say(&consumer->events, LOG_WARN,
-            "gave up %s without a commit (%s): messages since the last one come again", names,
-            rd_kafka_err2name(code));
-    for (int i = 0; i < partitions->cnt; i++) {
-        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        offsets_revoke(consumer->offsets, p->topic, p->partition);
-        source_tell_revoked(&consumer->source, p->topic, p->partition);
-    }
-    change_assignment(consumer, UNASSIGN, partitions);
-    rd_kafka_topic_partition_list_destroy(partitions);
-    consumer->leaving = NULL;
-}
-
-static void on_assigned(struct consumer *consumer, rd_kafka_topic_partition_list_t *partitions) {
-    char names[256];
-    for (int i = 0; i < partitions->cnt; i++) {
-        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        if (consumer->failure.code != ERR_OK) break;
-        enum err code =
-            offsets_assign(consumer->offsets, p->topic, p->partition, &consumer->failure);
-        if (code != ERR_OK) break;
-    }
-    /* Asked now: a client that is closing does not say any more. */
-    const char *protocol = rd_kafka_rebalance_protocol(consumer->client);
-    consumer->is_cooperative = protocol != NULL && strcmp(protocol, "COOPERATIVE") == 0;
-    change_assignment(consumer, ASSIGN, partitions);
-    /* A partition that was paused when it was given back would still be. */
-    pause_partitions(consumer, partitions, consumer->is_paused);
-    partitions_text(partitions, names, sizeof names);
-    client_say(&consumer->events, LOG_INFO, "was assigned %s", names);
-}
-
-/*
- * librdkafka waits for the unassignment as long as it takes, so poll() goes on, and its caller with
- * it, while messages finish. Nothing more is taken of these partitions.
- */
-static void on_revoked(
-    struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
-    consumer->leaving = rd_kafka_topic_partition_list_copy(partitions);
-    consumer->drain_deadline_ns = ms_from_now(consumer->drain_timeout_ms);
-    held_drop(&consumer->held, partitions);
-    pause_partitions(consumer, consumer->leaving, true);
-    char names[256];
-    partitions_text(partitions, names, sizeof names);
-    client_say(&consumer->events, LOG_INFO, "is asked to give back %s, %zu messages are unfinished",
-        names, unfinished_count(consumer, partitions));
-    if (consumer->is_closing) let_go(consumer);
-}
-
-static void on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t code,
-    rd_kafka_topic_partition_list_t *partitions, void *opaque) {
-    struct consumer *consumer = opaque;
-    let_go(consumer);
-    switch (code) {
-    case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS: on_assigned(consumer, partitions); break;
-    case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS: on_revoked(consumer, partitions); break;
-    default:
-        client_report(&consumer->events, code, "rebalancing failed");
-        rd_kafka_assign(client, NULL);
-    }
-}
-
-static void serve_leaving(struct consumer *consumer) {
-    if (consumer->leaving == NULL) return;
-    if (unfinished_count(consumer, consumer->leaving) == 0 ||
-        clock_ns() >= consumer->drain_deadline_ns || rd_kafka_assignment_lost(consumer->client))
-        let_go(consumer);
-}
-
-static bool is_leaving(const struct consumer *consumer, const char *topic, int32_t partition) {
-    if (consumer->is_closing) return true;
-    return consumer->leaving != NULL &&
-           rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL;
 }
 
 /* Trouble */
@@ -300,6 +165,160 @@ static void tell_expired(
         topic, (int)partition, count, from, offset - 1);
 }
 
+/* Rebalances */
+
+static void change_assignment(struct consumer *consumer, enum assignment_change change,
+    const rd_kafka_topic_partition_list_t *partitions) {
+    rd_kafka_resp_err_t code =
+        assignment_change(consumer->client, consumer->is_cooperative, change, partitions);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        client_report(&consumer->events, code, "changing the assignment failed");
+}
+
+static size_t unfinished_count(
+    struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
+    size_t count = 0;
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        struct offsets_state state;
+        if (offsets_get(consumer->offsets, p->topic, p->partition, &state))
+            count += state.unfinished_count;
+    }
+    return count;
+}
+
+/* Gives the leaving partitions back, finished or not. */
+static void let_go(struct consumer *consumer) {
+    rd_kafka_topic_partition_list_t *partitions = consumer->leaving;
+    if (partitions == NULL) return;
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
+    if (!rd_kafka_assignment_lost(consumer->client))
+        code = committer_commit(&consumer->committer, partitions,
+            consumer->is_closing ? consumer->close_deadline_ns : ms_from_now(COMMIT_TIMEOUT_MS));
+    char names[256];
+    assignment_text(partitions, names, sizeof names);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        client_say(&consumer->events, LOG_INFO, "gave back %s with %zu unfinished messages", names,
+            unfinished_count(consumer, partitions));
+    else
+        client_say(&consumer->events, LOG_WARN,
+            "gave up %s without a commit (%s): messages since the last one come again", names,
+            rd_kafka_err2name(code));
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        offsets_revoke(consumer->offsets, p->topic, p->partition);
+        source_tell_revoked(&consumer->source, p->topic, p->partition);
+    }
+    change_assignment(consumer, ASSIGNMENT_REMOVE, partitions);
+    rd_kafka_topic_partition_list_destroy(partitions);
+    consumer->leaving = NULL;
+}
+
+static void follow(struct consumer *consumer, rd_kafka_topic_partition_t *p) {
+    struct offsets_commit committed;
+    if (!commit_list_get(p, &committed))
+        client_say(&consumer->events, LOG_WARN,
+            "sets aside what is committed beside %s [%d], which is not this version's: messages "
+            "above offset %lld that were finished run again",
+            p->topic, p->partition, (long long)p->offset);
+    if (consumer->failure.code != ERR_OK) return;
+    (void)!offsets_assign(
+        consumer->offsets, p->topic, p->partition, &committed, &consumer->failure);
+}
+
+static void take_over(struct consumer *consumer) {
+    rd_kafka_topic_partition_list_t *partitions = consumer->arriving;
+    char names[256];
+    for (int i = 0; i < partitions->cnt; i++) follow(consumer, &partitions->elems[i]);
+    change_assignment(consumer, ASSIGNMENT_ADD, partitions);
+    /* A partition that was paused when it was given back would still be. */
+    pause_partitions(consumer, partitions, consumer->is_paused);
+    assignment_text(partitions, names, sizeof names);
+    client_say(&consumer->events, LOG_INFO, "was assigned %s", names);
+}
+
+static void forget_arriving(struct consumer *consumer) {
+    if (consumer->arriving != NULL) rd_kafka_topic_partition_list_destroy(consumer->arriving);
+    consumer->arriving = NULL;
+}
+
+/* An owner before us may have a transaction open, so poll() goes on until its end is known. */
+static void serve_arriving(struct consumer *consumer) {
+    if (consumer->arriving == NULL || clock_ns() < consumer->next_fetch_ns) return;
+    bool is_first = consumer->next_fetch_ns == 0;
+    consumer->next_fetch_ns = ms_from_now(FETCH_INTERVAL_MS);
+    rd_kafka_resp_err_t code =
+        commit_list_fetch(consumer->client, consumer->arriving, FETCH_TIMEOUT_MS);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        take_over(consumer);
+        forget_arriving(consumer);
+    } else if (is_final(code)) {
+        fail(consumer, code, "asking for the committed offsets failed");
+    } else if (is_first) {
+        client_say(
+            &consumer->events, LOG_INFO, "waits for what is committed: %s", rd_kafka_err2str(code));
+    }
+}
+
+/* Nobody leaves a group with an assignment unanswered: it is taken, and nothing of it begins. */
+static void refuse_arriving(struct consumer *consumer) {
+    if (consumer->arriving != NULL) change_assignment(consumer, ASSIGNMENT_ADD, consumer->arriving);
+    forget_arriving(consumer);
+}
+
+static void on_assigned(
+    struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
+    /* Asked now: a client that is closing does not say any more. */
+    consumer->is_cooperative = assignment_is_cooperative(consumer->client);
+    consumer->arriving = rd_kafka_topic_partition_list_copy(partitions);
+    consumer->next_fetch_ns = 0;
+    serve_arriving(consumer);
+}
+
+/*
+ * librdkafka waits for the unassignment as long as it takes, so poll() goes on, and its caller with
+ * it, while messages finish. Nothing more is taken of these partitions.
+ */
+static void on_revoked(
+    struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
+    consumer->leaving = rd_kafka_topic_partition_list_copy(partitions);
+    consumer->drain_deadline_ns = ms_from_now(consumer->drain_timeout_ms);
+    held_drop(&consumer->held, partitions);
+    pause_partitions(consumer, consumer->leaving, true);
+    char names[256];
+    assignment_text(partitions, names, sizeof names);
+    client_say(&consumer->events, LOG_INFO, "is asked to give back %s, %zu messages are unfinished",
+        names, unfinished_count(consumer, partitions));
+    if (consumer->is_closing) let_go(consumer);
+}
+
+static void on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t code,
+    rd_kafka_topic_partition_list_t *partitions, void *opaque) {
+    struct consumer *consumer = opaque;
+    let_go(consumer);
+    forget_arriving(consumer);
+    switch (code) {
+    case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS: on_assigned(consumer, partitions); break;
+    case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS: on_revoked(consumer, partitions); break;
+    default:
+        client_report(&consumer->events, code, "rebalancing failed");
+        rd_kafka_assign(client, NULL);
+    }
+}
+
+static void serve_leaving(struct consumer *consumer) {
+    if (consumer->leaving == NULL) return;
+    if (unfinished_count(consumer, consumer->leaving) == 0 ||
+        clock_ns() >= consumer->drain_deadline_ns || rd_kafka_assignment_lost(consumer->client))
+        let_go(consumer);
+}
+
+static bool is_leaving(const struct consumer *consumer, const char *topic, int32_t partition) {
+    if (consumer->is_closing) return true;
+    return consumer->leaving != NULL &&
+           rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL;
+}
+
 /* Messages */
 
 /* Consumes `message`. *ret stays NULL for one that is nobody's to run here. */
@@ -341,7 +360,8 @@ static void receive(struct consumer *consumer, rd_kafka_message_t *message, stru
 
 /* poll() has to come back in time for what it serves. */
 static int wait_ms(const struct consumer *consumer, int timeout_ms) {
-    bool is_watching = consumer->leaving != NULL || consumer->held.count > 0;
+    bool is_watching =
+        consumer->leaving != NULL || consumer->arriving != NULL || consumer->held.count > 0;
     int longest_ms = is_watching ? ATTENTION_MS : (int)consumer->commit_interval_ms;
     return timeout_ms < longest_ms ? timeout_ms : longest_ms;
 }
@@ -352,6 +372,7 @@ static enum err consumer_poll(
     *ret = NULL;
     *at_end = false;
     serve_leaving(consumer);
+    serve_arriving(consumer);
     serve_commits(consumer);
     if (consumer->failure.code == ERR_OK) {
         rd_kafka_message_t *message = take_held(consumer);
@@ -371,7 +392,7 @@ static void consumer_pause(struct source *source, bool paused) {
     struct consumer *consumer = (struct consumer *)source;
     if (consumer->is_paused == paused) return;
     consumer->is_paused = paused;
-    rd_kafka_topic_partition_list_t *partitions = assigned_partitions(consumer);
+    rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
     for (int i = partitions->cnt - 1; i >= 0; i--) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
         bool is_stopped = is_leaving(consumer, p->topic, p->partition) ||
@@ -399,7 +420,7 @@ static void poll_and_drop(struct consumer *consumer) {
 static rd_kafka_resp_err_t commit_last(struct consumer *consumer) {
     rd_kafka_resp_err_t code;
     for (;;) {
-        rd_kafka_topic_partition_list_t *partitions = assigned_partitions(consumer);
+        rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
         code = committer_commit(&consumer->committer, partitions, consumer->close_deadline_ns);
         rd_kafka_topic_partition_list_destroy(partitions);
         if (!committer_is_rebalancing(code) || clock_ns() >= consumer->close_deadline_ns)
@@ -433,6 +454,7 @@ static enum err consumer_close(struct source *source, int timeout_ms, struct err
     consumer->is_closing = true;
     consumer->close_deadline_ns = ms_from_now((uint32_t)timeout_ms);
     let_go(consumer);
+    refuse_arriving(consumer);
     rd_kafka_resp_err_t code = commit_last(consumer);
 
     held_fini(&consumer->held);
@@ -459,6 +481,7 @@ static void consumer_destroy(struct source *source) {
     held_fini(&consumer->held);
     resets_fini(&consumer->resets);
     if (consumer->leaving != NULL) rd_kafka_topic_partition_list_destroy(consumer->leaving);
+    forget_arriving(consumer);
     committer_fini(&consumer->committer);
     /* Leaving the group is close()'s. */
     if (!is_left_behind)

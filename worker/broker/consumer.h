@@ -1,8 +1,9 @@
 /**
  * A source that is a member of a Kafka consumer group, over librdkafka.
  *
- * What is committed is the lowest unfinished offset of each partition (offsets.h), every
- * `commit_interval_ms`. Messages that stand OFFSETS_WINDOW or more above it wait here, with their
+ * What is committed is the lowest unfinished offset of each partition and what is finished above it
+ * (offsets.h), every `commit_interval_ms`. A partition is read from there on, and what was finished
+ * is not taken again. Messages that stand OFFSETS_WINDOW or more above it wait here, with their
  * partition paused, until half of the window is free. At the end of a partition the end is
  * committed, so that transaction markers leave no lag.
  *

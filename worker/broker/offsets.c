@@ -6,9 +6,14 @@
 
 enum { WORD_BITS = 64, WORDS = OFFSETS_WINDOW / WORD_BITS };
 
+#define NEVER UINT64_MAX
+
 /*
  * All unfinished offsets lie in [lowest, lowest + OFFSETS_WINDOW) and below `next`. `lowest` is one
- * of them, or equals `next` when there is none.
+ * of them, or equals `next` when there is none. Of offsets from `next` on, those are finished that
+ * were when the lease began.
+ *
+ * `changes` counts what changes the commit, a message that finishes once, in whatever order.
  */
 struct partition {
     char *topic;
@@ -18,10 +23,13 @@ struct partition {
     uint32_t lease_count;
     int64_t lowest; /* OFFSET_UNKNOWN until the first offset is known */
     int64_t next;   /* above everything that has begun */
-    int64_t taken;  /* by the last commit; OFFSET_UNKNOWN: none, or it failed */
+    uint64_t changes;
+    uint64_t taken_changes; /* those in the last commit; NEVER: it failed */
     size_t unfinished_count;
     uint64_t lowest_since_ns;
-    uint64_t unfinished[WORDS]; /* ring: a bit an offset */
+    uint64_t unfinished[WORDS];      /* ring: a bit an offset */
+    struct offsets_commit committed; /* when the lease began */
+    int64_t committed_end;           /* above all that was finished then */
 };
 
 struct offsets {
@@ -61,12 +69,36 @@ static void raise_lowest(struct partition *p, uint64_t now_ns) {
     p->lowest_since_ns = now_ns;
 }
 
-static void start_lease(struct partition *p, int64_t first) {
+/* Whether an offset that did not begin in this lease was finished before it. */
+static bool was_finished(const struct partition *p, int64_t offset) {
+    return offset >= p->committed.offset && offset < p->committed_end &&
+           commit_metadata_has_finished(
+               &p->committed.metadata, (size_t)(offset - p->committed.offset));
+}
+
+static int64_t end_of(const struct offsets_commit *commit) {
+    for (size_t i = OFFSETS_WINDOW; i > 0; i--)
+        if (commit_metadata_has_finished(&commit->metadata, i - 1))
+            return commit->offset + (int64_t)i;
+    return commit->offset;
+}
+
+static void start_lease(struct partition *p, const struct offsets_commit *committed) {
     p->lease_count++;
-    p->lowest = p->next = first;
-    p->taken = OFFSET_UNKNOWN;
+    p->lowest = p->next = committed->offset;
+    p->committed = *committed;
+    p->committed_end = end_of(committed);
+    p->changes = p->taken_changes = 0;
     p->unfinished_count = 0;
     memset(p->unfinished, 0, sizeof p->unfinished);
+}
+
+/* What was finished above a later offset may be other messages by now. */
+static void start_over(struct partition *p, int64_t offset) {
+    struct offsets_commit commit = {.offset = offset, .metadata = p->committed.metadata};
+    memset(commit.metadata.finished, 0, sizeof commit.metadata.finished);
+    start_lease(p, &commit);
+    p->taken_changes = NEVER;
 }
 
 static struct partition *find_any(struct offsets *offsets, const char *topic, int32_t partition) {
@@ -133,15 +165,21 @@ void offsets_destroy(struct offsets *offsets) {
     free(offsets);
 }
 
-enum err offsets_assign(
-    struct offsets *offsets, const char *topic, int32_t partition, struct error *err) {
+/* A broker's numbers: no log has such offsets. */
+static bool is_possible(int64_t offset) {
+    return offset >= 0 && offset < INT64_MAX - OFFSETS_WINDOW;
+}
+
+enum err offsets_assign(struct offsets *offsets, const char *topic, int32_t partition,
+    const struct offsets_commit *committed, struct error *err) {
+    static const struct offsets_commit nothing = {.offset = OFFSET_UNKNOWN};
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find_any(offsets, topic, partition);
     assert(p == NULL || !p->is_assigned);
     if (p == NULL) p = add(offsets, topic, partition);
     if (p != NULL) {
         p->is_assigned = true;
-        start_lease(p, OFFSET_UNKNOWN);
+        start_lease(p, is_possible(committed->offset) ? committed : &nothing);
     }
     pthread_mutex_unlock(&offsets->lock);
     if (p != NULL) return ERR_OK;
@@ -169,28 +207,44 @@ int64_t offsets_ahead(
     return distance;
 }
 
+/* Nothing is unfinished below `offset`, and nothing has begun from there on. */
+static void pass(struct partition *p, int64_t offset) {
+    p->next = offset;
+    p->changes++;
+    if (p->unfinished_count == 0) p->lowest = offset;
+}
+
 static void begin(struct partition *p, int64_t offset, uint64_t now_ns) {
-    if (offset < p->next) start_lease(p, offset);
-    p->next = offset + 1;
     if (p->unfinished_count == 0) {
-        p->lowest = offset;
+        if (offset != p->lowest) pass(p, offset);
         p->lowest_since_ns = now_ns;
     }
+    p->next = offset + 1;
     p->unfinished_count++;
     flip(p, offset);
 }
 
+/* Whether it has. */
+static bool try_begin(struct partition *p, int64_t offset, uint64_t now_ns) {
+    if (offset < p->next) start_over(p, offset);
+    if (was_finished(p, offset)) {
+        pass(p, offset + 1);
+        return false;
+    }
+    if (ahead(p, offset) >= OFFSETS_WINDOW) return false;
+    begin(p, offset, now_ns);
+    return true;
+}
+
 bool offsets_begin(struct offsets *offsets, const char *topic, int32_t partition, int64_t offset,
     uint64_t now_ns, struct position *ret) {
-    if (offset < 0 || offset == INT64_MAX) return false; /* a broker's number */
+    if (!is_possible(offset)) return false;
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
-    bool has_begun = p != NULL && ahead(p, offset) < OFFSETS_WINDOW;
-    if (has_begun) {
-        begin(p, offset, now_ns);
+    bool has_begun = p != NULL && try_begin(p, offset, now_ns);
+    if (has_begun)
         *ret = (struct position){
             .topic = p->topic, .partition = partition, .offset = offset, .lease = lease_of(p)};
-    }
     pthread_mutex_unlock(&offsets->lock);
     return has_begun;
 }
@@ -202,6 +256,7 @@ void offsets_finish(struct offsets *offsets, const struct position *position, ui
     if (p != NULL && offset >= p->lowest && offset < p->next && is_unfinished(p, offset)) {
         flip(p, offset);
         p->unfinished_count--;
+        p->changes++;
         if (offset == p->lowest) raise_lowest(p, now_ns);
     }
     pthread_mutex_unlock(&offsets->lock);
@@ -210,10 +265,7 @@ void offsets_finish(struct offsets *offsets, const struct position *position, ui
 void offsets_advance(struct offsets *offsets, const char *topic, int32_t partition, int64_t end) {
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
-    if (p != NULL && end > p->next) {
-        p->next = end;
-        if (p->unfinished_count == 0) p->lowest = end;
-    }
+    if (p != NULL && end > p->next && is_possible(end)) pass(p, end);
     pthread_mutex_unlock(&offsets->lock);
 }
 
@@ -229,12 +281,27 @@ bool offsets_get(
     return p != NULL;
 }
 
+static void describe_commit(const struct partition *p, struct offsets_commit *ret) {
+    *ret = (struct offsets_commit){.offset = p->lowest,
+        .metadata = {.is_open = p->committed.metadata.is_open,
+            .takeovers = p->committed.metadata.takeovers}};
+    int64_t end = p->next > p->committed_end ? p->next : p->committed_end;
+    for (int64_t i = 0; i < OFFSETS_WINDOW && p->lowest + i < end; i++) {
+        int64_t offset = p->lowest + i;
+        if (offset < p->next ? !is_unfinished(p, offset) : was_finished(p, offset))
+            commit_metadata_set_finished(&ret->metadata, (size_t)i);
+    }
+}
+
 bool offsets_take_commit(
-    struct offsets *offsets, const char *topic, int32_t partition, int64_t *ret) {
+    struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret) {
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
-    bool is_due = p != NULL && p->lowest != p->taken;
-    if (is_due) *ret = p->taken = p->lowest;
+    bool is_due = p != NULL && p->changes != p->taken_changes;
+    if (is_due) {
+        describe_commit(p, ret);
+        p->taken_changes = p->changes;
+    }
     pthread_mutex_unlock(&offsets->lock);
     return is_due;
 }
@@ -242,7 +309,7 @@ bool offsets_take_commit(
 void offsets_commit_failed(struct offsets *offsets, const char *topic, int32_t partition) {
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
-    if (p != NULL) p->taken = OFFSET_UNKNOWN;
+    if (p != NULL) p->taken_changes = NEVER;
     pthread_mutex_unlock(&offsets->lock);
 }
 

@@ -2,27 +2,30 @@
  * Which messages of which partitions are unfinished, and so what may be committed.
  *
  * A message begins when it is taken and finishes, in any order, when everything that answers it is
- * acknowledged. The offset to commit is the lowest unfinished one. Offsets that never begin
- * (compacted away, transaction markers) count as finished.
+ * acknowledged. The offset to commit is the lowest unfinished one, and with it goes which of those
+ * above it are finished. Offsets that never begin (compacted away, transaction markers) count as
+ * finished.
  *
  * No offset may begin OFFSETS_WINDOW or more above the lowest unfinished one of its partition: what
  * is known of a partition is one bit an offset in a ring of that size.
  *
- * A partition is followed from offsets_assign() to offsets_revoke(); each such span is a lease of
- * its own, and finishing a position of an earlier lease does nothing. Where an offset begins that
- * is not above all that began before it (a log that was truncated, a stale fetch), the client reads
- * again from there: a new lease starts at it.
+ * A partition is followed from offsets_assign() to offsets_revoke(). What its earlier owner had
+ * committed as finished does not begin again. Each such span is a lease of its own, and finishing a
+ * position of an earlier lease does nothing. Where an offset begins that is not above all that
+ * began before it (a log that was truncated, a stale fetch), the client reads again from there: a
+ * new lease starts at it.
  *
- * Units: offsets; nanoseconds of clock_ns(). Threads: any. Memory: 2 KiB a
+ * Units: offsets; nanoseconds of clock_ns(). Threads: any. Memory: 4 KiB a
  * partition ever assigned.
  */
 #ifndef BROKER_OFFSETS_H
 #define BROKER_OFFSETS_H
 
 #include "base/error.h"
+#include "broker/commit_metadata.h"
 #include "broker/delivery.h"
 
-enum { OFFSETS_WINDOW = 16384 };
+enum { OFFSETS_WINDOW = COMMIT_METADATA_WINDOW };
 enum { OFFSET_UNKNOWN = -1 };
 
 struct offsets;
@@ -33,13 +36,20 @@ struct offsets_state {
     size_t unfinished_count;
 };
 
+/** What a group holds of a partition. */
+struct offsets_commit {
+    int64_t offset; /* OFFSET_UNKNOWN: nothing */
+    struct commit_metadata metadata;
+};
+
 /** NULL when memory is short. */
 struct offsets *offsets_create(void);
 void offsets_destroy(struct offsets *offsets); /* NULL is fine */
 
-/** Starts to follow a partition, which is not followed yet. ERR_NO_MEMORY. */
-MUST_CHECK enum err offsets_assign(
-    struct offsets *offsets, const char *topic, int32_t partition, struct error *err);
+/** Starts to follow a partition, which is not followed yet, from what is committed. ERR_NO_MEMORY.
+ */
+MUST_CHECK enum err offsets_assign(struct offsets *offsets, const char *topic, int32_t partition,
+    const struct offsets_commit *committed, struct error *err);
 
 /** Forgets a partition; nothing happens if it is not followed. */
 void offsets_revoke(struct offsets *offsets, const char *topic, int32_t partition);
@@ -53,7 +63,8 @@ int64_t offsets_ahead(
 
 /**
  * A message is taken: `ret` becomes the position to finish later. False where the partition is not
- * followed, `offset` lies beyond the window, or is none that a log can have: nothing has begun.
+ * followed, `offset` was finished before the partition was assigned, lies beyond the window, or is
+ * none that a log can have: nothing has begun.
  */
 MUST_CHECK bool offsets_begin(struct offsets *offsets, const char *topic, int32_t partition,
     int64_t offset, uint64_t now_ns, struct position *ret);
@@ -70,7 +81,7 @@ MUST_CHECK bool offsets_get(
 
 /** Says whether a commit of this partition is due, and which; it then counts as made. */
 MUST_CHECK bool offsets_take_commit(
-    struct offsets *offsets, const char *topic, int32_t partition, int64_t *ret);
+    struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret);
 
 /** The commit that was taken failed: it is due again. */
 void offsets_commit_failed(struct offsets *offsets, const char *topic, int32_t partition);

@@ -1,0 +1,40 @@
+#include "broker/assignment.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool assignment_is_cooperative(rd_kafka_t *client) {
+    const char *protocol = rd_kafka_rebalance_protocol(client);
+    return protocol != NULL && strcmp(protocol, "COOPERATIVE") == 0;
+}
+
+static rd_kafka_resp_err_t change_in_part(rd_kafka_t *client, enum assignment_change change,
+    const rd_kafka_topic_partition_list_t *partitions) {
+    rd_kafka_error_t *error = change == ASSIGNMENT_ADD
+                                  ? rd_kafka_incremental_assign(client, partitions)
+                                  : rd_kafka_incremental_unassign(client, partitions);
+    rd_kafka_resp_err_t code = rd_kafka_error_code(error); /* NULL is no error */
+    if (error != NULL) rd_kafka_error_destroy(error);
+    return code;
+}
+
+rd_kafka_resp_err_t assignment_change(rd_kafka_t *client, bool is_cooperative,
+    enum assignment_change change, const rd_kafka_topic_partition_list_t *partitions) {
+    if (is_cooperative) return change_in_part(client, change, partitions);
+    return rd_kafka_assign(client, change == ASSIGNMENT_ADD ? partitions : NULL);
+}
+
+rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client) {
+    rd_kafka_topic_partition_list_t *partitions;
+    if (rd_kafka_assignment(client, &partitions) == RD_KAFKA_RESP_ERR_NO_ERROR) return partitions;
+    return rd_kafka_topic_partition_list_new(0);
+}
+
+/* "jobs [0], jobs [3]", for events. */
+void assignment_text(const rd_kafka_topic_partition_list_t *partitions, char *text, size_t size) {
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < partitions->cnt && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s [%d]", i > 0 ? ", " : "",
+            partitions->elems[i].topic, partitions->elems[i].partition);
+}

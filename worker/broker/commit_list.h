@@ -1,0 +1,26 @@
+/**
+ * What a group has committed, between our offsets and librdkafka's lists. Only for use inside
+ * broker/.
+ */
+#ifndef BROKER_COMMIT_LIST_H
+#define BROKER_COMMIT_LIST_H
+
+#include "broker/client.h"
+#include "broker/offsets.h"
+
+/** Adds a commit with its metadata. False, and not added, when memory is short. */
+MUST_CHECK bool commit_list_add(rd_kafka_topic_partition_list_t *list, const char *topic,
+    int32_t partition, const struct offsets_commit *commit);
+
+/**
+ * Asks the group for what is committed of `partitions` and fills it in: offsets, and metadata for
+ * commit_list_get(). Offsets of a transaction that is open are not told: that is an error, as is
+ * time up, and the same may be asked again. Waits up to `timeout_ms`.
+ */
+rd_kafka_resp_err_t commit_list_fetch(
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+
+/** False where the metadata is none that this version reads: then *ret has the offset alone. */
+bool commit_list_get(const rd_kafka_topic_partition_t *element, struct offsets_commit *ret);
+
+#endif
