@@ -219,15 +219,14 @@ static void follow(struct consumer *consumer, rd_kafka_topic_partition_t *p) {
     if (!commit_list_get(p, &committed))
         client_say(&consumer->events, LOG_WARN,
             "sets aside what is committed beside %s [%d], which is not this version's: messages "
-            "above offset %lld that were finished run again",
-            p->topic, p->partition, (long long)p->offset);
+            "above offset %" PRId64 " that were finished run again",
+            p->topic, p->partition, p->offset);
     if (consumer->failure.code != ERR_OK) return;
     (void)!offsets_assign(
         consumer->offsets, p->topic, p->partition, &committed, &consumer->failure);
 }
 
-static void take_over(struct consumer *consumer) {
-    rd_kafka_topic_partition_list_t *partitions = consumer->arriving;
+static void take_over(struct consumer *consumer, rd_kafka_topic_partition_list_t *partitions) {
     char names[256];
     for (int i = 0; i < partitions->cnt; i++) follow(consumer, &partitions->elems[i]);
     change_assignment(consumer, ASSIGNMENT_ADD, partitions);
@@ -250,7 +249,7 @@ static void serve_arriving(struct consumer *consumer) {
     rd_kafka_resp_err_t code =
         commit_list_fetch(consumer->client, consumer->arriving, FETCH_TIMEOUT_MS);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        take_over(consumer);
+        take_over(consumer, consumer->arriving);
         forget_arriving(consumer);
     } else if (is_final(code)) {
         fail(consumer, code, "asking for the committed offsets failed");
