@@ -60,9 +60,8 @@ static enum err poll_memory(
     struct memory_source *self = (struct memory_source *)source;
     struct memory_broker *broker = self->broker;
     *ret = NULL;
-    *at_end = broker->next == broker->job_count && broker->stop_after == 0;
-    if (broker->stop_after > 0 && atomic_load(&broker->finished_count) >= broker->stop_after)
-        *broker->stop = 1;
+    if (broker->on_poll != NULL) broker->on_poll(broker->on_poll_context);
+    *at_end = broker->next == broker->job_count && !broker->is_endless;
     if (self->is_paused || broker->next == broker->job_count) return ERR_OK;
     const size_t index = broker->next;
     const struct memory_place place = broker->places != NULL

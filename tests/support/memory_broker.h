@@ -2,7 +2,6 @@
 #ifndef TESTS_SUPPORT_MEMORY_BROKER_H
 #define TESTS_SUPPORT_MEMORY_BROKER_H
 
-#include <signal.h>
 #include <stdatomic.h>
 
 #include "broker/sink.h"
@@ -32,10 +31,9 @@ struct memory_broker {
     const struct slice *jobs;          /* payloads */
     const struct memory_place *places; /* NULL: no keys, partition 0, the index as the offset */
     size_t next;
-    /* 0: the source ends after the last one; else it waits, and sets *stop once so many are
-     * finished */
-    size_t stop_after;
-    volatile sig_atomic_t *stop;
+    bool is_endless;                /* after the last one the source waits instead of ending */
+    void (*on_poll)(void *context); /* NULL: nothing; on the thread that polls */
+    void *on_poll_context;
     atomic_int *finished; /* by index: how often it was finished */
     atomic_size_t finished_count;
     size_t open_max; /* most messages that were taken and not finished at once */

@@ -77,6 +77,16 @@ void run_add_saxpy(struct run *run, int k) {
     run_add_job(run, yaml);
 }
 
+static void on_poll(void *context) {
+    struct run *run = context;
+    if (run->stop_after > 0 && run_finished_count(run) >= run->stop_after) run->stop = 1;
+    if (run->on_poll != NULL) run->on_poll(run);
+}
+
+size_t run_finished_count(struct run *run) {
+    return atomic_load(&run->broker.finished_count);
+}
+
 enum err run_execute(struct run *run) {
     const size_t refuse_over_bytes = run->broker.refuse_over_bytes;
     const bool refuse_errors = run->broker.refuse_errors;
@@ -84,8 +94,9 @@ enum err run_execute(struct run *run) {
     run->broker.refuse_over_bytes = refuse_over_bytes;
     run->broker.refuse_errors = refuse_errors;
     run->broker.places = run->places;
-    run->broker.stop_after = run->stop_after;
-    run->broker.stop = &run->stop;
+    run->broker.is_endless = run->stop_after > 0;
+    run->broker.on_poll = on_poll;
+    run->broker.on_poll_context = run;
     const bool refuse_telemetry = run->telemetry.refuse_errors;
     memory_broker_init(&run->telemetry, NULL, 0);
     run->telemetry.refuse_errors = refuse_telemetry;
@@ -93,6 +104,7 @@ enum err run_execute(struct run *run) {
         .source = memory_source(&run->broker),
         .sink = memory_sink(&run->broker),
         .telemetry = memory_sink(&run->telemetry),
+        .control = run->control,
         .stop = &run->stop};
     return executor_run(&options, &run->summary, &run->err);
 }

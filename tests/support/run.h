@@ -17,8 +17,10 @@ struct run {
     struct slice jobs[RUN_JOBS_MAX];
     struct memory_place places[RUN_JOBS_MAX];
     size_t job_count;
-    size_t
-        stop_after; /* 0: at the end of the jobs; else a signal to stop, after so many finished */
+    struct reader *control;           /* NULL: none; the run owns it */
+    void (*on_poll)(struct run *run); /* NULL: nothing; on the thread that polls the source */
+    /* 0: at the end of the jobs; else a signal to stop, after so many finished */
+    size_t stop_after;
     volatile sig_atomic_t stop;
     struct executor_summary summary;
     struct error err;
@@ -44,6 +46,9 @@ void run_add_bytes(struct run *run, const void *bytes, size_t size);
 void run_add_saxpy(struct run *run, int k);
 
 enum err run_execute(struct run *run);
+
+/** Of the messages of this run; while it runs, too. */
+size_t run_finished_count(struct run *run);
 
 /** The run must end well, with every message finished once. */
 void run_execute_ok(struct run *run);

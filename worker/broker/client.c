@@ -87,6 +87,12 @@ enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *
         rd_kafka_err2name(native), reason);
 }
 
+static uint64_t published_unix_ms(const rd_kafka_message_t *message) {
+    rd_kafka_timestamp_type_t type;
+    int64_t unix_ms = rd_kafka_message_timestamp(message, &type);
+    return type != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE && unix_ms > 0 ? (uint64_t)unix_ms : 0;
+}
+
 struct delivery *client_copy_message(const rd_kafka_message_t *message) {
     rd_kafka_headers_t *list;
     size_t count = 0;
@@ -104,6 +110,7 @@ struct delivery *client_copy_message(const rd_kafka_message_t *message) {
             .name = slice_of_text(name), .value = slice_of(value, value != NULL ? size : 0)};
     }
     struct delivery view = {.received_ns = clock_ns(),
+        .published_unix_ms = published_unix_ms(message),
         .payload = slice_of(message->payload, message->len),
         .has_key = message->key != NULL,
         .key = slice_of(message->key, message->key_len),

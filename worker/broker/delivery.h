@@ -32,7 +32,8 @@ struct header {
 
 struct delivery {
     struct position position;
-    uint64_t received_ns; /* clock_ns() at arrival */
+    uint64_t received_ns;       /* clock_ns() at arrival */
+    uint64_t published_unix_ms; /* by the broker's or the sender's clock; 0: not known */
     size_t held_bytes;
     bool is_suspect; /* the executor's: an executor died while it ran, so it runs alone */
     struct slice payload;

@@ -8,16 +8,26 @@
 
 /* A name for the client's own use: it joins no group and commits nothing. */
 static const struct client_setting defaults[] = {{"client.id", "gpu-worker-reader"},
-    {"group.id", "gpu-worker-reader"}, {"fetch.wait.max.ms", "50"}, {NULL, NULL}};
+    {"group.id", "gpu-worker-reader"}, {"fetch.wait.max.ms", "50"},
+    {"auto.offset.reset", "earliest"}, {NULL, NULL}};
 static const struct client_setting required[] = {{"enable.auto.commit", "false"},
-    {"enable.auto.offset.store", "false"}, {"log.queue", "true"}, {NULL, NULL}};
+    {"enable.auto.offset.store", "false"}, {"enable.partition.eof", "true"}, {"log.queue", "true"},
+    {NULL, NULL}};
 
 enum { ASK_AGAIN_MS = 100 };
+
+/* Where a partition ended when the reader was created. */
+struct reader_end {
+    int64_t offset;
+    bool is_reached;
+};
 
 struct reader {
     char *topic; /* positions point here */
     rd_kafka_t *client;
     struct client_events events;
+    int32_t partition_count;
+    struct reader_end *ends;
 };
 
 static int remaining_ms(uint64_t until_ns) {
@@ -32,23 +42,50 @@ static bool is_passing(rd_kafka_resp_err_t native) {
            native == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION;
 }
 
+/* The first offset of a partition that is as new as that; `high` where there is none. */
+static rd_kafka_resp_err_t find_time(struct reader *reader, int32_t partition,
+    uint64_t from_unix_ms, int64_t high, uint64_t until_ns, int64_t *ret) {
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_t *p =
+        rd_kafka_topic_partition_list_add(one, reader->topic, partition);
+    p->offset = (int64_t)from_unix_ms;
+    rd_kafka_resp_err_t native =
+        rd_kafka_offsets_for_times(reader->client, one, remaining_ms(until_ns));
+    if (native == RD_KAFKA_RESP_ERR_NO_ERROR) native = p->err;
+    *ret = p->offset >= 0 ? p->offset : high;
+    rd_kafka_topic_partition_list_destroy(one);
+    return native;
+}
+
+static rd_kafka_resp_err_t add_partition(struct reader *reader, int32_t partition,
+    uint64_t from_unix_ms, uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
+    int64_t low = 0, high = 0, start = 0;
+    rd_kafka_resp_err_t native = rd_kafka_query_watermark_offsets(
+        reader->client, reader->topic, partition, &low, &high, remaining_ms(until_ns));
+    if (native != RD_KAFKA_RESP_ERR_NO_ERROR) return native;
+    if (from_unix_ms == READER_FROM_BEGINNING) start = low;
+    else if (from_unix_ms == READER_FROM_NOW) start = high;
+    else native = find_time(reader, partition, from_unix_ms, high, until_ns, &start);
+    rd_kafka_topic_partition_list_add(list, reader->topic, partition)->offset = start;
+    reader->ends[partition] = (struct reader_end){.offset = high, .is_reached = start >= high};
+    return native;
+}
+
 static rd_kafka_resp_err_t add_partitions(struct reader *reader,
-    const rd_kafka_metadata_topic_t *metadata, enum reader_start start, uint64_t until_ns,
+    const rd_kafka_metadata_topic_t *metadata, uint64_t from_unix_ms, uint64_t until_ns,
     rd_kafka_topic_partition_list_t *list) {
-    for (int i = 0; i < metadata->partition_cnt; i++) {
-        int32_t partition = metadata->partitions[i].id;
-        int64_t low = 0, high = 0;
-        rd_kafka_resp_err_t native = rd_kafka_query_watermark_offsets(
-            reader->client, reader->topic, partition, &low, &high, remaining_ms(until_ns));
-        if (native != RD_KAFKA_RESP_ERR_NO_ERROR) return native;
-        rd_kafka_topic_partition_list_add(list, reader->topic, partition)->offset =
-            start == READER_FROM_BEGINNING ? low : high;
-    }
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_resp_err_t native = RD_KAFKA_RESP_ERR_NO_ERROR;
+    free(reader->ends);
+    reader->partition_count = metadata->partition_cnt;
+    reader->ends = calloc((size_t)metadata->partition_cnt, sizeof reader->ends[0]);
+    if (reader->ends == NULL) return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
+    for (int32_t i = 0; i < reader->partition_count && native == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
+        native = add_partition(reader, i, from_unix_ms, until_ns, list);
+    return native;
 }
 
 /* Where to read each partition of the topic, now. */
-static rd_kafka_resp_err_t find_offsets(struct reader *reader, enum reader_start start,
+static rd_kafka_resp_err_t find_offsets(struct reader *reader, uint64_t from_unix_ms,
     uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
     rd_kafka_topic_t *handle = rd_kafka_topic_new(reader->client, reader->topic, NULL);
     const struct rd_kafka_metadata *metadata = NULL;
@@ -59,7 +96,7 @@ static rd_kafka_resp_err_t find_offsets(struct reader *reader, enum reader_start
     native = metadata->topic_cnt == 1 ? metadata->topics[0].err
                                       : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR)
-        native = add_partitions(reader, &metadata->topics[0], start, until_ns, list);
+        native = add_partitions(reader, &metadata->topics[0], from_unix_ms, until_ns, list);
     rd_kafka_metadata_destroy(metadata);
     return native;
 }
@@ -75,15 +112,15 @@ static enum err describe(
 }
 
 static enum err assign(
-    struct reader *reader, enum reader_start start, int timeout_ms, struct error *err) {
+    struct reader *reader, uint64_t from_unix_ms, int timeout_ms, struct error *err) {
     uint64_t until_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_resp_err_t native = find_offsets(reader, start, until_ns, list);
+    rd_kafka_resp_err_t native = find_offsets(reader, from_unix_ms, until_ns, list);
     while (is_passing(native) && clock_ns() < until_ns) {
         rd_kafka_poll(reader->client, ASK_AGAIN_MS);
         rd_kafka_topic_partition_list_destroy(list);
         list = rd_kafka_topic_partition_list_new(1);
-        native = find_offsets(reader, start, until_ns, list);
+        native = find_offsets(reader, from_unix_ms, until_ns, list);
     }
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR) native = rd_kafka_assign(reader->client, list);
     rd_kafka_topic_partition_list_destroy(list);
@@ -91,7 +128,7 @@ static enum err assign(
 }
 
 enum err reader_create(const struct kafka_options *options, const char *topic,
-    enum reader_start start, int timeout_ms, struct reader **ret, struct error *err) {
+    uint64_t from_unix_ms, int timeout_ms, struct reader **ret, struct error *err) {
     rd_kafka_conf_t *conf = NULL;
     struct reader *reader = calloc(1, sizeof *reader);
     if (reader == NULL)
@@ -110,7 +147,7 @@ enum err reader_create(const struct kafka_options *options, const char *topic,
         code = client_create(RD_KAFKA_CONSUMER, conf, "kafka.consumer", &reader->client, err);
     if (code == ERR_OK) {
         rd_kafka_poll_set_consumer(reader->client);
-        code = assign(reader, start, timeout_ms, err);
+        code = assign(reader, from_unix_ms, timeout_ms, err);
     }
     if (code == ERR_OK) *ret = reader;
     else reader_destroy(reader);
@@ -123,8 +160,16 @@ void reader_destroy(struct reader *reader) {
         rd_kafka_consumer_close(reader->client);
         rd_kafka_destroy(reader->client);
     }
+    free(reader->ends);
     free(reader->topic);
     free(reader);
+}
+
+/* All of the partition below `offset` has been brought. */
+static void note_offset(struct reader *reader, int32_t partition, int64_t offset) {
+    if (partition < 0 || partition >= reader->partition_count) return;
+    struct reader_end *end = &reader->ends[partition];
+    if (offset >= end->offset) end->is_reached = true;
 }
 
 enum err reader_poll(
@@ -134,6 +179,7 @@ enum err reader_poll(
     if (message == NULL) return ERR_OK;
     enum err code = ERR_OK;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        note_offset(reader, message->partition, message->offset + 1);
         *ret = client_copy_message(message);
         if (*ret != NULL)
             (*ret)->position = (struct position){
@@ -141,9 +187,22 @@ enum err reader_poll(
         else
             code = error_set(
                 err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a message");
-    } else if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+    } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+        note_offset(reader, message->partition, message->offset);
+    } else {
         client_report(&reader->events, message->err, rd_kafka_message_errstr(message));
     }
     rd_kafka_message_destroy(message);
     return code;
+}
+
+bool reader_has_caught_up(const struct reader *reader) {
+    for (int32_t i = 0; i < reader->partition_count; i++)
+        if (!reader->ends[i].is_reached) return false;
+    return true;
+}
+
+bool reader_is_late(const struct reader *reader, const struct position *position) {
+    return position->partition < 0 || position->partition >= reader->partition_count ||
+           position->offset >= reader->ends[position->partition].offset;
 }

@@ -113,6 +113,7 @@ static int run(const struct settings *settings, const struct run_arguments *argu
         .source = connection.source,
         .sink = connection.sink,
         .telemetry = connection.telemetry,
+        .control = connection.control,
         .stop = &stop};
     code = executor_run(&options, &summary, &err);
     if (code == ERR_TIMEOUT) _exit(fail(&err)); /* threads may hang in the driver */

@@ -98,8 +98,8 @@ int command_tail(int argc, char **argv) {
     struct reader *reader = NULL;
     struct error err;
     const char *topic = arguments.topic != NULL ? arguments.topic : settings.topics.results;
-    enum reader_start start = arguments.from_beginning ? READER_FROM_BEGINNING : READER_FROM_NOW;
-    enum err code = connect_reader(&settings, topic, start, &reader, &err);
+    uint64_t from_unix_ms = arguments.from_beginning ? READER_FROM_BEGINNING : READER_FROM_NOW;
+    enum err code = connect_reader(&settings, topic, from_unix_ms, &reader, &err);
     if (code == ERR_OK) code = follow(reader, arguments.count, &err);
     if (code != ERR_OK) exit_code = cli_fail(CLI_BROKER, "tail", "%s; %s", err.message, err.fix);
     reader_destroy(reader);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "broker/consumer.h"
 #include "broker/embedded.h"
 #include "broker/file_sink.h"
@@ -38,7 +39,7 @@ static struct kafka_options kafka_options(
 /* All topics that the configuration names, in an array to be freed; NULL when memory is short. */
 static char **list_topics(const struct settings *settings, size_t *count) {
     const struct string_list *jobs = &settings->topics.jobs, *others = &settings->topics.reply_to;
-    char **topics = calloc(jobs->count + others->count + 3, sizeof topics[0]);
+    char **topics = calloc(jobs->count + others->count + 4, sizeof topics[0]);
     if (topics == NULL) return NULL;
     *count = 0;
     for (size_t i = 0; i < jobs->count; i++) topics[(*count)++] = jobs->items[i];
@@ -46,6 +47,7 @@ static char **list_topics(const struct settings *settings, size_t *count) {
     topics[(*count)++] = settings->topics.results;
     topics[(*count)++] = settings->topics.dead_letters;
     topics[(*count)++] = settings->topics.telemetry;
+    if (settings->topics.control[0] != 0) topics[(*count)++] = settings->topics.control;
     return topics;
 }
 
@@ -76,6 +78,15 @@ static enum err open_telemetry(
         .kafka = kafka_options(servers, &settings->kafka.producer),
         .telemetry_topic = settings->topics.telemetry};
     return producer_create(&options, ret, err);
+}
+
+/* Cancels that are older than they are kept for have no meaning any more. */
+static enum err open_control(
+    const struct settings *settings, const char *servers, struct reader **ret, struct error *err) {
+    if (settings->topics.control[0] == 0) return ERR_OK;
+    const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
+    return reader_create(&options, settings->topics.control,
+        clock_unix_ms() - settings->cancels.ttl_ms, BROKER_TIMEOUT_MS, ret, err);
 }
 
 /* Executors of several devices share a configuration, but not a name; "" stays without one. */
@@ -111,8 +122,10 @@ enum err connect_kafka(const struct settings *settings, struct connection *ret, 
         .drain_timeout_ms = settings->drain_timeout_ms};
     enum err code = producer_create(&producer, &ret->sink, err);
     if (code == ERR_OK) code = open_telemetry(settings, servers, &ret->telemetry, err);
+    if (code == ERR_OK) code = open_control(settings, servers, &ret->control, err);
     if (code == ERR_OK) code = consumer_create(&consumer, &ret->source, err);
     if (code == ERR_OK) return ERR_OK;
+    reader_destroy(ret->control);
     sink_destroy(ret->sink);
     sink_destroy(ret->telemetry);
     connection_fini(ret);
@@ -166,13 +179,13 @@ enum err connect_producer(const struct settings *settings, struct sink **ret, st
     return producer_create(&options, ret, err);
 }
 
-enum err connect_reader(const struct settings *settings, const char *topic, enum reader_start start,
+enum err connect_reader(const struct settings *settings, const char *topic, uint64_t from_unix_ms,
     struct reader **ret, struct error *err) {
     char servers[SERVERS_TEXT_MAX];
     enum err code = find_servers(settings, servers, sizeof servers, err);
     if (code != ERR_OK) return code;
     const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
-    return reader_create(&options, topic, start, BROKER_TIMEOUT_MS, ret, err);
+    return reader_create(&options, topic, from_unix_ms, BROKER_TIMEOUT_MS, ret, err);
 }
 
 void connection_fini(struct connection *connection) {

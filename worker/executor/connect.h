@@ -16,6 +16,7 @@ struct connection {
     struct source *source;
     struct sink *sink;
     struct sink *telemetry;    /* a sink of its own; NULL where none is published */
+    struct reader *control;    /* NULL without topics.control */
     struct embedded *embedded; /* NULL unless `broker: embedded` */
 };
 
@@ -39,7 +40,7 @@ MUST_CHECK enum err connect_files(const struct settings *settings, const struct 
 MUST_CHECK enum err connect_producer(
     const struct settings *settings, struct sink **ret, struct error *err);
 MUST_CHECK enum err connect_reader(const struct settings *settings, const char *topic,
-    enum reader_start start, struct reader **ret, struct error *err);
+    uint64_t from_unix_ms, struct reader **ret, struct error *err);
 
 /** Ends what outlives the executor. */
 void connection_fini(struct connection *connection);

@@ -16,6 +16,7 @@
 
 #include <signal.h>
 
+#include "broker/reader.h"
 #include "broker/sink.h"
 #include "broker/source.h"
 #include "settings/settings.h"
@@ -31,6 +32,7 @@ struct executor_options {
     struct source *source;  /* owned */
     struct sink *sink;      /* owned */
     struct sink *telemetry; /* owned; NULL: none is published */
+    struct reader *control; /* owned; NULL: no job is cancelled */
     /** Becomes 1 when the worker is to drain and stop; written by a signal handler. */
     const volatile sig_atomic_t *stop;
 };

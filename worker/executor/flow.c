@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "execute/tally.h"
+#include "executor/control.h"
 #include "executor/narrow.h"
 #include "executor/retries.h"
 #include "executor/turns.h"
@@ -120,6 +121,11 @@ void flow_reject_undecodable(
 /* --- from stage to stage --- */
 
 enum err flow_still_wanted(void *context, const struct job *job, struct error *err) {
+    const struct stages *stages = context;
+    if (control_has_cancelled(stages->control, job->id))
+        return error_set(err, ERR_CANCELLED, 0,
+            "send it again under another id, or after cancels.ttl_ms",
+            "the job was cancelled before it ran");
     uint64_t deadline_ms = job->deadline_unix_ms;
     if (deadline_ms == 0) return ERR_OK;
     uint64_t now_ms = clock_unix_ms();

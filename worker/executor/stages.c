@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "executor/control.h"
 #include "executor/flow.h"
 #include "executor/narrow.h"
 #include "executor/reporter.h"
@@ -249,6 +250,12 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
     return lanes_start(&options, &stages->lanes, err);
 }
 
+static enum err start_control(struct stages *stages, struct error *err) {
+    struct reader *reader = stages->control_reader;
+    stages->control_reader = NULL;
+    return control_start(stages, reader, &stages->control, err);
+}
+
 static enum err start_reporter(struct stages *stages, struct error *err) {
     struct sink *sink = stages->telemetry;
     stages->telemetry = NULL;
@@ -261,6 +268,7 @@ enum err stages_start(
         .stop = options->stop,
         .source = options->source,
         .sink = options->sink,
+        .control_reader = options->control,
         .telemetry = options->telemetry};
     pthread_mutex_init(&stages->lock, NULL);
     pthread_cond_init(&stages->changed, NULL);
@@ -278,6 +286,7 @@ enum err stages_start(
     if (code == ERR_OK) code = start_lanes(stages, err);
     if (code == ERR_OK) code = start_prepare(stages, err);
     if (code == ERR_OK) code = narrow_start(stages, &stages->narrow, err);
+    if (code == ERR_OK) code = start_control(stages, err);
     if (code == ERR_OK) code = start_reporter(stages, err);
     if (code == ERR_OK) source_watch_revoked(stages->source, on_revoked, stages);
     if (code == ERR_OK)
@@ -319,6 +328,8 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     drop_ready(stages);
     narrow_stop(stages->narrow);
     prepare_destroy(stages->prepare);
+    control_stop(stages->control);
+    reader_destroy(stages->control_reader);
     enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
     turns_destroy(stages->turns);
     sink_destroy(stages->sink);

@@ -14,6 +14,7 @@
 #include "executor/executor.h"
 #include "publish/publisher.h"
 
+struct control;
 struct narrow;
 struct reporter;
 struct retries;
@@ -46,6 +47,8 @@ struct stages {
     struct narrow *narrow;
     struct turns *turns; /* NULL with `ordering: none` */
     struct retries *retries;
+    struct reader *control_reader; /* until the control owns it */
+    struct control *control;       /* NULL where no control topic is read */
     struct publisher *publisher;
     struct sink *telemetry;    /* until the reporter owns it */
     struct reporter *reporter; /* NULL where no telemetry is published */

@@ -77,6 +77,22 @@ static void check_topic_list(const struct loaded *loaded, const struct string_li
     }
 }
 
+/* What others write elsewhere must not cancel jobs. */
+static void check_control_topic(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    const char *control = s->topics.control;
+    if (control[0] == 0) return;
+    check_topic_name(loaded, &s->topics.control, control);
+    const char *const others[] = {s->topics.results, s->topics.dead_letters, s->topics.telemetry};
+    bool is_shared = list_has(&s->topics.jobs, control, s->topics.jobs.count) ||
+                     list_has(&s->topics.reply_to, control, s->topics.reply_to.count);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        is_shared = is_shared || strcmp(others[i], control) == 0;
+    if (is_shared)
+        ADD(loaded, &s->topics.control, "give control messages a topic of their own",
+            "'%s' is used for something else, too", control);
+}
+
 /* What the worker writes must not come back to it as jobs, and nobody else may write dead letters.
  */
 static void check_topics(const struct loaded *loaded) {
@@ -87,6 +103,7 @@ static void check_topics(const struct loaded *loaded) {
     check_topic_name(loaded, &s->topics.results, s->topics.results);
     check_topic_name(loaded, &s->topics.dead_letters, s->topics.dead_letters);
     check_topic_name(loaded, &s->topics.telemetry, s->topics.telemetry);
+    check_control_topic(loaded);
     if (list_has(jobs, s->topics.results, jobs->count))
         ADD(loaded, &s->topics.results, "", "results would come back as jobs: '%s'",
             s->topics.results);

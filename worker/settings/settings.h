@@ -65,6 +65,7 @@ struct settings {
         char *results;
         char *dead_letters;
         char *telemetry;
+        char *control;               /* "": none is read */
         struct string_list reply_to; /* what jobs may name */
     } topics;
     enum ordering_choice ordering;
@@ -75,6 +76,11 @@ struct settings {
         uint32_t max_attempts;
         uint32_t base_ms, max_ms; /* the longest first wait; of all */
     } retry;
+
+    struct {
+        uint32_t ids_max;
+        uint32_t ttl_ms;
+    } cancels;
 
     /* what a job may name */
     struct {

@@ -96,6 +96,9 @@ const struct setting setting_table[] = {
         "Topic for messages that are no jobs and for jobs that failed for good."),
     STRING(
         topics.telemetry, 1, "\"gpu-telemetry\"", "Topic for what the workers say of themselves."),
+    STRING(topics.control, 0, "\"\"",
+        "Topic on which jobs are cancelled (gpu-worker cancel); every worker reads all of it. None "
+        "is read where empty. The topic must exist."),
     LIST(topics.reply_to, 0, "[]", "Topics that a job may name to get its result there."),
 
     UINT(retry.max_attempts, 1, 1000, "5",
@@ -106,6 +109,11 @@ const struct setting setting_table[] = {
         "Longest wait after a job's first failure. It doubles with each further one; the wait is "
         "half of it or more, at random."),
     DURATION(retry.max_ms, 1, HOUR, "30s", "Longest wait of all."),
+
+    UINT(cancels.ids_max, 1, 10000000, "100000",
+        "Most ids of cancelled jobs that are remembered; the oldest are forgotten first."),
+    DURATION(cancels.ttl_ms, 1 * SECOND, 24 * HOUR, "1h",
+        "How long a cancel is remembered: a job of that id which comes in meanwhile is not run."),
 
     STRING(programs.dir, 0, "\"\"",
         "Folder with a folder for each program; where empty, share/gpu-worker/programs beside the "
@@ -183,6 +191,7 @@ const struct section section_table[] = {
     {"kafka", "How to reach the brokers."},
     {"topics", "What is read and written."},
     {"retry", "Jobs that failed, and may succeed here or on another worker."},
+    {"cancels", "What came on topics.control."},
     {"programs", "What may run."},
     {"blobs", "Where payloads stand that are too large for messages."},
     {"results", "What stands in results."},

@@ -1,0 +1,126 @@
+#include "executor/control.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "decode/cancel.h"
+#include "executor/cancels.h"
+#include "executor/retries.h"
+
+enum { POLL_MS = 100, CATCH_UP_MS = 30000, FORGOT_LOG_MS = 60000 };
+
+struct control {
+    struct stages *stages;
+    struct reader *reader; /* the thread's, once that runs */
+    struct cancels *cancels;
+    uint64_t forgot_due_ms; /* when the next line about a full set may be written */
+    pthread_t thread;
+    bool is_started;
+    atomic_bool is_stopped;
+};
+
+static void log_refused(const struct delivery *delivery, const struct error *err) {
+    const struct position *position = &delivery->position;
+    log_line(LOG_WARN, "control message ignored: %s/%" PRId32 "/%" PRId64 ": %s; %s",
+        position->topic, position->partition, position->offset, err->message, err->fix);
+}
+
+static void log_forgot(struct control *control, uint64_t now_ms) {
+    if (now_ms < control->forgot_due_ms) return;
+    control->forgot_due_ms = now_ms + FORGOT_LOG_MS;
+    log_line(LOG_WARN, "cancels.ids_max is reached: the oldest cancels are forgotten before "
+                       "cancels.ttl_ms is over");
+}
+
+/* A clock that is ahead of ours, or none, makes no cancel live longer. */
+static uint64_t cancelled_ms(const struct delivery *delivery, uint64_t now_ms) {
+    uint64_t published_ms = delivery->published_unix_ms;
+    return published_ms != 0 && published_ms < now_ms ? published_ms : now_ms;
+}
+
+static void take(struct control *control, const struct delivery *delivery) {
+    struct error err;
+    struct slice id;
+    bool forgot = false;
+    uint64_t now_ms = clock_unix_ms();
+    enum err code = cancel_decode(delivery->payload, &id, &err);
+    if (code == ERR_OK)
+        code = cancels_add(
+            control->cancels, id, cancelled_ms(delivery, now_ms), now_ms, &forgot, &err);
+    if (code != ERR_OK) log_refused(delivery, &err);
+    else log_line(LOG_DEBUG, "cancelled: %.*s", SLICE_TEXT(id));
+    if (forgot) log_forgot(control, now_ms);
+}
+
+/* False: nothing came. */
+static bool take_next(struct control *control) {
+    struct delivery *delivery;
+    struct error err;
+    if (reader_poll(control->reader, POLL_MS, &delivery, &err) != ERR_OK)
+        log_error(LOG_WARN, "control topic", &err);
+    if (delivery == NULL) return false;
+    take(control, delivery);
+    delivery_destroy(delivery);
+    return true;
+}
+
+static void catch_up(struct control *control) {
+    uint64_t until_ns = clock_ns() + CATCH_UP_MS * 1000000ull;
+    while (!reader_has_caught_up(control->reader) && !*control->stages->stop) {
+        if (clock_ns() > until_ns) {
+            log_line(LOG_WARN,
+                "the control topic is not read to its end after %d s: jobs that were cancelled "
+                "before may run",
+                CATCH_UP_MS / 1000);
+            return;
+        }
+        (void)take_next(control);
+    }
+}
+
+static void *control_thread(void *context) {
+    struct control *control = context;
+    /* relaxed: it only ends the loop */
+    while (!atomic_load_explicit(&control->is_stopped, memory_order_relaxed))
+        if (take_next(control)) retries_check_wanted(control->stages->retries);
+    return NULL;
+}
+
+enum err control_start(
+    struct stages *stages, struct reader *reader, struct control **ret, struct error *err) {
+    if (reader == NULL) return ERR_OK;
+    const struct settings *settings = stages->settings;
+    struct control *control = calloc(1, sizeof *control);
+    if (control == NULL) {
+        reader_destroy(reader);
+        goto no_memory;
+    }
+    control->stages = stages;
+    control->reader = reader;
+    control->cancels = cancels_create(settings->cancels.ids_max, settings->cancels.ttl_ms);
+    if (control->cancels == NULL) goto no_memory;
+    catch_up(control);
+    control->is_started = pthread_create(&control->thread, NULL, control_thread, control) == 0;
+    if (!control->is_started) goto no_memory;
+    *ret = control;
+    return ERR_OK;
+no_memory:
+    control_stop(control);
+    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
+        "cannot start the thread that reads the control topic");
+}
+
+void control_stop(struct control *control) {
+    if (control == NULL) return;
+    /* relaxed: as above */
+    atomic_store_explicit(&control->is_stopped, true, memory_order_relaxed);
+    if (control->is_started) pthread_join(control->thread, NULL);
+    reader_destroy(control->reader);
+    cancels_destroy(control->cancels);
+    free(control);
+}
+
+bool control_has_cancelled(const struct control *control, struct slice id) {
+    return control != NULL && cancels_has(control->cancels, id, clock_unix_ms());
+}
