@@ -36,6 +36,10 @@ class Worker:
         if self._process.poll() is not None:
             raise Failure(f"the worker ended with status {self._process.returncode}")
 
+    def status(self):
+        """Its exit status; None while it runs."""
+        return self._process.poll()
+
     def stop(self):
         """Asks it to drain and end, and makes it end; its exit status."""
         self._process.send_signal(signal.SIGTERM)

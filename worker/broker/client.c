@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 
+#define QUIET_NS 10000000000ull
+
 enum err client_conf_set(rd_kafka_conf_t *conf, const char *section, const char *key,
     const char *value, struct error *err) {
     char why[256];
@@ -59,14 +61,40 @@ enum err client_create(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *
     return ERR_OK;
 }
 
-void client_report(
-    const struct client_events *events, rd_kafka_resp_err_t native, const char *reason) {
+static bool is_about_connections(rd_kafka_resp_err_t native) {
+    switch (native) {
+    case RD_KAFKA_RESP_ERR__TRANSPORT:
+    case RD_KAFKA_RESP_ERR__RESOLVE:
+    case RD_KAFKA_RESP_ERR__TIMED_OUT:
+    case RD_KAFKA_RESP_ERR__SSL:
+    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+    case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN: return true;
+    default: return false;
+    }
+}
+
+static const char *fix_of(rd_kafka_resp_err_t native) {
+    switch (native) {
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+        return "create the topic, or give the worker rights to it; the worker goes on trying";
+    case RD_KAFKA_RESP_ERR__SSL:
+    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+        return "check the user, password and certificates; the worker goes on trying";
+    default: return "check that the brokers run and can be reached; the worker goes on trying";
+    }
+}
+
+void client_report(struct client_events *events, rd_kafka_resp_err_t native, const char *reason) {
     if (events->on_event == NULL) return;
-    struct error err;
-    error_set(&err, ERR_BROKER, native,
-        "check that the brokers run and can be reached; the worker goes on trying", "%s: %s",
-        rd_kafka_err2name(native), reason);
     bool is_outage = native == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
+    if (is_about_connections(native)) {
+        uint64_t now_ns = clock_ns(), *quiet_until_ns = &events->quiet_until_ns[is_outage];
+        if (now_ns < *quiet_until_ns) return;
+        *quiet_until_ns = now_ns + QUIET_NS;
+    }
+    struct error err;
+    error_set(
+        &err, ERR_BROKER, native, fix_of(native), "%s: %s", rd_kafka_err2name(native), reason);
     events->on_event(events->context, is_outage ? LOG_ERROR : LOG_WARN, events->name, &err);
 }
 

@@ -14,7 +14,8 @@
 struct client_events {
     kafka_event_fn *on_event;
     void *context;
-    const char *name; /* "kafka consumer" */
+    const char *name;           /* "kafka consumer" */
+    uint64_t quiet_until_ns[2]; /* about connections; about all of them */
 };
 
 struct client_setting {
@@ -39,9 +40,11 @@ MUST_CHECK enum err client_conf_set(rd_kafka_conf_t *conf, const char *section, 
 MUST_CHECK enum err client_create(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *section,
     rd_kafka_t **ret, struct error *err);
 
-/** Passes on that `reason` happened, which librdkafka goes on after. */
-void client_report(
-    const struct client_events *events, rd_kafka_resp_err_t native, const char *reason);
+/**
+ * Passes on that `reason` happened, which librdkafka goes on after. Of connections that fail again
+ * and again (newer versions of it try 20 times a second) it tells once in 10 seconds.
+ */
+void client_report(struct client_events *events, rd_kafka_resp_err_t native, const char *reason);
 
 /** Passes on a fact, or a line of librdkafka's own log. */
 __attribute__((format(printf, 3, 4))) void client_say(

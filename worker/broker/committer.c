@@ -4,7 +4,7 @@
 #include "broker/commit_list.h"
 
 void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
-    const struct client_events *events) {
+    struct client_events *events) {
     *committer = (struct committer){.client = client,
         .offsets = offsets,
         .events = events,

@@ -13,14 +13,14 @@
 struct committer {
     rd_kafka_t *client;
     struct offsets *offsets;
-    const struct client_events *events;
+    struct client_events *events;
     rd_kafka_queue_t *answers;
     rd_kafka_topic_partition_list_t *requested; /* on its way; NULL: none */
     rd_kafka_resp_err_t last_answer;
 };
 
 void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
-    const struct client_events *events);
+    struct client_events *events);
 void committer_fini(struct committer *committer); /* a zeroed one is fine */
 
 /** Refused only because members rejoin: the same commit works once this one has, too. */

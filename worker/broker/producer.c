@@ -55,7 +55,7 @@ static void settle(struct producer *producer, struct record *record, rd_kafka_re
     struct error err;
     if (is_refusal(native))
         error_set(&err, ERR_PUBLISH_REFUSED, native,
-            "check that the topic exists, that the worker may write to it, and max.message.bytes",
+            "check that the topic exists, that the worker may write to it, and its max.message.bytes",
             "%s refused a message of %zu bytes: %s", topic_of(producer, record),
             record->payload.size, reason);
     else client_lost(&err, native, reason);

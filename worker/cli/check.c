@@ -4,17 +4,21 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "executor/connect.h"
 #include "program/program.h"
 #include "settings/settings.h"
 
 static const char usage[] =
-    "usage: gpu-worker check --config FILE [--programs DIR]\n"
+    "usage: gpu-worker check --config FILE [--programs DIR] [--connect]\n"
     "\n"
     "Reads the configuration as `run` does, and the programs, and reports every problem with its\n"
     "place. Starts nothing: no broker and no device is needed.\n"
     "\n"
     "  --config FILE    the configuration; - is standard input\n"
     "  --programs DIR   look for programs there instead of in programs.dir\n"
+    "  --connect        also ask the brokers: whether they are there, take the user, password and\n"
+    "                   certificates of kafka.consumer and kafka.producer, and know all topics.\n"
+    "                   Writes nothing, so that a topic may be written to shows only in a run.\n"
     "\n"
     "example:\n"
     "  gpu-worker check --config worker.yaml\n";
@@ -32,7 +36,19 @@ static size_t check_programs(
     return count;
 }
 
-static int check(const char *config, const char *programs) {
+static void print_problem(void *context, const struct error *err) {
+    cli_fail(CLI_BROKER, "check", "%s; %s", err->message, err->fix);
+}
+
+static int check_connection(const struct settings *settings) {
+    switch (connect_check(settings, print_problem, NULL)) {
+    case ERR_OK: return CLI_OK;
+    case ERR_CONFIG: return CLI_CONFIG;
+    default: return CLI_BROKER;
+    }
+}
+
+static int check(const char *config, const char *programs, bool connect) {
     struct settings settings;
     struct problems problems;
     settings_init(&settings);
@@ -41,7 +57,8 @@ static int check(const char *config, const char *programs) {
     size_t count = check_programs(&settings, programs, &problems);
     int ret = CLI_OK;
     if (problems_any(&problems)) ret = cli_fail_problems("check", &problems);
-    else printf("ok: %s, %zu program%s\n", config, count, count == 1 ? "" : "s");
+    else if (connect) ret = check_connection(&settings);
+    if (ret == CLI_OK) printf("ok: %s, %zu program%s\n", config, count, count == 1 ? "" : "s");
     problems_fini(&problems);
     settings_fini(&settings);
     return ret;
@@ -49,17 +66,20 @@ static int check(const char *config, const char *programs) {
 
 int command_check(int argc, char **argv) {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-        {"programs", required_argument, NULL, 'p'}, {"help", no_argument, NULL, 'h'}, {0}};
+        {"programs", required_argument, NULL, 'p'}, {"connect", no_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'}, {0}};
     const char *config = NULL, *programs = NULL;
+    bool connect = false;
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
         case 'c': config = optarg; break;
         case 'p': programs = optarg; break;
+        case 'n': connect = true; break;
         case 'h': return cli_help(usage);
         default: return cli_fail_usage("check");
         }
     }
     if (optind != argc || config == NULL) return cli_fail_usage("check");
-    return check(config, programs);
+    return check(config, programs, connect);
 }

@@ -88,7 +88,8 @@ static int exit_code(enum err code) {
     switch (code) {
     case ERR_OK: return CLI_OK;
     case ERR_CONFIG: return CLI_CONFIG;
-    case ERR_BROKER: return CLI_BROKER;
+    case ERR_BROKER:
+    case ERR_PUBLISH_REFUSED: return CLI_BROKER;
     case ERR_TIMEOUT: return CLI_DRAIN;
     case ERR_NO_DEVICE:
     case ERR_DRIVER: return CLI_DEVICE;

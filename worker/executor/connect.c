@@ -10,12 +10,14 @@
 #include "broker/embedded.h"
 #include "broker/file_sink.h"
 #include "broker/file_source.h"
+#include "broker/preflight.h"
 #include "broker/producer.h"
 
 enum {
     SERVERS_TEXT_MAX = 4096,
     INSTANCE_NAME_SIZE = 256,
     BROKER_TIMEOUT_MS = 15000,
+    PREFLIGHT_TIMEOUT_MS = 5000,
     FETCH_AHEAD_SHARE = 4 /* of limits.bytes_in_flight, beside it */
 };
 
@@ -97,11 +99,84 @@ static void name_instance(const struct settings *settings, char text[static INST
             settings->device);
 }
 
+/* The two sections of settings, and the topics that each is for. */
+struct side {
+    struct preflight_options options;
+    size_t topic_count;
+    char *const *topics;
+};
+
+enum { CONSUMER_SIDE, PRODUCER_SIDE, SIDE_COUNT };
+
+static struct side side_of(
+    const struct settings *settings, const char *section, const struct string_map *map) {
+    return (struct side){.options = {.kafka = kafka_options(settings->kafka.bootstrap_servers, map),
+                             .section = section,
+                             .timeout_ms = PREFLIGHT_TIMEOUT_MS}};
+}
+
+static void list_sides(const struct settings *settings, struct side ret[static SIDE_COUNT]) {
+    ret[CONSUMER_SIDE] = side_of(settings, "kafka.consumer", &settings->kafka.consumer);
+    ret[PRODUCER_SIDE] = side_of(settings, "kafka.producer", &settings->kafka.producer);
+}
+
+/* Fails where the brokers refuse us. Where none is there yet, the clients will wait for one. */
+static enum err introduce(const struct settings *settings, struct error *err) {
+    if (settings->broker == BROKER_EMBEDDED) return ERR_OK;
+    struct side sides[SIDE_COUNT];
+    enum err code = ERR_OK;
+    list_sides(settings, sides);
+    for (int i = 0; i < SIDE_COUNT && code == ERR_OK; i++) code = preflight(&sides[i].options, err);
+    if (code != ERR_TIMEOUT) return code;
+    log_error(LOG_WARN, "waiting for the brokers", err);
+    return ERR_OK;
+}
+
+/* The brokers alone first: where they refuse us, that is one problem, and not one a topic. */
+static enum err check_side(
+    struct side *side, void (*on_problem)(void *context, const struct error *err), void *context) {
+    struct error err;
+    enum err ret = preflight(&side->options, &err);
+    if (ret != ERR_OK) on_problem(context, &err);
+    if (ret != ERR_OK) return ret;
+    for (size_t i = 0; i < side->topic_count; i++) {
+        side->options.topic = side->topics[i];
+        enum err code = preflight(&side->options, &err);
+        if (code == ERR_OK) continue;
+        on_problem(context, &err);
+        ret = code;
+    }
+    return ret;
+}
+
+enum err connect_check(const struct settings *settings,
+    void (*on_problem)(void *context, const struct error *err), void *context) {
+    if (settings->broker == BROKER_EMBEDDED) return ERR_OK;
+    size_t topic_count, job_count = settings->topics.jobs.count;
+    char **topics = list_topics(settings, &topic_count);
+    if (topics == NULL) return ERR_NO_MEMORY;
+    struct side sides[SIDE_COUNT];
+    list_sides(settings, sides);
+    sides[CONSUMER_SIDE].topic_count = job_count;
+    sides[CONSUMER_SIDE].topics = topics;
+    sides[PRODUCER_SIDE].topic_count = topic_count - job_count;
+    sides[PRODUCER_SIDE].topics = topics + job_count;
+    enum err ret = ERR_OK;
+    for (int i = 0; i < SIDE_COUNT && ret != ERR_TIMEOUT; i++) {
+        enum err code = check_side(&sides[i], on_problem, context);
+        if (code != ERR_OK) ret = code;
+    }
+    free(topics);
+    return ret;
+}
+
 enum err connect_kafka(const struct settings *settings, struct connection *ret, struct error *err) {
     const char *servers = settings->kafka.bootstrap_servers;
     *ret = (struct connection){0};
+    enum err code = introduce(settings, err);
+    if (code != ERR_OK) return code;
     if (settings->broker == BROKER_EMBEDDED) {
-        enum err code = start_embedded(settings, ret, err);
+        code = start_embedded(settings, ret, err);
         if (code != ERR_OK) return code;
         servers = embedded_bootstrap_servers(ret->embedded);
     }
@@ -120,7 +195,7 @@ enum err connect_kafka(const struct settings *settings, struct connection *ret, 
         .topics = settings->topics.jobs.items,
         .commit_interval_ms = settings->commit_interval_ms,
         .drain_timeout_ms = settings->drain_timeout_ms};
-    enum err code = producer_create(&producer, &ret->sink, err);
+    code = producer_create(&producer, &ret->sink, err);
     if (code == ERR_OK) code = open_telemetry(settings, servers, &ret->telemetry, err);
     if (code == ERR_OK) code = open_control(settings, servers, &ret->control, err);
     if (code == ERR_OK) code = consumer_create(&consumer, &ret->source, err);

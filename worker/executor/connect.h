@@ -20,9 +20,21 @@ struct connection {
     struct embedded *embedded; /* NULL unless `broker: embedded` */
 };
 
-/** Consumer group and producer; starts the embedded broker where it is configured. */
+/**
+ * Consumer group and producer; starts the embedded broker where it is configured. ERR_BROKER where
+ * the brokers refuse us; that they are there is not waited for. A refusal that comes later, once
+ * they have taken us, is an outage like any other.
+ */
 MUST_CHECK enum err connect_kafka(
     const struct settings *settings, struct connection *ret, struct error *err);
+
+/**
+ * For `check --connect`: whether the brokers take us and know all topics, those of jobs for
+ * kafka.consumer and the others for kafka.producer. Each problem is told to `on_problem`. Returns
+ * the last one's code; ERR_OK where there is none, and where the broker is embedded.
+ */
+MUST_CHECK enum err connect_check(const struct settings *settings,
+    void (*on_problem)(void *context, const struct error *err), void *context);
 
 /** Files instead of a broker; "-" is standard input and output. */
 struct file_paths {

@@ -1,0 +1,130 @@
+"""The worker over TLS and SASL against a real Apache Kafka (scripts/kafka, KAFKA_SECURE=1).
+usage: kafka_secure_test.py BUILD_FOLDER MECHANISM, with the server in GPU_WORKER_TEST_KAFKA*."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+MECHANISM = sys.argv.pop(2)
+
+from worker_flow import BINARY, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
+import worker_process
+
+import confluent_kafka
+import confluent_kafka.admin as admin
+import msgpack
+
+SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
+PASSWORD = os.environ["KAFKA_PASSWORD"]
+TLS = pathlib.Path(os.environ["GPU_WORKER_TEST_KAFKA_DIR"]) / "tls"
+SECURE_PORT_OFFSET = 4
+
+
+def secure_servers():
+    host, port = SERVERS.split(",")[0].split(":")
+    return f"{host}:{int(port) + SECURE_PORT_OFFSET}"
+
+
+class SecureKafkaTest(FlowTest):
+    def setUp(self):
+        super().setUp()
+        self.topics = Topics(SERVERS)
+        self.password_file = self.folder / "password"
+        self.password_file.write_text(PASSWORD + "\n")
+
+    def config(self, password=None, ca=TLS / "ca.pem", **more):
+        client = {
+            "security.protocol": "sasl_ssl", "sasl.mechanism": MECHANISM, "sasl.username": "worker",
+            "sasl.password": password or {"file": str(self.password_file)}, "ssl.ca.location": str(ca),
+        }
+        config = self.topics.config(SERVERS, **more)
+        config["kafka"] |= {"bootstrap_servers": secure_servers(), "consumer": client, "producer": client}
+        return config
+
+    def command(self, config, *command):
+        path = self.folder / "worker.yaml"
+        worker_process.write_config(path, config)
+        return subprocess.run([BINARY, *command, "--config", path], timeout=90, capture_output=True, text=True)
+
+    def assert_refused(self, config, reason, fix):
+        """`run` ends by itself, with one line that says what to mend, and no secret in it."""
+        for command in (["run"], ["check", "--connect"]):
+            ended = self.command(config, *command)
+            self.assertEqual(ended.returncode, 5, ended.stderr)
+            lines = ended.stderr.splitlines()
+            self.assertEqual(len(lines), 1 if command == ["run"] else 2, ended.stderr)
+            for line in lines:
+                self.assertIn(reason, line)
+                self.assertIn(fix, line)
+            self.assertNotIn(PASSWORD, ended.stderr)
+            self.assertNotIn("hunter2", ended.stderr)
+
+    def deny(self, topic, operation):
+        binding = admin.AclBinding(
+            admin.ResourceType.TOPIC, topic, admin.ResourcePatternType.LITERAL, "User:worker", "*", operation,
+            admin.AclPermissionType.DENY)
+        client = admin.AdminClient({"bootstrap.servers": SERVERS})
+        for future in client.create_acls([binding]).values():
+            future.result(30)
+
+    def produce(self, count):
+        producer = confluent_kafka.Producer({"bootstrap.servers": SERVERS})
+        for number in range(count):
+            producer.produce(self.topics.jobs, msgpack.packb(saxpy(number)))
+        self.assertEqual(producer.flush(30), 0)
+
+    def test_jobs_run_and_no_secret_is_shown(self):
+        config = self.config(log={"level": "debug"})
+        self.produce(20)
+        checked = self.command(config, "check", "--connect")
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        worker = self.start_worker(config)
+        self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)) == 20, "20 results")
+        self.stop_well(worker)
+        results = {result["id"]: result for result in map(unpack, read_all(SERVERS, self.topics.results))}
+        self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(20)))
+        shown = self.command(config, "config", "show")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn('"sasl.password": "***"', shown.stdout)
+        log = (self.folder / "worker.log").read_text()
+        for text in (log, shown.stdout, checked.stdout, checked.stderr):
+            self.assertNotIn(PASSWORD, text)
+
+    def test_a_wrong_password_is_one_clear_error(self):
+        self.assert_refused(self.config(password="hunter2"), "SASL authentication error", "check sasl.")
+
+    def test_a_wrong_authority_is_one_clear_error(self):
+        other = self.folder / "other.pem"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-subj", "/CN=other", "-keyout", "/dev/null",
+             "-out", other], check=True, capture_output=True)
+        self.assert_refused(self.config(ca=other), "certificate", "ssl.ca.location")
+
+    def test_check_names_every_topic_that_cannot_be_used(self):
+        self.deny(self.topics.jobs, admin.AclOperation.DESCRIBE)
+        config = self.config()
+        config["topics"]["results"] = "no-such-topic"
+        checked = self.command(config, "check", "--connect")
+        self.assertEqual(checked.returncode, 5)
+        lines = checked.stderr.splitlines()
+        self.assertEqual(len(lines), 2, checked.stderr)
+        self.assertIn(f"topic '{self.topics.jobs}' for kafka.consumer", lines[0])
+        self.assertIn("topic 'no-such-topic' for kafka.producer", lines[1])
+
+    def test_a_forbidden_result_topic_ends_the_run_and_is_named(self):
+        self.deny(self.topics.results, admin.AclOperation.WRITE)
+        self.produce(3)
+        worker = self.start_worker(self.config())
+        self.wait_until(lambda: worker.status() is not None, "the worker gives up")
+        last_line = (self.folder / "worker.log").read_text().splitlines()[-1]
+        self.assertEqual(worker.status(), 5, last_line)
+        self.assertIn(f"{self.topics.results} refused", last_line)
+        letters = read_all(SERVERS, self.topics.dead_letters)
+        self.assertEqual({headers_of(letter)["dlq.error.code"] for letter in letters}, {"publish_refused"})
+        self.assertEqual(lag(SERVERS, self.topics), 3, "nothing is committed without its result")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
