@@ -36,10 +36,10 @@ static rd_kafka_t *client_new(rd_kafka_type_t type, const char *bootstrap) {
     return client_from(type, bootstrap, NULL, NULL);
 }
 
-static void create_real_topic(struct broker *broker, const char *topic, int partitions) {
-    char why[256];
+/* `wanted` is destroyed. */
+static void create_real_topic(
+    struct broker *broker, const char *topic, rd_kafka_NewTopic_t *wanted) {
     rd_kafka_queue_t *queue = rd_kafka_queue_new(broker->client);
-    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, partitions, 1, why, sizeof why);
     rd_kafka_CreateTopics(broker->client, &wanted, 1, NULL, queue);
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
     if (event == NULL) fail_msg("creating %s: no answer from %s", topic, broker->bootstrap);
@@ -51,10 +51,18 @@ static void create_real_topic(struct broker *broker, const char *topic, int part
 }
 
 void broker_create_topic(struct broker *broker, const char *topic, int partitions) {
-    if (kafka_is_real()) create_real_topic(broker, topic, partitions);
+    if (kafka_is_real())
+        create_real_topic(broker, topic, rd_kafka_NewTopic_new(topic, partitions, 1, NULL, 0));
     else
         assert_int_equal(rd_kafka_mock_topic_create(broker->cluster, topic, partitions, 1),
             RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+void broker_create_narrow_topic(
+    struct broker *broker, const char *topic, const char *message_bytes_max) {
+    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, 1, 1, NULL, 0);
+    rd_kafka_NewTopic_set_config(wanted, "max.message.bytes", message_bytes_max);
+    create_real_topic(broker, topic, wanted);
 }
 
 void broker_hide_topic(struct broker *broker, const char *topic, bool hidden) {

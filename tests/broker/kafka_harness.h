@@ -32,6 +32,10 @@ void broker_start(struct broker *broker, int partitions);
 void broker_stop(struct broker *broker);
 void broker_create_topic(struct broker *broker, const char *topic, int partitions);
 
+/** One whose broker refuses larger messages; embedded brokers cannot. */
+void broker_create_narrow_topic(
+    struct broker *broker, const char *topic, const char *message_bytes_max);
+
 /** Embedded brokers create any topic that is asked for; this one they deny. */
 void broker_hide_topic(struct broker *broker, const char *topic, bool hidden);
 

@@ -106,6 +106,33 @@ TEST(a_record_that_is_too_large_is_refused_for_good) {
     broker_stop(&broker);
 }
 
+TEST(a_record_that_the_broker_refuses_is_told_without_its_bytes) {
+    struct broker broker;
+    struct events events = {0};
+    char text[2001];
+    if (!kafka_is_real()) skip();
+    memset(text, 'x', 2000);
+    text[2000] = 0;
+    broker_start(&broker, 1);
+    char narrow[80];
+    snprintf(narrow, sizeof narrow, "narrow-%s", broker.results);
+    broker_create_narrow_topic(&broker, narrow, "1000");
+    struct sink *sink = producer_start(&broker, &events, NULL);
+    struct sent large = result_of(text), small = result_of("small");
+    large.record.topic = small.record.topic = narrow;
+    sink_send(sink, &large.record);
+    sent_wait(sink, &large);
+    sink_send(sink, &small.record);
+    sent_wait(sink, &small);
+    expect_code(&large, ERR_PUBLISH_REFUSED);
+    expect_code(&small, ERR_OK);
+    assert_non_null(strstr(large.err.message, narrow));
+    assert_non_null(strstr(large.err.message, "Message size too large"));
+    assert_null(strstr(large.err.message, "xxx"));
+    sink_destroy(sink);
+    broker_stop(&broker);
+}
+
 TEST(a_topic_that_does_not_exist_is_refused_headers_and_all) {
     struct broker broker;
     struct events events = {0};
@@ -237,6 +264,7 @@ TEST(a_setting_that_librdkafka_refuses_is_named) {
 
 RUN_TESTS(T(a_record_is_settled_when_the_broker_has_it), T(routes_and_records_name_the_topic),
     T(a_full_queue_is_waited_for), T(a_record_that_is_too_large_is_refused_for_good),
+    T(a_record_that_the_broker_refuses_is_told_without_its_bytes),
     T(a_topic_that_does_not_exist_is_refused_headers_and_all),
     T(settling_a_record_may_send_another), T(a_flush_that_takes_too_long_says_what_is_left),
     T(an_outage_is_reported_and_loses_nothing), T(a_fatal_error_settles_everything_as_a_lost_sink),

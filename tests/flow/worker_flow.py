@@ -138,7 +138,7 @@ class FlowTest(unittest.TestCase):
 
 
 def headers_of(message):
-    return {name: (value or b"").decode() for name, value in message.headers() or []}
+    return {name: value.decode() for name, value in message.headers() or []}
 
 
 def unpack(message):

@@ -55,7 +55,8 @@ static void settle(struct producer *producer, struct record *record, rd_kafka_re
     struct error err;
     if (is_refusal(native))
         error_set(&err, ERR_PUBLISH_REFUSED, native,
-            "check that the topic exists, that the worker may write to it, and its max.message.bytes",
+            "check that the topic exists, that the worker may write to it, and its "
+            "max.message.bytes",
             "%s refused a message of %zu bytes: %s", topic_of(producer, record),
             record->payload.size, reason);
     else client_lost(&err, native, reason);
@@ -66,7 +67,7 @@ static void settle_reported(struct producer *producer, rd_kafka_event_t *event) 
     const rd_kafka_message_t *message;
     while ((message = rd_kafka_event_message_next(event)) != NULL)
         settle(producer, message->_private, message->err,
-            message->err != RD_KAFKA_RESP_ERR_NO_ERROR ? rd_kafka_message_errstr(message) : "");
+            rd_kafka_err2str(message->err)); /* its own text would be the payload */
 }
 
 static void report_log(const struct producer *producer, rd_kafka_event_t *event) {
