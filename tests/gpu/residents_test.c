@@ -9,9 +9,11 @@ enum { IDLE_NS = 1000, JOBS_POOL_BYTES = 1 << 20 };
 
 struct rig {
     struct device device;
-    struct budget budget;
-    struct pool *pool;
-    struct pool_counters counters;
+    struct budget budget, pinned_budget;
+    struct pool *pool, *pinned_pool;
+    struct lease_pool *leases;
+    struct statics *statics;
+    struct pool_counters counters, pinned_counters;
     struct residents *residents;
     struct error err;
 };
@@ -22,14 +24,32 @@ static void rig_init(struct rig *rig, const char *faults) {
     budget_init(&rig->budget, "device pool", ERR_DEVICE_MEMORY, JOBS_POOL_BYTES);
     assert_int_equal(
         pool_create(&rig->device, POOL_DEVICE, &rig->budget, &rig->pool, &rig->err), ERR_OK);
-    const struct residents_options options = {
-        .device = &rig->device, .pool = rig->pool, .budget = &rig->budget, .idle_ns = IDLE_NS};
+    budget_init(&rig->pinned_budget, "pinned pool", ERR_NO_MEMORY, JOBS_POOL_BYTES);
+    assert_int_equal(
+        pool_create(&rig->device, POOL_PINNED, &rig->pinned_budget, &rig->pinned_pool, &rig->err),
+        ERR_OK);
+    assert_int_equal(lease_pool_create(&rig->device, &rig->leases, &rig->err), ERR_OK);
+    const struct statics_options statics = {.device = &rig->device,
+        .leases = rig->leases,
+        .device_pool = rig->pool,
+        .pinned_pool = rig->pinned_pool,
+        .budget_bytes = CPU_DEVICE_BYTES,
+        .staging_count = 1};
+    assert_int_equal(statics_create(&statics, &rig->statics, &rig->err), ERR_OK);
+    const struct residents_options options = {.device = &rig->device,
+        .pool = rig->pool,
+        .statics = rig->statics,
+        .budget = &rig->budget,
+        .idle_ns = IDLE_NS};
     assert_int_equal(residents_create(&options, &rig->residents, &rig->err), ERR_OK);
 }
 
 static void rig_fini(struct rig *rig) {
     residents_destroy(rig->residents);
     assert_int_equal(budget_limit(&rig->budget), JOBS_POOL_BYTES);
+    statics_destroy(rig->statics);
+    lease_pool_destroy(rig->leases);
+    pool_destroy(rig->pinned_pool, &rig->pinned_counters);
     pool_destroy(rig->pool, &rig->counters);
     assert_int_equal(budget_charged(&rig->budget), 0);
     assert_int_equal(cpu_driver_counters().allocations_live, 0);
@@ -294,6 +314,36 @@ TEST(a_resident_that_the_driver_has_no_room_for_leaves_nothing_behind) {
     rig_fini(&rig);
 }
 
+TEST(a_resident_takes_the_place_of_statics_that_nobody_uses) {
+    struct rig rig;
+    rig_init(&rig, "cuMemAlloc:out_of_memory@2");
+    static const uint8_t bytes[1000];
+    const struct payload payload = {.bytes = slice_of(bytes, sizeof bytes)};
+    struct digest digest = digest_of(payload.bytes);
+    struct static_entry *entry;
+    bool uploaded;
+    assert_int_equal(
+        statics_upload(rig.statics, &digest, &payload, &entry, &uploaded, &rig.err), ERR_OK);
+    statics_unref(rig.statics, entry);
+    struct resident_use one = use("w", 4096, 0);
+    apply(&rig, &one, 1);
+    assert_int_equal(statics_read_counts(rig.statics).evictions, 1);
+    rig_fini(&rig);
+}
+
+TEST(what_is_idle_is_dropped_though_no_job_comes) {
+    struct rig rig;
+    rig_init(&rig, NULL);
+    struct resident_use one = use("w", 4096, 0);
+    apply(&rig, &one, 100);
+    residents_drop_idle(rig.residents, 100 + IDLE_NS);
+    assert_int_equal(residents_read_counts(rig.residents).count, 1);
+    residents_drop_idle(rig.residents, 100 + IDLE_NS + 1);
+    assert_int_equal(residents_read_counts(rig.residents).count, 0);
+    assert_int_equal(residents_read_counts(rig.residents).bytes, 0);
+    rig_fini(&rig);
+}
+
 TEST(an_empty_resident_takes_nothing) {
     struct rig rig;
     rig_init(&rig, NULL);
@@ -319,6 +369,8 @@ int main(void) {
         D(a_new_resident_leaves_a_tenth_of_what_is_free),
         D(blocks_come_from_the_pool_and_go_back_to_it),
         D(a_resident_that_the_driver_has_no_room_for_leaves_nothing_behind),
+        D(a_resident_takes_the_place_of_statics_that_nobody_uses),
+        D(what_is_idle_is_dropped_though_no_job_comes),
         D(an_empty_resident_takes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

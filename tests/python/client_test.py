@@ -63,6 +63,19 @@ class Results(unittest.TestCase):
         numpy.testing.assert_array_equal(array, gw.arrays(result)["whole"])
         numpy.testing.assert_array_equal([1, 2], gw.arrays(result)["part"])
 
+    def test_an_output_in_the_blob_store_is_fetched_from_there(self):
+        array = numpy.arange(6, dtype="<f8").reshape(2, 3)
+        with tempfile.TemporaryDirectory() as folder:
+            store = gw.BlobStore(folder)
+            output = {"name": "large", "datatype": "FP64", "shape": [2, 3], "blob": store.put(array)}
+            result = {"id": "x", "status": "ok", "outputs": [output]}
+            numpy.testing.assert_array_equal(array, gw.arrays(result, store)["large"])
+            with self.assertRaisesRegex(ValueError, "pass the store"):
+                gw.arrays(result)
+            store.path(output["blob"]).write_bytes(b"spoiled")
+            with self.assertRaisesRegex(ValueError, "does not hold sha256:"):
+                gw.arrays(result, store)
+
     def test_a_failed_job_raises_what_the_worker_said(self):
         error = {"code": "bad_launch", "message": "too wide", "fix": "use a smaller block"}
         with self.assertRaisesRegex(gw.JobFailed, "x: bad_launch: too wide use a smaller block"):

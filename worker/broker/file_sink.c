@@ -35,7 +35,6 @@ struct file_sink {
     struct output results;
     struct output dead_letters;
     bool has_dead_letters;
-    uint64_t dropped_count;
 };
 
 static enum err output_open(struct output *output, const char *path, struct error *err) {
@@ -132,7 +131,6 @@ static void send_message(struct file_sink *files, struct record *record) {
 static void send_dead_letter(struct file_sink *files, struct record *record) {
     struct output *output = &files->dead_letters;
     if (!files->has_dead_letters) {
-        files->dropped_count++;
         record->on_settled(record, ERR_OK, NULL);
         return;
     }
@@ -212,8 +210,4 @@ enum err file_sink_create(
 fail:
     file_sink_destroy(&files->sink);
     return code;
-}
-
-uint64_t file_sink_dropped_count(const struct sink *sink) {
-    return ((const struct file_sink *)sink)->dropped_count;
 }

@@ -18,12 +18,10 @@
 
 /**
  * Both files are replaced; "-" is standard output. With `dead_letters_path` NULL dead letters are
- * settled with ERR_OK and only counted. ERR_IO where a file cannot be opened.
+ * settled with ERR_OK and written nowhere: results tell of the same failures, and the log of
+ * messages that were no jobs. ERR_IO where a file cannot be opened.
  */
 MUST_CHECK enum err file_sink_create(
     const char *results_path, const char *dead_letters_path, struct sink **ret, struct error *err);
-
-/** Dead letters that had no file to go to. Publisher thread only. */
-uint64_t file_sink_dropped_count(const struct sink *sink);
 
 #endif

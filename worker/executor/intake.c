@@ -15,6 +15,7 @@ enum {
      * has fetched ahead. Longer, and it is paused and polled, so that it stays in its group. */
     HOLD_MS = 500,
     PROGRESS_MS = 10000,
+    IDLE_MS = 1000, /* between two looks for residents that nobody uses */
     /* More at once would keep the lanes waiting for its last message. */
     GROUP_BYTES_MAX = 1 << 20
 };
@@ -34,19 +35,7 @@ static enum err check_reply_to(const struct stages *stages, struct job *job, str
         "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
 }
 
-/* Outputs that go to the blob store wait in host memory for it, so they count from now on. */
-static void hold_outputs(struct stages *stages, const struct job *job) {
-    uint64_t inline_max = stages->plan_limits.inline_bytes_max, bytes = 0;
-    for (size_t i = 0; i < job->output_count; i++) bytes += job->outputs[i].bytes;
-    if (inline_max == 0 || bytes <= inline_max) return;
-    job->delivery->held_bytes += bytes;
-    pthread_mutex_lock(&stages->lock);
-    stages->bytes_in_flight += bytes;
-    pthread_mutex_unlock(&stages->lock);
-}
-
-/* From bytes to a job whose turn it is. NULL: it waits for its turn, or what is wrong with it was
- * answered. */
+/* From bytes to a job. NULL: what is wrong with it was answered. */
 static struct job *admit(struct stages *stages, struct delivery *delivery) {
     struct error err, reply_to_error;
     struct job *job;
@@ -66,8 +55,22 @@ static struct job *admit(struct stages *stages, struct delivery *delivery) {
         flow_reject(stages, job, &err);
         return NULL;
     }
-    hold_outputs(stages, job);
-    return turns_enter(stages, job) ? job : NULL;
+    return job;
+}
+
+/* Results wait in host memory, which is reserved before their jobs run, so they count from now on.
+ */
+static void hold_results(struct stages *stages, struct job *const *jobs, size_t count) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES;
+        for (size_t k = 0; k < jobs[i]->output_count; k++) bytes += jobs[i]->outputs[k].bytes;
+        jobs[i]->delivery->held_bytes += bytes;
+        total += bytes;
+    }
+    pthread_mutex_lock(&stages->lock);
+    stages->bytes_in_flight += total;
+    pthread_mutex_unlock(&stages->lock);
 }
 
 /* Above the limits, while jobs starve for memory, or, once holding back, above three quarters of
@@ -131,6 +134,14 @@ static void log_progress(struct stages *stages, uint64_t *due_ns) {
         summary.ok, summary.errors, in_flight);
 }
 
+/* While no job comes, nobody else would. */
+static void drop_idle_residents(struct stages *stages, uint64_t *due_ns) {
+    uint64_t now_ns = clock_ns();
+    if (stages->residents == NULL || now_ns < *due_ns) return;
+    *due_ns = now_ns + IDLE_MS * 1000000ull;
+    residents_drop_idle(stages->residents, now_ns);
+}
+
 /* Messages that are taken together: the source had them at hand. */
 struct group {
     size_t count;
@@ -164,7 +175,11 @@ static void admit_group(struct stages *stages, const struct group *group) {
         struct job *job = admit(stages, group->deliveries[i]);
         if (job != NULL) jobs[count++] = job;
     }
-    flow_plan(stages, jobs, count);
+    hold_results(stages, jobs, count);
+    size_t turn_count = 0; /* of jobs whose turn it is; the others wait in the gate */
+    for (size_t i = 0; i < count; i++)
+        if (turns_enter(stages, jobs[i])) jobs[turn_count++] = jobs[i];
+    flow_plan(stages, jobs, turn_count);
 }
 
 static enum err take(
@@ -177,7 +192,7 @@ static enum err take(
 
 static enum err take_all(struct stages *stages, struct error *err) {
     bool is_paused = false, at_end = false;
-    uint64_t progress_ns = clock_ns() + PROGRESS_MS * 1000000ull;
+    uint64_t progress_ns = clock_ns() + PROGRESS_MS * 1000000ull, idle_ns = 0;
     enum err code = ERR_OK;
     while (code == ERR_OK && !at_end && !*stages->stop && !flow_has_failed(stages)) {
         struct room room = {.jobs = 1};
@@ -188,6 +203,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
         }
         code = take(stages, room, is_paused ? 0 : POLL_MS, &at_end, err);
         log_progress(stages, &progress_ns);
+        drop_idle_residents(stages, &idle_ns);
     }
     return code;
 }

@@ -136,6 +136,7 @@ static enum err start_key_order(struct stages *stages, struct error *err) {
     if (settings->ordering != ORDERING_KEY) return ERR_OK;
     const struct residents_options options = {.device = &stages->device,
         .pool = stages->device_pool,
+        .statics = stages->statics,
         .budget = &stages->device_budget,
         .idle_ns = settings->residents.idle_timeout_ms * 1000000ull};
     enum err code = residents_create(&options, &stages->residents, err);

@@ -45,6 +45,13 @@ no_memory:
         "no memory for the rings of the %s", budget->name);
 }
 
+uint64_t pool_room_bytes(const struct pool *pool) {
+    uint64_t limit = budget_limit(pool->budget), memory = pool->device->limits.memory_bytes;
+    if (pool->kind == POOL_DEVICE && memory < limit) limit = memory;
+    uint64_t charged = budget_charged(pool->budget);
+    return charged < limit ? limit - charged : 0;
+}
+
 /* Only the counter's own thread writes it, so that no locked instruction is needed. */
 static void counter_add(atomic_uint_fast64_t *counter, uint64_t amount) {
     uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);

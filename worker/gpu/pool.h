@@ -82,6 +82,9 @@ MUST_CHECK enum err pool_acquire_all(struct pool *pool, struct pool_counters *co
 MUST_CHECK enum err pool_release(
     struct pool *pool, struct pool_counters *counters, struct pool_block *block, struct error *err);
 
+/** What its budget and the size of the device let the driver hand out on top of what it has. */
+uint64_t pool_room_bytes(const struct pool *pool);
+
 /** Frees every cached block, and says how many bytes that were. */
 MUST_CHECK enum err pool_clear(struct pool *pool, struct pool_counters *counters,
     uint64_t *ret_freed_bytes, struct error *err);

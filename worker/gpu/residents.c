@@ -161,6 +161,14 @@ static void drop_idle(struct residents *residents, uint64_t now_ns, struct resid
         drop_oldest(residents, dropped);
 }
 
+void residents_drop_idle(struct residents *residents, uint64_t now_ns) {
+    struct resident *dropped = NULL;
+    pthread_mutex_lock(&residents->lock);
+    drop_idle(residents, now_ns, &dropped);
+    pthread_mutex_unlock(&residents->lock);
+    free_dropped(residents, dropped);
+}
+
 void residents_destroy(struct residents *residents) {
     if (residents == NULL) return;
     struct resident *dropped = NULL;
@@ -330,8 +338,8 @@ static enum err acquire(struct residents *residents, struct resident *resident, 
     uint64_t reserved_bytes = resident->block.bytes;
     struct resident *dropped = NULL;
     pthread_mutex_lock(&residents->pool_lock);
-    enum err code =
-        pool_acquire(residents->options.pool, &residents->counters, resident->bytes, &block, err);
+    enum err code = statics_acquire_memory(
+        residents->options.statics, &residents->counters, resident->bytes, &block, err);
     pthread_mutex_unlock(&residents->pool_lock);
 
     pthread_mutex_lock(&residents->lock);

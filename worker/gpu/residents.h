@@ -27,16 +27,17 @@
 #define GPU_RESIDENTS_H
 
 #include "base/slice.h"
-#include "gpu/pool.h"
+#include "gpu/statics.h"
 
 struct residents;
 struct resident;
 
 struct residents_options {
     const struct device *device;
-    struct pool *pool;     /* of device memory */
-    struct budget *budget; /* the pool's */
-    uint64_t idle_ns;      /* unused for longer, a resident is dropped */
+    struct pool *pool;       /* of device memory */
+    struct statics *statics; /* which make room in it */
+    struct budget *budget;   /* the pool's */
+    uint64_t idle_ns;        /* unused for longer, a resident is dropped */
 };
 
 MUST_CHECK enum err residents_create(
@@ -79,6 +80,9 @@ enum resident_verdict {
 /** Ends the job's use, after its fence. */
 void residents_detach(struct residents *residents, struct resident *resident,
     enum resident_verdict verdict, uint64_t now_ns);
+
+/** Drops what no job has used for `idle_ns`; attaching does the same on its way. */
+void residents_drop_idle(struct residents *residents, uint64_t now_ns);
 
 /** Drops all of a partition, those in use when they are detached; jobs that came before `now_ns`
  * find none any more. */

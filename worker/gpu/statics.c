@@ -221,11 +221,20 @@ uint64_t statics_shed(struct statics *statics, struct pool_counters *counters, u
     return destroy_victims(statics, counters, victims);
 }
 
+/* Whether `bytes` could be had if all statics were gone. */
+static bool shedding_could_help(struct statics *statics, uint64_t bytes) {
+    pthread_mutex_lock(&statics->lock);
+    uint64_t cached_bytes = statics->cached_bytes;
+    pthread_mutex_unlock(&statics->lock);
+    return bytes <= pool_room_bytes(statics->options.device_pool) + cached_bytes;
+}
+
 enum err statics_acquire_memory(struct statics *statics, struct pool_counters *counters,
     size_t bytes, struct pool_block *ret, struct error *err) {
     enum err code;
     do code = pool_acquire(statics->options.device_pool, counters, bytes, ret, err);
-    while (code == ERR_DEVICE_MEMORY && statics_shed(statics, counters, bytes) > 0);
+    while (code == ERR_DEVICE_MEMORY && shedding_could_help(statics, bytes) &&
+           statics_shed(statics, counters, bytes) > 0);
     return code;
 }
 

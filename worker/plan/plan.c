@@ -10,8 +10,6 @@ enum {
     READ_WHOLE_BYTES = 64 << 10,
     /* An output's name in the blob store. */
     BLOB_REFERENCE_BYTES = 80,
-    /* What a result needs beyond its outputs: telemetry, source, worker, map keys. */
-    RESULT_OVERHEAD_BYTES = 2048,
     OUTPUT_OVERHEAD_BYTES = 64,
     RESIDENT_OVERHEAD_BYTES = 16
 };
@@ -111,7 +109,7 @@ static enum err check_output_bytes(
 
 static enum err check_result_bytes(
     const struct job *job, const struct plan_limits *limits, struct plan *plan, struct error *err) {
-    uint64_t bytes = RESULT_OVERHEAD_BYTES + job->id.size;
+    uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES + job->id.size;
     for (size_t i = 0; i < job->buffer_count; i++)
         if (job->buffers[i].source == BUFFER_RESIDENT)
             bytes += RESIDENT_OVERHEAD_BYTES + job->buffers[i].resident.size;

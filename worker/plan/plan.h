@@ -25,7 +25,11 @@
 #include "gpu/limits.h"
 #include "program/program.h"
 
-enum { PLAN_ALIGNMENT = 256 };
+enum {
+    PLAN_ALIGNMENT = 256,
+    /* What a result needs beyond its outputs: telemetry, source, worker, map keys. */
+    PLAN_RESULT_OVERHEAD_BYTES = 2048
+};
 
 enum plan_group {
     GROUP_INPUT,

@@ -146,7 +146,8 @@ const struct setting setting_table[] = {
         "Largest encoded result. Kafka's own default takes 1 MiB with headers."),
     UINT(limits.jobs_in_flight, 1, 1000000, "1024", "Jobs taken and not finished."),
     SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
-        "Host memory of messages taken and not finished. The Kafka client fetches up to a quarter "
+        "Host memory of messages taken and not finished, and of their results. The Kafka client "
+        "fetches up to a quarter "
         "of it ahead, besides."),
 
     UINT(batch.jobs, 1, 1024, "64", "Most jobs that a lane runs together."),

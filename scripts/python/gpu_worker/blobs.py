@@ -17,6 +17,13 @@ class BlobStore:
         hexadecimal = name.removeprefix("sha256:")
         return self.folder / hexadecimal[:2] / hexadecimal
 
+    def get(self, name):
+        """The bytes of that name; FileNotFoundError where the store has none."""
+        data = self.path(name).read_bytes()
+        if digest(bytearray(data)) != name:
+            raise ValueError(f"{self.path(name)} does not hold {name}")
+        return data
+
     def put(self, array):
         """Stores the array's bytes and returns their name. A reader never sees a part of them."""
         name = digest(array)

@@ -14,13 +14,22 @@ class JobFailed(Exception):
         self.result = result
 
 
-def _array(output):
-    flat = numpy.frombuffer(output["data"], DTYPES[output.get("datatype", "UINT8")])
+def _bytes(output, store):
+    if "data" in output:
+        return output["data"]
+    if store is None:
+        raise ValueError(f'output {output["name"]} is blob {output["blob"]}: pass the store that holds it')
+    return store.get(output["blob"])
+
+
+def _array(output, store):
+    flat = numpy.frombuffer(_bytes(output, store), DTYPES[output.get("datatype", "UINT8")])
     return flat.reshape(output["shape"]) if "shape" in output else flat
 
 
-def arrays(result):
-    """{output name: array}; raises JobFailed where the job failed. An output without a datatype is bytes."""
+def arrays(result, store=None):
+    """{output name: array}; raises JobFailed where the job failed. An output without a datatype is bytes. Large outputs
+    may have gone to the blob store (`results.inline_max_bytes`): `store` is its BlobStore."""
     if result["status"] != "ok":
         raise JobFailed(result)
-    return {output["name"]: _array(output) for output in result["outputs"]}
+    return {output["name"]: _array(output, store) for output in result["outputs"]}
