@@ -11,6 +11,7 @@ static const struct command {
     const char *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
+    {"bench", "measure this machine's worker against bare loops that do the same", command_bench},
     {"check", "check a configuration and the programs without starting anything", command_check},
     {"config", "print the defaults, the effective configuration or its schema", command_config},
     {"programs", "list the programs that jobs can name", command_programs},

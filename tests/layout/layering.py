@@ -28,7 +28,7 @@ LAYERS = {
     "executor": ["base", "settings", "broker", "state/state.h", "decode", "gate", "program", "gpu", "plan", "blobs/blobs.h",
                  "telemetry", "prepare", "execute", "publish"],
     "supervise": ["base", "settings", "state/state.h"],
-    "cli": ["base", "settings", "broker", "decode", "program", "executor", "state/state.h", "gpu/probe.h", "supervise"],
+    "cli": ["base", "settings", "broker", "decode", "program", "gpu/bare_loop.h", "executor", "state/state.h", "gpu/probe.h", "supervise"],
     "cpu_driver": ["base", "gpu/driver.h", "kernel_cpu.h"],
     "main.c": ["base", "cli"],
 }

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 int cli_help(const char *usage) {
     printf("%s\nexit codes:\n", usage);
@@ -21,6 +22,24 @@ int cli_fail(enum cli_exit code, const char *command, const char *format, ...) {
     return (int)code;
 }
 
+static enum cli_exit exit_of(enum err code) {
+    switch (code) {
+    case ERR_OK: return CLI_OK;
+    case ERR_CONFIG: return CLI_CONFIG;
+    case ERR_BROKER:
+    case ERR_PUBLISH_REFUSED: return CLI_BROKER;
+    case ERR_TIMEOUT: return CLI_DRAIN;
+    case ERR_NO_DEVICE:
+    case ERR_DRIVER: return CLI_DEVICE;
+    default: return err_is_sticky(code) ? CLI_DEVICE : CLI_FAILED;
+    }
+}
+
+int cli_fail_error(const char *command, const struct error *err) {
+    return cli_fail(exit_of(err->code), command, "%s%s%s", err->message,
+        err->fix[0] != 0 ? "; " : "", err->fix);
+}
+
 int cli_fail_usage(const char *command) {
     return cli_fail(CLI_USAGE, command, "wrong arguments; see gpu-worker %s --help", command);
 }
@@ -30,6 +49,12 @@ int cli_fail_problems(const char *command, const struct problems *problems) {
     snprintf(prefix, sizeof prefix, "gpu-worker %s", command);
     problems_print(problems, prefix);
     return CLI_CONFIG;
+}
+
+bool cli_override_driver(const char *name, struct settings *settings) {
+    if (name == NULL) return true;
+    settings->driver = strcmp(name, "cpu") == 0 ? DRIVER_CPU : DRIVER_CUDA;
+    return settings->driver == DRIVER_CPU || strcmp(name, "cuda") == 0;
 }
 
 int cli_load_settings(const char *command, const char *path, struct settings *settings) {

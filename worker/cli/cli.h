@@ -27,6 +27,7 @@ enum cli_exit {
 #undef X
 };
 
+int command_bench(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_config(int argc, char **argv);
 int command_programs(int argc, char **argv);
@@ -42,6 +43,9 @@ int cli_help(const char *usage);
 __attribute__((format(printf, 3, 4))) int cli_fail(
     enum cli_exit code, const char *command, const char *format, ...);
 
+/** That line for what a stage reported, with the code that fits it. */
+int cli_fail_error(const char *command, const struct error *err);
+
 /** The line for arguments that make no sense; returns CLI_USAGE. */
 int cli_fail_usage(const char *command);
 
@@ -53,5 +57,8 @@ int cli_fail_problems(const char *command, const struct problems *problems);
  * is the caller's; else the problems are printed and there is nothing to end.
  */
 int cli_load_settings(const char *command, const char *path, struct settings *settings);
+
+/** --driver: NULL leaves what the configuration says. False where there is no such driver. */
+MUST_CHECK bool cli_override_driver(const char *name, struct settings *settings);
 
 #endif

@@ -78,28 +78,8 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
     return optind == argc && (!is_file_run || (files->jobs != NULL && files->results != NULL));
 }
 
-static bool override_driver(const char *name, struct settings *settings) {
-    if (name == NULL) return true;
-    settings->driver = strcmp(name, "cpu") == 0 ? DRIVER_CPU : DRIVER_CUDA;
-    return settings->driver == DRIVER_CPU || strcmp(name, "cuda") == 0;
-}
-
-static int exit_code(enum err code) {
-    switch (code) {
-    case ERR_OK: return CLI_OK;
-    case ERR_CONFIG: return CLI_CONFIG;
-    case ERR_BROKER:
-    case ERR_PUBLISH_REFUSED: return CLI_BROKER;
-    case ERR_TIMEOUT: return CLI_DRAIN;
-    case ERR_NO_DEVICE:
-    case ERR_DRIVER: return CLI_DEVICE;
-    default: return err_is_sticky(code) ? CLI_DEVICE : CLI_FAILED;
-    }
-}
-
 static int fail(const struct error *err) {
-    return cli_fail((enum cli_exit)exit_code(err->code), "run", "%s%s%s", err->message,
-        err->fix[0] != 0 ? "; " : "", err->fix);
+    return cli_fail_error("run", err);
 }
 
 static int run(const struct settings *settings, const struct run_arguments *arguments) {
@@ -133,7 +113,7 @@ int command_run(int argc, char **argv) {
     struct settings settings;
     int ret = cli_load_settings("run", arguments.config, &settings);
     if (ret != CLI_OK) return ret;
-    if (override_driver(arguments.driver, &settings)) {
+    if (cli_override_driver(arguments.driver, &settings)) {
         log_init(settings.log.level, settings.log.format);
         handle_signals();
         ret = run(&settings, &arguments);

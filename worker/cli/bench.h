@@ -1,0 +1,18 @@
+/** The benches of gpu-worker bench. Each prints its table to standard output. */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+
+#include "base/error.h"
+#include "settings/settings.h"
+
+struct bench_options {
+    struct settings *settings; /* the benches change limits to fit the work */
+    unsigned rounds;           /* 1 to BENCH_ROUNDS_MAX */
+    uint32_t milliseconds;     /* of a round of the bare loop, about */
+    uint64_t messages;         /* kafka: in each round */
+};
+
+/** The executor between two ends in memory against a bare loop over the driver. */
+MUST_CHECK enum err bench_engine(const struct bench_options *options, struct error *err);
+
+#endif

@@ -1,0 +1,125 @@
+#include "cli/bench_ends.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* --- the clock --- */
+
+void bench_clock_init(struct bench_clock *clock, uint64_t warm_up, uint64_t measured) {
+    *clock = (struct bench_clock){.warm_up = warm_up, .total = warm_up + measured};
+    atomic_init(&clock->finished, 0);
+}
+
+double bench_clock_ns_each(const struct bench_clock *clock) {
+    return (double)(clock->ended_ns - clock->started_ns) / (double)(clock->total - clock->warm_up);
+}
+
+static uint64_t finished(struct bench_clock *clock) {
+    /* acquire: pairs with the release in finish_one(); what was finished is in memory */
+    return atomic_load_explicit(&clock->finished, memory_order_acquire);
+}
+
+static void finish_one(struct bench_clock *clock) {
+    /* release: pairs with the acquire in finished() */
+    uint64_t count = atomic_fetch_add_explicit(&clock->finished, 1, memory_order_release) + 1;
+    if (count == clock->total) clock->ended_ns = clock_ns();
+}
+
+/* --- a source in memory --- */
+
+struct memory_source {
+    struct source source;
+    struct bench_clock *clock;
+    struct slice payload;
+    uint64_t at_once;
+    uint64_t issued;
+};
+
+/* Waits until another message may go out; false when time is up. */
+static bool wait_for_turn(const struct memory_source *memory, int timeout_ms) {
+    uint64_t until_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    bool is_first = memory->issued == memory->clock->warm_up;
+    uint64_t unfinished_max = is_first ? 0 : memory->at_once - 1;
+    while (memory->issued - finished(memory->clock) > unfinished_max) {
+        if (clock_ns() >= until_ns) return false;
+        sched_yield();
+    }
+    return true;
+}
+
+static enum err memory_poll(
+    struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
+    struct memory_source *memory = (struct memory_source *)source;
+    *ret = NULL;
+    *at_end = memory->issued == memory->clock->total;
+    if (*at_end || !wait_for_turn(memory, timeout_ms)) return ERR_OK;
+    uint64_t now_ns = clock_ns();
+    if (memory->issued == memory->clock->warm_up) memory->clock->started_ns = now_ns;
+    const struct delivery message = {
+        .position = {.topic = "bench", .partition = 0, .offset = (int64_t)memory->issued},
+        .received_ns = now_ns,
+        .payload = memory->payload};
+    *ret = delivery_create(&message);
+    if (*ret == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
+            "no memory for a message of %zu bytes", memory->payload.size);
+    memory->issued++;
+    return ERR_OK;
+}
+
+static void memory_pause(struct source *source, bool paused) {}
+
+static void memory_finish(struct source *source, const struct position *position) {
+    finish_one(((struct memory_source *)source)->clock);
+}
+
+static enum err memory_close(struct source *source, int timeout_ms, struct error *err) {
+    return ERR_OK;
+}
+
+static void memory_destroy(struct source *source) {
+    free(source);
+}
+
+struct source *bench_source(struct bench_clock *clock, struct slice payload, uint64_t at_once) {
+    static const struct source_operations operations = {.poll = memory_poll,
+        .pause = memory_pause,
+        .finish = memory_finish,
+        .close = memory_close,
+        .destroy = memory_destroy};
+    struct memory_source *memory = calloc(1, sizeof *memory);
+    if (memory == NULL) return NULL;
+    memory->source.operations = &operations;
+    memory->clock = clock;
+    memory->payload = payload;
+    memory->at_once = at_once;
+    return &memory->source;
+}
+
+/* --- a sink that acknowledges at once --- */
+
+static void memory_send(struct sink *sink, struct record *record) {
+    record->on_settled(record, ERR_OK, NULL);
+}
+
+static void memory_serve(struct sink *sink, int timeout_ms) {}
+
+static enum err memory_flush(struct sink *sink, int timeout_ms, struct error *err) {
+    return ERR_OK;
+}
+
+static void memory_sink_destroy(struct sink *sink) {
+    free(sink);
+}
+
+struct sink *bench_sink(void) {
+    static const struct sink_operations operations = {.send = memory_send,
+        .serve = memory_serve,
+        .flush = memory_flush,
+        .destroy = memory_sink_destroy};
+    struct sink *sink = calloc(1, sizeof *sink);
+    if (sink != NULL) sink->operations = &operations;
+    return sink;
+}

@@ -1,0 +1,39 @@
+/**
+ * What a bench puts in front of the worker and behind it: a source and a sink in memory, and the
+ * clock that they keep.
+ *
+ * Time is taken from the first message after the warm-up, which begins when all of the warm-up is
+ * finished, until the last one is finished: when its answer is acknowledged.
+ *
+ * Lifetime: struct bench_clock outlives the sources. Threads: as sources and sinks; the clock is
+ * read when the run is over.
+ */
+#ifndef CLI_BENCH_ENDS_H
+#define CLI_BENCH_ENDS_H
+
+#include <stdatomic.h>
+
+#include "broker/sink.h"
+#include "broker/source.h"
+
+struct bench_clock {
+    uint64_t warm_up, total; /* messages; `total` includes the warm-up */
+    uint64_t started_ns, ended_ns;
+    atomic_uint_fast64_t finished;
+};
+
+void bench_clock_init(struct bench_clock *clock, uint64_t warm_up, uint64_t measured);
+
+/** Nanoseconds a measured message. */
+double bench_clock_ns_each(const struct bench_clock *clock);
+
+/**
+ * Brings `payload`, which outlives it, as often as the clock says, at most `at_once` unfinished at
+ * a time. NULL when memory is short.
+ */
+struct source *bench_source(struct bench_clock *clock, struct slice payload, uint64_t at_once);
+
+/** Acknowledges everything at once. NULL when memory is short. */
+struct sink *bench_sink(void);
+
+#endif

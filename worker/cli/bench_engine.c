@@ -1,0 +1,183 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/bench.h"
+#include "cli/bench_ends.h"
+#include "cli/bench_job.h"
+#include "cli/bench_table.h"
+#include "executor/executor.h"
+#include "gpu/bare_loop.h"
+
+#define CPU_MEMORY_BYTES (8ull << 30) /* nothing is taken before it is used */
+
+enum {
+    WARM_UP_JOBS = 300, /* the worker learns how long such a job takes */
+    PROBE_JOBS = 256,   /* the bare loop's, to find how many make a round */
+    POOL_BYTES_MIN = 64 << 20
+};
+
+struct engine_work {
+    const char *name;
+    uint64_t buffer_bytes;
+    uint32_t batch_jobs;
+    bool is_coalesced;
+};
+
+static const struct engine_work works[] = {
+    {"2 x 4 KiB in, 4 KiB out, batches of 8", 4 << 10, 8, false},
+    {"the same, batches of 32", 4 << 10, 32, false},
+    {"the same, batches of 128", 4 << 10, 128, false},
+    {"the same, 32 jobs a launch", 4 << 10, 32, true},
+    {"the same, 128 jobs a launch", 4 << 10, 128, true},
+    {"2 x 1 MiB in, 1 MiB out", 1 << 20, 1, false},
+    {"2 x 16 MiB in, 16 MiB out", 16 << 20, 1, false},
+};
+
+static const struct engine_work single = {
+    "2 x 4 KiB in, 4 KiB out, one job at a time", 4 << 10, 1, false};
+
+struct engine_bench {
+    const struct bench_options *options;
+    struct bare_loop *loop;
+    uint32_t lanes, depth;
+};
+
+/* Limits that this work does not reach, and a batch of the size asked for. */
+static void fit_settings(const struct engine_bench *bench, const struct engine_work *work) {
+    struct settings *settings = bench->options->settings;
+    uint64_t job_bytes = 3 * work->buffer_bytes + (64 << 10);
+    uint64_t batches = bench->lanes * bench->depth;
+    settings->lanes = bench->lanes;
+    settings->lane_depth = bench->depth;
+    settings->batch.jobs = work->batch_jobs;
+    settings->limits.message_bytes = job_bytes;
+    settings->limits.result_bytes = job_bytes;
+    settings->limits.job_bytes = job_bytes;
+    settings->limits.jobs_in_flight = (uint32_t)(4 * batches * work->batch_jobs);
+    settings->limits.bytes_in_flight = 1 << 30;
+    settings->statics.budget_bytes = 1 << 20;
+    /* A job that is larger than the slab takes blocks, which are rounded up. */
+    settings->pools.device_bytes =
+        POOL_BYTES_MIN + batches * (settings->lane_slab_bytes + 2 * job_bytes);
+    settings->pools.pinned_bytes = 2 * settings->pools.device_bytes;
+}
+
+static enum err run_worker(const struct engine_bench *bench, struct slice payload, uint64_t jobs,
+    uint64_t at_once, double *ns_a_job, struct error *err) {
+    static const volatile sig_atomic_t stop;
+    struct bench_clock clock;
+    struct executor_summary summary;
+    bench_clock_init(&clock, WARM_UP_JOBS, jobs);
+    const struct executor_options options = {.settings = bench->options->settings,
+        .source = bench_source(&clock, payload, at_once),
+        .sink = bench_sink(),
+        .stop = &stop};
+    if (options.source == NULL || options.sink == NULL) {
+        source_destroy(options.source);
+        sink_destroy(options.sink);
+        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a source");
+    }
+    enum err code = executor_run(&options, &summary, err);
+    if (code == ERR_OK && summary.errors > 0)
+        code = error_set(err, ERR_INTERNAL, 0, "run one such job by itself to see why",
+            "%" PRIu64 " of the bench's jobs failed", summary.errors);
+    *ns_a_job = bench_clock_ns_each(&clock);
+    return code;
+}
+
+static struct bare_loop_work bare_work(
+    const struct engine_bench *bench, const struct engine_work *work, uint64_t jobs) {
+    return (struct bare_loop_work){.threads = bench->lanes,
+        .depth = bench->depth,
+        .batch_jobs = work->batch_jobs,
+        .is_coalesced = work->is_coalesced,
+        .buffer_bytes = work->buffer_bytes,
+        .jobs = jobs};
+}
+
+static enum err run_bare(const struct engine_bench *bench, const struct engine_work *work,
+    uint64_t jobs, double *ns_a_job, struct error *err) {
+    const struct bare_loop_work bare = bare_work(bench, work, jobs);
+    return bare_loop_run(bench->loop, &bare, ns_a_job, err);
+}
+
+static enum err measure_with(const struct engine_bench *bench, const struct engine_work *work,
+    struct slice payload, uint64_t at_once, struct bench_rounds *ret, struct error *err) {
+    double probe_ns;
+    enum err code = run_bare(bench, work, PROBE_JOBS, &probe_ns, err);
+    if (code != ERR_OK) return code;
+    uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / probe_ns) + PROBE_JOBS;
+    for (ret->count = 0; ret->count < bench->options->rounds && code == ERR_OK; ret->count++) {
+        code = run_bare(bench, work, jobs, &ret->bare_ns[ret->count], err);
+        if (code == ERR_OK)
+            code = run_worker(bench, payload, jobs, at_once, &ret->worker_ns[ret->count], err);
+    }
+    return code;
+}
+
+static enum err measure(struct engine_bench *bench, const struct engine_work *work,
+    uint64_t at_once, struct bench_rounds *ret, struct error *err) {
+    struct slice payload;
+    enum err code = bench_job_add(
+        work->is_coalesced ? "add_coalesced" : "add", work->buffer_bytes, &payload, err);
+    if (code != ERR_OK) return code;
+    fit_settings(bench, work);
+    code = measure_with(bench, work, payload, at_once, ret, err);
+    free((void *)(uintptr_t)payload.data);
+    return code;
+}
+
+static enum err measure_rates(struct engine_bench *bench, struct error *err) {
+    enum err code = ERR_OK;
+    printf("%" PRIu32 " lanes, %" PRIu32 " batches in flight each, %u rounds\n\n", bench->lanes,
+        bench->depth, bench->options->rounds);
+    bench_print_rates_head();
+    for (size_t i = 0; i < sizeof works / sizeof works[0] && code == ERR_OK; i++) {
+        struct bench_rounds rounds;
+        code = measure(bench, &works[i], UINT64_MAX, &rounds, err);
+        if (code == ERR_OK) bench_print_rates(works[i].name, &rounds);
+    }
+    return code;
+}
+
+static enum err measure_latency(struct engine_bench *bench, struct error *err) {
+    struct bench_rounds rounds;
+    bench->lanes = bench->depth = 1;
+    enum err code = measure(bench, &single, 1, &rounds, err);
+    printf("\n");
+    if (code == ERR_OK) bench_print_latency(single.name, &rounds);
+    return code;
+}
+
+static enum err create_loop(
+    struct engine_bench *bench, const struct registry *registry, struct error *err) {
+    const struct settings *settings = bench->options->settings;
+    const struct bare_loop_options options = {.on_cpu = settings->driver == DRIVER_CPU,
+        .cpu_memory_bytes = settings->cpu_driver.memory_bytes,
+        .device = (int)settings->device,
+        .registry = registry};
+    return bare_loop_create(&options, &bench->loop, err);
+}
+
+enum err bench_engine(const struct bench_options *options, struct error *err) {
+    options->settings->cpu_driver.memory_bytes = CPU_MEMORY_BYTES;
+    struct engine_bench bench = {.options = options,
+        .lanes = options->settings->lanes,
+        .depth = options->settings->lane_depth};
+    struct problems problems;
+    problems_init(&problems);
+    char *dir = settings_programs_dir(options->settings);
+    struct registry *registry = dir != NULL ? registry_load(dir, &problems) : NULL;
+    enum err code = ERR_OK;
+    if (registry == NULL)
+        code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the programs");
+    if (code == ERR_OK) code = create_loop(&bench, registry, err);
+    if (code == ERR_OK) code = measure_rates(&bench, err);
+    if (code == ERR_OK) code = measure_latency(&bench, err);
+    bare_loop_destroy(bench.loop);
+    registry_destroy(registry);
+    problems_fini(&problems);
+    free(dir);
+    return code;
+}

@@ -1,0 +1,284 @@
+#include "gpu/bare_loop.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "gpu/event.h"
+#include "gpu/lease.h"
+#include "gpu/memory.h"
+#include "gpu/modules.h"
+
+enum { BLOCK_THREADS = 256, CELLS = 4, ALIGNMENT = 256 };
+
+struct bare_loop {
+    struct device device;
+    struct modules *modules;
+    struct module *module;
+    struct lease_pool *leases;
+    const struct kernel *add, *add_coalesced;
+};
+
+/* --- one batch in flight --- */
+
+/* In device memory as in pinned memory: rows, all x, all y | all z. */
+struct slot {
+    struct device_block device;
+    struct pinned_block pinned;
+    CUevent fence;
+    bool is_in_flight;
+};
+
+struct stream_thread {
+    struct bare_loop *loop;
+    const struct bare_loop_work *work;
+    pthread_barrier_t *start;
+    pthread_t thread;
+    struct stream_lease lease;
+    struct slot *slots; /* `depth` */
+    uint8_t *x, *y, *z; /* where the jobs are, and where their results go */
+    uint64_t batches;
+    enum err code;
+    struct error err;
+};
+
+static size_t rows_bytes(const struct bare_loop_work *work) {
+    if (!work->is_coalesced) return 0;
+    return (work->batch_jobs * CELLS * sizeof(uint64_t) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+}
+
+/* Of all x, of all y, or of all z. */
+static size_t side_bytes(const struct bare_loop_work *work) {
+    return (size_t)(work->batch_jobs * work->buffer_bytes);
+}
+
+static size_t input_bytes(const struct bare_loop_work *work) {
+    return rows_bytes(work) + 2 * side_bytes(work);
+}
+
+static void stage(const struct stream_thread *thread, struct slot *slot) {
+    const struct bare_loop_work *work = thread->work;
+    size_t bytes = (size_t)work->buffer_bytes, side = side_bytes(work), rows = rows_bytes(work);
+    uint64_t *cells = (uint64_t *)(void *)slot->pinned.data;
+    for (uint32_t i = 0; i < work->batch_jobs; i++) {
+        memcpy(slot->pinned.data + rows + i * bytes, thread->x + i * bytes, bytes);
+        memcpy(slot->pinned.data + rows + side + i * bytes, thread->y + i * bytes, bytes);
+        if (!work->is_coalesced) continue;
+        uint64_t x = slot->device.address + rows + i * bytes;
+        const uint64_t row[CELLS] = {x, x + side, x + 2 * side, bytes / sizeof(float)};
+        memcpy(cells + i * CELLS, row, sizeof row);
+    }
+}
+
+static enum err launch(const struct stream_thread *thread, CUfunction function, unsigned jobs,
+    void **params, struct error *err) {
+    const struct gpu_driver *gpu = thread->loop->device.driver;
+    size_t elements = (size_t)thread->work->buffer_bytes / sizeof(float);
+    unsigned blocks = (unsigned)((elements + BLOCK_THREADS - 1) / BLOCK_THREADS);
+    return GPU_TRY(gpu,
+        launch(
+            function, blocks, jobs, 1, BLOCK_THREADS, 1, 1, 0, thread->lease.stream, params, NULL),
+        err);
+}
+
+static enum err launch_all(
+    const struct stream_thread *thread, const struct slot *slot, struct error *err) {
+    const struct bare_loop_work *work = thread->work;
+    CUdeviceptr rows = slot->device.address;
+    uint32_t jobs = work->batch_jobs, n = (uint32_t)(work->buffer_bytes / sizeof(float));
+    if (work->is_coalesced) {
+        void *params[] = {&rows, &jobs};
+        return launch(thread, thread->loop->add_coalesced->batched, jobs, params, err);
+    }
+    enum err code = ERR_OK;
+    for (uint32_t i = 0; i < jobs && code == ERR_OK; i++) {
+        CUdeviceptr x = rows + rows_bytes(work) + i * work->buffer_bytes;
+        CUdeviceptr y = x + side_bytes(work), z = y + side_bytes(work);
+        void *params[] = {&x, &y, &z, &n};
+        code = launch(thread, thread->loop->add->function, 1, params, err);
+    }
+    return code;
+}
+
+static enum err begin(struct stream_thread *thread, struct slot *slot, struct error *err) {
+    const struct gpu_driver *gpu = thread->loop->device.driver;
+    CUstream stream = thread->lease.stream;
+    CUdeviceptr at = slot->device.address;
+    size_t in = input_bytes(thread->work), out = side_bytes(thread->work);
+    stage(thread, slot);
+    enum err code = GPU_TRY(gpu, copy_to_device(at, slot->pinned.data, in, stream), err);
+    if (code == ERR_OK) code = GPU_TRY(gpu, fill(at + in, 0, out, stream), err);
+    if (code == ERR_OK) code = launch_all(thread, slot, err);
+    if (code == ERR_OK)
+        code = GPU_TRY(gpu, copy_to_host(slot->pinned.data + in, at + in, out, stream), err);
+    if (code == ERR_OK) code = event_record(&thread->loop->device, slot->fence, stream, err);
+    slot->is_in_flight = code == ERR_OK;
+    return code;
+}
+
+static enum err finish(struct stream_thread *thread, struct slot *slot, struct error *err) {
+    bool is_done = !slot->is_in_flight;
+    enum err code = ERR_OK;
+    if (is_done) return ERR_OK;
+    while (code == ERR_OK && !is_done) {
+        code = event_poll(&thread->loop->device, slot->fence, &is_done, err);
+        if (!is_done) sched_yield(); /* where there are fewer processors than threads */
+    }
+    slot->is_in_flight = false;
+    memcpy(thread->z, slot->pinned.data + input_bytes(thread->work), side_bytes(thread->work));
+    return code;
+}
+
+static enum err run_batches(struct stream_thread *thread, struct error *err) {
+    uint32_t depth = thread->work->depth;
+    enum err code = ERR_OK;
+    for (uint64_t i = 0; i < thread->batches && code == ERR_OK; i++) {
+        struct slot *slot = &thread->slots[i % depth];
+        code = finish(thread, slot, err);
+        if (code == ERR_OK) code = begin(thread, slot, err);
+    }
+    for (uint64_t i = thread->batches; i < thread->batches + depth && code == ERR_OK; i++)
+        code = finish(thread, &thread->slots[i % depth], err);
+    return code;
+}
+
+static void *stream_thread(void *context) {
+    struct stream_thread *thread = context;
+    pthread_barrier_wait(thread->start);
+    thread->code = device_bind(&thread->loop->device, &thread->err);
+    if (thread->code == ERR_OK) thread->code = run_batches(thread, &thread->err);
+    return NULL;
+}
+
+/* --- all threads --- */
+
+static enum err slot_init(struct stream_thread *thread, struct slot *slot, struct error *err) {
+    const struct device *device = &thread->loop->device;
+    size_t bytes = input_bytes(thread->work) + side_bytes(thread->work);
+    enum err code = device_block_alloc(device, bytes, &slot->device, err);
+    if (code == ERR_OK) code = pinned_block_alloc(device, bytes, &slot->pinned, err);
+    if (code == ERR_OK) code = fence_take(thread->loop->leases, &slot->fence, err);
+    return code;
+}
+
+static enum err thread_init(struct stream_thread *thread, struct error *err) {
+    const struct bare_loop_work *work = thread->work;
+    size_t side = side_bytes(work);
+    thread->slots = calloc(work->depth, sizeof thread->slots[0]);
+    thread->x = calloc(3, side);
+    if (thread->slots == NULL || thread->x == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "bench smaller jobs", "no memory for the bare loop");
+    thread->y = thread->x + side;
+    thread->z = thread->y + side;
+    memset(thread->x, 0, 3 * side); /* touched now, not while time is taken */
+    enum err code = stream_lease_take(thread->loop->leases, false, &thread->lease, err);
+    for (uint32_t i = 0; i < work->depth && code == ERR_OK; i++)
+        code = slot_init(thread, &thread->slots[i], err);
+    return code;
+}
+
+/* What cannot be given back after a lost context ends with the process. */
+static void thread_fini(struct stream_thread *thread) {
+    const struct device *device = &thread->loop->device;
+    struct error err;
+    if (thread->lease.stream != NULL) (void)!stream_wait(device, thread->lease.stream, &err);
+    for (uint32_t i = 0; thread->slots != NULL && i < thread->work->depth; i++) {
+        struct slot *slot = &thread->slots[i];
+        if (slot->fence != NULL) (void)!fence_release(thread->loop->leases, &slot->fence, &err);
+        pinned_block_free(device, &slot->pinned);
+        device_block_free(device, &slot->device);
+    }
+    if (thread->lease.stream != NULL)
+        (void)!stream_lease_release(thread->loop->leases, &thread->lease, &err);
+    free(thread->slots);
+    free(thread->x);
+}
+
+static enum err run_threads(struct stream_thread *threads, uint32_t count, pthread_barrier_t *start,
+    uint64_t *ns, struct error *err) {
+    for (uint32_t i = 0; i < count; i++)
+        if (pthread_create(&threads[i].thread, NULL, stream_thread, &threads[i]) != 0)
+            abort(); /* those that run wait at the barrier for ever */
+    pthread_barrier_wait(start);
+    uint64_t started_ns = clock_ns();
+    enum err code = ERR_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        pthread_join(threads[i].thread, NULL);
+        if (code != ERR_OK || threads[i].code == ERR_OK) continue;
+        code = threads[i].code;
+        *err = threads[i].err;
+    }
+    *ns = clock_ns() - started_ns;
+    return code;
+}
+
+enum err bare_loop_run(struct bare_loop *loop, const struct bare_loop_work *work, double *ns_a_job,
+    struct error *err) {
+    struct stream_thread *threads = calloc(work->threads, sizeof threads[0]);
+    if (threads == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "bench fewer lanes", "no memory for threads");
+    uint64_t jobs_a_round = (uint64_t)work->threads * work->batch_jobs, ns = 0;
+    uint64_t rounds = (work->jobs + jobs_a_round - 1) / jobs_a_round;
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, work->threads + 1);
+    enum err code = ERR_OK;
+    for (uint32_t i = 0; i < work->threads; i++)
+        threads[i] =
+            (struct stream_thread){.loop = loop, .work = work, .start = &start, .batches = rounds};
+    for (uint32_t i = 0; i < work->threads && code == ERR_OK; i++)
+        code = thread_init(&threads[i], err);
+    if (code == ERR_OK) code = run_threads(threads, work->threads, &start, &ns, err);
+    for (uint32_t i = 0; i < work->threads; i++) thread_fini(&threads[i]);
+    pthread_barrier_destroy(&start);
+    free(threads);
+    *ns_a_job = (double)ns / (double)(rounds * jobs_a_round);
+    return code;
+}
+
+/* --- start and stop --- */
+
+static enum err find_kernels(
+    struct bare_loop *loop, const struct registry *registry, struct error *err) {
+    const struct program *program = registry_find(registry, slice_of_text("bench"));
+    const struct entry *add = NULL, *coalesced = NULL;
+    if (program != NULL) add = program_entry(program, slice_of_text("add"));
+    if (program != NULL) coalesced = program_entry(program, slice_of_text("add_coalesced"));
+    if (add == NULL || coalesced == NULL)
+        return error_set(err, ERR_UNKNOWN_PROGRAM, 0, "set programs.dir to the shipped programs",
+            "there is no program 'bench'");
+    enum err code = modules_get(loop->modules, program, NULL, &loop->module, err);
+    if (code == ERR_OK) code = module_kernel(loop->module, add, &loop->add, err);
+    if (code == ERR_OK) code = module_kernel(loop->module, coalesced, &loop->add_coalesced, err);
+    return code;
+}
+
+enum err bare_loop_create(
+    const struct bare_loop_options *options, struct bare_loop **ret, struct error *err) {
+    struct bare_loop *loop = calloc(1, sizeof *loop);
+    const struct gpu_cpu_options cpu = {
+        .device_count = options->device + 1, .memory_bytes = options->cpu_memory_bytes};
+    const struct gpu_driver *driver;
+    if (loop == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the bare loop");
+    enum err code =
+        gpu_driver_open(options->on_cpu ? GPU_DRIVER_CPU : GPU_DRIVER_CUDA, &cpu, &driver, err);
+    if (code == ERR_OK) code = device_open(&loop->device, driver, options->device, err);
+    if (code == ERR_OK)
+        code = modules_load(&loop->device, options->registry, MODULES_MAX, &loop->modules, err);
+    if (code == ERR_OK) code = lease_pool_create(&loop->device, &loop->leases, err);
+    if (code == ERR_OK) code = find_kernels(loop, options->registry, err);
+    if (code == ERR_OK) *ret = loop;
+    else bare_loop_destroy(loop);
+    return code;
+}
+
+void bare_loop_destroy(struct bare_loop *loop) {
+    if (loop == NULL) return;
+    module_unref(loop->module);
+    lease_pool_destroy(loop->leases);
+    modules_unload(loop->modules);
+    device_close(&loop->device);
+    free(loop);
+}

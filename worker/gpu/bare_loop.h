@@ -1,0 +1,42 @@
+/**
+ * The loop that a programmer would write who has the jobs in memory and nothing else to care for:
+ * copy in, clear, launch, copy back, over `threads` streams with `depth` batches each. What the
+ * worker reaches is measured against it (gpu-worker bench).
+ *
+ * A job is z = x + y over buffers of `buffer_bytes` each, by the program `bench`. Host copies into
+ * and out of pinned memory are part of it, as they are of the worker's work.
+ *
+ * Lifetime: bare_loop_create() to bare_loop_destroy(). Threads: one; it starts its own.
+ */
+#ifndef GPU_BARE_LOOP_H
+#define GPU_BARE_LOOP_H
+
+#include "base/error.h"
+#include "program/program.h"
+
+struct bare_loop;
+
+struct bare_loop_options {
+    bool on_cpu; /* which driver */
+    uint64_t cpu_memory_bytes;
+    int device;
+    const struct registry *registry; /* outlives the loop */
+};
+
+struct bare_loop_work {
+    uint32_t threads, depth;
+    uint32_t batch_jobs;
+    bool is_coalesced; /* one launch a batch, else one a job */
+    uint64_t buffer_bytes;
+    uint64_t jobs; /* rounded up to whole batches of all threads */
+};
+
+MUST_CHECK enum err bare_loop_create(
+    const struct bare_loop_options *options, struct bare_loop **ret, struct error *err);
+void bare_loop_destroy(struct bare_loop *loop); /* NULL is fine */
+
+/** Nanoseconds a job, from the first batch of all threads to the last; set-up is left out. */
+MUST_CHECK enum err bare_loop_run(
+    struct bare_loop *loop, const struct bare_loop_work *work, double *ns_a_job, struct error *err);
+
+#endif
