@@ -12,8 +12,8 @@
 #define CPU_MEMORY_BYTES (8ull << 30) /* nothing is taken before it is used */
 
 enum {
-    WARM_UP_JOBS = 300, /* the worker learns how long such a job takes */
-    PROBE_JOBS = 256,   /* the bare loop's, to find how many make a round */
+    WARM_UP_JOBS_MAX = 256,
+    WARM_UP_BYTES = 64 << 20, /* or fewer jobs, where they are large */
     POOL_BYTES_MIN = 64 << 20
 };
 
@@ -43,6 +43,12 @@ struct engine_bench {
     uint32_t lanes, depth;
 };
 
+/* Enough for the worker to learn how long such a job takes, and to say how many make a round. */
+static uint64_t warm_up_jobs(const struct engine_work *work) {
+    uint64_t jobs = WARM_UP_BYTES / work->buffer_bytes;
+    return jobs < WARM_UP_JOBS_MAX ? jobs : WARM_UP_JOBS_MAX;
+}
+
 /* Limits that this work does not reach, and a batch of the size asked for. */
 static void fit_settings(const struct engine_bench *bench, const struct engine_work *work) {
     struct settings *settings = bench->options->settings;
@@ -63,12 +69,12 @@ static void fit_settings(const struct engine_bench *bench, const struct engine_w
     settings->pools.pinned_bytes = 2 * settings->pools.device_bytes;
 }
 
-static enum err run_worker(const struct engine_bench *bench, struct slice payload, uint64_t jobs,
-    uint64_t at_once, double *ns_a_job, struct error *err) {
+static enum err run_worker(const struct engine_bench *bench, const struct engine_work *work,
+    struct slice payload, uint64_t jobs, uint64_t at_once, double *ns_a_job, struct error *err) {
     static const volatile sig_atomic_t stop;
     struct bench_clock clock;
     struct executor_summary summary;
-    bench_clock_init(&clock, WARM_UP_JOBS, jobs);
+    bench_clock_init(&clock, warm_up_jobs(work), jobs);
     const struct executor_options options = {.settings = bench->options->settings,
         .source = bench_source(&clock, payload, at_once),
         .sink = bench_sink(),
@@ -105,13 +111,14 @@ static enum err run_bare(const struct engine_bench *bench, const struct engine_w
 static enum err measure_with(const struct engine_bench *bench, const struct engine_work *work,
     struct slice payload, uint64_t at_once, struct bench_rounds *ret, struct error *err) {
     double probe_ns;
-    enum err code = run_bare(bench, work, PROBE_JOBS, &probe_ns, err);
+    enum err code = run_bare(bench, work, warm_up_jobs(work), &probe_ns, err);
     if (code != ERR_OK) return code;
-    uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / probe_ns) + PROBE_JOBS;
+    uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / probe_ns) + 1;
     for (ret->count = 0; ret->count < bench->options->rounds && code == ERR_OK; ret->count++) {
         code = run_bare(bench, work, jobs, &ret->bare_ns[ret->count], err);
         if (code == ERR_OK)
-            code = run_worker(bench, payload, jobs, at_once, &ret->worker_ns[ret->count], err);
+            code =
+                run_worker(bench, work, payload, jobs, at_once, &ret->worker_ns[ret->count], err);
     }
     return code;
 }
