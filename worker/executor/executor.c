@@ -1,6 +1,7 @@
 #include "executor/executor.h"
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "executor/flow.h"
 #include "executor/intake.h"
 
@@ -20,6 +21,7 @@ enum err executor_run(
     struct stages stages;
     struct error failure, stop_failure;
     uint64_t start_ns = clock_ns();
+    heap_keep_freed();
     enum err code = stages_start(&stages, options, &failure);
     if (code == ERR_OK) code = intake_run(&stages, &failure);
     /* After a drain that took too long, threads may hang in the driver: leave them to _exit(). */
