@@ -12,9 +12,11 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"bench", "measure this machine's worker against bare loops that do the same", command_bench},
+    {"cancel", "tell all workers not to run jobs that still wait", command_cancel},
     {"check", "check a configuration and the programs without starting anything", command_check},
     {"config", "print the defaults, the effective configuration or its schema", command_config},
     {"programs", "list the programs that jobs can name", command_programs},
+    {"replay", "send dead letters back to the topics that they came from", command_replay},
     {"run", "take jobs from Kafka or a file, run them, publish their results", command_run},
     {"submit", "send one job that is written as YAML and print its result", command_submit},
     {"tail", "follow a topic of results or dead letters, decoded", command_tail},

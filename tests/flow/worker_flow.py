@@ -43,8 +43,8 @@ class Topics:
 
     def __init__(self, bootstrap_servers, partitions=4):
         mark = uuid.uuid4().hex[:8]
-        self.all = [f"{kind}-{mark}" for kind in ("jobs", "results", "dead", "telemetry")]
-        self.jobs, self.results, self.dead_letters, self.telemetry = self.all
+        self.all = [f"{kind}-{mark}" for kind in ("jobs", "results", "dead", "telemetry", "control")]
+        self.jobs, self.results, self.dead_letters, self.telemetry, self.control = self.all
         self.group = f"group-{mark}"
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap_servers})
         new = [confluent_kafka.admin.NewTopic(name, partitions, 1) for name in self.all]

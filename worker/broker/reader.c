@@ -120,7 +120,9 @@ static enum err assign(
         rd_kafka_poll(reader->client, ASK_AGAIN_MS);
         rd_kafka_topic_partition_list_destroy(list);
         list = rd_kafka_topic_partition_list_new(1);
-        native = find_offsets(reader, from_unix_ms, until_ns, list);
+        rd_kafka_resp_err_t next = find_offsets(reader, from_unix_ms, until_ns, list);
+        /* At the end of our patience, the answer before says more. */
+        if (next != RD_KAFKA_RESP_ERR__TIMED_OUT) native = next;
     }
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR) native = rd_kafka_assign(reader->client, list);
     rd_kafka_topic_partition_list_destroy(list);

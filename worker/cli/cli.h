@@ -28,9 +28,11 @@ enum cli_exit {
 };
 
 int command_bench(int argc, char **argv);
+int command_cancel(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_config(int argc, char **argv);
 int command_programs(int argc, char **argv);
+int command_replay(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_submit(int argc, char **argv);
 int command_tail(int argc, char **argv);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/yaml.h"
 #include "cli/cli.h"
+#include "cli/sender.h"
 #include "decode/job_yaml.h"
 #include "decode/print.h"
 #include "executor/connect.h"
@@ -95,39 +96,16 @@ static int encode(const char *path, struct submission *ret) {
     return exit_code;
 }
 
-struct sending {
-    struct record record;
-    bool is_settled;
-    enum err code;
-    struct error err;
-};
-
-static void on_settled(struct record *record, enum err code, const struct error *err) {
-    struct sending *sending = (struct sending *)record;
-    sending->is_settled = true;
-    sending->code = code;
-    if (code != ERR_OK) sending->err = *err;
-}
-
 static enum err send_job(const struct settings *settings, const char *topic,
     const struct submission *submission, struct error *err) {
-    struct sink *sink;
-    enum err code = connect_producer(settings, &sink, err);
+    struct sender *sender;
+    enum err code = sender_open(settings, &sender, err);
     if (code != ERR_OK) return code;
-    struct sending sending = {.record = {.topic = topic,
-                                  .payload = slice_of(submission->bytes, submission->size),
-                                  .on_settled = on_settled}};
-    sink_send(sink, &sending.record);
-    struct error flush_error;
-    enum err flushed = sink_flush(sink, 15000, &flush_error);
-    sink_destroy(sink);
-    if (flushed != ERR_OK) {
-        *err = flush_error;
-        err->code = ERR_BROKER;
-        return ERR_BROKER;
-    }
-    if (sending.code != ERR_OK) *err = sending.err;
-    return sending.code;
+    const struct delivery message = {.payload = slice_of(submission->bytes, submission->size)};
+    code = sender_send(sender, topic, &message, err);
+    if (code == ERR_OK) code = sender_finish(sender, err);
+    sender_close(sender);
+    return code;
 }
 
 static bool answers(const struct delivery *delivery, const char *id) {

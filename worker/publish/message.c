@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "broker/dead_letter.h"
 #include "publish/pack.h"
 
 enum {
@@ -281,15 +282,15 @@ struct message *message_of_dead_letter(
     for (size_t i = 0; i < delivery->header_count; i++)
         message->headers[message->record.header_count++] = delivery->headers[i];
     add_common_headers(message, job, "dead");
-    add_header(message, "dlq.error.code", slice_of_text(err_code(err->code)));
-    add_header(message, "dlq.error.message",
+    add_header(message, DEAD_LETTER_CODE, slice_of_text(err_code(err->code)));
+    add_header(message, DEAD_LETTER_MESSAGE,
         add_text(message, "%s%s%s", err->message, err->fix[0] != 0 ? "; " : "", err->fix));
-    add_header(message, "dlq.attempts", add_text(message, "%" PRIu32, attempts_of(job)));
-    add_header(message, "dlq.source.topic", add_text(message, "%s", position->topic));
-    add_header(message, "dlq.source.partition", add_text(message, "%" PRId32, position->partition));
-    add_header(message, "dlq.source.offset", add_text(message, "%" PRId64, position->offset));
-    add_header(message, "dlq.worker",
+    add_header(message, DEAD_LETTER_ATTEMPTS, add_text(message, "%" PRIu32, attempts_of(job)));
+    add_header(message, DEAD_LETTER_TOPIC, add_text(message, "%s", position->topic));
+    add_header(message, DEAD_LETTER_PARTITION, add_text(message, "%" PRId32, position->partition));
+    add_header(message, DEAD_LETTER_OFFSET, add_text(message, "%" PRId64, position->offset));
+    add_header(message, DEAD_LETTER_WORKER,
         add_text(message, "%s/%" PRIu32, identity->host, identity->device_index));
-    if (truncated) add_header(message, "dlq.truncated", slice_of_text("true"));
+    if (truncated) add_header(message, DEAD_LETTER_TRUNCATED, slice_of_text("true"));
     return message;
 }

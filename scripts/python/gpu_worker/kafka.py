@@ -12,10 +12,11 @@ class KafkaClient:
     """Sends jobs and reads their results. It belongs to no consumer group: many clients share the topics,
     and each picks the results of its own jobs."""
 
-    def __init__(self, bootstrap_servers, jobs_topic="gpu-jobs", results_topic="gpu-results"):
+    def __init__(self, bootstrap_servers, jobs_topic="gpu-jobs", results_topic="gpu-results", control_topic=None):
         import confluent_kafka
 
         self._jobs_topic = jobs_topic
+        self._control_topic = control_topic
         # A topic that is not there yet comes into being when its metadata is asked for.
         common = {"bootstrap.servers": bootstrap_servers, "allow.auto.create.topics": True}
         self._producer = confluent_kafka.Producer(common | {"linger.ms": 5})
@@ -59,17 +60,27 @@ class KafkaClient:
 
     def submit(self, jobs, key=None):
         """Sends jobs; with a key, all of them to one partition. Returns when the broker has them."""
+        self._send(self._jobs_topic, ((key, job) for job in jobs))
+
+    def cancel(self, ids):
+        """Tells all workers not to run the jobs of these ids, where they still wait: they are answered with the
+        error `cancelled`. Workers remember it for their `cancels.ttl_ms`. Returns when the broker has them."""
+        if self._control_topic is None:
+            raise ValueError("a client without a control_topic cannot cancel")
+        self._send(self._control_topic, ((id, {"v": 1, "id": id, "action": "cancel"}) for id in ids))
+
+    def _send(self, topic, messages):
         refused = []
-        for job in jobs:
-            self._produce(job, key, lambda error, _: refused.append(error) if error else None)
+        for key, message in messages:
+            self._produce(topic, key, message, lambda error, _: refused.append(error) if error else None)
         unsent = self._producer.flush(60)
         if refused or unsent:
-            raise ConnectionError(f"{len(refused)} jobs refused, {unsent} unsent: {refused[:1]}")
+            raise ConnectionError(f"{len(refused)} messages refused, {unsent} unsent: {refused[:1]}")
 
-    def _produce(self, job, key, on_delivery):
+    def _produce(self, topic, key, message, on_delivery):
         while True:
             try:
-                self._producer.produce(self._jobs_topic, msgpack.packb(job), key=key, on_delivery=on_delivery)
+                self._producer.produce(topic, msgpack.packb(message), key=key, on_delivery=on_delivery)
                 return
             except BufferError:  # the queue of unsent messages is full
                 self._producer.poll(POLL_S)

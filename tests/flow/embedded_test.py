@@ -1,0 +1,64 @@
+"""A worker with the broker inside it, and the commands that find it there.
+usage: embedded_test.py BUILD_FOLDER"""
+
+import subprocess
+import unittest
+
+from worker_flow import BINARY, FlowTest
+
+import worker_process
+
+JOB = """
+id: by-hand
+buffers: {x: {data: {f32: [1, 2]}, datatype: FP32}, y: {data: {f32: [3, 4]}, datatype: FP32}}
+steps: [{program: saxpy, args: [{f32: 10}, x, y, {u32: 2}], elements: 2}]
+outputs: [{buffer: y}]
+"""
+
+
+class EmbeddedTest(FlowTest):
+    def setUp(self):
+        super().setUp()
+        self.config = self.folder / "worker.yaml"
+        self.job = self.folder / "job.yaml"
+        self.job.write_text(JOB)
+
+    def start(self, **more):
+        address = self.folder / "address"
+        worker = self.start_worker({
+            "driver": "cpu", "lanes": 1, "broker": "embedded", "embedded": {"address_file": str(address)},
+            "topics": {"control": "gpu-control"}, "retry": {"max_attempts": 1}, "log": {"level": "debug"},
+        } | more)
+        self.wait_until(address.exists, "the embedded broker is there")
+        return worker
+
+    def run_command(self, command, *arguments):
+        return subprocess.run(
+            [BINARY, command, "--config", self.config, *arguments], timeout=120, capture_output=True, text=True)
+
+    def test_a_dead_letter_is_replayed(self):
+        worker = self.start(cpu_driver={"faults": "cuLaunchKernel:launch_out_of_resources@1"})
+        failed = self.run_command("submit", self.job)
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn("driver_error", failed.stdout)
+        replayed = self.run_command("replay", "--id", "by-hand")
+        self.assertEqual(replayed.stdout.splitlines()[-1],
+                         "replayed 1 of 1 dead letters; 0 skipped, 0 not taken by the brokers", replayed.stderr)
+        tailed = self.run_command("tail", "--from-beginning", "--count", "2")
+        self.stop_well(worker)
+        self.assertIn("13, 24", tailed.stdout)
+
+    def test_a_job_is_cancelled(self):
+        worker = self.start()
+        cancelled = self.run_command("cancel", "by-hand")
+        self.assertEqual((cancelled.returncode, cancelled.stdout), (0, "cancelled 1 on gpu-control\n"))
+        log = self.folder / "worker.log"
+        self.wait_until(lambda: "cancelled: by-hand" in log.read_text(), "the cancel is heard")
+        answered = self.run_command("submit", self.job)
+        self.stop_well(worker)
+        self.assertEqual(answered.returncode, 1)
+        self.assertIn("cancelled", answered.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,46 @@
+/**
+ * A dead letter: the message of a job that failed for good, or of none, with headers that say why
+ * and whence. It carries the job's own bytes, key and headers, then the worker's:
+ *
+ *     content-type, gpu-worker-job-id, gpu-worker-status, gpu-worker-source   as on every answer
+ *     dlq.*                                                                   the names below
+ *
+ * Lifetime: slices point into the delivery. Threads: pure.
+ */
+#ifndef BROKER_DEAD_LETTER_H
+#define BROKER_DEAD_LETTER_H
+
+#include <stdbool.h>
+
+#include "broker/delivery.h"
+
+#define DEAD_LETTER_CODE "dlq.error.code"
+#define DEAD_LETTER_MESSAGE "dlq.error.message"
+#define DEAD_LETTER_ATTEMPTS "dlq.attempts"
+#define DEAD_LETTER_TOPIC "dlq.source.topic"
+#define DEAD_LETTER_PARTITION "dlq.source.partition"
+#define DEAD_LETTER_OFFSET "dlq.source.offset"
+#define DEAD_LETTER_WORKER "dlq.worker"
+#define DEAD_LETTER_TRUNCATED "dlq.truncated" /* the bytes had to be left out */
+
+/** On a job that is sent again from its dead letter: topic/partition/offset where it stood first.
+ */
+#define REPLAYED_FROM "gpu-worker-replayed-from"
+
+struct dead_letter {
+    struct slice code;
+    struct slice id;    /* empty: it was no job */
+    struct slice topic; /* where the job stood */
+    bool is_truncated;
+};
+
+/** False where the message is no dead letter of a worker's. */
+bool dead_letter_read(const struct delivery *delivery, struct dead_letter *ret);
+
+/**
+ * The job's message as it was sent, with REPLAYED_FROM on top unless it has one already. A new
+ * delivery; NULL when memory is short.
+ */
+struct delivery *dead_letter_create_job(const struct delivery *delivery);
+
+#endif

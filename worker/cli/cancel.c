@@ -1,0 +1,73 @@
+/* gpu-worker cancel: jobs that are not to be run any more. */
+#include <getopt.h>
+
+#include "cli/cli.h"
+#include "cli/sender.h"
+#include "decode/cancel.h"
+
+static const char usage[] =
+    "usage: gpu-worker cancel [--config FILE] ID...\n"
+    "\n"
+    "Tells all workers, on topics.control, not to run the jobs with these ids. A job that still "
+    "waits,\n"
+    "in Kafka or in a worker, is answered with an error result of code `cancelled`; one that runs "
+    "is\n"
+    "not stopped, and one that was answered is not touched. Workers remember an id for "
+    "cancels.ttl_ms:\n"
+    "a job that is sent with it meanwhile is not run either.\n"
+    "\n"
+    "  --config FILE   where the brokers and topics stand; without it, all defaults\n"
+    "\n"
+    "example:\n"
+    "  gpu-worker cancel --config worker.yaml sweep-17 sweep-18\n";
+
+static int fail(const struct error *err) {
+    return cli_fail(err->code == ERR_BROKER ? CLI_BROKER : CLI_FAILED, "cancel", "%s; %s",
+        err->message, err->fix);
+}
+
+static enum err send_cancel(
+    struct sender *sender, const char *topic, const char *id, struct error *err) {
+    uint8_t bytes[CANCEL_BYTES_MAX];
+    size_t size;
+    enum err code = cancel_encode(slice_of_text(id), bytes, &size, err);
+    if (code != ERR_OK) return code;
+    const struct delivery message = {
+        .payload = slice_of(bytes, size), .has_key = true, .key = slice_of_text(id)};
+    return sender_send(sender, topic, &message, err);
+}
+
+static int cancel(const struct settings *settings, char *const *ids) {
+    const char *topic = settings->topics.control;
+    if (topic[0] == 0)
+        return cli_fail(
+            CLI_CONFIG, "cancel", "topics.control is not set; set it for the workers, and here");
+    struct sender *sender = NULL;
+    struct error err;
+    enum err code = sender_open(settings, &sender, &err);
+    for (; *ids != NULL && code == ERR_OK; ids++) code = send_cancel(sender, topic, *ids, &err);
+    if (code == ERR_OK) code = sender_finish(sender, &err);
+    if (code == ERR_OK)
+        printf("cancelled %llu on %s\n", (unsigned long long)sender_sent_count(sender), topic);
+    sender_close(sender);
+    return code == ERR_OK ? CLI_OK : fail(&err);
+}
+
+int command_cancel(int argc, char **argv) {
+    static const struct option options[] = {
+        {"config", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'}, {0}};
+    const char *config = NULL;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'h') return cli_help(usage);
+        if (option != 'c') return cli_fail_usage("cancel");
+        config = optarg;
+    }
+    if (optind == argc) return cli_fail_usage("cancel");
+    struct settings settings;
+    int exit_code = cli_load_settings("cancel", config, &settings);
+    if (exit_code != CLI_OK) return exit_code;
+    exit_code = cancel(&settings, argv + optind);
+    settings_fini(&settings);
+    return exit_code;
+}

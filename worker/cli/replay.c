@@ -1,0 +1,267 @@
+/* gpu-worker replay: dead letters become jobs again. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/number.h"
+#include "broker/dead_letter.h"
+#include "cli/cli.h"
+#include "cli/sender.h"
+#include "cli/when.h"
+#include "decode/print.h"
+#include "executor/connect.h"
+
+static const char usage[] =
+    "usage: gpu-worker replay [--config FILE] [--topic NAME] [--dry-run]\n"
+    "                         (--all | [--code CODE]... [--id ID]... [--since WHEN] [--until "
+    "WHEN]\n"
+    "                         [--count N])\n"
+    "\n"
+    "Sends dead letters back to the job topic that they came from, with their own bytes, key and\n"
+    "headers, and a header gpu-worker-replayed-from that says where the job stood first. They are\n"
+    "tried as new jobs. The dead letters stay where they are: a second replay sends the same jobs\n"
+    "again, so say with --since which ones are new. What is published while it runs is not read.\n"
+    "\n"
+    "  --config FILE   where the brokers and topics stand; only topics.jobs are sent to\n"
+    "  --topic NAME    where the dead letters stand, instead of topics.dead_letters\n"
+    "  --code CODE     only those with this error code; may be given again\n"
+    "  --id ID         only the job of this id; may be given again\n"
+    "  --since WHEN    only those that were published then or later: 2026-11-21T08:30:00Z, or how\n"
+    "                  long ago, such as 90s, 15m, 2h or 7d\n"
+    "  --until WHEN    only those that were published before then\n"
+    "  --count N       at most so many\n"
+    "  --all           all of them\n"
+    "  --dry-run       says what would be sent, and sends nothing\n"
+    "\n"
+    "example:\n"
+    "  gpu-worker replay --config worker.yaml --code unknown_program --since 2h\n";
+
+enum { VALUES_MAX = 64, POLL_MS = 200, PROGRESS_MS = 2000, SILENCE_MS = 60000 };
+
+/* What an option may be given several times for; none: anything goes. */
+struct values {
+    size_t count;
+    const char *items[VALUES_MAX];
+};
+
+struct replay_arguments {
+    const char *config, *topic;
+    struct values codes, ids;
+    uint64_t since_ms, until_ms;
+    uint64_t count; /* 0: no end */
+    bool all, dry_run, help, is_filtered;
+};
+
+static volatile sig_atomic_t stop;
+
+static void on_stop_signal(int number) {
+    stop = 1;
+}
+
+/* --- arguments --- */
+
+static bool add_value(struct values *values, const char *value) {
+    if (values->count == VALUES_MAX) return false;
+    values->items[values->count++] = value;
+    return true;
+}
+
+static bool parse_count(const char *text, uint64_t *ret) {
+    size_t digits = number_read(text, ret);
+    return digits > 0 && text[digits] == 0 && *ret > 0;
+}
+
+static bool parse_option(int option, struct replay_arguments *ret) {
+    uint64_t now_ms = clock_unix_ms();
+    ret->is_filtered = ret->is_filtered || strchr("eisun", option) != NULL;
+    switch (option) {
+    case 'c': ret->config = optarg; return true;
+    case 't': ret->topic = optarg; return true;
+    case 'e': return add_value(&ret->codes, optarg);
+    case 'i': return add_value(&ret->ids, optarg);
+    case 's': return when_read(optarg, now_ms, &ret->since_ms);
+    case 'u': return when_read(optarg, now_ms, &ret->until_ms);
+    case 'n': return parse_count(optarg, &ret->count);
+    case 'a': ret->all = true; return true;
+    case 'd': ret->dry_run = true; return true;
+    case 'h': ret->help = true; return true;
+    default: return false;
+    }
+}
+
+static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret) {
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+        {"topic", required_argument, NULL, 't'}, {"code", required_argument, NULL, 'e'},
+        {"id", required_argument, NULL, 'i'}, {"since", required_argument, NULL, 's'},
+        {"until", required_argument, NULL, 'u'}, {"count", required_argument, NULL, 'n'},
+        {"all", no_argument, NULL, 'a'}, {"dry-run", no_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'}, {0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+        if (!parse_option(option, ret)) return false;
+    return ret->help || (optind == argc && ret->all != ret->is_filtered);
+}
+
+/* --- one dead letter --- */
+
+struct replay {
+    const struct settings *settings;
+    const struct replay_arguments *arguments;
+    struct reader *reader;
+    struct sender *sender; /* NULL: a dry run */
+    uint64_t read, chosen, skipped;
+    uint64_t progress_due_ns, heard_ns;
+};
+
+static bool accepts(const struct values *values, struct slice value) {
+    for (size_t i = 0; i < values->count; i++)
+        if (slice_is_text(value, values->items[i])) return true;
+    return values->count == 0;
+}
+
+static bool is_chosen(const struct replay_arguments *arguments, const struct delivery *delivery,
+    const struct dead_letter *letter) {
+    uint64_t published_ms = delivery->published_unix_ms;
+    return accepts(&arguments->codes, letter->code) && accepts(&arguments->ids, letter->id) &&
+           published_ms >= arguments->since_ms && published_ms < arguments->until_ms;
+}
+
+/* The topic as the configuration has it; NULL where it is none of ours. */
+static const char *find_job_topic(const struct settings *settings, struct slice topic) {
+    for (size_t i = 0; i < settings->topics.jobs.count; i++)
+        if (slice_is_text(topic, settings->topics.jobs.items[i]))
+            return settings->topics.jobs.items[i];
+    return NULL;
+}
+
+static void skip(struct replay *replay, const struct delivery *delivery, const char *why) {
+    const struct position *position = &delivery->position;
+    replay->skipped++;
+    fprintf(stderr, "gpu-worker replay: skipped %s/%" PRId32 "/%" PRId64 ": %s\n", position->topic,
+        position->partition, position->offset, why);
+}
+
+static enum err send_job(struct replay *replay, const struct delivery *delivery,
+    const struct dead_letter *letter, const char *topic, struct error *err) {
+    replay->chosen++;
+    if (replay->sender == NULL) {
+        print_text(letter->id, stdout);
+        printf(": ");
+        print_text(letter->code, stdout);
+        printf(": to %s\n", topic);
+        return ERR_OK;
+    }
+    struct delivery *job = dead_letter_create_job(delivery);
+    if (job == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a job");
+    enum err code = sender_send(replay->sender, topic, job, err);
+    delivery_destroy(job);
+    return code;
+}
+
+static enum err consider(
+    struct replay *replay, const struct delivery *delivery, struct error *err) {
+    struct dead_letter letter;
+    if (reader_is_late(replay->reader, &delivery->position)) return ERR_OK;
+    replay->read++;
+    bool is_letter = dead_letter_read(delivery, &letter);
+    if (!is_chosen(replay->arguments, delivery, &letter)) return ERR_OK;
+    const char *topic = find_job_topic(replay->settings, letter.topic);
+    if (!is_letter) skip(replay, delivery, "it is no dead letter of a worker's");
+    else if (letter.is_truncated) skip(replay, delivery, "it has no bytes: send the job again");
+    else if (topic == NULL) skip(replay, delivery, "its job's topic is none of topics.jobs");
+    else return send_job(replay, delivery, &letter, topic, err);
+    return ERR_OK;
+}
+
+/* --- all of them --- */
+
+static bool is_over(const struct replay *replay) {
+    uint64_t count = replay->arguments->count;
+    return stop || reader_has_caught_up(replay->reader) || (count > 0 && replay->chosen >= count);
+}
+
+static void print_progress(struct replay *replay) {
+    if (clock_ns() < replay->progress_due_ns) return;
+    replay->progress_due_ns = clock_ns() + PROGRESS_MS * 1000000ull;
+    fprintf(stderr, "gpu-worker replay: %" PRIu64 " read, %" PRIu64 " chosen\n", replay->read,
+        replay->chosen);
+}
+
+static enum err read_all(struct replay *replay, struct error *err) {
+    enum err code = ERR_OK;
+    replay->heard_ns = clock_ns();
+    replay->progress_due_ns = clock_ns() + PROGRESS_MS * 1000000ull;
+    while (code == ERR_OK && !is_over(replay)) {
+        struct delivery *delivery;
+        code = reader_poll(replay->reader, POLL_MS, &delivery, err);
+        if (delivery != NULL) {
+            replay->heard_ns = clock_ns();
+            code = consider(replay, delivery, err);
+            delivery_destroy(delivery);
+        } else if (code == ERR_OK && clock_ns() - replay->heard_ns > SILENCE_MS * 1000000ull) {
+            code = error_set(err, ERR_BROKER, 0, "check that the brokers run, and try again",
+                "nothing came from the topic for %d s, and its end is not reached",
+                SILENCE_MS / 1000);
+        }
+        print_progress(replay);
+    }
+    return code;
+}
+
+static void print_summary(const struct replay *replay) {
+    uint64_t sent = replay->sender != NULL ? sender_sent_count(replay->sender) : replay->chosen;
+    printf("%s %" PRIu64 " of %" PRIu64 " dead letters; %" PRIu64 " skipped, %" PRIu64
+           " not taken by the brokers\n",
+        replay->sender != NULL ? "replayed" : "would replay", sent, replay->read, replay->skipped,
+        replay->chosen - sent);
+}
+
+static int fail(const struct error *err) {
+    return cli_fail(err->code == ERR_BROKER ? CLI_BROKER : CLI_FAILED, "replay", "%s; %s",
+        err->message, err->fix);
+}
+
+static int replay(const struct settings *settings, const struct replay_arguments *arguments) {
+    const char *topic = arguments->topic != NULL ? arguments->topic : settings->topics.dead_letters;
+    struct replay replay = {.settings = settings, .arguments = arguments};
+    struct error err, finish_error;
+    enum err code = connect_reader(settings, topic, arguments->since_ms, &replay.reader, &err);
+    if (code == ERR_OK && !arguments->dry_run) code = sender_open(settings, &replay.sender, &err);
+    if (code == ERR_OK) {
+        code = read_all(&replay, &err);
+        enum err finished =
+            replay.sender != NULL ? sender_finish(replay.sender, &finish_error) : ERR_OK;
+        if (code == ERR_OK && finished != ERR_OK) {
+            code = finished;
+            err = finish_error;
+        }
+        print_summary(&replay);
+    }
+    reader_destroy(replay.reader);
+    sender_close(replay.sender);
+    if (code != ERR_OK) return fail(&err);
+    if (replay.skipped > 0)
+        return cli_fail(CLI_FAILED, "replay",
+            "%" PRIu64 " dead letters cannot be replayed; the "
+            "lines above say why",
+            replay.skipped);
+    return CLI_OK;
+}
+
+int command_replay(int argc, char **argv) {
+    struct replay_arguments arguments = {.until_ms = UINT64_MAX};
+    if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("replay");
+    if (arguments.help) return cli_help(usage);
+    struct settings settings;
+    int exit_code = cli_load_settings("replay", arguments.config, &settings);
+    if (exit_code != CLI_OK) return exit_code;
+    struct sigaction action = {.sa_handler = on_stop_signal};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    exit_code = replay(&settings, &arguments);
+    settings_fini(&settings);
+    return exit_code;
+}

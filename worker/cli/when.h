@@ -1,0 +1,14 @@
+/** A moment, as a person writes it on the command line. Threads: pure. */
+#ifndef CLI_WHEN_H
+#define CLI_WHEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * Milliseconds since 1970: "2026-11-21T08:30:00Z", or so long before `now_ms`: "90s", "15m", "2h",
+ * "7d". False for anything else.
+ */
+bool when_read(const char *text, uint64_t now_ms, uint64_t *ret);
+
+#endif
