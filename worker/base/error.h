@@ -59,6 +59,7 @@ enum retry { RETRY_NEVER, RETRY_WORKER, RETRY_SENDER };
     X(IO, "io", WORKER)                                                                            \
     X(BROKER, "broker", WORKER)                                                                    \
     X(PUBLISH_REFUSED, "publish_refused", NEVER) /* the broker refused a result for good */        \
+    X(REVOKED, "revoked", WORKER)                /* the message is another worker's by now */      \
     X(TIMEOUT, "timeout", WORKER)                                                                  \
     /* ourselves */                                                                                \
     X(INTERNAL, "internal_error", WORKER) /* our books or handles do not agree: a bug */

@@ -24,6 +24,16 @@ rd_kafka_resp_err_t assignment_change(rd_kafka_t *client, bool is_cooperative,
     return rd_kafka_assign(client, change == ASSIGNMENT_ADD ? partitions : NULL);
 }
 
+/* What librdkafka says of each partition goes into a copy. */
+rd_kafka_resp_err_t assignment_pause(
+    rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions, bool paused) {
+    rd_kafka_topic_partition_list_t *copy = rd_kafka_topic_partition_list_copy(partitions);
+    rd_kafka_resp_err_t code =
+        paused ? rd_kafka_pause_partitions(client, copy) : rd_kafka_resume_partitions(client, copy);
+    rd_kafka_topic_partition_list_destroy(copy);
+    return code;
+}
+
 rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client) {
     rd_kafka_topic_partition_list_t *partitions;
     if (rd_kafka_assignment(client, &partitions) == RD_KAFKA_RESP_ERR_NO_ERROR) return partitions;

@@ -14,6 +14,9 @@ enum assignment_change { ASSIGNMENT_ADD, ASSIGNMENT_REMOVE };
 rd_kafka_resp_err_t assignment_change(rd_kafka_t *client, bool is_cooperative,
     enum assignment_change change, const rd_kafka_topic_partition_list_t *partitions);
 
+rd_kafka_resp_err_t assignment_pause(
+    rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions, bool paused);
+
 /** The partitions that are ours now; the caller destroys the list. */
 rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client);
 

@@ -121,6 +121,20 @@ static uint64_t published_unix_ms(const rd_kafka_message_t *message) {
     return type != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE && unix_ms > 0 ? (uint64_t)unix_ms : 0;
 }
 
+bool client_is_final(rd_kafka_resp_err_t code) {
+    switch (code) {
+    case RD_KAFKA_RESP_ERR__FATAL:
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET: /* the settings say that it is to be the end */
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_INVALID_GROUP_ID:
+    case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
+    case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
+    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID: return true;
+    default: return false;
+    }
+}
+
 struct delivery *client_copy_message(const rd_kafka_message_t *message) {
     rd_kafka_headers_t *list;
     size_t count = 0;

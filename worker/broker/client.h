@@ -53,6 +53,9 @@ __attribute__((format(printf, 3, 4))) void client_say(
 /** For `err`: why a client is lost for good. Returns ERR_BROKER. */
 enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *reason);
 
+/** Errors of a group member that no waiting mends. */
+bool client_is_final(rd_kafka_resp_err_t code);
+
 /** A copy of a message and its headers, without its position; NULL when memory is short. */
 struct delivery *client_copy_message(const rd_kafka_message_t *message);
 

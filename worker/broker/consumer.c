@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "broker/assignment.h"
+#include "broker/clients.h"
 #include "broker/commit_list.h"
 #include "broker/committer.h"
 #include "broker/consumer_conf.h"
@@ -32,6 +33,7 @@ struct consumer {
     bool is_cooperative; /* of the last assignment: given and taken in parts */
 
     struct committer committer;
+    bool commits_elsewhere;
     uint32_t commit_interval_ms;
     uint64_t next_commit_ns;
 
@@ -60,6 +62,7 @@ static void fail(struct consumer *consumer, rd_kafka_resp_err_t native, const ch
 }
 
 static void serve_commits(struct consumer *consumer) {
+    if (consumer->commits_elsewhere) return;
     committer_serve(&consumer->committer);
     /* What is given back is committed with it; a commit in between could only delay that one. */
     if (consumer->leaving != NULL || clock_ns() < consumer->next_commit_ns) return;
@@ -72,19 +75,16 @@ static void serve_commits(struct consumer *consumer) {
 /* Pauses, and messages beyond the window */
 
 static void pause_partitions(
-    struct consumer *consumer, rd_kafka_topic_partition_list_t *partitions, bool paused) {
-    rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(consumer->client, partitions)
-                                      : rd_kafka_resume_partitions(consumer->client, partitions);
+    struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions, bool paused) {
+    rd_kafka_resp_err_t code = assignment_pause(consumer->client, partitions, paused);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         client_report(&consumer->events, code, paused ? "pausing failed" : "resuming failed");
 }
 
 static void pause_partition(
     struct consumer *consumer, const char *topic, int32_t partition, bool paused) {
-    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(one, topic, partition);
-    pause_partitions(consumer, one, paused);
-    rd_kafka_topic_partition_list_destroy(one);
+    rd_kafka_topic_partition_t one = {.topic = (char *)(uintptr_t)topic, .partition = partition};
+    pause_partitions(consumer, &(rd_kafka_topic_partition_list_t){.cnt = 1, .elems = &one}, paused);
 }
 
 /* Pausing ends what the partition brings, but for what librdkafka has on its way to us already. */
@@ -109,27 +109,12 @@ static rd_kafka_message_t *take_held(struct consumer *consumer) {
 
 /* Trouble */
 
-/* Errors that no waiting mends. */
-static bool is_final(rd_kafka_resp_err_t code) {
-    switch (code) {
-    case RD_KAFKA_RESP_ERR__FATAL:
-    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET: /* the settings say that it is to be the end */
-    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_INVALID_GROUP_ID:
-    case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
-    case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
-    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID: return true;
-    default: return false;
-    }
-}
-
 static void on_trouble(struct consumer *consumer, rd_kafka_resp_err_t code, const char *reason) {
     char text[256];
     if (code == RD_KAFKA_RESP_ERR__FATAL) {
         code = rd_kafka_fatal_error(consumer->client, text, sizeof text);
         fail(consumer, code, text);
-    } else if (is_final(code)) {
+    } else if (client_is_final(code)) {
         fail(consumer, code, reason);
     } else {
         client_report(&consumer->events, code, reason);
@@ -187,14 +172,18 @@ static size_t unfinished_count(
     return count;
 }
 
+static rd_kafka_resp_err_t commit_leaving(struct consumer *consumer) {
+    if (rd_kafka_assignment_lost(consumer->client)) return RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
+    if (consumer->commits_elsewhere) return RD_KAFKA_RESP_ERR_NO_ERROR;
+    return committer_commit(&consumer->committer, consumer->leaving,
+        consumer->is_closing ? consumer->close_deadline_ns : ms_from_now(COMMIT_TIMEOUT_MS));
+}
+
 /* Gives the leaving partitions back, finished or not. */
 static void let_go(struct consumer *consumer) {
     rd_kafka_topic_partition_list_t *partitions = consumer->leaving;
     if (partitions == NULL) return;
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
-    if (!rd_kafka_assignment_lost(consumer->client))
-        code = committer_commit(&consumer->committer, partitions,
-            consumer->is_closing ? consumer->close_deadline_ns : ms_from_now(COMMIT_TIMEOUT_MS));
+    rd_kafka_resp_err_t code = commit_leaving(consumer);
     char names[256];
     assignment_text(partitions, names, sizeof names);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -251,7 +240,7 @@ static void serve_arriving(struct consumer *consumer) {
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         take_over(consumer, consumer->arriving);
         forget_arriving(consumer);
-    } else if (is_final(code)) {
+    } else if (client_is_final(code)) {
         fail(consumer, code, "asking for the committed offsets failed");
     } else if (is_first) {
         client_say(
@@ -417,7 +406,8 @@ static void poll_and_drop(struct consumer *consumer) {
 
 /* Commits all that is finished. In the middle of a rebalance there is nobody to take it. */
 static rd_kafka_resp_err_t commit_last(struct consumer *consumer) {
-    rd_kafka_resp_err_t code;
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (consumer->commits_elsewhere) return code;
     for (;;) {
         rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
         code = committer_commit(&consumer->committer, partitions, consumer->close_deadline_ns);
@@ -476,6 +466,7 @@ static bool is_stuck(const struct consumer *consumer) {
 
 static void consumer_destroy(struct source *source) {
     struct consumer *consumer = (struct consumer *)source;
+    if (consumer->committer.requested != NULL) committer_serve(&consumer->committer);
     bool is_left_behind = consumer->client == NULL || is_stuck(consumer);
     held_fini(&consumer->held);
     resets_fini(&consumer->resets);
@@ -521,6 +512,7 @@ enum err consumer_create(
     consumer->events = (struct client_events){.on_event = options->kafka.on_event,
         .context = options->kafka.context,
         .name = "kafka consumer"};
+    consumer->commits_elsewhere = options->commits_elsewhere;
     consumer->commit_interval_ms = options->commit_interval_ms;
     consumer->drain_timeout_ms = options->drain_timeout_ms;
 
@@ -543,6 +535,14 @@ enum err consumer_create(
 fail:
     consumer_destroy(&consumer->source);
     return code;
+}
+
+rd_kafka_t *consumer_client(const struct source *source) {
+    return ((const struct consumer *)source)->client;
+}
+
+struct offsets *consumer_offsets(const struct source *source) {
+    return ((const struct consumer *)source)->offsets;
 }
 
 void consumer_get_totals(const struct source *source, struct offsets_totals *ret) {

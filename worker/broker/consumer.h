@@ -33,6 +33,7 @@ struct consumer_options {
     uint64_t fetch_ahead_bytes; /* how much the client holds of messages that were not polled yet */
     size_t topic_count;
     char *const *topics;
+    bool commits_elsewhere; /* in transactions (transaction.h), never here */
     uint32_t commit_interval_ms;
     uint32_t drain_timeout_ms;
 };

@@ -249,16 +249,18 @@ bool offsets_begin(struct offsets *offsets, const char *topic, int32_t partition
     return has_begun;
 }
 
+static void finish(struct partition *p, int64_t offset, uint64_t now_ns) {
+    if (offset < p->lowest || offset >= p->next || !is_unfinished(p, offset)) return;
+    flip(p, offset);
+    p->unfinished_count--;
+    p->changes++;
+    if (offset == p->lowest) raise_lowest(p, now_ns);
+}
+
 void offsets_finish(struct offsets *offsets, const struct position *position, uint64_t now_ns) {
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find_lease(offsets, position->lease);
-    int64_t offset = position->offset;
-    if (p != NULL && offset >= p->lowest && offset < p->next && is_unfinished(p, offset)) {
-        flip(p, offset);
-        p->unfinished_count--;
-        p->changes++;
-        if (offset == p->lowest) raise_lowest(p, now_ns);
-    }
+    if (p != NULL) finish(p, position->offset, now_ns);
     pthread_mutex_unlock(&offsets->lock);
 }
 
@@ -293,17 +295,21 @@ static void describe_commit(const struct partition *p, struct offsets_commit *re
     }
 }
 
+static bool is_due(const struct partition *p) {
+    return p->is_assigned && p->lowest != OFFSET_UNKNOWN && p->changes != p->taken_changes;
+}
+
 bool offsets_take_commit(
     struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret) {
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
-    bool is_due = p != NULL && p->changes != p->taken_changes;
-    if (is_due) {
+    bool was_due = p != NULL && is_due(p);
+    if (was_due) {
         describe_commit(p, ret);
         p->taken_changes = p->changes;
     }
     pthread_mutex_unlock(&offsets->lock);
-    return is_due;
+    return was_due;
 }
 
 void offsets_commit_failed(struct offsets *offsets, const char *topic, int32_t partition) {
@@ -311,6 +317,59 @@ void offsets_commit_failed(struct offsets *offsets, const char *topic, int32_t p
     struct partition *p = find(offsets, topic, partition);
     if (p != NULL) p->taken_changes = NEVER;
     pthread_mutex_unlock(&offsets->lock);
+}
+
+static bool holds_all(
+    struct offsets *offsets, const struct position *const *positions, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (find_lease(offsets, positions[i]->lease) == NULL) return false;
+    return true;
+}
+
+/* Finishes them in a copy, which is then what the partition is going to be. */
+static void take_with(struct partition *p, const struct position *const *positions, size_t count,
+    offsets_on_commit *on_commit, void *context) {
+    struct partition after = *p;
+    for (size_t i = 0; i < count; i++)
+        if (positions[i]->lease == lease_of(p)) finish(&after, positions[i]->offset, 0);
+    if (!is_due(&after)) return;
+    struct offsets_commit commit;
+    describe_commit(&after, &commit);
+    on_commit(context, p->topic, p->partition, &commit);
+    p->taken_changes = after.changes;
+}
+
+bool offsets_take_commits(struct offsets *offsets, const struct position *const *positions,
+    size_t count, offsets_on_commit *on_commit, void *context) {
+    pthread_mutex_lock(&offsets->lock);
+    bool is_ours = holds_all(offsets, positions, count);
+    for (size_t i = 0; i < offsets->partition_count && is_ours; i++)
+        take_with(offsets->partitions[i], positions, count, on_commit, context);
+    pthread_mutex_unlock(&offsets->lock);
+    return is_ours;
+}
+
+void offsets_commits_failed(struct offsets *offsets) {
+    pthread_mutex_lock(&offsets->lock);
+    for (size_t i = 0; i < offsets->partition_count; i++)
+        offsets->partitions[i]->taken_changes = NEVER;
+    pthread_mutex_unlock(&offsets->lock);
+}
+
+bool offsets_is_due(struct offsets *offsets) {
+    bool any = false;
+    pthread_mutex_lock(&offsets->lock);
+    for (size_t i = 0; i < offsets->partition_count && !any; i++)
+        any = is_due(offsets->partitions[i]);
+    pthread_mutex_unlock(&offsets->lock);
+    return any;
+}
+
+bool offsets_holds(struct offsets *offsets, const struct position *position) {
+    pthread_mutex_lock(&offsets->lock);
+    bool is_ours = find_lease(offsets, position->lease) != NULL;
+    pthread_mutex_unlock(&offsets->lock);
+    return is_ours;
 }
 
 void offsets_get_totals(struct offsets *offsets, struct offsets_totals *ret) {

@@ -86,6 +86,28 @@ MUST_CHECK bool offsets_take_commit(
 /** The commit that was taken failed: it is due again. */
 void offsets_commit_failed(struct offsets *offsets, const char *topic, int32_t partition);
 
+typedef void offsets_on_commit(
+    void *context, const char *topic, int32_t partition, const struct offsets_commit *commit);
+
+/**
+ * Calls `on_commit` for each partition with a commit that is due once the messages at `positions`
+ * are finished, too; they are not by this. These commits then count as made; finishing the same
+ * messages makes none due again. False, and nothing done, where one of the messages is not ours any
+ * more. From inside `on_commit` nothing may be asked.
+ */
+MUST_CHECK bool offsets_take_commits(struct offsets *offsets,
+    const struct position *const *positions, size_t count, offsets_on_commit *on_commit,
+    void *context);
+
+/** What offsets_take_commits() took failed: it is due again. */
+void offsets_commits_failed(struct offsets *offsets);
+
+/** True where any commit is due. */
+bool offsets_is_due(struct offsets *offsets);
+
+/** True where the message at `position` is ours still: its lease has not ended. */
+bool offsets_holds(struct offsets *offsets, const struct position *position);
+
 /** Over all followed partitions. `lowest` is the unfinished offset that holds up a commit longest.
  */
 struct offsets_totals {

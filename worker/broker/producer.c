@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "broker/client.h"
+#include "broker/clients.h"
 
 #define SECTION "kafka.producer"
 
@@ -171,14 +172,20 @@ static void producer_destroy(struct sink *sink) {
     free(producer);
 }
 
+/* Within a transaction nothing may wait longer than that: librdkafka derives message.timeout.ms. */
+static const struct client_setting plain_defaults[] = {
+    {"client.id", "gpu-worker"}, {"linger.ms", "5"}, {"message.timeout.ms", "0"}, {NULL, NULL}};
+static const struct client_setting transactional_defaults[] = {{"client.id", "gpu-worker"},
+    {"linger.ms", "5"}, {"transaction.timeout.ms", "10000"}, {NULL, NULL}};
+
 static enum err conf_create(
     const struct producer_options *options, rd_kafka_conf_t **ret, struct error *err) {
-    static const struct client_setting defaults[] = {
-        {"client.id", "gpu-worker"}, {"linger.ms", "5"}, {"message.timeout.ms", "0"}, {NULL, NULL}};
-    static const struct client_setting required[] = {
-        {"enable.idempotence", "true"}, {"log.queue", "true"}, {NULL, NULL}};
+    const char *id = options->transactional_id;
+    const struct client_setting required[] = {{"enable.idempotence", "true"}, {"log.queue", "true"},
+        {id != NULL ? "transactional.id" : NULL, id}, {NULL, NULL}};
     rd_kafka_conf_t *conf;
-    enum err code = client_conf_create(&options->kafka, SECTION, defaults, required, &conf, err);
+    enum err code = client_conf_create(&options->kafka, SECTION,
+        id != NULL ? transactional_defaults : plain_defaults, required, &conf, err);
     if (code != ERR_OK) return code;
     rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG);
     *ret = conf;
@@ -213,4 +220,8 @@ enum err producer_create(
 fail:
     producer_destroy(&producer->sink);
     return code;
+}
+
+rd_kafka_t *producer_client(const struct sink *sink) {
+    return ((const struct producer *)sink)->client;
 }

@@ -18,6 +18,7 @@ struct producer_options {
     const char *results_topic; /* all live as long as the sink; NULL where nothing goes */
     const char *dead_letters_topic;
     const char *telemetry_topic;
+    const char *transactional_id; /* for transaction.h; NULL: records need no transaction */
 };
 
 /** ERR_CONFIG names the setting that librdkafka refuses. Brokers are not waited for. */

@@ -4,11 +4,12 @@
  *
  * One thread owns a sink and makes every call. A record that was sent is settled exactly
  * once, by a call of its `on_settled` from inside sink_send(), sink_serve() or sink_flush(): with
- * ERR_OK and no error when it is acknowledged (Kafka: by all in-sync replicas), else with the
- * reason. on_settled may free the record and send others.
+ * ERR_OK and no error when it is acknowledged (Kafka: by all in-sync replicas, and in a transaction
+ * that is committed), else with the reason. on_settled may free the record and send others.
  *
  * Errors of a record: ERR_PUBLISH_REFUSED is permanent (too large, no such topic, not allowed):
- * sending the same again cannot help. ERR_BROKER and ERR_IO mean that the sink itself is lost.
+ * sending the same again cannot help. ERR_REVOKED: the message that it answers is another worker's
+ * by now, and the record is dropped. ERR_BROKER and ERR_IO mean that the sink itself is lost.
  */
 #ifndef BROKER_SINK_H
 #define BROKER_SINK_H
@@ -30,6 +31,8 @@ struct record {
     struct slice payload;
     size_t header_count;
     const struct header *headers;
+    const struct position *answers; /* the message that it answers; NULL: none */
+    bool is_last;                   /* of those sent to answer it */
     void (*on_settled)(struct record *record, enum err code, const struct error *err);
 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "broker/consumer.h"
@@ -12,10 +13,13 @@
 #include "broker/file_source.h"
 #include "broker/preflight.h"
 #include "broker/producer.h"
+#include "broker/transaction.h"
 
 enum {
     SERVERS_TEXT_MAX = 4096,
     INSTANCE_NAME_SIZE = 256,
+    HOST_NAME_SIZE = 128,
+    TRANSACTIONAL_ID_SIZE = 1024,
     BROKER_TIMEOUT_MS = 15000,
     PREFLIGHT_TIMEOUT_MS = 5000,
     FETCH_AHEAD_SHARE = 4 /* of limits.bytes_in_flight, beside it */
@@ -170,6 +174,35 @@ enum err connect_check(const struct settings *settings,
     return ret;
 }
 
+/* Without a name it has at least that of its machine and device, which a restart finds again. */
+static void name_transactions(const struct settings *settings, const char *instance,
+    char text[static TRANSACTIONAL_ID_SIZE]) {
+    char host[HOST_NAME_SIZE] = "";
+    if (gethostname(host, sizeof host - 1) != 0) host[0] = 0;
+    if (instance[0] != 0)
+        snprintf(text, TRANSACTIONAL_ID_SIZE, "%s-%s", settings->kafka.group, instance);
+    else
+        snprintf(text, TRANSACTIONAL_ID_SIZE, "%s-%s-gpu%" PRIu32, settings->kafka.group, host,
+            settings->device);
+}
+
+/* What goes out, and with `delivery: exactly_once` what is committed with it of what came in. */
+static enum err open_sink(const struct settings *settings, const char *servers,
+    const char *instance, struct source *source, struct sink **ret, struct error *err) {
+    char id[TRANSACTIONAL_ID_SIZE];
+    struct transaction_options options = {
+        .producer = {.kafka = kafka_options(servers, &settings->kafka.producer),
+            .results_topic = settings->topics.results,
+            .dead_letters_topic = settings->topics.dead_letters},
+        .source = source,
+        .commit_interval_ms = settings->commit_interval_ms,
+        .messages_max = settings->limits.jobs_in_flight / 2 + 1};
+    if (settings->delivery == AT_LEAST_ONCE) return producer_create(&options.producer, ret, err);
+    name_transactions(settings, instance, id);
+    options.producer.transactional_id = id;
+    return transaction_create(&options, ret, err);
+}
+
 enum err connect_kafka(const struct settings *settings, struct connection *ret, struct error *err) {
     const char *servers = settings->kafka.bootstrap_servers;
     *ret = (struct connection){0};
@@ -180,10 +213,6 @@ enum err connect_kafka(const struct settings *settings, struct connection *ret, 
         if (code != ERR_OK) return code;
         servers = embedded_bootstrap_servers(ret->embedded);
     }
-    const struct producer_options producer = {
-        .kafka = kafka_options(servers, &settings->kafka.producer),
-        .results_topic = settings->topics.results,
-        .dead_letters_topic = settings->topics.dead_letters};
     char instance[INSTANCE_NAME_SIZE];
     name_instance(settings, instance);
     const struct consumer_options consumer = {
@@ -193,16 +222,18 @@ enum err connect_kafka(const struct settings *settings, struct connection *ret, 
         .fetch_ahead_bytes = settings->limits.bytes_in_flight / FETCH_AHEAD_SHARE,
         .topic_count = settings->topics.jobs.count,
         .topics = settings->topics.jobs.items,
+        .commits_elsewhere = settings->delivery == EXACTLY_ONCE,
         .commit_interval_ms = settings->commit_interval_ms,
         .drain_timeout_ms = settings->drain_timeout_ms};
-    code = producer_create(&producer, &ret->sink, err);
+    code = consumer_create(&consumer, &ret->source, err);
+    if (code == ERR_OK) code = open_sink(settings, servers, instance, ret->source, &ret->sink, err);
     if (code == ERR_OK) code = open_telemetry(settings, servers, &ret->telemetry, err);
     if (code == ERR_OK) code = open_control(settings, servers, &ret->control, err);
-    if (code == ERR_OK) code = consumer_create(&consumer, &ret->source, err);
     if (code == ERR_OK) return ERR_OK;
     reader_destroy(ret->control);
-    sink_destroy(ret->sink);
     sink_destroy(ret->telemetry);
+    sink_destroy(ret->sink);
+    source_destroy(ret->source);
     connection_fini(ret);
     return code;
 }

@@ -319,15 +319,17 @@ void flow_hand_back(struct stages *stages, struct job *job) {
 
 void flow_on_published(void *context, const struct published *items, size_t count) {
     struct stages *stages = context;
-    uint64_t bytes = 0, errors = 0;
+    uint64_t bytes = 0, ok = 0, errors = 0;
     for (size_t i = 0; i < count; i++) {
-        source_finish(stages->source, &items[i].delivery->position);
         bytes += items[i].delivery->held_bytes;
-        errors += items[i].is_error;
+        if (items[i].is_dropped) continue;
+        source_finish(stages->source, &items[i].delivery->position);
+        if (items[i].is_error) errors++;
+        else ok++;
     }
     pthread_mutex_lock(&stages->lock);
     stages->summary.errors += errors;
-    stages->summary.ok += count - errors;
+    stages->summary.ok += ok;
     end_flight(stages, count, bytes);
     pthread_mutex_unlock(&stages->lock);
 }

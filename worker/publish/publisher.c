@@ -19,6 +19,7 @@ struct publication {
     struct publisher *publisher;
     struct job *job; /* owned; has no id where the message is no job */
     bool is_error;
+    bool is_dropped;
     struct error err;         /* what its dead letter says */
     struct message *result;   /* NULL where the message is no job */
     struct message *first[2]; /* until they are sent */
@@ -55,7 +56,9 @@ static void report_completed(struct publisher *publisher) {
     if (count == 0) return;
     for (size_t i = 0; i < count; i++) {
         const struct publication *publication = publisher->completed[i];
-        items[i] = (struct published){publication->job->delivery, publication->is_error};
+        items[i] = (struct published){.delivery = publication->job->delivery,
+            .is_error = publication->is_error,
+            .is_dropped = publication->is_dropped};
     }
     if (!publisher->has_failed)
         publisher->options.on_published(publisher->options.context, items, count);
@@ -110,6 +113,8 @@ static void on_settled(struct record *record, enum err code, const struct error 
         /* Sent by the thread's loop: a sink's callback must not send. */
         publication->next = publisher->again;
         publisher->again = publication;
+    } else if (code == ERR_REVOKED) {
+        publication->is_dropped = true;
     } else if (code != ERR_OK) {
         fail(publisher, err);
     }
@@ -129,6 +134,8 @@ static void send(struct publication *publication) {
     for (int i = 0; i < 2; i++) {
         if (messages[i] == NULL) continue;
         messages[i]->owner = publication;
+        messages[i]->record.answers = &publication->job->delivery->position;
+        messages[i]->record.is_last = i == 1 || messages[1] == NULL;
         messages[i]->record.on_settled = on_settled;
         sink_send(sink, &messages[i]->record);
     }

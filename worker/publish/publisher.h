@@ -21,10 +21,11 @@
 struct publisher;
 struct publication;
 
-/** A message that is answered. */
+/** A message that is answered, or that others answer by now. */
 struct published {
     const struct delivery *delivery;
     bool is_error;
+    bool is_dropped; /* ERR_REVOKED of the sink: nobody saw an answer of ours */
 };
 
 struct publisher_options {

@@ -45,6 +45,9 @@ static void check_broker(const struct loaded *loaded) {
     if (s->broker == BROKER_EMBEDDED && !has_default_servers(s))
         ADD(loaded, &s->kafka.bootstrap_servers, "remove one of them",
             "kafka.bootstrap_servers has no meaning with broker: embedded");
+    if (s->broker == BROKER_EMBEDDED && s->delivery == EXACTLY_ONCE)
+        ADD(loaded, &s->delivery, "use broker: kafka, or delivery: at_least_once",
+            "the embedded broker keeps no offsets of transactions");
 }
 
 /* What Kafka takes as the name of a topic or of a group's member. */

@@ -19,6 +19,7 @@
 enum driver_choice { DRIVER_CUDA, DRIVER_CPU };
 enum isolation_choice { ISOLATE_NONE, ISOLATE_PROGRAM, ISOLATE_KEY };
 enum stream_choice { STREAM_MAPPED, STREAM_COPIED };
+enum delivery_choice { AT_LEAST_ONCE, EXACTLY_ONCE };
 enum ordering_choice { ORDERING_NONE, ORDERING_KEY };
 enum broker_choice { BROKER_KAFKA, BROKER_EMBEDDED };
 
@@ -69,6 +70,7 @@ struct settings {
         struct string_list reply_to; /* what jobs may name */
     } topics;
     enum ordering_choice ordering;
+    enum delivery_choice delivery;
     uint32_t commit_interval_ms;
     uint32_t drain_timeout_ms;
 

@@ -15,6 +15,8 @@
 static const char *const driver_names[] = {[DRIVER_CUDA] = "cuda", [DRIVER_CPU] = "cpu", NULL};
 static const char *const broker_names[] = {
     [BROKER_KAFKA] = "kafka", [BROKER_EMBEDDED] = "embedded", NULL};
+static const char *const delivery_names[] = {
+    [AT_LEAST_ONCE] = "at_least_once", [EXACTLY_ONCE] = "exactly_once", NULL};
 static const char *const ordering_names[] = {
     [ORDERING_NONE] = "none", [ORDERING_KEY] = "key", NULL};
 static const char *const stream_names[] = {
@@ -65,6 +67,10 @@ const struct setting setting_table[] = {
     ENUM(ordering_choice, ordering, ordering_names, "none",
         "Which jobs wait for each other: none, or those of one key, which then run in their order. "
         "Residents need `key`."),
+    ENUM(delivery_choice, delivery, delivery_names, "at_least_once",
+        "What a crash or a rebalance does to results: some may come twice, or none does, because "
+        "results, dead letters and offsets are committed in transactions. Then readers must read "
+        "committed messages alone, and see results once a commit_interval_ms."),
     DURATION(commit_interval_ms, 10, 60 * SECOND, "500ms",
         "How often the offsets of finished jobs are committed: what a crash makes run again."),
     DURATION(drain_timeout_ms, 0, HOUR, "25s",

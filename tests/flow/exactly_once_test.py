@@ -1,0 +1,81 @@
+"""`delivery: exactly_once` against a real Apache Kafka: whoever reads committed messages alone sees one result a job.
+usage: exactly_once_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA."""
+
+import collections
+import os
+import signal
+import unittest
+
+from worker_flow import FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
+
+import confluent_kafka
+import gpu_worker as gw
+import msgpack
+
+SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
+# so slow that no machine is done before the test has done its worst
+SLOW = {"batch": {"jobs": 1}, "cpu_driver": {"faults": "cuLaunchKernel:slow=5ms@*"}}
+
+
+class ExactlyOnceTest(FlowTest):
+    def setUp(self):
+        super().setUp()
+        self.topics = Topics(SERVERS)
+
+    def start(self, name, **more):
+        config = self.topics.config(SERVERS, delivery="exactly_once", commit_interval_ms="100ms", **more)
+        config["kafka"] |= {"instance_id": f"{self.topics.group}-{name}", "consumer": {"session.timeout.ms": 6000}}
+        return self.start_worker(config, name)
+
+    def submit(self, count):
+        client = gw.KafkaClient(SERVERS, self.topics.jobs, self.topics.results)
+        self.addCleanup(client.close)
+        client.submit([saxpy(n) for n in range(count)])
+
+    def results(self):
+        return list(map(unpack, read_all(SERVERS, self.topics.results)))
+
+    def wait_for_results(self, count):
+        self.wait_until(lambda: len(self.results()) >= count, f"{count} results")
+
+    def wait_for_end(self):
+        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0")
+
+    def assert_exactly_once(self, count):
+        results = self.results()
+        times = collections.Counter(result["id"] for result in results)
+        self.assertEqual([job for job, n in times.items() if n > 1], [], "duplicated")
+        self.assertEqual({f"job-{n}" for n in range(count)} - set(times), set(), "lost")
+        for result in results:
+            self.assertTrue(is_saxpy(result, int(result["id"].removeprefix("job-"))), result)
+
+    def test_every_job_has_one_result_and_every_dead_letter_comes_once(self):
+        count = 2000
+        self.submit(count)
+        producer = confluent_kafka.Producer({"bootstrap.servers": SERVERS})
+        producer.produce(self.topics.jobs, b"\xc1", key=b"hostile")
+        broken = saxpy(1) | {"id": "job-broken", "steps": [gw.step("nope", [], grid=[1])]}
+        self.assertEqual(producer.flush(30), 0)
+        worker = self.start("worker")
+        self.wait_for_end()
+        self.stop_well(worker)
+        self.assert_exactly_once(count)
+        (letter,) = read_all(SERVERS, self.topics.dead_letters)
+        self.assertEqual(headers_of(letter)["dlq.error.code"], "bad_message")
+        self.assertEqual(lag(SERVERS, self.topics), 0)
+
+    def test_a_stop_in_the_middle_repeats_nothing(self):
+        count = 4000
+        self.submit(count)
+        first = self.start("first", **SLOW)
+        self.wait_for_results(count // 20)
+        self.stop_well(first)
+        self.assertLess(len(self.results()), count, "the stop came too late to show anything")
+        second = self.start("second")
+        self.wait_for_end()
+        self.stop_well(second)
+        self.assert_exactly_once(count)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

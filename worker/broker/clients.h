@@ -1,0 +1,18 @@
+/** What a transaction joins: the clients inside a source and a sink. Only for transaction.c. */
+#ifndef BROKER_CLIENTS_H
+#define BROKER_CLIENTS_H
+
+#include <librdkafka/rdkafka.h>
+
+#include "broker/offsets.h"
+#include "broker/sink.h"
+#include "broker/source.h"
+
+/** Of a source of consumer.h, and as long as it lives; both are used by any thread. */
+rd_kafka_t *consumer_client(const struct source *source);
+struct offsets *consumer_offsets(const struct source *source);
+
+/** Of a sink of producer.h. */
+rd_kafka_t *producer_client(const struct sink *sink);
+
+#endif

@@ -1,0 +1,406 @@
+#include "broker/transaction.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "broker/client.h"
+#include "broker/clients.h"
+#include "broker/commit_list.h"
+
+enum {
+    START_WAIT_MS = 1000,   /* of one try to be the one with our id */
+    OFFSETS_WAIT_MS = 5000, /* of one try to hand over offsets */
+    UNTIL_TIMEOUT_MS = -1,  /* what is left of transaction.timeout.ms */
+    RETRY_MS = 100,
+    FLUSH_POLL_MS = 10,
+    QUIET_SHARE = 10 /* of the interval, without a record */
+};
+
+enum phase {
+    PHASE_STARTING,   /* transactions of an earlier process of our id are brought to their end */
+    PHASE_IDLE,       /* no transaction is open */
+    PHASE_OPEN,       /* records are sent */
+    PHASE_DELIVERING, /* no more are; the brokers have not acknowledged all of them */
+    PHASE_OFFSETS,
+    PHASE_COMMITTING,
+    PHASE_ABORTING,
+    PHASE_LOST
+};
+
+/* A record from its sending until it is settled. */
+struct entry {
+    struct record sent; /* what the producer gets, once a transaction; first */
+    struct record *record;
+    struct transaction *transaction;
+    struct error err; /* ERR_OK until it fails */
+    struct entry *next;
+};
+
+struct entries {
+    struct entry *first, **last_next;
+};
+
+struct transaction {
+    struct sink sink;
+    struct sink *producer;
+    rd_kafka_t *client;
+    rd_kafka_t *consumer;
+    struct offsets *offsets;
+    struct client_events events;
+    uint64_t interval_ns;
+    uint32_t messages_max;
+
+    enum phase phase;
+    uint64_t retry_ns; /* nothing is tried before */
+    struct error failure;
+    struct entries entries; /* in the order of their sending */
+    struct entry *waiting;  /* the first that is in no transaction; all behind it are not either */
+    bool is_flushing;
+
+    /* of the open transaction */
+    uint64_t opened_ns, last_sent_ns;
+    size_t sent_count, undelivered_count, answered_count;
+    bool has_failed; /* it must be aborted */
+    rd_kafka_topic_partition_list_t *commits;
+    rd_kafka_consumer_group_metadata_t *group;
+
+    uint64_t closed_ns; /* the last one */
+};
+
+/* Entries */
+
+static void entries_init(struct entries *entries) {
+    entries->first = NULL;
+    entries->last_next = &entries->first;
+}
+
+static void entries_add(struct entries *entries, struct entry *entry) {
+    entry->next = NULL;
+    *entries->last_next = entry;
+    entries->last_next = &entry->next;
+}
+
+/* Those in front of `end`, all where it is NULL: a list of their own. */
+static struct entry *entries_take(struct entries *entries, struct entry *end) {
+    struct entry *first = entries->first, **next = &first;
+    while (*next != end) next = &(*next)->next;
+    *next = NULL;
+    entries->first = end;
+    if (end == NULL) entries->last_next = &entries->first;
+    return first;
+}
+
+/* With what each one's error says. */
+static void settle_all(struct entry *entry) {
+    while (entry != NULL) {
+        struct record *record = entry->record;
+        struct error err = entry->err;
+        struct entry *next = entry->next;
+        free(entry);
+        record->on_settled(record, err.code, err.code != ERR_OK ? &err : NULL);
+        entry = next;
+    }
+}
+
+/* Whether the entry is over, with the reason in its error. */
+static bool is_over(struct transaction *t, struct entry *entry) {
+    const struct position *answers = entry->record->answers;
+    if (answers != NULL && !offsets_holds(t->offsets, answers))
+        error_set(&entry->err, ERR_REVOKED, 0, "", "the message is another worker's by now");
+    return entry->err.code == ERR_REVOKED || entry->err.code == ERR_PUBLISH_REFUSED;
+}
+
+static void on_delivered(struct record *sent, enum err code, const struct error *err) {
+    struct entry *entry = (struct entry *)sent;
+    struct transaction *t = entry->transaction;
+    t->undelivered_count--;
+    if (code == ERR_OK) return;
+    entry->err = *err;
+    t->has_failed = true;
+}
+
+/* The end of the sink's life, but for settling what comes. */
+static void lose(struct transaction *t, rd_kafka_resp_err_t native, const char *reason) {
+    char text[256];
+    if (native == RD_KAFKA_RESP_ERR__FATAL) {
+        native = rd_kafka_fatal_error(t->client, text, sizeof text);
+        reason = text;
+    }
+    bool is_fenced = native == RD_KAFKA_RESP_ERR__FENCED ||
+                     native == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
+                     native == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
+    if (is_fenced)
+        error_set(&t->failure, ERR_BROKER, native,
+            "give each worker a kafka.instance_id of its own, then start it again; no job is lost",
+            "%s: another worker has this one's name, or the brokers ended its transaction: %s",
+            rd_kafka_err2name(native), reason);
+    else client_lost(&t->failure, native, reason);
+    t->phase = PHASE_LOST;
+}
+
+/* What librdkafka answers, told apart in the order that it asks for. */
+enum answer { ANSWER_OK, ANSWER_AGAIN, ANSWER_ABORT, ANSWER_LOST };
+
+/* Consumes `error`. */
+static enum answer take_answer(struct transaction *t, rd_kafka_error_t *error) {
+    if (error == NULL) return ANSWER_OK;
+    enum answer answer = ANSWER_LOST;
+    if (rd_kafka_error_is_retriable(error)) answer = ANSWER_AGAIN;
+    else if (rd_kafka_error_txn_requires_abort(error)) answer = ANSWER_ABORT;
+    client_say(
+        &t->events, LOG_DEBUG, "%s: %s", rd_kafka_error_name(error), rd_kafka_error_string(error));
+    if (answer == ANSWER_AGAIN) t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
+    if (answer == ANSWER_LOST) lose(t, rd_kafka_error_code(error), rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return answer;
+}
+
+/* Phases: each does what it can without waiting long, and says what comes next */
+
+static void step_starting(struct transaction *t) {
+    if (take_answer(t, rd_kafka_init_transactions(t->client, START_WAIT_MS)) == ANSWER_OK)
+        t->phase = PHASE_IDLE;
+}
+
+/* Offsets alone are due where nobody waits for an answer: the end of a partition, a gap. */
+static bool is_wanted(struct transaction *t) {
+    if (t->entries.first != NULL) return true;
+    bool is_time = t->is_flushing || clock_ns() - t->closed_ns >= t->interval_ns;
+    return is_time && offsets_is_due(t->offsets);
+}
+
+static void step_idle(struct transaction *t) {
+    if (!is_wanted(t) || take_answer(t, rd_kafka_begin_transaction(t->client)) != ANSWER_OK) return;
+    t->opened_ns = t->last_sent_ns = clock_ns();
+    t->sent_count = t->undelivered_count = t->answered_count = 0;
+    t->has_failed = false;
+    t->phase = PHASE_OPEN;
+}
+
+static void send_entry(struct transaction *t, struct entry *entry) {
+    entry->sent = *entry->record;
+    entry->sent.on_settled = on_delivered;
+    t->sent_count++;
+    t->undelivered_count++;
+    t->answered_count += entry->record->is_last;
+    t->last_sent_ns = clock_ns();
+    sink_send(t->producer, &entry->sent);
+}
+
+static void send_waiting(struct transaction *t) {
+    for (; t->waiting != NULL; t->waiting = t->waiting->next) send_entry(t, t->waiting);
+}
+
+static void step_open(struct transaction *t) {
+    send_waiting(t);
+    uint64_t now_ns = clock_ns();
+    if (t->is_flushing || t->has_failed || t->sent_count == 0 ||
+        t->answered_count >= t->messages_max || now_ns - t->opened_ns >= t->interval_ns ||
+        now_ns - t->last_sent_ns >= t->interval_ns / QUIET_SHARE)
+        t->phase = PHASE_DELIVERING;
+}
+
+static void add_commit(
+    void *context, const char *topic, int32_t partition, const struct offsets_commit *commit) {
+    struct transaction *t = context;
+    if (!commit_list_add(t->commits, topic, partition, commit)) t->has_failed = true;
+}
+
+/* The messages whose answers are complete in this transaction; NULL when memory is short. */
+static const struct position **list_answered(const struct transaction *t) {
+    const struct position **positions = calloc(t->answered_count + 1, sizeof positions[0]);
+    size_t count = 0;
+    if (positions == NULL) return NULL;
+    for (const struct entry *entry = t->entries.first; entry != t->waiting; entry = entry->next)
+        if (entry->record->is_last) positions[count++] = entry->record->answers;
+    assert(count == t->answered_count); /* nothing failed */
+    return positions;
+}
+
+/*
+ * The membership is asked for before the messages are looked at: were they ours later than that, it
+ * is still good or refused by the brokers; the other way round, a new membership could carry
+ * messages of one that has ended. A membership that was lost counts as none at once.
+ */
+static bool take_commits(struct transaction *t) {
+    const struct position **positions = list_answered(t);
+    if (positions == NULL) return false;
+    t->group = rd_kafka_consumer_group_metadata(t->consumer);
+    t->commits = rd_kafka_topic_partition_list_new(0);
+    bool is_ours = t->group != NULL && !rd_kafka_assignment_lost(t->consumer) &&
+                   offsets_take_commits(t->offsets, positions, t->answered_count, add_commit, t);
+    free(positions);
+    return is_ours && !t->has_failed;
+}
+
+static void step_delivering(struct transaction *t) {
+    if (t->has_failed) t->phase = PHASE_ABORTING;
+    else if (t->undelivered_count == 0) t->phase = take_commits(t) ? PHASE_OFFSETS : PHASE_ABORTING;
+}
+
+/* Tried again with the very same arguments. */
+static void step_offsets(struct transaction *t) {
+    rd_kafka_error_t *error = NULL;
+    if (t->commits->cnt > 0)
+        error =
+            rd_kafka_send_offsets_to_transaction(t->client, t->commits, t->group, OFFSETS_WAIT_MS);
+    enum answer answer = take_answer(t, error);
+    if (answer == ANSWER_OK) t->phase = PHASE_COMMITTING;
+    if (answer == ANSWER_ABORT) t->phase = PHASE_ABORTING;
+}
+
+static void close_transaction(struct transaction *t) {
+    if (t->commits != NULL) rd_kafka_topic_partition_list_destroy(t->commits);
+    if (t->group != NULL) rd_kafka_consumer_group_metadata_destroy(t->group);
+    t->commits = NULL;
+    t->group = NULL;
+    t->closed_ns = clock_ns();
+    if (t->phase != PHASE_LOST) t->phase = PHASE_IDLE;
+}
+
+static void step_committing(struct transaction *t) {
+    enum answer answer = take_answer(t, rd_kafka_commit_transaction(t->client, UNTIL_TIMEOUT_MS));
+    if (answer == ANSWER_ABORT) t->phase = PHASE_ABORTING;
+    if (answer != ANSWER_OK) return;
+    close_transaction(t);
+    settle_all(entries_take(&t->entries, t->waiting)); /* the others came too late for this one */
+}
+
+/* Everything waits for the next transaction but what is over. */
+static void start_over(struct transaction *t) {
+    struct entries over;
+    entries_init(&over);
+    struct entry *next, *entry = entries_take(&t->entries, NULL);
+    for (; entry != NULL; entry = next) {
+        next = entry->next;
+        bool ends = is_over(t, entry);
+        if (!ends) entry->err.code = ERR_OK;
+        entries_add(ends ? &over : &t->entries, entry);
+    }
+    t->waiting = t->entries.first;
+    settle_all(over.first);
+}
+
+/* What is on its way to brokers comes back first: librdkafka waits for reports that we take. */
+static void step_aborting(struct transaction *t) {
+    rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE);
+    if (t->undelivered_count > 0) return;
+    enum answer answer = take_answer(t, rd_kafka_abort_transaction(t->client, UNTIL_TIMEOUT_MS));
+    if (answer != ANSWER_OK) return;
+    client_say(&t->events, LOG_INFO, "aborted a transaction of %zu messages; it is repeated",
+        t->answered_count);
+    offsets_commits_failed(t->offsets);
+    close_transaction(t);
+    t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
+    start_over(t);
+}
+
+static void settle_lost(struct transaction *t) {
+    for (struct entry *entry = t->entries.first; entry != NULL; entry = entry->next)
+        entry->err = t->failure;
+    t->waiting = NULL;
+    settle_all(entries_take(&t->entries, NULL));
+}
+
+/* The producer gives back first what it has. */
+static void step_lost(struct transaction *t) {
+    rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    if (t->undelivered_count == 0) settle_lost(t);
+}
+
+static void step(struct transaction *t) {
+    static void (*const steps[])(struct transaction * t) = {[PHASE_STARTING] = step_starting,
+        [PHASE_IDLE] = step_idle,
+        [PHASE_OPEN] = step_open,
+        [PHASE_DELIVERING] = step_delivering,
+        [PHASE_OFFSETS] = step_offsets,
+        [PHASE_COMMITTING] = step_committing,
+        [PHASE_ABORTING] = step_aborting,
+        [PHASE_LOST] = step_lost};
+    enum phase before;
+    do {
+        before = t->phase;
+        if (clock_ns() >= t->retry_ns) steps[t->phase](t);
+    } while (t->phase != before);
+}
+
+/* The sink */
+
+static void transaction_send(struct sink *sink, struct record *record) {
+    struct transaction *t = (struct transaction *)sink;
+    struct entry *entry = calloc(1, sizeof *entry);
+    if (entry == NULL) {
+        struct error err;
+        error_set(&err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a record");
+        record->on_settled(record, ERR_NO_MEMORY, &err);
+        return;
+    }
+    entry->record = record;
+    entry->transaction = t;
+    entries_add(&t->entries, entry);
+    if (t->waiting == NULL) t->waiting = entry;
+}
+
+static void transaction_serve(struct sink *sink, int timeout_ms) {
+    struct transaction *t = (struct transaction *)sink;
+    sink_serve(t->producer, timeout_ms);
+    step(t);
+}
+
+static bool is_flushed(struct transaction *t) {
+    return t->phase == PHASE_LOST || (t->phase == PHASE_IDLE && !is_wanted(t));
+}
+
+static enum err transaction_flush(struct sink *sink, int timeout_ms, struct error *err) {
+    struct transaction *t = (struct transaction *)sink;
+    uint64_t deadline_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    t->is_flushing = true;
+    transaction_serve(sink, 0);
+    while (!is_flushed(t) && (timeout_ms < 0 || clock_ns() < deadline_ns))
+        transaction_serve(sink, FLUSH_POLL_MS);
+    t->is_flushing = false;
+    if (t->phase == PHASE_LOST) {
+        *err = t->failure;
+        return err->code;
+    }
+    if (is_flushed(t)) return ERR_OK;
+    return error_set(err, ERR_TIMEOUT, 0, "check that the brokers can be reached",
+        "a transaction was not committed within %d ms", timeout_ms);
+}
+
+static void transaction_destroy(struct sink *sink) {
+    struct transaction *t = (struct transaction *)sink;
+    if (t->phase != PHASE_LOST) lose(t, RD_KAFKA_RESP_ERR__DESTROY, "the sink ends");
+    sink_destroy(t->producer); /* what it still has comes back */
+    settle_lost(t);
+    close_transaction(t);
+    free(t);
+}
+
+enum err transaction_create(
+    const struct transaction_options *options, struct sink **ret, struct error *err) {
+    static const struct sink_operations operations = {.send = transaction_send,
+        .serve = transaction_serve,
+        .flush = transaction_flush,
+        .destroy = transaction_destroy};
+    struct transaction *t = calloc(1, sizeof *t);
+    if (t == NULL) return error_set(err, ERR_NO_MEMORY, 0, "", "no memory for transactions");
+    enum err code = producer_create(&options->producer, &t->producer, err);
+    if (code != ERR_OK) {
+        free(t);
+        return code;
+    }
+    t->sink.operations = &operations;
+    t->client = producer_client(t->producer);
+    t->consumer = consumer_client(options->source);
+    t->offsets = consumer_offsets(options->source);
+    t->events = (struct client_events){.on_event = options->producer.kafka.on_event,
+        .context = options->producer.kafka.context,
+        .name = "kafka producer"};
+    t->interval_ns = options->commit_interval_ms * 1000000ull;
+    t->messages_max = options->messages_max;
+    entries_init(&t->entries);
+    *ret = &t->sink;
+    return ERR_OK;
+}

@@ -1,0 +1,36 @@
+/**
+ * A sink that publishes to Kafka exactly once: records and the offsets of the messages that they
+ * answer are committed in one transaction, or neither is. Whoever reads committed records alone
+ * sees the answer to each message once, whatever happens in between.
+ *
+ * A transaction begins with the first record, or where offsets alone are due. It ends
+ * `commit_interval_ms` later, or with `messages_max` answered messages, or once nothing more comes
+ * for a tenth of the interval. Only then are its records settled and their messages finished by
+ * whoever is told. What comes while one ends waits for the next.
+ *
+ * A transaction that is aborted (a rebalance, a record that was refused, brokers away for too long)
+ * is repeated with the same records, except those of messages that are not ours any more: these are
+ * settled with ERR_REVOKED. A producer that is lost, such as one that another of the same id has
+ * fenced, settles all with ERR_BROKER.
+ *
+ * Offsets go with the membership in the group (KIP-447): the brokers refuse them once the group has
+ * moved on without us.
+ */
+#ifndef BROKER_TRANSACTION_H
+#define BROKER_TRANSACTION_H
+
+#include "broker/producer.h"
+#include "broker/source.h"
+
+struct transaction_options {
+    struct producer_options producer; /* its transactional_id survives restarts */
+    struct source *source;            /* a consumer that commits elsewhere; outlives the sink */
+    uint32_t commit_interval_ms;
+    uint32_t messages_max;
+};
+
+/** As producer_create(). */
+MUST_CHECK enum err transaction_create(
+    const struct transaction_options *options, struct sink **ret, struct error *err);
+
+#endif
