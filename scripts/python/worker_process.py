@@ -49,6 +49,11 @@ class Worker:
             self._process.kill()
             return self._process.wait()
 
+    def kill(self):
+        """Ends it as nothing can be prepared for."""
+        self._process.kill()
+        self._process.wait()
+
     def print_log(self):
         lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
         print(f"quickstart: the end of {self._log}:", *lines, sep="\n  ", file=sys.stderr)

@@ -19,6 +19,7 @@ import worker_process
 
 BUILD = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path("build/dev")
 BINARY = BUILD / "bin/gpu-worker"
+QUIET = {"log_level": 2}  # a broker that is away is what some tests are about
 
 
 def saxpy(number, size=4):
@@ -41,13 +42,13 @@ def is_saxpy(result, number):
 class Topics:
     """Fresh topics of one test, made at the broker."""
 
-    def __init__(self, bootstrap_servers, partitions=4):
+    def __init__(self, bootstrap_servers, partitions=4, replicas=1):
         mark = uuid.uuid4().hex[:8]
         self.all = [f"{kind}-{mark}" for kind in ("jobs", "results", "dead", "telemetry", "control")]
         self.jobs, self.results, self.dead_letters, self.telemetry, self.control = self.all
         self.group = f"group-{mark}"
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap_servers})
-        new = [confluent_kafka.admin.NewTopic(name, partitions, 1) for name in self.all]
+        new = [confluent_kafka.admin.NewTopic(name, partitions, replicas) for name in self.all]
         for future in admin.create_topics(new).values():
             future.result(30)
         self._wait_until_led(bootstrap_servers, partitions)

@@ -1,0 +1,159 @@
+"""Jobs flow through real workers and a real Apache Kafka while one of them fails; afterwards every job has its
+result or its dead letter. Prints what was lost, duplicated and recomputed for each fault and delivery.
+usage: faults_test.py BUILD_FOLDER [FaultsTest.test_... ...], with the number of jobs of each fault and delivery in
+GPU_WORKER_FAULTS_JOBS (2000)."""
+
+import array
+import os
+import time
+import unittest
+
+from job_flow import Account, Flow
+from kafka_cluster import KafkaCluster
+from proxy import Proxy
+from worker_flow import FlowTest
+
+JOBS = int(os.environ.get("GPU_WORKER_FAULTS_JOBS", 2000))
+MODES = ("at_least_once",)
+PAUSE_S = 30
+LEADER_GONE_S = 10
+CUT_S = 5
+
+accounts = []
+
+
+def tearDownModule():
+    widths = [max(len(str(value)) for value in column) for column in zip(Account._fields, *accounts)]
+    for row in [Account._fields, *accounts]:
+        print("  ".join(str(value).ljust(width) for value, width in zip(row, widths)), flush=True)
+
+
+class FaultRig(FlowTest):
+    """Both deliveries live through the same fault at the same time, each with topics, group and workers of its own."""
+
+    brokers = 1
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = KafkaCluster(cls.brokers)
+        cls.addClassCleanup(cls.cluster.down)
+
+    def setUp(self):
+        super().setUp()
+        self.ledger = self.folder / "ledger"
+        self.ledger.touch()
+        os.environ["GPU_WORKER_TEST_LEDGER"] = str(self.ledger)
+
+    def begin(self, workers, proxied=False):
+        """The flows, once a tenth of their jobs is answered."""
+        self.flows = []
+        for index, mode in enumerate(MODES):
+            flow = Flow(self, self.cluster, mode, range(index * JOBS, (index + 1) * JOBS), proxied)
+            self.addCleanup(flow.close)
+            flow.start(*workers)
+            self.flows.append(flow)
+        self.wait_for_share(0.1)
+
+    def wait_for_share(self, share):
+        for flow in self.flows:
+            flow.wait_for_share(share)
+
+    def assert_in_the_middle(self):
+        for flow in self.flows:
+            flow.assert_in_the_middle()
+
+    def end(self, fault):
+        for flow in self.flows:
+            flow.fault_is_over.set()
+        results = [flow.finish(fault, self.ran) for flow in self.flows]
+        accounts.extend(results)
+        for account in results:
+            self.assertEqual(account.lost, 0, account)
+            self.assertEqual(account.wrong, 0, account)
+            if account.mode == "exactly_once":
+                self.assertEqual(account.duplicated, 0, account)
+        return results
+
+    def ran(self):
+        """The numbers that kernels ran for, once a run."""
+        return array.array("I", self.ledger.read_bytes())
+
+
+class FaultsTest(FaultRig):
+    def test_workers_are_killed(self):
+        self.begin(["a", "b"])
+        for name, share in ("a", 0.2), ("b", 0.3):
+            self.assert_in_the_middle()
+            for flow in self.flows:
+                flow.kill(name)
+                flow.start(name)
+            self.wait_for_share(share)
+        self.end("kill -9 of the worker")
+
+    def test_workers_are_asked_to_stop(self):
+        self.begin(["a", "b"])
+        for name, share in ("a", 0.2), ("b", 0.3):
+            self.assert_in_the_middle()
+            for flow in self.flows:
+                flow.stop(name)
+                flow.start(name)
+            self.wait_for_share(share)
+        for account in self.end("SIGTERM"):
+            self.assertEqual((account.duplicated, account.recomputed), (0, 0), account)
+
+    def test_four_workers_join_and_leave(self):
+        self.begin(["a"])
+        changes = [
+            (["b", "c"], [], 0.2), (["d"], ["a"], 0.3), (["a"], ["b"], 0.4), ([], ["c", "d"], 0.5),
+            (["b", "c", "d"], [], 0.6)]
+        for joining, leaving, share in changes:
+            self.assert_in_the_middle()
+            for flow in self.flows:
+                flow.start(*joining)
+                flow.stop(*leaving)
+            self.wait_for_share(share)
+        self.end("4 workers join and leave")
+
+    def test_the_broker_restarts(self):
+        self.begin(["a", "b"])
+        self.assert_in_the_middle()
+        self.cluster.stop()
+        self.cluster.start()
+        self.end("broker restart")
+
+    def test_the_broker_stops_for_30_seconds(self):
+        self.begin(["a", "b"])
+        self.assert_in_the_middle()
+        self.cluster.pause()
+        time.sleep(PAUSE_S)
+        self.cluster.resume()
+        self.end("broker stopped for 30 s")
+
+    def test_the_network_is_cut(self):
+        proxy = Proxy(self.cluster.proxy_port, self.cluster.proxied_port)
+        self.addCleanup(proxy.close)
+        self.begin(["a", "b"], proxied=True)
+        self.assert_in_the_middle()
+        proxy.silence()
+        time.sleep(CUT_S)
+        proxy.cut()
+        time.sleep(CUT_S)
+        proxy.mend()
+        self.end("network cut for 10 s")
+
+
+class LeaderTest(FaultRig):
+    brokers = 3
+
+    def test_a_leader_is_gone_for_10_seconds(self):
+        self.begin(["a", "b"])
+        self.assert_in_the_middle()
+        leader = self.cluster.leader_of(self.flows[0].topics.jobs, 0)
+        self.cluster.kill(leader)
+        time.sleep(LEADER_GONE_S)
+        self.cluster.start(leader)
+        self.end("leader gone for 10 s")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
