@@ -9,10 +9,13 @@ struct bench_options {
     struct settings *settings; /* the benches change limits to fit the work */
     unsigned rounds;           /* 1 to BENCH_ROUNDS_MAX */
     uint32_t milliseconds;     /* of a round of the bare loop, about */
-    uint64_t messages;         /* kafka: in each round */
+    uint64_t messages;         /* of a round between topics */
 };
 
 /** The executor between two ends in memory against a bare loop over the driver. */
 MUST_CHECK enum err bench_engine(const struct bench_options *options, struct error *err);
+
+/** Consume-to-publish of an empty program against a bare loop over librdkafka. */
+MUST_CHECK enum err bench_kafka(const struct bench_options *options, struct error *err);
 
 #endif

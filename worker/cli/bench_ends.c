@@ -123,3 +123,54 @@ struct sink *bench_sink(void) {
     if (sink != NULL) sink->operations = &operations;
     return sink;
 }
+
+/* --- around another source --- */
+
+struct counting_source {
+    struct source source;
+    struct bench_clock *clock;
+    struct source *inner;
+};
+
+static enum err counting_poll(
+    struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
+    struct counting_source *counting = (struct counting_source *)source;
+    enum err code = source_poll(counting->inner, timeout_ms, ret, at_end, err);
+    struct bench_clock *clock = counting->clock;
+    if (*ret != NULL && clock->started_ns == 0) clock->started_ns = clock_ns();
+    *at_end = finished(clock) >= clock->total;
+    return code;
+}
+
+static void counting_pause(struct source *source, bool paused) {
+    source_pause(((struct counting_source *)source)->inner, paused);
+}
+
+static void counting_finish(struct source *source, const struct position *position) {
+    struct counting_source *counting = (struct counting_source *)source;
+    source_finish(counting->inner, position);
+    finish_one(counting->clock);
+}
+
+static enum err counting_close(struct source *source, int timeout_ms, struct error *err) {
+    return source_close(((struct counting_source *)source)->inner, timeout_ms, err);
+}
+
+static void counting_destroy(struct source *source) {
+    source_destroy(((struct counting_source *)source)->inner);
+    free(source);
+}
+
+struct source *bench_counting(struct bench_clock *clock, struct source *inner) {
+    static const struct source_operations operations = {.poll = counting_poll,
+        .pause = counting_pause,
+        .finish = counting_finish,
+        .close = counting_close,
+        .destroy = counting_destroy};
+    struct counting_source *counting = calloc(1, sizeof *counting);
+    if (counting == NULL) return NULL;
+    counting->source.operations = &operations;
+    counting->clock = clock;
+    counting->inner = inner;
+    return &counting->source;
+}

@@ -1,6 +1,6 @@
 /**
- * What a bench puts in front of the worker and behind it: a source and a sink in memory, and the
- * clock that they keep.
+ * What a bench puts in front of the worker and behind it: a source and a sink in memory, or a
+ * source around another, and the clock that they keep.
  *
  * Time is taken from the first message after the warm-up, which begins when all of the warm-up is
  * finished, until the last one is finished: when its answer is acknowledged.
@@ -35,5 +35,11 @@ struct source *bench_source(struct bench_clock *clock, struct slice payload, uin
 
 /** Acknowledges everything at once. NULL when memory is short. */
 struct sink *bench_sink(void);
+
+/**
+ * Around `inner`, owned: the clock starts with its first message, and it ends when as many as the
+ * clock says are finished. NULL when memory is short: `inner` is the caller's then.
+ */
+struct source *bench_counting(struct bench_clock *clock, struct source *inner);
 
 #endif

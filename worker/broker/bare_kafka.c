@@ -1,0 +1,230 @@
+#include "broker/bare_kafka.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "broker/client.h"
+
+enum {
+    ADMIN_TIMEOUT_MS = 15000,
+    SILENCE_MS = 60000, /* without anything moving */
+    POLL_MS = 100,
+    MESSAGES_AT_ONCE = 1000
+};
+
+static enum err no_answer(rd_kafka_resp_err_t native, const char *what, struct error *err) {
+    return error_set(err, ERR_BROKER, native, "check kafka.bootstrap_servers and its rights",
+        "%s: %s", what, rd_kafka_err2str(native));
+}
+
+/* --- topics --- */
+
+static enum err create_admin(
+    const struct kafka_options *kafka, rd_kafka_t **ret, struct error *err) {
+    static const struct client_setting none[] = {{NULL, NULL}};
+    rd_kafka_conf_t *conf;
+    enum err code = client_conf_create(kafka, "kafka.producer", none, none, &conf, err);
+    if (code == ERR_OK) code = client_create(RD_KAFKA_PRODUCER, conf, "kafka.producer", ret, err);
+    return code;
+}
+
+/* The first failure among the answers about single topics. */
+static rd_kafka_resp_err_t first_failure(rd_kafka_event_t *event) {
+    size_t count = 0;
+    if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return rd_kafka_event_error(event);
+    const rd_kafka_topic_result_t **answers =
+        rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count);
+    for (size_t i = 0; i < count; i++)
+        if (rd_kafka_topic_result_error(answers[i]) != RD_KAFKA_RESP_ERR_NO_ERROR)
+            return rd_kafka_topic_result_error(answers[i]);
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t create_topics(
+    rd_kafka_t *admin, const char *const *names, size_t count, int partitions) {
+    rd_kafka_NewTopic_t **topics = calloc(count, sizeof topics[0]);
+    if (topics == NULL) return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(admin);
+    for (size_t i = 0; i < count; i++)
+        topics[i] = rd_kafka_NewTopic_new(names[i], partitions, 1, NULL, 0);
+    rd_kafka_CreateTopics(admin, topics, count, NULL, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ADMIN_TIMEOUT_MS);
+    rd_kafka_resp_err_t code = event != NULL ? first_failure(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+    if (event != NULL) rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_NewTopic_destroy_array(topics, count);
+    free(topics);
+    return code;
+}
+
+enum err bare_kafka_make_topics(const struct kafka_options *kafka, const char *const *names,
+    size_t count, int partitions, struct error *err) {
+    rd_kafka_t *admin;
+    enum err code = create_admin(kafka, &admin, err);
+    if (code != ERR_OK) return code;
+    rd_kafka_resp_err_t native = create_topics(admin, names, count, partitions);
+    if (native != RD_KAFKA_RESP_ERR_NO_ERROR) code = no_answer(native, "making topics", err);
+    rd_kafka_destroy(admin);
+    return code;
+}
+
+void bare_kafka_remove_topics(
+    const struct kafka_options *kafka, const char *const *names, size_t count) {
+    rd_kafka_t *admin;
+    struct error err;
+    rd_kafka_DeleteTopic_t **topics = calloc(count, sizeof topics[0]);
+    if (topics == NULL) return;
+    if (create_admin(kafka, &admin, &err) == ERR_OK) {
+        rd_kafka_queue_t *queue = rd_kafka_queue_new(admin);
+        for (size_t i = 0; i < count; i++) topics[i] = rd_kafka_DeleteTopic_new(names[i]);
+        rd_kafka_DeleteTopics(admin, topics, count, NULL, queue);
+        rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ADMIN_TIMEOUT_MS);
+        if (event != NULL) rd_kafka_event_destroy(event);
+        rd_kafka_DeleteTopic_destroy_array(topics, count);
+        rd_kafka_queue_destroy(queue);
+        rd_kafka_destroy(admin);
+    }
+    free(topics);
+}
+
+/* --- producing --- */
+
+struct responses {
+    rd_kafka_t *client;
+    uint64_t acknowledged;
+    rd_kafka_resp_err_t failure; /* the first one */
+};
+
+static void on_delivered(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque) {
+    struct responses *responses = opaque;
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) responses->acknowledged++;
+    else if (responses->failure == RD_KAFKA_RESP_ERR_NO_ERROR) responses->failure = message->err;
+}
+
+static enum err create_producer(
+    const struct kafka_options *kafka, struct responses *responses, struct error *err) {
+    static const struct client_setting defaults[] = {{"linger.ms", "5"}, {NULL, NULL}};
+    static const struct client_setting required[] = {{"enable.idempotence", "true"}, {NULL, NULL}};
+    rd_kafka_conf_t *conf;
+    *responses = (struct responses){.client = NULL};
+    enum err code = client_conf_create(kafka, "kafka.producer", defaults, required, &conf, err);
+    if (code != ERR_OK) return code;
+    rd_kafka_conf_set_dr_msg_cb(conf, on_delivered);
+    rd_kafka_conf_set_opaque(conf, responses);
+    rd_kafka_conf_set_log_cb(conf, NULL); /* errors come through the calls */
+    return client_create(RD_KAFKA_PRODUCER, conf, "kafka.producer", &responses->client, err);
+}
+
+static void destroy_producer(struct responses *responses) {
+    if (responses->client == NULL) return;
+    rd_kafka_purge(responses->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    rd_kafka_destroy(responses->client);
+}
+
+static void produce(struct responses *responses, const char *topic, struct slice payload) {
+    rd_kafka_resp_err_t code;
+    do {
+        code = rd_kafka_producev(responses->client, RD_KAFKA_V_TOPIC(topic),
+            RD_KAFKA_V_VALUE((void *)(uintptr_t)payload.data, payload.size), RD_KAFKA_V_END);
+        rd_kafka_poll(responses->client, code == RD_KAFKA_RESP_ERR__QUEUE_FULL ? POLL_MS : 0);
+    } while (code == RD_KAFKA_RESP_ERR__QUEUE_FULL);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) responses->failure = code;
+}
+
+/* Serves acknowledgements until there are `count`. */
+static enum err await(struct responses *responses, uint64_t count, struct error *err) {
+    uint64_t moved_ns = clock_ns(), seen = responses->acknowledged;
+    while (responses->acknowledged < count) {
+        if (responses->failure != RD_KAFKA_RESP_ERR_NO_ERROR)
+            return no_answer(responses->failure, "producing", err);
+        rd_kafka_poll(responses->client, POLL_MS);
+        if (responses->acknowledged > seen) moved_ns = clock_ns();
+        seen = responses->acknowledged;
+        if (clock_ns() - moved_ns > SILENCE_MS * 1000000ull)
+            return no_answer(RD_KAFKA_RESP_ERR__TIMED_OUT, "producing", err);
+    }
+    return ERR_OK;
+}
+
+enum err bare_kafka_fill(const struct kafka_options *kafka, const char *topic, struct slice payload,
+    uint64_t count, struct error *err) {
+    struct responses responses;
+    enum err code = create_producer(kafka, &responses, err);
+    for (uint64_t i = 0; i < count && code == ERR_OK; i++) produce(&responses, topic, payload);
+    if (code == ERR_OK) code = await(&responses, count, err);
+    destroy_producer(&responses);
+    return code;
+}
+
+/* --- the loop --- */
+
+static enum err create_consumer(
+    const struct bare_kafka_work *work, rd_kafka_t **ret, struct error *err) {
+    const struct client_setting defaults[] = {{"auto.offset.reset", "earliest"}, {NULL, NULL}};
+    const struct client_setting required[] = {{"group.id", work->group},
+        {"enable.auto.commit", "true"}, {"auto.commit.interval.ms", "500"}, {NULL, NULL}};
+    rd_kafka_conf_t *conf;
+    enum err code =
+        client_conf_create(&work->consumer, "kafka.consumer", defaults, required, &conf, err);
+    if (code != ERR_OK) return code;
+    rd_kafka_conf_set_log_cb(conf, NULL);
+    code = client_create(RD_KAFKA_CONSUMER, conf, "kafka.consumer", ret, err);
+    if (code != ERR_OK) return code;
+    rd_kafka_poll_set_consumer(*ret);
+    rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(topics, work->from, RD_KAFKA_PARTITION_UA);
+    rd_kafka_resp_err_t native = rd_kafka_subscribe(*ret, topics);
+    rd_kafka_topic_partition_list_destroy(topics);
+    return native == RD_KAFKA_RESP_ERR_NO_ERROR ? ERR_OK : no_answer(native, "subscribing", err);
+}
+
+/* Answers all that is at hand; returns how many messages that was. The first sets the clock. */
+static uint64_t answer_some(const struct bare_kafka_work *work, rd_kafka_queue_t *queue,
+    struct responses *responses, uint64_t *started_ns) {
+    rd_kafka_message_t *messages[MESSAGES_AT_ONCE];
+    ssize_t count = rd_kafka_consume_batch_queue(queue, POLL_MS, messages, MESSAGES_AT_ONCE);
+    uint64_t answered = 0;
+    for (ssize_t i = 0; i < count; i++) {
+        if (messages[i]->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            if (*started_ns == 0) *started_ns = clock_ns();
+            produce(responses, work->to, work->response);
+            answered++;
+        }
+        rd_kafka_message_destroy(messages[i]);
+    }
+    return answered;
+}
+
+static enum err answer_all(const struct bare_kafka_work *work, rd_kafka_t *consumer,
+    struct responses *responses, uint64_t *elapsed_ns, struct error *err) {
+    rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(consumer);
+    uint64_t answered = 0, started_ns = 0, moved_ns = clock_ns();
+    enum err code = ERR_OK;
+    while (answered < work->messages && code == ERR_OK) {
+        uint64_t count = answer_some(work, queue, responses, &started_ns);
+        if (count > 0) moved_ns = clock_ns();
+        else if (clock_ns() - moved_ns > SILENCE_MS * 1000000ull)
+            code = no_answer(RD_KAFKA_RESP_ERR__TIMED_OUT, "consuming", err);
+        answered += count;
+    }
+    if (code == ERR_OK) code = await(responses, work->messages, err);
+    *elapsed_ns = clock_ns() - started_ns;
+    rd_kafka_queue_destroy(queue);
+    return code;
+}
+
+enum err bare_kafka_run(
+    const struct bare_kafka_work *work, uint64_t *elapsed_ns, struct error *err) {
+    struct responses responses = {.client = NULL};
+    rd_kafka_t *consumer = NULL;
+    enum err code = create_consumer(work, &consumer, err);
+    if (code == ERR_OK) code = create_producer(&work->producer, &responses, err);
+    if (code == ERR_OK) code = answer_all(work, consumer, &responses, elapsed_ns, err);
+    destroy_producer(&responses);
+    if (consumer != NULL) {
+        rd_kafka_consumer_close(consumer);
+        rd_kafka_destroy(consumer);
+    }
+    return code;
+}

@@ -1,0 +1,194 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "broker/bare_kafka.h"
+#include "cli/bench.h"
+#include "cli/bench_ends.h"
+#include "cli/bench_job.h"
+#include "cli/bench_table.h"
+#include "executor/connect.h"
+#include "executor/executor.h"
+
+enum { PARTITIONS = 8, NAME_SIZE = 96, FIRST_RESULT_MS = 15000 };
+
+/* Indices of the topics; the worker and the bare loop answer to the same one. */
+enum { TOPIC_JOBS, TOPIC_RESULTS, TOPIC_DEAD_LETTERS, TOPIC_COUNT };
+
+struct kafka_bench {
+    const struct bench_options *options;
+    char names[TOPIC_COUNT][NAME_SIZE];
+    const char *topics[TOPIC_COUNT];
+    char group[NAME_SIZE];
+    struct slice response; /* as large as the worker's results; owned */
+};
+
+static struct kafka_options kafka_options(
+    const struct settings *settings, const struct string_map *map) {
+    return (struct kafka_options){.bootstrap_servers = settings->kafka.bootstrap_servers,
+        .setting_count = map->count,
+        .setting_keys = map->keys,
+        .setting_values = map->values};
+}
+
+/* Names that nobody else has. */
+static void name_topics(struct kafka_bench *bench) {
+    static const char *const kinds[] = {"jobs", "results", "dead-letters"};
+    uint64_t mark = clock_ns() / 1000000 % 1000000;
+    for (int i = 0; i < TOPIC_COUNT; i++) {
+        snprintf(bench->names[i], NAME_SIZE, "gpu-worker-bench-%s-%d-%" PRIu64, kinds[i], getpid(),
+            mark);
+        bench->topics[i] = bench->names[i];
+    }
+}
+
+/* Every run reads all jobs, so every run is a group of its own. */
+static void name_group(struct kafka_bench *bench, const char *who, unsigned round) {
+    snprintf(bench->group, NAME_SIZE, "%.60s-%s-%u", bench->names[TOPIC_JOBS], who, round);
+}
+
+static bool replace(char **text, const char *with) {
+    char *copy = strdup(with);
+    if (copy == NULL) return false;
+    free(*text);
+    *text = copy;
+    return true;
+}
+
+/* The configured worker, but between our topics. */
+static enum err fit_settings(const struct kafka_bench *bench, struct error *err) {
+    struct settings *settings = bench->options->settings;
+    struct string_list *jobs = &settings->topics.jobs;
+    for (; jobs->count > 1; jobs->count--) free(jobs->items[jobs->count - 1]);
+    settings->broker = BROKER_KAFKA;
+    settings->telemetry.interval_ms = 0;
+    if (replace(&jobs->items[0], bench->topics[TOPIC_JOBS]) &&
+        replace(&settings->topics.results, bench->topics[TOPIC_RESULTS]) &&
+        replace(&settings->topics.dead_letters, bench->topics[TOPIC_DEAD_LETTERS]) &&
+        replace(&settings->topics.control, "") && replace(&settings->kafka.instance_id, "") &&
+        replace(&settings->kafka.group, bench->group))
+        return ERR_OK;
+    return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for names");
+}
+
+static enum err run_between(struct connection *connection, struct bench_clock *clock,
+    const struct settings *settings, struct error *err) {
+    static const volatile sig_atomic_t stop;
+    struct executor_summary summary;
+    struct source *counting = bench_counting(clock, connection->source);
+    const struct executor_options options = {
+        .settings = settings, .source = counting, .sink = connection->sink, .stop = &stop};
+    if (counting == NULL) {
+        source_destroy(connection->source);
+        sink_destroy(connection->sink);
+        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a source");
+    }
+    enum err code = executor_run(&options, &summary, err);
+    if (code == ERR_OK && summary.errors > 0)
+        code = error_set(err, ERR_INTERNAL, 0, "run one such job by itself to see why",
+            "%" PRIu64 " of the bench's jobs failed", summary.errors);
+    return code;
+}
+
+static enum err run_worker(
+    struct kafka_bench *bench, unsigned round, double *ns_a_job, struct error *err) {
+    struct bench_clock clock;
+    struct connection connection;
+    bench_clock_init(&clock, 0, bench->options->messages);
+    name_group(bench, "worker", round);
+    enum err code = fit_settings(bench, err);
+    if (code == ERR_OK) code = connect_kafka(bench->options->settings, &connection, err);
+    if (code != ERR_OK) return code;
+    code = run_between(&connection, &clock, bench->options->settings, err);
+    connection_fini(&connection);
+    *ns_a_job = bench_clock_ns_each(&clock);
+    return code;
+}
+
+static enum err run_bare(
+    struct kafka_bench *bench, unsigned round, double *ns_a_job, struct error *err) {
+    const struct settings *settings = bench->options->settings;
+    name_group(bench, "bare", round);
+    const struct bare_kafka_work work = {
+        .consumer = kafka_options(settings, &settings->kafka.consumer),
+        .producer = kafka_options(settings, &settings->kafka.producer),
+        .group = bench->group,
+        .from = bench->topics[TOPIC_JOBS],
+        .to = bench->topics[TOPIC_RESULTS],
+        .messages = bench->options->messages,
+        .response = bench->response};
+    uint64_t elapsed_ns;
+    enum err code = bare_kafka_run(&work, &elapsed_ns, err);
+    if (code == ERR_OK) *ns_a_job = (double)elapsed_ns / (double)work.messages;
+    return code;
+}
+
+/* The bare loop answers with as many bytes as the worker does, so that brokers have as much to do:
+ * those of the first result that the worker wrote. */
+static enum err take_response(struct kafka_bench *bench, struct error *err) {
+    struct reader *reader;
+    struct delivery *delivery = NULL;
+    enum err code = connect_reader(bench->options->settings, bench->topics[TOPIC_RESULTS],
+        READER_FROM_BEGINNING, &reader, err);
+    if (code != ERR_OK) return code;
+    code = reader_poll(reader, FIRST_RESULT_MS, &delivery, err);
+    if (code == ERR_OK && delivery != NULL) {
+        uint8_t *bytes = malloc(delivery->payload.size);
+        if (bytes != NULL) memcpy(bytes, delivery->payload.data, delivery->payload.size);
+        bench->response = slice_of(bytes, delivery->payload.size);
+    }
+    delivery_destroy(delivery);
+    reader_destroy(reader);
+    if (code == ERR_OK && bench->response.data == NULL)
+        code = error_set(err, ERR_BROKER, 0, "look at the topics that start with gpu-worker-bench-",
+            "no result can be read back");
+    return code;
+}
+
+static enum err measure(struct kafka_bench *bench, struct error *err) {
+    struct bench_rounds rounds;
+    double ignored;
+    enum err code = run_worker(bench, 0, &ignored, err); /* warms the brokers up, too */
+    if (code == ERR_OK) code = take_response(bench, err);
+    for (rounds.count = 0; rounds.count < bench->options->rounds && code == ERR_OK;
+         rounds.count++) {
+        unsigned round = (unsigned)rounds.count + 1;
+        code = run_bare(bench, round, &rounds.bare_ns[rounds.count], err);
+        if (code == ERR_OK) code = run_worker(bench, round, &rounds.worker_ns[rounds.count], err);
+    }
+    if (code != ERR_OK) return code;
+    printf("%" PRIu64 " messages a round, results of %zu bytes, %d partitions, %u rounds\n\n",
+        bench->options->messages, bench->response.size, PARTITIONS, bench->options->rounds);
+    bench_print_rates_head();
+    bench_print_rates("from topic to topic, at least once", &rounds);
+    return ERR_OK;
+}
+
+static enum err fill_and_measure(struct kafka_bench *bench, struct error *err) {
+    const struct settings *settings = bench->options->settings;
+    const struct kafka_options kafka = kafka_options(settings, &settings->kafka.producer);
+    struct slice job;
+    enum err code = bench_job_nothing(&job, err);
+    if (code == ERR_OK)
+        code =
+            bare_kafka_fill(&kafka, bench->topics[TOPIC_JOBS], job, bench->options->messages, err);
+    if (code == ERR_OK) code = measure(bench, err);
+    free((void *)(uintptr_t)job.data);
+    return code;
+}
+
+enum err bench_kafka(const struct bench_options *options, struct error *err) {
+    struct kafka_bench bench = {.options = options};
+    const struct kafka_options kafka =
+        kafka_options(options->settings, &options->settings->kafka.producer);
+    name_topics(&bench);
+    enum err code = bare_kafka_make_topics(&kafka, bench.topics, TOPIC_COUNT, PARTITIONS, err);
+    if (code != ERR_OK) return code;
+    code = fill_and_measure(&bench, err);
+    bare_kafka_remove_topics(&kafka, bench.topics, TOPIC_COUNT);
+    free((void *)(uintptr_t)bench.response.data);
+    return code;
+}
