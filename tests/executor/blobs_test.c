@@ -224,6 +224,37 @@ TEST(a_slow_blob_holds_no_other_job) {
     scratch_remove(cache);
 }
 
+/* As many slow blobs as there are threads to fetch them, and a static that waits for none of them.
+ */
+TEST(slow_blobs_hold_no_cold_work_that_needs_no_store) {
+    char *cache = scratch_create();
+    struct run *run = *state;
+    struct blob_server *server = blob_server_start();
+    struct slow slow = {.run = run};
+    run->settings.prepare.threads = 1;
+    blob_server_add(server, slice_of(payload, sizeof payload));
+    blob_server_set_gate(server, hold_until_others_are_done, &slow);
+    run_set_text(&run->settings.blobs.url, blob_server_url(server));
+    run_set_text(&run->settings.blobs.cache_dir, cache);
+    add_copy(run, "slow", "blob", "bytes: 8");
+    for (int k = 0; k < OTHERS; k++) {
+        char yaml[768], digest[DIGEST_TEXT_SIZE];
+        const float own[] = {(float)k, 1};
+        digest_text(slice_of(own, sizeof own), digest);
+        snprintf(yaml, sizeof yaml,
+            "id: cold-%d\nbuffers: {x: {static: \"%s\", data: {f32: [%d, 1]}}, y: {bytes: 8}}\n"
+            "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 2}], elements: 2}]\n"
+            "outputs: [{buffer: y}]\n",
+            k, digest, k);
+        run_add_job(run, yaml);
+    }
+    run_execute_ok(run);
+    assert_true(slow.others_are_done);
+    run_assert_output(run, "slow", 0, payload, sizeof payload);
+    blob_server_stop(server);
+    scratch_remove(cache);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         FLOW(a_static_that_came_inline_is_there_after_a_restart_by_its_digest_alone),
@@ -234,6 +265,7 @@ int main(void) {
         FLOW(an_output_that_cannot_be_stored_is_an_error_that_says_so),
         FLOW(an_output_over_the_largest_blob_is_refused_before_it_runs),
         FLOW(a_slow_blob_holds_no_other_job),
+        FLOW(slow_blobs_hold_no_cold_work_that_needs_no_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 enum {
     PUBLISH_TIMEOUT_MS = 30000,
     STATICS_SHARE = 32,
-    STAGING_EACH = 2, /* for each preparation thread: one is filled, one is copied */
+    STAGING_EACH = 4, /* of both kinds of preparation threads: one is filled, one is copied */
     DEVICE_POOL_MIN = 256 << 20,
     PINNED_POOL_MIN = 128 << 20,
     JOB_ARENA_BYTES_MAX = 4 << 20 /* decoded form of one message: about 170,000 values */

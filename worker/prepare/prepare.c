@@ -10,11 +10,20 @@
 #include "prepare/attach.h"
 #include "prepare/kernels.h"
 
+/* Jobs that wait for the blob store, and those that need nothing of it: however slow the store, the
+ * others have threads of their own. */
+enum cold_kind { COLD_STORE, COLD_LOCAL, COLD_KIND_COUNT };
+
+struct cold_work {
+    struct prepare *prepare;
+    struct queue *queue;
+    uint32_t thread_count;
+    pthread_t *threads;
+};
+
 struct prepare {
     struct prepare_options options;
-    struct queue *cold;
-    uint32_t thread_count;
-    pthread_t threads[];
+    struct cold_work cold[COLD_KIND_COUNT];
 };
 
 static enum err check_static_bytes(
@@ -114,6 +123,18 @@ static enum err fetch_cold(struct prepare *prepare, struct prepared *prepared, s
     return code;
 }
 
+static bool needs_store(const struct prepared *prepared) {
+    const struct job *job = prepared->job;
+    bool needs = false;
+    for (size_t i = 0; i < job->buffer_count && !needs; i++) {
+        const struct job_buffer *buffer = &job->buffers[i];
+        bool is_cold = buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL;
+        needs =
+            buffer->bytes > 0 && (buffer->source == BUFFER_BLOB || (is_cold && !buffer->has_data));
+    }
+    return needs;
+}
+
 static enum err check_warm_statics(struct prepared *prepared, struct error *err) {
     const struct job *job = prepared->job;
     for (size_t i = 0; i < job->buffer_count; i++) {
@@ -134,9 +155,10 @@ static void finish_cold(
 }
 
 static void *preparation_thread(void *context) {
-    struct prepare *prepare = context;
+    const struct cold_work *cold = context;
+    struct prepare *prepare = cold->prepare;
     void *item;
-    while (queue_pop(prepare->cold, &item, 1, -1) == 1) {
+    while (queue_pop(cold->queue, &item, 1, -1) == 1) {
         struct prepared *prepared = item;
         struct error err;
         enum err code =
@@ -149,37 +171,52 @@ static void *preparation_thread(void *context) {
     return NULL;
 }
 
+static bool cold_work_start(struct cold_work *cold, struct prepare *prepare) {
+    const struct prepare_options *options = &prepare->options;
+    cold->prepare = prepare;
+    cold->queue = queue_create(options->queue_length);
+    cold->threads = calloc(options->threads, sizeof cold->threads[0]);
+    if (cold->queue == NULL || cold->threads == NULL) return false;
+    for (; cold->thread_count < options->threads; cold->thread_count++)
+        if (pthread_create(&cold->threads[cold->thread_count], NULL, preparation_thread, cold) != 0)
+            return false;
+    return true;
+}
+
+static void cold_work_finish(struct cold_work *cold) {
+    if (cold->queue != NULL) queue_close(cold->queue);
+    for (uint32_t i = 0; i < cold->thread_count; i++) pthread_join(cold->threads[i], NULL);
+    cold->thread_count = 0;
+}
+
 enum err prepare_create(
     const struct prepare_options *options, struct prepare **ret, struct error *err) {
-    struct prepare *prepare =
-        calloc(1, sizeof *prepare + options->threads * sizeof prepare->threads[0]);
-    if (prepare == NULL) goto no_memory;
-    prepare->options = *options;
-    prepare->cold = queue_create(options->queue_length);
-    if (prepare->cold == NULL) goto no_memory;
-    for (; prepare->thread_count < options->threads; prepare->thread_count++)
-        if (pthread_create(
-                &prepare->threads[prepare->thread_count], NULL, preparation_thread, prepare) != 0)
-            goto no_memory;
-    *ret = prepare;
-    return ERR_OK;
-no_memory:
+    struct prepare *prepare = calloc(1, sizeof *prepare);
+    bool is_started = prepare != NULL;
+    if (is_started) prepare->options = *options;
+    for (int kind = 0; kind < COLD_KIND_COUNT && is_started; kind++)
+        is_started = cold_work_start(&prepare->cold[kind], prepare);
+    if (is_started) {
+        *ret = prepare;
+        return ERR_OK;
+    }
     prepare_destroy(prepare);
     return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-        "cannot start %" PRIu32 " preparation threads", options->threads);
+        "cannot start %" PRIu32 " preparation threads", COLD_KIND_COUNT * options->threads);
 }
 
 void prepare_finish(struct prepare *prepare) {
     if (prepare == NULL) return;
-    if (prepare->cold != NULL) queue_close(prepare->cold);
-    for (uint32_t i = 0; i < prepare->thread_count; i++) pthread_join(prepare->threads[i], NULL);
-    prepare->thread_count = 0;
+    for (int kind = 0; kind < COLD_KIND_COUNT; kind++) cold_work_finish(&prepare->cold[kind]);
 }
 
 void prepare_destroy(struct prepare *prepare) {
     if (prepare == NULL) return;
     prepare_finish(prepare);
-    queue_destroy(prepare->cold);
+    for (int kind = 0; kind < COLD_KIND_COUNT; kind++) {
+        queue_destroy(prepare->cold[kind].queue);
+        free(prepare->cold[kind].threads);
+    }
     free(prepare);
 }
 
@@ -222,7 +259,8 @@ struct prepared *prepare_resubmit(struct prepare *prepare, struct prepared *prep
         prepared->ready_ns = clock_ns();
         return prepared;
     }
-    bool queued = queue_push(prepare->cold, prepared);
+    enum cold_kind kind = needs_store(prepared) ? COLD_STORE : COLD_LOCAL;
+    bool queued = queue_push(prepare->cold[kind].queue, prepared);
     assert(queued); /* closed only by prepare_destroy(), after the last submit */
     (void)queued;
     return NULL;

@@ -56,8 +56,8 @@ struct prepare_options {
     struct statics *statics;
     struct residents *residents; /* NULL unless the plans' limits have key order */
     struct blobs *blobs;         /* NULL: there is no store */
-    uint32_t threads;
-    uint32_t queue_length; /* at least as many as jobs can be in flight: submit never waits */
+    uint32_t threads;            /* for jobs that wait for the store, and as many for the others */
+    uint32_t queue_length;       /* at least as many as jobs can be in flight: submit never waits */
     /** Asked before cold work: an error where the job is not to be run any more. */
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
     /** A job that was cold may run; the callee owns `prepared` from here on. */

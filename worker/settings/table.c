@@ -178,7 +178,8 @@ const struct setting setting_table[] = {
         "told to seed it again."),
 
     UINT(prepare.threads, 1, 64, "2",
-        "Threads for cold work: reading blobs, uploading statics, loading modules."),
+        "Threads for reading blobs, and as many for other cold work: uploading statics that came "
+        "in a message, loading modules."),
 
     DURATION(telemetry.interval_ms, 0, HOUR, "10s",
         "How often a worker publishes its sums and gauges; 0 is never."),
