@@ -58,6 +58,28 @@ TEST(equal_blocks_are_uploaded_once) {
     assert_int_equal(run_batch_telemetry(run, "steps-1", "h2d_bytes"), 512);
 }
 
+TEST(words_in_a_buffer_leave_launches_to_be_shared) {
+    struct run *run = *state;
+    run->settings.batch.span_ms = 600000; /* on any machine, jobs that were seen once may share */
+    run->settings.lanes = 1;
+    for (int k = 0; k < 200; k++) {
+        char id[32], words[64];
+        snprintf(id, sizeof id, "words-%d", k);
+        snprintf(words, sizeof words, "[%d, 2, 3, 4]", k);
+        add_words(run, id, "words_in_buffer", words);
+    }
+    run_execute_ok(run);
+    uint64_t coalesced = 0;
+    for (int k = 0; k < 200; k++) {
+        char id[32];
+        const uint32_t expected[] = {(uint32_t)k, 2, 3, 4, (uint32_t)k};
+        snprintf(id, sizeof id, "words-%d", k);
+        run_assert_output(run, id, 0, expected, sizeof expected);
+        coalesced += run_batch_telemetry(run, id, "coalesced_launches");
+    }
+    assert_true(coalesced > 0);
+}
+
 TEST(another_number_of_words_is_refused) {
     struct run *run = *state;
     add_words(run, "short", "words_by_value", "[1, 2, 3]");
@@ -71,6 +93,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         MIX(words_arrive_by_value_and_through_a_buffer),
         MIX(equal_blocks_are_uploaded_once),
+        MIX(words_in_a_buffer_leave_launches_to_be_shared),
         MIX(another_number_of_words_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

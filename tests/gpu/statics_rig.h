@@ -119,21 +119,22 @@ static bool rig_has(struct rig *rig, uint32_t n) {
     return entry != NULL;
 }
 
-/** Reads the entry back on `stream`, in order behind its upload, and compares. */
+/** Reads the entry back on `stream`, in order behind its upload, and compares, its pad too. */
 static void check_bytes(
     struct rig *rig, struct static_entry *entry, uint32_t n, size_t bytes, CUstream stream) {
     struct error err;
     struct pinned_block down;
-    uint8_t *expected = malloc(bytes);
+    size_t padded = (bytes + UPLOAD_ALIGNMENT - 1) / UPLOAD_ALIGNMENT * UPLOAD_ALIGNMENT;
+    uint8_t *expected = calloc(padded, 1);
     assert_non_null(expected);
-    must(pinned_block_alloc(&rig->device, bytes, &down, &err), &err);
+    must(pinned_block_alloc(&rig->device, padded, &down, &err), &err);
     must(static_entry_await(&rig->device, entry, stream, &err), &err);
     assert_int_equal(
-        rig->device.driver->copy_to_host(down.data, static_entry_address(entry), bytes, stream),
+        rig->device.driver->copy_to_host(down.data, static_entry_address(entry), padded, stream),
         CUDA_SUCCESS);
     must(stream_wait(&rig->device, stream, &err), &err);
     payload_fill(expected, n, bytes);
-    assert_memory_equal(down.data, expected, bytes);
+    assert_memory_equal(down.data, expected, padded);
     pinned_block_free(&rig->device, &down);
     free(expected);
 }

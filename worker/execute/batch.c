@@ -158,6 +158,11 @@ static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *e
     return code;
 }
 
+CUdeviceptr batch_words_address(
+    const struct batch *batch, const struct batch_item *item, const struct plan_launch *launch) {
+    return batch->origin + item->base[GROUP_INPUT] + launch->words_offset;
+}
+
 CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer) {
     const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
     if (place->group != GROUP_NONE && batch->guarded != NULL) return guards_address(batch, buffer);

@@ -108,6 +108,10 @@ void batch_recycle(struct batch *batch);
  */
 uint64_t batch_job_bytes(const struct plan *plan);
 
+/** The device address of the words of a launch whose entry has them in a buffer. */
+CUdeviceptr batch_words_address(
+    const struct batch *batch, const struct batch_item *item, const struct plan_launch *launch);
+
 /** The device address of a job's buffer; 0 for an empty one. */
 CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer);
 

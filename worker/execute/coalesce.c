@@ -13,7 +13,8 @@ static bool can_coalesce(const struct prepared *prepared) {
         bool is_flat = launch->grid[1] == 1 && launch->grid[2] == 1 && !launch->cooperative;
         if (prepared->launches[i].kernel->batched == NULL || !is_flat) return false;
         for (size_t k = 0; k < launch->entry->arg_count; k++)
-            if (launch->args[k].kind == ARG_WORDS) return false; /* a row holds 8 bytes each */
+            if (launch->args[k].kind == ARG_WORDS && !launch->entry->params_in_buffer)
+                return false; /* a row has 8 bytes for each argument */
     }
     return true;
 }
@@ -64,7 +65,9 @@ static void write_row(const struct batch *batch, const struct batch_item *item,
     const struct plan_launch *launch, uint64_t *cells) {
     for (size_t i = 0; i < launch->entry->arg_count; i++) {
         const struct job_arg *arg = &launch->args[i];
-        cells[i] = arg->kind == ARG_BUFFER ? batch_address(batch, item, arg->buffer) : arg->bits;
+        if (arg->kind == ARG_BUFFER) cells[i] = batch_address(batch, item, arg->buffer);
+        else if (arg->kind == ARG_WORDS) cells[i] = batch_words_address(batch, item, launch);
+        else cells[i] = arg->bits;
     }
 }
 

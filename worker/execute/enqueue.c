@@ -83,7 +83,8 @@ static enum err enqueue_inputs(struct batch *batch, struct error *err) {
         batch->start[GROUP_COUNT] - batch->start[GROUP_OUTPUT], err);
 }
 
-/* Fills first, writes over them: the order that the message format promises. */
+/* Fills first, writes over them: the order that the message format promises. A write has no pad:
+ * what lies behind it is its buffer's own. */
 static enum err enqueue_fills_and_writes(
     struct batch *batch, const struct batch_item *item, struct error *err) {
     const struct plan *plan = item->prepared->plan;
@@ -153,7 +154,7 @@ static enum err enqueue_launch(struct batch *batch, const struct batch_item *ite
         if (arg->kind == ARG_WORDS) params[i] = (void *)(uintptr_t)arg->words;
         if (arg->kind == ARG_BUFFER) addresses[i] = batch_address(batch, item, arg->buffer);
         else if (arg->kind == ARG_WORDS && launch->entry->params_in_buffer)
-            addresses[i] = batch->origin + item->base[GROUP_INPUT] + launch->words_offset;
+            addresses[i] = batch_words_address(batch, item, launch);
         else continue;
         params[i] = &addresses[i];
     }
@@ -257,6 +258,8 @@ static enum err read_outputs(struct batch *batch, struct error *err) {
     return code;
 }
 
+/* Loose outputs are not padded either: each has a place of its own in the slab, at a multiple of
+ * 256, and more bytes would only be copied in vain. */
 static enum err enqueue_readback(struct batch *batch, struct error *err) {
     enum err code = read_outputs(batch, err);
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++) {

@@ -8,6 +8,9 @@
  * slab. Unknown and slow jobs run alone, and so do those that failed before, lest they spoil
  * another batch. A lane waits for nobody: what is ready is the batch.
  *
+ * The stream is leased for the lane's life, not for a batch: while outputs are collected the next
+ * batch is on it already, and there is no lease to give back.
+ *
  * Lifetime: lanes_start() to lanes_stop(), which lets the queue run empty first. Threads: the
  * callbacks come from the lanes' threads.
  */

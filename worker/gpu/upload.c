@@ -110,12 +110,19 @@ static enum err staging_wait(
     return code;
 }
 
+static size_t pad_of(size_t bytes) {
+    return -bytes & (UPLOAD_ALIGNMENT - 1);
+}
+
 static enum err send_staged(struct upload_stream *upload, struct staging *staging,
     struct slice piece, CUdeviceptr to, struct error *err) {
+    static const uint8_t zeroes[UPLOAD_ALIGNMENT];
     struct pinned_block block = pool_block_pinned(&staging->block);
+    size_t pad = pad_of(piece.size); /* of the last piece: the others are whole blocks */
     enum err code = staging_wait(upload, staging, err);
     if (code == ERR_OK) code = pinned_write(&block, 0, piece, err);
-    if (code == ERR_OK) code = copy(upload, to, slice_of(block.data, piece.size), err);
+    if (code == ERR_OK) code = pinned_write(&block, piece.size, slice_of(zeroes, pad), err);
+    if (code == ERR_OK) code = copy(upload, to, slice_of(block.data, piece.size + pad), err);
     if (code != ERR_OK) return code;
     code = event_record(upload->options.device, staging->fence, upload->lease.stream, err);
     staging->is_unfenced = code != ERR_OK;
@@ -140,6 +147,14 @@ static enum err send_pieces(struct upload_stream *upload, struct slice bytes, CU
     return ERR_OK;
 }
 
+/* Behind a payload that is copied from where it lies, with bytes there that are not its own. */
+static enum err clear_pad(
+    struct upload_stream *upload, CUdeviceptr to, size_t bytes, struct error *err) {
+    if (pad_of(bytes) == 0) return ERR_OK;
+    return GPU_TRY(upload->options.device->driver,
+        fill(to + bytes, 0, pad_of(bytes), upload->lease.stream), err);
+}
+
 /* False where the driver does not register such memory, and nothing has happened. */
 static bool register_payload(const struct upload_stream *upload, const struct payload *payload) {
     if (!payload->is_shared_mapping || payload->bytes.size < REGISTERED_BYTES_MIN) return false;
@@ -154,6 +169,7 @@ enum err upload_send(struct upload_stream *upload, const struct payload *payload
     if (!register_payload(upload, payload))
         return send_pieces(upload, payload->bytes, to, ret_fence, err);
     enum err code = copy(upload, to, payload->bytes, err);
+    if (code == ERR_OK) code = clear_pad(upload, to, payload->bytes.size, err);
     if (code == ERR_OK) code = upload_drain(upload, err);
     /* It can fail where the context is lost, which the drain has told. */
     (void)upload->options.device->driver->host_unregister((void *)(uintptr_t)payload->bytes.data);

@@ -18,7 +18,7 @@
 #include "gpu/lease.h"
 #include "gpu/pool.h"
 
-enum { STAGING_BYTES = 1 << 20 };
+enum { STAGING_BYTES = 1 << 20, UPLOAD_ALIGNMENT = 16 };
 
 struct upload_stream;
 
@@ -47,9 +47,11 @@ MUST_CHECK enum err upload_stream_create(
 void upload_stream_destroy(struct upload_stream *upload);
 
 /**
- * Copies `payload` to `to`. The payload is the caller's again at return; the copy may still be
- * under way, until the event in `ret_fence` is done, which stays the upload's own. No event: the
- * bytes are there. After an error some of it may still be under way, until upload_drain().
+ * Copies `payload` to `to`, where there is room up to the next multiple of UPLOAD_ALIGNMENT: that
+ * pad is zeroed, so that a kernel that reads in vectors finds nobody else's bytes. The payload is
+ * the caller's again at return; the copy may still be under way, until the event in `ret_fence` is
+ * done, which stays the upload's own. No event: the bytes are there. After an error some of it may
+ * still be under way, until upload_drain().
  */
 MUST_CHECK enum err upload_send(struct upload_stream *upload, const struct payload *payload,
     CUdeviceptr to, CUevent *ret_fence, struct error *err);

@@ -171,7 +171,23 @@ KERNEL(words_by_value, (uint32_t *)y, (uint32_t)n, (struct four_words)block) {
     if (i < n) y[i] += block.words[i % 4];
 }
 
-KERNEL(words_in_buffer, (uint32_t *)y, (uint32_t)n, (const uint32_t *)words) {
+DEVICE void add_words(uint32_t *y, uint32_t n, const uint32_t *words) {
     uint32_t i = global_x();
     if (i < n) y[i] += words[i % 4];
+}
+
+KERNEL(words_in_buffer, (uint32_t *)y, (uint32_t)n, (const uint32_t *)words) {
+    add_words(y, n, words);
+}
+
+struct words_row {
+    ROW_FIELD uint32_t *y;
+    ROW_FIELD uint32_t n;
+    ROW_FIELD const uint32_t *words;
+};
+
+KERNEL(words_in_buffer_batched, (const struct words_row *)rows, (uint32_t)jobs) {
+    if (block_y() >= jobs) return;
+    const struct words_row *row = &rows[block_y()];
+    add_words(row->y, row->n, row->words);
 }
