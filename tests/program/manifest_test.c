@@ -239,9 +239,6 @@ TEST(names_do_not_repeat) {
         "a second entry 'p'");
     expect_problem(HEAD "  - name: p\n    args: [{name: x, value: f32}, {name: x, buffer: in}]\n",
         "program.yaml:5:35", "a second argument 'x'");
-    expect_problem("name: p\nentries: [{name: p, args: []}]\n"
-                   "images: [{kind: ptx, file: a}, {kind: ptx, file: b}]\n",
-        "program.yaml:3:32", "a second ptx image of one architecture");
 }
 
 TEST(a_block_is_what_a_device_can_run) {

@@ -105,8 +105,9 @@ TEST(an_empty_entry_name_is_the_first_entry) {
 TEST(the_image_fits_the_driver_and_the_architecture) {
     write_manifest("p", "p",
         "{kind: ptx, file: k.ptx}, {kind: cubin, file: k90, architecture: 9.0}, "
-        "{kind: cpu, file: k.so}");
+        "{kind: cpu, file: k.so}, {kind: ptx, file: old.ptx}");
     write_text("p", "k.ptx", "ptx");
+    write_text("p", "old.ptx", "old");
     write_text("p", "k90", "cubin");
     write_text("p", "k.so", "cpu");
     struct registry *registry = load();
@@ -114,6 +115,10 @@ TEST(the_image_fits_the_driver_and_the_architecture) {
     assert_int_equal(program_image(program, true, 0, NULL)->kind, IMAGE_CPU);
     assert_int_equal(program_image(program, false, 90, NULL)->kind, IMAGE_CUBIN);
     assert_int_equal(program_image(program, false, 80, NULL)->kind, IMAGE_PTX);
+
+    assert_string_equal(program_image(program, false, 80, NULL)->file, "k.ptx"); /* the first */
+    struct digest old = digest_of(slice_of_text("old"));
+    assert_string_equal(program_image(program, false, 90, &old)->file, "old.ptx");
 
     struct digest ptx = digest_of(slice_of_text("ptx")), other = digest_of(slice_of_text("other"));
     assert_int_equal(program_image(program, false, 90, &ptx)->kind, IMAGE_PTX);

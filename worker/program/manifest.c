@@ -368,15 +368,7 @@ static void read_images(
     ret->images = allocate(manifest, list->count, sizeof *ret->images);
     if (ret->images == NULL) return;
     ret->image_count = list->count;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct image *image = &ret->images[i];
-        read_image(manifest, list->values[i], &ret->images[i]);
-        for (size_t k = 0; k < i; k++)
-            if (ret->images[k].kind == image->kind &&
-                ret->images[k].architecture == image->architecture)
-                ADD(manifest, list->values[i], "", "a second %s image of one architecture",
-                    kind_names[image->kind]);
-    }
+    for (size_t i = 0; i < list->count; i++) read_image(manifest, list->values[i], &ret->images[i]);
 }
 
 bool manifest_read(const struct yaml_document *document, struct arena *arena, struct program *ret,

@@ -96,8 +96,8 @@ const struct entry *program_entry(const struct program *program, struct slice na
 
 /**
  * The image to load: on the CPU driver the `cpu` image, on CUDA the cubin of exactly this
- * architecture, else the PTX. With `pinned` only an image of that digest counts. NULL if there is
- * none.
+ * architecture, else the PTX; of several alike, the first. With `pinned` only an image of that
+ * digest counts. NULL if there is none.
  */
 const struct image *program_image(
     const struct program *program, bool on_cpu, int architecture, const struct digest *pinned);

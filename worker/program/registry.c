@@ -172,7 +172,7 @@ const struct image *program_image(
         if (on_cpu && image->kind == IMAGE_CPU) return image;
         if (!on_cpu && image->kind == IMAGE_CUBIN && image->architecture == architecture)
             return image;
-        if (!on_cpu && image->kind == IMAGE_PTX) ret = image;
+        if (!on_cpu && image->kind == IMAGE_PTX && ret == NULL) ret = image;
     }
     return ret;
 }
