@@ -214,6 +214,7 @@ static void push_some(
         lines[used] = publications[i]->job->line;
         items[used++] = publications[i];
     }
+    if (used == 0) return;
     size_t queued = queue_push_all(publisher->queue, items, used);
     assert(queued == used); /* closed only after the last push */
     (void)queued;
