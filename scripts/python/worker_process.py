@@ -54,6 +54,10 @@ class Worker:
         self._process.kill()
         self._process.wait()
 
+    def wait(self, timeout_s):
+        """Its exit status, once it ends by itself."""
+        return self._process.wait(timeout_s)
+
     def print_log(self):
         lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
         print(f"quickstart: the end of {self._log}:", *lines, sep="\n  ", file=sys.stderr)

@@ -3,7 +3,6 @@ usage: exactly_once_test.py BUILD_FOLDER, with the broker's host:port in GPU_WOR
 
 import collections
 import os
-import signal
 import unittest
 
 from worker_flow import FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
@@ -75,6 +74,35 @@ class ExactlyOnceTest(FlowTest):
         self.wait_for_end()
         self.stop_well(second)
         self.assert_exactly_once(count)
+
+    def test_kills_stops_and_newcomers_repeat_nothing(self):
+        count = 8000
+        self.submit(count)
+        first, second = self.start("first", **SLOW), self.start("second", **SLOW)
+        self.wait_for_results(count // 20)
+        first.kill()
+        first = self.start("first", **SLOW)
+        self.wait_for_results(count // 10)
+        third = self.start("third", **SLOW)
+        self.stop_well(second)
+        self.wait_for_results(count // 5)
+        third.kill()
+        first.kill()
+        self.assertLess(len(self.results()), count, "the kills came too late to show anything")
+        last = self.start("first")
+        self.wait_for_end()
+        self.stop_well(last)
+        self.assert_exactly_once(count)
+
+    def test_of_two_workers_of_one_name_the_first_ends_with_a_clear_error(self):
+        self.submit(2000)
+        first = self.start("same", **SLOW)
+        self.wait_for_results(100)
+        second = self.start("same")
+        self.assertEqual(first.wait(60), 5)
+        self.wait_for_end()
+        self.stop_well(second)
+        self.assert_exactly_once(2000)
 
 
 if __name__ == "__main__":

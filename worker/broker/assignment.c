@@ -41,6 +41,17 @@ rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client) {
 }
 
 /* "jobs [0], jobs [3]", for events. */
+size_t assignment_unfinished_count(
+    struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions) {
+    size_t count = 0;
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        struct offsets_state state;
+        if (offsets_get(offsets, p->topic, p->partition, &state)) count += state.unfinished_count;
+    }
+    return count;
+}
+
 void assignment_text(const rd_kafka_topic_partition_list_t *partitions, char *text, size_t size) {
     size_t used = 0;
     text[0] = 0;

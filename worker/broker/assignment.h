@@ -5,6 +5,8 @@
 #include <librdkafka/rdkafka.h>
 #include <stdbool.h>
 
+#include "broker/offsets.h"
+
 /** Whether the group gives and takes partitions in parts; known once it has assigned any. */
 bool assignment_is_cooperative(rd_kafka_t *client);
 
@@ -19,6 +21,10 @@ rd_kafka_resp_err_t assignment_pause(
 
 /** The partitions that are ours now; the caller destroys the list. */
 rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client);
+
+/** Messages of these partitions that were taken and have not finished. */
+size_t assignment_unfinished_count(
+    struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions);
 
 /** "jobs [0], jobs [3]", for events; cut where `text` is full. */
 void assignment_text(const rd_kafka_topic_partition_list_t *partitions, char *text, size_t size);

@@ -160,18 +160,6 @@ static void change_assignment(struct consumer *consumer, enum assignment_change 
         client_report(&consumer->events, code, "changing the assignment failed");
 }
 
-static size_t unfinished_count(
-    struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
-    size_t count = 0;
-    for (int i = 0; i < partitions->cnt; i++) {
-        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        struct offsets_state state;
-        if (offsets_get(consumer->offsets, p->topic, p->partition, &state))
-            count += state.unfinished_count;
-    }
-    return count;
-}
-
 static rd_kafka_resp_err_t commit_leaving(struct consumer *consumer) {
     if (rd_kafka_assignment_lost(consumer->client)) return RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
     if (consumer->commits_elsewhere) return RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -188,7 +176,7 @@ static void let_go(struct consumer *consumer) {
     assignment_text(partitions, names, sizeof names);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
         client_say(&consumer->events, LOG_INFO, "gave back %s with %zu unfinished messages", names,
-            unfinished_count(consumer, partitions));
+            assignment_unfinished_count(consumer->offsets, partitions));
     else
         client_say(&consumer->events, LOG_WARN,
             "gave up %s without a commit (%s): messages since the last one come again", names,
@@ -276,7 +264,7 @@ static void on_revoked(
     char names[256];
     assignment_text(partitions, names, sizeof names);
     client_say(&consumer->events, LOG_INFO, "is asked to give back %s, %zu messages are unfinished",
-        names, unfinished_count(consumer, partitions));
+        names, assignment_unfinished_count(consumer->offsets, partitions));
     if (consumer->is_closing) let_go(consumer);
 }
 
@@ -296,7 +284,7 @@ static void on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t code,
 
 static void serve_leaving(struct consumer *consumer) {
     if (consumer->leaving == NULL) return;
-    if (unfinished_count(consumer, consumer->leaving) == 0 ||
+    if (assignment_unfinished_count(consumer->offsets, consumer->leaving) == 0 ||
         clock_ns() >= consumer->drain_deadline_ns || rd_kafka_assignment_lost(consumer->client))
         let_go(consumer);
 }
@@ -427,13 +415,19 @@ static void serve_closing(struct consumer *consumer, rd_kafka_queue_t *queue) {
     rd_kafka_event_destroy(event);
 }
 
-/* rd_kafka_consumer_close() would wait for brokers that are away. */
+static bool is_fenced(const struct consumer *consumer) {
+    return rd_kafka_fatal_error(consumer->client, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* rd_kafka_consumer_close() would wait for brokers that are away, and for answers to a member that
+ * another one has replaced. */
 static void leave_group(struct consumer *consumer) {
     rd_kafka_queue_t *queue = rd_kafka_queue_new(consumer->client);
     rd_kafka_unsubscribe(consumer->client); /* only this makes a static member leave, too */
     rd_kafka_error_t *error = rd_kafka_consumer_close_queue(consumer->client, queue);
     if (error != NULL) rd_kafka_error_destroy(error);
-    while (!rd_kafka_consumer_closed(consumer->client) && clock_ns() < consumer->close_deadline_ns)
+    while (!rd_kafka_consumer_closed(consumer->client) && !is_fenced(consumer) &&
+           clock_ns() < consumer->close_deadline_ns)
         serve_closing(consumer, queue);
     rd_kafka_queue_destroy(queue);
 }

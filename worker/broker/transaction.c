@@ -234,7 +234,16 @@ static bool take_commits(struct transaction *t) {
     return is_ours && !t->has_failed;
 }
 
+/* A member that is gone for good will never commit. */
+static bool is_member(struct transaction *t) {
+    char text[256];
+    rd_kafka_resp_err_t code = rd_kafka_fatal_error(t->consumer, text, sizeof text);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) lose(t, code, text);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 static void step_delivering(struct transaction *t) {
+    if (!is_member(t)) return;
     if (t->has_failed) t->phase = PHASE_ABORTING;
     else if (t->undelivered_count == 0) t->phase = take_commits(t) ? PHASE_OFFSETS : PHASE_ABORTING;
 }
