@@ -20,13 +20,17 @@ int run_set_up(void **state) {
     return 0;
 }
 
-void run_forget(struct run *run) {
+void run_restart(struct run *run) {
     memory_broker_fini(&run->broker);
     memory_broker_fini(&run->telemetry);
     run->broker = run->telemetry = (struct memory_broker){0};
+    cpu_driver_reset();
+}
+
+void run_forget(struct run *run) {
+    run_restart(run);
     for (size_t i = 0; i < run->job_count; i++) free((void *)(uintptr_t)run->jobs[i].data);
     run->job_count = 0;
-    cpu_driver_reset();
 }
 
 int run_tear_down(void **state) {
@@ -105,6 +109,7 @@ enum err run_execute(struct run *run) {
         .sink = memory_sink(&run->broker),
         .telemetry = memory_sink(&run->telemetry),
         .control = run->control,
+        .state = run->state,
         .stop = &run->stop};
     return executor_run(&options, &run->summary, &run->err);
 }

@@ -21,6 +21,7 @@ struct run {
     void (*on_poll)(struct run *run); /* NULL: nothing; on the thread that polls the source */
     /* 0: at the end of the jobs; else a signal to stop, after so many finished */
     size_t stop_after;
+    struct state *state; /* NULL: none is kept */
     volatile sig_atomic_t stop;
     struct executor_summary summary;
     struct error err;
@@ -34,7 +35,10 @@ int run_tear_down(void **state);
 /** Replaces a text of the settings. */
 void run_set_text(char **field, const char *text);
 
-/** Ends what the last run left, as a new process would; the settings stay. */
+/** Ends what the last run left, as a new process would; settings and jobs stay. */
+void run_restart(struct run *run);
+
+/** The same without the jobs. */
 void run_forget(struct run *run);
 
 void run_add_job(struct run *run, const char *yaml);

@@ -35,7 +35,9 @@ struct delivery {
     uint64_t received_ns;       /* clock_ns() at arrival */
     uint64_t published_unix_ms; /* by the broker's or the sender's clock; 0: not known */
     size_t held_bytes;
-    bool is_suspect; /* the executor's: an executor died while it ran, so it runs alone */
+    /* the executor's own (executor/suspects.h) */
+    bool is_suspect;
+    struct delivery *next;
     struct slice payload;
     bool has_key;
     struct slice key;

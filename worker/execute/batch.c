@@ -50,8 +50,9 @@ static enum err acquire_memory(const struct batch_context *context, uint64_t dev
     return ERR_OK;
 }
 
-enum err batch_init(struct batch *batch, const struct batch_context *context, struct error *err) {
-    *batch = (struct batch){.context = context};
+enum err batch_init(
+    struct batch *batch, const struct batch_context *context, uint32_t slot, struct error *err) {
+    *batch = (struct batch){.context = context, .slot = slot};
     batch->items = calloc(context->jobs_max, sizeof batch->items[0]);
     if (batch->items == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
@@ -180,6 +181,20 @@ static void fail_all(struct batch *batch, enum err code, const struct error *err
     }
 }
 
+/* From here on the jobs are suspects if the process dies, and the watchdog counts. */
+static void note(const struct batch *batch) {
+    const struct batch_context *context = batch->context;
+    uint64_t limit_ms = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct job *job = batch->items[i].prepared->job;
+        limit_ms += job->timeout_ms != 0 ? job->timeout_ms : context->timeout_ms;
+        state_note_job(context->state, context->lane, batch->slot, (uint32_t)i,
+            &job->delivery->position, 1);
+    }
+    state_launch(context->state, context->lane, batch->slot, (uint32_t)batch->count,
+        batch->telemetry.id, limit_ms * 1000000);
+}
+
 enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
     bool is_guarded, uint64_t id, struct error *err) {
     assert(count > 0 && count <= batch->context->jobs_max && (count == 1 || !is_guarded));
@@ -197,6 +212,7 @@ enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t c
     stage_batch(batch);
     profile_pop();
     batch->staged_ns = clock_ns();
+    note(batch);
     for (size_t i = 0; i < count; i++) jobs[i]->run = RUN_STARTED;
     profile_push("enqueue");
     code = enqueue_batch(batch, err);
@@ -299,6 +315,7 @@ enum err batch_finish(struct batch *batch, struct error *err) {
     enum err code = wait_for_fence(batch, err);
     profile_pop();
     if (code != ERR_OK) return code;
+    state_fence(batch->context->state, batch->context->lane, batch->slot);
     uint64_t done_ns = clock_ns();
     tally_batch(batch->context->counters, &batch->telemetry);
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++)

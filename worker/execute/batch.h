@@ -21,6 +21,7 @@
 #include "gpu/lease.h"
 #include "gpu/pool.h"
 #include "prepare/prepare.h"
+#include "state/state.h"
 #include "telemetry/counters.h"
 
 /** What the batches of one lane share. */
@@ -32,6 +33,9 @@ struct batch_context {
     struct counters *counters;
     struct lease_pool *leases;
     CUstream stream;
+    struct state *state; /* NULL: what is on the device is noted nowhere */
+    uint32_t lane;       /* as the state numbers it */
+    uint32_t timeout_ms; /* of a job that gives none */
     uint64_t slab_bytes; /* device memory, and pinned memory each way */
     bool can_map;        /* batches may be mapped */
     size_t jobs_max;
@@ -54,6 +58,7 @@ struct batch_memory {
 
 struct batch {
     const struct batch_context *context;
+    uint32_t slot; /* among the lane's batches */
     struct batch_memory slabs, large;  /* `large` only while a batch needs it */
     const struct batch_memory *memory; /* the one in use */
     CUdeviceptr mapped; /* the address of the upload slab for kernels; 0: it is only copied from */
@@ -76,7 +81,7 @@ struct batch {
 };
 
 MUST_CHECK enum err batch_init(
-    struct batch *batch, const struct batch_context *context, struct error *err);
+    struct batch *batch, const struct batch_context *context, uint32_t slot, struct error *err);
 
 /** The batch is not in flight. A zeroed batch is fine. */
 void batch_fini(struct batch *batch);

@@ -216,11 +216,14 @@ static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *
         .counters = options->counters,
         .leases = options->leases,
         .stream = lane->lease.stream,
+        .state = options->state,
+        .lane = (uint32_t)index,
+        .timeout_ms = options->timeout_ms,
         .slab_bytes = options->slab_bytes,
         .can_map = options->can_map,
         .jobs_max = options->batch_jobs_max};
     for (uint32_t i = 0; i < options->depth && code == ERR_OK; i++)
-        code = batch_init(&lane->batches[i], &lane->context, err);
+        code = batch_init(&lane->batches[i], &lane->context, i, err);
     return code;
 }
 

@@ -33,6 +33,8 @@ struct lanes_options {
     struct pool_counters *device_counters, *pinned_counters; /* of each lane; outlive the lanes */
     struct counters *counters;
     struct lease_pool *leases;
+    struct state *state; /* as batch.h has it */
+    uint32_t timeout_ms;
     uint32_t count, depth;
     uint64_t slab_bytes; /* device memory, and pinned memory each way, of each batch in flight */
     bool can_map;        /* batches may be mapped (batch.h) */

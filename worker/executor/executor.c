@@ -26,6 +26,7 @@ enum err executor_run(
     if (code == ERR_OK) code = intake_run(&stages, &failure);
     /* After a drain that took too long, threads may hang in the driver: leave them to _exit(). */
     if (code == ERR_TIMEOUT) {
+        state_end(options->state); /* what still runs was not finished, but killed nobody */
         *err = failure;
         return code;
     }
@@ -36,5 +37,7 @@ enum err executor_run(
     }
     *summary = stages.summary;
     summary->elapsed_ns = clock_ns() - start_ns;
-    return first_failure(&stages, code, &failure, err);
+    code = first_failure(&stages, code, &failure, err);
+    if (!err_is_sticky(code)) state_end(options->state);
+    return code;
 }

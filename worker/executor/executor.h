@@ -20,6 +20,7 @@
 #include "broker/sink.h"
 #include "broker/source.h"
 #include "settings/settings.h"
+#include "state/state.h"
 
 struct executor_summary {
     uint64_t ok;     /* jobs with a result */
@@ -33,6 +34,13 @@ struct executor_options {
     struct sink *sink;      /* owned */
     struct sink *telemetry; /* owned; NULL: none is published */
     struct reader *control; /* owned; NULL: no job is cancelled */
+    uint32_t device;        /* as the driver counts them */
+    struct state *state;    /* opened; NULL: nothing is noted for the next executor */
+    /**
+     * The GPU is lost to this process, and `state` says so. Called once, before anything else is
+     * tried, and need not return: the driver may never do again. NULL: the run ends with the error.
+     */
+    void (*on_lost)(const struct error *err);
     /** Becomes 1 when the worker is to drain and stop; written by a signal handler. */
     const volatile sig_atomic_t *stop;
 };

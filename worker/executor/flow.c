@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -10,6 +11,7 @@
 #include "executor/control.h"
 #include "executor/narrow.h"
 #include "executor/retries.h"
+#include "executor/suspects.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
 
@@ -20,12 +22,24 @@ bool flow_has_failed(const struct stages *stages) {
     return atomic_load_explicit(&stages->has_failed, memory_order_relaxed);
 }
 
+/* So that the next executor knows why this one had to end. */
+static void record_death(struct stages *stages, const struct error *err) {
+    struct state_death death = {
+        .kind = STATE_DEATH_STICKY, .code = err->code, .native = err->native};
+    snprintf(death.message, sizeof death.message, "%.*s", STATE_MESSAGE_BYTES - 1, err->message);
+    state_record_death(stages->state, &death);
+}
+
 void flow_fail(struct stages *stages, const struct error *err) {
     pthread_mutex_lock(&stages->lock);
+    bool is_loss = !flow_has_failed(stages) && err_is_sticky(err->code);
     if (!flow_has_failed(stages)) stages->failure = *err;
     atomic_store_explicit(&stages->has_failed, true, memory_order_relaxed); /* as above */
     pthread_cond_broadcast(&stages->changed);
     pthread_mutex_unlock(&stages->lock);
+    if (!is_loss) return;
+    record_death(stages, err);
+    if (stages->on_lost != NULL) stages->on_lost(err);
 }
 
 void flow_wait(struct stages *stages, int timeout_ms) {
@@ -294,8 +308,9 @@ void flow_narrow_refused(
     else refuse(stages, prepared->job, &failure);
 }
 
-void flow_on_queued(void *context, struct gate_line *line) {
+void flow_on_queued(void *context, struct gate_line *line, bool is_suspect) {
     struct stages *stages = context;
+    if (is_suspect) suspects_answered(stages->suspects);
     turns_leave(stages->turns, line);
 }
 
@@ -319,15 +334,17 @@ void flow_hand_back(struct stages *stages, struct job *job) {
 
 void flow_on_published(void *context, const struct published *items, size_t count) {
     struct stages *stages = context;
-    uint64_t bytes = 0, ok = 0, errors = 0;
+    uint64_t bytes = 0, ok = 0, errors = 0, suspects = 0;
     for (size_t i = 0; i < count; i++) {
         bytes += items[i].delivery->held_bytes;
+        suspects += items[i].delivery->is_suspect;
         if (items[i].is_dropped) continue;
         source_finish(stages->source, &items[i].delivery->position);
         if (items[i].is_error) errors++;
         else ok++;
     }
     pthread_mutex_lock(&stages->lock);
+    suspects_published(stages->suspects, suspects);
     stages->summary.errors += errors;
     stages->summary.ok += ok;
     end_flight(stages, count, bytes);

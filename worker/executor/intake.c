@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "executor/flow.h"
 #include "executor/retries.h"
+#include "executor/suspects.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
 
@@ -35,22 +36,37 @@ static enum err check_reply_to(const struct stages *stages, struct job *job, str
         "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
 }
 
+/* Decodes, unless that is known to cost an executor its life; as decode_job(). */
+static enum err decode(
+    struct stages *stages, struct delivery *delivery, struct job **ret, struct error *err) {
+    struct error verdict_error, reply_to_error;
+    enum verdict verdict = suspects_verdict(stages->suspects, &delivery->position, &verdict_error);
+    *ret = NULL;
+    *err = verdict_error;
+    if (verdict == VERDICT_UNDECODABLE) return err->code;
+    profile_push("decode");
+    state_enter(stages->state, &delivery->position, 1);
+    enum err code = decode_job(delivery, &stages->decode_limits, ret, err);
+    state_leave(stages->state);
+    profile_pop();
+    if (*ret == NULL) return code;
+    enum err reply_to_code = check_reply_to(stages, *ret, &reply_to_error);
+    if (code == ERR_OK && verdict == VERDICT_GUILTY) *err = verdict_error;
+    else if (code == ERR_OK && reply_to_code != ERR_OK) *err = reply_to_error;
+    else return code;
+    return err->code;
+}
+
 /* From bytes to a job. NULL: what is wrong with it was answered. */
 static struct job *admit(struct stages *stages, struct delivery *delivery) {
-    struct error err, reply_to_error;
+    struct error err;
     struct job *job;
-    profile_push("decode");
-    enum err code = decode_job(delivery, &stages->decode_limits, &job, &err);
-    profile_pop();
+    enum err code = decode(stages, delivery, &job, &err);
     if (job == NULL) {
         flow_reject_undecodable(stages, delivery, &err);
         return NULL;
     }
-    enum err reply_to_code = check_reply_to(stages, job, &reply_to_error);
-    if (code == ERR_OK && reply_to_code != ERR_OK) {
-        code = reply_to_code;
-        err = reply_to_error;
-    }
+    suspects_decoded(stages->suspects, delivery);
     if (code != ERR_OK) {
         flow_reject(stages, job, &err);
         return NULL;
@@ -102,14 +118,20 @@ static struct room room_of(const struct stages *stages) {
             at_most(settings->limits.bytes_in_flight - stages->bytes_in_flight, GROUP_BYTES_MAX)};
 }
 
+/* While a suspect waits to run alone, or runs, nothing more is taken. */
+static bool must_wait(const struct stages *stages, bool is_holding) {
+    if (suspects_are_waiting(stages->suspects)) return !suspects_can_take(stages->suspects);
+    return is_full(stages, is_holding);
+}
+
 /* Waits for room; false where there is none after HOLD_MS. */
 static bool wait_for_room(struct stages *stages, bool is_paused, struct room *ret) {
     pthread_mutex_lock(&stages->lock);
-    bool full = is_full(stages, is_paused);
+    bool full = must_wait(stages, is_paused);
     uint64_t until = clock_ns() + (is_paused ? DRAIN_POLL_MS : HOLD_MS) * 1000000ull;
     while (full && !flow_has_failed(stages) && clock_ns() < until) {
         flow_wait(stages, DRAIN_POLL_MS);
-        full = is_full(stages, true);
+        full = must_wait(stages, true);
     }
     if (!full) *ret = room_of(stages);
     pthread_mutex_unlock(&stages->lock);
@@ -164,15 +186,12 @@ static enum err poll_group(struct stages *stages, struct room room, int timeout_
     return ERR_OK;
 }
 
-static void admit_group(struct stages *stages, const struct group *group) {
+static void admit_all(
+    struct stages *stages, struct delivery *const *deliveries, size_t delivery_count) {
     struct job *jobs[FLOW_GROUP_MAX];
     size_t count = 0;
-    pthread_mutex_lock(&stages->lock);
-    stages->in_flight += group->count;
-    stages->bytes_in_flight += group->bytes;
-    pthread_mutex_unlock(&stages->lock);
-    for (size_t i = 0; i < group->count; i++) {
-        struct job *job = admit(stages, group->deliveries[i]);
+    for (size_t i = 0; i < delivery_count; i++) {
+        struct job *job = admit(stages, deliveries[i]);
         if (job != NULL) jobs[count++] = job;
     }
     hold_results(stages, jobs, count);
@@ -180,6 +199,25 @@ static void admit_group(struct stages *stages, const struct group *group) {
     for (size_t i = 0; i < count; i++)
         if (turns_enter(stages, jobs[i])) jobs[turn_count++] = jobs[i];
     flow_plan(stages, jobs, turn_count);
+}
+
+static void admit_group(struct stages *stages, const struct group *group) {
+    struct delivery *deliveries[FLOW_GROUP_MAX];
+    size_t count = 0;
+    pthread_mutex_lock(&stages->lock);
+    stages->in_flight += group->count;
+    stages->bytes_in_flight += group->bytes;
+    pthread_mutex_unlock(&stages->lock);
+    for (size_t i = 0; i < group->count; i++)
+        if (suspects_pass(stages->suspects, group->deliveries[i]))
+            deliveries[count++] = group->deliveries[i];
+    admit_all(stages, deliveries, count);
+}
+
+/* Suspects, one by one, and what the source brought behind them. */
+static void admit_waiting(struct stages *stages) {
+    struct delivery *delivery;
+    while ((delivery = suspects_take(stages->suspects)) != NULL) admit_all(stages, &delivery, 1);
 }
 
 static enum err take(
@@ -194,17 +232,22 @@ static enum err take_all(struct stages *stages, struct error *err) {
     bool is_paused = false, at_end = false;
     uint64_t progress_ns = clock_ns() + PROGRESS_MS * 1000000ull, idle_ns = 0;
     enum err code = ERR_OK;
-    while (code == ERR_OK && !at_end && !*stages->stop && !flow_has_failed(stages)) {
+    while (code == ERR_OK && !*stages->stop && !flow_has_failed(stages)) {
         struct room room = {.jobs = 1};
         bool has_room = wait_for_room(stages, is_paused, &room);
         if (has_room == is_paused) {
             is_paused = !has_room;
             source_pause(stages->source, is_paused);
         }
-        code = take(stages, room, is_paused ? 0 : POLL_MS, &at_end, err);
+        admit_waiting(stages);
+        bool is_waiting = suspects_are_waiting(stages->suspects);
+        if (at_end && !is_waiting) break;
+        if (!is_waiting || is_paused)
+            code = take(stages, room, is_paused ? 0 : POLL_MS, &at_end, err);
         log_progress(stages, &progress_ns);
         drop_idle_residents(stages, &idle_ns);
     }
+    suspects_drop_waiting(stages->suspects);
     return code;
 }
 
@@ -232,6 +275,7 @@ static enum err drain(struct stages *stages, struct error *err) {
                 "%" PRIu64 " jobs were still running %" PRIu32 " ms after the signal to stop",
                 count_in_flight(stages), stages->settings->drain_timeout_ms);
         struct delivery *delivery = NULL;
+        state_heartbeat(stages->state);
         enum err code = source_poll(stages->source, 0, &delivery, &at_end, err);
         delivery_destroy(delivery);
         if (code != ERR_OK) return code;

@@ -88,8 +88,10 @@ enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *
         .counters = stages->counters,
         .leases = stages->leases,
         .stream = narrow->lease.stream,
+        .state = stages->state,
+        .lane = stages->settings->lanes,
         .jobs_max = 1};
-    if (code == ERR_OK) code = batch_init(&narrow->batch, &narrow->context, err);
+    if (code == ERR_OK) code = batch_init(&narrow->batch, &narrow->context, 0, err);
     if (code == ERR_OK) {
         int native = pthread_create(&narrow->thread, NULL, narrow_thread, narrow);
         narrow->is_started = native == 0;

@@ -12,6 +12,7 @@
 #include "executor/narrow.h"
 #include "executor/reporter.h"
 #include "executor/retries.h"
+#include "executor/suspects.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
 
@@ -241,6 +242,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .can_map = settings->batch.stream == STREAM_MAPPED && stages->device.limits.can_map,
         .batch_jobs_max = settings->batch.jobs,
         .batch_span_ns = settings->batch.span_ms * 1000000ull,
+        .state = stages->state,
         .isolation = isolation_of(settings),
         .ready = stages->ready,
         .still_wanted = flow_still_wanted,
@@ -270,10 +272,13 @@ enum err stages_start(
         .source = options->source,
         .sink = options->sink,
         .control_reader = options->control,
-        .telemetry = options->telemetry};
+        .telemetry = options->telemetry,
+        .on_lost = options->on_lost,
+        .state = options->state};
     pthread_mutex_init(&stages->lock, NULL);
     pthread_cond_init(&stages->changed, NULL);
     enum err code = open_device(stages, err);
+    if (code == ERR_OK) code = suspects_start(stages, &stages->suspects, err);
     if (code == ERR_OK) code = load_programs(stages, err);
     if (code != ERR_OK) return code;
     derive_limits(stages);
@@ -333,6 +338,7 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     reader_destroy(stages->control_reader);
     enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
     turns_destroy(stages->turns);
+    suspects_stop(stages->suspects);
     sink_destroy(stages->sink);
     struct error close_error;
     enum err closed =

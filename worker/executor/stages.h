@@ -18,11 +18,15 @@ struct control;
 struct narrow;
 struct reporter;
 struct retries;
+struct suspects;
 struct turns;
 
 struct stages {
     const struct settings *settings;
     const volatile sig_atomic_t *stop;
+    void (*on_lost)(const struct error *err); /* as executor.h has it */
+    uint32_t device_index;
+    struct state *state; /* NULL: none is kept */
     struct source *source;
     struct sink *sink; /* until the publisher owns it */
     struct decode_limits decode_limits;
@@ -45,7 +49,8 @@ struct stages {
     struct prepare *prepare;
     struct lanes *lanes;
     struct narrow *narrow;
-    struct turns *turns; /* NULL with `ordering: none` */
+    struct suspects *suspects; /* NULL: no state is kept */
+    struct turns *turns;       /* NULL with `ordering: none` */
     struct retries *retries;
     struct reader *control_reader; /* until the control owns it */
     struct control *control;       /* NULL where no control topic is read */

@@ -141,16 +141,20 @@ static enum err check_file(struct state *state, struct error *err) {
     return error_set(err, ERR_BAD_MESSAGE, 0, "", "%s %s", state->path, why);
 }
 
+static bool suspect_makes_sense(const struct state *state, const struct state_suspect *suspect) {
+    bool is_convicted =
+        suspect->standing == STATE_CONVICTED || suspect->standing == STATE_UNDECODABLE;
+    bool has_code = suspect->code > ERR_OK && suspect->code < ERR_COUNT;
+    return suspect->standing <= STATE_UNDECODABLE && (has_code || !is_convicted) &&
+           state_topic(state, &suspect->at) != NULL;
+}
+
 /* Frees what no executor of this version wrote, and ends every text. */
 static void check_suspects(struct state *state) {
     for (size_t i = 0; i < state->suspect_count; i++) {
         struct state_suspect *suspect = &state->suspects[i];
         if (suspect->standing == STATE_FREE) continue;
-        bool is_code = suspect->code > ERR_OK && suspect->code < ERR_COUNT;
-        bool makes_sense =
-            suspect->standing == STATE_SUSPECT || (suspect->standing == STATE_CONVICTED && is_code);
-        if (!makes_sense || state_topic(state, &suspect->at) == NULL)
-            *suspect = (struct state_suspect){0};
+        if (!suspect_makes_sense(state, suspect)) *suspect = (struct state_suspect){0};
         suspect->message[STATE_MESSAGE_BYTES - 1] = 0;
     }
 }

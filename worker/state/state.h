@@ -143,14 +143,21 @@ struct state_entry {
     uint16_t attempt;
 };
 
-enum state_standing { STATE_FREE, STATE_SUSPECT, STATE_CONVICTED };
+enum state_standing {
+    STATE_FREE,
+    STATE_SUSPECT,
+    STATE_DECODING_ALONE, /* a suspect that is being decoded while nothing else is in hand */
+    STATE_ALONE,          /* one that was decoded, and runs; at most one message is either */
+    STATE_CONVICTED,
+    STATE_UNDECODABLE /* convicted, by the death of who decoded it */
+};
 
 struct state_suspect {
     struct state_entry at;
     enum state_standing standing;
-    uint32_t tries;                    /* deaths that it was near */
-    enum err code;                     /* CONVICTED */
-    char message[STATE_MESSAGE_BYTES]; /* CONVICTED: what the driver said */
+    uint32_t tries;                    /* deaths while it was alone */
+    enum err code;                     /* of the convicted */
+    char message[STATE_MESSAGE_BYTES]; /* of the convicted: what the driver said */
 };
 
 /**
@@ -162,6 +169,11 @@ struct state_suspect *state_suspects(struct state *state, size_t *capacity);
 /** How the file names a position; false where its topics are full. Any thread. */
 MUST_CHECK bool state_entry_of(struct state *state, const struct position *position,
     uint32_t attempt, struct state_entry *ret);
+
+/** Whether both name the same message. */
+static inline bool state_same_message(const struct state_entry *a, const struct state_entry *b) {
+    return a->topic == b->topic && a->partition == b->partition && a->offset == b->offset;
+}
 
 /** NULL where the entry's topic is none. */
 const char *state_topic(const struct state *state, const struct state_entry *entry);

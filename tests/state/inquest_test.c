@@ -1,0 +1,243 @@
+/* What a death means for the messages that the dead executor had in hand. */
+#include "state/inquest.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/scratch.h"
+#include "testing.h"
+
+static const struct state_shape shape = {.lanes = 3, .depth = 2, .batch_jobs = 4};
+
+struct fixture {
+    char *folder;
+    char path[256];
+    struct state *state;
+};
+
+static void open_again(struct fixture *fixture) {
+    struct error set_aside, err;
+    state_close(fixture->state);
+    assert_int_equal(state_open(fixture->path, 0, &fixture->state, &set_aside, &err), ERR_OK);
+    assert_int_equal(set_aside.code, ERR_OK);
+}
+
+static void begin(struct fixture *fixture) {
+    struct error err;
+    assert_int_equal(state_begin(fixture->state, &shape, 0, "", &err), ERR_OK);
+}
+
+static int set_up(void **state) {
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    fixture->folder = scratch_create();
+    snprintf(fixture->path, sizeof fixture->path, "%s/state", fixture->folder);
+    open_again(fixture);
+    begin(fixture);
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct fixture *fixture = *state;
+    state_close(fixture->state);
+    scratch_remove(fixture->folder);
+    free(fixture);
+    return 0;
+}
+
+static struct position at(int64_t offset) {
+    return (struct position){.topic = "jobs", .partition = 1, .offset = offset};
+}
+
+/* Two jobs of one batch are on the device. */
+static void launch(struct fixture *fixture, uint32_t lane, int64_t first) {
+    for (uint32_t i = 0; i < 2; i++) {
+        struct position position = at(first + i);
+        state_note_job(fixture->state, lane, 0, i, &position, 1);
+    }
+    state_launch(fixture->state, lane, 0, 2, 1, 0);
+}
+
+static struct inquest die_and_hold(struct fixture *fixture) {
+    open_again(fixture);
+    return inquest_hold(fixture->state);
+}
+
+static struct state_suspect *find(struct fixture *fixture, int64_t offset) {
+    size_t capacity;
+    struct state_suspect *suspects = state_suspects(fixture->state, &capacity), *found = NULL;
+    for (size_t i = 0; i < capacity; i++) {
+        if (suspects[i].standing == STATE_FREE || suspects[i].at.offset != offset) continue;
+        assert_null(found);
+        found = &suspects[i];
+    }
+    return found;
+}
+
+/* A new life in which the suspect at `offset` runs alone. */
+static void run_alone(struct fixture *fixture, int64_t offset, enum state_standing how) {
+    begin(fixture);
+    find(fixture, offset)->standing = how;
+    struct position position = at(offset);
+    state_note_job(fixture->state, 2, 0, 0, &position, 1);
+    state_launch(fixture->state, 2, 0, 1, 1, 0);
+}
+
+static const struct state_death sticky = {.kind = STATE_DEATH_STICKY,
+    .code = ERR_GPU_ILLEGAL_ADDRESS,
+    .native = 700,
+    .message = "cuEventQuery: an illegal address"};
+static const struct state_death ecc = {
+    .kind = STATE_DEATH_STICKY, .code = ERR_GPU_FAULT, .native = 214, .message = "ECC"};
+static const struct state_death hang = {
+    .kind = STATE_DEATH_HANG, .code = ERR_GPU_HANG, .message = "over its limit"};
+static const struct state_death crash = {
+    .kind = STATE_DEATH_SIGNAL, .native = SIGSEGV, .message = "SIGSEGV"};
+
+TEST(whoever_is_in_hand_at_a_death_is_suspect_and_nobody_is_convicted) {
+    struct fixture *fixture = *state;
+    launch(fixture, 0, 10);
+    launch(fixture, 1, 20);
+    struct position decoded = at(30);
+    state_enter(fixture->state, &decoded, 1);
+    state_record_death(fixture->state, &sticky);
+    struct inquest inquest = die_and_hold(fixture);
+    assert_int_equal(inquest.suspects, 5);
+    assert_null(inquest.convicted);
+    assert_int_equal(inquest.overlooked, 0);
+    assert_int_equal(inquest.death.code, ERR_GPU_ILLEGAL_ADDRESS);
+    for (size_t i = 0; i < 5; i++) {
+        static const int64_t offsets[] = {10, 11, 20, 21, 30};
+        assert_non_null(find(fixture, offsets[i]));
+        assert_int_equal(find(fixture, offsets[i])->standing, STATE_SUSPECT);
+    }
+}
+
+TEST(who_was_fenced_is_no_suspect) {
+    struct fixture *fixture = *state;
+    launch(fixture, 0, 10);
+    state_fence(fixture->state, 0, 0);
+    state_record_death(fixture->state, &sticky);
+    assert_int_equal(die_and_hold(fixture).suspects, 0);
+}
+
+TEST(a_death_with_a_culprit_convicts_who_ran_alone_and_nobody_else) {
+    struct fixture *fixture = *state;
+    static const struct {
+        const struct state_death *death;
+        enum err code;
+    } cases[] = {
+        {&sticky, ERR_GPU_ILLEGAL_ADDRESS}, {&hang, ERR_GPU_HANG}, {&crash, ERR_WORKER_CRASH}};
+    launch(fixture, 0, 10);
+    launch(fixture, 1, 20);
+    die_and_hold(fixture);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t offset = i < 2 ? 10 + (int64_t)i : 20;
+        run_alone(fixture, offset, STATE_ALONE);
+        state_record_death(fixture->state, cases[i].death);
+        struct inquest inquest = die_and_hold(fixture);
+        assert_ptr_equal(inquest.convicted, find(fixture, offset));
+        assert_int_equal(inquest.convicted->standing, STATE_CONVICTED);
+        assert_int_equal(inquest.convicted->code, cases[i].code);
+        assert_string_equal(inquest.convicted->message, cases[i].death->message);
+        assert_int_equal(inquest.suspects, 3 - i);
+    }
+}
+
+TEST(who_killed_its_decoder_is_convicted_as_undecodable) {
+    struct fixture *fixture = *state;
+    struct position position = at(30);
+    state_enter(fixture->state, &position, 1);
+    state_record_death(fixture->state, &crash);
+    die_and_hold(fixture);
+    begin(fixture);
+    find(fixture, 30)->standing = STATE_DECODING_ALONE;
+    state_enter(fixture->state, &position, 1);
+    state_record_death(fixture->state, &crash);
+    struct inquest inquest = die_and_hold(fixture);
+    assert_int_equal(inquest.convicted->standing, STATE_UNDECODABLE);
+    assert_int_equal(inquest.convicted->code, ERR_WORKER_CRASH);
+    assert_int_equal(inquest.suspects, 0);
+}
+
+static void die_alone(struct fixture *fixture, int64_t offset, const struct state_death *death) {
+    assert_int_equal(find(fixture, offset)->standing, STATE_SUSPECT);
+    run_alone(fixture, offset, STATE_ALONE);
+    if (death != NULL) state_record_death(fixture->state, death);
+    die_and_hold(fixture);
+}
+
+TEST(deaths_that_nobody_explains_give_three_more_tries) {
+    struct fixture *fixture = *state;
+    launch(fixture, 0, 10);
+    die_and_hold(fixture);
+    for (int i = 0; i <= INQUEST_TRIES_MAX; i++) die_alone(fixture, 10, NULL);
+    assert_int_equal(find(fixture, 10)->standing, STATE_CONVICTED);
+    assert_int_equal(find(fixture, 10)->code, ERR_WORKER_CRASH);
+    assert_int_equal(find(fixture, 11)->standing, STATE_SUSPECT);
+}
+
+TEST(memory_errors_of_the_device_say_nothing_of_the_job) {
+    struct fixture *fixture = *state;
+    launch(fixture, 0, 10);
+    die_and_hold(fixture);
+    for (int i = 0; i < 10; i++) die_alone(fixture, 10, &ecc);
+    assert_int_equal(find(fixture, 10)->standing, STATE_SUSPECT);
+}
+
+TEST(verdicts_stay_and_are_not_changed_by_later_deaths) {
+    struct fixture *fixture = *state;
+    launch(fixture, 0, 10);
+    die_and_hold(fixture);
+    run_alone(fixture, 10, STATE_ALONE);
+    state_record_death(fixture->state, &sticky);
+    die_and_hold(fixture);
+    begin(fixture);
+    launch(fixture, 1, 10); /* it must not be launched, and yet */
+    state_record_death(fixture->state, &hang);
+    struct inquest inquest = die_and_hold(fixture);
+    assert_null(inquest.convicted);
+    assert_int_equal(find(fixture, 10)->code, ERR_GPU_ILLEGAL_ADDRESS);
+}
+
+TEST(two_that_ran_alone_are_nonsense_and_nobody_is_convicted) {
+    struct fixture *fixture = *state;
+    launch(fixture, 0, 10);
+    die_and_hold(fixture);
+    run_alone(fixture, 10, STATE_ALONE);
+    find(fixture, 11)->standing = STATE_ALONE;
+    state_record_death(fixture->state, &sticky);
+    struct inquest inquest = die_and_hold(fixture);
+    assert_null(inquest.convicted);
+    assert_int_equal(inquest.suspects, 2);
+}
+
+TEST(what_the_table_has_no_room_for_is_counted) {
+    struct fixture *fixture = *state;
+    size_t capacity;
+    struct state_suspect *suspects = state_suspects(fixture->state, &capacity);
+    for (size_t i = 0; i < capacity; i++) {
+        struct position position = at(1000 + (int64_t)i);
+        assert_true(state_entry_of(fixture->state, &position, 1, &suspects[i].at));
+        suspects[i].standing = STATE_SUSPECT;
+    }
+    launch(fixture, 0, 10);
+    struct inquest inquest = die_and_hold(fixture);
+    assert_int_equal(inquest.suspects, capacity);
+    assert_int_equal(inquest.overlooked, 2);
+}
+
+#define I(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+RUN_TESTS(I(whoever_is_in_hand_at_a_death_is_suspect_and_nobody_is_convicted),
+    I(who_was_fenced_is_no_suspect),
+    I(a_death_with_a_culprit_convicts_who_ran_alone_and_nobody_else),
+    I(who_killed_its_decoder_is_convicted_as_undecodable),
+    I(deaths_that_nobody_explains_give_three_more_tries),
+    I(memory_errors_of_the_device_say_nothing_of_the_job),
+    I(verdicts_stay_and_are_not_changed_by_later_deaths),
+    I(two_that_ran_alone_are_nonsense_and_nobody_is_convicted),
+    I(what_the_table_has_no_room_for_is_counted))

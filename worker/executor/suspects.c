@@ -1,0 +1,204 @@
+#include "executor/suspects.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "state/inquest.h"
+
+static const char FIX[] = "correct the kernel, or what the job gives it; see its dead letter";
+
+struct suspects {
+    struct stages *stages;
+    struct state *state;
+    /* messages that wait, in order; the intake thread's */
+    struct delivery *first, **end;
+    size_t waiting_count;
+    bool is_active; /* the intake thread's: the table is not known to be empty */
+    /* under the stages' lock */
+    size_t count;                 /* of `table` */
+    struct state_suspect **table; /* suspects and convicted, where they stand in the file */
+    struct state_suspect *alone;  /* it was admitted and is not answered; NULL: none */
+    uint64_t in_flight;           /* suspects that were admitted and are not published */
+};
+
+static void name_message(
+    struct state *state, const struct state_suspect *suspect, const char *what) {
+    const char *topic = state_topic(state, &suspect->at);
+    log_line(LOG_WARN, "%s: %s/%" PRId32 "/%" PRId64, what, topic != NULL ? topic : "?",
+        suspect->at.partition, suspect->at.offset);
+}
+
+static void log_inquest(struct state *state, const struct inquest *inquest) {
+    const struct state_suspect *convicted = inquest->convicted;
+    if (inquest->suspects > 0)
+        log_line(LOG_WARN,
+            "the executor before died: %zu messages were in its hands and run alone now%s%s",
+            inquest->suspects, inquest->death.message[0] != 0 ? "; " : "", inquest->death.message);
+    if (convicted != NULL) name_message(state, convicted, "convicted, and not run again");
+    if (convicted != NULL) log_line(LOG_WARN, "convicted of: %s", convicted->message);
+    if (inquest->overlooked > 0)
+        log_line(LOG_WARN, "%zu more messages were in its hands than the state file can name",
+            inquest->overlooked);
+}
+
+/* One life ends with its inquest, the next begins; the table may move in between. */
+static enum err begin_life(struct stages *stages, struct error *err) {
+    const struct settings *settings = stages->settings;
+    const struct state_shape shape = {.lanes = settings->lanes + 1, /* and the narrow path */
+        .depth = settings->lane_depth,
+        .batch_jobs = settings->batch.jobs};
+    struct inquest inquest = inquest_hold(stages->state);
+    log_inquest(stages->state, &inquest);
+    return state_begin(stages->state, &shape, (uint32_t)stages->device.index, "", err);
+}
+
+enum err suspects_start(struct stages *stages, struct suspects **ret, struct error *err) {
+    struct state *state = stages->state;
+    if (state == NULL) return ERR_OK;
+    enum err code = begin_life(stages, err);
+    if (code != ERR_OK) return code;
+    size_t capacity;
+    struct state_suspect *all = state_suspects(state, &capacity);
+    struct suspects *suspects = calloc(1, sizeof *suspects);
+    if (suspects != NULL) suspects->table = calloc(capacity, sizeof suspects->table[0]);
+    if (suspects == NULL || suspects->table == NULL) {
+        free(suspects);
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for suspects");
+    }
+    suspects->stages = stages;
+    suspects->state = state;
+    suspects->end = &suspects->first;
+    for (size_t i = 0; i < capacity; i++)
+        if (all[i].standing != STATE_FREE) suspects->table[suspects->count++] = &all[i];
+    suspects->is_active = suspects->count > 0;
+    *ret = suspects;
+    return ERR_OK;
+}
+
+void suspects_stop(struct suspects *suspects) {
+    if (suspects == NULL) return;
+    suspects_drop_waiting(suspects);
+    /* Not answered, and not the death of anybody: a later life tries it again. */
+    if (suspects->alone != NULL && !err_is_sticky(suspects->stages->failure.code))
+        suspects->alone->standing = STATE_SUSPECT;
+    free(suspects->table);
+    free(suspects);
+}
+
+/* NULL: nothing is known of it. */
+static struct state_suspect *find(
+    const struct suspects *suspects, const struct position *position) {
+    struct state_entry entry;
+    if (!state_entry_of(suspects->state, position, 0, &entry)) return NULL;
+    for (size_t i = 0; i < suspects->count; i++)
+        if (state_same_message(&suspects->table[i]->at, &entry)) return suspects->table[i];
+    return NULL;
+}
+
+static struct state_suspect *find_locked(
+    const struct suspects *suspects, const struct position *position) {
+    pthread_mutex_lock(&suspects->stages->lock);
+    struct state_suspect *found = find(suspects, position);
+    pthread_mutex_unlock(&suspects->stages->lock);
+    return found;
+}
+
+bool suspects_pass(struct suspects *suspects, struct delivery *delivery) {
+    if (suspects == NULL || !suspects->is_active) return true;
+    const struct state_suspect *found = find_locked(suspects, &delivery->position);
+    delivery->is_suspect = found != NULL && found->standing == STATE_SUSPECT;
+    pthread_mutex_lock(&suspects->stages->lock);
+    suspects->is_active = suspects->count > 0 || suspects->alone != NULL;
+    bool is_free = suspects->alone == NULL && suspects->first == NULL && !delivery->is_suspect;
+    pthread_mutex_unlock(&suspects->stages->lock);
+    if (is_free) return true;
+    delivery->next = NULL;
+    *suspects->end = delivery;
+    suspects->end = &delivery->next;
+    suspects->waiting_count++;
+    return false;
+}
+
+bool suspects_are_waiting(const struct suspects *suspects) {
+    return suspects != NULL && suspects->first != NULL;
+}
+
+/* A suspect goes once everything else in flight is a suspect too, that was answered. */
+bool suspects_can_take(const struct suspects *suspects) {
+    if (!suspects_are_waiting(suspects) || suspects->alone != NULL) return false;
+    return !suspects->first->is_suspect ||
+           suspects->stages->in_flight - suspects->waiting_count == suspects->in_flight;
+}
+
+static struct delivery *remove_first(struct suspects *suspects) {
+    struct delivery *first = suspects->first;
+    suspects->first = first->next;
+    if (suspects->first == NULL) suspects->end = &suspects->first;
+    suspects->waiting_count--;
+    return first;
+}
+
+struct delivery *suspects_take(struct suspects *suspects) {
+    if (!suspects_are_waiting(suspects)) return NULL;
+    struct delivery *taken = NULL;
+    pthread_mutex_lock(&suspects->stages->lock);
+    if (suspects_can_take(suspects)) {
+        taken = remove_first(suspects);
+        if (taken->is_suspect) {
+            suspects->alone = find(suspects, &taken->position);
+            suspects->alone->standing = STATE_DECODING_ALONE;
+            suspects->in_flight++;
+        }
+    }
+    pthread_mutex_unlock(&suspects->stages->lock);
+    return taken;
+}
+
+void suspects_drop_waiting(struct suspects *suspects) {
+    while (suspects_are_waiting(suspects)) {
+        struct stages *stages = suspects->stages;
+        struct delivery *delivery = remove_first(suspects);
+        pthread_mutex_lock(&stages->lock);
+        stages->in_flight--;
+        stages->bytes_in_flight -= delivery->held_bytes;
+        pthread_mutex_unlock(&stages->lock);
+        delivery_destroy(delivery);
+    }
+}
+
+enum verdict suspects_verdict(
+    const struct suspects *suspects, const struct position *position, struct error *err) {
+    if (suspects == NULL || !suspects->is_active) return VERDICT_NONE;
+    const struct state_suspect *found = find_locked(suspects, position);
+    if (found == NULL) return VERDICT_NONE;
+    bool is_undecodable = found->standing == STATE_UNDECODABLE;
+    if (!is_undecodable && found->standing != STATE_CONVICTED) return VERDICT_NONE;
+    error_set(err, found->code, 0, FIX, "%s", found->message);
+    return is_undecodable ? VERDICT_UNDECODABLE : VERDICT_GUILTY;
+}
+
+void suspects_decoded(struct suspects *suspects, const struct delivery *delivery) {
+    if (delivery->is_suspect) suspects->alone->standing = STATE_ALONE;
+}
+
+static void forget(struct suspects *suspects, struct state_suspect *suspect) {
+    size_t i = 0;
+    while (suspects->table[i] != suspect) i++;
+    suspects->table[i] = suspects->table[--suspects->count];
+    suspect->standing = STATE_FREE;
+}
+
+void suspects_answered(struct suspects *suspects) {
+    struct stages *stages = suspects->stages;
+    pthread_mutex_lock(&stages->lock);
+    forget(suspects, suspects->alone);
+    suspects->alone = NULL;
+    pthread_cond_broadcast(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+void suspects_published(struct suspects *suspects, uint64_t count) {
+    suspects->in_flight -= count;
+}

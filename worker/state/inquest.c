@@ -1,0 +1,113 @@
+#include "state/inquest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* As cuda.h names them: what the device, not the job, is to blame for. */
+enum { ECC_UNCORRECTABLE = 214, NVLINK_UNCORRECTABLE = 220 };
+
+struct hearing {
+    struct state *state;
+    struct inquest *inquest;
+};
+
+static bool is_alone(const struct state_suspect *suspect) {
+    return suspect->standing == STATE_DECODING_ALONE || suspect->standing == STATE_ALONE;
+}
+
+/* Who ran alone when the executor died; NULL: nobody, or more than one, which nobody wrote. */
+static struct state_suspect *find_alone(struct state *state) {
+    size_t capacity, count = 0;
+    struct state_suspect *suspects = state_suspects(state, &capacity), *found = NULL;
+    for (size_t i = 0; i < capacity; i++) {
+        if (!is_alone(&suspects[i])) continue;
+        found = &suspects[i];
+        count++;
+    }
+    if (count == 1) return found;
+    for (size_t i = 0; i < capacity; i++)
+        if (is_alone(&suspects[i])) suspects[i].standing = STATE_SUSPECT;
+    return NULL;
+}
+
+static bool is_fault_of_device(const struct state_death *death) {
+    return death->kind == STATE_DEATH_STICKY &&
+           (death->native == ECC_UNCORRECTABLE || death->native == NVLINK_UNCORRECTABLE);
+}
+
+static enum err code_of(const struct state_death *death) {
+    switch (death->kind) {
+    case STATE_DEATH_STICKY:
+    case STATE_DEATH_HANG: return death->code;
+    case STATE_DEATH_NONE:
+    case STATE_DEATH_SIGNAL: break;
+    }
+    return ERR_WORKER_CRASH;
+}
+
+static void convict(struct state_suspect *suspect, const struct state_death *death) {
+    bool was_decoded = suspect->standing == STATE_ALONE;
+    suspect->code = code_of(death);
+    if (death->kind != STATE_DEATH_NONE)
+        snprintf(suspect->message, sizeof suspect->message, "%s", death->message);
+    else
+        snprintf(suspect->message, sizeof suspect->message,
+            "the executor died %" PRIu32 " times while this job ran alone, and nobody knows why",
+            suspect->tries);
+    suspect->standing = was_decoded ? STATE_CONVICTED : STATE_UNDECODABLE;
+}
+
+/* The table's place for a message that has none yet; NULL where there is one or it is full. */
+static struct state_suspect *find_place(struct hearing *hearing, const struct state_entry *entry) {
+    size_t capacity;
+    struct state_suspect *suspects = state_suspects(hearing->state, &capacity), *place = NULL;
+    for (size_t i = 0; i < capacity; i++) {
+        if (suspects[i].standing == STATE_FREE) {
+            if (place == NULL) place = &suspects[i];
+        } else if (state_same_message(&suspects[i].at, entry)) {
+            return NULL;
+        }
+    }
+    if (place == NULL) hearing->inquest->overlooked++;
+    return place;
+}
+
+static void suspect(void *context, const struct state_left *left) {
+    struct hearing *hearing = context;
+    struct state_entry entry;
+    if (!state_entry_of(hearing->state, &left->position, left->attempt, &entry)) {
+        hearing->inquest->overlooked++;
+        return;
+    }
+    struct state_suspect *place = find_place(hearing, &entry);
+    if (place != NULL) *place = (struct state_suspect){.at = entry, .standing = STATE_SUSPECT};
+}
+
+/* Who ran alone answers for the death, or is tried again. */
+static void judge(struct state_suspect *alone, struct inquest *inquest) {
+    bool is_explained = inquest->death.kind != STATE_DEATH_NONE;
+    if (!is_fault_of_device(&inquest->death)) {
+        alone->tries++;
+        if (is_explained || alone->tries > INQUEST_TRIES_MAX) inquest->convicted = alone;
+    }
+    if (inquest->convicted != NULL) convict(alone, &inquest->death);
+    else alone->standing = STATE_SUSPECT;
+}
+
+static size_t count_suspects(struct state *state) {
+    size_t capacity, count = 0;
+    const struct state_suspect *suspects = state_suspects(state, &capacity);
+    for (size_t i = 0; i < capacity; i++) count += suspects[i].standing == STATE_SUSPECT;
+    return count;
+}
+
+struct inquest inquest_hold(struct state *state) {
+    struct inquest inquest = {.death = state_death(state)};
+    struct hearing hearing = {.state = state, .inquest = &inquest};
+    struct state_suspect *alone = find_alone(state);
+    if (alone != NULL) judge(alone, &inquest);
+    state_each_left(state, suspect, &hearing);
+    inquest.suspects = count_suspects(state);
+    return inquest;
+}

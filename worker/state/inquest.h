@@ -1,0 +1,30 @@
+/**
+ * What a death means for the messages that the dead executor had in hand: those become suspects,
+ * and one that ran alone is convicted if the death can be laid at its door.
+ *
+ * A job is convicted by a death while it ran alone (STATE_ALONE) of which somebody recorded a
+ * culprit: a sticky error of the driver, the watchdog, or a fatal signal. A death that nobody can
+ * explain (kill -9, the out-of-memory killer) gives it INQUEST_TRIES_MAX more tries. One that the
+ * device itself is to blame for (memory errors) says nothing of the job: it is the device that is
+ * given up then (supervise/).
+ *
+ * Threads: the one that has opened the state, between state_open() and state_begin().
+ */
+#ifndef STATE_INQUEST_H
+#define STATE_INQUEST_H
+
+#include "state/state.h"
+
+enum { INQUEST_TRIES_MAX = 3 };
+
+struct inquest {
+    struct state_death death;
+    const struct state_suspect *convicted; /* by this death; NULL: nobody */
+    size_t suspects;                       /* in the table now */
+    size_t overlooked;                     /* left, but the table had no room for them */
+};
+
+/** Brings the table of suspects up to date with what the life before left. */
+struct inquest inquest_hold(struct state *state);
+
+#endif
