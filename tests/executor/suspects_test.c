@@ -159,7 +159,8 @@ TEST(a_job_that_costs_the_gpu_is_convicted_alone_and_all_others_complete) {
     for (int k = 0; k < 2 * JOBS; k++) assert_saxpy(run, k);
     run_assert_error(run, "overrun", "gpu_illegal_address");
     const struct memory_message *letter = memory_find(&run->broker, ROUTE_DEAD_LETTER, "overrun");
-    assert_non_null(strstr(memory_header(letter, "dlq.error.message"), "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    assert_non_null(
+        strstr(memory_header(letter, "dlq.error.message"), "CUDA_ERROR_ILLEGAL_ADDRESS"));
     assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 1);
 }
 

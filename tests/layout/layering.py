@@ -25,7 +25,7 @@ LAYERS = {
     "prepare": ["base", "broker/delivery.h", "decode", "program", "gpu", "plan", "blobs/blobs.h"],
     "execute": ["base", "decode", "program", "gpu", "plan", "prepare", "telemetry", "state/state.h"],
     "publish": ["base", "broker", "state/state.h", "decode", "blobs/blobs.h", "telemetry", "execute/outcome.h"],
-    "executor": ["base", "settings", "broker", "state/state.h", "decode", "gate", "program", "gpu", "plan", "blobs/blobs.h",
+    "executor": ["base", "settings", "broker", "state", "decode", "gate", "program", "gpu", "plan", "blobs/blobs.h",
                  "telemetry", "prepare", "execute", "publish"],
     "supervise": ["base", "settings", "state/state.h"],
     "cli": ["base", "settings", "broker", "decode", "program", "gpu/bare_loop.h", "executor", "state/state.h", "gpu/probe.h", "supervise"],

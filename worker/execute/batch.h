@@ -58,7 +58,7 @@ struct batch_memory {
 
 struct batch {
     const struct batch_context *context;
-    uint32_t slot; /* among the lane's batches */
+    uint32_t slot;                     /* among the lane's batches */
     struct batch_memory slabs, large;  /* `large` only while a batch needs it */
     const struct batch_memory *memory; /* the one in use */
     CUdeviceptr mapped; /* the address of the upload slab for kernels; 0: it is only copied from */

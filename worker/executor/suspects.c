@@ -200,5 +200,5 @@ void suspects_answered(struct suspects *suspects) {
 }
 
 void suspects_published(struct suspects *suspects, uint64_t count) {
-    suspects->in_flight -= count;
+    if (suspects != NULL) suspects->in_flight -= count;
 }
