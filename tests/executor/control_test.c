@@ -25,7 +25,7 @@ static int start_broker(void **state) {
         topics[i] = names[i];
     }
     struct error err;
-    const struct embedded_options options = {.topic_count = 16, .topics = topics, .partitions = 4};
+    const struct embedded_options options = {.topic_count = 16, .topics = topics, .partitions = 1};
     return embedded_create(&options, &embedded, &err) == ERR_OK ? 0 : -1;
 }
 

@@ -290,6 +290,9 @@ enum err connect_reader(const struct settings *settings, const char *topic, uint
     char servers[SERVERS_TEXT_MAX];
     enum err code = find_servers(settings, servers, sizeof servers, err);
     if (code != ERR_OK) return code;
+    /* It cannot look times up; its topics are short. */
+    if (settings->broker == BROKER_EMBEDDED && from_unix_ms != READER_FROM_NOW)
+        from_unix_ms = READER_FROM_BEGINNING;
     const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
     return reader_create(&options, topic, from_unix_ms, BROKER_TIMEOUT_MS, ret, err);
 }

@@ -46,7 +46,8 @@ MUST_CHECK enum err connect_files(const struct settings *settings, const struct 
     struct connection *ret, struct error *err);
 
 /**
- * For commands beside the worker: a producer, and a reader of one topic. Where the configuration
+ * For commands beside the worker: a producer, and a reader of one topic, which may bring what is
+ * older than `from_unix_ms`, too. Where the configuration
  * says `broker: embedded` they speak to the running worker's, found through embedded.address_file.
  */
 MUST_CHECK enum err connect_producer(
