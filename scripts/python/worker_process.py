@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import pathlib
 import signal
 import subprocess
 import sys
@@ -39,6 +40,11 @@ class Worker:
     def status(self):
         """Its exit status; None while it runs."""
         return self._process.poll()
+
+    def peak_bytes(self):
+        """The most memory that it has had resident."""
+        status = pathlib.Path(f"/proc/{self._process.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) * 1024
 
     def stop(self):
         """Asks it to drain and end, and makes it end; its exit status."""

@@ -9,10 +9,9 @@ import unittest
 
 MECHANISM = sys.argv.pop(2)
 
-from worker_flow import BINARY, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
+from worker_flow import BINARY, KafkaFlowTest, headers_of, is_saxpy, lag, read_all, saxpy
 import worker_process
 
-import confluent_kafka
 import confluent_kafka.admin as admin
 import msgpack
 
@@ -27,10 +26,9 @@ def secure_servers():
     return f"{host}:{int(port) + SECURE_PORT_OFFSET}"
 
 
-class SecureKafkaTest(FlowTest):
+class SecureKafkaTest(KafkaFlowTest):
     def setUp(self):
         super().setUp()
-        self.topics = Topics(SERVERS)
         self.password_file = self.folder / "password"
         self.password_file.write_text(PASSWORD + "\n")
 
@@ -39,7 +37,7 @@ class SecureKafkaTest(FlowTest):
             "security.protocol": "sasl_ssl", "sasl.mechanism": MECHANISM, "sasl.username": "worker",
             "sasl.password": password or {"file": str(self.password_file)}, "ssl.ca.location": str(ca),
         }
-        config = self.topics.config(SERVERS, **more)
+        config = super().config(**more)
         config["kafka"] |= {"bootstrap_servers": secure_servers(), "consumer": client, "producer": client}
         return config
 
@@ -69,21 +67,15 @@ class SecureKafkaTest(FlowTest):
         for future in client.create_acls([binding]).values():
             future.result(30)
 
-    def produce(self, count):
-        producer = confluent_kafka.Producer({"bootstrap.servers": SERVERS})
-        for number in range(count):
-            producer.produce(self.topics.jobs, msgpack.packb(saxpy(number)))
-        self.assertEqual(producer.flush(30), 0)
-
     def test_jobs_run_and_no_secret_is_shown(self):
         config = self.config(log={"level": "debug"})
-        self.produce(20)
+        self.produce(*[msgpack.packb(saxpy(number)) for number in range(20)])
         checked = self.command(config, "check", "--connect")
         self.assertEqual(checked.returncode, 0, checked.stderr)
         worker = self.start_worker(config)
         self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)) == 20, "20 results")
         self.stop_well(worker)
-        results = {result["id"]: result for result in map(unpack, read_all(SERVERS, self.topics.results))}
+        results = {result["id"]: result for result in self.results()}
         self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(20)))
         shown = self.command(config, "config", "show")
         self.assertEqual(shown.returncode, 0, shown.stderr)
@@ -102,6 +94,16 @@ class SecureKafkaTest(FlowTest):
              "-out", other], check=True, capture_output=True)
         self.assert_refused(self.config(ca=other), "certificate", "ssl.ca.location")
 
+    def test_a_result_topic_that_nobody_creates_ends_the_run_and_is_named(self):
+        self.deny("no-such-topic", admin.AclOperation.CREATE)
+        self.produce(msgpack.packb(saxpy(1)))
+        config = self.config()
+        config["topics"]["results"] = "no-such-topic"
+        config["kafka"]["producer"] = config["kafka"]["producer"] | {"topic.metadata.propagation.max.ms": "500"}
+        ended = self.command(config, "run")
+        self.assertEqual(ended.returncode, 5, ended.stderr)
+        self.assertIn("no-such-topic refused", ended.stderr.splitlines()[-1])
+
     def test_check_names_every_topic_that_cannot_be_used(self):
         self.deny(self.topics.jobs, admin.AclOperation.DESCRIBE)
         config = self.config()
@@ -115,7 +117,7 @@ class SecureKafkaTest(FlowTest):
 
     def test_a_forbidden_result_topic_ends_the_run_and_is_named(self):
         self.deny(self.topics.results, admin.AclOperation.WRITE)
-        self.produce(3)
+        self.produce(*[msgpack.packb(saxpy(number)) for number in range(3)])
         worker = self.start_worker(self.config())
         self.wait_until(lambda: worker.status() is not None, "the worker gives up")
         last_line = (self.folder / "worker.log").read_text().splitlines()[-1]

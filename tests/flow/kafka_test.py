@@ -6,33 +6,20 @@ import subprocess
 import time
 import unittest
 
-from worker_flow import BINARY, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
+from worker_flow import BINARY, KafkaFlowTest, headers_of, is_saxpy, read_all, saxpy, unpack
 
-import confluent_kafka
+import check_job
 import gpu_worker as gw
 import msgpack
 
 SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
 
 
-class KafkaTest(FlowTest):
-    def setUp(self):
-        super().setUp()
-        self.topics = Topics(SERVERS)
-
-    def config(self, **more):
-        return self.topics.config(SERVERS, **more)
-
+class KafkaTest(KafkaFlowTest):
     def client(self):
         client = gw.KafkaClient(SERVERS, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         return client
-
-    def produce(self, *values, key=None, headers=None):
-        producer = confluent_kafka.Producer({"bootstrap.servers": SERVERS})
-        for value in values:
-            producer.produce(self.topics.jobs, value, key=key, headers=headers)
-        self.assertEqual(producer.flush(30), 0)
 
     def test_a_stop_in_the_middle_of_ten_thousand_jobs_loses_none(self):
         count = 10_000
@@ -46,7 +33,7 @@ class KafkaTest(FlowTest):
         self.assertLess(before, count, "the stop came too late to show anything")
 
         second = self.start_worker(self.config(), "second")
-        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0")
+        self.wait_for_no_lag()
         self.stop_well(second)
         results = {result["id"]: result for result in map(unpack, read_all(SERVERS, self.topics.results))}
         self.assertEqual(len(results), count)
@@ -74,7 +61,7 @@ class KafkaTest(FlowTest):
         self.produce(*hostile, key=b"k", headers=[("mine", b"x")])
         self.produce(msgpack.packb({"v": 1, "id": "half"}), msgpack.packb(saxpy(1)))
         worker = self.start_worker(self.config())
-        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0")
+        self.wait_for_no_lag()
         self.stop_well(worker)
         letters = read_all(SERVERS, self.topics.dead_letters)
         undecodable = [letter for letter in letters if letter.key() == b"k"]
@@ -111,7 +98,7 @@ class KafkaTest(FlowTest):
         client.submit([saxpy(n) for n in range(count)])
         results = {result["id"]: result for result in client.results([f"job-{n}" for n in range(count)], 60)}
         self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(count)))
-        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0")
+        self.wait_for_no_lag()
         for worker in workers:
             self.stop_well(worker)
 
@@ -134,6 +121,21 @@ class KafkaTest(FlowTest):
         self.assertIn("by-hand", tailed.stdout)
         self.assertIn("gpu-worker-status: ok", tailed.stdout)
         self.stop_well(worker)
+
+    def test_the_worker_tells_of_itself_in_the_telemetry_topic(self):
+        self.produce(*[msgpack.packb(saxpy(number)) for number in range(30)], b"no job")
+        worker = self.start_worker(self.config(telemetry={"interval_ms": 100}))
+        self.wait_for_no_lag()
+        self.stop_well(worker)
+        reports = list(map(unpack, read_all(SERVERS, self.topics.telemetry)))
+        validator = check_job.load_validator("telemetry")
+        for report in reports:
+            validator.validate(report)
+        self.assertEqual(len({report["sequence"] for report in reports}), len(reports))
+        outcomes = [report["outcomes"] for report in reports]
+        self.assertEqual(sum(outcome.get("ok", 0) for outcome in outcomes), 30)
+        self.assertEqual(sum(outcome.get("bad_message", 0) for outcome in outcomes), 1)
+        self.assertEqual(sum(report["intake"]["messages_expired"] for report in reports), 0)
 
     def test_a_broker_that_is_not_there_is_one_clear_error(self):
         config = self.folder / "gone.yaml"

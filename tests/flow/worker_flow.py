@@ -1,6 +1,7 @@
 """What the flow tests share: real workers as processes, jobs whose results are easily checked, and clients
 that this project did not write."""
 
+import os
 import pathlib
 import sys
 import tempfile
@@ -13,7 +14,8 @@ import confluent_kafka.admin
 import msgpack
 import numpy
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/python"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts/python"), str(ROOT / "schemas")]
 import gpu_worker as gw
 import worker_process
 
@@ -136,6 +138,35 @@ class FlowTest(unittest.TestCase):
         if status != 0:
             worker.print_log()
         self.assertEqual(status, 0)
+
+
+class KafkaFlowTest(FlowTest):
+    """With the real Kafka at GPU_WORKER_TEST_KAFKA, and topics of its own."""
+
+    def setUp(self):
+        super().setUp()
+        self.servers = os.environ["GPU_WORKER_TEST_KAFKA"]
+        self.topics = Topics(self.servers)
+
+    def config(self, **more):
+        return self.topics.config(self.servers, **more)
+
+    def produce(self, *values, key=None, headers=None):
+        producer = confluent_kafka.Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
+        for value in values:
+            while True:
+                try:
+                    producer.produce(self.topics.jobs, value, key=key, headers=headers)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        self.assertEqual(producer.flush(60), 0)
+
+    def wait_for_no_lag(self, timeout_s=90):
+        self.wait_until(lambda: lag(self.servers, self.topics) == 0, "the group's lag reaches 0", timeout_s)
+
+    def results(self):
+        return list(map(unpack, read_all(self.servers, self.topics.results)))
 
 
 def headers_of(message):

@@ -109,10 +109,20 @@ void client_say(const struct client_events *events, enum log_level level, const 
     events->on_event(events->context, level, text, NULL);
 }
 
+static const char *fix_of_loss(rd_kafka_resp_err_t native) {
+    switch (native) {
+    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
+        return "give each worker of the group a kafka.instance_id of its own";
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+        return "give the worker's user rights to the group and its topics; no job is lost";
+    default: return "mend what the message says, then start the worker again; no job is lost";
+    }
+}
+
 enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *reason) {
-    return error_set(err, ERR_BROKER, native,
-        "mend what the message says, then start the worker again; no job is lost", "%s: %s",
-        rd_kafka_err2name(native), reason);
+    return error_set(
+        err, ERR_BROKER, native, fix_of_loss(native), "%s: %s", rd_kafka_err2name(native), reason);
 }
 
 static uint64_t published_unix_ms(const rd_kafka_message_t *message) {

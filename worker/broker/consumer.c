@@ -16,7 +16,6 @@
 
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
-    LEAVE_TIMEOUT_MS = 2000,   /* of leaving the group: an answer from a broker that is there */
     ATTENTION_MS = 10,         /* how long poll() sleeps while something waits for finished jobs */
     FETCH_TIMEOUT_MS = 500,    /* of one question for what is committed */
     FETCH_INTERVAL_MS = 100,
@@ -129,25 +128,6 @@ static void on_log(const rd_kafka_t *client, int level, const char *facility, co
     struct consumer *consumer = rd_kafka_opaque(client);
     bool is_reset = resets_note(&consumer->resets, facility, line);
     client_say(&consumer->events, is_reset ? LOG_WARN : LOG_DEBUG, "%s: %s", facility, line);
-}
-
-/* Reading goes on at `offset` of a partition: what was lost on the way there? */
-static void tell_expired(
-    struct consumer *consumer, const char *topic, int32_t partition, int64_t offset) {
-    int64_t from;
-    if (!resets_take(&consumer->resets, topic, partition, &from)) return;
-    if (offset <= from) {
-        client_say(&consumer->events, LOG_WARN,
-            "%s [%d] no longer reaches offset %" PRId64 ": it is read again from %" PRId64, topic,
-            (int)partition, from, offset);
-        return;
-    }
-    uint64_t count = (uint64_t)(offset - from);
-    source_add_expired(&consumer->source, count);
-    client_say(&consumer->events, LOG_ERROR,
-        "%s [%d] lost %" PRIu64 " messages to retention, from offset %" PRId64 " to %" PRId64
-        ", before they were read; keep them longer (retention.ms), or run more workers",
-        topic, (int)partition, count, from, offset - 1);
 }
 
 /* Rebalances */
@@ -315,7 +295,8 @@ static void receive(struct consumer *consumer, rd_kafka_message_t *message, stru
     bool is_refused = is_leaving(consumer, topic, message->partition);
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR ||
         message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
-        tell_expired(consumer, topic, message->partition, message->offset);
+        resets_tell(&consumer->resets, &consumer->source, &consumer->events, topic,
+            message->partition, message->offset);
     bool is_late = held_has(&consumer->held, topic, message->partition);
     switch (message->err) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
@@ -419,11 +400,26 @@ static bool is_fenced(const struct consumer *consumer) {
     return rd_kafka_fatal_error(consumer->client, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
+/*
+ * Only unsubscribing makes a static member leave, too, and only where it is done before the client
+ * closes. At its end the member has no name any more.
+ */
+static void unsubscribe(struct consumer *consumer) {
+    rd_kafka_unsubscribe(consumer->client);
+    while (!is_fenced(consumer) && clock_ns() < consumer->close_deadline_ns) {
+        char *member = rd_kafka_memberid(consumer->client);
+        bool is_member = member != NULL && member[0] != 0;
+        if (member != NULL) rd_kafka_mem_free(consumer->client, member);
+        if (!is_member) return;
+        poll_and_drop(consumer);
+    }
+}
+
 /* rd_kafka_consumer_close() would wait for brokers that are away, and for answers to a member that
  * another one has replaced. */
 static void leave_group(struct consumer *consumer) {
+    unsubscribe(consumer);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(consumer->client);
-    rd_kafka_unsubscribe(consumer->client); /* only this makes a static member leave, too */
     rd_kafka_error_t *error = rd_kafka_consumer_close_queue(consumer->client, queue);
     if (error != NULL) rd_kafka_error_destroy(error);
     while (!rd_kafka_consumer_closed(consumer->client) && !is_fenced(consumer) &&

@@ -41,6 +41,14 @@ static bool is_refusal(rd_kafka_resp_err_t code) {
     }
 }
 
+static const char *fix_of_refusal(rd_kafka_resp_err_t native) {
+    return native == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE
+               ? "raise max.message.bytes of the topic, and keep batch.size of kafka.producer "
+                 "below "
+                 "it: the broker refuses a whole batch"
+               : "check that the topic exists, and that the worker may write to it";
+}
+
 static const char *topic_of(const struct producer *producer, const struct record *record) {
     return record->topic != NULL ? record->topic : producer->topics[record->route];
 }
@@ -55,9 +63,7 @@ static void settle(struct producer *producer, struct record *record, rd_kafka_re
     }
     struct error err;
     if (is_refusal(native))
-        error_set(&err, ERR_PUBLISH_REFUSED, native,
-            "check that the topic exists, that the worker may write to it, and its "
-            "max.message.bytes",
+        error_set(&err, ERR_PUBLISH_REFUSED, native, fix_of_refusal(native),
             "%s refused a message of %zu bytes: %s", topic_of(producer, record),
             record->payload.size, reason);
     else client_lost(&err, native, reason);

@@ -51,3 +51,21 @@ bool resets_take(struct resets *resets, const char *topic, int32_t partition, in
     }
     return false;
 }
+
+void resets_tell(struct resets *resets, struct source *source, const struct client_events *events,
+    const char *topic, int32_t partition, int64_t offset) {
+    int64_t from;
+    if (!resets_take(resets, topic, partition, &from)) return;
+    if (offset <= from) {
+        client_say(events, LOG_WARN,
+            "%s [%d] no longer reaches offset %" PRId64 ": it is read again from %" PRId64, topic,
+            (int)partition, from, offset);
+        return;
+    }
+    uint64_t count = (uint64_t)(offset - from);
+    source_add_expired(source, count);
+    client_say(events, LOG_ERROR,
+        "%s [%d] lost %" PRIu64 " messages to retention, from offset %" PRId64 " to %" PRId64
+        ", before they were read; keep them longer (retention.ms), or run more workers",
+        topic, (int)partition, count, from, offset - 1);
+}

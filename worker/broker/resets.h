@@ -9,9 +9,8 @@
 #ifndef BROKER_RESETS_H
 #define BROKER_RESETS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "broker/client.h"
+#include "broker/source.h"
 
 struct reset {
     char *topic;
@@ -28,6 +27,13 @@ void resets_fini(struct resets *resets); /* a zeroed one is fine */
 
 /** True where a line of librdkafka's log tells of a reset; it is kept if it says which. */
 bool resets_note(struct resets *resets, const char *facility, const char *line);
+
+/**
+ * Reading goes on at `offset` of a partition: where it was reset, tells what was lost on the way,
+ * and counts it in `source`.
+ */
+void resets_tell(struct resets *resets, struct source *source, const struct client_events *events,
+    const char *topic, int32_t partition, int64_t offset);
 
 /** The offset that was to be read next, where `partition` was reset since the last call. */
 bool resets_take(struct resets *resets, const char *topic, int32_t partition, int64_t *from);

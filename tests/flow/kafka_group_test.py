@@ -1,0 +1,76 @@
+"""Static members of a group at a real Apache Kafka.
+usage: kafka_group_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA."""
+
+import time
+import unittest
+
+from worker_flow import KafkaFlowTest, is_saxpy, read_all, saxpy
+
+import msgpack
+
+SESSION_TIMEOUT_S = 20  # the default, after which a member's partitions would go to another
+
+
+class GroupTest(KafkaFlowTest):
+    def config(self, **more):
+        config = super().config(**more)
+        config["kafka"]["instance_id"] = "rack-1.worker-7"
+        return config
+
+    def log_of(self, name):
+        return (self.folder / f"{name}.log").read_text()
+
+    def count_results(self):
+        return len(read_all(self.servers, self.topics.results))
+
+    def test_a_restart_after_kill_9_takes_up_its_partitions_at_once(self):
+        count = 3_000
+        slow = {"batch": {"jobs": 1}, "cpu_driver": {"faults": "cuLaunchKernel:slow=5ms@*"}}
+        self.produce(*[msgpack.packb(saxpy(number)) for number in range(count)])
+        first = self.start_worker(self.config(**slow), "first")
+        self.wait_until(lambda: self.count_results() > 100, "some results")
+        first.kill()
+        before = self.count_results()
+        self.assertLess(before, count)
+
+        started = time.monotonic()
+        second = self.start_worker(self.config(), "second")
+        self.wait_until(lambda: self.count_results() > before, "results again")
+        seconds = time.monotonic() - started
+        print(f"results again {seconds:.1f} s after the restart", flush=True)
+        self.assertLess(seconds, SESSION_TIMEOUT_S, "the session had to end first")
+        self.wait_for_no_lag()
+        self.stop_well(second)
+        results = {result["id"]: result for result in self.results()}
+        self.assertEqual(len(results), count)
+        self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(count)))
+
+    def test_a_clean_stop_leaves_the_group_so_that_another_member_takes_over_at_once(self):
+        first = self.start_worker(self.config(), "first")
+        self.wait_until(lambda: "was assigned" in self.log_of("first"), "the first has partitions")
+        self.stop_well(first)
+        other = self.config()
+        other["kafka"]["instance_id"] = "rack-1.worker-8"
+        self.produce(msgpack.packb(saxpy(1)))
+        started = time.monotonic()
+        second = self.start_worker(other, "second")
+        self.wait_for_no_lag()
+        self.assertLess(time.monotonic() - started, SESSION_TIMEOUT_S)
+        self.stop_well(second)
+
+    def test_of_two_members_of_one_name_the_earlier_ends_and_says_why(self):
+        first = self.start_worker(self.config(), "first")
+        self.wait_until(lambda: "was assigned" in self.log_of("first"), "the first has partitions")
+        second = self.start_worker(self.config(), "second")
+        self.wait_until(lambda: first.status() is not None, "the first gives up")
+        last_line = self.log_of("first").splitlines()[-1]
+        self.assertEqual(first.status(), 5, last_line)
+        self.assertIn("FENCED_INSTANCE_ID", last_line)
+        self.assertIn("kafka.instance_id", last_line)
+        self.produce(msgpack.packb(saxpy(1)))
+        self.wait_for_no_lag()
+        self.stop_well(second)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
