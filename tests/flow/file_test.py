@@ -47,6 +47,14 @@ class FileTest(FlowTest):
         self.assertEqual(len(letters.read_text().splitlines()), 1)
         self.assertIn("unknown_program", letters.read_text())
 
+    def test_the_debug_log_tells_how_long_each_stage_took(self):  # rows: D8
+        config = self.folder / "config.yaml"
+        config.write_text("log: {level: debug}\n")
+        run, results = self.run_jobs(msgpack.packb(saxpy(1)), "--config", config)
+        batch = results[0]["telemetry"]["batch"]["id"]
+        self.assertRegex(run.stderr, rf"batch {batch}: 1 jobs, 1 launches, stage \d+ ns, enqueue \d+ ns, wait \d+ ns")
+        self.assertRegex(run.stderr, rf"job \S+/0/0: batch {batch}, decode \d+ ns, publish \d+ ns")
+
     def test_a_broken_stream_keeps_what_came_before_and_ends_with_one_clear_error(self):
         good = msgpack.packb(saxpy(1))
         letters = self.folder / "letters"

@@ -1,4 +1,4 @@
-/* rows: A6 A11 B1 B2 B3 B5 B6 */
+/* rows: A6 A11 B1 B2 B3 B5 B6 (of B5 the polling: a lane keeps its lease, see execute/lane.h) */
 #include "gpu/lease.h"
 
 #include <math.h>

@@ -80,15 +80,29 @@ static void abandon(struct stages *stages, struct job *job) {
     turns_leave(stages->turns, line);
 }
 
+/* With log_batch() the stages that profilers see, for whoever has no profiler. */
+static void log_answer(
+    const struct position *position, const struct job_telemetry *job, uint64_t publish_ns) {
+    log_line(LOG_DEBUG,
+        "job %s/%" PRId32 "/%" PRId64 ": batch %" PRIu64 ", decode %" PRIu64 " ns, publish %" PRIu64
+        " ns",
+        position->topic, position->partition, position->offset, job->batch.id, job->decode_ns,
+        publish_ns);
+}
+
 /* NULL where the answer needs no push, or none is possible. */
 static struct publication *encode(
     struct stages *stages, struct job *job, const struct outcome *outcome) {
     struct publication *publication = NULL;
     struct error err;
+    bool is_logged = log_is_on(LOG_DEBUG);
+    const struct position position = job->delivery->position; /* encoded, the job may be over */
+    uint64_t start_ns = is_logged ? clock_ns() : 0;
     tally_job(stages->counters, outcome);
     profile_push("publish");
     enum err code = publisher_encode(stages->publisher, job, outcome, &publication, &err);
     profile_pop();
+    if (is_logged) log_answer(&position, &outcome->telemetry, clock_ns() - start_ns);
     if (code == ERR_OK) return publication;
     flow_fail(stages, &err);
     abandon(stages, job);
