@@ -48,6 +48,12 @@ struct sink_operations {
     /** Waits until everything sent is settled; ERR_TIMEOUT after `timeout_ms` (-1: for ever). */
     enum err (*flush)(struct sink *sink, int timeout_ms, struct error *err);
 
+    /**
+     * Everything that was sent is settled, and its messages are finished at the source: what the
+     * sink has is exactly what answers them. NULL where nobody has to know.
+     */
+    void (*settled)(struct sink *sink);
+
     /** What is not settled by now is settled with ERR_BROKER. */
     void (*destroy)(struct sink *sink);
 };
@@ -63,6 +69,10 @@ static inline void sink_send(struct sink *sink, struct record *record) {
 
 static inline void sink_serve(struct sink *sink, int timeout_ms) {
     sink->operations->serve(sink, timeout_ms);
+}
+
+static inline void sink_settled(struct sink *sink) {
+    if (sink->operations->settled != NULL) sink->operations->settled(sink);
 }
 
 MUST_CHECK static inline enum err sink_flush(struct sink *sink, int timeout_ms, struct error *err) {

@@ -1,6 +1,6 @@
 /**
  * The subcommands of gpu-worker. Each is one file with one function that reads its own arguments
- * (getopt_long; argv[0] is "gpu-worker <command>") and returns an exit code from the list below.
+ * (getopt_long; argv[0] is "gpu-worker <command>") and returns an exit code of base/exit.h.
  *
  * Every command answers --help with cli_help(). Results go to standard output, everything else to
  * standard error. Option names that mean the same are the same everywhere: --config FILE.
@@ -8,29 +8,15 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include "base/exit.h"
 #include "base/problems.h"
 #include "settings/settings.h"
-
-/* X(symbol, exit code, when) */
-#define CLI_EXIT_LIST(X)                                                                           \
-    X(OK, 0, "done")                                                                               \
-    X(FAILED, 1, "failed in a way that has no code of its own; the message says how")              \
-    X(USAGE, 2, "wrong arguments on the command line")                                             \
-    X(CONFIG, 3, "the configuration or a program is wrong; every problem is listed")               \
-    X(DEVICE, 4, "no usable driver or device")                                                     \
-    X(BROKER, 5, "the broker cannot be reached or refuses us")                                     \
-    X(DRAIN, 6, "stopped, but jobs were unfinished when drain_timeout_ms was over")
-
-enum cli_exit {
-#define X(symbol, code, when) CLI_##symbol = code,
-    CLI_EXIT_LIST(X)
-#undef X
-};
 
 int command_bench(int argc, char **argv);
 int command_cancel(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_config(int argc, char **argv);
+int command_devices(int argc, char **argv);
 int command_programs(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_run(int argc, char **argv);

@@ -127,6 +127,17 @@ static CUresult entry_device_name(char *ret, int size, CUdevice ordinal) {
     return call_end(&call);
 }
 
+/* The same from start to start, as a GPU's is: the ordinal in its last byte. */
+static CUresult entry_device_uuid(CUuuid *ret, CUdevice ordinal) {
+    struct call call;
+    if (call_begin(&call, CPU_device_uuid, NEEDS_INIT)) {
+        if (cpu_device_find(ordinal) == NULL) call.result = CUDA_ERROR_INVALID_DEVICE;
+        else if (ret == NULL) call.result = CUDA_ERROR_INVALID_VALUE;
+        else *ret = (CUuuid){.bytes = {[15] = (char)ordinal}};
+    }
+    return call_end(&call);
+}
+
 static CUresult entry_device_attribute(int *ret, CUdevice_attribute attribute, CUdevice ordinal) {
     struct call call;
     if (call_begin(&call, CPU_device_attribute, NEEDS_INIT)) {

@@ -96,11 +96,11 @@ static enum err open_control(
 }
 
 /* Executors of several devices share a configuration, but not a name; "" stays without one. */
-static void name_instance(const struct settings *settings, char text[static INSTANCE_NAME_SIZE]) {
+static void name_instance(
+    const struct settings *settings, uint32_t device, char text[static INSTANCE_NAME_SIZE]) {
     text[0] = 0;
     if (settings->kafka.instance_id[0] != 0)
-        snprintf(text, INSTANCE_NAME_SIZE, "%s-gpu%" PRIu32, settings->kafka.instance_id,
-            settings->device);
+        snprintf(text, INSTANCE_NAME_SIZE, "%s-gpu%" PRIu32, settings->kafka.instance_id, device);
 }
 
 /* The two sections of settings, and the topics that each is for. */
@@ -175,19 +175,19 @@ enum err connect_check(const struct settings *settings,
 }
 
 /* Without a name it has at least that of its machine and device, which a restart finds again. */
-static void name_transactions(const struct settings *settings, const char *instance,
-    char text[static TRANSACTIONAL_ID_SIZE]) {
+static void name_transactions(const struct settings *settings, uint32_t device,
+    const char *instance, char text[static TRANSACTIONAL_ID_SIZE]) {
     char host[HOST_NAME_SIZE] = "";
     if (gethostname(host, sizeof host - 1) != 0) host[0] = 0;
     if (instance[0] != 0)
         snprintf(text, TRANSACTIONAL_ID_SIZE, "%s-%s", settings->kafka.group, instance);
     else
         snprintf(text, TRANSACTIONAL_ID_SIZE, "%s-%s-gpu%" PRIu32, settings->kafka.group, host,
-            settings->device);
+            device);
 }
 
 /* What goes out, and with `delivery: exactly_once` what is committed with it of what came in. */
-static enum err open_sink(const struct settings *settings, const char *servers,
+static enum err open_sink(const struct settings *settings, uint32_t device, const char *servers,
     const char *instance, struct source *source, struct sink **ret, struct error *err) {
     char id[TRANSACTIONAL_ID_SIZE];
     struct transaction_options options = {
@@ -198,12 +198,13 @@ static enum err open_sink(const struct settings *settings, const char *servers,
         .commit_interval_ms = settings->commit_interval_ms,
         .messages_max = settings->limits.jobs_in_flight / 2 + 1};
     if (settings->delivery == AT_LEAST_ONCE) return producer_create(&options.producer, ret, err);
-    name_transactions(settings, instance, id);
+    name_transactions(settings, device, instance, id);
     options.producer.transactional_id = id;
     return transaction_create(&options, ret, err);
 }
 
-enum err connect_kafka(const struct settings *settings, struct connection *ret, struct error *err) {
+enum err connect_kafka(
+    const struct settings *settings, uint32_t device, struct connection *ret, struct error *err) {
     const char *servers = settings->kafka.bootstrap_servers;
     *ret = (struct connection){0};
     enum err code = introduce(settings, err);
@@ -214,7 +215,7 @@ enum err connect_kafka(const struct settings *settings, struct connection *ret, 
         servers = embedded_bootstrap_servers(ret->embedded);
     }
     char instance[INSTANCE_NAME_SIZE];
-    name_instance(settings, instance);
+    name_instance(settings, device, instance);
     const struct consumer_options consumer = {
         .kafka = kafka_options(servers, &settings->kafka.consumer),
         .group = settings->kafka.group,
@@ -226,7 +227,7 @@ enum err connect_kafka(const struct settings *settings, struct connection *ret, 
         .commit_interval_ms = settings->commit_interval_ms,
         .drain_timeout_ms = settings->drain_timeout_ms};
     code = consumer_create(&consumer, &ret->source, err);
-    if (code == ERR_OK) code = open_sink(settings, servers, instance, ret->source, &ret->sink, err);
+    if (code == ERR_OK) code = open_sink(settings, device, servers, instance, ret->source, &ret->sink, err);
     if (code == ERR_OK) code = open_telemetry(settings, servers, &ret->telemetry, err);
     if (code == ERR_OK) code = open_control(settings, servers, &ret->control, err);
     if (code == ERR_OK) return ERR_OK;

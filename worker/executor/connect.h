@@ -21,12 +21,12 @@ struct connection {
 };
 
 /**
- * Consumer group and producer; starts the embedded broker where it is configured. ERR_BROKER where
- * the brokers refuse us; that they are there is not waited for. A refusal that comes later, once
- * they have taken us, is an outage like any other.
+ * Consumer group and producer of the executor of `device`; starts the embedded broker where it is
+ * configured. ERR_BROKER where the brokers refuse us; that they are there is not waited for. A
+ * refusal that comes later, once they have taken us, is an outage like any other.
  */
 MUST_CHECK enum err connect_kafka(
-    const struct settings *settings, struct connection *ret, struct error *err);
+    const struct settings *settings, uint32_t device, struct connection *ret, struct error *err);
 
 /**
  * For `check --connect`: whether the brokers take us and know all topics, those of jobs for

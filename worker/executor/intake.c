@@ -239,6 +239,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
             is_paused = !has_room;
             source_pause(stages->source, is_paused);
         }
+        state_heartbeat(stages->state);
         admit_waiting(stages);
         bool is_waiting = suspects_are_waiting(stages->suspects);
         if (at_end && !is_waiting) break;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "executor/control.h"
+#include "executor/devices.h"
 #include "executor/flow.h"
 #include "executor/narrow.h"
 #include "executor/reporter.h"
@@ -27,16 +28,12 @@ enum {
 
 static enum err open_device(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
-    const struct gpu_cpu_options cpu = {.device_count = (int)settings->cpu_driver.devices,
-        .memory_bytes = settings->cpu_driver.memory_bytes,
-        .faults = settings->cpu_driver.faults};
     const struct gpu_driver *driver;
     enum err code = profile_open(settings->profile.nvtx_library, err);
     if (code != ERR_OK) return code;
-    code = gpu_driver_open(
-        settings->driver == DRIVER_CPU ? GPU_DRIVER_CPU : GPU_DRIVER_CUDA, &cpu, &driver, err);
+    code = devices_open_driver(settings, &driver, err);
     if (code != ERR_OK) return code;
-    return device_open(&stages->device, driver, (int)settings->device, err);
+    return device_open(&stages->device, driver, (int)stages->device_index, err);
 }
 
 /* A program that does not load is its own jobs' problem, but worth a line at start. */
@@ -83,7 +80,7 @@ static void describe_self(struct stages *stages) {
     if (gethostname(stages->host, sizeof stages->host - 1) != 0) stages->host[0] = 0;
     stages->identity = (struct identity){.host = stages->host,
         .device = stages->device.name,
-        .device_index = stages->settings->device,
+        .device_index = stages->device_index,
         .version = GPU_WORKER_VERSION};
 }
 
@@ -99,7 +96,7 @@ static enum err open_blobs(struct stages *stages, struct error *err) {
     if (settings->blobs.url[0] != 0) {
         options.url = settings->blobs.url;
         (void)mkdir(settings->blobs.cache_dir, 0700); /* else opening what is in it fails */
-        if (asprintf(&cache_dir, "%s/gpu%" PRIu32, settings->blobs.cache_dir, settings->device) < 0)
+        if (asprintf(&cache_dir, "%s/gpu%" PRIu32, settings->blobs.cache_dir, stages->device_index) < 0)
             return error_set(
                 err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
         options.cache_dir = cache_dir;
@@ -116,6 +113,7 @@ static enum err start_publisher(struct stages *stages, struct error *err) {
         .identity = &stages->identity,
         .blobs = stages->settings->results.inline_max_bytes > 0 ? stages->blobs : NULL,
         .inline_bytes_max = stages->settings->results.inline_max_bytes,
+        .state = stages->state,
         .queue_length = stages->settings->limits.jobs_in_flight + 1,
         .on_queued = flow_on_queued,
         .on_published = flow_on_published,
@@ -242,8 +240,9 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .can_map = settings->batch.stream == STREAM_MAPPED && stages->device.limits.can_map,
         .batch_jobs_max = settings->batch.jobs,
         .batch_span_ns = settings->batch.span_ms * 1000000ull,
-        .state = stages->state,
         .isolation = isolation_of(settings),
+        .state = stages->state,
+        .timeout_ms = settings->limits.timeout_ms,
         .ready = stages->ready,
         .still_wanted = flow_still_wanted,
         .on_done = flow_on_done,
@@ -274,6 +273,7 @@ enum err stages_start(
         .control_reader = options->control,
         .telemetry = options->telemetry,
         .on_lost = options->on_lost,
+        .device_index = options->device,
         .state = options->state};
     pthread_mutex_init(&stages->lock, NULL);
     pthread_cond_init(&stages->changed, NULL);

@@ -50,7 +50,7 @@ static enum err begin_life(struct stages *stages, struct error *err) {
         .batch_jobs = settings->batch.jobs};
     struct inquest inquest = inquest_hold(stages->state);
     log_inquest(stages->state, &inquest);
-    return state_begin(stages->state, &shape, (uint32_t)stages->device.index, "", err);
+    return state_begin(stages->state, &shape, stages->device_index, stages->device.uuid, err);
 }
 
 enum err suspects_start(struct stages *stages, struct suspects **ret, struct error *err) {

@@ -57,17 +57,31 @@ enum err device_bind(const struct device *device, struct error *err) {
     return GPU_TRY(device->driver, context_set_current(device->context), err);
 }
 
+/* The form that tools print and CUDA_VISIBLE_DEVICES takes. */
+static enum err read_uuid(struct device *device, struct error *err) {
+    static const char dash_before[16] = {[4] = 1, [6] = 1, [8] = 1, [10] = 1};
+    CUuuid uuid = {{0}};
+    const struct gpu_driver *gpu = device->driver;
+    enum err code = GPU_TRY(gpu, device_uuid(&uuid, device->handle), err);
+    if (code != ERR_OK) return code;
+    size_t used = (size_t)snprintf(device->uuid, sizeof device->uuid, "GPU-");
+    for (size_t i = 0; i < sizeof uuid.bytes; i++)
+        used += (size_t)snprintf(device->uuid + used, sizeof device->uuid - used, "%s%02x",
+            dash_before[i] ? "-" : "", (unsigned char)uuid.bytes[i]);
+    return ERR_OK;
+}
+
 static enum err check_index(const struct gpu_driver *gpu, int index, struct error *err) {
     int count = 0;
     enum err code = GPU_TRY(gpu, device_count(&count), err);
     if (code != ERR_OK) return code;
     if (index < 0 || index >= count)
-        return error_set(err, ERR_NO_DEVICE, 0, "set `device` to one that exists",
+        return error_set(err, ERR_NO_DEVICE, 0, "set `devices` to some that exist",
             "there is no device %d: the %s driver shows %d", index, gpu->name, count);
     return ERR_OK;
 }
 
-enum err device_open(
+enum err device_identify(
     struct device *device, const struct gpu_driver *driver, int index, struct error *err) {
     *device = (struct device){
         .driver = driver, .index = index, .on_cpu = strcmp(driver->name, "cpu") == 0};
@@ -77,6 +91,12 @@ enum err device_open(
     if (code != ERR_OK) return code;
     code =
         GPU_TRY(driver, device_name(device->name, (int)sizeof device->name, device->handle), err);
+    return code == ERR_OK ? read_uuid(device, err) : code;
+}
+
+enum err device_open(
+    struct device *device, const struct gpu_driver *driver, int index, struct error *err) {
+    enum err code = device_identify(device, driver, index, err);
     if (code != ERR_OK) return code;
     code = read_limits(device, err);
     if (code != ERR_OK) return code;

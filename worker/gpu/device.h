@@ -10,6 +10,8 @@
 #include "gpu/driver.h"
 #include "gpu/limits.h"
 
+enum { GPU_UUID_SIZE = 48 };
+
 struct device {
     const struct gpu_driver *driver;
     bool on_cpu; /* kernels run as `cpu` images */
@@ -18,7 +20,12 @@ struct device {
     CUcontext context;
     struct gpu_limits limits;
     char name[96];
+    char uuid[GPU_UUID_SIZE]; /* as nvidia-smi prints it: GPU-0a1b... */
 };
+
+/** Fills in what a device is, without opening it: nothing is bound, nothing has to be closed. */
+MUST_CHECK enum err device_identify(
+    struct device *device, const struct gpu_driver *driver, int index, struct error *err);
 
 /** Opens device `index` of an open driver and binds the calling thread. ERR_NO_DEVICE: no such
  * device.

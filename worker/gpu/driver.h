@@ -25,6 +25,7 @@
     X(device_count, cuDeviceGetCount, 2000)                                                        \
     X(device_get, cuDeviceGet, 2000)                                                               \
     X(device_name, cuDeviceGetName, 2000)                                                          \
+    X(device_uuid, cuDeviceGetUuid, 9020)                                                          \
     X(device_attribute, cuDeviceGetAttribute, 2000)                                                \
     X(device_total_memory, cuDeviceTotalMem, 3020)                                                 \
     X(primary_context_retain, cuDevicePrimaryCtxRetain, 7000)                                      \

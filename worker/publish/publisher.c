@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "publish/storer.h"
+#include "state/state.h"
 
 enum {
     PUBLICATIONS_AT_ONCE = 64,
@@ -62,6 +63,7 @@ static void report_completed(struct publisher *publisher) {
     }
     if (!publisher->has_failed)
         publisher->options.on_published(publisher->options.context, items, count);
+    if (!publisher->has_failed && publisher->unsettled == 0) sink_settled(publisher->options.sink);
     for (size_t i = 0; i < count; i++) job_destroy(publisher->completed[i]->job);
     publisher->completed_count = 0;
 }
@@ -244,11 +246,15 @@ static enum err encode(struct publisher *publisher, struct job *job, const struc
     if (code != ERR_OK) return code;
     struct publication *publication = job->publication;
     struct message *result = publication->result;
+    struct state *state = publisher->options.state;
+    state_enter(state, &job->delivery->position, 1);
     code = message_write_result(result, job, outcome, blobs, publisher->options.identity, err);
+    bool is_whole = code != ERR_OK || !is_failure(outcome->code) ||
+                    add_dead_letter(publication, &outcome->err, false);
+    state_leave(state);
     if (code != ERR_OK) return code;
+    if (!is_whole) return no_memory(err);
     publication->is_error = outcome->code != ERR_OK;
-    if (is_failure(outcome->code) && !add_dead_letter(publication, &outcome->err, false))
-        return no_memory(err);
     publication->first[0] = result;
     *ret = publication;
     return ERR_OK;

@@ -33,6 +33,7 @@ struct publisher_options {
     const struct identity *identity;
     struct blobs *blobs;       /* where larger outputs go; NULL: nowhere */
     uint64_t inline_bytes_max; /* with `blobs` */
+    struct state *state;       /* where what is being encoded is noted; NULL: nowhere */
     uint32_t queue_length;     /* at least as many as jobs can be in flight: push never waits */
     /**
      * The answer to a job whose key has this line stands in the sink's queue: answers go out in the

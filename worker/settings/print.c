@@ -124,6 +124,12 @@ static void print_constraint(const struct setting *setting, FILE *out) {
             "\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/text\"}, \"minItems\": %" PRIu64,
             setting->min);
         break;
+    case SETTING_DEVICES:
+        fprintf(out,
+            "\"anyOf\": [{\"const\": \"all\"}, {\"type\": \"array\", \"items\": {\"$ref\": "
+            "\"#/$defs/text\"}, \"minItems\": %" PRIu64 "}]",
+            setting->min);
+        break;
     case SETTING_MAP:
         fputs("\"type\": [\"object\", \"null\"], \"additionalProperties\": {\"$ref\": "
               "\"#/$defs/text\"}, \"propertyNames\": {\"not\": {\"enum\": ",
@@ -200,7 +206,8 @@ void settings_print_table(FILE *out) {
         [SETTING_ENUM] = "name",
         [SETTING_STRING] = "text",
         [SETTING_LIST] = "list of texts",
-        [SETTING_MAP] = "map of texts"};
+        [SETTING_MAP] = "map of texts",
+        [SETTING_DEVICES] = "all or a list"};
     char help[HELP_SIZE];
     fputs("| key | type | default | meaning |\n| --- | --- | --- | --- |\n", out);
     for (size_t i = 0; i < setting_count; i++) {

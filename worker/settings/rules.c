@@ -5,7 +5,8 @@
 
 enum {
     KAFKA_NAME_MAX = 249,
-    INSTANCE_ID_MAX = 240 /* of which each executor's name is made */
+    INSTANCE_ID_MAX = 240, /* of which each executor's name is made */
+    DEVICE_NUMBER_MAX = 1024
 };
 
 /* Where the setting with this field stands in the file; NULL where it has its default. */
@@ -20,12 +21,35 @@ static const struct yaml_node *place_of(const struct loaded *loaded, const void 
     yaml_problem(                                                                                  \
         (loaded)->problems, (loaded)->document, place_of((loaded), (field)), fix, __VA_ARGS__)
 
+static bool list_has(const struct string_list *list, const char *name, size_t end) {
+    for (size_t i = 0; i < end; i++)
+        if (strcmp(list->items[i], name) == 0) return true;
+    return false;
+}
+
+/* A number as the driver counts, or a UUID as nvidia-smi prints it, of a GPU or a part of one. */
+static bool is_device_name(const char *name) {
+    uint64_t number;
+    bool is_uuid = strncmp(name, "GPU-", 4) == 0 || strncmp(name, "MIG-", 4) == 0;
+    if (is_uuid) return strspn(name + 4, "0123456789abcdef-") == 36 && name[4 + 36] == 0;
+    return number_read(name, &number) == strlen(name) && number < DEVICE_NUMBER_MAX;
+}
+
+static void check_devices(const struct loaded *loaded) {
+    const struct string_list *devices = &loaded->settings->devices;
+    for (size_t i = 0; i < devices->count; i++) {
+        if (!is_device_name(devices->items[i]))
+            ADD(loaded, devices, "nvidia-smi -L lists numbers and UUIDs",
+                "'%.80s' is neither the number nor the UUID of a device", devices->items[i]);
+        if (list_has(devices, devices->items[i], i))
+            ADD(loaded, devices, "remove one of them", "device '%s' stands twice in the list",
+                devices->items[i]);
+    }
+}
+
 static void check_driver(const struct loaded *loaded) {
     const struct settings *s = loaded->settings;
     if (s->driver != DRIVER_CPU) return;
-    if (s->device >= s->cpu_driver.devices)
-        ADD(loaded, &s->device, "raise cpu_driver.devices", "device %u of %u CPU devices",
-            s->device, s->cpu_driver.devices);
     if (s->lane_slab_bytes > s->cpu_driver.memory_bytes / s->lanes)
         ADD(loaded, &s->lane_slab_bytes, "raise cpu_driver.memory_bytes",
             "%u lanes of lane_slab_bytes each do not fit into cpu_driver.memory_bytes", s->lanes);
@@ -63,12 +87,6 @@ static void check_topic_name(const struct loaded *loaded, const void *field, con
     if (!is_kafka_name(name, KAFKA_NAME_MAX))
         ADD(loaded, field, "use letters, digits, '.', '_' and '-', at most 249",
             "'%.80s' cannot be a topic's name", name);
-}
-
-static bool list_has(const struct string_list *list, const char *name, size_t end) {
-    for (size_t i = 0; i < end; i++)
-        if (strcmp(list->items[i], name) == 0) return true;
-    return false;
 }
 
 static void check_topic_list(const struct loaded *loaded, const struct string_list *list) {
@@ -209,6 +227,7 @@ static void check_retry(const struct loaded *loaded) {
 }
 
 void rules_check(const struct loaded *loaded) {
+    check_devices(loaded);
     check_driver(loaded);
     check_broker(loaded);
     check_topics(loaded);

@@ -1,6 +1,7 @@
 #include "settings/settings.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -143,4 +144,17 @@ char *settings_programs_dir(const struct settings *settings) {
     char prefix[PATH_MAX], *ret;
     if (!find_prefix(prefix, sizeof prefix)) prefix[0] = 0;
     return asprintf(&ret, "%s/share/gpu-worker/programs", prefix) < 0 ? NULL : ret;
+}
+
+char *settings_state_dir(const struct settings *settings) {
+    if (settings->state.dir[0] != 0) return strdup(settings->state.dir);
+    const char *state_home = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char *ret;
+    int length;
+    if (state_home != NULL && state_home[0] == '/')
+        length = asprintf(&ret, "%s/gpu-worker", state_home);
+    else if (home != NULL && home[0] == '/' && home[1] != 0)
+        length = asprintf(&ret, "%s/.local/state/gpu-worker", home);
+    else length = asprintf(&ret, "/var/lib/gpu-worker");
+    return length < 0 ? NULL : ret;
 }

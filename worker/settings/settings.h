@@ -21,6 +21,7 @@ enum isolation_choice { ISOLATE_NONE, ISOLATE_PROGRAM, ISOLATE_KEY };
 enum stream_choice { STREAM_MAPPED, STREAM_COPIED };
 enum delivery_choice { AT_LEAST_ONCE, EXACTLY_ONCE };
 enum ordering_choice { ORDERING_NONE, ORDERING_KEY };
+enum core_dumps_choice { CORE_DUMPS_NONE, CORE_DUMPS_INHERIT };
 enum broker_choice { BROKER_KAFKA, BROKER_EMBEDDED };
 
 struct string_list {
@@ -38,7 +39,7 @@ struct string_map {
 struct settings {
     /* where it runs */
     enum driver_choice driver;
-    uint32_t device;
+    struct string_list devices; /* numbers and UUIDs; none: each that the driver shows */
     uint32_t lanes;           /* threads with a CUDA stream each */
     uint32_t lane_depth;      /* batches that a lane has in flight */
     uint64_t lane_slab_bytes; /* of each: device memory, and pinned memory each way */
@@ -47,6 +48,16 @@ struct settings {
         uint64_t memory_bytes; /* of each device */
         char *faults;
     } cpu_driver;
+
+    /* the processes that own a device each, and what they leave behind */
+    struct {
+        char *dir; /* "": settings_state_dir() says which */
+    } state;
+    struct {
+        uint32_t deaths_max; /* without a culprit, within the window */
+        uint32_t window_ms;
+        enum core_dumps_choice core_dumps;
+    } executors;
 
     /* where jobs come from and results go */
     enum broker_choice broker;
@@ -110,6 +121,7 @@ struct settings {
         uint64_t job_bytes;    /* device memory of one job's own buffers */
         uint64_t result_bytes; /* of one encoded result */
         uint32_t jobs_in_flight;
+        uint32_t timeout_ms;      /* device time of a job that names none */
         uint64_t bytes_in_flight; /* host memory of taken, unfinished messages */
     } limits;
     struct {
@@ -163,6 +175,9 @@ void settings_parse(
 
 /** The folder of programs: programs.dir or its default. To be freed; NULL when memory is short. */
 char *settings_programs_dir(const struct settings *settings);
+
+/** The folder of state files: state.dir or its default. To be freed; NULL when memory is short. */
+char *settings_state_dir(const struct settings *settings);
 
 /** Effective configuration as YAML that settings_load() accepts; secrets are masked as "***". */
 void settings_print(const struct settings *settings, FILE *out);

@@ -23,6 +23,8 @@ static const char *const stream_names[] = {
     [STREAM_MAPPED] = "mapped", [STREAM_COPIED] = "copied", NULL};
 static const char *const isolation_names[] = {
     [ISOLATE_NONE] = "none", [ISOLATE_PROGRAM] = "program", [ISOLATE_KEY] = "key", NULL};
+static const char *const core_dumps_names[] = {
+    [CORE_DUMPS_NONE] = "none", [CORE_DUMPS_INHERIT] = "inherit", NULL};
 static const char *const log_level_names[] = {[LOG_DEBUG] = "debug",
     [LOG_INFO] = "info",
     [LOG_WARN] = "warn",
@@ -51,10 +53,16 @@ static const char *const log_format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] =
 #define MAP(field, fallback, help)                                                                 \
     { #field, SETTING_MAP, AT(struct string_map, field), 0, 0, NULL, fallback, help }
 
+#define DEVICES(field, fallback, help)                                                             \
+    { #field, SETTING_DEVICES, AT(struct string_list, field), 1, 0, NULL, fallback, help }
+
 const struct setting setting_table[] = {
     ENUM(driver_choice, driver, driver_names, "cuda",
         "What runs the kernels: a GPU through libcuda.so.1, or threads of this machine's CPU."),
-    UINT(device, 0, 1023, "0", "Number of the device, as the driver counts them."),
+    DEVICES(devices, "all",
+        "GPUs to work on, an executor each: all, or a list of numbers as the driver counts them "
+        "and "
+        "of UUIDs as nvidia-smi -L prints them."),
     UINT(lanes, 1, 64, "8", "Threads that each feed one stream of the device."),
     UINT(
         lane_depth, 1, 16, "2", "Batches that a lane has in flight: one is staged while one runs."),
@@ -77,9 +85,22 @@ const struct setting setting_table[] = {
         "How long running jobs may finish after a stop is asked for. Kubernetes kills after 30 s "
         "unless terminationGracePeriodSeconds says otherwise."),
 
-    UINT(cpu_driver.devices, 1, 64, "1", "Devices that the CPU driver pretends to have."),
+    UINT(cpu_driver.devices, 1, 16, "1", "Devices that the CPU driver pretends to have."),
     SIZE(cpu_driver.memory_bytes, 16 * MIB, 1 * TIB, "1GiB", "Memory of each of them."),
     STRING(cpu_driver.faults, 0, "\"\"", "Faults to inject, for tests; see cpu_driver.h."),
+
+    STRING(state.dir, 0, "\"\"",
+        "Folder on this machine's disk for a state file of each executor, by which the next one "
+        "knows what the last one died of; where empty, gpu-worker in $XDG_STATE_HOME, in "
+        "~/.local/state, or in /var/lib. Two workers on one GPU need two folders."),
+    UINT(executors.deaths_max, 1, 1000, "5",
+        "An executor that has died so often within executors.window_ms, without a job's fault and "
+        "without having finished a message, is not started again: its GPU counts as unhealthy."),
+    DURATION(executors.window_ms, SECOND, 24 * HOUR, "10m", "As executors.deaths_max says."),
+    ENUM(core_dumps_choice, executors.core_dumps, core_dumps_names, "none",
+        "Whether a crash may write a core file, which holds the data of jobs: none, or inherit "
+        "what "
+        "the process is allowed."),
 
     STRING(embedded.address_file, 0, "\"\"",
         "File to write the embedded broker's host:port to, for clients; none where empty."),
@@ -150,6 +171,9 @@ const struct setting setting_table[] = {
     SIZE(limits.job_bytes, 1 * KIB, 1 * TIB, "1GiB", "Device memory of one job's own buffers."),
     SIZE(limits.result_bytes, 1 * KIB, 1000000000, "1000000",
         "Largest encoded result. Kafka's own default takes 1 MiB with headers."),
+    DURATION(limits.timeout_ms, 100, 24 * HOUR, "1m",
+        "Longest that a job without timeout_ms may be on the device. Then its executor is killed, "
+        "and the job that does so alone gets gpu_hang."),
     UINT(limits.jobs_in_flight, 1, 1000000, "1024", "Jobs taken and not finished."),
     SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
         "Host memory of messages taken and not finished, and of their results. The Kafka client "
@@ -195,6 +219,8 @@ _Static_assert(sizeof setting_table / sizeof setting_table[0] <= SETTING_COUNT_M
 
 const struct section section_table[] = {
     {"cpu_driver", "What `driver: cpu` pretends to be."},
+    {"state", "What executors leave behind."},
+    {"executors", "The processes that own a GPU each."},
     {"embedded", "What `broker: embedded` serves."},
     {"kafka", "How to reach the brokers."},
     {"topics", "What is read and written."},

@@ -16,7 +16,8 @@ enum setting_type {
     SETTING_ENUM,     /* an enum, by one of `names` */
     SETTING_STRING,   /* char *, never NULL */
     SETTING_LIST,     /* struct string_list */
-    SETTING_MAP       /* struct string_map */
+    SETTING_MAP,      /* struct string_map */
+    SETTING_DEVICES   /* struct string_list: all, which is the empty one, or a list */
 };
 
 struct setting {

@@ -211,6 +211,18 @@ static void read_list(
     *field = (struct string_list){.items = items, .count = node->count};
 }
 
+/* "all" is the list of none. */
+static void read_devices(
+    const struct source *source, const struct yaml_node *node, struct string_list *field) {
+    bool is_all = node->kind == YAML_SCALAR && !node->is_bad && strcmp(node->text, "all") == 0;
+    if (is_all) list_fini(field);
+    else if (node->kind == YAML_SEQUENCE) read_list(source, node, field);
+    else if (!node->is_bad)
+        yaml_problem(source->problems, source->document, node,
+            "write all, a list of numbers such as [0, 2], or a list of UUIDs",
+            "%s is neither a list nor the word all", source->setting->path);
+}
+
 static void map_fini(struct string_map *map) {
     free_texts(map->keys, map->count);
     free_texts(map->values, map->count);
@@ -268,11 +280,12 @@ void value_read(const struct setting *setting, void *field, const struct yaml_do
     case SETTING_STRING: read_string_field(&source, node, field); break;
     case SETTING_LIST: read_list(&source, node, field); break;
     case SETTING_MAP: read_map(&source, node, field); break;
+    case SETTING_DEVICES: read_devices(&source, node, field); break;
     }
 }
 
 void value_fini(const struct setting *setting, void *field) {
-    if (setting->type == SETTING_LIST) list_fini(field);
+    if (setting->type == SETTING_LIST || setting->type == SETTING_DEVICES) list_fini(field);
     if (setting->type == SETTING_MAP) map_fini(field);
     if (setting->type == SETTING_STRING) {
         free(*(char **)field);
@@ -287,6 +300,11 @@ static void print_list(const struct string_list *list, FILE *out) {
         quote_yaml(list->items[i], out);
     }
     fputc(']', out);
+}
+
+static void print_devices(const struct string_list *list, FILE *out) {
+    if (list->count == 0) fputs("all", out);
+    else print_list(list, out);
 }
 
 static void print_map(const struct string_map *map, FILE *out) {
@@ -327,5 +345,6 @@ void value_print(const struct setting *setting, const void *field, FILE *out) {
     case SETTING_STRING: print_string(*(char *const *)field, out); break;
     case SETTING_LIST: print_list(field, out); break;
     case SETTING_MAP: print_map(field, out); break;
+    case SETTING_DEVICES: print_devices(field, out); break;
     }
 }

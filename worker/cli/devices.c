@@ -1,0 +1,54 @@
+/* gpu-worker devices: what `devices` can name. The supervisor reads it, too. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "executor/devices.h"
+
+static const char usage[] =
+    "usage: gpu-worker devices [--config FILE] [--driver cuda|cpu]\n"
+    "\n"
+    "Lists the devices that the driver shows, one a line, with tabs between number, UUID, what is\n"
+    "known against its health (-: nothing) and name.\n"
+    "\n"
+    "  --config FILE      the configuration; without it, all defaults\n"
+    "  --driver cuda|cpu  overrides `driver`\n"
+    "\n"
+    "example:\n"
+    "  gpu-worker devices --config worker.yaml\n";
+
+static int list(const struct settings *settings) {
+    struct device_info devices[DEVICES_MAX];
+    size_t count;
+    struct error err;
+    enum err code = devices_list(settings, devices, &count, &err);
+    if (code != ERR_OK) return cli_fail_error("devices", &err);
+    for (size_t i = 0; i < count; i++)
+        printf("%" PRIu32 "\t%s\t%s\t%s\n", devices[i].index, devices[i].uuid,
+            devices[i].fault[0] != 0 ? devices[i].fault : "-", devices[i].name);
+    return CLI_OK;
+}
+
+int command_devices(int argc, char **argv) {
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+        {"driver", required_argument, NULL, 'd'}, {"help", no_argument, NULL, 'h'}, {0}};
+    const char *config = NULL, *driver = NULL;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'c': config = optarg; break;
+        case 'd': driver = optarg; break;
+        case 'h': return cli_help(usage);
+        default: return cli_fail_usage("devices");
+        }
+    }
+    if (optind != argc) return cli_fail_usage("devices");
+    struct settings settings;
+    int ret = cli_load_settings("devices", config, &settings);
+    if (ret != CLI_OK) return ret;
+    ret = cli_override_driver("devices", driver, &settings);
+    if (ret == CLI_OK) ret = list(&settings);
+    settings_fini(&settings);
+    return ret;
+}

@@ -1,0 +1,90 @@
+#include "state/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum err fail_io(struct error *err, const char *what, const char *path) {
+    int native = errno;
+    return error_set(err, ERR_IO, native,
+        "set state.dir to a folder on this machine that can be written", "%s %s: %s", what, path,
+        strerror(native));
+}
+
+static enum err no_memory(struct error *err) {
+    return error_set(
+        err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+}
+
+enum err state_folder_make(const char *path, struct error *err) {
+    char *part = strdup(path);
+    if (part == NULL) return no_memory(err);
+    bool is_made = true;
+    for (char *slash = part; is_made && slash != NULL;) {
+        slash = strchr(slash + 1, '/');
+        if (slash != NULL) *slash = 0;
+        is_made = mkdir(part, 0700) == 0 || errno == EEXIST;
+        if (slash != NULL) *slash = '/';
+    }
+    enum err code = is_made ? ERR_OK : fail_io(err, "making", path);
+    free(part);
+    return code;
+}
+
+static bool read_name(const char *path, char ret[static STATE_INSTANCE_SIZE]) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t size = read(fd, ret, STATE_INSTANCE_SIZE);
+    close(fd);
+    ret[STATE_INSTANCE_SIZE - 1] = 0;
+    return size == STATE_INSTANCE_SIZE - 1 &&
+           strspn(ret, "0123456789abcdef") == STATE_INSTANCE_SIZE - 1;
+}
+
+static bool write_name(int fd) {
+    uint64_t name;
+    char text[STATE_INSTANCE_SIZE];
+    if (getrandom(&name, sizeof name, 0) != sizeof name) return false;
+    snprintf(text, sizeof text, "%016" PRIx64, name);
+    return write(fd, text, sizeof text - 1) == (ssize_t)(sizeof text - 1);
+}
+
+/* Written beside and linked, so that of several processes the first one names all. */
+static enum err draw_name(const char *path, struct error *err) {
+    char *beside;
+    if (asprintf(&beside, "%s.XXXXXX", path) < 0) return no_memory(err);
+    int fd = mkostemp(beside, O_CLOEXEC);
+    bool is_drawn = fd >= 0 && write_name(fd) && (link(beside, path) == 0 || errno == EEXIST);
+    enum err code = is_drawn ? ERR_OK : fail_io(err, "writing", path);
+    if (fd >= 0) {
+        close(fd);
+        unlink(beside);
+    }
+    free(beside);
+    return code;
+}
+
+enum err state_folder_instance(
+    const char *folder, char ret[static STATE_INSTANCE_SIZE], struct error *err) {
+    char *path;
+    if (asprintf(&path, "%s/instance", folder) < 0) return no_memory(err);
+    enum err code = ERR_OK;
+    if (!read_name(path, ret)) {
+        unlink(path);
+        code = draw_name(path, err);
+        if (code == ERR_OK && !read_name(path, ret)) code = fail_io(err, "reading", path);
+    }
+    free(path);
+    return code;
+}
+
+char *state_folder_file(const char *folder, uint32_t device) {
+    char *ret;
+    return asprintf(&ret, "%s/gpu%" PRIu32 ".state", folder, device) < 0 ? NULL : ret;
+}
