@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -23,13 +24,14 @@ def write_config(path, config):
 
 
 class Worker:
-    """A running `gpu-worker run`, its log beside its configuration."""
+    """A running `gpu-worker run`, its log and its state beside its configuration."""
 
     def __init__(self, binary, config, log):
         self._log = log
         with open(log, "wb") as output:
             self._process = subprocess.Popen(
-                [binary, "run", "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                [binary, "run", "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                env=os.environ | {"XDG_STATE_HOME": f"{pathlib.Path(config).absolute()}.state"},
             )
 
     def check(self):

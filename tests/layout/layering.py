@@ -27,8 +27,8 @@ LAYERS = {
     "publish": ["base", "broker", "state/state.h", "decode", "blobs/blobs.h", "telemetry", "execute/outcome.h"],
     "executor": ["base", "settings", "broker", "state", "decode", "gate", "program", "gpu", "plan", "blobs/blobs.h",
                  "telemetry", "prepare", "execute", "publish"],
-    "supervise": ["base", "settings", "state/state.h"],
-    "cli": ["base", "settings", "broker", "decode", "program", "gpu/bare_loop.h", "executor", "state/state.h", "gpu/probe.h", "supervise"],
+    "supervise": ["base", "settings", "state"],
+    "cli": ["base", "settings", "broker", "decode", "program", "gpu/bare_loop.h", "executor", "state", "supervise"],
     "cpu_driver": ["base", "gpu/driver.h", "kernel_cpu.h"],
     "main.c": ["base", "cli"],
 }

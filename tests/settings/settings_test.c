@@ -285,11 +285,28 @@ TEST(combinations_that_cannot_work_are_refused) {
         "lower it, or raise message.max.bytes");
     expect_problem("broker: embedded\nkafka: {bootstrap_servers: 'a:1'}\n", "w.yaml:2:28",
         "kafka.bootstrap_servers has no meaning with broker: embedded", "remove one of them");
-    expect_problem("driver: cpu\ndevice: 1\n", "w.yaml:2:9", "device 1 of 1 CPU devices",
-        "raise cpu_driver.devices");
     expect_problem("driver: cpu\nlane_slab_bytes: 512MiB\n", "w.yaml:2:18",
         "8 lanes of lane_slab_bytes each do not fit into cpu_driver.memory_bytes",
         "raise cpu_driver.memory_bytes");
+}
+
+TEST(devices_are_all_or_a_list_of_numbers_and_uuids) {
+    expect_good("devices: [0, 1023, GPU-0a1b2c3d-0000-1111-2222-333344445555]\n");
+    assert_int_equal(settings.devices.count, 3);
+    expect_good("devices: all\n");
+    assert_int_equal(settings.devices.count, 0);
+
+    const char *fix = "nvidia-smi -L lists numbers and UUIDs";
+    expect_problem("devices: 1\n", "w.yaml:1:10", "devices is neither a list nor the word all",
+        "write all, a list of numbers such as [0, 2], or a list of UUIDs");
+    expect_problem(
+        "devices: []\n", "w.yaml:1:10", "devices is empty", "give a value or remove the key");
+    expect_problem("devices: [1024]\n", "w.yaml:1:10",
+        "'1024' is neither the number nor the UUID of a device", fix);
+    expect_problem("devices: [GPU-0a1b]\n", "w.yaml:1:10",
+        "'GPU-0a1b' is neither the number nor the UUID of a device", fix);
+    expect_problem("devices: [1, 1]\n", "w.yaml:1:10", "device '1' stands twice in the list",
+        "remove one of them");
 }
 
 TEST(topics_are_names_and_do_not_loop) {
@@ -453,7 +470,8 @@ int main(void) {
         S(a_secret_file_that_is_no_text_is_refused),
         S(keys_that_would_void_a_guarantee_are_refused_by_name),
         S(a_member_has_a_name_that_kafka_takes), S(too_many_requests_in_flight_are_refused),
-        S(combinations_that_cannot_work_are_refused), S(topics_are_names_and_do_not_loop),
+        S(combinations_that_cannot_work_are_refused),
+        S(devices_are_all_or_a_list_of_numbers_and_uuids), S(topics_are_names_and_do_not_loop),
         S(what_is_printed_loads_to_the_same), S(a_blob_store_is_a_folder_or_a_url_with_a_cache),
         S(blob_settings_out_of_range_are_refused), S(the_credentials_of_a_url_are_never_printed),
         S(secrets_are_never_printed), S(a_secret_in_the_wrong_place_is_not_printed_either),

@@ -8,7 +8,7 @@
     X(FAILED, 1, "failed in a way that has no code of its own; the message says how")              \
     X(USAGE, 2, "wrong arguments on the command line")                                             \
     X(CONFIG, 3, "the configuration or a program is wrong; every problem is listed")               \
-    X(DEVICE, 4, "no usable driver or device")                                                     \
+    X(DEVICE, 4, "no usable driver or device, or none that is healthy any more")                   \
     X(BROKER, 5, "the broker cannot be reached or refuses us")                                     \
     X(DRAIN, 6, "stopped, but jobs were unfinished when drain_timeout_ms was over")
 

@@ -162,7 +162,7 @@ static enum err create_loop(
     const struct settings *settings = bench->options->settings;
     const struct bare_loop_options options = {.on_cpu = settings->driver == DRIVER_CPU,
         .cpu_memory_bytes = settings->cpu_driver.memory_bytes,
-        .device = (int)settings->device,
+        .device = 0, /* as executors of a bench have it; CUDA_VISIBLE_DEVICES chooses another */
         .registry = registry};
     return bare_loop_create(&options, &bench->loop, err);
 }

@@ -100,7 +100,7 @@ static enum err run_worker(
     bench_clock_init(&clock, 0, bench->options->messages);
     name_group(bench, "worker", round);
     enum err code = fit_settings(bench, err);
-    if (code == ERR_OK) code = connect_kafka(bench->options->settings, &connection, err);
+    if (code == ERR_OK) code = connect_kafka(bench->options->settings, 0, &connection, err);
     if (code != ERR_OK) return code;
     code = run_between(&connection, &clock, bench->options->settings, err);
     connection_fini(&connection);

@@ -47,8 +47,8 @@ int command_devices(int argc, char **argv) {
     struct settings settings;
     int ret = cli_load_settings("devices", config, &settings);
     if (ret != CLI_OK) return ret;
-    ret = cli_override_driver("devices", driver, &settings);
-    if (ret == CLI_OK) ret = list(&settings);
+    if (cli_override_driver(driver, &settings)) ret = list(&settings);
+    else ret = cli_fail(CLI_USAGE, "devices", "--driver is cuda or cpu, not '%s'", driver);
     settings_fini(&settings);
     return ret;
 }

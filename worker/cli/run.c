@@ -1,13 +1,22 @@
-/* gpu-worker run: the worker itself. */
+/* gpu-worker run: the worker itself, as its supervisor or as one executor. */
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/number.h"
 #include "cli/cli.h"
+#include "executor/confine.h"
 #include "executor/connect.h"
 #include "executor/executor.h"
+#include "state/folder.h"
+#include "supervise/supervise.h"
 
 static const char usage[] =
     "usage: gpu-worker run [--config FILE]\n"
@@ -19,25 +28,42 @@ static const char usage[] =
     "then it takes no more, finishes what it has within drain_timeout_ms, commits, and leaves its "
     "group.\n"
     "With --jobs it runs a stream of job messages (msgpack, one after the other) without any "
-    "broker.\n"
+    "broker,\n"
+    "on the first of `devices`.\n"
+    "\n"
+    "Each GPU gets a process of its own, an executor, which is started again when it dies: a job\n"
+    "that takes its process down costs itself alone.\n"
     "\n"
     "  --config FILE        the configuration; without it, all defaults (gpu-worker config "
     "defaults)\n"
     "  --driver cuda|cpu    overrides `driver`\n"
-    "  --jobs FILE          job messages; - is standard input\n"
-    "  --results FILE       result messages; - is standard output\n"
+    "  --jobs FILE          job messages; - is standard input, which cannot be read again: the "
+    "run\n"
+    "                       then ends when the executor dies\n"
+    "  --results FILE       result messages; - is standard output, as above\n"
     "  --dead-letters FILE  what could not be run, as JSON lines (schemas/README.md)\n"
     "  --telemetry FILE     what the worker says of itself, each telemetry.interval_ms and at the "
     "end\n"
+    "  --no-supervisor      one executor alone, in this process, for debugging; nothing starts it\n"
+    "                       again and nothing ends it when a kernel hangs\n"
+    "  --device N           with it: the device, as the driver counts; else the first of "
+    "`devices`\n"
+    "  --state FILE         with it: the state file, instead of one in state.dir\n"
     "\n"
     "examples:\n"
     "  gpu-worker run --config worker.yaml\n"
     "  gpu-worker run --driver cpu --jobs jobs.msgpack --results results.msgpack\n";
 
+enum {
+    CONFIG_BYTES_MAX = 16 << 20,
+    LOCK_TIMEOUT_MS = 20000, /* a predecessor that was killed may take its time in the driver */
+    FD_PATH_SIZE = 32
+};
+
 struct run_arguments {
-    const char *config, *driver;
+    const char *config, *driver, *device, *state;
     struct file_paths files;
-    bool help;
+    bool is_file_run, no_supervisor, help;
 };
 
 static volatile sig_atomic_t stop;
@@ -58,7 +84,9 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
         {"driver", required_argument, NULL, 'd'}, {"jobs", required_argument, NULL, 'j'},
         {"results", required_argument, NULL, 'r'}, {"dead-letters", required_argument, NULL, 'x'},
-        {"telemetry", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
+        {"telemetry", required_argument, NULL, 't'}, {"no-supervisor", no_argument, NULL, 'n'},
+        {"device", required_argument, NULL, 'g'}, {"state", required_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'}, {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
@@ -68,33 +96,67 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
         case 'r': ret->files.results = optarg; break;
         case 'x': ret->files.dead_letters = optarg; break;
         case 't': ret->files.telemetry = optarg; break;
+        case 'n': ret->no_supervisor = true; break;
+        case 'g': ret->device = optarg; break;
+        case 's': ret->state = optarg; break;
         case 'h': ret->help = true; break;
         default: return false;
         }
     }
     const struct file_paths *files = &ret->files;
-    bool is_file_run = files->jobs != NULL || files->results != NULL ||
+    ret->is_file_run = files->jobs != NULL || files->results != NULL ||
                        files->dead_letters != NULL || files->telemetry != NULL;
-    return optind == argc && (!is_file_run || (files->jobs != NULL && files->results != NULL));
+    bool is_executors = ret->device != NULL || ret->state != NULL;
+    return optind == argc && (ret->no_supervisor || !is_executors) &&
+           (!ret->is_file_run || (files->jobs != NULL && files->results != NULL));
 }
 
 static int fail(const struct error *err) {
     return cli_fail_error("run", err);
 }
 
-static int run(const struct settings *settings, const struct run_arguments *arguments) {
+/* ---- one executor ---- */
+
+static enum err open_state(const char *path, struct state **ret, struct error *err) {
+    struct error set_aside;
+    enum err code = state_open(path, LOCK_TIMEOUT_MS, ret, &set_aside, err);
+    if (code == ERR_OK && set_aside.code != ERR_OK)
+        log_error(LOG_WARN, "the state file was set aside, as PATH.damaged", &set_aside);
+    return code;
+}
+
+/* Not every run has one: a file's alone has nothing to come back to. */
+static enum err open_own_state(const struct settings *settings,
+    const struct run_arguments *arguments, uint32_t device, struct state **ret, struct error *err) {
+    if (arguments->state != NULL) return open_state(arguments->state, ret, err);
+    if (arguments->is_file_run) return ERR_OK;
+    char *folder = settings_state_dir(settings), *path = NULL;
+    enum err code = ERR_NO_MEMORY;
+    if (folder != NULL) path = state_folder_file(folder, device);
+    if (path == NULL) error_set(err, code, 0, "give the process more memory", "no memory");
+    else code = state_folder_make(folder, err);
+    if (code == ERR_OK) code = open_state(path, ret, err);
+    free(path);
+    free(folder);
+    return code;
+}
+
+static int execute(const struct settings *settings, const struct run_arguments *arguments,
+    uint32_t device, struct state *state) {
     struct connection connection = {0};
     struct executor_summary summary;
     struct error err;
-    bool is_file_run = arguments->files.jobs != NULL;
-    enum err code = is_file_run ? connect_files(settings, &arguments->files, &connection, &err)
-                                : connect_kafka(settings, &connection, &err);
+    enum err code = arguments->is_file_run
+                        ? connect_files(settings, &arguments->files, &connection, &err)
+                        : connect_kafka(settings, device, &connection, &err);
     if (code != ERR_OK) return fail(&err);
     const struct executor_options options = {.settings = settings,
         .source = connection.source,
         .sink = connection.sink,
         .telemetry = connection.telemetry,
         .control = connection.control,
+        .device = device,
+        .state = state,
         .stop = &stop};
     code = executor_run(&options, &summary, &err);
     if (code == ERR_TIMEOUT) _exit(fail(&err)); /* threads may hang in the driver */
@@ -105,18 +167,188 @@ static int run(const struct settings *settings, const struct run_arguments *argu
     return CLI_OK;
 }
 
+static int run_executor(
+    const struct settings *settings, const struct run_arguments *arguments, uint32_t device) {
+    struct state *state = NULL;
+    struct error err;
+    handle_signals();
+    confine_process(settings->executors.core_dumps == CORE_DUMPS_INHERIT);
+    enum err code = open_own_state(settings, arguments, device, &state, &err);
+    int ret = code == ERR_OK ? execute(settings, arguments, device, state) : fail(&err);
+    state_close(state);
+    return ret;
+}
+
+/* ---- the supervisor ---- */
+
+static bool is_plain_file(const char *path, bool may_be_missing) {
+    struct stat file;
+    if (strcmp(path, "-") == 0) return false;
+    if (stat(path, &file) != 0) return may_be_missing;
+    return S_ISREG(file.st_mode);
+}
+
+/* Why nothing can go on where an executor died; NULL where it can. */
+static const char *final_reason(
+    const struct settings *settings, const struct run_arguments *arguments) {
+    const struct file_paths *files = &arguments->files;
+    if (arguments->is_file_run) {
+        if (!is_plain_file(files->jobs, false))
+            return "jobs that come through a pipe cannot be read again";
+        if (!is_plain_file(files->results, true) ||
+            (files->dead_letters != NULL && !is_plain_file(files->dead_letters, true)))
+            return "what went into a pipe cannot be taken back";
+        return NULL;
+    }
+    return settings->broker == BROKER_EMBEDDED ? "the embedded broker and its jobs died with it"
+                                               : NULL;
+}
+
+/* The state of a run of files is worth nothing after it. */
+static char *make_state_folder(
+    const struct settings *settings, bool is_file_run, struct error *err) {
+    const char *temporary = getenv("TMPDIR");
+    char *folder = NULL;
+    if (!is_file_run) folder = settings_state_dir(settings);
+    else if (asprintf(&folder, "%s/gpu-worker-XXXXXX", temporary != NULL ? temporary : "/tmp") < 0)
+        folder = NULL;
+    if (folder == NULL) {
+        error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+        return NULL;
+    }
+    enum err code = ERR_OK;
+    if (!is_file_run) code = state_folder_make(folder, err);
+    else if (mkdtemp(folder) == NULL)
+        code = error_set(err, ERR_IO, errno, "set TMPDIR to a folder that can be written",
+            "making %s: %s", folder, strerror(errno));
+    if (code == ERR_OK) return folder;
+    free(folder);
+    return NULL;
+}
+
+static void remove_state_folder(const char *folder, uint32_t device) {
+    char *path = state_folder_file(folder, device);
+    if (path != NULL) unlink(path);
+    free(path);
+    rmdir(folder);
+}
+
+/* What executors get beside what every one of them gets. */
+static void list_arguments(const struct run_arguments *arguments, const char *ret[static 16]) {
+    const struct {
+        const char *name, *value;
+    } all[] = {{"--driver", arguments->driver}, {"--jobs", arguments->files.jobs},
+        {"--results", arguments->files.results}, {"--dead-letters", arguments->files.dead_letters},
+        {"--telemetry", arguments->files.telemetry}};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (all[i].value == NULL) continue;
+        ret[count++] = all[i].name;
+        ret[count++] = all[i].value;
+    }
+    ret[count] = NULL;
+}
+
+/* Only one executor can read a file, and only one can be the embedded broker. */
+static size_t count_max(const struct settings *settings, const struct run_arguments *arguments) {
+    bool is_single = arguments->is_file_run || settings->broker == BROKER_EMBEDDED;
+    return is_single ? 1 : PROBED_DEVICES_MAX;
+}
+
+/* CLI_OK, or what stopped us, with its line. */
+static int find_devices(const struct settings *settings, const char *config, size_t max,
+    struct probed_device devices[static PROBED_DEVICES_MAX], size_t *count) {
+    struct error err;
+    int child_exit_code;
+    enum err code = probe_devices(settings, config, devices, max, count, &child_exit_code, &err);
+    if (code == ERR_OK) return CLI_OK;
+    return child_exit_code != 0 ? child_exit_code : fail(&err);
+}
+
+static int run_supervisor(
+    const struct settings *settings, const struct run_arguments *arguments, const char *config) {
+    struct probed_device devices[PROBED_DEVICES_MAX];
+    size_t count;
+    struct error err;
+    const char *executor_arguments[16];
+    int ret = find_devices(settings, config, count_max(settings, arguments), devices, &count);
+    if (ret != CLI_OK) return ret;
+    char *folder = make_state_folder(settings, arguments->is_file_run, &err);
+    if (folder == NULL) return fail(&err);
+    list_arguments(arguments, executor_arguments);
+    const struct supervise_options options = {.settings = settings,
+        .state_dir = folder,
+        .config = config,
+        .arguments = executor_arguments,
+        .devices = devices,
+        .device_count = count,
+        .is_finite = arguments->is_file_run,
+        .final_reason = final_reason(settings, arguments)};
+    ret = supervise_run(&options);
+    if (arguments->is_file_run) remove_state_folder(folder, devices[0].index);
+    free(folder);
+    return ret;
+}
+
+/* ---- the command ---- */
+
+/*
+ * Keeps what `path` says now in memory, under a path that this process and its executors can read:
+ * all of them start with the same configuration, whatever becomes of the file.
+ */
+static enum err keep_config(const char *path, char kept[static FD_PATH_SIZE], struct error *err) {
+    char *text;
+    size_t size;
+    enum err code = file_read(path, CONFIG_BYTES_MAX, &text, &size, err);
+    if (code != ERR_OK) return code;
+    int fd = memfd_create("gpu-worker-config", 0);
+    if (fd < 0 || write(fd, text, size) != (ssize_t)size)
+        code = error_set(err, ERR_IO, errno, "give the process more memory",
+            "keeping the configuration: %s", strerror(errno));
+    free(text);
+    snprintf(kept, FD_PATH_SIZE, "/proc/self/fd/%d", fd);
+    return code;
+}
+
+static int supervise(const struct settings *settings, const struct run_arguments *arguments) {
+    char kept[FD_PATH_SIZE];
+    struct error err;
+    if (arguments->config == NULL) return run_supervisor(settings, arguments, NULL);
+    if (keep_config(arguments->config, kept, &err) != ERR_OK) return fail(&err);
+    return run_supervisor(settings, arguments, kept);
+}
+
+static int run_alone(const struct settings *settings, const struct run_arguments *arguments) {
+    struct probed_device devices[PROBED_DEVICES_MAX];
+    size_t count;
+    uint64_t device;
+    if (arguments->device != NULL) {
+        if (number_read(arguments->device, &device) != strlen(arguments->device))
+            return cli_fail(CLI_USAGE, "run", "--device is a number, not '%s'", arguments->device);
+        return run_executor(settings, arguments, (uint32_t)device);
+    }
+    int ret = find_devices(settings, arguments->config, 1, devices, &count);
+    return ret == CLI_OK ? run_executor(settings, arguments, devices[0].index) : ret;
+}
+
 int command_run(int argc, char **argv) {
     struct run_arguments arguments = {0};
     if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("run");
     if (arguments.help) return cli_help(usage);
 
     struct settings settings;
+    struct error err;
+    char kept[FD_PATH_SIZE];
+    if (arguments.config != NULL && strcmp(arguments.config, "-") == 0) {
+        if (keep_config("-", kept, &err) != ERR_OK) return fail(&err);
+        arguments.config = kept; /* standard input is read once */
+    }
     int ret = cli_load_settings("run", arguments.config, &settings);
     if (ret != CLI_OK) return ret;
     if (cli_override_driver(arguments.driver, &settings)) {
         log_init(settings.log.level, settings.log.format);
-        handle_signals();
-        ret = run(&settings, &arguments);
+        ret = arguments.no_supervisor ? run_alone(&settings, &arguments)
+                                      : supervise(&settings, &arguments);
     } else {
         ret = cli_fail(CLI_USAGE, "run", "--driver is cuda or cpu, not '%s'", arguments.driver);
     }

@@ -188,8 +188,8 @@ static void note(const struct batch *batch) {
     for (size_t i = 0; i < batch->count; i++) {
         const struct job *job = batch->items[i].prepared->job;
         limit_ms += job->timeout_ms != 0 ? job->timeout_ms : context->timeout_ms;
-        state_note_job(
-            context->state, context->lane, batch->slot, (uint32_t)i, &job->delivery->position, 1);
+        state_note_job(context->state, context->lane, batch->slot, (uint32_t)i,
+            &job->delivery->position, job->retry_count + 1);
     }
     state_launch(context->state, context->lane, batch->slot, (uint32_t)batch->count,
         batch->telemetry.id, limit_ms * 1000000);

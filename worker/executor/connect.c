@@ -182,8 +182,8 @@ static void name_transactions(const struct settings *settings, uint32_t device,
     if (instance[0] != 0)
         snprintf(text, TRANSACTIONAL_ID_SIZE, "%s-%s", settings->kafka.group, instance);
     else
-        snprintf(text, TRANSACTIONAL_ID_SIZE, "%s-%s-gpu%" PRIu32, settings->kafka.group, host,
-            device);
+        snprintf(
+            text, TRANSACTIONAL_ID_SIZE, "%s-%s-gpu%" PRIu32, settings->kafka.group, host, device);
 }
 
 /* What goes out, and with `delivery: exactly_once` what is committed with it of what came in. */
@@ -227,7 +227,8 @@ enum err connect_kafka(
         .commit_interval_ms = settings->commit_interval_ms,
         .drain_timeout_ms = settings->drain_timeout_ms};
     code = consumer_create(&consumer, &ret->source, err);
-    if (code == ERR_OK) code = open_sink(settings, device, servers, instance, ret->source, &ret->sink, err);
+    if (code == ERR_OK)
+        code = open_sink(settings, device, servers, instance, ret->source, &ret->sink, err);
     if (code == ERR_OK) code = open_telemetry(settings, servers, &ret->telemetry, err);
     if (code == ERR_OK) code = open_control(settings, servers, &ret->control, err);
     if (code == ERR_OK) return ERR_OK;

@@ -96,7 +96,8 @@ static enum err open_blobs(struct stages *stages, struct error *err) {
     if (settings->blobs.url[0] != 0) {
         options.url = settings->blobs.url;
         (void)mkdir(settings->blobs.cache_dir, 0700); /* else opening what is in it fails */
-        if (asprintf(&cache_dir, "%s/gpu%" PRIu32, settings->blobs.cache_dir, stages->device_index) < 0)
+        if (asprintf(
+                &cache_dir, "%s/gpu%" PRIu32, settings->blobs.cache_dir, stages->device_index) < 0)
             return error_set(
                 err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
         options.cache_dir = cache_dir;

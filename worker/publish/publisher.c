@@ -247,7 +247,7 @@ static enum err encode(struct publisher *publisher, struct job *job, const struc
     struct publication *publication = job->publication;
     struct message *result = publication->result;
     struct state *state = publisher->options.state;
-    state_enter(state, &job->delivery->position, 1);
+    state_enter(state, &job->delivery->position, job->retry_count + 1);
     code = message_write_result(result, job, outcome, blobs, publisher->options.identity, err);
     bool is_whole = code != ERR_OK || !is_failure(outcome->code) ||
                     add_dead_letter(publication, &outcome->err, false);

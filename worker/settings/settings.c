@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/number.h"
 #include "base/yaml.h"
 #include "settings/rules.h"
 #include "settings/table.h"
@@ -157,4 +158,12 @@ char *settings_state_dir(const struct settings *settings) {
         length = asprintf(&ret, "%s/.local/state/gpu-worker", home);
     else length = asprintf(&ret, "/var/lib/gpu-worker");
     return length < 0 ? NULL : ret;
+}
+
+bool settings_first_device(const struct settings *settings, uint32_t *ret) {
+    uint64_t number = 0;
+    bool is_known =
+        settings->devices.count == 0 || number_read(settings->devices.items[0], &number) > 0;
+    if (is_known) *ret = (uint32_t)number;
+    return is_known;
 }

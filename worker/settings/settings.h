@@ -40,9 +40,9 @@ struct settings {
     /* where it runs */
     enum driver_choice driver;
     struct string_list devices; /* numbers and UUIDs; none: each that the driver shows */
-    uint32_t lanes;           /* threads with a CUDA stream each */
-    uint32_t lane_depth;      /* batches that a lane has in flight */
-    uint64_t lane_slab_bytes; /* of each: device memory, and pinned memory each way */
+    uint32_t lanes;             /* threads with a CUDA stream each */
+    uint32_t lane_depth;        /* batches that a lane has in flight */
+    uint64_t lane_slab_bytes;   /* of each: device memory, and pinned memory each way */
     struct {
         uint32_t devices;
         uint64_t memory_bytes; /* of each device */
@@ -175,6 +175,10 @@ void settings_parse(
 
 /** The folder of programs: programs.dir or its default. To be freed; NULL when memory is short. */
 char *settings_programs_dir(const struct settings *settings);
+
+/** The number of the first of `devices`, 0 where that is all; false where only its UUID is known.
+ */
+MUST_CHECK bool settings_first_device(const struct settings *settings, uint32_t *ret);
 
 /** The folder of state files: state.dir or its default. To be freed; NULL when memory is short. */
 char *settings_state_dir(const struct settings *settings);

@@ -35,7 +35,7 @@ struct section {
     const char *help;
 };
 
-enum { SETTING_COUNT_MAX = 64, SETTING_PATH_MAX = 64 };
+enum { SETTING_COUNT_MAX = 96, SETTING_PATH_MAX = 64 };
 
 /* In the order in which they are printed: a section's settings stand together. */
 extern const struct setting setting_table[];

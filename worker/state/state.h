@@ -31,7 +31,7 @@ enum {
     STATE_TOPICS_MAX = 256,
     STATE_THREADS_MAX = 256,
     STATE_SUSPECTS_MAX = 16384,
-    STATE_MESSAGE_BYTES = 200,
+    STATE_MESSAGE_BYTES = sizeof(((struct error *)NULL)->message),
     STATE_UUID_BYTES = 48,
     STATE_PROGRESS_BYTES = 8192
 };

@@ -1,0 +1,14 @@
+/**
+ * What an executor does without: new privileges, core files, and capabilities other than those by
+ * which it reads and writes files that the configuration names, pins memory and sets priorities.
+ * Threads: before the second one.
+ */
+#ifndef EXECUTOR_CONFINE_H
+#define EXECUTOR_CONFINE_H
+
+#include <stdbool.h>
+
+/** What the system refuses is left as it is: a process may only have less than it had. */
+void confine_process(bool allows_core_dumps);
+
+#endif

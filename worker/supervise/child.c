@@ -1,0 +1,36 @@
+#include "supervise/child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { ARGUMENTS_MAX = 32, EXIT_NO_EXEC = 127 };
+
+/* In the child. What cannot be done here ends it: the parent sees a death before a life began. */
+static _Noreturn void become(const char *const *arguments, int output, pid_t parent) {
+    const char *all[ARGUMENTS_MAX + 2] = {"gpu-worker"};
+    sigset_t none;
+    sigemptyset(&none);
+    for (size_t i = 0; arguments[i] != NULL && i < ARGUMENTS_MAX; i++) all[i + 1] = arguments[i];
+    /* The parent may have ended before it was asked to tell. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
+        sigprocmask(SIG_SETMASK, &none, NULL) == 0 &&
+        (output < 0 || dup2(output, STDOUT_FILENO) >= 0))
+        execv("/proc/self/exe", (char *const *)(uintptr_t)all); /* it changes none of them */
+    _exit(EXIT_NO_EXEC);
+}
+
+enum err child_start(const char *const *arguments, int output, pid_t *ret, struct error *err) {
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) become(arguments, output, parent);
+    if (pid < 0) {
+        int native = errno;
+        return error_set(err, ERR_IO, native, "raise the limit on processes",
+            "cannot start a process: %s", strerror(native));
+    }
+    *ret = pid;
+    return ERR_OK;
+}

@@ -1,0 +1,318 @@
+#include "supervise/executors.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/exit.h"
+#include "base/log.h"
+#include "state/folder.h"
+#include "supervise/child.h"
+
+enum {
+    KILL_TIMEOUT_MS = 15000, /* a killed process may hang in the driver; then its GPU is stuck */
+    BACK_OFF_MS = 100,       /* after the first death without a culprit; doubled by each further */
+    BACK_OFF_MAX_MS = 30000,
+    /* Looks in a row that must find the same batch overdue: after a pause of the whole machine the
+     * executor gets so long to notice that its batch has ended. */
+    OVERDUE_LOOKS = 10,
+    LOCK_TIMEOUT_MS = 1000,
+    ARGUMENTS_MAX = 24,
+    /* CUresult: the device itself is suspect, whoever ran */
+    CUDA_ECC_UNCORRECTABLE = 214,
+    CUDA_NVLINK_UNCORRECTABLE = 220
+};
+
+static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
+
+enum err executor_init(struct executor *executor, const struct supervise_options *options,
+    const struct probed_device *device, struct error *err) {
+    *executor =
+        (struct executor){.options = options, .device = device, .standing = STANDING_WAITING};
+    if (device->uuid[0] == 0)
+        snprintf(executor->name, sizeof executor->name, "gpu %" PRIu32, device->index);
+    else
+        snprintf(executor->name, sizeof executor->name, "gpu %" PRIu32 " (%s)", device->index,
+            device->uuid);
+    executor->state_path = state_folder_file(options->state_dir, device->index);
+    if (executor->state_path != NULL) return ERR_OK;
+    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+}
+
+static void stop_watching(struct executor *executor) {
+    state_close(executor->watched);
+    executor->watched = NULL;
+    executor->overdue_looks = 0;
+}
+
+void executor_fini(struct executor *executor) {
+    stop_watching(executor);
+    free(executor->state_path);
+}
+
+/* ---- how it stands ---- */
+
+static void end(struct executor *executor, int exit_code) {
+    executor->standing = STANDING_ENDED;
+    executor->exit_code = exit_code;
+}
+
+static void call_unhealthy(struct executor *executor, const char *why) {
+    executor->standing = STANDING_UNHEALTHY;
+    executor->exit_code = CLI_DEVICE;
+    log_line(LOG_ERROR, "%s is unhealthy and gets no executor any more: %s", executor->name, why);
+}
+
+bool executor_is_over(const struct executor *executor) {
+    return executor->standing == STANDING_ENDED || executor->standing == STANDING_UNHEALTHY;
+}
+
+/* ---- deaths ---- */
+
+/* What is known of a death: from the wait status, and from what the process wrote itself. */
+struct death {
+    int status;
+    bool has_begun; /* it had begun its life: only then has it left anything */
+    uint64_t finished;
+    struct state_death recorded;
+};
+
+static bool is_fatal_signal(int status) {
+    for (size_t i = 0; i < sizeof fatal_signals / sizeof fatal_signals[0]; i++)
+        if (WIFSIGNALED(status) && WTERMSIG(status) == fatal_signals[i]) return true;
+    return false;
+}
+
+/* Tells the next executor, and reads back what stands there: an earlier record stays. */
+static struct state_death record(
+    const struct executor *executor, const struct state_death *recorded) {
+    struct state *state;
+    struct error set_aside, err;
+    if (state_open(executor->state_path, LOCK_TIMEOUT_MS, &state, &set_aside, &err) != ERR_OK) {
+        log_error(LOG_WARN, "the cause of a death is not kept", &err);
+        return *recorded;
+    }
+    if (recorded->kind != STATE_DEATH_NONE) state_record_death(state, recorded);
+    struct state_death ret = state_death(state);
+    state_close(state);
+    return ret;
+}
+
+static struct state_death cause_of(const struct executor *executor, int status) {
+    struct state_death death = {.kind = STATE_DEATH_NONE};
+    if (executor->standing == STANDING_KILLED && executor->is_hung) {
+        death.kind = STATE_DEATH_HANG;
+        death.code = ERR_GPU_HANG;
+        death.lane = executor->overdue.lane;
+        death.batch = executor->overdue.batch;
+        snprintf(death.message, sizeof death.message,
+            "its batch was on the device for more than the %" PRIu64 " ms that its jobs may take",
+            executor->overdue.limit_ns / 1000000);
+    } else if (is_fatal_signal(status)) {
+        death.kind = STATE_DEATH_SIGNAL;
+        death.native = WTERMSIG(status);
+        snprintf(death.message, sizeof death.message, "the worker died of signal %d (%s)",
+            WTERMSIG(status), strsignal(WTERMSIG(status)));
+    }
+    return death;
+}
+
+static struct death examine(struct executor *executor, int status) {
+    struct death death = {.status = status};
+    struct error err;
+    if (executor->watched == NULL &&
+        state_watch(executor->state_path, executor->pid, &executor->watched, &err) != ERR_OK)
+        return death;
+    struct state_summary summary = state_summary(executor->watched);
+    stop_watching(executor);
+    death.has_begun = true;
+    death.finished = summary.ok + summary.errors;
+    struct state_death cause = cause_of(executor, status);
+    death.recorded = record(executor, &cause);
+    return death;
+}
+
+static void describe(const struct death *death, char *text, size_t size) {
+    if (death->recorded.kind == STATE_DEATH_STICKY || death->recorded.kind == STATE_DEATH_HANG)
+        snprintf(text, size, "%s: %s", err_code(death->recorded.code), death->recorded.message);
+    else if (WIFSIGNALED(death->status))
+        snprintf(text, size, "signal %d (%s)", WTERMSIG(death->status),
+            strsignal(WTERMSIG(death->status)));
+    else snprintf(text, size, "it ended with code %d", WEXITSTATUS(death->status));
+}
+
+static bool has_culprit(const struct death *death) {
+    return death->has_begun && death->recorded.kind != STATE_DEATH_NONE;
+}
+
+static bool is_devices_fault(const struct death *death) {
+    const struct state_death *recorded = &death->recorded;
+    return recorded->kind == STATE_DEATH_STICKY &&
+           (recorded->native == CUDA_ECC_UNCORRECTABLE ||
+               recorded->native == CUDA_NVLINK_UNCORRECTABLE);
+}
+
+/*
+ * True where the process ended itself for a reason that another start would meet again: the
+ * configuration, the end of a file, or whatever it met before it began to work.
+ */
+static bool is_decision(const struct executor *executor, const struct death *death) {
+    if (!WIFEXITED(death->status) || has_culprit(death)) return false;
+    int code = WEXITSTATUS(death->status);
+    return executor->options->is_finite || !death->has_begun || code == CLI_OK ||
+           code == CLI_USAGE || code == CLI_CONFIG || code == CLI_DRAIN;
+}
+
+/* ---- starting again ---- */
+
+static void start_again(struct executor *executor, const char *cause, uint64_t delay_ms) {
+    executor->standing = STANDING_WAITING;
+    executor->start_ns = clock_ns() + delay_ms * 1000000;
+    if (delay_ms == 0)
+        log_line(LOG_WARN, "%s: the executor died: %s; starting it again", executor->name, cause);
+    else
+        log_line(LOG_WARN, "%s: the executor died: %s; starting it again in %" PRIu64 " ms",
+            executor->name, cause, delay_ms);
+}
+
+static void back_off(struct executor *executor, const struct death *death, const char *cause) {
+    const struct settings *settings = executor->options->settings;
+    uint64_t now_ns = clock_ns(), window_ns = settings->executors.window_ms * 1000000ull;
+    bool has_progress = death->finished != executor->finished;
+    if (has_progress || executor->deaths == 0 || now_ns - executor->first_death_ns > window_ns) {
+        executor->deaths = 0;
+        executor->first_death_ns = now_ns;
+    }
+    executor->deaths++;
+    if (executor->deaths >= settings->executors.deaths_max) {
+        char why[512];
+        snprintf(why, sizeof why,
+            "%" PRIu32 " deaths within %" PRIu64 " s without a job's fault, the last: %s",
+            executor->deaths, (now_ns - executor->first_death_ns) / 1000000000, cause);
+        call_unhealthy(executor, why);
+        return;
+    }
+    uint64_t delay_ms = BACK_OFF_MS;
+    for (uint32_t i = 1; i < executor->deaths && delay_ms < BACK_OFF_MAX_MS; i++) delay_ms *= 2;
+    start_again(executor, cause, delay_ms < BACK_OFF_MAX_MS ? delay_ms : BACK_OFF_MAX_MS);
+}
+
+/* Nothing can be read again: what was under way is lost, and the caller must know. */
+static void give_up(struct executor *executor, const struct death *death, const char *cause) {
+    bool is_gpu = death->recorded.kind == STATE_DEATH_STICKY || executor->is_hung;
+    log_line(LOG_ERROR, "%s: the executor died: %s; %s, so the run ends here", executor->name,
+        cause, executor->options->final_reason);
+    end(executor, is_gpu ? CLI_DEVICE : CLI_FAILED);
+}
+
+static void decide(struct executor *executor, const struct death *death) {
+    char cause[320];
+    describe(death, cause, sizeof cause);
+    if (is_decision(executor, death)) {
+        int code = WEXITSTATUS(death->status);
+        if (code == CLI_DEVICE && executor->options->device_count > 1)
+            call_unhealthy(executor, "its executor could not start on it");
+        else end(executor, code);
+    } else if (is_devices_fault(death)) {
+        call_unhealthy(executor, cause);
+    } else if (executor->options->final_reason != NULL) {
+        give_up(executor, death, cause);
+    } else if (has_culprit(death)) {
+        start_again(executor, cause, 0);
+    } else {
+        back_off(executor, death, cause);
+    }
+    executor->finished = death->finished;
+}
+
+void executor_reap(struct executor *executor, int status, bool is_stopping) {
+    struct death death = examine(executor, status);
+    executor->pid = 0;
+    if (executor->standing == STANDING_UNHEALTHY) return; /* stuck, and free after all */
+    if (is_stopping) end(executor, WIFEXITED(status) ? WEXITSTATUS(status) : CLI_DRAIN);
+    else decide(executor, &death);
+    executor->is_hung = false;
+}
+
+/* ---- running ---- */
+
+static void start(struct executor *executor) {
+    const struct supervise_options *options = executor->options;
+    char device[16];
+    const char *arguments[ARGUMENTS_MAX + 1] = {
+        "run", "--no-supervisor", "--device", device, "--state", executor->state_path};
+    size_t count = 6;
+    snprintf(device, sizeof device, "%" PRIu32, executor->device->index);
+    if (options->config != NULL) {
+        arguments[count++] = "--config";
+        arguments[count++] = options->config;
+    }
+    for (size_t i = 0; options->arguments[i] != NULL && count < ARGUMENTS_MAX; i++)
+        arguments[count++] = options->arguments[i];
+    struct error err;
+    if (child_start(arguments, -1, &executor->pid, &err) == ERR_OK) {
+        executor->standing = STANDING_RUNNING;
+        log_line(LOG_DEBUG, "%s: executor started as process %d", executor->name, executor->pid);
+        return;
+    }
+    log_error(LOG_WARN, executor->name, &err);
+    const struct death none = {.finished = executor->finished};
+    back_off(executor, &none, err.message);
+}
+
+void executor_kill(struct executor *executor, uint64_t now_ns) {
+    if (executor->standing != STANDING_RUNNING) return;
+    executor->standing = STANDING_KILLED;
+    executor->killed_ns = now_ns;
+    kill(executor->pid, SIGKILL);
+}
+
+/* Kills an executor whose batch does not end: no call of the driver would end it. */
+static void watch(struct executor *executor, uint64_t now_ns) {
+    struct state_overdue overdue;
+    struct error err;
+    if (executor->watched == NULL &&
+        state_watch(executor->state_path, executor->pid, &executor->watched, &err) != ERR_OK)
+        return; /* its life has not begun */
+    if (!state_find_overdue(executor->watched, now_ns, &overdue)) {
+        executor->overdue_looks = 0;
+        return;
+    }
+    bool is_same =
+        overdue.lane == executor->overdue.lane && overdue.batch == executor->overdue.batch;
+    executor->overdue_looks = is_same ? executor->overdue_looks + 1 : 1;
+    executor->overdue = overdue;
+    if (executor->overdue_looks < OVERDUE_LOOKS) return;
+    log_line(LOG_WARN,
+        "%s: batch %" PRIu64 " of lane %" PRIu32 " has been on the device for %" PRIu64
+        " ms longer than the %" PRIu64 " ms that its jobs may take: killing the executor",
+        executor->name, overdue.batch, overdue.lane, overdue.overdue_ns / 1000000,
+        overdue.limit_ns / 1000000);
+    executor_kill(executor, now_ns);
+    executor->is_hung = true;
+}
+
+void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping) {
+    switch (executor->standing) {
+    case STANDING_WAITING:
+        if (is_stopping) end(executor, CLI_OK);
+        else if (executor->device->fault[0] != 0) call_unhealthy(executor, executor->device->fault);
+        else if (now_ns >= executor->start_ns) start(executor);
+        break;
+    case STANDING_RUNNING: watch(executor, now_ns); break;
+    case STANDING_KILLED:
+        if (now_ns - executor->killed_ns > KILL_TIMEOUT_MS * 1000000ull)
+            call_unhealthy(executor, "it is stuck: its executor was killed and does not die");
+        break;
+    case STANDING_ENDED:
+    case STANDING_UNHEALTHY: break;
+    }
+}
+
+void executor_stop(struct executor *executor) {
+    if (executor->standing == STANDING_RUNNING) kill(executor->pid, SIGTERM);
+}

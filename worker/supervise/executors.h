@@ -1,0 +1,59 @@
+/**
+ * One executor as its supervisor sees it: a process that comes and goes, and what is known of its
+ * device. Private to supervise/.
+ */
+#ifndef SUPERVISE_EXECUTORS_H
+#define SUPERVISE_EXECUTORS_H
+
+#include "state/state.h"
+#include "supervise/supervise.h"
+
+enum standing {
+    STANDING_RUNNING,
+    STANDING_KILLED,  /* by us; it is to die within KILL_TIMEOUT_MS */
+    STANDING_WAITING, /* to be started again */
+    STANDING_ENDED,   /* by its own decision, or because everything stops */
+    STANDING_UNHEALTHY
+};
+
+struct executor {
+    const struct supervise_options *options;
+    const struct probed_device *device;
+    char name[72]; /* for the log: "gpu 0 (GPU-0a1b...)" */
+    char *state_path;
+    enum standing standing;
+    pid_t pid;
+    struct state *watched; /* NULL until the process has begun its life */
+    int exit_code;         /* ENDED, UNHEALTHY */
+
+    uint64_t start_ns;  /* WAITING: when to start */
+    uint64_t killed_ns; /* KILLED */
+    bool is_hung;       /* KILLED because of `overdue` */
+    struct state_overdue overdue;
+    uint32_t overdue_looks; /* how often in a row it was found */
+
+    uint32_t deaths; /* without a culprit and without progress, within the window */
+    uint64_t first_death_ns;
+    uint64_t finished; /* messages, when it last died */
+};
+
+/** ERR_NO_MEMORY. */
+MUST_CHECK enum err executor_init(struct executor *executor,
+    const struct supervise_options *options, const struct probed_device *device, struct error *err);
+void executor_fini(struct executor *executor);
+
+/** The process `executor->pid` has ended with this wait status. */
+void executor_reap(struct executor *executor, int status, bool is_stopping);
+
+/** To be called steadily: starts it when it is due, and looks at what it does. */
+void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping);
+
+/** Asks it to drain and end. */
+void executor_stop(struct executor *executor);
+
+/** Makes it end. */
+void executor_kill(struct executor *executor, uint64_t now_ns);
+
+bool executor_is_over(const struct executor *executor);
+
+#endif
