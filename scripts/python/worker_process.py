@@ -44,9 +44,18 @@ class Worker:
         return self._process.poll()
 
     def peak_bytes(self):
-        """The most memory that it has had resident."""
-        status = pathlib.Path(f"/proc/{self._process.pid}/status").read_text()
+        """The most memory that one of its executors has had resident."""
+        return max(self._peak_bytes(pid) for pid in self.executors())
+
+    @staticmethod
+    def _peak_bytes(pid):
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) * 1024
+
+    def executors(self):
+        """The processes that it runs now."""
+        pid = self._process.pid
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def stop(self):
         """Asks it to drain and end, and makes it end; its exit status."""

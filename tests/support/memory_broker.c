@@ -157,7 +157,7 @@ static void destroy_sink(struct sink *sink) {
 
 struct sink *memory_sink(struct memory_broker *broker) {
     static const struct sink_operations operations = {
-        send_memory, serve_memory, flush_memory, destroy_sink};
+        .send = send_memory, .serve = serve_memory, .flush = flush_memory, .destroy = destroy_sink};
     struct memory_sink *self = calloc(1, sizeof *self);
     assert_non_null(self);
     self->sink.operations = &operations;

@@ -117,6 +117,11 @@ static int fail(const struct error *err) {
 
 /* ---- one executor ---- */
 
+/* At once: no call of the driver is sure to return, and the next executor waits. */
+static void leave(const struct error *err) {
+    _exit(fail(err));
+}
+
 static enum err open_state(const char *path, struct state **ret, struct error *err) {
     struct error set_aside;
     enum err code = state_open(path, LOCK_TIMEOUT_MS, ret, &set_aside, err);
@@ -157,6 +162,7 @@ static int execute(const struct settings *settings, const struct run_arguments *
         .control = connection.control,
         .device = device,
         .state = state,
+        .on_lost = leave,
         .stop = &stop};
     code = executor_run(&options, &summary, &err);
     if (code == ERR_TIMEOUT) _exit(fail(&err)); /* threads may hang in the driver */
