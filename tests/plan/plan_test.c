@@ -100,6 +100,8 @@ TEST(plan_streams_what_one_launch_touches_once) {
         is_streamed(NULL, "{program: saxpy, args: [{f32: 2}, y, y, {u32: 3}], elements: 3}", NULL));
     assert_false(
         is_streamed(NULL, "{program: reduce_sum, args: [x, y, {u32: 3}], elements: 3}", NULL));
+    assert_true(is_streamed("{x: {bytes: 524288}, y: {bytes: 524288}}", NULL, NULL));
+    assert_false(is_streamed("{x: {bytes: 524288}, y: {bytes: 524292}}", NULL, NULL));
     assert_false(is_streamed("{x: {bytes: 12, resident: r}, y: {bytes: 12}}", NULL, NULL));
 }
 

@@ -96,8 +96,8 @@ struct plan {
     const struct plan_launch *launches;
     const struct plan_output *outputs;
     uint64_t output_staging_bytes;
-    /* no byte of the job's own buffers is touched twice: its kernel may work where the host put
-     * them, and nothing but its own buffers is read back */
+    /* no byte of the job's own buffers, which are small, is touched twice: its kernel may work
+     * where the host put them, and nothing but its own buffers is read back */
     bool is_streamed;
     uint64_t shape_key;        /* plan/shape.h */
     uint64_t result_bytes_max; /* of the encoded result, an error's too */
