@@ -55,6 +55,7 @@ static void *stream_main(void *argument) {
     struct cpu_stream *stream = argument;
     struct cpu_engine engine;
     cpu_engine_init(&engine);
+    pthread_setname_np(pthread_self(), "cpu-stream");
     pthread_mutex_lock(&cpu.lock);
     struct cpu_operation *operation;
     while ((operation = next_operation(stream)) != NULL) {

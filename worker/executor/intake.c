@@ -3,11 +3,10 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "executor/admission.h"
 #include "executor/flow.h"
 #include "executor/retries.h"
 #include "executor/suspects.h"
-#include "executor/turns.h"
-#include "gpu/profile.h"
 
 enum {
     POLL_MS = 100,
@@ -20,74 +19,6 @@ enum {
     /* More at once would keep the lanes waiting for its last message. */
     GROUP_BYTES_MAX = 1 << 20
 };
-
-static bool is_allowed_reply_to(const struct settings *settings, struct slice topic) {
-    for (size_t i = 0; i < settings->topics.reply_to.count; i++)
-        if (slice_is_text(topic, settings->topics.reply_to.items[i])) return true;
-    return false;
-}
-
-/* A job may name only topics that the configuration lists; its error goes to the usual one. */
-static enum err check_reply_to(const struct stages *stages, struct job *job, struct error *err) {
-    struct slice topic = job->reply_to;
-    if (topic.size == 0 || is_allowed_reply_to(stages->settings, topic)) return ERR_OK;
-    job->reply_to = (struct slice){0};
-    return error_set(err, ERR_REPLY_TO_FORBIDDEN, 0, "add the topic to topics.reply_to, or drop it",
-        "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
-}
-
-/* Decodes, unless that is known to cost an executor its life; as decode_job(). */
-static enum err decode(
-    struct stages *stages, struct delivery *delivery, struct job **ret, struct error *err) {
-    struct error verdict_error, reply_to_error;
-    enum verdict verdict = suspects_verdict(stages->suspects, &delivery->position, &verdict_error);
-    *ret = NULL;
-    *err = verdict_error;
-    if (verdict == VERDICT_UNDECODABLE) return err->code;
-    profile_push("decode");
-    state_enter(stages->state, &delivery->position, 1);
-    enum err code = decode_job(delivery, &stages->decode_limits, ret, err);
-    state_leave(stages->state);
-    profile_pop();
-    if (*ret == NULL) return code;
-    enum err reply_to_code = check_reply_to(stages, *ret, &reply_to_error);
-    if (code == ERR_OK && verdict == VERDICT_GUILTY) *err = verdict_error;
-    else if (code == ERR_OK && reply_to_code != ERR_OK) *err = reply_to_error;
-    else return code;
-    return err->code;
-}
-
-/* From bytes to a job. NULL: what is wrong with it was answered. */
-static struct job *admit(struct stages *stages, struct delivery *delivery) {
-    struct error err;
-    struct job *job;
-    enum err code = decode(stages, delivery, &job, &err);
-    if (job == NULL) {
-        flow_reject_undecodable(stages, delivery, &err);
-        return NULL;
-    }
-    suspects_decoded(stages->suspects, delivery);
-    if (code != ERR_OK) {
-        flow_reject(stages, job, &err);
-        return NULL;
-    }
-    return job;
-}
-
-/* Results wait in host memory, which is reserved before their jobs run, so they count from now on.
- */
-static void hold_results(struct stages *stages, struct job *const *jobs, size_t count) {
-    uint64_t total = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES;
-        for (size_t k = 0; k < jobs[i]->output_count; k++) bytes += jobs[i]->outputs[k].bytes;
-        jobs[i]->delivery->held_bytes += bytes;
-        total += bytes;
-    }
-    pthread_mutex_lock(&stages->lock);
-    stages->bytes_in_flight += total;
-    pthread_mutex_unlock(&stages->lock);
-}
 
 /* Above the limits, while jobs starve for memory, or, once holding back, above three quarters of
  * them: no flapping. */
@@ -186,22 +117,7 @@ static enum err poll_group(struct stages *stages, struct room room, int timeout_
     return ERR_OK;
 }
 
-static void admit_all(
-    struct stages *stages, struct delivery *const *deliveries, size_t delivery_count) {
-    struct job *jobs[FLOW_GROUP_MAX];
-    size_t count = 0;
-    for (size_t i = 0; i < delivery_count; i++) {
-        struct job *job = admit(stages, deliveries[i]);
-        if (job != NULL) jobs[count++] = job;
-    }
-    hold_results(stages, jobs, count);
-    size_t turn_count = 0; /* of jobs whose turn it is; the others wait in the gate */
-    for (size_t i = 0; i < count; i++)
-        if (turns_enter(stages, jobs[i])) jobs[turn_count++] = jobs[i];
-    flow_plan(stages, jobs, turn_count);
-}
-
-static void admit_group(struct stages *stages, const struct group *group) {
+static void pass_on(struct stages *stages, const struct group *group) {
     struct delivery *deliveries[FLOW_GROUP_MAX];
     size_t count = 0;
     pthread_mutex_lock(&stages->lock);
@@ -211,20 +127,21 @@ static void admit_group(struct stages *stages, const struct group *group) {
     for (size_t i = 0; i < group->count; i++)
         if (suspects_pass(stages->suspects, group->deliveries[i]))
             deliveries[count++] = group->deliveries[i];
-    admit_all(stages, deliveries, count);
+    admission_take(stages->admission, deliveries, count);
 }
 
 /* Suspects, one by one, and what the source brought behind them. */
 static void admit_waiting(struct stages *stages) {
     struct delivery *delivery;
-    while ((delivery = suspects_take(stages->suspects)) != NULL) admit_all(stages, &delivery, 1);
+    while ((delivery = suspects_take(stages->suspects)) != NULL)
+        admission_take(stages->admission, &delivery, 1);
 }
 
 static enum err take(
     struct stages *stages, struct room room, int timeout_ms, bool *at_end, struct error *err) {
     struct group group = {.count = 0};
     enum err code = poll_group(stages, room, timeout_ms, &group, at_end, err);
-    if (group.count > 0) admit_group(stages, &group);
+    if (group.count > 0) pass_on(stages, &group);
     return code;
 }
 

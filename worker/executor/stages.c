@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "executor/admission.h"
 #include "executor/control.h"
 #include "executor/devices.h"
 #include "executor/flow.h"
@@ -293,6 +294,7 @@ enum err stages_start(
     if (code == ERR_OK) code = start_lanes(stages, err);
     if (code == ERR_OK) code = start_prepare(stages, err);
     if (code == ERR_OK) code = narrow_start(stages, &stages->narrow, err);
+    if (code == ERR_OK) code = admission_start(stages, &stages->admission, err);
     if (code == ERR_OK) code = start_control(stages, err);
     if (code == ERR_OK) code = start_reporter(stages, err);
     if (code == ERR_OK) source_watch_revoked(stages->source, on_revoked, stages);
@@ -329,6 +331,7 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     /* What stands behind may still send jobs to the narrow path, which needs nothing but prepare.
      */
     retries_finish(stages->retries);
+    admission_destroy(stages->admission);
     turns_finish(stages->turns);
     prepare_finish(stages->prepare);
     lanes_stop(stages->lanes);

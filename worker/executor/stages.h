@@ -15,6 +15,7 @@
 #include "publish/publisher.h"
 
 struct control;
+struct admission;
 struct narrow;
 struct reporter;
 struct retries;
@@ -45,6 +46,7 @@ struct stages {
     struct pool_counters *device_counters, *pinned_counters;
     struct counters *counters;
     struct lease_pool *leases;
+    struct admission *admission;
     struct queue *ready;
     struct prepare *prepare;
     struct lanes *lanes;

@@ -105,8 +105,12 @@ static struct state_suspect *find_locked(
     return found;
 }
 
+bool suspects_are_known(const struct suspects *suspects) {
+    return suspects != NULL && suspects->is_active;
+}
+
 bool suspects_pass(struct suspects *suspects, struct delivery *delivery) {
-    if (suspects == NULL || !suspects->is_active) return true;
+    if (!suspects_are_known(suspects)) return true;
     const struct state_suspect *found = find_locked(suspects, &delivery->position);
     delivery->is_suspect = found != NULL && found->standing == STATE_SUSPECT;
     pthread_mutex_lock(&suspects->stages->lock);
@@ -170,7 +174,7 @@ void suspects_drop_waiting(struct suspects *suspects) {
 
 enum verdict suspects_verdict(
     const struct suspects *suspects, const struct position *position, struct error *err) {
-    if (suspects == NULL || !suspects->is_active) return VERDICT_NONE;
+    if (!suspects_are_known(suspects)) return VERDICT_NONE;
     const struct state_suspect *found = find_locked(suspects, position);
     if (found == NULL) return VERDICT_NONE;
     bool is_undecodable = found->standing == STATE_UNDECODABLE;

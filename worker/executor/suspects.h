@@ -34,7 +34,11 @@ void suspects_drop_waiting(struct suspects *suspects);
 
 enum verdict { VERDICT_NONE, VERDICT_GUILTY, VERDICT_UNDECODABLE };
 
-/** What is known of a message before it is decoded; `err` says what it did. Intake thread. */
+/** Whether anything is known of any message; once not, never again. Intake thread. */
+bool suspects_are_known(const struct suspects *suspects);
+
+/** What is known of a message before it is decoded; `err` says what it did. Intake thread; any
+ * other that got the message once nothing was known. */
 enum verdict suspects_verdict(
     const struct suspects *suspects, const struct position *position, struct error *err);
 

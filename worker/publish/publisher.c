@@ -166,6 +166,7 @@ static void *publisher_thread(void *context) {
     struct publisher *publisher = context;
     void *items[PUBLICATIONS_AT_ONCE];
     bool is_open = true;
+    pthread_setname_np(pthread_self(), "publisher"); /* as tools that list threads show it */
     while (is_open) {
         int wait_ms = publisher->unsettled > 0 ? BUSY_WAIT_MS : IDLE_WAIT_MS;
         size_t count = queue_pop(publisher->queue, items, PUBLICATIONS_AT_ONCE, wait_ms);

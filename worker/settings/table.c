@@ -201,6 +201,9 @@ const struct setting setting_table[] = {
         "A resident that no job has used for so long is dropped; the next job that names it is "
         "told to seed it again."),
 
+    UINT(admission.threads, 0, 64, "4",
+        "Threads that decode and plan messages which come in numbers; 0, and `ordering: key`, "
+        "leave all to the thread that takes them."),
     UINT(prepare.threads, 1, 64, "2",
         "Threads for reading blobs, and as many for other cold work: uploading statics that came "
         "in a message, loading modules."),
@@ -234,6 +237,7 @@ const struct section section_table[] = {
     {"pools", "Memory that all lanes share."},
     {"statics", "Inputs that stay on the device across jobs."},
     {"residents", "Buffers that stay on the device across the jobs of one key."},
+    {"admission", "From messages to jobs."},
     {"prepare", "Work that is done before a job reaches a lane."},
     {"telemetry", "What the worker says of itself."},
     {"log", "What is written to standard error."},

@@ -1,0 +1,164 @@
+#include "executor/admission.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "executor/flow.h"
+#include "executor/suspects.h"
+#include "executor/turns.h"
+#include "gpu/profile.h"
+
+enum {
+    SHARED_COUNT_MIN = 8,              /* fewer are admitted sooner than another thread wakes up */
+    WAITING_COUNT_MAX = FLOW_GROUP_MAX /* what they will hold is not known yet, and not counted */
+};
+
+struct admission {
+    struct stages *stages;
+    struct queue *taken; /* of struct delivery */
+    uint32_t thread_count;
+    pthread_t threads[];
+};
+
+/* ---- one message ---- */
+
+static bool is_allowed_reply_to(const struct settings *settings, struct slice topic) {
+    for (size_t i = 0; i < settings->topics.reply_to.count; i++)
+        if (slice_is_text(topic, settings->topics.reply_to.items[i])) return true;
+    return false;
+}
+
+/* A job may name only topics that the configuration lists; its error goes to the usual one. */
+static enum err check_reply_to(const struct stages *stages, struct job *job, struct error *err) {
+    struct slice topic = job->reply_to;
+    if (topic.size == 0 || is_allowed_reply_to(stages->settings, topic)) return ERR_OK;
+    job->reply_to = (struct slice){0};
+    return error_set(err, ERR_REPLY_TO_FORBIDDEN, 0, "add the topic to topics.reply_to, or drop it",
+        "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
+}
+
+/* Decodes, unless that is known to cost an executor its life; as decode_job(). */
+static enum err decode(
+    struct stages *stages, struct delivery *delivery, struct job **ret, struct error *err) {
+    struct error verdict_error, reply_to_error;
+    enum verdict verdict = suspects_verdict(stages->suspects, &delivery->position, &verdict_error);
+    *ret = NULL;
+    *err = verdict_error;
+    if (verdict == VERDICT_UNDECODABLE) return err->code;
+    profile_push("decode");
+    state_enter(stages->state, &delivery->position, 1);
+    enum err code = decode_job(delivery, &stages->decode_limits, ret, err);
+    state_leave(stages->state);
+    profile_pop();
+    if (*ret == NULL) return code;
+    enum err reply_to_code = check_reply_to(stages, *ret, &reply_to_error);
+    if (code == ERR_OK && verdict == VERDICT_GUILTY) *err = verdict_error;
+    else if (code == ERR_OK && reply_to_code != ERR_OK) *err = reply_to_error;
+    else return code;
+    return err->code;
+}
+
+/* From bytes to a job. NULL: what is wrong with it was answered. */
+static struct job *admit(struct stages *stages, struct delivery *delivery) {
+    struct error err;
+    struct job *job;
+    enum err code = decode(stages, delivery, &job, &err);
+    if (job == NULL) {
+        flow_reject_undecodable(stages, delivery, &err);
+        return NULL;
+    }
+    suspects_decoded(stages->suspects, delivery);
+    if (code != ERR_OK) {
+        flow_reject(stages, job, &err);
+        return NULL;
+    }
+    return job;
+}
+
+/* Results wait in host memory, which is reserved before their jobs run, so they count from now on.
+ */
+static void hold_results(struct stages *stages, struct job *const *jobs, size_t count) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES;
+        for (size_t k = 0; k < jobs[i]->output_count; k++) bytes += jobs[i]->outputs[k].bytes;
+        jobs[i]->delivery->held_bytes += bytes;
+        total += bytes;
+    }
+    pthread_mutex_lock(&stages->lock);
+    stages->bytes_in_flight += total;
+    pthread_mutex_unlock(&stages->lock);
+}
+
+/* ---- several ---- */
+
+static void admit_all(struct stages *stages, struct delivery *const *deliveries, size_t count) {
+    struct job *jobs[FLOW_GROUP_MAX];
+    size_t job_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct job *job = admit(stages, deliveries[i]);
+        if (job != NULL) jobs[job_count++] = job;
+    }
+    hold_results(stages, jobs, job_count);
+    size_t turn_count = 0; /* of jobs whose turn it is; the others wait in the gate */
+    for (size_t i = 0; i < job_count; i++)
+        if (turns_enter(stages, jobs[i])) jobs[turn_count++] = jobs[i];
+    flow_plan(stages, jobs, turn_count);
+}
+
+static void *admission_thread(void *context) {
+    struct admission *admission = context;
+    struct stages *stages = admission->stages;
+    struct error err;
+    void *taken[SHARED_COUNT_MIN];
+    size_t count;
+    pthread_setname_np(pthread_self(), "admission"); /* as tools that list threads show it */
+    if (device_bind(&stages->device, &err) != ERR_OK) flow_fail(stages, &err);
+    while ((count = queue_pop(admission->taken, taken, SHARED_COUNT_MIN, -1)) > 0) {
+        if (!flow_has_failed(stages)) admit_all(stages, (struct delivery *const *)taken, count);
+        else /* unanswered: they come again */
+            for (size_t i = 0; i < count; i++) delivery_destroy(taken[i]);
+    }
+    return NULL;
+}
+
+void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count) {
+    bool is_shared = admission->thread_count > 0 && count >= SHARED_COUNT_MIN &&
+                     !suspects_are_known(admission->stages->suspects);
+    if (!is_shared) {
+        admit_all(admission->stages, deliveries, count);
+        return;
+    }
+    /* Closed after the last one was taken. */
+    if (queue_push_all(admission->taken, (void *const *)deliveries, count) != count) abort();
+}
+
+enum err admission_start(struct stages *stages, struct admission **ret, struct error *err) {
+    const struct settings *settings = stages->settings;
+    uint32_t threads = settings->ordering == ORDERING_KEY ? 0 : settings->admission.threads;
+    struct admission *admission =
+        calloc(1, sizeof *admission + threads * sizeof admission->threads[0]);
+    if (admission == NULL) goto no_memory;
+    admission->stages = stages;
+    admission->taken = queue_create(WAITING_COUNT_MAX);
+    if (admission->taken == NULL) goto no_memory;
+    for (; admission->thread_count < threads; admission->thread_count++)
+        if (pthread_create(&admission->threads[admission->thread_count], NULL, admission_thread,
+                admission) != 0)
+            goto no_memory;
+    *ret = admission;
+    return ERR_OK;
+no_memory:
+    admission_destroy(admission);
+    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
+        "cannot start %" PRIu32 " threads of admission", threads);
+}
+
+void admission_destroy(struct admission *admission) {
+    if (admission == NULL) return;
+    if (admission->taken != NULL) queue_close(admission->taken);
+    for (uint32_t i = 0; i < admission->thread_count; i++)
+        pthread_join(admission->threads[i], NULL);
+    queue_destroy(admission->taken);
+    free(admission);
+}
