@@ -26,6 +26,8 @@ static rd_kafka_t *client_from(
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     rd_kafka_conf_set_log_cb(conf, ignore_log);
     rd_kafka_conf_set(conf, "bootstrap.servers", bootstrap, why, sizeof why);
+    if (type == RD_KAFKA_CONSUMER)
+        rd_kafka_conf_set(conf, "enable.partition.eof", "true", why, sizeof why);
     if (key != NULL) rd_kafka_conf_set(conf, key, value, why, sizeof why);
     rd_kafka_t *client = rd_kafka_new(type, conf, why, sizeof why);
     if (client == NULL) fail_msg("%s", why);
@@ -150,6 +152,26 @@ void broker_commit(
     rd_kafka_destroy(member);
 }
 
+int broker_count_results(const struct broker *broker) {
+    rd_kafka_t *client = group_client(broker);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, broker->results, 0)->offset = 0;
+    rd_kafka_assign(client, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_message_t *message;
+    int count = 0;
+    for (bool at_end = false; !at_end; rd_kafka_message_destroy(message)) {
+        message = rd_kafka_consumer_poll(client, KAFKA_PATIENCE_MS);
+        assert_non_null(message);
+        at_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+        if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && !at_end)
+            fail_msg("%s", rd_kafka_message_errstr(message));
+        count += !at_end;
+    }
+    rd_kafka_destroy(client);
+    return count;
+}
+
 int64_t broker_end(const struct broker *broker, int32_t partition) {
     int64_t low, high;
     rd_kafka_t *client = client_new(RD_KAFKA_CONSUMER, broker->bootstrap);
@@ -207,8 +229,10 @@ static struct split split_settings(const struct setting *settings) {
     return split;
 }
 
+enum commits { COMMITS_HERE, COMMITS_ELSEWHERE };
+
 static struct source *start_consumer(const struct broker *broker, struct events *events,
-    const struct setting *settings, uint32_t drain_timeout_ms) {
+    const struct setting *settings, uint32_t drain_timeout_ms, enum commits commits) {
     struct split split = split_settings(settings);
     /* An embedded broker's rebalance takes as long as the session timeout. */
     split.keys[split.count] = "session.timeout.ms";
@@ -226,6 +250,7 @@ static struct source *start_consumer(const struct broker *broker, struct events 
         .fetch_ahead_bytes = 64 << 20,
         .topic_count = 1,
         .topics = topics,
+        .commits_elsewhere = commits == COMMITS_ELSEWHERE,
         .commit_interval_ms = 50,
         .drain_timeout_ms = drain_timeout_ms};
     struct source *source = NULL;
@@ -236,12 +261,16 @@ static struct source *start_consumer(const struct broker *broker, struct events 
 
 struct source *consumer_start(
     const struct broker *broker, struct events *events, const struct setting *settings) {
-    return start_consumer(broker, events, settings, KAFKA_PATIENCE_MS);
+    return start_consumer(broker, events, settings, KAFKA_PATIENCE_MS, COMMITS_HERE);
 }
 
 struct source *consumer_start_draining(
     const struct broker *broker, struct events *events, uint32_t drain_timeout_ms) {
-    return start_consumer(broker, events, NULL, drain_timeout_ms);
+    return start_consumer(broker, events, NULL, drain_timeout_ms, COMMITS_HERE);
+}
+
+struct source *consumer_start_for_transactions(const struct broker *broker, struct events *events) {
+    return start_consumer(broker, events, NULL, KAFKA_PATIENCE_MS, COMMITS_ELSEWHERE);
 }
 
 void consumer_stop(struct source *source) {

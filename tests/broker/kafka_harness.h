@@ -54,6 +54,9 @@ int64_t broker_end(const struct broker *broker, int32_t partition);
 void broker_wait_for_commit(
     struct source *source, const struct broker *broker, int32_t partition, int64_t offset);
 
+/** How many committed records the topic of results has. */
+int broker_count_results(const struct broker *broker);
+
 /** Events of a client, counted. */
 struct events {
     int count;
@@ -75,6 +78,8 @@ struct source *consumer_start(
     const struct broker *broker, struct events *events, const struct setting *settings);
 struct source *consumer_start_draining(
     const struct broker *broker, struct events *events, uint32_t drain_timeout_ms);
+/** One whose commits are a transaction's. */
+struct source *consumer_start_for_transactions(const struct broker *broker, struct events *events);
 void consumer_stop(struct source *source);
 
 /** One poll; the message is destroyed, its position returned in `ret`. False: none came. */

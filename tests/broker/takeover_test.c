@@ -115,10 +115,94 @@ TEST(a_committed_offset_that_no_log_has_counts_as_none) {
     offsets_destroy(offsets);
 }
 
+/* What a transaction asks: the commit once these messages are finished, too. */
+struct asked {
+    int count;
+    int64_t offset;
+    char text[COMMIT_METADATA_TEXT_SIZE];
+};
+
+static void note(
+    void *context, const char *topic, int32_t partition, const struct offsets_commit *commit) {
+    struct asked *asked = context;
+    asked->count++;
+    asked->offset = commit->offset;
+    commit_metadata_encode(&commit->metadata, asked->text);
+}
+
+static struct asked take_with(
+    struct offsets *offsets, const struct position *const *positions, size_t count) {
+    struct asked asked = {0};
+    assert_true(offsets_take_commits(offsets, positions, count, note, &asked));
+    return asked;
+}
+
+TEST(a_commit_counts_messages_as_finished_that_are_not_yet) {
+    struct offsets *offsets = follow_one();
+    struct position first = begin(offsets, 10), second = begin(offsets, 11);
+    begin(offsets, 12);
+    struct position last = begin(offsets, 13);
+    finish(offsets, second);
+    struct asked asked = take_with(offsets, (const struct position *[]){&first, &last}, 2);
+    assert_int_equal(asked.count, 1);
+    assert_int_equal(asked.offset, 12);
+    assert_string_equal(strstr(asked.text, "finished="), "finished=Ag==");
+    assert_int_equal(next_commit(offsets), 10);
+    assert_int_equal(unfinished(offsets), 3);
+    offsets_destroy(offsets);
+}
+
+TEST(messages_that_a_commit_counted_make_none_due_when_they_finish) {
+    struct offsets *offsets = follow_one();
+    struct position first = begin(offsets, 0), second = begin(offsets, 1);
+    take_with(offsets, (const struct position *[]){&second, &first}, 2);
+    finish(offsets, first);
+    finish(offsets, second);
+    assert_false(offsets_is_due(offsets));
+    assert_int_equal(take_with(offsets, NULL, 0).count, 0);
+    offsets_advance(offsets, "jobs", 0, 5);
+    assert_true(offsets_is_due(offsets));
+    assert_int_equal(take_with(offsets, NULL, 0).offset, 5);
+    offsets_destroy(offsets);
+}
+
+TEST(commits_that_failed_are_due_again) {
+    struct offsets *offsets = follow_one();
+    assign(offsets, "jobs", 1); /* of which nothing is known yet */
+    struct position first = begin(offsets, 7);
+    take_with(offsets, (const struct position *[]){&first}, 1);
+    offsets_commits_failed(offsets);
+    assert_true(offsets_is_due(offsets));
+    struct asked asked = take_with(offsets, (const struct position *[]){&first}, 1);
+    assert_int_equal(asked.count, 1);
+    assert_int_equal(asked.offset, 8);
+    offsets_destroy(offsets);
+}
+
+TEST(nothing_is_committed_with_a_message_that_is_not_ours_any_more) {
+    struct offsets *offsets = follow_one();
+    struct position lost = begin(offsets, 3);
+    assert_true(offsets_holds(offsets, &lost));
+    offsets_revoke(offsets, "jobs", 0);
+    assert_false(offsets_holds(offsets, &lost));
+    assign(offsets, "jobs", 0);
+    struct position again = begin(offsets, 3);
+    const struct position *positions[] = {&again, &lost};
+    struct asked asked = {0};
+    assert_false(offsets_take_commits(offsets, positions, 2, note, &asked));
+    assert_int_equal(asked.count, 0);
+    assert_int_equal(take_with(offsets, positions, 1).offset, 4);
+    offsets_destroy(offsets);
+}
+
 RUN_TESTS(T(a_commit_says_what_is_finished_above_it),
     T(what_the_owner_before_had_finished_does_not_begin),
     T(a_partition_whose_end_was_finished_before_is_committed_to_its_end),
     T(nothing_is_due_where_nothing_changed_since_it_was_taken_over),
     T(a_log_that_was_truncated_starts_over_without_the_bitmap),
     T(marks_and_takeovers_are_committed_as_they_came),
-    T(a_committed_offset_that_no_log_has_counts_as_none))
+    T(a_committed_offset_that_no_log_has_counts_as_none),
+    T(a_commit_counts_messages_as_finished_that_are_not_yet),
+    T(messages_that_a_commit_counted_make_none_due_when_they_finish),
+    T(commits_that_failed_are_due_again),
+    T(nothing_is_committed_with_a_message_that_is_not_ours_any_more))

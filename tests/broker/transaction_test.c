@@ -1,0 +1,211 @@
+/* Runs against the embedded broker, and against a real one (CMakeLists.txt). The embedded one
+ * throws offsets of transactions away and shows aborted records: what needs either is skipped
+ * there. */
+#include "broker/transaction.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "broker/clients.h"
+#include "broker/kafka_harness.h"
+#include "testing.h"
+
+enum { COUNT = 6 };
+
+/* A worker between a topic of COUNT messages, all taken, and the topic of results. */
+struct rig {
+    struct broker broker;
+    struct events events;
+    struct source *source;
+    struct sink *sink;
+    struct position positions[COUNT];
+    struct sent sent[COUNT];
+};
+
+static struct sink *open_sink(struct rig *rig) {
+    struct transaction_options options = {
+        .producer = {.kafka = {.bootstrap_servers = rig->broker.bootstrap,
+                         .on_event = events_note,
+                         .context = &rig->events},
+            .results_topic = rig->broker.results,
+            .dead_letters_topic = rig->broker.results,
+            .transactional_id = rig->broker.group},
+        .source = rig->source,
+        .commit_interval_ms = 50,
+        .messages_max = 1000};
+    struct sink *sink = NULL;
+    struct error err = {.message = ""};
+    if (transaction_create(&options, &sink, &err) != ERR_OK) fail_msg("%s", err.message);
+    return sink;
+}
+
+static void rig_start(struct rig *rig) {
+    *rig = (struct rig){0};
+    broker_start(&rig->broker, 1);
+    broker_produce(&rig->broker, 0, 0, COUNT);
+    rig->source = consumer_start_for_transactions(&rig->broker, &rig->events);
+    consumer_take_many(rig->source, rig->positions, COUNT);
+    rig->sink = open_sink(rig);
+}
+
+static void rig_stop(struct rig *rig) {
+    sink_destroy(rig->sink);
+    consumer_stop(rig->source);
+    broker_stop(&rig->broker);
+}
+
+/* What answers the message of that index. */
+static void send_answer(struct rig *rig, int index, struct slice payload) {
+    rig->sent[index] = (struct sent){.record = {.payload = payload,
+                                         .answers = &rig->positions[index],
+                                         .is_last = true,
+                                         .on_settled = sent_note}};
+    sink_send(rig->sink, &rig->sent[index].record);
+}
+
+static void send_small(struct rig *rig, int index) {
+    send_answer(rig, index, slice_of_text("answer"));
+}
+
+static void wait_until_settled(struct rig *rig, int index, enum err code) {
+    sent_wait(rig->sink, &rig->sent[index]);
+    if (rig->sent[index].code != code)
+        fail_msg("%s: %s", err_code(rig->sent[index].code), rig->sent[index].err.message);
+    assert_int_equal(rig->sent[index].settled_count, 1);
+    if (code == ERR_OK) source_finish(rig->source, &rig->positions[index]);
+}
+
+TEST(a_record_is_settled_once_its_transaction_is_committed) {
+    struct rig rig;
+    rig_start(&rig);
+    send_small(&rig, 1);
+    send_small(&rig, 3);
+    assert_int_equal(rig.sent[1].settled_count, 0);
+    wait_until_settled(&rig, 1, ERR_OK);
+    wait_until_settled(&rig, 3, ERR_OK);
+    assert_int_equal(broker_count_results(&rig.broker), 2);
+    if (kafka_is_real()) {
+        char text[4096];
+        assert_int_equal(broker_committed_metadata(&rig.broker, 0, text, sizeof text), 0);
+        assert_string_equal(text, "gpu-worker/1 mark=clean takeovers=0 finished=Cg==");
+    }
+    rig_stop(&rig);
+}
+
+TEST(offsets_alone_are_committed_where_nothing_is_unfinished) {
+    struct rig rig;
+    struct position position;
+    struct error err;
+    if (!kafka_is_real()) skip();
+    rig_start(&rig);
+    for (int i = 0; i < COUNT; i++) send_small(&rig, i);
+    assert_int_equal(sink_flush(rig.sink, KAFKA_PATIENCE_MS, &err), ERR_OK);
+    for (int i = 0; i < COUNT; i++) wait_until_settled(&rig, i, ERR_OK);
+    broker_produce_in_transaction(&rig.broker, 0, 1, ABORTED);
+    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+    while (broker_committed(&rig.broker, 0) != broker_end(&rig.broker, 0)) {
+        assert_true(clock_ns() < deadline_ns);
+        assert_false(consumer_take(rig.source, &position));
+        sink_serve(rig.sink, 0);
+    }
+    rig_stop(&rig);
+}
+
+TEST(a_record_that_is_refused_costs_the_others_only_a_repetition) {
+    struct rig rig;
+    static uint8_t large[3 << 20];
+    rig_start(&rig);
+    send_small(&rig, 0);
+    send_answer(&rig, 1, slice_of(large, sizeof large));
+    send_small(&rig, 2);
+    wait_until_settled(&rig, 1, ERR_PUBLISH_REFUSED);
+    assert_int_equal(rig.sent[0].settled_count, 0);
+    send_small(&rig, 1);
+    for (int i = 0; i < 3; i++) wait_until_settled(&rig, i, ERR_OK);
+    if (kafka_is_real()) {
+        assert_int_equal(broker_count_results(&rig.broker), 3);
+        assert_int_equal(broker_committed(&rig.broker, 0), 3);
+    }
+    rig_stop(&rig);
+}
+
+TEST(records_of_messages_that_are_not_ours_any_more_are_dropped) {
+    struct rig rig;
+    struct error err;
+    rig_start(&rig);
+    send_small(&rig, 0);
+    offsets_revoke(consumer_offsets(rig.source), rig.broker.jobs, 0);
+    wait_until_settled(&rig, 0, ERR_REVOKED);
+    assert_int_equal(sink_flush(rig.sink, KAFKA_PATIENCE_MS, &err), ERR_OK);
+    if (kafka_is_real()) assert_int_equal(broker_count_results(&rig.broker), 0);
+    rig_stop(&rig);
+}
+
+TEST(a_producer_that_another_of_its_name_has_fenced_settles_all_with_one_clear_reason) {
+    struct rig rig;
+    struct error err;
+    if (!kafka_is_real()) skip();
+    rig_start(&rig);
+    send_small(&rig, 0);
+    wait_until_settled(&rig, 0, ERR_OK);
+    struct sink *other = open_sink(&rig);
+    assert_int_equal(sink_flush(other, KAFKA_PATIENCE_MS, &err), ERR_OK);
+    send_small(&rig, 1);
+    wait_until_settled(&rig, 1, ERR_BROKER);
+    assert_non_null(strstr(rig.sent[1].err.message, "another worker has this one's name"));
+    send_small(&rig, 2);
+    wait_until_settled(&rig, 2, ERR_BROKER);
+    assert_int_equal(sink_flush(rig.sink, 1000, &err), ERR_BROKER);
+    sink_destroy(other);
+    rig_stop(&rig);
+}
+
+/* The embedded broker answers a request of this kind with these codes first. */
+static void test_answers(int16_t api_key, rd_kafka_resp_err_t code, int results) {
+    struct rig rig;
+    if (kafka_is_real()) skip();
+    rig_start(&rig);
+    rd_kafka_mock_push_request_errors(rig.broker.cluster, api_key, 2, code, code);
+    send_small(&rig, 0);
+    wait_until_settled(&rig, 0, ERR_OK);
+    assert_int_equal(broker_count_results(&rig.broker), results);
+    rig_stop(&rig);
+}
+
+enum { API_END_TXN = 26, API_TXN_OFFSET_COMMIT = 28 };
+
+TEST(offsets_of_a_generation_that_is_over_abort_and_repeat_the_transaction) {
+    /* the embedded broker shows what was aborted: two repetitions */
+    test_answers(API_TXN_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, 3);
+}
+
+TEST(a_coordinator_that_is_loading_is_asked_again) {
+    test_answers(API_TXN_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS, 1);
+    test_answers(API_END_TXN, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS, 1);
+}
+
+TEST(a_sink_without_brokers_gives_up_in_time_and_settles_all) {
+    struct rig rig;
+    struct error err;
+    if (kafka_is_real()) skip();
+    rig_start(&rig);
+    rd_kafka_mock_broker_set_down(rig.broker.cluster, -1);
+    rd_kafka_mock_broker_set_down(rig.broker.cluster, 1);
+    send_small(&rig, 0);
+    assert_int_equal(sink_flush(rig.sink, 500, &err), ERR_TIMEOUT);
+    sink_destroy(rig.sink);
+    assert_int_equal(rig.sent[0].settled_count, 1);
+    assert_int_equal(rig.sent[0].code, ERR_BROKER);
+    source_destroy(rig.source);
+    broker_stop(&rig.broker);
+}
+
+RUN_TESTS(T(a_record_is_settled_once_its_transaction_is_committed),
+    T(offsets_alone_are_committed_where_nothing_is_unfinished),
+    T(a_record_that_is_refused_costs_the_others_only_a_repetition),
+    T(records_of_messages_that_are_not_ours_any_more_are_dropped),
+    T(a_producer_that_another_of_its_name_has_fenced_settles_all_with_one_clear_reason),
+    T(offsets_of_a_generation_that_is_over_abort_and_repeat_the_transaction),
+    T(a_coordinator_that_is_loading_is_asked_again),
+    T(a_sink_without_brokers_gives_up_in_time_and_settles_all))
