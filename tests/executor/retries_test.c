@@ -153,6 +153,24 @@ TEST(what_is_handed_back_is_not_overtaken_by_later_jobs_of_its_key) {
     for (int k = 0; k < 20; k++) assert_int_equal(run->broker.finished[k], k % 2);
 }
 
+TEST(what_waits_is_handed_back_when_its_partition_is_revoked) {
+    struct run *run = *state;
+    run->settings.lanes = 1;
+    run->settings.ordering = ORDERING_KEY;
+    run->settings.retry.base_ms = run->settings.retry.max_ms = FOR_EVER_MS;
+    inject(run, "cuLaunchKernel:launch_out_of_resources@1");
+    for (int k = 0; k < 4; k++) {
+        run_add_saxpy(run, k);
+        run->places[k].key = "key";
+        run->places[k].partition = k == 2 ? 0 : 1;
+    }
+    /* With one lane job-0, which failed, waits once job-2, of the other partition, is finished. */
+    run->places[3].comes_revoked = true;
+    run->places[3].comes_after = 1;
+    assert_int_equal(run_execute(run), ERR_OK);
+    for (int k = 0; k < 4; k++) assert_int_equal(run->broker.finished[k], k >= 2);
+}
+
 /* Results stand in the order in which they were published. */
 static void assert_order_of_keys(struct run *run, int keys) {
     int next[16] = {0};
@@ -186,15 +204,23 @@ TEST(no_later_job_of_a_key_overtakes_one_that_is_tried_again) {
 }
 
 TEST(a_job_that_failed_runs_alone_from_then_on) {
+    enum { JOBS = 300 };
     struct run *run = *state;
     run->settings.lanes = 1;
     run->settings.batch.jobs = 16;
     run->settings.batch.span_ms = 600000;
-    inject(run, "cuLaunchKernel:launch_out_of_resources@20");
-    for (int k = 0; k < 300; k++) run_add_saxpy(run, k);
+    run->settings.retry.max_attempts = 2;
+    inject(run, "cuLaunchKernel:launch_out_of_resources@*");
+    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
     run_execute_ok(run);
-    assert_int_equal(cpu_driver_counters().faults, 1);
-    assert_int_equal(run->summary.ok, 300);
+    assert_int_equal(run->summary.errors, JOBS);
+    for (int k = 0; k < JOBS; k++) {
+        char id[32];
+        snprintf(id, sizeof id, "job-%d", k);
+        assert_int_equal(run_batch_telemetry(run, id, "jobs"), 1);
+    }
+    /* a call for each second try; the first ones shared theirs */
+    assert_in_range(cpu_driver_counters().calls[CPU_launch], JOBS + 1, 2 * JOBS - 1);
 }
 
 TEST(no_try_comes_after_the_deadline) {
@@ -224,6 +250,7 @@ int main(void) {
         F(the_statics_of_a_retried_job_are_counted_once),
         F(a_waiting_job_holds_up_no_other_and_is_handed_back_when_the_worker_stops),
         F(what_is_handed_back_is_not_overtaken_by_later_jobs_of_its_key),
+        F(what_waits_is_handed_back_when_its_partition_is_revoked),
         F(no_later_job_of_a_key_overtakes_one_that_is_tried_again),
         F(a_job_that_failed_runs_alone_from_then_on),
         F(no_try_comes_after_the_deadline),

@@ -68,7 +68,8 @@ static enum err poll_memory(
                                           ? broker->places[index]
                                           : (struct memory_place){.offset = (int64_t)index};
     bool comes_last = place.comes_last || place.comes_revoked;
-    if (comes_last && atomic_load(&broker->finished_count) < index) return wait_a_little();
+    size_t comes_after = comes_last && place.comes_after == 0 ? index : place.comes_after;
+    if (atomic_load(&broker->finished_count) < comes_after) return wait_a_little();
     if (place.comes_revoked) source_tell_revoked(source, "jobs", place.partition);
     broker->next++;
     *ret = create_delivery(broker, index, &place);

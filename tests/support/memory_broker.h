@@ -22,6 +22,7 @@ struct memory_place {
     int64_t offset;
     bool comes_last;    /* only once all messages before it are finished */
     bool comes_revoked; /* the same, and its partition was revoked and came back in between */
+    size_t comes_after; /* not 0: only once so many messages are finished, whichever they are */
 };
 
 /** The ends outlive the source and sink that executors destroy. */
