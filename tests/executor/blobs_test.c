@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "support/blob_server.h"
 #include "support/run.h"
@@ -255,10 +256,75 @@ TEST(slow_blobs_hold_no_cold_work_that_needs_no_store) {
     scratch_remove(cache);
 }
 
+static size_t result_index(struct run *run, const char *id) {
+    const struct memory_message *message = memory_find(&run->broker, ROUTE_RESULT, id);
+    assert_non_null(message);
+    return (size_t)(message - run->broker.messages);
+}
+
+TEST(a_job_that_waits_for_a_blob_is_not_overtaken_by_its_key) {
+    char *cache = scratch_create();
+    struct run *run = *state;
+    struct blob_server *server = blob_server_start();
+    struct slow slow = {.run = run};
+    run->settings.ordering = ORDERING_KEY;
+    blob_server_add(server, slice_of(payload, sizeof payload));
+    blob_server_set_gate(server, hold_until_others_are_done, &slow);
+    run_set_text(&run->settings.blobs.url, blob_server_url(server));
+    run_set_text(&run->settings.blobs.cache_dir, cache);
+    add_copy(run, "slow", "blob", "bytes: 8");
+    run->places[0].key = "slow";
+    for (int k = 0; k <= OTHERS; k++) {
+        run_add_saxpy(run, k);
+        run->places[k + 1].key = k == 0 ? "slow" : "other";
+    }
+    run_execute_ok(run);
+    assert_true(slow.others_are_done);
+    assert_true(result_index(run, "slow") < result_index(run, "job-0"));
+    blob_server_stop(server);
+    scratch_remove(cache);
+}
+
+/* Holds the blob back until the deadline of the job behind it has passed. */
+static void hold_until_the_deadline(void *context) {
+    const uint64_t *deadline_ms = context;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    while (clock_unix_ms() <= *deadline_ms) nanosleep(&pause, NULL);
+}
+
+TEST(what_is_late_while_it_waits_for_the_store_is_not_fetched) {
+    static const float other[] = {7, 8};
+    char *cache = scratch_create(), digest[DIGEST_TEXT_SIZE], yaml[512];
+    struct run *run = *state;
+    struct blob_server *server = blob_server_start();
+    uint64_t deadline_ms = clock_unix_ms() + 1000;
+    run->settings.prepare.threads = 1;
+    blob_server_add(server, slice_of(payload, sizeof payload));
+    blob_server_add(server, slice_of(other, sizeof other));
+    blob_server_set_gate(server, hold_until_the_deadline, &deadline_ms);
+    run_set_text(&run->settings.blobs.url, blob_server_url(server));
+    run_set_text(&run->settings.blobs.cache_dir, cache);
+    add_copy(run, "slow", "blob", "bytes: 8");
+    digest_text(slice_of(other, sizeof other), digest);
+    snprintf(yaml, sizeof yaml,
+        "id: late\ndeadline_ms: %llu\nbuffers: {x: {blob: \"%s\", bytes: 8}, y: {bytes: 8}}\n"
+        "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 2}], elements: 2}]\noutputs: []\n",
+        (unsigned long long)deadline_ms, digest);
+    run_add_job(run, yaml);
+    run_execute_ok(run);
+    run_assert_output(run, "slow", 0, payload, sizeof payload);
+    run_assert_error(run, "late", "deadline_exceeded");
+    assert_int_equal(blob_server_gets(server), 1);
+    blob_server_stop(server);
+    scratch_remove(cache);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         FLOW(a_static_that_came_inline_is_there_after_a_restart_by_its_digest_alone),
         FLOW(a_static_that_no_store_keeps_is_for_its_sender_to_send),
+        FLOW(a_job_that_waits_for_a_blob_is_not_overtaken_by_its_key),
+        FLOW(what_is_late_while_it_waits_for_the_store_is_not_fetched),
         FLOW(a_result_whose_output_is_being_stored_is_not_overtaken_by_its_key),
         FLOW(a_store_that_takes_nothing_fails_no_job),
         FLOW(a_large_output_is_a_blob_whose_file_has_its_bytes),
