@@ -94,9 +94,10 @@ struct costs {
     uint64_t driver_allocations; /* of memory, streams and events */
 };
 
-static struct costs costs_of(int jobs) {
+static struct costs costs_of(int jobs, enum stream_choice stream) {
     struct run *run;
     assert_int_equal(run_set_up((void **)&run), 0);
+    run->settings.batch.stream = stream;
     for (int k = 0; k < jobs; k++) run_add_saxpy(run, k);
     atomic_store(&lane_allocations, 0);
     run_execute_ok(run);
@@ -125,10 +126,13 @@ TEST(what_a_lane_allocates_is_seen) {
 }
 
 TEST(a_lane_allocates_nothing_for_a_job_and_neither_does_the_driver) {
-    struct costs few = costs_of(FEW_JOBS), many = costs_of(MANY_JOBS);
-    assert_int_equal(many.lane_allocations, 0);
-    assert_true(few.driver_allocations > 0);
-    assert_int_equal(many.driver_allocations, few.driver_allocations);
+    static const enum stream_choice streams[] = {STREAM_COPIED, STREAM_MAPPED};
+    for (int i = 0; i < 2; i++) {
+        struct costs few = costs_of(FEW_JOBS, streams[i]), many = costs_of(MANY_JOBS, streams[i]);
+        assert_int_equal(many.lane_allocations, 0);
+        assert_true(few.driver_allocations > 0);
+        assert_int_equal(many.driver_allocations, few.driver_allocations);
+    }
 }
 
 RUN_TESTS(T(what_a_lane_allocates_is_seen),
