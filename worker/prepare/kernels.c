@@ -43,10 +43,10 @@ static enum err choose_phases(struct prepared_launch *chosen, const struct plan_
     return code;
 }
 
-/* Blocks that wait for each other must all run at once; where they cannot, phases do the same. */
+/* Blocks that wait for each other must all run at once; where they cannot, phases do the same.
+ * Planning refuses what has none where the device launches nothing cooperatively. */
 static enum err choose_cooperation(struct prepared_launch *chosen, const struct plan_launch *launch,
     const struct device *device, struct error *err) {
-    bool has_phases = launch->entry->phase_count > 0;
     if (!device->limits.cooperative) return choose_phases(chosen, launch, device, err);
     int each = 0; /* blocks on a multiprocessor */
     enum err code = GPU_TRY(device->driver,
@@ -58,7 +58,7 @@ static enum err choose_cooperation(struct prepared_launch *chosen, const struct 
     /* Each side is below 2^31, 2^16 and 2^16 on every device so far: no overflow. */
     uint64_t asked = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     if (asked <= fitting) return ERR_OK;
-    if (has_phases) return choose_phases(chosen, launch, device, err);
+    if (launch->entry->phase_count > 0) return choose_phases(chosen, launch, device, err);
     return error_set(err, ERR_BAD_LAUNCH, 0,
         "use a smaller grid and let each thread do more, or give the entry `phases`",
         "'%s' is launched cooperatively with %" PRIu64 " blocks of %" PRIu64 " threads and %" PRIu32
