@@ -1,0 +1,78 @@
+"""Jobs that cost an executor its GPU or its life, among jobs that do no harm."""
+
+import pathlib
+import random
+import sys
+
+import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/python"))
+import gpu_worker as gw
+
+HANG_TIMEOUT_MS = 500
+TABLE = numpy.zeros(64, "<u4")
+CRASH = {"cpu": "worker_crash"}
+
+# entry: (the code of the verdict on each driver; an entry stands only for the drivers that are named)
+CODES = {
+    "bad_address": CRASH | {"cuda": "gpu_illegal_address"},
+    "overrun": {"cpu": "gpu_illegal_address"},  # behind a static; on a GPU nothing need notice
+    "failed_assert": CRASH | {"cuda": "gpu_assert"},
+    "trap": CRASH | {"cuda": "gpu_fault"},
+    "endless": {"cpu": "gpu_hang", "cuda": "gpu_hang"},
+}
+MORE_ARGS = {"bad_address": [gw.u64(16)], "overrun": ["table", gw.u32(TABLE.size)]}
+
+
+def saxpy(id, number, size=4):
+    """y = 2x + y over x = number, y = 1: every element of the result is 2 number + 1."""
+    return gw.job(
+        id,
+        buffers={"x": gw.upload(numpy.full(size, number, "<f4")), "y": gw.upload(numpy.ones(size, "<f4"))},
+        steps=[gw.step("saxpy", [gw.f32(2), "x", "y", gw.u32(size)], elements=size)],
+        outputs=["y"])
+
+
+def is_saxpy(result, number):
+    return bool(numpy.all(gw.arrays(result)["y"] == 2 * number + 1))
+
+
+def poisonous(id, entry):
+    buffers = {"y": gw.zeros((1,), "<u4")}
+    if entry == "overrun":
+        buffers["table"] = gw.static(TABLE, with_data=True)
+    return gw.job(
+        id, buffers=buffers, outputs=["y"], timeout_ms=HANG_TIMEOUT_MS if entry == "endless" else 30_000,
+        steps=[gw.step("poison", ["y", *MORE_ARGS.get(entry, [])], entry=entry, grid=[1])])
+
+
+class Mixture:
+    """`count` jobs of which `poison_count`, at random places, are poisonous, by turns in every way."""
+
+    def __init__(self, count, poison_count, driver, seed):
+        entries = [entry for entry, codes in CODES.items() if driver in codes]
+        places = random.Random(seed).sample(range(count), poison_count)
+        self.count = count
+        self.poison = {place: entries[i % len(entries)] for i, place in enumerate(places)}
+        self.codes = {place: CODES[entry][driver] for place, entry in self.poison.items()}
+        self.jobs = [poisonous(f"job-{n}", self.poison[n]) if n in self.poison else saxpy(f"job-{n}", n)
+                     for n in range(count)]
+
+    def check(self, results, dead_letters):
+        """What became of everybody: counts by name, and the places of what went wrong."""
+        answers = {n: [] for n in range(self.count)}
+        for result in results:
+            answers[int(result["id"].removeprefix("job-"))].append(result)
+        innocents = [n for n in answers if n not in self.poison]
+        failed = {n for n in innocents if any(result["status"] == "error" for result in answers[n])}
+        return {
+            "innocents lost": [n for n in innocents if not answers[n]],
+            "innocents convicted": sorted(failed),
+            "innocents wrong": [n for n in innocents if n not in failed and answers[n] and not is_saxpy(answers[n][0], n)],
+            "answered twice": [n for n in answers if len(answers[n]) > 1],
+            "culprits not named": [
+                n for n, code in self.codes.items()
+                if not answers[n] or any(result.get("error", {}).get("code") != code for result in answers[n])],
+            "dead letters wrong": sorted(
+                set(self.codes.items()) ^ {(int(id.removeprefix("job-")), code) for id, code in dead_letters}),
+        }
