@@ -23,6 +23,12 @@ class Bench(unittest.TestCase):
         self.assertEqual(len({name for name, *_ in rates}), 7)
         self.assertRegex(done.stdout, r"one job at a time: bare loop [\d.]+ us, worker [\d.]+ us")
 
+    def test_state_compares_the_same_work_with_and_without_a_state_file(self):
+        done = bench("state", "--driver", "cpu", "--rounds", "1", "--ms", "1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(len(RATE.findall(done.stdout)), 7, done.stdout)
+        self.assertIn("without state file", done.stdout)
+
     def test_wrong_arguments_are_one_line(self):
         for arguments in ([], ["engines"], ["engine", "--rounds", "0"], ["engine", "--rounds", "100"],
                           ["engine", "--ms", "x"], ["engine", "--driver", "gpu"], ["engine", "engine"]):

@@ -11,6 +11,7 @@
 
 static const char usage[] =
     "usage: gpu-worker bench engine [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
+    "       gpu-worker bench state [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
     "       gpu-worker bench kafka [--config FILE] [--driver cuda|cpu] [--rounds N] [--messages "
     "N]\n"
     "\n"
@@ -19,6 +20,7 @@ static const char usage[] =
     "round after round in turns. Prints medians, and the least and the most of the ratio.\n"
     "\n"
     "  engine  jobs from memory through the whole executor, against copies and launches alone\n"
+    "  state   the same jobs with a state file, against the same without one\n"
     "  kafka   jobs that do nothing, from topic to topic, against consuming and producing alone; "
     "makes\n"
     "          topics of its own on the configured brokers, and removes them\n"
@@ -26,7 +28,8 @@ static const char usage[] =
     "  --config FILE        lanes and their depth; without it, all defaults\n"
     "  --driver cuda|cpu    overrides `driver`\n"
     "  --rounds N           1 to 99, 5 unless given\n"
-    "  --ms N               engine: about how long a round of the bare loop takes; 300 unless "
+    "  --ms N               engine, state: about how long a round of the bare loop takes; 300 "
+    "unless "
     "given\n"
     "  --messages N         kafka: messages of a round; 200000 unless given\n"
     "\n"
@@ -67,7 +70,7 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret) 
 static const struct bench {
     const char *name;
     enum err (*run)(const struct bench_options *options, struct error *err);
-} benches[] = {{"engine", bench_engine}, {"kafka", bench_kafka}};
+} benches[] = {{"engine", bench_engine}, {"kafka", bench_kafka}, {"state", bench_state}};
 
 static const struct bench *find_bench(const char *name) {
     for (size_t i = 0; i < sizeof benches / sizeof benches[0]; i++)

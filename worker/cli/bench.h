@@ -15,6 +15,9 @@ struct bench_options {
 /** The executor between two ends in memory against a bare loop over the driver. */
 MUST_CHECK enum err bench_engine(const struct bench_options *options, struct error *err);
 
+/** The executor with a state file against the same without one. */
+MUST_CHECK enum err bench_state(const struct bench_options *options, struct error *err);
+
 /** Consume-to-publish of an empty program against a bare loop over librdkafka. */
 MUST_CHECK enum err bench_kafka(const struct bench_options *options, struct error *err);
 

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/bench.h"
 #include "cli/bench_ends.h"
@@ -39,7 +40,8 @@ static const struct engine_work single = {
 
 struct engine_bench {
     const struct bench_options *options;
-    struct bare_loop *loop;
+    struct bare_loop *loop; /* NULL: the worker without a state file in its place */
+    struct state *state;    /* NULL: none is kept */
     uint32_t lanes, depth;
 };
 
@@ -70,7 +72,8 @@ static void fit_settings(const struct engine_bench *bench, const struct engine_w
 }
 
 static enum err run_worker(const struct engine_bench *bench, const struct engine_work *work,
-    struct slice payload, uint64_t jobs, uint64_t at_once, double *ns_a_job, struct error *err) {
+    struct state *state, struct slice payload, uint64_t jobs, uint64_t at_once, double *ns_a_job,
+    struct error *err) {
     static const volatile sig_atomic_t stop;
     struct bench_clock clock;
     struct executor_summary summary;
@@ -78,6 +81,7 @@ static enum err run_worker(const struct engine_bench *bench, const struct engine
     const struct executor_options options = {.settings = bench->options->settings,
         .source = bench_source(&clock, payload, at_once),
         .sink = bench_sink(),
+        .state = state,
         .stop = &stop};
     if (options.source == NULL || options.sink == NULL) {
         source_destroy(options.source);
@@ -102,8 +106,11 @@ static struct bare_loop_work bare_work(
         .jobs = jobs};
 }
 
+/* What the worker is compared with. */
 static enum err run_bare(const struct engine_bench *bench, const struct engine_work *work,
-    uint64_t jobs, double *ns_a_job, struct error *err) {
+    struct slice payload, uint64_t jobs, uint64_t at_once, double *ns_a_job, struct error *err) {
+    if (bench->loop == NULL)
+        return run_worker(bench, work, NULL, payload, jobs, at_once, ns_a_job, err);
     const struct bare_loop_work bare = bare_work(bench, work, jobs);
     return bare_loop_run(bench->loop, &bare, ns_a_job, err);
 }
@@ -111,14 +118,14 @@ static enum err run_bare(const struct engine_bench *bench, const struct engine_w
 static enum err measure_with(const struct engine_bench *bench, const struct engine_work *work,
     struct slice payload, uint64_t at_once, struct bench_rounds *ret, struct error *err) {
     double probe_ns;
-    enum err code = run_bare(bench, work, warm_up_jobs(work), &probe_ns, err);
+    enum err code = run_bare(bench, work, payload, warm_up_jobs(work), at_once, &probe_ns, err);
     if (code != ERR_OK) return code;
     uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / probe_ns) + 1;
     for (ret->count = 0; ret->count < bench->options->rounds && code == ERR_OK; ret->count++) {
-        code = run_bare(bench, work, jobs, &ret->bare_ns[ret->count], err);
+        code = run_bare(bench, work, payload, jobs, at_once, &ret->bare_ns[ret->count], err);
         if (code == ERR_OK)
-            code =
-                run_worker(bench, work, payload, jobs, at_once, &ret->worker_ns[ret->count], err);
+            code = run_worker(bench, work, bench->state, payload, jobs, at_once,
+                &ret->worker_ns[ret->count], err);
     }
     return code;
 }
@@ -139,7 +146,7 @@ static enum err measure_rates(struct engine_bench *bench, struct error *err) {
     enum err code = ERR_OK;
     printf("%" PRIu32 " lanes, %" PRIu32 " batches in flight each, %u rounds\n\n", bench->lanes,
         bench->depth, bench->options->rounds);
-    bench_print_rates_head();
+    bench_print_rates_head(bench->loop != NULL ? "bare loop" : "without state file");
     for (size_t i = 0; i < sizeof works / sizeof works[0] && code == ERR_OK; i++) {
         struct bench_rounds rounds;
         code = measure(bench, &works[i], UINT64_MAX, &rounds, err);
@@ -186,5 +193,34 @@ enum err bench_engine(const struct bench_options *options, struct error *err) {
     registry_destroy(registry);
     problems_fini(&problems);
     free(dir);
+    return code;
+}
+
+/* In a folder of its own, where a folder for temporary files is configured. */
+static enum err open_state(struct state **ret, struct error *err) {
+    const char *parent = getenv("TMPDIR");
+    char *folder = NULL, *path = NULL;
+    struct error set_aside;
+    enum err code = error_set(err, ERR_IO, 0, "set TMPDIR to a folder that can be written",
+        "cannot make a folder for a state file");
+    if (asprintf(&folder, "%s/gpu-worker-bench-XXXXXX", parent != NULL ? parent : "/tmp") >= 0 &&
+        mkdtemp(folder) != NULL && asprintf(&path, "%s/state", folder) >= 0) {
+        code = state_open(path, 0, ret, &set_aside, err);
+        unlink(path); /* what is open stays */
+        rmdir(folder);
+    }
+    free(path);
+    free(folder);
+    return code;
+}
+
+enum err bench_state(const struct bench_options *options, struct error *err) {
+    options->settings->cpu_driver.memory_bytes = CPU_MEMORY_BYTES;
+    struct engine_bench bench = {.options = options,
+        .lanes = options->settings->lanes,
+        .depth = options->settings->lane_depth};
+    enum err code = open_state(&bench.state, err);
+    if (code == ERR_OK) code = measure_rates(&bench, err);
+    state_close(bench.state);
     return code;
 }

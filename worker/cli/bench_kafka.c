@@ -162,7 +162,7 @@ static enum err measure(struct kafka_bench *bench, struct error *err) {
     if (code != ERR_OK) return code;
     printf("%" PRIu64 " messages a round, results of %zu bytes, %d partitions, %u rounds\n\n",
         bench->options->messages, bench->response.size, PARTITIONS, bench->options->rounds);
-    bench_print_rates_head();
+    bench_print_rates_head("bare loop");
     bench_print_rates("from topic to topic, at least once", &rounds);
     return ERR_OK;
 }

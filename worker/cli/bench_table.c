@@ -18,9 +18,10 @@ static struct spread spread_of(double *values, size_t count) {
     return (struct spread){values[0], values[count / 2], values[count - 1]};
 }
 
-void bench_print_rates_head(void) {
-    printf("| work | bare loop, jobs/s | worker, jobs/s | worker / bare | least .. most |\n"
-           "| --- | --- | --- | --- | --- |\n");
+void bench_print_rates_head(const char *bare) {
+    printf("| work | %s, jobs/s | worker, jobs/s | worker / %s | least .. most |\n"
+           "| --- | --- | --- | --- | --- |\n",
+        bare, bare);
 }
 
 void bench_print_rates(const char *work, const struct bench_rounds *rounds) {

@@ -15,8 +15,8 @@ struct bench_rounds {
     double bare_ns[BENCH_ROUNDS_MAX], worker_ns[BENCH_ROUNDS_MAX];
 };
 
-/** The head of a Markdown table on standard output: jobs a second. */
-void bench_print_rates_head(void);
+/** The head of a Markdown table on standard output: jobs a second. `bare` is the other way. */
+void bench_print_rates_head(const char *bare);
 void bench_print_rates(const char *work, const struct bench_rounds *rounds);
 
 /** One line of microseconds a job. */
