@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import random
-import re
 import statistics
 import subprocess
 import sys
@@ -78,6 +77,13 @@ class Growth(threading.Thread):
         return self.at
 
 
+def dying_of_signals():
+    """The environment in which a sanitizer leaves fatal signals to the process."""
+    options = ":".join(f"handle_{name}=0" for name in ("segv", "sigbus", "sigfpe", "sigill", "abort"))
+    changed = {name: f"{os.environ.get(name, '')}:{options}" for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
+    return os.environ | changed
+
+
 def run_worker(folder, arguments, mixture):
     """The worker's status, its log as lines with times, and when results came."""
     gw.write_jobs(folder / "jobs", mixture.jobs)
@@ -86,7 +92,8 @@ def run_worker(folder, arguments, mixture):
         command += [f"--{name}", folder / name]
     growth = Growth(folder / "results")
     growth.start()
-    worker = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    worker = subprocess.Popen(
+        command, env=dying_of_signals(), stderr=subprocess.PIPE, text=True, errors="replace")
     timer = threading.Timer(WORKER_TIMEOUT_S, worker.kill)
     timer.start()
     log = [(time.time(), line.rstrip()) for line in worker.stderr]
@@ -95,14 +102,11 @@ def run_worker(folder, arguments, mixture):
     return status, log, growth.stop()
 
 
-DEATH = re.compile(r"executor .*(died|was killed|ended)|the executor before died|the GPU is lost")
-
-
 def hold_ups(log, grown):
-    """Seconds from a death, as the log shows it, to the next result."""
-    deaths = [at for at, line in log if "executor" in line and ("was killed" in line or "died" in line or "hangs" in line)]
-    return [min((at for at in grown if at > death), default=None) - death for death in deaths
-            if any(at > death for at in grown)]
+    """Seconds from each death to the next result; none came after the last ones."""
+    deaths = [at for at, line in log if "the executor died" in line]
+    waits = ([at for at in grown if at > death] for death in deaths)
+    return [later[0] - death for death, later in zip(deaths, waits) if later]
 
 
 def letters_of(folder):
