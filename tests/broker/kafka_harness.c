@@ -236,7 +236,7 @@ static struct source *start_consumer(const struct broker *broker, struct events 
     struct split split = split_settings(settings);
     /* An embedded broker's rebalance takes as long as the session timeout. */
     split.keys[split.count] = "session.timeout.ms";
-    split.values[split.count++] = "6000";
+    split.values[split.count++] = kafka_is_real() ? "6000" : "3000";
     split.keys[split.count] = "heartbeat.interval.ms";
     split.values[split.count++] = "500";
     char *topics[] = {(char *)(uintptr_t)broker->jobs};

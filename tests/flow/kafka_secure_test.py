@@ -59,9 +59,9 @@ class SecureKafkaTest(KafkaFlowTest):
             self.assertNotIn(PASSWORD, ended.stderr)
             self.assertNotIn("hunter2", ended.stderr)
 
-    def deny(self, topic, operation):
+    def deny(self, name, operation, kind=admin.ResourceType.TOPIC):
         binding = admin.AclBinding(
-            admin.ResourceType.TOPIC, topic, admin.ResourcePatternType.LITERAL, "User:worker", "*", operation,
+            kind, name, admin.ResourcePatternType.LITERAL, "User:worker", "*", operation,
             admin.AclPermissionType.DENY)
         client = admin.AdminClient({"bootstrap.servers": SERVERS})
         for future in client.create_acls([binding]).values():
@@ -103,6 +103,19 @@ class SecureKafkaTest(KafkaFlowTest):
         ended = self.command(config, "run")
         self.assertEqual(ended.returncode, 5, ended.stderr)
         self.assertIn("no-such-topic refused", ended.stderr.splitlines()[-1])
+
+    def test_a_forbidden_group_and_a_forbidden_job_topic_each_end_the_run(self):
+        self.produce(msgpack.packb(saxpy(1)))
+        self.deny(self.topics.group, admin.AclOperation.READ, admin.ResourceType.GROUP)
+        ended = self.command(self.config(), "run")
+        self.assertEqual(ended.returncode, 5, ended.stderr)
+        self.assertIn("GROUP_AUTHORIZATION_FAILED", ended.stderr.splitlines()[-1])
+
+        self.topics.group += "-of-others"
+        self.deny(self.topics.jobs, admin.AclOperation.READ)
+        ended = self.command(self.config(), "run")
+        self.assertEqual(ended.returncode, 5, ended.stderr)
+        self.assertIn("TOPIC_AUTHORIZATION_FAILED", ended.stderr.splitlines()[-1])
 
     def test_check_names_every_topic_that_cannot_be_used(self):
         self.deny(self.topics.jobs, admin.AclOperation.DESCRIBE)
