@@ -171,6 +171,15 @@ class CommandsTest(unittest.TestCase):
         self.assertIn("scale: y = a*x entry scale: block [32, 4, 1], shared_bytes 0, compute capability 7.0", words)
         self.assertIn("a value f32 x in FP32 image ptx: scale.ptx, 13 bytes, sha256:", words)
 
+    def test_programs_tells_how_an_entry_runs_and_what_its_arguments_are(self):
+        args = "args: [{name: w, value: words, count: 4}, {name: y, buffer: out, access: stream}]"
+        (self.programs / "scale" / "program.yaml").write_text(
+            f"name: scale\nentries:\n- {{name: all, {args}, requires: {{cooperative: true}}, phases: [half, half]}}\n"
+            f"- {{name: half, {args}}}\nimages: [{{kind: ptx, file: scale.ptx}}]\n")
+        words = " ".join(run("programs", "--dir", str(self.programs)).stdout.split())
+        self.assertIn("entry all: block [256, 1, 1], shared_bytes 0, cooperative, or in phases: half, half", words)
+        self.assertIn("w value words y out any, access stream entry half", words)
+
     def test_programs_prints_the_good_and_reports_the_bad(self):
         (self.programs / "other").mkdir()
         (self.programs / "other" / "program.yaml").write_text("name: other\n")
