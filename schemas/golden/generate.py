@@ -506,6 +506,7 @@ def telemetry():
         "interval_ns": 10000000000,
         "uptime_ns": 10000000000,
         "outcomes": {"ok": 1, "bad_job": 1},
+        "oldest_unfinished": {"topic": "gpu-jobs", "partition": 3, "offset": 120, "age_ns": 1},
     } | {section: {key: 1 for key in schema["properties"][section]["properties"]} for section in sections}
 
 

@@ -67,7 +67,7 @@ TEST(a_restart_takes_what_was_not_finished_and_nothing_else) {
         if (i != KEPT) source_finish(source, &positions[i]);
     broker_wait_for_commit(source, &broker, 0, KEPT);
     struct offsets_totals totals;
-    consumer_get_totals(source, &totals);
+    source_get_totals(source, &totals);
     assert_int_equal(totals.unfinished_count, 1);
     assert_int_equal(totals.lowest.offset, KEPT);
     consumer_stop(source);
@@ -232,7 +232,7 @@ TEST(a_partition_changes_hands_only_when_its_messages_are_finished) {
         assert_false(take_one(first, &first_tally, &position));
         assert_false(take_one(second, &second_tally, &position));
     }
-    consumer_get_totals(second, &totals);
+    source_get_totals(second, &totals);
     assert_int_equal(totals.partition_count, 0);
 
     for (int i = 0; i < PARTITIONS * EACH; i++) source_finish(first, &taken[i]);
@@ -240,7 +240,7 @@ TEST(a_partition_changes_hands_only_when_its_messages_are_finished) {
         assert_true(clock_ns() < deadline_ns);
         take_one(first, &first_tally, &position);
         take_one(second, &second_tally, &position);
-        consumer_get_totals(second, &totals);
+        source_get_totals(second, &totals);
     } while (totals.partition_count == 0);
 
     /* A real broker takes commits while members rejoin, so that nothing comes twice. */
@@ -331,7 +331,7 @@ TEST(a_paused_source_brings_nothing_until_it_is_resumed) {
     struct offsets_totals totals;
     do {
         assert_false(consumer_take(source, &position));
-        consumer_get_totals(source, &totals);
+        source_get_totals(source, &totals);
     } while (totals.partition_count < 2);
 
     broker_produce(&broker, 0, 0, COUNT);

@@ -98,8 +98,11 @@ static void destroy_source(struct source *source) {
 }
 
 struct source *memory_source(struct memory_broker *broker) {
-    static const struct source_operations operations = {
-        poll_memory, pause_memory, finish_memory, close_memory, destroy_source};
+    static const struct source_operations operations = {.poll = poll_memory,
+        .pause = pause_memory,
+        .finish = finish_memory,
+        .close = close_memory,
+        .destroy = destroy_source};
     struct memory_source *self = calloc(1, sizeof *self);
     assert_non_null(self);
     self->source.operations = &operations;

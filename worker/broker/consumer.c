@@ -365,6 +365,10 @@ static void consumer_finish(struct source *source, const struct position *positi
     offsets_finish(consumer->offsets, position, clock_ns());
 }
 
+static void consumer_get_totals(const struct source *source, struct offsets_totals *ret) {
+    offsets_get_totals(((const struct consumer *)source)->offsets, ret);
+}
+
 /* A message that comes too late to be taken: its offset never begins. */
 static void poll_and_drop(struct consumer *consumer) {
     struct delivery *dropped = NULL;
@@ -488,6 +492,7 @@ enum err consumer_create(
     static const struct source_operations operations = {.poll = consumer_poll,
         .pause = consumer_pause,
         .finish = consumer_finish,
+        .get_totals = consumer_get_totals,
         .close = consumer_close,
         .destroy = consumer_destroy};
     struct consumer *consumer = calloc(1, sizeof *consumer);
@@ -533,8 +538,4 @@ rd_kafka_t *consumer_client(const struct source *source) {
 
 struct offsets *consumer_offsets(const struct source *source) {
     return ((const struct consumer *)source)->offsets;
-}
-
-void consumer_get_totals(const struct source *source, struct offsets_totals *ret) {
-    offsets_get_totals(((const struct consumer *)source)->offsets, ret);
 }

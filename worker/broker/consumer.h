@@ -23,7 +23,6 @@
 #define BROKER_CONSUMER_H
 
 #include "broker/kafka_options.h"
-#include "broker/offsets.h"
 #include "broker/source.h"
 
 struct consumer_options {
@@ -44,8 +43,5 @@ struct consumer_options {
  */
 MUST_CHECK enum err consumer_create(
     const struct consumer_options *options, struct source **ret, struct error *err);
-
-/** What the group member has taken and not finished. Any thread. */
-void consumer_get_totals(const struct source *source, struct offsets_totals *ret);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "broker/delivery.h"
+#include "broker/offsets.h"
 
 struct source;
 
@@ -34,6 +35,9 @@ struct source_operations {
 
     /** Everything for the message at `position` is acknowledged. Any thread. */
     void (*finish)(struct source *source, const struct position *position);
+
+    /** What was taken and has not finished, any thread; NULL: this kind does not count. */
+    void (*get_totals)(const struct source *source, struct offsets_totals *ret);
 
     /** Commits what is finished and leaves the group. Intake thread, after the drain. */
     enum err (*close)(struct source *source, int timeout_ms, struct error *err);
@@ -88,6 +92,11 @@ static inline void source_pause(struct source *source, bool paused) {
 
 static inline void source_finish(struct source *source, const struct position *position) {
     source->operations->finish(source, position);
+}
+
+static inline void source_get_totals(const struct source *source, struct offsets_totals *ret) {
+    *ret = (struct offsets_totals){0};
+    if (source->operations->get_totals != NULL) source->operations->get_totals(source, ret);
 }
 
 MUST_CHECK static inline enum err source_close(

@@ -1,5 +1,7 @@
 #include "executor/census.h"
 
+#include "base/clock.h"
+
 #include "executor/retries.h"
 
 enum { BOOKS_MAX = 4 };
@@ -94,4 +96,14 @@ struct gauges census_gauges(struct stages *stages) {
         .timing_events_cached = leases.timing_events};
     add_intake(stages, &ret);
     return ret;
+}
+
+struct oldest_unfinished census_oldest(struct stages *stages) {
+    struct offsets_totals totals;
+    source_get_totals(stages->source, &totals);
+    if (totals.unfinished_count == 0) return (struct oldest_unfinished){0};
+    return (struct oldest_unfinished){.topic = totals.lowest.topic,
+        .partition = totals.lowest.partition,
+        .offset = totals.lowest.offset,
+        .age_ns = clock_ns() - totals.lowest_since_ns};
 }

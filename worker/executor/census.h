@@ -14,4 +14,7 @@ void census_totals(struct stages *stages, struct totals *ret);
 
 struct gauges census_gauges(struct stages *stages);
 
+/** Its topic lives as long as the source. */
+struct oldest_unfinished census_oldest(struct stages *stages);
+
 #endif

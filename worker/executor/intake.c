@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "executor/admission.h"
+#include "executor/census.h"
 #include "executor/flow.h"
 #include "executor/retries.h"
 #include "executor/suspects.h"
@@ -15,7 +16,8 @@ enum {
      * has fetched ahead. Longer, and it is paused and polled, so that it stays in its group. */
     HOLD_MS = 500,
     PROGRESS_MS = 10000,
-    IDLE_MS = 1000, /* between two looks for residents that nobody uses */
+    LATE_MS = 60000, /* a message that holds up its partition's commit so long is named */
+    IDLE_MS = 1000,  /* between two looks for residents that nobody uses */
     /* More at once would keep the lanes waiting for its last message. */
     GROUP_BYTES_MAX = 1 << 20
 };
@@ -76,9 +78,29 @@ static uint64_t count_in_flight(struct stages *stages) {
     return count;
 }
 
-static void log_progress(struct stages *stages, uint64_t *due_ns) {
-    if (clock_ns() < *due_ns) return;
-    *due_ns = clock_ns() + PROGRESS_MS * 1000000ull;
+/* What was logged last of how things go. */
+struct progress {
+    uint64_t due_ns;
+    struct oldest_unfinished late;
+};
+
+/* One line for each message that is late. */
+static void log_late(struct stages *stages, struct oldest_unfinished *late) {
+    struct oldest_unfinished oldest = census_oldest(stages);
+    bool is_known = oldest.topic == late->topic && oldest.partition == late->partition &&
+                    oldest.offset == late->offset;
+    if (oldest.topic == NULL || is_known || oldest.age_ns < LATE_MS * 1000000ull) return;
+    *late = oldest;
+    log_line(LOG_WARN,
+        "%s/%" PRId32 "/%" PRId64 " has been unfinished for %" PRIu64
+        " s; %d messages above it at most are run until it is",
+        oldest.topic, oldest.partition, oldest.offset, oldest.age_ns / 1000000000u, OFFSETS_WINDOW);
+}
+
+static void log_progress(struct stages *stages, struct progress *progress) {
+    if (clock_ns() < progress->due_ns) return;
+    progress->due_ns = clock_ns() + PROGRESS_MS * 1000000ull;
+    log_late(stages, &progress->late);
     pthread_mutex_lock(&stages->lock);
     struct executor_summary summary = stages->summary;
     uint64_t in_flight = stages->in_flight;
@@ -147,7 +169,8 @@ static enum err take(
 
 static enum err take_all(struct stages *stages, struct error *err) {
     bool is_paused = false, at_end = false;
-    uint64_t progress_ns = clock_ns() + PROGRESS_MS * 1000000ull, idle_ns = 0;
+    struct progress progress = {.due_ns = clock_ns() + PROGRESS_MS * 1000000ull};
+    uint64_t idle_ns = 0;
     enum err code = ERR_OK;
     while (code == ERR_OK && !*stages->stop && !flow_has_failed(stages)) {
         struct room room = {.jobs = 1};
@@ -162,7 +185,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
         if (at_end && !is_waiting) break;
         if (!is_waiting || is_paused)
             code = take(stages, room, is_paused ? 0 : POLL_MS, &at_end, err);
-        log_progress(stages, &progress_ns);
+        log_progress(stages, &progress);
         drop_idle_residents(stages, &idle_ns);
     }
     suspects_drop_waiting(stages->suspects);

@@ -76,7 +76,8 @@ static void send_report(struct reporter *reporter) {
         .interval_ns = reporter->now_ns - reporter->told_ns,
         .uptime_ns = reporter->now_ns - reporter->started_ns,
         .totals = totals_since(&reporter->now, &reporter->told),
-        .gauges = census_gauges(stages)};
+        .gauges = census_gauges(stages),
+        .oldest = census_oldest(stages)};
     reporter->payload = encode_report(&report, &stages->identity);
     if (reporter->payload.data == NULL) {
         take_back(reporter);

@@ -50,6 +50,20 @@ static void pack_gauges(msgpack_packer *packer, const struct gauges *gauges) {
     for (size_t i = 0; i < count; i++) pack_uint(packer, fields[i].name, fields[i].value);
 }
 
+static void pack_oldest(msgpack_packer *packer, const struct oldest_unfinished *oldest) {
+    pack_text(packer, "oldest_unfinished");
+    if (oldest->topic == NULL) {
+        msgpack_pack_nil(packer);
+        return;
+    }
+    msgpack_pack_map(packer, 4);
+    pack_text(packer, "topic");
+    pack_text(packer, oldest->topic);
+    pack_uint(packer, "partition", (uint64_t)oldest->partition);
+    pack_uint(packer, "offset", (uint64_t)oldest->offset);
+    pack_uint(packer, "age_ns", oldest->age_ns);
+}
+
 /* msgpack-c's growing buffer; a failed growth shows in the packer's return values alone, so it is
  * kept here and looked at once, at the end. */
 struct growing {
@@ -68,7 +82,7 @@ struct slice encode_report(const struct report *report, const struct identity *i
     struct growing growing = {0};
     msgpack_packer packer;
     msgpack_packer_init(&packer, &growing, write_growing);
-    msgpack_pack_map(&packer, 8 + SECTION_COUNT);
+    msgpack_pack_map(&packer, 9 + SECTION_COUNT);
     pack_uint(&packer, "v", 1);
     pack_worker(&packer, identity);
     pack_uint(&packer, "sequence", report->sequence);
@@ -78,6 +92,7 @@ struct slice encode_report(const struct report *report, const struct identity *i
     pack_outcomes(&packer, report->totals.outcomes);
     for (int s = 0; s < SECTION_COUNT; s++) pack_section(&packer, (enum section)s, &report->totals);
     pack_gauges(&packer, &report->gauges);
+    pack_oldest(&packer, &report->oldest);
     if (growing.failed) {
         free(growing.buffer.data);
         return slice_of(NULL, 0);

@@ -31,11 +31,20 @@ struct gauges {
 #undef X
 };
 
+/** The message that has held up the commit of its partition longest. */
+struct oldest_unfinished {
+    const char *topic; /* NULL: nothing is unfinished */
+    int32_t partition;
+    int64_t offset;
+    uint64_t age_ns; /* since it is the lowest unfinished one */
+};
+
 struct report {
     uint64_t sequence; /* from 1; a gap tells of a lost message */
     uint64_t unix_ms, interval_ns, uptime_ns;
-    struct totals totals; /* since the report before */
-    struct gauges gauges; /* now */
+    struct totals totals;            /* since the report before */
+    struct gauges gauges;            /* now */
+    struct oldest_unfinished oldest; /* now */
 };
 
 #endif
