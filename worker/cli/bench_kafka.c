@@ -93,12 +93,13 @@ static enum err run_between(struct connection *connection, struct bench_clock *c
     return code;
 }
 
-static enum err run_worker(
-    struct kafka_bench *bench, unsigned round, double *ns_a_job, struct error *err) {
+static enum err run_worker(struct kafka_bench *bench, enum delivery_choice delivery, unsigned round,
+    double *ns_a_job, struct error *err) {
     struct bench_clock clock;
     struct connection connection;
     bench_clock_init(&clock, 0, bench->options->messages);
-    name_group(bench, "worker", round);
+    name_group(bench, delivery == EXACTLY_ONCE ? "exactly-once" : "at-least-once", round);
+    bench->options->settings->delivery = delivery;
     enum err code = fit_settings(bench, err);
     if (code == ERR_OK) code = connect_kafka(bench->options->settings, 0, &connection, err);
     if (code != ERR_OK) return code;
@@ -148,22 +149,35 @@ static enum err take_response(struct kafka_bench *bench, struct error *err) {
     return code;
 }
 
-static enum err measure(struct kafka_bench *bench, struct error *err) {
-    struct bench_rounds rounds;
-    double ignored;
-    enum err code = run_worker(bench, 0, &ignored, err); /* warms the brokers up, too */
-    if (code == ERR_OK) code = take_response(bench, err);
-    for (rounds.count = 0; rounds.count < bench->options->rounds && code == ERR_OK;
-         rounds.count++) {
-        unsigned round = (unsigned)rounds.count + 1;
-        code = run_bare(bench, round, &rounds.bare_ns[rounds.count], err);
-        if (code == ERR_OK) code = run_worker(bench, round, &rounds.worker_ns[rounds.count], err);
+/* Both ways of delivery against the same rounds of the bare loop. */
+static enum err measure_rounds(struct kafka_bench *bench, struct bench_rounds *at_least_once,
+    struct bench_rounds *exactly_once, struct error *err) {
+    enum err code = ERR_OK;
+    for (unsigned i = 0; i < bench->options->rounds && code == ERR_OK; i++) {
+        code = run_bare(bench, i, &at_least_once->bare_ns[i], err);
+        exactly_once->bare_ns[i] = at_least_once->bare_ns[i];
+        if (code == ERR_OK)
+            code = run_worker(bench, AT_LEAST_ONCE, i, &at_least_once->worker_ns[i], err);
+        if (code == ERR_OK)
+            code = run_worker(bench, EXACTLY_ONCE, i, &exactly_once->worker_ns[i], err);
     }
+    at_least_once->count = exactly_once->count = bench->options->rounds;
+    return code;
+}
+
+static enum err measure(struct kafka_bench *bench, struct error *err) {
+    struct bench_rounds at_least_once, exactly_once;
+    double ignored;
+    /* A round before the first warms the brokers up. */
+    enum err code = run_worker(bench, AT_LEAST_ONCE, BENCH_ROUNDS_MAX, &ignored, err);
+    if (code == ERR_OK) code = take_response(bench, err);
+    if (code == ERR_OK) code = measure_rounds(bench, &at_least_once, &exactly_once, err);
     if (code != ERR_OK) return code;
     printf("%" PRIu64 " messages a round, results of %zu bytes, %d partitions, %u rounds\n\n",
         bench->options->messages, bench->response.size, PARTITIONS, bench->options->rounds);
     bench_print_rates_head("bare loop");
-    bench_print_rates("from topic to topic, at least once", &rounds);
+    bench_print_rates("from topic to topic, at least once", &at_least_once);
+    bench_print_rates("the same, exactly once", &exactly_once);
     return ERR_OK;
 }
 
