@@ -210,7 +210,7 @@ static void give_up(struct executor *executor, const struct death *death, const 
 }
 
 static void decide(struct executor *executor, const struct death *death) {
-    char cause[320];
+    char cause[STATE_MESSAGE_BYTES + 64]; /* with the name of a code */
     describe(death, cause, sizeof cause);
     if (is_decision(executor, death)) {
         int code = WEXITSTATUS(death->status);
