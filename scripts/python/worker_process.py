@@ -36,8 +36,8 @@ class Worker:
 
     def check(self):
         """Raises once the worker has ended, so that nobody waits for it in vain."""
-        if self._process.poll() is not None:
-            raise Failure(f"the worker ended with status {self._process.returncode}")
+        if self.status() is not None:
+            raise Failure(f"the worker ended with status {self.status()}")
 
     def status(self):
         """Its exit status; None while it runs."""

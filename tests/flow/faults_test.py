@@ -14,7 +14,7 @@ from proxy import Proxy
 from worker_flow import FlowTest
 
 JOBS = int(os.environ.get("GPU_WORKER_FAULTS_JOBS", 2000))
-MODES = ("at_least_once",)
+MODES = ("at_least_once", "exactly_once")
 PAUSE_S = 30
 LEADER_GONE_S = 10
 CUT_S = 5
@@ -62,7 +62,8 @@ class FaultRig(FlowTest):
         for flow in self.flows:
             flow.assert_in_the_middle()
 
-    def end(self, fault):
+    def end(self, fault, may_fence=False):
+        """`may_fence`: it lasts longer than a transaction may be open."""
         for flow in self.flows:
             flow.fault_is_over.set()
         results = [flow.finish(fault, self.ran) for flow in self.flows]
@@ -72,6 +73,8 @@ class FaultRig(FlowTest):
             self.assertEqual(account.wrong, 0, account)
             if account.mode == "exactly_once":
                 self.assertEqual(account.duplicated, 0, account)
+            if account.mode == "at_least_once" or not may_fence:
+                self.assertEqual(account.restarts, 0, account)
         return results
 
     def ran(self):
@@ -82,7 +85,7 @@ class FaultRig(FlowTest):
 class FaultsTest(FaultRig):
     def test_workers_are_killed(self):
         self.begin(["a", "b"])
-        for name, share in ("a", 0.2), ("b", 0.3):
+        for name, share in ("a", 0.15), ("b", 0.25):
             self.assert_in_the_middle()
             for flow in self.flows:
                 flow.kill(name)
@@ -92,7 +95,7 @@ class FaultsTest(FaultRig):
 
     def test_workers_are_asked_to_stop(self):
         self.begin(["a", "b"])
-        for name, share in ("a", 0.2), ("b", 0.3):
+        for name, share in ("a", 0.15), ("b", 0.25):
             self.assert_in_the_middle()
             for flow in self.flows:
                 flow.stop(name)
@@ -104,8 +107,8 @@ class FaultsTest(FaultRig):
     def test_four_workers_join_and_leave(self):
         self.begin(["a"])
         changes = [
-            (["b", "c"], [], 0.2), (["d"], ["a"], 0.3), (["a"], ["b"], 0.4), ([], ["c", "d"], 0.5),
-            (["b", "c", "d"], [], 0.6)]
+            (["b", "c"], [], 0.15), (["d"], ["a"], 0.2), (["a"], ["b"], 0.25), ([], ["c", "d"], 0.3),
+            (["b", "c", "d"], [], 0.35)]
         for joining, leaving, share in changes:
             self.assert_in_the_middle()
             for flow in self.flows:
@@ -127,7 +130,7 @@ class FaultsTest(FaultRig):
         self.cluster.pause()
         time.sleep(PAUSE_S)
         self.cluster.resume()
-        self.end("broker stopped for 30 s")
+        self.end("broker stopped for 30 s", may_fence=True)
 
     def test_the_network_is_cut(self):
         proxy = Proxy(self.cluster.proxy_port, self.cluster.proxied_port)
@@ -139,7 +142,7 @@ class FaultsTest(FaultRig):
         proxy.cut()
         time.sleep(CUT_S)
         proxy.mend()
-        self.end("network cut for 10 s")
+        self.end("network cut for 10 s", may_fence=True)
 
 
 class LeaderTest(FaultRig):

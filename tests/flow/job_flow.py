@@ -12,10 +12,13 @@ import confluent_kafka
 import gpu_worker as gw
 import msgpack
 import numpy
+import worker_process
 
 FLOW_S = 10  # how long the middle half of the jobs is being sent, and about what two workers need for all
 LANES = 2
+JOBS_IN_FLIGHT = 64
 TIMEOUT_S = 120
+LOST_BROKERS = 5  # the exit status of a worker that the brokers will not have any more
 UNDECODABLE, REFUSED = 7, 13  # of each fifty jobs; the others are right
 
 
@@ -44,7 +47,7 @@ def needs_dead_letter(number):
     return number % 50 in (UNDECODABLE, REFUSED)
 
 
-Account = collections.namedtuple("Account", "fault mode jobs lost duplicated recomputed wrong")
+Account = collections.namedtuple("Account", "fault mode jobs lost duplicated recomputed wrong restarts")
 
 
 class Flow:
@@ -56,6 +59,7 @@ class Flow:
         self.count = len(numbers)
         self.numbers = numbers
         self.sent = 0
+        self.restarts = 0
         self.fault_is_over = threading.Event()
         self._test = test
         self._cluster = cluster
@@ -73,7 +77,7 @@ class Flow:
     def _config(self, name):
         slow_ms = max(1, round(2 * LANES * FLOW_S * 1000 / self.count))
         return self.topics.config(
-            self._servers, lanes=LANES,
+            self._servers, lanes=LANES, delivery=self.mode, limits={"jobs_in_flight": JOBS_IN_FLIGHT},
             programs={"dir": str(BUILD / "tests/flow")},
             cpu_driver={"faults": f"cuLaunchKernel:slow={slow_ms}ms@*"},
             kafka={"bootstrap_servers": self._servers, "group": self.topics.group,
@@ -91,8 +95,18 @@ class Flow:
             self._test.stop_well(self._workers.pop(name))
 
     def check(self):
-        for worker in self._workers.values():
-            worker.check()
+        """What a supervisor does: a worker whose producer the brokers fenced, since its transaction was open for
+        too long, starts again."""
+        for name, worker in self._workers.items():
+            if worker.status() == LOST_BROKERS:
+                self.restarts += 1
+                self.start(name)
+                return
+            try:
+                worker.check()
+            except worker_process.Failure:
+                worker.print_log()
+                raise
 
     # the jobs
 
@@ -136,11 +150,14 @@ class Flow:
     def seen(self):
         return len(self._answered)
 
-    def wait_for_share(self, share):
-        def has_come():
+    def _wait_until(self, condition, what):
+        def holds():
             self.check()
-            return self.seen() >= share * self.count
-        self._test.wait_until(has_come, f"{self.mode}: {share:.0%} of {self.count} jobs answered", TIMEOUT_S)
+            return condition()
+        self._test.wait_until(holds, f"{self.mode}: {what}", TIMEOUT_S)
+
+    def wait_for_share(self, share):
+        self._wait_until(lambda: self.seen() >= share * self.count, f"{share:.0%} of {self.count} jobs are answered")
 
     def assert_in_the_middle(self):
         self._test.assertLess(self.seen(), self.sent, f"{self.mode}: nothing is under way when the fault strikes")
@@ -153,8 +170,7 @@ class Flow:
         self.fault_is_over.set()
         with contextlib.suppress(AssertionError):  # what is lost stands in the account
             self.wait_for_share(1)
-        self._test.wait_until(lambda: lag(self._cluster.servers, self.topics) == 0,
-                              f"{self.mode}: the group's lag reaches 0", TIMEOUT_S)
+        self._wait_until(lambda: lag(self._cluster.servers, self.topics) == 0, "the group's lag reaches 0")
         self.stop(*list(self._workers))
         self.close()
         results, letters = (
@@ -170,7 +186,8 @@ class Flow:
             duplicated=answers.total() - len(answers) + refusals.total() - len(refusals),
             recomputed=runs.total() - len(runs),
             wrong=sum(not is_right(self._number_of(message), unpack(message)) for message in results)
-            + len(refusals.keys() - refused))
+            + len(refusals.keys() - refused),
+            restarts=self.restarts)
 
     def close(self):
         self._is_over.set()

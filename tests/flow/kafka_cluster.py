@@ -20,9 +20,10 @@ class KafkaCluster:
         self._environment = os.environ | {
             "KAFKA_BROKERS": str(brokers), "KAFKA_PORT": str(port), "KAFKA_DIR": f"build/kafka-faults-{os.getpid()}"}
         self.brokers = brokers
-        self.servers = ",".join(f"127.0.0.1:{port + 4 * n}" for n in range(brokers))
         self.proxied_port = port + 2
         self.proxy_port = port + 3
+        address = subprocess.run([SCRIPT, "address"], env=self._environment, check=True, capture_output=True, text=True)
+        self.servers = address.stdout.strip()
         atexit.register(self.down)  # an interrupted test leaves no servers behind
         self._run("up")
 
