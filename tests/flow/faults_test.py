@@ -58,9 +58,9 @@ class FaultRig(FlowTest):
         for flow in self.flows:
             flow.wait_for_share(share)
 
-    def assert_in_the_middle(self):
+    def put_under_way(self):
         for flow in self.flows:
-            flow.assert_in_the_middle()
+            flow.put_under_way()
 
     def end(self, fault, may_fence=False):
         """`may_fence`: it lasts longer than a transaction may be open."""
@@ -86,7 +86,7 @@ class FaultsTest(FaultRig):
     def test_workers_are_killed(self):
         self.begin(["a", "b"])
         for name, share in ("a", 0.15), ("b", 0.25):
-            self.assert_in_the_middle()
+            self.put_under_way()
             for flow in self.flows:
                 flow.kill(name)
                 flow.start(name)
@@ -96,7 +96,7 @@ class FaultsTest(FaultRig):
     def test_workers_are_asked_to_stop(self):
         self.begin(["a", "b"])
         for name, share in ("a", 0.15), ("b", 0.25):
-            self.assert_in_the_middle()
+            self.put_under_way()
             for flow in self.flows:
                 flow.stop(name)
                 flow.start(name)
@@ -110,7 +110,7 @@ class FaultsTest(FaultRig):
             (["b", "c"], [], 0.15), (["d"], ["a"], 0.2), (["a"], ["b"], 0.25), ([], ["c", "d"], 0.3),
             (["b", "c", "d"], [], 0.35)]
         for joining, leaving, share in changes:
-            self.assert_in_the_middle()
+            self.put_under_way()
             for flow in self.flows:
                 flow.start(*joining)
                 flow.stop(*leaving)
@@ -119,14 +119,14 @@ class FaultsTest(FaultRig):
 
     def test_the_broker_restarts(self):
         self.begin(["a", "b"])
-        self.assert_in_the_middle()
+        self.put_under_way()
         self.cluster.stop()
         self.cluster.start()
         self.end("broker restart")
 
     def test_the_broker_stops_for_30_seconds(self):
         self.begin(["a", "b"])
-        self.assert_in_the_middle()
+        self.put_under_way()
         self.cluster.pause()
         time.sleep(PAUSE_S)
         self.cluster.resume()
@@ -136,7 +136,7 @@ class FaultsTest(FaultRig):
         proxy = Proxy(self.cluster.proxy_port, self.cluster.proxied_port)
         self.addCleanup(proxy.close)
         self.begin(["a", "b"], proxied=True)
-        self.assert_in_the_middle()
+        self.put_under_way()
         proxy.silence()
         time.sleep(CUT_S)
         proxy.cut()
@@ -150,7 +150,7 @@ class LeaderTest(FaultRig):
 
     def test_a_leader_is_gone_for_10_seconds(self):
         self.begin(["a", "b"])
-        self.assert_in_the_middle()
+        self.put_under_way()
         leader = self.cluster.leader_of(self.flows[0].topics.jobs, 0)
         self.cluster.kill(leader)
         time.sleep(LEADER_GONE_S)

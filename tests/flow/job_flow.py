@@ -51,8 +51,8 @@ Account = collections.namedtuple("Account", "fault mode jobs lost duplicated rec
 
 
 class Flow:
-    """Sends `count` jobs, numbered from `first` on: a quarter at once, half of them steadily, the last quarter
-    once the fault is over. So a fault that begins while a tenth of the results is there is always in the middle."""
+    """Sends the jobs of these numbers: a quarter at once, half of them steadily, the last quarter once the fault is
+    over. So a fault that begins while a tenth of the results is there is always in the middle."""
 
     def __init__(self, test, cluster, mode, numbers, proxied=False):
         self.mode = mode
@@ -60,6 +60,7 @@ class Flow:
         self.numbers = numbers
         self.sent = 0
         self.restarts = 0
+        self._hurried = 0  # jobs below it do not wait for their turn
         self.fault_is_over = threading.Event()
         self._test = test
         self._cluster = cluster
@@ -112,10 +113,11 @@ class Flow:
 
     def _wait_for_turn(self, index, started):
         quarter = self.count // 4
-        if index >= 3 * quarter:
-            self.fault_is_over.wait()
         due = started + (index - quarter) * FLOW_S / (2 * quarter)
-        time.sleep(max(0, due - time.monotonic()))
+        while index >= self._hurried and not self._is_over.is_set():
+            if time.monotonic() >= due and (index < 3 * quarter or self.fault_is_over.is_set()):
+                return
+            time.sleep(0.01)
 
     def _send(self):
         producer = confluent_kafka.Producer(
@@ -159,7 +161,11 @@ class Flow:
     def wait_for_share(self, share):
         self._wait_until(lambda: self.seen() >= share * self.count, f"{share:.0%} of {self.count} jobs are answered")
 
-    def assert_in_the_middle(self):
+    def put_under_way(self):
+        """However quick the workers are, the fault that follows strikes them at work."""
+        if self.sent - self.seen() < self.count // 20:
+            self._hurried = min(self.sent + self.count // 20, self.count)
+            self._wait_until(lambda: self.sent >= self._hurried, "more jobs are sent")
         self._test.assertLess(self.seen(), self.sent, f"{self.mode}: nothing is under way when the fault strikes")
 
     # the account
