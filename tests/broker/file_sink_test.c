@@ -58,7 +58,7 @@ static void expect_file(char *path, const char *text) {
 static struct sink *open_sink(const char *results, const char *dead_letters) {
     struct sink *sink = NULL;
     struct error err;
-    assert_int_equal(file_sink_create(results, dead_letters, &sink, &err), ERR_OK);
+    assert_int_equal(file_sink_create(results, dead_letters, NULL, &sink, &err), ERR_OK);
     return sink;
 }
 
@@ -240,9 +240,9 @@ TEST(a_file_that_cannot_be_opened_is_an_error_that_names_it) {
     struct sink *sink = NULL;
     struct error err;
     char *path = new_path();
-    assert_int_equal(file_sink_create("/nonexistent/results", NULL, &sink, &err), ERR_IO);
+    assert_int_equal(file_sink_create("/nonexistent/results", NULL, NULL, &sink, &err), ERR_IO);
     assert_non_null(strstr(err.message, "/nonexistent/results"));
-    assert_int_equal(file_sink_create(path, "/nonexistent/dead", &sink, &err), ERR_IO);
+    assert_int_equal(file_sink_create(path, "/nonexistent/dead", NULL, &sink, &err), ERR_IO);
     assert_non_null(strstr(err.message, "/nonexistent/dead"));
     expect_file(path, "");
 }

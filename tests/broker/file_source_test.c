@@ -26,7 +26,7 @@ static char *file_of(const void *bytes, size_t size) {
 static struct source *open_source(const char *path, size_t message_bytes_max) {
     struct source *source = NULL;
     struct error err;
-    assert_int_equal(file_source_create(path, message_bytes_max, &source, &err), ERR_OK);
+    assert_int_equal(file_source_create(path, message_bytes_max, NULL, &source, &err), ERR_OK);
     return source;
 }
 
@@ -210,7 +210,7 @@ TEST(standard_input_brings_each_message_as_soon_as_it_is_whole) {
 TEST(a_file_that_cannot_be_opened_or_read_is_an_error_that_names_it) {
     struct source *source = NULL;
     struct error err;
-    assert_int_equal(file_source_create("/nonexistent/jobs", 100, &source, &err), ERR_IO);
+    assert_int_equal(file_source_create("/nonexistent/jobs", 100, NULL, &source, &err), ERR_IO);
     assert_non_null(strstr(err.message, "/nonexistent/jobs"));
     expect_failure(open_source("/tmp", 100), ERR_IO, "reading /tmp at byte 0");
 }

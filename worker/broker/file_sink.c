@@ -25,6 +25,7 @@ struct batch {
 struct output {
     char name[128]; /* for messages */
     int fd;
+    uint64_t bytes;       /* that the file has from us, and from those whom we follow */
     bool owns_pieces;     /* they are lines made for it, not payloads */
     struct error failure; /* of every later record; ERR_OK: none */
     struct batch batch;
@@ -34,18 +35,31 @@ struct file_sink {
     struct sink sink;
     struct output results;
     struct output dead_letters;
+    struct file_progress *progress; /* NULL: none is kept */
     bool has_dead_letters;
 };
 
-static enum err output_open(struct output *output, const char *path, struct error *err) {
+static enum err output_open(struct output *output, const char *path, int mode, struct error *err) {
     bool is_stdout = strcmp(path, "-") == 0;
     snprintf(output->name, sizeof output->name, "%s", is_stdout ? "standard output" : path);
     output->fd =
-        is_stdout ? STDOUT_FILENO : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        is_stdout ? STDOUT_FILENO : open(path, O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0666);
     if (output->fd >= 0) return ERR_OK;
     return error_set(err, ERR_IO, errno,
         "give a file that can be written, or - for standard output", "opening %s: %s", path,
         strerror(errno));
+}
+
+/* Goes on behind what an earlier process has written and knew of; what it wrote after that goes. */
+static enum err output_cut(struct output *output, uint64_t bytes, struct error *err) {
+    off_t size = lseek(output->fd, 0, SEEK_END);
+    output->bytes = bytes;
+    if (size >= 0 && (uint64_t)size >= bytes && ftruncate(output->fd, (off_t)bytes) == 0 &&
+        lseek(output->fd, (off_t)bytes, SEEK_SET) == (off_t)bytes)
+        return ERR_OK;
+    return error_set(err, ERR_IO, errno, "leave the file to the run until it has ended",
+        "%s has lost some of the %llu bytes that were written to it", output->name,
+        (unsigned long long)bytes);
 }
 
 static void output_close(struct output *output) {
@@ -107,6 +121,7 @@ static void output_flush(struct output *output) {
         whole_count = whole_records(&batch, written, &whole_bytes);
         if (written > whole_bytes) cut_back(output->fd, written - whole_bytes);
     }
+    output->bytes += written;
     for (size_t i = 0; i < batch.count; i++) {
         if (output->owns_pieces) free(batch.pieces[i].iov_base);
         settle(batch.records[i], i < whole_count ? &none : &output->failure);
@@ -186,11 +201,35 @@ static void file_sink_destroy(struct sink *sink) {
     free(files);
 }
 
-enum err file_sink_create(
-    const char *results_path, const char *dead_letters_path, struct sink **ret, struct error *err) {
+static void file_sink_settled(struct sink *sink) {
+    struct file_sink *files = (struct file_sink *)sink;
+    const struct file_lengths lengths = {
+        .results = files->results.bytes, .dead_letters = files->dead_letters.bytes};
+    if (files->progress != NULL) file_progress_keep(files->progress, &lengths);
+}
+
+/* As long as progress has them, or new. */
+static enum err open_outputs(struct file_sink *files, const char *results_path,
+    const char *dead_letters_path, int mode, struct error *err) {
+    struct file_lengths lengths;
+    bool is_resumed =
+        files->progress != NULL && file_progress_is_resumed(files->progress, &lengths);
+    if (is_resumed) mode = 0;
+    enum err code = output_open(&files->results, results_path, mode, err);
+    if (code == ERR_OK && is_resumed) code = output_cut(&files->results, lengths.results, err);
+    if (code != ERR_OK || dead_letters_path == NULL) return code;
+    code = output_open(&files->dead_letters, dead_letters_path, mode, err);
+    if (code == ERR_OK && is_resumed)
+        code = output_cut(&files->dead_letters, lengths.dead_letters, err);
+    return code;
+}
+
+static enum err create(const char *results_path, const char *dead_letters_path, int mode,
+    struct file_progress *progress, struct sink **ret, struct error *err) {
     static const struct sink_operations operations = {.send = file_sink_send,
         .serve = file_sink_serve,
         .flush = file_sink_flush,
+        .settled = file_sink_settled,
         .destroy = file_sink_destroy};
     struct file_sink *files = calloc(1, sizeof *files);
     if (files == NULL)
@@ -199,15 +238,23 @@ enum err file_sink_create(
     files->dead_letters.owns_pieces = true;
     files->has_dead_letters = dead_letters_path != NULL;
 
-    enum err code = output_open(&files->results, results_path, err);
-    if (code != ERR_OK) goto fail;
-    if (dead_letters_path != NULL) {
-        code = output_open(&files->dead_letters, dead_letters_path, err);
-        if (code != ERR_OK) goto fail;
+    files->progress = progress;
+
+    enum err code = open_outputs(files, results_path, dead_letters_path, mode, err);
+    if (code == ERR_OK) {
+        file_sink_settled(&files->sink); /* from here on, nobody begins the files anew */
+        *ret = &files->sink;
+    } else {
+        file_sink_destroy(&files->sink);
     }
-    *ret = &files->sink;
-    return ERR_OK;
-fail:
-    file_sink_destroy(&files->sink);
     return code;
+}
+
+enum err file_sink_create(const char *results_path, const char *dead_letters_path,
+    struct file_progress *progress, struct sink **ret, struct error *err) {
+    return create(results_path, dead_letters_path, O_TRUNC, progress, ret, err);
+}
+
+enum err file_sink_append(const char *path, struct sink **ret, struct error *err) {
+    return create(path, NULL, O_APPEND, NULL, ret, err);
 }

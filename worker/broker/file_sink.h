@@ -14,14 +14,19 @@
 #ifndef BROKER_FILE_SINK_H
 #define BROKER_FILE_SINK_H
 
+#include "broker/file_progress.h"
 #include "broker/sink.h"
 
 /**
- * Both files are replaced; "-" is standard output. With `dead_letters_path` NULL dead letters are
+ * Both files are replaced, or cut back to where `progress` (NULL: none is kept) has them; "-" is
+ * standard output. With `dead_letters_path` NULL dead letters are
  * settled with ERR_OK and written nowhere: results tell of the same failures, and the log of
  * messages that were no jobs. ERR_IO where a file cannot be opened.
  */
-MUST_CHECK enum err file_sink_create(
-    const char *results_path, const char *dead_letters_path, struct sink **ret, struct error *err);
+MUST_CHECK enum err file_sink_create(const char *results_path, const char *dead_letters_path,
+    struct file_progress *progress, struct sink **ret, struct error *err);
+
+/** A sink without dead letters that adds to the file. */
+MUST_CHECK enum err file_sink_append(const char *path, struct sink **ret, struct error *err);
 
 #endif

@@ -18,6 +18,7 @@ enum {
 struct file_source {
     struct source source;
     char *topic;
+    struct file_progress *progress; /* NULL: none is kept */
     int fd;
     bool is_paused;
     bool is_at_end; /* read() has said so; the buffer may hold more */
@@ -76,20 +77,36 @@ static void fill(struct file_source *file, int timeout_ms) {
     while (read_once(file, timeout_ms) && !is_worth_scanning(file)) timeout_ms = MORE_BYTES_MS;
 }
 
+static bool is_answered(const struct file_source *file) {
+    return file->progress != NULL && file_progress_is_answered(file->progress, file->next_offset);
+}
+
+/* False where it would be too far ahead of an unfinished one. */
+static bool may_begin(const struct file_source *file) {
+    return file->progress == NULL || file_progress_may_begin(file->progress, file->next_offset);
+}
+
+static void pass(struct file_source *file, size_t size) {
+    file->next_offset++;
+    file->start += size;
+    file->start_byte += size;
+    file->cut_bytes = 0;
+}
+
+/* *ret stays NULL where an earlier process has answered the message. */
 static enum err take(
     struct file_source *file, size_t size, struct delivery **ret, struct error *err) {
     struct delivery message = {
         .position = {.topic = file->topic, .partition = 0, .offset = file->next_offset},
         .received_ns = clock_ns(),
         .payload = slice_of(file->buffer + file->start, size)};
-    *ret = delivery_create(&message);
-    if (*ret == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
-            "no memory for a message of %zu bytes", size);
-    file->next_offset++;
-    file->start += size;
-    file->start_byte += size;
-    file->cut_bytes = 0;
+    if (!is_answered(file)) {
+        *ret = delivery_create(&message);
+        if (*ret == NULL)
+            return error_set(err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
+                "no memory for a message of %zu bytes", size);
+    }
+    pass(file, size);
     return ERR_OK;
 }
 
@@ -108,7 +125,7 @@ static enum err take_rest(
 }
 
 /* Takes the message that the buffer begins with, if it is whole or never will be. */
-static enum err take_buffered(struct file_source *file, struct delivery **ret, struct error *err) {
+static enum err take_first(struct file_source *file, struct delivery **ret, struct error *err) {
     size_t unread = unread_bytes(file);
     if (unread == 0 || (unread == file->cut_bytes && !file->is_at_end)) return ERR_OK;
 
@@ -125,12 +142,24 @@ static enum err take_buffered(struct file_source *file, struct delivery **ret, s
     return ERR_OK;
 }
 
+/* The first message of the buffer that nobody has answered. */
+static enum err take_buffered(struct file_source *file, struct delivery **ret, struct error *err) {
+    int64_t before;
+    enum err code;
+    do {
+        before = file->next_offset;
+        code = take_first(file, ret, err);
+    } while (code == ERR_OK && *ret == NULL && file->next_offset != before &&
+             file->failure.code == ERR_OK);
+    return code;
+}
+
 static enum err file_source_poll(
     struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
     struct file_source *file = (struct file_source *)source;
     *ret = NULL;
     *at_end = false;
-    if (file->is_paused) {
+    if (file->is_paused || !may_begin(file)) {
         poll(NULL, 0, timeout_ms);
         return ERR_OK;
     }
@@ -152,8 +181,10 @@ static void file_source_pause(struct source *source, bool paused) {
     ((struct file_source *)source)->is_paused = paused;
 }
 
-/* A file has no place that remembers how far it was read. */
-static void file_source_finish(struct source *source, const struct position *position) {}
+static void file_source_finish(struct source *source, const struct position *position) {
+    struct file_source *file = (struct file_source *)source;
+    if (file->progress != NULL) file_progress_finish(file->progress, position->offset);
+}
 
 static enum err file_source_close(struct source *source, int timeout_ms, struct error *err) {
     return ERR_OK;
@@ -166,8 +197,8 @@ static void file_source_destroy(struct source *source) {
     free(file);
 }
 
-enum err file_source_create(
-    const char *path, size_t message_bytes_max, struct source **ret, struct error *err) {
+enum err file_source_create(const char *path, size_t message_bytes_max,
+    struct file_progress *progress, struct source **ret, struct error *err) {
     static const struct source_operations operations = {.poll = file_source_poll,
         .pause = file_source_pause,
         .finish = file_source_finish,
@@ -179,6 +210,7 @@ enum err file_source_create(
     if (file == NULL) goto no_memory;
     file->source.operations = &operations;
     file->capacity = message_bytes_max;
+    file->progress = progress;
     file->fd = STDIN_FILENO;
     file->topic = strdup(is_stdin ? "stdin" : path);
     if (file->topic == NULL) goto no_memory;

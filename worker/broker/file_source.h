@@ -13,12 +13,15 @@
 #ifndef BROKER_FILE_SOURCE_H
 #define BROKER_FILE_SOURCE_H
 
+#include "broker/file_progress.h"
 #include "broker/source.h"
 
 /**
  * `path` "-" is standard input. ERR_IO where it cannot be opened; `message_bytes_max` is not 0.
+ * What `progress` (NULL: none is kept) knows as answered is passed over, and what is finished is
+ * told to it.
  */
-MUST_CHECK enum err file_source_create(
-    const char *path, size_t message_bytes_max, struct source **ret, struct error *err);
+MUST_CHECK enum err file_source_create(const char *path, size_t message_bytes_max,
+    struct file_progress *progress, struct source **ret, struct error *err);
 
 #endif

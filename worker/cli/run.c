@@ -151,9 +151,9 @@ static int execute(const struct settings *settings, const struct run_arguments *
     struct connection connection = {0};
     struct executor_summary summary;
     struct error err;
-    enum err code = arguments->is_file_run
-                        ? connect_files(settings, &arguments->files, &connection, &err)
-                        : connect_kafka(settings, device, &connection, &err);
+    enum err code = arguments->is_file_run ? connect_files(settings, &arguments->files,
+                                                 state_progress(state), &connection, &err)
+                                           : connect_kafka(settings, device, &connection, &err);
     if (code != ERR_OK) return fail(&err);
     const struct executor_options options = {.settings = settings,
         .source = connection.source,

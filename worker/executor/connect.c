@@ -241,17 +241,28 @@ enum err connect_kafka(
 }
 
 enum err connect_files(const struct settings *settings, const struct file_paths *paths,
-    struct connection *ret, struct error *err) {
+    void *progress_room, struct connection *ret, struct error *err) {
+    struct file_lengths lengths;
+    bool is_resumed = false;
+    enum err code = ERR_OK;
     *ret = (struct connection){0};
-    enum err code =
-        file_source_create(paths->jobs, settings->limits.message_bytes, &ret->source, err);
+    if (progress_room != NULL) {
+        code = file_progress_create(progress_room, &ret->progress, err);
+        is_resumed = code == ERR_OK && file_progress_is_resumed(ret->progress, &lengths);
+    }
     if (code == ERR_OK)
-        code = file_sink_create(paths->results, paths->dead_letters, &ret->sink, err);
+        code = file_source_create(
+            paths->jobs, settings->limits.message_bytes, ret->progress, &ret->source, err);
+    if (code == ERR_OK)
+        code =
+            file_sink_create(paths->results, paths->dead_letters, ret->progress, &ret->sink, err);
     if (code == ERR_OK && paths->telemetry != NULL)
-        code = file_sink_create(paths->telemetry, NULL, &ret->telemetry, err);
+        code = is_resumed ? file_sink_append(paths->telemetry, &ret->telemetry, err)
+                          : file_sink_create(paths->telemetry, NULL, NULL, &ret->telemetry, err);
     if (code == ERR_OK) return ERR_OK;
     sink_destroy(ret->sink);
     source_destroy(ret->source);
+    connection_fini(ret);
     return code;
 }
 
@@ -301,5 +312,6 @@ enum err connect_reader(const struct settings *settings, const char *topic, uint
 
 void connection_fini(struct connection *connection) {
     embedded_destroy(connection->embedded);
+    file_progress_destroy(connection->progress);
     *connection = (struct connection){0};
 }

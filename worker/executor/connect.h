@@ -15,9 +15,10 @@ struct embedded;
 struct connection {
     struct source *source;
     struct sink *sink;
-    struct sink *telemetry;    /* a sink of its own; NULL where none is published */
-    struct reader *control;    /* NULL without topics.control */
-    struct embedded *embedded; /* NULL unless `broker: embedded` */
+    struct sink *telemetry;         /* a sink of its own; NULL where none is published */
+    struct reader *control;         /* NULL without topics.control */
+    struct file_progress *progress; /* NULL unless that of files is kept */
+    struct embedded *embedded;      /* NULL unless `broker: embedded` */
 };
 
 /**
@@ -42,8 +43,9 @@ struct file_paths {
     const char *dead_letters, *telemetry; /* NULL: none is written */
 };
 
+/** `progress_room` is FILE_PROGRESS_BYTES that outlive the process; NULL: no other goes on. */
 MUST_CHECK enum err connect_files(const struct settings *settings, const struct file_paths *paths,
-    struct connection *ret, struct error *err);
+    void *progress_room, struct connection *ret, struct error *err);
 
 /**
  * For commands beside the worker: a producer, and a reader of one topic, which may bring what is

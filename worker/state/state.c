@@ -106,12 +106,17 @@ void state_close(struct state *state) {
     free(state);
 }
 
-/* Maps what the shape takes; the file is as long as that. */
+/* The largest file there can be is mapped, whatever there is of it: nothing moves when it grows. */
+static size_t mapping_bytes(void) {
+    struct state largest = {.suspect_count = STATE_SUSPECTS_MAX,
+        .shape = {STATE_LANES_MAX, STATE_DEPTH_MAX, STATE_BATCH_JOBS_MAX}};
+    return lay_out(&largest);
+}
+
 static enum err map(struct state *state, int protection, struct error *err) {
-    size_t bytes = lay_out(state);
+    size_t bytes = mapping_bytes();
     void *base = mmap(NULL, bytes, protection, MAP_SHARED, state->fd, 0);
     if (base == MAP_FAILED) return fail_io(err, "mapping", state->path);
-    if (state->base != NULL) munmap(state->base, state->bytes);
     state->base = base;
     state->bytes = bytes;
     lay_out(state);
@@ -265,17 +270,16 @@ static void forget_left(struct state *state) {
 static enum err change_shape(
     struct state *state, const struct state_shape *shape, struct error *err) {
     size_t kept = (size_t)((char *)(state->suspects + state->suspect_count) - (char *)state->base);
-    size_t old_bytes = state->bytes;
+    size_t old_bytes = lay_out(state);
     struct stat file;
     state->shape = *shape;
     if (suspects_for(shape) > state->suspect_count) state->suspect_count = suspects_for(shape);
-    struct state sizes = {.shape = *shape, .suspect_count = state->suspect_count};
-    off_t bytes = (off_t)lay_out(&sizes);
+    off_t bytes = (off_t)lay_out(state);
     if (fstat(state->fd, &file) != 0 || (file.st_size < bytes && ftruncate(state->fd, bytes) != 0))
         return fail_io(err, "growing", state->path);
     memset((char *)state->base + kept, 0, old_bytes - kept);
     state->head->fixed = fixed_of(shape, state->suspect_count);
-    return map(state, PROT_READ | PROT_WRITE, err);
+    return ERR_OK;
 }
 
 enum err state_begin(struct state *state, const struct state_shape *shape, uint32_t device,
@@ -288,7 +292,6 @@ enum err state_begin(struct state *state, const struct state_shape *shape, uint3
     if (memcmp(shape, &state->shape, sizeof *shape) != 0) {
         enum err code = change_shape(state, shape, err);
         if (code != ERR_OK) return code;
-        head = state->head;
     }
     head->device = device;
     snprintf(head->uuid, sizeof head->uuid, "%s", uuid);

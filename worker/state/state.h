@@ -161,8 +161,8 @@ struct state_suspect {
 };
 
 /**
- * The table, kept from life to life; state_open() frees what in it makes no sense. It may grow, and
- * so move, in state_begin(). One thread at a time. NULL and 0 without a state.
+ * The table, kept from life to life; state_open() frees what in it makes no sense. It may grow in
+ * state_begin(). One thread at a time. NULL and 0 without a state.
  */
 struct state_suspect *state_suspects(struct state *state, size_t *capacity);
 

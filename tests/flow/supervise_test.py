@@ -1,0 +1,178 @@
+"""The supervisor and its executors as processes: who starts again, who ends, and who never runs twice.
+usage: supervise_test.py BUILD_FOLDER"""
+
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+
+from worker_flow import BINARY, FlowTest, is_saxpy, saxpy
+
+import gpu_worker as gw
+import msgpack
+import worker_process
+
+END_TIMEOUT_S = 120
+
+
+def executors_of(pid):
+    """Its child processes; none once it is gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    # Between fork and exec a child still shows its parent's arguments, and while it lists devices, others.
+    return [int(child) for child in text.split() if "--state" in arguments_of(child)]
+
+
+def arguments_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class SuperviseTest(FlowTest):
+    def start(self, *arguments, stdin=subprocess.DEVNULL, name="log"):
+        log = self.folder / name
+        with open(log, "wb") as output:
+            process = subprocess.Popen(
+                [BINARY, "run", *arguments], stdin=stdin, stdout=output, stderr=output,
+                env=os.environ | {"XDG_STATE_HOME": str(self.folder / "state")})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, log
+
+    def wait_for_executors(self, process, count, but=()):
+        found = []
+
+        def is_there():
+            found[:] = [pid for pid in executors_of(process.pid) if pid not in but]
+            return len(found) == count
+        self.wait_until(is_there, f"{count} executors")
+        return found
+
+    def write_config(self, **config):
+        path = self.folder / "worker.yaml"
+        worker_process.write_config(path, {"driver": "cpu", "lanes": 2} | config)
+        return path
+
+    def write_jobs(self, count):
+        """Every tenth job fails: its answer stands in two files."""
+        path = self.folder / "jobs"
+        broken = {"steps": [gw.step("nope", [], grid=[1])]}
+        path.write_bytes(b"".join(
+            msgpack.packb(saxpy(number) | (broken if number % 10 == 9 else {})) for number in range(count)))
+        return path
+
+    def test_a_run_of_files_goes_on_when_its_executor_is_killed_and_answers_each_job_once(self):
+        count, kills = 30_000, 4
+        results, letters = self.folder / "results", self.folder / "letters"
+        config = self.write_config(retry={"max_attempts": 1}, limits={"jobs_in_flight": 64})
+        process, log = self.start("--config", config, "--jobs", self.write_jobs(count), "--results", results,
+                                  "--dead-letters", letters)
+        killed = []
+        for number in range(kills):
+            pids = self.wait_for_executors(process, 1, but=killed)
+            size = results.stat().st_size if results.exists() else 0
+            self.wait_until(lambda: process.poll() is not None or
+                            (results.exists() and results.stat().st_size > size + 20_000), "more results")
+            if process.poll() is not None:
+                break
+            os.kill(pids[0], signal.SIGKILL)
+            killed += pids
+        self.assertGreater(len(killed), 0)
+        self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text()[-4000:])
+        answered = list(gw.read_results(results))
+        self.assertEqual(len(answered), count)
+        self.assertEqual(len({result["id"] for result in answered}), count)
+        for result in answered:
+            number = int(result["id"].removeprefix("job-"))
+            self.assertEqual(result["status"], "error" if number % 10 == 9 else "ok", result)
+            self.assertTrue(number % 10 == 9 or is_saxpy(result, number), result)
+        self.assertEqual(len(letters.read_text().splitlines()), count // 10)
+
+    def test_a_run_from_a_pipe_ends_with_its_executor_and_says_why(self):
+        process, log = self.start("--config", self.write_config(), "--jobs", "-", "--results", self.folder / "r",
+                                  stdin=subprocess.PIPE)
+        os.kill(self.wait_for_executors(process, 1)[0], signal.SIGKILL)
+        self.assertEqual(process.wait(END_TIMEOUT_S), 1)
+        self.assertIn("cannot be read again", log.read_text())
+        process.stdin.close()
+
+    def test_a_batch_that_never_ends_costs_the_executor_its_life(self):
+        process, log = self.start(
+            "--config", self.write_config(limits={"timeout_ms": 500}, cpu_driver={"faults": "cuLaunchKernel:hang@2"}),
+            "--jobs", "-", "--results", self.folder / "r", stdin=subprocess.PIPE)
+        process.stdin.write(b"".join(msgpack.packb(saxpy(number)) for number in range(2)))
+        process.stdin.flush()
+        self.assertEqual(process.wait(END_TIMEOUT_S), 4)
+        self.assertIn("gpu_hang", log.read_text())
+        process.stdin.close()
+
+    def start_service(self, **config):
+        """A worker on two CPU devices, which takes its jobs from the broker inside another worker."""
+        address = self.folder / "address"
+        broker = self.write_config(broker="embedded", embedded={"address_file": str(address)},
+                                   state={"dir": str(self.folder / "broker-state")})
+        self.start("--config", broker, name="broker-log")
+        self.wait_until(lambda: address.exists() and address.read_text().strip(), "a broker")
+        path = self.write_config(kafka={"bootstrap_servers": address.read_text().strip()},
+                                 cpu_driver={"devices": 2}, **config)
+        process, log = self.start("--config", path)
+        return process, log, path, self.wait_for_executors(process, 2)
+
+    def wait_until_ready(self, log, count=2):
+        self.wait_until(lambda: log.read_text().count(" ready: ") >= count, "executors that are ready")
+
+    def test_each_device_has_an_executor_that_starts_again_alone_and_all_stop_together(self):
+        process, log, path, executors = self.start_service()
+        devices = [arguments_of(pid)[arguments_of(pid).index("--device") + 1] for pid in executors]
+        self.assertEqual(sorted(devices), ["0", "1"])
+        self.wait_until_ready(log)
+
+        second = subprocess.run(
+            [BINARY, "run", "--no-supervisor", "--config", path, "--device", "0",
+             "--state", self.folder / "state/gpu-worker/gpu0.state"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(second.returncode, 3, second.stderr)
+        self.assertIn("another executor runs with", second.stderr)
+
+        os.kill(executors[0], signal.SIGKILL)
+        started = self.wait_for_executors(process, 1, but=executors)
+        self.assertIn(executors[1], executors_of(process.pid))
+        self.wait_until_ready(log, 3)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text())
+        self.assertFalse(any(is_alive(pid) for pid in executors + started))
+
+    def test_executors_do_not_outlive_their_supervisor(self):
+        process, _, _, executors = self.start_service()
+        process.kill()
+        self.wait_until(lambda: not any(is_alive(pid) for pid in executors), "the end of the executors", 20)
+
+    def test_a_device_whose_executor_dies_again_and_again_is_given_up_and_the_other_goes_on(self):
+        process, log, _, executors = self.start_service(executors={"deaths_max": 1})
+        self.wait_until_ready(log)
+        os.kill(executors[0], signal.SIGKILL)
+        self.wait_until(lambda: "is unhealthy" in log.read_text(), "a line that says so")
+        self.assertEqual(executors_of(process.pid), [executors[1]])
+        os.kill(executors[1], signal.SIGKILL)
+        self.assertEqual(process.wait(END_TIMEOUT_S), 4)
+
+    def test_a_configuration_that_cannot_work_is_not_tried_again(self):
+        process, log = self.start("--config", self.write_config(devices=[0, 7], cpu_driver={"devices": 2}))
+        self.assertEqual(process.wait(END_TIMEOUT_S), 4)
+        self.assertEqual(len(log.read_text().splitlines()), 1, log.read_text())
+        self.assertIn("no device '7'", log.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
