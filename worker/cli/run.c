@@ -130,19 +130,45 @@ static enum err open_state(const char *path, struct state **ret, struct error *e
     return code;
 }
 
-/* Not every run has one: a file's alone has nothing to come back to. */
-static enum err open_own_state(const struct settings *settings,
-    const struct run_arguments *arguments, uint32_t device, struct state **ret, struct error *err) {
-    if (arguments->state != NULL) return open_state(arguments->state, ret, err);
-    if (arguments->is_file_run) return ERR_OK;
-    char *folder = settings_state_dir(settings), *path = NULL;
-    enum err code = ERR_NO_MEMORY;
-    if (folder != NULL) path = state_folder_file(folder, device);
-    if (path == NULL) error_set(err, code, 0, "give the process more memory", "no memory");
-    else code = state_folder_make(folder, err);
-    if (code == ERR_OK) code = open_state(path, ret, err);
-    free(path);
+/* Where the state file is, to be freed; NULL, and ERR_OK, for a file's run alone, which needs none.
+ */
+static enum err find_state(const struct settings *settings, const struct run_arguments *arguments,
+    uint32_t device, char **ret, struct error *err) {
+    *ret = arguments->state != NULL ? strdup(arguments->state) : NULL;
+    if (arguments->state == NULL && arguments->is_file_run) return ERR_OK;
+    char *folder = arguments->state == NULL ? settings_state_dir(settings) : NULL;
+    if (folder != NULL) *ret = state_folder_file(folder, device);
+    enum err code = ERR_OK;
+    if (*ret == NULL) code = error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
+    else if (folder != NULL) code = state_folder_make(folder, err);
     free(folder);
+    return code;
+}
+
+/* A static member of its group without a name of its own gets the one beside its state file. */
+static enum err name_member(struct settings *settings, const char *state_path, struct error *err) {
+    char *folder = strdup(state_path), name[STATE_INSTANCE_SIZE];
+    if (folder == NULL) return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL) *slash = 0;
+    enum err code = state_folder_instance(slash != NULL ? folder : ".", name, err);
+    free(folder);
+    if (code != ERR_OK) return code;
+    free(settings->kafka.instance_id);
+    settings->kafka.instance_id = strdup(name);
+    if (settings->kafka.instance_id != NULL) return ERR_OK;
+    return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
+}
+
+static enum err open_own_state(struct settings *settings, const struct run_arguments *arguments,
+    uint32_t device, struct state **ret, struct error *err) {
+    char *path;
+    bool is_member = !arguments->is_file_run && settings->broker == BROKER_KAFKA;
+    enum err code = find_state(settings, arguments, device, &path, err);
+    if (code == ERR_OK && path != NULL) code = open_state(path, ret, err);
+    if (code == ERR_OK && is_member && settings->kafka.instance_id[0] == 0)
+        code = name_member(settings, path, err);
+    free(path);
     return code;
 }
 
@@ -174,7 +200,7 @@ static int execute(const struct settings *settings, const struct run_arguments *
 }
 
 static int run_executor(
-    const struct settings *settings, const struct run_arguments *arguments, uint32_t device) {
+    struct settings *settings, const struct run_arguments *arguments, uint32_t device) {
     struct state *state = NULL;
     struct error err;
     handle_signals();
@@ -324,7 +350,7 @@ static int supervise(const struct settings *settings, const struct run_arguments
     return run_supervisor(settings, arguments, kept);
 }
 
-static int run_alone(const struct settings *settings, const struct run_arguments *arguments) {
+static int run_alone(struct settings *settings, const struct run_arguments *arguments) {
     struct probed_device devices[PROBED_DEVICES_MAX];
     size_t count;
     uint64_t device;

@@ -68,7 +68,7 @@ struct settings {
     struct {
         char *bootstrap_servers;
         char *group;
-        char *instance_id; /* "": the executor is a dynamic member of the group */
+        char *instance_id; /* "": the one kept in the folder of state files */
         struct string_map consumer;
         struct string_map producer;
     } kafka;
