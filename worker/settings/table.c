@@ -111,7 +111,8 @@ const struct setting setting_table[] = {
     STRING(kafka.instance_id, 0, "\"\"",
         "A name of this worker that survives its restarts, such as that of a StatefulSet's pod. "
         "Each executor is the static member <instance_id>-gpu<device> of the group, and a restart "
-        "within session.timeout.ms (20 s) moves no partitions. Empty: a name that is drawn once and "
+        "within session.timeout.ms (20 s) moves no partitions. Empty: a name that is drawn once "
+        "and "
         "kept in state.dir."),
     MAP(kafka.consumer, "{}",
         "More keys for librdkafka's consumer, such as auto.offset.reset or sasl.password. What "
