@@ -164,6 +164,29 @@ TEST(a_job_that_costs_the_gpu_is_convicted_alone_and_all_others_complete) {
     assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 1);
 }
 
+TEST(a_verdict_is_kept_until_its_offset_is_committed) {
+    struct fixture *fixture = *state;
+    struct run *run = fixture->run;
+    leave(fixture, (const int64_t[]){1}, 1);
+    for (int k = 0; k < 3; k++) run_add_saxpy(run, k);
+    run->stop = 1;
+    assert_int_equal(run_execute(run), ERR_OK); /* nothing is taken, and nothing committed */
+    run->stop = 0;
+    assert_int_equal(count_standing(fixture, STATE_SUSPECT), 1);
+    size_t capacity;
+    struct state_suspect *suspects = state_suspects(run->state, &capacity);
+    for (size_t i = 0; i < capacity; i++) {
+        if (suspects[i].standing != STATE_SUSPECT) continue;
+        suspects[i].standing = STATE_CONVICTED;
+        suspects[i].code = ERR_GPU_HANG;
+    }
+    run_restart(run);
+    open_state(fixture);
+    run_execute_ok(run);
+    run_assert_error(run, "job-1", "gpu_hang");
+    assert_int_equal(count_standing(fixture, STATE_CONVICTED), 0);
+}
+
 TEST(who_killed_its_decoder_gets_a_dead_letter_alone_and_is_not_decoded) {
     struct fixture *fixture = *state;
     struct run *run = fixture->run;
@@ -193,4 +216,5 @@ TEST(who_killed_its_decoder_gets_a_dead_letter_alone_and_is_not_decoded) {
 RUN_TESTS(S(suspects_run_alone_and_are_acquitted),
     S(a_stray_write_is_silent_in_a_slab_and_an_error_alone),
     S(a_job_that_costs_the_gpu_is_convicted_alone_and_all_others_complete),
+    S(a_verdict_is_kept_until_its_offset_is_committed),
     S(who_killed_its_decoder_gets_a_dead_letter_alone_and_is_not_decoded))

@@ -4,10 +4,11 @@
 #include "broker/commit_list.h"
 
 void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
-    struct client_events *events) {
+    struct client_events *events, const struct source *source) {
     *committer = (struct committer){.client = client,
         .offsets = offsets,
         .events = events,
+        .source = source,
         .answers = rd_kafka_queue_new(client)};
 }
 
@@ -29,7 +30,10 @@ static void on_answer(rd_kafka_t *client, rd_kafka_resp_err_t code,
     committer->last_answer = code;
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        if (code == RD_KAFKA_RESP_ERR_NO_ERROR && p->err == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR && p->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            source_tell_committed(committer->source, p->topic, p->partition, p->offset);
+            continue;
+        }
         offsets_commit_failed(committer->offsets, p->topic, p->partition);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR) committer->last_answer = p->err;
     }

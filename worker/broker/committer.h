@@ -9,18 +9,20 @@
 
 #include "broker/client.h"
 #include "broker/offsets.h"
+#include "broker/source.h"
 
 struct committer {
     rd_kafka_t *client;
     struct offsets *offsets;
     struct client_events *events;
+    const struct source *source; /* which tells what is committed */
     rd_kafka_queue_t *answers;
     rd_kafka_topic_partition_list_t *requested; /* on its way; NULL: none */
     rd_kafka_resp_err_t last_answer;
 };
 
 void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
-    struct client_events *events);
+    struct client_events *events, const struct source *source);
 void committer_fini(struct committer *committer); /* a zeroed one is fine */
 
 /** Refused only because members rejoin: the same commit works once this one has, too. */

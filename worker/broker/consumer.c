@@ -181,6 +181,7 @@ static void follow(struct consumer *consumer, rd_kafka_topic_partition_t *p) {
     if (consumer->failure.code != ERR_OK) return;
     (void)!offsets_assign(
         consumer->offsets, p->topic, p->partition, &committed, &consumer->failure);
+    source_tell_committed(&consumer->source, p->topic, p->partition, p->offset);
 }
 
 static void take_over(struct consumer *consumer, rd_kafka_topic_partition_list_t *partitions) {
@@ -522,7 +523,8 @@ enum err consumer_create(
     if (code != ERR_OK) goto fail;
     rd_kafka_set_log_queue(consumer->client, NULL);
     rd_kafka_poll_set_consumer(consumer->client);
-    committer_init(&consumer->committer, consumer->client, offsets, &consumer->events);
+    committer_init(
+        &consumer->committer, consumer->client, offsets, &consumer->events, &consumer->source);
     code = subscribe(consumer, options, err);
     if (code != ERR_OK) goto fail;
     *ret = &consumer->source;

@@ -48,11 +48,19 @@ struct source_operations {
 /** A partition is not ours any more. Intake thread, from inside poll() or close(). */
 typedef void source_on_revoked(void *context, const char *topic, int32_t partition);
 
+/**
+ * What stands below `next` is committed, and does not come again. Intake thread, from inside poll()
+ * or close(); not every commit is told.
+ */
+typedef void source_on_committed(void *context, const char *topic, int32_t partition, int64_t next);
+
 /** The first member of each kind of source. */
 struct source {
     const struct source_operations *operations;
     source_on_revoked *on_revoked; /* NULL: nobody asks */
     void *on_revoked_context;
+    source_on_committed *on_committed; /* NULL: nobody asks */
+    void *on_committed_context;
     atomic_uint_fast64_t expired_count;
 };
 
@@ -61,6 +69,19 @@ static inline void source_watch_revoked(
     struct source *source, source_on_revoked *on_revoked, void *context) {
     source->on_revoked = on_revoked;
     source->on_revoked_context = context;
+}
+
+/** Before the first poll(). */
+static inline void source_watch_committed(
+    struct source *source, source_on_committed *on_committed, void *context) {
+    source->on_committed = on_committed;
+    source->on_committed_context = context;
+}
+
+static inline void source_tell_committed(
+    const struct source *source, const char *topic, int32_t partition, int64_t next) {
+    if (source->on_committed != NULL)
+        source->on_committed(source->on_committed_context, topic, partition, next);
 }
 
 /** For the kinds of source: tells whoever watches. */

@@ -298,6 +298,8 @@ enum err stages_start(
     if (code == ERR_OK) code = start_control(stages, err);
     if (code == ERR_OK) code = start_reporter(stages, err);
     if (code == ERR_OK) source_watch_revoked(stages->source, on_revoked, stages);
+    if (code == ERR_OK && stages->suspects != NULL)
+        source_watch_committed(stages->source, suspects_on_committed, stages->suspects);
     if (code == ERR_OK)
         log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
             stages->device.name, stages->device.driver->name, stages->settings->lanes,
@@ -342,7 +344,6 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     reader_destroy(stages->control_reader);
     enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
     turns_destroy(stages->turns);
-    suspects_stop(stages->suspects);
     sink_destroy(stages->sink);
     struct error close_error;
     enum err closed =
@@ -351,6 +352,7 @@ enum err stages_stop(struct stages *stages, struct error *err) {
         code = closed;
         *err = close_error;
     }
+    suspects_stop(stages->suspects);
     reporter_stop(stages->reporter); /* while everything that it counts is still there */
     sink_destroy(stages->telemetry);
     retries_destroy(stages->retries);

@@ -203,6 +203,21 @@ void suspects_answered(struct suspects *suspects) {
     pthread_mutex_unlock(&stages->lock);
 }
 
+void suspects_on_committed(void *context, const char *topic, int32_t partition, int64_t next) {
+    struct suspects *suspects = context;
+    const struct position end = {.topic = topic, .partition = partition, .offset = next};
+    struct state_entry entry;
+    if (!suspects->is_active || !state_entry_of(suspects->state, &end, 0, &entry)) return;
+    pthread_mutex_lock(&suspects->stages->lock);
+    for (size_t i = suspects->count; i-- > 0;) {
+        struct state_suspect *suspect = suspects->table[i];
+        bool is_committed = suspect->at.topic == entry.topic &&
+                            suspect->at.partition == partition && suspect->at.offset < next;
+        if (is_committed && suspect != suspects->alone) forget(suspects, suspect);
+    }
+    pthread_mutex_unlock(&suspects->stages->lock);
+}
+
 void suspects_published(struct suspects *suspects, uint64_t count) {
     if (suspects != NULL) suspects->in_flight -= count;
 }
