@@ -6,6 +6,8 @@ import subprocess
 import time
 import unittest
 
+import confluent_kafka.admin
+
 from worker_flow import BINARY, KafkaFlowTest, headers_of, is_saxpy, read_all, saxpy, unpack
 
 import check_job
@@ -136,6 +138,17 @@ class KafkaTest(KafkaFlowTest):
         self.assertEqual(sum(outcome.get("ok", 0) for outcome in outcomes), 30)
         self.assertEqual(sum(outcome.get("bad_message", 0) for outcome in outcomes), 1)
         self.assertEqual(sum(report["intake"]["messages_expired"] for report in reports), 0)
+
+    def test_bench_measures_both_ways_of_delivery_and_leaves_no_topic(self):
+        config = self.folder / "bench.yaml"
+        config.write_text(f"driver: cpu\nkafka: {{bootstrap_servers: '{SERVERS}'}}\n")
+        done = subprocess.run([BINARY, "bench", "kafka", "--config", config, "--rounds", "1", "--messages", "2000"],
+                              capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"\| from topic to topic, at least once \| \d+ \| \d+ \| \d+ % \|")
+        self.assertRegex(done.stdout, r"\| the same, exactly once \| \d+ \| \d+ \| \d+ % \|")
+        left = confluent_kafka.admin.AdminClient({"bootstrap.servers": SERVERS}).list_topics(timeout=30).topics
+        self.assertEqual([name for name in left if name.startswith("gpu-worker-bench-")], [])
 
     def test_a_broker_that_is_not_there_is_one_clear_error(self):
         config = self.folder / "gone.yaml"

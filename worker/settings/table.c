@@ -176,7 +176,10 @@ const struct setting setting_table[] = {
     DURATION(limits.timeout_ms, 100, 24 * HOUR, "1m",
         "Longest that a job without timeout_ms may be on the device. Then its executor is killed, "
         "and the job that does so alone gets gpu_hang."),
-    UINT(limits.jobs_in_flight, 1, 1000000, "1024", "Jobs taken and not finished."),
+    UINT(limits.jobs_in_flight, 1, 1000000, "1024",
+        "Jobs taken and not finished. A stop waits for all of them; jobs of microseconds are "
+        "faster "
+        "with some thousands."),
     SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
         "Host memory of messages taken and not finished, and of their results. The Kafka client "
         "fetches up to a quarter "
