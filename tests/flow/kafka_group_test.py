@@ -64,7 +64,7 @@ class GroupTest(KafkaFlowTest):
         second = self.start_worker(self.config(), "second")
         self.wait_until(lambda: first.status() is not None, "the first gives up")
         last_line = self.log_of("first").splitlines()[-1]
-        self.assertEqual(first.status(), 5, last_line)
+        self.assertEqual(first.status(), 3, last_line)
         self.assertIn("FENCED_INSTANCE_ID", last_line)
         self.assertIn("kafka.instance_id", last_line)
         self.produce(msgpack.packb(saxpy(1)))

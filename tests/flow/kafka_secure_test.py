@@ -33,11 +33,12 @@ class SecureKafkaTest(KafkaFlowTest):
         self.password_file.write_text(PASSWORD + "\n")
 
     def config(self, password=None, ca=TLS / "ca.pem", **more):
+        """One that gives up at the first refusal."""
         client = {
             "security.protocol": "sasl_ssl", "sasl.mechanism": MECHANISM, "sasl.username": "worker",
             "sasl.password": password or {"file": str(self.password_file)}, "ssl.ca.location": str(ca),
         }
-        config = super().config(**more)
+        config = super().config(executors={"deaths_max": 1}, **more)
         config["kafka"] |= {"bootstrap_servers": secure_servers(), "consumer": client, "producer": client}
         return config
 
@@ -102,20 +103,20 @@ class SecureKafkaTest(KafkaFlowTest):
         config["kafka"]["producer"] = config["kafka"]["producer"] | {"topic.metadata.propagation.max.ms": "500"}
         ended = self.command(config, "run")
         self.assertEqual(ended.returncode, 5, ended.stderr)
-        self.assertIn("no-such-topic refused", ended.stderr.splitlines()[-1])
+        self.assertIn("gpu-worker run: no-such-topic refused", ended.stderr)
 
     def test_a_forbidden_group_and_a_forbidden_job_topic_each_end_the_run(self):
         self.produce(msgpack.packb(saxpy(1)))
         self.deny(self.topics.group, admin.AclOperation.READ, admin.ResourceType.GROUP)
         ended = self.command(self.config(), "run")
         self.assertEqual(ended.returncode, 5, ended.stderr)
-        self.assertIn("GROUP_AUTHORIZATION_FAILED", ended.stderr.splitlines()[-1])
+        self.assertIn("gpu-worker run: GROUP_AUTHORIZATION_FAILED", ended.stderr)
 
         self.topics.group += "-of-others"
         self.deny(self.topics.jobs, admin.AclOperation.READ)
         ended = self.command(self.config(), "run")
         self.assertEqual(ended.returncode, 5, ended.stderr)
-        self.assertIn("TOPIC_AUTHORIZATION_FAILED", ended.stderr.splitlines()[-1])
+        self.assertIn("gpu-worker run: TOPIC_AUTHORIZATION_FAILED", ended.stderr)
 
     def test_check_names_every_topic_that_cannot_be_used(self):
         self.deny(self.topics.jobs, admin.AclOperation.DESCRIBE)
@@ -133,9 +134,9 @@ class SecureKafkaTest(KafkaFlowTest):
         self.produce(*[msgpack.packb(saxpy(number)) for number in range(3)])
         worker = self.start_worker(self.config())
         self.wait_until(lambda: worker.status() is not None, "the worker gives up")
-        last_line = (self.folder / "worker.log").read_text().splitlines()[-1]
-        self.assertEqual(worker.status(), 5, last_line)
-        self.assertIn(f"{self.topics.results} refused", last_line)
+        log = (self.folder / "worker.log").read_text()
+        self.assertEqual(worker.status(), 5, log)
+        self.assertRegex(log, f"gpu-worker run: {self.topics.results} refused")
         letters = read_all(SERVERS, self.topics.dead_letters)
         self.assertEqual({headers_of(letter)["dlq.error.code"] for letter in letters}, {"publish_refused"})
         self.assertEqual(lag(SERVERS, self.topics), 3, "nothing is committed without its result")

@@ -13,7 +13,7 @@
  *
  * A static member that comes back within the session timeout (20 s unless the settings say
  * otherwise) finds its partitions as they were. Closing makes a static member leave, too. Of two
- * members of one name the earlier is lost, with ERR_BROKER.
+ * members of one name the earlier is lost, with ERR_CONFIG.
  *
  * From librdkafka 2.10 on the assignment is cooperative, before it is eager, because of bugs; in
  * one group the members must agree, so upgrade across 2.10 with `partition.assignment.strategy` set

@@ -167,6 +167,11 @@ static bool is_decision(const struct executor *executor, const struct death *dea
            code == CLI_USAGE || code == CLI_CONFIG || code == CLI_DRAIN;
 }
 
+/* What the brokers refuse again and again is no fault of the GPU. */
+static bool is_refused(const struct death *death) {
+    return WIFEXITED(death->status) && WEXITSTATUS(death->status) == CLI_BROKER;
+}
+
 /* ---- starting again ---- */
 
 static void start_again(struct executor *executor, const char *cause, uint64_t delay_ms) {
@@ -188,6 +193,12 @@ static void back_off(struct executor *executor, const struct death *death, const
         executor->first_death_ns = now_ns;
     }
     executor->deaths++;
+    if (executor->deaths >= settings->executors.deaths_max && is_refused(death)) {
+        log_line(LOG_ERROR, "%s: the executor died: %s; another start would meet the same",
+            executor->name, cause);
+        end(executor, CLI_BROKER);
+        return;
+    }
     if (executor->deaths >= settings->executors.deaths_max) {
         char why[512];
         snprintf(why, sizeof why,
