@@ -26,11 +26,11 @@ def write_config(path, config):
 class Worker:
     """A running `gpu-worker run`, its log and its state beside its configuration."""
 
-    def __init__(self, binary, config, log):
+    def __init__(self, binary, config, log, *options):
         self._log = log
         with open(log, "wb") as output:
             self._process = subprocess.Popen(
-                [binary, "run", "--config", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                [binary, "run", "--config", config, *options], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 env=os.environ | {"XDG_STATE_HOME": f"{pathlib.Path(config).absolute()}.state"},
             )
 

@@ -21,10 +21,10 @@ class ExactlyOnceTest(FlowTest):
         super().setUp()
         self.topics = Topics(SERVERS)
 
-    def start(self, name, **more):
+    def start(self, name, *options, instance=None, **more):
         config = self.topics.config(SERVERS, delivery="exactly_once", commit_interval_ms="100ms", **more)
-        config["kafka"] |= {"instance_id": f"{self.topics.group}-{name}", "consumer": {"session.timeout.ms": 6000}}
-        return self.start_worker(config, name)
+        config["kafka"] |= {"instance_id": f"{self.topics.group}-{instance or name}", "consumer": {"session.timeout.ms": 6000}}
+        return self.start_worker(config, name, *options)
 
     def submit(self, count):
         client = gw.KafkaClient(SERVERS, self.topics.jobs, self.topics.results)
@@ -96,9 +96,9 @@ class ExactlyOnceTest(FlowTest):
 
     def test_of_two_workers_of_one_name_the_first_ends_with_a_clear_error(self):
         self.submit(2000)
-        first = self.start("same", **SLOW)
+        first = self.start("first", "--no-supervisor", instance="same", **SLOW)
         self.wait_for_results(100)
-        second = self.start("same")
+        second = self.start("second", "--no-supervisor", instance="same")
         self.assertEqual(first.wait(60), 5)
         self.wait_for_end()
         self.stop_well(second)

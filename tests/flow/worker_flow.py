@@ -126,10 +126,10 @@ class FlowTest(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, f"{what}: not within {timeout_s} s")
             time.sleep(0.02)
 
-    def start_worker(self, config, name="worker"):
+    def start_worker(self, config, name="worker", *options):
         path = self.folder / f"{name}.yaml"
         worker_process.write_config(path, config)
-        worker = worker_process.Worker(BINARY, path, self.folder / f"{name}.log")
+        worker = worker_process.Worker(BINARY, path, self.folder / f"{name}.log", *options)
         self.addCleanup(worker.stop)
         return worker
 
