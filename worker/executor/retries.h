@@ -3,8 +3,9 @@
  * on the device while they wait, longer after each failure (settings: retry), and keep their turn
  * in the line of their key. They still count as in flight.
  *
- * A worker that stops waits for none of them: it hands them back, uncommitted, and so do others try
- * them next. So it is with those of a partition that is not ours any more.
+ * A worker that stops waits for none of them: it hands them back, uncommitted, for others to try.
+ * So it does with those of a partition that is not ours any more; while that is still being
+ * drained, they are tried as before.
  *
  * Lifetime: retries_start() to retries_destroy(). Threads: its own, which sends jobs on when their
  * time has come; the functions say who may call them.
