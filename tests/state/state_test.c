@@ -252,6 +252,20 @@ STATE_TEST(a_watcher_sees_the_life_of_the_process_that_it_asks_for) {
     state_close(state);
 }
 
+STATE_TEST(a_device_that_is_given_up_shows_until_an_executor_lives_on_it_again) {
+    struct state *state = reopen(*test);
+    begin(state, &small);
+    assert_false(state_summary(state).is_unhealthy);
+    state_set_fault(state, "it has fallen off the bus");
+    state_close(state);
+    state = reopen(*test);
+    assert_true(state_summary(state).is_unhealthy);
+    assert_string_equal(state_summary(state).fault, "it has fallen off the bus");
+    begin(state, &small);
+    assert_false(state_summary(state).is_unhealthy);
+    state_close(state);
+}
+
 STATE_TEST(more_topics_than_there_is_room_for_are_not_noted) {
     struct state *state = reopen(*test);
     begin(state, &small);
@@ -420,6 +434,7 @@ RUN_TESTS(S(a_new_file_is_the_owners_alone_and_holds_nothing),
     S(a_second_executor_is_refused), S(another_shape_keeps_suspects_progress_and_sums),
     S(the_first_record_of_a_death_stays), S(a_batch_is_overdue_from_the_fence_before_it),
     S(a_watcher_sees_the_life_of_the_process_that_it_asks_for),
+    S(a_device_that_is_given_up_shows_until_an_executor_lives_on_it_again),
     S(more_topics_than_there_is_room_for_are_not_noted), S(a_file_that_is_not_ours_is_set_aside),
     S(a_cut_file_is_set_aside), S(random_damage_is_never_followed_out_of_bounds),
     T(without_a_state_nothing_happens))

@@ -44,7 +44,9 @@ enum err file_progress_create(void *room, struct file_progress **ret, struct err
     /* acquire: pairs with the release in file_progress_keep() of a process that is gone */
     uint32_t active = atomic_load_explicit(&progress->kept->active, memory_order_acquire);
     if (active == 1 || active == 2) progress->resumed = progress->kept->snapshots[active - 1];
-    progress->is_resumed = (active == 1 || active == 2) && progress->resumed.next >= 0;
+    /* Numbers that no run reaches, and that could not be counted on from. */
+    bool makes_sense = progress->resumed.next >= 0 && progress->resumed.next < INT64_MAX / 2;
+    progress->is_resumed = (active == 1 || active == 2) && makes_sense;
     if (!progress->is_resumed) progress->resumed = (struct snapshot){0};
     progress->now = progress->resumed;
     /* relaxed: no other thread yet */

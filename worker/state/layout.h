@@ -16,7 +16,7 @@
 #include "state/state.h"
 
 #define STATE_MAGIC "gpuwstat"
-enum { STATE_VERSION = 1, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+enum { STATE_VERSION = 2, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
 /* What must be ours for the rest to be read; the checksum is over all before it. */
 struct state_fixed {
@@ -44,6 +44,8 @@ struct state_head {
     _Atomic uint32_t death_written;
     struct state_death death;
     _Atomic uint32_t topic_count;
+    _Atomic uint32_t is_unhealthy; /* with `fault` */
+    char fault[STATE_MESSAGE_BYTES];
 };
 
 /* What a thread has in hand. A line each, so that threads do not meet. */

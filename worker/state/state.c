@@ -297,6 +297,7 @@ enum err state_begin(struct state *state, const struct state_shape *shape, uint3
     snprintf(head->uuid, sizeof head->uuid, "%s", uuid);
     atomic_store_explicit(&head->death_taken, 0, memory_order_relaxed);
     atomic_store_explicit(&head->death_written, 0, memory_order_relaxed);
+    atomic_store_explicit(&head->is_unhealthy, 0, memory_order_relaxed);
     atomic_store_explicit(&head->heartbeat_ns, clock_ns(), memory_order_relaxed);
     atomic_fetch_add_explicit(&head->lives, 1, memory_order_relaxed);
     /* release: pairs with the acquire in state_summary(); whoever sees the pid sees the new shape

@@ -206,8 +206,13 @@ struct state_summary {
     uint64_t lives;
     uint64_t heartbeat_ns; /* clock_ns() */
     uint64_t ok, errors;   /* of all lives */
+    bool is_unhealthy;     /* its device gets no executor any more, because of */
+    char fault[STATE_MESSAGE_BYTES];
 };
 struct state_summary state_summary(const struct state *state);
+
+/** Says for tools that the device gets no executor any more; until the next life begins. */
+void state_set_fault(struct state *state, const char *fault);
 
 /** STATE_PROGRESS_BYTES of room for the progress of a run of files; kept from life to life. */
 void *state_progress(struct state *state);

@@ -56,5 +56,16 @@ struct state_summary state_summary(const struct state *state) {
     ret.heartbeat_ns = atomic_load_explicit(&head->heartbeat_ns, memory_order_relaxed);
     ret.ok = atomic_load_explicit(&head->ok, memory_order_relaxed);
     ret.errors = atomic_load_explicit(&head->errors, memory_order_relaxed);
+    /* acquire: pairs with the release in state_set_fault() */
+    ret.is_unhealthy = atomic_load_explicit(&head->is_unhealthy, memory_order_acquire) == 1;
+    if (ret.is_unhealthy)
+        snprintf(ret.fault, sizeof ret.fault, "%.*s", (int)sizeof head->fault - 1, head->fault);
     return ret;
+}
+
+void state_set_fault(struct state *state, const char *fault) {
+    if (state == NULL) return;
+    snprintf(state->head->fault, sizeof state->head->fault, "%s", fault);
+    /* release: pairs with the acquire in state_summary() */
+    atomic_store_explicit(&state->head->is_unhealthy, 1, memory_order_release);
 }

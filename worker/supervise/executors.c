@@ -61,7 +61,17 @@ static void end(struct executor *executor, int exit_code) {
     executor->exit_code = exit_code;
 }
 
+/* Where a process that hangs still has the file, it stays as it is. */
+static void keep_fault(const struct executor *executor, const char *fault) {
+    struct state *state;
+    struct error set_aside, err;
+    if (state_open(executor->state_path, 0, &state, &set_aside, &err) != ERR_OK) return;
+    state_set_fault(state, fault);
+    state_close(state);
+}
+
 static void call_unhealthy(struct executor *executor, const char *why) {
+    keep_fault(executor, why);
     executor->standing = STANDING_UNHEALTHY;
     executor->exit_code = CLI_DEVICE;
     log_line(LOG_ERROR, "%s is unhealthy and gets no executor any more: %s", executor->name, why);
