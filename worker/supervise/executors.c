@@ -168,13 +168,13 @@ static bool is_devices_fault(const struct death *death) {
 
 /*
  * True where the process ended itself for a reason that another start would meet again: the
- * configuration, the end of a file, or whatever it met before it began to work.
+ * configuration, a broker that refuses it, the end of a file, or whatever it met before it began.
  */
 static bool is_decision(const struct executor *executor, const struct death *death) {
     if (!WIFEXITED(death->status) || has_culprit(death)) return false;
     int code = WEXITSTATUS(death->status);
-    return executor->options->is_finite || !death->has_begun || code == CLI_OK ||
-           code == CLI_USAGE || code == CLI_CONFIG || code == CLI_DRAIN;
+    return executor->options->is_finite || !death->has_begun ||
+           (code != CLI_FAILED && code != CLI_DEVICE);
 }
 
 /* What the brokers refuse again and again is no fault of the GPU. */
