@@ -1,0 +1,93 @@
+"""Poisonous jobs, and deaths that nobody explains, between the topics of a real Apache Kafka.
+usage: kafka_containment_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA and how often
+something is killed in GPU_WORKER_TEST_KILLS (200 shows more)."""
+
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "flow"))
+from worker_flow import BUILD, FlowTest, Topics, headers_of, lag, read_all, unpack
+
+import gpu_worker as gw
+from containment_test import link_programs
+from poison import Mixture
+
+SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
+KILLS = int(os.environ.get("GPU_WORKER_TEST_KILLS", "12"))
+KILL_EVERY_S = (0.2, 1.5)
+
+
+class KafkaContainmentTest(FlowTest):
+    def setUp(self):
+        super().setUp()
+        self.topics = Topics(SERVERS)
+        self.seed = random.SystemRandom().randrange(1 << 32)
+        print(f"seed {self.seed}")
+
+    def start(self, **more):
+        config = self.topics.config(SERVERS, lanes=8, state={"dir": str(self.folder / "state")}, **more)
+        programs = self.folder / "programs"
+        if not programs.exists():
+            link_programs(BUILD, programs)
+        config["programs"] = {"dir": str(programs)}
+        config["kafka"] |= {"instance_id": self.topics.group}
+        return self.start_worker(config)
+
+    def submit(self, mixture):
+        client = gw.KafkaClient(SERVERS, self.topics.jobs, self.topics.results)
+        self.addCleanup(client.close)
+        client.submit(mixture.jobs)
+
+    def assert_contained(self, mixture, allowed=()):
+        """Prints the table; nothing in it may be wrong, but for what is allowed."""
+        letters = [headers_of(letter) for letter in read_all(SERVERS, self.topics.dead_letters)]
+        wrong = mixture.check(
+            [unpack(result) for result in read_all(SERVERS, self.topics.results)],
+            [(letter["gpu-worker-job-id"], letter["dlq.error.code"]) for letter in letters])
+        print(f"{mixture.count} jobs, {len(mixture.poison)} poisonous:",
+              *[f"{name} {len(places)}" for name, places in wrong.items()], sep="\n  ")
+        self.assertEqual({name: places for name, places in wrong.items() if places and name not in allowed}, {})
+
+    def wait_for_end(self):
+        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0", 240)
+
+    def test_a_poisonous_job_costs_itself_and_everybody_else_is_answered_exactly_once(self):
+        mixture = Mixture(1000, 8, "cpu", self.seed)
+        self.submit(mixture)
+        worker = self.start(delivery="exactly_once", commit_interval_ms="100ms")
+        self.wait_for_end()
+        self.stop_well(worker)
+        self.assert_contained(mixture)
+
+    def test_deaths_that_nobody_explains_lose_nothing_and_convict_nobody(self):
+        mixture = Mixture(20_000, 0, "cpu", self.seed)
+        self.submit(mixture)
+        chance = random.Random(self.seed)
+        slow = {"batch": {"jobs": 2}, "cpu_driver": {"faults": "cuLaunchKernel:slow=2ms@*"}}
+        worker = self.start(**slow)
+        killed = {"supervisor": 0, "executor": 0}
+        for _ in range(KILLS):
+            time.sleep(chance.uniform(*KILL_EVERY_S))
+            executors = worker.executors()
+            if not executors or chance.random() < 0.3:
+                worker.kill()
+                worker = self.start(**slow)
+                killed["supervisor"] += 1
+            else:
+                os.kill(chance.choice(executors), signal.SIGKILL)
+                killed["executor"] += 1
+        print("killed:", killed)
+        worker.kill()
+        worker = self.start()
+        self.wait_for_end()
+        self.stop_well(worker)
+        self.assert_contained(mixture, allowed=["answered twice"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
