@@ -163,11 +163,12 @@ static void step_starting(struct transaction *t) {
         t->phase = PHASE_IDLE;
 }
 
-/* Offsets alone are due where nobody waits for an answer: the end of a partition, a gap. */
+/* Offsets alone are due where nobody waits for an answer: the end of a partition, a gap. What was
+ * lost is the next owner's to commit. */
 static bool is_wanted(struct transaction *t) {
     if (t->entries.first != NULL) return true;
     bool is_time = t->is_flushing || clock_ns() - t->closed_ns >= t->interval_ns;
-    return is_time && offsets_is_due(t->offsets);
+    return is_time && offsets_is_due(t->offsets) && !rd_kafka_assignment_lost(t->consumer);
 }
 
 static void step_idle(struct transaction *t) {
