@@ -18,7 +18,6 @@ FLOW_S = 10  # how long the middle half of the jobs is being sent, and about wha
 LANES = 2
 JOBS_IN_FLIGHT = 64
 TIMEOUT_S = 120
-LOST_BROKERS = 5  # the exit status of a worker that the brokers will not have any more
 UNDECODABLE, REFUSED = 7, 13  # of each fifty jobs; the others are right
 
 
@@ -47,7 +46,7 @@ def needs_dead_letter(number):
     return number % 50 in (UNDECODABLE, REFUSED)
 
 
-Account = collections.namedtuple("Account", "fault mode jobs lost duplicated recomputed wrong restarts")
+Account = collections.namedtuple("Account", "fault mode jobs lost duplicated recomputed wrong")
 
 
 class Flow:
@@ -59,7 +58,6 @@ class Flow:
         self.count = len(numbers)
         self.numbers = numbers
         self.sent = 0
-        self.restarts = 0
         self._hurried = 0  # jobs below it do not wait for their turn
         self.fault_is_over = threading.Event()
         self._test = test
@@ -96,13 +94,7 @@ class Flow:
             self._test.stop_well(self._workers.pop(name))
 
     def check(self):
-        """What a supervisor does: a worker whose producer the brokers fenced, since its transaction was open for
-        too long, starts again."""
-        for name, worker in self._workers.items():
-            if worker.status() == LOST_BROKERS:
-                self.restarts += 1
-                self.start(name)
-                return
+        for worker in self._workers.values():
             try:
                 worker.check()
             except worker_process.Failure:
@@ -192,8 +184,7 @@ class Flow:
             duplicated=answers.total() - len(answers) + refusals.total() - len(refusals),
             recomputed=runs.total() - len(runs),
             wrong=sum(not is_right(self._number_of(message), unpack(message)) for message in results)
-            + len(refusals.keys() - refused),
-            restarts=self.restarts)
+            + len(refusals.keys() - refused))
 
     def close(self):
         self._is_over.set()
