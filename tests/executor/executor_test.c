@@ -369,6 +369,19 @@ TEST(executor_stops_without_finishing_when_nothing_can_be_published) {
     assert_int_equal(run->broker.finished[0], 0);
 }
 
+TEST(executor_drops_answers_to_messages_that_others_answer_by_now) {
+    struct run *run = *state;
+    run->broker.revoke_from = 30;
+    for (int k = 0; k < 49; k++) run_add_saxpy(run, k);
+    run_add_job(run, "id: broken\nbuffers: {}\nsteps: [{program: nope, args: [], grid: [1]}]\n"
+                     "outputs: []\n");
+    assert_int_equal(run_execute(run), ERR_OK);
+    assert_int_equal(run->summary.ok, 30);
+    assert_int_equal(run->summary.errors, 0);
+    assert_int_equal(memory_count(&run->broker, ROUTE_RESULT), 30);
+    for (int k = 0; k < 50; k++) assert_int_equal(run->broker.finished[k], k < 30);
+}
+
 TEST(executor_that_loses_the_gpu_blames_no_job) {
     struct run *run = *state;
     run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:illegal_address@2");
@@ -432,6 +445,7 @@ int main(void) {
         FLOW(executor_holds_no_more_than_the_limit_in_flight),
         FLOW(executor_replaces_a_refused_result_by_an_error_and_a_dead_letter),
         FLOW(executor_stops_without_finishing_when_nothing_can_be_published),
+        FLOW(executor_drops_answers_to_messages_that_others_answer_by_now),
         FLOW(executor_that_loses_the_gpu_blames_no_job),
         FLOW(executor_answers_jobs_whose_launch_is_refused_and_goes_on),
         FLOW(executor_leaves_nothing_on_the_device),

@@ -150,6 +150,12 @@ static void send_memory(struct sink *sink, struct record *record) {
         record->on_settled(record, ERR_PUBLISH_REFUSED, &err);
         return;
     }
+    if (broker->revoke_from > 0 && record->answers->offset >= broker->revoke_from) {
+        struct error err;
+        error_set(&err, ERR_REVOKED, 0, "", "revoked by the test");
+        record->on_settled(record, ERR_REVOKED, &err);
+        return;
+    }
     keep(broker, record);
     record->on_settled(record, ERR_OK, NULL);
 }

@@ -43,6 +43,7 @@ struct memory_broker {
     struct memory_message *messages;
     size_t refuse_over_bytes; /* larger payloads are refused for good; 0: none */
     bool refuse_errors;       /* refuses all there is */
+    int64_t revoke_from;      /* what answers later messages is dropped: others do; 0: none */
 };
 
 void memory_broker_init(struct memory_broker *broker, const struct slice *jobs, size_t count);
