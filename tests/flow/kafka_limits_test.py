@@ -30,6 +30,7 @@ class LimitsTest(KafkaFlowTest):
         seconds, peak = time.monotonic() - started, worker.peak_bytes()
         self.stop_well(worker)
         print(f"{LARGE_JOBS} jobs of 900 KiB in {seconds:.1f} s, {peak / MIB:.0f} MiB resident at most", flush=True)
+        self.assertGreater(peak, 96 * MIB, "this is not the process that runs the jobs")
         self.assertLess(peak, 256 * MIB)
         self.assertIn(f"done: {LARGE_JOBS} jobs ok, 0 failed", self.log_of("worker"))
 
