@@ -92,6 +92,7 @@ class ExactlyOnceTest(FlowTest):
         last = self.start("first")
         self.wait_for_end()
         self.stop_well(last)
+        self.wait_for_results(count)  # not visible before the broker gives up the third's open transaction
         self.assert_exactly_once(count)
 
     def test_of_two_workers_of_one_name_the_first_ends_with_a_clear_error(self):
