@@ -1,7 +1,8 @@
 /** Kernels that cost a process its GPU, or its life: what containment is tested with. */
 #include "kernel.h"
 
-/* A failed assertion, as each way of compiling has it; on the CPU it ends the process. */
+/* A failed assertion and a trap, as each way of compiling has them; on the CPU they end the
+ * process. */
 #ifdef KERNEL_ON_CLANG
 extern "C" __attribute__((device)) void __assertfail(const char *message, const char *file,
     unsigned line, const char *function, unsigned long character_bytes);
@@ -9,6 +10,11 @@ extern "C" __attribute__((device)) void __assertfail(const char *message, const 
 #else
 #include <assert.h>
 #define FAIL_ASSERTION() assert(!"poison")
+#endif
+#ifdef __NVCC__
+#define TRAP() __trap()
+#else
+#define TRAP() __builtin_trap()
 #endif
 
 /* An address that is in no buffer: an illegal address on a GPU, SIGSEGV on the CPU. */
@@ -37,5 +43,5 @@ KERNEL(failed_assert, (uint32_t *)y) {
 }
 
 KERNEL(trap, (uint32_t *)y) {
-    if (y[0] == 0) __builtin_trap();
+    if (y[0] == 0) TRAP();
 }
