@@ -11,7 +11,7 @@ extern "C" __attribute__((device)) void __assertfail(const char *message, const 
 #include <assert.h>
 #define FAIL_ASSERTION() assert(!"poison")
 #endif
-#ifdef __NVCC__
+#ifdef KERNEL_ON_NVCC
 #define TRAP() __trap()
 #else
 #define TRAP() __builtin_trap()
