@@ -9,7 +9,7 @@ extern "C" __attribute__((device)) void __assertfail(const char *message, const 
 #define FAIL_ASSERTION() __assertfail("poison", "poison.c", __LINE__, "failed_assert", 1)
 #else
 #include <assert.h>
-#define FAIL_ASSERTION() assert(!"poison")
+#define FAIL_ASSERTION() assert(0 && "poison")
 #endif
 #ifdef KERNEL_ON_NVCC
 #define TRAP() __trap()
