@@ -8,10 +8,10 @@
  * for a tenth of the interval. Only then are its records settled and their messages finished by
  * whoever is told. What comes while one ends waits for the next.
  *
- * A transaction that is aborted (a rebalance, a record that was refused, brokers away for too long)
- * is repeated with the same records, except those of messages that are not ours any more: these are
- * settled with ERR_REVOKED. A producer that is lost, such as one that another of the same id has
- * fenced, settles all with ERR_BROKER.
+ * A transaction that is aborted (a rebalance, a record that was refused) is repeated with the same
+ * records, except those of messages that are not ours any more: these are settled with ERR_REVOKED.
+ * A producer that is lost settles all with ERR_BROKER: another one of the same id has fenced it, or
+ * the brokers were away until they ended its transaction, which looks the same from here.
  *
  * Offsets go with the membership in the group (KIP-447): the brokers refuse them once the group has
  * moved on without us.
