@@ -93,6 +93,26 @@ TEST(a_record_is_settled_once_its_transaction_is_committed) {
     rig_stop(&rig);
 }
 
+static void note_committed(void *context, const char *topic, int32_t partition, int64_t next) {
+    int64_t *noted = context;
+    assert_int_equal(partition, 0);
+    *noted = next;
+}
+
+TEST(the_source_tells_what_a_transaction_has_committed) {
+    struct rig rig;
+    int64_t noted = -1;
+    rig_start(&rig);
+    source_watch_committed(rig.source, note_committed, &noted);
+    send_small(&rig, 0);
+    send_small(&rig, 1);
+    assert_int_equal(noted, -1);
+    wait_until_settled(&rig, 0, ERR_OK);
+    wait_until_settled(&rig, 1, ERR_OK);
+    assert_int_equal(noted, 2);
+    rig_stop(&rig);
+}
+
 TEST(offsets_alone_are_committed_where_nothing_is_unfinished) {
     struct rig rig;
     struct position position;
@@ -202,6 +222,7 @@ TEST(a_sink_without_brokers_gives_up_in_time_and_settles_all) {
 }
 
 RUN_TESTS(T(a_record_is_settled_once_its_transaction_is_committed),
+    T(the_source_tells_what_a_transaction_has_committed),
     T(offsets_alone_are_committed_where_nothing_is_unfinished),
     T(a_record_that_is_refused_costs_the_others_only_a_repetition),
     T(records_of_messages_that_are_not_ours_any_more_are_dropped),

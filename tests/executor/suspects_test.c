@@ -161,6 +161,7 @@ TEST(a_job_that_costs_the_gpu_is_convicted_alone_and_all_others_complete) {
     const struct memory_message *letter = memory_find(&run->broker, ROUTE_DEAD_LETTER, "overrun");
     assert_non_null(
         strstr(memory_header(letter, "dlq.error.message"), "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    assert_string_equal(memory_header(letter, "dlq.attempts"), "2"); /* both of those above */
     assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 1);
 }
 
@@ -187,6 +188,13 @@ TEST(a_verdict_is_kept_until_its_offset_is_committed) {
     assert_int_equal(count_standing(fixture, STATE_CONVICTED), 0);
 }
 
+static const struct memory_message *only_dead_letter(struct run *run) {
+    assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 1);
+    const struct memory_message *message = run->broker.messages;
+    while (message->route != ROUTE_DEAD_LETTER) message++;
+    return message;
+}
+
 TEST(who_killed_its_decoder_gets_a_dead_letter_alone_and_is_not_decoded) {
     struct fixture *fixture = *state;
     struct run *run = fixture->run;
@@ -209,7 +217,7 @@ TEST(who_killed_its_decoder_gets_a_dead_letter_alone_and_is_not_decoded) {
     assert_saxpy(run, 0);
     assert_saxpy(run, 2);
     assert_null(memory_find(&run->broker, ROUTE_RESULT, "job-1"));
-    assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 1);
+    assert_string_equal(memory_header(only_dead_letter(run), "dlq.attempts"), "2");
 }
 
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

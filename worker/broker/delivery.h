@@ -37,6 +37,8 @@ struct delivery {
     size_t held_bytes;
     /* the executor's own (executor/suspects.h) */
     bool is_suspect;
+    uint32_t
+        failed_attempts; /* that cost an executor its life; the last is a convicted one's own */
     struct delivery *next;
     struct slice payload;
     bool has_key;

@@ -50,7 +50,7 @@ typedef void source_on_revoked(void *context, const char *topic, int32_t partiti
 
 /**
  * What stands below `next` is committed, and does not come again. Intake thread, from inside poll()
- * or close(); not every commit is told.
+ * or close(), or the thread that serves the transactions; not every commit is told.
  */
 typedef void source_on_committed(void *context, const char *topic, int32_t partition, int64_t next);
 

@@ -45,8 +45,9 @@ struct transaction {
     struct sink sink;
     struct sink *producer;
     rd_kafka_t *client;
-    rd_kafka_t *consumer;
-    struct offsets *offsets;
+    const struct source *source;
+    rd_kafka_t *consumer;    /* the source's */
+    struct offsets *offsets; /* the source's */
     struct client_events events;
     uint64_t interval_ns;
     uint32_t messages_max;
@@ -269,10 +270,18 @@ static void close_transaction(struct transaction *t) {
     if (t->phase != PHASE_LOST) t->phase = PHASE_IDLE;
 }
 
+static void tell_committed(const struct transaction *t) {
+    for (int i = 0; i < t->commits->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &t->commits->elems[i];
+        source_tell_committed(t->source, p->topic, p->partition, p->offset);
+    }
+}
+
 static void step_committing(struct transaction *t) {
     enum answer answer = take_answer(t, rd_kafka_commit_transaction(t->client, UNTIL_TIMEOUT_MS));
     if (answer == ANSWER_ABORT) t->phase = PHASE_ABORTING;
     if (answer != ANSWER_OK) return;
+    tell_committed(t);
     close_transaction(t);
     settle_all(entries_take(&t->entries, t->waiting)); /* the others came too late for this one */
 }
@@ -403,6 +412,7 @@ enum err transaction_create(
     }
     t->sink.operations = &operations;
     t->client = producer_client(t->producer);
+    t->source = options->source;
     t->consumer = consumer_client(options->source);
     t->offsets = consumer_offsets(options->source);
     t->events = (struct client_events){.on_event = options->producer.kafka.on_event,

@@ -97,12 +97,24 @@ static struct state_suspect *find(
     return NULL;
 }
 
-static struct state_suspect *find_locked(
+/* As it stands now; STATE_FREE: nothing is known of it. */
+static struct state_suspect look_up(
     const struct suspects *suspects, const struct position *position) {
     pthread_mutex_lock(&suspects->stages->lock);
-    struct state_suspect *found = find(suspects, position);
+    const struct state_suspect *found = find(suspects, position);
+    struct state_suspect ret = found != NULL ? *found : (struct state_suspect){0};
     pthread_mutex_unlock(&suspects->stages->lock);
-    return found;
+    return ret;
+}
+
+/*
+ * The attempts before the one that is answered: with the one that the first death ended, and a
+ * death each while it was alone. A convicted message is not run again, and answered for its last.
+ */
+static uint32_t failed_attempts(const struct state_suspect *known) {
+    if (known->standing == STATE_FREE) return 0;
+    uint32_t attempts = known->at.attempt + known->tries;
+    return attempts - (known->standing != STATE_SUSPECT);
 }
 
 bool suspects_are_known(const struct suspects *suspects) {
@@ -111,8 +123,9 @@ bool suspects_are_known(const struct suspects *suspects) {
 
 bool suspects_pass(struct suspects *suspects, struct delivery *delivery) {
     if (!suspects_are_known(suspects)) return true;
-    const struct state_suspect *found = find_locked(suspects, &delivery->position);
-    delivery->is_suspect = found != NULL && found->standing == STATE_SUSPECT;
+    const struct state_suspect known = look_up(suspects, &delivery->position);
+    delivery->is_suspect = known.standing == STATE_SUSPECT;
+    delivery->failed_attempts = failed_attempts(&known);
     pthread_mutex_lock(&suspects->stages->lock);
     suspects->is_active = suspects->count > 0 || suspects->alone != NULL;
     bool is_free = suspects->alone == NULL && suspects->first == NULL && !delivery->is_suspect;
@@ -150,9 +163,11 @@ struct delivery *suspects_take(struct suspects *suspects) {
     pthread_mutex_lock(&suspects->stages->lock);
     if (suspects_can_take(suspects)) {
         taken = remove_first(suspects);
-        if (taken->is_suspect) {
-            suspects->alone = find(suspects, &taken->position);
-            suspects->alone->standing = STATE_DECODING_ALONE;
+        struct state_suspect *suspect = taken->is_suspect ? find(suspects, &taken->position) : NULL;
+        taken->is_suspect = suspect != NULL; /* forgotten: whoever got its partition answered it */
+        if (suspect != NULL) {
+            suspect->standing = STATE_DECODING_ALONE;
+            suspects->alone = suspect;
             suspects->in_flight++;
         }
     }
@@ -175,11 +190,10 @@ void suspects_drop_waiting(struct suspects *suspects) {
 enum verdict suspects_verdict(
     const struct suspects *suspects, const struct position *position, struct error *err) {
     if (!suspects_are_known(suspects)) return VERDICT_NONE;
-    const struct state_suspect *found = find_locked(suspects, position);
-    if (found == NULL) return VERDICT_NONE;
-    bool is_undecodable = found->standing == STATE_UNDECODABLE;
-    if (!is_undecodable && found->standing != STATE_CONVICTED) return VERDICT_NONE;
-    error_set(err, found->code, 0, FIX, "%s", found->message);
+    const struct state_suspect known = look_up(suspects, position);
+    bool is_undecodable = known.standing == STATE_UNDECODABLE;
+    if (!is_undecodable && known.standing != STATE_CONVICTED) return VERDICT_NONE;
+    error_set(err, known.code, 0, FIX, "%s", known.message);
     return is_undecodable ? VERDICT_UNDECODABLE : VERDICT_GUILTY;
 }
 
@@ -207,7 +221,7 @@ void suspects_on_committed(void *context, const char *topic, int32_t partition, 
     struct suspects *suspects = context;
     const struct position end = {.topic = topic, .partition = partition, .offset = next};
     struct state_entry entry;
-    if (!suspects->is_active || !state_entry_of(suspects->state, &end, 0, &entry)) return;
+    if (!state_entry_of(suspects->state, &end, 0, &entry)) return;
     pthread_mutex_lock(&suspects->stages->lock);
     for (size_t i = suspects->count; i-- > 0;) {
         struct state_suspect *suspect = suspects->table[i];

@@ -70,7 +70,7 @@ static void add_common_headers(struct message *message, const struct job *job, c
 }
 
 static uint32_t attempts_of(const struct job *job) {
-    return job->retry_count + 1;
+    return job->delivery->failed_attempts + job->retry_count + 1;
 }
 
 static void pack_error(

@@ -151,7 +151,7 @@ static bool suspect_makes_sense(const struct state *state, const struct state_su
         suspect->standing == STATE_CONVICTED || suspect->standing == STATE_UNDECODABLE;
     bool has_code = suspect->code > ERR_OK && suspect->code < ERR_COUNT;
     return suspect->standing <= STATE_UNDECODABLE && (has_code || !is_convicted) &&
-           state_topic(state, &suspect->at) != NULL;
+           suspect->at.attempt > 0 && state_topic(state, &suspect->at) != NULL;
 }
 
 /* Frees what no executor of this version wrote, and ends every text. */

@@ -155,7 +155,7 @@ enum state_standing {
 struct state_suspect {
     struct state_entry at;
     enum state_standing standing;
-    uint32_t tries;                    /* deaths while it was alone */
+    uint32_t tries;                    /* deaths while it was alone, after the one of at.attempt */
     enum err code;                     /* of the convicted */
     char message[STATE_MESSAGE_BYTES]; /* of the convicted: what the driver said */
 };
