@@ -4,6 +4,7 @@ whole worker and the file source. Prints who was lost, convicted and named, and 
 usage: containment_test.py BUILD_FOLDER [--driver cpu|cuda] [--count N] [--poison N] [--seed N]"""
 
 import argparse
+import bisect
 import json
 import os
 import pathlib
@@ -109,6 +110,13 @@ def hold_ups(log, grown):
     return [later[0] - death for death, later in zip(deaths, waits) if later]
 
 
+def silences(log, grown):
+    """Seconds without a result around each death: from before the fault, and with the time that a hang may take."""
+    deaths = [at for at, line in log if "the executor died" in line]
+    nexts = [bisect.bisect(grown, death) for death in deaths]
+    return [grown[i] - grown[i - 1] for i in nexts if 0 < i < len(grown)]
+
+
 def letters_of(folder):
     lines = [json.loads(line) for line in (folder / "dead-letters").read_text().splitlines()]
     headers = [dict(letter["headers"]) for letter in lines]
@@ -121,10 +129,12 @@ def print_table(arguments, mixture, wrong, log, grown):
         print(f"  job-{place:<6} {entry:<14} {mixture.codes[place]}")
     for name, places in wrong.items():
         print(f"  {name:<20} {len(places)}{'  ' + str(places[:10]) if places else ''}")
-    waits = hold_ups(log, grown)
-    if waits:
-        print(f"  deaths {len(waits)}; from a death to the next result: median {statistics.median(waits) * 1000:.0f} ms, "
-              f"longest {max(waits) * 1000:.0f} ms (jobs that hang may take {HANG_TIMEOUT_MS} ms)")
+    for what, times in (("from a death to the next result", hold_ups(log, grown)),
+                        ("from the last result before it to the next", silences(log, grown))):
+        if times:
+            print(f"  {len(times)} deaths, {what}: median {statistics.median(times) * 1000:.0f} ms, "
+                  f"longest {max(times) * 1000:.0f} ms")
+    print(f"  (jobs that hang may take {HANG_TIMEOUT_MS} ms)")
 
 
 def main():

@@ -20,6 +20,7 @@ from poison import Mixture
 SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
 KILLS = int(os.environ.get("GPU_WORKER_TEST_KILLS", "12"))
 KILL_EVERY_S = (0.2, 1.5)
+JOBS_PER_KILL = 1_000  # more than slow launches let through, so that there is work until the last kill
 
 
 class KafkaContainmentTest(FlowTest):
@@ -65,10 +66,11 @@ class KafkaContainmentTest(FlowTest):
         self.assert_contained(mixture)
 
     def test_deaths_that_nobody_explains_lose_nothing_and_convict_nobody(self):
-        mixture = Mixture(20_000, 0, "cpu", self.seed)
+        mixture = Mixture(JOBS_PER_KILL * KILLS, 0, "cpu", self.seed)
         self.submit(mixture)
         chance = random.Random(self.seed)
-        slow = {"batch": {"jobs": 2}, "cpu_driver": {"faults": "cuLaunchKernel:slow=2ms@*"}}
+        slow = {"batch": {"jobs": 1}, "cpu_driver": {"faults": "cuLaunchKernel:slow=5ms@*"},
+                "executors": {"deaths_max": 1000}}  # kills that come before the first job say nothing of the GPU
         worker = self.start(**slow)
         killed = {"supervisor": 0, "executor": 0}
         for _ in range(KILLS):
@@ -81,7 +83,7 @@ class KafkaContainmentTest(FlowTest):
             else:
                 os.kill(chance.choice(executors), signal.SIGKILL)
                 killed["executor"] += 1
-        print("killed:", killed)
+        print("killed:", killed, "with", lag(SERVERS, self.topics), "jobs still to come")
         worker.kill()
         worker = self.start()
         self.wait_for_end()
