@@ -85,21 +85,21 @@ def dying_of_signals():
     return os.environ | changed
 
 
-def run_worker(folder, arguments, mixture):
+def run_worker(folder, arguments, jobs, **environment):
     """The worker's status, its log as lines with times, and when results came."""
-    gw.write_jobs(folder / "jobs", mixture.jobs)
+    gw.write_jobs(folder / "jobs", jobs)
     command = [arguments.build / "bin/gpu-worker", "run", "--config", write_config(folder, arguments)]
     for name in ("jobs", "results", "dead-letters"):
         command += [f"--{name}", folder / name]
     growth = Growth(folder / "results")
     growth.start()
-    worker = subprocess.Popen(
-        command, env=dying_of_signals(), stderr=subprocess.PIPE, text=True, errors="replace")
-    timer = threading.Timer(WORKER_TIMEOUT_S, worker.kill)
-    timer.start()
-    log = [(time.time(), line.rstrip()) for line in worker.stderr]
-    status = worker.wait()
-    timer.cancel()
+    with subprocess.Popen(
+            command, env=dying_of_signals() | environment, stderr=subprocess.PIPE, text=True, errors="replace") as worker:
+        timer = threading.Timer(WORKER_TIMEOUT_S, worker.kill)
+        timer.start()
+        log = [(time.time(), line.rstrip()) for line in worker.stderr]
+        status = worker.wait()
+        timer.cancel()
     return status, log, growth.stop()
 
 
@@ -117,10 +117,11 @@ def silences(log, grown):
     return [grown[i] - grown[i - 1] for i in nexts if 0 < i < len(grown)]
 
 
-def letters_of(folder):
+def letters_of(folder, *names):
+    """The values of the named headers, for each dead letter."""
     lines = [json.loads(line) for line in (folder / "dead-letters").read_text().splitlines()]
     headers = [dict(letter["headers"]) for letter in lines]
-    return [(header["gpu-worker-job-id"], header["dlq.error.code"]) for header in headers]
+    return [tuple(header[name] for name in names) for header in headers]
 
 
 def print_table(arguments, mixture, wrong, log, grown):
@@ -142,8 +143,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpu-worker-containment-") as name:
         folder = pathlib.Path(name)
         mixture = Mixture(arguments.count, arguments.poison, arguments.driver, arguments.seed)
-        status, log, grown = run_worker(folder, arguments, mixture)
-        wrong = mixture.check(list(gw.read_results(folder / "results")), letters_of(folder))
+        status, log, grown = run_worker(folder, arguments, mixture.jobs)
+        wrong = mixture.check(
+            list(gw.read_results(folder / "results")), letters_of(folder, "gpu-worker-job-id", "dlq.error.code"))
         print_table(arguments, mixture, wrong, log, grown)
         is_good = status == 0 and not any(wrong.values())
         if not is_good:
