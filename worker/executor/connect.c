@@ -86,13 +86,22 @@ static enum err open_telemetry(
     return producer_create(&options, ret, err);
 }
 
+static enum err open_reader(const struct settings *settings, const char *servers, const char *topic,
+    uint64_t from_unix_ms, struct reader **ret, struct error *err) {
+    /* The embedded broker cannot look times up, and would answer with the end; its topics are
+     * short. */
+    if (settings->broker == BROKER_EMBEDDED && from_unix_ms != READER_FROM_NOW)
+        from_unix_ms = READER_FROM_BEGINNING;
+    const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
+    return reader_create(&options, topic, from_unix_ms, BROKER_TIMEOUT_MS, ret, err);
+}
+
 /* Cancels that are older than they are kept for have no meaning any more. */
 static enum err open_control(
     const struct settings *settings, const char *servers, struct reader **ret, struct error *err) {
     if (settings->topics.control[0] == 0) return ERR_OK;
-    const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
-    return reader_create(&options, settings->topics.control,
-        clock_unix_ms() - settings->cancels.ttl_ms, BROKER_TIMEOUT_MS, ret, err);
+    return open_reader(settings, servers, settings->topics.control,
+        clock_unix_ms() - settings->cancels.ttl_ms, ret, err);
 }
 
 /* Executors of several devices share a configuration, but not a name; "" stays without one. */
@@ -303,11 +312,7 @@ enum err connect_reader(const struct settings *settings, const char *topic, uint
     char servers[SERVERS_TEXT_MAX];
     enum err code = find_servers(settings, servers, sizeof servers, err);
     if (code != ERR_OK) return code;
-    /* It cannot look times up; its topics are short. */
-    if (settings->broker == BROKER_EMBEDDED && from_unix_ms != READER_FROM_NOW)
-        from_unix_ms = READER_FROM_BEGINNING;
-    const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
-    return reader_create(&options, topic, from_unix_ms, BROKER_TIMEOUT_MS, ret, err);
+    return open_reader(settings, servers, topic, from_unix_ms, ret, err);
 }
 
 void connection_fini(struct connection *connection) {
