@@ -5,15 +5,19 @@ import os
 import pathlib
 import signal
 import subprocess
+import types
 import unittest
 
-from worker_flow import BINARY, FlowTest, is_saxpy, saxpy
+from worker_flow import BINARY, FlowTest, is_saxpy, lag, saxpy
 
 import gpu_worker as gw
 import msgpack
 import worker_process
 
 END_TIMEOUT_S = 120
+# What an executor keeps, as <linux/capability.h> numbers them: CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER,
+# IPC_LOCK, SYS_NICE
+KEPT_CAPABILITIES = sum(1 << number for number in (0, 1, 2, 3, 14, 23))
 
 
 def executors_of(pid):
@@ -31,6 +35,11 @@ def arguments_of(pid):
         return pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def status_of(pid):
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
 
 
 def is_alive(pid):
@@ -118,15 +127,19 @@ class SuperviseTest(FlowTest):
         self.assertIn("gpu_hang", log.read_text())
         process.stdin.close()
 
-    def start_service(self, **config):
-        """A worker on two CPU devices, which takes its jobs from the broker inside another worker."""
+    def start_service(self, faults="", **config):
+        """A worker on two CPU devices, which takes its jobs from the broker inside another worker; that one has the
+        topic, and takes none of them."""
         address = self.folder / "address"
-        broker = self.write_config(broker="embedded", embedded={"address_file": str(address)},
+        broker = self.write_config(broker="embedded", embedded={"address_file": str(address), "partitions": 1},
+                                   topics={"jobs": ["others"], "reply_to": ["gpu-jobs"]},
                                    state={"dir": str(self.folder / "broker-state")})
         self.start("--config", broker, name="broker-log")
         self.wait_until(lambda: address.exists() and address.read_text().strip(), "a broker")
-        path = self.write_config(kafka={"bootstrap_servers": address.read_text().strip()},
-                                 cpu_driver={"devices": 2}, **config)
+        self.servers = address.read_text().strip()
+        path = self.write_config(
+            kafka={"bootstrap_servers": self.servers, "group": "two", "consumer": {"session.timeout.ms": 6000}},
+            cpu_driver={"devices": 2, "faults": faults}, commit_interval_ms="100ms", **config)
         process, log = self.start("--config", path)
         return process, log, path, self.wait_for_executors(process, 2)
 
@@ -153,10 +166,44 @@ class SuperviseTest(FlowTest):
         self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text())
         self.assertFalse(any(is_alive(pid) for pid in executors + started))
 
+    def test_memory_that_cannot_be_corrected_costs_one_device_and_the_other_goes_on(self):
+        # of each executor the third launch; one has the only partition, and the other goes on with its third job
+        process, log, _, executors = self.start_service(faults="cuLaunchKernel:ecc_uncorrectable@3")
+        self.wait_until_ready(log)
+        client = gw.KafkaClient(self.servers)
+        self.addCleanup(client.close)
+        for number in range(4):
+            client.submit([saxpy(number)])
+            (result,) = client.results([f"job-{number}"], END_TIMEOUT_S)
+            self.assertTrue(is_saxpy(result, number), result)
+            self.wait_until(
+                lambda: lag(self.servers, types.SimpleNamespace(jobs="gpu-jobs", group="two")) == 0, "its commit")
+        said = [line for line in log.read_text().splitlines() if "is unhealthy" in line]
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("ecc", said[0].lower())
+        (left,) = executors_of(process.pid)
+        self.assertIn(left, executors)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text())
+
+    def test_an_executor_can_do_less_than_its_supervisor_and_its_state_is_nobody_elses(self):
+        process, log, _, executors = self.start_service()
+        self.wait_until_ready(log)
+        for pid in executors:
+            status = status_of(pid)
+            self.assertEqual(status["NoNewPrivs"], "1")
+            for name in ("CapEff", "CapPrm", "CapInh"):
+                self.assertEqual(int(status[name], 16) & ~KEPT_CAPABILITIES, 0, f"{name} {status[name]}")
+            self.assertRegex(pathlib.Path(f"/proc/{pid}/limits").read_text(), r"Max core file size +0 +0 ")
+        files = list((self.folder / "state").rglob("*.state"))
+        self.assertEqual(len(files), 2, files)
+        for file in files:
+            self.assertEqual(file.stat().st_mode & 0o777, 0o600, file)
+
     def test_executors_do_not_outlive_their_supervisor(self):
         process, _, _, executors = self.start_service()
         process.kill()
-        self.wait_until(lambda: not any(is_alive(pid) for pid in executors), "the end of the executors", 20)
+        self.wait_until(lambda: not any(is_alive(pid) for pid in executors), "the end of the executors")
 
     def test_a_device_whose_executor_dies_again_and_again_is_given_up_and_the_other_goes_on(self):
         process, log, _, executors = self.start_service(executors={"deaths_max": 1})

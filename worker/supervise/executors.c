@@ -168,13 +168,14 @@ static bool is_devices_fault(const struct death *death) {
 
 /*
  * True where the process ended itself for a reason that another start would meet again: the
- * configuration, a broker that refuses it, the end of a file, or whatever it met before it began.
+ * configuration, the end of a file, or whatever it met before it began: a broker that refuses it,
+ * too. One that has begun and loses its brokers may only have waited for them for too long.
  */
 static bool is_decision(const struct executor *executor, const struct death *death) {
     if (!WIFEXITED(death->status) || has_culprit(death)) return false;
     int code = WEXITSTATUS(death->status);
     return executor->options->is_finite || !death->has_begun ||
-           (code != CLI_FAILED && code != CLI_DEVICE);
+           (code != CLI_FAILED && code != CLI_DEVICE && code != CLI_BROKER);
 }
 
 /* What the brokers refuse again and again is no fault of the GPU. */
