@@ -8,7 +8,9 @@
 
 static void assert_same(const struct commit_metadata *a, const struct commit_metadata *b) {
     assert_int_equal(a->is_open, b->is_open);
+    assert_int_equal(a->owner, b->owner);
     assert_int_equal(a->takeovers, b->takeovers);
+    assert_int_equal(a->window, b->window);
     assert_memory_equal(a->finished, b->finished, sizeof a->finished);
 }
 
@@ -30,13 +32,15 @@ static struct commit_metadata read(const char *text) {
 }
 
 TEST(the_text_is_as_documented) {
-    struct commit_metadata metadata = {.is_open = true, .takeovers = 2};
+    struct commit_metadata metadata = {
+        .is_open = true, .owner = 0x8c0ffee03141592a, .takeovers = 2, .window = 300};
     char text[COMMIT_METADATA_TEXT_SIZE];
     commit_metadata_set_finished(&metadata, 1);
     commit_metadata_set_finished(&metadata, 2);
     commit_metadata_set_finished(&metadata, 29);
     commit_metadata_encode(&metadata, text);
-    assert_string_equal(text, "gpu-worker/1 mark=open takeovers=2 finished=BgAAIA==");
+    assert_string_equal(text,
+        "gpu-worker/1 mark=open owner=8c0ffee03141592a takeovers=2 window=300 finished=BgAAIA==");
     struct commit_metadata again = read(text);
     assert_true(commit_metadata_has_finished(&again, 1));
     assert_true(commit_metadata_has_finished(&again, 29));
@@ -55,8 +59,10 @@ TEST(every_single_bit_comes_back) {
 TEST(random_bitmaps_marks_and_counts_come_back) {
     unsigned seed = 1;
     for (int round = 0; round < 3000; round++) {
-        struct commit_metadata metadata = {
-            .is_open = rand_r(&seed) % 2, .takeovers = (uint32_t)rand_r(&seed) << (round % 2)};
+        struct commit_metadata metadata = {.is_open = rand_r(&seed) % 2,
+            .owner = (uint64_t)rand_r(&seed) << (round % 34),
+            .takeovers = (uint32_t)rand_r(&seed) << (round % 2),
+            .window = (uint32_t)rand_r(&seed) % (COMMIT_METADATA_WINDOW + 1)};
         size_t bits = (size_t)rand_r(&seed) % COMMIT_METADATA_WINDOW;
         for (size_t i = 0; i <= bits; i++)
             if (rand_r(&seed) % 3 > 0) commit_metadata_set_finished(&metadata, i);
@@ -65,7 +71,10 @@ TEST(random_bitmaps_marks_and_counts_come_back) {
 }
 
 TEST(the_longest_text_fits_what_brokers_take) {
-    struct commit_metadata metadata = {.is_open = false, .takeovers = UINT32_MAX};
+    struct commit_metadata metadata = {.is_open = false,
+        .owner = UINT64_MAX,
+        .takeovers = UINT32_MAX,
+        .window = COMMIT_METADATA_WINDOW};
     memset(metadata.finished, 0xff, sizeof metadata.finished);
     size_t length = assert_comes_back(&metadata);
     assert_int_equal(BASE64_SIZE(COMMIT_METADATA_WINDOW / 8), 2732);
@@ -107,8 +116,9 @@ TEST(what_another_version_or_tool_wrote_is_set_aside) {
 TEST(damaged_fields_are_set_aside_as_a_whole) {
     static const char *const fields[] = {"mark=", "mark=shut", "mark=open mark=open", "mark",
         "takeovers=", "takeovers=-1", "takeovers=4294967296", "takeovers=99999999999",
-        "takeovers=1x", "takeovers=01", "finished=A",
-        "finished=Ag=", "finished=Ag== finished=Ag=="};
+        "takeovers=1x", "takeovers=01", "window=16385",
+        "window=", "owner=", "owner=8c0ffee03141592", "owner=8C0FFEE03141592A",
+        "owner=8c0ffee03141592a0", "finished=A", "finished=Ag=", "finished=Ag== finished=Ag=="};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         char text[128];
         struct commit_metadata metadata;
@@ -138,9 +148,53 @@ TEST(every_cut_of_a_text_is_read_in_part_or_set_aside) {
     }
 }
 
+static struct commit_metadata claimed(struct commit_metadata metadata, uint64_t owner) {
+    commit_metadata_claim(&metadata, owner);
+    assert_true(metadata.is_open);
+    assert_int_equal(metadata.owner, owner);
+    return metadata;
+}
+
+static void assert_takeovers(
+    const struct commit_metadata *metadata, uint32_t takeovers, uint32_t window) {
+    assert_int_equal(metadata->takeovers, takeovers);
+    assert_int_equal(metadata->window, window);
+}
+
+TEST(only_another_owners_open_mark_is_a_takeover) {
+    struct commit_metadata first = claimed((struct commit_metadata){0}, 7);
+    assert_takeovers(&first, 0, 0);
+    struct commit_metadata again = claimed(first, 7);
+    assert_takeovers(&again, 0, 0);
+    struct commit_metadata other = claimed(first, 8);
+    assert_takeovers(&other, 1, COMMIT_METADATA_WINDOW);
+    first.is_open = false;
+    other = claimed(first, 8);
+    assert_takeovers(&other, 0, 0);
+    struct commit_metadata nameless = claimed(claimed((struct commit_metadata){0}, 0), 0);
+    assert_takeovers(&nameless, 1, COMMIT_METADATA_WINDOW);
+}
+
+TEST(takeovers_are_of_one_window_and_a_hand_over_keeps_them) {
+    struct commit_metadata metadata = {.is_open = true, .owner = 1, .takeovers = 1, .window = 20};
+    metadata = claimed(metadata, 2);
+    assert_takeovers(&metadata, 2, 20);
+    metadata.is_open = false;
+    metadata = claimed(metadata, 3);
+    assert_takeovers(&metadata, 2, 20);
+    metadata.window = 0; /* all of it is committed */
+    metadata = claimed(metadata, 4);
+    assert_takeovers(&metadata, 1, COMMIT_METADATA_WINDOW);
+    metadata.takeovers = UINT32_MAX;
+    metadata = claimed(metadata, 5);
+    assert_takeovers(&metadata, UINT32_MAX, COMMIT_METADATA_WINDOW);
+}
+
 RUN_TESTS(T(the_text_is_as_documented), T(every_single_bit_comes_back),
     T(random_bitmaps_marks_and_counts_come_back), T(the_longest_text_fits_what_brokers_take),
     T(zero_bytes_at_the_end_take_no_room), T(no_metadata_says_nothing),
     T(fields_that_a_later_version_adds_are_skipped),
     T(what_another_version_or_tool_wrote_is_set_aside), T(damaged_fields_are_set_aside_as_a_whole),
-    T(a_bitmap_beyond_the_window_is_set_aside), T(every_cut_of_a_text_is_read_in_part_or_set_aside))
+    T(a_bitmap_beyond_the_window_is_set_aside), T(only_another_owners_open_mark_is_a_takeover),
+    T(takeovers_are_of_one_window_and_a_hand_over_keeps_them),
+    T(every_cut_of_a_text_is_read_in_part_or_set_aside))

@@ -122,7 +122,9 @@ TEST(what_finished_out_of_order_does_not_run_again_after_a_kill) {
     for (int i = 0; i < 5; i++) source_finish(killed, &positions[finished[i]]);
     /* from offset 1: 3, 4, 7 and 9 are the bits 2, 3, 6 and 8 */
     assert_int_equal(
-        wait_for_metadata(killed, &broker, "gpu-worker/1 mark=clean takeovers=0 finished=TAE="), 1);
+        wait_for_metadata(killed, &broker,
+            "gpu-worker/1 mark=open owner=0000000000000000 takeovers=0 window=0 finished=TAE="),
+        1);
     source_finish(killed, &positions[5]); /* told to nobody any more */
     source_destroy(killed);
 
@@ -532,6 +534,7 @@ TEST(a_setting_that_librdkafka_refuses_is_named) {
 RUN_TESTS(T(messages_come_with_payload_key_headers_and_place),
     T(a_restart_takes_what_was_not_finished_and_nothing_else),
     T(what_finished_out_of_order_does_not_run_again_after_a_kill),
+
     T(metadata_of_somebody_else_is_set_aside_with_one_warning),
     T(closing_commits_what_finished_last),
     T(a_source_that_is_destroyed_without_closing_commits_nothing_more),

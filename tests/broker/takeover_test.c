@@ -92,16 +92,87 @@ TEST(a_log_that_was_truncated_starts_over_without_the_bitmap) {
     offsets_destroy(offsets);
 }
 
-TEST(marks_and_takeovers_are_committed_as_they_came) {
+/* Follows "jobs" [0] from offset 100, with `takeovers` of a window of so many messages. */
+static struct offsets *follow_contested(uint32_t takeovers, uint32_t window) {
     struct offsets *offsets = offsets_create();
-    struct offsets_commit commit = {.offset = 4, .metadata = {.is_open = true, .takeovers = 3}};
+    const struct offsets_commit commit = {.offset = 100,
+        .metadata = {.is_open = true, .owner = 5, .takeovers = takeovers, .window = window}};
     struct error err;
     assert_int_equal(offsets_assign(offsets, "jobs", 0, &commit, &err), ERR_OK);
-    finish(offsets, begin(offsets, 4));
-    commit = (struct offsets_commit){0};
+    return offsets;
+}
+
+static bool begins_alone(struct offsets *offsets, int64_t offset) {
+    struct position position;
+    enum offsets_begun begun = offsets_begin(offsets, "jobs", 0, offset, 1, &position);
+    assert_int_not_equal(begun, OFFSETS_NOT_BEGUN);
+    return begun == OFFSETS_BEGUN_ALONE;
+}
+
+static void assert_commits(struct offsets *offsets, uint32_t takeovers, uint32_t window) {
+    struct offsets_commit commit;
     assert_true(offsets_take_commit(offsets, "jobs", 0, &commit));
     assert_true(commit.metadata.is_open);
-    assert_int_equal(commit.metadata.takeovers, 3);
+    assert_int_equal(commit.metadata.owner, 5);
+    assert_int_equal(commit.metadata.takeovers, takeovers);
+    assert_int_equal(commit.metadata.window, window);
+}
+
+TEST(after_two_takeovers_the_messages_of_the_window_begin_alone) {
+    struct offsets *once = follow_contested(1, 10), *twice = follow_contested(2, 10);
+    assert_false(begins_alone(once, 100));
+    assert_true(begins_alone(twice, 100));
+    assert_true(begins_alone(twice, 109));
+    assert_false(begins_alone(twice, 110));
+    offsets_destroy(once);
+    offsets_destroy(twice);
+}
+
+TEST(takeovers_are_committed_until_all_of_their_window_is) {
+    struct offsets *offsets = follow_contested(2, 3);
+    struct position first = begin(offsets, 100), second = begin(offsets, 101),
+                    last = begin(offsets, 102);
+    finish(offsets, first);
+    assert_commits(offsets, 2, 2);
+    finish(offsets, last);
+    assert_commits(offsets, 2, 2);
+    finish(offsets, second);
+    assert_commits(offsets, 0, 0);
+    offsets_destroy(offsets);
+}
+
+TEST(what_comes_behind_the_end_of_the_partition_is_not_contested) {
+    struct offsets *offsets = follow_contested(2, 1000);
+    assert_true(begins_alone(offsets, 100));
+    offsets_advance(offsets, "jobs", 0, 101);
+    assert_commits(offsets, 2, 1);
+    assert_false(begins_alone(offsets, 101));
+    offsets_advance(offsets, "jobs", 0, 102);
+    struct offsets_commit commit;
+    assert_false(offsets_take_commit(offsets, "jobs", 0, &commit));
+    offsets_destroy(offsets);
+}
+
+TEST(an_idle_partition_is_not_contested) {
+    struct offsets *offsets = follow_contested(1, 1000);
+    offsets_advance(offsets, "jobs", 0, 100);
+    assert_commits(offsets, 0, 0);
+    offsets_destroy(offsets);
+}
+
+TEST(the_last_commit_hands_over_whatever_is_left) {
+    struct offsets *offsets = follow_contested(2, 10);
+    struct offsets_commit commit;
+    begin(offsets, 100);
+    assert_true(offsets_take_last_commit(offsets, "jobs", 0, &commit));
+    assert_false(commit.metadata.is_open);
+    assert_int_equal(commit.offset, 100);
+    assert_int_equal(commit.metadata.takeovers, 2);
+    assert_int_equal(commit.metadata.window, 10);
+    assert_false(offsets_take_last_commit(offsets, "jobs", 0, &commit));
+    offsets_commit_failed(offsets, "jobs", 0);
+    assert_true(offsets_take_last_commit(offsets, "jobs", 0, &commit));
+    assert_false(commit.metadata.is_open);
     offsets_destroy(offsets);
 }
 
@@ -200,7 +271,10 @@ RUN_TESTS(T(a_commit_says_what_is_finished_above_it),
     T(a_partition_whose_end_was_finished_before_is_committed_to_its_end),
     T(nothing_is_due_where_nothing_changed_since_it_was_taken_over),
     T(a_log_that_was_truncated_starts_over_without_the_bitmap),
-    T(marks_and_takeovers_are_committed_as_they_came),
+    T(after_two_takeovers_the_messages_of_the_window_begin_alone),
+    T(takeovers_are_committed_until_all_of_their_window_is),
+    T(what_comes_behind_the_end_of_the_partition_is_not_contested),
+    T(an_idle_partition_is_not_contested), T(the_last_commit_hands_over_whatever_is_left),
     T(a_committed_offset_that_no_log_has_counts_as_none),
     T(a_commit_counts_messages_as_finished_that_are_not_yet),
     T(messages_that_a_commit_counted_make_none_due_when_they_finish),

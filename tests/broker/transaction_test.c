@@ -88,7 +88,8 @@ TEST(a_record_is_settled_once_its_transaction_is_committed) {
     if (kafka_is_real()) {
         char text[4096];
         assert_int_equal(broker_committed_metadata(&rig.broker, 0, text, sizeof text), 0);
-        assert_string_equal(text, "gpu-worker/1 mark=clean takeovers=0 finished=Cg==");
+        assert_string_equal(text,
+            "gpu-worker/1 mark=open owner=0000000000000000 takeovers=0 window=0 finished=Cg==");
     }
     rig_stop(&rig);
 }

@@ -30,14 +30,14 @@ class KafkaContainmentTest(FlowTest):
         self.seed = random.SystemRandom().randrange(1 << 32)
         print(f"seed {self.seed}")
 
-    def start(self, **more):
-        config = self.topics.config(SERVERS, lanes=8, state={"dir": str(self.folder / "state")}, **more)
+    def start(self, *options, disk="state", **more):
+        config = self.topics.config(SERVERS, lanes=8, state={"dir": str(self.folder / disk)}, **more)
         programs = self.folder / "programs"
         if not programs.exists():
             link_programs(BUILD, programs)
         config["programs"] = {"dir": str(programs)}
         config["kafka"] |= {"instance_id": self.topics.group}
-        return self.start_worker(config)
+        return self.start_worker(config, disk, *options)
 
     def submit(self, mixture):
         client = gw.KafkaClient(SERVERS, self.topics.jobs, self.topics.results)
@@ -64,6 +64,28 @@ class KafkaContainmentTest(FlowTest):
         self.wait_for_end()
         self.stop_well(worker)
         self.assert_contained(mixture)
+
+    def assert_convicted_after_two_takeovers(self, delivery):
+        """A pod is lost with its disk, then the one that took over; the third one has it alone at once."""
+        mixture = Mixture(1000, 1, "cpu", self.seed)
+        self.submit(mixture)
+        for disk in ("first", "second"):
+            self.assertEqual(self.start("--no-supervisor", disk=disk, delivery=delivery).wait(60), -signal.SIGSEGV)
+        worker = self.start(disk="third", delivery=delivery)
+        self.wait_for_end()
+        self.stop_well(worker)
+        self.assert_contained(mixture, allowed=["answered twice"] if delivery == "at_least_once" else [])
+        second, third = ((self.folder / f"{disk}.log").read_text() for disk in ("second", "third"))
+        self.assertNotIn("run one by one", second)
+        self.assertIn("run one by one", third)
+        self.assertEqual(third.count("convicted, and not run again"), 1)
+        self.assertNotIn("were in its hands", third)  # nobody was there when it died
+
+    def test_a_job_that_kills_pods_with_their_disks_is_convicted_by_the_third(self):
+        self.assert_convicted_after_two_takeovers("at_least_once")
+
+    def test_the_same_where_each_is_answered_exactly_once(self):
+        self.assert_convicted_after_two_takeovers("exactly_once")
 
     def test_deaths_that_nobody_explains_lose_nothing_and_convict_nobody(self):
         mixture = Mixture(JOBS_PER_KILL * KILLS, 0, "cpu", self.seed)

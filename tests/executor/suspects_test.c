@@ -165,6 +165,50 @@ TEST(a_job_that_costs_the_gpu_is_convicted_alone_and_all_others_complete) {
     assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 1);
 }
 
+TEST(what_owners_may_have_died_of_runs_alone_and_is_acquitted) {
+    struct fixture *fixture = *state;
+    struct run *run = fixture->run;
+    for (int k = 0; k < JOBS; k++) {
+        run_add_saxpy(run, k);
+        run->places[k].comes_contested = k % 3 == 1;
+    }
+    run_execute_ok(run);
+    for (int k = 0; k < JOBS; k++) {
+        assert_saxpy(run, k);
+        if (k % 3 == 1) assert_int_equal(batch_value(run, k, "copies"), 7); /* with guards */
+    }
+    size_t capacity;
+    (void)state_suspects(run->state, &capacity);
+    assert_int_equal(count_standing(fixture, STATE_FREE), capacity);
+}
+
+TEST(without_a_state_file_nobody_runs_alone) {
+    struct fixture *fixture = *state;
+    struct run *run = fixture->run;
+    state_close(run->state);
+    run->state = NULL;
+    run_add_saxpy(run, 0);
+    run->places[0].comes_contested = true;
+    run_execute_ok(run);
+    assert_int_equal(batch_value(run, 0, "copies"), 2);
+}
+
+TEST(a_job_that_owners_died_of_is_convicted_by_the_first_death_that_is_noted) {
+    struct fixture *fixture = *state;
+    struct run *run = fixture->run;
+    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
+    add_poison(run, "overrun", "y, t, {u32: 64}");
+    for (int k = 0; k <= JOBS; k++) run->places[k].comes_contested = true;
+    assert_int_equal(run_execute(run), ERR_GPU_ILLEGAL_ADDRESS);
+    assert_int_equal(count_standing(fixture, STATE_ALONE), 1);
+    run_restart(run);
+    open_state(fixture);
+    run_execute_ok(run);
+    for (int k = 0; k < JOBS; k++) assert_saxpy(run, k);
+    run_assert_error(run, "overrun", "gpu_illegal_address");
+    assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 1);
+}
+
 TEST(a_verdict_is_kept_until_its_offset_is_committed) {
     struct fixture *fixture = *state;
     struct run *run = fixture->run;
@@ -224,5 +268,8 @@ TEST(who_killed_its_decoder_gets_a_dead_letter_alone_and_is_not_decoded) {
 RUN_TESTS(S(suspects_run_alone_and_are_acquitted),
     S(a_stray_write_is_silent_in_a_slab_and_an_error_alone),
     S(a_job_that_costs_the_gpu_is_convicted_alone_and_all_others_complete),
+    S(what_owners_may_have_died_of_runs_alone_and_is_acquitted),
+    S(without_a_state_file_nobody_runs_alone),
+    S(a_job_that_owners_died_of_is_convicted_by_the_first_death_that_is_noted),
     S(a_verdict_is_kept_until_its_offset_is_committed),
     S(who_killed_its_decoder_gets_a_dead_letter_alone_and_is_not_decoded))

@@ -74,6 +74,7 @@ static enum err poll_memory(
     broker->next++;
     *ret = create_delivery(broker, index, &place);
     assert_non_null(*ret);
+    (*ret)->is_suspect = place.comes_contested;
     size_t open = broker->next - atomic_load(&broker->finished_count);
     if (open > broker->open_max) broker->open_max = open;
     return ERR_OK;

@@ -20,9 +20,10 @@ struct memory_place {
     const char *key; /* NULL: none */
     int32_t partition;
     int64_t offset;
-    bool comes_last;    /* only once all messages before it are finished */
-    bool comes_revoked; /* the same, and its partition was revoked and came back in between */
-    size_t comes_after; /* not 0: only once so many messages are finished, whichever they are */
+    bool comes_last;      /* only once all messages before it are finished */
+    bool comes_revoked;   /* the same, and its partition was revoked and came back in between */
+    bool comes_contested; /* as after two takeovers: owners may have died of it */
+    size_t comes_after;   /* not 0: only once so many messages are finished, whichever they are */
 };
 
 /** The ends outlive the source and sink that executors destroy. */

@@ -1,18 +1,26 @@
 #include "broker/commit_list.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-bool commit_list_add(rd_kafka_topic_partition_list_t *list, const char *topic, int32_t partition,
-    const struct offsets_commit *commit) {
+bool commit_list_set(rd_kafka_topic_partition_t *element, const struct offsets_commit *commit) {
     char text[COMMIT_METADATA_TEXT_SIZE];
     size_t size = commit_metadata_encode(&commit->metadata, text);
     char *metadata = strdup(text); /* the list's own */
     if (metadata == NULL) return false;
-    rd_kafka_topic_partition_t *element = rd_kafka_topic_partition_list_add(list, topic, partition);
+    free(element->metadata);
     element->offset = commit->offset;
     element->metadata = metadata;
     element->metadata_size = size;
     return true;
+}
+
+bool commit_list_add(rd_kafka_topic_partition_list_t *list, const char *topic, int32_t partition,
+    const struct offsets_commit *commit) {
+    if (commit_list_set(rd_kafka_topic_partition_list_add(list, topic, partition), commit))
+        return true;
+    rd_kafka_topic_partition_list_del_by_idx(list, list->cnt - 1);
+    return false;
 }
 
 rd_kafka_resp_err_t commit_list_fetch(
@@ -20,6 +28,50 @@ rd_kafka_resp_err_t commit_list_fetch(
     rd_kafka_resp_err_t code = rd_kafka_committed(client, partitions, timeout_ms);
     for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
         code = partitions->elems[i].err;
+    return code;
+}
+
+/* RD_KAFKA_OFFSET_INVALID: nowhere, without a committed offset. */
+static int64_t start_of(rd_kafka_t *client) {
+    char reset[32] = "";
+    size_t size = sizeof reset;
+    (void)rd_kafka_conf_get(rd_kafka_conf(client), "auto.offset.reset", reset, &size);
+    static const struct {
+        const char *name;
+        int64_t offset;
+    } starts[] = {{"smallest", RD_KAFKA_OFFSET_BEGINNING}, {"earliest", RD_KAFKA_OFFSET_BEGINNING},
+        {"beginning", RD_KAFKA_OFFSET_BEGINNING}, {"largest", RD_KAFKA_OFFSET_END},
+        {"latest", RD_KAFKA_OFFSET_END}, {"end", RD_KAFKA_OFFSET_END}};
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        if (strcmp(reset, starts[i].name) == 0) return starts[i].offset;
+    return RD_KAFKA_OFFSET_INVALID;
+}
+
+/* Asked for as times, these two stand for the log's ends. */
+static rd_kafka_resp_err_t find_start(
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, partitions, timeout_ms);
+    for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
+        code = partitions->elems[i].err;
+    return code;
+}
+
+rd_kafka_resp_err_t commit_list_locate(
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    int64_t start = start_of(client);
+    if (start == RD_KAFKA_OFFSET_INVALID) return RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_new(partitions->cnt);
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        if (p->offset < 0)
+            rd_kafka_topic_partition_list_add(asked, p->topic, p->partition)->offset = start;
+    }
+    rd_kafka_resp_err_t code =
+        asked->cnt > 0 ? find_start(client, asked, timeout_ms) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (int i = 0; i < asked->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
+        code = rd_kafka_topic_partition_list_set_offset(
+            partitions, asked->elems[i].topic, asked->elems[i].partition, asked->elems[i].offset);
+    rd_kafka_topic_partition_list_destroy(asked);
     return code;
 }
 

@@ -8,6 +8,10 @@
 #include "broker/client.h"
 #include "broker/offsets.h"
 
+/** Makes an element of a list say what is committed. False, and unchanged, when memory is short. */
+MUST_CHECK bool commit_list_set(
+    rd_kafka_topic_partition_t *element, const struct offsets_commit *commit);
+
 /** Adds a commit with its metadata. False, and not added, when memory is short. */
 MUST_CHECK bool commit_list_add(rd_kafka_topic_partition_list_t *list, const char *topic,
     int32_t partition, const struct offsets_commit *commit);
@@ -18,6 +22,13 @@ MUST_CHECK bool commit_list_add(rd_kafka_topic_partition_list_t *list, const cha
  * time up, and the same may be asked again. Waits up to `timeout_ms`.
  */
 rd_kafka_resp_err_t commit_list_fetch(
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+
+/**
+ * Gives those partitions of which nothing is committed the offset where `auto.offset.reset` says
+ * that reading starts; with `error` they stay without. As commit_list_fetch().
+ */
+rd_kafka_resp_err_t commit_list_locate(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
 
 /** False where the metadata is none that this version reads: then *ret has the offset alone. */

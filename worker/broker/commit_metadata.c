@@ -3,17 +3,20 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/base64.h"
 #include "base/number.h"
 
 #define VERSION "gpu-worker/1"
 
-enum { BITMAP_BYTES = COMMIT_METADATA_WINDOW / 8, NUMBER_DIGITS_MAX = 10 };
+enum { BITMAP_BYTES = COMMIT_METADATA_WINDOW / 8, NUMBER_DIGITS_MAX = 10, OWNER_DIGITS = 16 };
 
 /* The longest text, its numbers included, has room. */
 _Static_assert(
-    sizeof VERSION " mark=clean takeovers=4294967295 finished=" + BASE64_SIZE(BITMAP_BYTES) <=
+    sizeof VERSION
+            " mark=clean owner=0123456789abcdef takeovers=4294967295 window=16384 finished=" +
+            BASE64_SIZE(BITMAP_BYTES) <=
         COMMIT_METADATA_TEXT_SIZE,
     "more room");
 
@@ -32,8 +35,9 @@ size_t commit_metadata_encode(
     uint8_t bytes[BITMAP_BYTES];
     size_t size = write_bitmap(metadata->finished, bytes);
     int used = snprintf(text, COMMIT_METADATA_TEXT_SIZE,
-        VERSION " mark=%s takeovers=%" PRIu32 " finished=", metadata->is_open ? "open" : "clean",
-        metadata->takeovers);
+        VERSION " mark=%s owner=%016" PRIx64 " takeovers=%" PRIu32 " window=%" PRIu32 " finished=",
+        metadata->is_open ? "open" : "clean", metadata->owner, metadata->takeovers,
+        metadata->window);
     size_t length = (size_t)used + base64_encode(slice_of(bytes, size), text + used);
     assert(length < COMMIT_METADATA_TEXT_SIZE);
     text[length] = 0;
@@ -45,14 +49,31 @@ static bool read_mark(struct slice value, struct commit_metadata *ret) {
     return ret->is_open || slice_is_text(value, "clean");
 }
 
-static bool read_takeovers(struct slice value, struct commit_metadata *ret) {
+static bool read_owner(struct slice value, struct commit_metadata *ret) {
+    char text[OWNER_DIGITS + 1] = {0};
+    if (value.size != OWNER_DIGITS) return false;
+    memcpy(text, value.data, value.size);
+    if (strspn(text, "0123456789abcdef") != OWNER_DIGITS) return false;
+    ret->owner = strtoull(text, NULL, 16);
+    return true;
+}
+
+static bool read_number(struct slice value, uint32_t max, uint32_t *ret) {
     char text[NUMBER_DIGITS_MAX + 1] = {0};
     uint64_t number;
     if (value.size == 0 || value.size > NUMBER_DIGITS_MAX) return false;
     memcpy(text, value.data, value.size);
-    if (number_read(text, &number) != value.size || number > UINT32_MAX) return false;
-    ret->takeovers = (uint32_t)number;
+    if (number_read(text, &number) != value.size || number > max) return false;
+    *ret = (uint32_t)number;
     return true;
+}
+
+static bool read_takeovers(struct slice value, struct commit_metadata *ret) {
+    return read_number(value, UINT32_MAX, &ret->takeovers);
+}
+
+static bool read_window(struct slice value, struct commit_metadata *ret) {
+    return read_number(value, COMMIT_METADATA_WINDOW, &ret->window);
 }
 
 static bool read_finished(struct slice value, struct commit_metadata *ret) {
@@ -68,7 +89,9 @@ static const struct field {
     bool (*read)(struct slice value, struct commit_metadata *ret);
 } fields[] = {
     {"mark", read_mark},
+    {"owner", read_owner},
     {"takeovers", read_takeovers},
+    {"window", read_window},
     {"finished", read_finished},
 };
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
@@ -102,4 +125,13 @@ bool commit_metadata_decode(struct slice text, struct commit_metadata *ret) {
     while (is_ours && text.size > 0) is_ours = read_field(take_until(&text, ' '), &seen, ret);
     if (!is_ours) *ret = (struct commit_metadata){0};
     return is_ours;
+}
+
+void commit_metadata_claim(struct commit_metadata *metadata, uint64_t owner) {
+    bool is_takeover = metadata->is_open && (owner == 0 || metadata->owner != owner);
+    if (metadata->window == 0) metadata->takeovers = 0;
+    if (is_takeover && metadata->window == 0) metadata->window = COMMIT_METADATA_WINDOW;
+    if (is_takeover && metadata->takeovers < UINT32_MAX) metadata->takeovers++;
+    metadata->is_open = true;
+    metadata->owner = owner;
 }

@@ -49,26 +49,39 @@ void committer_serve(struct committer *committer) {
     rd_kafka_queue_poll_callback(committer->answers, 0);
 }
 
-void committer_start(
-    struct committer *committer, const rd_kafka_topic_partition_list_t *partitions) {
-    if (committer->requested != NULL) return;
-    rd_kafka_topic_partition_list_t *due = rd_kafka_topic_partition_list_new(partitions->cnt);
+/* Owns `list`. No request is on its way. */
+static void request(struct committer *committer, rd_kafka_topic_partition_list_t *list) {
+    committer->last_answer = RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (list->cnt == 0) {
+        rd_kafka_topic_partition_list_destroy(list);
+        return;
+    }
+    committer->requested = list;
+    rd_kafka_resp_err_t code =
+        rd_kafka_commit_queue(committer->client, list, committer->answers, on_answer, committer);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) on_answer(committer->client, code, NULL, committer);
+}
+
+typedef bool take_commit(
+    struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret);
+
+static rd_kafka_topic_partition_list_t *take_commits(struct committer *committer,
+    const rd_kafka_topic_partition_list_t *partitions, take_commit *take) {
+    rd_kafka_topic_partition_list_t *taken = rd_kafka_topic_partition_list_new(partitions->cnt);
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
         struct offsets_commit commit;
-        if (!offsets_take_commit(committer->offsets, p->topic, p->partition, &commit)) continue;
-        if (!commit_list_add(due, p->topic, p->partition, &commit))
+        if (!take(committer->offsets, p->topic, p->partition, &commit)) continue;
+        if (!commit_list_add(taken, p->topic, p->partition, &commit))
             offsets_commit_failed(committer->offsets, p->topic, p->partition);
     }
-    committer->last_answer = RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (due->cnt == 0) {
-        rd_kafka_topic_partition_list_destroy(due);
-        return;
-    }
-    committer->requested = due;
-    rd_kafka_resp_err_t code =
-        rd_kafka_commit_queue(committer->client, due, committer->answers, on_answer, committer);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) on_answer(committer->client, code, NULL, committer);
+    return taken;
+}
+
+void committer_start(
+    struct committer *committer, const rd_kafka_topic_partition_list_t *partitions) {
+    if (committer->requested != NULL) return;
+    request(committer, take_commits(committer, partitions, offsets_take_commit));
 }
 
 /* True once no request is on its way. */
@@ -82,10 +95,23 @@ static bool wait_for_answer(struct committer *committer, uint64_t deadline_ns) {
     return true;
 }
 
-rd_kafka_resp_err_t committer_commit(struct committer *committer,
-    const rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns) {
-    if (!wait_for_answer(committer, deadline_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
-    committer_start(committer, partitions);
+/* Owns `list`, which is asked for now. */
+static rd_kafka_resp_err_t commit(
+    struct committer *committer, rd_kafka_topic_partition_list_t *list, uint64_t deadline_ns) {
+    request(committer, list);
     if (!wait_for_answer(committer, deadline_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
     return committer->last_answer;
+}
+
+rd_kafka_resp_err_t committer_commit_list(struct committer *committer,
+    const rd_kafka_topic_partition_list_t *list, uint64_t deadline_ns) {
+    if (!wait_for_answer(committer, deadline_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+    return commit(committer, rd_kafka_topic_partition_list_copy(list), deadline_ns);
+}
+
+rd_kafka_resp_err_t committer_commit_last(struct committer *committer,
+    const rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns) {
+    if (!wait_for_answer(committer, deadline_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+    return commit(
+        committer, take_commits(committer, partitions, offsets_take_last_commit), deadline_ns);
 }

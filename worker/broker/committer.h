@@ -35,8 +35,13 @@ void committer_serve(struct committer *committer);
 void committer_start(
     struct committer *committer, const rd_kafka_topic_partition_list_t *partitions);
 
-/** The same, and waits for the answer: its code, or RD_KAFKA_RESP_ERR__TIMED_OUT (clock_ns()). */
-rd_kafka_resp_err_t committer_commit(struct committer *committer,
+/** Commits `list` as it is and waits for the answer: its code, or RD_KAFKA_RESP_ERR__TIMED_OUT
+ * (clock_ns()). */
+rd_kafka_resp_err_t committer_commit_list(
+    struct committer *committer, const rd_kafka_topic_partition_list_t *list, uint64_t deadline_ns);
+
+/** The same with the last commits of `partitions`, which are given back. */
+rd_kafka_resp_err_t committer_commit_last(struct committer *committer,
     const rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns);
 
 #endif

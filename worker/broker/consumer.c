@@ -12,12 +12,13 @@
 #include "broker/committer.h"
 #include "broker/consumer_conf.h"
 #include "broker/held.h"
+#include "broker/ownership.h"
 #include "broker/resets.h"
 
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
     ATTENTION_MS = 10,         /* how long poll() sleeps while something waits for finished jobs */
-    FETCH_TIMEOUT_MS = 500,    /* of one question for what is committed */
+    FETCH_TIMEOUT_MS = 500,    /* of each request to take partitions over */
     FETCH_INTERVAL_MS = 100,
 };
 
@@ -32,6 +33,7 @@ struct consumer {
     bool is_cooperative; /* of the last assignment: given and taken in parts */
 
     struct committer committer;
+    uint64_t owner;
     bool commits_elsewhere;
     uint32_t commit_interval_ms;
     uint64_t next_commit_ns;
@@ -61,8 +63,8 @@ static void fail(struct consumer *consumer, rd_kafka_resp_err_t native, const ch
 }
 
 static void serve_commits(struct consumer *consumer) {
-    if (consumer->commits_elsewhere) return;
     committer_serve(&consumer->committer);
+    if (consumer->commits_elsewhere) return;
     /* What is given back is committed with it; a commit in between could only delay that one. */
     if (consumer->leaving != NULL || clock_ns() < consumer->next_commit_ns) return;
     consumer->next_commit_ns = ms_from_now(consumer->commit_interval_ms);
@@ -142,8 +144,7 @@ static void change_assignment(struct consumer *consumer, enum assignment_change 
 
 static rd_kafka_resp_err_t commit_leaving(struct consumer *consumer) {
     if (rd_kafka_assignment_lost(consumer->client)) return RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
-    if (consumer->commits_elsewhere) return RD_KAFKA_RESP_ERR_NO_ERROR;
-    return committer_commit(&consumer->committer, consumer->leaving,
+    return ownership_release(&consumer->committer, consumer->leaving, consumer->commits_elsewhere,
         consumer->is_closing ? consumer->close_deadline_ns : ms_from_now(COMMIT_TIMEOUT_MS));
 }
 
@@ -173,11 +174,7 @@ static void let_go(struct consumer *consumer) {
 
 static void follow(struct consumer *consumer, rd_kafka_topic_partition_t *p) {
     struct offsets_commit committed;
-    if (!commit_list_get(p, &committed))
-        client_say(&consumer->events, LOG_WARN,
-            "sets aside what is committed beside %s [%d], which is not this version's: messages "
-            "above offset %" PRId64 " that were finished run again",
-            p->topic, p->partition, p->offset);
+    (void)!commit_list_get(p, &committed); /* what we wrote */
     if (consumer->failure.code != ERR_OK) return;
     (void)!offsets_assign(
         consumer->offsets, p->topic, p->partition, &committed, &consumer->failure);
@@ -204,13 +201,13 @@ static void serve_arriving(struct consumer *consumer) {
     if (consumer->arriving == NULL || clock_ns() < consumer->next_fetch_ns) return;
     bool is_first = consumer->next_fetch_ns == 0;
     consumer->next_fetch_ns = ms_from_now(FETCH_INTERVAL_MS);
-    rd_kafka_resp_err_t code =
-        commit_list_fetch(consumer->client, consumer->arriving, FETCH_TIMEOUT_MS);
+    rd_kafka_resp_err_t code = ownership_claim(
+        &consumer->committer, consumer->owner, consumer->arriving, FETCH_TIMEOUT_MS);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         take_over(consumer, consumer->arriving);
         forget_arriving(consumer);
     } else if (client_is_final(code)) {
-        fail(consumer, code, "asking for the committed offsets failed");
+        fail(consumer, code, "asking for the committed offsets, or taking them over, failed");
     } else if (is_first) {
         client_say(
             &consumer->events, LOG_INFO, "waits for what is committed: %s", rd_kafka_err2str(code));
@@ -281,12 +278,18 @@ static bool is_leaving(const struct consumer *consumer, const char *topic, int32
 /* Consumes `message`. *ret stays NULL for one that is nobody's to run here. */
 static void deliver(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
     struct delivery *copy = client_copy_message(message);
+    enum offsets_begun begun = OFFSETS_NOT_BEGUN;
     if (copy == NULL)
         fail(consumer, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no memory to copy a message");
-    else if (offsets_begin(consumer->offsets, topic_of(message), message->partition,
-                 message->offset, copy->received_ns, &copy->position))
+    else
+        begun = offsets_begin(consumer->offsets, topic_of(message), message->partition,
+            message->offset, copy->received_ns, &copy->position);
+    if (begun == OFFSETS_NOT_BEGUN) {
+        delivery_destroy(copy);
+    } else {
+        copy->is_suspect = begun == OFFSETS_BEGUN_ALONE;
         *ret = copy;
-    else delivery_destroy(copy);
+    }
     rd_kafka_message_destroy(message);
 }
 
@@ -381,10 +384,10 @@ static void poll_and_drop(struct consumer *consumer) {
 /* Commits all that is finished. In the middle of a rebalance there is nobody to take it. */
 static rd_kafka_resp_err_t commit_last(struct consumer *consumer) {
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (consumer->commits_elsewhere) return code;
     for (;;) {
         rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
-        code = committer_commit(&consumer->committer, partitions, consumer->close_deadline_ns);
+        code = ownership_release(&consumer->committer, partitions, consumer->commits_elsewhere,
+            consumer->close_deadline_ns);
         rd_kafka_topic_partition_list_destroy(partitions);
         if (!committer_is_rebalancing(code) || clock_ns() >= consumer->close_deadline_ns)
             return code;
@@ -508,6 +511,7 @@ enum err consumer_create(
     consumer->events = (struct client_events){.on_event = options->kafka.on_event,
         .context = options->kafka.context,
         .name = "kafka consumer"};
+    consumer->owner = options->owner;
     consumer->commits_elsewhere = options->commits_elsewhere;
     consumer->commit_interval_ms = options->commit_interval_ms;
     consumer->drain_timeout_ms = options->drain_timeout_ms;

@@ -7,6 +7,11 @@
  * partition paused, until half of the window is free. At the end of a partition the end is
  * committed, so that transaction markers leave no lag.
  *
+ * Before anything of a partition is taken, the group is told that it is ours (commit_metadata.h),
+ * and when it is given back, that it was: whoever takes it over after a death knows. What two
+ * owners may have died of is delivered as suspect. In transactions a partition is handed over so
+ * only where nothing of it is unfinished; else the next owner takes it for left by a death.
+ *
  * Revoked partitions bring no more messages; poll() goes on while what was taken of them finishes,
  * `drain_timeout_ms` at most, then commits and lets go of them. Lost partitions are dropped at
  * once.
@@ -29,6 +34,7 @@ struct consumer_options {
     struct kafka_options kafka;
     const char *group;
     const char *instance_id;    /* of a static member; "" or NULL: a dynamic one */
+    uint64_t owner;             /* who this is where it finds its own state again; 0: nowhere */
     uint64_t fetch_ahead_bytes; /* how much the client holds of messages that were not polled yet */
     size_t topic_count;
     char *const *topics;

@@ -30,6 +30,7 @@ struct partition {
     uint64_t unfinished[WORDS];      /* ring: a bit an offset */
     struct offsets_commit committed; /* when the lease began */
     int64_t committed_end;           /* above all that was finished then */
+    int64_t contested_end;           /* above all that owners before may have died of */
 };
 
 struct offsets {
@@ -88,6 +89,7 @@ static void start_lease(struct partition *p, const struct offsets_commit *commit
     p->lowest = p->next = committed->offset;
     p->committed = *committed;
     p->committed_end = end_of(committed);
+    p->contested_end = committed->offset + committed->metadata.window;
     p->changes = p->taken_changes = 0;
     p->unfinished_count = 0;
     memset(p->unfinished, 0, sizeof p->unfinished);
@@ -224,29 +226,32 @@ static void begin(struct partition *p, int64_t offset, uint64_t now_ns) {
     flip(p, offset);
 }
 
-/* Whether it has. */
-static bool try_begin(struct partition *p, int64_t offset, uint64_t now_ns) {
+static bool is_contested(const struct partition *p, int64_t offset) {
+    return p->committed.metadata.takeovers >= OFFSETS_TAKEOVERS_MAX && offset < p->contested_end;
+}
+
+static enum offsets_begun try_begin(struct partition *p, int64_t offset, uint64_t now_ns) {
     if (offset < p->next) start_over(p, offset);
     if (was_finished(p, offset)) {
         pass(p, offset + 1);
-        return false;
+        return OFFSETS_NOT_BEGUN;
     }
-    if (ahead(p, offset) >= OFFSETS_WINDOW) return false;
+    if (ahead(p, offset) >= OFFSETS_WINDOW) return OFFSETS_NOT_BEGUN;
     begin(p, offset, now_ns);
-    return true;
+    return is_contested(p, offset) ? OFFSETS_BEGUN_ALONE : OFFSETS_BEGUN;
 }
 
-bool offsets_begin(struct offsets *offsets, const char *topic, int32_t partition, int64_t offset,
-    uint64_t now_ns, struct position *ret) {
-    if (!is_possible(offset)) return false;
+enum offsets_begun offsets_begin(struct offsets *offsets, const char *topic, int32_t partition,
+    int64_t offset, uint64_t now_ns, struct position *ret) {
+    if (!is_possible(offset)) return OFFSETS_NOT_BEGUN;
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
-    bool has_begun = p != NULL && try_begin(p, offset, now_ns);
-    if (has_begun)
+    enum offsets_begun begun = p != NULL ? try_begin(p, offset, now_ns) : OFFSETS_NOT_BEGUN;
+    if (begun != OFFSETS_NOT_BEGUN)
         *ret = (struct position){
             .topic = p->topic, .partition = partition, .offset = offset, .lease = lease_of(p)};
     pthread_mutex_unlock(&offsets->lock);
-    return has_begun;
+    return begun;
 }
 
 static void finish(struct partition *p, int64_t offset, uint64_t now_ns) {
@@ -264,10 +269,20 @@ void offsets_finish(struct offsets *offsets, const struct position *position, ui
     pthread_mutex_unlock(&offsets->lock);
 }
 
+/* What comes from here on, no owner before has seen. */
+static void end_contested(struct partition *p, int64_t end) {
+    if (end >= p->contested_end) return;
+    if (p->lowest < p->contested_end) p->changes++;
+    p->contested_end = end;
+}
+
 void offsets_advance(struct offsets *offsets, const char *topic, int32_t partition, int64_t end) {
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
-    if (p != NULL && end > p->next && is_possible(end)) pass(p, end);
+    if (p != NULL && is_possible(end)) {
+        end_contested(p, end);
+        if (end > p->next) pass(p, end);
+    }
     pthread_mutex_unlock(&offsets->lock);
 }
 
@@ -285,8 +300,12 @@ bool offsets_get(
 
 static void describe_commit(const struct partition *p, struct offsets_commit *ret) {
     *ret = (struct offsets_commit){.offset = p->lowest,
-        .metadata = {.is_open = p->committed.metadata.is_open,
-            .takeovers = p->committed.metadata.takeovers}};
+        .metadata = {
+            .is_open = p->committed.metadata.is_open, .owner = p->committed.metadata.owner}};
+    if (p->lowest < p->contested_end) {
+        ret->metadata.takeovers = p->committed.metadata.takeovers;
+        ret->metadata.window = (uint32_t)(p->contested_end - p->lowest);
+    }
     int64_t end = p->next > p->committed_end ? p->next : p->committed_end;
     for (int64_t i = 0; i < OFFSETS_WINDOW && p->lowest + i < end; i++) {
         int64_t offset = p->lowest + i;
@@ -299,10 +318,17 @@ static bool is_due(const struct partition *p) {
     return p->is_assigned && p->lowest != OFFSET_UNKNOWN && p->changes != p->taken_changes;
 }
 
-bool offsets_take_commit(
-    struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret) {
+/* What is committed of it says that it is handed over. */
+static void hand_over(struct partition *p) {
+    if (p->committed.metadata.is_open) p->changes++;
+    p->committed.metadata.is_open = false;
+}
+
+static bool take_commit(struct offsets *offsets, const char *topic, int32_t partition, bool is_last,
+    struct offsets_commit *ret) {
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
+    if (p != NULL && is_last) hand_over(p);
     bool was_due = p != NULL && is_due(p);
     if (was_due) {
         describe_commit(p, ret);
@@ -310,6 +336,16 @@ bool offsets_take_commit(
     }
     pthread_mutex_unlock(&offsets->lock);
     return was_due;
+}
+
+bool offsets_take_commit(
+    struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret) {
+    return take_commit(offsets, topic, partition, false, ret);
+}
+
+bool offsets_take_last_commit(
+    struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret) {
+    return take_commit(offsets, topic, partition, true, ret);
 }
 
 void offsets_commit_failed(struct offsets *offsets, const char *topic, int32_t partition) {

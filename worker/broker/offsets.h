@@ -15,6 +15,11 @@
  * began before it (a log that was truncated, a stale fetch), the client reads again from there: a
  * new lease starts at it.
  *
+ * Messages that owners before may have died of are contested: those of the committed metadata's
+ * window, as far as they were there when the end of the partition was first read. After
+ * OFFSETS_TAKEOVERS_MAX takeovers they begin alone, and what is left of the window is committed
+ * with every commit. Its last commit hands a partition over.
+ *
  * Units: offsets; nanoseconds of clock_ns(). Threads: any. Memory: 4 KiB a
  * partition ever assigned.
  */
@@ -27,6 +32,9 @@
 
 enum { OFFSETS_WINDOW = COMMIT_METADATA_WINDOW };
 enum { OFFSET_UNKNOWN = -1 };
+
+/** One takeover may be chance; with the second one, a message may be what its owners die of. */
+enum { OFFSETS_TAKEOVERS_MAX = 2 };
 
 struct offsets;
 
@@ -61,13 +69,19 @@ void offsets_revoke(struct offsets *offsets, const char *topic, int32_t partitio
 int64_t offsets_ahead(
     struct offsets *offsets, const char *topic, int32_t partition, int64_t offset);
 
+enum offsets_begun {
+    OFFSETS_NOT_BEGUN,
+    OFFSETS_BEGUN,
+    OFFSETS_BEGUN_ALONE /* nothing else may be in hand while it runs */
+};
+
 /**
- * A message is taken: `ret` becomes the position to finish later. False where the partition is not
- * followed, `offset` was finished before the partition was assigned, lies beyond the window, or is
- * none that a log can have: nothing has begun.
+ * A message is taken: `ret` becomes the position to finish later. It is not where the partition is
+ * not followed, `offset` was finished before the partition was assigned, lies beyond the window, or
+ * is none that a log can have: nothing has begun.
  */
-MUST_CHECK bool offsets_begin(struct offsets *offsets, const char *topic, int32_t partition,
-    int64_t offset, uint64_t now_ns, struct position *ret);
+MUST_CHECK enum offsets_begun offsets_begin(struct offsets *offsets, const char *topic,
+    int32_t partition, int64_t offset, uint64_t now_ns, struct position *ret);
 
 /** Its second call for a position, and one for a lease that has ended, do nothing. */
 void offsets_finish(struct offsets *offsets, const struct position *position, uint64_t now_ns);
@@ -81,6 +95,10 @@ MUST_CHECK bool offsets_get(
 
 /** Says whether a commit of this partition is due, and which; it then counts as made. */
 MUST_CHECK bool offsets_take_commit(
+    struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret);
+
+/** The same for an owner that is about to leave: what it commits says that it did. */
+MUST_CHECK bool offsets_take_last_commit(
     struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret);
 
 /** The commit that was taken failed: it is due again. */

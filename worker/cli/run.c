@@ -146,7 +146,18 @@ static enum err find_state(const struct settings *settings, const struct run_arg
 }
 
 /* A static member of its group without a name of its own gets the one beside its state file. */
-static enum err name_member(struct settings *settings, const char *state_path, struct error *err) {
+static enum err name_member(struct settings *settings, const char *name, struct error *err) {
+    if (settings->kafka.instance_id[0] != 0) return ERR_OK;
+    char *copy = strdup(name);
+    if (copy == NULL) return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
+    free(settings->kafka.instance_id);
+    settings->kafka.instance_id = copy;
+    return ERR_OK;
+}
+
+/* `owner` is as lasting as the state file: a disk that is lost takes both with it. */
+static enum err identify(struct settings *settings, const char *state_path, uint32_t device,
+    uint64_t *owner, struct error *err) {
     char *folder = strdup(state_path), name[STATE_INSTANCE_SIZE];
     if (folder == NULL) return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
     char *slash = strrchr(folder, '/');
@@ -154,32 +165,32 @@ static enum err name_member(struct settings *settings, const char *state_path, s
     enum err code = state_folder_instance(slash != NULL ? folder : ".", name, err);
     free(folder);
     if (code != ERR_OK) return code;
-    free(settings->kafka.instance_id);
-    settings->kafka.instance_id = strdup(name);
-    if (settings->kafka.instance_id != NULL) return ERR_OK;
-    return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
+    *owner = strtoull(name, NULL, 16) + device;
+    return name_member(settings, name, err);
 }
 
+/* `owner` becomes 0 where there is no group to be known in. */
 static enum err open_own_state(struct settings *settings, const struct run_arguments *arguments,
-    uint32_t device, struct state **ret, struct error *err) {
+    uint32_t device, struct state **ret, uint64_t *owner, struct error *err) {
     char *path;
     bool is_member = !arguments->is_file_run && settings->broker == BROKER_KAFKA;
+    *owner = 0;
     enum err code = find_state(settings, arguments, device, &path, err);
     if (code == ERR_OK && path != NULL) code = open_state(path, ret, err);
-    if (code == ERR_OK && is_member && settings->kafka.instance_id[0] == 0)
-        code = name_member(settings, path, err);
+    if (code == ERR_OK && is_member) code = identify(settings, path, device, owner, err);
     free(path);
     return code;
 }
 
 static int execute(const struct settings *settings, const struct run_arguments *arguments,
-    uint32_t device, struct state *state) {
+    uint32_t device, uint64_t owner, struct state *state) {
     struct connection connection = {0};
     struct executor_summary summary;
     struct error err;
-    enum err code = arguments->is_file_run ? connect_files(settings, &arguments->files,
-                                                 state_progress(state), &connection, &err)
-                                           : connect_kafka(settings, device, &connection, &err);
+    enum err code =
+        arguments->is_file_run
+            ? connect_files(settings, &arguments->files, state_progress(state), &connection, &err)
+            : connect_kafka(settings, device, owner, &connection, &err);
     if (code != ERR_OK) return fail(&err);
     const struct executor_options options = {.settings = settings,
         .source = connection.source,
@@ -202,11 +213,12 @@ static int execute(const struct settings *settings, const struct run_arguments *
 static int run_executor(
     struct settings *settings, const struct run_arguments *arguments, uint32_t device) {
     struct state *state = NULL;
+    uint64_t owner;
     struct error err;
     handle_signals();
     confine_process(settings->executors.core_dumps == CORE_DUMPS_INHERIT);
-    enum err code = open_own_state(settings, arguments, device, &state, &err);
-    int ret = code == ERR_OK ? execute(settings, arguments, device, state) : fail(&err);
+    enum err code = open_own_state(settings, arguments, device, &state, &owner, &err);
+    int ret = code == ERR_OK ? execute(settings, arguments, device, owner, state) : fail(&err);
     state_close(state);
     return ret;
 }

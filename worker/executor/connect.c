@@ -212,8 +212,8 @@ static enum err open_sink(const struct settings *settings, uint32_t device, cons
     return transaction_create(&options, ret, err);
 }
 
-enum err connect_kafka(
-    const struct settings *settings, uint32_t device, struct connection *ret, struct error *err) {
+enum err connect_kafka(const struct settings *settings, uint32_t device, uint64_t owner,
+    struct connection *ret, struct error *err) {
     const char *servers = settings->kafka.bootstrap_servers;
     *ret = (struct connection){0};
     enum err code = introduce(settings, err);
@@ -229,6 +229,7 @@ enum err connect_kafka(
         .kafka = kafka_options(servers, &settings->kafka.consumer),
         .group = settings->kafka.group,
         .instance_id = instance,
+        .owner = owner,
         .fetch_ahead_bytes = settings->limits.bytes_in_flight / FETCH_AHEAD_SHARE,
         .topic_count = settings->topics.jobs.count,
         .topics = settings->topics.jobs.items,

@@ -24,10 +24,11 @@ struct connection {
 /**
  * Consumer group and producer of the executor of `device`; starts the embedded broker where it is
  * configured. ERR_BROKER where the brokers refuse us; that they are there is not waited for. A
- * refusal that comes later, once they have taken us, is an outage like any other.
+ * refusal that comes later, once they have taken us, is an outage like any other. `owner` names the
+ * state that this executor keeps, so that it is told from others (consumer.h); 0: none.
  */
-MUST_CHECK enum err connect_kafka(
-    const struct settings *settings, uint32_t device, struct connection *ret, struct error *err);
+MUST_CHECK enum err connect_kafka(const struct settings *settings, uint32_t device, uint64_t owner,
+    struct connection *ret, struct error *err);
 
 /**
  * For `check --connect`: whether the brokers take us and know all topics, those of jobs for

@@ -14,7 +14,9 @@ struct suspects {
     /* messages that wait, in order; the intake thread's */
     struct delivery *first, **end;
     size_t waiting_count;
-    bool is_active; /* the intake thread's: the table is not known to be empty */
+    /* The table is not known to be empty. Written by the intake thread; relaxed: others only ask
+     * about messages that they got while nothing was known of any. */
+    atomic_bool is_active;
     /* under the stages' lock */
     size_t count;                 /* of `table` */
     struct state_suspect **table; /* suspects and convicted, where they stand in the file */
@@ -53,6 +55,10 @@ static enum err begin_life(struct stages *stages, struct error *err) {
     return state_begin(stages->state, &shape, stages->device_index, stages->device.uuid, err);
 }
 
+static void set_active(struct suspects *suspects, bool is_active) {
+    atomic_store_explicit(&suspects->is_active, is_active, memory_order_relaxed); /* see there */
+}
+
 enum err suspects_start(struct stages *stages, struct suspects **ret, struct error *err) {
     struct state *state = stages->state;
     if (state == NULL) return ERR_OK;
@@ -72,7 +78,7 @@ enum err suspects_start(struct stages *stages, struct suspects **ret, struct err
     suspects->end = &suspects->first;
     for (size_t i = 0; i < capacity; i++)
         if (all[i].standing != STATE_FREE) suspects->table[suspects->count++] = &all[i];
-    suspects->is_active = suspects->count > 0;
+    set_active(suspects, suspects->count > 0);
     *ret = suspects;
     return ERR_OK;
 }
@@ -118,17 +124,20 @@ static uint32_t failed_attempts(const struct state_suspect *known) {
 }
 
 bool suspects_are_known(const struct suspects *suspects) {
-    return suspects != NULL && suspects->is_active;
+    return suspects != NULL &&
+           atomic_load_explicit(&suspects->is_active, memory_order_relaxed); /* see there */
 }
 
 bool suspects_pass(struct suspects *suspects, struct delivery *delivery) {
+    delivery->is_suspect = delivery->is_suspect && suspects != NULL;
+    if (delivery->is_suspect) set_active(suspects, true);
     if (!suspects_are_known(suspects)) return true;
     const struct state_suspect known = look_up(suspects, &delivery->position);
-    delivery->is_suspect = known.standing == STATE_SUSPECT;
+    if (known.standing != STATE_FREE) delivery->is_suspect = known.standing == STATE_SUSPECT;
     delivery->failed_attempts = failed_attempts(&known);
     pthread_mutex_lock(&suspects->stages->lock);
-    suspects->is_active = suspects->count > 0 || suspects->alone != NULL;
     bool is_free = suspects->alone == NULL && suspects->first == NULL && !delivery->is_suspect;
+    set_active(suspects, suspects->count > 0 || !is_free);
     pthread_mutex_unlock(&suspects->stages->lock);
     if (is_free) return true;
     delivery->next = NULL;
@@ -157,17 +166,33 @@ static struct delivery *remove_first(struct suspects *suspects) {
     return first;
 }
 
+/* One that is new was tried by an owner before, which died. NULL where the state file has no room.
+ */
+static struct state_suspect *find_or_add(
+    struct suspects *suspects, const struct position *position) {
+    struct state_suspect *found = find(suspects, position);
+    if (found != NULL) return found;
+    struct state_entry entry;
+    size_t capacity, free_place = 0;
+    struct state_suspect *all = state_suspects(suspects->state, &capacity);
+    while (free_place < capacity && all[free_place].standing != STATE_FREE) free_place++;
+    if (free_place == capacity || !state_entry_of(suspects->state, position, 1, &entry))
+        return NULL;
+    all[free_place] = (struct state_suspect){.at = entry};
+    suspects->table[suspects->count++] = &all[free_place];
+    return &all[free_place];
+}
+
 struct delivery *suspects_take(struct suspects *suspects) {
     if (!suspects_are_waiting(suspects)) return NULL;
     struct delivery *taken = NULL;
     pthread_mutex_lock(&suspects->stages->lock);
     if (suspects_can_take(suspects)) {
         taken = remove_first(suspects);
-        struct state_suspect *suspect = taken->is_suspect ? find(suspects, &taken->position) : NULL;
-        taken->is_suspect = suspect != NULL; /* forgotten: whoever got its partition answered it */
-        if (suspect != NULL) {
-            suspect->standing = STATE_DECODING_ALONE;
-            suspects->alone = suspect;
+        suspects->alone = taken->is_suspect ? find_or_add(suspects, &taken->position) : NULL;
+        taken->is_suspect = suspects->alone != NULL;
+        if (taken->is_suspect) {
+            suspects->alone->standing = STATE_DECODING_ALONE;
             suspects->in_flight++;
         }
     }

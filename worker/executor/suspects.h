@@ -1,8 +1,9 @@
 /**
- * Suspects: messages that an executor had in hand when it died (state/inquest.h). Each runs alone:
- * it is admitted once everything before it is answered, and nothing is admitted until it is
- * answered itself; so a death in between is its own. What waits for that, the suspect and what the
- * source brought behind it, waits here in order. Convicted messages are not run again. Private to
+ * Suspects: messages that an executor had in hand when it died (state/inquest.h), or executors
+ * whose state is lost may have had (the source says so of a delivery). Each runs alone: it is
+ * admitted once everything before it is answered, and nothing is admitted until it is answered
+ * itself; so a death in between is its own. What waits for that, the suspect and what the source
+ * brought behind it, waits here in order. Convicted messages are not run again. Private to
  * executor/.
  *
  * Lifetime: suspects_start() to suspects_stop(). Without a state file there is no struct suspects:

@@ -1,0 +1,58 @@
+#include "broker/ownership.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "broker/commit_list.h"
+
+static void tell_takeovers(const struct committer *committer, const rd_kafka_topic_partition_t *p,
+    const struct commit_metadata *metadata) {
+    if (metadata->takeovers < OFFSETS_TAKEOVERS_MAX) return;
+    client_say(committer->events, LOG_WARN,
+        "%s [%d] comes from owners that died, %" PRIu32 " times: messages from offset %" PRId64
+        " to %" PRId64 " run one by one",
+        p->topic, (int)p->partition, metadata->takeovers, p->offset,
+        p->offset + metadata->window - 1);
+}
+
+/* False when memory is short. */
+static bool mark(const struct committer *committer, uint64_t owner, rd_kafka_topic_partition_t *p) {
+    struct offsets_commit committed;
+    if (!commit_list_get(p, &committed))
+        client_say(committer->events, LOG_WARN,
+            "sets aside what is committed beside %s [%d], which is not this version's: messages "
+            "above offset %" PRId64 " that were finished run again",
+            p->topic, (int)p->partition, p->offset);
+    commit_metadata_claim(&committed.metadata, owner);
+    tell_takeovers(committer, p, &committed.metadata);
+    return commit_list_set(p, &committed);
+}
+
+rd_kafka_resp_err_t ownership_claim(struct committer *committer, uint64_t owner,
+    rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    rd_kafka_resp_err_t code = commit_list_fetch(committer->client, partitions, timeout_ms);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        code = commit_list_locate(committer->client, partitions, timeout_ms);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return code;
+    for (int i = 0; i < partitions->cnt; i++)
+        if (partitions->elems[i].offset >= 0 && !mark(committer, owner, &partitions->elems[i]))
+            return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
+    return committer_commit_list(
+        committer, partitions, clock_ns() + (uint64_t)timeout_ms * 1000000u);
+}
+
+static bool has_unfinished(struct offsets *offsets, const rd_kafka_topic_partition_t *p) {
+    struct offsets_state state;
+    return offsets_get(offsets, p->topic, p->partition, &state) && state.unfinished_count > 0;
+}
+
+rd_kafka_resp_err_t ownership_release(struct committer *committer,
+    const rd_kafka_topic_partition_list_t *partitions, bool only_finished, uint64_t deadline_ns) {
+    rd_kafka_topic_partition_list_t *released = rd_kafka_topic_partition_list_copy(partitions);
+    for (int i = released->cnt - 1; i >= 0 && only_finished; i--)
+        if (has_unfinished(committer->offsets, &released->elems[i]))
+            rd_kafka_topic_partition_list_del_by_idx(released, i);
+    rd_kafka_resp_err_t code = committer_commit_last(committer, released, deadline_ns);
+    rd_kafka_topic_partition_list_destroy(released);
+    return code;
+}

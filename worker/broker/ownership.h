@@ -1,0 +1,29 @@
+/**
+ * Who has a partition, as its group keeps it beside the committed offset (commit_metadata.h). Only
+ * for consumer.c.
+ *
+ * Threads: intake thread only.
+ */
+#ifndef BROKER_OWNERSHIP_H
+#define BROKER_OWNERSHIP_H
+
+#include "broker/committer.h"
+
+/**
+ * Finds out what is committed of partitions, with nothing committed where reading starts, and
+ * commits the same for `owner`; both are in the list then. Before this, nothing of them may begin.
+ * What fails may be asked again: our own mark, where only its answer was lost, changes nothing.
+ * Waits up to `timeout_ms` for each of three requests.
+ */
+rd_kafka_resp_err_t ownership_claim(struct committer *committer, uint64_t owner,
+    rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+
+/**
+ * Makes the last commits of partitions that are given back, which hand them over. With
+ * `only_finished` not of those with unfinished messages: where other commits are made in
+ * transactions, one on its way may count some as finished, and must not be overtaken.
+ */
+rd_kafka_resp_err_t ownership_release(struct committer *committer,
+    const rd_kafka_topic_partition_list_t *partitions, bool only_finished, uint64_t deadline_ns);
+
+#endif
