@@ -140,6 +140,25 @@ TEST(what_waits_to_be_tried_again_is_answered_at_once) {
     assert_int_equal(run->summary.ok, 1);
 }
 
+/* It may be heard before or after the run fails; most often, before. */
+static void cancel_once_it_runs(struct run *run) {
+    if (cpu_driver_counters().calls[CPU_launch] == 0) return;
+    run->on_poll = NULL;
+    cancel("job-0");
+}
+
+TEST(what_is_cancelled_while_it_runs_is_not_tried_again) {
+    struct run *run = *state;
+    run_set_text(&run->settings.cpu_driver.faults,
+        "cuLaunchKernel:slow=500ms@1;cuMemcpyDtoHAsync:invalid_value@1");
+    run->on_poll = cancel_once_it_runs;
+    open_control(run);
+    run_add_saxpy(run, 0);
+    run_execute_ok(run);
+    assert_cancelled(run, "job-0");
+    assert_int_equal(cpu_driver_counters().launches, 1);
+}
+
 TEST(what_waits_in_its_line_is_answered_when_its_turn_comes) {
     struct run *run = *state;
     run->settings.ordering = ORDERING_KEY;
@@ -164,6 +183,7 @@ int main(void) {
         F(what_was_cancelled_before_the_worker_started_is_not_run),
         F(messages_that_are_no_cancels_change_nothing),
         F(what_waits_to_be_tried_again_is_answered_at_once),
+        F(what_is_cancelled_while_it_runs_is_not_tried_again),
         F(what_waits_in_its_line_is_answered_when_its_turn_comes),
     };
     return cmocka_run_group_tests(tests, start_broker, stop_broker);

@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from worker_flow import BINARY, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
+from worker_flow import BINARY, PATIENCE_S, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
 
 import confluent_kafka
 import gpu_worker as gw
@@ -60,7 +60,7 @@ class ControlTest(FlowTest):
         self.wait_until(
             lambda: all(log.read_text().count("cancelled: job-") == count // 2 for log in logs), "all cancels are heard")
         client.submit([saxpy(n) for n in range(count)])
-        results = {result["id"]: result for result in client.results([f"job-{n}" for n in range(count)], 60)}
+        results = {result["id"]: result for result in client.results([f"job-{n}" for n in range(count)], PATIENCE_S)}
         for worker in workers:
             self.stop_well(worker)
         for n in range(count):
@@ -76,7 +76,7 @@ class ControlTest(FlowTest):
         client = self.client()
         client.submit([saxpy(1), saxpy(2)])
         worker = self.start_worker(self.config())
-        results = {result["id"]: result for result in client.results(["job-1", "job-2"], 60)}
+        results = {result["id"]: result for result in client.results(["job-1", "job-2"], PATIENCE_S)}
         self.stop_well(worker)
         self.assertEqual(results["job-1"]["error"]["code"], "cancelled")
         self.assertTrue(is_saxpy(results["job-2"], 2))
@@ -87,7 +87,7 @@ class ControlTest(FlowTest):
         client = self.client()
         client.submit([saxpy(1)])
         worker = self.start_worker(self.config(cancels={"ttl_ms": "1s"}))
-        (result,) = client.results(["job-1"], 60)
+        (result,) = client.results(["job-1"], PATIENCE_S)
         self.stop_well(worker)
         self.assertTrue(is_saxpy(result, 1))
 
@@ -96,7 +96,7 @@ class ControlTest(FlowTest):
         config["topics"]["control"] = "nowhere"
         path = self.folder / "nowhere.yaml"
         worker_process.write_config(path, config)
-        done = subprocess.run([BINARY, "run", "--config", path], timeout=60, capture_output=True, text=True)
+        done = subprocess.run([BINARY, "run", "--config", path], timeout=PATIENCE_S, capture_output=True, text=True)
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertRegex(done.stderr.splitlines()[-1], r"gpu-worker run: topic 'nowhere'.*create the topic")
         _, said = self.run_command("cancel", "job-1", config=self.config() | {"topics": {}}, status=3)

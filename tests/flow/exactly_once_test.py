@@ -5,15 +5,13 @@ import collections
 import os
 import unittest
 
-from worker_flow import FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
+from worker_flow import PATIENCE_S, SLOW, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
 
 import confluent_kafka
 import gpu_worker as gw
 import msgpack
 
 SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
-# so slow that no machine is done before the test has done its worst
-SLOW = {"batch": {"jobs": 1}, "cpu_driver": {"faults": "cuLaunchKernel:slow=5ms@*"}}
 
 
 class ExactlyOnceTest(FlowTest):
@@ -101,7 +99,7 @@ class ExactlyOnceTest(FlowTest):
         self.wait_for_results(100)
         second = self.start("second", "--no-supervisor", instance="same")
         # The group or the transaction, whichever the first one hears of before the other.
-        self.assertIn(first.wait(120), (3, 5))
+        self.assertIn(first.wait(PATIENCE_S), (3, 5))
         self.assertIn("give each worker", (self.folder / "first.log").read_text())
         self.wait_for_end()
         self.stop_well(second)

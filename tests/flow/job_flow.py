@@ -17,7 +17,6 @@ import worker_process
 FLOW_S = 10  # how long the middle half of the jobs is being sent, and about what two workers need for all
 LANES = 2
 JOBS_IN_FLIGHT = 64
-TIMEOUT_S = 120
 UNDECODABLE, REFUSED = 7, 13  # of each fifty jobs; the others are right
 
 
@@ -148,7 +147,7 @@ class Flow:
         def holds():
             self.check()
             return condition()
-        self._test.wait_until(holds, f"{self.mode}: {what}", TIMEOUT_S)
+        self._test.wait_until(holds, f"{self.mode}: {what}")
 
     def wait_for_share(self, share):
         self._wait_until(lambda: self.seen() >= share * self.count, f"{share:.0%} of {self.count} jobs are answered")

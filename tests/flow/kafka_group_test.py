@@ -4,17 +4,18 @@ usage: kafka_group_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORK
 import time
 import unittest
 
-from worker_flow import KafkaFlowTest, is_saxpy, read_all, saxpy
+from worker_flow import SLOW, KafkaFlowTest, is_saxpy, read_all, saxpy
 
 import msgpack
 
-SESSION_TIMEOUT_S = 20  # the default, after which a member's partitions would go to another
+# Until a member's partitions would go to another: longer than any test waits for anything.
+SESSION_TIMEOUT_MS = 300_000
 
 
 class GroupTest(KafkaFlowTest):
     def config(self, **more):
         config = super().config(**more)
-        config["kafka"]["instance_id"] = "rack-1.worker-7"
+        config["kafka"] |= {"instance_id": "rack-1.worker-7", "consumer": {"session.timeout.ms": SESSION_TIMEOUT_MS}}
         return config
 
     def log_of(self, name):
@@ -25,9 +26,8 @@ class GroupTest(KafkaFlowTest):
 
     def test_a_restart_after_kill_9_takes_up_its_partitions_at_once(self):
         count = 3_000
-        slow = {"batch": {"jobs": 1}, "cpu_driver": {"faults": "cuLaunchKernel:slow=5ms@*"}}
         self.produce(*[msgpack.packb(saxpy(number)) for number in range(count)])
-        first = self.start_worker(self.config(**slow), "first")
+        first = self.start_worker(self.config(**SLOW), "first")
         self.wait_until(lambda: self.count_results() > 100, "some results")
         first.kill()
         before = self.count_results()
@@ -36,9 +36,7 @@ class GroupTest(KafkaFlowTest):
         started = time.monotonic()
         second = self.start_worker(self.config(), "second")
         self.wait_until(lambda: self.count_results() > before, "results again")
-        seconds = time.monotonic() - started
-        print(f"results again {seconds:.1f} s after the restart", flush=True)
-        self.assertLess(seconds, SESSION_TIMEOUT_S, "the session had to end first")
+        print(f"results again {time.monotonic() - started:.1f} s after the restart", flush=True)
         self.wait_for_no_lag()
         self.stop_well(second)
         results = {result["id"]: result for result in self.results()}
@@ -52,10 +50,8 @@ class GroupTest(KafkaFlowTest):
         other = self.config()
         other["kafka"]["instance_id"] = "rack-1.worker-8"
         self.produce(msgpack.packb(saxpy(1)))
-        started = time.monotonic()
         second = self.start_worker(other, "second")
         self.wait_for_no_lag()
-        self.assertLess(time.monotonic() - started, SESSION_TIMEOUT_S)
         self.stop_well(second)
 
     def test_of_two_members_of_one_name_the_earlier_ends_and_says_why(self):

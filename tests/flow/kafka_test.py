@@ -3,12 +3,11 @@ usage: kafka_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TES
 
 import os
 import subprocess
-import time
 import unittest
 
 import confluent_kafka.admin
 
-from worker_flow import BINARY, KafkaFlowTest, headers_of, is_saxpy, read_all, saxpy, unpack
+from worker_flow import BINARY, PATIENCE_S, SLOW, KafkaFlowTest, headers_of, is_saxpy, read_all, saxpy, unpack
 
 import check_job
 import gpu_worker as gw
@@ -26,10 +25,8 @@ class KafkaTest(KafkaFlowTest):
     def test_a_stop_in_the_middle_of_ten_thousand_jobs_loses_none(self):
         count = 10_000
         self.client().submit([saxpy(n) for n in range(count)])
-        # so slow that no machine is done before it is stopped
-        slow = {"batch": {"jobs": 1}, "cpu_driver": {"faults": "cuLaunchKernel:slow=5ms@*"}}
-        first = self.start_worker(self.config(**slow), "first")
-        self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)) >= count // 10, "a tenth of the results")
+        first = self.start_worker(self.config(**SLOW), "first")
+        self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)) >= count // 50, "some of the results")
         self.stop_well(first)
         before = len(read_all(SERVERS, self.topics.results))
         self.assertLess(before, count, "the stop came too late to show anything")
@@ -98,7 +95,7 @@ class KafkaTest(KafkaFlowTest):
         workers = [self.start_worker(self.config(), f"worker-{n}") for n in range(2)]
         client = self.client()
         client.submit([saxpy(n) for n in range(count)])
-        results = {result["id"]: result for result in client.results([f"job-{n}" for n in range(count)], 60)}
+        results = {result["id"]: result for result in client.results([f"job-{n}" for n in range(count)], PATIENCE_S)}
         self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(count)))
         self.wait_for_no_lag()
         for worker in workers:
@@ -153,11 +150,9 @@ class KafkaTest(KafkaFlowTest):
     def test_a_broker_that_is_not_there_is_one_clear_error(self):
         config = self.folder / "gone.yaml"
         config.write_text("kafka: {bootstrap_servers: '127.0.0.1:1'}\n")
-        started = time.monotonic()
-        tailed = subprocess.run([BINARY, "tail", "--config", config], timeout=90, capture_output=True, text=True)
+        tailed = subprocess.run([BINARY, "tail", "--config", config], timeout=PATIENCE_S, capture_output=True, text=True)
         self.assertEqual(tailed.returncode, 5)
         self.assertEqual(len(tailed.stderr.splitlines()), 1, tailed.stderr)
-        self.assertLess(time.monotonic() - started, 60)
 
 
 if __name__ == "__main__":

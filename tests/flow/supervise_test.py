@@ -154,7 +154,7 @@ class SuperviseTest(FlowTest):
 
         second = subprocess.run(
             [BINARY, "run", "--no-supervisor", "--config", path, "--device", "0",
-             "--state", self.folder / "state/gpu-worker/gpu0.state"], capture_output=True, text=True, timeout=60)
+             "--state", self.folder / "state/gpu-worker/gpu0.state"], capture_output=True, text=True, timeout=END_TIMEOUT_S)
         self.assertEqual(second.returncode, 3, second.stderr)
         self.assertIn("another executor runs with", second.stderr)
 

@@ -22,6 +22,9 @@ import worker_process
 BUILD = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path("build/dev")
 BINARY = BUILD / "bin/gpu-worker"
 QUIET = {"log_level": 2}  # a broker that is away is what some tests are about
+PATIENCE_S = 240  # with what must happen: it ends a test that hangs, and says nothing of how quick a machine is
+# Workers so slow, and with so little in hand, that no machine is done before a test has done its worst.
+SLOW = {"batch": {"jobs": 1}, "limits": {"jobs_in_flight": 64}, "cpu_driver": {"faults": "cuLaunchKernel:slow=20ms@*"}}
 
 
 def saxpy(number, size=4):
@@ -60,7 +63,7 @@ class Topics:
         consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "reader"})
         positions = [confluent_kafka.TopicPartition(topic, number)
                      for topic in self.all for number in range(partitions)]
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while positions:
             try:
                 consumer.get_watermark_offsets(positions[-1], 5)
@@ -90,8 +93,10 @@ def read_all(bootstrap_servers, topic):
     partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
     messages, open_partitions = [], set(partitions)
-    deadline = time.monotonic() + 60
-    while open_partitions and time.monotonic() < deadline:
+    deadline = time.monotonic() + PATIENCE_S
+    while open_partitions:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{topic} is not read to its end within {PATIENCE_S} s")
         for message in consumer.consume(1000, 0.2):
             if message.error() is None:
                 messages.append(message)
@@ -120,7 +125,7 @@ class FlowTest(unittest.TestCase):
         self.addCleanup(self._folder.cleanup)
         self.folder = pathlib.Path(self._folder.name)
 
-    def wait_until(self, condition, what, timeout_s=90):
+    def wait_until(self, condition, what, timeout_s=PATIENCE_S):
         deadline = time.monotonic() + timeout_s
         while not condition():
             self.assertLess(time.monotonic(), deadline, f"{what}: not within {timeout_s} s")
@@ -162,7 +167,7 @@ class KafkaFlowTest(FlowTest):
                     producer.poll(0.1)
         self.assertEqual(producer.flush(60), 0)
 
-    def wait_for_no_lag(self, timeout_s=90):
+    def wait_for_no_lag(self, timeout_s=PATIENCE_S):
         self.wait_until(lambda: lag(self.servers, self.topics) == 0, "the group's lag reaches 0", timeout_s)
 
     def results(self):

@@ -56,6 +56,11 @@ static bool is_in_time(const struct job *job, uint64_t wait_ms, struct error *er
     return false;
 }
 
+static bool is_unwanted(void *context, const void *job) {
+    struct error ignored;
+    return flow_still_wanted(context, job, &ignored) != ERR_OK;
+}
+
 bool retries_take(struct retries *retries, struct job *job, struct error *err) {
     if (!is_worth_it(retries, job, err->code)) return false;
     uint64_t wait = wait_ms(retries, job);
@@ -64,8 +69,10 @@ bool retries_take(struct retries *retries, struct job *job, struct error *err) {
     pthread_mutex_lock(&retries->lock);
     bool is_kept = !retries->hands_back;
     if (is_kept) {
+        /* A cancel that came while it ran has been looked for already: it goes at once. */
+        uint64_t due_ns = is_unwanted(retries->stages, job) ? 0 : clock_ns() + wait * 1000000u;
         job->retry_count++;
-        timers_add(retries->waiting, clock_ns() + wait * 1000000u, job);
+        timers_add(retries->waiting, due_ns, job);
         pthread_cond_signal(&retries->changed);
     }
     pthread_mutex_unlock(&retries->lock);
@@ -74,11 +81,6 @@ bool retries_take(struct retries *retries, struct job *job, struct error *err) {
 }
 
 /* --- the thread --- */
-
-static bool is_unwanted(void *context, const void *job) {
-    struct error ignored;
-    return flow_still_wanted(context, job, &ignored) != ERR_OK;
-}
 
 /* With the lock held. NULL: none yet. */
 static struct job *take_next(struct retries *retries) {
