@@ -44,4 +44,19 @@ TEST(a_group_is_told_who_has_a_partition_before_a_message_comes) {
     broker_stop(&broker);
 }
 
-RUN_TESTS(T(a_group_is_told_who_has_a_partition_before_a_message_comes))
+TEST(a_partition_without_a_place_to_start_fails_as_configured) {
+    struct broker broker;
+    struct events events = {0};
+    struct error err;
+    const struct setting settings[] = {{"auto.offset.reset", "error"}, {NULL, NULL}};
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, 1);
+    struct source *source = consumer_start(&broker, &events, settings);
+    assert_int_equal(consumer_fail(source, &err), ERR_BROKER);
+    assert_int_equal(err.native, RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+RUN_TESTS(T(a_group_is_told_who_has_a_partition_before_a_message_comes),
+    T(a_partition_without_a_place_to_start_fails_as_configured))

@@ -28,6 +28,15 @@ static bool mark(const struct committer *committer, uint64_t owner, rd_kafka_top
     return commit_list_set(p, &committed);
 }
 
+/* Those that have a place; a commit of nothing else would be refused. */
+static rd_kafka_topic_partition_list_t *list_placed(
+    const rd_kafka_topic_partition_list_t *partitions) {
+    rd_kafka_topic_partition_list_t *placed = rd_kafka_topic_partition_list_copy(partitions);
+    for (int i = placed->cnt - 1; i >= 0; i--)
+        if (placed->elems[i].offset < 0) rd_kafka_topic_partition_list_del_by_idx(placed, i);
+    return placed;
+}
+
 rd_kafka_resp_err_t ownership_claim(struct committer *committer, uint64_t owner,
     rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     rd_kafka_resp_err_t code = commit_list_fetch(committer->client, partitions, timeout_ms);
@@ -37,8 +46,10 @@ rd_kafka_resp_err_t ownership_claim(struct committer *committer, uint64_t owner,
     for (int i = 0; i < partitions->cnt; i++)
         if (partitions->elems[i].offset >= 0 && !mark(committer, owner, &partitions->elems[i]))
             return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
-    return committer_commit_list(
-        committer, partitions, clock_ns() + (uint64_t)timeout_ms * 1000000u);
+    rd_kafka_topic_partition_list_t *placed = list_placed(partitions);
+    code = committer_commit_list(committer, placed, clock_ns() + (uint64_t)timeout_ms * 1000000u);
+    rd_kafka_topic_partition_list_destroy(placed);
+    return code;
 }
 
 static bool has_unfinished(struct offsets *offsets, const rd_kafka_topic_partition_t *p) {
