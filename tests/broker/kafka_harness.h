@@ -13,7 +13,7 @@
 #include "broker/consumer.h"
 #include "broker/producer.h"
 
-enum { KAFKA_PATIENCE_MS = 60000, KAFKA_POLL_MS = 20 };
+enum { KAFKA_PATIENCE_MS = 120000, KAFKA_POLL_MS = 20 };
 
 /** A broker with one topic for jobs, named so that no other test or run meets it. */
 struct broker {

@@ -9,7 +9,7 @@ import unittest
 
 MECHANISM = sys.argv.pop(2)
 
-from worker_flow import BINARY, KafkaFlowTest, headers_of, is_saxpy, lag, read_all, saxpy
+from worker_flow import BINARY, PATIENCE_S, KafkaFlowTest, headers_of, is_saxpy, lag, read_all, saxpy
 import worker_process
 
 import confluent_kafka.admin as admin
@@ -45,7 +45,7 @@ class SecureKafkaTest(KafkaFlowTest):
     def command(self, config, *command):
         path = self.folder / "worker.yaml"
         worker_process.write_config(path, config)
-        return subprocess.run([BINARY, *command, "--config", path], timeout=90, capture_output=True, text=True)
+        return subprocess.run([BINARY, *command, "--config", path], timeout=PATIENCE_S, capture_output=True, text=True)
 
     def assert_refused(self, config, reason, fix):
         """`run` ends by itself, with one line that says what to mend, and no secret in it."""

@@ -109,13 +109,13 @@ class KafkaTest(KafkaFlowTest):
             "steps: [{program: saxpy, args: [{f32: 10}, x, y, {u32: 2}], elements: 2}]\noutputs: [{buffer: y}]\n")
         config = self.folder / "worker.yaml"
         submitted = subprocess.run(
-            [BINARY, "submit", "--config", config, job], timeout=90, capture_output=True, text=True)
+            [BINARY, "submit", "--config", config, job], timeout=PATIENCE_S, capture_output=True, text=True)
         self.assertEqual(submitted.returncode, 0, submitted.stderr)
         self.assertIn("by-hand", submitted.stdout)
         self.assertIn("13, 24", submitted.stdout)
         tailed = subprocess.run(
             [BINARY, "tail", "--config", config, "--from-beginning", "--count", "1"],
-            timeout=90, capture_output=True, text=True)
+            timeout=PATIENCE_S, capture_output=True, text=True)
         self.assertEqual(tailed.returncode, 0, tailed.stderr)
         self.assertIn("by-hand", tailed.stdout)
         self.assertIn("gpu-worker-status: ok", tailed.stdout)
