@@ -55,12 +55,12 @@ class GroupTest(KafkaFlowTest):
         self.stop_well(second)
 
     def test_of_two_members_of_one_name_the_earlier_ends_and_says_why(self):
-        first = self.start_worker(self.config(), "first")
+        first = self.start_worker(self.config(), "first", "--no-supervisor")
         self.wait_until(lambda: "was assigned" in self.log_of("first"), "the first has partitions")
-        second = self.start_worker(self.config(), "second")
+        second = self.start_worker(self.config(), "second", "--no-supervisor")
         self.wait_until(lambda: first.status() is not None, "the first gives up")
         last_line = self.log_of("first").splitlines()[-1]
-        self.assertEqual(first.status(), 3, last_line)
+        self.assertEqual(first.status(), 5, last_line)
         self.assertIn("FENCED_INSTANCE_ID", last_line)
         self.assertIn("kafka.instance_id", last_line)
         self.produce(msgpack.packb(saxpy(1)))

@@ -121,9 +121,8 @@ static const char *fix_of_loss(rd_kafka_resp_err_t native) {
 }
 
 enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *reason) {
-    bool is_double = native == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID;
-    return error_set(err, is_double ? ERR_CONFIG : ERR_BROKER, native, fix_of_loss(native),
-        "%s: %s", rd_kafka_err2name(native), reason);
+    return error_set(err, ERR_BROKER, native, fix_of_loss(native), "%s: %s",
+        rd_kafka_err2name(native), reason);
 }
 
 static uint64_t published_unix_ms(const rd_kafka_message_t *message) {

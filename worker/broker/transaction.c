@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "broker/client.h"
@@ -13,6 +14,7 @@ enum {
     OFFSETS_WAIT_MS = 5000, /* of one try to hand over offsets */
     UNTIL_TIMEOUT_MS = -1,  /* what is left of transaction.timeout.ms */
     RETRY_MS = 100,
+    REPLACE_WAIT_MS = 5000, /* longer than a heartbeat: who has lost its name knows by then */
     FLUSH_POLL_MS = 10,
     QUIET_SHARE = 10 /* of the interval, without a record */
 };
@@ -25,6 +27,8 @@ enum phase {
     PHASE_OFFSETS,
     PHASE_COMMITTING,
     PHASE_ABORTING,
+    PHASE_FENCED,   /* the producer is of no use any more; another one takes its place */
+    PHASE_IN_DOUBT, /* it was fenced while it committed */
     PHASE_LOST
 };
 
@@ -43,8 +47,10 @@ struct entries {
 
 struct transaction {
     struct sink sink;
+    struct producer_options producer_options; /* of the next one, should this one be fenced */
+    char *transactional_id;
     struct sink *producer;
-    rd_kafka_t *client;
+    rd_kafka_t *client; /* the producer's */
     const struct source *source;
     rd_kafka_t *consumer;    /* the source's */
     struct offsets *offsets; /* the source's */
@@ -67,6 +73,8 @@ struct transaction {
     rd_kafka_consumer_group_metadata_t *group;
 
     uint64_t closed_ns; /* the last one */
+    bool is_in_doubt;   /* it may have been committed */
+    bool is_replaced;   /* the producer, and nothing has been committed since */
 };
 
 /* Entries */
@@ -123,21 +131,42 @@ static void on_delivered(struct record *sent, enum err code, const struct error 
 
 /* The end of the sink's life, but for settling what comes. */
 static void lose(struct transaction *t, rd_kafka_resp_err_t native, const char *reason) {
+    client_lost(&t->failure, native, reason);
+    t->phase = PHASE_LOST;
+}
+
+static bool is_fenced(rd_kafka_resp_err_t native) {
+    return native == RD_KAFKA_RESP_ERR__FENCED || native == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
+           native == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
+}
+
+/* The brokers have ended a transaction that was open for too long, or another producer has our id:
+ * from here it looks the same. */
+static void on_fenced(struct transaction *t, rd_kafka_resp_err_t native, const char *reason) {
+    if (t->is_replaced) {
+        error_set(&t->failure, ERR_BROKER, native,
+            "give each worker a kafka.instance_id of its own, then start it again; no job is lost",
+            "%s: another worker has this one's name: %s", rd_kafka_err2name(native), reason);
+        t->phase = PHASE_LOST;
+        return;
+    }
+    client_say(&t->events, LOG_WARN, "was fenced; another producer takes its place");
+    t->is_in_doubt = t->is_in_doubt || t->phase == PHASE_COMMITTING;
+    t->retry_ns = clock_ns() + REPLACE_WAIT_MS * 1000000ull;
+    t->phase = PHASE_FENCED;
+}
+
+/* The producer cannot go on. */
+static void on_fatal(struct transaction *t, const rd_kafka_error_t *error) {
     char text[256];
+    rd_kafka_resp_err_t native = rd_kafka_error_code(error);
+    const char *reason = rd_kafka_error_string(error);
     if (native == RD_KAFKA_RESP_ERR__FATAL) {
         native = rd_kafka_fatal_error(t->client, text, sizeof text);
         reason = text;
     }
-    bool is_fenced = native == RD_KAFKA_RESP_ERR__FENCED ||
-                     native == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
-                     native == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
-    if (is_fenced)
-        error_set(&t->failure, ERR_BROKER, native,
-            "give each worker a kafka.instance_id of its own, then start it again; no job is lost",
-            "%s: another worker has this one's name, or the brokers ended its transaction: %s",
-            rd_kafka_err2name(native), reason);
-    else client_lost(&t->failure, native, reason);
-    t->phase = PHASE_LOST;
+    if (is_fenced(native)) on_fenced(t, native, reason);
+    else lose(t, native, reason);
 }
 
 /* What librdkafka answers, told apart in the order that it asks for. */
@@ -152,7 +181,7 @@ static enum answer take_answer(struct transaction *t, rd_kafka_error_t *error) {
     client_say(
         &t->events, LOG_DEBUG, "%s: %s", rd_kafka_error_name(error), rd_kafka_error_string(error));
     if (answer == ANSWER_AGAIN) t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
-    if (answer == ANSWER_LOST) lose(t, rd_kafka_error_code(error), rd_kafka_error_string(error));
+    if (answer == ANSWER_LOST) on_fatal(t, error);
     rd_kafka_error_destroy(error);
     return answer;
 }
@@ -161,7 +190,7 @@ static enum answer take_answer(struct transaction *t, rd_kafka_error_t *error) {
 
 static void step_starting(struct transaction *t) {
     if (take_answer(t, rd_kafka_init_transactions(t->client, START_WAIT_MS)) == ANSWER_OK)
-        t->phase = PHASE_IDLE;
+        t->phase = t->is_in_doubt ? PHASE_IN_DOUBT : PHASE_IDLE;
 }
 
 /* Offsets alone are due where nobody waits for an answer: the end of a partition, a gap. What was
@@ -266,6 +295,7 @@ static void close_transaction(struct transaction *t) {
     if (t->group != NULL) rd_kafka_consumer_group_metadata_destroy(t->group);
     t->commits = NULL;
     t->group = NULL;
+    t->is_in_doubt = false;
     t->closed_ns = clock_ns();
     if (t->phase != PHASE_LOST) t->phase = PHASE_IDLE;
 }
@@ -277,18 +307,24 @@ static void tell_committed(const struct transaction *t) {
     }
 }
 
+static void succeed(struct transaction *t) {
+    tell_committed(t);
+    close_transaction(t);
+    t->is_replaced = false;
+    settle_all(entries_take(&t->entries, t->waiting)); /* the others came too late for this one */
+}
+
 static void step_committing(struct transaction *t) {
     enum answer answer = take_answer(t, rd_kafka_commit_transaction(t->client, UNTIL_TIMEOUT_MS));
     if (answer == ANSWER_ABORT) t->phase = PHASE_ABORTING;
-    if (answer != ANSWER_OK) return;
-    tell_committed(t);
-    close_transaction(t);
-    settle_all(entries_take(&t->entries, t->waiting)); /* the others came too late for this one */
+    if (answer == ANSWER_OK) succeed(t);
 }
 
 /* Everything waits for the next transaction but what is over. */
 static void start_over(struct transaction *t) {
     struct entries over;
+    offsets_commits_failed(t->offsets);
+    close_transaction(t);
     entries_init(&over);
     struct entry *next, *entry = entries_take(&t->entries, NULL);
     for (; entry != NULL; entry = next) {
@@ -309,10 +345,56 @@ static void step_aborting(struct transaction *t) {
     if (answer != ANSWER_OK) return;
     client_say(&t->events, LOG_INFO, "aborted a transaction of %zu messages; it is repeated",
         t->answered_count);
-    offsets_commits_failed(t->offsets);
-    close_transaction(t);
     t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
     start_over(t);
+}
+
+/* The brokers end what the old producer has left open when the new one starts. */
+static void step_fenced(struct transaction *t) {
+    struct sink *next;
+    rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    if (t->undelivered_count > 0 || !is_member(t)) return;
+    if (producer_create(&t->producer_options, &next, &t->failure) != ERR_OK) {
+        t->phase = PHASE_LOST;
+        return;
+    }
+    sink_destroy(t->producer);
+    t->producer = next;
+    t->client = producer_client(next);
+    t->is_replaced = true;
+    if (!t->is_in_doubt) start_over(t);
+    t->phase = PHASE_STARTING;
+}
+
+static bool is_same_commit(
+    const rd_kafka_topic_partition_t *a, const rd_kafka_topic_partition_t *b) {
+    return a != NULL && b != NULL && a->offset == b->offset &&
+           a->metadata_size == b->metadata_size &&
+           (a->metadata_size == 0 || memcmp(a->metadata, b->metadata, a->metadata_size) == 0);
+}
+
+/* Only a message that is still ours tells: of others the same may have been committed by those who
+ * have them now. Without any nothing depends on it. */
+static bool was_committed(
+    const struct transaction *t, const rd_kafka_topic_partition_list_t *committed) {
+    for (const struct entry *entry = t->entries.first; entry != t->waiting; entry = entry->next) {
+        const struct position *answers = entry->record->answers;
+        if (!entry->record->is_last || !offsets_holds(t->offsets, answers)) continue;
+        return is_same_commit(
+            rd_kafka_topic_partition_list_find(t->commits, answers->topic, answers->partition),
+            rd_kafka_topic_partition_list_find(committed, answers->topic, answers->partition));
+    }
+    return false;
+}
+
+/* The group knows how the transaction has ended. */
+static void step_in_doubt(struct transaction *t) {
+    rd_kafka_topic_partition_list_t *committed = rd_kafka_topic_partition_list_copy(t->commits);
+    if (commit_list_fetch(t->consumer, committed, OFFSETS_WAIT_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
+    else if (was_committed(t, committed)) succeed(t);
+    else start_over(t);
+    rd_kafka_topic_partition_list_destroy(committed);
 }
 
 static void settle_lost(struct transaction *t) {
@@ -336,6 +418,8 @@ static void step(struct transaction *t) {
         [PHASE_OFFSETS] = step_offsets,
         [PHASE_COMMITTING] = step_committing,
         [PHASE_ABORTING] = step_aborting,
+        [PHASE_FENCED] = step_fenced,
+        [PHASE_IN_DOUBT] = step_in_doubt,
         [PHASE_LOST] = step_lost};
     enum phase before;
     do {
@@ -394,6 +478,7 @@ static void transaction_destroy(struct sink *sink) {
     sink_destroy(t->producer); /* what it still has comes back */
     settle_lost(t);
     close_transaction(t);
+    free(t->transactional_id);
     free(t);
 }
 
@@ -404,12 +489,17 @@ enum err transaction_create(
         .flush = transaction_flush,
         .destroy = transaction_destroy};
     struct transaction *t = calloc(1, sizeof *t);
-    if (t == NULL) return error_set(err, ERR_NO_MEMORY, 0, "", "no memory for transactions");
-    enum err code = producer_create(&options->producer, &t->producer, err);
-    if (code != ERR_OK) {
-        free(t);
-        return code;
+    char *id = strdup(options->producer.transactional_id);
+    enum err code = ERR_NO_MEMORY;
+    if (t == NULL || id == NULL) {
+        error_set(err, code, 0, "give the process more memory", "no memory for transactions");
+        goto fail;
     }
+    t->transactional_id = id;
+    t->producer_options = options->producer;
+    t->producer_options.transactional_id = id;
+    code = producer_create(&t->producer_options, &t->producer, err);
+    if (code != ERR_OK) goto fail;
     t->sink.operations = &operations;
     t->client = producer_client(t->producer);
     t->source = options->source;
@@ -423,4 +513,8 @@ enum err transaction_create(
     entries_init(&t->entries);
     *ret = &t->sink;
     return ERR_OK;
+fail:
+    free(id);
+    free(t);
+    return code;
 }

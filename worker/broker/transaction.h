@@ -10,8 +10,10 @@
  *
  * A transaction that is aborted (a rebalance, a record that was refused) is repeated with the same
  * records, except those of messages that are not ours any more: these are settled with ERR_REVOKED.
- * A producer that is lost settles all with ERR_BROKER: another one of the same id has fenced it, or
- * the brokers were away until they ended its transaction, which looks the same from here.
+ * A producer that was fenced (the brokers ended a transaction that was open for too long, or
+ * another one has its id) is replaced, once until something is committed again: the group says
+ * whether the transaction was committed, and if not it is repeated. A producer that is lost for
+ * other reasons settles all with ERR_BROKER, and a membership that is lost with what ended it.
  *
  * Offsets go with the membership in the group (KIP-447): the brokers refuse them once the group has
  * moved on without us.
