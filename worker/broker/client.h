@@ -50,10 +50,7 @@ void client_report(struct client_events *events, rd_kafka_resp_err_t native, con
 __attribute__((format(printf, 3, 4))) void client_say(
     const struct client_events *events, enum log_level level, const char *format, ...);
 
-/**
- * For `err`: why a client is lost for good. ERR_BROKER; ERR_CONFIG where another member of the
- * group has our name, since a new start would take it back in turn.
- */
+/** For `err`: why a client is lost for good. ERR_BROKER. */
 enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *reason);
 
 /** Errors of a group member that no waiting mends. */
