@@ -121,8 +121,8 @@ static const char *fix_of_loss(rd_kafka_resp_err_t native) {
 }
 
 enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *reason) {
-    return error_set(err, ERR_BROKER, native, fix_of_loss(native), "%s: %s",
-        rd_kafka_err2name(native), reason);
+    return error_set(
+        err, ERR_BROKER, native, fix_of_loss(native), "%s: %s", rd_kafka_err2name(native), reason);
 }
 
 static uint64_t published_unix_ms(const rd_kafka_message_t *message) {
