@@ -5,10 +5,9 @@ import os
 import pathlib
 import signal
 import subprocess
-import types
 import unittest
 
-from worker_flow import BINARY, FlowTest, is_saxpy, lag, saxpy
+from worker_flow import BINARY, FlowTest, is_saxpy, saxpy
 
 import gpu_worker as gw
 import msgpack
@@ -166,25 +165,16 @@ class SuperviseTest(FlowTest):
         self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text())
         self.assertFalse(any(is_alive(pid) for pid in executors + started))
 
-    def test_memory_that_cannot_be_corrected_costs_one_device_and_the_other_goes_on(self):
-        # of each executor the third launch; one has the only partition, and the other goes on with its third job
-        process, log, _, executors = self.start_service(faults="cuLaunchKernel:ecc_uncorrectable@3")
-        self.wait_until_ready(log)
-        client = gw.KafkaClient(self.servers)
-        self.addCleanup(client.close)
-        for number in range(4):
-            client.submit([saxpy(number)])
-            (result,) = client.results([f"job-{number}"], END_TIMEOUT_S)
-            self.assertTrue(is_saxpy(result, number), result)
-            self.wait_until(
-                lambda: lag(self.servers, types.SimpleNamespace(jobs="gpu-jobs", group="two")) == 0, "its commit")
-        said = [line for line in log.read_text().splitlines() if "is unhealthy" in line]
-        self.assertEqual(len(said), 1, said)
-        self.assertIn("ecc", said[0].lower())
-        (left,) = executors_of(process.pid)
-        self.assertIn(left, executors)
-        process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text())
+    def test_a_device_whose_memory_cannot_be_corrected_gets_no_executor_any_more(self):
+        path = self.write_config(cpu_driver={"faults": "cuLaunchKernel:ecc_uncorrectable@1"})
+        jobs, results = self.folder / "jobs", self.folder / "results"
+        jobs.write_bytes(msgpack.packb(saxpy(1)))
+        process, log = self.start("--config", path, "--jobs", jobs, "--results", results)
+        self.assertEqual(process.wait(END_TIMEOUT_S), 4, log.read_text())
+        (said,) = [line for line in log.read_text().splitlines() if "is unhealthy" in line]
+        self.assertIn("ecc", said.lower())
+        self.assertNotIn("starting it again", log.read_text())
+        self.assertEqual(results.read_bytes(), b"", "nobody is blamed for it")
 
     def test_an_executor_can_do_less_than_its_supervisor_and_its_state_is_nobody_elses(self):
         process, log, _, executors = self.start_service()

@@ -84,6 +84,7 @@ static bool is_still_wanted(const struct lanes *lanes, struct prepared *prepared
     if (outcome->code == ERR_OK) return true;
     outcome->telemetry.wall_ns = clock_ns() - prepared->job->delivery->received_ns;
     options->on_done(options->context, &item, 1);
+    options->on_released(options->context, 1);
     return false;
 }
 
@@ -122,8 +123,10 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     uint64_t done_ns = clock_ns();
     learn(lane, batch, done_ns);
     lane->last_done_ns = done_ns;
-    options->on_done(options->context, batch->items, batch->count);
+    size_t count = batch->count;
+    options->on_done(options->context, batch->items, count);
     batch_recycle(batch);
+    options->on_released(options->context, count);
     lane->oldest = (lane->oldest + 1) % options->depth;
     lane->in_flight--;
     return ERR_OK;

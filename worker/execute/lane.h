@@ -46,6 +46,8 @@ struct lanes_options {
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
     /** These jobs are over; the callee owns each `prepared`. Outputs are valid during the call. */
     void (*on_done)(void *context, const struct batch_item *items, size_t count);
+    /** After it: the memory that their batch had for so many jobs has come back. */
+    void (*on_released)(void *context, size_t count);
     /** There is no memory for the job now, though the lane holds nothing else; the callee owns it.
      */
     void (*on_starved)(void *context, struct prepared *prepared, const struct error *err);

@@ -274,7 +274,6 @@ static void finish_some(struct stages *stages, const struct batch_item *items, s
     struct publication *publications[FLOW_GROUP_MAX];
     for (size_t i = 0; i < count; i++)
         prepared_release(items[i].prepared, stages->statics, stages->residents);
-    stop_holding(stages, count);
     for (size_t i = 0; i < count; i++)
         publications[i] = conclude(stages, items[i].prepared->job, &items[i].outcome);
     publisher_push(stages->publisher, publications, count);
@@ -284,6 +283,10 @@ void flow_on_done(void *context, const struct batch_item *items, size_t count) {
     if (log_is_on(LOG_DEBUG)) log_batch(&items[0].outcome.telemetry);
     for (size_t i = 0; i < count; i += FLOW_GROUP_MAX)
         finish_some(context, items + i, count - i < FLOW_GROUP_MAX ? count - i : FLOW_GROUP_MAX);
+}
+
+void flow_on_released(void *context, size_t count) {
+    stop_holding(context, count);
 }
 
 void flow_drop(struct stages *stages, struct prepared *prepared) {

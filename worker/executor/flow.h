@@ -52,6 +52,7 @@ void flow_on_ready(void *context, struct prepared *prepared);
 void flow_on_prepare_failed(void *context, struct prepared *prepared, const struct error *err);
 void flow_on_not_stored(void *context, const struct error *err);
 void flow_on_done(void *context, const struct batch_item *items, size_t count);
+void flow_on_released(void *context, size_t count);
 void flow_on_starved(void *context, struct prepared *prepared, const struct error *err);
 void flow_on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err);
 void flow_on_queued(void *context, struct gate_line *line, bool is_suspect);

@@ -36,13 +36,30 @@ static enum err try_to_run(
     return code;
 }
 
-/* Waits until somebody gives something back; false when nobody else holds anything. */
-static bool wait_for_others(struct stages *stages) {
+static bool others_hold_memory(struct stages *stages) {
     pthread_mutex_lock(&stages->lock);
     bool others = stages->holding > 0 && !flow_has_failed(stages);
-    if (others) flow_wait(stages, WAIT_MS);
     pthread_mutex_unlock(&stages->lock);
     return others;
+}
+
+/* Until somebody gives something back, or has just done so. */
+static void wait_for_others(struct stages *stages) {
+    pthread_mutex_lock(&stages->lock);
+    if (stages->holding > 0 && !flow_has_failed(stages)) flow_wait(stages, WAIT_MS);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+/* Only a shortage that was met while nobody else held anything is one for good: what others have
+ * given back since then may be enough. */
+static enum err run_beside_others(
+    struct narrow *narrow, struct prepared *prepared, struct error *err) {
+    for (;;) {
+        bool may_wait = others_hold_memory(narrow->stages);
+        enum err code = try_to_run(narrow, prepared, false, err);
+        if (!err_is_shortage(code) || !may_wait) return code;
+        wait_for_others(narrow->stages);
+    }
 }
 
 static void run_when_there_is_room(struct narrow *narrow, struct prepared *prepared) {
@@ -51,11 +68,8 @@ static void run_when_there_is_room(struct narrow *narrow, struct prepared *prepa
     enum err code = ERR_OK;
     /* Nobody runs beside a suspect. Where guards make it too large, it runs without. */
     if (prepared->job->delivery->is_suspect) code = try_to_run(narrow, prepared, true, &err);
-    if (!prepared->job->delivery->is_suspect || err_is_shortage(code)) {
-        do {
-            code = try_to_run(narrow, prepared, false, &err);
-        } while (err_is_shortage(code) && wait_for_others(stages));
-    }
+    if (!prepared->job->delivery->is_suspect || err_is_shortage(code))
+        code = run_beside_others(narrow, prepared, &err);
     if (code == ERR_OK) flow_narrow_done(stages, prepared, &narrow->batch.items[0].outcome);
     else flow_narrow_refused(stages, prepared, &err);
     batch_recycle(&narrow->batch);

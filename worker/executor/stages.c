@@ -248,6 +248,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .ready = stages->ready,
         .still_wanted = flow_still_wanted,
         .on_done = flow_on_done,
+        .on_released = flow_on_released,
         .on_starved = flow_on_starved,
         .on_lost = flow_on_lost,
         .context = stages};
