@@ -366,7 +366,7 @@ void flow_on_published(void *context, const struct published *items, size_t coun
     stages->summary.ok += ok;
     end_flight(stages, count, bytes);
     pthread_mutex_unlock(&stages->lock);
-    state_count(stages->state, count - errors, errors);
+    state_count(stages->state, ok, errors);
 }
 
 void flow_on_publish_failed(void *context, const struct error *err) {
