@@ -2,16 +2,14 @@
 usage: control_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA."""
 
 import os
-import subprocess
 import time
 import unittest
 
-from worker_flow import BINARY, PATIENCE_S, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
+from worker_flow import PATIENCE_S, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
 
 import confluent_kafka
 import gpu_worker as gw
 import msgpack
-import worker_process
 
 SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
 BROKEN = {"cpu_driver": {"faults": "cuLaunchKernel:launch_out_of_resources@*"}}
@@ -28,10 +26,7 @@ class ControlTest(FlowTest):
         return config
 
     def run_command(self, *command, config=None, status=0):
-        path = self.folder / "command.yaml"
-        worker_process.write_config(path, config or self.config())
-        done = subprocess.run(
-            [BINARY, *command[:1], "--config", path, *command[1:]], timeout=120, capture_output=True, text=True)
+        done = self.run_to_end(config or self.config(), *command)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout, done.stderr
 
@@ -94,9 +89,7 @@ class ControlTest(FlowTest):
     def test_a_control_topic_that_is_not_there_is_one_clear_error(self):
         config = self.config()
         config["topics"]["control"] = "nowhere"
-        path = self.folder / "nowhere.yaml"
-        worker_process.write_config(path, config)
-        done = subprocess.run([BINARY, "run", "--config", path], timeout=PATIENCE_S, capture_output=True, text=True)
+        done = self.run_to_end(config, "run")
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertRegex(done.stderr.splitlines()[-1], r"gpu-worker run: topic 'nowhere'.*create the topic")
         _, said = self.run_command("cancel", "job-1", config=self.config() | {"topics": {}}, status=3)

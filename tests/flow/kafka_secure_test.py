@@ -9,8 +9,7 @@ import unittest
 
 MECHANISM = sys.argv.pop(2)
 
-from worker_flow import BINARY, PATIENCE_S, KafkaFlowTest, headers_of, is_saxpy, lag, read_all, saxpy
-import worker_process
+from worker_flow import KafkaFlowTest, headers_of, is_saxpy, lag, read_all, saxpy
 
 import confluent_kafka.admin as admin
 import msgpack
@@ -42,15 +41,10 @@ class SecureKafkaTest(KafkaFlowTest):
         config["kafka"] |= {"bootstrap_servers": secure_servers(), "consumer": client, "producer": client}
         return config
 
-    def command(self, config, *command):
-        path = self.folder / "worker.yaml"
-        worker_process.write_config(path, config)
-        return subprocess.run([BINARY, *command, "--config", path], timeout=PATIENCE_S, capture_output=True, text=True)
-
     def assert_refused(self, config, reason, fix):
         """`run` ends by itself, with one line that says what to mend, and no secret in it."""
         for command in (["run"], ["check", "--connect"]):
-            ended = self.command(config, *command)
+            ended = self.run_to_end(config, *command)
             self.assertEqual(ended.returncode, 5, ended.stderr)
             lines = ended.stderr.splitlines()
             self.assertEqual(len(lines), 1 if command == ["run"] else 2, ended.stderr)
@@ -71,14 +65,14 @@ class SecureKafkaTest(KafkaFlowTest):
     def test_jobs_run_and_no_secret_is_shown(self):
         config = self.config(log={"level": "debug"})
         self.produce(*[msgpack.packb(saxpy(number)) for number in range(20)])
-        checked = self.command(config, "check", "--connect")
+        checked = self.run_to_end(config, "check", "--connect")
         self.assertEqual(checked.returncode, 0, checked.stderr)
         worker = self.start_worker(config)
         self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)) == 20, "20 results")
         self.stop_well(worker)
         results = {result["id"]: result for result in self.results()}
         self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(20)))
-        shown = self.command(config, "config", "show")
+        shown = self.run_to_end(config, "config", "show")
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn('"sasl.password": "***"', shown.stdout)
         log = (self.folder / "worker.log").read_text()
@@ -101,20 +95,20 @@ class SecureKafkaTest(KafkaFlowTest):
         config = self.config()
         config["topics"]["results"] = "no-such-topic"
         config["kafka"]["producer"] = config["kafka"]["producer"] | {"topic.metadata.propagation.max.ms": "500"}
-        ended = self.command(config, "run")
+        ended = self.run_to_end(config, "run")
         self.assertEqual(ended.returncode, 5, ended.stderr)
         self.assertIn("gpu-worker run: no-such-topic refused", ended.stderr)
 
     def test_a_forbidden_group_and_a_forbidden_job_topic_each_end_the_run(self):
         self.produce(msgpack.packb(saxpy(1)))
         self.deny(self.topics.group, admin.AclOperation.READ, admin.ResourceType.GROUP)
-        ended = self.command(self.config(), "run")
+        ended = self.run_to_end(self.config(), "run")
         self.assertEqual(ended.returncode, 5, ended.stderr)
         self.assertIn("gpu-worker run: GROUP_AUTHORIZATION_FAILED", ended.stderr)
 
         self.topics.group += "-of-others"
         self.deny(self.topics.jobs, admin.AclOperation.READ)
-        ended = self.command(self.config(), "run")
+        ended = self.run_to_end(self.config(), "run")
         self.assertEqual(ended.returncode, 5, ended.stderr)
         self.assertIn("gpu-worker run: TOPIC_AUTHORIZATION_FAILED", ended.stderr)
 
@@ -122,7 +116,7 @@ class SecureKafkaTest(KafkaFlowTest):
         self.deny(self.topics.jobs, admin.AclOperation.DESCRIBE)
         config = self.config()
         config["topics"]["results"] = "no-such-topic"
-        checked = self.command(config, "check", "--connect")
+        checked = self.run_to_end(config, "check", "--connect")
         self.assertEqual(checked.returncode, 5)
         lines = checked.stderr.splitlines()
         self.assertEqual(len(lines), 2, checked.stderr)

@@ -3,9 +3,12 @@ usage: supervise_test.py BUILD_FOLDER"""
 
 import os
 import pathlib
+import re
 import signal
+import socket
 import subprocess
 import unittest
+import urllib.request
 
 from worker_flow import BINARY, FlowTest, is_saxpy, saxpy
 
@@ -34,6 +37,12 @@ def arguments_of(pid):
         return pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def free_address():
+    """One that nobody listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return "{}:{}".format(*server.getsockname())
 
 
 def status_of(pid):
@@ -142,6 +151,18 @@ class SuperviseTest(FlowTest):
         process, log = self.start("--config", path)
         return process, log, path, self.wait_for_executors(process, 2)
 
+    def metrics(self, family):
+        """The family's values by the labels of each but the UUID."""
+        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=60) as page:
+            lines = page.read().decode().splitlines()
+        found = {}
+        for line in lines:
+            name, labels, value = re.fullmatch(r"(?:#.*|(\w+){([^}]*)} (\S+))", line).groups()
+            if name == family:
+                pairs = re.findall(r'(\w+)="([^"]*)"', labels)
+                found[tuple(text for label, text in pairs if label != "uuid")] = float(value)
+        return found
+
     def wait_until_ready(self, log, count=2):
         self.wait_until(lambda: log.read_text().count(" ready: ") >= count, "executors that are ready")
 
@@ -196,11 +217,16 @@ class SuperviseTest(FlowTest):
         self.wait_until(lambda: not any(is_alive(pid) for pid in executors), "the end of the executors")
 
     def test_a_device_whose_executor_dies_again_and_again_is_given_up_and_the_other_goes_on(self):
-        process, log, _, executors = self.start_service(executors={"deaths_max": 1})
+        self.http = free_address()
+        process, log, _, executors = self.start_service(executors={"deaths_max": 1}, http={"listen": self.http})
         self.wait_until_ready(log)
         os.kill(executors[0], signal.SIGKILL)
         self.wait_until(lambda: "is unhealthy" in log.read_text(), "a line that says so")
         self.assertEqual(executors_of(process.pid), [executors[1]])
+        self.assertEqual(self.metrics("gpu_worker_device_healthy"), {("0", "deaths"): 0, ("1", ""): 1})
+        self.assertEqual(self.metrics("gpu_worker_executor_up"), {("0",): 0, ("1",): 1})
+        deaths = self.metrics("gpu_worker_executor_deaths_total")
+        self.assertEqual({labels for labels, count in deaths.items() if count > 0}, {("0", "unexplained")})
         os.kill(executors[1], signal.SIGKILL)
         self.assertEqual(process.wait(END_TIMEOUT_S), 4)
 

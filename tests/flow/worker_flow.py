@@ -3,6 +3,7 @@ that this project did not write."""
 
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -137,6 +138,17 @@ class FlowTest(unittest.TestCase):
         worker = worker_process.Worker(BINARY, path, self.folder / f"{name}.log", *options)
         self.addCleanup(worker.stop)
         return worker
+
+    def run_to_end(self, config, *command):
+        """One that ends by itself."""
+        path = self.folder / "command.yaml"
+        worker_process.write_config(path, config)
+        try:
+            return subprocess.run(
+                [BINARY, *command, "--config", path], timeout=PATIENCE_S, capture_output=True, text=True,
+                env=os.environ | {"XDG_STATE_HOME": str(self.folder / "state")})
+        except subprocess.TimeoutExpired as late:
+            self.fail(f"{late}; it said: {(late.stderr or b'').decode()}")
 
     def stop_well(self, worker):
         status = worker.stop()

@@ -27,7 +27,8 @@ LAYERS = {
     "publish": ["base", "broker", "state/state.h", "decode", "blobs/blobs.h", "telemetry", "execute/outcome.h"],
     "executor": ["base", "settings", "broker", "state", "decode", "gate", "program", "gpu", "plan", "blobs/blobs.h",
                  "telemetry", "prepare", "execute", "publish"],
-    "supervise": ["base", "settings", "state"],
+    "ops": ["base"],
+    "supervise": ["base", "settings", "state", "ops"],
     "cli": ["base", "settings", "broker", "decode", "program", "gpu/bare_loop.h", "executor", "state", "supervise"],
     "cpu_driver": ["base", "gpu/driver.h", "kernel_cpu.h"],
     "main.c": ["base", "cli"],
@@ -46,6 +47,7 @@ LIBRARIES = {
     "yaml.h": ["base/yaml.c"],
     "openssl/": ["base/digest.c"],
     "curl/": ["blobs/http.c"],
+    "microhttpd.h": ["ops/http.c"],
 }
 
 # Calls of the driver that stand in one place each: everybody else asks that place. (rows: A10)

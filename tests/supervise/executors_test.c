@@ -2,9 +2,12 @@
 #include "supervise/executors.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
+#include "supervise/metrics.h"
 #include "support/scratch.h"
 #include "testing.h"
 
@@ -12,7 +15,7 @@
 #define DIES_WITHIN_NS 15000000000u
 #define KILLED_NS 1000000000u
 
-static const struct probed_device device = {.index = 0};
+static struct probed_device device;
 
 struct fixture {
     char *folder;
@@ -27,6 +30,7 @@ static int set_up(void **state) {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_non_null(fixture);
     log_init(LOG_OFF, LOG_TEXT);
+    device = (struct probed_device){.index = 3, .uuid = "GPU-3"};
     fixture->folder = scratch_create();
     settings_init(&fixture->settings);
     fixture->options = (struct supervise_options){
@@ -64,6 +68,49 @@ TEST(one_that_does_not_die_makes_its_device_unhealthy_for_good) {
     assert_int_equal(executor->standing, STANDING_UNHEALTHY);
 }
 
+TEST(one_that_the_management_library_speaks_against_is_never_started) {
+    struct executor *executor = &((struct fixture *)*state)->executor;
+    executor->standing = STANDING_WAITING;
+    snprintf(device.fault, sizeof device.fault, "it has fallen off the bus");
+    executor_tend(executor, 0, false);
+    assert_int_equal(executor->standing, STANDING_UNHEALTHY);
+    assert_int_equal(executor->starts, 0);
+}
+
+/* What the page says of one executor, line by line. */
+static void assert_says(const struct executor *executor, const char *line) {
+    char *text;
+    size_t size;
+    FILE *page = open_memstream(&text, &size);
+    assert_non_null(page);
+    metrics_write(executor, 1, page);
+    assert_int_equal(fclose(page), 0);
+    if (strstr(text, line) == NULL) fail_msg("no line '%s' in\n%s", line, text);
+    free(text);
+}
+
+TEST(metrics_name_the_device_and_why_it_is_given_up) {
+    struct executor *executor = &((struct fixture *)*state)->executor;
+    assert_says(executor, "gpu_worker_device_healthy{device=\"3\",uuid=\"GPU-3\",reason=\"\"} 1\n");
+    executor_tend(executor, KILLED_NS + DIES_WITHIN_NS + 1, false);
+    assert_says(
+        executor, "gpu_worker_device_healthy{device=\"3\",uuid=\"GPU-3\",reason=\"stuck\"} 0\n");
+    executor_reap(executor, SIGKILL, false);
+    assert_says(executor, "deaths_total{device=\"3\",uuid=\"GPU-3\",cause=\"unexplained\"} 1\n");
+}
+
+TEST(metrics_count_what_the_state_file_has_counted) {
+    struct executor *executor = &((struct fixture *)*state)->executor;
+    executor->seen.ok = (1ull << 53) - 1;
+    executor->seen.errors = 2;
+    assert_says(
+        executor, "jobs_total{device=\"3\",uuid=\"GPU-3\",status=\"ok\"} 9007199254740991\n");
+    assert_says(executor, "jobs_total{device=\"3\",uuid=\"GPU-3\",status=\"error\"} 2\n");
+}
+
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
-    F(one_that_does_not_die_makes_its_device_unhealthy_for_good))
+    F(one_that_does_not_die_makes_its_device_unhealthy_for_good),
+    F(one_that_the_management_library_speaks_against_is_never_started),
+    F(metrics_name_the_device_and_why_it_is_given_up),
+    F(metrics_count_what_the_state_file_has_counted))

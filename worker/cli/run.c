@@ -328,7 +328,7 @@ static int run_supervisor(
         .device_count = count,
         .is_finite = arguments->is_file_run,
         .final_reason = final_reason(settings, arguments)};
-    ret = supervise_run(&options);
+    if (supervise_run(&options, &ret, &err) != ERR_OK) ret = fail(&err);
     if (arguments->is_file_run) remove_state_folder(folder, devices[0].index);
     free(folder);
     return ret;

@@ -148,6 +148,9 @@ struct settings {
     } prepare;
 
     struct {
+        char *listen; /* empty: nowhere */
+    } http;
+    struct {
         uint32_t interval_ms; /* 0: no telemetry is published */
     } telemetry;
     struct {

@@ -213,6 +213,9 @@ const struct setting setting_table[] = {
         "Threads for reading blobs, and as many for other cold work: uploading statics that came "
         "in a message, loading modules."),
 
+    STRING(http.listen, 0, "\"\"",
+        "Address, host:port, at which the supervisor serves its metrics (/metrics, for Prometheus) "
+        "to whoever can reach it; where empty, it listens nowhere."),
     DURATION(telemetry.interval_ms, 0, HOUR, "10s",
         "How often a worker publishes its sums and gauges; 0 is never."),
     ENUM(log_level, log.level, log_level_names, "info", "The least that is logged."),
@@ -244,6 +247,7 @@ const struct section section_table[] = {
     {"residents", "Buffers that stay on the device across the jobs of one key."},
     {"admission", "From messages to jobs."},
     {"prepare", "Work that is done before a job reaches a lane."},
+    {"http", "What can be asked of the worker."},
     {"telemetry", "What the worker says of itself."},
     {"log", "What is written to standard error."},
     {"profile", "What profilers are told."},

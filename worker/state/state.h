@@ -99,6 +99,7 @@ enum state_death_kind {
     STATE_DEATH_HANG,   /* the watchdog killed the executor */
     STATE_DEATH_SIGNAL  /* a fatal signal: SEGV, BUS, ABRT, ILL, FPE */
 };
+enum { STATE_DEATH_KINDS = STATE_DEATH_SIGNAL + 1 };
 
 struct state_death {
     enum state_death_kind kind;

@@ -31,8 +31,8 @@ static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
 
 enum err executor_init(struct executor *executor, const struct supervise_options *options,
     const struct probed_device *device, struct error *err) {
-    *executor =
-        (struct executor){.options = options, .device = device, .standing = STANDING_WAITING};
+    *executor = (struct executor){
+        .options = options, .device = device, .unhealthy = "", .standing = STANDING_WAITING};
     if (device->uuid[0] == 0)
         snprintf(executor->name, sizeof executor->name, "gpu %" PRIu32, device->index);
     else
@@ -70,9 +70,10 @@ static void keep_fault(const struct executor *executor, const char *fault) {
     state_close(state);
 }
 
-static void call_unhealthy(struct executor *executor, const char *why) {
+static void call_unhealthy(struct executor *executor, const char *reason, const char *why) {
     keep_fault(executor, why);
     executor->standing = STANDING_UNHEALTHY;
+    executor->unhealthy = reason;
     executor->exit_code = CLI_DEVICE;
     log_line(LOG_ERROR, "%s is unhealthy and gets no executor any more: %s", executor->name, why);
 }
@@ -137,10 +138,10 @@ static struct death examine(struct executor *executor, int status) {
     if (executor->watched == NULL &&
         state_watch(executor->state_path, executor->pid, &executor->watched, &err) != ERR_OK)
         return death;
-    struct state_summary summary = state_summary(executor->watched);
+    executor->seen = state_summary(executor->watched);
     stop_watching(executor);
     death.has_begun = true;
-    death.finished = summary.ok + summary.errors;
+    death.finished = executor->seen.ok + executor->seen.errors;
     struct state_death cause = cause_of(executor, status);
     death.recorded = record(executor, &cause);
     return death;
@@ -215,7 +216,7 @@ static void back_off(struct executor *executor, const struct death *death, const
         snprintf(why, sizeof why,
             "%" PRIu32 " deaths within %" PRIu64 " s without a job's fault, the last: %s",
             executor->deaths, (now_ns - executor->first_death_ns) / 1000000000, cause);
-        call_unhealthy(executor, why);
+        call_unhealthy(executor, "deaths", why);
         return;
     }
     uint64_t delay_ms = BACK_OFF_MS;
@@ -237,10 +238,10 @@ static void decide(struct executor *executor, const struct death *death) {
     if (is_decision(executor, death)) {
         int code = WEXITSTATUS(death->status);
         if (code == CLI_DEVICE && executor->options->device_count > 1)
-            call_unhealthy(executor, "its executor could not start on it");
+            call_unhealthy(executor, "no_start", "its executor could not start on it");
         else end(executor, code);
     } else if (is_devices_fault(death)) {
-        call_unhealthy(executor, cause);
+        call_unhealthy(executor, "uncorrectable", cause);
     } else if (executor->options->final_reason != NULL) {
         give_up(executor, death, cause);
     } else if (has_culprit(death)) {
@@ -254,6 +255,7 @@ static void decide(struct executor *executor, const struct death *death) {
 void executor_reap(struct executor *executor, int status, bool is_stopping) {
     struct death death = examine(executor, status);
     executor->pid = 0;
+    executor->deaths_of[death.recorded.kind] += !WIFEXITED(status) || WEXITSTATUS(status) != CLI_OK;
     if (executor->standing == STANDING_UNHEALTHY) return; /* stuck, and free after all */
     if (is_stopping) end(executor, WIFEXITED(status) ? WEXITSTATUS(status) : CLI_DRAIN);
     else decide(executor, &death);
@@ -278,6 +280,7 @@ static void start(struct executor *executor) {
     struct error err;
     if (child_start(arguments, -1, &executor->pid, &err) == ERR_OK) {
         executor->standing = STANDING_RUNNING;
+        executor->starts++;
         log_line(LOG_DEBUG, "%s: executor started as process %d", executor->name, executor->pid);
         return;
     }
@@ -300,6 +303,7 @@ static void watch(struct executor *executor, uint64_t now_ns) {
     if (executor->watched == NULL &&
         state_watch(executor->state_path, executor->pid, &executor->watched, &err) != ERR_OK)
         return; /* its life has not begun */
+    executor->seen = state_summary(executor->watched);
     if (!state_find_overdue(executor->watched, now_ns, &overdue)) {
         executor->overdue_looks = 0;
         return;
@@ -322,13 +326,15 @@ void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping)
     switch (executor->standing) {
     case STANDING_WAITING:
         if (is_stopping) end(executor, CLI_OK);
-        else if (executor->device->fault[0] != 0) call_unhealthy(executor, executor->device->fault);
+        else if (executor->device->fault[0] != 0)
+            call_unhealthy(executor, "reported", executor->device->fault);
         else if (now_ns >= executor->start_ns) start(executor);
         break;
     case STANDING_RUNNING: watch(executor, now_ns); break;
     case STANDING_KILLED:
         if (now_ns - executor->killed_ns > KILL_TIMEOUT_MS * 1000000ull)
-            call_unhealthy(executor, "it is stuck: its executor was killed and does not die");
+            call_unhealthy(
+                executor, "stuck", "it is stuck: its executor was killed and does not die");
         break;
     case STANDING_ENDED:
     case STANDING_UNHEALTHY: break;

@@ -25,6 +25,7 @@ struct executor {
     pid_t pid;
     struct state *watched; /* NULL until the process has begun its life */
     int exit_code;         /* ENDED, UNHEALTHY */
+    const char *unhealthy; /* the reason in a word; "" while it is healthy */
 
     uint64_t start_ns;  /* WAITING: when to start */
     uint64_t killed_ns; /* KILLED */
@@ -35,6 +36,10 @@ struct executor {
     uint32_t deaths; /* without a culprit and without progress, within the window */
     uint64_t first_death_ns;
     uint64_t finished; /* messages, when it last died */
+
+    /* for metrics alone */
+    uint64_t starts, deaths_of[STATE_DEATH_KINDS];
+    struct state_summary seen; /* the latest of its state file; empty before the first */
 };
 
 /** ERR_NO_MEMORY. */

@@ -1,14 +1,19 @@
 #include "supervise/supervise.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/exit.h"
+#include "ops/http.h"
 #include "supervise/executors.h"
+#include "supervise/metrics.h"
 
 enum {
     LOOK_MS = 100,
@@ -19,18 +24,25 @@ struct supervisor {
     const struct supervise_options *options;
     struct executor *executors;
     size_t count;
-    sigset_t signals;
-    uint64_t stop_ns; /* when everything was asked to stop; 0: it was not */
+    int signal_fd;
+    struct http *http; /* NULL: nobody listens */
+    uint64_t stop_ns;  /* when everything was asked to stop; 0: it was not */
 };
 
 /* They wait until they are asked for, so that none comes between two looks. */
-static void block_signals(struct supervisor *supervisor) {
-    sigemptyset(&supervisor->signals);
-    sigaddset(&supervisor->signals, SIGCHLD);
-    sigaddset(&supervisor->signals, SIGTERM);
-    sigaddset(&supervisor->signals, SIGINT);
-    sigprocmask(SIG_BLOCK, &supervisor->signals, NULL);
+static enum err take_signals(struct supervisor *supervisor, struct error *err) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGCHLD);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN); /* a log that nobody reads ends nothing */
+    supervisor->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (supervisor->signal_fd >= 0) return ERR_OK;
+    int native = errno;
+    return error_set(err, ERR_IO, native, "raise the limit on open files",
+        "cannot wait for signals: %s", strerror(native));
 }
 
 static void stop_all(struct supervisor *supervisor) {
@@ -66,11 +78,43 @@ static bool tend_all(struct supervisor *supervisor) {
     return is_any;
 }
 
-static void wait_for_signal(struct supervisor *supervisor) {
-    const struct timespec look = {.tv_nsec = LOOK_MS * 1000000};
-    int number = sigtimedwait(&supervisor->signals, NULL, &look);
-    if (number == SIGTERM || number == SIGINT) stop_all(supervisor);
+static void read_signals(struct supervisor *supervisor) {
+    struct signalfd_siginfo info;
+    while (read(supervisor->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) stop_all(supervisor);
 }
+
+/* Serves whoever asks, until a signal has come or it is time to look again. */
+static void wait_for_signal(struct supervisor *supervisor) {
+    struct pollfd fds[2] = {{.fd = supervisor->signal_fd, .events = POLLIN}, {.fd = -1}};
+    if (supervisor->http != NULL)
+        fds[1] = (struct pollfd){.fd = http_fd(supervisor->http), .events = POLLIN};
+    uint64_t until_ns = clock_ns() + LOOK_MS * 1000000ull;
+    for (uint64_t now_ns; fds[0].revents == 0 && (now_ns = clock_ns()) < until_ns;) {
+        poll(fds, 2, (int)((until_ns - now_ns) / 1000000) + 1);
+        if (supervisor->http != NULL) http_serve(supervisor->http);
+    }
+    read_signals(supervisor);
+}
+
+/* ---- what it serves ---- */
+
+static void write_metrics(void *context, FILE *page) {
+    const struct supervisor *supervisor = context;
+    metrics_write(supervisor->executors, supervisor->count, page);
+}
+
+static const struct http_page pages[] = {{"/metrics", METRICS_TYPE, write_metrics}, {0}};
+
+static enum err serve(struct supervisor *supervisor, struct error *err) {
+    const char *address = supervisor->options->settings->http.listen;
+    if (address[0] == 0) return ERR_OK;
+    enum err code = http_listen(address, pages, supervisor, &supervisor->http, err);
+    if (code == ERR_OK) log_line(LOG_INFO, "metrics at http://%s/metrics", address);
+    return code;
+}
+
+/* ---- the whole ---- */
 
 /* Of the first that failed; that of devices only where no executor ended well. */
 static int exit_code(const struct supervisor *supervisor) {
@@ -86,7 +130,7 @@ static int exit_code(const struct supervisor *supervisor) {
 
 static enum err init(
     struct supervisor *supervisor, const struct supervise_options *options, struct error *err) {
-    *supervisor = (struct supervisor){.options = options};
+    *supervisor = (struct supervisor){.options = options, .signal_fd = -1};
     supervisor->executors = calloc(options->device_count, sizeof supervisor->executors[0]);
     if (supervisor->executors == NULL)
         return error_set(
@@ -95,24 +139,28 @@ static enum err init(
     for (; supervisor->count < options->device_count && code == ERR_OK; supervisor->count++)
         code = executor_init(&supervisor->executors[supervisor->count], options,
             &options->devices[supervisor->count], err);
+    if (code == ERR_OK) code = serve(supervisor, err);
+    if (code == ERR_OK) code = take_signals(supervisor, err);
     return code;
 }
 
-int supervise_run(const struct supervise_options *options) {
+static void fini(struct supervisor *supervisor) {
+    http_close(supervisor->http);
+    if (supervisor->signal_fd >= 0) close(supervisor->signal_fd);
+    for (size_t i = 0; i < supervisor->count; i++) executor_fini(&supervisor->executors[i]);
+    free(supervisor->executors);
+}
+
+enum err supervise_run(const struct supervise_options *options, int *ret, struct error *err) {
     struct supervisor supervisor;
-    struct error err;
-    int ret = CLI_FAILED;
-    if (init(&supervisor, options, &err) == ERR_OK) {
-        block_signals(&supervisor);
+    enum err code = init(&supervisor, options, err);
+    if (code == ERR_OK) {
         while (tend_all(&supervisor)) {
             wait_for_signal(&supervisor);
             reap_all(&supervisor);
         }
-        ret = exit_code(&supervisor);
-    } else {
-        log_error(LOG_ERROR, "supervisor", &err);
+        *ret = exit_code(&supervisor);
     }
-    for (size_t i = 0; i < supervisor.count; i++) executor_fini(&supervisor.executors[i]);
-    free(supervisor.executors);
-    return ret;
+    fini(&supervisor);
+    return code;
 }

@@ -8,6 +8,8 @@
  * died without is started again later and later, and after executors.deaths_max such deaths not at
  * all: its GPU counts as unhealthy, the others go on.
  *
+ * Where http.listen says so, it serves /metrics (metrics.h).
+ *
  * Threads: one, the process's first, since it is its end that ends the executors. It logs.
  */
 #ifndef SUPERVISE_SUPERVISE_H
@@ -27,7 +29,11 @@ struct supervise_options {
     const char *final_reason; /* why a death ends everything; NULL: executors are started again */
 };
 
-/** Until SIGTERM or SIGINT, or until there is no executor any more. Returns the exit code. */
-int supervise_run(const struct supervise_options *options);
+/**
+ * Until SIGTERM or SIGINT, or until there is no executor any more; the exit code says how it ended.
+ * ERR_CONFIG (http.listen), ERR_IO, ERR_NO_MEMORY: nothing was started.
+ */
+MUST_CHECK enum err supervise_run(
+    const struct supervise_options *options, int *ret, struct error *err);
 
 #endif

@@ -1,0 +1,161 @@
+/* The pages as a client on the network sees them. */
+#include "ops/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "testing.h"
+
+enum { ANSWER_BYTES = 4096, LOOK_MS = 10, LOOKS_MAX = 6000 };
+
+static void write_count(void *context, FILE *page) {
+    int *count = context;
+    fprintf(page, "asked %d times\n", ++*count);
+}
+
+static const struct http_page pages[] = {{"/count", "text/plain", write_count}, {0}};
+
+struct fixture {
+    struct sockaddr_in at;
+    char address[32];
+    int count;
+    struct http *http;
+};
+
+/* A port of the loopback that nobody listens at. */
+static struct sockaddr_in free_port(void) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, size), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+    close(fd);
+    return at;
+}
+
+static int set_up(void **state) {
+    static struct fixture fixture;
+    struct error err;
+    fixture = (struct fixture){.at = free_port()};
+    snprintf(fixture.address, sizeof fixture.address, "127.0.0.1:%d", ntohs(fixture.at.sin_port));
+    assert_int_equal(
+        http_listen(fixture.address, pages, &fixture.count, &fixture.http, &err), ERR_OK);
+    *state = &fixture;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    http_close(((struct fixture *)*state)->http);
+    return 0;
+}
+
+static int connect_to(const struct fixture *fixture, const char *request) {
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const struct sockaddr *at = (const struct sockaddr *)&fixture->at;
+    assert_int_equal(connect(fd, at, sizeof fixture->at), 0);
+    assert_int_equal(send(fd, request, strlen(request), 0), (ssize_t)strlen(request));
+    return fd;
+}
+
+/* Serves until the connection is closed, and collects what came through it. */
+static void serve_until_closed(const struct fixture *fixture, int fd, char answer[ANSWER_BYTES]) {
+    size_t used = 0;
+    for (int looks = 0; looks < LOOKS_MAX; looks++) {
+        struct pollfd fds[2] = {
+            {.fd = http_fd(fixture->http), .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+        poll(fds, 2, LOOK_MS);
+        http_serve(fixture->http);
+        ssize_t count = recv(fd, answer + used, ANSWER_BYTES - 1 - used, MSG_DONTWAIT);
+        if (count < 0 && errno == EAGAIN) continue;
+        if (count > 0) {
+            used += (size_t)count;
+            continue;
+        }
+        answer[used] = 0;
+        close(fd);
+        return;
+    }
+    fail_msg("%s", "the connection is still open");
+}
+
+static void ask(const struct fixture *fixture, const char *request, char answer[ANSWER_BYTES]) {
+    serve_until_closed(fixture, connect_to(fixture, request), answer);
+}
+
+static bool begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+#define END " HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
+
+TEST(a_page_is_written_anew_for_each_who_asks) {
+    char answer[ANSWER_BYTES];
+    ask(*state, "GET /count" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 200"));
+    assert_non_null(strcasestr(answer, "content-type: text/plain\r\n"));
+    assert_non_null(strstr(answer, "\r\n\r\nasked 1 times\n"));
+    ask(*state, "GET /count?x=1" END, answer);
+    assert_non_null(strstr(answer, "\r\n\r\nasked 2 times\n"));
+}
+
+TEST(head_has_no_body) {
+    char answer[ANSWER_BYTES];
+    ask(*state, "HEAD /count" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 200"));
+    assert_null(strstr(answer, "asked"));
+}
+
+TEST(what_is_no_page_or_no_question_is_refused) {
+    char answer[ANSWER_BYTES];
+    ask(*state, "GET /" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 404"));
+    ask(*state, "GET /count/" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 404"));
+    ask(*state, "DELETE /count" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 405"));
+    ask(*state, "\x16\x03\x01 no HTTP at all\r\n\r\n", answer);
+    assert_true(answer[0] == 0 || begins(answer, "HTTP/1.1 400"));
+    assert_int_equal(((struct fixture *)*state)->count, 0);
+}
+
+TEST(who_never_ends_a_question_holds_nobody_up) {
+    char answer[ANSWER_BYTES];
+    int idle = connect_to(*state, "GET /cou");
+    ask(*state, "GET /count" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 200"));
+    close(idle);
+}
+
+TEST(a_question_without_end_is_cut) {
+    enum { FLOOD_BYTES = 200000 };
+    static char flood[FLOOD_BYTES + 1], answer[ANSWER_BYTES];
+    memset(flood, 'x', FLOOD_BYTES);
+    memcpy(flood, "GET /", 5);
+    ask(*state, flood, answer);
+    assert_true(answer[0] == 0 || begins(answer, "HTTP/1.1 4"));
+}
+
+TEST(an_address_that_cannot_be_had_is_a_mistake_of_the_configuration) {
+    static const char *const addresses[] = {
+        "", "9400", ":9400", "127.0.0.1:", "[::1]9400", "127.0.0.1:no", "192.0.2.1:9400", "[x]:1"};
+    struct fixture *fixture = *state;
+    struct http *other;
+    struct error err;
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+        assert_int_equal(http_listen(addresses[i], pages, NULL, &other, &err), ERR_CONFIG);
+        assert_non_null(strstr(err.message, addresses[i]));
+    }
+    assert_int_equal(http_listen(fixture->address, pages, NULL, &other, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.message, "in use"));
+}
+
+#define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+RUN_TESTS(F(a_page_is_written_anew_for_each_who_asks), F(head_has_no_body),
+    F(what_is_no_page_or_no_question_is_refused), F(who_never_ends_a_question_holds_nobody_up),
+    F(a_question_without_end_is_cut),
+    F(an_address_that_cannot_be_had_is_a_mistake_of_the_configuration))

@@ -1,0 +1,163 @@
+#include "ops/http.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { CONNECTIONS_MAX = 32, CONNECTION_TIMEOUT_S = 10, BACKLOG = 32, ADDRESS_BYTES = 256 };
+
+struct http {
+    struct MHD_Daemon *daemon;
+    const struct http_page *pages;
+    void *context;
+};
+
+/* ---- pages ---- */
+
+static const struct http_page *find_page(const struct http *http, const char *path) {
+    for (const struct http_page *page = http->pages; page->path != NULL; page++)
+        if (strcmp(page->path, path) == 0) return page;
+    return NULL;
+}
+
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
+    void *body, size_t size, enum MHD_ResponseMemoryMode mode) {
+    struct MHD_Response *response = MHD_create_response_from_buffer(size, body, mode);
+    if (response == NULL) {
+        if (mode == MHD_RESPMEM_MUST_FREE) free(body);
+        return MHD_NO;
+    }
+    enum MHD_Result ret = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (ret == MHD_YES) ret = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return ret;
+}
+
+static enum MHD_Result refuse(
+    struct MHD_Connection *connection, unsigned status, char *text, size_t size) {
+    return answer(
+        connection, status, "text/plain; charset=utf-8", text, size, MHD_RESPMEM_PERSISTENT);
+}
+
+static enum MHD_Result answer_page(
+    const struct http *http, struct MHD_Connection *connection, const struct http_page *page) {
+    char *body = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&body, &size);
+    if (stream == NULL) return MHD_NO;
+    page->write(http->context, stream);
+    if (fclose(stream) != 0) {
+        free(body);
+        return MHD_NO;
+    }
+    return answer(connection, MHD_HTTP_OK, page->type, body, size, MHD_RESPMEM_MUST_FREE);
+}
+
+/* An MHD_AccessHandlerCallback: what a request brings beside its path is not read. */
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
+    const char *path, const char *method, const char *version, const char *upload,
+    size_t *upload_size, void **request) {
+    static char no_page[] = "there is no such page\n", no_method[] = "GET and HEAD alone\n";
+    const struct http *http = context;
+    bool is_read =
+        strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    if (!is_read)
+        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, no_method, sizeof no_method - 1);
+    const struct http_page *page = find_page(http, path);
+    if (page == NULL) return refuse(connection, MHD_HTTP_NOT_FOUND, no_page, sizeof no_page - 1);
+    return answer_page(http, connection, page);
+}
+
+/* ---- listening ---- */
+
+static enum err fail(struct error *err, const char *address, int native, const char *why) {
+    return error_set(err, ERR_CONFIG, native,
+        "give http.listen an address of this machine and a free port, such as 127.0.0.1:9400",
+        "listening on '%s': %s", address, why);
+}
+
+/* "host:port" or "[host]:port", taken apart in place. */
+static bool split(char *text, char **host, char **port) {
+    char *colon = strrchr(text, ':');
+    if (colon == NULL || colon == text || colon[1] == 0) return false;
+    *colon = 0;
+    *host = text;
+    *port = colon + 1;
+    if (text[0] != '[') return true;
+    if (colon[-1] != ']') return false;
+    colon[-1] = 0;
+    *host = text + 1;
+    return true;
+}
+
+static int listen_at(const struct addrinfo *at) {
+    const int on = 1;
+    int type = at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
+    int fd = socket(at->ai_family, type, at->ai_protocol);
+    if (fd < 0) return -1;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int native = errno;
+    close(fd);
+    errno = native;
+    return -1;
+}
+
+static enum err open_socket(const char *address, int *ret, struct error *err) {
+    const struct addrinfo wanted = {
+        .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    char text[ADDRESS_BYTES], *host, *port;
+    struct addrinfo *found;
+    if (strlen(address) >= sizeof text || !split(strcpy(text, address), &host, &port))
+        return fail(err, address, 0, "it is not host:port");
+    int failed = getaddrinfo(host, port, &wanted, &found);
+    if (failed != 0) return fail(err, address, failed, gai_strerror(failed));
+    *ret = listen_at(found);
+    int native = errno;
+    freeaddrinfo(found);
+    return *ret >= 0 ? ERR_OK : fail(err, address, native, strerror(native));
+}
+
+static enum err start(struct http *http, const char *address, struct error *err) {
+    int fd;
+    enum err code = open_socket(address, &fd, err);
+    if (code != ERR_OK) return code;
+    http->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, http,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_TIMEOUT_S, MHD_OPTION_END);
+    if (http->daemon != NULL) return ERR_OK;
+    close(fd);
+    return fail(err, address, 0, "the HTTP server does not start");
+}
+
+enum err http_listen(const char *address, const struct http_page *pages, void *context,
+    struct http **ret, struct error *err) {
+    struct http *http = malloc(sizeof *http);
+    if (http == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to serve HTTP");
+    *http = (struct http){.pages = pages, .context = context};
+    enum err code = start(http, address, err);
+    if (code == ERR_OK) *ret = http;
+    else free(http);
+    return code;
+}
+
+int http_fd(const struct http *http) {
+    return MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+}
+
+void http_serve(struct http *http) {
+    MHD_run(http->daemon);
+}
+
+void http_close(struct http *http) {
+    if (http == NULL) return;
+    MHD_stop_daemon(http->daemon);
+    free(http);
+}

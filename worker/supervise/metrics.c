@@ -1,0 +1,82 @@
+#include "supervise/metrics.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+
+/* A family of metrics: its lines for one executor. */
+struct metric {
+    const char *name, *type, *help;
+    void (*write)(const struct metric *metric, const struct executor *executor, FILE *page);
+};
+
+static const char *const death_names[STATE_DEATH_KINDS] = {[STATE_DEATH_NONE] = "unexplained",
+    [STATE_DEATH_STICKY] = "gpu_lost",
+    [STATE_DEATH_HANG] = "hang",
+    [STATE_DEATH_SIGNAL] = "crash"};
+
+/* A line with one more label, where `label` is not NULL. No label's value needs escaping: a UUID,
+ * and words of ours. */
+static void write_line(const struct metric *metric, const struct executor *executor,
+    const char *label, const char *label_value, double value, FILE *page) {
+    const struct probed_device *device = executor->device;
+    const char *uuid = device->uuid[0] != 0 ? device->uuid : executor->seen.uuid;
+    fprintf(page, "%s{device=\"%" PRIu32 "\",uuid=\"%s\"", metric->name, device->index, uuid);
+    if (label != NULL) fprintf(page, ",%s=\"%s\"", label, label_value);
+    fprintf(page, "} %.16g\n", value);
+}
+
+static void write_healthy(
+    const struct metric *metric, const struct executor *executor, FILE *page) {
+    bool is_healthy = executor->standing != STANDING_UNHEALTHY;
+    write_line(metric, executor, "reason", executor->unhealthy, is_healthy, page);
+}
+
+static void write_up(const struct metric *metric, const struct executor *executor, FILE *page) {
+    write_line(metric, executor, NULL, NULL, executor->watched != NULL, page);
+}
+
+static void write_starts(const struct metric *metric, const struct executor *executor, FILE *page) {
+    write_line(metric, executor, NULL, NULL, (double)executor->starts, page);
+}
+
+static void write_deaths(const struct metric *metric, const struct executor *executor, FILE *page) {
+    for (size_t i = 0; i < STATE_DEATH_KINDS; i++)
+        write_line(metric, executor, "cause", death_names[i], (double)executor->deaths_of[i], page);
+}
+
+static void write_heartbeat(
+    const struct metric *metric, const struct executor *executor, FILE *page) {
+    if (executor->watched == NULL) return;
+    uint64_t now_ns = clock_ns(), beat_ns = state_summary(executor->watched).heartbeat_ns;
+    double age_s = now_ns > beat_ns ? (double)(now_ns - beat_ns) / 1e9 : 0;
+    write_line(metric, executor, NULL, NULL, age_s, page);
+}
+
+static void write_jobs(const struct metric *metric, const struct executor *executor, FILE *page) {
+    write_line(metric, executor, "status", "ok", (double)executor->seen.ok, page);
+    write_line(metric, executor, "status", "error", (double)executor->seen.errors, page);
+}
+
+static const struct metric metrics[] = {
+    {"gpu_worker_device_healthy", "gauge",
+        "1 while the device may have an executor; 0, with the reason, once it gets none any more.",
+        write_healthy},
+    {"gpu_worker_executor_up", "gauge", "1 while an executor works on the device.", write_up},
+    {"gpu_worker_executor_starts_total", "counter", "Executors started.", write_starts},
+    {"gpu_worker_executor_deaths_total", "counter", "Executors that ended otherwise than well.",
+        write_deaths},
+    {"gpu_worker_executor_heartbeat_age_seconds", "gauge",
+        "Since the executor last said that it lives.", write_heartbeat},
+    {"gpu_worker_jobs_total", "counter", "Messages answered, since the state file was made.",
+        write_jobs},
+};
+
+void metrics_write(const struct executor *executors, size_t count, FILE *page) {
+    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
+        const struct metric *metric = &metrics[i];
+        fprintf(page, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name,
+            metric->type);
+        for (size_t k = 0; k < count; k++) metric->write(metric, &executors[k], page);
+    }
+}
