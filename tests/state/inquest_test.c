@@ -204,6 +204,31 @@ TEST(verdicts_stay_and_are_not_changed_by_later_deaths) {
     assert_int_equal(find(fixture, 10)->code, ERR_GPU_ILLEGAL_ADDRESS);
 }
 
+/* Convicted, and then `count` executors crash while they answer it. */
+static enum state_standing crash_answers(struct fixture *fixture, int count) {
+    const struct position position = at(10);
+    launch(fixture, 0, 10);
+    die_and_hold(fixture);
+    run_alone(fixture, 10, STATE_ALONE);
+    state_record_death(fixture->state, &crash);
+    die_and_hold(fixture);
+    for (int i = 0; i < count; i++) {
+        begin(fixture);
+        state_enter(fixture->state, &position, 1);
+        state_record_death(fixture->state, &crash);
+        assert_null(die_and_hold(fixture).convicted);
+    }
+    return find(fixture, 10)->standing;
+}
+
+TEST(who_crashes_those_that_answer_its_verdict_gets_a_dead_letter_alone) {
+    assert_int_equal(crash_answers(*state, INQUEST_TRIES_MAX), STATE_UNDECODABLE);
+}
+
+TEST(a_crash_beside_a_verdict_changes_nothing) {
+    assert_int_equal(crash_answers(*state, INQUEST_TRIES_MAX - 1), STATE_CONVICTED);
+}
+
 TEST(two_that_ran_alone_are_nonsense_and_nobody_is_convicted) {
     struct fixture *fixture = *state;
     launch(fixture, 0, 10);
@@ -239,5 +264,7 @@ RUN_TESTS(I(whoever_is_in_hand_at_a_death_is_suspect_and_nobody_is_convicted),
     I(deaths_that_nobody_explains_give_three_more_tries),
     I(memory_errors_of_the_device_say_nothing_of_the_job),
     I(verdicts_stay_and_are_not_changed_by_later_deaths),
+    I(who_crashes_those_that_answer_its_verdict_gets_a_dead_letter_alone),
+    I(a_crash_beside_a_verdict_changes_nothing),
     I(two_that_ran_alone_are_nonsense_and_nobody_is_convicted),
     I(what_the_table_has_no_room_for_is_counted))

@@ -58,30 +58,40 @@ static void convict(struct state_suspect *suspect, const struct state_death *dea
     suspect->standing = was_decoded ? STATE_CONVICTED : STATE_UNDECODABLE;
 }
 
-/* The table's place for a message that has none yet; NULL where there is one or it is full. */
-static struct state_suspect *find_place(struct hearing *hearing, const struct state_entry *entry) {
+/* The message's place in the table, or one that is free; NULL where there is neither. */
+static struct state_suspect *find_place(struct state *state, const struct state_entry *entry) {
     size_t capacity;
-    struct state_suspect *suspects = state_suspects(hearing->state, &capacity), *place = NULL;
+    struct state_suspect *suspects = state_suspects(state, &capacity), *place = NULL;
     for (size_t i = 0; i < capacity; i++) {
         if (suspects[i].standing == STATE_FREE) {
             if (place == NULL) place = &suspects[i];
         } else if (state_same_message(&suspects[i].at, entry)) {
-            return NULL;
+            return &suspects[i];
         }
     }
-    if (place == NULL) hearing->inquest->overlooked++;
     return place;
+}
+
+/* Where answering a convicted message is what crashes, it gets a dead letter alone in the end. */
+static void suspect_answer(struct state_suspect *convicted) {
+    convicted->tries++;
+    if (convicted->tries > INQUEST_TRIES_MAX) convicted->standing = STATE_UNDECODABLE;
 }
 
 static void suspect(void *context, const struct state_left *left) {
     struct hearing *hearing = context;
     struct state_entry entry;
-    if (!state_entry_of(hearing->state, &left->position, left->attempt, &entry)) {
+    struct state_suspect *place = NULL;
+    if (state_entry_of(hearing->state, &left->position, left->attempt, &entry))
+        place = find_place(hearing->state, &entry);
+    if (place == NULL) {
         hearing->inquest->overlooked++;
-        return;
+    } else if (place->standing == STATE_FREE) {
+        *place = (struct state_suspect){.at = entry, .standing = STATE_SUSPECT};
+    } else if (place->standing == STATE_CONVICTED && place != hearing->inquest->convicted &&
+               !left->is_on_device && hearing->inquest->death.kind == STATE_DEATH_SIGNAL) {
+        suspect_answer(place);
     }
-    struct state_suspect *place = find_place(hearing, &entry);
-    if (place != NULL) *place = (struct state_suspect){.at = entry, .standing = STATE_SUSPECT};
 }
 
 /* Who ran alone answers for the death, or is tried again. */

@@ -8,6 +8,10 @@
  * device itself is to blame for (memory errors) says nothing of the job: it is the device that is
  * given up then (supervise/).
  *
+ * What is convicted is still decoded and answered with an error. One that is in a thread's hands
+ * at further crashes, INQUEST_TRIES_MAX of them, is dropped to a dead letter, as one that crashed
+ * its decoder is.
+ *
  * Threads: the one that has opened the state, between state_open() and state_begin().
  */
 #ifndef STATE_INQUEST_H
