@@ -34,13 +34,22 @@ static const char *fix_of_refusal(const struct preflight *preflight, rd_kafka_re
     return "check sasl.mechanism, sasl.username and sasl.password";
 }
 
-/* Why the brokers refuse us, or that none is there, as far as events tell it; ERR_OK: not yet. */
+static bool is_refusal(rd_kafka_resp_err_t native) {
+    return native == RD_KAFKA_RESP_ERR__AUTHENTICATION || native == RD_KAFKA_RESP_ERR__SSL;
+}
+
+/*
+ * Why the brokers refuse us, or that none is there, as far as events tell it; ERR_OK: not yet. A
+ * refusal, too, ends connections, and may be told a little after the outage that it looks like.
+ */
 static enum err read_events(struct preflight *preflight, struct error *err) {
     enum err code = ERR_OK;
-    rd_kafka_event_t *event;
-    while (code == ERR_OK && (event = rd_kafka_queue_poll(preflight->events, 0)) != NULL) {
+    while (code != ERR_BROKER) {
+        int wait_ms = code == ERR_OK ? 0 : SLICE_MS;
+        rd_kafka_event_t *event = rd_kafka_queue_poll(preflight->events, wait_ms);
+        if (event == NULL) break;
         rd_kafka_resp_err_t native = rd_kafka_event_error(event);
-        if (native == RD_KAFKA_RESP_ERR__AUTHENTICATION || native == RD_KAFKA_RESP_ERR__SSL)
+        if (is_refusal(native))
             code = error_set(err, ERR_BROKER, native, fix_of_refusal(preflight, native),
                 "the brokers refuse %s: %s", preflight->options->section,
                 rd_kafka_event_error_string(event));

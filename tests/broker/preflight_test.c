@@ -1,0 +1,116 @@
+/* What the first word with the brokers makes of what librdkafka says, in whatever order it does. */
+#include "broker/preflight.h"
+
+#include <arpa/inet.h>
+#include <librdkafka/rdkafka.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "testing.h"
+
+enum { TIMEOUT_MS = 60000, EVENT_WAIT_MS = 30000 };
+
+/* ---- librdkafka's events, of which some come later ---- */
+
+static bool is_outage_first; /* refusals are held back until all brokers are said to be down */
+static rd_kafka_event_t *held;
+
+rd_kafka_event_t *__real_rd_kafka_queue_poll(rd_kafka_queue_t *queue, int timeout_ms);
+rd_kafka_event_t *__wrap_rd_kafka_queue_poll(rd_kafka_queue_t *queue, int timeout_ms);
+
+rd_kafka_event_t *__wrap_rd_kafka_queue_poll(rd_kafka_queue_t *queue, int timeout_ms) {
+    rd_kafka_event_t *event = held;
+    held = NULL;
+    if (event == NULL) event = __real_rd_kafka_queue_poll(queue, timeout_ms);
+    if (event == NULL || !is_outage_first) return event;
+    if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR__SSL) return event;
+    is_outage_first = false;
+    held = event;
+    event = __real_rd_kafka_queue_poll(queue, EVENT_WAIT_MS);
+    assert_non_null(event);
+    assert_int_equal(rd_kafka_event_error(event), RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN);
+    return event;
+}
+
+/* ---- a server that speaks no TLS ---- */
+
+struct server {
+    int fd;
+    char address[32];
+    pthread_t thread;
+};
+
+static void *answer_all(void *context) {
+    static const char no_tls[] = "HTTP/1.0 400 what is this\r\n\r\n";
+    struct server *server = context;
+    for (int fd; (fd = accept(server->fd, NULL, NULL)) >= 0; close(fd)) {
+        char hello[4096];
+        if (recv(fd, hello, sizeof hello, 0) > 0)
+            (void)send(fd, no_tls, sizeof no_tls - 1, MSG_NOSIGNAL);
+    }
+    return NULL;
+}
+
+static void server_start(struct server *server) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    server->fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(server->fd, (struct sockaddr *)&at, size), 0);
+    assert_int_equal(listen(server->fd, 8), 0);
+    assert_int_equal(getsockname(server->fd, (struct sockaddr *)&at, &size), 0);
+    snprintf(server->address, sizeof server->address, "127.0.0.1:%d", ntohs(at.sin_port));
+    assert_int_equal(pthread_create(&server->thread, NULL, answer_all, server), 0);
+}
+
+static void server_stop(struct server *server) {
+    shutdown(server->fd, SHUT_RDWR); /* ends its accept() */
+    pthread_join(server->thread, NULL);
+    close(server->fd);
+}
+
+static enum err greet(const char *address, struct error *err) {
+    static char *keys[] = {"security.protocol"}, *values[] = {"ssl"};
+    const struct preflight_options options = {.kafka = {.bootstrap_servers = address,
+                                                  .setting_count = 1,
+                                                  .setting_keys = keys,
+                                                  .setting_values = values},
+        .section = "kafka.consumer",
+        .timeout_ms = TIMEOUT_MS};
+    return preflight(&options, err);
+}
+
+static void assert_refused(void) {
+    struct server server;
+    struct error err;
+    server_start(&server);
+    assert_int_equal(greet(server.address, &err), ERR_BROKER);
+    assert_non_null(strstr(err.message, "refuse kafka.consumer"));
+    assert_non_null(strstr(err.fix, "ssl.ca.location"));
+    server_stop(&server);
+}
+
+TEST(a_handshake_that_fails_is_a_refusal) {
+    assert_refused();
+}
+
+TEST(a_refusal_that_is_told_after_the_outage_it_causes_is_one_too) {
+    is_outage_first = true;
+    assert_refused();
+    assert_false(is_outage_first);
+}
+
+TEST(where_nobody_listens_there_is_no_answer) {
+    struct server server;
+    struct error err;
+    server_start(&server);
+    server_stop(&server);
+    assert_int_equal(greet(server.address, &err), ERR_TIMEOUT);
+}
+
+RUN_TESTS(T(a_handshake_that_fails_is_a_refusal),
+    T(a_refusal_that_is_told_after_the_outage_it_causes_is_one_too),
+    T(where_nobody_listens_there_is_no_answer))
