@@ -23,7 +23,7 @@ class CodecTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="gpu-worker-containment-") as name:
             folder = pathlib.Path(name)
             arguments = argparse.Namespace(build=BUILD, driver="cpu")
-            status, log, _ = run_worker(folder, arguments, jobs, LD_PRELOAD=str(CRASHING_CODEC.resolve()))
+            status, log, _ = run_worker(folder, arguments, jobs, {"LD_PRELOAD": str(CRASHING_CODEC.resolve())})
             results = list(gw.read_results(folder / "results"))
             letters = letters_of(folder, "dlq.source.offset", "dlq.error.code", "dlq.attempts")
         deaths = sum("the executor died" in line for _, line in log)

@@ -41,14 +41,14 @@ def link_programs(build, folder):
     return folder
 
 
-def write_config(folder, arguments):
+def write_config(folder, arguments, settings):
     settings = {
         "driver": arguments.driver,
         "lanes": LANES,
         "programs": {"dir": str(link_programs(arguments.build, folder / "programs"))},
         "state": {"dir": str(folder / "state")},
         "blobs": {"dir": str(folder / "blobs")},
-    }
+    } | settings
     (folder / "blobs").mkdir()
     path = folder / "config.yaml"
     path.write_text(json.dumps(settings))  # JSON is YAML
@@ -85,16 +85,16 @@ def dying_of_signals():
     return os.environ | changed
 
 
-def run_worker(folder, arguments, jobs, **environment):
+def run_worker(folder, arguments, jobs, environment=None, **settings):
     """The worker's status, its log as lines with times, and when results came."""
     gw.write_jobs(folder / "jobs", jobs)
-    command = [arguments.build / "bin/gpu-worker", "run", "--config", write_config(folder, arguments)]
+    command = [arguments.build / "bin/gpu-worker", "run", "--config", write_config(folder, arguments, settings)]
     for name in ("jobs", "results", "dead-letters"):
         command += [f"--{name}", folder / name]
     growth = Growth(folder / "results")
     growth.start()
     with subprocess.Popen(
-            command, env=dying_of_signals() | environment, stderr=subprocess.PIPE, text=True, errors="replace") as worker:
+            command, env=dying_of_signals() | (environment or {}), stderr=subprocess.PIPE, text=True, errors="replace") as worker:
         timer = threading.Timer(WORKER_TIMEOUT_S, worker.kill)
         timer.start()
         log = [(time.time(), line.rstrip()) for line in worker.stderr]

@@ -8,7 +8,6 @@ import collections
 import itertools
 import os
 import pathlib
-import statistics
 import sys
 import unittest
 
@@ -20,13 +19,12 @@ from worker_flow import BUILD, KafkaFlowTest, Topics, read_all, unpack
 import confluent_kafka
 
 from containment_test import link_programs
+from neighbours import KINDS, WORKERS, print_rates
 from poison import Mixture
 
 ROUNDS = int(os.environ.get("GPU_WORKER_TEST_ROUNDS", "2"))
-PARTITIONS = ("poisoned one", "neighbour")
 JOBS = (2000, 8000)  # of each in a round: the neighbour has work while the other one dies
 POISON = 4
-KINDS = ("without poison", "with poison")
 
 
 class NeighbourTest(KafkaFlowTest):
@@ -84,20 +82,16 @@ class NeighbourTest(KafkaFlowTest):
     def report(self, begins, answers):
         rates, devices = collections.defaultdict(list), [set(), set()]
         for kind, begin in begins:
-            for i, who in enumerate(PARTITIONS):
+            for i, who in enumerate(WORKERS):
                 times, results = zip(*(answers[i][begin[i] + k] for k in range(JOBS[i])))
                 is_poisoned = who == "poisoned one" and kind == "with poison"
                 self.assertEqual(sum(result["status"] != "ok" for result in results), POISON if is_poisoned else 0)
                 devices[i].update(result["worker"]["device"] for result in results)
                 rates[who, kind].append(JOBS[i] / (max(times) - min(times)) * 1000)
         self.assertEqual([len(seen) for seen in devices], [1, 1])
-        print(f"two executors with {JOBS} jobs a round, in every other round {POISON} of the first one's poisonous; "
-              f"{ROUNDS} interleaved rounds of both kinds; jobs a second:")
-        for (who, kind), values in sorted(rates.items()):
-            print(f"  {who:<12}  {kind:<14}  median {statistics.median(values):5.0f}  "
-                  f"({min(values):.0f} to {max(values):.0f})")
-        without, poisoned = (statistics.median(rates["neighbour", kind]) for kind in KINDS)
-        print(f"  the neighbour keeps {poisoned / without * 100:.1f} % of its rate")
+        print_rates(
+            f"two executors with {JOBS} jobs a round, in every other round {POISON} of the first one's poisonous; "
+            f"{ROUNDS} interleaved rounds of both kinds", rates)
 
 
 if __name__ == "__main__":
