@@ -30,6 +30,50 @@ TEST(a_delivery_is_a_copy_of_everything) {
     delivery_destroy(copy);
 }
 
+static void count_end(void *lender) {
+    ++*(int *)lender;
+}
+
+TEST(what_is_lent_stays_where_it_is_until_it_is_kept) {
+    char payload[] = "payload", key[] = "key", name[] = "name", value[] = "value";
+    struct header header = {slice_of(name, 4), slice_of(value, 5)};
+    const struct delivery message = {.payload = slice_of(payload, 7),
+        .key = slice_of(key, 3),
+        .header_count = 1,
+        .headers = &header};
+    int ends = 0;
+    struct delivery *lent =
+        delivery_lend(&message, (struct loan){.end = count_end, .lender = &ends});
+    assert_non_null(lent);
+    assert_ptr_equal(lent->payload.data, payload);
+    assert_ptr_equal(lent->headers[0].name.data, name);
+    assert_ptr_not_equal(lent->headers, &header);
+    size_t held_bytes = lent->held_bytes;
+    assert_int_equal(ends, 0);
+
+    assert_true(delivery_keep(lent));
+    assert_int_equal(ends, 1);
+    payload[0] = key[0] = name[0] = value[0] = 'X';
+    assert_true(slice_is_text(lent->payload, "payload"));
+    assert_true(slice_is_text(lent->key, "key"));
+    assert_true(slice_is_text(lent->headers[0].name, "name"));
+    assert_true(slice_is_text(lent->headers[0].value, "value"));
+    assert_int_equal(lent->held_bytes, held_bytes);
+    assert_true(delivery_keep(lent));
+    delivery_destroy(lent);
+    assert_int_equal(ends, 1);
+}
+
+TEST(a_loan_ends_with_its_delivery) {
+    int ends = 0;
+    const struct loan loan = {.end = count_end, .lender = &ends};
+    delivery_destroy(delivery_lend(&(struct delivery){0}, loan));
+    assert_int_equal(ends, 1);
+    struct delivery many = {.header_count = SIZE_MAX / 8};
+    assert_null(delivery_lend(&many, loan));
+    assert_int_equal(ends, 1);
+}
+
 TEST(an_empty_message_can_be_copied) {
     struct delivery *copy = delivery_create(&(struct delivery){0});
     assert_non_null(copy);
@@ -58,5 +102,6 @@ TEST(the_last_header_of_a_name_counts) {
     assert_false(delivery_header(&message, "c", &value));
 }
 
-RUN_TESTS(T(a_delivery_is_a_copy_of_everything), T(an_empty_message_can_be_copied),
+RUN_TESTS(T(what_is_lent_stays_where_it_is_until_it_is_kept), T(a_loan_ends_with_its_delivery),
+    T(a_delivery_is_a_copy_of_everything), T(an_empty_message_can_be_copied),
     T(sizes_that_cannot_be_are_refused), T(the_last_header_of_a_name_counts))

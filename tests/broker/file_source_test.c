@@ -159,6 +159,29 @@ TEST(messages_larger_than_a_read_are_put_together) {
     free(bytes);
 }
 
+TEST(what_is_lent_stays_while_more_is_read) {
+    enum { SIZE = 3 + 60000, COUNT = 70 };
+    static uint8_t bytes[COUNT * SIZE];
+    struct delivery *lent[COUNT] = {0};
+    struct error err;
+    bool at_end;
+    for (size_t i = 0; i < COUNT; i++) {
+        memcpy(bytes + i * SIZE, "\xc5\xea\x60", 3);
+        memset(bytes + i * SIZE + 3, (int)i, 60000);
+    }
+    struct source *source = source_of(bytes, sizeof bytes, 100000);
+    for (size_t i = 0; i < COUNT; i++)
+        while (lent[i] == NULL)
+            assert_int_equal(source_poll(source, 0, &lent[i], &at_end, &err), ERR_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_true(lent[i]->is_lent);
+        assert_int_equal(lent[i]->payload.size, SIZE);
+        assert_memory_equal(lent[i]->payload.data, bytes + i * SIZE, SIZE);
+        delivery_destroy(lent[i]);
+    }
+    expect_end(source);
+}
+
 TEST(a_paused_source_brings_nothing) {
     struct source *source = source_of(SMALL, 4, 100);
     struct delivery *delivery = NULL;
@@ -221,6 +244,6 @@ RUN_TESTS(T(messages_come_one_by_one_with_their_index), T(an_empty_file_is_at_it
     T(bytes_that_are_not_msgpack_come_as_a_broken_last_message),
     T(a_stream_that_ends_inside_a_message_comes_as_a_broken_last_one),
     T(a_header_that_claims_gigabytes_costs_only_the_buffer),
-    T(messages_larger_than_a_read_are_put_together), T(a_paused_source_brings_nothing),
-    T(standard_input_brings_each_message_as_soon_as_it_is_whole),
+    T(messages_larger_than_a_read_are_put_together), T(what_is_lent_stays_while_more_is_read),
+    T(a_paused_source_brings_nothing), T(standard_input_brings_each_message_as_soon_as_it_is_whole),
     T(a_file_that_cannot_be_opened_or_read_is_an_error_that_names_it))

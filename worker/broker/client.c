@@ -145,7 +145,11 @@ bool client_is_final(rd_kafka_resp_err_t code) {
     }
 }
 
-struct delivery *client_copy_message(const rd_kafka_message_t *message) {
+static void destroy_message(void *message) {
+    rd_kafka_message_destroy(message);
+}
+
+struct delivery *client_lend_message(rd_kafka_message_t *message) {
     rd_kafka_headers_t *list;
     size_t count = 0;
     if (rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -168,7 +172,8 @@ struct delivery *client_copy_message(const rd_kafka_message_t *message) {
         .key = slice_of(message->key, message->key_len),
         .header_count = count,
         .headers = headers};
-    struct delivery *copy = delivery_create(&view);
+    const struct loan loan = {.end = destroy_message, .lender = message};
+    struct delivery *lent = delivery_lend(&view, loan);
     free(headers);
-    return copy;
+    return lent;
 }

@@ -56,7 +56,10 @@ enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *
 /** Errors of a group member that no waiting mends. */
 bool client_is_final(rd_kafka_resp_err_t code);
 
-/** A copy of a message and its headers, without its position; NULL when memory is short. */
-struct delivery *client_copy_message(const rd_kafka_message_t *message);
+/**
+ * Lends a message and its headers, without its position: `message` is destroyed with the loan. NULL
+ * when memory is short: `message` stays the caller's.
+ */
+struct delivery *client_lend_message(rd_kafka_message_t *message);
 
 #endif

@@ -277,20 +277,17 @@ static bool is_leaving(const struct consumer *consumer, const char *topic, int32
 
 /* Consumes `message`. *ret stays NULL for one that is nobody's to run here. */
 static void deliver(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
-    struct delivery *copy = client_copy_message(message);
-    enum offsets_begun begun = OFFSETS_NOT_BEGUN;
-    if (copy == NULL)
-        fail(consumer, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no memory to copy a message");
-    else
-        begun = offsets_begin(consumer->offsets, topic_of(message), message->partition,
-            message->offset, copy->received_ns, &copy->position);
-    if (begun == OFFSETS_NOT_BEGUN) {
-        delivery_destroy(copy);
-    } else {
-        copy->is_suspect = begun == OFFSETS_BEGUN_ALONE;
-        *ret = copy;
+    struct delivery *lent = client_lend_message(message);
+    if (lent == NULL) {
+        fail(consumer, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no memory to take a message");
+        rd_kafka_message_destroy(message);
+        return;
     }
-    rd_kafka_message_destroy(message);
+    enum offsets_begun begun = offsets_begin(consumer->offsets, topic_of(message),
+        message->partition, message->offset, lent->received_ns, &lent->position);
+    lent->is_suspect = begun == OFFSETS_BEGUN_ALONE;
+    if (begun == OFFSETS_NOT_BEGUN) delivery_destroy(lent);
+    else *ret = lent;
 }
 
 /* Consumes `message`. */

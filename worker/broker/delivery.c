@@ -2,14 +2,17 @@
 
 #include <stdlib.h>
 
-/* Memory of one delivery: the struct, its header array, then all bytes. False where it overflows.
- */
-static bool needed_bytes(const struct delivery *message, size_t *ret) {
+/* The struct and its header array. False where that overflows. */
+static bool count_own_bytes(const struct delivery *message, size_t *ret) {
     size_t total;
     if (__builtin_mul_overflow(message->header_count, sizeof(struct header), &total)) return false;
-    if (__builtin_add_overflow(total, sizeof *message, &total)) return false;
-    if (__builtin_add_overflow(total, message->payload.size, &total)) return false;
-    if (__builtin_add_overflow(total, message->key.size, &total)) return false;
+    return !__builtin_add_overflow(total, sizeof *message, ret);
+}
+
+/* What can be lent. False where it overflows. */
+static bool count_bytes(const struct delivery *message, size_t *ret) {
+    size_t total;
+    if (__builtin_add_overflow(message->payload.size, message->key.size, &total)) return false;
     for (size_t i = 0; i < message->header_count; i++) {
         const struct header *header = &message->headers[i];
         if (__builtin_add_overflow(total, header->name.size, &total)) return false;
@@ -26,27 +29,60 @@ static struct slice copy_to(uint8_t **to, struct slice from) {
     return copy;
 }
 
-struct delivery *delivery_create(const struct delivery *message) {
-    size_t held_bytes;
-    if (!needed_bytes(message, &held_bytes)) return NULL;
-    struct delivery *copy = malloc(held_bytes);
-    if (copy == NULL) return NULL;
+static struct header *headers_of(struct delivery *delivery) {
+    return (struct header *)(delivery + 1);
+}
 
-    struct header *headers = (struct header *)(copy + 1);
-    uint8_t *bytes = (uint8_t *)(headers + message->header_count);
-    *copy = *message;
-    copy->held_bytes = held_bytes;
-    copy->payload = copy_to(&bytes, message->payload);
-    copy->key = copy_to(&bytes, message->key);
-    copy->headers = headers;
-    for (size_t i = 0; i < message->header_count; i++) {
-        headers[i].name = copy_to(&bytes, message->headers[i].name);
-        headers[i].value = copy_to(&bytes, message->headers[i].value);
+struct delivery *delivery_lend(const struct delivery *message, struct loan loan) {
+    size_t own_bytes, bytes, held_bytes;
+    if (!count_own_bytes(message, &own_bytes) || !count_bytes(message, &bytes)) return NULL;
+    if (__builtin_add_overflow(own_bytes, bytes, &held_bytes)) return NULL;
+    struct delivery *delivery = malloc(own_bytes);
+    if (delivery == NULL) return NULL;
+    *delivery = *message;
+    delivery->held_bytes = held_bytes;
+    delivery->headers = headers_of(delivery);
+    for (size_t i = 0; i < message->header_count; i++)
+        headers_of(delivery)[i] = message->headers[i];
+    delivery->is_lent = true;
+    delivery->loan = loan;
+    delivery->kept = NULL;
+    return delivery;
+}
+
+static void end_loan(struct delivery *delivery) {
+    if (delivery->is_lent && delivery->loan.end != NULL) delivery->loan.end(delivery->loan.lender);
+    delivery->is_lent = false;
+}
+
+bool delivery_keep(struct delivery *delivery) {
+    size_t bytes;
+    if (!delivery->is_lent) return true;
+    if (!count_bytes(delivery, &bytes)) return false;
+    uint8_t *to = delivery->kept = malloc(bytes > 0 ? bytes : 1);
+    if (to == NULL) return false;
+    struct header *headers = headers_of(delivery);
+    delivery->payload = copy_to(&to, delivery->payload);
+    delivery->key = copy_to(&to, delivery->key);
+    for (size_t i = 0; i < delivery->header_count; i++) {
+        headers[i].name = copy_to(&to, headers[i].name);
+        headers[i].value = copy_to(&to, headers[i].value);
     }
-    return copy;
+    end_loan(delivery);
+    return true;
+}
+
+struct delivery *delivery_create(const struct delivery *message) {
+    struct delivery *delivery = delivery_lend(message, (struct loan){0});
+    if (delivery == NULL || delivery_keep(delivery)) return delivery;
+    delivery_destroy(delivery);
+    return NULL;
 }
 
 void delivery_destroy(struct delivery *delivery) {
+    if (delivery == NULL) return;
+    end_loan(delivery);
+    free(delivery->kept);
     free(delivery);
 }
 

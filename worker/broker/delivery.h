@@ -2,15 +2,18 @@
  * A message as it came in: its bytes, key, headers and where it stood.
  *
  * The bytes are copied out of the broker client's fetch buffers: one unfinished job would otherwise
- * pin a whole fetch (up to 50 MiB), and memory could not be bounded by counting messages.
+ * pin a whole fetch (up to 50 MiB), and memory could not be bounded by counting messages. Copying
+ * is what taking a message costs, so a source only lends: whoever works on a message first keeps
+ * it, on a thread of its own.
  *
- * Units: `held_bytes` is all host memory that the delivery stands for. Lifetime: one heap block,
- * owned by whoever holds the pointer; destroying it does *not* mark the message as finished
- * (source_finish() does). Threads: one owner at a time.
+ * Units: `held_bytes` is all host memory that the delivery stands for. Lifetime: owned by whoever
+ * holds the pointer; destroying it does *not* mark the message as finished (source_finish() does).
+ * What is lent goes before its source does. Threads: one owner at a time.
  */
 #ifndef BROKER_DELIVERY_H
 #define BROKER_DELIVERY_H
 
+#include "base/error.h"
 #include "base/slice.h"
 
 /**
@@ -30,6 +33,12 @@ struct header {
     struct slice value;
 };
 
+/** Bytes of somebody else's: `end(lender)`, on any thread, says that nobody reads them any more. */
+struct loan {
+    void (*end)(void *lender); /* NULL: nobody wants to know */
+    void *lender;
+};
+
 struct delivery {
     struct position position;
     uint64_t received_ns;       /* clock_ns() at arrival */
@@ -45,10 +54,22 @@ struct delivery {
     struct slice key;
     size_t header_count;
     const struct header *headers;
+    /* its own */
+    bool is_lent;
+    struct loan loan;
+    void *kept; /* the bytes, once they are not lent any more */
 };
 
-/** A copy of all of `message` (its header array too) in one block; NULL when memory is short. */
+/** A copy of all of `message`, its header array too; NULL when memory is short. */
 struct delivery *delivery_create(const struct delivery *message);
+
+/** The same, but payload, key and headers' texts stay where they are for now. NULL: the loan has
+ * not begun. */
+struct delivery *delivery_lend(const struct delivery *message, struct loan loan);
+
+/** Copies what is lent, and ends the loan. False when memory is short: it is lent still. */
+MUST_CHECK bool delivery_keep(struct delivery *delivery);
+
 void delivery_destroy(struct delivery *delivery); /* NULL is fine */
 
 /** The value of the last header of that name; false if there is none. */

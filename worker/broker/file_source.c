@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,7 +13,15 @@
 
 enum {
     READ_BYTES = 1 << 20,
-    MORE_BYTES_MS = 10 /* what a writer in full flow gets to finish its message */
+    ROOM_BYTES_MIN = 64 << 10, /* a read that brings less costs more than it is worth */
+    MORE_BYTES_MS = 10         /* what a writer in full flow gets to finish its message */
+};
+
+/* Bytes that were read. Messages in it are lent, so that it lives until the last of them is kept.
+ */
+struct chunk {
+    atomic_size_t users; /* the source, and each loan */
+    uint8_t bytes[];
 };
 
 struct file_source {
@@ -21,35 +30,68 @@ struct file_source {
     struct file_progress *progress; /* NULL: none is kept */
     int fd;
     bool is_paused;
-    bool is_at_end; /* read() has said so; the buffer may hold more */
+    bool is_at_end; /* read() has said so; there may be unread bytes */
     int64_t next_offset;
-    uint64_t start_byte;  /* of the stream, where the buffer's first unread byte stands */
+    uint64_t start_byte;  /* of the stream, where the first unread byte stands */
     struct error failure; /* what every further poll returns; ERR_OK: none */
-    size_t start, end;    /* unread bytes of the buffer */
+    size_t start, end;    /* unread bytes of the chunk */
     size_t cut_bytes;     /* unread bytes that were scanned and found to be a cut message */
-    size_t capacity;
-    uint8_t buffer[];
+    size_t message_bytes_max, capacity;
+    struct chunk *chunk;
 };
+
+static struct chunk *chunk_create(size_t capacity) {
+    struct chunk *chunk = malloc(sizeof *chunk + capacity);
+    if (chunk != NULL) atomic_init(&chunk->users, 1);
+    return chunk;
+}
+
+static void chunk_leave(void *context) {
+    struct chunk *chunk = context;
+    /* acq_rel: pairs with itself; who frees or moves the bytes comes after all who read them */
+    if (atomic_fetch_sub_explicit(&chunk->users, 1, memory_order_acq_rel) == 1) free(chunk);
+}
+
+static bool is_lent(struct chunk *chunk) {
+    /* acquire: pairs with the release in chunk_leave(), as above */
+    return atomic_load_explicit(&chunk->users, memory_order_acquire) > 1;
+}
 
 static size_t unread_bytes(const struct file_source *file) {
     return file->end - file->start;
 }
 
-static void compact(struct file_source *file) {
-    if (file->start == 0) return;
-    memmove(file->buffer, file->buffer + file->start, unread_bytes(file));
+static const uint8_t *unread(const struct file_source *file) {
+    return file->chunk->bytes + file->start;
+}
+
+/* Moves the unread bytes to the beginning of a chunk where little room is behind them: of another
+ * one, while this one is lent. Failures go to `failure`. */
+static bool make_room(struct file_source *file) {
+    if (file->capacity - file->end >= ROOM_BYTES_MIN) return true;
+    struct chunk *chunk = file->chunk;
+    if (is_lent(chunk)) chunk = chunk_create(file->capacity);
+    if (chunk == NULL) {
+        error_set(&file->failure, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
+            "no memory to read %s", file->topic);
+        return false;
+    }
+    memmove(chunk->bytes, unread(file), unread_bytes(file));
+    if (chunk != file->chunk) chunk_leave(file->chunk);
+    file->chunk = chunk;
     file->end -= file->start;
     file->start = 0;
+    return true;
 }
 
 /* Waits for bytes and reads once; true where that changed something. Failures go to `failure`. */
 static bool read_once(struct file_source *file, int timeout_ms) {
     struct pollfd waiting = {.fd = file->fd, .events = POLLIN};
-    if (poll(&waiting, 1, timeout_ms) <= 0) return false;
+    if (poll(&waiting, 1, timeout_ms) <= 0 || !make_room(file)) return false;
 
-    compact(file);
     size_t room = file->capacity - file->end;
-    ssize_t count = read(file->fd, file->buffer + file->end, room < READ_BYTES ? room : READ_BYTES);
+    ssize_t count =
+        read(file->fd, file->chunk->bytes + file->end, room < READ_BYTES ? room : READ_BYTES);
     if (count < 0) {
         if (errno != EINTR && errno != EAGAIN)
             error_set(&file->failure, ERR_IO, errno, "check the file and the disk it is on",
@@ -67,8 +109,8 @@ static bool read_once(struct file_source *file, int timeout_ms) {
  * must have doubled first, unless no more of them come.
  */
 static bool is_worth_scanning(const struct file_source *file) {
-    size_t unread = unread_bytes(file);
-    return unread >= 2 * file->cut_bytes || unread == file->capacity || file->is_at_end;
+    size_t bytes = unread_bytes(file);
+    return bytes >= 2 * file->cut_bytes || bytes >= file->message_bytes_max || file->is_at_end;
 }
 
 /* Reads until a scan is worth it, waiting `timeout_ms` for the first bytes and a moment for more.
@@ -99,23 +141,28 @@ static enum err take(
     struct delivery message = {
         .position = {.topic = file->topic, .partition = 0, .offset = file->next_offset},
         .received_ns = clock_ns(),
-        .payload = slice_of(file->buffer + file->start, size)};
+        .payload = slice_of(unread(file), size)};
     if (!is_answered(file)) {
-        *ret = delivery_create(&message);
+        *ret = delivery_lend(&message, (struct loan){.end = chunk_leave, .lender = file->chunk});
         if (*ret == NULL)
             return error_set(err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
                 "no memory for a message of %zu bytes", size);
+        /* relaxed: the source uses it meanwhile, so it does not go */
+        atomic_fetch_add_explicit(&file->chunk->users, 1, memory_order_relaxed);
     }
     pass(file, size);
     return ERR_OK;
 }
 
-/* Boundaries are lost: hands out the rest of the buffer, and fails from then on. */
+/* Boundaries are lost: hands out what is unread, as far as a message may reach, and fails from then
+ * on. */
 static enum err take_rest(
     struct file_source *file, const char *reason, struct delivery **ret, struct error *err) {
     long long index = (long long)file->next_offset;
     unsigned long long byte = (unsigned long long)file->start_byte;
-    enum err code = take(file, unread_bytes(file), ret, err);
+    size_t bytes = unread_bytes(file);
+    if (bytes > file->message_bytes_max) bytes = file->message_bytes_max;
+    enum err code = take(file, bytes, ret, err);
     if (code != ERR_OK) return code;
     error_set(&file->failure, ERR_BAD_MESSAGE, 0,
         "write whole msgpack messages one after the other, none larger than limits.message_bytes",
@@ -124,26 +171,28 @@ static enum err take_rest(
     return ERR_OK;
 }
 
-/* Takes the message that the buffer begins with, if it is whole or never will be. */
+/* Takes the message that the unread bytes begin with, if it is whole or never will be. */
 static enum err take_first(struct file_source *file, struct delivery **ret, struct error *err) {
-    size_t unread = unread_bytes(file);
-    if (unread == 0 || (unread == file->cut_bytes && !file->is_at_end)) return ERR_OK;
+    size_t bytes = unread_bytes(file);
+    if (bytes == 0 || (bytes == file->cut_bytes && !file->is_at_end)) return ERR_OK;
 
     size_t size;
     struct error why;
-    switch (wire_scan(slice_of(file->buffer + file->start, unread), &size, &why)) {
-    case WIRE_COMPLETE: return take(file, size, ret, err);
+    switch (wire_scan(slice_of(unread(file), bytes), &size, &why)) {
+    case WIRE_COMPLETE:
+        if (size > file->message_bytes_max) return take_rest(file, "is too large", ret, err);
+        return take(file, size, ret, err);
     case WIRE_BROKEN: return take_rest(file, why.message, ret, err);
     case WIRE_CUT: break;
     }
-    file->cut_bytes = unread;
+    file->cut_bytes = bytes;
     if (file->is_at_end) return take_rest(file, "ends early", ret, err);
-    if (unread == file->capacity) return take_rest(file, "is too large", ret, err);
+    if (bytes >= file->message_bytes_max) return take_rest(file, "is too large", ret, err);
     return ERR_OK;
 }
 
-/* The first message of the buffer that nobody has answered. */
-static enum err take_buffered(struct file_source *file, struct delivery **ret, struct error *err) {
+/* The first unread message that nobody has answered. */
+static enum err take_unread(struct file_source *file, struct delivery **ret, struct error *err) {
     int64_t before;
     enum err code;
     do {
@@ -164,11 +213,11 @@ static enum err file_source_poll(
         return ERR_OK;
     }
     if (file->failure.code == ERR_OK) {
-        enum err code = take_buffered(file, ret, err);
+        enum err code = take_unread(file, ret, err);
         if (code != ERR_OK || *ret != NULL) return code;
         if (!file->is_at_end) {
             fill(file, timeout_ms);
-            code = take_buffered(file, ret, err);
+            code = take_unread(file, ret, err);
             if (code != ERR_OK || *ret != NULL) return code;
         }
         *at_end = file->is_at_end;
@@ -193,6 +242,7 @@ static enum err file_source_close(struct source *source, int timeout_ms, struct 
 static void file_source_destroy(struct source *source) {
     struct file_source *file = (struct file_source *)source;
     if (file->fd > STDIN_FILENO) close(file->fd);
+    if (file->chunk != NULL) chunk_leave(file->chunk);
     free(file->topic);
     free(file);
 }
@@ -206,10 +256,13 @@ enum err file_source_create(const char *path, size_t message_bytes_max,
         .destroy = file_source_destroy};
     assert(message_bytes_max > 0);
     bool is_stdin = strcmp(path, "-") == 0;
-    struct file_source *file = calloc(1, sizeof *file + message_bytes_max);
+    struct file_source *file = calloc(1, sizeof *file);
     if (file == NULL) goto no_memory;
     file->source.operations = &operations;
-    file->capacity = message_bytes_max;
+    file->message_bytes_max = message_bytes_max;
+    file->capacity = message_bytes_max + READ_BYTES;
+    file->chunk = chunk_create(file->capacity);
+    if (file->chunk == NULL) goto no_memory;
     file->progress = progress;
     file->fd = STDIN_FILENO;
     file->topic = strdup(is_stdin ? "stdin" : path);

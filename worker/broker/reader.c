@@ -174,28 +174,35 @@ static void note_offset(struct reader *reader, int32_t partition, int64_t offset
     if (offset >= end->offset) end->is_reached = true;
 }
 
+/* Consumes `message`. */
+static enum err keep(
+    struct reader *reader, rd_kafka_message_t *message, struct delivery **ret, struct error *err) {
+    const struct position position = {
+        .topic = reader->topic, .partition = message->partition, .offset = message->offset};
+    struct delivery *delivery = client_lend_message(message);
+    if (delivery == NULL) rd_kafka_message_destroy(message);
+    if (delivery == NULL || !delivery_keep(delivery)) {
+        delivery_destroy(delivery);
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a message");
+    }
+    note_offset(reader, position.partition, position.offset + 1);
+    delivery->position = position;
+    *ret = delivery;
+    return ERR_OK;
+}
+
 enum err reader_poll(
     struct reader *reader, int timeout_ms, struct delivery **ret, struct error *err) {
     *ret = NULL;
     rd_kafka_message_t *message = rd_kafka_consumer_poll(reader->client, timeout_ms);
     if (message == NULL) return ERR_OK;
-    enum err code = ERR_OK;
-    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        note_offset(reader, message->partition, message->offset + 1);
-        *ret = client_copy_message(message);
-        if (*ret != NULL)
-            (*ret)->position = (struct position){
-                .topic = reader->topic, .partition = message->partition, .offset = message->offset};
-        else
-            code = error_set(
-                err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a message");
-    } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return keep(reader, message, ret, err);
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
         note_offset(reader, message->partition, message->offset);
-    } else {
-        client_report(&reader->events, message->err, rd_kafka_message_errstr(message));
-    }
+    else client_report(&reader->events, message->err, rd_kafka_message_errstr(message));
     rd_kafka_message_destroy(message);
-    return code;
+    return ERR_OK;
 }
 
 bool reader_has_caught_up(const struct reader *reader) {

@@ -6,8 +6,9 @@
  * source_finish(), which is called when everything that answers it has been acknowledged; only then
  * may its offset be committed. Finishing happens in any order.
  *
- * Lifetime: destroy() after the last finish(). Errors: ERR_BROKER or ERR_IO are final for the
- * source; passing trouble (a broker away for a while) is retried inside and logged by on_event.
+ * Lifetime: destroy() after the last finish() and the last loan's end. Errors: ERR_BROKER or ERR_IO
+ * are final for the source; passing trouble (a broker away for a while) is retried inside and
+ * logged by on_event.
  */
 #ifndef BROKER_SOURCE_H
 #define BROKER_SOURCE_H
@@ -22,9 +23,9 @@ struct source;
 
 struct source_operations {
     /**
-     * Waits up to `timeout_ms` for a message. ERR_OK with *ret NULL: none came. At the end of a
-     * finite source *at_end becomes true. Must be called steadily, paused or not: it also serves
-     * the client's callbacks and commits what is due. Intake thread only.
+     * Waits up to `timeout_ms` for a message, which is lent. ERR_OK with *ret NULL: none came. At
+     * the end of a finite source *at_end becomes true. Must be called steadily, paused or not: it
+     * also serves the client's callbacks and commits what is due. Intake thread only.
      */
     enum err (*poll)(struct source *source, int timeout_ms, struct delivery **ret, bool *at_end,
         struct error *err);

@@ -1,9 +1,11 @@
 #include "cli/bench_ends.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "executor/executor.h"
 
 /* --- the clock --- */
 
@@ -61,7 +63,7 @@ static enum err memory_poll(
         .position = {.topic = "bench", .partition = 0, .offset = (int64_t)memory->issued},
         .received_ns = now_ns,
         .payload = memory->payload};
-    *ret = delivery_create(&message);
+    *ret = delivery_lend(&message, (struct loan){0});
     if (*ret == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
             "no memory for a message of %zu bytes", memory->payload.size);
@@ -168,9 +170,32 @@ struct source *bench_counting(struct bench_clock *clock, struct source *inner) {
         .close = counting_close,
         .destroy = counting_destroy};
     struct counting_source *counting = calloc(1, sizeof *counting);
-    if (counting == NULL) return NULL;
+    if (counting == NULL) {
+        source_destroy(inner);
+        return NULL;
+    }
     counting->source.operations = &operations;
     counting->clock = clock;
     counting->inner = inner;
     return &counting->source;
+}
+
+/* --- the worker between them --- */
+
+enum err bench_run(const struct settings *settings, struct source *source, struct sink *sink,
+    struct state *state, struct error *err) {
+    static const volatile sig_atomic_t stop;
+    struct executor_summary summary;
+    const struct executor_options options = {
+        .settings = settings, .source = source, .sink = sink, .state = state, .stop = &stop};
+    if (source == NULL || sink == NULL) {
+        source_destroy(source);
+        sink_destroy(sink);
+        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a bench");
+    }
+    enum err code = executor_run(&options, &summary, err);
+    if (code == ERR_OK && summary.errors > 0)
+        code = error_set(err, ERR_INTERNAL, 0, "run one such job by itself to see why",
+            "%" PRIu64 " of the bench's jobs failed", summary.errors);
+    return code;
 }

@@ -15,6 +15,8 @@
 
 #include "broker/sink.h"
 #include "broker/source.h"
+#include "settings/settings.h"
+#include "state/state.h"
 
 struct bench_clock {
     uint64_t warm_up, total; /* messages; `total` includes the warm-up */
@@ -38,8 +40,15 @@ struct sink *bench_sink(void);
 
 /**
  * Around `inner`, owned: the clock starts with its first message, and it ends when as many as the
- * clock says are finished. NULL when memory is short: `inner` is the caller's then.
+ * clock says are finished. NULL when memory is short.
  */
 struct source *bench_counting(struct bench_clock *clock, struct source *inner);
+
+/**
+ * Runs the worker between two ends, which it owns; NULL stands for one that there was no memory
+ * for. ERR_INTERNAL where a job failed, or as executor_run().
+ */
+MUST_CHECK enum err bench_run(const struct settings *settings, struct source *source,
+    struct sink *sink, struct state *state, struct error *err);
 
 #endif

@@ -7,7 +7,6 @@
 #include "cli/bench_ends.h"
 #include "cli/bench_job.h"
 #include "cli/bench_table.h"
-#include "executor/executor.h"
 #include "gpu/bare_loop.h"
 
 #define CPU_MEMORY_BYTES (8ull << 30) /* nothing is taken before it is used */
@@ -74,24 +73,10 @@ static void fit_settings(const struct engine_bench *bench, const struct engine_w
 static enum err run_worker(const struct engine_bench *bench, const struct engine_work *work,
     struct state *state, struct slice payload, uint64_t jobs, uint64_t at_once, double *ns_a_job,
     struct error *err) {
-    static const volatile sig_atomic_t stop;
     struct bench_clock clock;
-    struct executor_summary summary;
     bench_clock_init(&clock, warm_up_jobs(work), jobs);
-    const struct executor_options options = {.settings = bench->options->settings,
-        .source = bench_source(&clock, payload, at_once),
-        .sink = bench_sink(),
-        .state = state,
-        .stop = &stop};
-    if (options.source == NULL || options.sink == NULL) {
-        source_destroy(options.source);
-        sink_destroy(options.sink);
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a source");
-    }
-    enum err code = executor_run(&options, &summary, err);
-    if (code == ERR_OK && summary.errors > 0)
-        code = error_set(err, ERR_INTERNAL, 0, "run one such job by itself to see why",
-            "%" PRIu64 " of the bench's jobs failed", summary.errors);
+    enum err code = bench_run(
+        bench->options->settings, bench_source(&clock, payload, at_once), bench_sink(), state, err);
     *ns_a_job = bench_clock_ns_each(&clock);
     return code;
 }

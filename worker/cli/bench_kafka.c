@@ -11,9 +11,8 @@
 #include "cli/bench_job.h"
 #include "cli/bench_table.h"
 #include "executor/connect.h"
-#include "executor/executor.h"
 
-enum { PARTITIONS = 8, NAME_SIZE = 96, FIRST_RESULT_MS = 15000 };
+enum { PARTITIONS = 8, NAME_SIZE = 96, FIRST_RESULT_MS = 60000, READ_MS = 1000 };
 
 /* Indices of the topics; the worker and the bare loop answer to the same one. */
 enum { TOPIC_JOBS, TOPIC_RESULTS, TOPIC_DEAD_LETTERS, TOPIC_COUNT };
@@ -74,25 +73,6 @@ static enum err fit_settings(const struct kafka_bench *bench, struct error *err)
     return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for names");
 }
 
-static enum err run_between(struct connection *connection, struct bench_clock *clock,
-    const struct settings *settings, struct error *err) {
-    static const volatile sig_atomic_t stop;
-    struct executor_summary summary;
-    struct source *counting = bench_counting(clock, connection->source);
-    const struct executor_options options = {
-        .settings = settings, .source = counting, .sink = connection->sink, .stop = &stop};
-    if (counting == NULL) {
-        source_destroy(connection->source);
-        sink_destroy(connection->sink);
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a source");
-    }
-    enum err code = executor_run(&options, &summary, err);
-    if (code == ERR_OK && summary.errors > 0)
-        code = error_set(err, ERR_INTERNAL, 0, "run one such job by itself to see why",
-            "%" PRIu64 " of the bench's jobs failed", summary.errors);
-    return code;
-}
-
 static enum err run_worker(struct kafka_bench *bench, enum delivery_choice delivery, unsigned round,
     double *ns_a_job, struct error *err) {
     struct bench_clock clock;
@@ -103,7 +83,8 @@ static enum err run_worker(struct kafka_bench *bench, enum delivery_choice deliv
     enum err code = fit_settings(bench, err);
     if (code == ERR_OK) code = connect_kafka(bench->options->settings, 0, 0, &connection, err);
     if (code != ERR_OK) return code;
-    code = run_between(&connection, &clock, bench->options->settings, err);
+    code = bench_run(bench->options->settings, bench_counting(&clock, connection.source),
+        connection.sink, NULL, err);
     connection_fini(&connection);
     *ns_a_job = bench_clock_ns_each(&clock);
     return code;
@@ -132,10 +113,12 @@ static enum err run_bare(
 static enum err take_response(struct kafka_bench *bench, struct error *err) {
     struct reader *reader;
     struct delivery *delivery = NULL;
+    uint64_t until_ns = clock_ns() + FIRST_RESULT_MS * 1000000ull;
     enum err code = connect_reader(bench->options->settings, bench->topics[TOPIC_RESULTS],
         READER_FROM_BEGINNING, &reader, err);
     if (code != ERR_OK) return code;
-    code = reader_poll(reader, FIRST_RESULT_MS, &delivery, err);
+    while (code == ERR_OK && delivery == NULL && clock_ns() < until_ns)
+        code = reader_poll(reader, READ_MS, &delivery, err);
     if (code == ERR_OK && delivery != NULL) {
         uint8_t *bytes = malloc(delivery->payload.size);
         if (bytes != NULL) memcpy(bytes, delivery->payload.data, delivery->payload.size);

@@ -9,7 +9,8 @@
 #include "gpu/profile.h"
 
 enum {
-    SHARED_COUNT_MIN = 8,              /* fewer are admitted sooner than another thread wakes up */
+    SHARED_COUNT_MIN = 8,              /* fewer are admitted sooner than another thread wakes up, */
+    SHARED_BYTES_MIN = 128 << 10,      /* unless there is much to copy */
     WAITING_COUNT_MAX = FLOW_GROUP_MAX /* what they will hold is not known yet, and not counted */
 };
 
@@ -58,10 +59,11 @@ static enum err decode(
     return err->code;
 }
 
-/* From bytes to a job. NULL: what is wrong with it was answered. */
+/* From bytes to a job. NULL: what is wrong with it was answered, or the run has failed. */
 static struct job *admit(struct stages *stages, struct delivery *delivery) {
     struct error err;
     struct job *job;
+    if (!flow_keep(stages, delivery)) return NULL;
     enum err code = decode(stages, delivery, &job, &err);
     if (job == NULL) {
         flow_reject_undecodable(stages, delivery, &err);
@@ -122,8 +124,14 @@ static void *admission_thread(void *context) {
     return NULL;
 }
 
+static bool are_worth_sharing(struct delivery *const *deliveries, size_t count) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += deliveries[i]->held_bytes;
+    return count >= SHARED_COUNT_MIN || bytes >= SHARED_BYTES_MIN;
+}
+
 void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count) {
-    bool is_shared = admission->thread_count > 0 && count >= SHARED_COUNT_MIN &&
+    bool is_shared = admission->thread_count > 0 && are_worth_sharing(deliveries, count) &&
                      !suspects_are_known(admission->stages->suspects);
     if (!is_shared) {
         admit_all(admission->stages, deliveries, count);

@@ -71,6 +71,16 @@ static void stop_holding(struct stages *stages, size_t jobs) {
     pthread_mutex_unlock(&stages->lock);
 }
 
+bool flow_keep(struct stages *stages, struct delivery *delivery) {
+    struct error err;
+    if (delivery_keep(delivery)) return true;
+    error_set(&err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
+        "no memory for a message of %zu bytes", delivery->payload.size);
+    delivery_destroy(delivery);
+    flow_fail(stages, &err);
+    return false;
+}
+
 /* --- answers --- */
 
 /* Lets go of a job that nobody answers, after a failure of the run: it comes again. */

@@ -16,6 +16,9 @@ bool flow_has_failed(const struct stages *stages);
 /** Waits, with the lock held, until a count changes or time is up. */
 void flow_wait(struct stages *stages, int timeout_ms);
 
+/** Ends the loan of a message. False when memory is short: it is dropped, and the run fails. */
+MUST_CHECK bool flow_keep(struct stages *stages, struct delivery *delivery);
+
 /** Answers `job`, owned from now on, with an error. */
 void flow_reject(struct stages *stages, struct job *job, const struct error *err);
 

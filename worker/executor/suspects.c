@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "executor/flow.h"
 #include "state/inquest.h"
 
 static const char FIX[] = "correct the kernel, or what the job gives it; see its dead letter";
@@ -140,6 +141,7 @@ bool suspects_pass(struct suspects *suspects, struct delivery *delivery) {
     set_active(suspects, suspects->count > 0 || !is_free);
     pthread_mutex_unlock(&suspects->stages->lock);
     if (is_free) return true;
+    if (!flow_keep(suspects->stages, delivery)) return false;
     delivery->next = NULL;
     *suspects->end = delivery;
     suspects->end = &delivery->next;

@@ -20,7 +20,8 @@ MUST_CHECK enum err suspects_start(struct stages *stages, struct suspects **ret,
 /** Drops what still waits. */
 void suspects_stop(struct suspects *suspects);
 
-/** False: the message, owned from now on, waits for its turn. Intake thread. */
+/** False: the message, owned from now on and not lent any more, waits for its turn. Intake thread.
+ */
 MUST_CHECK bool suspects_pass(struct suspects *suspects, struct delivery *delivery);
 
 /** The next message whose turn has come; NULL: none. Intake thread. */
