@@ -65,10 +65,10 @@ static const uint8_t *unread(const struct file_source *file) {
     return file->chunk->bytes + file->start;
 }
 
-/* Moves the unread bytes to the beginning of a chunk where little room is behind them: of another
- * one, while this one is lent. Failures go to `failure`. */
+/* Moves the unread bytes to the beginning of a chunk once much before them was read, or little room
+ * is behind them: of another chunk, while this one is lent. Failures go to `failure`. */
 static bool make_room(struct file_source *file) {
-    if (file->capacity - file->end >= ROOM_BYTES_MIN) return true;
+    if (file->start < READ_BYTES && file->capacity - file->end >= ROOM_BYTES_MIN) return true;
     struct chunk *chunk = file->chunk;
     if (is_lent(chunk)) chunk = chunk_create(file->capacity);
     if (chunk == NULL) {

@@ -207,8 +207,8 @@ const struct setting setting_table[] = {
         "told to seed it again."),
 
     UINT(admission.threads, 0, 64, "4",
-        "Threads that decode and plan messages which come in numbers; 0, and `ordering: key`, "
-        "leave all to the thread that takes them."),
+        "Threads that copy, decode and plan messages which come in numbers or are large; 0, and "
+        "`ordering: key`, leave all to the thread that takes them."),
     UINT(prepare.threads, 1, 64, "2",
         "Threads for reading blobs, and as many for other cold work: uploading statics that came "
         "in a message, loading modules."),
