@@ -25,32 +25,30 @@ static bool uses_scram(const struct kafka_options *options) {
     return false;
 }
 
-static const char *fix_of_refusal(const struct preflight *preflight, rd_kafka_resp_err_t native) {
-    if (native == RD_KAFKA_RESP_ERR__SSL)
-        return "check security.protocol, ssl.ca.location and the certificates";
+/* A handshake that fails in its first step is told as a lost connection, with OpenSSL's words. */
+static bool is_about_tls(rd_kafka_event_t *event) {
+    rd_kafka_resp_err_t native = rd_kafka_event_error(event);
+    return native == RD_KAFKA_RESP_ERR__SSL ||
+           (native == RD_KAFKA_RESP_ERR__TRANSPORT &&
+               strstr(rd_kafka_event_error_string(event), ":SSL routines:") != NULL);
+}
+
+static const char *fix_of_refusal(const struct preflight *preflight, rd_kafka_event_t *event) {
+    if (is_about_tls(event)) return "check security.protocol, ssl.ca.location and the certificates";
     if (rd_kafka_version() < SCRAM_VERSION && uses_scram(&preflight->options->kafka))
         return "check sasl.username and sasl.password; for SCRAM with Kafka 3.7.2 or newer, "
                "librdkafka must be 2.8 or newer";
     return "check sasl.mechanism, sasl.username and sasl.password";
 }
 
-static bool is_refusal(rd_kafka_resp_err_t native) {
-    return native == RD_KAFKA_RESP_ERR__AUTHENTICATION || native == RD_KAFKA_RESP_ERR__SSL;
-}
-
-/*
- * Why the brokers refuse us, or that none is there, as far as events tell it; ERR_OK: not yet. A
- * refusal, too, ends connections, and may be told a little after the outage that it looks like.
- */
+/* Why the brokers refuse us, or that none is there, as far as events tell it; ERR_OK: not yet. */
 static enum err read_events(struct preflight *preflight, struct error *err) {
     enum err code = ERR_OK;
-    while (code != ERR_BROKER) {
-        int wait_ms = code == ERR_OK ? 0 : SLICE_MS;
-        rd_kafka_event_t *event = rd_kafka_queue_poll(preflight->events, wait_ms);
-        if (event == NULL) break;
+    rd_kafka_event_t *event;
+    while (code == ERR_OK && (event = rd_kafka_queue_poll(preflight->events, 0)) != NULL) {
         rd_kafka_resp_err_t native = rd_kafka_event_error(event);
-        if (is_refusal(native))
-            code = error_set(err, ERR_BROKER, native, fix_of_refusal(preflight, native),
+        if (native == RD_KAFKA_RESP_ERR__AUTHENTICATION || is_about_tls(event))
+            code = error_set(err, ERR_BROKER, native, fix_of_refusal(preflight, event),
                 "the brokers refuse %s: %s", preflight->options->section,
                 rd_kafka_event_error_string(event));
         else if (native == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
