@@ -176,10 +176,10 @@ const struct setting setting_table[] = {
     DURATION(limits.timeout_ms, 100, 24 * HOUR, "1m",
         "Longest that a job without timeout_ms may be on the device. Then its executor is killed, "
         "and the job that does so alone gets gpu_hang."),
-    UINT(limits.jobs_in_flight, 1, 1000000, "1024",
-        "Jobs taken and not finished. A stop waits for all of them; jobs of microseconds are "
-        "faster "
-        "with some thousands."),
+    UINT(limits.jobs_in_flight, 1, 1000000, "4096",
+        "Jobs taken and not finished. A stop waits for all of them, so jobs of more than some 40 "
+        "ms "
+        "want fewer, or a longer drain_timeout_ms."),
     SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
         "Host memory of messages taken and not finished, and of their results. The Kafka client "
         "fetches up to a quarter "
