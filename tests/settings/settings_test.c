@@ -378,6 +378,14 @@ TEST(blob_settings_out_of_range_are_refused) {
         "results.inline_max_bytes is 2TiB, outside 0 to 1TiB", "");
 }
 
+TEST(metrics_are_served_at_a_host_and_a_port) {
+    expect_good("http: {listen: '127.0.0.1:9400'}\n");
+    expect_good("http: {listen: '[::1]:9400'}\n");
+    expect_good("http: {listen: ''}\n");
+    expect_problem("http: {listen: '9400'}\n", "w.yaml:1:16", "'9400' is no host with a port",
+        "write it as 127.0.0.1:9400 or [::1]:9400");
+}
+
 TEST(the_credentials_of_a_url_are_never_printed) {
     expect_good("blobs: {url: 'https://me:hunter2@a/b', cache_dir: /c@d}\n");
     char *text = print(&settings);
@@ -473,8 +481,9 @@ int main(void) {
         S(combinations_that_cannot_work_are_refused),
         S(devices_are_all_or_a_list_of_numbers_and_uuids), S(topics_are_names_and_do_not_loop),
         S(what_is_printed_loads_to_the_same), S(a_blob_store_is_a_folder_or_a_url_with_a_cache),
-        S(blob_settings_out_of_range_are_refused), S(the_credentials_of_a_url_are_never_printed),
-        S(secrets_are_never_printed), S(a_secret_in_the_wrong_place_is_not_printed_either),
+        S(blob_settings_out_of_range_are_refused), S(metrics_are_served_at_a_host_and_a_port),
+        S(the_credentials_of_a_url_are_never_printed), S(secrets_are_never_printed),
+        S(a_secret_in_the_wrong_place_is_not_printed_either),
         S(printed_defaults_are_a_file_that_changes_nothing),
         S(the_table_and_the_schema_name_every_setting),
         S(programs_are_looked_for_beside_the_binary)};

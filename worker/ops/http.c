@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECTIONS_MAX = 32, CONNECTION_TIMEOUT_S = 10, BACKLOG = 32, ADDRESS_BYTES = 256 };
+#include "base/address.h"
+
+enum { CONNECTIONS_MAX = 32, CONNECTION_TIMEOUT_S = 10, BACKLOG = 32 };
 
 struct http {
     struct MHD_Daemon *daemon;
@@ -80,20 +82,6 @@ static enum err fail(struct error *err, const char *address, int native, const c
         "listening on '%s': %s", address, why);
 }
 
-/* "host:port" or "[host]:port", taken apart in place. */
-static bool split(char *text, char **host, char **port) {
-    char *colon = strrchr(text, ':');
-    if (colon == NULL || colon == text || colon[1] == 0) return false;
-    *colon = 0;
-    *host = text;
-    *port = colon + 1;
-    if (text[0] != '[') return true;
-    if (colon[-1] != ']') return false;
-    colon[-1] = 0;
-    *host = text + 1;
-    return true;
-}
-
 static int listen_at(const struct addrinfo *at) {
     const int on = 1;
     int type = at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
@@ -111,11 +99,10 @@ static int listen_at(const struct addrinfo *at) {
 static enum err open_socket(const char *address, int *ret, struct error *err) {
     const struct addrinfo wanted = {
         .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    char text[ADDRESS_BYTES], *host, *port;
+    struct address named;
     struct addrinfo *found;
-    if (strlen(address) >= sizeof text || !split(strcpy(text, address), &host, &port))
-        return fail(err, address, 0, "it is not host:port");
-    int failed = getaddrinfo(host, port, &wanted, &found);
+    if (!address_read(address, &named)) return fail(err, address, 0, "it is not host:port");
+    int failed = getaddrinfo(named.host, named.port, &wanted, &found);
     if (failed != 0) return fail(err, address, failed, gai_strerror(failed));
     *ret = listen_at(found);
     int native = errno;

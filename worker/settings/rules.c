@@ -1,5 +1,6 @@
 #include "settings/rules.h"
 
+#include "base/address.h"
 #include "base/number.h"
 #include "settings/kafka_keys.h"
 
@@ -226,6 +227,14 @@ static void check_retry(const struct loaded *loaded) {
             "retry.base_ms is more than retry.max_ms");
 }
 
+static void check_http(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    struct address address;
+    if (s->http.listen[0] != 0 && !address_read(s->http.listen, &address))
+        ADD(loaded, &s->http.listen, "write it as 127.0.0.1:9400 or [::1]:9400",
+            "'%.80s' is no host with a port", s->http.listen);
+}
+
 void rules_check(const struct loaded *loaded) {
     check_devices(loaded);
     check_driver(loaded);
@@ -235,4 +244,5 @@ void rules_check(const struct loaded *loaded) {
     check_limits(loaded);
     check_retry(loaded);
     check_blobs(loaded);
+    check_http(loaded);
 }
