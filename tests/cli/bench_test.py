@@ -11,7 +11,7 @@ RATE = re.compile(r"\| (.+) \| (\d+) \| (\d+) \| (\d+) % \| (\d+) \.\. (\d+) % \
 
 
 def bench(*arguments):
-    return subprocess.run([BINARY, "bench", *arguments], capture_output=True, text=True, timeout=280)
+    return subprocess.run([BINARY, "bench", *arguments], capture_output=True, text=True, timeout=600)
 
 
 class Bench(unittest.TestCase):
