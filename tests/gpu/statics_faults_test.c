@@ -50,6 +50,17 @@ TEST(an_upload_that_fails_at_any_call_leaves_no_entry_and_no_allocation) {
     }
 }
 
+TEST(memory_whose_fence_cannot_be_waited_for_is_given_back_once_the_stream_is_empty) {
+    struct rig rig;
+    rig_open(&rig, BUDGET);
+    statics_unref(rig.statics, rig_get(&rig, 1, 64 * KIB)); /* nobody waited for it */
+    must(cpu_driver_configure(1, CPU_DEVICE_BYTES, "cuEventSynchronize:invalid_value@1", &rig.err),
+        &rig.err);
+    (void)statics_shed(rig.statics, &rig.device_counters, UINT64_MAX);
+    assert_int_equal(cpu_driver_counters().faults, 1);
+    rig_close(&rig);
+}
+
 TEST(memory_that_the_driver_had_not_a_moment_ago_is_asked_for_again_after_shedding) {
     struct rig rig;
     rig_open(&rig, BUDGET);
@@ -197,6 +208,7 @@ TEST(a_lost_context_is_an_error_for_everybody_and_its_memory_is_not_used_again) 
 }
 
 RUN_TESTS(D(an_upload_that_fails_at_any_call_leaves_no_entry_and_no_allocation),
+    D(memory_whose_fence_cannot_be_waited_for_is_given_back_once_the_stream_is_empty),
     D(memory_that_the_driver_had_not_a_moment_ago_is_asked_for_again_after_shedding),
     D(without_any_memory_an_upload_is_a_shortage_and_leaves_nothing),
     D(those_who_waited_for_an_upload_that_failed_try_themselves),

@@ -68,8 +68,9 @@ static bool copy_is_over(struct statics *statics, const struct static_entry *ent
     struct error err;
     /* acquire: pairs with the release in static_entry_await() */
     if (atomic_load_explicit(&entry->is_there, memory_order_acquire)) return true;
-    if (entry->fence == NULL) return upload_drain(statics->upload, &err) == ERR_OK;
-    return event_wait(statics->options.device, entry->fence, &err) == ERR_OK;
+    if (entry->fence != NULL && event_wait(statics->options.device, entry->fence, &err) == ERR_OK)
+        return true;
+    return upload_drain(statics->upload, &err) == ERR_OK; /* behind everything that was copied */
 }
 
 /* Memory that a lost context may still write to is not given back. */
