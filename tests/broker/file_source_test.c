@@ -145,38 +145,37 @@ TEST(a_header_that_claims_gigabytes_costs_only_the_buffer) {
     expect_failure(source, ERR_BAD_MESSAGE, "too large");
 }
 
-TEST(messages_larger_than_a_read_are_put_together) {
-    size_t size = 3 + 60000;
-    size_t count = 70; /* 4 MiB: several reads, messages across their borders */
-    uint8_t *bytes = malloc(size * count);
-    for (size_t i = 0; i < count; i++) {
-        memcpy(bytes + i * size, "\xc5\xea\x60", 3);
-        memset(bytes + i * size + 3, (int)i, 60000);
+/* 4 MiB: several reads, messages across their borders */
+enum { LARGE_BYTES = 3 + 60000, LARGE_COUNT = 70 };
+static uint8_t large[LARGE_COUNT * LARGE_BYTES];
+
+static struct source *source_of_large_messages(void) {
+    for (size_t i = 0; i < LARGE_COUNT; i++) {
+        memcpy(large + i * LARGE_BYTES, "\xc5\xea\x60", 3);
+        memset(large + i * LARGE_BYTES + 3, (int)i, LARGE_BYTES - 3);
     }
-    struct source *source = source_of(bytes, size * count, 100000);
-    for (size_t i = 0; i < count; i++) expect(source, (int64_t)i, bytes + i * size, size);
+    return source_of(large, sizeof large, 100000);
+}
+
+TEST(messages_larger_than_a_read_are_put_together) {
+    struct source *source = source_of_large_messages();
+    for (size_t i = 0; i < LARGE_COUNT; i++)
+        expect(source, (int64_t)i, large + i * LARGE_BYTES, LARGE_BYTES);
     expect_end(source);
-    free(bytes);
 }
 
 TEST(what_is_lent_stays_while_more_is_read) {
-    enum { SIZE = 3 + 60000, COUNT = 70 };
-    static uint8_t bytes[COUNT * SIZE];
-    struct delivery *lent[COUNT] = {0};
+    struct delivery *lent[LARGE_COUNT] = {0};
     struct error err;
     bool at_end;
-    for (size_t i = 0; i < COUNT; i++) {
-        memcpy(bytes + i * SIZE, "\xc5\xea\x60", 3);
-        memset(bytes + i * SIZE + 3, (int)i, 60000);
-    }
-    struct source *source = source_of(bytes, sizeof bytes, 100000);
-    for (size_t i = 0; i < COUNT; i++)
+    struct source *source = source_of_large_messages();
+    for (size_t i = 0; i < LARGE_COUNT; i++)
         while (lent[i] == NULL)
             assert_int_equal(source_poll(source, 0, &lent[i], &at_end, &err), ERR_OK);
-    for (size_t i = 0; i < COUNT; i++) {
-        assert_true(lent[i]->is_lent);
-        assert_int_equal(lent[i]->payload.size, SIZE);
-        assert_memory_equal(lent[i]->payload.data, bytes + i * SIZE, SIZE);
+    for (size_t i = 0; i < LARGE_COUNT; i++) {
+        assert_null(lent[i]->kept);
+        assert_int_equal(lent[i]->payload.size, LARGE_BYTES);
+        assert_memory_equal(lent[i]->payload.data, large + i * LARGE_BYTES, LARGE_BYTES);
         delivery_destroy(lent[i]);
     }
     expect_end(source);

@@ -149,7 +149,7 @@ static void destroy_message(void *message) {
     rd_kafka_message_destroy(message);
 }
 
-struct delivery *client_lend_message(rd_kafka_message_t *message) {
+static struct delivery *lend(rd_kafka_message_t *message) {
     rd_kafka_headers_t *list;
     size_t count = 0;
     if (rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -175,5 +175,11 @@ struct delivery *client_lend_message(rd_kafka_message_t *message) {
     const struct loan loan = {.end = destroy_message, .lender = message};
     struct delivery *lent = delivery_lend(&view, loan);
     free(headers);
+    return lent;
+}
+
+struct delivery *client_lend_message(rd_kafka_message_t *message) {
+    struct delivery *lent = lend(message);
+    if (lent == NULL) rd_kafka_message_destroy(message);
     return lent;
 }

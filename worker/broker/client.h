@@ -57,8 +57,8 @@ enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *
 bool client_is_final(rd_kafka_resp_err_t code);
 
 /**
- * Lends a message and its headers, without its position: `message` is destroyed with the loan. NULL
- * when memory is short: `message` stays the caller's.
+ * Lends a message and its headers, without its position. Consumes `message`, which is destroyed
+ * with the loan; at once, and NULL, when memory is short.
  */
 struct delivery *client_lend_message(rd_kafka_message_t *message);
 

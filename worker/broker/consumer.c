@@ -280,7 +280,6 @@ static void deliver(struct consumer *consumer, rd_kafka_message_t *message, stru
     struct delivery *lent = client_lend_message(message);
     if (lent == NULL) {
         fail(consumer, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no memory to take a message");
-        rd_kafka_message_destroy(message);
         return;
     }
     enum offsets_begun begun = offsets_begin(consumer->offsets, topic_of(message),

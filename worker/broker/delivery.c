@@ -44,20 +44,18 @@ struct delivery *delivery_lend(const struct delivery *message, struct loan loan)
     delivery->headers = headers_of(delivery);
     for (size_t i = 0; i < message->header_count; i++)
         headers_of(delivery)[i] = message->headers[i];
-    delivery->is_lent = true;
     delivery->loan = loan;
     delivery->kept = NULL;
     return delivery;
 }
 
 static void end_loan(struct delivery *delivery) {
-    if (delivery->is_lent && delivery->loan.end != NULL) delivery->loan.end(delivery->loan.lender);
-    delivery->is_lent = false;
+    if (delivery->loan.end != NULL) delivery->loan.end(delivery->loan.lender);
 }
 
 bool delivery_keep(struct delivery *delivery) {
     size_t bytes;
-    if (!delivery->is_lent) return true;
+    if (delivery->kept != NULL) return true;
     if (!count_bytes(delivery, &bytes)) return false;
     uint8_t *to = delivery->kept = malloc(bytes > 0 ? bytes : 1);
     if (to == NULL) return false;
@@ -81,7 +79,7 @@ struct delivery *delivery_create(const struct delivery *message) {
 
 void delivery_destroy(struct delivery *delivery) {
     if (delivery == NULL) return;
-    end_loan(delivery);
+    if (delivery->kept == NULL) end_loan(delivery);
     free(delivery->kept);
     free(delivery);
 }

@@ -55,9 +55,8 @@ struct delivery {
     size_t header_count;
     const struct header *headers;
     /* its own */
-    bool is_lent;
     struct loan loan;
-    void *kept; /* the bytes, once they are not lent any more */
+    void *kept; /* the bytes; NULL while they are lent */
 };
 
 /** A copy of all of `message`, its header array too; NULL when memory is short. */

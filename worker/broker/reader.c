@@ -180,7 +180,6 @@ static enum err keep(
     const struct position position = {
         .topic = reader->topic, .partition = message->partition, .offset = message->offset};
     struct delivery *delivery = client_lend_message(message);
-    if (delivery == NULL) rd_kafka_message_destroy(message);
     if (delivery == NULL || !delivery_keep(delivery)) {
         delivery_destroy(delivery);
         return error_set(

@@ -126,8 +126,9 @@ static void *admission_thread(void *context) {
 
 static bool are_worth_sharing(struct delivery *const *deliveries, size_t count) {
     size_t bytes = 0;
+    if (count >= SHARED_COUNT_MIN) return true;
     for (size_t i = 0; i < count; i++) bytes += deliveries[i]->held_bytes;
-    return count >= SHARED_COUNT_MIN || bytes >= SHARED_BYTES_MIN;
+    return bytes >= SHARED_BYTES_MIN;
 }
 
 void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count) {
