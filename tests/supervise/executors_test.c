@@ -101,8 +101,8 @@ TEST(metrics_name_the_device_and_why_it_is_given_up) {
 
 TEST(metrics_count_what_the_state_file_has_counted) {
     struct executor *executor = &((struct fixture *)*state)->executor;
-    executor->seen.ok = (1ull << 53) - 1;
-    executor->seen.errors = 2;
+    executor->left.ok = (1ull << 53) - 1;
+    executor->left.errors = 2;
     assert_says(
         executor, "jobs_total{device=\"3\",uuid=\"GPU-3\",status=\"ok\"} 9007199254740991\n");
     assert_says(executor, "jobs_total{device=\"3\",uuid=\"GPU-3\",status=\"error\"} 2\n");

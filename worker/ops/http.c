@@ -136,11 +136,12 @@ enum err http_listen(const char *address, const struct http_page *pages, void *c
 }
 
 int http_fd(const struct http *http) {
+    if (http == NULL) return -1;
     return MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
 
 void http_serve(struct http *http) {
-    MHD_run(http->daemon);
+    if (http != NULL) MHD_run(http->daemon);
 }
 
 void http_close(struct http *http) {

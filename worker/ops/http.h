@@ -29,11 +29,11 @@ struct http;
 MUST_CHECK enum err http_listen(const char *address, const struct http_page *pages, void *context,
     struct http **ret, struct error *err);
 
-/** Readable when http_serve() has something to do. */
+/** Readable when http_serve() has something to do; -1 for NULL. */
 int http_fd(const struct http *http);
 
 /** Answers what has come, without waiting. Also to be called now and then: it ends what takes too
- * long. */
+ * long. NULL is fine. */
 void http_serve(struct http *http);
 
 /** NULL is fine. */

@@ -138,10 +138,10 @@ static struct death examine(struct executor *executor, int status) {
     if (executor->watched == NULL &&
         state_watch(executor->state_path, executor->pid, &executor->watched, &err) != ERR_OK)
         return death;
-    executor->seen = state_summary(executor->watched);
+    executor->left = state_summary(executor->watched);
     stop_watching(executor);
     death.has_begun = true;
-    death.finished = executor->seen.ok + executor->seen.errors;
+    death.finished = executor->left.ok + executor->left.errors;
     struct state_death cause = cause_of(executor, status);
     death.recorded = record(executor, &cause);
     return death;
@@ -303,7 +303,6 @@ static void watch(struct executor *executor, uint64_t now_ns) {
     if (executor->watched == NULL &&
         state_watch(executor->state_path, executor->pid, &executor->watched, &err) != ERR_OK)
         return; /* its life has not begun */
-    executor->seen = state_summary(executor->watched);
     if (!state_find_overdue(executor->watched, now_ns, &overdue)) {
         executor->overdue_looks = 0;
         return;

@@ -39,7 +39,7 @@ struct executor {
 
     /* for metrics alone */
     uint64_t starts, deaths_of[STATE_DEATH_KINDS];
-    struct state_summary seen; /* the latest of its state file; empty before the first */
+    struct state_summary left; /* by its last life that has ended; empty before that */
 };
 
 /** ERR_NO_MEMORY. */

@@ -15,12 +15,18 @@ static const char *const death_names[STATE_DEATH_KINDS] = {[STATE_DEATH_NONE] = 
     [STATE_DEATH_HANG] = "hang",
     [STATE_DEATH_SIGNAL] = "crash"};
 
+/* Of the life that it lives, or else of the one before. */
+static struct state_summary summary_of(const struct executor *executor) {
+    return executor->watched != NULL ? state_summary(executor->watched) : executor->left;
+}
+
 /* A line with one more label, where `label` is not NULL. No label's value needs escaping: a UUID,
  * and words of ours. */
 static void write_line(const struct metric *metric, const struct executor *executor,
     const char *label, const char *label_value, double value, FILE *page) {
     const struct probed_device *device = executor->device;
-    const char *uuid = device->uuid[0] != 0 ? device->uuid : executor->seen.uuid;
+    const struct state_summary summary = summary_of(executor);
+    const char *uuid = device->uuid[0] != 0 ? device->uuid : summary.uuid;
     fprintf(page, "%s{device=\"%" PRIu32 "\",uuid=\"%s\"", metric->name, device->index, uuid);
     if (label != NULL) fprintf(page, ",%s=\"%s\"", label, label_value);
     fprintf(page, "} %.16g\n", value);
@@ -48,14 +54,15 @@ static void write_deaths(const struct metric *metric, const struct executor *exe
 static void write_heartbeat(
     const struct metric *metric, const struct executor *executor, FILE *page) {
     if (executor->watched == NULL) return;
-    uint64_t now_ns = clock_ns(), beat_ns = state_summary(executor->watched).heartbeat_ns;
+    uint64_t now_ns = clock_ns(), beat_ns = summary_of(executor).heartbeat_ns;
     double age_s = now_ns > beat_ns ? (double)(now_ns - beat_ns) / 1e9 : 0;
     write_line(metric, executor, NULL, NULL, age_s, page);
 }
 
 static void write_jobs(const struct metric *metric, const struct executor *executor, FILE *page) {
-    write_line(metric, executor, "status", "ok", (double)executor->seen.ok, page);
-    write_line(metric, executor, "status", "error", (double)executor->seen.errors, page);
+    const struct state_summary summary = summary_of(executor);
+    write_line(metric, executor, "status", "ok", (double)summary.ok, page);
+    write_line(metric, executor, "status", "error", (double)summary.errors, page);
 }
 
 static const struct metric metrics[] = {

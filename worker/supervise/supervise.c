@@ -86,13 +86,12 @@ static void read_signals(struct supervisor *supervisor) {
 
 /* Serves whoever asks, until a signal has come or it is time to look again. */
 static void wait_for_signal(struct supervisor *supervisor) {
-    struct pollfd fds[2] = {{.fd = supervisor->signal_fd, .events = POLLIN}, {.fd = -1}};
-    if (supervisor->http != NULL)
-        fds[1] = (struct pollfd){.fd = http_fd(supervisor->http), .events = POLLIN};
+    struct pollfd fds[2] = {{.fd = supervisor->signal_fd, .events = POLLIN},
+        {.fd = http_fd(supervisor->http), .events = POLLIN}}; /* poll() passes over -1 */
     uint64_t until_ns = clock_ns() + LOOK_MS * 1000000ull;
     for (uint64_t now_ns; fds[0].revents == 0 && (now_ns = clock_ns()) < until_ns;) {
         poll(fds, 2, (int)((until_ns - now_ns) / 1000000) + 1);
-        if (supervisor->http != NULL) http_serve(supervisor->http);
+        http_serve(supervisor->http);
     }
     read_signals(supervisor);
 }
