@@ -2,13 +2,13 @@
 #include "broker/preflight.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "support/loopback.h"
 #include "testing.h"
 
 enum { TIMEOUT_MS = 60000 };
@@ -38,12 +38,8 @@ static void *answer_all(void *context) {
 }
 
 static void server_start(struct server *server) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof at;
-    server->fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(server->fd, (struct sockaddr *)&at, size), 0);
-    assert_int_equal(listen(server->fd, 8), 0);
-    assert_int_equal(getsockname(server->fd, (struct sockaddr *)&at, &size), 0);
+    struct sockaddr_in at;
+    server->fd = loopback_listen(&at);
     snprintf(server->address, sizeof server->address, "127.0.0.1:%d", ntohs(at.sin_port));
     assert_int_equal(pthread_create(&server->thread, NULL, answer_all, server), 0);
 }

@@ -3,12 +3,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "support/loopback.h"
 #include "testing.h"
 
 enum { ANSWER_BYTES = 4096, LOOK_MS = 10, LOOKS_MAX = 6000 };
@@ -29,12 +29,8 @@ struct fixture {
 
 /* A port of the loopback that nobody listens at. */
 static struct sockaddr_in free_port(void) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, size), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
-    close(fd);
+    struct sockaddr_in at;
+    close(loopback_listen(&at));
     return at;
 }
 

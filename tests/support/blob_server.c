@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "support/loopback.h"
 #include "testing.h"
 
 enum { CONNECTIONS_MAX = 4096, HEAD_MAX = 4096, BLOBS_MAX = 256 };
@@ -220,12 +221,8 @@ struct blob_server *blob_server_start(void) {
     struct blob_server *server = calloc(1, sizeof *server);
     assert_non_null(server);
     pthread_mutex_init(&server->lock, NULL);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
-    server->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_return_code(bind(server->fd, (struct sockaddr *)&address, size), 0);
-    assert_return_code(listen(server->fd, 64), 0);
-    assert_return_code(getsockname(server->fd, (struct sockaddr *)&address, &size), 0);
+    struct sockaddr_in address;
+    server->fd = loopback_listen(&address);
     snprintf(server->url, sizeof server->url, "http://reader:hunter2@127.0.0.1:%d/store/",
         ntohs(address.sin_port));
     assert_int_equal(pthread_create(&server->acceptor, NULL, acceptor_thread, server), 0);
