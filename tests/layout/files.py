@@ -10,7 +10,7 @@ import re
 import sys
 
 TOP_LEVEL = {
-    "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md",
+    "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md",
     "config", "deploy", "schemas", "scripts", "tests", "worker",
 }  # fmt: skip
 NOT_OURS = {"build", "__pycache__"}
