@@ -23,6 +23,9 @@ def write_config(path, config):
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
+JOBS_FAILED = 7  # the exit code of a run of files in which every job was answered, and some with an error
+
+
 class Worker:
     """A running `gpu-worker run`, its log and its state beside its configuration."""
 

@@ -12,7 +12,7 @@ sys.argv[1:] = []
 class Readme(unittest.TestCase):
     def assert_quoted(self, *command):
         printed = subprocess.run([BINARY, *command], check=True, capture_output=True, text=True).stdout.strip()
-        self.assertIn(printed, README.read_text(), f"paste the output of gpu-worker {' '.join(command)} into README.md")
+        self.assertTrue(printed in README.read_text(), f"paste the output of gpu-worker {' '.join(command)} into README.md")
 
     def test_the_configuration_table_is_the_generated_one(self):
         self.assert_quoted("config", "table")

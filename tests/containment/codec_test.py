@@ -11,6 +11,7 @@ from containment_test import letters_of, run_worker
 from poison import is_saxpy, is_verdict, saxpy
 
 import gpu_worker as gw
+from worker_process import JOBS_FAILED
 
 BUILD, CRASHING_CODEC = map(pathlib.Path, (sys.argv.pop(1), sys.argv.pop(1)))
 COUNT = 500
@@ -29,7 +30,7 @@ class CodecTest(unittest.TestCase):
         deaths = sum("the executor died" in line for _, line in log)
         print(f"{len(jobs)} messages, {len(CRASHING)} of which crash: {len(results)} results, {deaths} deaths, "
               f"dead letters (offset, code, attempts): {letters}")
-        self.assertEqual(status, 0, "\n".join(line for _, line in log[-60:]))
+        self.assertEqual(status, JOBS_FAILED, "\n".join(line for _, line in log[-60:]))
         self.assertEqual(len({result["id"] for result in results}), len(results), "nobody is answered twice")
         self.assertEqual(len(letters), len(CRASHING))
         for _, code, attempts in letters:

@@ -19,6 +19,7 @@ import time
 from poison import HANG_TIMEOUT_MS, Mixture
 
 import gpu_worker as gw
+from worker_process import JOBS_FAILED
 
 WORKER_TIMEOUT_S = 600
 LANES = 8
@@ -147,7 +148,7 @@ def main():
         wrong = mixture.check(
             list(gw.read_results(folder / "results")), letters_of(folder, "gpu-worker-job-id", "dlq.error.code"))
         print_table(arguments, mixture, wrong, log, grown)
-        is_good = status == 0 and not any(wrong.values())
+        is_good = status == (JOBS_FAILED if mixture.poison else 0) and not any(wrong.values())
         if not is_good:
             print(f"the worker ended with {status}; the end of its log:", *[line for _, line in log[-60:]], sep="\n  ")
     return 0 if is_good else 1

@@ -17,6 +17,7 @@ from neighbours import KINDS, WORKERS, print_rates
 from poison import Mixture
 
 import gpu_worker as gw
+from worker_process import JOBS_FAILED
 
 POISON = 8
 LAUNCHES = 200  # of each job, so that the devices and not the machine's cores decide how fast jobs are
@@ -47,7 +48,7 @@ def run_device(folder, arguments, device, mixture):
     wrong = mixture.check(
         list(gw.read_results(folder / "results")), letters_of(folder, "gpu-worker-job-id", "dlq.error.code"))
     wrong = {name: places[:10] for name, places in wrong.items() if places}
-    if status != 0:
+    if status != (JOBS_FAILED if mixture.poison else 0):
         wrong["status"] = (status, [line for _, line in log[-20:]])
     return mixture.count / (grown[-1] - grown[0]), wrong
 

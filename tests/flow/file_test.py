@@ -36,12 +36,12 @@ class FileTest(FlowTest):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertTrue(is_saxpy(msgpack.unpackb(run.stdout), 5))
 
-    def test_a_job_that_fails_is_a_result_and_a_dead_letter_and_no_failure_of_the_run(self):
+    def test_a_job_that_fails_is_a_result_and_a_dead_letter_and_the_exit_code_says_so(self):
         broken = saxpy(1) | {"id": "broken", "steps": [gw.step("nope", [], grid=[1])]}
         letters = self.folder / "letters"
         run, results = self.run_jobs(
             msgpack.packb(broken) + msgpack.packb(saxpy(2)), "--dead-letters", letters)
-        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(run.returncode, 7, run.stderr)
         codes = {result["id"]: result.get("error", {}).get("code") for result in results}
         self.assertEqual(codes, {"broken": "unknown_program", "job-2": None})
         self.assertEqual(len(letters.read_text().splitlines()), 1)

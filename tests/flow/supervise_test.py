@@ -107,7 +107,7 @@ class SuperviseTest(FlowTest):
             os.kill(pids[0], signal.SIGKILL)
             killed += pids
         self.assertGreater(len(killed), 0)
-        self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text()[-4000:])
+        self.assertEqual(process.wait(END_TIMEOUT_S), 7, log.read_text()[-4000:])
         answered = list(gw.read_results(results))
         self.assertEqual(len(answered), count)
         self.assertEqual(len({result["id"] for result in answered}), count)

@@ -10,7 +10,10 @@
     X(CONFIG, 3, "the configuration or a program is wrong; every problem is listed")               \
     X(DEVICE, 4, "no usable driver or device, or none that is healthy any more")                   \
     X(BROKER, 5, "the broker cannot be reached or refuses us")                                     \
-    X(DRAIN, 6, "stopped, but jobs were unfinished when drain_timeout_ms was over")
+    X(DRAIN, 6,                                                                                    \
+        "stopped before all jobs were done: drain_timeout_ms was over, or a run of files "         \
+        "was interrupted")                                                                         \
+    X(JOBS_FAILED, 7, "run --jobs: all jobs are answered, and some of them with an error")
 
 enum cli_exit {
 #define X(symbol, code, when) CLI_##symbol = code,

@@ -5,13 +5,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/number.h"
+#include "cli/apart.h"
 #include "cli/cli.h"
+#include "cli/kept_config.h"
 #include "executor/confine.h"
 #include "executor/connect.h"
 #include "executor/executor.h"
@@ -23,13 +24,15 @@ static const char usage[] =
     "       gpu-worker run [--config FILE] --jobs FILE --results FILE [--dead-letters FILE]\n"
     "                      [--telemetry FILE]\n"
     "\n"
-    "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM or "
-    "SIGINT:\n"
-    "then it takes no more, finishes what it has within drain_timeout_ms, commits, and leaves its "
-    "group.\n"
+    "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM, "
+    "SIGINT or\n"
+    "SIGHUP: then it takes no more, finishes what it has within drain_timeout_ms, commits, and "
+    "leaves\n"
+    "its group. A second such signal ends it at once; what was not finished comes again.\n"
     "With --jobs it runs a stream of job messages (msgpack, one after the other) without any "
     "broker,\n"
-    "on the first of `devices`.\n"
+    "on the first of `devices`; the exit code says whether a job failed (7) or the run was "
+    "interrupted (6).\n"
     "\n"
     "Each GPU gets a process of its own, an executor, which is started again when it dies: a job\n"
     "that takes its process down costs itself alone.\n"
@@ -55,9 +58,7 @@ static const char usage[] =
     "  gpu-worker run --driver cpu --jobs jobs.msgpack --results results.msgpack\n";
 
 enum {
-    CONFIG_BYTES_MAX = 16 << 20,
-    LOCK_TIMEOUT_MS = 20000, /* a predecessor that was killed may take its time in the driver */
-    FD_PATH_SIZE = 32
+    LOCK_TIMEOUT_MS = 20000 /* a predecessor that was killed may take its time in the driver */
 };
 
 struct run_arguments {
@@ -68,16 +69,30 @@ struct run_arguments {
 
 static volatile sig_atomic_t stop;
 
+static volatile sig_atomic_t is_supervised;
+
+/* The second one ends an executor that nobody else would end. */
 static void on_stop_signal(int number) {
+    if (stop && !is_supervised) _exit(CLI_DRAIN);
     stop = 1;
 }
 
+/* One that was ignored when we began stays so: nohup, or a supervisor that speaks for us. */
+static void handle_stop_signal(int number) {
+    struct sigaction action;
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) return;
+    action = (struct sigaction){.sa_handler = on_stop_signal};
+    sigaction(number, &action, NULL);
+}
+
 static void handle_signals(void) {
-    struct sigaction action = {.sa_handler = on_stop_signal};
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-    action.sa_handler = SIG_IGN; /* a closed pipe is an error of the write */
-    sigaction(SIGPIPE, &action, NULL);
+    int parent_death_signal = 0;
+    prctl(PR_GET_PDEATHSIG, &parent_death_signal);
+    is_supervised = parent_death_signal != 0;
+    handle_stop_signal(SIGTERM);
+    handle_stop_signal(SIGINT);
+    handle_stop_signal(SIGHUP);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write */
 }
 
 static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
@@ -207,7 +222,9 @@ static int execute(const struct settings *settings, const struct run_arguments *
     if (code != ERR_OK) return fail(&err);
     log_line(LOG_INFO, "done: %" PRIu64 " jobs ok, %" PRIu64 " failed, in %.1f s", summary.ok,
         summary.errors, (double)summary.elapsed_ns / 1e9);
-    return CLI_OK;
+    if (!arguments->is_file_run) return CLI_OK;
+    if (!summary.is_complete) return CLI_DRAIN;
+    return summary.errors > 0 ? CLI_JOBS_FAILED : CLI_OK;
 }
 
 static int run_executor(
@@ -309,20 +326,20 @@ static int find_devices(const struct settings *settings, const char *config, siz
     return child_exit_code != 0 ? child_exit_code : fail(&err);
 }
 
-static int run_supervisor(
-    const struct settings *settings, const struct run_arguments *arguments, const char *config) {
+static int run_supervisor(const struct settings *settings, const struct run_arguments *arguments) {
     struct probed_device devices[PROBED_DEVICES_MAX];
     size_t count;
     struct error err;
     const char *executor_arguments[16];
-    int ret = find_devices(settings, config, count_max(settings, arguments), devices, &count);
+    int ret =
+        find_devices(settings, arguments->config, count_max(settings, arguments), devices, &count);
     if (ret != CLI_OK) return ret;
     char *folder = make_state_folder(settings, arguments->is_file_run, &err);
     if (folder == NULL) return fail(&err);
     list_arguments(arguments, executor_arguments);
     const struct supervise_options options = {.settings = settings,
         .state_dir = folder,
-        .config = config,
+        .config = arguments->config,
         .arguments = executor_arguments,
         .devices = devices,
         .device_count = count,
@@ -335,32 +352,6 @@ static int run_supervisor(
 }
 
 /* ---- the command ---- */
-
-/*
- * Keeps what `path` says now in memory, under a path that this process and its executors can read:
- * all of them start with the same configuration, whatever becomes of the file.
- */
-static enum err keep_config(const char *path, char kept[static FD_PATH_SIZE], struct error *err) {
-    char *text;
-    size_t size;
-    enum err code = file_read(path, CONFIG_BYTES_MAX, &text, &size, err);
-    if (code != ERR_OK) return code;
-    int fd = memfd_create("gpu-worker-config", 0);
-    if (fd < 0 || write(fd, text, size) != (ssize_t)size)
-        code = error_set(err, ERR_IO, errno, "give the process more memory",
-            "keeping the configuration: %s", strerror(errno));
-    free(text);
-    snprintf(kept, FD_PATH_SIZE, "/proc/self/fd/%d", fd);
-    return code;
-}
-
-static int supervise(const struct settings *settings, const struct run_arguments *arguments) {
-    char kept[FD_PATH_SIZE];
-    struct error err;
-    if (arguments->config == NULL) return run_supervisor(settings, arguments, NULL);
-    if (keep_config(arguments->config, kept, &err) != ERR_OK) return fail(&err);
-    return run_supervisor(settings, arguments, kept);
-}
 
 static int run_alone(struct settings *settings, const struct run_arguments *arguments) {
     struct probed_device devices[PROBED_DEVICES_MAX];
@@ -375,27 +366,56 @@ static int run_alone(struct settings *settings, const struct run_arguments *argu
     return ret == CLI_OK ? run_executor(settings, arguments, devices[0].index) : ret;
 }
 
+/* One mistyped name must not cost the operator the other file. */
+static int check_apart(const struct run_arguments *arguments) {
+    const struct file_paths *files = &arguments->files;
+    const struct named_file all[] = {{"--config", arguments->config, false},
+        {"--jobs", files->jobs, false}, {"--results", files->results, true},
+        {"--dead-letters", files->dead_letters, true}, {"--telemetry", files->telemetry, true}};
+    const struct named_file *first, *second;
+    if (!arguments->is_file_run ||
+        files_are_apart(all, sizeof all / sizeof all[0], &first, &second))
+        return CLI_OK;
+    return cli_fail(CLI_USAGE, "run", "%s %s and %s %s are the same file; give each its own",
+        first->option, first->path, second->option, second->path);
+}
+
+/* With the settings loaded, which are the callee's to override. */
+static int run_with(struct settings *settings, const struct run_arguments *arguments) {
+    if (!cli_override_driver(arguments->driver, settings))
+        return cli_fail(CLI_USAGE, "run", "--driver is cuda or cpu, not '%s'", arguments->driver);
+    log_init(settings->log.level, settings->log.format);
+    return arguments->no_supervisor ? run_alone(settings, arguments)
+                                    : run_supervisor(settings, arguments);
+}
+
+static int run_as_configured(struct run_arguments *arguments) {
+    struct kept_config kept = {.fd = -1};
+    struct settings settings;
+    struct error err;
+    const char *path = arguments->config;
+    int ret;
+    if (path == NULL) {
+        ret = cli_load_settings("run", NULL, &settings);
+    } else if (kept_config_init(&kept, path, &err) == ERR_OK) {
+        arguments->config = kept.path;
+        ret = cli_parse_settings(
+            "run", strcmp(path, "-") == 0 ? "standard input" : path, kept.text, &settings);
+    } else {
+        ret = cli_fail(CLI_CONFIG, "run", "%s; %s", err.message, err.fix);
+    }
+    if (ret == CLI_OK) {
+        ret = run_with(&settings, arguments);
+        settings_fini(&settings);
+    }
+    kept_config_fini(&kept);
+    return ret;
+}
+
 int command_run(int argc, char **argv) {
     struct run_arguments arguments = {0};
     if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("run");
     if (arguments.help) return cli_help(usage);
-
-    struct settings settings;
-    struct error err;
-    char kept[FD_PATH_SIZE];
-    if (arguments.config != NULL && strcmp(arguments.config, "-") == 0) {
-        if (keep_config("-", kept, &err) != ERR_OK) return fail(&err);
-        arguments.config = kept; /* standard input is read once */
-    }
-    int ret = cli_load_settings("run", arguments.config, &settings);
-    if (ret != CLI_OK) return ret;
-    if (cli_override_driver(arguments.driver, &settings)) {
-        log_init(settings.log.level, settings.log.format);
-        ret = arguments.no_supervisor ? run_alone(&settings, &arguments)
-                                      : supervise(&settings, &arguments);
-    } else {
-        ret = cli_fail(CLI_USAGE, "run", "--driver is cuda or cpu, not '%s'", arguments.driver);
-    }
-    settings_fini(&settings);
-    return ret;
+    int ret = check_apart(&arguments);
+    return ret == CLI_OK ? run_as_configured(&arguments) : ret;
 }

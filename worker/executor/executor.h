@@ -26,6 +26,7 @@ struct executor_summary {
     uint64_t ok;     /* jobs with a result */
     uint64_t errors; /* messages with an error result, a dead letter, or both */
     uint64_t elapsed_ns;
+    bool is_complete; /* the source came to its end: nothing is left to take */
 };
 
 struct executor_options {

@@ -188,6 +188,8 @@ static enum err take_all(struct stages *stages, struct error *err) {
         log_progress(stages, &progress);
         drop_idle_residents(stages, &idle_ns);
     }
+    stages->summary.is_complete =
+        code == ERR_OK && at_end && !suspects_are_waiting(stages->suspects);
     suspects_drop_waiting(stages->suspects);
     return code;
 }
@@ -195,7 +197,9 @@ static enum err take_all(struct stages *stages, struct error *err) {
 /* Jobs that wait to be tried again are others' to try. */
 static void hand_back_failed(struct stages *stages) {
     size_t count = retries_hand_back_all(stages->retries);
-    if (count > 0) log_line(LOG_INFO, "handed back %zu jobs that waited to be tried again", count);
+    if (count == 0) return;
+    stages->summary.is_complete = false;
+    log_line(LOG_INFO, "handed back %zu jobs that waited to be tried again", count);
 }
 
 /* The source is still polled: it serves its group and commits. What it brings is not ours any more.

@@ -14,6 +14,9 @@ static _Noreturn void become(const char *const *arguments, int output, pid_t par
     const char *all[ARGUMENTS_MAX + 2] = {"gpu-worker"};
     sigset_t none;
     sigemptyset(&none);
+    /* A terminal's signals reach all its processes; it is the parent that acts on them. */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     for (size_t i = 0; arguments[i] != NULL && i < ARGUMENTS_MAX; i++) all[i + 1] = arguments[i];
     /* The parent may have ended before it was asked to tell. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&

@@ -56,9 +56,11 @@ void executor_fini(struct executor *executor) {
 
 /* ---- how it stands ---- */
 
+/* What failed in an earlier life counts as well: the last one answered only the rest. */
 static void end(struct executor *executor, int exit_code) {
+    bool is_done = executor->options->is_finite && exit_code == CLI_OK;
     executor->standing = STANDING_ENDED;
-    executor->exit_code = exit_code;
+    executor->exit_code = is_done && executor->has_failed_jobs ? CLI_JOBS_FAILED : exit_code;
 }
 
 /* Where a process that hangs still has the file, it stays as it is. */
@@ -139,6 +141,7 @@ static struct death examine(struct executor *executor, int status) {
         state_watch(executor->state_path, executor->pid, &executor->watched, &err) != ERR_OK)
         return death;
     executor->left = state_summary(executor->watched);
+    executor->has_failed_jobs = executor->has_failed_jobs || executor->left.errors > 0;
     stop_watching(executor);
     death.has_begun = true;
     death.finished = executor->left.ok + executor->left.errors;
@@ -324,7 +327,7 @@ static void watch(struct executor *executor, uint64_t now_ns) {
 void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping) {
     switch (executor->standing) {
     case STANDING_WAITING:
-        if (is_stopping) end(executor, CLI_OK);
+        if (is_stopping) end(executor, executor->options->is_finite ? CLI_DRAIN : CLI_OK);
         else if (executor->device->fault[0] != 0)
             call_unhealthy(executor, "reported", executor->device->fault);
         else if (now_ns >= executor->start_ns) start(executor);

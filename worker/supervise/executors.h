@@ -35,7 +35,8 @@ struct executor {
 
     uint32_t deaths; /* without a culprit and without progress, within the window */
     uint64_t first_death_ns;
-    uint64_t finished; /* messages, when it last died */
+    uint64_t finished;    /* messages, when it last died */
+    bool has_failed_jobs; /* in any life */
 
     /* for metrics alone */
     uint64_t starts, deaths_of[STATE_DEATH_KINDS];

@@ -20,6 +20,9 @@ enum {
     STOP_MARGIN_MS = 5000 /* beyond drain_timeout_ms, for leaving the group and closing files */
 };
 
+static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+enum { STOP_SIGNALS = sizeof stop_signals / sizeof stop_signals[0] };
+
 struct supervisor {
     const struct supervise_options *options;
     struct executor *executors;
@@ -27,15 +30,22 @@ struct supervisor {
     int signal_fd;
     struct http *http; /* NULL: nobody listens */
     uint64_t stop_ns;  /* when everything was asked to stop; 0: it was not */
+    bool is_asked;     /* by a signal */
 };
+
+/* As nohup wants it, and a shell for what it starts in the background. */
+static bool is_ignored(int number) {
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
 
 /* They wait until they are asked for, so that none comes between two looks. */
 static enum err take_signals(struct supervisor *supervisor, struct error *err) {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
+    for (size_t i = 0; i < STOP_SIGNALS; i++)
+        if (!is_ignored(stop_signals[i])) sigaddset(&signals, stop_signals[i]);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN); /* a log that nobody reads ends nothing */
     supervisor->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -43,6 +53,11 @@ static enum err take_signals(struct supervisor *supervisor, struct error *err) {
     int native = errno;
     return error_set(err, ERR_IO, native, "raise the limit on open files",
         "cannot wait for signals: %s", strerror(native));
+}
+
+static void kill_all(struct supervisor *supervisor) {
+    for (size_t i = 0; i < supervisor->count; i++)
+        executor_kill(&supervisor->executors[i], clock_ns());
 }
 
 static void stop_all(struct supervisor *supervisor) {
@@ -80,8 +95,13 @@ static bool tend_all(struct supervisor *supervisor) {
 
 static void read_signals(struct supervisor *supervisor) {
     struct signalfd_siginfo info;
-    while (read(supervisor->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) stop_all(supervisor);
+    while (read(supervisor->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGCHLD) continue;
+        /* Who asks twice does not want to wait for jobs. */
+        if (supervisor->is_asked) kill_all(supervisor);
+        supervisor->is_asked = true;
+        stop_all(supervisor);
+    }
 }
 
 /* Serves whoever asks, until a signal has come or it is time to look again. */
