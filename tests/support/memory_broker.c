@@ -14,6 +14,10 @@ struct memory_source {
 struct memory_sink {
     struct sink sink;
     struct memory_broker *broker;
+    /* as of a transaction that is not committed yet */
+    uint64_t settle_at_ns;
+    size_t unsettled_count;
+    struct record *unsettled[256];
 };
 
 void memory_broker_init(struct memory_broker *broker, const struct slice *jobs, size_t count) {
@@ -141,6 +145,23 @@ static void keep(struct memory_broker *broker, const struct record *record) {
             copy_slice(record->headers[i].name), copy_slice(record->headers[i].value)};
 }
 
+static void settle_all(struct memory_sink *self) {
+    size_t count = self->unsettled_count;
+    self->unsettled_count = 0;
+    for (size_t i = 0; i < count; i++)
+        self->unsettled[i]->on_settled(self->unsettled[i], ERR_OK, NULL);
+}
+
+static void settle(struct memory_sink *self, struct record *record) {
+    if (self->broker->settle_ns == 0) {
+        record->on_settled(record, ERR_OK, NULL);
+        return;
+    }
+    if (self->unsettled_count == 0) self->settle_at_ns = clock_ns() + self->broker->settle_ns;
+    assert_true(self->unsettled_count < sizeof self->unsettled / sizeof self->unsettled[0]);
+    self->unsettled[self->unsettled_count++] = record;
+}
+
 static void send_memory(struct sink *sink, struct record *record) {
     struct memory_broker *broker = ((struct memory_sink *)sink)->broker;
     bool is_too_large =
@@ -158,12 +179,16 @@ static void send_memory(struct sink *sink, struct record *record) {
         return;
     }
     keep(broker, record);
-    record->on_settled(record, ERR_OK, NULL);
+    settle((struct memory_sink *)sink, record);
 }
 
-static void serve_memory(struct sink *sink, int timeout_ms) {}
+static void serve_memory(struct sink *sink, int timeout_ms) {
+    struct memory_sink *self = (struct memory_sink *)sink;
+    if (self->unsettled_count > 0 && clock_ns() >= self->settle_at_ns) settle_all(self);
+}
 
 static enum err flush_memory(struct sink *sink, int timeout_ms, struct error *err) {
+    settle_all((struct memory_sink *)sink);
     return ERR_OK;
 }
 

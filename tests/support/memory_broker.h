@@ -44,6 +44,7 @@ struct memory_broker {
     struct memory_message *messages;
     size_t refuse_over_bytes; /* larger payloads are refused for good; 0: none */
     bool refuse_errors;       /* refuses all there is */
+    uint64_t settle_ns;       /* settled together, so long after the first was sent; 0: at once */
     int64_t revoke_from;      /* what answers later messages is dropped: others do; 0: none */
 };
 

@@ -1,8 +1,9 @@
 #include "base/error.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+#include "base/invariant.h"
 
 static const struct {
     const char *code;
@@ -15,7 +16,7 @@ static const struct {
 
 enum err error_set(
     struct error *err, enum err code, int native, const char *fix, const char *format, ...) {
-    assert(code != ERR_OK);
+    INVARIANT(code != ERR_OK, "an error has a code");
     err->code = code;
     err->native = native;
     snprintf(err->fix, sizeof err->fix, "%s", fix);
@@ -27,12 +28,12 @@ enum err error_set(
 }
 
 const char *err_code(enum err code) {
-    assert(code < ERR_COUNT);
+    INVARIANT(code < ERR_COUNT, "a code is one of the table");
     return err_infos[code].code;
 }
 
 enum retry err_retry(enum err code) {
-    assert(code < ERR_COUNT);
+    INVARIANT(code < ERR_COUNT, "a code is one of the table");
     return err_infos[code].retry;
 }
 

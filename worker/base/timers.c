@@ -1,7 +1,8 @@
 #include "base/timers.h"
 
-#include <assert.h>
 #include <stdlib.h>
+
+#include "base/invariant.h"
 
 struct timer {
     uint64_t due_ns;
@@ -51,7 +52,7 @@ static void sift_down(struct timers *timers, size_t at) {
 }
 
 void timers_add(struct timers *timers, uint64_t due_ns, void *item) {
-    assert(timers->count < timers->capacity);
+    INVARIANT(timers->count < timers->capacity, "a heap of timers has room");
     timers->heap[timers->count] = (struct timer){.due_ns = due_ns, .item = item};
     sift_up(timers, timers->count++);
 }

@@ -1,11 +1,11 @@
 #include "blobs/blobs.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "base/queue.h"
 #include "blobs/cache.h"
 #include "blobs/folder.h"
@@ -201,7 +201,7 @@ void blobs_destroy(struct blobs *blobs) {
 enum err blob_open(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
     struct blob *ret, struct error *err) {
     char name[DIGEST_TEXT_SIZE];
-    assert(bytes > 0);
+    INVARIANT(bytes > 0, "a blob that is opened has bytes");
     *ret = (struct blob){0};
     if (blobs == NULL)
         return error_set(err, ERR_BLOB_MISSING, 0,

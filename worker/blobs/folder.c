@@ -1,6 +1,5 @@
 #include "blobs/folder.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +10,8 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/invariant.h"
 
 enum { HEX_DIGITS = 64, SHELF_SIZE = 2 + 1 };
 
@@ -58,7 +59,7 @@ static enum err map_whole(const struct folder *folder, int fd, const char *name,
         return error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
             "%s/%s has %" PRIu64 " bytes, and the job says %" PRIu64, folder->path, name,
             (uint64_t)status.st_size, bytes);
-    assert(bytes > 0);
+    INVARIANT(bytes > 0, "a file that is mapped has bytes");
     /* Shared, so that a driver may register it (gpu/upload.h). */
     void *mapping = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (mapping == MAP_FAILED) return io_failed(folder, "map", name, err);

@@ -1,11 +1,11 @@
 #include "broker/commit_metadata.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/base64.h"
+#include "base/invariant.h"
 #include "base/number.h"
 
 #define VERSION "gpu-worker/1"
@@ -39,7 +39,7 @@ size_t commit_metadata_encode(
         metadata->is_open ? "open" : "clean", metadata->owner, metadata->takeovers,
         metadata->window);
     size_t length = (size_t)used + base64_encode(slice_of(bytes, size), text + used);
-    assert(length < COMMIT_METADATA_TEXT_SIZE);
+    INVARIANT(length < COMMIT_METADATA_TEXT_SIZE, "commit metadata fits its text");
     text[length] = 0;
     return length;
 }

@@ -1,11 +1,11 @@
 #include "broker/consumer.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "broker/assignment.h"
 #include "broker/clients.h"
 #include "broker/commit_list.h"
@@ -374,7 +374,7 @@ static void poll_and_drop(struct consumer *consumer) {
     struct delivery *dropped = NULL;
     rd_kafka_message_t *message = rd_kafka_consumer_poll(consumer->client, ATTENTION_MS);
     if (message != NULL) receive(consumer, message, &dropped);
-    assert(dropped == NULL);
+    INVARIANT(dropped == NULL, "a message that comes too late is not handed on");
 }
 
 /* Commits all that is finished. In the middle of a rebalance there is nobody to take it. */

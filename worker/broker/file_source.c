@@ -1,6 +1,5 @@
 #include "broker/file_source.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "base/wire.h"
 
 enum {
@@ -254,7 +254,7 @@ enum err file_source_create(const char *path, size_t message_bytes_max,
         .finish = file_source_finish,
         .close = file_source_close,
         .destroy = file_source_destroy};
-    assert(message_bytes_max > 0);
+    INVARIANT(message_bytes_max > 0, "a message may have bytes");
     bool is_stdin = strcmp(path, "-") == 0;
     struct file_source *file = calloc(1, sizeof *file);
     if (file == NULL) goto no_memory;

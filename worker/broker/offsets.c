@@ -1,8 +1,9 @@
 #include "broker/offsets.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+
+#include "base/invariant.h"
 
 enum { WORD_BITS = 64, WORDS = OFFSETS_WINDOW / WORD_BITS };
 
@@ -56,7 +57,7 @@ static void flip(struct partition *p, int64_t offset) {
 
 /* The first unfinished offset from `from` on; there is one. */
 static int64_t find_unfinished(const struct partition *p, int64_t from) {
-    assert(p->unfinished_count > 0);
+    INVARIANT(p->unfinished_count > 0, "a message is finished once");
     for (;;) {
         size_t bit = bit_of(from), shift = bit % WORD_BITS;
         uint64_t word = p->unfinished[bit / WORD_BITS] >> shift;
@@ -177,7 +178,7 @@ enum err offsets_assign(struct offsets *offsets, const char *topic, int32_t part
     static const struct offsets_commit nothing = {.offset = OFFSET_UNKNOWN};
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find_any(offsets, topic, partition);
-    assert(p == NULL || !p->is_assigned);
+    INVARIANT(p == NULL || !p->is_assigned, "a partition is assigned once");
     if (p == NULL) p = add(offsets, topic, partition);
     if (p != NULL) {
         p->is_assigned = true;

@@ -1,9 +1,9 @@
 #include "broker/producer.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "broker/client.h"
 #include "broker/clients.h"
 
@@ -55,7 +55,7 @@ static const char *topic_of(const struct producer *producer, const struct record
 
 static void settle(struct producer *producer, struct record *record, rd_kafka_resp_err_t native,
     const char *reason) {
-    assert(producer->unsettled_count > 0);
+    INVARIANT(producer->unsettled_count > 0, "a record is settled once");
     producer->unsettled_count--;
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR) {
         record->on_settled(record, ERR_OK, NULL);

@@ -1,10 +1,10 @@
 #include "broker/transaction.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "broker/client.h"
 #include "broker/clients.h"
 #include "broker/commit_list.h"
@@ -245,7 +245,8 @@ static const struct position **list_answered(const struct transaction *t) {
     if (positions == NULL) return NULL;
     for (const struct entry *entry = t->entries.first; entry != t->waiting; entry = entry->next)
         if (entry->record->is_last) positions[count++] = entry->record->answers;
-    assert(count == t->answered_count); /* nothing failed */
+    INVARIANT(count == t->answered_count,
+        "a transaction without failures has an answer for each message");
     return positions;
 }
 

@@ -1,9 +1,9 @@
 #include "cpu_driver/operation.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "cpu_driver/module.h"
 #include "cpu_driver/stream.h"
 
@@ -17,7 +17,8 @@ struct cpu_operation *cpu_operation_create(enum cpu_operation_kind kind, struct 
 
 void cpu_operation_use(
     struct cpu_operation *operation, struct cpu_block *block, enum cpu_access access) {
-    assert(operation->use_count < KERNEL_PARAMS_MAX);
+    INVARIANT(operation->use_count < KERNEL_PARAMS_MAX,
+        "an operation has room for each block that it names");
     operation->uses[operation->use_count++] = (struct cpu_use){.block = block, .access = access};
     block->users++;
 }

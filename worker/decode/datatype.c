@@ -1,6 +1,6 @@
 #include "decode/job.h"
 
-#include <assert.h>
+#include "base/invariant.h"
 
 static const struct {
     const char *name;
@@ -20,11 +20,11 @@ enum datatype datatype_find(struct slice name) {
 }
 
 const char *datatype_name(enum datatype type) {
-    assert((size_t)type < DATATYPE_COUNT);
+    INVARIANT((size_t)type < DATATYPE_COUNT, "a datatype is one of the table");
     return datatypes[type].name;
 }
 
 size_t datatype_bytes(enum datatype type) {
-    assert((size_t)type < DATATYPE_COUNT);
+    INVARIANT((size_t)type < DATATYPE_COUNT, "a datatype is one of the table");
     return datatypes[type].bytes;
 }

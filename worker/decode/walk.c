@@ -1,26 +1,26 @@
 #include "decode/walk.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/invariant.h"
 #include "base/wire.h"
 
 enum { PATH_SIZE = 200 };
 
 void walk_enter_key(struct walk *walk, struct slice key) {
-    assert(walk->depth < WALK_DEPTH_MAX);
+    INVARIANT(walk->depth < WALK_DEPTH_MAX, "a walk goes no deeper than WALK_DEPTH_MAX");
     walk->places[walk->depth++] = (struct place){.key = key};
 }
 
 void walk_enter_index(struct walk *walk, size_t index) {
-    assert(walk->depth < WALK_DEPTH_MAX);
+    INVARIANT(walk->depth < WALK_DEPTH_MAX, "a walk goes no deeper than WALK_DEPTH_MAX");
     walk->places[walk->depth++] = (struct place){.index = index};
 }
 
 void walk_leave(struct walk *walk) {
-    assert(walk->depth > 0);
+    INVARIANT(walk->depth > 0, "a walk leaves what it entered");
     walk->depth--;
 }
 
@@ -203,7 +203,7 @@ static enum err match_keys(struct walk *walk, const msgpack_object_map *map,
 
 enum err walk_map(struct walk *walk, const msgpack_object *map, const struct field *fields,
     size_t count, void *ret, const msgpack_object **found) {
-    assert(count <= FIELDS_MAX);
+    INVARIANT(count <= FIELDS_MAX, "a map has no more fields than FIELDS_MAX");
     enum err code = walk_is_map(walk, map);
     if (code != ERR_OK) return code;
     code = match_keys(walk, &map->via.map, fields, count, found);

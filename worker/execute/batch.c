@@ -1,10 +1,10 @@
 #include "execute/batch.h"
 
-#include <assert.h>
 #include <sched.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "execute/coalesce.h"
 #include "execute/enqueue.h"
 #include "execute/guards.h"
@@ -17,8 +17,7 @@ enum { FENCE_POLLS = 64 }; /* before the lane sleeps in the driver */
 
 /* What we took, given back once: anything else is our own bug. */
 static void must_release(enum err code) {
-    assert(code == ERR_OK);
-    (void)code;
+    INVARIANT(code == ERR_OK, "memory that was taken is given back once");
 }
 
 static void release(struct pool *pool, struct pool_counters *counters, struct pool_block *block) {
@@ -197,7 +196,8 @@ static void note(const struct batch *batch) {
 
 enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
     bool is_guarded, uint64_t id, struct error *err) {
-    assert(count > 0 && count <= batch->context->jobs_max && (count == 1 || !is_guarded));
+    INVARIANT(count > 0 && count <= batch->context->jobs_max && (count == 1 || !is_guarded),
+        "a batch has 1 to jobs_max jobs, a guarded one has one");
     batch->count = count;
     batch->telemetry = (struct batch_telemetry){.id = id, .jobs = count};
     for (size_t i = 0; i < count; i++) {

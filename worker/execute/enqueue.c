@@ -1,7 +1,6 @@
 #include "execute/enqueue.h"
 
-#include <assert.h>
-
+#include "base/invariant.h"
 #include "execute/coalesce.h"
 #include "execute/guards.h"
 #include "gpu/event.h"
@@ -10,7 +9,8 @@ static enum err copy_up(
     struct batch *batch, CUdeviceptr to, uint64_t from, uint64_t bytes, struct error *err) {
     if (bytes == 0) return ERR_OK;
     struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
-    assert(from <= upload.bytes && bytes <= upload.bytes - from);
+    INVARIANT(from <= upload.bytes && bytes <= upload.bytes - from,
+        "a copy to the device lies inside its upload block");
     enum err code = GPU_TRY(batch->context->device->driver,
         copy_to_device(to, upload.data + from, bytes, batch->context->stream), err);
     if (code != ERR_OK) return code;
@@ -23,7 +23,8 @@ static enum err copy_back(
     struct batch *batch, uint64_t to, CUdeviceptr from, uint64_t bytes, struct error *err) {
     if (bytes == 0) return ERR_OK;
     struct pinned_block readback = pool_block_pinned(&batch->memory->readback);
-    assert(to <= readback.bytes && bytes <= readback.bytes - to);
+    INVARIANT(to <= readback.bytes && bytes <= readback.bytes - to,
+        "a copy from the device lies inside its readback block");
     enum err code = GPU_TRY(batch->context->device->driver,
         copy_to_host(readback.data + to, from, bytes, batch->context->stream), err);
     if (code != ERR_OK) return code;

@@ -1,17 +1,17 @@
 #include "execute/guards.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/invariant.h"
+
 static const struct prepared *job_of(const struct batch *batch) {
-    assert(batch->count == 1);
+    INVARIANT(batch->count == 1, "a guarded batch has one job");
     return batch->items[0].prepared;
 }
 
 static void must_release(enum err code) {
-    assert(code == ERR_OK); /* what we took, given back once */
-    (void)code;
+    INVARIANT(code == ERR_OK, "memory that was taken is given back once");
 }
 
 enum err guards_take(struct batch *batch, struct error *err) {

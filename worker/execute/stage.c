@@ -1,9 +1,9 @@
 #include "execute/stage.h"
 
-#include <assert.h>
 #include <endian.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "execute/coalesce.h"
 #include "gpu/pinned.h"
 
@@ -11,8 +11,7 @@
 static void copy_in(const struct pinned_block *slab, uint64_t at, struct slice bytes) {
     struct error err;
     enum err code = pinned_write(slab, at, bytes, &err);
-    assert(code == ERR_OK);
-    (void)code;
+    INVARIANT(code == ERR_OK, "what is staged fits the upload block");
 }
 
 /* Where one of the job's own buffers stands in the layout. */
@@ -62,7 +61,7 @@ static void stage_writes(const struct pinned_block *upload, const struct batch_i
 
 /* What the device does for a packed batch: the clear, fills, and writes over them. */
 static void set_mapped(const struct batch *batch, const struct pinned_block *upload) {
-    assert(batch->start[GROUP_COUNT] <= upload->bytes);
+    INVARIANT(batch->start[GROUP_COUNT] <= upload->bytes, "a batch fits its upload block");
     memset(upload->data + batch->start[GROUP_OUTPUT], 0,
         batch->start[GROUP_COUNT] - batch->start[GROUP_OUTPUT]);
     for (size_t i = 0; i < batch->count; i++) {

@@ -1,12 +1,12 @@
 #include "executor/flow.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "execute/tally.h"
 #include "executor/control.h"
 #include "executor/narrow.h"
@@ -219,7 +219,7 @@ static void push_ready(struct stages *stages, struct prepared *const *prepared, 
 void flow_plan(struct stages *stages, struct job *const *jobs, size_t count) {
     struct prepared *ready[FLOW_GROUP_MAX];
     size_t ready_count = 0;
-    assert(count <= FLOW_GROUP_MAX);
+    INVARIANT(count <= FLOW_GROUP_MAX, "a group of jobs is no larger than FLOW_GROUP_MAX");
     start_holding(stages, count); /* they may hold device memory from here until they are done */
     for (size_t i = 0; i < count; i++) {
         struct prepared *prepared = plan_and_prepare(stages, jobs[i]);

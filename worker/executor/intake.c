@@ -43,12 +43,18 @@ static uint64_t at_most(uint64_t value, uint64_t max) {
     return value < max ? value : max;
 }
 
+/* What waits behind a suspect is in flight and may be all that there is room for, and results
+ * count on top of what was taken: none is left then. */
+static uint64_t left(uint64_t limit, uint64_t used) {
+    return used < limit ? limit - used : 0;
+}
+
 static struct room room_of(const struct stages *stages) {
     const struct settings *settings = stages->settings;
     return (struct room){
-        .jobs = at_most(settings->limits.jobs_in_flight - stages->in_flight, FLOW_GROUP_MAX),
-        .bytes =
-            at_most(settings->limits.bytes_in_flight - stages->bytes_in_flight, GROUP_BYTES_MAX)};
+        .jobs = at_most(left(settings->limits.jobs_in_flight, stages->in_flight), FLOW_GROUP_MAX),
+        .bytes = at_most(
+            left(settings->limits.bytes_in_flight, stages->bytes_in_flight), GROUP_BYTES_MAX)};
 }
 
 /* While a suspect waits to run alone, or runs, nothing more is taken. */
@@ -173,7 +179,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
     uint64_t idle_ns = 0;
     enum err code = ERR_OK;
     while (code == ERR_OK && !*stages->stop && !flow_has_failed(stages)) {
-        struct room room = {.jobs = 1};
+        struct room room = {.jobs = 1}; /* for what a paused source had fetched already */
         bool has_room = wait_for_room(stages, is_paused, &room);
         if (has_room == is_paused) {
             is_paused = !has_room;
@@ -183,7 +189,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
         admit_waiting(stages);
         bool is_waiting = suspects_are_waiting(stages->suspects);
         if (at_end && !is_waiting) break;
-        if (!is_waiting || is_paused)
+        if (is_paused || (!is_waiting && room.jobs > 0))
             code = take(stages, room, is_paused ? 0 : POLL_MS, &at_end, err);
         log_progress(stages, &progress);
         drop_idle_residents(stages, &idle_ns);

@@ -1,6 +1,5 @@
 #include "executor/suspects.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 #include "gate/gate.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/invariant.h"
 
 enum { TABLE_BUCKETS = 4096 };
 
@@ -36,7 +36,7 @@ enum err gate_create(struct gate **ret, struct error *err) {
 
 void gate_destroy(struct gate *gate) {
     if (gate == NULL) return;
-    assert(gate->line_count == 0);
+    INVARIANT(gate->line_count == 0, "no line stands when the gate ends");
     pthread_mutex_destroy(&gate->lock);
     free(gate);
 }

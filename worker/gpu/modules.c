@@ -1,10 +1,11 @@
 #include "gpu/modules.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/invariant.h"
 
 enum { COMPILER_LOG_BYTES = 4096 };
 
@@ -311,7 +312,7 @@ void module_unref(struct module *module) {
     if (module == NULL || module->is_default) return;
     struct modules *modules = module->modules;
     pthread_mutex_lock(&modules->lock);
-    assert(module->references > 0);
+    INVARIANT(module->references > 0, "a reference to a module is given back once");
     module->references--;
     pthread_mutex_unlock(&modules->lock);
 }
@@ -367,7 +368,7 @@ void modules_unload(struct modules *modules) {
     if (modules == NULL) return;
     while (modules->newest != NULL) {
         struct module *module = modules->newest;
-        assert(module->references == 0);
+        INVARIANT(module->references == 0, "no module is in use when all are unloaded");
         modules->newest = module->older;
         module_destroy(module);
     }

@@ -1,9 +1,9 @@
 #include "gpu/pool.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/invariant.h"
 #include "base/ring.h"
 #include "gpu/size_class.h"
 
@@ -212,7 +212,7 @@ enum err pool_release(struct pool *pool, struct pool_counters *counters, struct 
     size_t class;
     enum err code = size_class_find(block->bytes, &class, err);
     if (code != ERR_OK) return code;
-    assert(block->bytes == size_class_bytes(class));
+    INVARIANT(block->bytes == size_class_bytes(class), "a block has the size of its class");
     code = counters_check(counters, block->bytes, err);
     if (code != ERR_OK) return code;
 

@@ -1,11 +1,11 @@
 #include "gpu/residents.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/invariant.h"
 #include "gpu/size_class.h"
 
 enum { TABLE_BUCKETS = 4096, NEVER_APPLIED = -1 };
@@ -173,7 +173,7 @@ void residents_destroy(struct residents *residents) {
     if (residents == NULL) return;
     struct resident *dropped = NULL;
     while (residents->oldest != NULL) drop_oldest(residents, &dropped);
-    assert(residents->counts.count == 0);
+    INVARIANT(residents->counts.count == 0, "no resident is left when all are dropped");
     free_dropped(residents, dropped);
     while (residents->revoked != NULL) {
         struct revoked *next = residents->revoked->next;
@@ -364,7 +364,7 @@ enum err residents_attach(struct residents *residents, const struct resident_use
         code = check_can_create(residents, use, err);
         if (code == ERR_OK) code = reserve(residents, use, hash, &resident, err);
     } else {
-        assert(!resident->is_attached); /* jobs of a key come one at a time */
+        INVARIANT(!resident->is_attached, "a resident is attached by one job at a time");
         code = check_found(resident, use, err);
         if (code == ERR_OK) use_list_remove(residents, resident);
     }

@@ -1,6 +1,6 @@
 #include "gpu/size_class.h"
 
-#include <assert.h>
+#include "base/invariant.h"
 
 enum {
     SMALL_LOG = 8,                     /* the first class: 256 bytes */
@@ -17,7 +17,7 @@ static size_t floor_log2(size_t number) {
 }
 
 enum err size_class_find(size_t bytes, size_t *ret_index, struct error *err) {
-    assert(bytes > 0);
+    INVARIANT(bytes > 0, "a block has bytes");
     if (bytes > (size_t)1 << LARGE_LOG)
         return error_set(err, ERR_TOO_LARGE, 0, "split the job into smaller ones",
             "a block of %zu bytes is larger than the largest size class, %zu bytes", bytes,
@@ -38,7 +38,7 @@ enum err size_class_find(size_t bytes, size_t *ret_index, struct error *err) {
 }
 
 size_t size_class_bytes(size_t index) {
-    assert(index < SIZE_CLASS_COUNT);
+    INVARIANT(index < SIZE_CLASS_COUNT, "a size class is one of the table");
     if (index < FINE_INDEX) return (size_t)1 << (SMALL_LOG + index);
     size_t doubling = FINE_LOG + (index - FINE_INDEX) / STEPS, step = (index - FINE_INDEX) % STEPS;
     return (STEPS + step) << (doubling - STEPS_LOG);

@@ -1,9 +1,9 @@
 #include "gpu/statics.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/invariant.h"
 #include "base/queue.h"
 #include "gpu/event.h"
 #include "gpu/eviction.h"
@@ -59,8 +59,7 @@ static struct pool_counters *counters_take(struct statics *statics) {
 
 static void counters_give(struct statics *statics, struct pool_counters *counters) {
     bool is_pushed = queue_push(statics->idle_counters, counters);
-    assert(is_pushed); /* there is room for all, and nobody closes it */
-    (void)is_pushed;
+    INVARIANT(is_pushed, "the queue of counters has room for all");
 }
 
 /* A copy into the block may be under way even if no job ever used it. */
@@ -80,8 +79,7 @@ static void entry_destroy(
     enum err code = ERR_OK;
     if (entry->block.address != 0 && copy_is_over(statics, entry))
         code = pool_release(statics->options.device_pool, counters, &entry->block, &err);
-    assert(code == ERR_OK); /* what we took, given back once */
-    (void)code;
+    INVARIANT(code == ERR_OK, "memory that was taken is given back once");
     free(entry);
 }
 
@@ -340,7 +338,7 @@ void statics_unref(struct statics *statics, struct static_entry *entry) {
     /* release: pairs with the acquire in remove_unpinned(), and of the last one here; acquire: what
      * the others did with the entry comes before its end */
     unsigned before = atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel);
-    assert(before > 0);
+    INVARIANT(before > 0, "a reference to a static is given back once");
     if (before == 1 && !is_cached) entry_drop(statics, entry);
 }
 
@@ -401,7 +399,7 @@ no_memory:
 void statics_destroy(struct statics *statics) {
     if (statics == NULL) return;
     (void)statics_shed(statics, &statics->device_counters[0], UINT64_MAX);
-    assert(statics->cached_bytes == 0); /* all references were given back */
+    INVARIANT(statics->cached_bytes == 0, "no static is in use when all are dropped");
     upload_stream_destroy(statics->upload);
     queue_destroy(statics->idle_counters);
     for (size_t i = 0; i < SHARD_COUNT; i++) {

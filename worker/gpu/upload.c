@@ -1,8 +1,8 @@
 #include "gpu/upload.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
+#include "base/invariant.h"
 #include "base/queue.h"
 #include "gpu/event.h"
 #include "gpu/pinned.h"
@@ -41,14 +41,12 @@ static void staging_fini(const struct upload_options *options, struct staging *s
         pool_release(options->pinned_pool, options->pinned_counters, &staging->block, &err);
     if (code == ERR_OK && staging->fence != NULL)
         code = fence_release(options->leases, &staging->fence, &err);
-    assert(code == ERR_OK); /* what we took, given back once */
-    (void)code;
+    INVARIANT(code == ERR_OK, "memory that was taken is given back once");
 }
 
 static void idle_push(struct upload_stream *upload, struct staging *staging) {
     bool is_pushed = queue_push(upload->idle, staging);
-    assert(is_pushed); /* there is room for all, and nobody closes it */
-    (void)is_pushed;
+    INVARIANT(is_pushed, "the queue of staging blocks has room for all");
 }
 
 enum err upload_stream_create(

@@ -1,11 +1,11 @@
 #include "prepare/prepare.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "base/queue.h"
 #include "prepare/attach.h"
 #include "prepare/kernels.h"
@@ -261,8 +261,7 @@ struct prepared *prepare_resubmit(struct prepare *prepare, struct prepared *prep
     }
     enum cold_kind kind = needs_store(prepared) ? COLD_STORE : COLD_LOCAL;
     bool queued = queue_push(prepare->cold[kind].queue, prepared);
-    assert(queued); /* closed only by prepare_destroy(), after the last submit */
-    (void)queued;
+    INVARIANT(queued, "the queue is closed only after the last push");
     return NULL;
 }
 

@@ -1,9 +1,9 @@
 #include "program/manifest.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "base/nearest.h"
 #include "base/number.h"
 
@@ -389,16 +389,16 @@ bool manifest_read(const struct yaml_document *document, struct arena *arena, st
 }
 
 const char *arg_role_name(enum arg_role role) {
-    assert(role <= ROLE_STATIC);
+    INVARIANT(role <= ROLE_STATIC, "a role is one of the table");
     return role_names[role];
 }
 
 const char *arg_value_name(enum arg_kind kind) {
-    assert(kind <= ARG_WORDS);
+    INVARIANT(kind <= ARG_WORDS, "a kind of argument is one of the table");
     return value_names[kind];
 }
 
 const char *image_kind_name(enum image_kind kind) {
-    assert(kind <= IMAGE_CPU);
+    INVARIANT(kind <= IMAGE_CPU, "a kind of image is one of the table");
     return kind_names[kind];
 }

@@ -1,10 +1,10 @@
 #include "publish/message.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/invariant.h"
 #include "broker/dead_letter.h"
 #include "publish/pack.h"
 
@@ -47,7 +47,7 @@ __attribute__((format(printf, 2, 3))) static struct slice add_text(
     va_start(args, format);
     int size = vsnprintf(text, room, format, args);
     va_end(args);
-    assert(size >= 0 && (size_t)size < room); /* every caller reserves what it writes */
+    INVARIANT(size >= 0 && (size_t)size < room, "every caller reserves the text that it writes");
     message->text_used += (size_t)size + 1;
     return slice_of(text, (size_t)size);
 }

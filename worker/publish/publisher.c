@@ -1,10 +1,10 @@
 #include "publish/publisher.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/invariant.h"
 #include "publish/storer.h"
 #include "state/state.h"
 
@@ -221,8 +221,7 @@ static void push_some(
     }
     if (used == 0) return;
     size_t queued = queue_push_all(publisher->queue, items, used);
-    assert(queued == used); /* closed only after the last push */
-    (void)queued;
+    INVARIANT(queued == used, "the queue is closed only after the last push");
     for (size_t i = 0; i < used; i++)
         publisher->options.on_queued(publisher->options.context, lines[i], are_suspects[i]);
 }

@@ -1,9 +1,9 @@
 #include "publish/storer.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/invariant.h"
 #include "base/queue.h"
 
 enum { THREADS = 4 }; /* a sync takes its time; several at once take little more */
@@ -135,7 +135,6 @@ enum err storer_push(
             "give the process more memory, or lower limits.bytes_in_flight",
             "no memory for outputs that go to the blob store");
     bool queued = queue_push(storer->queue, storing);
-    assert(queued); /* closed only after the last push */
-    (void)queued;
+    INVARIANT(queued, "the queue is closed only after the last push");
     return ERR_OK;
 }

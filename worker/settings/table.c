@@ -1,8 +1,8 @@
 #include "settings/table.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "settings/settings.h"
 
 #define KIB ((uint64_t)1 << 10)
@@ -270,7 +270,8 @@ const struct section *setting_section(const struct setting *setting) {
     const char *dot = strchr(setting->path, '.');
     if (dot == NULL) return NULL;
     char name[SETTING_PATH_MAX] = {0};
-    assert((size_t)(dot - setting->path) < sizeof name);
+    INVARIANT((size_t)(dot - setting->path) < sizeof name,
+        "a section is no longer than SETTING_PATH_MAX");
     memcpy(name, setting->path, (size_t)(dot - setting->path));
     return section_find(name);
 }
