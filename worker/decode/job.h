@@ -114,6 +114,7 @@ struct job_output {
     struct slice name;
 };
 
+struct carried;
 struct gate_line;
 struct prepared;
 struct publication;
@@ -140,7 +141,8 @@ struct job {
     struct gate_line *line; /* NULL: the job stands in none */
     struct job *next_in_line;
 
-    struct prepared *prepared;       /* preparation's own (prepare/prepare.h); NULL: not planned */
+    struct carried *carried;   /* preparation's own (prepare/carriers.h); by buffer, or NULL */
+    struct prepared *prepared; /* preparation's own (prepare/prepare.h); NULL: not planned */
     struct publication *publication; /* the publisher's own (publish/publisher.h) */
 };
 

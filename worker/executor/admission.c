@@ -7,12 +7,17 @@
 #include "executor/suspects.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
+#include "prepare/carriers.h"
 
 enum {
-    SHARED_COUNT_MIN = 8,              /* fewer are admitted sooner than another thread wakes up, */
-    SHARED_BYTES_MIN = 128 << 10,      /* unless there is much to copy */
-    WAITING_COUNT_MAX = FLOW_GROUP_MAX /* what they will hold is not known yet, and not counted */
+    SHARED_COUNT_MIN = 8,         /* fewer are admitted sooner than another thread wakes up, */
+    SHARED_BYTES_MIN = 128 << 10, /* unless there is much to copy */
+    WAITING_COUNT_MAX = FLOW_GROUP_MAX, /* what they will hold is not known yet, and not counted */
+    THREADS_MAX = 64                    /* as the setting's range says */
 };
+_Static_assert(
+    WAITING_COUNT_MAX + THREADS_MAX * SHARED_COUNT_MIN + FLOW_GROUP_MAX <= CARRIERS_UNDECODED_MAX,
+    "messages that were numbered and not decoded");
 
 struct admission {
     struct stages *stages;
@@ -74,6 +79,7 @@ static struct job *admit(struct stages *stages, struct delivery *delivery) {
         flow_reject(stages, job, &err);
         return NULL;
     }
+    carriers_add(stages->carriers, job);
     return job;
 }
 
@@ -96,16 +102,30 @@ static void hold_results(struct stages *stages, struct job *const *jobs, size_t 
 
 static void admit_all(struct stages *stages, struct delivery *const *deliveries, size_t count) {
     struct job *jobs[FLOW_GROUP_MAX];
+    uint64_t numbers[FLOW_GROUP_MAX];
     size_t job_count = 0;
     for (size_t i = 0; i < count; i++) {
+        numbers[i] = deliveries[i]->number;
         struct job *job = admit(stages, deliveries[i]);
         if (job != NULL) jobs[job_count++] = job;
     }
+    /* Before any is planned: it may wait until those ahead are decoded, on other threads too. */
+    carriers_decoded(stages->carriers, numbers, count);
     hold_results(stages, jobs, job_count);
     size_t turn_count = 0; /* of jobs whose turn it is; the others wait in the gate */
     for (size_t i = 0; i < job_count; i++)
         if (turns_enter(stages, jobs[i])) jobs[turn_count++] = jobs[i];
     flow_plan(stages, jobs, turn_count);
+}
+
+/* Unanswered: they come again. */
+static void drop(struct stages *stages, struct delivery *const *deliveries, size_t count) {
+    uint64_t numbers[FLOW_GROUP_MAX];
+    for (size_t i = 0; i < count; i++) {
+        numbers[i] = deliveries[i]->number;
+        delivery_destroy(deliveries[i]);
+    }
+    carriers_decoded(stages->carriers, numbers, count);
 }
 
 static void *admission_thread(void *context) {
@@ -118,8 +138,7 @@ static void *admission_thread(void *context) {
     if (device_bind(&stages->device, &err) != ERR_OK) flow_fail(stages, &err);
     while ((count = queue_pop(admission->taken, taken, SHARED_COUNT_MIN, -1)) > 0) {
         if (!flow_has_failed(stages)) admit_all(stages, (struct delivery *const *)taken, count);
-        else /* unanswered: they come again */
-            for (size_t i = 0; i < count; i++) delivery_destroy(taken[i]);
+        else drop(stages, (struct delivery *const *)taken, count);
     }
     return NULL;
 }
@@ -132,6 +151,7 @@ static bool are_worth_sharing(struct delivery *const *deliveries, size_t count) 
 }
 
 void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count) {
+    for (size_t i = 0; i < count; i++) carriers_number(admission->stages->carriers, deliveries[i]);
     bool is_shared = admission->thread_count > 0 && are_worth_sharing(deliveries, count) &&
                      !suspects_are_known(admission->stages->suspects);
     if (!is_shared) {

@@ -14,6 +14,7 @@
 #include "executor/suspects.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
+#include "prepare/carriers.h"
 
 #define NOT_STORED_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
 
@@ -81,11 +82,17 @@ bool flow_keep(struct stages *stages, struct delivery *delivery) {
     return false;
 }
 
+void flow_end_carrying(struct stages *stages, struct job *job, bool is_left) {
+    struct prepared *woken = carriers_end(stages->carriers, job, is_left);
+    if (woken != NULL) prepare_wake(stages->prepare, woken);
+}
+
 /* --- answers --- */
 
 /* Lets go of a job that nobody answers, after a failure of the run: it comes again. */
 static void abandon(struct stages *stages, struct job *job) {
     struct gate_line *line = job->line;
+    flow_end_carrying(stages, job, true);
     job_destroy(job);
     turns_leave(stages->turns, line);
 }
@@ -109,6 +116,7 @@ static struct publication *encode(
     const struct position position = job->delivery->position; /* encoded, the job may be over */
     uint64_t start_ns = is_logged ? clock_ns() : 0;
     tally_job(stages->counters, outcome);
+    flow_end_carrying(stages, job, false);
     profile_push("publish");
     enum err code = publisher_encode(stages->publisher, job, outcome, &publication, &err);
     profile_pop();
@@ -132,12 +140,23 @@ void flow_reject(struct stages *stages, struct job *job, const struct error *err
     answer(stages, job, &outcome);
 }
 
+/* What it names was to come with a job that is left to come again, or may be: so is this one. */
+static bool goes_with_its_carrier(
+    const struct stages *stages, const struct job *job, const struct error *err) {
+    if (err->code != ERR_STATIC_MISSING) return false;
+    return job->prepared->is_left || retries_are_over(stages->retries);
+}
+
 /* The job holds nothing any more: it is tried again where that may help, else answered. */
 static void refuse(struct stages *stages, struct job *job, struct error *err) {
     if (err_is_sticky(err->code)) {
         /* A GPU that is lost is nobody's fault that we know of: the job comes again. */
         flow_fail(stages, err);
         abandon(stages, job);
+    } else if (err->code == ERR_STATIC_MISSING && flow_has_failed(stages)) {
+        abandon(stages, job);
+    } else if (goes_with_its_carrier(stages, job, err)) {
+        flow_hand_back(stages, job);
     } else if (!retries_take(stages->retries, job, err)) {
         flow_reject(stages, job, err);
     }
@@ -247,6 +266,18 @@ void flow_on_prepare_failed(void *context, struct prepared *prepared, const stru
     refuse(stages, prepared->job, &failure);
 }
 
+void flow_on_waiting(void *context) {
+    stop_holding(context, 1);
+}
+
+void flow_on_resumed(void *context) {
+    start_holding(context, 1);
+}
+
+void flow_on_dropped(void *context, struct prepared *prepared) {
+    flow_drop(context, prepared);
+}
+
 /* The job goes on: only those that name the digest alone may miss the payload, after a restart. */
 void flow_on_not_stored(void *context, const struct error *err) {
     struct stages *stages = context;
@@ -354,6 +385,7 @@ void flow_hand_back(struct stages *stages, struct job *job) {
         pthread_mutex_lock(&stages->lock);
         end_flight(stages, 1, job->delivery->held_bytes);
         pthread_mutex_unlock(&stages->lock);
+        flow_end_carrying(stages, job, true);
         job_destroy(job);
         job = turns_take_next(stages->turns, line);
     }

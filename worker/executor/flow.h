@@ -19,6 +19,12 @@ void flow_wait(struct stages *stages, int timeout_ms);
 /** Ends the loan of a message. False when memory is short: it is dropped, and the run fails. */
 MUST_CHECK bool flow_keep(struct stages *stages, struct delivery *delivery);
 
+/**
+ * The job is over: those that waited for a static that it carried go on, or learn that nobody
+ * brings it. Where it `is_left` unanswered, to come again, those of its partition are left too.
+ */
+void flow_end_carrying(struct stages *stages, struct job *job, bool is_left);
+
 /** Answers `job`, owned from now on, with an error. */
 void flow_reject(struct stages *stages, struct job *job, const struct error *err);
 
@@ -53,6 +59,9 @@ void flow_narrow_refused(struct stages *stages, struct prepared *prepared, const
 MUST_CHECK enum err flow_still_wanted(void *context, const struct job *job, struct error *err);
 void flow_on_ready(void *context, struct prepared *prepared);
 void flow_on_prepare_failed(void *context, struct prepared *prepared, const struct error *err);
+void flow_on_waiting(void *context);
+void flow_on_resumed(void *context);
+void flow_on_dropped(void *context, struct prepared *prepared);
 void flow_on_not_stored(void *context, const struct error *err);
 void flow_on_done(void *context, const struct batch_item *items, size_t count);
 void flow_on_released(void *context, size_t count);

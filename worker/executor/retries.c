@@ -173,6 +173,13 @@ void retries_check_wanted(struct retries *retries) {
     pthread_mutex_unlock(&retries->lock);
 }
 
+bool retries_are_over(struct retries *retries) {
+    pthread_mutex_lock(&retries->lock);
+    bool are_over = retries->hands_back;
+    pthread_mutex_unlock(&retries->lock);
+    return are_over;
+}
+
 size_t retries_count(struct retries *retries) {
     pthread_mutex_lock(&retries->lock);
     size_t count = timers_count(retries->waiting);

@@ -42,6 +42,9 @@ void retries_hand_back(struct retries *retries, const char *topic, int32_t parti
  * more. */
 size_t retries_hand_back_all(struct retries *retries);
 
+/** Whether retries_hand_back_all() was called: nothing is waited for here any more. Any thread. */
+bool retries_are_over(struct retries *retries);
+
 size_t retries_count(struct retries *retries);
 
 #endif

@@ -17,6 +17,7 @@
 #include "executor/suspects.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
+#include "prepare/carriers.h"
 
 enum {
     PUBLISH_TIMEOUT_MS = 30000,
@@ -146,7 +147,12 @@ static enum err start_key_order(struct stages *stages, struct error *err) {
 }
 
 static enum err start_prepare(struct stages *stages, struct error *err) {
+    stages->carriers = carriers_create();
+    if (stages->carriers == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory to note which jobs bring statics");
     struct prepare_options options = {.device = &stages->device,
+        .carriers = stages->carriers,
         .modules = stages->modules,
         .statics = stages->statics,
         .residents = stages->residents,
@@ -156,6 +162,9 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
         .still_wanted = flow_still_wanted,
         .on_ready = flow_on_ready,
         .on_failed = flow_on_prepare_failed,
+        .on_waiting = flow_on_waiting,
+        .on_resumed = flow_on_resumed,
+        .on_dropped = flow_on_dropped,
         .on_not_stored = flow_on_not_stored,
         .context = stages};
     return prepare_create(&options, &stages->prepare, err);
@@ -345,6 +354,7 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     reader_destroy(stages->control_reader);
     enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
     turns_destroy(stages->turns);
+    carriers_destroy(stages->carriers);
     sink_destroy(stages->sink);
     struct error close_error;
     enum err closed =

@@ -16,6 +16,7 @@
 
 struct control;
 struct admission;
+struct carriers;
 struct narrow;
 struct reporter;
 struct retries;
@@ -48,6 +49,7 @@ struct stages {
     struct lease_pool *leases;
     struct admission *admission;
     struct queue *ready;
+    struct carriers *carriers;
     struct prepare *prepare;
     struct lanes *lanes;
     struct narrow *narrow;

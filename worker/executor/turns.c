@@ -14,6 +14,7 @@ struct turns {
 
 static void drop(struct turns *turns, struct job *job) {
     struct gate_line *line = job->line;
+    flow_end_carrying(turns->stages, job, true);
     job_destroy(job);
     turns_leave(turns, line);
 }
@@ -85,6 +86,7 @@ void turns_leave(struct turns *turns, struct gate_line *line) {
     struct job *next = turns_take_next(turns, line);
     /* Once the queue is closed, which is after a failure, the whole line is dropped here. */
     while (next != NULL && !queue_push(turns->passed, next)) {
+        flow_end_carrying(turns->stages, next, true);
         job_destroy(next);
         next = gate_leave(turns->gate, line);
     }

@@ -140,6 +140,14 @@ struct static_entry *statics_find(struct statics *statics, const struct digest *
     return entry;
 }
 
+struct static_entry *statics_ref(struct statics *statics, struct static_entry *entry) {
+    struct shard *shard = shard_of(statics, &entry->digest);
+    pthread_mutex_lock(&shard->lock);
+    hit(statics, shard, entry);
+    pthread_mutex_unlock(&shard->lock);
+    return entry;
+}
+
 /* The entry that is there, with a reference, after whatever upload is under way; or `fresh`, which
  * is then the one whose upload the others wait for. */
 static struct static_entry *find_or_insert(struct statics *statics, struct static_entry *fresh) {

@@ -46,6 +46,9 @@ void statics_destroy(struct statics *statics); /* NULL is fine */
 /** +1 reference to a payload that is ready; NULL where it is not. Never waits. */
 struct static_entry *statics_find(struct statics *statics, const struct digest *digest);
 
+/** One more reference, for somebody else, where the caller holds one. */
+struct static_entry *statics_ref(struct statics *statics, struct static_entry *entry);
+
 /**
  * +1 reference to `payload`, which has this digest, uploading it unless somebody has or is.
  * `ret_uploaded` tells whether this call moved it. ERR_DEVICE_MEMORY: not even without all unpinned

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/invariant.h"
 #include "base/queue.h"
 #include "prepare/attach.h"
+#include "prepare/carriers.h"
 #include "prepare/kernels.h"
 
 /* Jobs that wait for the blob store, and those that need nothing of it: however slow the store, the
@@ -34,6 +34,23 @@ static enum err check_static_bytes(
         buffer->bytes, static_entry_bytes(entry));
 }
 
+void prepare_wake(struct prepare *prepare, struct prepared *woken) {
+    while (woken != NULL) {
+        struct prepared *next = woken->next_waiting;
+        woken->is_woken = true;
+        prepare->options.on_resumed(prepare->options.context);
+        if (!queue_push(prepare->cold[COLD_LOCAL].queue, woken))
+            carriers_strand(prepare->options.carriers, woken);
+        woken = next;
+    }
+}
+
+/* The static of a buffer is pinned: who waits for it need wait no longer. */
+static void announce(struct prepare *prepare, struct prepared *prepared, size_t index) {
+    prepare_wake(prepare,
+        carriers_arrived(prepare->options.carriers, prepare->options.statics, prepared, index));
+}
+
 /* Pins the modules and statics that are on the device; true where nothing else is missing either.
  */
 static bool pin_warm(struct prepare *prepare, struct prepared *prepared) {
@@ -42,8 +59,9 @@ static bool pin_warm(struct prepare *prepare, struct prepared *prepared) {
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         if (buffer->bytes == 0) continue;
-        if (buffer->source == BUFFER_STATIC)
+        if (buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL)
             prepared->statics[i] = statics_find(prepare->options.statics, &buffer->digest);
+        if (prepared->statics[i] != NULL) announce(prepare, prepared, i);
         bool is_missing = buffer->source == BUFFER_BLOB ||
                           (buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL);
         if (is_missing) is_warm = false;
@@ -91,6 +109,7 @@ static enum err upload_static(
             &prepared->statics[index], &uploaded, err);
     blob_fini(&blob);
     if (code != ERR_OK) return code;
+    announce(prepare, prepared, index);
     if (uploaded) {
         store_payload(prepare, buffer);
         prepared->static_misses++;
@@ -154,20 +173,80 @@ static void finish_cold(
     else prepare->options.on_failed(prepare->options.context, prepared, err);
 }
 
+static void reset_counts(struct prepared *prepared) {
+    prepared->static_hits = prepared->static_misses = 0;
+    prepared->static_bytes_saved = prepared->static_bytes_uploaded = 0;
+}
+
+/* A buffer whose static a job ahead brings; buffer_count: there is none. What came meanwhile is
+ * pinned. */
+static size_t find_awaited(struct prepare *prepare, struct prepared *prepared) {
+    const struct job *job = prepared->job;
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        const struct job_buffer *buffer = &job->buffers[i];
+        bool is_cold = buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL;
+        if (!is_cold || buffer->has_data || buffer->bytes == 0) continue;
+        if (carriers_are_ahead(prepare->options.carriers, job, &buffer->digest)) return i;
+        prepared->statics[i] = statics_find(prepare->options.statics, &buffer->digest);
+    }
+    return job->buffer_count;
+}
+
+/* Pins what is on the device. False: the job waits for one ahead, and is not ours any more. */
+static bool pin_or_wait(struct prepare *prepare, struct prepared *prepared, bool *is_warm) {
+    for (;;) {
+        *is_warm = pin_warm(prepare, prepared);
+        size_t awaited = *is_warm ? prepared->job->buffer_count : find_awaited(prepare, prepared);
+        if (awaited == prepared->job->buffer_count) return true;
+        prepared_release(prepared, prepare->options.statics, prepare->options.residents);
+        prepare->options.on_waiting(prepare->options.context);
+        if (carriers_wait(prepare->options.carriers, prepared, awaited)) return false;
+        prepare->options.on_resumed(prepare->options.context);
+    }
+}
+
+/* NULL: it is on its way elsewhere. */
+static struct prepared *start(struct prepare *prepare, struct prepared *prepared) {
+    struct error err;
+    bool is_warm;
+    reset_counts(prepared);
+    if (!pin_or_wait(prepare, prepared, &is_warm)) return NULL;
+    enum err code = check_warm_statics(prepared, &err);
+    if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, &err);
+    if (code == ERR_OK && is_warm) code = load_kernels(prepare, prepared, &err);
+    if (code != ERR_OK) {
+        prepare->options.on_failed(prepare->options.context, prepared, &err);
+        return NULL;
+    }
+    if (is_warm) {
+        prepared->ready_ns = clock_ns();
+        return prepared;
+    }
+    enum cold_kind kind = needs_store(prepared) ? COLD_STORE : COLD_LOCAL;
+    if (!queue_push(prepare->cold[kind].queue, prepared))
+        carriers_strand(prepare->options.carriers, prepared);
+    return NULL;
+}
+
+static void fetch(struct prepare *prepare, struct prepared *prepared) {
+    struct error err;
+    enum err code = prepare->options.still_wanted(prepare->options.context, prepared->job, &err);
+    /* For each job: one failure spoils one. */
+    if (code == ERR_OK) code = device_bind(prepare->options.device, &err);
+    if (code == ERR_OK && prepared->is_woken) {
+        prepared->is_woken = false;
+        prepared = start(prepare, prepared);
+        if (prepared == NULL) return;
+    } else if (code == ERR_OK) {
+        code = fetch_cold(prepare, prepared, &err);
+    }
+    finish_cold(prepare, prepared, code, &err);
+}
+
 static void *preparation_thread(void *context) {
     const struct cold_work *cold = context;
-    struct prepare *prepare = cold->prepare;
     void *item;
-    while (queue_pop(cold->queue, &item, 1, -1) == 1) {
-        struct prepared *prepared = item;
-        struct error err;
-        enum err code =
-            prepare->options.still_wanted(prepare->options.context, prepared->job, &err);
-        /* For each job: one failure spoils one. */
-        if (code == ERR_OK) code = device_bind(prepare->options.device, &err);
-        if (code == ERR_OK) code = fetch_cold(prepare, prepared, &err);
-        finish_cold(prepare, prepared, code, &err);
-    }
+    while (queue_pop(cold->queue, &item, 1, -1) == 1) fetch(cold->prepare, item);
     return NULL;
 }
 
@@ -210,9 +289,26 @@ void prepare_finish(struct prepare *prepare) {
     for (int kind = 0; kind < COLD_KIND_COUNT; kind++) cold_work_finish(&prepare->cold[kind]);
 }
 
+/* The run has ended before what they wait for came. */
+static void drop_waiting(struct prepare *prepare) {
+    struct prepared *next, *waiting = carriers_take_waiting(prepare->options.carriers);
+    for (struct prepared *each = waiting; each != NULL; each = each->next_waiting)
+        prepare->options.on_resumed(prepare->options.context);
+    for (; waiting != NULL; waiting = next) {
+        next = waiting->next_waiting;
+        prepare->options.on_dropped(prepare->options.context, waiting);
+    }
+    for (waiting = carriers_take_stranded(prepare->options.carriers); waiting != NULL;
+         waiting = next) {
+        next = waiting->next_waiting;
+        prepare->options.on_dropped(prepare->options.context, waiting);
+    }
+}
+
 void prepare_destroy(struct prepare *prepare) {
     if (prepare == NULL) return;
     prepare_finish(prepare);
+    drop_waiting(prepare);
     for (int kind = 0; kind < COLD_KIND_COUNT; kind++) {
         queue_destroy(prepare->cold[kind].queue);
         free(prepare->cold[kind].threads);
@@ -238,31 +334,9 @@ static struct prepared *prepared_create(struct job *job, const struct plan *plan
     return is_whole ? prepared : NULL;
 }
 
-static void reset_counts(struct prepared *prepared) {
-    prepared->static_hits = prepared->static_misses = 0;
-    prepared->static_bytes_saved = prepared->static_bytes_uploaded = 0;
-}
-
 struct prepared *prepare_resubmit(struct prepare *prepare, struct prepared *prepared) {
-    struct error err;
-    reset_counts(prepared);
     prepared->submitted_ns = clock_ns();
-    bool is_warm = pin_warm(prepare, prepared);
-    enum err code = check_warm_statics(prepared, &err);
-    if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, &err);
-    if (code == ERR_OK && is_warm) code = load_kernels(prepare, prepared, &err);
-    if (code != ERR_OK) {
-        prepare->options.on_failed(prepare->options.context, prepared, &err);
-        return NULL;
-    }
-    if (is_warm) {
-        prepared->ready_ns = clock_ns();
-        return prepared;
-    }
-    enum cold_kind kind = needs_store(prepared) ? COLD_STORE : COLD_LOCAL;
-    bool queued = queue_push(prepare->cold[kind].queue, prepared);
-    INVARIANT(queued, "the queue is closed only after the last push");
-    return NULL;
+    return start(prepare, prepared);
 }
 
 enum err prepare_submit(struct prepare *prepare, struct job *job, const struct plan *plan,

@@ -4,7 +4,8 @@
  * is at hand.
  *
  * A job whose inputs are all warm comes back to the caller at once; the others wait in a queue for
- * one of the preparation threads.
+ * one of the preparation threads. One that names a static which a job ahead of it brings waits for
+ * that job first (carriers.h).
  *
  * Threads: prepare_submit() from any bound thread; on_ready comes from a preparation thread, the
  * other callbacks from that or the caller's.
@@ -41,6 +42,11 @@ struct prepared {
     /* by index as the job's outputs; filled by the lane */
     struct slice *outputs;
     enum run run;
+    /* while it waits for another job's static, and after (prepare/carriers.h) */
+    struct prepared *next_waiting;
+    size_t awaited;  /* index of the buffer */
+    bool is_woken;   /* it waits no longer, and starts again */
+    bool is_left;    /* the job that it waited for was left to another worker */
     bool is_applied; /* redelivered: only its outputs are read */
     /* for the job's telemetry */
     uint64_t static_hits, static_misses;
@@ -50,8 +56,11 @@ struct prepared {
     uint64_t submitted_ns, ready_ns;
 };
 
+struct carriers;
+
 struct prepare_options {
     const struct device *device;
+    struct carriers *carriers;
     struct modules *modules;
     struct statics *statics;
     struct residents *residents; /* NULL unless the plans' limits have key order */
@@ -64,6 +73,11 @@ struct prepare_options {
     void (*on_ready)(void *context, struct prepared *prepared);
     /** The job failed; the callee owns `prepared` from here on. */
     void (*on_failed)(void *context, struct prepared *prepared, const struct error *err);
+    /** A job begins, or ceases, to wait for one ahead of it; while it waits, it holds nothing. */
+    void (*on_waiting)(void *context);
+    void (*on_resumed)(void *context);
+    /** A job that was submitted is not prepared any more: the run ends. The callee owns it. */
+    void (*on_dropped)(void *context, struct prepared *prepared);
     /** A static's payload could not be stored; after a restart its sender has to send it again. */
     void (*on_not_stored)(void *context, const struct error *err);
     void *context;
@@ -77,7 +91,8 @@ MUST_CHECK enum err prepare_create(
 /** Finishes what was submitted and ends the threads; prepare_again() still works. NULL is fine. */
 void prepare_finish(struct prepare *prepare);
 
-/** After prepare_finish(), or in its place. NULL is fine. */
+/** After prepare_finish(), or in its place; drops those that still wait for others. NULL is fine.
+ */
 void prepare_destroy(struct prepare *prepare);
 
 /**
@@ -93,6 +108,12 @@ MUST_CHECK enum err prepare_submit(struct prepare *prepare, struct job *job,
  * back where it may run, else NULL.
  */
 MUST_CHECK struct prepared *prepare_resubmit(struct prepare *prepare, struct prepared *prepared);
+
+/**
+ * Jobs that waited for one ahead of them (carriers.h) start again; linked by `next_waiting`. Not
+ * after prepare_destroy(), which leaves none. Any thread.
+ */
+void prepare_wake(struct prepare *prepare, struct prepared *woken);
 
 /**
  * Fetches and pins again what prepared_release() gave back, on the calling thread, which may wait.
