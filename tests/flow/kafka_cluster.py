@@ -3,28 +3,53 @@
 import atexit
 import os
 import pathlib
+import random
+import socket
 import subprocess
+import tempfile
 
-import confluent_kafka.admin
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts/kafka"
+PORTS = range(12000, 32000)  # below the ports that clients get
+BLOCK = 20  # ports of each cluster; the last one is never listened on
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/kafka"
-FIRST_PORT = 12000  # below the ports that clients get
-PORTS = 20  # of each process that starts clusters, so that neighbours stay apart
+
+def claim_ports():
+    """A block of ports that are free, and a socket bound to its last: while that is open, nobody else claims them."""
+    blocks = list(range(PORTS.start, PORTS.stop, BLOCK))
+    random.shuffle(blocks)
+    for first in blocks:
+        claim = socket.socket()
+        try:
+            claim.bind(("127.0.0.1", first + BLOCK - 1))
+            for port in range(first, first + BLOCK - 1):
+                with socket.socket() as probe:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as brokers do
+                    probe.bind(("127.0.0.1", port))
+            return first, claim
+        except OSError:
+            claim.close()
+    raise RuntimeError(f"no block of {BLOCK} free ports within {PORTS}")
 
 
 class KafkaCluster:
-    """Ports and verbs are those of scripts/kafka."""
+    """Verbs are those of scripts/kafka. The cluster ends with the process that made it, however that ends."""
 
     def __init__(self, brokers):
-        port = FIRST_PORT + os.getpid() % 1000 * PORTS
+        port, self._claim = claim_ports()
+        (ROOT / "build").mkdir(exist_ok=True)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kafka-tests-", dir=ROOT / "build"))
         self._environment = os.environ | {
-            "KAFKA_BROKERS": str(brokers), "KAFKA_PORT": str(port), "KAFKA_DIR": f"build/kafka-faults-{os.getpid()}"}
+            "KAFKA_BROKERS": str(brokers), "KAFKA_PORT": str(port), "KAFKA_DIR": str(self.folder.relative_to(ROOT))}
         self.brokers = brokers
         self.proxied_port = port + 2
         self.proxy_port = port + 3
         address = subprocess.run([SCRIPT, "address"], env=self._environment, check=True, capture_output=True, text=True)
         self.servers = address.stdout.strip()
-        atexit.register(self.down)  # an interrupted test leaves no servers behind
+        # Forked away, so that what kills this process with all its children leaves somebody to clean up.
+        self._guard = subprocess.Popen(
+            ["setsid", "--fork", SCRIPT, "guard"], env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        atexit.register(self.down)
         self._run("up")
 
     def _run(self, *arguments):
@@ -39,16 +64,13 @@ class KafkaCluster:
     def kill(self, *node):
         self._run("kill", *map(str, node))
 
-    def pause(self):
-        self._run("pause")
+    def pause(self, *node):
+        self._run("pause", *map(str, node))
 
-    def resume(self):
-        self._run("resume")
+    def resume(self, *node):
+        self._run("resume", *map(str, node))
 
     def down(self):
         atexit.unregister(self.down)
-        self._run("down")
-
-    def leader_of(self, topic, partition):
-        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.servers})
-        return admin.list_topics(topic, timeout=30).topics[topic].partitions[partition].leader
+        self._guard.communicate()  # it cleans up once its input ends, and then ends its output
+        self._claim.close()
