@@ -38,6 +38,8 @@ class Limits(NamedTuple):
     writes: int = 4
     buffer_bytes: int = 1 << 40
     launches: int = 1000
+    timeout_ms_min: int = 100
+    timeout_ms_max: int = 60000
 
 
 class Refused(Exception):
@@ -134,6 +136,9 @@ def check_limits(job, limits):
         at_most(len(step["args"]), limits.args, "args")
     launches = job.get("repeat", 1) * sum(step.get("iterations", 1) for step in job["steps"])
     at_most(launches, limits.launches, "launches")
+    if "timeout_ms" in job:
+        require(job["timeout_ms"] >= limits.timeout_ms_min, f"timeout_ms under {limits.timeout_ms_min}")
+        at_most(job["timeout_ms"], limits.timeout_ms_max, "milliseconds")
 
 
 def check_names(job):

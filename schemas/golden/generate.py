@@ -165,6 +165,8 @@ def valid():
     yield "shape_scalar", "an empty shape is one element", buffer_x(bytes=4, datatype="FP32", shape=[])
     yield "shape_empty_beats_overflow", "a dimension of 0 empties any shape", buffer_x(
         bytes=0, datatype="FP64", shape=[U64_MAX, U64_MAX, 0])  # fmt: skip
+    yield "timeout_shortest", "exactly the least time", with_("timeout_ms", 100)
+    yield "timeout_longest", "exactly the most time", with_("timeout_ms", 60000)
     yield "buffer_largest", "exactly the limit of bytes", buffer_x(bytes=1 << 40)
     for size, names in {1: ["BOOL", "UINT8", "INT8"], 2: ["UINT16", "INT16", "FP16", "BF16"],
                         4: ["UINT32", "INT32", "FP32"], 8: ["UINT64", "INT64", "FP64"]}.items():  # fmt: skip
@@ -253,6 +255,8 @@ def bad_top_level():
     yield "timing_nil", "nil for absent", with_("timing", None)
     yield "deadline_0", "a deadline of 0", with_("deadline_ms", 0)
     yield "timeout_negative", "a negative time", with_("timeout_ms", -5)
+    yield "timeout_0", "a time of 0", with_("timeout_ms", 0)
+    yield "timeout_short", "less than the least time", with_("timeout_ms", 99)
     yield "reply_to_empty", "a topic without a name", with_("reply_to", "")
     yield "reply_to_nul", "a topic with a NUL", with_("reply_to", "a\0b")
     yield "reply_to_too_long", "250 bytes of topic", with_("reply_to", "t" * 250)
@@ -403,6 +407,8 @@ def too_large():
     yield "args_too_many", "nine arguments", step(args=["x"] * 9)
     yield "writes_too_many", "five writes", buffer_x(bytes=4, writes=[{"offset": 0, "data": b""}] * 5)
     yield "outputs_too_many", "nine outputs", with_("outputs", [{"buffer": "y", "as": name} for name in "abcdefghi"])
+    yield "timeout_long", "more than the most time", with_("timeout_ms", 60001)
+    yield "timeout_longest_number", "as long as a number can say", with_("timeout_ms", 2**32 - 1)
     yield "launches_too_many", "one launch too many", step(iterations=1001)
     yield "launches_by_repeat", "too many launches by repetition", step(iterations=101) | {"repeat": 10}
     yield "launches_by_steps", "too many launches over two steps", with_(

@@ -16,6 +16,8 @@ static const struct decode_limits limits = {
     .writes_max = 64,
     .buffer_bytes_max = (uint64_t)1 << 40,
     .launches_max = 100000,
+    .timeout_ms_min = 100,
+    .timeout_ms_max = 600000,
 };
 
 /* Reads all of it, so that a sanitizer sees a view of what is not there. */

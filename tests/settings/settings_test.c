@@ -288,6 +288,12 @@ TEST(combinations_that_cannot_work_are_refused) {
     expect_problem("driver: cpu\nlane_slab_bytes: 512MiB\n", "w.yaml:2:18",
         "8 lanes of lane_slab_bytes each do not fit into cpu_driver.memory_bytes",
         "raise cpu_driver.memory_bytes");
+    expect_problem("limits: {timeout_ms: 11m}\n", "w.yaml:1:22",
+        "limits.timeout_ms is more than limits.timeout_max_ms",
+        "lower it, or raise limits.timeout_max_ms");
+    expect_problem("limits: {timeout_min_ms: 61s}\n", "w.yaml",
+        "limits.timeout_ms is less than limits.timeout_min_ms",
+        "raise it, or lower limits.timeout_min_ms");
 }
 
 TEST(devices_are_all_or_a_list_of_numbers_and_uuids) {

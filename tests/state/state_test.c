@@ -224,15 +224,19 @@ STATE_TEST(a_batch_is_overdue_from_the_fence_before_it) {
     launch(state, 1, 1, 5, 20ull * SECOND_NS);
     launch(state, 2, 0, 6, 0); /* without a limit */
     uint64_t after_ns = clock_ns();
-    assert_false(state_find_overdue(state, before_ns + 10ull * SECOND_NS, &overdue));
-    assert_true(state_find_overdue(state, after_ns + 11ull * SECOND_NS, &overdue));
+    assert_false(state_find_overdue(
+        state, before_ns + 10ull * SECOND_NS, &(struct state_waits){0}, &overdue));
+    assert_true(state_find_overdue(
+        state, after_ns + 11ull * SECOND_NS, &(struct state_waits){0}, &overdue));
     assert_int_equal(overdue.lane, 1);
     assert_int_equal(overdue.batch, 4);
     assert_int_equal(overdue.limit_ns, 10ull * SECOND_NS);
     state_fence(state, 1, 0);
     uint64_t fence_ns = clock_ns();
-    assert_false(state_find_overdue(state, after_ns + 20ull * SECOND_NS, &overdue));
-    assert_true(state_find_overdue(state, fence_ns + 21ull * SECOND_NS, &overdue));
+    assert_false(state_find_overdue(
+        state, after_ns + 20ull * SECOND_NS, &(struct state_waits){0}, &overdue));
+    assert_true(state_find_overdue(
+        state, fence_ns + 21ull * SECOND_NS, &(struct state_waits){0}, &overdue));
     assert_int_equal(overdue.batch, 5);
     state_close(state);
 }
@@ -343,7 +347,7 @@ static void use_everything(const struct fixture *fixture) {
         if (suspects[i].standing >= STATE_CONVICTED) assert_true(suspects[i].code < ERR_COUNT);
     }
     struct state_overdue overdue;
-    (void)!state_find_overdue(state, clock_ns(), &overdue);
+    (void)!state_find_overdue(state, clock_ns(), &(struct state_waits){0}, &overdue);
     assert_true(strlen(state_summary(state).uuid) < STATE_UUID_BYTES);
     begin(state, &small);
     launch(state, 2, 1, 1, 0);
@@ -422,7 +426,7 @@ STATE_TEST(without_a_state_nothing_happens) {
     state_fence(NULL, 0, 0);
     state_record_death(NULL, &(struct state_death){0});
     assert_int_equal(left_in(NULL).count, 0);
-    assert_false(state_find_overdue(NULL, 1, &overdue));
+    assert_false(state_find_overdue(NULL, 1, &(struct state_waits){0}, &overdue));
     assert_null(state_suspects(NULL, &capacity));
     assert_int_equal(capacity, 0);
     state_end(NULL);

@@ -45,7 +45,8 @@ struct decode_limits test_decode_limits(void) {
         .outputs_max = 64,
         .writes_max = 64,
         .buffer_bytes_max = 1ull << 40,
-        .launches_max = 100000};
+        .launches_max = 100000,
+        .timeout_ms_max = UINT32_MAX};
 }
 
 struct job *test_job(const char *yaml) {

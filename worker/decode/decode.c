@@ -50,6 +50,23 @@ static enum err check_launches(struct walk *walk) {
         "launches (repeat x the sum of iterations)", "limits.launches_per_job");
 }
 
+/* The one ends executors that have done no wrong, the other holds a GPU for as long as it likes. */
+static enum err check_timeout(struct walk *walk) {
+    const struct job *job = walk->job;
+    const struct decode_limits *limits = walk->limits;
+    if (job->timeout_ms == 0) return ERR_OK;
+    walk_enter_key(walk, slice_of_text("timeout_ms"));
+    if (job->timeout_ms < limits->timeout_ms_min)
+        return walk_fail(walk, ERR_BAD_JOB,
+            "send at least that, or none for the worker's own; or lower limits.timeout_min_ms",
+            "is %" PRIu32 " ms, at least %" PRIu32 " are allowed", job->timeout_ms,
+            limits->timeout_ms_min);
+    enum err code = walk_limit(
+        walk, job->timeout_ms, limits->timeout_ms_max, "milliseconds", "limits.timeout_max_ms");
+    walk_leave(walk);
+    return code;
+}
+
 static enum err parse_job(struct walk *walk, const msgpack_object *root) {
     const msgpack_object *found[FIELDS_MAX];
     enum err code = walk_is_map(walk, root);
@@ -59,7 +76,8 @@ static enum err parse_job(struct walk *walk, const msgpack_object *root) {
     walk->job->repeat = 1;
     code = walk_map(walk, root, FIELDS(job_fields), walk->job, found);
     if (code != ERR_OK) return code;
-    return check_launches(walk);
+    code = check_launches(walk);
+    return code == ERR_OK ? check_timeout(walk) : code;
 }
 
 static enum err read_job(

@@ -222,6 +222,7 @@ static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *
         .state = options->state,
         .lane = (uint32_t)index,
         .timeout_ms = options->timeout_ms,
+        .span_ns = options->batch_span_ns,
         .slab_bytes = options->slab_bytes,
         .can_map = options->can_map,
         .jobs_max = options->batch_jobs_max};

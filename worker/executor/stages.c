@@ -67,6 +67,8 @@ static void derive_limits(struct stages *stages) {
         .writes_max = settings->limits.buffers_per_job,
         .buffer_bytes_max = settings->limits.job_bytes,
         .launches_max = settings->limits.launches_per_job,
+        .timeout_ms_min = settings->limits.timeout_min_ms,
+        .timeout_ms_max = settings->limits.timeout_max_ms,
     };
     stages->plan_limits = (struct plan_limits){
         .device = stages->device.limits,

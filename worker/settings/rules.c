@@ -183,6 +183,16 @@ static void check_kafka(const struct loaded *loaded) {
     check_producer_max(loaded, "max.in.flight.requests.per.connection", 5, why);
 }
 
+static void check_timeouts(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    if (s->limits.timeout_ms < s->limits.timeout_min_ms)
+        ADD(loaded, &s->limits.timeout_ms, "raise it, or lower limits.timeout_min_ms",
+            "limits.timeout_ms is less than limits.timeout_min_ms");
+    if (s->limits.timeout_ms > s->limits.timeout_max_ms)
+        ADD(loaded, &s->limits.timeout_ms, "lower it, or raise limits.timeout_max_ms",
+            "limits.timeout_ms is more than limits.timeout_max_ms");
+}
+
 static void check_limits(const struct loaded *loaded) {
     const struct settings *s = loaded->settings;
     if (s->limits.bytes_in_flight < s->limits.message_bytes)
@@ -242,6 +252,7 @@ void rules_check(const struct loaded *loaded) {
     check_topics(loaded);
     check_kafka(loaded);
     check_limits(loaded);
+    check_timeouts(loaded);
     check_retry(loaded);
     check_blobs(loaded);
     check_http(loaded);

@@ -176,6 +176,12 @@ const struct setting setting_table[] = {
     DURATION(limits.timeout_ms, 100, 24 * HOUR, "1m",
         "Longest that a job without timeout_ms may be on the device. Then its executor is killed, "
         "and the job that does so alone gets gpu_hang."),
+    DURATION(limits.timeout_min_ms, 1, HOUR, "100ms",
+        "Least timeout_ms that a job may ask for: one that asks for less is refused (bad_job), "
+        "since a job that is only slow to start would end its executor."),
+    DURATION(limits.timeout_max_ms, 100, 24 * HOUR, "10m",
+        "Most that a job may ask for: one that asks for more is refused (too_large), since a "
+        "kernel that never ends holds its stream for so long."),
     UINT(limits.jobs_in_flight, 1, 1000000, "4096",
         "Jobs taken and not finished. A stop waits for all of them, so jobs of more than some 40 "
         "ms "

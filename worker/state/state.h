@@ -193,12 +193,22 @@ struct state_overdue {
     uint64_t limit_ns, overdue_ns;
 };
 
+/** The watcher's own: until when it saw each lane's batch behind work of other lanes. Zeroed before
+ * the first look at a life. */
+struct state_waits {
+    struct {
+        uint64_t batch, until_ns;
+    } lanes[STATE_LANES_MAX];
+};
+
 /**
- * Finds a batch that has been on the device for longer than its limit. Fields may be torn where the
- * lane goes on in the same moment: only the same answer several times in a row means it.
+ * Finds a batch that has been on the device for longer than its limit. Its time runs once the
+ * lane's batch before it has ended, and those of other lanes that were launched before it: the
+ * device may have run them first. Fields may be torn where the lane goes on in the same moment:
+ * only the same answer several times in a row means it.
  */
-MUST_CHECK bool state_find_overdue(
-    const struct state *state, uint64_t now_ns, struct state_overdue *ret);
+MUST_CHECK bool state_find_overdue(const struct state *state, uint64_t now_ns,
+    struct state_waits *waits, struct state_overdue *ret);
 
 struct state_summary {
     pid_t pid; /* of the life that began last; 0: there was none */

@@ -19,27 +19,47 @@ static const struct state_batch *oldest_batch(const struct state *state, uint32_
     return oldest;
 }
 
-static bool is_overdue(
-    const struct state *state, uint32_t lane, uint64_t now_ns, struct state_overdue *ret) {
+static uint64_t begun_ns(const struct state_batch *batch) {
+    return atomic_load_explicit(&batch->begun_ns, memory_order_relaxed); /* by the count */
+}
+
+/* Whether another lane still has a batch on the device that was launched before this one. */
+static bool is_behind(const struct state *state, uint32_t lane, const struct state_batch *batch) {
+    for (uint32_t other = 0; other < state->shape.lanes; other++) {
+        const struct state_batch *first = other != lane ? oldest_batch(state, other) : NULL;
+        if (first != NULL && begun_ns(first) < begun_ns(batch)) return true;
+    }
+    return false;
+}
+
+static bool is_overdue(const struct state *state, uint32_t lane, uint64_t now_ns,
+    struct state_waits *waits, struct state_overdue *ret) {
     const struct state_batch *batch = oldest_batch(state, lane);
     if (batch == NULL) return false;
+    uint64_t id = atomic_load_explicit(&batch->id, memory_order_relaxed); /* by the count */
+    bool has_waited = waits->lanes[lane].batch == id;
+    if (is_behind(state, lane, batch)) {
+        waits->lanes[lane].batch = id;
+        waits->lanes[lane].until_ns = now_ns;
+        return false;
+    }
     /* relaxed: published by the count, which oldest_batch() has read */
     uint64_t limit_ns = atomic_load_explicit(&batch->limit_ns, memory_order_relaxed);
-    uint64_t from_ns = atomic_load_explicit(&batch->begun_ns, memory_order_relaxed);
+    uint64_t from_ns = begun_ns(batch);
     uint64_t fence_ns = atomic_load_explicit(&state->lanes[lane].fence_ns, memory_order_relaxed);
     if (fence_ns > from_ns) from_ns = fence_ns;
+    if (has_waited && waits->lanes[lane].until_ns > from_ns) from_ns = waits->lanes[lane].until_ns;
     if (limit_ns == 0 || now_ns < from_ns || now_ns - from_ns <= limit_ns) return false;
-    *ret = (struct state_overdue){.lane = lane,
-        .batch = atomic_load_explicit(&batch->id, memory_order_relaxed), /* as above */
-        .limit_ns = limit_ns,
-        .overdue_ns = now_ns - from_ns - limit_ns};
+    *ret = (struct state_overdue){
+        .lane = lane, .batch = id, .limit_ns = limit_ns, .overdue_ns = now_ns - from_ns - limit_ns};
     return true;
 }
 
-bool state_find_overdue(const struct state *state, uint64_t now_ns, struct state_overdue *ret) {
+bool state_find_overdue(const struct state *state, uint64_t now_ns, struct state_waits *waits,
+    struct state_overdue *ret) {
     if (state == NULL) return false;
     for (uint32_t lane = 0; lane < state->shape.lanes; lane++)
-        if (is_overdue(state, lane, now_ns, ret)) return true;
+        if (is_overdue(state, lane, now_ns, waits, ret)) return true;
     return false;
 }
 

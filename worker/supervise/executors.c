@@ -47,6 +47,7 @@ static void stop_watching(struct executor *executor) {
     state_close(executor->watched);
     executor->watched = NULL;
     executor->overdue_looks = 0;
+    executor->waits = (struct state_waits){0};
 }
 
 void executor_fini(struct executor *executor) {
@@ -306,7 +307,7 @@ static void watch(struct executor *executor, uint64_t now_ns) {
     if (executor->watched == NULL &&
         state_watch(executor->state_path, executor->pid, &executor->watched, &err) != ERR_OK)
         return; /* its life has not begun */
-    if (!state_find_overdue(executor->watched, now_ns, &overdue)) {
+    if (!state_find_overdue(executor->watched, now_ns, &executor->waits, &overdue)) {
         executor->overdue_looks = 0;
         return;
     }

@@ -32,6 +32,7 @@ struct executor {
     bool is_hung;       /* KILLED because of `overdue` */
     struct state_overdue overdue;
     uint32_t overdue_looks; /* how often in a row it was found */
+    struct state_waits waits;
 
     uint32_t deaths; /* without a culprit and without progress, within the window */
     uint64_t first_death_ns;
