@@ -127,6 +127,31 @@ TEST(who_never_ends_a_question_holds_nobody_up) {
     close(idle);
 }
 
+/* Their questions never end, and each goes on whenever the server looks. */
+TEST(a_crowd_that_asks_slowly_keeps_nobody_from_an_answer) {
+    enum { CROWD = 100 };
+    char answer[ANSWER_BYTES];
+    int crowd[CROWD];
+    for (size_t i = 0; i < CROWD; i++) {
+        crowd[i] = connect_to(*state, "GET /");
+        for (int looks = 0; looks < 4; looks++) http_serve(((struct fixture *)*state)->http);
+    }
+    int fd = connect_to(*state, "GET /count" END);
+    size_t used = 0;
+    for (int looks = 0; looks < LOOKS_MAX && used == 0; looks++) {
+        for (size_t i = 0; i < CROWD; i++) (void)send(crowd[i], "x", 1, MSG_NOSIGNAL);
+        struct pollfd arrived = {.fd = http_fd(((struct fixture *)*state)->http), .events = POLLIN};
+        poll(&arrived, 1, LOOK_MS);
+        http_serve(((struct fixture *)*state)->http);
+        ssize_t count = recv(fd, answer, sizeof answer - 1, MSG_DONTWAIT);
+        if (count > 0) used = (size_t)count;
+    }
+    answer[used] = 0;
+    assert_true(begins(answer, "HTTP/1.1 200"));
+    for (size_t i = 0; i < CROWD; i++) close(crowd[i]);
+    close(fd);
+}
+
 TEST(a_question_without_end_is_cut) {
     enum { FLOOD_BYTES = 200000 };
     static char flood[FLOOD_BYTES + 1], answer[ANSWER_BYTES];
@@ -153,5 +178,5 @@ TEST(an_address_that_cannot_be_had_is_a_mistake_of_the_configuration) {
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 RUN_TESTS(F(a_page_is_written_anew_for_each_who_asks), F(head_has_no_body),
     F(what_is_no_page_or_no_question_is_refused), F(who_never_ends_a_question_holds_nobody_up),
-    F(a_question_without_end_is_cut),
+    F(a_crowd_that_asks_slowly_keeps_nobody_from_an_answer), F(a_question_without_end_is_cut),
     F(an_address_that_cannot_be_had_is_a_mistake_of_the_configuration))

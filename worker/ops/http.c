@@ -14,6 +14,8 @@ enum { CONNECTIONS_MAX = 32, CONNECTION_TIMEOUT_S = 10, BACKLOG = 32 };
 
 struct http {
     struct MHD_Daemon *daemon;
+    size_t connection_count;
+    int connections[CONNECTIONS_MAX]; /* their sockets, the oldest first */
     const struct http_page *pages;
     void *context;
 };
@@ -74,6 +76,33 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     return answer_page(http, connection, page);
 }
 
+/* ---- connections ---- */
+
+static void forget(struct http *http, int fd) {
+    size_t kept = 0;
+    for (size_t i = 0; i < http->connection_count; i++)
+        if (http->connections[i] != fd) http->connections[kept++] = http->connections[i];
+    http->connection_count = kept;
+}
+
+/*
+ * An MHD_NotifyConnectionCallback. A new connection takes the place of the oldest where there is no
+ * other: whoever sends a question slowly, or none, keeps nobody else from being answered.
+ */
+static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+    enum MHD_ConnectionNotificationCode what) {
+    struct http *http = context;
+    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    forget(http, fd);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) return;
+    if (http->connection_count == CONNECTIONS_MAX) {
+        int oldest = http->connections[0];
+        shutdown(oldest, SHUT_RDWR);
+        forget(http, oldest);
+    }
+    http->connections[http->connection_count++] = fd;
+}
+
 /* ---- listening ---- */
 
 static enum err fail(struct error *err, const char *address, int native, const char *why) {
@@ -114,9 +143,11 @@ static enum err start(struct http *http, const char *address, struct error *err)
     int fd;
     enum err code = open_socket(address, &fd, err);
     if (code != ERR_OK) return code;
+    /* Its own limit only bounds those that were closed here and not cleared away yet. */
     http->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, http,
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_TIMEOUT_S, MHD_OPTION_END);
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, 2u * CONNECTIONS_MAX,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)CONNECTION_TIMEOUT_S, MHD_OPTION_END);
     if (http->daemon != NULL) return ERR_OK;
     close(fd);
     return fail(err, address, 0, "the HTTP server does not start");

@@ -1,7 +1,8 @@
 /**
  * Pages over HTTP for whoever watches a worker: GET and HEAD of a few paths, each page written anew
- * for who asks. The bytes that come in, the connections and the time that each may take are
- * bounded; there is no TLS and nobody is asked who they are, so the address decides who can read.
+ * for who asks. The bytes that come in, the connections and the time that each may be silent are
+ * bounded, and a new connection closes the oldest where there are too many; there is no TLS and
+ * nobody is asked who they are, so the address decides who can read.
  *
  * Lifetime: http_listen() to http_close(). Threads: one at a time; there is none behind it: the
  * caller waits for http_fd() and calls http_serve(), in which pages are written.
