@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/keyed_hash.h"
+#include "base/hash.h"
 
 enum { TABLE_BUCKETS = 1024 };
 
@@ -69,7 +69,7 @@ void carriers_decoded(struct carriers *carriers, const uint64_t *numbers, size_t
 /* --- the table --- */
 
 static struct coming **link_of(struct carriers *carriers, const struct digest *digest) {
-    uint64_t hash = keyed_hash(0, slice_of(digest->bytes, sizeof digest->bytes));
+    uint64_t hash = hash_more(HASH_START, slice_of(digest->bytes, sizeof digest->bytes));
     struct coming **link = &carriers->buckets[hash % TABLE_BUCKETS];
     while (*link != NULL && !digest_equal(&(*link)->digest, digest))
         link = &(*link)->next_in_bucket;
