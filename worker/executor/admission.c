@@ -102,7 +102,7 @@ static void hold_results(struct stages *stages, struct job *const *jobs, size_t 
 
 static void admit_all(struct stages *stages, struct delivery *const *deliveries, size_t count) {
     struct job *jobs[FLOW_GROUP_MAX];
-    uint64_t numbers[FLOW_GROUP_MAX];
+    uint64_t numbers[FLOW_GROUP_MAX] = {0};
     size_t job_count = 0;
     for (size_t i = 0; i < count; i++) {
         numbers[i] = deliveries[i]->number;
