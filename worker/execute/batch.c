@@ -62,8 +62,15 @@ enum err batch_init(
         code = pinned_device_address(
             context->device, pool_block_pinned(&batch->slabs.upload).data, &batch->mapped, err);
     if (code == ERR_OK) code = fence_take(context->leases, &batch->fence, err);
-    if (code != ERR_OK) batch_fini(batch);
-    return code;
+    if (code != ERR_OK) {
+        batch_fini(batch);
+        return code;
+    }
+    batch->use = (struct tenancy_slabs){.device.block = batch->slabs.device,
+        .upload.block = batch->slabs.upload,
+        .readback.block = batch->slabs.readback};
+    tenancy_add(context->tenancy, &batch->use);
+    return ERR_OK;
 }
 
 void batch_fini(struct batch *batch) {
@@ -74,6 +81,7 @@ void batch_fini(struct batch *batch) {
             must_release(timing_pair_release(leases, &batch->items[i].timing, &(struct error){0}));
     if (batch->fence != NULL)
         must_release(fence_release(leases, &batch->fence, &(struct error){0}));
+    tenancy_remove(batch->context->tenancy, &batch->use);
     release_memory(batch->context, &batch->large);
     release_memory(batch->context, &batch->slabs);
     free(batch->items);
@@ -81,6 +89,7 @@ void batch_fini(struct batch *batch) {
 }
 
 void batch_abandon(struct batch *batch) {
+    if (batch->context != NULL) tenancy_remove(batch->context->tenancy, &batch->use);
     guards_abandon(batch);
     free(batch->items);
     *batch = (struct batch){0};
@@ -133,6 +142,22 @@ static bool can_map(const struct batch *batch) {
     return can;
 }
 
+static void note_use(struct slab_use *use, uint64_t bytes) {
+    if (bytes > use->bytes) use->bytes = bytes;
+}
+
+/* What the next tenant must not find. */
+static void note_slabs(
+    struct batch *batch, uint64_t device_bytes, uint64_t upload_bytes, uint64_t readback_bytes) {
+    if (batch->is_mapped) {
+        note_use(&batch->use.upload, batch->start[GROUP_COUNT]);
+        return;
+    }
+    note_use(&batch->use.device, device_bytes);
+    note_use(&batch->use.upload, upload_bytes);
+    note_use(&batch->use.readback, readback_bytes);
+}
+
 static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *err) {
     uint64_t device = batch->start[GROUP_COUNT];
     uint64_t upload = batch->start[GROUP_OUTPUT] + batch->write_bytes;
@@ -153,6 +178,8 @@ static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *e
         batch->memory = &batch->large;
         code = acquire_memory(batch->context, device, upload, readback, &batch->large, err);
         if (code != ERR_OK) guards_release(batch);
+    } else {
+        note_slabs(batch, device, upload, readback);
     }
     batch->origin = batch->is_mapped ? batch->mapped : pool_block_device(&batch->memory->device);
     return code;
@@ -198,10 +225,8 @@ static void note(const struct batch *batch) {
         batch->telemetry.id, longest_ms * 1000000 + (batch->count > 1 ? context->span_ns : 0));
 }
 
-enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
+static enum err begin(struct batch *batch, struct prepared *const *jobs, size_t count,
     bool is_guarded, uint64_t id, struct error *err) {
-    INVARIANT(count > 0 && count <= batch->context->jobs_max && (count == 1 || !is_guarded),
-        "a batch has 1 to jobs_max jobs, a guarded one has one");
     batch->count = count;
     batch->telemetry = (struct batch_telemetry){.id = id, .jobs = count};
     for (size_t i = 0; i < count; i++) {
@@ -231,6 +256,16 @@ enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t c
     if (code == ERR_OK) return ERR_OK;
     fail_all(batch, code, &fence_error);
     return stream_wait(batch->context->device, batch->context->stream, err);
+}
+
+enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
+    bool is_guarded, uint64_t id, struct error *err) {
+    INVARIANT(count > 0 && count <= batch->context->jobs_max && (count == 1 || !is_guarded),
+        "a batch has 1 to jobs_max jobs, a guarded one has one");
+    batch->has_entered = true;
+    enum err code = begin(batch, jobs, count, is_guarded, id, err);
+    if (code != ERR_OK) batch_leave(batch);
+    return code;
 }
 
 /* Short batches are met by polling; for the others the lane sleeps in the driver. */
@@ -331,4 +366,10 @@ void batch_recycle(struct batch *batch) {
     guards_release(batch);
     batch->count = 0;
     release_memory(batch->context, &batch->large);
+    batch_leave(batch);
+}
+
+void batch_leave(struct batch *batch) {
+    if (batch->has_entered) tenancy_leave(batch->context->tenancy);
+    batch->has_entered = false;
 }

@@ -18,6 +18,7 @@
 #define EXECUTE_BATCH_H
 
 #include "execute/outcome.h"
+#include "execute/tenancy.h"
 #include "gpu/lease.h"
 #include "gpu/pool.h"
 #include "prepare/prepare.h"
@@ -32,6 +33,7 @@ struct batch_context {
     struct pool_counters *device_counters, *pinned_counters; /* the lane's own */
     struct counters *counters;
     struct lease_pool *leases;
+    struct tenancy *tenancy; /* NULL: jobs are not isolated */
     CUstream stream;
     struct state *state; /* NULL: what is on the device is noted nowhere */
     uint32_t lane;       /* as the state numbers it */
@@ -62,6 +64,8 @@ struct batch {
     uint32_t slot;                     /* among the lane's batches */
     struct batch_memory slabs, large;  /* `large` only while a batch needs it */
     const struct batch_memory *memory; /* the one in use */
+    struct tenancy_slabs use;          /* of the slabs */
+    bool has_entered;                  /* context->tenancy */
     CUdeviceptr mapped; /* the address of the upload slab for kernels; 0: it is only copied from */
     bool is_mapped;
     CUdeviceptr origin; /* where the layout starts for kernels */
@@ -91,8 +95,9 @@ void batch_fini(struct batch *batch);
 void batch_abandon(struct batch *batch);
 
 /**
- * Starts `count` jobs; the batch is then in flight until batch_finish(). `is_guarded` is for one
- * job alone (guards.h).
+ * Starts `count` jobs of one tenant, with which the caller has entered context->tenancy: the batch
+ * leaves it in batch_recycle(), or here after an error. It is in flight until batch_finish().
+ * `is_guarded` is for one job alone (guards.h).
  *
  * A sticky code: the context is lost. Any other: nothing was enqueued, and the jobs are untouched;
  * only for what needs more than a slab.
@@ -107,8 +112,11 @@ MUST_CHECK enum err batch_begin(struct batch *batch, struct prepared *const *job
  */
 MUST_CHECK enum err batch_finish(struct batch *batch, struct error *err);
 
-/** Ends the outputs and gives back what the batch needed beyond its slabs. */
+/** Ends the outputs, gives back what the batch needed beyond its slabs, and leaves its tenant. */
 void batch_recycle(struct batch *batch);
+
+/** Leaves the tenant of a batch whose context is lost, so that nobody waits for it. */
+void batch_leave(struct batch *batch);
 
 /** Device and pinned bytes that a job takes in a batch; a lane adds jobs while they fit its slab.
  */

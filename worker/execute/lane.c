@@ -38,20 +38,6 @@ struct composition {
     uint64_t bytes, ns;
 };
 
-static struct slice key_of(const struct prepared *prepared) {
-    return prepared->job->delivery->key;
-}
-
-static bool may_share_slab(
-    enum isolation isolation, const struct prepared *a, const struct prepared *b) {
-    switch (isolation) {
-    case ISOLATION_NONE: return true;
-    case ISOLATION_PROGRAM: return a->plan->launches[0].program == b->plan->launches[0].program;
-    case ISOLATION_KEY: return slice_equal(key_of(a), key_of(b));
-    }
-    return false;
-}
-
 static bool joins(void *context, const void *item) {
     struct composition *composition = context;
     const struct lanes_options *options = &composition->lanes->options;
@@ -64,7 +50,7 @@ static bool joins(void *context, const void *item) {
     bool is_first = composition->first == NULL;
     if (!is_first && (ns > options->batch_span_ns - composition->ns ||
                          bytes > options->slab_bytes - composition->bytes ||
-                         !may_share_slab(options->isolation, composition->first, prepared)))
+                         !slice_equal(composition->first->tenant, prepared->tenant)))
         return false;
     if (is_first) composition->first = prepared;
     composition->ns += ns;
@@ -138,12 +124,26 @@ static enum err finish_all(struct lane *lane, struct error *err) {
     return code;
 }
 
+/* A lane that waits for its tenant's turn has no batch in flight, for which others might wait. */
+static enum err enter_tenancy(struct lane *lane, struct error *err) {
+    const struct batch_context *context = &lane->context;
+    struct slice tenant = lane->jobs[0]->tenant;
+    bool has_entered;
+    enum err code = tenancy_try_enter(context->tenancy, tenant, context->stream, &has_entered, err);
+    if (code != ERR_OK || has_entered) return code;
+    code = finish_all(lane, err);
+    if (code != ERR_OK) return code;
+    return tenancy_enter(context->tenancy, tenant, context->stream, err);
+}
+
 static enum err begin(struct lane *lane, size_t count, struct error *err) {
     struct lanes *lanes = lane->lanes;
+    enum err code = enter_tenancy(lane, err);
+    if (code != ERR_OK) return code;
     uint32_t next = (lane->oldest + lane->in_flight) % lanes->options.depth;
     /* relaxed: only uniqueness matters */
     uint64_t id = atomic_fetch_add_explicit(&lanes->batch_id, 1, memory_order_relaxed) + 1;
-    enum err code = batch_begin(&lane->batches[next], lane->jobs, count, false, id, err);
+    code = batch_begin(&lane->batches[next], lane->jobs, count, false, id, err);
     if (code == ERR_OK) lane->in_flight++;
     return code;
 }
@@ -169,6 +169,7 @@ static void give_up(struct lane *lane, size_t unstarted, const struct error *err
         struct batch *batch = &lane->batches[(lane->oldest + n) % options->depth];
         for (size_t i = 0; i < batch->count; i++)
             options->on_lost(options->context, &batch->items[i].prepared, 1, err);
+        batch_leave(batch);
     }
 }
 
@@ -218,6 +219,7 @@ static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *
         .pinned_counters = &options->pinned_counters[index],
         .counters = options->counters,
         .leases = options->leases,
+        .tenancy = options->tenancy,
         .stream = lane->lease.stream,
         .state = options->state,
         .lane = (uint32_t)index,

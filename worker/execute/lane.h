@@ -4,9 +4,9 @@
  * device runs another.
  *
  * Who shares a batch: jobs that follow each other in the queue, whose bytes fit the lane's slab
- * together, whose learned times fit `batch_span_ns` together, and which the isolation lets share a
- * slab. Unknown and slow jobs run alone, and so do those that failed before, lest they spoil
- * another batch. A lane waits for nobody: what is ready is the batch.
+ * together, whose learned times fit `batch_span_ns` together, and which are of one tenant. Unknown
+ * and slow jobs run alone, and so do those that failed before, lest they spoil another batch. A
+ * lane waits for nobody: what is ready is the batch.
  *
  * The stream is leased for the lane's life, not for a batch: while outputs are collected the next
  * batch is on it already, and there is no lease to give back.
@@ -22,10 +22,6 @@
 #include "execute/pace.h"
 #include "gpu/lease.h"
 
-/** Which jobs may share a slab: a kernel that writes outside its buffers can reach its neighbours'.
- */
-enum isolation { ISOLATION_NONE, ISOLATION_PROGRAM, ISOLATION_KEY };
-
 struct lanes_options {
     const struct device *device;
     struct pool *device_pool, *pinned_pool;
@@ -33,14 +29,14 @@ struct lanes_options {
     struct pool_counters *device_counters, *pinned_counters; /* of each lane; outlive the lanes */
     struct counters *counters;
     struct lease_pool *leases;
-    struct state *state; /* as batch.h has it */
+    struct tenancy *tenancy; /* NULL: jobs are not isolated */
+    struct state *state;     /* as batch.h has it */
     uint32_t timeout_ms;
     uint32_t count, depth;
     uint64_t slab_bytes; /* device memory, and pinned memory each way, of each batch in flight */
     bool can_map;        /* batches may be mapped (batch.h) */
     uint32_t batch_jobs_max;
     uint64_t batch_span_ns;
-    enum isolation isolation;
     struct queue *ready; /* of struct prepared; the lanes own what they pop */
     /** Asked before the job is run: an error where it is not to be, with which it is then done. */
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);

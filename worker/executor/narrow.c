@@ -30,6 +30,8 @@ static enum err try_to_run(
     if (code == ERR_OK) code = device_bind(&stages->device, err);
     if (code == ERR_OK) code = prepare_again(stages->prepare, prepared, err);
     if (code == ERR_OK)
+        code = tenancy_enter(stages->tenancy, prepared->tenant, narrow->lease.stream, err);
+    if (code == ERR_OK)
         code = batch_begin(&narrow->batch, &prepared, 1, is_guarded, narrow->batch_id--, err);
     if (code == ERR_OK) code = batch_finish(&narrow->batch, err);
     if (err_is_shortage(code)) prepared_release(prepared, stages->statics, stages->residents);
@@ -101,6 +103,7 @@ enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *
         .pinned_counters = &stages->pinned_counters[stages->settings->lanes],
         .counters = stages->counters,
         .leases = stages->leases,
+        .tenancy = stages->tenancy,
         .stream = narrow->lease.stream,
         .state = stages->state,
         .lane = stages->settings->lanes,

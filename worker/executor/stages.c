@@ -148,6 +148,13 @@ static enum err start_key_order(struct stages *stages, struct error *err) {
     return turns_start(stages, &stages->turns, err);
 }
 
+static enum isolation isolation_of(const struct settings *settings) {
+    static const enum isolation isolations[] = {[ISOLATE_NONE] = ISOLATION_NONE,
+        [ISOLATE_PROGRAM] = ISOLATION_PROGRAM,
+        [ISOLATE_KEY] = ISOLATION_KEY};
+    return isolations[settings->batch.isolation];
+}
+
 static enum err start_prepare(struct stages *stages, struct error *err) {
     stages->carriers = carriers_create();
     if (stages->carriers == NULL)
@@ -159,6 +166,7 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
         .statics = stages->statics,
         .residents = stages->residents,
         .blobs = stages->blobs,
+        .isolation = isolation_of(stages->settings),
         .threads = stages->settings->prepare.threads,
         .queue_length = stages->settings->limits.jobs_in_flight + 1,
         .still_wanted = flow_still_wanted,
@@ -205,6 +213,19 @@ static enum err create_counters(struct stages *stages, struct error *err) {
     return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to count");
 }
 
+/* Memory that passes from one tenant to another is wiped. */
+static enum err keep_apart(struct stages *stages, struct error *err) {
+    if (stages->device.limits.reaches_host)
+        log_line(LOG_WARN,
+            "batch.isolation does not cover the host's memory here: kernels can read all memory of "
+            "this process, messages of all tenants among it; see Tenants in the README");
+    enum err code = pool_start_wiping(stages->device_pool, err);
+    if (code == ERR_OK) code = pool_start_wiping(stages->pinned_pool, err);
+    if (code == ERR_OK)
+        code = tenancy_create(&stages->device, stages->leases, &stages->tenancy, err);
+    return code;
+}
+
 static enum err start_pools(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     uint64_t slabs = (uint64_t)settings->lanes * settings->lane_depth * settings->lane_slab_bytes;
@@ -223,14 +244,8 @@ static enum err start_pools(struct stages *stages, struct error *err) {
         code = pool_create(
             &stages->device, POOL_PINNED, &stages->pinned_budget, &stages->pinned_pool, err);
     if (code == ERR_OK) code = lease_pool_create(&stages->device, &stages->leases, err);
+    if (code == ERR_OK && settings->batch.isolation != ISOLATE_NONE) code = keep_apart(stages, err);
     return code;
-}
-
-static enum isolation isolation_of(const struct settings *settings) {
-    static const enum isolation isolations[] = {[ISOLATE_NONE] = ISOLATION_NONE,
-        [ISOLATE_PROGRAM] = ISOLATION_PROGRAM,
-        [ISOLATE_KEY] = ISOLATION_KEY};
-    return isolations[settings->batch.isolation];
 }
 
 static enum err start_lanes(struct stages *stages, struct error *err) {
@@ -253,7 +268,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .can_map = settings->batch.stream == STREAM_MAPPED && stages->device.limits.can_map,
         .batch_jobs_max = settings->batch.jobs,
         .batch_span_ns = settings->batch.span_ms * 1000000ull,
-        .isolation = isolation_of(settings),
+        .tenancy = stages->tenancy,
         .state = stages->state,
         .timeout_ms = settings->limits.timeout_ms,
         .ready = stages->ready,
@@ -374,6 +389,7 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     source_destroy(stages->source);
     blobs_destroy(stages->blobs);
     statics_destroy(stages->statics);
+    tenancy_destroy(stages->tenancy);
     lease_pool_destroy(stages->leases);
     destroy_pools(stages);
     modules_unload(stages->modules);

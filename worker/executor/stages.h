@@ -47,6 +47,7 @@ struct stages {
     struct pool_counters *device_counters, *pinned_counters;
     struct counters *counters;
     struct lease_pool *leases;
+    struct tenancy *tenancy; /* NULL with `batch.isolation: none` */
     struct admission *admission;
     struct queue *ready;
     struct carriers *carriers;

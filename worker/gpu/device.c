@@ -14,7 +14,7 @@ static enum err read_attribute(
 
 static enum err read_limits(struct device *device, struct error *err) {
     struct gpu_limits *limits = &device->limits;
-    uint32_t major = 0, minor = 0, cooperative = 0, can_map = 0;
+    uint32_t major = 0, minor = 0, cooperative = 0, can_map = 0, reaches_host = 0;
     const struct {
         CUdevice_attribute attribute;
         uint32_t *value;
@@ -23,6 +23,7 @@ static enum err read_limits(struct device *device, struct error *err) {
         {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
         {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative},
         {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, &can_map},
+        {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, &reaches_host},
         {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &limits->multiprocessors},
         {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &limits->block_threads_max},
         {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &limits->block_max[0]},
@@ -40,6 +41,7 @@ static enum err read_limits(struct device *device, struct error *err) {
     limits->architecture = (int)(10 * major + minor);
     limits->cooperative = cooperative != 0;
     limits->can_map = can_map != 0;
+    limits->reaches_host = reaches_host != 0;
     size_t memory = 0;
     int version = 0;
     const struct gpu_driver *gpu = device->driver;

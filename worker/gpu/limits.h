@@ -17,8 +17,9 @@ struct gpu_limits {
     uint32_t param_bytes_max;  /* all arguments of a kernel, by value */
     uint32_t shared_bytes_max; /* dynamic shared memory a block may opt in to */
     uint32_t multiprocessors;
-    bool can_map;     /* kernels can work in pinned host memory */
-    bool cooperative; /* grids whose blocks wait for each other can be launched */
+    bool can_map;      /* kernels can work in pinned host memory */
+    bool reaches_host; /* kernels can read all memory of the process, pinned or not */
+    bool cooperative;  /* grids whose blocks wait for each other can be launched */
 };
 
 #endif

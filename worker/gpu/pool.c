@@ -2,9 +2,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/invariant.h"
 #include "base/ring.h"
+#include "gpu/event.h"
 #include "gpu/size_class.h"
 
 enum { CLASS_SLOTS_MAX = 1024 };
@@ -13,6 +15,8 @@ struct pool {
     const struct device *device;
     enum pool_kind kind;
     struct budget *budget;
+    bool wipes;
+    CUstream wipe_stream; /* of device memory */
     struct ring *free_blocks[SIZE_CLASS_COUNT];
 };
 
@@ -43,6 +47,17 @@ no_memory:
     pool_destroy(pool, NULL);
     return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
         "no memory for the rings of the %s", budget->name);
+}
+
+enum err pool_start_wiping(struct pool *pool, struct error *err) {
+    pool->wipes = true;
+    if (pool->kind == POOL_PINNED) return ERR_OK;
+    const struct gpu_driver *gpu = pool->device->driver;
+    return GPU_TRY(gpu, stream_create(&pool->wipe_stream, CU_STREAM_NON_BLOCKING), err);
+}
+
+bool pool_wipes(const struct pool *pool) {
+    return pool->wipes;
 }
 
 uint64_t pool_room_bytes(const struct pool *pool) {
@@ -85,6 +100,19 @@ static enum err counters_check(
     return ERR_OK;
 }
 
+/* Nobody uses the block. */
+static enum err block_wipe(
+    const struct pool *pool, const struct pool_block *block, struct error *err) {
+    if (!pool->wipes) return ERR_OK;
+    if (pool->kind == POOL_PINNED) {
+        memset(pool_block_pinned(block).data, 0, block->bytes);
+        return ERR_OK;
+    }
+    enum err code = GPU_TRY(pool->device->driver,
+        fill(pool_block_device(block), 0, block->bytes, pool->wipe_stream), err);
+    return code == ERR_OK ? stream_wait(pool->device, pool->wipe_stream, err) : code;
+}
+
 static enum err backing_alloc(
     const struct pool *pool, size_t bytes, struct pool_block *ret, struct error *err) {
     if (pool->kind == POOL_DEVICE) {
@@ -115,6 +143,10 @@ static enum err block_create(
     enum err code = budget_charge(pool->budget, bytes, err);
     if (code != ERR_OK) return code;
     code = backing_alloc(pool, bytes, ret, err);
+    if (code == ERR_OK) {
+        code = block_wipe(pool, ret, err);
+        if (code != ERR_OK) backing_free(pool, ret);
+    }
     if (code == ERR_OK) return ERR_OK;
     struct error refund_error;
     if (budget_refund(pool->budget, bytes, &refund_error) == ERR_OK) return code;
@@ -221,8 +253,11 @@ enum err pool_release(struct pool *pool, struct pool_counters *counters, struct 
     counter_add(&counters->released_bytes, released.bytes);
     /* Counted before the push: nobody can count the block as taken before it counts as kept. */
     counter_add(&counters->kept_bytes, released.bytes);
+    struct error wipe_error; /* of a block that is then freed: one that comes anew is wiped */
+    bool is_wiped = block_wipe(pool, &released, &wipe_error) == ERR_OK;
     bool is_over = budget_charged(pool->budget) > budget_limit(pool->budget);
-    if (!is_over && ring_push(pool->free_blocks[class], released.address)) return ERR_OK;
+    if (is_wiped && !is_over && ring_push(pool->free_blocks[class], released.address))
+        return ERR_OK;
     return block_destroy(pool, counters, &released, err);
 }
 
@@ -239,6 +274,7 @@ void pool_destroy(struct pool *pool, struct pool_counters *counters) {
     if (has_rings) (void)!pool_clear(pool, counters, &freed_bytes, &ignored);
     for (size_t class = 0; class < SIZE_CLASS_COUNT; class ++)
         ring_destroy(pool->free_blocks[class]);
+    if (pool->wipe_stream != NULL) (void)pool->device->driver->stream_destroy(pool->wipe_stream);
     free(pool);
 }
 

@@ -7,6 +7,10 @@
  * touch one ring and nothing else that is shared. When the budget or the driver has no room, an
  * acquire frees cached blocks (large ones first) until there is, or nothing is cached any more.
  *
+ * A pool may wipe: then every block that it hands out is zero, whoever had it before, this process
+ * or an earlier one. Blocks are wiped when the driver gives them and when they are released, with a
+ * wait for the device.
+ *
  * Units: bytes. Lifetime: a block may be released by another thread than the one that acquired it,
  * after the work that uses it is fenced. Where the fence failed it is not released at all: the
  * memory may still be in use, and the process is about to end.
@@ -67,7 +71,11 @@ MUST_CHECK enum err pool_create(const struct device *device, enum pool_kind kind
 /** Frees every cached block; blocks in use stay charged to the budget. NULL is fine. */
 void pool_destroy(struct pool *pool, struct pool_counters *counters);
 
-/** Zero bytes take nothing. The contents are whatever was there before. */
+/** Before the first block: the pool wipes from now on. */
+MUST_CHECK enum err pool_start_wiping(struct pool *pool, struct error *err);
+bool pool_wipes(const struct pool *pool);
+
+/** Zero bytes take nothing. The contents are whatever was there before, unless the pool wipes. */
 MUST_CHECK enum err pool_acquire(struct pool *pool, struct pool_counters *counters, size_t bytes,
     struct pool_block *ret, struct error *err);
 
@@ -77,7 +85,7 @@ MUST_CHECK enum err pool_acquire_all(struct pool *pool, struct pool_counters *co
 
 /**
  * Gives the block back and clears `block`; an empty block is fine. It is cached, or really freed
- * where its ring is full or the budget is exceeded (its limit was lowered).
+ * where its ring is full, the budget is exceeded (its limit was lowered) or it cannot be wiped.
  */
 MUST_CHECK enum err pool_release(
     struct pool *pool, struct pool_counters *counters, struct pool_block *block, struct error *err);

@@ -125,6 +125,10 @@ static enum err send_staged(struct upload_stream *upload, struct staging *stagin
     code = event_record(upload->options.device, staging->fence, upload->lease.stream, err);
     staging->is_unfenced = code != ERR_OK;
     if (code == ERR_OK) atomic_fetch_add_explicit(&upload->fences, 1, memory_order_relaxed);
+    if (code == ERR_OK && pool_wipes(upload->options.pinned_pool)) {
+        code = staging_wait(upload, staging, err);
+        if (code == ERR_OK) memset(block.data, 0, piece.size);
+    }
     return code;
 }
 

@@ -8,6 +8,9 @@
  * copy, however often it is recorded again. So a payload borrows the event of its last staging
  * block, and thousands of payloads need no events of their own.
  *
+ * Where the pinned pool wipes, so does the upload: a staging block is zero again before the next
+ * piece, for which it waits until the device has read it.
+ *
  * Units: bytes. Lifetime: nobody is inside a call at upload_stream_destroy(). Threads: any bound
  * one.
  */

@@ -345,6 +345,8 @@ enum err prepare_submit(struct prepare *prepare, struct job *job, const struct p
     if (prepared == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "split the job, or give the process more memory",
             "no memory to prepare the job");
+    enum err code = tenant_name(prepare->options.isolation, job, plan, &prepared->tenant, err);
+    if (code != ERR_OK) return code;
     job->prepared = prepared;
     *ret = prepare_resubmit(prepare, prepared);
     return ERR_OK;

@@ -18,6 +18,7 @@
 #include "gpu/residents.h"
 #include "gpu/statics.h"
 #include "plan/plan.h"
+#include "prepare/tenant.h"
 
 /** How far a job's run came; set by execute/, for its residents. */
 enum run { RUN_NONE, RUN_STARTED, RUN_DONE };
@@ -33,6 +34,7 @@ struct prepared_launch {
 struct prepared {
     struct job *job; /* owned */
     const struct plan *plan;
+    struct slice tenant; /* whose job it is; in its arena */
     /* by index as the job's buffers; in the job's arena */
     struct static_entry **statics;
     struct blob *blobs;
@@ -65,8 +67,9 @@ struct prepare_options {
     struct statics *statics;
     struct residents *residents; /* NULL unless the plans' limits have key order */
     struct blobs *blobs;         /* NULL: there is no store */
-    uint32_t threads;            /* for jobs that wait for the store, and as many for the others */
-    uint32_t queue_length;       /* at least as many as jobs can be in flight: submit never waits */
+    enum isolation isolation;
+    uint32_t threads;      /* for jobs that wait for the store, and as many for the others */
+    uint32_t queue_length; /* at least as many as jobs can be in flight: submit never waits */
     /** Asked before cold work: an error where the job is not to be run any more. */
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
     /** A job that was cold may run; the callee owns `prepared` from here on. */

@@ -197,7 +197,9 @@ const struct setting setting_table[] = {
         "alone, "
         "so that no quick job waits for a slow one's fence."),
     ENUM(isolation_choice, batch.isolation, isolation_names, "none",
-        "Which jobs may share memory of a batch: any, those of one program, or those of one key."),
+        "What makes two jobs different tenants, who never find each other's bytes: nothing, other "
+        "programs, or another key or topic. Jobs of one tenant run at a time, and memory that "
+        "passes to the next is wiped."),
     ENUM(stream_choice, batch.stream, stream_names, "mapped",
         "Small jobs whose kernel touches each byte once (`access: stream` in its program): mapped "
         "lets the kernel work in pinned host memory, copied goes through device memory."),
