@@ -49,6 +49,7 @@ def write_config(folder, arguments, settings):
         "programs": {"dir": str(link_programs(arguments.build, folder / "programs"))},
         "state": {"dir": str(folder / "state")},
         "blobs": {"dir": str(folder / "blobs")},
+        "suspend": {"convictions": 0},  # each poisonous job is to be convicted by itself
     } | settings
     (folder / "blobs").mkdir()
     path = folder / "config.yaml"

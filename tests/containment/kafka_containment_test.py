@@ -31,7 +31,7 @@ class KafkaContainmentTest(FlowTest):
         print(f"seed {self.seed}")
 
     def start(self, *options, disk="state", **more):
-        config = self.topics.config(SERVERS, lanes=8, state={"dir": str(self.folder / disk)}, **more)
+        config = self.topics.config(SERVERS, lanes=8, state={"dir": str(self.folder / disk)}, suspend={"convictions": 0}, **more)
         programs = self.folder / "programs"
         if not programs.exists():
             link_programs(BUILD, programs)

@@ -72,6 +72,7 @@ class NeighbourTest(KafkaFlowTest):
         programs = link_programs(BUILD, self.folder / "programs")
         worker = self.start_worker(self.config(
             lanes=4, batch={"jobs": 2}, programs={"dir": str(programs)}, state={"dir": str(self.folder / "state")},
+            suspend={"convictions": 0},
             # As on a GPU, the device and not the machine's cores decides how fast jobs are.
             cpu_driver={"devices": 2, "faults": "cuLaunchKernel:slow=2ms@*"}))
         self.wait_until(self.are_apart, "each executor has a partition")

@@ -26,7 +26,8 @@ enum retry { RETRY_NEVER, RETRY_WORKER, RETRY_SENDER };
     X(RESULT_TOO_LARGE, "result_too_large", NEVER) /* outputs that no broker would carry back */   \
     X(REPLY_TO_FORBIDDEN, "reply_to_forbidden", NEVER)                                             \
     X(DEADLINE_EXCEEDED, "deadline_exceeded", NEVER)                                               \
-    X(CANCELLED, "cancelled", NEVER) /* its sender asked for that */                               \
+    X(CANCELLED, "cancelled", NEVER)  /* its sender asked for that */                              \
+    X(SUSPENDED, "suspended", SENDER) /* too many of its key's or program's were convicted */      \
     /* the plan */                                                                                 \
     X(UNKNOWN_PROGRAM, "unknown_program", WORKER) /* a rolling upgrade may bring it */             \
     X(UNKNOWN_ENTRY, "unknown_entry", NEVER)                                                       \

@@ -19,6 +19,7 @@ int command_config(int argc, char **argv);
 int command_devices(int argc, char **argv);
 int command_programs(int argc, char **argv);
 int command_replay(int argc, char **argv);
+int command_resume(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_submit(int argc, char **argv);
 int command_tail(int argc, char **argv);

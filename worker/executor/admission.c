@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "executor/flow.h"
+#include "executor/refusals.h"
 #include "executor/suspects.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
@@ -50,13 +51,18 @@ static enum err decode(
     enum verdict verdict = suspects_verdict(stages->suspects, &delivery->position, &verdict_error);
     *ret = NULL;
     *err = verdict_error;
-    if (verdict == VERDICT_UNDECODABLE) return err->code;
+    if (verdict == VERDICT_UNDECODABLE) {
+        refusals_note_conviction(stages, delivery, NULL);
+        return err->code;
+    }
     profile_push("decode");
     state_enter(stages->state, &delivery->position, 1);
     enum err code = decode_job(delivery, &stages->decode_limits, ret, err);
     state_leave(stages->state);
     profile_pop();
     if (*ret == NULL) return code;
+    if (verdict == VERDICT_GUILTY)
+        refusals_note_conviction(stages, delivery, code == ERR_OK ? *ret : NULL);
     enum err reply_to_code = check_reply_to(stages, *ret, &reply_to_error);
     if (code == ERR_OK && verdict == VERDICT_GUILTY) *err = verdict_error;
     else if (code == ERR_OK && reply_to_code != ERR_OK) *err = reply_to_error;

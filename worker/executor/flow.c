@@ -10,6 +10,7 @@
 #include "execute/tally.h"
 #include "executor/control.h"
 #include "executor/narrow.h"
+#include "executor/refusals.h"
 #include "executor/retries.h"
 #include "executor/suspects.h"
 #include "executor/turns.h"
@@ -184,9 +185,9 @@ enum err flow_still_wanted(void *context, const struct job *job, struct error *e
             "send it again under another id, or after cancels.ttl_ms",
             "the job was cancelled before it ran");
     uint64_t deadline_ms = job->deadline_unix_ms;
-    if (deadline_ms == 0) return ERR_OK;
+    if (deadline_ms == 0) return refusals_check(stages, job, err);
     uint64_t now_ms = clock_unix_ms();
-    if (now_ms <= deadline_ms) return ERR_OK;
+    if (now_ms <= deadline_ms) return refusals_check(stages, job, err);
     return error_set(err, ERR_DEADLINE_EXCEEDED, 0, "send it with a later deadline, or add workers",
         "the job was still waiting %" PRIu64 " ms after its deadline", now_ms - deadline_ms);
 }
@@ -303,7 +304,10 @@ static void log_batch(const struct job_telemetry *job) {
 /* The run of a job that holds nothing any more is over. NULL: nothing is to be pushed. */
 static struct publication *conclude(
     struct stages *stages, struct job *job, const struct outcome *outcome) {
-    if (outcome->code == ERR_OK) return encode(stages, job, outcome);
+    if (outcome->code == ERR_OK) {
+        refusals_note_success(stages, job);
+        return encode(stages, job, outcome);
+    }
     struct outcome failed = *outcome;
     if (retries_take(stages->retries, job, &failed.err)) return NULL;
     failed.code = failed.err.code;

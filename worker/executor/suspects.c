@@ -223,6 +223,15 @@ enum verdict suspects_verdict(
     return is_undecodable ? VERDICT_UNDECODABLE : VERDICT_GUILTY;
 }
 
+bool suspects_count_conviction(struct suspects *suspects, const struct position *position) {
+    pthread_mutex_lock(&suspects->stages->lock);
+    struct state_suspect *convicted = find(suspects, position);
+    bool is_new = convicted != NULL && !convicted->is_counted;
+    if (is_new) convicted->is_counted = true;
+    pthread_mutex_unlock(&suspects->stages->lock);
+    return is_new;
+}
+
 void suspects_decoded(struct suspects *suspects, const struct delivery *delivery) {
     if (delivery->is_suspect) suspects->alone->standing = STATE_ALONE;
 }

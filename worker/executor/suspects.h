@@ -44,6 +44,10 @@ bool suspects_are_known(const struct suspects *suspects);
 enum verdict suspects_verdict(
     const struct suspects *suspects, const struct position *position, struct error *err);
 
+/** True once for each conviction, over all lives: its message may come again. As the verdict. */
+MUST_CHECK bool suspects_count_conviction(
+    struct suspects *suspects, const struct position *position);
+
 /** The message that runs alone was decoded, and is a job. Intake thread. */
 void suspects_decoded(struct suspects *suspects, const struct delivery *delivery);
 

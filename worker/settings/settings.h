@@ -95,6 +95,11 @@ struct settings {
         uint32_t ttl_ms;
     } cancels;
 
+    struct {
+        uint32_t convictions; /* 0: nobody is suspended */
+        uint32_t window_ms, for_ms;
+    } suspend;
+
     /* what a job may name */
     struct {
         char *dir; /* "" means share/gpu-worker/programs beside the binary's folder */

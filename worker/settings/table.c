@@ -144,6 +144,14 @@ const struct setting setting_table[] = {
     DURATION(cancels.ttl_ms, 1 * SECOND, 24 * HOUR, "1h",
         "How long a cancel is remembered: a job of that id which comes in meanwhile is not run."),
 
+    UINT(suspend.convictions, 0, 32, "10",
+        "A key is suspended once so many of its jobs were convicted within suspend.window_ms (they "
+        "ended an executor while alone), a program once jobs of so many keys were, or so many "
+        "without a key. Their jobs are refused (suspended); 0 suspends nobody."),
+    DURATION(suspend.window_ms, SECOND, 24 * HOUR, "10m", "As suspend.convictions says."),
+    DURATION(suspend.for_ms, SECOND, 24 * HOUR, "10m",
+        "How long a key or program is suspended, unless gpu-worker resume ends it earlier."),
+
     STRING(programs.dir, 0, "\"\"",
         "Folder with a folder for each program; where empty, share/gpu-worker/programs beside the "
         "folder of the binary."),
@@ -245,6 +253,7 @@ const struct section section_table[] = {
     {"topics", "What is read and written."},
     {"retry", "Jobs that failed, and may succeed here or on another worker."},
     {"cancels", "What came on topics.control."},
+    {"suspend", "Senders and programs whose jobs end executors again and again."},
     {"programs", "What may run."},
     {"blobs", "Where payloads stand that are too large for messages."},
     {"results", "What stands in results."},

@@ -1,7 +1,7 @@
 /**
  * How the state file lies in memory. Private to state/.
  *
- *     head | topics | threads | progress | suspects[suspect_count]
+ *     head | topics | threads | progress | suspensions | suspects[suspect_count]
  *          | lanes[lanes] | batches[lanes x depth] | entries[lanes x depth x batch_jobs]
  *
  * Where each part starts follows from the shape alone: no offset is read from the file. Everything
@@ -14,9 +14,10 @@
 #include <stdatomic.h>
 
 #include "state/state.h"
+#include "state/suspensions.h"
 
 #define STATE_MAGIC "gpuwstat"
-enum { STATE_VERSION = 2, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+enum { STATE_VERSION = 3, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
 /* What must be ours for the rest to be read; the checksum is over all before it. */
 struct state_fixed {
@@ -63,6 +64,31 @@ struct state_batch {
     _Atomic uint64_t id, begun_ns, limit_ns;
 };
 
+/* A key or a program of which jobs were convicted. */
+struct suspension_entry {
+    _Atomic uint64_t hash;                      /* 0: free */
+    _Atomic uint64_t until_ms;                  /* 0: not suspended */
+    uint64_t at_ms[SUSPENSION_CONVICTIONS_MAX]; /* when; 0: none */
+    uint64_t by[SUSPENSION_CONVICTIONS_MAX];    /* of a program: the key's hash; 0: no key */
+    uint32_t name_bytes;
+    uint8_t name[SUSPENSION_NAME_BYTES];
+};
+
+struct suspension_standing {
+    _Atomic uint64_t hash; /* of program and key; 0: free */
+    _Atomic uint64_t at_ms;
+};
+
+struct suspensions {
+    uint64_t secret[2];
+    _Atomic uint64_t last_until_ms; /* nobody is suspended for longer */
+    struct suspension_entry keys[SUSPENSION_KEYS_MAX], programs[SUSPENSION_PROGRAMS_MAX];
+    struct suspension_standing standings[SUSPENSION_STANDINGS_MAX];
+};
+
+/* Once for each file. */
+void suspensions_draw_secret(struct suspensions *all);
+
 typedef char state_topic_name[STATE_TOPIC_BYTES];
 
 /* The parts, as pointers into the mapping. */
@@ -77,6 +103,7 @@ struct state {
     state_topic_name *topics;
     struct state_thread *threads;
     uint8_t *progress;
+    struct suspensions *suspensions;
     struct state_suspect *suspects;
     struct state_lane *lanes;
     struct state_batch *batches;

@@ -59,6 +59,7 @@ static size_t lay_out(struct state *state) {
     state->topics = part(state, &at, STATE_TOPICS_MAX, sizeof *state->topics);
     state->threads = part(state, &at, STATE_THREADS_MAX, sizeof *state->threads);
     state->progress = part(state, &at, 1, STATE_PROGRESS_BYTES);
+    state->suspensions = part(state, &at, 1, sizeof *state->suspensions);
     state->suspects = part(state, &at, state->suspect_count, sizeof *state->suspects);
     state->lanes = part(state, &at, shape->lanes, sizeof *state->lanes);
     state->batches = part(state, &at, batch_count, sizeof *state->batches);
@@ -234,6 +235,7 @@ enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
     if (code == ERR_OK) code = map(state, PROT_READ | PROT_WRITE, err);
     if (code == ERR_OK) {
         check_suspects(state);
+        suspensions_draw_secret(state->suspensions);
         *ret = state;
     } else {
         state_close(state);
@@ -241,19 +243,28 @@ enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
     return code;
 }
 
-enum err state_watch(const char *path, pid_t pid, struct state **ret, struct error *err) {
+static enum err look(
+    const char *path, int flags, int protection, pid_t pid, struct state **ret, struct error *err) {
     struct state *state = create(path);
     if (state == NULL) return no_memory(err, path);
     enum err code = ERR_OK;
-    state->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    state->fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW);
     if (state->fd < 0) code = fail_io(err, "opening", path);
     if (code == ERR_OK) code = check_file(state, err);
-    if (code == ERR_OK) code = map(state, PROT_READ, err);
+    if (code == ERR_OK) code = map(state, protection, err);
     if (code == ERR_OK && pid != 0 && state_summary(state).pid != pid)
         code = error_set(err, ERR_IO, 0, "", "%s is not that of process %d", path, (int)pid);
     if (code == ERR_OK) *ret = state;
     else state_close(state);
     return code == ERR_BAD_MESSAGE ? ERR_IO : code;
+}
+
+enum err state_watch(const char *path, pid_t pid, struct state **ret, struct error *err) {
+    return look(path, O_RDONLY, PROT_READ, pid, ret, err);
+}
+
+enum err state_touch(const char *path, struct state **ret, struct error *err) {
+    return look(path, O_RDWR, PROT_READ | PROT_WRITE, 0, ret, err);
 }
 
 /* ---- lives ---- */

@@ -157,6 +157,7 @@ struct state_suspect {
     struct state_entry at;
     enum state_standing standing;
     uint32_t tries;                    /* deaths while it was alone, after the one of at.attempt */
+    bool is_counted;                   /* its conviction counts already (suspensions.h) */
     enum err code;                     /* of the convicted */
     char message[STATE_MESSAGE_BYTES]; /* of the convicted: what the driver said */
 };
@@ -186,6 +187,12 @@ const char *state_topic(const struct state *state, const struct state_entry *ent
  * read, or is not (yet) that of a life of process `pid`; 0 takes any.
  */
 MUST_CHECK enum err state_watch(const char *path, pid_t pid, struct state **ret, struct error *err);
+
+/**
+ * Maps the file, whether an executor runs or not, without a lock, for what may be changed beside
+ * it: lifting suspensions. ERR_IO as above.
+ */
+MUST_CHECK enum err state_touch(const char *path, struct state **ret, struct error *err);
 
 struct state_overdue {
     uint32_t lane;

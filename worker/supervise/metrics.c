@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "state/suspensions.h"
 
 /* A family of metrics: its lines for one executor. */
 struct metric {
@@ -65,6 +66,18 @@ static void write_jobs(const struct metric *metric, const struct executor *execu
     write_line(metric, executor, "status", "error", (double)summary.errors, page);
 }
 
+/* While no executor runs, what its file says is not read. */
+static void write_suspended(
+    const struct metric *metric, const struct executor *executor, FILE *page) {
+    static const char *const kinds[SUSPENSION_KINDS] = {
+        [SUSPENSION_KEY] = "key", [SUSPENSION_PROGRAM] = "program"};
+    uint64_t now_ms = clock_unix_ms();
+    if (executor->watched == NULL) return;
+    for (enum suspension_kind kind = 0; kind < SUSPENSION_KINDS; kind++)
+        write_line(metric, executor, "kind", kinds[kind],
+            (double)suspensions_count(executor->watched, kind, now_ms), page);
+}
+
 static const struct metric metrics[] = {
     {"gpu_worker_device_healthy", "gauge",
         "1 while the device may have an executor; 0, with the reason, once it gets none any more.",
@@ -75,6 +88,9 @@ static const struct metric metrics[] = {
         write_deaths},
     {"gpu_worker_executor_heartbeat_age_seconds", "gauge",
         "Since the executor last said that it lives.", write_heartbeat},
+    {"gpu_worker_suspended", "gauge",
+        "Keys and programs whose jobs are refused, since too many of them were convicted.",
+        write_suspended},
     {"gpu_worker_jobs_total", "counter", "Messages answered, since the state file was made.",
         write_jobs},
 };

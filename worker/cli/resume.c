@@ -1,0 +1,133 @@
+/* gpu-worker resume: who is suspended on this machine, and the end of it. */
+#include <errno.h>
+#include <getopt.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "state/suspensions.h"
+
+static const char usage[] =
+    "usage: gpu-worker resume [--config FILE] [--key KEY | --program NAME | --all]\n"
+    "\n"
+    "Shows the keys and programs that the executors of this machine refuse, since too many of "
+    "their\n"
+    "jobs were convicted (settings: suspend), one a line, with tabs between state file, kind, name "
+    "and\n"
+    "until when. With an option it ends that instead: their jobs are run from then on. It works on "
+    "the\n"
+    "files in state.dir, beside a worker that runs, or without one; each machine of a fleet has "
+    "its "
+    "own.\n"
+    "\n"
+    "  --config FILE   where state.dir stands; without it, all defaults\n"
+    "  --key KEY       jobs whose messages have this key\n"
+    "  --program NAME  jobs that name this program\n"
+    "  --all           everybody\n"
+    "\n"
+    "example:\n"
+    "  gpu-worker resume --config worker.yaml --program saxpy\n";
+
+struct wish {
+    const char *key, *program;
+    bool is_all;
+};
+
+/* A name is a stranger's: what is no plain text is written as \xNN. */
+static void print_name(struct slice name) {
+    for (size_t i = 0; i < name.size; i++) {
+        uint8_t byte = name.data[i];
+        if (byte >= ' ' && byte < 0x7f && byte != '\\') putchar(byte);
+        else printf("\\x%02x", byte);
+    }
+}
+
+static void print_one(void *context, const struct suspension *suspension) {
+    time_t until = (time_t)(suspension->until_ms / 1000);
+    struct tm parts;
+    char text[32] = "?";
+    if (gmtime_r(&until, &parts) != NULL) strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    printf(
+        "%s\t%s\t", (const char *)context, suspension->kind == SUSPENSION_KEY ? "key" : "program");
+    print_name(suspension->name);
+    printf("\t%s\n", text);
+}
+
+static size_t lift(struct state *state, const struct wish *wish) {
+    if (wish->key != NULL) return suspensions_lift(state, SUSPENSION_KEY, slice_of_text(wish->key));
+    if (wish->program != NULL)
+        return suspensions_lift(state, SUSPENSION_PROGRAM, slice_of_text(wish->program));
+    uint64_t now_ms = clock_unix_ms();
+    size_t count = suspensions_count(state, SUSPENSION_KEY, now_ms) +
+                   suspensions_count(state, SUSPENSION_PROGRAM, now_ms);
+    suspensions_lift_all(state);
+    return count;
+}
+
+static enum err resume_file(
+    char *path, const struct wish *wish, size_t *lifted, struct error *err) {
+    struct state *state;
+    bool is_shown = wish->key == NULL && wish->program == NULL && !wish->is_all;
+    enum err code = is_shown ? state_watch(path, 0, &state, err) : state_touch(path, &state, err);
+    if (code != ERR_OK) return code;
+    if (is_shown) suspensions_each(state, clock_unix_ms(), print_one, path);
+    else *lifted += lift(state, wish);
+    state_close(state);
+    return ERR_OK;
+}
+
+static int resume(const struct settings *settings, const struct wish *wish) {
+    char *folder = settings_state_dir(settings), *pattern = NULL;
+    if (folder == NULL || asprintf(&pattern, "%s/gpu*.state", folder) < 0) {
+        free(folder);
+        return cli_fail(CLI_FAILED, "resume", "no memory for a path");
+    }
+    glob_t files;
+    struct error err = {.code = ERR_OK};
+    size_t lifted = 0;
+    enum err code = ERR_OK;
+    int found = glob(pattern, 0, NULL, &files);
+    for (size_t i = 0; found == 0 && i < files.gl_pathc && code == ERR_OK; i++)
+        code = resume_file(files.gl_pathv[i], wish, &lifted, &err);
+    if (found == 0) globfree(&files);
+    int ret = code == ERR_OK ? CLI_OK : cli_fail_error("resume", &err);
+    if (found != 0)
+        ret = cli_fail(
+            CLI_FAILED, "resume", "no executor has a state file in %s; see state.dir", folder);
+    else if (code == ERR_OK && (wish->key != NULL || wish->program != NULL || wish->is_all))
+        printf("ended %zu suspensions\n", lifted);
+    free(pattern);
+    free(folder);
+    return ret;
+}
+
+int command_resume(int argc, char **argv) {
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+        {"key", required_argument, NULL, 'k'}, {"program", required_argument, NULL, 'p'},
+        {"all", no_argument, NULL, 'a'}, {"help", no_argument, NULL, 'h'}, {0}};
+    const char *config = NULL;
+    struct wish wish = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'c': config = optarg; break;
+        case 'k': wish.key = optarg; break;
+        case 'p': wish.program = optarg; break;
+        case 'a': wish.is_all = true; break;
+        case 'h': return cli_help(usage);
+        default: return cli_fail_usage("resume");
+        }
+    }
+    if (optind != argc || (wish.key != NULL) + (wish.program != NULL) + wish.is_all > 1)
+        return cli_fail_usage("resume");
+    struct settings settings;
+    int ret = cli_load_settings("resume", config, &settings);
+    if (ret != CLI_OK) return ret;
+    ret = resume(&settings, &wish);
+    settings_fini(&settings);
+    return ret;
+}

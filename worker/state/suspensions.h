@@ -1,0 +1,76 @@
+/**
+ * Who is refused for a while because too many jobs were convicted (inquest.h): a key, or a program.
+ * It stands in the state file, since it must outlive the executors that those jobs end.
+ *
+ * A key is suspended once `convictions` of its jobs were convicted within the window. A program is
+ * suspended once so many of its jobs were, where those of one key count once and each without a key
+ * counts: one sender with one key cannot suspend a program for others. It still runs then for keys
+ * in good standing with it: those that it has finished a job for within the last day, none of which
+ * was convicted. So a sender with many keys cannot take a program away from those who use it.
+ *
+ * Everything is bounded: SUSPENSION_KEYS_MAX keys, SUSPENSION_PROGRAMS_MAX programs and
+ * SUSPENSION_STANDINGS_MAX pairs of both in good standing. Where there is no room the least of
+ * those that are not suspended give way, and standings that were not renewed for long. Names are
+ * hashed from a secret start, so that nobody can aim at a place.
+ *
+ * Units: milliseconds since 1970. Lifetime: of the state. Threads: convict() one at a time; all
+ * others any, also from another process. NULL is fine: nobody is suspended.
+ */
+#ifndef STATE_SUSPENSIONS_H
+#define STATE_SUSPENSIONS_H
+
+#include "base/slice.h"
+#include "state/state.h"
+
+enum suspension_kind { SUSPENSION_KEY, SUSPENSION_PROGRAM, SUSPENSION_KINDS };
+
+enum {
+    SUSPENSION_CONVICTIONS_MAX = 32,
+    SUSPENSION_KEYS_MAX = 256,
+    SUSPENSION_PROGRAMS_MAX = 64,
+    SUSPENSION_STANDINGS_MAX = 4096,
+    SUSPENSION_NAME_BYTES = 64 /* longer names are shown cut */
+};
+
+struct suspension_rules {
+    uint32_t convictions; /* so many suspend, at most SUSPENSION_CONVICTIONS_MAX; 0: nobody ever */
+    uint32_t window_ms, for_ms;
+};
+
+/** A job of `key` (empty: none) that names `program` was convicted. Once for each program of it. */
+void suspensions_convict(struct state *state, const struct suspension_rules *rules,
+    struct slice key, struct slice program, uint64_t now_ms);
+
+/** The same where the programs are not known. */
+void suspensions_convict_key(
+    struct state *state, const struct suspension_rules *rules, struct slice key, uint64_t now_ms);
+
+/** A job of `key` that names `program` ended well. Cheap where that is known. */
+void suspensions_praise(
+    struct state *state, struct slice key, struct slice program, uint64_t now_ms);
+
+/** False: nobody is suspended. Quick: asked for every job. */
+bool suspensions_may_apply(const struct state *state);
+
+/** 0: not suspended; else until when. */
+uint64_t suspensions_key_until(const struct state *state, struct slice key, uint64_t now_ms);
+uint64_t suspensions_program_until(
+    const struct state *state, struct slice key, struct slice program, uint64_t now_ms);
+
+/** How many are suspended. */
+size_t suspensions_count(const struct state *state, enum suspension_kind kind, uint64_t now_ms);
+
+struct suspension {
+    enum suspension_kind kind;
+    struct slice name; /* during the visit; the first SUSPENSION_NAME_BYTES of it */
+    uint64_t until_ms;
+};
+typedef void suspensions_visit(void *context, const struct suspension *suspension);
+void suspensions_each(
+    const struct state *state, uint64_t now_ms, suspensions_visit *visit, void *context);
+
+/** Ends the suspension of that name, forgets its convictions, and says whether there was one. */
+bool suspensions_lift(struct state *state, enum suspension_kind kind, struct slice name);
+void suspensions_lift_all(struct state *state);
+
+#endif
