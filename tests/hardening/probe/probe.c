@@ -19,10 +19,19 @@ KERNEL(
     }
 }
 
-/* The same from the start of its own buffer on. */
-KERNEL(search_on, (uint32_t *)found, (const uint64_t *)from, (uint64_t)bytes, (uint64_t)inverted) {
+/* The same from its own buffer on, without knowing where anything is. */
+DEVICE void search_from(
+    uint32_t *found, const volatile uint64_t *from, uint64_t bytes, uint64_t inverted) {
     uint64_t threads = (uint64_t)grid_dim_x() * block_dim_x();
-    const volatile uint64_t *words = (const volatile uint64_t *)from;
     for (uint64_t i = global_x(); i < bytes / 8; i += threads)
-        if (~words[i] == inverted) (void)atomic_add_u32(found, 1);
+        if (~from[i] == inverted) (void)atomic_add_u32(found, 1);
+}
+
+KERNEL(search_on, (uint32_t *)found, (const uint64_t *)from, (uint64_t)bytes, (uint64_t)inverted) {
+    search_from(found, from, bytes, inverted);
+}
+
+KERNEL(search_on_streamed, (uint32_t *)found, (const uint64_t *)from, (uint64_t)bytes,
+    (uint64_t)inverted) {
+    search_from(found, from, bytes, inverted);
 }
