@@ -11,7 +11,7 @@
 #include "support/scratch.h"
 #include "testing.h"
 
-enum { BLOB_BYTES = 1000, BLOB_COUNT = 12, ROOM = 4 };
+enum { BLOB_BYTES = 5000, BLOB_COUNT = 12, ROOM = 4 };
 
 static uint8_t payloads[BLOB_COUNT][BLOB_BYTES];
 static struct digest digests[BLOB_COUNT];
@@ -81,7 +81,7 @@ static void sum_file(void *context, const struct folder_file *file) {
 static struct sums sum_files(void) {
     struct sums sums = {0};
     struct folder folder;
-    assert_int_equal(folder_open(&folder, dir, 0700, &err), ERR_OK);
+    assert_int_equal(folder_open(&folder, "blobs.cache_dir", dir, 0700, &err), ERR_OK);
     folder_visit(&folder, sum_file, &sums);
     folder_close(&folder);
     return sums;
@@ -102,7 +102,7 @@ TEST(the_least_recently_used_blob_leaves_first) {
     assert_true(is_fetched(1));
 }
 
-TEST(a_blob_that_left_stays_readable_while_it_is_mapped) {
+TEST(a_blob_that_left_stays_readable_while_it_is_held) {
     struct blob blob;
     assert_int_equal(blob_open(blobs, &digests[0], BLOB_BYTES, &blob, &err), ERR_OK);
     for (size_t i = 1; i <= ROOM; i++) assert_true(is_fetched(i));
@@ -178,7 +178,7 @@ TEST(a_failed_fetch_leaves_nothing) {
 TEST(unfinished_files_are_removed_at_start) {
     struct folder folder;
     struct temp_file file;
-    assert_int_equal(folder_open(&folder, dir, 0700, &err), ERR_OK);
+    assert_int_equal(folder_open(&folder, "blobs.cache_dir", dir, 0700, &err), ERR_OK);
     assert_int_equal(temp_file_create(&folder, &digests[0], &file, &err), ERR_OK);
     temp_file_close(&file);
     folder_close(&folder);
@@ -198,6 +198,7 @@ TEST(a_cache_has_one_owner) {
 static void *use_cache(void *context) {
     struct cache *cache = context;
     struct error thread_err;
+    struct blob_memory memory = {.bytes_max = BLOB_BYTES};
     unsigned seed = (unsigned)(uintptr_t)&thread_err;
     for (int i = 0; i < 400; i++) {
         size_t index = (size_t)rand_r(&seed) % BLOB_COUNT;
@@ -209,8 +210,8 @@ static void *use_cache(void *context) {
         if (cache_bytes(cache) > ROOM * BLOB_BYTES) return NULL;
         if (claimed == NULL) {
             /* it may have left since: then it is missing, and never anything else */
-            enum err code =
-                folder_map(cache_folder(cache), &digests[index], BLOB_BYTES, &blob, &thread_err);
+            enum err code = folder_read(
+                cache_folder(cache), &digests[index], BLOB_BYTES, &memory, &blob, &thread_err);
             blob_fini(&blob);
             if (code != ERR_OK && code != ERR_BLOB_MISSING) return NULL;
             if (i % 50 == 0) cache_forget(cache, &digests[index]);
@@ -219,9 +220,10 @@ static void *use_cache(void *context) {
         if (temp_file_create(cache_folder(cache), &digests[index], &file, &thread_err) != ERR_OK ||
             temp_file_write(&file, slice_of(payloads[index], BLOB_BYTES), &thread_err) != ERR_OK)
             return NULL;
-        bool is_failed = i % 7 == 0;
-        if (cache_settle(cache, claimed, is_failed ? NULL : &file)) temp_file_close(&file);
-        else temp_file_discard(&file);
+        bool is_failed = i % 7 == 0 || !cache_wants(cache, claimed), is_kept;
+        if (cache_settle(cache, claimed, is_failed ? NULL : &file, &is_kept, &thread_err) != ERR_OK)
+            return NULL;
+        (is_kept ? temp_file_close : temp_file_discard)(&file);
     }
     return context;
 }
@@ -252,7 +254,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         S(what_was_fetched_is_read_from_the_disk),
         S(the_least_recently_used_blob_leaves_first),
-        S(a_blob_that_left_stays_readable_while_it_is_mapped),
+        S(a_blob_that_left_stays_readable_while_it_is_held),
         S(the_cache_survives_a_restart_and_keeps_its_order),
         S(damaged_files_are_fetched_again),
         S(a_job_with_a_wrong_size_does_not_cost_the_blob_its_place),

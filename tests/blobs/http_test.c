@@ -14,13 +14,17 @@ static struct blob_server *server;
 static struct blobs *blobs;
 static struct error err;
 
-static void connect_to(const char *url) {
+static void connect_for(const char *url, uint32_t timeout_ms) {
     struct blobs_options options = {.url = url,
         .cache_dir = cache_dir,
         .cache_bytes = 1 << 20,
         .bytes_max = 1 << 20,
-        .timeout_ms = 60000};
+        .timeout_ms = timeout_ms};
     assert_int_equal(blobs_create(&options, &blobs, &err), ERR_OK);
+}
+
+static void connect_to(const char *url) {
+    connect_for(url, 60000);
 }
 
 static int set_up(void **state) {
@@ -69,8 +73,7 @@ TEST(a_blob_is_fetched_with_the_credentials_of_the_url) {
 TEST(a_blob_that_the_store_does_not_have_is_missing) {
     struct digest digest = digest_of(payload);
     assert_int_equal(fetch(&digest, payload.size), ERR_BLOB_MISSING);
-    assert_non_null(strstr(err.message, "http://127.0.0.1:"));
-    assert_null(strstr(err.message, "hunter2"));
+    assert_null(strstr(err.message, "127.0.0.1")); /* senders see it */
 }
 
 TEST(a_store_in_trouble_is_worth_another_try) {
@@ -116,6 +119,24 @@ TEST(a_redirect_is_followed) {
 
 TEST(a_redirect_to_a_file_is_not_followed) {
     assert_refused(MISHAP_REDIRECT_TO_FILE, ERR_IO, "HTTP status 302");
+}
+
+TEST(a_redirect_to_another_port_is_not_followed_and_gets_no_password) {
+    struct blob_server *other = blob_server_start();
+    struct digest digest = blob_server_add(server, payload);
+    blob_server_add(other, payload);
+    blob_server_redirect(server, blob_server_url(other));
+    assert_int_equal(fetch(&digest, payload.size), ERR_IO);
+    assert_int_equal(blob_server_gets(other), 0);
+    blob_server_stop(other);
+}
+
+TEST(a_body_that_drips_is_left_after_the_timeout) {
+    struct digest digest = blob_server_add(server, payload);
+    blobs_destroy(blobs);
+    connect_for(blob_server_url(server), 200);
+    blob_server_set_mishap(server, MISHAP_DRIP);
+    assert_int_equal(fetch(&digest, payload.size), ERR_IO);
 }
 
 TEST(redirects_come_to_an_end) {
@@ -194,6 +215,8 @@ int main(void) {
         S(a_shorter_blob_than_the_job_says_is_refused),
         S(a_redirect_is_followed),
         S(a_redirect_to_a_file_is_not_followed),
+        S(a_redirect_to_another_port_is_not_followed_and_gets_no_password),
+        S(a_body_that_drips_is_left_after_the_timeout),
         S(redirects_come_to_an_end),
         S(what_is_put_is_at_the_store),
         S(an_upload_that_fails_or_is_redirected_is_an_error),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "support/loopback.h"
@@ -24,6 +25,7 @@ struct blob_server {
     pthread_t acceptor;
     pthread_mutex_t lock; /* guards what follows */
     enum mishap mishap;
+    char elsewhere[80]; /* where GETs are sent to; "": nowhere */
     void (*gate)(void *context);
     void *gate_context;
     unsigned gets;
@@ -108,8 +110,9 @@ static void store(struct blob_server *server, const char *name, struct slice byt
 
 static void answer_put(
     struct blob_server *server, int fd, const struct request *request, enum mishap mishap) {
-    if (mishap == MISHAP_STATUS_500) {
-        send_head(fd, "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
+    if (mishap == MISHAP_STATUS_500 || mishap == MISHAP_STATUS_403) {
+        send_head(fd, "HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n",
+            mishap == MISHAP_STATUS_500 ? 500 : 403);
         return;
     }
     if (mishap == MISHAP_REDIRECT_TO_FILE) {
@@ -129,6 +132,19 @@ static void send_endless(int fd, size_t least) {
         send_all(fd, zeros, sizeof zeros);
 }
 
+/* Until the worker hangs up. */
+static void send_dripping(int fd, size_t claimed) {
+    send_head(fd, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", claimed);
+    const struct timespec pause = {.tv_nsec = 20000000};
+    char nothing;
+    for (size_t i = 1; i < claimed; i++) {
+        send_all(fd, "x", 1);
+        nanosleep(&pause, NULL);
+        if (recv(fd, &nothing, 1, MSG_DONTWAIT) == 0) return;
+    }
+    (void)!recv(fd, &nothing, 1, 0);
+}
+
 static void send_bytes(int fd, size_t claimed, const void *data, size_t size) {
     send_head(fd, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", claimed);
     send_all(fd, data, size);
@@ -141,7 +157,14 @@ static void answer_get(
     pthread_mutex_lock(&server->lock);
     const struct stored *stored = find(server, name);
     struct slice bytes = stored != NULL ? stored->bytes : slice_of("", 0);
+    char elsewhere[sizeof server->elsewhere];
+    snprintf(elsewhere, sizeof elsewhere, "%s", server->elsewhere);
     pthread_mutex_unlock(&server->lock);
+    if (elsewhere[0] != 0) {
+        send_head(fd, "HTTP/1.1 302 Moved\r\nLocation: %s%s\r\nContent-Length: 0\r\n\r\n",
+            elsewhere, name);
+        return;
+    }
     if (stored == NULL) {
         send_head(fd, "HTTP/1.1 404 None\r\nContent-Length: 0\r\n\r\n");
         return;
@@ -158,6 +181,8 @@ static void answer_get(
         send_bytes(fd, bytes.size + 1, bytes.data, bytes.size);
         send_all(fd, "x", 1);
         return;
+    case MISHAP_STATUS_403: send_head(fd, "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"); return;
+    case MISHAP_DRIP: send_dripping(fd, bytes.size); return;
     case MISHAP_ENDLESS: send_endless(fd, bytes.size); return;
     case MISHAP_CUT: send_bytes(fd, bytes.size, bytes.data, bytes.size / 2); return;
     case MISHAP_REDIRECT_TO_FILE:
@@ -276,6 +301,12 @@ bool blob_server_has(struct blob_server *server, struct slice payload) {
 void blob_server_set_mishap(struct blob_server *server, enum mishap mishap) {
     pthread_mutex_lock(&server->lock);
     server->mishap = mishap;
+    pthread_mutex_unlock(&server->lock);
+}
+
+void blob_server_redirect(struct blob_server *server, const char *url) {
+    pthread_mutex_lock(&server->lock);
+    snprintf(server->elsewhere, sizeof server->elsewhere, "%s", url);
     pthread_mutex_unlock(&server->lock);
 }
 

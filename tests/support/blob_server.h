@@ -12,6 +12,8 @@ enum mishap {
     MISHAP_TOO_LONG,         /* says so in Content-Length */
     MISHAP_ENDLESS,          /* no Content-Length, and no end */
     MISHAP_CUT,              /* the connection ends in the middle */
+    MISHAP_DRIP,             /* a byte in a while, until the worker hangs up */
+    MISHAP_STATUS_403,       /* PUT too */
     MISHAP_REDIRECT,         /* once, to where the blob is */
     MISHAP_REDIRECT_TO_FILE, /* PUT too: to one that this machine has */
     MISHAP_REDIRECT_FOR_EVER
@@ -30,6 +32,9 @@ struct digest blob_server_add(struct blob_server *server, struct slice payload);
 bool blob_server_has(struct blob_server *server, struct slice payload);
 
 void blob_server_set_mishap(struct blob_server *server, enum mishap mishap);
+
+/** From now on each GET is sent to the same name below `url`. */
+void blob_server_redirect(struct blob_server *server, const char *url);
 
 /** Before it answers a GET it calls this, in a thread of its own. */
 void blob_server_set_gate(struct blob_server *server, void (*gate)(void *context), void *context);

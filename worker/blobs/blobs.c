@@ -16,6 +16,7 @@ enum { SWEEP_INTERVAL_MS = 3600 * 1000, HOUR_S = 3600 };
 struct blobs {
     uint64_t bytes_max;
     uint32_t max_age_hours;
+    struct blob_memory memory;
     /* either a folder ... */
     struct folder folder;
     struct queue *stop; /* always empty; closed to end the sweeper */
@@ -24,6 +25,8 @@ struct blobs {
     /* ... or HTTP and a cache */
     struct http *http;
     struct cache *cache;
+    void (*on_not_cached)(void *context, const struct error *err);
+    void *context;
 };
 
 static enum err check_bytes(const struct blobs *blobs, uint64_t bytes, struct error *err) {
@@ -34,58 +37,66 @@ static enum err check_bytes(const struct blobs *blobs, uint64_t bytes, struct er
 
 /* ---- through HTTP ---- */
 
-struct download {
-    struct temp_file file;
-    struct digester *digester;
-    uint64_t bytes;
-};
-
 static enum err take_piece(void *context, struct slice piece, struct error *err) {
-    struct download *download = context;
-    download->bytes += piece.size;
-    digester_add(download->digester, piece);
-    return temp_file_write(&download->file, piece, err);
+    struct copy *copy = context;
+    struct slice part = {0};
+    while (piece.size > 0) {
+        size_t room;
+        void *to = copy_room(copy, &room);
+        if (!slice_take(&piece, piece.size < room ? piece.size : room, &part) || part.size == 0)
+            return error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
+                "the blob is longer than the job says");
+        memcpy(to, part.data, part.size);
+        copy_filled(copy, part.size);
+    }
+    return ERR_OK;
 }
 
-static enum err check_download(const struct download *download, const struct digest *digest,
-    const char *name, uint64_t bytes, struct error *err) {
-    if (download->bytes != bytes)
-        return error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
-            "%s has %" PRIu64 " bytes in the blob store, and the job says %" PRIu64, name,
-            download->bytes, bytes);
-    struct digest found = digester_finish(download->digester);
-    if (digest_equal(&found, digest)) return ERR_OK;
-    return error_set(err, ERR_DIGEST_MISMATCH, 0, "store the payload again",
-        "the blob store has other bytes at %s than the name says", name);
-}
-
-/* Gets the blob into a file that has no name yet, and maps it. */
-static enum err download_blob(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
-    struct download *download, struct blob *ret, struct error *err) {
+static enum err download(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
+    struct blob *ret, struct error *err) {
     char name[BLOB_NAME_SIZE];
-    enum err code =
-        http_get(blobs->http, blob_name(digest, name), bytes, take_piece, download, err);
-    if (code == ERR_OK) code = check_download(download, digest, name, bytes, err);
-    if (code == ERR_OK) code = temp_file_map(&download->file, bytes, ret, err);
+    struct copy copy = {0};
+    enum err code = copy_begin(&blobs->memory, bytes, &copy, err);
+    if (code == ERR_OK)
+        code = http_get(blobs->http, blob_name(digest, name), bytes, take_piece, &copy, err);
+    if (code == ERR_OK) code = copy_finish(&copy, digest, ret, err);
+    copy_fini(&copy);
     return code;
+}
+
+static enum err write_cache_file(struct blobs *blobs, const struct digest *digest,
+    struct slice bytes, struct temp_file *ret, struct error *err) {
+    enum err code = temp_file_create(cache_folder(blobs->cache), digest, ret, err);
+    if (code != ERR_OK) return code;
+    code = temp_file_write(ret, bytes, err);
+    if (code != ERR_OK) temp_file_discard(ret);
+    return code;
+}
+
+/* Ends the claim of a blob that is there, checked, with a file or without: what a disk has against
+ * that is no trouble of the job's. */
+static void keep(struct blobs *blobs, const struct digest *digest, struct slice bytes,
+    struct cache_entry *claimed) {
+    struct temp_file file;
+    struct error err;
+    bool has_file = false, is_kept;
+    enum err code = ERR_OK;
+    if (cache_wants(blobs->cache, claimed)) {
+        code = write_cache_file(blobs, digest, bytes, &file, &err);
+        has_file = code == ERR_OK;
+    }
+    enum err settled = cache_settle(blobs->cache, claimed, has_file ? &file : NULL, &is_kept, &err);
+    if (has_file) (is_kept ? temp_file_close : temp_file_discard)(&file);
+    bool has_failed = code != ERR_OK || settled != ERR_OK;
+    if (has_failed && blobs->on_not_cached != NULL) blobs->on_not_cached(blobs->context, &err);
 }
 
 static enum err fetch(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
     struct cache_entry *claimed, struct blob *ret, struct error *err) {
-    struct download download = {.digester = digester_create()};
-    bool has_file = false;
-    enum err code =
-        download.digester == NULL
-            ? error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to fetch")
-            : temp_file_create(cache_folder(blobs->cache), digest, &download.file, err);
-    if (code == ERR_OK) {
-        has_file = true;
-        code = download_blob(blobs, digest, bytes, &download, ret, err);
-    }
-    bool is_kept = cache_settle(blobs->cache, claimed, code == ERR_OK ? &download.file : NULL);
-    if (is_kept) temp_file_close(&download.file);
-    else if (has_file) temp_file_discard(&download.file);
-    digester_destroy(download.digester);
+    bool is_kept;
+    enum err code = download(blobs, digest, bytes, ret, err);
+    if (code == ERR_OK) keep(blobs, digest, ret->bytes, claimed);
+    else (void)!cache_settle(blobs->cache, claimed, NULL, &is_kept, err);
     return code;
 }
 
@@ -97,8 +108,8 @@ static enum err open_through_cache(struct blobs *blobs, const struct digest *dig
         enum err code = cache_claim(blobs->cache, digest, bytes, &claimed, err);
         if (code != ERR_OK) return code;
         if (claimed != NULL) return fetch(blobs, digest, bytes, claimed, ret, err);
-        code = folder_map(cache_folder(blobs->cache), digest, bytes, ret, err);
-        if (code == ERR_OK) return ERR_OK;
+        code = folder_read(cache_folder(blobs->cache), digest, bytes, &blobs->memory, ret, err);
+        if (code == ERR_OK || code == ERR_NO_MEMORY) return code;
         cache_forget(blobs->cache, digest);
     }
 }
@@ -111,7 +122,7 @@ static enum err write_file(
     enum err code = temp_file_create(&blobs->folder, digest, &file, err);
     if (code != ERR_OK) return code;
     code = temp_file_write(&file, payload, err);
-    if (code == ERR_OK) code = temp_file_commit_durably(&file, digest, err);
+    if (code == ERR_OK) code = temp_file_commit_durably(&file, err);
     if (code == ERR_OK) temp_file_close(&file);
     else temp_file_discard(&file);
     return code;
@@ -168,8 +179,13 @@ enum err blobs_create(const struct blobs_options *options, struct blobs **ret, s
     if (blobs == NULL)
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the blob store");
+    uint64_t held_bytes_max = options->held_bytes_max;
+    if (held_bytes_max < options->bytes_max) held_bytes_max = options->bytes_max;
     *blobs = (struct blobs){.bytes_max = options->bytes_max,
         .max_age_hours = options->max_age_hours,
+        .memory = {.bytes_max = held_bytes_max},
+        .on_not_cached = options->on_not_cached,
+        .context = options->context,
         .folder = {.fd = -1}};
     enum err code;
     if (options->url != NULL) {
@@ -177,7 +193,7 @@ enum err blobs_create(const struct blobs_options *options, struct blobs **ret, s
         if (code == ERR_OK)
             code = cache_create(options->cache_dir, options->cache_bytes, &blobs->cache, err);
     } else {
-        code = folder_open(&blobs->folder, options->dir, 0777, err);
+        code = folder_open(&blobs->folder, "blobs.dir", options->dir, 0777, err);
         if (code == ERR_OK) code = start_sweeper(blobs, err);
     }
     if (code == ERR_OK) *ret = blobs;
@@ -211,7 +227,7 @@ enum err blob_open(struct blobs *blobs, const struct digest *digest, uint64_t by
     enum err code = check_bytes(blobs, bytes, err);
     if (code != ERR_OK) return code;
     if (blobs->http != NULL) return open_through_cache(blobs, digest, bytes, ret, err);
-    return folder_map(&blobs->folder, digest, bytes, ret, err);
+    return folder_read(&blobs->folder, digest, bytes, &blobs->memory, ret, err);
 }
 
 enum err blobs_put(

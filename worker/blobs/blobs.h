@@ -4,9 +4,12 @@
  * and PUT) with a cache on the disk of this machine.
  *
  * Nothing that a job carries can name a path or a URL: only digests reach the store. A payload is
- * written under another name, synced and renamed, so a file that is there is whole; its digest is
- * checked all the same, by whoever opens it. Files are never changed in place: a reader has them
- * mapped.
+ * written under another name, synced and renamed, so a file that is there is whole. Who may write
+ * in the folder is not trusted all the same: a payload is copied into memory of our own, the copy
+ * is hashed, and the copy is used. No link is followed, and nothing but plain files below the
+ * folder is opened, marked or removed.
+ *
+ * ERR_IO is the store's own trouble, not the job's, and struct error says so.
  *
  * Units: bytes. Lifetime: blobs_create() to blobs_destroy(), after the last blob_fini(). Threads:
  * any that may wait for a disk or a network, so never a lane's.
@@ -18,21 +21,27 @@
 #include "base/error.h"
 
 struct blobs_options {
-    const char *dir;        /* the folder; NULL where the store is behind HTTP */
-    const char *url;        /* http:// or https://, may carry credentials; NULL with `dir` */
-    const char *cache_dir;  /* with `url`: this process's alone, made where it is missing */
-    uint64_t cache_bytes;   /* most that the cache keeps; 0: nothing */
-    uint64_t bytes_max;     /* of one blob */
-    uint32_t max_age_hours; /* with `dir`: a blob expires that long after its last use; 0: never */
-    uint32_t timeout_ms;    /* of one HTTP request */
+    const char *dir;         /* the folder; NULL where the store is behind HTTP */
+    const char *url;         /* http:// or https://, may carry credentials; NULL with `dir` */
+    const char *cache_dir;   /* with `url`: this process's alone, made where it is missing */
+    uint64_t cache_bytes;    /* most that the cache keeps; 0: nothing */
+    uint64_t bytes_max;      /* of one blob */
+    uint64_t held_bytes_max; /* host memory for blobs between open and fini; bytes_max at least */
+    uint32_t max_age_hours;  /* with `dir`: a blob expires that long after its last use; 0: never */
+    uint32_t timeout_ms;     /* of one HTTP request */
+    /** A blob could not be kept in the cache, and is used all the same. NULL: nobody asks. */
+    void (*on_not_cached)(void *context, const struct error *err);
+    void *context;
 };
 
 struct blobs;
+struct blob_memory;
 
-/** A payload that is mapped. */
+/** A payload, in anonymous memory of this process. */
 struct blob {
     struct slice bytes;
-    void *mapping; /* private: what blob_fini() unmaps */
+    void *mapping;              /* what blob_fini() unmaps; NULL: there is none */
+    struct blob_memory *memory; /* private: what it counts against */
 };
 
 /**
@@ -44,10 +53,10 @@ MUST_CHECK enum err blobs_create(
 void blobs_destroy(struct blobs *blobs); /* NULL is fine */
 
 /**
- * Maps the payload of `digest`, which must be `bytes` (> 0) long, read-only. `blobs` NULL is a
- * store that has nothing. However many ask for one blob at once, it is fetched once.
- * ERR_BLOB_MISSING, ERR_DIGEST_MISMATCH (other length or content), ERR_TOO_LARGE, and ERR_IO for
- * all that another try may mend.
+ * Reads the payload of `digest`, which must be `bytes` (> 0) long. `blobs` NULL is a store that has
+ * nothing. However many ask for one blob at once, it is fetched once.
+ * ERR_BLOB_MISSING, ERR_DIGEST_MISMATCH (other length or content), ERR_TOO_LARGE, ERR_NO_MEMORY
+ * (also while others hold too much), and ERR_IO.
  */
 MUST_CHECK enum err blob_open(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
     struct blob *ret, struct error *err);

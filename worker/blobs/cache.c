@@ -7,17 +7,34 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { TABLE_BUCKETS = 4096 };
+enum {
+    TABLE_BUCKETS = 4096,
+    FETCHED_PLACES = 8192,
+    CHARGE_BYTES_MIN = 4096,
+    EPOCH_CLAIMS = 4096, /* after so many claims, each use so far counts half */
+    VICTIMS_MAX = 64     /* looked at for one newcomer */
+};
+
+/* Uses over time. */
+struct tally {
+    uint32_t count, epoch;
+};
 
 struct cache_entry {
     struct digest digest;
     uint64_t bytes;
     uint64_t used_unix_ns; /* of what was found at start */
-    bool is_loading;       /* claimed; not in the list of uses */
-    bool is_charged;       /* its bytes count, and the file is kept */
+    bool is_loading;       /* claimed; in no list of uses */
     bool is_checked;       /* fetched by this process: `bytes` is what the digest stands for */
+    struct tally tally;
+    struct uses *uses; /* the list that it stands in */
     struct cache_entry *next_in_bucket;
     struct cache_entry *older, *newer; /* by last use */
+};
+
+struct uses {
+    struct cache_entry *oldest, *newest;
+    uint64_t bytes; /* charged for them */
 };
 
 /* Files are renamed and removed under the lock, so that they and the books never differ. Only
@@ -28,9 +45,15 @@ struct cache {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t settled;
     struct cache_entry *buckets[TABLE_BUCKETS];
-    struct cache_entry *oldest, *newest;
-    uint64_t bytes;         /* of all charged entries, at most the budget */
-    uint64_t loading_bytes; /* of those that cannot leave now */
+    /* Blobs that were fetched and not used since leave first: what is used once drives out nothing
+     * that is used again. Together within the budget. */
+    struct uses once, again;
+    /* What was fetched lately: a part of its digest, in the place that another part says. */
+    struct {
+        uint64_t part;
+        struct tally tally;
+    } fetched[FETCHED_PLACES];
+    uint32_t epoch, claims; /* of this epoch */
 };
 
 const struct folder *cache_folder(const struct cache *cache) {
@@ -39,9 +62,14 @@ const struct folder *cache_folder(const struct cache *cache) {
 
 uint64_t cache_bytes(struct cache *cache) {
     pthread_mutex_lock(&cache->lock);
-    uint64_t bytes = cache->bytes;
+    uint64_t bytes = cache->once.bytes + cache->again.bytes;
     pthread_mutex_unlock(&cache->lock);
     return bytes;
+}
+
+/* A file takes whole blocks of the disk, and its entry memory. */
+static uint64_t charge_of(uint64_t bytes) {
+    return bytes > CHARGE_BYTES_MIN ? bytes : CHARGE_BYTES_MIN;
 }
 
 static struct cache_entry **bucket_of(struct cache *cache, const struct digest *digest) {
@@ -68,41 +96,98 @@ static void table_remove(struct cache *cache, struct cache_entry *entry) {
     *link = entry->next_in_bucket;
 }
 
-static void use_list_remove(struct cache *cache, struct cache_entry *entry) {
-    *(entry->older != NULL ? &entry->older->newer : &cache->oldest) = entry->newer;
-    *(entry->newer != NULL ? &entry->newer->older : &cache->newest) = entry->older;
+static void uses_remove(struct cache_entry *entry) {
+    struct uses *uses = entry->uses;
+    *(entry->older != NULL ? &entry->older->newer : &uses->oldest) = entry->newer;
+    *(entry->newer != NULL ? &entry->newer->older : &uses->newest) = entry->older;
+    uses->bytes -= charge_of(entry->bytes);
     entry->older = entry->newer = NULL;
+    entry->uses = NULL;
 }
 
-static void use_list_append(struct cache *cache, struct cache_entry *entry) {
-    entry->older = cache->newest;
-    *(cache->newest != NULL ? &cache->newest->newer : &cache->oldest) = entry;
-    cache->newest = entry;
+static void uses_append(struct uses *uses, struct cache_entry *entry) {
+    entry->uses = uses;
+    entry->older = uses->newest;
+    *(uses->newest != NULL ? &uses->newest->newer : &uses->oldest) = entry;
+    uses->newest = entry;
+    uses->bytes += charge_of(entry->bytes);
 }
 
 /* Ends an entry that is not loading, and its file. */
 static void drop(struct cache *cache, struct cache_entry *entry) {
     table_remove(cache, entry);
-    use_list_remove(cache, entry);
-    cache->bytes -= entry->bytes;
+    uses_remove(entry);
     folder_remove(&cache->folder, &entry->digest);
     free(entry);
 }
 
-/* Drops the oldest until `bytes` more fit; false, and nothing dropped, where they never would. */
-static bool make_room(struct cache *cache, uint64_t bytes) {
-    if (bytes > cache->budget_bytes - cache->loading_bytes) return false;
-    while (cache->bytes > cache->budget_bytes - bytes) drop(cache, cache->oldest);
-    return true;
+/* ---- use over time ---- */
+
+static uint32_t tally_now(const struct cache *cache, const struct tally *tally) {
+    uint32_t age = cache->epoch - tally->epoch;
+    return age < 32 ? tally->count >> age : 0;
 }
 
-static void claim(struct cache *cache, struct cache_entry *entry) {
-    entry->is_charged = make_room(cache, entry->bytes);
-    if (entry->is_charged) {
-        cache->bytes += entry->bytes;
-        cache->loading_bytes += entry->bytes;
+static void tally_add(const struct cache *cache, struct tally *tally) {
+    *tally = (struct tally){.count = tally_now(cache, tally) + 1, .epoch = cache->epoch};
+}
+
+static void count_claim(struct cache *cache) {
+    if (++cache->claims < EPOCH_CLAIMS) return;
+    cache->claims = 0;
+    cache->epoch++;
+}
+
+/* Counts a fetch, beside those of this blob that are remembered. */
+static void count_fetch(struct cache *cache, struct cache_entry *entry) {
+    uint64_t place, part;
+    memcpy(&place, entry->digest.bytes + 8, sizeof place);
+    memcpy(&part, entry->digest.bytes + 16, sizeof part);
+    place %= FETCHED_PLACES;
+    if (cache->fetched[place].part != part) cache->fetched[place].tally = (struct tally){0};
+    cache->fetched[place].part = part;
+    tally_add(cache, &cache->fetched[place].tally);
+    entry->tally = cache->fetched[place].tally;
+}
+
+/* ---- room ---- */
+
+/* The next blob, from `from` on, that has been used less than a newcomer. */
+static struct cache_entry *find_less_used(
+    const struct cache *cache, struct cache_entry *from, uint32_t count, int *looks) {
+    while (from != NULL && tally_now(cache, &from->tally) >= count && ++*looks < VICTIMS_MAX)
+        from = from->newer;
+    return *looks < VICTIMS_MAX ? from : NULL;
+}
+
+/* Whether `entry` would find room: beside what is used again, or in place of what is less so. */
+static bool has_room(struct cache *cache, const struct cache_entry *entry) {
+    uint64_t charge = charge_of(entry->bytes), left = cache->budget_bytes - cache->again.bytes;
+    uint32_t count = tally_now(cache, &entry->tally);
+    int looks = 0;
+    struct cache_entry *victim = cache->again.oldest;
+    while (left < charge && (victim = find_less_used(cache, victim, count, &looks)) != NULL) {
+        left += charge_of(victim->bytes);
+        victim = victim->newer;
     }
-    table_add(cache, entry);
+    return charge <= left;
+}
+
+static bool is_over(const struct cache *cache, uint64_t charge) {
+    return cache->once.bytes + cache->again.bytes > cache->budget_bytes - charge;
+}
+
+/* After has_room(). */
+static void make_room(struct cache *cache, uint64_t charge, uint32_t count) {
+    int looks = 0;
+    while (is_over(cache, charge) && cache->once.oldest != NULL) drop(cache, cache->once.oldest);
+    struct cache_entry *victim = cache->again.oldest;
+    while (
+        is_over(cache, charge) && (victim = find_less_used(cache, victim, count, &looks)) != NULL) {
+        struct cache_entry *next = victim->newer;
+        drop(cache, victim);
+        victim = next;
+    }
 }
 
 enum err cache_claim(struct cache *cache, const struct digest *digest, uint64_t bytes,
@@ -119,11 +204,13 @@ enum err cache_claim(struct cache *cache, const struct digest *digest, uint64_t 
         entry = table_find(cache, digest);
     }
     if (entry == NULL) {
-        claim(cache, fresh);
+        table_add(cache, fresh);
     } else {
-        use_list_remove(cache, entry);
-        use_list_append(cache, entry);
+        uses_remove(entry);
+        uses_append(&cache->again, entry);
+        tally_add(cache, &entry->tally);
     }
+    count_claim(cache);
     uint64_t found_bytes = entry != NULL && entry->is_checked ? entry->bytes : bytes;
     pthread_mutex_unlock(&cache->lock);
     *ret = entry == NULL ? fresh : NULL;
@@ -133,24 +220,35 @@ enum err cache_claim(struct cache *cache, const struct digest *digest, uint64_t 
         "the blob has %" PRIu64 " bytes, and the job says %" PRIu64, found_bytes, bytes);
 }
 
-bool cache_settle(struct cache *cache, struct cache_entry *entry, const struct temp_file *file) {
-    struct error ignored; /* a blob that cannot be kept is used all the same */
+bool cache_wants(struct cache *cache, struct cache_entry *entry) {
     pthread_mutex_lock(&cache->lock);
-    bool is_kept = entry->is_charged && file != NULL &&
-                   temp_file_commit(file, &entry->digest, &ignored) == ERR_OK;
-    if (entry->is_charged) cache->loading_bytes -= entry->bytes;
-    if (is_kept) {
+    count_fetch(cache, entry);
+    bool wants = has_room(cache, entry);
+    pthread_mutex_unlock(&cache->lock);
+    return wants;
+}
+
+enum err cache_settle(struct cache *cache, struct cache_entry *entry, const struct temp_file *file,
+    bool *ret_is_kept, struct error *err) {
+    enum err code = ERR_OK;
+    pthread_mutex_lock(&cache->lock);
+    *ret_is_kept = false;
+    if (file != NULL && has_room(cache, entry)) {
+        make_room(cache, charge_of(entry->bytes), tally_now(cache, &entry->tally));
+        code = temp_file_commit(file, err);
+        *ret_is_kept = code == ERR_OK;
+    }
+    if (*ret_is_kept) {
         entry->is_loading = false;
         entry->is_checked = true;
-        use_list_append(cache, entry);
+        uses_append(tally_now(cache, &entry->tally) > 1 ? &cache->again : &cache->once, entry);
     } else {
         table_remove(cache, entry);
-        if (entry->is_charged) cache->bytes -= entry->bytes;
         free(entry);
     }
     pthread_cond_broadcast(&cache->settled);
     pthread_mutex_unlock(&cache->lock);
-    return is_kept;
+    return code;
 }
 
 void cache_forget(struct cache *cache, const struct digest *digest) {
@@ -188,10 +286,8 @@ static void scan_file(void *context, const struct folder_file *file) {
         scan->is_out_of_memory = true;
         return;
     }
-    *entry = (struct cache_entry){.digest = file->digest,
-        .bytes = file->bytes,
-        .used_unix_ns = file->used_unix_ns,
-        .is_charged = true};
+    *entry = (struct cache_entry){
+        .digest = file->digest, .bytes = file->bytes, .used_unix_ns = file->used_unix_ns};
     scan->entries[scan->count++] = entry;
 }
 
@@ -209,11 +305,10 @@ static enum err load(struct cache *cache, struct error *err) {
     if (scan.count > 0) qsort(scan.entries, scan.count, sizeof scan.entries[0], compare_uses);
     for (size_t i = 0; i < scan.count; i++) {
         table_add(cache, scan.entries[i]);
-        use_list_append(cache, scan.entries[i]);
-        cache->bytes += scan.entries[i]->bytes;
+        uses_append(&cache->once, scan.entries[i]);
     }
     free(scan.entries);
-    while (cache->bytes > cache->budget_bytes) drop(cache, cache->oldest);
+    make_room(cache, 0, 0);
     if (!scan.is_out_of_memory) return ERR_OK;
     return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
         "no memory for the list of cached blobs");
@@ -229,7 +324,7 @@ enum err cache_create(
     cache->budget_bytes = budget_bytes;
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->settled, NULL);
-    enum err code = folder_open(&cache->folder, path, 0700, err);
+    enum err code = folder_open(&cache->folder, "blobs.cache_dir", path, 0700, err);
     /* Held until the folder is closed, also by a crash. */
     if (code == ERR_OK && flock(cache->folder.fd, LOCK_EX | LOCK_NB) != 0)
         code = error_set(err, ERR_CONFIG, errno, "give each worker a blobs.cache_dir of its own",
@@ -240,13 +335,18 @@ enum err cache_create(
     return code;
 }
 
-void cache_destroy(struct cache *cache) {
-    if (cache == NULL) return;
-    while (cache->oldest != NULL) {
-        struct cache_entry *entry = cache->oldest;
-        cache->oldest = entry->newer;
+static void free_uses(struct uses *uses) {
+    while (uses->oldest != NULL) {
+        struct cache_entry *entry = uses->oldest;
+        uses->oldest = entry->newer;
         free(entry);
     }
+}
+
+void cache_destroy(struct cache *cache) {
+    if (cache == NULL) return;
+    free_uses(&cache->once);
+    free_uses(&cache->again);
     folder_close(&cache->folder);
     pthread_cond_destroy(&cache->settled);
     pthread_mutex_destroy(&cache->lock);

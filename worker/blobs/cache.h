@@ -1,10 +1,11 @@
 /**
- * What came through HTTP, kept in a folder of this process alone, within a budget: the least
- * recently used blobs leave first. Whoever claims a blob that is not there fetches it; others who
- * want it wait for that.
+ * What came through HTTP, kept in a folder of this process alone, within a budget, each blob
+ * counted as 4 KiB at least. Room is made only for bytes that have arrived and matched their
+ * digest, and by their use: blobs that were fetched once and not used since leave first, the least
+ * recently used among them; one that is used again leaves only for one that is used more.
+ * Whoever claims a blob that is not there fetches it; others who want it wait for that.
  *
- * A blob that leaves while it is mapped stays readable, and its disk space is free after the last
- * blob_fini(). The folder survives the process: what is found in it at start is used again.
+ * The folder survives the process: what is found in it at start is used again.
  *
  * Private to blobs/. Units: bytes. Threads: any.
  */
@@ -24,22 +25,26 @@ void cache_destroy(struct cache *cache); /* NULL is fine; the files stay */
 const struct folder *cache_folder(const struct cache *cache);
 
 /**
- * Waits while somebody fetches the blob. *ret NULL: it is there. Else the caller fetches `bytes`,
- * for which there is room now if there can be, and ends with cache_settle(). ERR_DIGEST_MISMATCH:
- * it was fetched, and has another size. ERR_NO_MEMORY.
+ * Waits while somebody fetches the blob. *ret NULL: it is there. Else the caller fetches `bytes`
+ * and ends with cache_settle(). ERR_DIGEST_MISMATCH: it was fetched, and has another size.
+ * ERR_NO_MEMORY.
  */
 MUST_CHECK enum err cache_claim(struct cache *cache, const struct digest *digest, uint64_t bytes,
     struct cache_entry **ret, struct error *err);
 
+/** Whether a claimed blob, which has arrived and is right, is worth a file. Nothing leaves yet. */
+bool cache_wants(struct cache *cache, struct cache_entry *entry);
+
 /**
- * Ends a claim. `file` is the blob, checked; NULL: it could not be had. True where the file got its
- * name and is the cache's from now on.
+ * Ends a claim. `file` holds the blob, checked; NULL: there is none to keep. *ret_is_kept: the file
+ * got its name and is the cache's from now on. ERR_IO: it could not get its name.
  */
-bool cache_settle(struct cache *cache, struct cache_entry *entry, const struct temp_file *file);
+MUST_CHECK enum err cache_settle(struct cache *cache, struct cache_entry *entry,
+    const struct temp_file *file, bool *ret_is_kept, struct error *err);
 
 /** Removes a blob that turned out to be damaged. */
 void cache_forget(struct cache *cache, const struct digest *digest);
 
-uint64_t cache_bytes(struct cache *cache); /* kept or being fetched to be kept */
+uint64_t cache_bytes(struct cache *cache); /* charged for what is kept */
 
 #endif

@@ -6,14 +6,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/invariant.h"
+enum { HEX_DIGITS = 64, NO_FD = -1 };
 
-enum { HEX_DIGITS = 64, SHELF_SIZE = 2 + 1 };
+#define TEMP_PREFIX ".gpu-worker."
 
 const char *blob_name(const struct digest *digest, char name[static BLOB_NAME_SIZE]) {
     char text[DIGEST_TEXT_SIZE];
@@ -22,174 +21,245 @@ const char *blob_name(const struct digest *digest, char name[static BLOB_NAME_SI
     return name;
 }
 
+/* Of a blob's relative name: the file on its shelf. */
+static const char *name_on_shelf(const char *name) {
+    return name + strlen("ab/");
+}
+
 static enum err io_failed(
     const struct folder *folder, const char *what, const char *name, struct error *err) {
     int native = errno;
     return error_set(err, ERR_IO, native, "check the permissions and the state of the disk",
-        "cannot %s %s/%s: %s", what, folder->path, name, strerror(native));
+        "%s: cannot %s %s: %s", folder->setting, what, name, strerror(native));
 }
 
-enum err folder_open(struct folder *folder, const char *path, mode_t mode, struct error *err) {
-    *folder = (struct folder){.fd = -1, .path = strdup(path)};
-    if (folder->path == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+enum err folder_open(
+    struct folder *folder, const char *setting, const char *path, mode_t mode, struct error *err) {
+    *folder = (struct folder){.fd = NO_FD, .setting = setting};
     if (mkdir(path, mode) == 0 || errno == EEXIST)
         folder->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder->fd >= 0) return ERR_OK;
     int native = errno;
-    folder_close(folder);
     return error_set(err, ERR_CONFIG, native, "make the folder, or name another one",
-        "the blobs' folder %s cannot be used: %s", path, strerror(native));
+        "%s: the folder %s cannot be used: %s", setting, path, strerror(native));
 }
 
 void folder_close(struct folder *folder) {
-    if (folder->path != NULL && folder->fd >= 0) close(folder->fd);
-    free(folder->path);
-    *folder = (struct folder){.fd = -1};
+    if (folder->fd >= 0) close(folder->fd);
+    folder->fd = NO_FD;
+}
+
+/* ---- nothing outside ---- */
+
+/* The folder of the first two digits of `name`. */
+static int open_shelf(const struct folder *folder, const char *name) {
+    char shelf[SHELF_SIZE];
+    snprintf(shelf, sizeof shelf, "%.2s", name);
+    return openat(folder->fd, shelf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* With the errno of what failed in between. */
+static void close_shelf(int fd) {
+    int native = errno;
+    if (fd >= 0) close(fd);
+    errno = native;
+}
+
+/* Not waiting: something else than a file, such as a pipe, must not hold the thread. */
+static int open_on_shelf(int shelf_fd, const char *name) {
+    return openat(shelf_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* Whoever may write in the folder can put anything there, or take it away; the rest is the disk's.
+ */
+static bool is_absence(int native) {
+    return native == ENOENT || native == ENOTDIR || native == ELOOP || native == ENXIO ||
+           native == EACCES;
+}
+
+static enum err is_missing(const char *name, struct error *err) {
+    return error_set(err, ERR_BLOB_MISSING, ENOENT, "put the payload into the blob store",
+        "the blob store has no file sha256:%s that can be read", name_on_shelf(name));
 }
 
 /* ---- reading ---- */
 
-static enum err map_whole(const struct folder *folder, int fd, const char *name, uint64_t bytes,
-    struct blob *ret, struct error *err) {
-    struct stat status;
-    if (fstat(fd, &status) != 0) return io_failed(folder, "read", name, err);
-    if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size != bytes)
-        return error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
-            "%s/%s has %" PRIu64 " bytes, and the job says %" PRIu64, folder->path, name,
-            (uint64_t)status.st_size, bytes);
-    INVARIANT(bytes > 0, "a file that is mapped has bytes");
-    /* Shared, so that a driver may register it (gpu/upload.h). */
-    void *mapping = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-    if (mapping == MAP_FAILED) return io_failed(folder, "map", name, err);
-    *ret = (struct blob){.bytes = slice_of(mapping, bytes), .mapping = mapping};
+/* Opens the blob, which must be a plain file. */
+static enum err open_blob(const struct folder *folder, const char *name, int *ret_fd,
+    struct stat *ret_status, struct error *err) {
+    int shelf_fd = open_shelf(folder, name);
+    if (shelf_fd < 0 && errno == EACCES) return io_failed(folder, "open", name, err);
+    int fd = shelf_fd < 0 ? NO_FD : open_on_shelf(shelf_fd, name_on_shelf(name));
+    close_shelf(shelf_fd);
+    if (fd < 0)
+        return is_absence(errno) ? is_missing(name, err) : io_failed(folder, "open", name, err);
+    enum err code = ERR_OK;
+    if (fstat(fd, ret_status) != 0) code = io_failed(folder, "read", name, err);
+    else if (!S_ISREG(ret_status->st_mode)) code = is_missing(name, err);
+    if (code == ERR_OK) *ret_fd = fd;
+    else close(fd);
+    return code;
+}
+
+/* What follows a cut file's end is missing from the copy, and copy_finish() says so. */
+static enum err fill(
+    const struct folder *folder, int fd, const char *name, struct copy *copy, struct error *err) {
+    size_t room;
+    void *to;
+    while (to = copy_room(copy, &room), room > 0) {
+        ssize_t got = pread(fd, to, room, (off_t)copy->filled);
+        if (got == 0) break;
+        if (got < 0 && errno != EINTR) return io_failed(folder, "read", name, err);
+        if (got > 0) copy_filled(copy, (size_t)got);
+    }
     return ERR_OK;
 }
 
-static enum err check_digest(const struct folder *folder, const char *name,
-    const struct digest *digest, struct slice bytes, struct error *err) {
-    struct digest found = digest_of(bytes);
-    if (digest_equal(&found, digest)) return ERR_OK;
-    return error_set(err, ERR_DIGEST_MISMATCH, 0, "remove the file and store the payload again",
-        "%s/%s holds other bytes than its name says", folder->path, name);
+static enum err read_file(const struct folder *folder, int fd, const char *name,
+    const struct digest *digest, uint64_t bytes, struct blob_memory *memory, struct blob *ret,
+    struct error *err) {
+    struct copy copy = {0};
+    enum err code = copy_begin(memory, bytes, &copy, err);
+    if (code == ERR_OK) code = fill(folder, fd, name, &copy, err);
+    if (code == ERR_OK) code = copy_finish(&copy, digest, ret, err);
+    copy_fini(&copy);
+    return code;
 }
 
-enum err folder_map(const struct folder *folder, const struct digest *digest, uint64_t bytes,
-    struct blob *ret, struct error *err) {
+/* A store that is only read expires nothing of ours. */
+static void mark_used(int fd, const struct stat *status) {
+    if (status->st_nlink == 1) (void)futimens(fd, NULL);
+}
+
+enum err folder_read(const struct folder *folder, const struct digest *digest, uint64_t bytes,
+    struct blob_memory *memory, struct blob *ret, struct error *err) {
     char name[BLOB_NAME_SIZE];
-    /* Not waiting: something else than a file, such as a pipe, must not hold the thread. */
-    int fd =
-        openat(folder->fd, blob_name(digest, name), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 && errno == ENOENT)
-        return error_set(err, ERR_BLOB_MISSING, ENOENT, "put the payload into the blob store",
-            "the blob store has no sha256:%s", name + strlen("ab/"));
-    if (fd < 0) return io_failed(folder, "read", name, err);
-    struct blob blob = {0};
-    enum err code = map_whole(folder, fd, name, bytes, &blob, err);
-    if (code == ERR_OK) code = check_digest(folder, name, digest, blob.bytes, err);
-    if (code == ERR_OK) {
-        (void)futimens(fd, NULL); /* a store that is only read expires nothing of ours */
-        *ret = blob;
-    } else {
-        blob_fini(&blob);
-    }
+    struct stat status;
+    int fd;
+    enum err code = open_blob(folder, blob_name(digest, name), &fd, &status, err);
+    if (code != ERR_OK) return code;
+    if ((uint64_t)status.st_size != bytes)
+        code = error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
+            "sha256:%s has %" PRIu64 " bytes in the blob store, and the job says %" PRIu64,
+            name_on_shelf(name), (uint64_t)status.st_size, bytes);
+    if (code == ERR_OK) code = read_file(folder, fd, name, digest, bytes, memory, ret, err);
+    if (code == ERR_OK) mark_used(fd, &status);
     close(fd);
     return code;
 }
 
-void blob_fini(struct blob *blob) {
-    if (blob->mapping != NULL) munmap(blob->mapping, blob->bytes.size);
-    *blob = (struct blob){0};
-}
-
 bool folder_touch(const struct folder *folder, const struct digest *digest, uint64_t bytes) {
     char name[BLOB_NAME_SIZE];
-    struct stat status;
-    blob_name(digest, name);
+    struct stat status, now;
+    struct error ignored;
+    int fd;
+    if (open_blob(folder, blob_name(digest, name), &fd, &status, &ignored) != ERR_OK) return false;
+    mark_used(fd, &status);
+    close(fd);
     /* In this order: what is there after it was touched is not expired any more. */
-    return utimensat(folder->fd, name, NULL, 0) == 0 &&
-           fstatat(folder->fd, name, &status, 0) == 0 && S_ISREG(status.st_mode) &&
-           (uint64_t)status.st_size == bytes;
+    int shelf_fd = open_shelf(folder, name);
+    bool is_there =
+        shelf_fd >= 0 && fstatat(shelf_fd, name_on_shelf(name), &now, AT_SYMLINK_NOFOLLOW) == 0;
+    close_shelf(shelf_fd);
+    return is_there && now.st_dev == status.st_dev && now.st_ino == status.st_ino &&
+           (uint64_t)now.st_size == bytes;
 }
 
 void folder_remove(const struct folder *folder, const struct digest *digest) {
     char name[BLOB_NAME_SIZE];
-    (void)unlinkat(folder->fd, blob_name(digest, name), 0); /* else it is found again, as bad */
+    int shelf_fd = open_shelf(folder, blob_name(digest, name));
+    /* else it is found again, as bad */
+    if (shelf_fd >= 0) (void)unlinkat(shelf_fd, name_on_shelf(name), 0);
+    close_shelf(shelf_fd);
 }
 
 /* ---- writing ---- */
 
-/* A name beside `name` that nobody else uses. */
-static void make_temp_name(const char *name, char temp[static TEMP_NAME_SIZE]) {
+/* A name that nobody else uses. */
+static void make_temp_name(char temp[static TEMP_NAME_SIZE]) {
     uint64_t random = 0;
     /* Few bytes at a time always come; if not, the exclusive open tells of a name that is taken. */
     (void)!getrandom(&random, sizeof random, 0);
-    snprintf(temp, TEMP_NAME_SIZE, "%.2s/.%016" PRIx64, name, random);
+    snprintf(temp, TEMP_NAME_SIZE, TEMP_PREFIX "%016" PRIx64, random);
+}
+
+static bool is_temp_name(const char *name) {
+    size_t prefix = strlen(TEMP_PREFIX);
+    return strlen(name) == TEMP_NAME_SIZE - 1 && strncmp(name, TEMP_PREFIX, prefix) == 0 &&
+           strspn(name + prefix, "0123456789abcdef") == TEMP_NAME_SIZE - 1 - prefix;
+}
+
+static enum err make_shelf(
+    const struct folder *folder, const char *name, int *ret_fd, struct error *err) {
+    char shelf[SHELF_SIZE];
+    snprintf(shelf, sizeof shelf, "%.2s", name);
+    bool is_new = mkdirat(folder->fd, shelf, 0777) == 0;
+    if (is_new && fsync(folder->fd) != 0) return io_failed(folder, "sync", shelf, err);
+    *ret_fd = open_shelf(folder, name);
+    return *ret_fd >= 0 ? ERR_OK : io_failed(folder, "open", shelf, err);
 }
 
 enum err temp_file_create(const struct folder *folder, const struct digest *digest,
     struct temp_file *ret, struct error *err) {
-    char name[BLOB_NAME_SIZE], shelf[SHELF_SIZE];
-    struct temp_file file = {.folder = folder};
-    make_temp_name(blob_name(digest, name), file.name);
-    snprintf(shelf, sizeof shelf, "%.2s", name);
-    bool is_new = mkdirat(folder->fd, shelf, 0777) == 0;
-    if (is_new && fsync(folder->fd) != 0) return io_failed(folder, "sync", shelf, err);
-    file.fd = openat(folder->fd, file.name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file.fd < 0) return io_failed(folder, "make", file.name, err);
+    char name[BLOB_NAME_SIZE];
+    struct temp_file file = {.folder = folder, .digest = *digest, .fd = NO_FD};
+    enum err code = make_shelf(folder, blob_name(digest, name), &file.shelf_fd, err);
+    if (code != ERR_OK) return code;
+    make_temp_name(file.name);
+    file.fd = openat(
+        file.shelf_fd, file.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file.fd < 0) {
+        code = io_failed(folder, "make a file for", name, err);
+        close(file.shelf_fd);
+        return code;
+    }
     *ret = file;
     return ERR_OK;
+}
+
+static enum err write_failed(const struct temp_file *file, const char *what, struct error *err) {
+    char name[BLOB_NAME_SIZE];
+    return io_failed(file->folder, what, blob_name(&file->digest, name), err);
 }
 
 enum err temp_file_write(const struct temp_file *file, struct slice bytes, struct error *err) {
     while (bytes.size > 0) {
         ssize_t written = write(file->fd, bytes.data, bytes.size);
-        if (written < 0 && errno != EINTR) return io_failed(file->folder, "write", file->name, err);
+        if (written == 0) errno = ENOSPC;
+        if (written == 0 || (written < 0 && errno != EINTR))
+            return write_failed(file, "write", err);
         struct slice done;
         if (written > 0) (void)slice_take(&bytes, (size_t)written, &done);
     }
     return ERR_OK;
 }
 
-enum err temp_file_map(
-    const struct temp_file *file, uint64_t bytes, struct blob *ret, struct error *err) {
-    return map_whole(file->folder, file->fd, file->name, bytes, ret, err);
-}
-
-enum err temp_file_commit(
-    const struct temp_file *file, const struct digest *digest, struct error *err) {
+enum err temp_file_commit(const struct temp_file *file, struct error *err) {
     char name[BLOB_NAME_SIZE];
-    int fd = file->folder->fd;
-    if (renameat(fd, file->name, fd, blob_name(digest, name)) == 0) return ERR_OK;
-    return io_failed(file->folder, "rename a file to", name, err);
+    const char *final = name_on_shelf(blob_name(&file->digest, name));
+    if (renameat(file->shelf_fd, file->name, file->shelf_fd, final) == 0) return ERR_OK;
+    return write_failed(file, "rename a file to", err);
 }
 
-static enum err sync_shelf(
-    const struct folder *folder, const struct digest *digest, struct error *err) {
-    char name[BLOB_NAME_SIZE], shelf[SHELF_SIZE];
-    snprintf(shelf, sizeof shelf, "%.2s", blob_name(digest, name));
-    int fd = openat(folder->fd, shelf, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return io_failed(folder, "open", shelf, err);
-    enum err code = fsync(fd) == 0 ? ERR_OK : io_failed(folder, "sync", shelf, err);
-    close(fd);
+enum err temp_file_commit_durably(const struct temp_file *file, struct error *err) {
+    char name[BLOB_NAME_SIZE];
+    if (fsync(file->fd) != 0) return write_failed(file, "sync", err);
+    enum err code = temp_file_commit(file, err);
+    if (code != ERR_OK || fsync(file->shelf_fd) == 0) return code;
+    code = write_failed(file, "sync the folder of", err);
+    /* Else the next try would find it, and take it for stored. */
+    (void)unlinkat(file->shelf_fd, name_on_shelf(blob_name(&file->digest, name)), 0);
     return code;
-}
-
-enum err temp_file_commit_durably(
-    const struct temp_file *file, const struct digest *digest, struct error *err) {
-    if (fsync(file->fd) != 0) return io_failed(file->folder, "sync", file->name, err);
-    enum err code = temp_file_commit(file, digest, err);
-    return code == ERR_OK ? sync_shelf(file->folder, digest, err) : code;
 }
 
 void temp_file_close(struct temp_file *file) {
     close(file->fd);
-    file->fd = -1;
+    close(file->shelf_fd);
+    file->fd = file->shelf_fd = NO_FD;
 }
 
 void temp_file_discard(struct temp_file *file) {
-    (void)unlinkat(file->folder->fd, file->name, 0); /* else the next sweep removes it */
+    (void)unlinkat(file->shelf_fd, file->name, 0); /* else the next sweep removes it */
     temp_file_close(file);
 }
 
@@ -199,18 +269,19 @@ static uint64_t mtime_unix_ns(const struct stat *status) {
     return (uint64_t)status->st_mtim.tv_sec * 1000000000u + (uint64_t)status->st_mtim.tv_nsec;
 }
 
-/* False for what is neither a blob nor an unfinished file. */
+/* False for what is neither a blob nor an unfinished file of ours. */
 static bool describe(int shelf_fd, const char *shelf, const char *name, struct folder_file *ret) {
     char text[DIGEST_TEXT_SIZE];
     struct stat status;
-    size_t size = strlen(name);
-    *ret = (struct folder_file){.is_temp = name[0] == '.'};
-    if (size > HEX_DIGITS || fstatat(shelf_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+    *ret = (struct folder_file){.is_temp = is_temp_name(name)};
+    if (strlen(name) > HEX_DIGITS || fstatat(shelf_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(status.st_mode))
         return false;
-    snprintf(ret->name, sizeof ret->name, "%s/%.64s", shelf, name);
+    snprintf(ret->shelf, sizeof ret->shelf, "%s", shelf);
+    snprintf(ret->name, sizeof ret->name, "%.64s", name);
     ret->bytes = (uint64_t)status.st_size;
     ret->used_unix_ns = mtime_unix_ns(&status);
+    ret->has_other_names = status.st_nlink > 1;
     if (ret->is_temp) return true;
     snprintf(text, sizeof text, "sha256:%.64s", name);
     return memcmp(name, shelf, 2) == 0 && digest_parse(slice_of_text(text), &ret->digest);
@@ -236,7 +307,7 @@ void folder_visit(const struct folder *folder,
     for (unsigned i = 0; i < 256; i++) {
         char shelf[SHELF_SIZE];
         snprintf(shelf, sizeof shelf, "%02x", i & 0xff);
-        int fd = openat(folder->fd, shelf, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd = open_shelf(folder, shelf);
         if (fd >= 0) visit_shelf(fd, shelf, visit, context);
     }
 }
@@ -245,19 +316,24 @@ void folder_visit(const struct folder *folder,
  * A blob is moved aside before the last look at its age: a writer that marks it as used either did
  * so before, and it is put back, or does not find it, and stores it again.
  */
-void folder_expire(
-    const struct folder *folder, const struct folder_file *file, uint64_t before_unix_ns) {
+static void expire_on_shelf(int shelf_fd, const struct folder_file *file, uint64_t before_unix_ns) {
     char aside[TEMP_NAME_SIZE];
     struct stat status;
-    if (file->used_unix_ns >= before_unix_ns) return;
-    if (file->is_temp) {
-        (void)unlinkat(folder->fd, file->name, 0);
-        return;
-    }
-    make_temp_name(file->name, aside);
-    if (renameat(folder->fd, file->name, folder->fd, aside) != 0) return;
-    bool is_used = fstatat(folder->fd, aside, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+    make_temp_name(aside);
+    if (renameat(shelf_fd, file->name, shelf_fd, aside) != 0) return;
+    bool is_used = fstatat(shelf_fd, aside, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
                    mtime_unix_ns(&status) >= before_unix_ns;
-    if (is_used) (void)renameat(folder->fd, aside, folder->fd, file->name);
-    else (void)unlinkat(folder->fd, aside, 0);
+    if (is_used) (void)renameat(shelf_fd, aside, shelf_fd, file->name);
+    else (void)unlinkat(shelf_fd, aside, 0);
+}
+
+void folder_expire(
+    const struct folder *folder, const struct folder_file *file, uint64_t before_unix_ns) {
+    if (file->used_unix_ns >= before_unix_ns) return;
+    if (!file->is_temp && file->has_other_names) return;
+    int shelf_fd = open_shelf(folder, file->shelf);
+    if (shelf_fd < 0) return;
+    if (file->is_temp) (void)unlinkat(shelf_fd, file->name, 0);
+    else expire_on_shelf(shelf_fd, file, before_unix_ns);
+    close(shelf_fd);
 }

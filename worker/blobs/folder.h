@@ -1,7 +1,14 @@
 /**
  * A folder of blobs: `<path>/<first two hex>/<64 hex>`. A file appears under its name whole, by a
- * rename; until then it has a temporary name, which starts with a dot, in the same folder. The time
+ * rename; until then it has a temporary name, `.gpu-worker.<16 hex>`, in the same folder. The time
  * of a file's last use is its mtime.
+ *
+ * Others may write in the folder. The 256 folders below it are opened without following links, and
+ * a file only relative to one of them, without following links or waiting: nothing outside is ever
+ * read, written or removed. What is no plain file is not there. A file that has other names (hard
+ * links) is read, but neither marked as used nor expired: it may be somebody else's.
+ *
+ * Messages name the folder by its setting and files by their digests: senders may see them.
  *
  * Private to blobs/. Threads: any; the file system is the only state.
  */
@@ -10,40 +17,44 @@
 
 #include <sys/types.h>
 
-#include "blobs/blobs.h"
+#include "blobs/copy.h"
 
 enum {
-    BLOB_NAME_SIZE = 2 + 1 + 64 + 1,    /* "ab/abcd...": relative to the folder */
-    TEMP_NAME_SIZE = 2 + 1 + 1 + 16 + 1 /* "ab/.0123456789abcdef" */
+    SHELF_SIZE = 2 + 1,              /* "ab" */
+    BLOB_NAME_SIZE = 2 + 1 + 64 + 1, /* "ab/abcd...": relative to the folder */
+    TEMP_NAME_SIZE = 12 + 16 + 1     /* ".gpu-worker.0123456789abcdef": relative to its shelf */
 };
 
 struct folder {
-    int fd;
-    char *path; /* for messages */
+    int fd;              /* -1: it is not open */
+    const char *setting; /* that names it, such as "blobs.dir" */
 };
 
 /** A file that is being written. */
 struct temp_file {
     const struct folder *folder;
-    int fd;
+    struct digest digest; /* of what it will hold */
+    int shelf_fd, fd;
     char name[TEMP_NAME_SIZE];
 };
 
 /** Writes the blob's relative name, NUL-terminated, and returns it. */
 const char *blob_name(const struct digest *digest, char name[static BLOB_NAME_SIZE]);
 
-/** Opens `path`, making its last part with `mode` where it is missing. ERR_CONFIG, ERR_NO_MEMORY.
+/**
+ * Opens `path`, which `setting` says, making its last part with `mode` where it is missing.
+ * ERR_CONFIG.
  */
 MUST_CHECK enum err folder_open(
-    struct folder *folder, const char *path, mode_t mode, struct error *err);
-void folder_close(struct folder *folder); /* one that was not opened (zeroed, fd -1) is fine */
+    struct folder *folder, const char *setting, const char *path, mode_t mode, struct error *err);
+void folder_close(struct folder *folder); /* one that was not opened (fd -1) is fine */
 
 /**
- * Maps a blob, checks size and digest, and marks it as used. ERR_BLOB_MISSING, ERR_DIGEST_MISMATCH,
- * ERR_IO.
+ * Copies a blob, checks size and digest of the copy, and marks the file as used. ERR_BLOB_MISSING,
+ * ERR_DIGEST_MISMATCH, ERR_NO_MEMORY, ERR_IO.
  */
-MUST_CHECK enum err folder_map(const struct folder *folder, const struct digest *digest,
-    uint64_t bytes, struct blob *ret, struct error *err);
+MUST_CHECK enum err folder_read(const struct folder *folder, const struct digest *digest,
+    uint64_t bytes, struct blob_memory *memory, struct blob *ret, struct error *err);
 
 /** Marks a blob as used now; false where there is none of that size. */
 bool folder_touch(const struct folder *folder, const struct digest *digest, uint64_t bytes);
@@ -53,22 +64,19 @@ MUST_CHECK enum err temp_file_create(const struct folder *folder, const struct d
     struct temp_file *ret, struct error *err);
 MUST_CHECK enum err temp_file_write(
     const struct temp_file *file, struct slice bytes, struct error *err);
-/** Maps what was written, all of its `bytes`, and does not look at them. */
-MUST_CHECK enum err temp_file_map(
-    const struct temp_file *file, uint64_t bytes, struct blob *ret, struct error *err);
 /** Gives the file its name, in place of an older one; it stays open. */
-MUST_CHECK enum err temp_file_commit(
-    const struct temp_file *file, const struct digest *digest, struct error *err);
+MUST_CHECK enum err temp_file_commit(const struct temp_file *file, struct error *err);
 /** The same, and afterwards bytes and name outlive a crash. */
-MUST_CHECK enum err temp_file_commit_durably(
-    const struct temp_file *file, const struct digest *digest, struct error *err);
+MUST_CHECK enum err temp_file_commit_durably(const struct temp_file *file, struct error *err);
 void temp_file_close(struct temp_file *file);
 void temp_file_discard(struct temp_file *file); /* removes it, and closes */
 
-/** A file of the folder, named relative to it. */
+/** A plain file of the folder. */
 struct folder_file {
-    char name[BLOB_NAME_SIZE];
-    bool is_temp; /* unfinished; else a blob's */
+    char shelf[SHELF_SIZE];
+    char name[BLOB_NAME_SIZE]; /* on its shelf */
+    bool is_temp;              /* unfinished; else a blob's */
+    bool has_other_names;
     struct digest digest;
     uint64_t bytes;
     uint64_t used_unix_ns;

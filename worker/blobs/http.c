@@ -18,8 +18,8 @@ enum {
 };
 
 struct http {
-    char *url;   /* without a slash at the end */
-    char *shown; /* the same without credentials */
+    char *url;             /* without credentials and without a slash at the end */
+    char *user, *password; /* NULL: there is none */
     uint32_t timeout_ms;
     pthread_mutex_t lock; /* guards what follows */
     size_t idle_count;
@@ -30,6 +30,7 @@ struct http {
 struct transfer {
     http_take *take; /* NULL: a PUT */
     void *context;
+    CURL *handle;
     uint64_t bytes_left; /* of the body, before it is too long */
     bool is_too_long;
     struct slice upload; /* what is still to be sent of `payload` */
@@ -50,19 +51,58 @@ static void strip_slashes(char *url) {
     while (size > 0 && url[size - 1] == '/') url[--size] = 0;
 }
 
-/* A copy without user and password; NULL where the text is no URL of http or https. */
-static char *without_credentials(const char *url) {
-    char *text = NULL, *ret = NULL;
+/* A part of a URL; NULL where it has none, or no memory. */
+static char *part_of(CURLU *url, CURLUPart what, unsigned flags) {
+    char *part = NULL, *ret = NULL;
+    if (curl_url_get(url, what, &part, flags) == CURLUE_OK) ret = strdup(part);
+    curl_free(part);
+    return ret;
+}
+
+static bool is_of_http(const char *url) {
+    return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+}
+
+/* Credentials travel apart from the URL, so that no message and no redirect can carry them. */
+static bool split_url(struct http *http, const char *url) {
     CURLU *parts = curl_url();
-    if (parts != NULL && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
-        curl_url_set(parts, CURLUPART_USER, NULL, 0) == CURLUE_OK &&
-        curl_url_set(parts, CURLUPART_PASSWORD, NULL, 0) == CURLUE_OK &&
-        curl_url_get(parts, CURLUPART_URL, &text, 0) == CURLUE_OK &&
-        (strncmp(text, "http://", 7) == 0 || strncmp(text, "https://", 8) == 0))
-        ret = strdup(text);
-    curl_free(text);
+    bool is_url = parts != NULL && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK;
+    if (is_url) {
+        http->user = part_of(parts, CURLUPART_USER, CURLU_URLDECODE);
+        http->password = part_of(parts, CURLUPART_PASSWORD, CURLU_URLDECODE);
+        is_url = curl_url_set(parts, CURLUPART_USER, NULL, 0) == CURLUE_OK &&
+                 curl_url_set(parts, CURLUPART_PASSWORD, NULL, 0) == CURLUE_OK;
+    }
+    if (is_url) http->url = part_of(parts, CURLUPART_URL, 0);
+    curl_url_cleanup(parts);
+    return http->url != NULL && is_of_http(http->url);
+}
+
+/* Where a URL leads: scheme, host and port. */
+static char *origin_of(const char *url) {
+    char *scheme = NULL, *host = NULL, *port = NULL, *ret = NULL;
+    CURLU *parts = curl_url();
+    if (parts != NULL && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK) {
+        scheme = part_of(parts, CURLUPART_SCHEME, 0);
+        host = part_of(parts, CURLUPART_HOST, 0);
+        port = part_of(parts, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+        if (scheme != NULL && host != NULL && port != NULL &&
+            asprintf(&ret, "%s://%s:%s", scheme, host, port) < 0)
+            ret = NULL;
+    }
+    free(scheme);
+    free(host);
+    free(port);
     curl_url_cleanup(parts);
     return ret;
+}
+
+static bool is_same_origin(const char *a, const char *b) {
+    char *first = origin_of(a), *second = origin_of(b);
+    bool is_same = first != NULL && second != NULL && strcasecmp(first, second) == 0;
+    free(first);
+    free(second);
+    return is_same;
 }
 
 enum err http_create(const char *url, uint32_t timeout_ms, struct http **ret, struct error *err) {
@@ -74,15 +114,12 @@ enum err http_create(const char *url, uint32_t timeout_ms, struct http **ret, st
     }
     pthread_mutex_init(&http->lock, NULL);
     http->timeout_ms = timeout_ms;
-    http->url = strdup(url);
-    http->shown = without_credentials(url);
-    if (http->url == NULL || http->shown == NULL) {
+    if (!split_url(http, url)) {
         http_destroy(http);
         return error_set(err, ERR_CONFIG, 0, "write it as https://host/path",
             "blobs.url is no URL of a store behind HTTP");
     }
     strip_slashes(http->url);
-    strip_slashes(http->shown);
     *ret = http;
     return ERR_OK;
 }
@@ -91,7 +128,8 @@ void http_destroy(struct http *http) {
     if (http == NULL) return;
     for (size_t i = 0; i < http->idle_count; i++) curl_easy_cleanup(http->idle[i]);
     pthread_mutex_destroy(&http->lock);
-    free(http->shown);
+    free(http->password);
+    free(http->user);
     free(http->url);
     free(http);
     curl_global_cleanup();
@@ -99,9 +137,20 @@ void http_destroy(struct http *http) {
 
 /* ---- a request ---- */
 
+static long status_of(CURL *handle) {
+    long status = 0;
+    (void)curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}
+
+static bool is_good(long status) {
+    return status >= 200 && status < 300;
+}
+
 static size_t on_body(char *data, size_t size, size_t count, void *context) {
     struct transfer *transfer = context;
     struct slice piece = slice_of(data, size * count);
+    if (!is_good(status_of(transfer->handle))) return piece.size; /* words about a redirect */
     if (piece.size > transfer->bytes_left) {
         transfer->is_too_long = true;
         return 0;
@@ -152,11 +201,11 @@ static void give_handle(struct http *http, CURL *handle) {
 /* What both methods share. Certificates are verified because nothing here says otherwise. */
 static bool set_up(
     const struct http *http, CURL *handle, const char *url, struct transfer *transfer) {
-    bool is_set = true, is_https = strncmp(http->shown, "https:", 6) == 0;
+    bool is_set = true;
     SET(CURLOPT_URL, url);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
-    SET(CURLOPT_REDIR_PROTOCOLS_STR, is_https ? "https" : "http,https");
-    SET(CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
+    if (http->user != NULL) SET(CURLOPT_USERNAME, http->user);
+    if (http->password != NULL) SET(CURLOPT_PASSWORD, http->password);
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_FAILONERROR, 1L);
     SET(CURLOPT_TIMEOUT_MS, (long)http->timeout_ms);
@@ -172,7 +221,6 @@ static bool set_up(
 static bool set_up_get(CURL *handle, const struct transfer *transfer) {
     bool is_set = true;
     SET(CURLOPT_HTTPGET, 1L);
-    SET(CURLOPT_FOLLOWLOCATION, 1L);
     SET(CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)transfer->bytes_left);
     return is_set;
 }
@@ -190,37 +238,54 @@ static bool set_up_put(CURL *handle, struct transfer *transfer, const struct cur
     return is_set;
 }
 
-/* What a request came to. libcurl's own words may quote the URL; only its fixed ones are used. */
-static enum err judge(const struct http *http, const char *name, CURL *handle, CURLcode result,
+/* What a request came to. libcurl's own words may quote the URL; only its fixed ones are used. What
+ * a sender can mend does not name the store. */
+static enum err judge(const struct http *http, const char *name, CURLcode result,
     const struct transfer *transfer, struct error *err) {
     bool is_put = transfer->take == NULL;
-    long status = 0;
-    (void)curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
-    if (result == CURLE_OK && status >= 200 && status < 300) return ERR_OK;
+    long status = status_of(transfer->handle);
+    if (result == CURLE_OK && is_good(status)) return ERR_OK;
     if (transfer->code != ERR_OK) return transfer->code;
-    if (transfer->is_too_long || result == CURLE_FILESIZE_EXCEEDED)
+    if (transfer->is_too_long || (result == CURLE_FILESIZE_EXCEEDED && is_good(status)))
         return error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
-            "%s/%s is longer than the job says", http->shown, name);
+            "the blob sha256:%s is longer than the job says", name + strlen("ab/"));
     if (!is_put && (status == STATUS_NOT_FOUND || status == STATUS_GONE))
         return error_set(err, ERR_BLOB_MISSING, (int)status, "put the payload into the blob store",
-            "the blob store has no %s/%s", http->shown, name);
+            "the blob store has no sha256:%s", name + strlen("ab/"));
     const char *reason = result == CURLE_OK || result == CURLE_HTTP_RETURNED_ERROR
                              ? "refused"
                              : curl_easy_strerror(result);
     return error_set(err, ERR_IO, status != 0 ? (int)status : (int)result,
         "check blobs.url and the store behind it", "%s %s/%s: %s, HTTP status %ld",
-        is_put ? "PUT" : "GET", http->shown, name, reason, status);
+        is_put ? "PUT" : "GET", http->url, name, reason, status);
+}
+
+/* Where a GET is sent on to, if that is the store itself. libcurl would go anywhere. */
+static bool is_sent_on(const struct http *http, const struct transfer *transfer, CURLcode result) {
+    char *location = NULL;
+    if (result != CURLE_OK || transfer->take == NULL || is_good(status_of(transfer->handle)))
+        return false;
+    (void)curl_easy_getinfo(transfer->handle, CURLINFO_REDIRECT_URL, &location);
+    return location != NULL && is_of_http(location) && is_same_origin(http->url, location) &&
+           curl_easy_setopt(transfer->handle, CURLOPT_URL, location) == CURLE_OK;
+}
+
+static CURLcode perform_all(const struct http *http, const struct transfer *transfer) {
+    CURLcode result = curl_easy_perform(transfer->handle);
+    for (int i = 0; i < REDIRECTS_MAX && is_sent_on(http, transfer, result); i++)
+        result = curl_easy_perform(transfer->handle);
+    return result;
 }
 
 static enum err perform(struct http *http, const char *name, const struct curl_slist *headers,
     struct transfer *transfer, struct error *err) {
     char *url;
     if (asprintf(&url, "%s/%s", http->url, name) < 0) return out_of_memory(err);
-    CURL *handle = take_handle(http);
+    CURL *handle = transfer->handle = take_handle(http);
     bool is_put = transfer->take == NULL;
     bool is_ready = handle != NULL && set_up(http, handle, url, transfer) &&
                     (is_put ? set_up_put(handle, transfer, headers) : set_up_get(handle, transfer));
-    enum err code = is_ready ? judge(http, name, handle, curl_easy_perform(handle), transfer, err)
+    enum err code = is_ready ? judge(http, name, perform_all(http, transfer), transfer, err)
                              : out_of_memory(err);
     if (handle != NULL) give_handle(http, handle);
     free(url);

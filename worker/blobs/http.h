@@ -1,7 +1,7 @@
 /**
- * GET and PUT below one base URL, through libcurl. Certificates are verified; redirects go to HTTP
- * alone (from https to https alone) and at most three deep. Credentials of the URL appear in no
- * message.
+ * GET and PUT below one base URL, through libcurl. Certificates are verified. A GET is redirected
+ * only to the same scheme, host and port, at most three times, a PUT never. Credentials of the URL
+ * appear in no message; the rest of it only in ERR_IO, which senders do not see.
  *
  * Private to blobs/. Threads: any; each request has a connection of its own while it lasts.
  */

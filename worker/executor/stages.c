@@ -94,6 +94,8 @@ static enum err open_blobs(struct stages *stages, struct error *err) {
     struct blobs_options options = {.dir = settings->blobs.dir,
         .cache_bytes = settings->blobs.cache_bytes,
         .bytes_max = settings->blobs.bytes_max,
+        /* A job's own, and a static on its way: one job always fits. */
+        .held_bytes_max = settings->limits.job_bytes + settings->blobs.bytes_max,
         .max_age_hours = settings->blobs.max_age_hours,
         .timeout_ms = settings->blobs.timeout_ms};
     char *cache_dir = NULL;

@@ -163,8 +163,13 @@ const struct setting setting_table[] = {
     STRING(blobs.cache_dir, 0, "\"\"",
         "Folder on this machine's disk for what came from blobs.url, kept across restarts."),
     SIZE(blobs.cache_bytes, 0, 1024 * TIB, "1GiB",
-        "Most bytes kept there; the least recently used blobs leave first."),
-    SIZE(blobs.bytes_max, 1, 1 * TIB, "1GiB", "Largest blob that is read or stored."),
+        "Most bytes kept there, 4 KiB at least for each blob. Those used once and longest ago "
+        "leave "
+        "first."),
+    SIZE(blobs.bytes_max, 1, 1 * TIB, "1GiB",
+        "Largest blob that is read or stored. Blobs that jobs hold in host memory take at most "
+        "this "
+        "and limits.job_bytes together."),
     UINT(blobs.max_age_hours, 0, 1000000, "0",
         "Hours after its last use that a blob in blobs.dir is removed; 0 keeps all."),
     DURATION(blobs.timeout_ms, 100, HOUR, "2m", "Longest request to blobs.url."),

@@ -2,7 +2,7 @@
 
 import os
 import pathlib
-import tempfile
+import secrets
 
 from .job import digest
 from .datatypes import little_endian
@@ -34,10 +34,11 @@ class BlobStore:
         except FileNotFoundError:
             pass
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+        # A name that workers know: what a writer that crashed leaves is removed by their next sweep.
+        unfinished = path.parent / f".gpu-worker.{secrets.token_hex(8)}"
+        with open(unfinished, "xb") as file:
             file.write(little_endian(array).data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(file.name, 0o644)
-        os.rename(file.name, path)
+        os.rename(unfinished, path)
         return name

@@ -1,0 +1,91 @@
+#include "blobs/copy.h"
+
+#include <inttypes.h>
+#include <sys/mman.h>
+
+enum { PIECE_BYTES_MAX = 1 << 20 }; /* hashed while the cache of the processor has it */
+
+/* ---- memory ---- */
+
+static bool take(struct blob_memory *memory, uint64_t bytes) {
+    /* relaxed: see the header */
+    uint64_t held = atomic_load_explicit(&memory->held, memory_order_relaxed);
+    do {
+        if (bytes > memory->bytes_max || held > memory->bytes_max - bytes) return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &memory->held, &held, held + bytes, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+static void give(struct blob_memory *memory, uint64_t bytes) {
+    atomic_fetch_sub_explicit(&memory->held, bytes, memory_order_relaxed); /* as above */
+}
+
+static enum err map(
+    struct blob_memory *memory, uint64_t bytes, struct blob *ret, struct error *err) {
+    if (!take(memory, bytes))
+        return error_set(err, ERR_NO_MEMORY, 0,
+            "raise blobs.bytes_max, or let fewer jobs with blobs come at once",
+            "no room for a blob of %" PRIu64 " bytes beside those that other jobs hold", bytes);
+    /* Shared with nobody, but such that a driver may register it (gpu/upload.h). */
+    void *mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED) {
+        give(memory, bytes);
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for a blob of %" PRIu64 " bytes", bytes);
+    }
+    *ret = (struct blob){.bytes = slice_of(mapping, bytes), .mapping = mapping, .memory = memory};
+    return ERR_OK;
+}
+
+void blob_fini(struct blob *blob) {
+    if (blob->mapping != NULL) {
+        munmap(blob->mapping, blob->bytes.size);
+        give(blob->memory, blob->bytes.size);
+    }
+    *blob = (struct blob){0};
+}
+
+/* ---- a copy ---- */
+
+enum err copy_begin(
+    struct blob_memory *memory, uint64_t bytes, struct copy *ret, struct error *err) {
+    *ret = (struct copy){.digester = digester_create()};
+    if (ret->digester == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to read a blob");
+    return map(memory, bytes, &ret->blob, err);
+}
+
+void *copy_room(const struct copy *copy, size_t *bytes) {
+    uint64_t left = copy->blob.bytes.size - copy->filled;
+    *bytes = left < PIECE_BYTES_MAX ? left : PIECE_BYTES_MAX;
+    return (uint8_t *)copy->blob.mapping + copy->filled;
+}
+
+void copy_filled(struct copy *copy, size_t bytes) {
+    digester_add(copy->digester, slice_of(copy->blob.bytes.data + copy->filled, bytes));
+    copy->filled += bytes;
+}
+
+enum err copy_finish(
+    struct copy *copy, const struct digest *digest, struct blob *ret, struct error *err) {
+    char name[DIGEST_TEXT_SIZE];
+    if (copy->filled != copy->blob.bytes.size)
+        return error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
+            "%s has %" PRIu64 " bytes in the blob store, and the job says %zu",
+            digest_format(digest, name), copy->filled, copy->blob.bytes.size);
+    struct digest found = digester_finish(copy->digester);
+    if (!digest_equal(&found, digest))
+        return error_set(err, ERR_DIGEST_MISMATCH, 0, "store the payload again",
+            "the blob store has other bytes at %s than the name says", digest_format(digest, name));
+    *ret = copy->blob;
+    copy->blob = (struct blob){0};
+    return ERR_OK;
+}
+
+void copy_fini(struct copy *copy) {
+    blob_fini(&copy->blob);
+    digester_destroy(copy->digester);
+    *copy = (struct copy){0};
+}
