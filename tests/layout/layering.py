@@ -61,6 +61,13 @@ DRIVER_CALLS = {
     "module_unload": "gpu/modules.c",
 }
 
+# Waits that end by the wall clock, which jumps: what waits asks base/condition.h. Only deadlines and ages are by it.
+WALL_CLOCK = {
+    r"pthread_cond_(timed|clock)wait\(": ["base/condition.c"],
+    r"(sem_timedwait|pthread_mutex_timedlock|mtx_timedlock|pthread_rwlock_timed\w+|mq_timed\w+)\(": [],
+    r"\b(CLOCK_REALTIME\w*|gettimeofday\(|time\((NULL|&))": ["base/clock.h", "base/log.c"],
+}
+
 # What a folder must not reach even through the headers that it may include: planning stays plain arithmetic.
 UNREACHABLE = {"plan": "cuda.h"}
 
@@ -128,10 +135,20 @@ def stray_driver_calls(worker):
                     yield f"worker/{name}:{number}: {match[1]}() is called only in {DRIVER_CALLS[match[1]]}"
 
 
+def stray_wall_clock(worker):
+    """What ends by, or reads, the wall clock outside of its places."""
+    for source in sorted(worker.rglob("*.[ch]")):
+        name = source.relative_to(worker).as_posix()
+        for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+            for call, places in WALL_CLOCK.items():
+                if re.search(call, line) and name not in places:
+                    yield f"worker/{name}:{number}: waits and times are asked of base/condition.h and base/clock.h"
+
+
 def violations(root):
     """Lines of "file:line: rule", in the order of the files."""
     includes = read_includes(root / "worker")
-    found = list(stray_driver_calls(root / "worker"))
+    found = [*stray_driver_calls(root / "worker"), *stray_wall_clock(root / "worker")]
     for name, lines in includes.items():
         for number, is_quoted, included in lines:
             rule = (check_own_header if is_quoted else check_library)(name, included)

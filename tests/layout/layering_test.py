@@ -35,6 +35,11 @@ class Layering(unittest.TestCase):
     def test_an_unknown_folder_is_refused(self):
         self.assertEqual(1, len(violations_of({"extra/x.c": '#include "base/slice.h"\n'})))
 
+    def test_waits_and_times_are_by_the_clocks_of_base(self):
+        self.assertEqual([], violations_of({"base/clock.h": "clock_gettime(CLOCK_REALTIME, &t);\n"}))
+        for line in ("clock_gettime(CLOCK_REALTIME, &t);", "pthread_cond_timedwait(&c, &l, &t);", "now = time(NULL);"):
+            self.assertEqual(1, len(violations_of({"executor/flow.c": line + "\n"})), line)
+
     def test_a_library_stays_in_its_place(self):
         self.assertEqual([], violations_of({"gpu/driver.h": "#include <cuda.h>\n"}))
         self.assertEqual(1, len(violations_of({"executor/executor.c": "#include <cuda.h>\n"})))

@@ -1,8 +1,11 @@
 #include "base/queue.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "base/clock.h"
+#include "base/condition.h"
 
 struct queue {
     pthread_mutex_t lock;
@@ -22,12 +25,8 @@ struct queue *queue_create(size_t capacity) {
     if (queue == NULL) return NULL;
     queue->capacity = capacity;
     pthread_mutex_init(&queue->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&queue->has_item, &monotonic);
+    pthread_cond_init(&queue->has_item, NULL);
     pthread_cond_init(&queue->has_room, NULL);
-    pthread_condattr_destroy(&monotonic);
     return queue;
 }
 
@@ -75,19 +74,10 @@ bool queue_push(struct queue *queue, void *item) {
 
 /* Waits until something is there; false when time is up or nothing can come any more. */
 static bool wait_for_item(struct queue *queue, int timeout_ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    int rc = 0;
-    while (queue->length == 0 && !queue->closed && rc == 0) {
-        if (timeout_ms < 0) pthread_cond_wait(&queue->has_item, &queue->lock);
-        else rc = pthread_cond_timedwait(&queue->has_item, &queue->lock, &until);
-    }
+    uint64_t until_ns = timeout_ms < 0 ? UINT64_MAX : clock_ns() + (uint64_t)timeout_ms * 1000000;
+    bool is_in_time = true;
+    while (queue->length == 0 && !queue->closed && is_in_time)
+        is_in_time = condition_wait_until(&queue->has_item, &queue->lock, until_ns);
     return queue->length > 0;
 }
 

@@ -1,11 +1,14 @@
 #include "broker/client.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 
 #define QUIET_NS 10000000000ull
 
@@ -182,4 +185,29 @@ struct delivery *client_lend_message(rd_kafka_message_t *message) {
     struct delivery *lent = lend(message);
     if (lent == NULL) rd_kafka_message_destroy(message);
     return lent;
+}
+
+/* ---- its waits ---- */
+
+/* The C library's types are those of POSIX under another name. */
+_Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t), "mtx_t must be a pthread_mutex_t");
+_Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "cnd_t must be a pthread_cond_t");
+
+static uint64_t left_ns(const struct timespec *until) {
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    int64_t seconds = (int64_t)until->tv_sec - (int64_t)now.tv_sec;
+    int64_t ns = seconds * 1000000000 + (until->tv_nsec - now.tv_nsec);
+    return ns > 0 ? (uint64_t)ns : 0;
+}
+
+/*
+ * librdkafka's waits end by the wall clock: one that is under way while the clock is set back by a
+ * day would take a day longer, in its threads as in whoever polls. So this stands in the place of
+ * the C library's: what is left when a wait begins is waited for by the monotonic clock.
+ */
+int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *until) {
+    bool is_in_time = condition_wait_until(
+        (pthread_cond_t *)condition, (pthread_mutex_t *)mutex, clock_ns() + left_ns(until));
+    return is_in_time ? thrd_success : thrd_timedout;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "cpu_driver/handle.h"
 #include "cpu_driver/hazard.h"
 
@@ -14,17 +15,10 @@ static uint64_t dawdle_ns(const struct cpu_stream *stream) {
     return 20000 + (mixed >> 48);
 }
 
-static void wait_until(pthread_cond_t *condition, uint64_t ns) {
-    struct timespec until = {
-        .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
-    pthread_cond_timedwait(condition, &cpu.lock, &until);
-}
-
 void cpu_stream_stall(struct cpu_stream *stream, uint64_t ns) {
     uint64_t until = ns == UINT64_MAX ? UINT64_MAX : clock_ns() + ns;
     while (!cpu.is_stopping && clock_ns() < until) {
-        if (until == UINT64_MAX) pthread_cond_wait(&stream->work, &cpu.lock);
-        else wait_until(&stream->work, until);
+        (void)condition_wait_until(&stream->work, &cpu.lock, until);
     }
 }
 
@@ -36,7 +30,7 @@ static struct cpu_operation *next_operation(struct cpu_stream *stream) {
             if (stream->state == CPU_STREAM_CLOSING) return NULL;
             pthread_cond_wait(&stream->work, &cpu.lock);
         } else if (first->number > stream->hurried && clock_ns() < first->due_ns) {
-            wait_until(&stream->work, first->due_ns);
+            (void)condition_wait_until(&stream->work, &cpu.lock, first->due_ns);
         } else {
             return first;
         }
@@ -109,12 +103,8 @@ static struct cpu_stream *take_slot(void) {
 }
 
 static void create_conditions(struct cpu_stream *stream) {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&stream->work, &monotonic);
-    pthread_cond_init(&stream->progress, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&stream->work, NULL);
+    pthread_cond_init(&stream->progress, NULL);
     stream->has_conditions = true;
 }
 

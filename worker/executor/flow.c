@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/invariant.h"
 #include "execute/tally.h"
 #include "executor/control.h"
@@ -44,14 +44,9 @@ void flow_fail(struct stages *stages, const struct error *err) {
     if (stages->on_lost != NULL) stages->on_lost(err);
 }
 
-void flow_wait(struct stages *stages, int timeout_ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)timeout_ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+void flow_wait(struct stages *stages, uint32_t timeout_ms) {
     stages->waiters++;
-    (void)pthread_cond_timedwait(&stages->changed, &stages->lock, &until);
+    (void)condition_wait_ms(&stages->changed, &stages->lock, timeout_ms);
     stages->waiters--;
 }
 

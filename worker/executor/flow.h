@@ -14,7 +14,7 @@ void flow_fail(struct stages *stages, const struct error *err);
 bool flow_has_failed(const struct stages *stages);
 
 /** Waits, with the lock held, until a count changes or time is up. */
-void flow_wait(struct stages *stages, int timeout_ms);
+void flow_wait(struct stages *stages, uint32_t timeout_ms);
 
 /** Ends the loan of a message. False when memory is short: it is dropped, and the run fails. */
 MUST_CHECK bool flow_keep(struct stages *stages, struct delivery *delivery);

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "executor/census.h"
 #include "publish/encode_report.h"
 
@@ -97,16 +97,11 @@ static void send_report(struct reporter *reporter) {
 /* False once the reporter is to stop. */
 static bool wait_for_interval(struct reporter *reporter) {
     uint32_t interval_ms = reporter->stages->settings->telemetry.interval_ms;
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += interval_ms / 1000;
-    until.tv_nsec += (long)(interval_ms % 1000) * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    int timed_out = 0;
+    uint64_t until_ns = clock_ns() + interval_ms * 1000000ull;
+    bool is_in_time = true;
     pthread_mutex_lock(&reporter->lock);
-    while (!reporter->is_stopping && timed_out == 0)
-        timed_out = pthread_cond_timedwait(&reporter->stopping, &reporter->lock, &until);
+    while (!reporter->is_stopping && is_in_time)
+        is_in_time = condition_wait_until(&reporter->stopping, &reporter->lock, until_ns);
     bool is_stopping = reporter->is_stopping;
     pthread_mutex_unlock(&reporter->lock);
     return !is_stopping;

@@ -2,10 +2,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/hash.h"
 #include "base/timers.h"
 #include "executor/flow.h"
@@ -92,14 +92,7 @@ static struct job *take_next(struct retries *retries) {
 }
 
 static void wait_for_next(struct retries *retries) {
-    uint64_t next_ns = timers_next_ns(retries->waiting);
-    if (next_ns == UINT64_MAX) {
-        pthread_cond_wait(&retries->changed, &retries->lock);
-        return;
-    }
-    const struct timespec until = {
-        .tv_sec = (time_t)(next_ns / 1000000000u), .tv_nsec = (long)(next_ns % 1000000000u)};
-    (void)pthread_cond_timedwait(&retries->changed, &retries->lock, &until);
+    (void)condition_wait_until(&retries->changed, &retries->lock, timers_next_ns(retries->waiting));
 }
 
 /* NULL once there is nothing more to wait for. */
@@ -187,20 +180,12 @@ size_t retries_count(struct retries *retries) {
     return count;
 }
 
-static void init_lock(struct retries *retries) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* as clock_ns() */
-    pthread_cond_init(&retries->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&retries->lock, NULL);
-}
-
 enum err retries_start(struct stages *stages, struct retries **ret, struct error *err) {
     struct retries *retries = calloc(1, sizeof *retries);
     if (retries == NULL) goto no_memory;
     retries->stages = stages;
-    init_lock(retries);
+    pthread_cond_init(&retries->changed, NULL);
+    pthread_mutex_init(&retries->lock, NULL);
     retries->waiting = timers_create(stages->settings->limits.jobs_in_flight + 1);
     if (retries->waiting == NULL) goto no_memory;
     retries->is_started = pthread_create(&retries->thread, NULL, retries_thread, retries) == 0;
