@@ -64,6 +64,33 @@ def _no_static(maker, job):
     job["steps"].append({"program": "mix", "entry": "gather", "args": args, "elements": 1})
 
 
+def _number_past_end(maker, job):
+    args = [_add_buffer(job, bytes=8), {"u32": maker.random.choice([3, 2**32 - 1])}]
+    job["steps"].append({"program": "mix", "entry": "xor_shift", "args": args, "elements": 1})
+
+
+def _sum_past_end(maker, job):
+    args = [_add_buffer(job, bytes=8), {"u64": maker.random.choice([5, 2**64 - 4])}, "spoiled", {"u64": 0}, {"u64": 4}]
+    job["steps"].append({"program": "mix", "entry": "copy_range", "args": args, "elements": 1})
+
+
+def _number_not_between(maker, job):
+    table = maker.add_buffer("UINT32", "static", bytes_min=4)
+    args = [_add_buffer(job, bytes=8), table, {"u32": 0}, {"u32": 1}]
+    job["steps"].append({"program": "mix", "entry": "gather", "args": args, "elements": 1})
+
+
+def _few_elements(maker, job):
+    args = [_add_buffer(job, bytes=40), {"u32": 1}, {"i32": 1}, {"u64": 1}, {"i64": 1}, {"f32": 1.0}, {"f64": 1.0}]
+    job["steps"].append({"program": "mix", "entry": "scalars", "args": args, "elements": 1})
+
+
+def _little_shared(maker, job):
+    args = [_add_buffer(job, bytes=8), {"u32": 2}]
+    job["steps"].append(
+        {"program": "mix", "entry": "reverse_blocks", "args": args, "elements": 2, "block": [65], "shared_bytes": 256})
+
+
 def _large_block(maker, job):
     _add_xor_shift(job, _add_buffer(job, bytes=8), block=[1025])
 
@@ -124,7 +151,7 @@ _DEFECTS = {
     "unknown_entry": [_unknown_entry],
     "bad_argument": [
         _missing_argument, _wrong_value_type, _value_for_buffer, _written_static, _half_element, _other_datatype,
-        _no_static,
+        _no_static, _number_past_end, _sum_past_end, _number_not_between, _few_elements, _little_shared,
     ],
     "bad_launch": [_large_block, _large_shared, _large_cooperative_grid],
     "result_too_large": [_large_result],

@@ -2,7 +2,27 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "program/bounds.h"
 #include "program/manifest.h"
+
+static void check_term(const struct entry *entry, const struct term *term, bool is_factor) {
+    if (term->kind != TERM_ARG) return;
+    FUZZ_CHECK(term->arg < entry->arg_count && entry->args[term->arg].role == ROLE_VALUE);
+    FUZZ_CHECK(!is_factor || entry->args[term->arg].value_kind <= ARG_I64);
+}
+
+static void check_bounds(const struct entry *entry) {
+    for (size_t i = 0; i < entry->bound_count; i++) {
+        const struct bound *bound = &entry->bounds[i];
+        char text[300];
+        bound_format(entry, bound, text, sizeof text);
+        check_term(entry, &bound->what, false);
+        check_term(entry, &bound->times, true);
+        check_term(entry, &bound->plus, true);
+        FUZZ_CHECK(bound->buffer == BOUND_SHARED || bound->buffer < entry->arg_count);
+        FUZZ_CHECK(bound->buffer == BOUND_SHARED || entry->args[bound->buffer].role != ROLE_VALUE);
+    }
+}
 
 static void check_entry(const struct program *program, const struct entry *entry) {
     FUZZ_CHECK(entry->name != NULL && entry->name[0] != 0);
@@ -14,6 +34,7 @@ static void check_entry(const struct program *program, const struct entry *entry
         FUZZ_CHECK(arg_role_name(arg->role) != NULL);
         FUZZ_CHECK((arg->role == ROLE_VALUE) == (arg->value_kind != ARG_BUFFER));
     }
+    check_bounds(entry);
 }
 
 static void check_program(const struct program *program) {

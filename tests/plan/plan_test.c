@@ -28,7 +28,7 @@ static struct job *saxpy_job(const char *buffers, const char *step, const char *
     char yaml[4096];
     snprintf(yaml, sizeof yaml, "id: j\nbuffers: %s\nsteps: [%s]\noutputs: %s\n",
         buffers != NULL ? buffers : "{x: {data: {f32: [1, 2, 3]}}, y: {data: {f32: [4, 5, 6]}}}",
-        step != NULL ? step : "{program: saxpy, args: [{f32: 2}, x, y, {u32: 3}], elements: 3}",
+        step != NULL ? step : "{program: saxpy, args: [{f32: 2}, x, y, {u32: 0}], elements: 3}",
         outputs != NULL ? outputs : "[{buffer: y}]");
     return test_job(yaml);
 }

@@ -64,7 +64,7 @@ static void search(const struct graph *graph, uint32_t source, uint32_t *levels)
 
 static void run(const struct graph *graph, uint32_t source, uint32_t iterations, uint32_t block,
     uint32_t *levels) {
-    uint32_t n = graph->vertex_count;
+    uint32_t n = graph->vertex_count, edges = graph->row_offsets[n];
     size_t level_bytes = (n + 1) * sizeof *levels; /* one beyond the graph, to stay as it is */
     memset(levels, NOT_REACHED, level_bytes);
     levels[source] = 0;
@@ -75,7 +75,7 @@ static void run(const struct graph *graph, uint32_t source, uint32_t iterations,
     rig_launch(kernel,
         (struct rig_shape){
             .grid = (n + block - 1) / block, .block = block, .iterations = iterations},
-        (void *[]){&row_offsets, &columns, &device_levels, &n});
+        (void *[]){&row_offsets, &columns, &device_levels, &n, &edges});
     rig_read(device_levels, levels, level_bytes);
     rig_free_all();
     assert_int_equal((uint32_t)NOT_REACHED, levels[n]);

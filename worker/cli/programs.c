@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "program/program.h"
+#include "program/bounds.h"
 #include "settings/settings.h"
 
 static const char usage[] = "usage: gpu-worker programs [--dir DIR] [--config FILE]\n"
@@ -24,6 +24,13 @@ static void print_phases(const struct program *program, const struct entry *entr
         printf("%s%s", i == 0 ? ", or in phases: " : ", ", program->entries[entry->phases[i]].name);
 }
 
+static void print_between(const struct range *between) {
+    char min[40], max[40];
+    scalar_format(&between->min, min, sizeof min);
+    scalar_format(&between->max, max, sizeof max);
+    printf(", %s to %s", min, max);
+}
+
 static void print_entry(const struct program *program, const struct entry *entry) {
     printf("  entry %s: block [%u, %u, %u], shared_bytes %u", entry->name, entry->block[0],
         entry->block[1], entry->block[2], entry->shared_bytes);
@@ -35,11 +42,18 @@ static void print_entry(const struct program *program, const struct entry *entry
     printf("\n");
     for (size_t i = 0; i < entry->arg_count; i++) {
         const struct entry_arg *arg = &entry->args[i];
-        printf("    %-20s %-7s %s%s\n", arg->name, arg_role_name(arg->role),
+        printf("    %-20s %-7s %s%s", arg->name, arg_role_name(arg->role),
             arg->role == ROLE_VALUE              ? arg_value_name(arg->value_kind)
             : arg->element_type == DATATYPE_NONE ? "any"
                                                  : datatype_name(arg->element_type),
             arg->is_streamed ? ", access stream" : "");
+        if (arg->between.is_set) print_between(&arg->between);
+        printf("\n");
+    }
+    for (size_t i = 0; i < entry->bound_count; i++) {
+        char text[260];
+        bound_format(entry, &entry->bounds[i], text, sizeof text);
+        printf("    needs %s\n", text);
     }
 }
 

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "plan/bounds.h"
+
 /* The words by which manifests and messages call a kind of argument. */
 static const char *const arg_kind_names[] = {
     [ARG_BUFFER] = "a buffer",
@@ -193,5 +195,6 @@ enum err plan_step(const struct job *job, size_t index, const struct registry *r
         return error_set(err, ERR_BAD_LAUNCH, 0, "ask for less dynamic shared memory",
             "%s: shared_bytes is %" PRIu32 ", and the device allows %" PRIu32, where,
             ret->shared_bytes, device->shared_bytes_max);
-    return check_param_bytes(ret, device, where, err);
+    code = check_param_bytes(ret, device, where, err);
+    return code == ERR_OK ? plan_check_bounds(job, ret, where, err) : code;
 }

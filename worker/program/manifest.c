@@ -1,11 +1,11 @@
 #include "program/manifest.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/invariant.h"
-#include "base/nearest.h"
 #include "base/number.h"
+#include "program/bounds.h"
+#include "program/fields.h"
 
 enum {
     NAME_MAX_BYTES = 64,
@@ -37,118 +37,6 @@ static const char *const value_names[] = {[ARG_BUFFER] = "buffer",
 static const char *const kind_names[] = {
     [IMAGE_PTX] = "ptx", [IMAGE_CUBIN] = "cubin", [IMAGE_CPU] = "cpu", NULL};
 
-struct manifest {
-    const struct yaml_document *document;
-    struct arena *arena;
-    struct problems *problems;
-};
-
-#define ADD(manifest, node, fix, ...)                                                              \
-    yaml_problem((manifest)->problems, (manifest)->document, (node), (fix), __VA_ARGS__)
-
-static void *allocate(const struct manifest *manifest, size_t count, size_t size) {
-    void *ret = arena_alloc(manifest->arena, count, size);
-    if (ret == NULL) ADD(manifest, NULL, "", "no memory for so large a manifest");
-    return ret;
-}
-
-/* `known` are the keys that a mapping may have; NULL ends them. */
-static bool check_mapping(const struct manifest *manifest, const struct yaml_node *node,
-    const char *what, const char *const *known) {
-    if (node->kind != YAML_MAPPING) {
-        ADD(manifest, node, "write {key: value}", "%s is not a map", what);
-        return false;
-    }
-    for (size_t i = 0; i < node->count; i++) {
-        const char *key = node->keys[i]->text;
-        bool is_known = false;
-        struct nearest nearest;
-        nearest_init(&nearest, key);
-        for (size_t k = 0; known[k] != NULL; k++) {
-            is_known = is_known || strcmp(known[k], key) == 0;
-            nearest_offer(&nearest, known[k]);
-        }
-        if (is_known) continue;
-        char fix[100] = "";
-        if (nearest.text != NULL) snprintf(fix, sizeof fix, "did you mean '%s'?", nearest.text);
-        ADD(manifest, node->keys[i], fix, "unknown key '%.80s' of %s", key, what);
-    }
-    return true;
-}
-
-static const struct yaml_node *require(
-    const struct manifest *manifest, const struct yaml_node *node, const char *key) {
-    const struct yaml_node *ret = yaml_get(node, key);
-    if (ret == NULL) ADD(manifest, node, "", "'%s' is missing", key);
-    return ret;
-}
-
-/* A list of 1 to `count_max` items, or 0 to it; NULL, and a problem added, where it is none. */
-static const struct yaml_node *require_list(const struct manifest *manifest,
-    const struct yaml_node *node, const char *key, size_t count_min, size_t count_max) {
-    const struct yaml_node *list = require(manifest, node, key);
-    if (list == NULL) return NULL;
-    if (list->kind == YAML_SEQUENCE && list->count >= count_min && list->count <= count_max)
-        return list;
-    ADD(manifest, list, "", "'%s' is not a list of %zu to %zu", key, count_min, count_max);
-    return NULL;
-}
-
-static char *read_text(const struct manifest *manifest, const struct yaml_node *node) {
-    if (node->kind != YAML_SCALAR) {
-        ADD(manifest, node, "", "not a string");
-        return NULL;
-    }
-    size_t size = strlen(node->text) + 1;
-    char *ret = allocate(manifest, size, 1);
-    return ret == NULL ? NULL : memcpy(ret, node->text, size);
-}
-
-static bool is_name(const char *text, size_t size_max, const char *more) {
-    static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    size_t size = strlen(text);
-    size_t good = 0;
-    while (good < size && (strchr(first, text[good]) || (good > 0 && strchr(more, text[good]))))
-        good++;
-    return size > 0 && size <= size_max && good == size;
-}
-
-/* A name of letters, digits, '_' and, but for the first, the characters of `more`. */
-static char *read_name(const struct manifest *manifest, const struct yaml_node *parent,
-    const char *key, size_t size_max, const char *more) {
-    const struct yaml_node *node = require(manifest, parent, key);
-    if (node == NULL) return NULL;
-    if (node->kind == YAML_SCALAR && is_name(node->text, size_max, more))
-        return read_text(manifest, node);
-    char fix[100];
-    snprintf(fix, sizeof fix, "use letters, digits and '_'%s%s, at most %zu",
-        more[0] != 0 ? ", then also " : "", more, size_max);
-    ADD(manifest, node, fix, "'%s' is not a plain name", key);
-    return NULL;
-}
-
-/* The index from `first` on; -1, and a problem added, where the node is none of the names. */
-static int read_choice(const struct manifest *manifest, const struct yaml_node *node,
-    const char *what, const char *const *names, int first) {
-    const char *text = node->kind == YAML_SCALAR ? node->text : "";
-    char fix[100] = "write one of";
-    for (int i = first; names[i] != NULL; i++) {
-        if (strcmp(names[i], text) == 0) return i;
-        size_t used = strlen(fix);
-        snprintf(fix + used, sizeof fix - used, "%s %s", i > first ? "," : "", names[i]);
-    }
-    ADD(manifest, node, fix, "%s cannot be '%.80s'", what, text);
-    return -1;
-}
-
-static uint32_t read_number(const struct manifest *manifest, const struct yaml_node *node,
-    const char *what, uint32_t min, uint32_t max) {
-    uint64_t value;
-    if (yaml_read_uint(node, &value) && value >= min && value <= max) return (uint32_t)value;
-    ADD(manifest, node, "", "%s is not a whole number from %u to %u", what, min, max);
-    return min;
-}
-
 /* "7.0" as 70. */
 static int read_capability(const struct manifest *manifest, const struct yaml_node *node) {
     const char *text = node->kind == YAML_SCALAR ? node->text : "";
@@ -158,51 +46,63 @@ static int read_capability(const struct manifest *manifest, const struct yaml_no
     bool is_right = digits > 0 && digits <= 2 && major > 0 && minor[0] == '.' && minor[1] >= '0' &&
                     minor[1] <= '9' && minor[2] == 0;
     if (is_right) return (int)major * 10 + (minor[1] - '0');
-    ADD(manifest, node, "write major.minor, such as 7.0", "'%.80s' is no compute capability", text);
+    MANIFEST_ADD(
+        manifest, node, "write major.minor, such as 7.0", "'%.80s' is no compute capability", text);
     return 0;
 }
 
 static void read_arg_value(
     const struct manifest *manifest, const struct yaml_node *node, struct entry_arg *ret) {
     if (yaml_get(node, "type") != NULL)
-        ADD(manifest, yaml_get(node, "type"), "remove it", "'type' is for buffers");
+        MANIFEST_ADD(manifest, yaml_get(node, "type"), "remove it", "'type' is for buffers");
     if (yaml_get(node, "access") != NULL)
-        ADD(manifest, yaml_get(node, "access"), "remove it", "'access' is for buffers");
-    int kind = read_choice(manifest, yaml_get(node, "value"), "'value'", value_names, ARG_U32);
+        MANIFEST_ADD(manifest, yaml_get(node, "access"), "remove it", "'access' is for buffers");
+    int kind =
+        manifest_read_choice(manifest, yaml_get(node, "value"), "'value'", value_names, ARG_U32);
     ret->role = ROLE_VALUE;
+    if (yaml_get(node, "at_least") != NULL)
+        MANIFEST_ADD(manifest, yaml_get(node, "at_least"), "write between: [lowest, highest]",
+            "'at_least' is for buffers");
     if (kind >= 0) ret->value_kind = (enum arg_kind)kind;
     const struct yaml_node *count = yaml_get(node, "count");
     if (kind == ARG_WORDS && count == NULL)
-        ADD(manifest, node, "write count: 4, or so", "'words' need a 'count'");
+        MANIFEST_ADD(manifest, node, "write count: 4, or so", "'words' need a 'count'");
     else if (kind == ARG_WORDS)
-        ret->word_count = read_number(manifest, count, "'count'", 1, WORDS_MAX);
-    else if (count != NULL) ADD(manifest, count, "remove it", "'count' is for words");
+        ret->word_count = manifest_read_number(manifest, count, "'count'", 1, WORDS_MAX);
+    else if (count != NULL) MANIFEST_ADD(manifest, count, "remove it", "'count' is for words");
 }
 
 static void read_arg_buffer(
     const struct manifest *manifest, const struct yaml_node *node, struct entry_arg *ret) {
-    int role = read_choice(manifest, yaml_get(node, "buffer"), "'buffer'", role_names, ROLE_IN);
+    static const char *const of_values[] = {"at_most", "between"};
+    int role =
+        manifest_read_choice(manifest, yaml_get(node, "buffer"), "'buffer'", role_names, ROLE_IN);
     if (role >= 0) ret->role = (enum arg_role)role;
+    for (size_t i = 0; i < sizeof of_values / sizeof of_values[0]; i++)
+        if (yaml_get(node, of_values[i]) != NULL)
+            MANIFEST_ADD(manifest, yaml_get(node, of_values[i]), "remove it", "'%s' is for values",
+                of_values[i]);
     static const char *const accesses[] = {"any", "stream", NULL};
     const struct yaml_node *access = yaml_get(node, "access");
     if (access != NULL)
-        ret->is_streamed = read_choice(manifest, access, "'access'", accesses, 0) == 1;
+        ret->is_streamed = manifest_read_choice(manifest, access, "'access'", accesses, 0) == 1;
     const struct yaml_node *type = yaml_get(node, "type");
     if (type == NULL) return;
     ret->element_type = datatype_find(slice_of_text(type->text));
     if (ret->element_type == DATATYPE_NONE)
-        ADD(manifest, type, "write one such as FP32, INT64 or UINT8", "'%.80s' is no element type",
-            type->text);
+        MANIFEST_ADD(manifest, type, "write one such as FP32, INT64 or UINT8",
+            "'%.80s' is no element type", type->text);
 }
 
 static void read_arg(
     const struct manifest *manifest, const struct yaml_node *node, struct entry_arg *ret) {
-    static const char *const known[] = {"name", "value", "count", "buffer", "type", "access", NULL};
-    if (!check_mapping(manifest, node, "an argument", known)) return;
-    ret->name = read_name(manifest, node, "name", NAME_MAX_BYTES, "");
+    static const char *const known[] = {"name", "value", "count", "buffer", "type", "access",
+        "at_most", "at_least", "between", NULL};
+    if (!manifest_check_mapping(manifest, node, "an argument", known)) return;
+    ret->name = manifest_read_name(manifest, node, "name", NAME_MAX_BYTES, "");
     bool has_value = yaml_get(node, "value") != NULL, has_buffer = yaml_get(node, "buffer") != NULL;
     if (has_value == has_buffer)
-        ADD(manifest, node, "write value: f32, or buffer: in",
+        MANIFEST_ADD(manifest, node, "write value: f32, or buffer: in",
             "an argument is either a 'value' or a 'buffer'");
     else if (has_value) read_arg_value(manifest, node, ret);
     else read_arg_buffer(manifest, node, ret);
@@ -210,16 +110,17 @@ static void read_arg(
 
 static void read_args(
     const struct manifest *manifest, const struct yaml_node *entry, struct entry *ret) {
-    const struct yaml_node *list = require_list(manifest, entry, "args", 0, ARGS_MAX);
+    const struct yaml_node *list = manifest_require_list(manifest, entry, "args", 0, ARGS_MAX);
     if (list == NULL) return;
-    ret->args = allocate(manifest, list->count, sizeof *ret->args);
+    ret->args = manifest_alloc(manifest, list->count, sizeof *ret->args);
     if (ret->args == NULL) return;
     ret->arg_count = list->count;
     for (size_t i = 0; i < list->count; i++) {
         read_arg(manifest, list->values[i], &ret->args[i]);
         for (size_t k = 0; k < i && ret->args[i].name != NULL; k++)
             if (ret->args[k].name != NULL && strcmp(ret->args[k].name, ret->args[i].name) == 0)
-                ADD(manifest, list->values[i], "", "a second argument '%s'", ret->args[i].name);
+                MANIFEST_ADD(
+                    manifest, list->values[i], "", "a second argument '%s'", ret->args[i].name);
     }
 }
 
@@ -228,28 +129,28 @@ static void read_block(
     block[0] = 256;
     block[1] = block[2] = 1;
     if (yaml_get(entry, "block") == NULL) return;
-    const struct yaml_node *list = require_list(manifest, entry, "block", 1, 3);
+    const struct yaml_node *list = manifest_require_list(manifest, entry, "block", 1, 3);
     if (list == NULL) return;
     uint32_t threads = 1;
     for (size_t i = 0; i < list->count; i++) {
-        block[i] = read_number(
+        block[i] = manifest_read_number(
             manifest, list->values[i], "a side of the block", 1, i < 2 ? BLOCK_THREADS_MAX : 64);
         threads *= block[i];
     }
     if (threads > BLOCK_THREADS_MAX)
-        ADD(manifest, list, "", "a block of %u threads; no device runs more than %d", threads,
-            BLOCK_THREADS_MAX);
+        MANIFEST_ADD(manifest, list, "", "a block of %u threads; no device runs more than %d",
+            threads, BLOCK_THREADS_MAX);
 }
 
 static void read_requirements(
     const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
     static const char *const known[] = {"compute_capability", "cooperative", NULL};
-    if (node == NULL || !check_mapping(manifest, node, "'requires'", known)) return;
+    if (node == NULL || !manifest_check_mapping(manifest, node, "'requires'", known)) return;
     const struct yaml_node *capability = yaml_get(node, "compute_capability");
     if (capability != NULL) ret->capability_min = read_capability(manifest, capability);
     const struct yaml_node *cooperative = yaml_get(node, "cooperative");
     if (cooperative != NULL && !yaml_read_bool(cooperative, &ret->cooperative))
-        ADD(manifest, cooperative, "", "'cooperative' is neither true nor false");
+        MANIFEST_ADD(manifest, cooperative, "", "'cooperative' is neither true nor false");
 }
 
 /* With `params: buffer` the words come last, as a pointer to them. */
@@ -257,30 +158,33 @@ static void read_params(
     const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
     static const char *const names[] = {"value", "buffer", NULL};
     if (node == NULL) return;
-    ret->params_in_buffer = read_choice(manifest, node, "'params'", names, 0) == 1;
+    ret->params_in_buffer = manifest_read_choice(manifest, node, "'params'", names, 0) == 1;
     if (!ret->params_in_buffer || ret->args == NULL) return;
     size_t words = 0;
     for (size_t i = 0; i < ret->arg_count; i++) words += ret->args[i].value_kind == ARG_WORDS;
     if (words != 1 || ret->args[ret->arg_count - 1].value_kind != ARG_WORDS)
-        ADD(manifest, node, "make one argument of words the last one",
+        MANIFEST_ADD(manifest, node, "make one argument of words the last one",
             "'params: buffer' is for entries that end with their only words");
 }
 
 static void read_entry(
     const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
-    static const char *const known[] = {
-        "name", "args", "params", "block", "shared_bytes", "requires", "phases", "batched", NULL};
-    if (!check_mapping(manifest, node, "an entry", known)) return;
-    ret->name = read_name(manifest, node, "name", FILE_NAME_MAX_BYTES, "$");
+    static const char *const known[] = {"name", "args", "params", "block", "shared_bytes",
+        "requires", "phases", "batched", "blocks", "threads", NULL};
+    if (!manifest_check_mapping(manifest, node, "an entry", known)) return;
+    ret->name = manifest_read_name(manifest, node, "name", FILE_NAME_MAX_BYTES, "$");
+    size_t before = problems_total(manifest->problems);
     read_args(manifest, node, ret);
+    if (problems_total(manifest->problems) == before) bounds_read(manifest, node, ret);
     read_block(manifest, node, ret->block);
     const struct yaml_node *shared = yaml_get(node, "shared_bytes");
     if (shared != NULL)
-        ret->shared_bytes = read_number(manifest, shared, "'shared_bytes'", 0, SHARED_BYTES_MAX);
+        ret->shared_bytes =
+            manifest_read_number(manifest, shared, "'shared_bytes'", 0, SHARED_BYTES_MAX);
     read_requirements(manifest, yaml_get(node, "requires"), ret);
     read_params(manifest, yaml_get(node, "params"), ret);
     if (yaml_get(node, "batched") != NULL)
-        ret->batched = read_name(manifest, node, "batched", FILE_NAME_MAX_BYTES, "$");
+        ret->batched = manifest_read_name(manifest, node, "batched", FILE_NAME_MAX_BYTES, "$");
 }
 
 static bool same_arg(const struct entry_arg *a, const struct entry_arg *b) {
@@ -300,19 +204,21 @@ static bool can_be_phase_of(const struct entry *phase, const struct entry *whole
 static void read_phases(const struct manifest *manifest, const struct yaml_node *node,
     const struct program *program, struct entry *ret) {
     if (yaml_get(node, "phases") == NULL) return;
-    const struct yaml_node *list = require_list(manifest, node, "phases", 1, ENTRY_PHASES_MAX);
+    const struct yaml_node *list =
+        manifest_require_list(manifest, node, "phases", 1, ENTRY_PHASES_MAX);
     if (list == NULL) return;
     if (!ret->cooperative)
-        ADD(manifest, list, "write requires: {cooperative: true}, or remove them",
+        MANIFEST_ADD(manifest, list, "write requires: {cooperative: true}, or remove them",
             "'phases' are for entries that need a grid-wide barrier");
     for (size_t i = 0; i < list->count; i++) {
         const char *name = list->values[i]->kind == YAML_SCALAR ? list->values[i]->text : "";
         const struct entry *phase = program_entry(program, slice_of_text(name));
         if (name[0] == 0 || phase == NULL)
-            ADD(manifest, list->values[i], "name an entry of this program",
+            MANIFEST_ADD(manifest, list->values[i], "name an entry of this program",
                 "there is no entry '%.80s' to be a phase", name);
         else if (!can_be_phase_of(phase, ret))
-            ADD(manifest, list->values[i], "give it the same arguments, and no stricter needs",
+            MANIFEST_ADD(manifest, list->values[i],
+                "give it the same arguments, and no stricter needs",
                 "entry '%.80s' cannot be a phase of '%.80s'", name, ret->name);
         else ret->phases[ret->phase_count++] = (size_t)(phase - program->entries);
     }
@@ -320,9 +226,9 @@ static void read_phases(const struct manifest *manifest, const struct yaml_node 
 
 static void read_entries(
     const struct manifest *manifest, const struct yaml_node *root, struct program *ret) {
-    const struct yaml_node *list = require_list(manifest, root, "entries", 1, ENTRIES_MAX);
+    const struct yaml_node *list = manifest_require_list(manifest, root, "entries", 1, ENTRIES_MAX);
     if (list == NULL) return;
-    ret->entries = allocate(manifest, list->count, sizeof *ret->entries);
+    ret->entries = manifest_alloc(manifest, list->count, sizeof *ret->entries);
     if (ret->entries == NULL) return;
     ret->entry_count = list->count;
     size_t before = problems_total(manifest->problems);
@@ -331,7 +237,7 @@ static void read_entries(
         const char *name = ret->entries[i].name;
         for (size_t k = 0; k < i && name != NULL; k++)
             if (ret->entries[k].name != NULL && strcmp(ret->entries[k].name, name) == 0)
-                ADD(manifest, list->values[i], "", "a second entry '%s'", name);
+                MANIFEST_ADD(manifest, list->values[i], "", "a second entry '%s'", name);
     }
     if (problems_total(manifest->problems) != before) return; /* entries are not all there */
     for (size_t i = 0; i < list->count; i++)
@@ -342,20 +248,21 @@ static void read_architecture(
     const struct manifest *manifest, const struct yaml_node *node, struct image *ret) {
     const struct yaml_node *architecture = yaml_get(node, "architecture");
     if (ret->kind == IMAGE_CUBIN) {
-        if (architecture == NULL) architecture = require(manifest, node, "architecture");
+        if (architecture == NULL) architecture = manifest_require(manifest, node, "architecture");
         if (architecture != NULL) ret->architecture = read_capability(manifest, architecture);
     } else if (architecture != NULL) {
-        ADD(manifest, architecture, "remove it", "'architecture' is for cubin images");
+        MANIFEST_ADD(manifest, architecture, "remove it", "'architecture' is for cubin images");
     }
 }
 
 static void read_image(
     const struct manifest *manifest, const struct yaml_node *node, struct image *ret) {
     static const char *const known[] = {"kind", "file", "architecture", NULL};
-    if (!check_mapping(manifest, node, "an image", known)) return;
-    ret->file = read_name(manifest, node, "file", FILE_NAME_MAX_BYTES, ".-+");
-    const struct yaml_node *kind = require(manifest, node, "kind");
-    int choice = kind == NULL ? -1 : read_choice(manifest, kind, "'kind'", kind_names, IMAGE_PTX);
+    if (!manifest_check_mapping(manifest, node, "an image", known)) return;
+    ret->file = manifest_read_name(manifest, node, "file", FILE_NAME_MAX_BYTES, ".-+");
+    const struct yaml_node *kind = manifest_require(manifest, node, "kind");
+    int choice =
+        kind == NULL ? -1 : manifest_read_choice(manifest, kind, "'kind'", kind_names, IMAGE_PTX);
     if (choice < 0) return;
     ret->kind = (enum image_kind)choice;
     read_architecture(manifest, node, ret);
@@ -363,9 +270,9 @@ static void read_image(
 
 static void read_images(
     const struct manifest *manifest, const struct yaml_node *root, struct program *ret) {
-    const struct yaml_node *list = require_list(manifest, root, "images", 1, IMAGES_MAX);
+    const struct yaml_node *list = manifest_require_list(manifest, root, "images", 1, IMAGES_MAX);
     if (list == NULL) return;
-    ret->images = allocate(manifest, list->count, sizeof *ret->images);
+    ret->images = manifest_alloc(manifest, list->count, sizeof *ret->images);
     if (ret->images == NULL) return;
     ret->image_count = list->count;
     for (size_t i = 0; i < list->count; i++) read_image(manifest, list->values[i], &ret->images[i]);
@@ -378,10 +285,10 @@ bool manifest_read(const struct yaml_document *document, struct arena *arena, st
     const struct yaml_node *root = yaml_root(document);
     *ret = (struct program){.description = (char *)""};
     size_t before = problems_total(problems);
-    if (check_mapping(&manifest, root, "a program", known)) {
-        ret->name = read_name(&manifest, root, "name", NAME_MAX_BYTES, ".-");
+    if (manifest_check_mapping(&manifest, root, "a program", known)) {
+        ret->name = manifest_read_name(&manifest, root, "name", NAME_MAX_BYTES, ".-");
         const struct yaml_node *description = yaml_get(root, "description");
-        if (description != NULL) ret->description = read_text(&manifest, description);
+        if (description != NULL) ret->description = manifest_read_text(&manifest, description);
         read_entries(&manifest, root, ret);
         read_images(&manifest, root, ret);
     }

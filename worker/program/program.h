@@ -10,6 +10,7 @@
 #include "base/digest.h"
 #include "base/problems.h"
 #include "decode/job.h"
+#include "decode/scalar.h"
 
 enum { ENTRY_ARGS_MAX = 64, ENTRY_PHASES_MAX = 8 };
 
@@ -22,6 +23,12 @@ enum arg_role {
     ROLE_STATIC /* read, and expected to be a static of the job */
 };
 
+/** What a scalar may be, both ends included; of words: each, as u32. */
+struct range {
+    bool is_set;
+    struct scalar min, max; /* UINT, INT or, of f32 and f64, FLOAT */
+};
+
 struct entry_arg {
     char *name;
     enum arg_role role;
@@ -29,6 +36,29 @@ struct entry_arg {
     enum arg_kind value_kind;   /* ROLE_VALUE: ARG_U32 .. ARG_WORDS */
     enum datatype element_type; /* buffers; DATATYPE_NONE: any bytes */
     bool is_streamed;           /* buffers: each byte is touched once, so it may lie on the host */
+    struct range between;       /* ROLE_VALUE */
+};
+
+/** A number of a bound, known when a launch is planned. */
+enum term_kind {
+    TERM_CONSTANT,
+    TERM_ARG,    /* a value of the entry: of words, each */
+    TERM_BLOCKS, /* of the grid */
+    TERM_THREADS /* of a block */
+};
+struct term {
+    enum term_kind kind;
+    uint64_t constant;
+    size_t arg; /* by index */
+};
+
+enum { BOUND_SHARED = ENTRY_ARGS_MAX }; /* in a buffer's place: the launch's shared_bytes */
+
+/** what * times + plus is no more than what a buffer has: elements of its type, or else bytes. */
+struct bound {
+    struct term what;        /* TERM_CONSTANT: the buffer's `at_least` */
+    struct term times, plus; /* constants, whole numbers among the arguments, blocks or threads */
+    size_t buffer;           /* of the entry's arguments, by index; BOUND_SHARED */
 };
 
 /**
@@ -41,10 +71,12 @@ struct entry {
     char *name;
     size_t arg_count; /* <= ENTRY_ARGS_MAX */
     struct entry_arg *args;
-    uint32_t block[3];               /* default threads a block */
-    uint32_t shared_bytes;           /* default dynamic shared memory a block */
-    bool cooperative;                /* needs a grid-wide barrier */
-    size_t phase_count;              /* <= ENTRY_PHASES_MAX; 0: there is nothing in its place */
+    size_t bound_count;
+    const struct bound *bounds; /* what a launch must keep to, so that it stays in its buffers */
+    uint32_t block[3];          /* default threads a block */
+    uint32_t shared_bytes;      /* default dynamic shared memory a block */
+    bool cooperative;           /* needs a grid-wide barrier */
+    size_t phase_count;         /* <= ENTRY_PHASES_MAX; 0: there is nothing in its place */
     size_t phases[ENTRY_PHASES_MAX]; /* by index as the program's entries */
     int capability_min;              /* 10 x major + minor, such as 80; 0: any */
     bool params_in_buffer; /* its words travel in device memory, and the kernel gets a pointer */

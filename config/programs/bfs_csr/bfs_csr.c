@@ -13,15 +13,17 @@
 #define NOT_REACHED 0xffffffffu
 
 KERNEL(bfs_csr, (const uint32_t *)row_offsets, (const uint32_t *)columns, (uint32_t *)levels,
-    (uint32_t)n_vertices) {
+    (uint32_t)n_vertices, (uint32_t)n_edges) {
     uint32_t vertex = global_x();
     if (vertex >= n_vertices) return;
     uint32_t level = atomic_load_u32(&levels[vertex]);
     if (level == NOT_REACHED) return;
 
-    for (uint32_t edge = row_offsets[vertex]; edge < row_offsets[vertex + 1]; edge++) {
+    /* A broken graph must not lead out of its own columns and levels. */
+    uint32_t end = row_offsets[vertex + 1] < n_edges ? row_offsets[vertex + 1] : n_edges;
+    for (uint32_t edge = row_offsets[vertex]; edge < end; edge++) {
         uint32_t neighbour = columns[edge];
-        /* A broken graph must not write outside its own levels. Most neighbours need no atomic. */
+        /* Most neighbours need no atomic. */
         if (neighbour < n_vertices && level + 1 < atomic_load_u32(&levels[neighbour]))
             atomic_min_u32(&levels[neighbour], level + 1);
     }

@@ -62,9 +62,10 @@ DEVICE void sum_gradient(const float *x, const float *y, const float *weights, u
     for (uint32_t cell = thread_x(); cell < groups * columns; cell += block_dim_x())
         partial[cell] = 0.0f;
 
-    for (uint32_t first = 0; first < rows; first += TILE_ROWS) {
-        uint32_t tile = min_u32(rows - first, TILE_ROWS);
-        const float *tile_x = x + (uint64_t)first * features;
+    /* 64 bits: close to 2^32 rows the next tile would be the first one again */
+    for (uint64_t first = 0; first < rows; first += TILE_ROWS) {
+        uint32_t tile = min_u32(rows - (uint32_t)first, TILE_ROWS);
+        const float *tile_x = x + first * features;
         for (uint32_t i = thread_x(); i < tile; i += block_dim_x())
             residuals[i] =
                 sigmoid(logit(tile_x + (uint64_t)i * features, weights, features)) - y[first + i];
@@ -117,8 +118,8 @@ DEVICE void measure(const float *x, const float *y, const float *weights, float 
     SHARED(float, losses); /* one a thread */
     float *hits = losses + block_dim_x();
     float loss = 0.0f, right = 0.0f;
-    for (uint32_t i = thread_x(); i < rows; i += block_dim_x()) {
-        float z = logit(x + (uint64_t)i * features, weights, features);
+    for (uint64_t i = thread_x(); i < rows; i += block_dim_x()) {
+        float z = logit(x + i * features, weights, features);
         loss += softplus(z) - y[i] * z;
         right += (z > 0.0f) == (y[i] > 0.5f) ? 1.0f : 0.0f;
     }

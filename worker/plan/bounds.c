@@ -1,0 +1,209 @@
+#include "plan/bounds.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "program/bounds.h"
+
+/* Wide enough for the product of two arguments, and a third. */
+typedef unsigned __int128 wide;
+
+enum { TEXT_SIZE = 40 };
+
+struct check {
+    const struct job *job;
+    const struct plan_launch *launch;
+    const struct entry *entry; /* the launch's, or a phase of it: the arguments are the same */
+    const char *where;
+    struct error *err;
+};
+
+static size_t value_count(const struct job_arg *arg) {
+    return arg->kind == ARG_WORDS ? arg->word_count : 1;
+}
+
+/* Value `index` of an argument. */
+static struct scalar value_of(const struct job_arg *arg, size_t index) {
+    struct scalar ret = {.kind = SCALAR_UINT, .uint = arg->bits};
+    uint32_t narrow = (uint32_t)arg->bits;
+    float number;
+    switch (arg->kind) {
+    case ARG_U32: ret.uint = narrow; break;
+    case ARG_WORDS: ret.uint = arg->words[index]; break;
+    case ARG_I32: ret = (struct scalar){.kind = SCALAR_INT, .integer = (int32_t)narrow}; break;
+    case ARG_I64: ret = (struct scalar){.kind = SCALAR_INT, .integer = (int64_t)arg->bits}; break;
+    case ARG_F32:
+        memcpy(&number, &narrow, sizeof number);
+        ret = (struct scalar){.kind = SCALAR_FLOAT, .number = number};
+        break;
+    case ARG_F64:
+        ret = (struct scalar){.kind = SCALAR_FLOAT};
+        memcpy(&ret.number, &arg->bits, sizeof ret.number);
+        break;
+    default: break;
+    }
+    return ret;
+}
+
+/* Rounded up; false: below 0, or not a number. */
+static bool count_of(const struct scalar *value, uint64_t *ret) {
+    *ret = value->kind == SCALAR_UINT ? value->uint : (uint64_t)value->integer;
+    if (value->kind == SCALAR_UINT) return true;
+    if (value->kind == SCALAR_INT) return value->integer >= 0;
+    if (!(value->number >= 0)) return false;
+    *ret = value->number < 0x1p64 ? (uint64_t)ceil(value->number) : UINT64_MAX;
+    return true;
+}
+
+static uint64_t product(const uint32_t sides[static 3]) {
+    /* each side is below 2^31, 2^16 and 2^16 on every device so far: no overflow */
+    return (uint64_t)sides[0] * sides[1] * sides[2];
+}
+
+/* Value `index` of the term; false where no count can be made of it. */
+static bool term_value(
+    const struct check *check, const struct term *term, size_t index, uint64_t *ret) {
+    if (term->kind == TERM_ARG) {
+        struct scalar value = value_of(&check->launch->args[term->arg], index);
+        return count_of(&value, ret);
+    }
+    *ret = term->kind == TERM_BLOCKS    ? product(check->launch->grid)
+           : term->kind == TERM_THREADS ? product(check->launch->block)
+                                        : term->constant;
+    return true;
+}
+
+/* Elements, or bytes. */
+static uint64_t room_of(const struct check *check, size_t buffer) {
+    if (buffer == BOUND_SHARED) return check->launch->shared_bytes;
+    enum datatype type = check->entry->args[buffer].element_type;
+    uint64_t bytes = check->job->buffers[check->launch->args[buffer].buffer].bytes;
+    return type == DATATYPE_NONE ? bytes : bytes / datatype_bytes(type);
+}
+
+/* ---- what is wrong, in words ---- */
+
+static void describe_what(
+    const struct check *check, const struct bound *bound, size_t index, char *ret, size_t size) {
+    char number[TEXT_SIZE];
+    uint64_t count;
+    switch (bound->what.kind) {
+    case TERM_ARG: {
+        struct scalar value = value_of(&check->launch->args[bound->what.arg], index);
+        scalar_format(&value, number, sizeof number);
+        snprintf(
+            ret, size, "argument '%s' is %s", check->entry->args[bound->what.arg].name, number);
+        return;
+    }
+    case TERM_CONSTANT: snprintf(ret, size, "'%s' runs", check->entry->name); return;
+    default:
+        (void)term_value(check, &bound->what, 0, &count);
+        snprintf(ret, size, "%" PRIu64 " %s", count,
+            bound->what.kind == TERM_BLOCKS ? "blocks in the grid" : "threads in a block");
+    }
+}
+
+static enum err refuse_shared(
+    const struct check *check, const char *what, const char *bound, const char *needed) {
+    return error_set(check->err, ERR_BAD_ARGUMENT, 0,
+        "raise shared_bytes of the step, or make what needs it smaller",
+        "%s: %s, and the kernel needs %s: %s bytes; shared_bytes is %" PRIu32, check->where, what,
+        bound, needed, check->launch->shared_bytes);
+}
+
+static enum err refuse(
+    const struct check *check, const struct bound *bound, size_t index, wide needed) {
+    char what[160], text[260], number[TEXT_SIZE];
+    bool is_wide = needed > UINT64_MAX;
+    describe_what(check, bound, index, what, sizeof what);
+    bound_format(check->entry, bound, text, sizeof text);
+    snprintf(number, sizeof number, "%s%" PRIu64, is_wide ? "more than " : "",
+        is_wide ? UINT64_MAX : (uint64_t)needed);
+    if (bound->buffer == BOUND_SHARED) return refuse_shared(check, what, text, number);
+    const struct entry_arg *arg = &check->entry->args[bound->buffer];
+    const struct job_buffer *buffer =
+        &check->job->buffers[check->launch->args[bound->buffer].buffer];
+    return error_set(check->err, ERR_BAD_ARGUMENT, 0,
+        "send a larger buffer, or a smaller number: the kernel would go past the buffer's end",
+        "%s: %s, and the kernel needs %s: %s elements; buffer '%.*s' has %" PRIu64 " (%s)",
+        check->where, what, text, number, SLICE_TEXT(buffer->name), room_of(check, bound->buffer),
+        arg->element_type == DATATYPE_NONE ? "bytes" : datatype_name(arg->element_type));
+}
+
+static enum err refuse_count(const struct check *check, const struct bound *bound) {
+    char text[260];
+    bound_format(check->entry, bound, text, sizeof text);
+    return error_set(check->err, ERR_BAD_ARGUMENT, 0, "send numbers that are 0 or more",
+        "%s: the kernel needs %s, and a number there is below 0 or NaN", check->where, text);
+}
+
+/* ---- the checks ---- */
+
+static enum err check_value(const struct check *check, const struct bound *bound, size_t index) {
+    uint64_t what, times, plus;
+    if (!term_value(check, &bound->what, index, &what) ||
+        !term_value(check, &bound->times, 0, &times) || !term_value(check, &bound->plus, 0, &plus))
+        return refuse_count(check, bound);
+    wide needed = (wide)what * times + plus; /* below 2^128 whatever they are */
+    return needed <= room_of(check, bound->buffer) ? ERR_OK : refuse(check, bound, index, needed);
+}
+
+static enum err check_bound(const struct check *check, const struct bound *bound) {
+    size_t count =
+        bound->what.kind == TERM_ARG ? value_count(&check->launch->args[bound->what.arg]) : 1;
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < count && code == ERR_OK; i++) code = check_value(check, bound, i);
+    return code;
+}
+
+static __int128 whole(const struct scalar *value) {
+    return value->kind == SCALAR_UINT ? (__int128)value->uint : (__int128)value->integer;
+}
+
+/* a <= b; false with NaN. A whole number has its `number` too where a manifest gives it. */
+static bool is_ordered(const struct scalar *a, const struct scalar *b) {
+    if (a->kind == SCALAR_FLOAT || b->kind == SCALAR_FLOAT) return a->number <= b->number;
+    return whole(a) <= whole(b);
+}
+
+static enum err check_between(const struct check *check, size_t arg) {
+    const struct range *between = &check->entry->args[arg].between;
+    const struct job_arg *given = &check->launch->args[arg];
+    if (!between->is_set) return ERR_OK;
+    for (size_t i = 0; i < value_count(given); i++) {
+        const struct scalar value = value_of(given, i);
+        if (is_ordered(&between->min, &value) && is_ordered(&value, &between->max)) continue;
+        char text[TEXT_SIZE], min[TEXT_SIZE], max[TEXT_SIZE], fix[120];
+        scalar_format(&value, text, sizeof text);
+        scalar_format(&between->min, min, sizeof min);
+        scalar_format(&between->max, max, sizeof max);
+        snprintf(fix, sizeof fix, "send a number from %s to %s", min, max);
+        return error_set(check->err, ERR_BAD_ARGUMENT, 0, fix,
+            "%s: argument '%s' is %s, and the kernel takes %s to %s", check->where,
+            check->entry->args[arg].name, text, min, max);
+    }
+    return ERR_OK;
+}
+
+static enum err check_entry(const struct check *check) {
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < check->entry->arg_count && code == ERR_OK; i++)
+        code = check_between(check, i);
+    for (size_t i = 0; i < check->entry->bound_count && code == ERR_OK; i++)
+        code = check_bound(check, &check->entry->bounds[i]);
+    return code;
+}
+
+enum err plan_check_bounds(
+    const struct job *job, const struct plan_launch *launch, const char *where, struct error *err) {
+    struct check check = {
+        .job = job, .launch = launch, .entry = launch->entry, .where = where, .err = err};
+    enum err code = check_entry(&check);
+    for (size_t i = 0; i < launch->entry->phase_count && code == ERR_OK; i++) {
+        check.entry = &launch->program->entries[launch->entry->phases[i]];
+        code = check_entry(&check);
+    }
+    return code;
+}
