@@ -29,6 +29,13 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(RATE.findall(done.stdout)), 7, done.stdout)
         self.assertIn("without state file", done.stdout)
 
+    def test_isolation_compares_tenants_that_change_seldom_and_always_with_none(self):
+        done = bench("isolation", "--driver", "cpu", "--rounds", "1", "--ms", "1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        rates = RATE.findall(done.stdout)
+        self.assertEqual(len({name for name, *_ in rates}), 16, done.stdout)
+        self.assertIn("not isolated", done.stdout)
+
     def test_wrong_arguments_are_one_line(self):
         for arguments in ([], ["engines"], ["engine", "--rounds", "0"], ["engine", "--rounds", "100"],
                           ["engine", "--ms", "x"], ["engine", "--driver", "gpu"], ["engine", "engine"]):

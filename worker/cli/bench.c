@@ -12,6 +12,7 @@
 static const char usage[] =
     "usage: gpu-worker bench engine [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
     "       gpu-worker bench state [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
+    "       gpu-worker bench isolation [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
     "       gpu-worker bench kafka [--config FILE] [--driver cuda|cpu] [--rounds N] [--messages "
     "N]\n"
     "\n"
@@ -21,6 +22,8 @@ static const char usage[] =
     "\n"
     "  engine  jobs from memory through the whole executor, against copies and launches alone\n"
     "  state   the same jobs with a state file, against the same without one\n"
+    "  isolation\n"
+    "          the same jobs with each `batch.isolation`, by tenants that change seldom or always\n"
     "  kafka   jobs that do nothing, from topic to topic, against consuming and producing alone; "
     "makes\n"
     "          topics of its own on the configured brokers, and removes them\n"
@@ -28,7 +31,8 @@ static const char usage[] =
     "  --config FILE        lanes and their depth; without it, all defaults\n"
     "  --driver cuda|cpu    overrides `driver`\n"
     "  --rounds N           1 to 99, 5 unless given\n"
-    "  --ms N               engine, state: about how long a round of the bare loop takes; 300 "
+    "  --ms N               engine, state, isolation: about how long a round of the bare loop "
+    "takes; 300 "
     "unless "
     "given\n"
     "  --messages N         kafka: messages of a round; 200000 unless given\n"
@@ -70,7 +74,8 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret) 
 static const struct bench {
     const char *name;
     enum err (*run)(const struct bench_options *options, struct error *err);
-} benches[] = {{"engine", bench_engine}, {"kafka", bench_kafka}, {"state", bench_state}};
+} benches[] = {{"engine", bench_engine}, {"isolation", bench_isolation}, {"kafka", bench_kafka},
+    {"state", bench_state}};
 
 static const struct bench *find_bench(const char *name) {
     for (size_t i = 0; i < sizeof benches / sizeof benches[0]; i++)

@@ -18,6 +18,9 @@ MUST_CHECK enum err bench_engine(const struct bench_options *options, struct err
 /** The executor with a state file against the same without one. */
 MUST_CHECK enum err bench_state(const struct bench_options *options, struct error *err);
 
+/** The executor with jobs isolated from each other against the same without. */
+MUST_CHECK enum err bench_isolation(const struct bench_options *options, struct error *err);
+
 /** Consume-to-publish of an empty program against a bare loop over librdkafka. */
 MUST_CHECK enum err bench_kafka(const struct bench_options *options, struct error *err);
 

@@ -36,8 +36,20 @@ struct memory_source {
     struct bench_clock *clock;
     struct slice payload;
     uint64_t at_once;
+    uint64_t messages_a_key;
     uint64_t issued;
 };
+
+/* One byte that lasts, as a message that is lent wants it. */
+static struct slice key_of(const struct memory_source *memory) {
+    static const uint8_t keys[BENCH_KEYS] = {
+#define ROW(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
+        ROW(0), ROW(8), ROW(16), ROW(24), ROW(32), ROW(40), ROW(48), ROW(56)
+#undef ROW
+    };
+    if (memory->messages_a_key == BENCH_NO_KEYS) return slice_of(NULL, 0);
+    return slice_of(&keys[memory->issued / memory->messages_a_key % BENCH_KEYS], 1);
+}
 
 /* Waits until another message may go out; false when time is up. */
 static bool wait_for_turn(const struct memory_source *memory, int timeout_ms) {
@@ -62,6 +74,8 @@ static enum err memory_poll(
     const struct delivery message = {
         .position = {.topic = "bench", .partition = 0, .offset = (int64_t)memory->issued},
         .received_ns = now_ns,
+        .has_key = memory->messages_a_key != BENCH_NO_KEYS,
+        .key = key_of(memory),
         .payload = memory->payload};
     *ret = delivery_lend(&message, (struct loan){0});
     if (*ret == NULL)
@@ -85,7 +99,8 @@ static void memory_destroy(struct source *source) {
     free(source);
 }
 
-struct source *bench_source(struct bench_clock *clock, struct slice payload, uint64_t at_once) {
+struct source *bench_source(
+    struct bench_clock *clock, struct slice payload, uint64_t at_once, uint64_t messages_a_key) {
     static const struct source_operations operations = {.poll = memory_poll,
         .pause = memory_pause,
         .finish = memory_finish,
@@ -97,6 +112,7 @@ struct source *bench_source(struct bench_clock *clock, struct slice payload, uin
     memory->clock = clock;
     memory->payload = payload;
     memory->at_once = at_once;
+    memory->messages_a_key = messages_a_key;
     return &memory->source;
 }
 

@@ -29,11 +29,15 @@ void bench_clock_init(struct bench_clock *clock, uint64_t warm_up, uint64_t meas
 /** Nanoseconds a measured message. */
 double bench_clock_ns_each(const struct bench_clock *clock);
 
+/** Messages without a key; or of BENCH_KEYS keys in turn, each for so many messages. */
+enum { BENCH_NO_KEYS = 0, BENCH_KEYS = 64 };
+
 /**
  * Brings `payload`, which outlives it, as often as the clock says, at most `at_once` unfinished at
  * a time. NULL when memory is short.
  */
-struct source *bench_source(struct bench_clock *clock, struct slice payload, uint64_t at_once);
+struct source *bench_source(
+    struct bench_clock *clock, struct slice payload, uint64_t at_once, uint64_t messages_a_key);
 
 /** Acknowledges everything at once. NULL when memory is short. */
 struct sink *bench_sink(void);

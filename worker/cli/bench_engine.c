@@ -34,6 +34,27 @@ static const struct engine_work works[] = {
     {"2 x 16 MiB in, 16 MiB out", 16 << 20, 1, false},
 };
 
+/* Batches of one job lose none to isolation: what is left is the turns and the wiping. */
+static const struct engine_work isolated_works[] = {
+    {"2 x 4 KiB in, 4 KiB out, batches of 1", 4 << 10, 1, false},
+    {"the same, 32 jobs a launch", 4 << 10, 32, true},
+    {"2 x 1 MiB in, 1 MiB out", 1 << 20, 1, false},
+    {"2 x 16 MiB in, 16 MiB out", 16 << 20, 1, false},
+};
+
+/* How tenants follow each other. */
+static const struct engine_tenants {
+    const char *name;
+    enum isolation_choice isolation;
+    uint64_t jobs_a_key;
+} tenants[] = {
+    {"`program`, always the same", ISOLATE_PROGRAM, BENCH_NO_KEYS},
+    {"`key`, always the same", ISOLATE_KEY, UINT64_MAX},
+    {"`key`, another after 32 jobs", ISOLATE_KEY, 32},
+    {"`key`, another after each job", ISOLATE_KEY, 1},
+};
+enum { TENANTS_COUNT = sizeof tenants / sizeof tenants[0] };
+
 static const struct engine_work single = {
     "2 x 4 KiB in, 4 KiB out, one job at a time", 4 << 10, 1, false};
 
@@ -41,6 +62,7 @@ struct engine_bench {
     const struct bench_options *options;
     struct bare_loop *loop; /* NULL: the worker without a state file in its place */
     struct state *state;    /* NULL: none is kept */
+    uint64_t jobs_a_key;    /* as bench_source() takes it */
     uint32_t lanes, depth;
 };
 
@@ -75,8 +97,8 @@ static enum err run_worker(const struct engine_bench *bench, const struct engine
     struct error *err) {
     struct bench_clock clock;
     bench_clock_init(&clock, warm_up_jobs(work), jobs);
-    enum err code = bench_run(
-        bench->options->settings, bench_source(&clock, payload, at_once), bench_sink(), state, err);
+    enum err code = bench_run(bench->options->settings,
+        bench_source(&clock, payload, at_once, bench->jobs_a_key), bench_sink(), state, err);
     *ns_a_job = bench_clock_ns_each(&clock);
     return code;
 }
@@ -207,5 +229,65 @@ enum err bench_state(const struct bench_options *options, struct error *err) {
     enum err code = open_state(&bench.state, err);
     if (code == ERR_OK) code = measure_rates(&bench, err);
     state_close(bench.state);
+    return code;
+}
+
+static enum err run_tenants(struct engine_bench *bench, const struct engine_work *work,
+    const struct engine_tenants *who, struct slice payload, uint64_t jobs, double *ns_a_job,
+    struct error *err) {
+    bench->options->settings->batch.isolation = who->isolation;
+    bench->jobs_a_key = who->jobs_a_key;
+    return run_worker(bench, work, NULL, payload, jobs, UINT64_MAX, ns_a_job, err);
+}
+
+/* All ways against the same rounds without isolation. */
+static enum err measure_tenants(struct engine_bench *bench, const struct engine_work *work,
+    struct slice payload, struct bench_rounds *ret, struct error *err) {
+    static const struct engine_tenants shared = {"", ISOLATE_NONE, BENCH_NO_KEYS};
+    double none_ns;
+    enum err code = run_tenants(bench, work, &shared, payload, warm_up_jobs(work), &none_ns, err);
+    if (code != ERR_OK) return code;
+    uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / none_ns) + 1;
+    for (unsigned round = 0; round < bench->options->rounds && code == ERR_OK; round++) {
+        code = run_tenants(bench, work, &shared, payload, jobs, &none_ns, err);
+        for (size_t i = 0; i < TENANTS_COUNT && code == ERR_OK; i++) {
+            ret[i].count = round + 1;
+            ret[i].bare_ns[round] = none_ns;
+            code =
+                run_tenants(bench, work, &tenants[i], payload, jobs, &ret[i].worker_ns[round], err);
+        }
+    }
+    return code;
+}
+
+static enum err measure_isolation(
+    struct engine_bench *bench, const struct engine_work *work, struct error *err) {
+    struct bench_rounds rounds[TENANTS_COUNT];
+    struct slice payload;
+    enum err code = bench_job_add(
+        work->is_coalesced ? "add_coalesced" : "add", work->buffer_bytes, &payload, err);
+    if (code != ERR_OK) return code;
+    fit_settings(bench, work);
+    code = measure_tenants(bench, work, payload, rounds, err);
+    free((void *)(uintptr_t)payload.data);
+    for (size_t i = 0; i < TENANTS_COUNT && code == ERR_OK; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "%s: %s", work->name, tenants[i].name);
+        bench_print_rates(name, &rounds[i]);
+    }
+    return code;
+}
+
+enum err bench_isolation(const struct bench_options *options, struct error *err) {
+    options->settings->cpu_driver.memory_bytes = CPU_MEMORY_BYTES;
+    struct engine_bench bench = {.options = options,
+        .lanes = options->settings->lanes,
+        .depth = options->settings->lane_depth};
+    enum err code = ERR_OK;
+    printf("%" PRIu32 " lanes, %" PRIu32 " batches in flight each, %u rounds\n\n", bench.lanes,
+        bench.depth, options->rounds);
+    bench_print_rates_head("not isolated");
+    for (size_t i = 0; i < sizeof isolated_works / sizeof isolated_works[0] && code == ERR_OK; i++)
+        code = measure_isolation(&bench, &isolated_works[i], err);
     return code;
 }

@@ -217,7 +217,7 @@ static enum err create_counters(struct stages *stages, struct error *err) {
 
 /* Memory that passes from one tenant to another is wiped. */
 static enum err keep_apart(struct stages *stages, struct error *err) {
-    if (stages->device.limits.reaches_host)
+    if (stages->device.limits.reaches_host && !stages->device.on_cpu)
         log_line(LOG_WARN,
             "batch.isolation does not cover the host's memory here: kernels can read all memory of "
             "this process, messages of all tenants among it; see Tenants in the README");
