@@ -9,7 +9,10 @@
 #include "state/inquest.h"
 #include "state/layout.h"
 
-enum { PATCH_BYTES = 5, LEFT_MAX = 1 << 20 };
+enum { PATCH_BYTES = 5, LEFT_MAX = 1 << 20, NOW_MS = 1000000000 };
+
+static const struct suspension_rules rules = {
+    .convictions = 2, .window_ms = 60000, .for_ms = 60000};
 
 static const struct state_shape shape = {.lanes = 2, .depth = 2, .batch_jobs = 4};
 static const struct state_shape larger = {.lanes = 3, .depth = 4, .batch_jobs = 8};
@@ -76,6 +79,11 @@ static void count_left(void *context, const struct state_left *left) {
     FUZZ_CHECK(++*count < LEFT_MAX);
 }
 
+static void check_suspension(void *context, const struct suspension *suspension) {
+    FUZZ_CHECK(suspension->name.size <= SUSPENSION_NAME_BYTES);
+    FUZZ_CHECK(suspension->until_ms > 0);
+}
+
 static void look_on(void) {
     struct state *state;
     struct state_overdue overdue;
@@ -85,6 +93,7 @@ static void look_on(void) {
     const struct state_summary summary = state_summary(state);
     FUZZ_CHECK(strlen(summary.uuid) < sizeof summary.uuid);
     FUZZ_CHECK(strlen(summary.fault) < sizeof summary.fault);
+    suspensions_each(state, 0, check_suspension, NULL);
     for (uint64_t now_ns = 1; now_ns > 0; now_ns <<= 7)
         if (state_find_overdue(state, now_ns, &waits, &overdue))
             FUZZ_CHECK(overdue.lane < shape.lanes);
@@ -109,6 +118,10 @@ static void go_on(struct state *state) {
     const struct inquest inquest = inquest_hold(state);
     FUZZ_CHECK(strlen(inquest.death.message) < STATE_MESSAGE_BYTES);
     check_suspects(state);
+    suspensions_convict_key(state, &rules, slice_of_text("key"), NOW_MS);
+    suspensions_convict(state, &rules, slice_of_text("key"), slice_of_text("saxpy"), NOW_MS);
+    suspensions_praise(state, slice_of_text("other"), slice_of_text("saxpy"), NOW_MS);
+    suspensions_each(state, 0, check_suspension, NULL);
     FUZZ_CHECK(file_progress_create(state_progress(state), &progress, &err) == ERR_OK);
     for (int64_t i = 0; i < 4; i++) file_progress_finish(progress, i);
     file_progress_keep(progress, &(struct file_lengths){1, 2});

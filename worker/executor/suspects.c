@@ -226,8 +226,8 @@ enum verdict suspects_verdict(
 bool suspects_count_conviction(struct suspects *suspects, const struct position *position) {
     pthread_mutex_lock(&suspects->stages->lock);
     struct state_suspect *convicted = find(suspects, position);
-    bool is_new = convicted != NULL && !convicted->is_counted;
-    if (is_new) convicted->is_counted = true;
+    bool is_new = convicted != NULL && convicted->is_counted == 0;
+    if (is_new) convicted->is_counted = 1;
     pthread_mutex_unlock(&suspects->stages->lock);
     return is_new;
 }

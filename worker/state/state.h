@@ -157,7 +157,7 @@ struct state_suspect {
     struct state_entry at;
     enum state_standing standing;
     uint32_t tries;                    /* deaths while it was alone, after the one of at.attempt */
-    bool is_counted;                   /* its conviction counts already (suspensions.h) */
+    uint32_t is_counted;               /* not 0: its conviction counts already (suspensions.h) */
     enum err code;                     /* of the convicted */
     char message[STATE_MESSAGE_BYTES]; /* of the convicted: what the driver said */
 };
