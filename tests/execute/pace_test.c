@@ -39,10 +39,14 @@ TEST(shapes_that_share_a_slot_keep_their_own_times) {
     assert_int_equal(pace_get(&pace, 5 + PACE_SLOTS), 200);
 }
 
-TEST(what_finds_no_room_stays_unknown) {
-    for (uint64_t i = 0; i < 64; i++) pace_learn(&pace, 5 + i * PACE_SLOTS, 100);
+TEST(a_new_shape_is_learned_in_a_full_table_and_one_in_use_stays_known) {
+    for (uint64_t i = 0; i < 64; i++) {
+        pace_learn(&pace, 5 + i * PACE_SLOTS, 100 + i);
+        pace_learn(&pace, 5, 100);
+        assert_int_equal(pace_get(&pace, 5 + i * PACE_SLOTS), 100 + i);
+    }
     assert_int_equal(pace_get(&pace, 5), 100);
-    assert_int_equal(pace_get(&pace, 5 + 63 * (uint64_t)PACE_SLOTS), PACE_UNKNOWN);
+    assert_int_equal(pace_get(&pace, 5 + (uint64_t)PACE_SLOTS), PACE_UNKNOWN);
 }
 
 #define P(name) cmocka_unit_test_setup(name, set_up)
@@ -53,7 +57,7 @@ int main(void) {
         P(a_time_of_zero_is_known_all_the_same),
         P(a_spike_moves_the_average_a_little_and_a_change_is_followed),
         P(shapes_that_share_a_slot_keep_their_own_times),
-        P(what_finds_no_room_stays_unknown),
+        P(a_new_shape_is_learned_in_a_full_table_and_one_in_use_stays_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,13 +34,15 @@ static void rig_init(struct rig *rig, const char *faults) {
         .device_pool = rig->pool,
         .pinned_pool = rig->pinned_pool,
         .budget_bytes = CPU_DEVICE_BYTES,
+        .entries_max = 1000,
         .staging_count = 1};
     assert_int_equal(statics_create(&statics, &rig->statics, &rig->err), ERR_OK);
     const struct residents_options options = {.device = &rig->device,
         .pool = rig->pool,
         .statics = rig->statics,
         .budget = &rig->budget,
-        .idle_ns = IDLE_NS};
+        .idle_ns = IDLE_NS,
+        .entries_max = 100};
     assert_int_equal(residents_create(&options, &rig->residents, &rig->err), ERR_OK);
 }
 

@@ -10,7 +10,12 @@
 #include "gpu/event.h"
 #include "gpu/statics.h"
 
-enum { RIG_POOL_BYTES = 256 << 20, RIG_STAGING_COUNT = 2, RIG_PAYLOAD_BYTES_MAX = 8 << 20 };
+enum {
+    RIG_POOL_BYTES = 256 << 20,
+    RIG_STAGING_COUNT = 2,
+    RIG_PAYLOAD_BYTES_MAX = 8 << 20,
+    RIG_ENTRIES_MAX = 1000
+};
 
 struct rig {
     struct device device;
@@ -48,6 +53,7 @@ static struct statics_options rig_options(const struct rig *rig, uint64_t budget
         .device_pool = rig->device_pool,
         .pinned_pool = rig->pinned_pool,
         .budget_bytes = budget_bytes,
+        .entries_max = RIG_ENTRIES_MAX,
         .staging_count = RIG_STAGING_COUNT};
 }
 

@@ -39,6 +39,7 @@ enum retry { RETRY_NEVER, RETRY_WORKER, RETRY_SENDER };
     X(BLOB_MISSING, "blob_missing", SENDER)                                                        \
     X(RESIDENT_GONE, "resident_gone", SENDER)                                                      \
     X(RESIDENT_GENERATION, "resident_generation", SENDER)                                          \
+    X(RESIDENTS_FULL, "residents_full", SENDER) /* as many as are kept */                          \
     X(RESIDENT_SIZE, "resident_size", NEVER)                                                       \
     X(DIGEST_MISMATCH, "digest_mismatch", NEVER)                                                   \
     /* resources */                                                                                \

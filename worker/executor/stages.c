@@ -144,7 +144,8 @@ static enum err start_key_order(struct stages *stages, struct error *err) {
         .pool = stages->device_pool,
         .statics = stages->statics,
         .budget = &stages->device_budget,
-        .idle_ns = settings->residents.idle_timeout_ms * 1000000ull};
+        .idle_ns = settings->residents.idle_timeout_ms * 1000000ull,
+        .entries_max = settings->residents.entries_max};
     enum err code = residents_create(&options, &stages->residents, err);
     if (code != ERR_OK) return code;
     return turns_start(stages, &stages->turns, err);
@@ -199,6 +200,7 @@ static enum err start_statics(struct stages *stages, struct error *err) {
         .device_pool = stages->device_pool,
         .pinned_pool = stages->pinned_pool,
         .budget_bytes = statics_bytes(stages),
+        .entries_max = stages->settings->statics.entries_max,
         .staging_count = STAGING_EACH * stages->settings->prepare.threads};
     return statics_create(&options, &stages->statics, err);
 }

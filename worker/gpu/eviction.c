@@ -1,95 +1,132 @@
 #include "gpu/eviction.h"
 
-/*
- * What a miss costs beside moving the payload (another thread, opening a file, making memory, calls
- * of the driver) is worth the time in which so many bytes are hashed and copied.
- */
-static const uint64_t MISS_BYTES = 512 << 10;
+enum {
+    USES_MAX = 63,       /* that count: no favourite is one for ever */
+    USES_TO_JOIN = 2,    /* beside the one that brought it */
+    TRIAL_SHARE = 10,    /* of the budget, the least that is left for those on trial */
+    STEPS_MAX = 1024,    /* that making room for one item may take */
+    PASSED_OVER_MAX = 64 /* members that a newcomer is compared with */
+};
 
-static const uint64_t USES_MAX = 256; /* so that no favourite is one for ever */
-static const uint64_t SCALE = 1024;   /* fractions of a weight */
-
-/*
- * All orders are relaxed: a count that is read a little too early makes a weight a little too
- * small, and nothing else is handed over with it.
- */
-static uint64_t load(const atomic_uint_fast64_t *number) {
-    return atomic_load_explicit(number, memory_order_relaxed);
+/* All orders are relaxed: a count that is read a little too early makes an item leave a little too
+ * early, and nothing else is handed over with it. */
+static uint64_t uses_of(const struct eviction_item *item) {
+    return atomic_load_explicit(&item->uses, memory_order_relaxed);
 }
 
-static void store(atomic_uint_fast64_t *number, uint64_t value) {
-    atomic_store_explicit(number, value, memory_order_relaxed);
+static void set_uses(struct eviction_item *item, uint64_t uses) {
+    atomic_store_explicit(&item->uses, uses, memory_order_relaxed);
 }
 
-static uint64_t weight_now(const struct eviction_item *item) {
-    uint64_t bytes = item->bytes > 0 ? item->bytes : 1;
-    return load(&item->age) + load(&item->uses) * ((MISS_BYTES + bytes) * SCALE / bytes);
+void eviction_init(struct eviction *eviction, uint64_t budget) {
+    *eviction = (struct eviction){.members_max = budget - budget / TRIAL_SHARE};
 }
 
-static struct eviction_item *meld(struct eviction_item *a, struct eviction_item *b) {
-    if (a == NULL) return b;
-    if (b == NULL) return a;
-    struct eviction_item *top = a->weight <= b->weight ? a : b, *below = top == a ? b : a;
-    below->next = top->first_child;
-    top->first_child = below;
-    return top;
+/* ---- lines ---- */
+
+static void append(struct eviction_line *line, struct eviction_item *item) {
+    item->next = NULL;
+    item->previous = line->last;
+    *(line->last != NULL ? &line->last->next : &line->first) = item;
+    line->last = item;
+    line->charge += item->charge;
 }
 
-static void push(struct eviction *eviction, struct eviction_item *item) {
-    item->first_child = item->next = NULL;
-    eviction->root = meld(eviction->root, item);
+static void remove_item(struct eviction_line *line, struct eviction_item *item) {
+    *(item->previous != NULL ? &item->previous->next : &line->first) = item->next;
+    *(item->next != NULL ? &item->next->previous : &line->last) = item->previous;
+    line->charge -= item->charge;
 }
 
-/* Melds the children two by two, then the pairs into one: what makes a pairing heap quick. */
-static struct eviction_item *meld_children(struct eviction_item *children) {
-    struct eviction_item *pairs = NULL, *root = NULL;
-    while (children != NULL) {
-        struct eviction_item *a = children, *b = a->next;
-        children = b != NULL ? b->next : NULL;
-        struct eviction_item *pair = meld(a, b);
-        pair->next = pairs;
-        pairs = pair;
-    }
-    while (pairs != NULL) {
-        struct eviction_item *rest = pairs->next;
-        root = meld(root, pairs);
-        pairs = rest;
-    }
-    return root;
-}
-
-static struct eviction_item *pop(struct eviction *eviction) {
-    struct eviction_item *item = eviction->root;
-    if (item != NULL) eviction->root = meld_children(item->first_child);
+static struct eviction_item *remove_first(struct eviction_line *line) {
+    struct eviction_item *item = line->first;
+    remove_item(line, item);
     return item;
 }
 
-void eviction_add(struct eviction *eviction, struct eviction_item *item, size_t bytes) {
-    item->bytes = bytes;
-    store(&item->uses, 1);
-    store(&item->age, load(&eviction->age));
-    item->weight = weight_now(item);
-    push(eviction, item);
+static struct eviction_line *line_of(struct eviction *eviction, const struct eviction_item *item) {
+    return item->is_member ? &eviction->members : &eviction->trial;
 }
 
-void eviction_use(const struct eviction *eviction, struct eviction_item *item) {
-    uint64_t uses = load(&item->uses);
-    if (uses < USES_MAX) store(&item->uses, uses + 1);
-    store(&item->age, load(&eviction->age));
+/* ---- what is remembered ---- */
+
+static uint32_t fingerprint(uint64_t name) {
+    uint32_t print = (uint32_t)(name >> 32);
+    return print != 0 ? print : 1;
 }
 
-struct eviction_item *eviction_take(struct eviction *eviction) {
-    struct eviction_item *item;
-    while ((item = pop(eviction)) != NULL) {
-        uint64_t weight = weight_now(item);
-        if (weight <= item->weight) break;
-        item->weight = weight;
-        push(eviction, item);
-    }
-    if (item != NULL) store(&eviction->age, item->weight);
-    return item;
+void eviction_remember(struct eviction *eviction, uint64_t name) {
+    eviction->ghosts[name % EVICTION_GHOSTS] = fingerprint(name);
+}
+
+enum eviction_claim eviction_claim_of(const struct eviction *eviction, uint64_t name) {
+    bool is_known = eviction->ghosts[name % EVICTION_GHOSTS] == fingerprint(name);
+    return is_known ? EVICTION_FOR_KNOWN : EVICTION_FOR_NEWCOMER;
+}
+
+/* ---- items ---- */
+
+void eviction_add(struct eviction *eviction, struct eviction_item *item) {
+    item->is_member = eviction_claim_of(eviction, item->name) == EVICTION_FOR_KNOWN;
+    set_uses(item, 0);
+    append(line_of(eviction, item), item);
+}
+
+void eviction_use(struct eviction_item *item) {
+    uint64_t uses = uses_of(item);
+    if (uses < USES_MAX) set_uses(item, uses + 1);
 }
 
 void eviction_put_back(struct eviction *eviction, struct eviction_item *item) {
-    push(eviction, item);
+    append(line_of(eviction, item), item);
+}
+
+/* ---- taking ---- */
+
+/* The first member without a use that is left, each that is passed giving one of its uses; or the
+ * least used of as many as one step may take. */
+static struct eviction_item *take_member(struct eviction *eviction) {
+    struct eviction_item *least = NULL;
+    for (int i = 0; i < STEPS_MAX && eviction->members.first != NULL; i++) {
+        struct eviction_item *item = remove_first(&eviction->members);
+        uint64_t uses = uses_of(item);
+        if (uses == 0) return item;
+        set_uses(item, uses - 1);
+        append(&eviction->members, item);
+        if (least == NULL || uses - 1 < uses_of(least)) least = item;
+    }
+    if (least != NULL) remove_item(&eviction->members, least);
+    return least;
+}
+
+/* The same, but those that are passed lose nothing. */
+static struct eviction_item *take_unused_member(struct eviction *eviction) {
+    for (int i = 0; i < PASSED_OVER_MAX && eviction->members.first != NULL; i++) {
+        struct eviction_item *item = remove_first(&eviction->members);
+        if (uses_of(item) == 0) return item;
+        append(&eviction->members, item);
+    }
+    return NULL;
+}
+
+/* The first on trial that did not earn its place; those that did join the members, and may be too
+ * many with them. */
+static struct eviction_item *take_from_trial(struct eviction *eviction) {
+    while (eviction->trial.first != NULL) {
+        struct eviction_item *item = remove_first(&eviction->trial);
+        if (uses_of(item) < USES_TO_JOIN) return item;
+        item->is_member = true;
+        append(&eviction->members, item);
+        if (eviction->members.charge > eviction->members_max) return take_member(eviction);
+    }
+    return NULL;
+}
+
+struct eviction_item *eviction_take(struct eviction *eviction, enum eviction_claim claim) {
+    bool are_too_many = eviction->members.charge > eviction->members_max;
+    struct eviction_item *item = are_too_many ? take_member(eviction) : take_from_trial(eviction);
+    if (item == NULL && claim == EVICTION_FOR_NEWCOMER) item = take_unused_member(eviction);
+    else if (item == NULL) item = take_member(eviction);
+    if (item != NULL) eviction_remember(eviction, item->name);
+    return item;
 }

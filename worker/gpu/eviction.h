@@ -1,49 +1,72 @@
 /**
- * Which payload leaves a cache first: Greedy-Dual-Size-Frequency (L. Cherkasova, "Improving WWW
- * Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy", HP Laboratories, 1998).
+ * Which payload leaves a cache first: S3-FIFO (J. Yang, Y. Zhang, Z. Qiu, Y. Yue and R. Vinayak,
+ * "FIFO Queues are All You Need for Cache Eviction", SOSP 2023), by bytes.
  *
- * An item's weight is its uses times what bringing it back costs, for each byte that it takes, on
- * top of the age that the cache had when it was last used. The item of the least weight leaves, and
- * the cache's age rises to its weight: whatever is not used any more is overtaken sooner or later,
- * the more so as the number of uses that count is bounded.
+ * A newcomer stands on trial. One that is used twice there, or that comes again after it had to
+ * leave, joins the members, which have 9/10 of the room; the rest leave in the order in which they
+ * came. Members leave in that order, too, but each use, up to 63, is worth one more round. So what
+ * is used once takes room from nobody but others on trial, and a member that is used more often
+ * than the members are replaced stays.
  *
- * Weights only grow while an item is inside, so a use notes itself and moves nothing; the weight is
- * brought up to date when the item seems to be the next to leave.
+ * What left, or found no room, is remembered by a fingerprint in a table of fixed size. A step
+ * takes constant time: each round past an item uses up one of its uses, or counts against a bound.
  *
- * Units: bytes. Lifetime: items are part of the caller's entries and stay its own. Threads: use and
- * use of one item take turns, and so do all other calls; a use beside them is fine.
+ * Units: `charge` is in bytes of the caller's budget. Lifetime: items are part of the caller's
+ * entries and stay its own. Threads: use and use of one item take turns, and so do all other calls;
+ * a use beside them is fine.
  */
 #ifndef GPU_EVICTION_H
 #define GPU_EVICTION_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+enum { EVICTION_GHOSTS = 1 << 16 };
+
 struct eviction_item {
-    size_t bytes;
+    uint64_t charge;
+    uint64_t name; /* a hash of what it is */
     atomic_uint_fast64_t uses;
-    atomic_uint_fast64_t age; /* the cache's when the item was last used */
-    uint64_t weight;          /* as far as it was brought up to date */
+    bool is_member; /* else on trial */
     /* While the item is inside. Outside, `next` is the caller's, for lists. */
-    struct eviction_item *first_child, *next;
+    struct eviction_item *next, *previous;
 };
 
-/** Zeroed before use; nothing to end. */
+struct eviction_line {
+    struct eviction_item *first, *last; /* the first leaves first */
+    uint64_t charge;
+};
+
 struct eviction {
-    struct eviction_item *root; /* a pairing heap, the least weight on top */
-    atomic_uint_fast64_t age;
+    uint64_t members_max; /* of their charges */
+    struct eviction_line trial, members;
+    uint32_t ghosts[EVICTION_GHOSTS]; /* fingerprints, by name; 0: none */
 };
 
-/** Sets the item up as used once, and puts it inside. */
-void eviction_add(struct eviction *eviction, struct eviction_item *item, size_t bytes);
+/** `budget` is what all charges together may be. */
+void eviction_init(struct eviction *eviction, uint64_t budget);
 
-void eviction_use(const struct eviction *eviction, struct eviction_item *item);
+/** Puts an item with `name` and `charge` inside: on trial, unless its name was inside not long ago.
+ */
+void eviction_add(struct eviction *eviction, struct eviction_item *item);
 
-/** Takes the next one out; NULL when nothing is inside. */
-struct eviction_item *eviction_take(struct eviction *eviction);
+void eviction_use(struct eviction_item *item);
 
-/** An item that was taken and cannot leave now goes back inside, as if nothing had happened. */
+/** What room is needed for: a newcomer never takes it from a member that was used. */
+enum eviction_claim { EVICTION_FOR_NEWCOMER, EVICTION_FOR_KNOWN, EVICTION_FOR_OTHERS };
+
+/** Of something of that name: FOR_KNOWN where it was inside, or found no room, not long ago. */
+enum eviction_claim eviction_claim_of(const struct eviction *eviction, uint64_t name);
+
+/** Takes the next one out; NULL when none may leave for this. */
+struct eviction_item *eviction_take(struct eviction *eviction, enum eviction_claim claim);
+
+/** An item that was taken and cannot leave now goes back inside, behind the others. */
 void eviction_put_back(struct eviction *eviction, struct eviction_item *item);
+
+/** A newcomer found no room: should it come again, it is known. */
+void eviction_remember(struct eviction *eviction, uint64_t name);
 
 #endif

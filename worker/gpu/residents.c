@@ -292,6 +292,20 @@ static enum err check_budget(
         live, most, block_bytes, most_new);
 }
 
+static enum err check_host_memory(
+    const struct residents *residents, const struct resident_use *use, struct error *err) {
+    uint64_t entries_max = residents->options.entries_max;
+    if (use->key.size > RESIDENT_KEY_BYTES_MAX)
+        return error_set(err, ERR_TOO_LARGE, 0, "send it under a shorter key",
+            "the job's key has %zu bytes, and residents are kept for keys of up to %d",
+            use->key.size, RESIDENT_KEY_BYTES_MAX);
+    if (residents->counts.count < entries_max) return ERR_OK;
+    return error_set(err, ERR_RESIDENTS_FULL, 0,
+        "use fewer residents, or wait until some were not used for residents.idle_timeout_ms; or "
+        "raise residents.entries_max",
+        "there are %" PRIu64 " residents, as many as this worker keeps", residents->counts.count);
+}
+
 static struct resident *resident_alloc(const struct resident_use *use, uint64_t hash) {
     struct resident *resident = calloc(1, sizeof *resident + use->key.size + use->name.size);
     if (resident == NULL) return NULL;
@@ -316,6 +330,7 @@ static enum err reserve(struct residents *residents, const struct resident_use *
     enum err code = ERR_OK;
     if (use->bytes > 0) code = size_class_find(use->bytes, &class, err);
     if (code == ERR_OK && use->bytes > 0) block_bytes = size_class_bytes(class);
+    if (code == ERR_OK) code = check_host_memory(residents, use, err);
     if (code == ERR_OK) code = check_budget(residents, block_bytes, err);
     if (code != ERR_OK) return code;
     struct resident *resident = resident_alloc(use, hash);

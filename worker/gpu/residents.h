@@ -19,6 +19,10 @@
  * what the device pool has not taken of it. Their blocks are the pool's, whose limit they raise by
  * their own size while they live: residents and jobs take nothing from each other.
  *
+ * Host memory. There are `entries_max` residents at most, and each keeps its key, which is
+ * therefore bounded, and its name. None is dropped for another's sake: nobody can drive out what
+ * others keep.
+ *
  * Units: bytes; nanoseconds of clock_ns(). Lifetime: all are detached before residents_destroy().
  * Threads: any bound one; the jobs of a scope one at a time, as the key gate has it: an attached
  * resident is its job's alone. No driver call happens under the lock that jobs wait for.
@@ -29,6 +33,8 @@
 #include "base/slice.h"
 #include "gpu/statics.h"
 
+enum { RESIDENT_KEY_BYTES_MAX = 1024 };
+
 struct residents;
 struct resident;
 
@@ -38,6 +44,7 @@ struct residents_options {
     struct statics *statics; /* which make room in it */
     struct budget *budget;   /* the pool's */
     uint64_t idle_ns;        /* unused for longer, a resident is dropped */
+    uint64_t entries_max;    /* however small they are */
 };
 
 MUST_CHECK enum err residents_create(
@@ -66,6 +73,7 @@ struct resident_use {
  * ERR_RESIDENT_GONE        it does not exist, or the job's partition was revoked since it came in
  * ERR_RESIDENT_SIZE        it has another size
  * ERR_RESIDENT_GENERATION  it is at another generation than expected, or beyond this job's update
+ * ERR_RESIDENTS_FULL       there are entries_max of them
  * ERR_DEVICE_MEMORY, ERR_TOO_LARGE, ERR_NO_MEMORY  it cannot be created, now or ever
  */
 MUST_CHECK enum err residents_attach(struct residents *residents, const struct resident_use *use,

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/invariant.h"
 #include "base/queue.h"
 #include "gpu/event.h"
@@ -12,13 +13,15 @@
 enum {
     SHARD_COUNT = 64,
     SHARD_BUCKETS = 1024,
-    COUNTERS_COUNT = 16 /* threads inside the device pool at once; more wait for their turn */
+    CHARGE_MIN = 4096,      /* the notes of a payload of a few bytes are larger than that payload */
+    PINNED_PASSED_MAX = 64, /* entries in use that a newcomer is kept waiting for */
+    COUNTERS_COUNT = 16     /* threads inside the device pool at once; more wait for their turn */
 };
 
 struct static_entry {
     struct eviction_item item; /* first: the entry is found from it */
     struct digest digest;
-    size_t payload_bytes;
+    size_t payload_bytes, block_bytes; /* the block's size class */
     struct pool_block block;
     CUevent fence;        /* the upload's own */
     atomic_bool is_there; /* the fence is known to be done */
@@ -44,7 +47,8 @@ struct statics {
 
     pthread_mutex_t lock; /* guards what follows; a shard's lock may be taken under it */
     struct eviction eviction;
-    uint64_t cached_bytes, evictions, misses, uploaded_bytes;
+    uint64_t charge; /* of the entries that are cached, against the budget */
+    uint64_t cached_bytes, cached_count, evictions, misses, uploaded_bytes;
 
     struct shard shards[SHARD_COUNT];
 };
@@ -92,58 +96,61 @@ static void entry_drop(struct statics *statics, struct static_entry *entry) {
 
 /* ---- the table ---- */
 
-static struct shard *shard_of(struct statics *statics, const struct digest *digest) {
-    return &statics->shards[digest->bytes[0] % SHARD_COUNT];
+/* Not a part of the digest: who can make many payloads can choose those. */
+static uint64_t name_of(const struct digest *digest) {
+    return hash_more(HASH_START, slice_of(digest->bytes, sizeof digest->bytes));
 }
 
-/* A digest is as good a hash as there is; the shard is another part of it. */
-static struct static_entry **bucket_of(struct shard *shard, const struct digest *digest) {
-    uint32_t hash;
-    memcpy(&hash, digest->bytes + 1, sizeof hash);
-    return &shard->buckets[hash % SHARD_BUCKETS];
+static struct shard *shard_of(struct statics *statics, uint64_t name) {
+    return &statics->shards[name % SHARD_COUNT];
 }
 
-static struct static_entry *shard_find(struct shard *shard, const struct digest *digest) {
-    struct static_entry *entry = *bucket_of(shard, digest);
+static struct static_entry **bucket_of(struct shard *shard, uint64_t name) {
+    return &shard->buckets[name / SHARD_COUNT % SHARD_BUCKETS];
+}
+
+static struct static_entry *shard_find(
+    struct shard *shard, uint64_t name, const struct digest *digest) {
+    struct static_entry *entry = *bucket_of(shard, name);
     while (entry != NULL && !digest_equal(&entry->digest, digest)) entry = entry->next_in_bucket;
     return entry;
 }
 
 static void shard_insert(struct shard *shard, struct static_entry *entry) {
-    struct static_entry **bucket = bucket_of(shard, &entry->digest);
+    struct static_entry **bucket = bucket_of(shard, entry->item.name);
     entry->next_in_bucket = *bucket;
     *bucket = entry;
 }
 
 static void shard_remove(struct shard *shard, struct static_entry *entry) {
-    struct static_entry **link = bucket_of(shard, &entry->digest);
+    struct static_entry **link = bucket_of(shard, entry->item.name);
     while (*link != entry) link = &(*link)->next_in_bucket;
     *link = entry->next_in_bucket;
 }
 
-static struct static_entry *hit(
-    struct statics *statics, struct shard *shard, struct static_entry *entry) {
+static struct static_entry *hit(struct shard *shard, struct static_entry *entry) {
     /* relaxed: the shard's lock orders it against remove_unpinned() */
     atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
-    eviction_use(&statics->eviction, &entry->item);
+    eviction_use(&entry->item);
     shard->hits++;
     shard->saved_bytes += entry->payload_bytes;
     return entry;
 }
 
 struct static_entry *statics_find(struct statics *statics, const struct digest *digest) {
-    struct shard *shard = shard_of(statics, digest);
+    uint64_t name = name_of(digest);
+    struct shard *shard = shard_of(statics, name);
     pthread_mutex_lock(&shard->lock);
-    struct static_entry *entry = shard_find(shard, digest);
-    entry = entry != NULL && entry->is_ready ? hit(statics, shard, entry) : NULL;
+    struct static_entry *entry = shard_find(shard, name, digest);
+    entry = entry != NULL && entry->is_ready ? hit(shard, entry) : NULL;
     pthread_mutex_unlock(&shard->lock);
     return entry;
 }
 
 struct static_entry *statics_ref(struct statics *statics, struct static_entry *entry) {
-    struct shard *shard = shard_of(statics, &entry->digest);
+    struct shard *shard = shard_of(statics, entry->item.name);
     pthread_mutex_lock(&shard->lock);
-    hit(statics, shard, entry);
+    hit(shard, entry);
     pthread_mutex_unlock(&shard->lock);
     return entry;
 }
@@ -151,14 +158,14 @@ struct static_entry *statics_ref(struct statics *statics, struct static_entry *e
 /* The entry that is there, with a reference, after whatever upload is under way; or `fresh`, which
  * is then the one whose upload the others wait for. */
 static struct static_entry *find_or_insert(struct statics *statics, struct static_entry *fresh) {
-    struct shard *shard = shard_of(statics, &fresh->digest);
+    struct shard *shard = shard_of(statics, fresh->item.name);
     pthread_mutex_lock(&shard->lock);
-    struct static_entry *entry = shard_find(shard, &fresh->digest);
+    struct static_entry *entry = shard_find(shard, fresh->item.name, &fresh->digest);
     while (entry != NULL && !entry->is_ready) {
         pthread_cond_wait(&shard->settled, &shard->lock);
-        entry = shard_find(shard, &fresh->digest);
+        entry = shard_find(shard, fresh->item.name, &fresh->digest);
     }
-    if (entry != NULL) hit(statics, shard, entry);
+    if (entry != NULL) hit(shard, entry);
     else if (fresh->is_cached) shard_insert(shard, fresh);
     pthread_mutex_unlock(&shard->lock);
     return entry != NULL ? entry : fresh;
@@ -166,7 +173,7 @@ static struct static_entry *find_or_insert(struct statics *statics, struct stati
 
 /* Ends the wait of those who want the same; they find `entry`, or try themselves. */
 static void settle(struct statics *statics, struct static_entry *entry, bool stays) {
-    struct shard *shard = shard_of(statics, &entry->digest);
+    struct shard *shard = shard_of(statics, entry->item.name);
     pthread_mutex_lock(&shard->lock);
     if (stays) entry->is_ready = true;
     else shard_remove(shard, entry);
@@ -175,7 +182,7 @@ static void settle(struct statics *statics, struct static_entry *entry, bool sta
 }
 
 static bool remove_unpinned(struct statics *statics, struct static_entry *entry) {
-    struct shard *shard = shard_of(statics, &entry->digest);
+    struct shard *shard = shard_of(statics, entry->item.name);
     pthread_mutex_lock(&shard->lock);
     /* acquire: pairs with the release in statics_unref(); all uses of the entry are over. It stays
      * unpinned, for references are taken under this lock. */
@@ -187,21 +194,42 @@ static bool remove_unpinned(struct statics *statics, struct static_entry *entry)
 
 /* ---- room ---- */
 
-/* Takes unpinned entries out, `bytes` or all there are, under the lock; to be destroyed without it.
- */
-static struct static_entry *take_victims(struct statics *statics, uint64_t bytes) {
+/* What is to be true before enough entries have left. */
+struct wanted {
+    enum eviction_claim claim;
+    uint64_t freed_bytes;           /* at least */
+    uint64_t charge_max, count_max; /* of those that stay */
+    size_t pinned_max;              /* in use, looked at on the way */
+};
+
+static void uncharge(struct statics *statics, const struct static_entry *entry) {
+    statics->charge -= entry->item.charge;
+    statics->cached_bytes -= entry->block_bytes;
+    statics->cached_count--;
+}
+
+/* Takes unpinned entries out, as many as wanted or as there are, under the lock; to be destroyed
+ * without it. */
+static struct static_entry *take_victims(struct statics *statics, const struct wanted *wanted) {
     struct eviction_item *victims = NULL, *pinned = NULL, *item;
     uint64_t freed_bytes = 0;
-    while (freed_bytes < bytes && (item = eviction_take(&statics->eviction)) != NULL) {
-        bool is_victim = remove_unpinned(statics, (struct static_entry *)item);
+    size_t pinned_count = 0;
+    while (freed_bytes < wanted->freed_bytes || statics->charge > wanted->charge_max ||
+           statics->cached_count > wanted->count_max) {
+        if (pinned_count > wanted->pinned_max) break;
+        item = eviction_take(&statics->eviction, wanted->claim);
+        if (item == NULL) break;
+        struct static_entry *entry = (struct static_entry *)item;
+        bool is_victim = remove_unpinned(statics, entry);
         struct eviction_item **list = is_victim ? &victims : &pinned;
         item->next = *list;
         *list = item;
+        pinned_count += !is_victim;
         if (!is_victim) continue;
-        freed_bytes += item->bytes;
+        freed_bytes += entry->block_bytes;
+        uncharge(statics, entry);
         statics->evictions++;
     }
-    statics->cached_bytes -= freed_bytes;
     while ((item = pinned) != NULL) {
         pinned = item->next;
         eviction_put_back(&statics->eviction, item);
@@ -214,7 +242,7 @@ static uint64_t destroy_victims(
     uint64_t bytes = 0;
     while (victims != NULL) {
         struct static_entry *next = (struct static_entry *)victims->item.next;
-        bytes += victims->item.bytes;
+        bytes += victims->block_bytes;
         entry_destroy(statics, counters, victims);
         victims = next;
     }
@@ -222,8 +250,13 @@ static uint64_t destroy_victims(
 }
 
 uint64_t statics_shed(struct statics *statics, struct pool_counters *counters, uint64_t bytes) {
+    const struct wanted wanted = {.claim = EVICTION_FOR_OTHERS,
+        .freed_bytes = bytes,
+        .charge_max = UINT64_MAX,
+        .count_max = UINT64_MAX,
+        .pinned_max = SIZE_MAX};
     pthread_mutex_lock(&statics->lock);
-    struct static_entry *victims = take_victims(statics, bytes);
+    struct static_entry *victims = take_victims(statics, &wanted);
     pthread_mutex_unlock(&statics->lock);
     return destroy_victims(statics, counters, victims);
 }
@@ -245,23 +278,33 @@ enum err statics_acquire_memory(struct statics *statics, struct pool_counters *c
     return code;
 }
 
-/* Charges the budget, evicting for it; false where what is in use leaves no room. */
-static bool charge(struct statics *statics, struct pool_counters *counters, uint64_t bytes) {
-    uint64_t cached_bytes_max = statics->options.budget_bytes - bytes;
-    struct static_entry *victims = NULL;
+/* Charges the budget, evicting for it; false where what is in use, or worth more, leaves no room.
+ */
+static bool charge(
+    struct statics *statics, struct pool_counters *counters, struct static_entry *entry) {
+    struct wanted wanted = {.charge_max = statics->options.budget_bytes - entry->item.charge,
+        .count_max = statics->options.entries_max - 1,
+        .pinned_max = PINNED_PASSED_MAX};
     pthread_mutex_lock(&statics->lock);
-    if (statics->cached_bytes > cached_bytes_max)
-        victims = take_victims(statics, statics->cached_bytes - cached_bytes_max);
-    bool has_room = statics->cached_bytes <= cached_bytes_max;
-    if (has_room) statics->cached_bytes += bytes;
+    wanted.claim = eviction_claim_of(&statics->eviction, entry->item.name);
+    struct static_entry *victims = take_victims(statics, &wanted);
+    bool has_room =
+        statics->charge <= wanted.charge_max && statics->cached_count <= wanted.count_max;
+    if (has_room) {
+        statics->charge += entry->item.charge;
+        statics->cached_bytes += entry->block_bytes;
+        statics->cached_count++;
+    } else {
+        eviction_remember(&statics->eviction, entry->item.name);
+    }
     pthread_mutex_unlock(&statics->lock);
     (void)destroy_victims(statics, counters, victims);
     return has_room;
 }
 
-static void refund(struct statics *statics, uint64_t bytes) {
+static void refund(struct statics *statics, const struct static_entry *entry) {
     pthread_mutex_lock(&statics->lock);
-    statics->cached_bytes -= bytes;
+    uncharge(statics, entry);
     pthread_mutex_unlock(&statics->lock);
 }
 
@@ -278,8 +321,10 @@ static enum err entry_create(struct statics *statics, const struct digest *diges
             "no memory for a static of %zu bytes", bytes);
     entry->digest = *digest;
     entry->payload_bytes = bytes;
-    entry->item.bytes = size_class_bytes(class);
-    entry->is_cached = entry->item.bytes <= statics->options.budget_bytes;
+    entry->block_bytes = size_class_bytes(class);
+    entry->item.name = name_of(digest);
+    entry->item.charge = entry->block_bytes > CHARGE_MIN ? entry->block_bytes : CHARGE_MIN;
+    entry->is_cached = entry->item.charge <= statics->options.budget_bytes;
     atomic_init(&entry->references, 1);
     *ret = entry;
     return ERR_OK;
@@ -288,7 +333,7 @@ static enum err entry_create(struct statics *statics, const struct digest *diges
 /* Memory for the entry, and its place in the budget where there is one. */
 static enum err make_place(struct statics *statics, struct static_entry *entry, struct error *err) {
     struct pool_counters *counters = counters_take(statics);
-    if (entry->is_cached && !charge(statics, counters, entry->item.bytes)) {
+    if (entry->is_cached && !charge(statics, counters, entry)) {
         entry->is_cached = false;
         settle(statics, entry, false);
     }
@@ -311,7 +356,7 @@ static void count_miss(struct statics *statics, struct static_entry *entry) {
     pthread_mutex_lock(&statics->lock);
     statics->misses++;
     statics->uploaded_bytes += entry->payload_bytes;
-    if (entry->is_cached) eviction_add(&statics->eviction, &entry->item, entry->item.bytes);
+    if (entry->is_cached) eviction_add(&statics->eviction, &entry->item);
     pthread_mutex_unlock(&statics->lock);
 }
 
@@ -322,7 +367,7 @@ static enum err load(struct statics *statics, struct static_entry *entry,
     if (code == ERR_OK) count_miss(statics, entry);
     if (!entry->is_cached) return code;
     settle(statics, entry, code == ERR_OK);
-    if (code != ERR_OK) refund(statics, entry->item.bytes);
+    if (code != ERR_OK) refund(statics, entry);
     return code;
 }
 
@@ -380,6 +425,7 @@ enum err statics_create(
     struct statics *statics = calloc(1, sizeof *statics);
     if (statics == NULL) goto no_memory;
     statics->options = *options;
+    eviction_init(&statics->eviction, options->budget_bytes);
     pthread_mutex_init(&statics->lock, NULL);
     for (size_t i = 0; i < SHARD_COUNT; i++) {
         pthread_mutex_init(&statics->shards[i].lock, NULL);
@@ -423,7 +469,8 @@ struct statics_counts statics_read_counts(struct statics *statics) {
     struct statics_counts counts = {.misses = statics->misses,
         .evictions = statics->evictions,
         .uploaded_bytes = statics->uploaded_bytes,
-        .cached_bytes = statics->cached_bytes};
+        .cached_bytes = statics->cached_bytes,
+        .cached_count = statics->cached_count};
     pthread_mutex_unlock(&statics->lock);
     for (size_t i = 0; i < SHARD_COUNT; i++) {
         struct shard *shard = &statics->shards[i];

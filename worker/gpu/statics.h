@@ -8,12 +8,16 @@
  *
  * An entry is pinned while a reference is held. Unpinned ones leave in the order of eviction.h when
  * the budget needs room, or when device memory is short. A payload for which the budget has no room
- * lives for its references alone.
+ * lives for its references alone: one that is wanted for the first time takes no room from those
+ * that are in use.
  *
- * Units: bytes; those of the budget and of cached_bytes are what is taken of the device, size
- * classes of the pool. Lifetime: references are given back before statics_destroy(). Threads: any
- * bound one. Everything but statics_find() and statics_unref() of a cached entry may call the
- * driver; no lock is held while it does.
+ * Each entry is charged what it takes of the device, 4 KiB at least, for it has notes in host
+ * memory as well; and there are `entries_max` at most.
+ *
+ * Units: bytes; cached_bytes are what is taken of the device, size classes of the pool. Lifetime:
+ * references are given back before statics_destroy(). Threads: any bound one. Everything but
+ * statics_find() and statics_unref() of a cached entry may call the driver; no lock is held while
+ * it does.
  */
 #ifndef GPU_STATICS_H
 #define GPU_STATICS_H
@@ -29,6 +33,7 @@ struct statics_options {
     struct lease_pool *leases;
     struct pool *device_pool, *pinned_pool;
     uint64_t budget_bytes;
+    uint64_t entries_max;   /* 1 at least */
     uint32_t staging_count; /* staging blocks, of STAGING_BYTES each */
 };
 
@@ -37,6 +42,7 @@ struct statics_counts {
     uint64_t saved_bytes;    /* of hits: payloads that did not move */
     uint64_t uploaded_bytes; /* of misses */
     uint64_t cached_bytes;   /* on the device now, entries in use included */
+    uint64_t cached_count;
 };
 
 MUST_CHECK enum err statics_create(

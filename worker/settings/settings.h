@@ -142,9 +142,11 @@ struct settings {
     } pools;
     struct {
         uint64_t budget_bytes; /* device memory; 0 means 1/32 of the device */
+        uint32_t entries_max;
     } statics;
     struct {
         uint32_t idle_timeout_ms;
+        uint32_t entries_max;
     } residents;
     struct {
         uint32_t threads;

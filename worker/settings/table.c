@@ -221,11 +221,19 @@ const struct setting setting_table[] = {
     SIZE(pools.pinned_bytes, 0, 1 * TIB, "0", "Most pinned host memory; 0 as above."),
 
     SIZE(statics.budget_bytes, 0, 1 * TIB, "0",
-        "Device memory for inputs that jobs share; 0 is 1/32 of the device."),
+        "Device memory for inputs that jobs share; 0 is 1/32 of the device. Each is charged 4 KiB "
+        "at "
+        "least."),
+    UINT(statics.entries_max, 1, 10000000, "65536",
+        "Most of these inputs at a time, however small: each takes some host memory, too."),
 
     DURATION(residents.idle_timeout_ms, 1 * SECOND, 24 * HOUR, "1h",
         "A resident that no job has used for so long is dropped; the next job that names it is "
         "told to seed it again."),
+    UINT(residents.entries_max, 1, 10000000, "65536",
+        "Most residents at a time, however small: each takes some host memory for its key and "
+        "name, "
+        "too."),
 
     UINT(admission.threads, 0, 64, "4",
         "Threads that copy, decode and plan messages which come in numbers or are large; 0, and "
