@@ -100,7 +100,7 @@ STATE_TEST(a_new_file_is_the_owners_alone_and_holds_nothing) {
     assert_int_equal(file.st_mode & 0777, 0600);
     assert_int_equal(left_in(state).count, 0);
     assert_int_equal(state_death(state).kind, STATE_DEATH_NONE);
-    assert_int_equal(state_summary(state).pid, 0);
+    assert_int_equal(state_summary(state).life, 0);
     state_close(state);
 }
 
@@ -241,15 +241,18 @@ STATE_TEST(a_batch_is_overdue_from_the_fence_before_it) {
     state_close(state);
 }
 
-STATE_TEST(a_watcher_sees_the_life_of_the_process_that_it_asks_for) {
+STATE_TEST(a_watcher_sees_the_life_that_it_asks_for_when_it_looks) {
     struct fixture *fixture = *test;
     struct state *watched, *state = reopen(fixture);
     struct error err;
-    assert_int_equal(state_watch(fixture->path, getpid(), &watched, &err), ERR_IO);
+    state_name_life(state, 7);
+    assert_int_equal(state_watch(fixture->path, 7, &watched, &err), ERR_IO);
     begin(state, &small);
-    assert_int_equal(state_watch(fixture->path, getpid() + 1, &watched, &err), ERR_IO);
-    assert_int_equal(state_watch(fixture->path, getpid(), &watched, &err), ERR_OK);
+    assert_int_equal(state_watch(fixture->path, 8, &watched, &err), ERR_IO);
+    assert_int_equal(state_watch(fixture->path, 7, &watched, &err), ERR_OK);
     state_count(state, 3, 0);
+    assert_int_equal(state_summary(watched).ok, 0);
+    assert_int_equal(state_look(watched, &err), ERR_OK);
     assert_int_equal(state_summary(watched).ok, 3);
     assert_string_equal(state_summary(watched).uuid, "GPU-1");
     state_close(watched);
@@ -437,7 +440,7 @@ RUN_TESTS(S(a_new_file_is_the_owners_alone_and_holds_nothing),
     S(what_was_in_hand_is_found_after_the_process_is_gone), S(what_is_over_is_not_left),
     S(a_second_executor_is_refused), S(another_shape_keeps_suspects_progress_and_sums),
     S(the_first_record_of_a_death_stays), S(a_batch_is_overdue_from_the_fence_before_it),
-    S(a_watcher_sees_the_life_of_the_process_that_it_asks_for),
+    S(a_watcher_sees_the_life_that_it_asks_for_when_it_looks),
     S(a_device_that_is_given_up_shows_until_an_executor_lives_on_it_again),
     S(more_topics_than_there_is_room_for_are_not_noted), S(a_file_that_is_not_ours_is_set_aside),
     S(a_cut_file_is_set_aside), S(random_damage_is_never_followed_out_of_bounds),

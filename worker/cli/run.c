@@ -52,6 +52,7 @@ static const char usage[] =
     "  --device N           with it: the device, as the driver counts; else the first of "
     "`devices`\n"
     "  --state FILE         with it: the state file, instead of one in state.dir\n"
+    "  --life N             with it: the number of its life, by which its supervisor knows it\n"
     "\n"
     "examples:\n"
     "  gpu-worker run --config worker.yaml\n"
@@ -62,7 +63,7 @@ enum {
 };
 
 struct run_arguments {
-    const char *config, *driver, *device, *state;
+    const char *config, *driver, *device, *state, *life;
     struct file_paths files;
     bool is_file_run, no_supervisor, help;
 };
@@ -101,7 +102,7 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
         {"results", required_argument, NULL, 'r'}, {"dead-letters", required_argument, NULL, 'x'},
         {"telemetry", required_argument, NULL, 't'}, {"no-supervisor", no_argument, NULL, 'n'},
         {"device", required_argument, NULL, 'g'}, {"state", required_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'h'}, {0}};
+        {"life", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
@@ -114,6 +115,7 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
         case 'n': ret->no_supervisor = true; break;
         case 'g': ret->device = optarg; break;
         case 's': ret->state = optarg; break;
+        case 'l': ret->life = optarg; break;
         case 'h': ret->help = true; break;
         default: return false;
         }
@@ -121,7 +123,7 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
     const struct file_paths *files = &ret->files;
     ret->is_file_run = files->jobs != NULL || files->results != NULL ||
                        files->dead_letters != NULL || files->telemetry != NULL;
-    bool is_executors = ret->device != NULL || ret->state != NULL;
+    bool is_executors = ret->device != NULL || ret->state != NULL || ret->life != NULL;
     return optind == argc && (ret->no_supervisor || !is_executors) &&
            (!ret->is_file_run || (files->jobs != NULL && files->results != NULL));
 }
@@ -192,6 +194,8 @@ static enum err open_own_state(struct settings *settings, const struct run_argum
     *owner = 0;
     enum err code = find_state(settings, arguments, device, &path, err);
     if (code == ERR_OK && path != NULL) code = open_state(path, ret, err);
+    if (code == ERR_OK && arguments->life != NULL)
+        state_name_life(*ret, strtoull(arguments->life, NULL, 10));
     if (code == ERR_OK && is_member) code = identify(settings, path, device, owner, err);
     free(path);
     return code;

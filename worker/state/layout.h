@@ -17,7 +17,7 @@
 #include "state/suspensions.h"
 
 #define STATE_MAGIC "gpuwstat"
-enum { STATE_VERSION = 3, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+enum { STATE_VERSION = 4, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
 /* What must be ours for the rest to be read; the checksum is over all before it. */
 struct state_fixed {
@@ -34,7 +34,8 @@ struct state_fixed {
 struct state_head {
     struct state_fixed fixed;
     _Atomic uint64_t lives;
-    _Atomic int32_t pid; /* stored last of what state_begin() writes */
+    _Atomic uint64_t life; /* stored last of what state_begin() writes */
+    _Atomic int32_t pid;
     uint32_t device;
     char uuid[STATE_UUID_BYTES];
     _Alignas(STATE_LINE_BYTES) _Atomic uint64_t heartbeat_ns;
@@ -99,6 +100,7 @@ struct state {
     uint64_t serial; /* tells this mapping from others that stood at the same address */
     struct state_shape shape;
     uint32_t suspect_count;
+    uint64_t life; /* to begin; 0: any */
     struct state_head *head;
     state_topic_name *topics;
     struct state_thread *threads;

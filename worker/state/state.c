@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 enum { LOCK_POLL_MS = 20 };
 
 static const char FIX_DISK[] = "set state.dir to a folder on this machine that can be written";
+static const char FIX_ROOM[] = "free space on the disk of state.dir, or set it to another one";
 
 /* FNV-1a (Fowler, Noll, Vo): it finds accidents, and is the same in every process. */
 static uint64_t checksum_of(const struct state_fixed *fixed) {
@@ -118,9 +120,12 @@ static size_t mapping_bytes(void) {
     return lay_out(&largest);
 }
 
-static enum err map(struct state *state, int protection, struct error *err) {
+/* A copy, for whoever must not die of the disk: every access to the file is a call that can fail.
+ */
+static enum err map(struct state *state, bool is_copy, struct error *err) {
+    int flags = is_copy ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
     size_t bytes = mapping_bytes();
-    void *base = mmap(NULL, bytes, protection, MAP_SHARED, state->fd, 0);
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, is_copy ? -1 : state->fd, 0);
     if (base == MAP_FAILED) return fail_io(err, "mapping", state->path);
     state->base = base;
     state->bytes = bytes;
@@ -169,14 +174,27 @@ static void check_suspects(struct state *state) {
     }
 }
 
+/*
+ * Has the disk keep room for all of the file, which it grows where it is shorter: a store into a
+ * mapping of blocks that are not there is a SIGBUS where there is no room for them.
+ */
+static enum err allocate(struct state *state, struct error *err) {
+    int native = posix_fallocate(state->fd, 0, (off_t)lay_out(state));
+    if (native == 0) return ERR_OK;
+    return error_set(err, ERR_IO, native, FIX_ROOM, "no room for the state file %s: %s",
+        state->path, strerror(native));
+}
+
+/* What fails on the way leaves a file without bytes, which is none. */
 static enum err make_empty(struct state *state, struct error *err) {
     state->shape = (struct state_shape){0};
     state->suspect_count = 0;
     struct state_fixed fixed = fixed_of(&state->shape, 0);
-    if (ftruncate(state->fd, (off_t)lay_out(state)) != 0 ||
-        pwrite(state->fd, &fixed, sizeof fixed, 0) != (ssize_t)sizeof fixed)
-        return fail_io(err, "writing", state->path);
-    return ERR_OK;
+    enum err code = allocate(state, err);
+    if (code == ERR_OK && pwrite(state->fd, &fixed, sizeof fixed, 0) != (ssize_t)sizeof fixed)
+        code = fail_io(err, "writing", state->path);
+    if (code != ERR_OK) (void)!ftruncate(state->fd, 0);
+    return code;
 }
 
 /* ---- opening ---- */
@@ -221,6 +239,7 @@ static enum err open_checked(
     if (fstat(state->fd, &file) != 0) return fail_io(err, "reading", state->path);
     if (file.st_size == 0) return make_empty(state, err);
     code = check_file(state, err);
+    if (code == ERR_OK) return allocate(state, err); /* a copy of a file may have holes */
     if (code != ERR_BAD_MESSAGE) return code;
     *set_aside = *err;
     return set_file_aside(state, timeout_ms, err);
@@ -232,7 +251,7 @@ enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
     struct state *state = create(path);
     if (state == NULL) return no_memory(err, path);
     enum err code = open_checked(state, lock_timeout_ms, set_aside, err);
-    if (code == ERR_OK) code = map(state, PROT_READ | PROT_WRITE, err);
+    if (code == ERR_OK) code = map(state, false, err);
     if (code == ERR_OK) {
         check_suspects(state);
         suspensions_draw_secret(state->suspensions);
@@ -243,28 +262,76 @@ enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
     return code;
 }
 
-static enum err look(
-    const char *path, int flags, int protection, pid_t pid, struct state **ret, struct error *err) {
+enum err state_touch(const char *path, struct state **ret, struct error *err) {
     struct state *state = create(path);
     if (state == NULL) return no_memory(err, path);
     enum err code = ERR_OK;
-    state->fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW);
+    state->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (state->fd < 0) code = fail_io(err, "opening", path);
     if (code == ERR_OK) code = check_file(state, err);
-    if (code == ERR_OK) code = map(state, protection, err);
-    if (code == ERR_OK && pid != 0 && state_summary(state).pid != pid)
-        code = error_set(err, ERR_IO, 0, "", "%s is not that of process %d", path, (int)pid);
+    if (code == ERR_OK) code = map(state, false, err);
     if (code == ERR_OK) *ret = state;
     else state_close(state);
     return code == ERR_BAD_MESSAGE ? ERR_IO : code;
 }
 
-enum err state_watch(const char *path, pid_t pid, struct state **ret, struct error *err) {
-    return look(path, O_RDONLY, PROT_READ, pid, ret, err);
+/* ---- copies ---- */
+
+static enum err copy_part(
+    struct state *state, const void *from, const void *end, struct error *err) {
+    size_t at = (size_t)((const char *)from - (const char *)state->base);
+    size_t size = (size_t)((const char *)end - (const char *)from);
+    while (size > 0) {
+        ssize_t count = pread(state->fd, (char *)state->base + at, size, (off_t)at);
+        if (count < 0) return fail_io(err, "reading", state->path);
+        if (count == 0) return error_set(err, ERR_IO, 0, FIX_DISK, "%s is cut", state->path);
+        at += (size_t)count;
+        size -= (size_t)count;
+    }
+    return ERR_OK;
 }
 
-enum err state_touch(const char *path, struct state **ret, struct error *err) {
-    return look(path, O_RDWR, PROT_READ | PROT_WRITE, 0, ret, err);
+/* The suspects and what batches are made of is of no use to whoever looks on. */
+enum err state_look(struct state *state, struct error *err) {
+    struct state_fixed fixed = fixed_of(&state->shape, state->suspect_count);
+    enum err code = copy_part(state, state->base, state->suspects, err);
+    if (code == ERR_OK && memcmp(&fixed, &state->head->fixed, sizeof fixed) != 0)
+        return error_set(err, ERR_IO, 0, FIX_DISK, "%s has changed its shape", state->path);
+    return code == ERR_OK ? copy_part(state, state->lanes, state->entries, err) : code;
+}
+
+enum err state_watch(const char *path, uint64_t life, struct state **ret, struct error *err) {
+    struct state *state = create(path);
+    if (state == NULL) return no_memory(err, path);
+    enum err code = ERR_OK;
+    state->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (state->fd < 0) code = fail_io(err, "opening", path);
+    if (code == ERR_OK) code = check_file(state, err);
+    if (code == ERR_OK) code = map(state, true, err);
+    if (code == ERR_OK) code = state_look(state, err);
+    if (code == ERR_OK && life != 0 && state_summary(state).life != life)
+        code = error_set(err, ERR_IO, 0, "", "%s is not that of this life", path);
+    if (code == ERR_OK) *ret = state;
+    else state_close(state);
+    return code == ERR_BAD_MESSAGE ? ERR_IO : code;
+}
+
+enum err state_amend(const char *path, int lock_timeout_ms, struct state **ret, struct error *err) {
+    struct error set_aside;
+    struct state *state = create(path);
+    if (state == NULL) return no_memory(err, path);
+    enum err code = open_checked(state, lock_timeout_ms, &set_aside, err);
+    if (code == ERR_OK) code = map(state, true, err);
+    if (code == ERR_OK) code = copy_part(state, state->base, state->head + 1, err);
+    if (code == ERR_OK) *ret = state;
+    else state_close(state);
+    return code;
+}
+
+enum err state_save(struct state *state, struct error *err) {
+    ssize_t size = (ssize_t)sizeof *state->head;
+    if (pwrite(state->fd, state->head, sizeof *state->head, 0) == size) return ERR_OK;
+    return fail_io(err, "writing", state->path);
 }
 
 /* ---- lives ---- */
@@ -281,17 +348,22 @@ static void forget_left(struct state *state) {
         atomic_store_explicit(&state->lanes[i].fence_ns, 0, memory_order_relaxed);
 }
 
+uint64_t state_draw_life(void) {
+    uint64_t life;
+    if (getrandom(&life, sizeof life, 0) != (ssize_t)sizeof life)
+        life = clock_ns() ^ (uint64_t)getpid() << 40;
+    return life | 1;
+}
+
 /* The file only ever grows: whoever watches it keeps a mapping that is backed. */
 static enum err change_shape(
     struct state *state, const struct state_shape *shape, struct error *err) {
     size_t kept = (size_t)((char *)(state->suspects + state->suspect_count) - (char *)state->base);
     size_t old_bytes = lay_out(state);
-    struct stat file;
     state->shape = *shape;
     if (suspects_for(shape) > state->suspect_count) state->suspect_count = suspects_for(shape);
-    off_t bytes = (off_t)lay_out(state);
-    if (fstat(state->fd, &file) != 0 || (file.st_size < bytes && ftruncate(state->fd, bytes) != 0))
-        return fail_io(err, "growing", state->path);
+    enum err code = allocate(state, err);
+    if (code != ERR_OK) return code;
     memset((char *)state->base + kept, 0, old_bytes - kept);
     state->head->fixed = fixed_of(shape, state->suspect_count);
     return ERR_OK;
@@ -301,8 +373,9 @@ enum err state_begin(struct state *state, const struct state_shape *shape, uint3
     const char *uuid, struct error *err) {
     if (state == NULL) return ERR_OK;
     struct state_head *head = state->head;
+    uint64_t life = state->life != 0 ? state->life : state_draw_life();
     /* relaxed, as all but the last store: no other thread uses the state yet */
-    atomic_store_explicit(&head->pid, 0, memory_order_relaxed);
+    atomic_store_explicit(&head->life, 0, memory_order_relaxed);
     forget_left(state);
     if (memcmp(shape, &state->shape, sizeof *shape) != 0) {
         enum err code = change_shape(state, shape, err);
@@ -315,10 +388,14 @@ enum err state_begin(struct state *state, const struct state_shape *shape, uint3
     atomic_store_explicit(&head->is_unhealthy, 0, memory_order_relaxed);
     atomic_store_explicit(&head->heartbeat_ns, clock_ns(), memory_order_relaxed);
     atomic_fetch_add_explicit(&head->lives, 1, memory_order_relaxed);
-    /* release: pairs with the acquire in state_summary(); whoever sees the pid sees the new shape
-     */
-    atomic_store_explicit(&head->pid, (int32_t)getpid(), memory_order_release);
+    atomic_store_explicit(&head->pid, (int32_t)getpid(), memory_order_relaxed);
+    /* release: pairs with the acquire in state_summary(); whoever sees it sees the new shape */
+    atomic_store_explicit(&head->life, life, memory_order_release);
     return ERR_OK;
+}
+
+void state_name_life(struct state *state, uint64_t life) {
+    if (state != NULL) state->life = life;
 }
 
 void state_end(struct state *state) {

@@ -8,7 +8,11 @@
  *
  * A life of an executor: state_open() takes the lock and shows what the life before left;
  * state_begin() forgets that, suspects, topics, progress and sums excepted; state_end() says that
- * nothing was left. The supervisor looks on with state_watch(), and records a death after it.
+ * nothing was left. The supervisor looks on with state_watch(), and records a death after it with
+ * state_amend(): on copies, so that no fault of the disk is its own death.
+ *
+ * All that a life leaves is that of its number, which the supervisor draws for it: process ids come
+ * again, in containers almost always. The blocks of the file are allocated before they are used.
  *
  * Nothing in the file is trusted: it is taken only where version, sizes and checksum of its head
  * are ours, every count is bounded when it is read, and a topic that is none reads as NULL.
@@ -48,6 +52,12 @@ struct state;
  */
 MUST_CHECK enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
     struct error *set_aside, struct error *err);
+
+/** A number for a life: no other one has it, and none is 0. */
+uint64_t state_draw_life(void);
+
+/** The number of the life that state_begin() begins; without it, one is drawn there. */
+void state_name_life(struct state *state, uint64_t life);
 
 /** How many batches may be noted: the narrow path counts as a lane. */
 struct state_shape {
@@ -112,7 +122,7 @@ struct state_death {
 
 /**
  * Records why this life ends. The first record of a life stays: what follows a lost context is
- * its consequence. By the executor, any thread; by the supervisor with the file opened anew.
+ * its consequence. By the executor, any thread; by the supervisor with state_amend().
  */
 void state_record_death(struct state *state, const struct state_death *death);
 
@@ -183,10 +193,24 @@ const char *state_topic(const struct state *state, const struct state_entry *ent
 /* ---- from outside ---- */
 
 /**
- * Maps the file of a running executor, read-only and without a lock. ERR_IO where it cannot be
- * read, or is not (yet) that of a life of process `pid`; 0 takes any.
+ * Copies the file of a running executor, without a lock: what it says until the next state_look().
+ * Suspects, and the jobs of batches, are left out. ERR_IO where it cannot be read, or is not (yet)
+ * that of the life `life`; 0 takes any.
  */
-MUST_CHECK enum err state_watch(const char *path, pid_t pid, struct state **ret, struct error *err);
+MUST_CHECK enum err state_watch(
+    const char *path, uint64_t life, struct state **ret, struct error *err);
+
+/** Copies it again. ERR_IO; what it said may be lost then, but not torn into nonsense. */
+MUST_CHECK enum err state_look(struct state *watched, struct error *err);
+
+/**
+ * Copies the head of the file of a life that is over, with its lock (as state_open()), for
+ * state_record_death() and state_set_fault(), which reach the file by state_save(). Makes a file
+ * where there is none. Everything else is empty. As state_open(); ERR_IO.
+ */
+MUST_CHECK enum err state_amend(
+    const char *path, int lock_timeout_ms, struct state **ret, struct error *err);
+MUST_CHECK enum err state_save(struct state *amended, struct error *err);
 
 /**
  * Maps the file, whether an executor runs or not, without a lock, for what may be changed beside
@@ -218,7 +242,8 @@ MUST_CHECK bool state_find_overdue(const struct state *state, uint64_t now_ns,
     struct state_waits *waits, struct state_overdue *ret);
 
 struct state_summary {
-    pid_t pid; /* of the life that began last; 0: there was none */
+    uint64_t life; /* that began last; 0: there was none */
+    pid_t pid;     /* its process */
     uint32_t device;
     char uuid[STATE_UUID_BYTES];
     uint64_t lives;

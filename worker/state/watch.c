@@ -68,7 +68,8 @@ struct state_summary state_summary(const struct state *state) {
     if (state == NULL) return ret;
     struct state_head *head = state->head;
     /* acquire: pairs with the release in state_begin() */
-    ret.pid = atomic_load_explicit(&head->pid, memory_order_acquire);
+    ret.life = atomic_load_explicit(&head->life, memory_order_acquire);
+    ret.pid = atomic_load_explicit(&head->pid, memory_order_relaxed); /* by the life */
     ret.device = head->device;
     snprintf(ret.uuid, sizeof ret.uuid, "%.*s", (int)sizeof head->uuid - 1, head->uuid);
     /* relaxed: each stands alone */

@@ -67,9 +67,10 @@ static void end(struct executor *executor, int exit_code) {
 /* Where a process that hangs still has the file, it stays as it is. */
 static void keep_fault(const struct executor *executor, const char *fault) {
     struct state *state;
-    struct error set_aside, err;
-    if (state_open(executor->state_path, 0, &state, &set_aside, &err) != ERR_OK) return;
+    struct error err;
+    if (state_amend(executor->state_path, 0, &state, &err) != ERR_OK) return;
     state_set_fault(state, fault);
+    if (state_save(state, &err) != ERR_OK) log_error(LOG_WARN, "a mark is not kept", &err);
     state_close(state);
 }
 
@@ -104,14 +105,17 @@ static bool is_fatal_signal(int status) {
 /* Tells the next executor, and reads back what stands there: an earlier record stays. */
 static struct state_death record(
     const struct executor *executor, const struct state_death *recorded) {
-    struct state *state;
-    struct error set_aside, err;
-    if (state_open(executor->state_path, LOCK_TIMEOUT_MS, &state, &set_aside, &err) != ERR_OK) {
-        log_error(LOG_WARN, "the cause of a death is not kept", &err);
-        return *recorded;
+    struct state *state = NULL;
+    struct state_death ret = *recorded;
+    struct error err;
+    enum err code = state_amend(executor->state_path, LOCK_TIMEOUT_MS, &state, &err);
+    /* Of a life that is not this one, nothing is said. */
+    if (code == ERR_OK && state_summary(state).life == executor->life) {
+        if (recorded->kind != STATE_DEATH_NONE) state_record_death(state, recorded);
+        ret = state_death(state);
+        code = state_save(state, &err);
     }
-    if (recorded->kind != STATE_DEATH_NONE) state_record_death(state, recorded);
-    struct state_death ret = state_death(state);
+    if (code != ERR_OK) log_error(LOG_WARN, "the cause of a death is not kept", &err);
     state_close(state);
     return ret;
 }
@@ -135,12 +139,22 @@ static struct state_death cause_of(const struct executor *executor, int status) 
     return death;
 }
 
+/* What its state file says now; where it cannot be read, what it said before. */
+static bool take_look(struct executor *executor) {
+    struct error err;
+    if (executor->watched == NULL)
+        return state_watch(executor->state_path, executor->life, &executor->watched, &err) ==
+               ERR_OK; /* else its life has not begun */
+    enum err code = state_look(executor->watched, &err);
+    if (code != ERR_OK && !executor->is_unseen)
+        log_error(LOG_ERROR, "the state file cannot be read: batches that hang are not seen", &err);
+    executor->is_unseen = code != ERR_OK;
+    return code == ERR_OK;
+}
+
 static struct death examine(struct executor *executor, int status) {
     struct death death = {.status = status};
-    struct error err;
-    if (executor->watched == NULL &&
-        state_watch(executor->state_path, executor->pid, &executor->watched, &err) != ERR_OK)
-        return death;
+    if (!take_look(executor) && executor->watched == NULL) return death;
     executor->left = state_summary(executor->watched);
     executor->has_failed_jobs = executor->has_failed_jobs || executor->left.errors > 0;
     stop_watching(executor);
@@ -270,11 +284,13 @@ void executor_reap(struct executor *executor, int status, bool is_stopping) {
 
 static void start(struct executor *executor) {
     const struct supervise_options *options = executor->options;
-    char device[16];
-    const char *arguments[ARGUMENTS_MAX + 1] = {
-        "run", "--no-supervisor", "--device", device, "--state", executor->state_path};
-    size_t count = 6;
+    char device[16], life[24];
+    const char *arguments[ARGUMENTS_MAX + 1] = {"run", "--no-supervisor", "--device", device,
+        "--state", executor->state_path, "--life", life};
+    size_t count = 8;
+    executor->life = state_draw_life();
     snprintf(device, sizeof device, "%" PRIu32, executor->device->index);
+    snprintf(life, sizeof life, "%" PRIu64, executor->life);
     if (options->config != NULL) {
         arguments[count++] = "--config";
         arguments[count++] = options->config;
@@ -303,10 +319,7 @@ void executor_kill(struct executor *executor, uint64_t now_ns) {
 /* Kills an executor whose batch does not end: no call of the driver would end it. */
 static void watch(struct executor *executor, uint64_t now_ns) {
     struct state_overdue overdue;
-    struct error err;
-    if (executor->watched == NULL &&
-        state_watch(executor->state_path, executor->pid, &executor->watched, &err) != ERR_OK)
-        return; /* its life has not begun */
+    if (!take_look(executor)) return;
     if (!state_find_overdue(executor->watched, now_ns, &executor->waits, &overdue)) {
         executor->overdue_looks = 0;
         return;

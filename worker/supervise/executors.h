@@ -23,12 +23,14 @@ struct executor {
     char *state_path;
     enum standing standing;
     pid_t pid;
+    uint64_t life;         /* its number, which the process knows */
     struct state *watched; /* NULL until the process has begun its life */
     int exit_code;         /* ENDED, UNHEALTHY */
     const char *unhealthy; /* the reason in a word; "" while it is healthy */
 
     uint64_t start_ns;  /* WAITING: when to start */
     uint64_t killed_ns; /* KILLED */
+    bool is_unseen;     /* its state file cannot be read any more, which was logged */
     bool is_hung;       /* KILLED because of `overdue` */
     struct state_overdue overdue;
     uint32_t overdue_looks; /* how often in a row it was found */

@@ -1,0 +1,92 @@
+/* A state file that was left by a process of the same number. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "state/state.h"
+#include "supervise/executors.h"
+#include "support/scratch.h"
+#include "testing.h"
+
+enum { LOOKS = 30, LAST_LIFE = 7, THIS_LIFE = 8 };
+
+static const struct probed_device device = {.index = 3, .uuid = "GPU-3"};
+
+struct fixture {
+    char *folder;
+    struct settings settings;
+    struct supervise_options options;
+    struct executor executor;
+};
+
+static int set_up(void **state) {
+    struct error err;
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    log_init(LOG_OFF, LOG_TEXT);
+    fixture->folder = scratch_create();
+    settings_init(&fixture->settings);
+    fixture->options = (struct supervise_options){
+        .settings = &fixture->settings, .state_dir = fixture->folder, .devices = &device};
+    assert_int_equal(executor_init(&fixture->executor, &fixture->options, &device, &err), ERR_OK);
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct fixture *fixture = *state;
+    executor_fini(&fixture->executor);
+    settings_fini(&fixture->settings);
+    scratch_remove(fixture->folder);
+    free(fixture);
+    return 0;
+}
+
+/* The life before, whose batch never ended: of the process that the executor is now. */
+static _Noreturn void leave_a_hang(const char *path, int told) {
+    const struct state_shape shape = {.lanes = 1, .depth = 1, .batch_jobs = 1};
+    const struct position position = {.topic = "jobs", .partition = 0, .offset = 5};
+    struct error set_aside, err;
+    struct state *state;
+    if (state_open(path, 0, &state, &set_aside, &err) != ERR_OK) _exit(1);
+    state_name_life(state, LAST_LIFE);
+    if (state_begin(state, &shape, 3, "GPU-3", &err) != ERR_OK) _exit(1);
+    state_note_job(state, 0, 0, 0, &position, 1);
+    state_launch(state, 0, 0, 1, 1, 1); /* overdue after a nanosecond */
+    state_close(state);
+    (void)!write(told, "", 1);
+    for (;;) pause();
+}
+
+TEST(a_hang_of_another_life_ends_nobody_and_convicts_nobody) {
+    struct executor *executor = &((struct fixture *)*state)->executor;
+    struct error set_aside, err;
+    struct state *after;
+    int ends[2], status;
+    char byte;
+    assert_return_code(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) leave_a_hang(executor->state_path, ends[1]);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    executor->pid = pid;
+    executor->life = THIS_LIFE;
+    executor->standing = STANDING_RUNNING;
+    for (int i = 0; i < LOOKS; i++) executor_tend(executor, clock_ns(), false);
+    assert_int_equal(executor->standing, STANDING_RUNNING);
+
+    assert_return_code(kill(pid, SIGSEGV), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    executor_reap(executor, status, false);
+    assert_int_equal(state_open(executor->state_path, 0, &after, &set_aside, &err), ERR_OK);
+    assert_int_equal(state_death(after).kind, STATE_DEATH_NONE);
+    state_close(after);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+RUN_TESTS(cmocka_unit_test_setup_teardown(
+    a_hang_of_another_life_ends_nobody_and_convicts_nobody, set_up, tear_down))
