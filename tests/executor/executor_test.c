@@ -184,6 +184,7 @@ TEST(executor_keeps_keys_apart_where_they_are_isolated) {
     run_execute_ok(run);
     assert_true(shared_a_batch(run, 1));  /* two of one key follow each other */
     assert_false(shared_a_batch(run, 2)); /* two apart is the other key */
+    assert_true(shared_a_batch(run, 4));  /* and behind that the same one again */
 }
 
 TEST(executor_clears_what_a_job_did_not_send) {

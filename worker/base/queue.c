@@ -81,20 +81,36 @@ static bool wait_for_item(struct queue *queue, int timeout_ms) {
     return queue->length > 0;
 }
 
+static void **slot_of(struct queue *queue, size_t index) {
+    return &queue->items[(queue->head + index) % queue->capacity];
+}
+
+/* Of the first `seen` items, those that were taken are NULL: closes their gaps. */
+static void remove_taken(struct queue *queue, size_t seen, size_t taken) {
+    size_t at = seen;
+    for (size_t i = seen; taken < seen && i-- > 0;) {
+        void *item = *slot_of(queue, i);
+        if (item != NULL) *slot_of(queue, --at) = item;
+    }
+    queue->head = (queue->head + taken) % queue->capacity;
+    queue->length -= taken;
+}
+
 size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int timeout_ms,
-    bool (*fits)(void *context, const void *item), void *context) {
+    enum queue_fit (*fits)(void *context, const void *item), void *context) {
     pthread_mutex_lock(&queue->lock);
-    size_t count = 0;
+    size_t count = 0, seen = 0;
     if (wait_for_item(queue, timeout_ms)) {
         queue->is_waking = false;
-        size_t most = queue->length < max ? queue->length : max;
-        while (count < most) {
-            void *item = queue->items[(queue->head + count) % queue->capacity];
-            if (fits != NULL && !fits(context, item)) break;
-            items[count++] = item;
+        for (; seen < queue->length && count < max; seen++) {
+            void **slot = slot_of(queue, seen);
+            enum queue_fit fit = fits != NULL ? fits(context, *slot) : QUEUE_TAKE;
+            if (fit == QUEUE_END) break;
+            if (fit == QUEUE_LEAVE) continue;
+            items[count++] = *slot;
+            *slot = NULL;
         }
-        queue->head = (queue->head + count) % queue->capacity;
-        queue->length -= count;
+        remove_taken(queue, seen, count);
         if (queue->length > 0) wake_consumer(queue);
         if (queue->producers_waiting > 0) pthread_cond_broadcast(&queue->has_room);
     }

@@ -2,7 +2,7 @@
  * A bounded queue between two stages: many producers, many consumers, first in, first out.
  *
  * A consumer takes what is there in one step, so the lock is held once a batch, not once a job.
- * Units: items. Lifetime: items stay the callers'. Threads: any.
+ * Units: items, none of them NULL. Lifetime: items stay the callers'. Threads: any.
  */
 #ifndef BASE_QUEUE_H
 #define BASE_QUEUE_H
@@ -30,12 +30,15 @@ MUST_CHECK size_t queue_push_all(struct queue *queue, void *const *items, size_t
  */
 size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms);
 
+/* What a consumer makes of an item: QUEUE_LEAVE leaves it where it is for the others. */
+enum queue_fit { QUEUE_TAKE, QUEUE_LEAVE, QUEUE_END };
+
 /**
- * The same, but takes only the items at the head that `fits` accepts, asked in order and under the
- * queue's lock: it must be quick, and must accept the first.
+ * The same, but takes only the items that `fits` says, asked in order, from the oldest on until it
+ * ends, and under the queue's lock: it must be quick, and must take the first.
  */
 size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int timeout_ms,
-    bool (*fits)(void *context, const void *item), void *context);
+    enum queue_fit (*fits)(void *context, const void *item), void *context);
 
 /** No more pushes; what is inside can still be popped. Wakes all waiters. */
 void queue_close(struct queue *queue);

@@ -31,32 +31,37 @@ struct lanes {
 
 /* --- who shares a batch --- */
 
-/* What is in the batch so far; asked for each job at the head of the queue. */
+/* How many jobs of other tenants a batch looks past for more of its own. */
+enum { LOOK_PAST_MAX = 256 };
+
+/* What is in the batch so far; asked for each job from the head of the queue on. */
 struct composition {
     struct lanes *lanes;
     const struct prepared *first; /* NULL: empty */
     uint64_t bytes, ns;
+    unsigned left; /* to others: jobs of other tenants */
 };
 
-static bool joins(void *context, const void *item) {
+static enum queue_fit joins(void *context, const void *item) {
     struct composition *composition = context;
     const struct lanes_options *options = &composition->lanes->options;
     const struct prepared *prepared = item;
+    bool is_first = composition->first == NULL;
+    if (!is_first && !slice_equal(composition->first->tenant, prepared->tenant))
+        return composition->left++ < LOOK_PAST_MAX ? QUEUE_LEAVE : QUEUE_END;
     uint64_t ns = pace_get(&composition->lanes->pace, prepared->plan->shape_key);
     bool failed_before = prepared->job->retry_count > 0;
     if (ns == PACE_UNKNOWN || failed_before || ns > options->batch_span_ns)
         ns = options->batch_span_ns;
     uint64_t bytes = batch_job_bytes(prepared->plan);
-    bool is_first = composition->first == NULL;
     if (!is_first && (ns > options->batch_span_ns - composition->ns ||
-                         bytes > options->slab_bytes - composition->bytes ||
-                         !slice_equal(composition->first->tenant, prepared->tenant)))
-        return false;
+                         bytes > options->slab_bytes - composition->bytes))
+        return QUEUE_END;
     if (is_first) composition->first = prepared;
     composition->ns += ns;
     /* A first job that is larger than the slab leaves no room for others. */
     composition->bytes += bytes < options->slab_bytes ? bytes : options->slab_bytes;
-    return true;
+    return QUEUE_TAKE;
 }
 
 /* --- jobs that are not worth running --- */

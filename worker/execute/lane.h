@@ -3,10 +3,10 @@
  * every outcome on. Up to `depth` batches are in flight, so that the host stages one while the
  * device runs another.
  *
- * Who shares a batch: jobs that follow each other in the queue, whose bytes fit the lane's slab
- * together, whose learned times fit `batch_span_ns` together, and which are of one tenant. Unknown
- * and slow jobs run alone, and so do those that failed before, lest they spoil another batch. A
- * lane waits for nobody: what is ready is the batch.
+ * Who shares a batch: jobs of one tenant that follow each other in the queue, not counting jobs of
+ * other tenants in between, whose bytes fit the lane's slab together, and whose learned times fit
+ * `batch_span_ns` together. Unknown and slow jobs run alone, and so do those that failed before,
+ * lest they spoil another batch. A lane does not wait for jobs: what is ready is the batch.
  *
  * The stream is leased for the lane's life, not for a batch: while outputs are collected the next
  * batch is on it already, and there is no lease to give back.
