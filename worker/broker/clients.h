@@ -15,4 +15,11 @@ struct offsets *consumer_offsets(const struct source *source);
 /** Of a sink of producer.h. */
 rd_kafka_t *producer_client(const struct sink *sink);
 
+/** True for refusals for good that a topic makes, whatever the record: it is missing or forbidden.
+ */
+bool producer_is_about_topic(rd_kafka_resp_err_t code);
+
+/** True for every refusal for good: sending the record again cannot help. */
+bool producer_is_final(rd_kafka_resp_err_t code);
+
 #endif

@@ -21,7 +21,7 @@
 #define DEAD_LETTER_PARTITION "dlq.source.partition"
 #define DEAD_LETTER_OFFSET "dlq.source.offset"
 #define DEAD_LETTER_WORKER "dlq.worker"
-#define DEAD_LETTER_TRUNCATED "dlq.truncated" /* the bytes had to be left out */
+#define DEAD_LETTER_TRUNCATED "dlq.truncated" /* what had to be left out: payload, key, headers */
 
 /** On a job that is sent again from its dead letter: topic/partition/offset where it stood first.
  */

@@ -55,6 +55,7 @@ struct delivery {
     struct slice key;
     size_t header_count;
     const struct header *headers;
+    bool is_cut; /* it came with more headers than these */
     /* its own */
     struct loan loan;
     void *kept; /* the bytes; NULL while they are lent */

@@ -20,8 +20,19 @@ struct producer {
     size_t unsettled_count;
 };
 
+bool producer_is_about_topic(rd_kafka_resp_err_t code) {
+    switch (code) {
+    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION: return true;
+    default: return false;
+    }
+}
+
 /* Reasons that lie in the record or its topic: sending it again cannot help. */
-static bool is_refusal(rd_kafka_resp_err_t code) {
+bool producer_is_final(rd_kafka_resp_err_t code) {
     switch (code) {
     case RD_KAFKA_RESP_ERR_INVALID_MSG:
     case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
@@ -31,22 +42,26 @@ static bool is_refusal(rd_kafka_resp_err_t code) {
     case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
     case RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT:
     case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
-    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
-    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
-    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
-    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
     case RD_KAFKA_RESP_ERR__INVALID_ARG: return true;
-    default: return false;
+    default: return producer_is_about_topic(code);
     }
 }
 
 static const char *fix_of_refusal(rd_kafka_resp_err_t native) {
+    if (native == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP) return "set this machine's clock";
     return native == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE
                ? "raise max.message.bytes of the topic, and keep batch.size of kafka.producer "
                  "below "
                  "it: the broker refuses a whole batch"
                : "check that the topic exists, and that the worker may write to it";
+}
+
+/* A topic that the configuration names for all is the operator's, as this machine's clock is; one
+ * that a record names for itself is a matter of that record. */
+static enum err blame(const struct record *record, rd_kafka_resp_err_t native) {
+    bool is_operators = native == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP ||
+                        (record->topic == NULL && producer_is_about_topic(native));
+    return is_operators ? ERR_BROKER : ERR_PUBLISH_REFUSED;
 }
 
 static const char *topic_of(const struct producer *producer, const struct record *record) {
@@ -62,8 +77,8 @@ static void settle(struct producer *producer, struct record *record, rd_kafka_re
         return;
     }
     struct error err;
-    if (is_refusal(native))
-        error_set(&err, ERR_PUBLISH_REFUSED, native, fix_of_refusal(native),
+    if (producer_is_final(native))
+        error_set(&err, blame(record, native), native, fix_of_refusal(native),
             "%s refused a message of %zu bytes: %s", topic_of(producer, record),
             record->payload.size, reason);
     else client_lost(&err, native, reason);
@@ -182,7 +197,8 @@ static void producer_destroy(struct sink *sink) {
 static const struct client_setting plain_defaults[] = {
     {"client.id", "gpu-worker"}, {"linger.ms", "5"}, {"message.timeout.ms", "0"}, {NULL, NULL}};
 static const struct client_setting transactional_defaults[] = {{"client.id", "gpu-worker"},
-    {"linger.ms", "5"}, {"transaction.timeout.ms", "10000"}, {NULL, NULL}};
+    {"linger.ms", "5"}, {"transaction.timeout.ms", "10000"},
+    {"topic.metadata.propagation.max.ms", "5000"}, {NULL, NULL}};
 
 static enum err conf_create(
     const struct producer_options *options, rd_kafka_conf_t **ret, struct error *err) {

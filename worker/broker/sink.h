@@ -7,9 +7,11 @@
  * ERR_OK and no error when it is acknowledged (Kafka: by all in-sync replicas, and in a transaction
  * that is committed), else with the reason. on_settled may free the record and send others.
  *
- * Errors of a record: ERR_PUBLISH_REFUSED is permanent (too large, no such topic, not allowed):
- * sending the same again cannot help. ERR_REVOKED: the message that it answers is another worker's
- * by now, and the record is dropped. ERR_BROKER and ERR_IO mean that the sink itself is lost.
+ * Errors of a record: ERR_PUBLISH_REFUSED is permanent (it is too large, or the topic that it names
+ * itself does not exist or is not ours to write): sending the same again cannot help. Where that
+ * topic is its route's, the operator has to mend it: ERR_BROKER. ERR_REVOKED: the message that it
+ * answers is another worker's by now, and the record is dropped. ERR_BROKER and ERR_IO mean that
+ * the sink itself is lost.
  */
 #ifndef BROKER_SINK_H
 #define BROKER_SINK_H

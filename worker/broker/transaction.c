@@ -8,12 +8,14 @@
 #include "broker/client.h"
 #include "broker/clients.h"
 #include "broker/commit_list.h"
+#include "broker/entries.h"
 
 enum {
     START_WAIT_MS = 1000,   /* of one try to be the one with our id */
     OFFSETS_WAIT_MS = 5000, /* of one try to hand over offsets */
     UNTIL_TIMEOUT_MS = -1,  /* what is left of transaction.timeout.ms */
     RETRY_MS = 100,
+    LOOK_MS = 100,
     REPLACE_WAIT_MS = 5000, /* longer than a heartbeat: who has lost its name knows by then */
     FLUSH_POLL_MS = 10,
     QUIET_SHARE = 10 /* of the interval, without a record */
@@ -32,19 +34,6 @@ enum phase {
     PHASE_LOST
 };
 
-/* A record from its sending until it is settled. */
-struct entry {
-    struct record sent; /* what the producer gets, once a transaction; first */
-    struct record *record;
-    struct transaction *transaction;
-    struct error err; /* ERR_OK until it fails */
-    struct entry *next;
-};
-
-struct entries {
-    struct entry *first, **last_next;
-};
-
 struct transaction {
     struct sink sink;
     struct producer_options producer_options; /* of the next one, should this one be fenced */
@@ -59,14 +48,14 @@ struct transaction {
     uint32_t messages_max;
 
     enum phase phase;
-    uint64_t retry_ns; /* nothing is tried before */
-    struct error failure;
-    struct entries entries; /* in the order of their sending */
-    struct entry *waiting;  /* the first that is in no transaction; all behind it are not either */
+    uint64_t retry_ns;      /* nothing is tried before */
+    struct error failure;   /* ERR_OK: none */
+    struct entries entries; /* of the open transaction, in the order of their sending */
+    struct entries waiting; /* those behind them, for the next one */
     bool is_flushing;
 
     /* of the open transaction */
-    uint64_t opened_ns, last_sent_ns;
+    uint64_t opened_ns, last_sent_ns, look_ns;
     size_t sent_count, undelivered_count, answered_count;
     bool has_failed; /* it must be aborted */
     rd_kafka_topic_partition_list_t *commits;
@@ -79,39 +68,6 @@ struct transaction {
 
 /* Entries */
 
-static void entries_init(struct entries *entries) {
-    entries->first = NULL;
-    entries->last_next = &entries->first;
-}
-
-static void entries_add(struct entries *entries, struct entry *entry) {
-    entry->next = NULL;
-    *entries->last_next = entry;
-    entries->last_next = &entry->next;
-}
-
-/* Those in front of `end`, all where it is NULL: a list of their own. */
-static struct entry *entries_take(struct entries *entries, struct entry *end) {
-    struct entry *first = entries->first, **next = &first;
-    while (*next != end) next = &(*next)->next;
-    *next = NULL;
-    entries->first = end;
-    if (end == NULL) entries->last_next = &entries->first;
-    return first;
-}
-
-/* With what each one's error says. */
-static void settle_all(struct entry *entry) {
-    while (entry != NULL) {
-        struct record *record = entry->record;
-        struct error err = entry->err;
-        struct entry *next = entry->next;
-        free(entry);
-        record->on_settled(record, err.code, err.code != ERR_OK ? &err : NULL);
-        entry = next;
-    }
-}
-
 /* Whether the entry is over, with the reason in its error. */
 static bool is_over(struct transaction *t, struct entry *entry) {
     const struct position *answers = entry->record->answers;
@@ -120,13 +76,18 @@ static bool is_over(struct transaction *t, struct entry *entry) {
     return entry->err.code == ERR_REVOKED || entry->err.code == ERR_PUBLISH_REFUSED;
 }
 
+/* A record that is refused while it is being sent is none of the transaction's. A topic of ours
+ * that takes nothing is the operator's to mend, and no repetition helps. */
 static void on_delivered(struct record *sent, enum err code, const struct error *err) {
     struct entry *entry = (struct entry *)sent;
     struct transaction *t = entry->transaction;
     t->undelivered_count--;
-    if (code == ERR_OK) return;
+    entry->is_delivered = code == ERR_OK;
+    if (code == ERR_OK || entry->err.code != ERR_OK) return;
     entry->err = *err;
+    if (entry->is_being_sent && code == ERR_PUBLISH_REFUSED) return;
     t->has_failed = true;
+    if (code == ERR_BROKER && producer_is_final(err->native)) t->failure = *err;
 }
 
 /* The end of the sink's life, but for settling what comes. */
@@ -196,7 +157,7 @@ static void step_starting(struct transaction *t) {
 /* Offsets alone are due where nobody waits for an answer: the end of a partition, a gap. What was
  * lost is the next owner's to commit. */
 static bool is_wanted(struct transaction *t) {
-    if (t->entries.first != NULL) return true;
+    if (t->waiting.first != NULL) return true;
     bool is_time = t->is_flushing || clock_ns() - t->closed_ns >= t->interval_ns;
     return is_time && offsets_is_due(t->offsets) && !rd_kafka_assignment_lost(t->consumer);
 }
@@ -204,6 +165,7 @@ static bool is_wanted(struct transaction *t) {
 static void step_idle(struct transaction *t) {
     if (!is_wanted(t) || take_answer(t, rd_kafka_begin_transaction(t->client)) != ANSWER_OK) return;
     t->opened_ns = t->last_sent_ns = clock_ns();
+    t->look_ns = t->opened_ns + LOOK_MS * 1000000ull;
     t->sent_count = t->undelivered_count = t->answered_count = 0;
     t->has_failed = false;
     t->phase = PHASE_OPEN;
@@ -212,15 +174,23 @@ static void step_idle(struct transaction *t) {
 static void send_entry(struct transaction *t, struct entry *entry) {
     entry->sent = *entry->record;
     entry->sent.on_settled = on_delivered;
-    t->sent_count++;
     t->undelivered_count++;
-    t->answered_count += entry->record->is_last;
     t->last_sent_ns = clock_ns();
+    entry->is_being_sent = true;
     sink_send(t->producer, &entry->sent);
+    entry->is_being_sent = false;
+    if (entry->err.code == ERR_PUBLISH_REFUSED) {
+        entries_settle(entry); /* which may send what is said instead */
+        return;
+    }
+    t->sent_count++;
+    t->answered_count += entry->record->is_last;
+    entries_add(&t->entries, entry);
 }
 
 static void send_waiting(struct transaction *t) {
-    for (; t->waiting != NULL; t->waiting = t->waiting->next) send_entry(t, t->waiting);
+    struct entry *entry;
+    while ((entry = entries_take_first(&t->waiting)) != NULL) send_entry(t, entry);
 }
 
 static void step_open(struct transaction *t) {
@@ -243,7 +213,7 @@ static const struct position **list_answered(const struct transaction *t) {
     const struct position **positions = calloc(t->answered_count + 1, sizeof positions[0]);
     size_t count = 0;
     if (positions == NULL) return NULL;
-    for (const struct entry *entry = t->entries.first; entry != t->waiting; entry = entry->next)
+    for (const struct entry *entry = t->entries.first; entry != NULL; entry = entry->next)
         if (entry->record->is_last) positions[count++] = entry->record->answers;
     INVARIANT(count == t->answered_count,
         "a transaction without failures has an answer for each message");
@@ -274,8 +244,45 @@ static bool is_member(struct transaction *t) {
     return code == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
+/* Records to topics of their own that are still on their way; false where there is none. */
+static bool refuse_undelivered(struct transaction *t, rd_kafka_resp_err_t native) {
+    bool any = false;
+    for (struct entry *entry = t->entries.first; entry != NULL; entry = entry->next) {
+        if (entry->record->topic == NULL || entry->is_delivered) continue;
+        error_set(&entry->err, ERR_PUBLISH_REFUSED, native,
+            "check that the topic exists, and that the worker may write to it",
+            "%s refused a message of %zu bytes: %s", entry->record->topic,
+            entry->record->payload.size, rd_kafka_err2str(native));
+        any = true;
+    }
+    return any;
+}
+
+/*
+ * Where the brokers do not let a transaction write to a topic, it has failed, and its records wait
+ * for their time-out: nobody tells. Whoever hands over offsets is told; none will do.
+ */
+static void look_for_refusal(struct transaction *t) {
+    uint64_t now_ns = clock_ns();
+    if (now_ns < t->look_ns && !t->has_failed) return;
+    t->look_ns = now_ns + LOOK_MS * 1000000ull;
+    rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(t->consumer);
+    if (group == NULL) return;
+    rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
+    rd_kafka_error_t *error =
+        rd_kafka_send_offsets_to_transaction(t->client, none, group, OFFSETS_WAIT_MS);
+    rd_kafka_topic_partition_list_destroy(none);
+    rd_kafka_consumer_group_metadata_destroy(group);
+    rd_kafka_resp_err_t native = rd_kafka_error_code(error); /* of NULL: none */
+    if (producer_is_about_topic(native) && !refuse_undelivered(t, native))
+        client_lost(&t->failure, native, "a topic of the configuration is missing or forbidden");
+    if (take_answer(t, error) == ANSWER_ABORT) t->has_failed = true;
+}
+
 static void step_delivering(struct transaction *t) {
     if (!is_member(t)) return;
+    if (t->undelivered_count > 0 || t->has_failed) look_for_refusal(t);
+    if (t->phase != PHASE_DELIVERING) return; /* lost, or fenced */
     if (t->has_failed) t->phase = PHASE_ABORTING;
     else if (t->undelivered_count == 0) t->phase = take_commits(t) ? PHASE_OFFSETS : PHASE_ABORTING;
 }
@@ -312,7 +319,7 @@ static void succeed(struct transaction *t) {
     tell_committed(t);
     close_transaction(t);
     t->is_replaced = false;
-    settle_all(entries_take(&t->entries, t->waiting)); /* the others came too late for this one */
+    entries_settle(entries_take(&t->entries));
 }
 
 static void step_committing(struct transaction *t) {
@@ -321,21 +328,27 @@ static void step_committing(struct transaction *t) {
     if (answer == ANSWER_OK) succeed(t);
 }
 
+static void sort_out(
+    struct transaction *t, struct entry *entry, struct entries *kept, struct entries *over) {
+    struct entry *next;
+    for (; entry != NULL; entry = next) {
+        next = entry->next;
+        bool ends = is_over(t, entry);
+        if (!ends) entry->err.code = ERR_OK;
+        entries_add(ends ? over : kept, entry);
+    }
+}
+
 /* Everything waits for the next transaction but what is over. */
 static void start_over(struct transaction *t) {
     struct entries over;
     offsets_commits_failed(t->offsets);
     close_transaction(t);
     entries_init(&over);
-    struct entry *next, *entry = entries_take(&t->entries, NULL);
-    for (; entry != NULL; entry = next) {
-        next = entry->next;
-        bool ends = is_over(t, entry);
-        if (!ends) entry->err.code = ERR_OK;
-        entries_add(ends ? &over : &t->entries, entry);
-    }
-    t->waiting = t->entries.first;
-    settle_all(over.first);
+    struct entry *sent = entries_take(&t->entries), *waiting = entries_take(&t->waiting);
+    sort_out(t, sent, &t->waiting, &over);
+    sort_out(t, waiting, &t->waiting, &over);
+    entries_settle(over.first);
 }
 
 /* What is on its way to brokers comes back first: librdkafka waits for reports that we take. */
@@ -348,6 +361,7 @@ static void step_aborting(struct transaction *t) {
         t->answered_count);
     t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
     start_over(t);
+    if (t->failure.code != ERR_OK) t->phase = PHASE_LOST;
 }
 
 /* The brokers end what the old producer has left open when the new one starts. */
@@ -378,7 +392,7 @@ static bool is_same_commit(
  * have them now. Without any nothing depends on it. */
 static bool was_committed(
     const struct transaction *t, const rd_kafka_topic_partition_list_t *committed) {
-    for (const struct entry *entry = t->entries.first; entry != t->waiting; entry = entry->next) {
+    for (const struct entry *entry = t->entries.first; entry != NULL; entry = entry->next) {
         const struct position *answers = entry->record->answers;
         if (!entry->record->is_last || !offsets_holds(t->offsets, answers)) continue;
         return is_same_commit(
@@ -399,10 +413,13 @@ static void step_in_doubt(struct transaction *t) {
 }
 
 static void settle_lost(struct transaction *t) {
-    for (struct entry *entry = t->entries.first; entry != NULL; entry = entry->next)
-        entry->err = t->failure;
-    t->waiting = NULL;
-    settle_all(entries_take(&t->entries, NULL));
+    struct entries *const lists[] = {&t->entries, &t->waiting};
+    for (int i = 0; i < 2; i++) {
+        struct entry *first = entries_take(lists[i]);
+        for (struct entry *entry = first; entry != NULL; entry = entry->next)
+            entry->err = t->failure;
+        entries_settle(first);
+    }
 }
 
 /* The producer gives back first what it has. */
@@ -442,8 +459,7 @@ static void transaction_send(struct sink *sink, struct record *record) {
     }
     entry->record = record;
     entry->transaction = t;
-    entries_add(&t->entries, entry);
-    if (t->waiting == NULL) t->waiting = entry;
+    entries_add(&t->waiting, entry);
 }
 
 static void transaction_serve(struct sink *sink, int timeout_ms) {
@@ -512,6 +528,7 @@ enum err transaction_create(
     t->interval_ns = options->commit_interval_ms * 1000000ull;
     t->messages_max = options->messages_max;
     entries_init(&t->entries);
+    entries_init(&t->waiting);
     *ret = &t->sink;
     return ERR_OK;
 fail:

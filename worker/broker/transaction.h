@@ -8,8 +8,11 @@
  * for a tenth of the interval. Only then are its records settled and their messages finished by
  * whoever is told. What comes while one ends waits for the next.
  *
- * A transaction that is aborted (a rebalance, a record that was refused) is repeated with the same
- * records, except those of messages that are not ours any more: these are settled with ERR_REVOKED.
+ * A transaction that is aborted (a rebalance, a record that the brokers refused) is repeated with
+ * the same records, except those of messages that are not ours any more: these are settled with
+ * ERR_REVOKED. A record that our own client refuses (too large, a topic known to be missing) costs
+ * no transaction. One whose topic is forbidden takes along the others of the transaction that name
+ * topics of their own and are not delivered: the brokers do not say which it was.
  * A producer that was fenced (the brokers ended a transaction that was open for too long, or
  * another one has its id) is replaced, once until something is committed again: the group says
  * whether the transaction was committed, and if not it is repeated. A producer that is lost for

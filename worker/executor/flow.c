@@ -398,7 +398,7 @@ void flow_on_published(void *context, const struct published *items, size_t coun
         suspects += items[i].delivery->is_suspect;
         if (items[i].is_dropped) continue;
         source_finish(stages->source, &items[i].delivery->position);
-        if (items[i].is_error) errors++;
+        if (items[i].code != ERR_OK) errors++;
         else ok++;
     }
     pthread_mutex_lock(&stages->lock);

@@ -14,6 +14,11 @@ enum {
     TEXT_BYTES = 512             /* positions and numbers; names from outside come on top */
 };
 
+/* What a letter leaves out, as dlq.truncated says it. */
+static const char *const cuts[] = {"", "payload", "key", "payload,key", "headers",
+    "payload,headers", "key,headers", "payload,key,headers"};
+enum { CUT_PAYLOAD = 1, CUT_KEY = 2, CUT_HEADERS = 4 };
+
 static struct message *message_create(
     struct job *job, size_t headers_max, size_t text_max, size_t payload_max) {
     size_t fixed = sizeof(struct message) + headers_max * sizeof(struct header) + text_max;
@@ -26,12 +31,14 @@ static struct message *message_create(
 }
 
 /* Starts what the sink gets anew; the rooms stay. */
-static void message_begin(struct message *message, const struct job *job, enum route route) {
+static void message_begin(struct message *message, const struct job *job, enum answer answer) {
     message->text_used = 0;
-    message->record = (struct record){.route = route,
-        .has_key = job->delivery->has_key,
-        .key = job->delivery->key,
-        .headers = message->headers};
+    message->answer = answer;
+    message->record =
+        (struct record){.route = answer_is_letter(answer) ? ROUTE_DEAD_LETTER : ROUTE_RESULT,
+            .has_key = job->delivery->has_key,
+            .key = job->delivery->key,
+            .headers = message->headers};
 }
 
 static void add_header(struct message *message, const char *name, struct slice value) {
@@ -52,6 +59,17 @@ __attribute__((format(printf, 2, 3))) static struct slice add_text(
     return slice_of(text, (size_t)size);
 }
 
+static struct slice add_source(struct message *message, const struct position *position) {
+    return add_text(
+        message, "%s/%" PRId32 "/%" PRId64, position->topic, position->partition, position->offset);
+}
+
+/* Another key than the sender's; none where it has no data. */
+static void take_key(struct message *message, struct slice key) {
+    message->record.has_key = key.data != NULL;
+    message->record.key = key;
+}
+
 static void copy_header(
     struct message *message, const struct delivery *delivery, const char *name) {
     struct slice value;
@@ -64,9 +82,7 @@ static void add_common_headers(struct message *message, const struct job *job, c
     add_header(message, "content-type", slice_of_text("application/msgpack"));
     if (job->id.size > 0) add_header(message, "gpu-worker-job-id", job->id);
     add_header(message, "gpu-worker-status", slice_of_text(status));
-    add_header(message, "gpu-worker-source",
-        add_text(message, "%s/%" PRId32 "/%" PRId64, position->topic, position->partition,
-            position->offset));
+    add_header(message, "gpu-worker-source", add_source(message, position));
 }
 
 static uint32_t attempts_of(const struct job *job) {
@@ -251,37 +267,68 @@ struct message *message_reserve_result(struct job *job, size_t payload_max) {
     return message_create(job, OWN_HEADERS_MAX, text_max, payload_max);
 }
 
-enum err message_write_result(struct message *message, const struct job *job,
+enum err message_write_result(struct message *message, enum answer answer, const struct job *job,
     const struct outcome *outcome, const struct digest *const *blobs,
     const struct identity *identity, struct error *err) {
-    message_begin(message, job, ROUTE_RESULT);
-    message->is_error = outcome->code != ERR_OK;
-    if (job->reply_to.size > 0)
+    message_begin(message, job, answer);
+    if (answer == ANSWER_RESULT && job->reply_to.size > 0)
         message->record.topic = (const char *)add_text(
             message, "%.*s", (int)job->reply_to.size, (const char *)job->reply_to.data)
                                     .data;
-    add_common_headers(message, job, message->is_error ? "error" : "ok");
-    copy_header(message, job->delivery, "traceparent");
-    copy_header(message, job->delivery, "tracestate");
+    add_common_headers(message, job, outcome->code != ERR_OK ? "error" : "ok");
+    if (answer == ANSWER_BARE_ERROR) {
+        take_key(message, (struct slice){0});
+    } else {
+        copy_header(message, job->delivery, "traceparent");
+        copy_header(message, job->delivery, "tracestate");
+    }
     return encode_payload(message, job, outcome, blobs, identity, err);
 }
 
+/* Those of the sender's headers that take no more than `bytes_max` together, from the first on.
+ * False where that is not all of them. */
+static bool copy_headers(
+    struct message *message, const struct delivery *delivery, size_t bytes_max) {
+    size_t left = bytes_max;
+    for (size_t i = 0; i < delivery->header_count; i++) {
+        const struct header *header = &delivery->headers[i];
+        if (header->name.size > left || header->value.size > left - header->name.size) return false;
+        left -= header->name.size + header->value.size;
+        message->headers[message->record.header_count++] = *header;
+    }
+    return !delivery->is_cut;
+}
+
+/* The sender's own part, as far as each piece of it has its place. Returns what is left out. */
+static unsigned add_senders(struct message *message, const struct delivery *delivery, size_t max) {
+    unsigned cut = 0;
+    message->record.payload = delivery->payload;
+    if (delivery->payload.size > max) {
+        message->record.payload = slice_of(NULL, 0);
+        cut |= CUT_PAYLOAD;
+    }
+    if (delivery->key.size > max) {
+        take_key(message, (struct slice){0});
+        cut |= CUT_KEY;
+    }
+    if (!copy_headers(message, delivery, max)) cut |= CUT_HEADERS;
+    return cut;
+}
+
 struct message *message_of_dead_letter(
-    struct job *job, const struct error *err, bool truncated, const struct identity *identity) {
+    struct job *job, enum answer answer, const struct error *err, const struct identity *identity) {
     const struct delivery *delivery = job->delivery;
     const struct position *position = &delivery->position;
     size_t headers_max = delivery->header_count + OWN_HEADERS_MAX + DEAD_LETTER_HEADERS_MAX;
     size_t text_max = TEXT_BYTES + sizeof err->message + sizeof err->fix +
-                      2 * strlen(position->topic) + strlen(identity->host);
+                      3 * strlen(position->topic) + strlen(identity->host);
     struct message *message = message_create(job, headers_max, text_max, 0);
     if (message == NULL) return NULL;
-    message_begin(message, job, ROUTE_DEAD_LETTER);
-    message->is_truncated = truncated;
-    if (!truncated) message->record.payload = delivery->payload;
-
-    for (size_t i = 0; i < delivery->header_count; i++)
-        message->headers[message->record.header_count++] = delivery->headers[i];
+    message_begin(message, job, answer);
+    unsigned cut = add_senders(message, delivery, answer_part_bytes_max(answer));
     add_common_headers(message, job, "dead");
+    /* A compacted topic takes nothing without a key. */
+    if (answer == ANSWER_COORDINATES) take_key(message, add_source(message, position));
     add_header(message, DEAD_LETTER_CODE, slice_of_text(err_code(err->code)));
     add_header(message, DEAD_LETTER_MESSAGE,
         add_text(message, "%s%s%s", err->message, err->fix[0] != 0 ? "; " : "", err->fix));
@@ -291,6 +338,6 @@ struct message *message_of_dead_letter(
     add_header(message, DEAD_LETTER_OFFSET, add_text(message, "%" PRId64, position->offset));
     add_header(message, DEAD_LETTER_WORKER,
         add_text(message, "%s/%" PRIu32, identity->host, identity->device_index));
-    if (truncated) add_header(message, DEAD_LETTER_TRUNCATED, slice_of_text("true"));
+    if (cut != 0) add_header(message, DEAD_LETTER_TRUNCATED, slice_of_text(cuts[cut]));
     return message;
 }

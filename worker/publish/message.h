@@ -10,7 +10,8 @@
  *
  * A dead letter carries the job's own bytes, key and headers, and on top dlq.error.code,
  * dlq.error.message, dlq.attempts, dlq.source.topic, dlq.source.partition, dlq.source.offset,
- * dlq.worker, and dlq.truncated where the bytes had to be left out.
+ * dlq.worker, and where something had to be left out dlq.truncated, which says what: payload, key,
+ * headers, or several of them with commas in between.
  *
  * Lifetime: a message stands in the arena of its job, and borrows key, bytes and headers of the
  * job's delivery; outputs are copied. A message that is no job is answered as a job without an id.
@@ -22,6 +23,7 @@
 #include "broker/sink.h"
 #include "decode/job.h"
 #include "execute/outcome.h"
+#include "publish/answer.h"
 
 /** Who speaks. The strings outlive every message. */
 struct identity {
@@ -33,9 +35,8 @@ struct identity {
 
 struct message {
     struct record record; /* what the sink gets; first, so that on_settled finds the message */
-    bool is_error;        /* a result that tells of a failure */
-    bool is_truncated;    /* a dead letter without the job's bytes */
-    void *owner;          /* the publisher's */
+    enum answer answer;
+    void *owner; /* the publisher's */
     size_t text_used, text_max;
     char *text; /* header values and the topic live here */
     size_t payload_max;
@@ -48,15 +49,16 @@ struct message *message_reserve_result(struct job *job, size_t payload_max);
 
 /**
  * Encodes the result into its room; again, where the sink is done with what was there before.
- * `blobs` has, by index as the job's outputs, the digests of those that the blob store holds and
- * the result names, and NULL for the others; `blobs` NULL: all outputs are in the result.
- * ERR_INTERNAL: the room is too small.
+ * `answer` is ANSWER_RESULT, or a lesser one that is a result. `blobs` has, by index as the job's
+ * outputs, the digests of those that the blob store holds and the result names, and NULL for the
+ * others; `blobs` NULL: all outputs are in the result. ERR_INTERNAL: the room is too small.
  */
-MUST_CHECK enum err message_write_result(struct message *message, const struct job *job,
-    const struct outcome *outcome, const struct digest *const *blobs,
+MUST_CHECK enum err message_write_result(struct message *message, enum answer answer,
+    const struct job *job, const struct outcome *outcome, const struct digest *const *blobs,
     const struct identity *identity, struct error *err);
 
+/** With as much of the sender's as `answer`, a letter, takes. */
 struct message *message_of_dead_letter(
-    struct job *job, const struct error *err, bool truncated, const struct identity *identity);
+    struct job *job, enum answer answer, const struct error *err, const struct identity *identity);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/invariant.h"
 #include "publish/storer.h"
 #include "state/state.h"
@@ -12,20 +13,22 @@ enum {
     PUBLICATIONS_AT_ONCE = 64,
     BUSY_WAIT_MS = 1, /* between looks at the queue while acknowledgements are due */
     IDLE_WAIT_MS = 100,
+    FLUSH_MS = 100,           /* between looks at what has failed meanwhile */
     ERROR_RESULT_BYTES = 2048 /* without the job's id */
 };
 
 /* In the arena of its job, as its messages are. */
 struct publication {
     struct publisher *publisher;
-    struct job *job; /* owned; has no id where the message is no job */
-    bool is_error;
-    bool is_dropped;
-    struct error err;         /* what its dead letter says */
+    struct job *job;          /* owned; has no id where the message is no job */
+    struct error err;         /* what its answers say; ERR_OK: nothing failed */
     struct message *result;   /* NULL where the message is no job */
     struct message *first[2]; /* until they are sent */
-    uint32_t unsettled;       /* publisher's thread only */
-    struct publication *next; /* in the list of those to be sent again */
+    /* publisher's thread only */
+    uint32_t unsettled;
+    bool has_letter; /* sent, or about to be */
+    bool is_dropped;
+    bool is_lost; /* an answer of it found no taker */
 };
 
 struct publisher {
@@ -33,12 +36,11 @@ struct publisher {
     struct queue *queue;
     struct storer *storer; /* NULL where all outputs are in results */
     pthread_t thread;
-    uint64_t unsettled; /* publications; publisher's thread only */
-    bool has_failed;
+    uint64_t unsettled;  /* publications; publisher's thread only */
+    bool has_failed;     /* nothing more is sent */
     int stop_timeout_ms; /* written before the queue is closed */
     enum err stop_code;
     struct error stop_error;
-    struct publication *again;
     /* answered, and not yet reported */
     size_t completed_count;
     struct publication *completed[PUBLICATIONS_AT_ONCE];
@@ -50,21 +52,22 @@ static void fail(struct publisher *publisher, const struct error *err) {
     publisher->options.on_failed(publisher->options.context, err);
 }
 
-/* After a failure nothing more is reported as published: it comes again after a restart. */
+/* What is acknowledged is reported, also after a failure: the sink may have committed it. */
 static void report_completed(struct publisher *publisher) {
     struct published items[PUBLICATIONS_AT_ONCE];
-    size_t count = publisher->completed_count;
-    if (count == 0) return;
-    for (size_t i = 0; i < count; i++) {
+    size_t count = 0;
+    for (size_t i = 0; i < publisher->completed_count; i++) {
         const struct publication *publication = publisher->completed[i];
-        items[i] = (struct published){.delivery = publication->job->delivery,
-            .is_error = publication->is_error,
+        if (publication->is_lost) continue;
+        items[count++] = (struct published){.delivery = publication->job->delivery,
+            .code = publication->err.code,
             .is_dropped = publication->is_dropped};
     }
-    if (!publisher->has_failed)
-        publisher->options.on_published(publisher->options.context, items, count);
-    if (!publisher->has_failed && publisher->unsettled == 0) sink_settled(publisher->options.sink);
-    for (size_t i = 0; i < count; i++) job_destroy(publisher->completed[i]->job);
+    if (count > 0) publisher->options.on_published(publisher->options.context, items, count);
+    if (count > 0 && !publisher->has_failed && publisher->unsettled == 0)
+        sink_settled(publisher->options.sink);
+    for (size_t i = 0; i < publisher->completed_count; i++)
+        job_destroy(publisher->completed[i]->job);
     publisher->completed_count = 0;
 }
 
@@ -75,57 +78,44 @@ static void complete(struct publication *publication) {
     if (publisher->completed_count == PUBLICATIONS_AT_ONCE) report_completed(publisher);
 }
 
-static bool add_dead_letter(
-    struct publication *publication, const struct error *err, bool truncated) {
-    publication->is_error = true;
-    publication->err = *err;
+static bool add_letter(struct publication *publication, enum answer answer) {
+    publication->has_letter = true;
     publication->first[1] = message_of_dead_letter(
-        publication->job, &publication->err, truncated, publication->publisher->options.identity);
+        publication->job, answer, &publication->err, publication->publisher->options.identity);
     return publication->first[1] != NULL;
 }
 
-/*
- * What to say instead of a message that was refused for good: an error result and a dead letter
- * instead of outputs, a dead letter without the bytes instead of one with them. False where nothing
- * smaller is left, or no memory to say it.
- */
-static bool replace(
-    struct publication *publication, const struct message *refused, const struct error *err) {
+static bool add_error_result(struct publication *publication, enum answer answer) {
     const struct identity *identity = publication->publisher->options.identity;
-    struct message *result = publication->result;
-    if (refused->is_truncated || refused->is_error) return false;
-    if (refused != result) return add_dead_letter(publication, &publication->err, true);
-    struct outcome outcome = {.code = ERR_PUBLISH_REFUSED, .err = *err};
-    struct error ignored;
-    outcome.err.code = ERR_PUBLISH_REFUSED;
-    if (!add_dead_letter(publication, &outcome.err, false)) return false;
-    if (message_write_result(result, publication->job, &outcome, NULL, identity, &ignored) !=
-        ERR_OK)
-        return false;
-    result->record.topic = NULL; /* the topic that refused may be the reply_to */
-    publication->first[0] = result;
-    return true;
+    struct outcome outcome = {.code = publication->err.code, .err = publication->err};
+    struct error ignored; /* its cause is the refusal before */
+    publication->first[0] = publication->result;
+    return message_write_result(publication->result, answer, publication->job, &outcome, NULL,
+               identity, &ignored) == ERR_OK;
 }
 
-static void on_settled(struct record *record, enum err code, const struct error *err) {
-    struct message *message = (struct message *)record;
-    struct publication *publication = message->owner;
-    struct publisher *publisher = publication->publisher;
-    if (code == ERR_PUBLISH_REFUSED && replace(publication, message, err)) {
-        /* Sent by the thread's loop: a sink's callback must not send. */
-        publication->next = publisher->again;
-        publisher->again = publication;
-    } else if (code == ERR_REVOKED) {
-        publication->is_dropped = true;
-    } else if (code != ERR_OK) {
-        fail(publisher, err);
+/* Goes down the ladder, to what is to be said instead of what was refused for good. A job whose
+ * outputs were refused has failed, so it has a letter, too. False where nothing is left to say, or
+ * no memory to say it. */
+static bool replace(
+    struct publication *publication, enum answer refused, const struct error *refusal) {
+    enum answer next = answer_next(refused);
+    bool has_succeeded = publication->err.code == ERR_OK;
+    if (next == ANSWER_COUNT) return false;
+    if (has_succeeded) publication->err = *refusal;
+    if (answer_is_letter(next)) {
+        bool is_said = !answer_is_letter(refused) && publication->has_letter;
+        return is_said || add_letter(publication, next);
     }
-    publication->unsettled--;
-    bool is_waiting = publication->first[0] != NULL || publication->first[1] != NULL;
-    if (publication->unsettled == 0 && !is_waiting) complete(publication);
+    if (has_succeeded && !add_letter(publication, ANSWER_LETTER)) return false;
+    return add_error_result(publication, next);
 }
 
-static void send(struct publication *publication) {
+static void on_settled(struct record *record, enum err code, const struct error *err);
+
+/* Of the records that answer a message, the last one of those that are on their way is so marked:
+ * `has_last` says that it is among these. */
+static void send(struct publication *publication, bool has_last) {
     struct sink *sink = publication->publisher->options.sink;
     struct message *messages[2] = {publication->first[0], publication->first[1]};
     for (int i = 0; i < 2; i++) {
@@ -137,29 +127,61 @@ static void send(struct publication *publication) {
         if (messages[i] == NULL) continue;
         messages[i]->owner = publication;
         messages[i]->record.answers = &publication->job->delivery->position;
-        messages[i]->record.is_last = i == 1 || messages[1] == NULL;
+        messages[i]->record.is_last = has_last && (i == 1 || messages[1] == NULL);
         messages[i]->record.on_settled = on_settled;
         sink_send(sink, &messages[i]->record);
     }
 }
 
-static void send_again(struct publisher *publisher) {
-    while (publisher->again != NULL) {
-        struct publication *publication = publisher->again;
-        publisher->again = publication->next;
-        send(publication);
+/* What is said instead goes at once: in a transaction it stands beside what it belongs to. */
+static void on_settled(struct record *record, enum err code, const struct error *err) {
+    struct message *message = (struct message *)record;
+    struct publication *publication = message->owner;
+    struct publisher *publisher = publication->publisher;
+    bool has_last = record->is_last;
+    if (code == ERR_REVOKED) {
+        publication->is_dropped = true;
+    } else if (code == ERR_PUBLISH_REFUSED && !publisher->has_failed &&
+               replace(publication, message->answer, err)) {
+        send(publication, has_last);
+    } else if (code != ERR_OK) {
+        publication->is_lost = true;
+        fail(publisher, err);
     }
+    publication->unsettled--;
+    if (publication->unsettled == 0) complete(publication);
 }
 
-/* Waits until everything is acknowledged, replacements included. */
+/* Waits until everything is acknowledged, replacements included, or something is lost. */
 static enum err finish(struct publisher *publisher, struct error *err) {
-    enum err code;
-    do {
-        send_again(publisher);
-        code = sink_flush(publisher->options.sink, publisher->stop_timeout_ms, err);
+    uint64_t deadline_ns = clock_ns() + (uint64_t)publisher->stop_timeout_ms * 1000000u;
+    enum err code = ERR_OK;
+    while (!publisher->has_failed) {
+        code = sink_flush(publisher->options.sink, FLUSH_MS, err);
         report_completed(publisher);
-    } while (code == ERR_OK && publisher->again != NULL);
-    return code;
+        if (code != ERR_TIMEOUT) break;
+        if (publisher->stop_timeout_ms >= 0 && clock_ns() >= deadline_ns)
+            return error_set(err, ERR_TIMEOUT, 0, "check that the brokers can be reached",
+                "answers were not acknowledged within %d ms", publisher->stop_timeout_ms);
+    }
+    return publisher->has_failed ? ERR_OK : code; /* on_failed has told */
+}
+
+/* What the sink still holds is settled as failed by its end; that is no news any more. */
+static void end_sink(struct publisher *publisher) {
+    publisher->has_failed = true;
+    sink_destroy(publisher->options.sink);
+    publisher->options.sink = NULL;
+}
+
+static void take(struct publisher *publisher, struct publication *publication) {
+    publisher->unsettled++;
+    if (!publisher->has_failed) {
+        send(publication, true);
+    } else {
+        publication->is_lost = true;
+        complete(publication);
+    }
 }
 
 static void *publisher_thread(void *context) {
@@ -170,17 +192,14 @@ static void *publisher_thread(void *context) {
     while (is_open) {
         int wait_ms = publisher->unsettled > 0 ? BUSY_WAIT_MS : IDLE_WAIT_MS;
         size_t count = queue_pop(publisher->queue, items, PUBLICATIONS_AT_ONCE, wait_ms);
-        publisher->unsettled += count;
-        for (size_t i = 0; i < count; i++) send(items[i]);
-        sink_serve(publisher->options.sink, 0);
-        send_again(publisher);
+        for (size_t i = 0; i < count; i++) take(publisher, items[i]);
+        if (publisher->has_failed) end_sink(publisher);
+        else sink_serve(publisher->options.sink, 0);
         report_completed(publisher);
         is_open = count > 0 || !queue_is_closed(publisher->queue);
     }
     publisher->stop_code = finish(publisher, &publisher->stop_error);
-    /* What the sink still holds is settled as failed by its end; that is no news any more. */
-    publisher->has_failed = true;
-    sink_destroy(publisher->options.sink);
+    end_sink(publisher);
     report_completed(publisher);
     return NULL;
 }
@@ -248,13 +267,15 @@ static enum err encode(struct publisher *publisher, struct job *job, const struc
     struct message *result = publication->result;
     struct state *state = publisher->options.state;
     state_enter(state, &job->delivery->position, job->retry_count + 1);
-    code = message_write_result(result, job, outcome, blobs, publisher->options.identity, err);
-    bool is_whole = code != ERR_OK || !is_failure(outcome->code) ||
-                    add_dead_letter(publication, &outcome->err, false);
+    if (outcome->code != ERR_OK) publication->err = outcome->err;
+    publication->err.code = outcome->code;
+    code = message_write_result(
+        result, ANSWER_RESULT, job, outcome, blobs, publisher->options.identity, err);
+    bool is_whole =
+        code != ERR_OK || !is_failure(outcome->code) || add_letter(publication, ANSWER_LETTER);
     state_leave(state);
     if (code != ERR_OK) return code;
     if (!is_whole) return no_memory(err);
-    publication->is_error = outcome->code != ERR_OK;
     publication->first[0] = result;
     *ret = publication;
     return ERR_OK;
@@ -346,7 +367,8 @@ enum err publisher_push_undecodable(struct publisher *publisher, struct delivery
     if (job == NULL) return no_memory(err);
     job->delivery = delivery;
     struct publication *publication = publication_create(publisher, job);
-    if (publication == NULL || !add_dead_letter(publication, reason, false)) {
+    if (publication != NULL) publication->err = *reason;
+    if (publication == NULL || !add_letter(publication, ANSWER_LETTER)) {
         job->delivery = NULL;
         job_destroy(job);
         return no_memory(err);

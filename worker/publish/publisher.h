@@ -2,10 +2,9 @@
  * The one thread that owns the sink. A publication is all that answers one message: a result, a
  * dead letter, or both; when every part of it is acknowledged, the message may be committed.
  *
- * A result that the sink refuses for good is replaced by a small error result and a dead letter; a
- * dead letter that it refuses is sent without the job's bytes. When even that is refused, or the
- * sink is lost, on_failed is called once and nothing more is finished: the messages come again
- * after a restart.
+ * What the sink refuses for good is replaced by the next lesser answer (answer.h). Where nothing is
+ * left to say, or the sink is lost, on_failed is called once and the sink ends: what is not
+ * acknowledged by then is not reported, and comes again after a restart.
  *
  * Lifetime: publisher_start() to publisher_stop(); the sink is owned from the start on, also where
  * that fails. Threads: publisher_push() from any; on_published comes from the publisher's thread,
@@ -24,7 +23,7 @@ struct publication;
 /** A message that is answered, or that others answer by now. */
 struct published {
     const struct delivery *delivery;
-    bool is_error;
+    enum err code;   /* how the job has ended: ERR_OK, or what its answer says */
     bool is_dropped; /* ERR_REVOKED of the sink: nobody saw an answer of ours */
 };
 
