@@ -30,6 +30,7 @@ entries:
 images:
   - {kind: ptx, file: scale.ptx}
 """
+PTX = ".version 6.0\n.entry scale(.param .f32 a, .param .u64 x)\n{}\n"
 
 
 def run(*arguments, stdin="", **environment):
@@ -50,7 +51,7 @@ class CommandsTest(unittest.TestCase):
         self.programs = self.folder / "programs"
         (self.programs / "scale").mkdir(parents=True)
         (self.programs / "scale" / "program.yaml").write_text(MANIFEST)
-        (self.programs / "scale" / "scale.ptx").write_text(".version 6.0\n")
+        (self.programs / "scale" / "scale.ptx").write_text(PTX)
 
     def write(self, text):
         path = self.folder / "worker.yaml"
@@ -169,16 +170,27 @@ class CommandsTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         words = " ".join(done.stdout.split())
         self.assertIn("scale: y = a*x entry scale: block [32, 4, 1], shared_bytes 0, compute capability 7.0", words)
-        self.assertIn("a value f32 x in FP32 image ptx: scale.ptx, 13 bytes, sha256:", words)
+        self.assertIn(f"a value f32 x in FP32 image ptx: scale.ptx, {len(PTX)} bytes, sha256:", words)
 
     def test_programs_tells_how_an_entry_runs_and_what_its_arguments_are(self):
         args = "args: [{name: w, value: words, count: 4}, {name: y, buffer: out, access: stream}]"
         (self.programs / "scale" / "program.yaml").write_text(
             f"name: scale\nentries:\n- {{name: all, {args}, requires: {{cooperative: true}}, phases: [half, half]}}\n"
             f"- {{name: half, {args}}}\nimages: [{{kind: ptx, file: scale.ptx}}]\n")
+        params = "(.param .align 4 .b8 w[16], .param .u64 y) {}"
+        (self.programs / "scale" / "scale.ptx").write_text(f".entry all{params} .entry half{params}")
         words = " ".join(run("programs", "--dir", str(self.programs)).stdout.split())
         self.assertIn("entry all: block [256, 1, 1], shared_bytes 0, cooperative, or in phases: half, half", words)
         self.assertIn("w value words y out any, access stream entry half", words)
+
+    def test_programs_tells_the_bounds_of_numbers_buffers_and_shapes(self):
+        (self.programs / "scale" / "program.yaml").write_text(
+            "name: scale\nentries:\n- name: scale\n  args:\n"
+            "  - {name: a, value: f32, between: [-0.5, 2], at_most: [{buffer: x, times: 2, plus: 1}]}\n"
+            "  - {name: x, buffer: in, type: FP32, at_least: 3}\n"
+            "  blocks: {at_most: [x]}\nimages: [{kind: ptx, file: scale.ptx}]\n")
+        words = " ".join(run("programs", "--dir", str(self.programs)).stdout.split())
+        self.assertIn("a value f32, -0.5 to 2 x in FP32 needs a * 2 + 1 <= x needs 3 <= x needs blocks <= x image", words)
 
     def test_programs_prints_the_good_and_reports_the_bad(self):
         (self.programs / "other").mkdir()

@@ -30,11 +30,12 @@ static void write_file(const char *name, const char *file, const void *bytes, si
     fclose(out);
 }
 
-static void write_program(const char *name, const char *kernel, const void *image, size_t bytes) {
-    char text[256];
+static void write_program(const char *name, const void *image, size_t bytes) {
+    char text[400];
     snprintf(text, sizeof text,
-        "name: %s\nentries: [{name: %s, args: []}]\nimages: [{kind: cpu, file: k.so}]\n", name,
-        kernel);
+        "name: %s\nentries: [{name: saxpy, args: [{name: a, value: f32}, {name: x, buffer: in}, "
+        "{name: y, buffer: inout}, {name: n, value: u32}]}]\nimages: [{kind: cpu, file: k.so}]\n",
+        name);
     write_file(name, "program.yaml", text, strlen(text));
     write_file(name, "k.so", image, bytes);
 }
@@ -51,16 +52,18 @@ static int set_up(void **state) {
     for (int i = 0; i < PROGRAMS; i++) {
         char name[16];
         snprintf(name, sizeof name, "p%d", i);
-        write_program(name, "saxpy", image, bytes);
+        write_program(name, image, bytes);
     }
-    write_program("other", "no_such_kernel", image, bytes);
-    write_program("text", "saxpy", "no image", 8);
+    write_program("other", image, bytes);
+    write_program("text", "no image", 8);
     free(image);
     struct problems problems;
     problems_init(&problems);
     registry = registry_load(root, &problems);
     assert_int_equal(problems.count, 0);
     problems_fini(&problems);
+    /* the registry would have seen that */
+    registry_find(registry, slice_of_text("other"))->entries[0].name = (char *)"no_such_kernel";
     return 0;
 }
 

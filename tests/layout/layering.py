@@ -17,7 +17,7 @@ LAYERS = {
     "state": ["base", "broker/delivery.h"],
     "decode": ["base", "broker/delivery.h"],
     "gate": ["base", "decode"],
-    "program": ["base", "decode"],
+    "program": ["base", "decode", "kernel_cpu.h"],
     "gpu": ["base", "decode", "program"],
     "plan": ["base", "decode", "program", "gpu/limits.h"],
     "blobs": ["base"],

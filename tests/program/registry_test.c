@@ -49,6 +49,8 @@ static void write_manifest(const char *folder, const char *name, const char *ima
     write_text(folder, "program.yaml", text);
 }
 
+#define PTX ".version 6.0\n.entry first()\n{}\n.entry second()\n{}\n"
+
 static void write_program(const char *name, const char *ptx) {
     write_manifest(name, name, "{kind: ptx, file: k.ptx}");
     write_text(name, "k.ptx", ptx);
@@ -61,9 +63,9 @@ static struct registry *load(void) {
 }
 
 TEST(programs_are_found_by_their_names) {
-    write_program("beta", ".version 6.0");
-    write_program("alpha", ".version 6.0");
-    write_program("alpha2", ".version 6.0");
+    write_program("beta", PTX);
+    write_program("alpha", PTX);
+    write_program("alpha2", PTX);
     struct registry *registry = load();
     assert_false(problems_any(&problems));
     assert_int_equal(registry_count(registry), 3);
@@ -82,18 +84,18 @@ TEST(programs_are_found_by_their_names) {
 }
 
 TEST(images_carry_their_bytes_and_digests) {
-    write_program("p", ".version 6.0");
+    write_program("p", PTX);
     struct registry *registry = load();
     const struct image *image = &registry_at(registry, 0)->images[0];
-    assert_true(slice_is_text(image->bytes, ".version 6.0"));
+    assert_true(slice_is_text(image->bytes, PTX));
     assert_int_equal(image->bytes.data[image->bytes.size], 0);
-    struct digest digest = digest_of(slice_of_text(".version 6.0"));
+    struct digest digest = digest_of(slice_of_text(PTX));
     assert_true(digest_equal(&image->digest, &digest));
     registry_destroy(registry);
 }
 
 TEST(an_empty_entry_name_is_the_first_entry) {
-    write_program("p", ".version 6.0");
+    write_program("p", PTX);
     struct registry *registry = load();
     const struct program *program = registry_at(registry, 0);
     assert_string_equal(program_entry(program, slice_of(NULL, 0))->name, "first");
@@ -106,8 +108,8 @@ TEST(the_image_fits_the_driver_and_the_architecture) {
     write_manifest("p", "p",
         "{kind: ptx, file: k.ptx}, {kind: cubin, file: k90, architecture: 9.0}, "
         "{kind: cpu, file: k.so}, {kind: ptx, file: old.ptx}");
-    write_text("p", "k.ptx", "ptx");
-    write_text("p", "old.ptx", "old");
+    write_text("p", "k.ptx", PTX);
+    write_text("p", "old.ptx", "// old\n" PTX);
     write_text("p", "k90", "cubin");
     write_text("p", "k.so", "cpu");
     struct registry *registry = load();
@@ -117,10 +119,10 @@ TEST(the_image_fits_the_driver_and_the_architecture) {
     assert_int_equal(program_image(program, false, 80, NULL)->kind, IMAGE_PTX);
 
     assert_string_equal(program_image(program, false, 80, NULL)->file, "k.ptx"); /* the first */
-    struct digest old = digest_of(slice_of_text("old"));
+    struct digest old = digest_of(slice_of_text("// old\n" PTX));
     assert_string_equal(program_image(program, false, 90, &old)->file, "old.ptx");
 
-    struct digest ptx = digest_of(slice_of_text("ptx")), other = digest_of(slice_of_text("other"));
+    struct digest ptx = digest_of(slice_of_text(PTX)), other = digest_of(slice_of_text("other"));
     assert_int_equal(program_image(program, false, 90, &ptx)->kind, IMAGE_PTX);
     assert_null(program_image(program, false, 90, &other));
     assert_null(program_image(program, true, 0, &ptx));
@@ -128,16 +130,16 @@ TEST(the_image_fits_the_driver_and_the_architecture) {
 }
 
 TEST(a_program_without_a_cpu_image_has_none) {
-    write_program("p", "ptx");
+    write_program("p", PTX);
     struct registry *registry = load();
     assert_null(program_image(registry_at(registry, 0), true, 0, NULL));
     registry_destroy(registry);
 }
 
 TEST(folders_without_a_manifest_and_dotted_ones_are_passed_over) {
-    write_program("p", "ptx");
+    write_program("p", PTX);
     write_text("notes", "readme.txt", "none of ours");
-    write_program("..data", "ptx");
+    write_program("..data", PTX);
     write_text(".", "file.txt", "not even a folder");
     struct registry *registry = load();
     assert_false(problems_any(&problems));
@@ -146,11 +148,11 @@ TEST(folders_without_a_manifest_and_dotted_ones_are_passed_over) {
 }
 
 TEST(a_bad_program_is_reported_and_the_others_are_loaded) {
-    write_program("a", "ptx");
+    write_program("a", PTX);
     write_manifest("b", "b", "{kind: ptx, file: k.ptx}, {kind: cpu, file: k.so}");
     write_text("b", "k.so", "cpu");
     write_text("c", "program.yaml", "name: c\n");
-    write_program("d", "ptx");
+    write_program("d", PTX);
     struct registry *registry = load();
     assert_int_equal(registry_count(registry), 2);
     assert_string_equal(registry_at(registry, 1)->name, "d");
@@ -162,7 +164,7 @@ TEST(a_bad_program_is_reported_and_the_others_are_loaded) {
 
 TEST(a_program_has_its_folders_name) {
     write_manifest("a", "b", "{kind: ptx, file: k.ptx}");
-    write_text("a", "k.ptx", "ptx");
+    write_text("a", "k.ptx", PTX);
     struct registry *registry = load();
     assert_int_equal(registry_count(registry), 0);
     assert_string_equal(problems.items[0].what, "program 'b' in a folder named 'a'");
@@ -182,7 +184,7 @@ TEST(images_that_cannot_be_right_are_refused) {
 }
 
 TEST(a_manifest_with_a_key_twice_is_refused) {
-    write_program("p", "ptx");
+    write_program("p", ".entry p() {}");
     write_text("p", "program.yaml",
         "name: p\nname: p\nentries: [{name: p, args: []}]\nimages: [{kind: ptx, file: k.ptx}]\n");
     struct registry *registry = load();

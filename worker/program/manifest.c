@@ -10,8 +10,6 @@
 enum {
     NAME_MAX_BYTES = 64,
     FILE_NAME_MAX_BYTES = 255,
-    ENTRIES_MAX = 64,
-    ARGS_MAX = 64,
     IMAGES_MAX = 64,
     BLOCK_THREADS_MAX = 1024, /* of every device so far */
     SHARED_BYTES_MAX = 1 << 20,
@@ -110,7 +108,8 @@ static void read_arg(
 
 static void read_args(
     const struct manifest *manifest, const struct yaml_node *entry, struct entry *ret) {
-    const struct yaml_node *list = manifest_require_list(manifest, entry, "args", 0, ARGS_MAX);
+    const struct yaml_node *list =
+        manifest_require_list(manifest, entry, "args", 0, ENTRY_ARGS_MAX);
     if (list == NULL) return;
     ret->args = manifest_alloc(manifest, list->count, sizeof *ret->args);
     if (ret->args == NULL) return;
@@ -226,7 +225,8 @@ static void read_phases(const struct manifest *manifest, const struct yaml_node 
 
 static void read_entries(
     const struct manifest *manifest, const struct yaml_node *root, struct program *ret) {
-    const struct yaml_node *list = manifest_require_list(manifest, root, "entries", 1, ENTRIES_MAX);
+    const struct yaml_node *list =
+        manifest_require_list(manifest, root, "entries", 1, PROGRAM_ENTRIES_MAX);
     if (list == NULL) return;
     ret->entries = manifest_alloc(manifest, list->count, sizeof *ret->entries);
     if (ret->entries == NULL) return;

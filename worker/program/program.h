@@ -12,7 +12,7 @@
 #include "decode/job.h"
 #include "decode/scalar.h"
 
-enum { ENTRY_ARGS_MAX = 64, ENTRY_PHASES_MAX = 8 };
+enum { ENTRY_ARGS_MAX = 64, ENTRY_PHASES_MAX = 8, PROGRAM_ENTRIES_MAX = 64 };
 
 /** What a kernel does with an argument. */
 enum arg_role {
@@ -95,8 +95,8 @@ struct image {
 
 struct program {
     char *name;
-    char *description; /* may be empty */
-    size_t entry_count;
+    char *description;     /* may be empty */
+    size_t entry_count;    /* <= PROGRAM_ENTRIES_MAX */
     struct entry *entries; /* the first is the default */
     size_t image_count;
     struct image *images;
@@ -111,8 +111,9 @@ struct registry;
 
 /**
  * Loads every folder of `dir` that holds a program.yaml. Everything wrong (manifest, missing or
- * empty images, a folder whose name is not the program's) is added to `problems`; programs without
- * problems are loaded all the same. NULL only when memory is short.
+ * empty images, kernels that take other parameters, a folder whose name is not the program's) is
+ * added to `problems`; programs without problems are loaded all the same. NULL only when memory is
+ * short.
  */
 struct registry *registry_load(const char *dir, struct problems *problems);
 void registry_destroy(struct registry *registry); /* NULL is fine */

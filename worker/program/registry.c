@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "program/manifest.h"
+#include "program/params.h"
 
 enum { MANIFESTS_BYTES_MAX = 64 << 20, IMAGE_BYTES_MAX = 256 << 20 };
 
@@ -45,9 +46,13 @@ static void load_image(const char *folder, const struct yaml_document *document,
 static void load_images(const char *folder, const struct yaml_document *document,
     struct program *program, struct problems *problems) {
     const struct yaml_node *images = yaml_get(yaml_root(document), "images");
-    for (size_t i = 0; i < program->image_count; i++)
+    for (size_t i = 0; i < program->image_count; i++) {
+        size_t before = problems_total(problems);
         load_image(
             folder, document, yaml_get(images->values[i], "file"), &program->images[i], problems);
+        if (problems_total(problems) == before)
+            params_check(document, program, &program->images[i], problems);
+    }
 }
 
 /* Reads the program of `document`; its images are to be freed even where problems were added. */

@@ -1,0 +1,39 @@
+/**
+ * Whether an image's kernels take what the manifest says: how many parameters, of what size,
+ * alignment and class. PTX and the CPU's shared objects say so; of a cubin the driver is asked when
+ * it is loaded (gpu/modules.h).
+ */
+#ifndef PROGRAM_PARAMS_H
+#define PROGRAM_PARAMS_H
+
+#include "program/fields.h"
+#include "program/program.h"
+
+enum param_class { PARAM_ANY, PARAM_WHOLE, PARAM_FLOAT };
+
+/** As an image declares it; 0 and PARAM_ANY: it does not say. */
+struct kernel_param {
+    uint32_t bytes, alignment;
+    enum param_class class;
+};
+
+struct kernel_params {
+    size_t count; /* those after the first ENTRY_ARGS_MAX are counted alone */
+    struct kernel_param items[ENTRY_ARGS_MAX];
+};
+
+/** What the launch of `entry` passes as parameter `index`. */
+struct kernel_param entry_param(const struct entry *entry, size_t index);
+
+/** The parameters of a batched kernel: the rows, and how many jobs. */
+enum { BATCHED_PARAMS = 2 };
+struct kernel_param batched_param(size_t index);
+
+/**
+ * Compares `image`, whose bytes are there, with the entries of `program`; `document` is its
+ * manifest. What differs is a problem at the place of the argument in the manifest.
+ */
+void params_check(const struct yaml_document *document, const struct program *program,
+    const struct image *image, struct problems *problems);
+
+#endif
