@@ -19,6 +19,7 @@ enum err error_set(
     INVARIANT(code != ERR_OK, "an error has a code");
     err->code = code;
     err->native = native;
+    err->trouble = NULL;
     snprintf(err->fix, sizeof err->fix, "%s", fix);
     va_list args;
     va_start(args, format);
@@ -30,6 +31,13 @@ enum err error_set(
 const char *err_code(enum err code) {
     INVARIANT(code < ERR_COUNT, "a code is one of the table");
     return err_infos[code].code;
+}
+
+void error_conceal(struct error *err) {
+    if (err->trouble == NULL) return;
+    snprintf(
+        err->message, sizeof err->message, "the worker has trouble of its own: %s", err->trouble);
+    snprintf(err->fix, sizeof err->fix, "send it again later, or tell who runs the worker");
 }
 
 enum retry err_retry(enum err code) {

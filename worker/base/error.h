@@ -75,7 +75,10 @@ enum err {
 
 struct error {
     enum err code;
-    int native;        /* CUresult, rd_kafka_resp_err_t or errno; 0 if none */
+    int native; /* CUresult, rd_kafka_resp_err_t or errno; 0 if none */
+    /* The worker's own trouble that this is, in a word for tools, such as "blob_store"; NULL: none.
+     * Nobody's job fails of it: jobs wait, and senders see error_conceal(). Constant text. */
+    const char *trouble;
     char message[320]; /* what happened, with the names and numbers involved */
     char fix[200];     /* one sentence that says how to fix it; may be empty */
 };
@@ -85,6 +88,9 @@ struct error {
 /** Fills `err` and returns `code`, so that a failure is one statement. `fix` is plain text. */
 __attribute__((format(printf, 5, 6))) enum err error_set(
     struct error *err, enum err code, int native, const char *fix, const char *format, ...);
+
+/** Where it is the worker's own trouble: leaves the code, and says no more than the word. */
+void error_conceal(struct error *err);
 
 /** The code as it stands on the wire, such as "bad_job". */
 const char *err_code(enum err code);

@@ -17,6 +17,8 @@ struct blobs {
     uint64_t bytes_max;
     uint32_t max_age_hours;
     struct blob_memory memory;
+    atomic_uint_fast64_t answers; /* relaxed, as the next: they say nothing of other memory */
+    atomic_bool is_troubled;
     /* either a folder ... */
     struct folder folder;
     struct queue *stop; /* always empty; closed to end the sweeper */
@@ -33,6 +35,23 @@ static enum err check_bytes(const struct blobs *blobs, uint64_t bytes, struct er
     if (bytes <= blobs->bytes_max) return ERR_OK;
     return error_set(err, ERR_TOO_LARGE, 0, "raise blobs.bytes_max",
         "a blob of %" PRIu64 " bytes is over blobs.bytes_max, %" PRIu64, bytes, blobs->bytes_max);
+}
+
+/* After the store, not the cache, was asked. */
+static enum err note_answer(struct blobs *blobs, enum err code, struct error *err) {
+    bool is_troubled = code == ERR_IO;
+    if (is_troubled) err->trouble = BLOBS_TROUBLE;
+    else atomic_fetch_add_explicit(&blobs->answers, 1, memory_order_relaxed); /* see there */
+    atomic_store_explicit(&blobs->is_troubled, is_troubled, memory_order_relaxed);
+    return code;
+}
+
+uint64_t blobs_answers(const struct blobs *blobs) {
+    return blobs != NULL ? atomic_load_explicit(&blobs->answers, memory_order_relaxed) : 0;
+}
+
+bool blobs_are_troubled(const struct blobs *blobs) {
+    return blobs != NULL && atomic_load_explicit(&blobs->is_troubled, memory_order_relaxed);
 }
 
 /* ---- through HTTP ---- */
@@ -58,7 +77,8 @@ static enum err download(struct blobs *blobs, const struct digest *digest, uint6
     struct copy copy = {0};
     enum err code = copy_begin(&blobs->memory, bytes, &copy, err);
     if (code == ERR_OK)
-        code = http_get(blobs->http, blob_name(digest, name), bytes, take_piece, &copy, err);
+        code = note_answer(blobs,
+            http_get(blobs->http, blob_name(digest, name), bytes, take_piece, &copy, err), err);
     if (code == ERR_OK) code = copy_finish(&copy, digest, ret, err);
     copy_fini(&copy);
     return code;
@@ -227,7 +247,8 @@ enum err blob_open(struct blobs *blobs, const struct digest *digest, uint64_t by
     enum err code = check_bytes(blobs, bytes, err);
     if (code != ERR_OK) return code;
     if (blobs->http != NULL) return open_through_cache(blobs, digest, bytes, ret, err);
-    return folder_read(&blobs->folder, digest, bytes, &blobs->memory, ret, err);
+    code = folder_read(&blobs->folder, digest, bytes, &blobs->memory, ret, err);
+    return code == ERR_NO_MEMORY ? code : note_answer(blobs, code, err);
 }
 
 enum err blobs_put(
@@ -235,7 +256,8 @@ enum err blobs_put(
     char name[BLOB_NAME_SIZE];
     enum err code = check_bytes(blobs, payload.size, err);
     if (code != ERR_OK) return code;
-    if (blobs->http != NULL) return http_put(blobs->http, blob_name(digest, name), payload, err);
-    if (folder_touch(&blobs->folder, digest, payload.size)) return ERR_OK;
-    return write_file(blobs, digest, payload, err);
+    if (blobs->http != NULL) code = http_put(blobs->http, blob_name(digest, name), payload, err);
+    else if (!folder_touch(&blobs->folder, digest, payload.size))
+        code = write_file(blobs, digest, payload, err);
+    return note_answer(blobs, code, err);
 }

@@ -34,6 +34,9 @@ struct blobs_options {
     void *context;
 };
 
+/** What ERR_IO of the store is, as struct error has it. */
+#define BLOBS_TROUBLE "blob_store"
+
 struct blobs;
 struct blob_memory;
 
@@ -69,6 +72,13 @@ void blob_fini(struct blob *blob); /* a zeroed one is fine */
  */
 MUST_CHECK enum err blobs_put(
     struct blobs *blobs, const struct digest *digest, struct slice payload, struct error *err);
+
+/**
+ * How often the store has answered since the start, be it that it has no such blob; and whether it
+ * failed when it was asked last. NULL: 0, and false.
+ */
+uint64_t blobs_answers(const struct blobs *blobs);
+bool blobs_are_troubled(const struct blobs *blobs);
 
 /**
  * What the store's thread does every hour: removes the blobs of `dir` that were last used more than

@@ -136,6 +136,10 @@ struct job {
     struct slice reply_to;     /* empty: the configured result topic */
     uint64_t decode_ns;        /* time that decoding took */
     uint32_t retry_count;      /* tries that failed before this one */
+    /* Tries that met trouble of the worker's own; how often what it needs had worked for others
+     * since the try before; and the count of its answers at the last of them. */
+    uint32_t trouble_count, trouble_alone_count;
+    uint64_t trouble_answers;
 
     /* the key gate's own (gate/gate.h) */
     struct gate_line *line; /* NULL: the job stands in none */

@@ -17,7 +17,7 @@
 #include "gpu/profile.h"
 #include "prepare/carriers.h"
 
-#define NOT_STORED_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
+#define RARE_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
 
 bool flow_has_failed(const struct stages *stages) {
     /* relaxed: it only ends loops; `failure` is read after the threads were joined */
@@ -274,17 +274,28 @@ void flow_on_dropped(void *context, struct prepared *prepared) {
     flow_drop(context, prepared);
 }
 
+static void log_rarely(
+    struct stages *stages, struct rare *rare, const char *what, const struct error *err) {
+    pthread_mutex_lock(&stages->lock);
+    uint64_t count = ++rare->count;
+    bool is_due = clock_ns() >= rare->due_ns;
+    if (is_due) rare->due_ns = clock_ns() + RARE_LOG_NS;
+    pthread_mutex_unlock(&stages->lock);
+    if (!is_due) return;
+    log_error(LOG_WARN, what, err);
+    log_line(LOG_WARN, "%s: %" PRIu64 " times since the start", what, count);
+}
+
 /* The job goes on: only those that name the digest alone may miss the payload, after a restart. */
 void flow_on_not_stored(void *context, const struct error *err) {
     struct stages *stages = context;
-    pthread_mutex_lock(&stages->lock);
-    uint64_t count = ++stages->not_stored;
-    bool is_due = clock_ns() >= stages->not_stored_due_ns;
-    if (is_due) stages->not_stored_due_ns = clock_ns() + NOT_STORED_LOG_NS;
-    pthread_mutex_unlock(&stages->lock);
-    if (!is_due) return;
-    log_error(LOG_WARN, "a static was not stored", err);
-    log_line(LOG_WARN, "statics not stored since the start: %" PRIu64, count);
+    log_rarely(stages, &stages->not_stored, "a static was not stored", err);
+}
+
+/* The job goes on: the next that names the blob fetches it again. */
+void flow_on_not_cached(void *context, const struct error *err) {
+    struct stages *stages = context;
+    log_rarely(stages, &stages->not_cached, "a blob was not kept in the cache", err);
 }
 
 static void log_batch(const struct job_telemetry *job) {

@@ -63,6 +63,7 @@ void flow_on_waiting(void *context);
 void flow_on_resumed(void *context);
 void flow_on_dropped(void *context, struct prepared *prepared);
 void flow_on_not_stored(void *context, const struct error *err);
+void flow_on_not_cached(void *context, const struct error *err);
 void flow_on_done(void *context, const struct batch_item *items, size_t count);
 void flow_on_released(void *context, size_t count);
 void flow_on_starved(void *context, struct prepared *prepared, const struct error *err);

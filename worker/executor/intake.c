@@ -22,6 +22,11 @@ enum {
     GROUP_BYTES_MAX = 1 << 20
 };
 
+/* Many jobs wait for trouble of our own: more would wait as well, and other workers may be well. */
+static bool is_troubled(const struct stages *stages, uint64_t jobs_max) {
+    return blobs_are_troubled(stages->blobs) && 4 * retries_count(stages->retries) >= jobs_max;
+}
+
 /* Above the limits, while jobs starve for memory, or, once holding back, above three quarters of
  * them: no flapping. */
 static bool is_full(const struct stages *stages, bool is_holding) {
@@ -31,7 +36,8 @@ static bool is_full(const struct stages *stages, bool is_holding) {
         jobs -= jobs / 4;
         bytes -= bytes / 4;
     }
-    return stages->in_flight >= jobs || stages->bytes_in_flight >= bytes || stages->starved > 0;
+    return stages->in_flight >= jobs || stages->bytes_in_flight >= bytes || stages->starved > 0 ||
+           is_troubled(stages, jobs);
 }
 
 /* What may be taken at once. */
@@ -123,6 +129,16 @@ static void drop_idle_residents(struct stages *stages, uint64_t *due_ns) {
     residents_drop_idle(stages->residents, now_ns);
 }
 
+/* Why the worker is not ready, for tools: jobs wait for trouble of its own. */
+static void show_trouble(struct stages *stages, bool *is_shown) {
+    bool is_ready = !blobs_are_troubled(stages->blobs) || retries_count(stages->retries) == 0;
+    if (is_ready != *is_shown) return;
+    *is_shown = !is_ready;
+    state_set_trouble(stages->state, is_ready ? "" : BLOBS_TROUBLE);
+    log_line(
+        is_ready ? LOG_INFO : LOG_WARN, is_ready ? "ready again" : "not ready: " BLOBS_TROUBLE);
+}
+
 /* Messages that are taken together: the source had them at hand. */
 struct group {
     size_t count;
@@ -174,7 +190,7 @@ static enum err take(
 }
 
 static enum err take_all(struct stages *stages, struct error *err) {
-    bool is_paused = false, at_end = false;
+    bool is_paused = false, at_end = false, is_trouble_shown = false;
     struct progress progress = {.due_ns = clock_ns() + PROGRESS_MS * 1000000ull};
     uint64_t idle_ns = 0;
     enum err code = ERR_OK;
@@ -192,6 +208,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
         if (is_paused || (!is_waiting && room.jobs > 0))
             code = take(stages, room, is_paused ? 0 : POLL_MS, &at_end, err);
         log_progress(stages, &progress);
+        show_trouble(stages, &is_trouble_shown);
         drop_idle_residents(stages, &idle_ns);
     }
     stages->summary.is_complete =

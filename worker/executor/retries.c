@@ -10,6 +10,14 @@
 #include "base/timers.h"
 #include "executor/flow.h"
 
+enum {
+    /* A job that met trouble so often, while what it needs worked for others between all its tries,
+     * is about its own blob. */
+    TROUBLE_ALONE_MAX = 20
+};
+
+#define TROUBLE_LOG_NS 60000000000ull
+
 struct retries {
     struct stages *stages;
     pthread_t thread;
@@ -20,6 +28,7 @@ struct retries {
     bool is_check_due;      /* some may not be wanted any more */
     bool is_closed;
     bool hands_back; /* nothing is tried again here any more */
+    uint64_t trouble_log_due_ns;
 };
 
 /* --- what is worth another try --- */
@@ -37,10 +46,21 @@ static bool is_worth_it(const struct retries *retries, const struct job *job, en
            !has_spoilt_residents(job);
 }
 
+/* Nobody's failure: the job waits for as long as the trouble lasts. */
+static bool is_own_trouble(
+    const struct retries *retries, struct job *job, const struct error *err) {
+    if (err->trouble == NULL || has_spoilt_residents(job)) return false;
+    uint64_t answers = blobs_answers(retries->stages->blobs);
+    if (job->trouble_count++ > 0 && answers != job->trouble_answers) job->trouble_alone_count++;
+    job->trouble_answers = answers;
+    return job->trouble_alone_count < TROUBLE_ALONE_MAX;
+}
+
 static uint64_t wait_ms(const struct retries *retries, const struct job *job) {
     const struct settings *settings = retries->stages->settings;
     const uint64_t seed[] = {clock_ns(), (uint64_t)job->delivery->position.offset};
-    return backoff_ms(settings->retry.base_ms, settings->retry.max_ms, job->retry_count + 1,
+    return backoff_ms(settings->retry.base_ms, settings->retry.max_ms,
+        job->retry_count + job->trouble_count + 1,
         hash_more(HASH_START, slice_of(seed, sizeof seed)));
 }
 
@@ -49,10 +69,11 @@ static bool is_in_time(const struct job *job, uint64_t wait_ms, struct error *er
     if (job->deadline_unix_ms == 0 || clock_unix_ms() + wait_ms <= job->deadline_unix_ms)
         return true;
     struct error last = *err;
+    error_conceal(&last);
     error_set(err, ERR_DEADLINE_EXCEEDED, last.native,
         "send it with a later deadline, or mend what the message says",
         "the next try would come after the deadline; try %" PRIu32 " failed with %s: %.200s",
-        job->retry_count + 1, err_code(last.code), last.message);
+        job->retry_count + job->trouble_count + 1, err_code(last.code), last.message);
     return false;
 }
 
@@ -61,17 +82,31 @@ static bool is_unwanted(void *context, const void *job) {
     return flow_still_wanted(context, job, &ignored) != ERR_OK;
 }
 
+/* Once a minute, however many jobs meet it. */
+static void log_trouble(struct retries *retries, const struct error *err) {
+    pthread_mutex_lock(&retries->lock);
+    bool is_due = clock_ns() >= retries->trouble_log_due_ns;
+    if (is_due) retries->trouble_log_due_ns = clock_ns() + TROUBLE_LOG_NS;
+    pthread_mutex_unlock(&retries->lock);
+    if (is_due) log_error(LOG_WARN, "jobs wait, for trouble of this worker's own", err);
+}
+
 bool retries_take(struct retries *retries, struct job *job, struct error *err) {
-    if (!is_worth_it(retries, job, err->code)) return false;
+    bool is_ours = is_own_trouble(retries, job, err);
+    if (is_ours) log_trouble(retries, err);
     uint64_t wait = wait_ms(retries, job);
-    if (!is_in_time(job, wait, err)) return false;
+    bool is_tried = (is_ours || is_worth_it(retries, job, err->code)) && is_in_time(job, wait, err);
+    if (!is_tried) {
+        error_conceal(err);
+        return false;
+    }
     log_error(LOG_DEBUG, "job failed, and is tried again", err);
     pthread_mutex_lock(&retries->lock);
     bool is_kept = !retries->hands_back;
     if (is_kept) {
         /* A cancel that came while it ran has been looked for already: it goes at once. */
         uint64_t due_ns = is_unwanted(retries->stages, job) ? 0 : clock_ns() + wait * 1000000u;
-        job->retry_count++;
+        if (!is_ours) job->retry_count++;
         timers_add(retries->waiting, due_ns, job);
         pthread_cond_signal(&retries->changed);
     }

@@ -3,6 +3,10 @@
  * on the device while they wait, longer after each failure (settings: retry), and keep their turn
  * in the line of their key. They still count as in flight.
  *
+ * A job that met trouble of the worker's own (struct error's `trouble`) waits among them until that
+ * is over or its deadline has come: it is not answered with it, and it does not count as a try.
+ * Where what the job needs works for others again and again, and never for the job, it does.
+ *
  * A worker that stops waits for none of them: it hands them back, uncommitted, for others to try.
  * So it does with those of a partition that is not ours any more; while that is still being
  * drained, they are tried as before.

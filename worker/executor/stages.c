@@ -97,7 +97,9 @@ static enum err open_blobs(struct stages *stages, struct error *err) {
         /* A job's own, and a static on its way: one job always fits. */
         .held_bytes_max = settings->limits.job_bytes + settings->blobs.bytes_max,
         .max_age_hours = settings->blobs.max_age_hours,
-        .timeout_ms = settings->blobs.timeout_ms};
+        .timeout_ms = settings->blobs.timeout_ms,
+        .on_not_cached = flow_on_not_cached,
+        .context = stages};
     char *cache_dir = NULL;
     if (settings->blobs.url[0] != 0) {
         options.url = settings->blobs.url;

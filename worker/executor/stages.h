@@ -23,6 +23,11 @@ struct retries;
 struct suspects;
 struct turns;
 
+/* What is counted, and logged once a minute. */
+struct rare {
+    uint64_t count, due_ns;
+};
+
 struct stages {
     const struct settings *settings;
     const volatile sig_atomic_t *stop;
@@ -69,10 +74,10 @@ struct stages {
     pthread_cond_t changed; /* a count fell, or something failed */
     uint32_t waiters;       /* for that */
     uint64_t in_flight, bytes_in_flight;
-    uint64_t holding;    /* jobs that may hold device memory, those on the narrow path excepted */
-    uint64_t starved;    /* jobs on the narrow path */
-    uint64_t not_stored; /* statics that the blob store did not take */
-    uint64_t not_stored_due_ns; /* when the next line about them may be written */
+    uint64_t holding; /* jobs that may hold device memory, those on the narrow path excepted */
+    uint64_t starved; /* jobs on the narrow path */
+    struct rare not_stored; /* statics that the blob store did not take */
+    struct rare not_cached; /* blobs that the disk of the cache did not take */
     struct executor_summary summary;
     atomic_bool has_failed; /* set under the lock; read anywhere */
     struct error failure;   /* the first one */

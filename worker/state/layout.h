@@ -48,6 +48,8 @@ struct state_head {
     _Atomic uint32_t topic_count;
     _Atomic uint32_t is_unhealthy; /* with `fault` */
     char fault[STATE_MESSAGE_BYTES];
+    _Atomic uint32_t is_troubled; /* with `trouble` */
+    char trouble[STATE_TROUBLE_BYTES];
 };
 
 /* What a thread has in hand. A line each, so that threads do not meet. */

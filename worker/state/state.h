@@ -35,6 +35,7 @@ enum {
     STATE_TOPICS_MAX = 256,
     STATE_THREADS_MAX = 256,
     STATE_SUSPECTS_MAX = 16384,
+    STATE_TROUBLE_BYTES = 32, /* a word of struct error's `trouble` */
     STATE_MESSAGE_BYTES = sizeof(((struct error *)NULL)->message),
     STATE_UUID_BYTES = 48,
     STATE_PROGRESS_BYTES = 8192
@@ -251,8 +252,13 @@ struct state_summary {
     uint64_t ok, errors;   /* of all lives */
     bool is_unhealthy;     /* its device gets no executor any more, because of */
     char fault[STATE_MESSAGE_BYTES];
+    char trouble[STATE_TROUBLE_BYTES]; /* why its jobs wait: the worker is not ready; "": it is */
 };
 struct state_summary state_summary(const struct state *state);
+
+/** Says for tools, in a word, what trouble of the worker's own jobs wait for; "": none. One thread.
+ */
+void state_set_trouble(struct state *state, const char *trouble);
 
 /** Says for tools that the device gets no executor any more; until the next life begins. */
 void state_set_fault(struct state *state, const char *fault);

@@ -81,7 +81,20 @@ struct state_summary state_summary(const struct state *state) {
     ret.is_unhealthy = atomic_load_explicit(&head->is_unhealthy, memory_order_acquire) == 1;
     if (ret.is_unhealthy)
         snprintf(ret.fault, sizeof ret.fault, "%.*s", (int)sizeof head->fault - 1, head->fault);
+    /* acquire: pairs with the release in state_set_trouble(); a word that changes meanwhile may be
+     * read in part, and is a word the next time */
+    if (atomic_load_explicit(&head->is_troubled, memory_order_acquire) == 1)
+        snprintf(
+            ret.trouble, sizeof ret.trouble, "%.*s", (int)sizeof head->trouble - 1, head->trouble);
     return ret;
+}
+
+void state_set_trouble(struct state *state, const char *trouble) {
+    if (state == NULL) return;
+    struct state_head *head = state->head;
+    if (trouble[0] != 0) snprintf(head->trouble, sizeof head->trouble, "%s", trouble);
+    /* release: pairs with the acquire in state_summary() */
+    atomic_store_explicit(&head->is_troubled, trouble[0] != 0, memory_order_release);
 }
 
 void state_set_fault(struct state *state, const char *fault) {

@@ -43,6 +43,14 @@ static void write_up(const struct metric *metric, const struct executor *executo
     write_line(metric, executor, NULL, NULL, executor->watched != NULL, page);
 }
 
+/* 0 with the reason while jobs wait for trouble of the worker's own, or nobody runs them. */
+static void write_ready(const struct metric *metric, const struct executor *executor, FILE *page) {
+    bool is_up = executor->watched != NULL;
+    const struct state_summary summary = summary_of(executor);
+    const char *reason = is_up ? summary.trouble : "no_executor";
+    write_line(metric, executor, "reason", reason, reason[0] == 0, page);
+}
+
 static void write_starts(const struct metric *metric, const struct executor *executor, FILE *page) {
     write_line(metric, executor, NULL, NULL, (double)executor->starts, page);
 }
@@ -83,6 +91,9 @@ static const struct metric metrics[] = {
         "1 while the device may have an executor; 0, with the reason, once it gets none any more.",
         write_healthy},
     {"gpu_worker_executor_up", "gauge", "1 while an executor works on the device.", write_up},
+    {"gpu_worker_executor_ready", "gauge",
+        "1 while nothing of the worker's own keeps jobs from running; 0, with the reason, else.",
+        write_ready},
     {"gpu_worker_executor_starts_total", "counter", "Executors started.", write_starts},
     {"gpu_worker_executor_deaths_total", "counter", "Executors that ended otherwise than well.",
         write_deaths},
