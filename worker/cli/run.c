@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -16,6 +17,7 @@
 #include "executor/confine.h"
 #include "executor/connect.h"
 #include "executor/executor.h"
+#include "state/crash.h"
 #include "state/folder.h"
 #include "supervise/supervise.h"
 
@@ -69,6 +71,7 @@ struct run_arguments {
 };
 
 static volatile sig_atomic_t stop;
+static struct state *_Atomic noted; /* that this process was asked to stop; NULL: nowhere */
 
 static volatile sig_atomic_t is_supervised;
 
@@ -76,6 +79,8 @@ static volatile sig_atomic_t is_supervised;
 static void on_stop_signal(int number) {
     if (stop && !is_supervised) _exit(CLI_DRAIN);
     stop = 1;
+    /* acquire: pairs with the release in run_executor() */
+    state_note_stop(atomic_load_explicit(&noted, memory_order_acquire));
 }
 
 /* One that was ignored when we began stays so: nohup, or a supervisor that speaks for us. */
@@ -239,8 +244,11 @@ static int run_executor(
     handle_signals();
     confine_process(settings->executors.core_dumps == CORE_DUMPS_INHERIT);
     enum err code = open_own_state(settings, arguments, device, &state, &owner, &err);
+    /* release: pairs with the acquire in on_stop_signal() */
+    if (code == ERR_OK) atomic_store_explicit(&noted, state, memory_order_release);
+    if (code == ERR_OK) crash_watch(state);
     int ret = code == ERR_OK ? execute(settings, arguments, device, owner, state) : fail(&err);
-    state_close(state);
+    /* Not closed: what may still crash, or be told to stop, notes it there. */
     return ret;
 }
 

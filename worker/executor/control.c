@@ -7,6 +7,7 @@
 #include "decode/cancel.h"
 #include "executor/cancels.h"
 #include "executor/retries.h"
+#include "state/crash.h"
 
 enum { POLL_MS = 100, CATCH_UP_MS = 30000, FORGOT_LOG_MS = 60000 };
 
@@ -80,6 +81,7 @@ static void catch_up(struct control *control) {
 }
 
 static void *control_thread(void *context) {
+    crash_is_no_evidence("control");
     struct control *control = context;
     /* relaxed: it only ends the loop */
     while (!atomic_load_explicit(&control->is_stopped, memory_order_relaxed))

@@ -8,6 +8,7 @@
 #include "base/condition.h"
 #include "executor/census.h"
 #include "publish/encode_report.h"
+#include "state/crash.h"
 
 #define LOG_NS 60000000000ull
 
@@ -113,6 +114,7 @@ static void flush(struct reporter *reporter) {
 }
 
 static void *reporter_thread(void *context) {
+    crash_is_no_evidence("reporter");
     struct reporter *reporter = context;
     while (wait_for_interval(reporter)) {
         sink_serve(reporter->sink, 0);

@@ -13,16 +13,24 @@ void state_record_death(struct state *state, const struct state_death *death) {
     atomic_store_explicit(&head->death_written, 1, memory_order_release);
 }
 
+void state_note_stop(struct state *state) {
+    if (state == NULL) return;
+    /* relaxed: read by whoever comes after this process */
+    atomic_store_explicit(&state->head->stop_asked, 1, memory_order_relaxed);
+}
+
 struct state_death state_death(const struct state *state) {
     struct state_death none = {.kind = STATE_DEATH_NONE};
+    if (state == NULL) return none;
+    /* relaxed: of a process that is over */
+    if (atomic_load_explicit(&state->head->stop_asked, memory_order_relaxed) == 1)
+        none.kind = STATE_DEATH_STOP;
     /* acquire: pairs with the release in state_record_death() */
-    if (state == NULL ||
-        atomic_load_explicit(&state->head->death_written, memory_order_acquire) != 1)
-        return none;
+    if (atomic_load_explicit(&state->head->death_written, memory_order_acquire) != 1) return none;
     struct state_death death = state->head->death;
     death.message[STATE_MESSAGE_BYTES - 1] = 0;
     bool has_code = death.kind == STATE_DEATH_STICKY || death.kind == STATE_DEATH_HANG;
-    if (death.kind > STATE_DEATH_SIGNAL || (has_code && !err_is_sticky(death.code))) return none;
+    if (death.kind > STATE_DEATH_OWN || (has_code && !err_is_sticky(death.code))) return none;
     return death;
 }
 
@@ -33,6 +41,22 @@ static bool read_entry(
         .topic = state_topic(state, entry), .partition = entry->partition, .offset = entry->offset};
     ret->attempt = entry->attempt;
     return ret->position.topic != NULL && entry->offset >= 0 && entry->partition >= 0;
+}
+
+bool state_has_left(const struct state *state) {
+    if (state == NULL) return false;
+    size_t batch_count = (size_t)state->shape.lanes * state->shape.depth;
+    /* acquire, both: as state_each_left() */
+    for (size_t i = 0; i < STATE_THREADS_MAX; i++)
+        if (atomic_load_explicit(&state->threads[i].is_set, memory_order_acquire) == 1) return true;
+    for (size_t i = 0; i < batch_count; i++)
+        if (atomic_load_explicit(&state->batches[i].job_count, memory_order_acquire) > 0)
+            return true;
+    for (size_t i = 0; i < state->suspect_count; i++)
+        if (state->suspects[i].standing == STATE_DECODING_ALONE ||
+            state->suspects[i].standing == STATE_ALONE)
+            return true;
+    return false;
 }
 
 static void visit_batch(const struct state *state, uint32_t lane, uint32_t slot,

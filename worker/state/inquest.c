@@ -41,7 +41,9 @@ static enum err code_of(const struct state_death *death) {
     case STATE_DEATH_STICKY:
     case STATE_DEATH_HANG: return death->code;
     case STATE_DEATH_NONE:
-    case STATE_DEATH_SIGNAL: break;
+    case STATE_DEATH_SIGNAL:
+    case STATE_DEATH_STOP:
+    case STATE_DEATH_OWN: break;
     }
     return ERR_WORKER_CRASH;
 }
@@ -94,10 +96,15 @@ static void suspect(void *context, const struct state_left *left) {
     }
 }
 
+/* A stop and trouble of the worker's own say nothing of what was in hand. */
+static bool concerns_messages(const struct state_death *death) {
+    return death->kind == STATE_DEATH_NONE || state_is_evidence(death->kind);
+}
+
 /* Who ran alone answers for the death, or is tried again. */
 static void judge(struct state_suspect *alone, struct inquest *inquest) {
-    bool is_explained = inquest->death.kind != STATE_DEATH_NONE;
-    if (!is_fault_of_device(&inquest->death)) {
+    bool is_explained = state_is_evidence(inquest->death.kind);
+    if (concerns_messages(&inquest->death) && !is_fault_of_device(&inquest->death)) {
         alone->tries++;
         if (is_explained || alone->tries > INQUEST_TRIES_MAX) inquest->convicted = alone;
     }
@@ -117,7 +124,7 @@ struct inquest inquest_hold(struct state *state) {
     struct hearing hearing = {.state = state, .inquest = &inquest};
     struct state_suspect *alone = find_alone(state);
     if (alone != NULL) judge(alone, &inquest);
-    state_each_left(state, suspect, &hearing);
+    if (concerns_messages(&inquest.death)) state_each_left(state, suspect, &hearing);
     inquest.suspects = count_suspects(state);
     return inquest;
 }

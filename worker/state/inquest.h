@@ -4,9 +4,10 @@
  *
  * A job is convicted by a death while it ran alone (STATE_ALONE) of which somebody recorded a
  * culprit: a sticky error of the driver, the watchdog, or a fatal signal. A death that nobody can
- * explain (kill -9, the out-of-memory killer) gives it INQUEST_TRIES_MAX more tries. One that the
- * device itself is to blame for (memory errors) says nothing of the job: it is the device that is
- * given up then (supervise/).
+ * explain (kill -9, the out-of-memory killer) gives it INQUEST_TRIES_MAX more tries. A stop that
+ * was asked for, however it ended, and the worker's own trouble say nothing of any message: nobody
+ * is suspected or tried less often for them. One that the device itself is to blame for (memory
+ * errors) says nothing of the job: it is the device that is given up then (supervise/).
  *
  * What is convicted is still decoded and answered with an error. One that is in a thread's hands
  * at further crashes, INQUEST_TRIES_MAX of them, is dropped to a dead letter, as one that crashed

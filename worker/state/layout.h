@@ -17,7 +17,7 @@
 #include "state/suspensions.h"
 
 #define STATE_MAGIC "gpuwstat"
-enum { STATE_VERSION = 4, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+enum { STATE_VERSION = 5, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
 /* What must be ours for the rest to be read; the checksum is over all before it. */
 struct state_fixed {
@@ -44,6 +44,7 @@ struct state_head {
     _Alignas(
         STATE_LINE_BYTES) _Atomic uint32_t death_taken; /* somebody writes, or wrote, `death` */
     _Atomic uint32_t death_written;
+    _Atomic uint32_t stop_asked; /* a death that is not written is of the stop */
     struct state_death death;
     _Atomic uint32_t topic_count;
     _Atomic uint32_t is_unhealthy; /* with `fault` */

@@ -322,7 +322,7 @@ enum err state_amend(const char *path, int lock_timeout_ms, struct state **ret, 
     if (state == NULL) return no_memory(err, path);
     enum err code = open_checked(state, lock_timeout_ms, &set_aside, err);
     if (code == ERR_OK) code = map(state, true, err);
-    if (code == ERR_OK) code = copy_part(state, state->base, state->head + 1, err);
+    if (code == ERR_OK) code = copy_part(state, state->base, state->entries, err);
     if (code == ERR_OK) *ret = state;
     else state_close(state);
     return code;
@@ -385,6 +385,7 @@ enum err state_begin(struct state *state, const struct state_shape *shape, uint3
     snprintf(head->uuid, sizeof head->uuid, "%s", uuid);
     atomic_store_explicit(&head->death_taken, 0, memory_order_relaxed);
     atomic_store_explicit(&head->death_written, 0, memory_order_relaxed);
+    atomic_store_explicit(&head->stop_asked, 0, memory_order_relaxed);
     atomic_store_explicit(&head->is_unhealthy, 0, memory_order_relaxed);
     atomic_store_explicit(&head->is_troubled, 0, memory_order_relaxed);
     atomic_store_explicit(&head->heartbeat_ns, clock_ns(), memory_order_relaxed);

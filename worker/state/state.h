@@ -108,9 +108,16 @@ enum state_death_kind {
     STATE_DEATH_NONE,   /* nobody knows, or there was none */
     STATE_DEATH_STICKY, /* the driver said that the context is lost */
     STATE_DEATH_HANG,   /* the watchdog killed the executor */
-    STATE_DEATH_SIGNAL  /* a fatal signal: SEGV, BUS, ABRT, ILL, FPE */
+    STATE_DEATH_SIGNAL, /* a fatal signal: SEGV, BUS, ABRT, ILL, FPE */
+    STATE_DEATH_STOP,   /* it was asked to stop before: by the operator, or by its supervisor */
+    STATE_DEATH_OWN     /* the worker's own trouble, whatever it had in hand */
 };
-enum { STATE_DEATH_KINDS = STATE_DEATH_SIGNAL + 1 };
+enum { STATE_DEATH_KINDS = STATE_DEATH_OWN + 1 };
+
+/** Whether a death of this kind speaks against a message that was alone. */
+static inline bool state_is_evidence(enum state_death_kind kind) {
+    return kind == STATE_DEATH_STICKY || kind == STATE_DEATH_HANG || kind == STATE_DEATH_SIGNAL;
+}
 
 struct state_death {
     enum state_death_kind kind;
@@ -127,6 +134,10 @@ struct state_death {
  */
 void state_record_death(struct state *state, const struct state_death *death);
 
+/** This life was asked to stop: a death that nobody explains is of that. From a signal handler,
+ * too. */
+void state_note_stop(struct state *state);
+
 /** What was recorded for the life before (or, in mid-life, for this one). */
 struct state_death state_death(const struct state *state);
 
@@ -139,6 +150,9 @@ struct state_left {
     uint64_t batch;
     uint32_t batch_jobs;
 };
+
+/** Whether anything was left, or a suspect was alone. Of an opened or amended state. */
+bool state_has_left(const struct state *state);
 
 typedef void state_visit_left(void *context, const struct state_left *left);
 
@@ -205,9 +219,9 @@ MUST_CHECK enum err state_watch(
 MUST_CHECK enum err state_look(struct state *watched, struct error *err);
 
 /**
- * Copies the head of the file of a life that is over, with its lock (as state_open()), for
+ * Copies the file of a life that is over, with its lock (as state_open()), for
  * state_record_death() and state_set_fault(), which reach the file by state_save(). Makes a file
- * where there is none. Everything else is empty. As state_open(); ERR_IO.
+ * where there is none. As state_open(); ERR_IO.
  */
 MUST_CHECK enum err state_amend(
     const char *path, int lock_timeout_ms, struct state **ret, struct error *err);

@@ -92,6 +92,7 @@ bool executor_is_over(const struct executor *executor) {
 struct death {
     int status;
     bool has_begun; /* it had begun its life: only then has it left anything */
+    bool has_left;  /* somebody was in its hands */
     uint64_t finished;
     struct state_death recorded;
 };
@@ -103,24 +104,24 @@ static bool is_fatal_signal(int status) {
 }
 
 /* Tells the next executor, and reads back what stands there: an earlier record stays. */
-static struct state_death record(
-    const struct executor *executor, const struct state_death *recorded) {
+static void record(
+    const struct executor *executor, const struct state_death *recorded, struct death *death) {
     struct state *state = NULL;
-    struct state_death ret = *recorded;
     struct error err;
+    death->recorded = *recorded;
     enum err code = state_amend(executor->state_path, LOCK_TIMEOUT_MS, &state, &err);
     /* Of a life that is not this one, nothing is said. */
     if (code == ERR_OK && state_summary(state).life == executor->life) {
         if (recorded->kind != STATE_DEATH_NONE) state_record_death(state, recorded);
-        ret = state_death(state);
+        death->recorded = state_death(state);
+        death->has_left = state_has_left(state);
         code = state_save(state, &err);
     }
     if (code != ERR_OK) log_error(LOG_WARN, "the cause of a death is not kept", &err);
     state_close(state);
-    return ret;
 }
 
-static struct state_death cause_of(const struct executor *executor, int status) {
+static struct state_death cause_of(const struct executor *executor, int status, bool is_stopping) {
     struct state_death death = {.kind = STATE_DEATH_NONE};
     if (executor->standing == STANDING_KILLED && executor->is_hung) {
         death.kind = STATE_DEATH_HANG;
@@ -135,6 +136,8 @@ static struct state_death cause_of(const struct executor *executor, int status) 
         death.native = WTERMSIG(status);
         snprintf(death.message, sizeof death.message, "the worker died of signal %d (%s)",
             WTERMSIG(status), strsignal(WTERMSIG(status)));
+    } else if (is_stopping) {
+        death.kind = STATE_DEATH_STOP;
     }
     return death;
 }
@@ -152,7 +155,7 @@ static bool take_look(struct executor *executor) {
     return code == ERR_OK;
 }
 
-static struct death examine(struct executor *executor, int status) {
+static struct death examine(struct executor *executor, int status, bool is_stopping) {
     struct death death = {.status = status};
     if (!take_look(executor) && executor->watched == NULL) return death;
     executor->left = state_summary(executor->watched);
@@ -160,8 +163,8 @@ static struct death examine(struct executor *executor, int status) {
     stop_watching(executor);
     death.has_begun = true;
     death.finished = executor->left.ok + executor->left.errors;
-    struct state_death cause = cause_of(executor, status);
-    death.recorded = record(executor, &cause);
+    struct state_death cause = cause_of(executor, status, is_stopping);
+    record(executor, &cause, &death);
     return death;
 }
 
@@ -175,7 +178,7 @@ static void describe(const struct death *death, char *text, size_t size) {
 }
 
 static bool has_culprit(const struct death *death) {
-    return death->has_begun && death->recorded.kind != STATE_DEATH_NONE;
+    return death->has_begun && state_is_evidence(death->recorded.kind);
 }
 
 static bool is_devices_fault(const struct death *death) {
@@ -262,8 +265,8 @@ static void decide(struct executor *executor, const struct death *death) {
         call_unhealthy(executor, "uncorrectable", cause);
     } else if (executor->options->final_reason != NULL) {
         give_up(executor, death, cause);
-    } else if (has_culprit(death)) {
-        start_again(executor, cause, 0);
+    } else if (has_culprit(death) && death->has_left) {
+        start_again(executor, cause, 0); /* somebody is to be convicted, so it does not go on so */
     } else {
         back_off(executor, death, cause);
     }
@@ -271,7 +274,7 @@ static void decide(struct executor *executor, const struct death *death) {
 }
 
 void executor_reap(struct executor *executor, int status, bool is_stopping) {
-    struct death death = examine(executor, status);
+    struct death death = examine(executor, status, is_stopping);
     executor->pid = 0;
     executor->deaths_of[death.recorded.kind] += !WIFEXITED(status) || WEXITSTATUS(status) != CLI_OK;
     if (executor->standing == STANDING_UNHEALTHY) return; /* stuck, and free after all */

@@ -14,7 +14,9 @@ struct metric {
 static const char *const death_names[STATE_DEATH_KINDS] = {[STATE_DEATH_NONE] = "unexplained",
     [STATE_DEATH_STICKY] = "gpu_lost",
     [STATE_DEATH_HANG] = "hang",
-    [STATE_DEATH_SIGNAL] = "crash"};
+    [STATE_DEATH_SIGNAL] = "crash",
+    [STATE_DEATH_STOP] = "stop",
+    [STATE_DEATH_OWN] = "own"};
 
 /* Of the life that it lives, or else of the one before. */
 static struct state_summary summary_of(const struct executor *executor) {

@@ -1,0 +1,35 @@
+"""An idle executor that crashes again and again.
+usage: restarts_test.py BUILD_FOLDER"""
+
+import contextlib
+import os
+import signal
+import unittest
+
+from worker_flow import FlowTest
+
+PATIENCE_S = 120
+
+
+class RestartsTest(FlowTest):
+    def test_crashes_with_nobody_in_hand_have_a_budget(self):
+        worker = self.start_worker({
+            "driver": "cpu", "lanes": 1, "kafka": {"bootstrap_servers": "127.0.0.1:1"},
+            "executors": {"deaths_max": 3}, "topics": {"jobs": ["jobs"], "results": "results"}})
+        log = self.folder / "worker.log"
+
+        def crash_and_look():
+            if log.read_text().count("ready: ") > log.read_text().count("the executor died"):
+                for pid in worker.executors() if worker.status() is None else []:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGSEGV)
+            return worker.status() is not None
+
+        self.wait_until(crash_and_look, "the worker gives its device up", PATIENCE_S)
+        self.assertEqual(worker.status(), 4)
+        self.assertIn("3 deaths within", log.read_text())
+        self.assertLessEqual(log.read_text().count("ready: "), 4)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
