@@ -229,7 +229,8 @@ static const char *effect_of(enum cpu_entry entry) {
     case CPU_stream_create:
     case CPU_event_create: return "out_of_memory";
     case CPU_module_load: return "invalid_ptx";
-    case CPU_module_function: return "not_supported";
+    case CPU_module_function:
+    case CPU_function_param: return "not_supported"; /* an invalid value: no such parameter */
     case CPU_launch:
     case CPU_launch_cooperative: return "launch_out_of_resources";
     default: return "invalid_value";

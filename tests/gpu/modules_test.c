@@ -144,6 +144,38 @@ TEST(modules_give_the_compilers_log_and_compile_what_it_rejects_once) {
     module_unref(module);
 }
 
+static void assert_rejected(const char *name, const char *message) {
+    struct module *module = get(name);
+    enum err code = use(module, name);
+    module_unref(module);
+    assert_int_equal(code, ERR_MODULE_REJECTED);
+    assert_string_equal(err.message, message);
+}
+
+TEST(modules_ask_the_driver_what_kernels_take) {
+    start(NULL, 4);
+    struct entry *wide = program("p3")->entries, *few = program("p4")->entries;
+    struct entry *batched = program("p5")->entries;
+    wide->args[0].value_kind = ARG_F64;
+    few->arg_count = 3;
+    batched->batched = batched->name;
+    assert_rejected("p3", "program.yaml:2:32: argument 'a' has 8 bytes, but parameter 1 of kernel "
+                          "'saxpy' of the image has 4");
+    assert_rejected("p4",
+        "program.yaml: kernel 'saxpy' is to take 3 parameters, and that of the image takes more");
+    assert_rejected("p5", "program.yaml: parameter 1 of a batched kernel has 8 bytes, but "
+                          "parameter 1 of kernel 'saxpy' of the "
+                          "image has 4");
+    wide->args[0].value_kind = ARG_F32;
+    few->arg_count = 4;
+    batched->batched = NULL;
+}
+
+TEST(modules_believe_what_a_driver_cannot_say) {
+    start("cuFuncGetParamInfo:not_supported@*", MODULES_MAX);
+    assert_int_equal(use(get("p0"), "p0"), ERR_OK);
+}
+
 TEST(modules_evict_what_was_not_used_for_longest) {
     start(NULL, KEPT);
     assert_null(modules_find(modules, program("p2"), NULL));
@@ -271,6 +303,8 @@ int main(void) {
         M(modules_of_all_programs_are_loaded_at_start),
         M(modules_serve_a_job_that_pins_what_is_loaded),
         M(modules_give_the_compilers_log_and_compile_what_it_rejects_once),
+        M(modules_ask_the_driver_what_kernels_take),
+        M(modules_believe_what_a_driver_cannot_say),
         M(modules_evict_what_was_not_used_for_longest),
         M(modules_in_use_are_never_evicted),
         M(modules_whose_load_fails_in_passing_are_loaded_by_the_next_one),

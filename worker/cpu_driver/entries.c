@@ -462,6 +462,17 @@ static CUresult entry_function_attribute(
     return call_end(&call);
 }
 
+static CUresult entry_function_param(
+    CUfunction handle, size_t index, size_t *ret_offset, size_t *ret_size) {
+    struct call call;
+    if (call_begin(&call, CPU_function_param, NEEDS_CONTEXT)) {
+        struct cpu_function *function = cpu_function_find(call.device, handle);
+        if (function == NULL) call.result = CUDA_ERROR_INVALID_HANDLE;
+        else call.result = cpu_function_param(function, index, ret_offset, ret_size);
+    }
+    return call_end(&call);
+}
+
 static CUresult entry_function_set_attribute(
     CUfunction handle, CUfunction_attribute attribute, int value) {
     struct call call;

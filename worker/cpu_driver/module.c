@@ -176,3 +176,18 @@ struct cpu_function *cpu_function_find(const struct cpu_device *device, CUfuncti
     struct cpu_function *function = cpu_handle_find(CPU_HANDLE_FUNCTION, handle);
     return function != NULL && function->module->device == device ? function : NULL;
 }
+
+CUresult cpu_function_param(
+    const struct cpu_function *function, size_t index, size_t *ret_offset, size_t *ret_size) {
+    const struct kernel_info *kernel = function->kernel;
+    size_t end = 0;
+    if (index >= kernel->param_count) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i <= index; i++) {
+        size_t bytes = kernel->param_bytes[i];
+        size_t alignment = bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+        *ret_offset = (end + alignment - 1) / alignment * alignment;
+        end = *ret_offset + bytes;
+    }
+    if (ret_size != NULL) *ret_size = kernel->param_bytes[index];
+    return CUDA_SUCCESS;
+}

@@ -43,6 +43,10 @@ CUresult cpu_module_function(struct cpu_module *module, const char *name, CUfunc
 /** The function of a module of this device, or NULL. */
 struct cpu_function *cpu_function_find(const struct cpu_device *device, CUfunction handle);
 
+/** Where a parameter stands among the others, packed as on a GPU; INVALID_VALUE: there is none. */
+CUresult cpu_function_param(
+    const struct cpu_function *function, size_t index, size_t *ret_offset, size_t *ret_size);
+
 void cpu_module_unuse(struct cpu_module *module);
 
 #endif

@@ -55,7 +55,12 @@ static enum err fill_from_library(struct gpu_driver *table, struct error *err) {
     code = library_entry(&library, #function, version, &entry, err);                               \
     if (code != ERR_OK) return code;                                                               \
     table->field = (__typeof__(table->field))entry;
-    GPU_DRIVER_LIST(X)
+    GPU_DRIVER_REQUIRED_LIST(X)
+#undef X
+#define X(field, function, version)                                                                \
+    (void)!library_entry(&library, #function, version, &entry, &(struct error){0});                \
+    table->field = (__typeof__(table->field))entry;
+    GPU_DRIVER_OPTIONAL_LIST(X)
 #undef X
     table->name = "cuda";
     return ERR_OK;

@@ -16,8 +16,15 @@
 
 #include "base/error.h"
 
-/* X(field, function of cuda.h, CUDA version that introduced this signature) */
-#define GPU_DRIVER_LIST(X)                                                                         \
+#if CUDA_VERSION < 12040
+CUresult CUDAAPI cuFuncGetParamInfo(CUfunction, size_t index, size_t *ret_offset, size_t *ret_size);
+#endif
+
+/* X(field, function of cuda.h, CUDA version that introduced this signature). Those that a driver
+ * may be without are NULL there. */
+#define GPU_DRIVER_LIST(X) GPU_DRIVER_REQUIRED_LIST(X) GPU_DRIVER_OPTIONAL_LIST(X)
+#define GPU_DRIVER_OPTIONAL_LIST(X) X(function_param, cuFuncGetParamInfo, 12040)
+#define GPU_DRIVER_REQUIRED_LIST(X)                                                                \
     X(init, cuInit, 2000)                                                                          \
     X(driver_version, cuDriverGetVersion, 2020)                                                    \
     X(error_name, cuGetErrorName, 6000)                                                            \

@@ -2,10 +2,12 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/invariant.h"
+#include "program/params.h"
 
 enum { COMPILER_LOG_BYTES = 4096 };
 
@@ -87,10 +89,75 @@ static enum err allow_shared_memory(
         err);
 }
 
+/* 0: there is no such parameter. */
+static enum err read_param_bytes(const struct device *device, CUfunction function, size_t index,
+    size_t *ret, struct error *err) {
+    size_t offset;
+    *ret = 0;
+    enum err code = GPU_TRY(device->driver, function_param(function, index, &offset, ret), err);
+    if (code != ERR_DRIVER || err->native != CUDA_ERROR_INVALID_VALUE) return code;
+    *ret = 0;
+    return ERR_OK;
+}
+
+/* What a launch passes: an entry's own kernel, or its batched one. */
+struct wanted_params {
+    const struct entry *entry;
+    bool is_batched;
+};
+
+static size_t wanted_count(const struct wanted_params *wanted) {
+    return wanted->is_batched ? (size_t)BATCHED_PARAMS : wanted->entry->arg_count;
+}
+
+/* 0: there is no such parameter. */
+static size_t wanted_bytes(const struct wanted_params *wanted, size_t index) {
+    if (index >= wanted_count(wanted)) return 0;
+    return wanted->is_batched ? batched_param(index).bytes
+                              : entry_param(wanted->entry, index).bytes;
+}
+
+static enum err reject_params(
+    const struct wanted_params *wanted, size_t index, size_t bytes, struct error *err) {
+    static const char fix[] = "declare the arguments in program.yaml as the kernel has them";
+    const struct entry *entry = wanted->entry;
+    const char *kernel = wanted->is_batched ? entry->batched : entry->name;
+    if (index == wanted_count(wanted) || bytes == 0)
+        return error_set(err, ERR_MODULE_REJECTED, 0, fix,
+            "program.yaml: kernel '%s' is to take %zu parameters, and that of the image takes %s",
+            kernel, wanted_count(wanted), bytes == 0 ? "fewer" : "more");
+    char place[160];
+    if (wanted->is_batched)
+        snprintf(place, sizeof place, "program.yaml: parameter %zu of a batched kernel", index + 1);
+    else
+        snprintf(place, sizeof place, "program.yaml:%d:%d: argument '%s'", entry->args[index].line,
+            entry->args[index].column, entry->args[index].name);
+    return error_set(err, ERR_MODULE_REJECTED, 0, fix,
+        "%s has %zu bytes, but parameter %zu of kernel '%s' of the image has %zu", place,
+        wanted_bytes(wanted, index), index + 1, kernel, bytes);
+}
+
+/* Of a cubin only the driver knows. A driver that cannot say is believed. */
+static enum err check_params(const struct device *device, CUfunction function,
+    const struct wanted_params *wanted, struct error *err) {
+    if (device->driver->function_param == NULL) return ERR_OK;
+    for (size_t i = 0; i <= wanted_count(wanted); i++) {
+        size_t bytes;
+        enum err code = read_param_bytes(device, function, i, &bytes, err);
+        if (code == ERR_DRIVER && err->native == CUDA_ERROR_NOT_SUPPORTED) return ERR_OK;
+        if (code == ERR_OK && bytes != wanted_bytes(wanted, i))
+            code = reject_params(wanted, i, bytes, err);
+        if (code != ERR_OK) return code;
+    }
+    return ERR_OK;
+}
+
 static enum err read_kernel(const struct device *device, CUmodule module, const struct entry *entry,
     struct kernel *ret, struct error *err) {
     int threads = 0;
     enum err code = find_function(device, module, entry->name, &ret->function, err);
+    if (code == ERR_OK)
+        code = check_params(device, ret->function, &(struct wanted_params){.entry = entry}, err);
     if (code == ERR_OK)
         code = GPU_TRY(device->driver,
             function_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ret->function),
@@ -101,6 +168,9 @@ static enum err read_kernel(const struct device *device, CUmodule module, const 
     if (code != ERR_OK || entry->batched == NULL) return code;
     uint32_t static_bytes;
     code = find_function(device, module, entry->batched, &ret->batched, err);
+    if (code == ERR_OK)
+        code = check_params(
+            device, ret->batched, &(struct wanted_params){.entry = entry, .is_batched = true}, err);
     if (code != ERR_OK) return code;
     return allow_shared_memory(device, ret->batched, &static_bytes, err);
 }

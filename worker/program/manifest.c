@@ -97,6 +97,8 @@ static void read_arg(
     static const char *const known[] = {"name", "value", "count", "buffer", "type", "access",
         "at_most", "at_least", "between", NULL};
     if (!manifest_check_mapping(manifest, node, "an argument", known)) return;
+    ret->line = node->line;
+    ret->column = node->column;
     ret->name = manifest_read_name(manifest, node, "name", NAME_MAX_BYTES, "");
     bool has_value = yaml_get(node, "value") != NULL, has_buffer = yaml_get(node, "buffer") != NULL;
     if (has_value == has_buffer)

@@ -37,6 +37,7 @@ struct entry_arg {
     enum datatype element_type; /* buffers; DATATYPE_NONE: any bytes */
     bool is_streamed;           /* buffers: each byte is touched once, so it may lie on the host */
     struct range between;       /* ROLE_VALUE */
+    int line, column;           /* in the manifest */
 };
 
 /** A number of a bound, known when a launch is planned. */
