@@ -338,6 +338,12 @@ static int find_devices(const struct settings *settings, const char *config, siz
     return child_exit_code != 0 ? child_exit_code : fail(&err);
 }
 
+/* What a core dump of the supervisor would show, too: it knows the configuration. */
+static void hide_memory(const struct settings *settings) {
+    if (settings->executors.core_dumps != CORE_DUMPS_INHERIT)
+        (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
 static int run_supervisor(const struct settings *settings, const struct run_arguments *arguments) {
     struct probed_device devices[PROBED_DEVICES_MAX];
     size_t count;
@@ -346,6 +352,7 @@ static int run_supervisor(const struct settings *settings, const struct run_argu
     int ret =
         find_devices(settings, arguments->config, count_max(settings, arguments), devices, &count);
     if (ret != CLI_OK) return ret;
+    hide_memory(settings);
     char *folder = make_state_folder(settings, arguments->is_file_run, &err);
     if (folder == NULL) return fail(&err);
     list_arguments(arguments, executor_arguments);

@@ -7,8 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const int kept_capabilities[] = {
-    CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_IPC_LOCK, CAP_SYS_NICE};
+static const int kept_capabilities[] = {CAP_DAC_READ_SEARCH, CAP_IPC_LOCK, CAP_SYS_NICE};
 
 static void drop_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -28,6 +27,9 @@ static void drop_capabilities(void) {
 void confine_process(bool allows_core_dumps) {
     const struct rlimit none = {0};
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (!allows_core_dumps) (void)setrlimit(RLIMIT_CORE, &none);
     drop_capabilities();
+    if (allows_core_dumps) return;
+    (void)setrlimit(RLIMIT_CORE, &none);
+    /* A core pattern that is a pipe knows no limit; nor may others of this user read our memory. */
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }

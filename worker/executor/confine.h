@@ -1,7 +1,8 @@
 /**
- * What an executor does without: new privileges, core files, and capabilities other than those by
- * which it reads and writes files that the configuration names, pins memory and sets priorities.
- * Threads: before the second one.
+ * What an executor does without: new privileges, core dumps (into pipes too), and capabilities
+ * other than those by which it reads files that the configuration names, pins memory and sets
+ * priorities. It writes, and changes, only what belongs to the user that it runs as. Threads:
+ * before the second one.
  */
 #ifndef EXECUTOR_CONFINE_H
 #define EXECUTOR_CONFINE_H

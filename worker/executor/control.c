@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log_limit.h"
 #include "decode/cancel.h"
 #include "executor/cancels.h"
 #include "executor/retries.h"
@@ -22,7 +23,12 @@ struct control {
 };
 
 static void log_refused(const struct delivery *delivery, const struct error *err) {
+    static struct log_limit limit = LOG_LIMIT_INIT;
     const struct position *position = &delivery->position;
+    uint64_t left_out;
+    if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
+    if (left_out > 0)
+        log_line(LOG_WARN, "%" PRIu64 " more control messages ignored, without a line", left_out);
     log_line(LOG_WARN, "control message ignored: %s/%" PRId32 "/%" PRId64 ": %s; %s",
         position->topic, position->partition, position->offset, err->message, err->fix);
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/invariant.h"
+#include "base/log_limit.h"
 #include "execute/tally.h"
 #include "executor/control.h"
 #include "executor/narrow.h"
@@ -158,11 +159,18 @@ static void refuse(struct stages *stages, struct job *job, struct error *err) {
     }
 }
 
-void flow_reject_undecodable(
-    struct stages *stages, struct delivery *delivery, const struct error *err) {
-    const struct position *position = &delivery->position;
+static void log_dead_letter(const struct position *position, const struct error *err) {
+    static struct log_limit limit = LOG_LIMIT_INIT;
+    uint64_t left_out;
+    if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
+    if (left_out > 0) log_line(LOG_WARN, "%" PRIu64 " more dead letters, without a line", left_out);
     log_line(LOG_WARN, "dead letter: %s/%" PRId32 "/%" PRId64 ": %s: %s", position->topic,
         position->partition, position->offset, err_code(err->code), err->message);
+}
+
+void flow_reject_undecodable(
+    struct stages *stages, struct delivery *delivery, const struct error *err) {
+    log_dead_letter(&delivery->position, err);
     struct error push_error;
     counters_add_outcome(stages->counters, err->code);
     enum err code = publisher_push_undecodable(stages->publisher, delivery, err, &push_error);
