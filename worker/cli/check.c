@@ -1,18 +1,17 @@
 /* gpu-worker check: everything that is wrong with a configuration and its programs. */
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/cli.h"
 #include "executor/connect.h"
-#include "program/program.h"
+#include "executor/fitness.h"
 #include "settings/settings.h"
 
 static const char usage[] =
     "usage: gpu-worker check --config FILE [--programs DIR] [--connect]\n"
     "\n"
-    "Reads the configuration as `run` does, and the programs, and reports every problem with its\n"
-    "place. Starts nothing: no broker and no device is needed.\n"
+    "Reads the configuration as `run` does, looks at its programs and folders, and reports every\n"
+    "problem with its place. Starts nothing: no broker and no device is needed.\n"
     "\n"
     "  --config FILE    the configuration; - is standard input\n"
     "  --programs DIR   look for programs there instead of in programs.dir\n"
@@ -23,16 +22,13 @@ static const char usage[] =
     "example:\n"
     "  gpu-worker check --config worker.yaml\n";
 
-/* Adds the problems of the programs; returns how many are fine. */
-static size_t check_programs(
-    const struct settings *settings, const char *override, struct problems *problems) {
-    char *configured = settings_programs_dir(settings);
-    const char *dir = override != NULL ? override : configured;
-    struct registry *registry = dir != NULL ? registry_load(dir, problems) : NULL;
-    if (registry == NULL) problems_add(problems, "programs", 0, 0, "", "out of memory");
+/* Adds what keeps a worker from working; returns how many programs are fine. */
+static size_t check_fitness(
+    const struct settings *settings, const char *programs, struct problems *problems) {
+    struct registry *registry = fitness_load_programs(settings, programs, problems);
     size_t count = registry != NULL ? registry_count(registry) : 0;
     registry_destroy(registry);
-    free(configured);
+    fitness_check_folders(settings, problems);
     return count;
 }
 
@@ -54,7 +50,7 @@ static int check(const char *config, const char *programs, bool connect) {
     settings_init(&settings);
     problems_init(&problems);
     settings_load(&settings, config, &problems);
-    size_t count = check_programs(&settings, programs, &problems);
+    size_t count = check_fitness(&settings, programs, &problems);
     int ret = CLI_OK;
     if (problems_any(&problems)) ret = cli_fail_problems("check", &problems);
     else if (connect) ret = check_connection(&settings);

@@ -17,6 +17,7 @@
 #include "executor/confine.h"
 #include "executor/connect.h"
 #include "executor/executor.h"
+#include "executor/fitness.h"
 #include "state/crash.h"
 #include "state/folder.h"
 #include "supervise/supervise.h"
@@ -408,6 +409,17 @@ static int run_with(struct settings *settings, const struct run_arguments *argum
                                     : run_supervisor(settings, arguments);
 }
 
+/* What cannot work takes nothing. */
+static int check_fitness(const struct settings *settings) {
+    struct problems problems;
+    problems_init(&problems);
+    registry_destroy(fitness_load_programs(settings, NULL, &problems));
+    fitness_check_folders(settings, &problems);
+    int ret = problems_any(&problems) ? cli_fail_problems("run", &problems) : CLI_OK;
+    problems_fini(&problems);
+    return ret;
+}
+
 static int run_as_configured(struct run_arguments *arguments) {
     struct kept_config kept = {.fd = -1};
     struct settings settings;
@@ -424,7 +436,8 @@ static int run_as_configured(struct run_arguments *arguments) {
         ret = cli_fail(CLI_CONFIG, "run", "%s; %s", err.message, err.fix);
     }
     if (ret == CLI_OK) {
-        ret = run_with(&settings, arguments);
+        ret = check_fitness(&settings);
+        if (ret == CLI_OK) ret = run_with(&settings, arguments);
         settings_fini(&settings);
     }
     kept_config_fini(&kept);

@@ -10,6 +10,7 @@
 #include "executor/admission.h"
 #include "executor/control.h"
 #include "executor/devices.h"
+#include "executor/fitness.h"
 #include "executor/flow.h"
 #include "executor/narrow.h"
 #include "executor/reporter.h"
@@ -38,20 +39,14 @@ static enum err open_device(struct stages *stages, struct error *err) {
     return device_open(&stages->device, driver, (int)stages->device_index, err);
 }
 
-/* A program that does not load is its own jobs' problem, but worth a line at start. */
+/* As the supervisor saw them, unless they have changed since: then nothing is taken either. */
 static enum err load_programs(struct stages *stages, struct error *err) {
     struct problems problems;
     problems_init(&problems);
-    char *dir = settings_programs_dir(stages->settings);
-    if (dir != NULL) stages->registry = registry_load(dir, &problems);
-    free(dir);
-    for (size_t i = 0; i < problems.count; i++)
-        log_line(LOG_WARN, "program not loaded: %s: %s", problems.items[i].where,
-            problems.items[i].what);
+    stages->registry = fitness_load_programs(stages->settings, NULL, &problems);
+    enum err code = problems_check(&problems, err);
     problems_fini(&problems);
-    if (stages->registry == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the programs");
+    if (code != ERR_OK) return code;
     return modules_load(&stages->device, stages->registry, MODULES_MAX, &stages->modules, err);
 }
 

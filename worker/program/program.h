@@ -112,9 +112,9 @@ struct registry;
 
 /**
  * Loads every folder of `dir` that holds a program.yaml. Everything wrong (manifest, missing or
- * empty images, kernels that take other parameters, a folder whose name is not the program's) is
- * added to `problems`; programs without problems are loaded all the same. NULL only when memory is
- * short.
+ * empty images, kernels that take other parameters, a folder whose name is not the program's, no
+ * program at all) is added to `problems`; programs without problems are loaded all the same. NULL
+ * only when memory is short.
  */
 struct registry *registry_load(const char *dir, struct problems *problems);
 void registry_destroy(struct registry *registry); /* NULL is fine */

@@ -87,6 +87,8 @@ static void load_folder(
     }
     size_t before = problems_total(problems);
     bool is_program = access(path, F_OK) == 0;
+    if (!is_program && errno != ENOENT && errno != ENOTDIR)
+        problems_add(problems, path, 0, 0, "let the worker read it", "%s", strerror(errno));
     struct yaml_document *document =
         is_program ? yaml_load(path, YAML_KEEP_VARIABLES, problems) : NULL;
     free(path);
@@ -117,6 +119,7 @@ struct registry *registry_load(const char *dir, struct problems *problems) {
     if (count < 0)
         problems_add(problems, dir, 0, 0, "set programs.dir to the folder of programs", "%s",
             strerror(errno));
+    size_t before = problems_total(problems);
     for (int i = 0; i < count; i++) {
         char *folder;
         if (asprintf(&folder, "%s/%s", dir, entries[i]->d_name) < 0) {
@@ -128,6 +131,9 @@ struct registry *registry_load(const char *dir, struct problems *problems) {
         free(entries[i]);
     }
     free(entries);
+    if (count >= 0 && registry->count == 0 && problems_total(problems) == before)
+        problems_add(problems, dir, 0, 0, "set programs.dir to the folder of programs",
+            "no program is in it");
     return registry;
 }
 

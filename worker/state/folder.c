@@ -12,7 +12,7 @@
 
 static enum err fail_io(struct error *err, const char *what, const char *path) {
     int native = errno;
-    return error_set(err, ERR_IO, native,
+    return error_set(err, ERR_CONFIG, native,
         "set state.dir to a folder on this machine that can be written", "%s %s: %s", what, path,
         strerror(native));
 }
