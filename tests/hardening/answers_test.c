@@ -78,6 +78,8 @@ static void keep_sink(struct sink *sink) {} /* the test looks at it */
 
 static void note_queued(void *context, struct gate_line *line, bool is_suspect) {}
 
+static void note_encoded(void *context, const struct outcome *outcome) {}
+
 static void note_published(void *context, const struct published *items, size_t count) {
     struct rig *rig = context;
     pthread_mutex_lock(&rig->lock);
@@ -112,6 +114,7 @@ static void rig_start(struct rig *rig, int refused_results, int refused_letters)
     const struct publisher_options options = {.sink = &rig->sink->sink,
         .identity = &identity,
         .queue_length = 8,
+        .on_encoded = note_encoded,
         .on_queued = note_queued,
         .on_published = note_published,
         .on_failed = note_failed,

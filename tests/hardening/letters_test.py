@@ -97,6 +97,17 @@ class LettersTest(KafkaFlowTest):
                 self.assertEqual((letter["dlq.truncated"], letter["small"]), ("headers", "1"))
                 self.assertNotIn("large", letter)
 
+    def test_of_many_headers_the_first_are_taken(self):
+        broken = saxpy(1) | {"steps": [gw.step("nope", [], grid=[1])]}
+        for delivery in DELIVERIES:
+            with self.subTest(delivery):
+                name = f"many-{delivery}"
+                self.send(msgpack.packb(broken | {"id": name}), headers=[("h", b"")] * 100_000)
+                self.work(delivery)
+                letter = self.letters()[name]
+                self.assertEqual(headers_of(letter)["dlq.truncated"], "headers")
+                self.assertEqual(len([1 for header, _ in letter.headers() if header == "h"]), 256)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

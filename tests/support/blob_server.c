@@ -25,7 +25,8 @@ struct blob_server {
     pthread_t acceptor;
     pthread_mutex_t lock; /* guards what follows */
     enum mishap mishap;
-    char elsewhere[80]; /* where GETs are sent to; "": nowhere */
+    unsigned mishaps_left; /* 0: it does not end */
+    char elsewhere[80];    /* where GETs are sent to; "": nowhere */
     void (*gate)(void *context);
     void *gate_context;
     unsigned gets;
@@ -212,6 +213,7 @@ static void *connection_thread(void *context) {
         if (!request.is_put) server->gets++;
         if (!has_credentials) server->lacks_credentials = true;
         enum mishap mishap = server->mishap;
+        if (server->mishaps_left > 0 && --server->mishaps_left == 0) server->mishap = MISHAP_NONE;
         void (*gate)(void *) = request.is_put ? NULL : server->gate;
         pthread_mutex_unlock(&server->lock);
         if (gate != NULL) gate(server->gate_context);
@@ -299,8 +301,13 @@ bool blob_server_has(struct blob_server *server, struct slice payload) {
 }
 
 void blob_server_set_mishap(struct blob_server *server, enum mishap mishap) {
+    blob_server_set_mishaps(server, mishap, 0);
+}
+
+void blob_server_set_mishaps(struct blob_server *server, enum mishap mishap, unsigned count) {
     pthread_mutex_lock(&server->lock);
     server->mishap = mishap;
+    server->mishaps_left = count;
     pthread_mutex_unlock(&server->lock);
 }
 

@@ -33,6 +33,9 @@ bool blob_server_has(struct blob_server *server, struct slice payload);
 
 void blob_server_set_mishap(struct blob_server *server, enum mishap mishap);
 
+/** The mishap ends after so many requests. */
+void blob_server_set_mishaps(struct blob_server *server, enum mishap mishap, unsigned count);
+
 /** From now on each GET is sent to the same name below `url`. */
 void blob_server_redirect(struct blob_server *server, const char *url);
 

@@ -152,11 +152,13 @@ static void destroy_message(void *message) {
     rd_kafka_message_destroy(message);
 }
 
-static struct delivery *lend(rd_kafka_message_t *message) {
+static struct delivery *lend(rd_kafka_message_t *message, size_t headers_max) {
     rd_kafka_headers_t *list;
     size_t count = 0;
     if (rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR)
         count = rd_kafka_header_cnt(list);
+    bool is_cut = count > headers_max;
+    if (is_cut) count = headers_max;
     struct header *headers = count > 0 ? calloc(count, sizeof *headers) : NULL;
     if (headers == NULL && count > 0) return NULL;
     for (size_t i = 0; i < count; i++) {
@@ -174,16 +176,22 @@ static struct delivery *lend(rd_kafka_message_t *message) {
         .has_key = message->key != NULL,
         .key = slice_of(message->key, message->key_len),
         .header_count = count,
-        .headers = headers};
+        .headers = headers,
+        .is_cut = is_cut};
     const struct loan loan = {.end = destroy_message, .lender = message};
     struct delivery *lent = delivery_lend(&view, loan);
     free(headers);
     return lent;
 }
 
-struct delivery *client_lend_message(rd_kafka_message_t *message) {
-    struct delivery *lent = lend(message);
-    if (lent == NULL) rd_kafka_message_destroy(message);
+struct delivery *client_lend_message(rd_kafka_message_t *message, size_t headers_max) {
+    struct delivery *lent = lend(message, headers_max);
+    if (lent == NULL) {
+        rd_kafka_message_destroy(message);
+    } else if (lent->is_cut && !delivery_keep(lent)) {
+        delivery_destroy(lent);
+        return NULL;
+    }
     return lent;
 }
 

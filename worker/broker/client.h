@@ -57,9 +57,10 @@ enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *
 bool client_is_final(rd_kafka_resp_err_t code);
 
 /**
- * Lends a message and its headers, without its position. Consumes `message`, which is destroyed
- * with the loan; at once, and NULL, when memory is short.
+ * Lends a message and its first `headers_max` headers, without its position. Consumes `message`,
+ * which is destroyed with the loan; at once, and NULL, when memory is short. A message with more
+ * headers is kept at once: librdkafka's list of them takes many times their bytes.
  */
-struct delivery *client_lend_message(rd_kafka_message_t *message);
+struct delivery *client_lend_message(rd_kafka_message_t *message, size_t headers_max);
 
 #endif

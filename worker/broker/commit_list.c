@@ -80,3 +80,9 @@ bool commit_list_get(const rd_kafka_topic_partition_t *element, struct offsets_c
     return commit_metadata_decode(
         slice_of(element->metadata, element->metadata_size), &ret->metadata);
 }
+
+bool commit_list_is_same(const rd_kafka_topic_partition_t *a, const rd_kafka_topic_partition_t *b) {
+    return a != NULL && b != NULL && a->offset == b->offset &&
+           a->metadata_size == b->metadata_size &&
+           (a->metadata_size == 0 || memcmp(a->metadata, b->metadata, a->metadata_size) == 0);
+}

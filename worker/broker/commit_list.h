@@ -34,4 +34,7 @@ rd_kafka_resp_err_t commit_list_locate(
 /** False where the metadata is none that this version reads: then *ret has the offset alone. */
 bool commit_list_get(const rd_kafka_topic_partition_t *element, struct offsets_commit *ret);
 
+/** True where both are there and would commit the same. */
+bool commit_list_is_same(const rd_kafka_topic_partition_t *a, const rd_kafka_topic_partition_t *b);
+
 #endif

@@ -277,7 +277,7 @@ static bool is_leaving(const struct consumer *consumer, const char *topic, int32
 
 /* Consumes `message`. *ret stays NULL for one that is nobody's to run here. */
 static void deliver(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
-    struct delivery *lent = client_lend_message(message);
+    struct delivery *lent = client_lend_message(message, DELIVERY_HEADERS_MAX);
     if (lent == NULL) {
         fail(consumer, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no memory to take a message");
         return;

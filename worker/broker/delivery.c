@@ -22,6 +22,21 @@ static bool count_bytes(const struct delivery *message, size_t *ret) {
     return true;
 }
 
+/* What a dead letter of it takes besides. False where it overflows. */
+static bool count_held_bytes(const struct delivery *message, size_t own_bytes, size_t *ret) {
+    size_t bytes, held = own_bytes;
+    if (!count_bytes(message, &bytes) || __builtin_add_overflow(held, bytes, &held)) return false;
+    for (size_t i = 0; i < message->header_count; i++) {
+        const struct header *header = &message->headers[i];
+        size_t more = DELIVERY_HEADER_BYTES;
+        if (__builtin_add_overflow(more, header->name.size, &more)) return false;
+        if (__builtin_add_overflow(more, header->value.size, &more)) return false;
+        if (__builtin_add_overflow(held, more, &held)) return false;
+    }
+    *ret = held;
+    return true;
+}
+
 static struct slice copy_to(uint8_t **to, struct slice from) {
     struct slice copy = slice_of(*to, from.size);
     if (from.size > 0) memcpy(*to, from.data, from.size);
@@ -34,9 +49,9 @@ static struct header *headers_of(struct delivery *delivery) {
 }
 
 struct delivery *delivery_lend(const struct delivery *message, struct loan loan) {
-    size_t own_bytes, bytes, held_bytes;
-    if (!count_own_bytes(message, &own_bytes) || !count_bytes(message, &bytes)) return NULL;
-    if (__builtin_add_overflow(own_bytes, bytes, &held_bytes)) return NULL;
+    size_t own_bytes, held_bytes;
+    if (!count_own_bytes(message, &own_bytes)) return NULL;
+    if (!count_held_bytes(message, own_bytes, &held_bytes)) return NULL;
     struct delivery *delivery = malloc(own_bytes);
     if (delivery == NULL) return NULL;
     *delivery = *message;

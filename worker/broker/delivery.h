@@ -6,7 +6,8 @@
  * is what taking a message costs, so a source only lends: whoever works on a message first keeps
  * it, on a thread of its own.
  *
- * Units: `held_bytes` is all host memory that the delivery stands for. Lifetime: owned by whoever
+ * Units: `held_bytes` is all host memory that the delivery stands for, its dead letter included.
+ * Lifetime: owned by whoever
  * holds the pointer; destroying it does *not* mark the message as finished (source_finish() does).
  * What is lent goes before its source does. Threads: one owner at a time.
  */
@@ -27,6 +28,13 @@ struct position {
     int64_t offset;
     uint64_t lease;
 };
+
+/** A message is taken with its first headers, up to so many. */
+enum { DELIVERY_HEADERS_MAX = 256 };
+
+/** Beside its bytes, which a dead letter has twice: a place in the message's list, in the letter's
+ * and in the client's. */
+enum { DELIVERY_HEADER_BYTES = 256 };
 
 struct header {
     struct slice name;

@@ -179,7 +179,8 @@ static enum err keep(
     struct reader *reader, rd_kafka_message_t *message, struct delivery **ret, struct error *err) {
     const struct position position = {
         .topic = reader->topic, .partition = message->partition, .offset = message->offset};
-    struct delivery *delivery = client_lend_message(message);
+    /* a dead letter has the worker's beside the sender's */
+    struct delivery *delivery = client_lend_message(message, 2 * DELIVERY_HEADERS_MAX);
     if (delivery == NULL || !delivery_keep(delivery)) {
         delivery_destroy(delivery);
         return error_set(

@@ -56,7 +56,7 @@ struct sink_operations {
      */
     void (*settled)(struct sink *sink);
 
-    /** What is not settled by now is settled with ERR_BROKER. */
+    /** What is not settled by now is settled with ERR_BROKER, and in a transaction aborted. */
     void (*destroy)(struct sink *sink);
 };
 

@@ -18,6 +18,7 @@ enum {
     LOOK_MS = 100,
     REPLACE_WAIT_MS = 5000, /* longer than a heartbeat: who has lost its name knows by then */
     FLUSH_POLL_MS = 10,
+    ABORT_WAIT_MS = 2000,
     QUIET_SHARE = 10 /* of the interval, without a record */
 };
 
@@ -381,13 +382,6 @@ static void step_fenced(struct transaction *t) {
     t->phase = PHASE_STARTING;
 }
 
-static bool is_same_commit(
-    const rd_kafka_topic_partition_t *a, const rd_kafka_topic_partition_t *b) {
-    return a != NULL && b != NULL && a->offset == b->offset &&
-           a->metadata_size == b->metadata_size &&
-           (a->metadata_size == 0 || memcmp(a->metadata, b->metadata, a->metadata_size) == 0);
-}
-
 /* Only a message that is still ours tells: of others the same may have been committed by those who
  * have them now. Without any nothing depends on it. */
 static bool was_committed(
@@ -395,7 +389,7 @@ static bool was_committed(
     for (const struct entry *entry = t->entries.first; entry != NULL; entry = entry->next) {
         const struct position *answers = entry->record->answers;
         if (!entry->record->is_last || !offsets_holds(t->offsets, answers)) continue;
-        return is_same_commit(
+        return commit_list_is_same(
             rd_kafka_topic_partition_list_find(t->commits, answers->topic, answers->partition),
             rd_kafka_topic_partition_list_find(committed, answers->topic, answers->partition));
     }
@@ -489,8 +483,25 @@ static enum err transaction_flush(struct sink *sink, int timeout_ms, struct erro
         "a transaction was not committed within %d ms", timeout_ms);
 }
 
+/* What is open is not committed by anybody; told so, the brokers let readers go on at once. */
+static void abort_open(struct transaction *t) {
+    uint64_t deadline_ns = clock_ns() + ABORT_WAIT_MS * 1000000ull;
+    bool is_open = t->phase == PHASE_OPEN || t->phase == PHASE_DELIVERING ||
+                   t->phase == PHASE_OFFSETS || t->phase == PHASE_ABORTING;
+    if (!is_open) return;
+    rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE);
+    while (t->undelivered_count > 0 && clock_ns() < deadline_ns)
+        sink_serve(t->producer, FLUSH_POLL_MS);
+    rd_kafka_error_t *error = rd_kafka_abort_transaction(t->client, ABORT_WAIT_MS);
+    if (error == NULL) return;
+    client_say(&t->events, LOG_WARN, "leaves a transaction to be aborted by the brokers: %s",
+        rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+}
+
 static void transaction_destroy(struct sink *sink) {
     struct transaction *t = (struct transaction *)sink;
+    abort_open(t);
     if (t->phase != PHASE_LOST) lose(t, RD_KAFKA_RESP_ERR__DESTROY, "the sink ends");
     sink_destroy(t->producer); /* what it still has comes back */
     settle_lost(t);

@@ -14,7 +14,6 @@ static void tally_timed(struct counters *counters, const struct job_telemetry *j
 
 void tally_job(struct counters *counters, const struct outcome *outcome) {
     const struct job_telemetry *job = &outcome->telemetry;
-    counters_add_outcome(counters, outcome->code);
 #define ADD(field) counters_add(counters, COUNTER_jobs_##field, job->field);
     ADD(h2d_bytes)
     ADD(d2h_bytes)

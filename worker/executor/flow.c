@@ -112,7 +112,6 @@ static struct publication *encode(
     bool is_logged = log_is_on(LOG_DEBUG);
     const struct position position = job->delivery->position; /* encoded, the job may be over */
     uint64_t start_ns = is_logged ? clock_ns() : 0;
-    tally_job(stages->counters, outcome);
     flow_end_carrying(stages, job, false);
     profile_push("publish");
     enum err code = publisher_encode(stages->publisher, job, outcome, &publication, &err);
@@ -172,7 +171,6 @@ void flow_reject_undecodable(
     struct stages *stages, struct delivery *delivery, const struct error *err) {
     log_dead_letter(&delivery->position, err);
     struct error push_error;
-    counters_add_outcome(stages->counters, err->code);
     enum err code = publisher_push_undecodable(stages->publisher, delivery, err, &push_error);
     if (code == ERR_OK) return;
     flow_fail(stages, &push_error);
@@ -384,6 +382,16 @@ void flow_narrow_refused(
     else refuse(stages, prepared->job, &failure);
 }
 
+void flow_on_encoded(void *context, const struct outcome *outcome) {
+    tally_job(((struct stages *)context)->counters, outcome);
+}
+
+void flow_on_not_stored_outputs(void *context, struct job *job, const struct outcome *outcome) {
+    struct stages *stages = context;
+    struct publication *publication = conclude(stages, job, outcome);
+    publisher_push(stages->publisher, &publication, 1);
+}
+
 void flow_on_queued(void *context, struct gate_line *line, bool is_suspect) {
     struct stages *stages = context;
     if (is_suspect) suspects_answered(stages->suspects);
@@ -417,6 +425,7 @@ void flow_on_published(void *context, const struct published *items, size_t coun
         suspects += items[i].delivery->is_suspect;
         if (items[i].is_dropped) continue;
         source_finish(stages->source, &items[i].delivery->position);
+        counters_add_outcome(stages->counters, items[i].code);
         if (items[i].code != ERR_OK) errors++;
         else ok++;
     }

@@ -68,6 +68,8 @@ void flow_on_done(void *context, const struct batch_item *items, size_t count);
 void flow_on_released(void *context, size_t count);
 void flow_on_starved(void *context, struct prepared *prepared, const struct error *err);
 void flow_on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err);
+void flow_on_encoded(void *context, const struct outcome *outcome);
+void flow_on_not_stored_outputs(void *context, struct job *job, const struct outcome *outcome);
 void flow_on_queued(void *context, struct gate_line *line, bool is_suspect);
 void flow_on_published(void *context, const struct published *items, size_t count);
 void flow_on_publish_failed(void *context, const struct error *err);

@@ -119,6 +119,8 @@ static enum err start_publisher(struct stages *stages, struct error *err) {
         .inline_bytes_max = stages->settings->results.inline_max_bytes,
         .state = stages->state,
         .queue_length = stages->settings->limits.jobs_in_flight + 1,
+        .on_encoded = flow_on_encoded,
+        .on_not_stored = flow_on_not_stored_outputs,
         .on_queued = flow_on_queued,
         .on_published = flow_on_published,
         .on_failed = flow_on_publish_failed,

@@ -277,6 +277,7 @@ static enum err encode(struct publisher *publisher, struct job *job, const struc
     if (code != ERR_OK) return code;
     if (!is_whole) return no_memory(err);
     publication->first[0] = result;
+    publisher->options.on_encoded(publisher->options.context, outcome);
     *ret = publication;
     return ERR_OK;
 }
@@ -285,13 +286,13 @@ static void on_stored(void *context, struct job *job, const struct outcome *outc
     const struct digest *const *blobs) {
     struct publisher *publisher = context;
     struct publication *publication;
-    struct error err;
-    if (encode(publisher, job, outcome, blobs, &publication, &err) == ERR_OK) {
-        publisher_push(publisher, &publication, 1);
-        return;
-    }
-    publisher->options.on_failed(publisher->options.context, &err);
-    job_destroy(job); /* unanswered and uncommitted: it comes again */
+    struct outcome failed = {.telemetry = outcome->telemetry};
+    failed.code = outcome->code;
+    failed.err = outcome->err;
+    if (failed.code == ERR_OK)
+        failed.code = encode(publisher, job, outcome, blobs, &publication, &failed.err);
+    if (failed.code == ERR_OK) publisher_push(publisher, &publication, 1);
+    else publisher->options.on_not_stored(publisher->options.context, job, &failed);
 }
 
 static enum err start_storer(struct publisher *publisher, struct error *err) {

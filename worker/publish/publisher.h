@@ -7,8 +7,8 @@
  * acknowledged by then is not reported, and comes again after a restart.
  *
  * Lifetime: publisher_start() to publisher_stop(); the sink is owned from the start on, also where
- * that fails. Threads: publisher_push() from any; on_published comes from the publisher's thread,
- * on_failed also from those that store outputs.
+ * that fails. Threads: publisher_push() from any; on_published and on_failed come from the
+ * publisher's thread.
  */
 #ifndef PUBLISH_PUBLISHER_H
 #define PUBLISH_PUBLISHER_H
@@ -34,6 +34,11 @@ struct publisher_options {
     uint64_t inline_bytes_max; /* with `blobs` */
     struct state *state;       /* where what is being encoded is noted; NULL: nowhere */
     uint32_t queue_length;     /* at least as many as jobs can be in flight: push never waits */
+    /** The answer to a job is encoded with this outcome; once a job. From whichever thread does. */
+    void (*on_encoded)(void *context, const struct outcome *outcome);
+    /** The outputs of a job, which is the callee's from now on, could not be stored: it has failed
+     * as `outcome` says, and is not answered yet. From a thread that stores. */
+    void (*on_not_stored)(void *context, struct job *job, const struct outcome *outcome);
     /**
      * The answer to a job whose key has this line stands in the sink's queue: answers go out in the
      * order of these calls. From whichever thread pushed it; NULL: its message has no line.
