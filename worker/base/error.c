@@ -1,9 +1,9 @@
 #include "base/error.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "base/invariant.h"
+#include "base/text.h"
 
 static const struct {
     const char *code;
@@ -20,10 +20,10 @@ enum err error_set(
     err->code = code;
     err->native = native;
     err->trouble = NULL;
-    snprintf(err->fix, sizeof err->fix, "%s", fix);
+    text_format(err->fix, sizeof err->fix, "%s", fix);
     va_list args;
     va_start(args, format);
-    vsnprintf(err->message, sizeof err->message, format, args);
+    text_vformat(err->message, sizeof err->message, format, args);
     va_end(args);
     return code;
 }
@@ -35,9 +35,9 @@ const char *err_code(enum err code) {
 
 void error_conceal(struct error *err) {
     if (err->trouble == NULL) return;
-    snprintf(
+    text_format(
         err->message, sizeof err->message, "the worker has trouble of its own: %s", err->trouble);
-    snprintf(err->fix, sizeof err->fix, "send it again later, or tell who runs the worker");
+    text_format(err->fix, sizeof err->fix, "send it again later, or tell who runs the worker");
 }
 
 enum retry err_retry(enum err code) {

@@ -6,6 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/slice.h"
+#include "base/text.h"
+
 static enum log_level level_min = LOG_INFO;
 static enum log_format line_format = LOG_TEXT;
 
@@ -18,17 +21,29 @@ bool log_is_on(enum log_level level) {
     return level >= level_min;
 }
 
-/* Appends `text`, escaped for the format; always leaves room for the end of the line. */
+/* Appends a control character as a number. */
+static size_t append_number(char *line, size_t used, size_t size, unsigned c) {
+    int written = line_format == LOG_JSON ? snprintf(line + used, size - used, "\\u%04x", c)
+                                          : snprintf(line + used, size - used, "\\x%02x", c);
+    return used + (size_t)written;
+}
+
+/* Appends `text`, which is UTF-8, escaped for the format; always leaves room for the end of the
+ * line, and ends with a whole character. */
 static size_t append_escaped(char *line, size_t used, size_t size, const char *text) {
-    for (; *text != 0 && used + 8 < size; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 0x20 || c == 0x7f) {
-            if (line_format == LOG_JSON)
-                used += (size_t)snprintf(line + used, size - used, "\\u%04x", c);
-            else used += (size_t)snprintf(line + used, size - used, "\\x%02x", c);
+    struct slice left = slice_of_text(text);
+    while (left.size > 0 && used + 12 < size) {
+        struct slice c;
+        if (!slice_take(&left, slice_utf8_first(left), &c) || c.size == 0) break;
+        if (c.data[0] < 0x20 || c.data[0] == 0x7f) {
+            used = append_number(line, used, size, c.data[0]);
+        } else if (c.data[0] == 0xc2 && c.data[1] < 0xa0) {
+            used = append_number(line, used, size, c.data[1]); /* terminals obey these, too */
         } else {
-            if (line_format == LOG_JSON && (c == '"' || c == '\\')) line[used++] = '\\';
-            line[used++] = (char)c;
+            bool is_special = c.data[0] == '"' || c.data[0] == '\\';
+            if (line_format == LOG_JSON && is_special) line[used++] = '\\';
+            memcpy(line + used, c.data, c.size);
+            used += c.size;
         }
     }
     return used;
@@ -63,7 +78,7 @@ void log_line(enum log_level level, const char *format, ...) {
     char text[1200];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    text_vformat(text, sizeof text, format, args);
     va_end(args);
     write_line(level, text);
 }

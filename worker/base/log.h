@@ -2,7 +2,8 @@
  * One line a fact, to standard error: `2026-01-31T12:00:00.000Z info lane ready lane=3`.
  *
  * A failure is logged once, by whoever decides what becomes of it (executor/, cli/); stages return
- * errors and stay silent. Text from outside is escaped, so that a line stays a line.
+ * errors and stay silent. Text from outside is mended (text.h) and escaped, so that a line
+ * is UTF-8 and stays a line.
  * Threads: any; a line is written in one piece. log_init() comes before the second thread.
  */
 #ifndef BASE_LOG_H

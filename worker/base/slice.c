@@ -1,7 +1,6 @@
 #include "base/slice.h"
 
-/* Length of the sequence that `s` starts with, 0 if it is not one (RFC 3629, section 4). */
-static size_t utf8_sequence(struct slice s) {
+size_t slice_utf8_first(struct slice s) {
     const uint8_t *b = s.data;
     if (b[0] == 0) return 0;
     if (b[0] < 0x80) return 1;
@@ -17,7 +16,7 @@ static size_t utf8_sequence(struct slice s) {
 
 bool slice_is_utf8(struct slice s) {
     while (s.size > 0) {
-        size_t size = utf8_sequence(s);
+        size_t size = slice_utf8_first(s);
         if (size == 0) return false;
         s.data += size;
         s.size -= size;

@@ -45,6 +45,10 @@ static inline bool slice_take(struct slice *from, size_t size, struct slice *ret
     return true;
 }
 
+/** Bytes of the character that `s`, which is not empty, starts with; 0 if it is none (RFC 3629,
+ * section 4), or NUL. */
+size_t slice_utf8_first(struct slice s);
+
 /** True where the bytes are UTF-8 (RFC 3629: shortest forms, no surrogates) without NUL. */
 bool slice_is_utf8(struct slice s);
 

@@ -8,6 +8,7 @@
 #include "base/condition.h"
 #include "base/invariant.h"
 #include "base/log_limit.h"
+#include "base/text.h"
 #include "execute/tally.h"
 #include "executor/control.h"
 #include "executor/narrow.h"
@@ -29,7 +30,7 @@ bool flow_has_failed(const struct stages *stages) {
 static void record_death(struct stages *stages, const struct error *err) {
     struct state_death death = {
         .kind = STATE_DEATH_STICKY, .code = err->code, .native = err->native};
-    snprintf(death.message, sizeof death.message, "%.*s", STATE_MESSAGE_BYTES - 1, err->message);
+    text_format(death.message, sizeof death.message, "%s", err->message);
     state_record_death(stages->state, &death);
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "executor/admission.h"
 #include "executor/control.h"
 #include "executor/devices.h"
@@ -77,6 +78,8 @@ static void derive_limits(struct stages *stages) {
 
 static void describe_self(struct stages *stages) {
     if (gethostname(stages->host, sizeof stages->host - 1) != 0) stages->host[0] = 0;
+    text_mend(stages->host);
+    text_mend(stages->device.name);
     stages->identity = (struct identity){.host = stages->host,
         .device = stages->device.name,
         .device_index = stages->device_index,

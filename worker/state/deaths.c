@@ -1,6 +1,7 @@
 /* Why a life ended, and what it left. */
 #include <stdio.h>
 
+#include "base/text.h"
 #include "state/layout.h"
 
 void state_record_death(struct state *state, const struct state_death *death) {
@@ -29,6 +30,7 @@ struct state_death state_death(const struct state *state) {
     if (atomic_load_explicit(&state->head->death_written, memory_order_acquire) != 1) return none;
     struct state_death death = state->head->death;
     death.message[STATE_MESSAGE_BYTES - 1] = 0;
+    text_mend(death.message); /* the supervisor's, or of a life that ended in the middle */
     bool has_code = death.kind == STATE_DEATH_STICKY || death.kind == STATE_DEATH_HANG;
     if (death.kind > STATE_DEATH_OWN || (has_code && !err_is_sticky(death.code))) return none;
     return death;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* As cuda.h names them: what the device, not the job, is to blame for. */
 enum { ECC_UNCORRECTABLE = 214, NVLINK_UNCORRECTABLE = 220 };
 
@@ -52,7 +54,7 @@ static void convict(struct state_suspect *suspect, const struct state_death *dea
     bool was_decoded = suspect->standing == STATE_ALONE;
     suspect->code = code_of(death);
     if (death->kind != STATE_DEATH_NONE)
-        snprintf(suspect->message, sizeof suspect->message, "%s", death->message);
+        text_format(suspect->message, sizeof suspect->message, "%s", death->message);
     else
         snprintf(suspect->message, sizeof suspect->message,
             "the executor died %" PRIu32 " times while this job ran alone, and nobody knows why",

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "state/layout.h"
 
 enum { LOCK_POLL_MS = 20 };
@@ -171,6 +172,7 @@ static void check_suspects(struct state *state) {
         if (suspect->standing == STATE_FREE) continue;
         if (!suspect_makes_sense(state, suspect)) *suspect = (struct state_suspect){0};
         suspect->message[STATE_MESSAGE_BYTES - 1] = 0;
+        text_mend(suspect->message);
     }
 }
 

@@ -1,6 +1,7 @@
 /* What can be seen from outside while the executor runs. */
 #include <stdio.h>
 
+#include "base/text.h"
 #include "state/layout.h"
 
 /* The lane's batch that is on the device, if any: the one that was launched first. */
@@ -71,7 +72,7 @@ struct state_summary state_summary(const struct state *state) {
     ret.life = atomic_load_explicit(&head->life, memory_order_acquire);
     ret.pid = atomic_load_explicit(&head->pid, memory_order_relaxed); /* by the life */
     ret.device = head->device;
-    snprintf(ret.uuid, sizeof ret.uuid, "%.*s", (int)sizeof head->uuid - 1, head->uuid);
+    text_format(ret.uuid, sizeof ret.uuid, "%.*s", (int)sizeof head->uuid - 1, head->uuid);
     /* relaxed: each stands alone */
     ret.lives = atomic_load_explicit(&head->lives, memory_order_relaxed);
     ret.heartbeat_ns = atomic_load_explicit(&head->heartbeat_ns, memory_order_relaxed);
@@ -80,11 +81,11 @@ struct state_summary state_summary(const struct state *state) {
     /* acquire: pairs with the release in state_set_fault() */
     ret.is_unhealthy = atomic_load_explicit(&head->is_unhealthy, memory_order_acquire) == 1;
     if (ret.is_unhealthy)
-        snprintf(ret.fault, sizeof ret.fault, "%.*s", (int)sizeof head->fault - 1, head->fault);
+        text_format(ret.fault, sizeof ret.fault, "%.*s", (int)sizeof head->fault - 1, head->fault);
     /* acquire: pairs with the release in state_set_trouble(); a word that changes meanwhile may be
      * read in part, and is a word the next time */
     if (atomic_load_explicit(&head->is_troubled, memory_order_acquire) == 1)
-        snprintf(
+        text_format(
             ret.trouble, sizeof ret.trouble, "%.*s", (int)sizeof head->trouble - 1, head->trouble);
     return ret;
 }
@@ -92,14 +93,14 @@ struct state_summary state_summary(const struct state *state) {
 void state_set_trouble(struct state *state, const char *trouble) {
     if (state == NULL) return;
     struct state_head *head = state->head;
-    if (trouble[0] != 0) snprintf(head->trouble, sizeof head->trouble, "%s", trouble);
+    if (trouble[0] != 0) text_format(head->trouble, sizeof head->trouble, "%s", trouble);
     /* release: pairs with the acquire in state_summary() */
     atomic_store_explicit(&head->is_troubled, trouble[0] != 0, memory_order_release);
 }
 
 void state_set_fault(struct state *state, const char *fault) {
     if (state == NULL) return;
-    snprintf(state->head->fault, sizeof state->head->fault, "%s", fault);
+    text_format(state->head->fault, sizeof state->head->fault, "%s", fault);
     /* release: pairs with the acquire in state_summary() */
     atomic_store_explicit(&state->head->is_unhealthy, 1, memory_order_release);
 }
