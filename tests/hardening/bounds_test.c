@@ -21,7 +21,7 @@ static void add_residents(struct run *run, const char *id, const char *key, int 
 
 TEST(residents_of_no_bytes_are_counted_and_bounded) {
     struct run *run = *state;
-    static char keys[KEYS][8];
+    static char keys[KEYS][16];
     run->settings.ordering = ORDERING_KEY;
     run->settings.residents.entries_max = 100;
     for (int i = 0; i < KEYS; i++) {

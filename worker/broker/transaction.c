@@ -215,7 +215,8 @@ static const struct position **list_answered(const struct transaction *t) {
     size_t count = 0;
     if (positions == NULL) return NULL;
     for (const struct entry *entry = t->entries.first; entry != NULL; entry = entry->next)
-        if (entry->record->is_last) positions[count++] = entry->record->answers;
+        if (entry->record->is_last && ++count <= t->answered_count)
+            positions[count - 1] = entry->record->answers;
     INVARIANT(count == t->answered_count,
         "a transaction without failures has an answer for each message");
     return positions;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/invariant.h"
 #include "executor/flow.h"
 #include "executor/refusals.h"
 #include "executor/suspects.h"
@@ -114,6 +115,7 @@ static void admit_all(struct stages *stages, struct delivery *const *deliveries,
     struct job *jobs[FLOW_GROUP_MAX];
     uint64_t numbers[FLOW_GROUP_MAX] = {0};
     size_t job_count = 0;
+    INVARIANT(count <= FLOW_GROUP_MAX, "a group of messages is no larger than FLOW_GROUP_MAX");
     for (size_t i = 0; i < count; i++) {
         numbers[i] = deliveries[i]->number;
         struct job *job = admit(stages, deliveries[i]);
@@ -168,8 +170,8 @@ void admission_take(struct admission *admission, struct delivery *const *deliver
         admit_all(admission->stages, deliveries, count);
         return;
     }
-    /* Closed after the last one was taken. */
-    if (queue_push_all(admission->taken, (void *const *)deliveries, count) != count) abort();
+    INVARIANT(queue_push_all(admission->taken, (void *const *)deliveries, count) == count,
+        "the queue of messages is closed after the last one was taken");
 }
 
 enum err admission_start(struct stages *stages, struct admission **ret, struct error *err) {

@@ -234,8 +234,9 @@ static void push_ready(struct stages *stages, struct prepared *const *prepared, 
         if (prepared[i]->job->delivery->is_suspect) go_narrow(stages, prepared[i]);
         else ready[ready_count++] = prepared[i];
     }
-    /* Closed only once preparation has ended, and as long as all that can be in flight. */
-    if (queue_push_all(stages->ready, ready, ready_count) != ready_count) abort();
+    /* Closed only once preparation has ended. */
+    INVARIANT(queue_push_all(stages->ready, ready, ready_count) == ready_count,
+        "the queue of ready jobs is as long as all that can be in flight");
 }
 
 void flow_plan(struct stages *stages, struct job *const *jobs, size_t count) {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "executor/admission.h"
 #include "executor/census.h"
 #include "executor/flow.h"
@@ -155,6 +156,7 @@ static enum err poll_group(struct stages *stages, struct room room, int timeout_
             source_poll(stages->source, group->count == 0 ? timeout_ms : 0, &delivery, at_end, err);
         if (code != ERR_OK) return code;
         if (delivery == NULL) return ERR_OK;
+        INVARIANT(group->count < FLOW_GROUP_MAX, "room is for FLOW_GROUP_MAX messages at most");
         group->deliveries[group->count++] = delivery;
         group->bytes += delivery->held_bytes;
     } while (group->count < room.jobs && group->bytes < room.bytes);

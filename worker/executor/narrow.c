@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/invariant.h"
 #include "executor/flow.h"
 #include "gpu/event.h"
 
@@ -136,5 +137,6 @@ void narrow_stop(struct narrow *narrow) {
 }
 
 void narrow_push(struct narrow *narrow, struct prepared *prepared) {
-    if (!queue_push(narrow->queue, prepared)) abort(); /* as long as all that can be in flight */
+    INVARIANT(queue_push(narrow->queue, prepared),
+        "the queue of the narrow path is as long as all that can be in flight");
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/invariant.h"
 #include "executor/flow.h"
 #include "state/inquest.h"
 
@@ -18,7 +19,7 @@ struct suspects {
      * about messages that they got while nothing was known of any. */
     atomic_bool is_active;
     /* under the stages' lock */
-    size_t count;                 /* of `table` */
+    size_t count, capacity;       /* of `table` */
     struct state_suspect **table; /* suspects and convicted, where they stand in the file */
     struct state_suspect *alone;  /* it was admitted and is not answered; NULL: none */
     uint64_t in_flight;           /* suspects that were admitted and are not published */
@@ -74,6 +75,7 @@ enum err suspects_start(struct stages *stages, struct suspects **ret, struct err
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for suspects");
     }
     suspects->stages = stages;
+    suspects->capacity = capacity;
     suspects->state = state;
     suspects->end = &suspects->first;
     for (size_t i = 0; i < capacity; i++)
@@ -180,6 +182,7 @@ static struct state_suspect *find_or_add(
     if (free_place == capacity || !state_entry_of(suspects->state, position, 1, &entry))
         return NULL;
     all[free_place] = (struct state_suspect){.at = entry};
+    INVARIANT(suspects->count < suspects->capacity, "the table has a place for each suspect");
     suspects->table[suspects->count++] = &all[free_place];
     return &all[free_place];
 }
@@ -238,7 +241,8 @@ void suspects_decoded(struct suspects *suspects, const struct delivery *delivery
 
 static void forget(struct suspects *suspects, struct state_suspect *suspect) {
     size_t i = 0;
-    while (suspects->table[i] != suspect) i++;
+    while (i < suspects->count && suspects->table[i] != suspect) i++;
+    INVARIANT(i < suspects->count, "a suspect that is forgotten was known");
     suspects->table[i] = suspects->table[--suspects->count];
     suspect->standing = STATE_FREE;
 }

@@ -24,7 +24,8 @@ static struct message *message_create(
     size_t fixed = sizeof(struct message) + headers_max * sizeof(struct header) + text_max;
     struct message *message = arena_alloc_beyond(&job->arena, fixed + payload_max);
     if (message == NULL) return NULL;
-    *message = (struct message){.text_max = text_max, .payload_max = payload_max};
+    *message = (struct message){
+        .text_max = text_max, .payload_max = payload_max, .headers_max = headers_max};
     message->text = (char *)&message->headers[headers_max];
     message->payload = (uint8_t *)message->text + text_max;
     return message;
@@ -41,9 +42,14 @@ static void message_begin(struct message *message, const struct job *job, enum a
             .headers = message->headers};
 }
 
+static void append_header(struct message *message, const struct header *header) {
+    INVARIANT(message->record.header_count < message->headers_max,
+        "every caller reserves the headers that it writes");
+    message->headers[message->record.header_count++] = *header;
+}
+
 static void add_header(struct message *message, const char *name, struct slice value) {
-    message->headers[message->record.header_count++] =
-        (struct header){.name = slice_of_text(name), .value = value};
+    append_header(message, &(struct header){.name = slice_of_text(name), .value = value});
 }
 
 __attribute__((format(printf, 2, 3))) static struct slice add_text(
@@ -294,7 +300,7 @@ static bool copy_headers(
         const struct header *header = &delivery->headers[i];
         if (header->name.size > left || header->value.size > left - header->name.size) return false;
         left -= header->name.size + header->value.size;
-        message->headers[message->record.header_count++] = *header;
+        append_header(message, header);
     }
     return !delivery->is_cut;
 }

@@ -37,7 +37,7 @@ struct message {
     struct record record; /* what the sink gets; first, so that on_settled finds the message */
     enum answer answer;
     void *owner; /* the publisher's */
-    size_t text_used, text_max;
+    size_t text_used, text_max, headers_max;
     char *text; /* header values and the topic live here */
     size_t payload_max;
     uint8_t *payload; /* of a result */

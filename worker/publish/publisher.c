@@ -74,6 +74,8 @@ static void report_completed(struct publisher *publisher) {
 static void complete(struct publication *publication) {
     struct publisher *publisher = publication->publisher;
     publisher->unsettled--;
+    INVARIANT(publisher->completed_count < PUBLICATIONS_AT_ONCE,
+        "what is completed is reported before there is more than PUBLICATIONS_AT_ONCE");
     publisher->completed[publisher->completed_count++] = publication;
     if (publisher->completed_count == PUBLICATIONS_AT_ONCE) report_completed(publisher);
 }
