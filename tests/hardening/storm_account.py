@@ -1,0 +1,135 @@
+"""What became of each message of a storm: read from the topics, compared with what may come of it."""
+
+import collections
+import struct
+
+import confluent_kafka
+import msgpack
+
+from storm_messages import CONVICTIONS, ERROR, LETTER, OK
+
+Answer = collections.namedtuple("Answer", "topic status code outputs")
+SHOWN = 12  # of the wrong ones
+END_OF_PARTITION = confluent_kafka.KafkaError._PARTITION_EOF
+
+
+class Reader:
+    """Follows a topic; committed messages alone."""
+
+    def __init__(self, servers, topic, partitions):
+        self._consumer = confluent_kafka.Consumer(
+            {"log_level": 2, "bootstrap.servers": servers, "group.id": "account", "enable.auto.commit": False,
+             "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
+             "fetch.message.max.bytes": 1 << 20, "queued.max.messages.kbytes": 16384})
+        self._consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(partitions)])
+        self._behind = set(range(partitions))  # partitions whose end was not met since their last message
+
+    def read(self):
+        """What has come since the last time, or most of it: who needs more asks again."""
+        while (message := self._consumer.poll(1 if self._behind else 0.05)) is not None:
+            if message.error() is None:
+                self._behind.add(message.partition())
+                yield message
+            elif message.error().code() == END_OF_PARTITION:
+                self._behind.discard(message.partition())
+
+    def close(self):
+        self._consumer.close()
+
+
+def headers_of(message):
+    return dict(message.headers() or [])
+
+
+class Account:
+    def __init__(self, servers, topics, partitions, messages, delivery):
+        self._readers = {name: Reader(servers, name, partitions) for name in
+                         (topics.jobs, topics.results, topics.replies, topics.dead_letters)}
+        self._topics = topics
+        self._messages = messages
+        self._is_exact = delivery == "exactly_once"
+        self._sent = {}  # numbers by partition and offset; of those that have not been settled
+        self._answers = collections.defaultdict(list)
+        self._letters = collections.defaultdict(list)
+        self._settled = collections.Counter()  # the highest settled offset of each partition
+        self.counts = collections.Counter()
+        self.problems = []
+
+    def _read(self):
+        for message in self._readers[self._topics.jobs].read():
+            self._sent[message.partition(), message.offset()] = int(headers_of(message)["storm"])
+        for topic in self._topics.results, self._topics.replies:
+            for message in self._readers[topic].read():
+                result = msgpack.unpackb(message.value(), strict_map_key=False)
+                source = result["source"]["partition"], result["source"]["offset"]
+                self._answers[source].append(Answer(
+                    topic, result["status"], result.get("error", {}).get("code"),
+                    tuple(output.get("data") for output in result["outputs"])))
+        for message in self._readers[self._topics.dead_letters].read():
+            headers = headers_of(message)
+            source = int(headers["dlq.source.partition"]), int(headers["dlq.source.offset"])
+            self._letters[source].append(headers["dlq.error.code"].decode())
+
+    def unanswered(self):
+        """How many messages that were sent have neither a result nor a dead letter yet."""
+        self._read()
+        return sum(place not in self._answers and place not in self._letters for place in self._sent)
+
+    def settle(self):
+        """Every message so far must have been answered: judges all, and forgets them."""
+        self._read()
+        for place in sorted((self._answers.keys() | self._letters.keys()) - self._sent.keys()):
+            if place[1] > self._settled[place[0]] or self._is_exact:
+                self.problems.append(f"{place}: answered again, or was never sent: {self._answers[place]} {self._letters[place]}")
+        for place, number in self._sent.items():
+            message = self._messages.make(number)
+            self.counts[message.kind] += 1
+            for problem in self._judge(message, self._answers[place], self._letters[place]):
+                self.problems.append(f"message {number} ({message.kind}) at {place}: {problem}")
+            self._settled[place[0]] = max(self._settled[place[0]], place[1])
+        for held in self._sent, self._answers, self._letters:
+            held.clear()
+
+    def _judge(self, message, answers, letters):
+        errors = [answer for answer in answers if answer.status == "error"]
+        rights = [answer for answer in answers if answer.status == "ok"]
+        codes = {answer.code for answer in errors} | set(letters)
+        self._count(rights, errors, letters)
+        if not answers and not letters:
+            yield "lost"
+            return
+        came = {what for what, some in ((OK, rights), (ERROR, errors), (LETTER, not answers)) if some}
+        if not came <= message.outcomes:
+            yield f"{'/'.join(sorted(came))} instead of {'/'.join(sorted(message.outcomes))}, codes {sorted(codes)}"
+        if self._is_exact and (len(answers) > 1 or len(letters) > 1):
+            yield f"{len(answers)} results and {len(letters)} dead letters under exactly_once"
+        if errors and not letters and codes != {"cancelled"}:
+            yield f"an error without a dead letter: {sorted(codes)}"
+        if letters and rights and not errors and (self._is_exact or message.outcomes == {OK}):
+            yield f"a result and a dead letter: {sorted(codes)}"
+        if message.codes is not None and not codes <= message.codes:
+            yield f"codes {sorted(codes)} instead of {sorted(message.codes)}"
+        if codes & CONVICTIONS - message.own_fault:
+            yield f"convicted of {sorted(codes & CONVICTIONS)}"
+        if message.y is not None and not all(self._is_right(message.y, answer) for answer in rights):
+            yield f"a wrong result, not all {message.y}"
+        if message.is_replied and any(answer.topic != self._topics.replies for answer in rights):
+            yield "its result stands in another topic"
+        if message.y is not None and len({answer.outputs for answer in rights}) > 1:
+            yield "results that differ from each other"
+
+    def _count(self, rights, errors, letters):
+        self.counts["ok"] += bool(rights)
+        self.counts["errors"] += bool(errors)
+        self.counts["letters alone"] += not rights and not errors and bool(letters)
+        self.counts["duplicates"] += max(0, len(rights) + len(errors) - 1) + max(0, len(letters) - 1)
+
+    @staticmethod
+    def _is_right(y, answer):
+        element = struct.pack("<f", y)
+        (data,) = answer.outputs
+        return data == element * (len(data) // 4) and len(data) > 0
+
+    def close(self):
+        for reader in self._readers.values():
+            reader.close()

@@ -1,0 +1,245 @@
+"""The workers of a storm, and what befalls them, their brokers, their disk and their clock."""
+
+import collections
+import contextlib
+import errno
+import os
+import pathlib
+import random
+import re
+import signal
+import struct
+import subprocess
+import threading
+import time
+
+SESSION_TIMEOUT_S = 6
+LONG_FREEZE_S = SESSION_TIMEOUT_S + 2
+STOP_TIMEOUT_S = 90
+CLOCK_JUMPS_S = (-86400, -3600, -5, 0, 5, 3000)  # brokers refuse what is dated more than an hour ahead
+DISK_FULL_S = 3
+CLEAN_STOPS = (0, 6)  # 6: the brokers were away for as long as the drain may take
+DEATH = re.compile(rb"the executor died: (.*?)(; starting it again.*)?$", re.M)
+
+
+def executors_of(pid):
+    """The executors of a supervisor: its children that have a state file."""
+    try:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(child) for child in children if is_executor(int(child))]
+
+
+def is_executor(pid):
+    try:
+        return b"--state" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def resident_bytes(pid):
+    with contextlib.suppress(OSError, StopIteration):
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) * 1024
+    return 0
+
+
+class Worker:
+    """A supervisor that is started again whenever the storm has ended it; all lives write one log."""
+
+    def __init__(self, name, binary, config, log, environment):
+        self.name = name
+        self.lock = threading.Lock()  # held by the fault that has it
+        self.log = log
+        self._command = [binary, "run", "--config", config]
+        self._environment = environment
+        self._process = None
+        self.start()
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment)
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def executors(self):
+        return executors_of(self.pid)
+
+    def ended_by_itself(self):
+        """Its exit status, where nobody asked for its end."""
+        if not self.lock.acquire(blocking=False):
+            return None
+        try:
+            return self._process.poll()
+        finally:
+            self.lock.release()
+
+    def says_at_its_end(self, text):
+        return text in self.log.read_bytes()[-2000:]
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self):
+        self._process.terminate()
+        try:
+            return self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f"none within {STOP_TIMEOUT_S} s"
+
+    def deaths(self):
+        """What its executors died of, as the log has it, and how often."""
+        causes = (re.sub(rb"\d+ ms", b"its ms", cause) for cause, _ in DEATH.findall(self.log.read_bytes()))
+        return collections.Counter(cause.decode(errors="replace") for cause in causes)
+
+
+class Memory(threading.Thread):
+    """The most memory that an executor has had resident."""
+
+    def __init__(self, workers):
+        super().__init__(daemon=True)
+        self._workers = workers
+        self._is_over = threading.Event()
+        self.peak_bytes = 0
+
+    def run(self):
+        while not self._is_over.wait(0.1):
+            for worker in self._workers:
+                self.peak_bytes = max([self.peak_bytes, *map(resident_bytes, worker.executors())])
+
+    def stop(self):
+        self._is_over.set()
+        self.join()
+
+
+class Faults:
+    """Deals faults from a shuffled deck, so that each comes before one comes again. What lasts goes on beside the
+    next; a worker, the brokers, the disk and the clock suffer one fault at a time."""
+
+    def __init__(self, chance, cluster, workers, disk, clock):
+        self._chance = chance
+        self._cluster = cluster
+        self._workers = workers
+        self._disk = disk  # a small file system to fill; None where there is none
+        self._clock = clock  # the file with its seconds off, as wall_clock.c reads it; None where the clock cannot be moved
+        self._brokers_lock, self._disk_lock = threading.Lock(), threading.Lock()
+        self._threads = []
+        self._deck = []
+        self.counts = collections.Counter()
+        self.problems = []
+
+    def _cards(self):
+        on_worker = [
+            self._kill_executor, self._kill_executor, self._kill_supervisor, self._freeze_executor_briefly,
+            self._freeze_executor, self._freeze_supervisor, self._freeze_worker, self._stop_worker]
+        cards = [(fault, self._chance.choice(self._workers)) for fault in on_worker]
+        cards += [(self._kill_broker, None), (self._pause_brokers, None)]
+        cards += [(self._fill_disk, None)] if self._disk else []
+        cards += [(self._move_clock, None)] if self._clock else []
+        self._chance.shuffle(cards)
+        return cards
+
+    def strike(self):
+        """One fault; whatever it suffers from is let go later, by itself."""
+        if not self._deck:
+            self._deck = self._cards()
+        fault, worker = self._deck.pop()
+        thread = threading.Thread(target=self._suffer, args=(fault, worker, random.Random(self._chance.random())))
+        thread.start()
+        self._threads.append(thread)
+
+    def _suffer(self, fault, worker, chance):
+        self.counts[fault.__name__.strip("_").replace("_", " ")] += 1
+        try:
+            if worker is None:
+                fault(chance)
+            else:
+                with worker.lock:
+                    fault(worker, chance)
+        except Exception as failure:  # the storm itself has failed, and must say so
+            self.problems.append(f"{fault.__name__}: {failure!r}")
+
+    def end(self):
+        """Waits until the last one is over."""
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    # workers
+
+    def _kill_executor(self, worker, chance):
+        executors = worker.executors()
+        if executors:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chance.choice(executors), signal.SIGKILL)
+
+    def _kill_supervisor(self, worker, chance):
+        worker.kill()
+        worker.start()
+
+    def _stop_worker(self, worker, chance):
+        status = worker.stop()
+        if status not in CLEAN_STOPS:
+            self.problems.append(f"{worker.name}: asked to stop, it ended with status {status}")
+        worker.start()
+
+    @staticmethod
+    def _freeze(pids, seconds):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    def _freeze_executor_briefly(self, worker, chance):
+        self._freeze(worker.executors()[:1], chance.uniform(0.1, 1.5))
+
+    def _freeze_executor(self, worker, chance):
+        self._freeze(worker.executors()[-1:], LONG_FREEZE_S)
+
+    def _freeze_supervisor(self, worker, chance):
+        self._freeze([worker.pid], chance.uniform(1, LONG_FREEZE_S))
+
+    def _freeze_worker(self, worker, chance):
+        self._freeze([worker.pid, *worker.executors()], LONG_FREEZE_S)
+
+    # what they stand on
+
+    def _kill_broker(self, chance):
+        with self._brokers_lock:
+            node = chance.randint(1, self._cluster.brokers)
+            self._cluster.kill(node)
+            time.sleep(chance.uniform(0, 3))
+            self._cluster.start(node)
+
+    def _pause_brokers(self, chance):
+        with self._brokers_lock:
+            self._cluster.pause()
+            time.sleep(chance.uniform(0.5, SESSION_TIMEOUT_S + 2))
+            self._cluster.resume()
+
+    def _fill_disk(self, chance):
+        filling = self._disk / "filling"
+        with self._disk_lock:
+            for _ in range(DISK_FULL_S * 10):  # again and again: what others give back is taken as well
+                try:
+                    with open(filling, "ab", buffering=0) as file:
+                        while True:
+                            file.write(b"\0" * 65536)
+                except OSError as full:
+                    if full.errno != errno.ENOSPC:
+                        raise
+                time.sleep(0.1)
+            filling.unlink()
+
+    def _move_clock(self, chance):
+        with open(self._clock, "r+b") as file:
+            file.write(struct.pack("@q", chance.choice(CLOCK_JUMPS_S)))
