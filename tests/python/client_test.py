@@ -89,35 +89,69 @@ class Kafka(unittest.TestCase):
         options = {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 3}
         self.broker = confluent_kafka.Producer(options)
 
-    def client(self):
+    def address(self):
         (broker,) = self.broker.list_topics(timeout=30).brokers.values()
-        client = gw.KafkaClient(f"{broker.host}:{broker.port}", "jobs", "results")
+        return f"{broker.host}:{broker.port}"
+
+    def client(self):
+        client = gw.KafkaClient(self.address(), "jobs", "results")
         self.addCleanup(client.close)
         return client
 
-    def answer(self, *ids):
-        for id in ids:
-            self.broker.produce("results", msgpack.packb({"id": id, "status": "ok", "outputs": []}), partition=0)
+    def jobs(self, count):
+        """The jobs that were sent, as (id, where it stands)."""
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": self.address(), "group.id": "worker"})
+        partitions = consumer.list_topics("jobs", timeout=30).topics["jobs"].partitions
+        consumer.assign([confluent_kafka.TopicPartition("jobs", number, 0) for number in partitions])
+        found = []
+        while len(found) < count:
+            for message in consumer.consume(1000, 0.1):
+                source = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
+                found.append((msgpack.unpackb(message.value())["id"], source))
+        consumer.close()
+        return found
+
+    def answer(self, *jobs):
+        """All to one partition, so that they come in this order."""
+        for id, source in jobs:
+            result = {"id": id, "status": "ok", "outputs": [], "source": source}
+            self.broker.produce("results", msgpack.packb(result), partition=0)
         self.assertEqual(0, self.broker.flush(30))
 
     def test_a_client_sees_each_of_its_results_once_and_nobody_elses(self):
         client = self.client()
         client.submit([gw.job(id, {}, [], []) for id in ("a", "b")])
-        self.answer("somebody-elses", "b", "b", "a")
-        self.assertEqual(["b", "a"], [result["id"] for result in client.results(["a", "b"], 30)])
+        a, b = sorted(self.jobs(2), key=lambda job: job[0])
+        self.answer(("a", {"topic": "jobs", "partition": 0, "offset": 1000}), b, b, a)
+        self.assertEqual([b, a], [(result["id"], result["source"]) for result in client.results(["a", "b"], 30)])
 
-    def test_results_from_before_the_client_are_not_read(self):
-        self.answer("a")
+    def test_what_a_client_did_not_send_it_does_not_wait_for(self):
+        with self.assertRaisesRegex(ValueError, "has not sent"):
+            self.client().results(["a"], 30)
+
+    def test_a_client_that_stops_reading_loses_no_result(self):
         client = self.client()
-        self.answer("b")
-        self.assertEqual("b", next(client.results(["a", "b"], 30))["id"])
+        client.submit([gw.job(id, {}, [], []) for id in ("a", "b", "c")])
+        a, b, c = sorted(self.jobs(3), key=lambda job: job[0])
+        self.answer(c, b, a)
+        self.assertEqual("a", next(client.results(["a"], 30))["id"])
+        self.assertEqual("c", next(client.results(["a", "b", "c"][1:], 30))["id"])
+        self.assertEqual(["b"], [result["id"] for result in client.results(["b"], 30)])
+
+    def test_an_id_that_is_sent_twice_has_two_results(self):
+        client = self.client()
+        results = client.run(gw.job(id, {}, [], []) for id in ("a", "a"))
+        self.answer(*self.jobs(2))
+        self.assertEqual(["a", "a"], [result["id"] for result in results])
 
     def test_who_waits_is_told_when_nobody_will_answer(self):
         def on_wait():
             raise ConnectionError("the worker is gone")
 
+        client = self.client()
+        client.submit([gw.job("a", {}, [], [])])
         with self.assertRaisesRegex(ConnectionError, "gone"):
-            list(self.client().results(["a"], 30, on_wait))
+            list(client.results(["a"], 30, on_wait))
 
 
 if __name__ == "__main__":

@@ -59,7 +59,8 @@ def main():
             continue
         job = msgpack.unpackb(message.value())
         fault = os.environ.get("FAKE_FAULT") if job["id"] == last else None
-        producer.produce("gpu-results", msgpack.packb(answer(job, dataset, fault)))
+        source = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
+        producer.produce("gpu-results", msgpack.packb(answer(job, dataset, fault) | {"source": source}))
         producer.poll(0)
 
 

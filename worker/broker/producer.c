@@ -87,9 +87,13 @@ static void settle(struct producer *producer, struct record *record, rd_kafka_re
 
 static void settle_reported(struct producer *producer, rd_kafka_event_t *event) {
     const rd_kafka_message_t *message;
-    while ((message = rd_kafka_event_message_next(event)) != NULL)
-        settle(producer, message->_private, message->err,
+    while ((message = rd_kafka_event_message_next(event)) != NULL) {
+        struct record *record = message->_private;
+        record->partition = message->partition;
+        record->offset = message->offset;
+        settle(producer, record, message->err,
             rd_kafka_err2str(message->err)); /* its own text would be the payload */
+    }
 }
 
 static void report_log(const struct producer *producer, rd_kafka_event_t *event) {

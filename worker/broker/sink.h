@@ -35,6 +35,9 @@ struct record {
     const struct header *headers;
     const struct position *answers; /* the message that it answers; NULL: none */
     bool is_last;                   /* of those sent to answer it */
+    /* where a broker put it, once it is settled with ERR_OK; a file says nothing of it */
+    int32_t partition;
+    int64_t offset;
     void (*on_settled)(struct record *record, enum err code, const struct error *err);
 };
 

@@ -15,6 +15,8 @@ enum {
 struct sender {
     struct sink *sink;
     uint64_t on_their_way, sent;
+    int32_t partition; /* of the last that was taken */
+    int64_t offset;
     enum err code; /* of the first that was not taken */
     struct error err;
 };
@@ -48,6 +50,8 @@ static void on_settled(struct record *record, enum err code, const struct error 
     sender->on_their_way--;
     if (code == ERR_OK) {
         sender->sent++;
+        sender->partition = record->partition;
+        sender->offset = record->offset;
     } else if (sender->code == ERR_OK) {
         sender->code = code;
         sender->err = *err;
@@ -103,6 +107,11 @@ enum err sender_finish(struct sender *sender, struct error *err) {
     enum err code = wait_for(sender, 0, err);
     if (code == ERR_OK && sender->code != ERR_OK) *err = sender->err;
     return code != ERR_OK ? code : sender->code;
+}
+
+void sender_last_place(const struct sender *sender, int32_t *partition, int64_t *offset) {
+    *partition = sender->partition;
+    *offset = sender->offset;
 }
 
 uint64_t sender_sent_count(const struct sender *sender) {

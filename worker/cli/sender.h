@@ -28,6 +28,9 @@ MUST_CHECK enum err sender_send(
  */
 MUST_CHECK enum err sender_finish(struct sender *sender, struct error *err);
 
+/** Where the brokers put the message that they took last. */
+void sender_last_place(const struct sender *sender, int32_t *partition, int64_t *offset);
+
 uint64_t sender_sent_count(const struct sender *sender); /* taken by the brokers */
 
 #endif

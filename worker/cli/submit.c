@@ -1,5 +1,6 @@
 /* gpu-worker submit: one job from a person, and its result. */
 #include <getopt.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdlib.h>
 
@@ -37,7 +38,6 @@ struct submit_arguments {
 
 /* The job as it travels. */
 struct submission {
-    char *id;
     uint8_t *bytes;
     size_t size;
 };
@@ -72,9 +72,8 @@ static enum err encode_document(const struct yaml_document *document, const char
     if (id == NULL || id->kind != YAML_SCALAR)
         return error_set(err, ERR_BAD_JOB, 0, "add `id: some-name`", "%s: the job has no id", path);
     char *folder = strdup(path);
-    ret->id = strdup(id->text);
     enum err code = ERR_OK;
-    if (folder == NULL || ret->id == NULL)
+    if (folder == NULL)
         code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the job");
     else code = job_yaml_encode(document, dirname(folder), problems, &ret->bytes, &ret->size, err);
     free(folder);
@@ -96,21 +95,30 @@ static int encode(const char *path, struct submission *ret) {
     return exit_code;
 }
 
+/* `ret_source` becomes where the job stands, as its result names it, to be freed: another job may
+ * have the same id. */
 static enum err send_job(const struct settings *settings, const char *topic,
-    const struct submission *submission, struct error *err) {
+    const struct submission *submission, char **ret_source, struct error *err) {
+    int32_t partition;
+    int64_t offset;
     struct sender *sender;
     enum err code = sender_open(settings, &sender, err);
     if (code != ERR_OK) return code;
     const struct delivery message = {.payload = slice_of(submission->bytes, submission->size)};
     code = sender_send(sender, topic, &message, err);
     if (code == ERR_OK) code = sender_finish(sender, err);
+    if (code == ERR_OK) sender_last_place(sender, &partition, &offset);
     sender_close(sender);
-    return code;
+    if (code != ERR_OK) return code;
+    if (asprintf(ret_source, "%s/%" PRId32 "/%" PRId64, topic, partition, offset) >= 0)
+        return ERR_OK;
+    *ret_source = NULL;
+    return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the job");
 }
 
-static bool answers(const struct delivery *delivery, const char *id) {
+static bool answers(const struct delivery *delivery, const char *source) {
     struct slice value;
-    return delivery_header(delivery, "gpu-worker-job-id", &value) && slice_is_text(value, id);
+    return delivery_header(delivery, "gpu-worker-source", &value) && slice_is_text(value, source);
 }
 
 /* CLI_OK for a result that says ok; its print is the command's output. */
@@ -122,13 +130,13 @@ static int print_result(const struct delivery *delivery) {
     return is_ok ? CLI_OK : CLI_FAILED;
 }
 
-static int await_result(struct reader *reader, const char *id, long timeout_s) {
+static int await_result(struct reader *reader, const char *source, long timeout_s) {
     uint64_t until = clock_ns() + (uint64_t)timeout_s * 1000000000u;
     while (clock_ns() < until) {
         struct delivery *delivery = NULL;
         struct error err;
         if (reader_poll(reader, 100, &delivery, &err) != ERR_OK) return fail(&err);
-        if (delivery != NULL && answers(delivery, id)) {
+        if (delivery != NULL && answers(delivery, source)) {
             int exit_code = print_result(delivery);
             delivery_destroy(delivery);
             return exit_code;
@@ -145,13 +153,15 @@ static int submit(const struct settings *settings, const struct submit_arguments
         arguments->topic != NULL ? arguments->topic : settings->topics.jobs.items[0];
     struct reader *reader;
     struct error err;
+    char *source = NULL;
     /* The reader first: the result may be there before the acknowledgement of the job. */
     enum err code =
         connect_reader(settings, settings->topics.results, READER_FROM_NOW, &reader, &err);
     if (code != ERR_OK) return fail(&err);
-    code = send_job(settings, topic, submission, &err);
+    code = send_job(settings, topic, submission, &source, &err);
     int exit_code =
-        code == ERR_OK ? await_result(reader, submission->id, arguments->timeout_s) : fail(&err);
+        code == ERR_OK ? await_result(reader, source, arguments->timeout_s) : fail(&err);
+    free(source);
     reader_destroy(reader);
     return exit_code;
 }
@@ -176,7 +186,6 @@ int command_submit(int argc, char **argv) {
     if (exit_code == CLI_OK)
         exit_code = arguments.encode ? write_bytes(&submission)
                                      : submit(&settings, &arguments, &submission);
-    free(submission.id);
     free(submission.bytes);
     settings_fini(&settings);
     return exit_code;

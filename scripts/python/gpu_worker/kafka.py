@@ -1,5 +1,6 @@
 """Jobs and results through Kafka. confluent-kafka is imported only when a client is made."""
 
+import functools
 import time
 
 import msgpack
@@ -9,8 +10,9 @@ START_TIMEOUT_S = 30
 
 
 class KafkaClient:
-    """Sends jobs and reads their results. It belongs to no consumer group: many clients share the topics,
-    and each picks the results of its own jobs."""
+    """Sends jobs and reads their results. It belongs to no consumer group: many clients share the topics, and each
+    picks the results of its own jobs. It knows them by where the brokers put each job, which its result repeats as
+    `source`: two clients may use the same ids, and one client an id twice. Not for several threads at once."""
 
     def __init__(self, bootstrap_servers, jobs_topic="gpu-jobs", results_topic="gpu-results", control_topic=None):
         import confluent_kafka
@@ -19,7 +21,9 @@ class KafkaClient:
         self._control_topic = control_topic
         # A topic that is not there yet comes into being when its metadata is asked for.
         common = {"bootstrap.servers": bootstrap_servers, "allow.auto.create.topics": True}
-        self._producer = confluent_kafka.Producer(common | {"linger.ms": 5})
+        self._producer = confluent_kafka.Producer(common | {"linger.ms": 5, "enable.idempotence": True})
+        self._unanswered = {}  # ids of jobs by where they stand, as _source() has it
+        self._unread = {}  # results that came, by id, until somebody asks for them
         self._consumer = confluent_kafka.Consumer(
             common | {"group.id": "unused", "enable.auto.commit": False, "isolation.level": "read_committed"}
         )
@@ -60,7 +64,10 @@ class KafkaClient:
 
     def submit(self, jobs, key=None):
         """Sends jobs; with a key, all of them to one partition. Returns when the broker has them."""
-        self._send(self._jobs_topic, ((key, job) for job in jobs))
+        self._send(self._jobs_topic, ((key, job) for job in jobs), self._remember)
+
+    def _remember(self, job, message):
+        self._unanswered[message.topic(), message.partition(), message.offset()] = job["id"]
 
     def cancel(self, ids):
         """Tells all workers not to run the jobs of these ids, where they still wait: they are answered with the
@@ -69,49 +76,85 @@ class KafkaClient:
             raise ValueError("a client without a control_topic cannot cancel")
         self._send(self._control_topic, ((id, {"v": 1, "id": id, "action": "cancel"}) for id in ids))
 
-    def _send(self, topic, messages):
+    def _send(self, topic, messages, on_sent=lambda value, message: None):
         refused = []
-        for key, message in messages:
-            self._produce(topic, key, message, lambda error, _: refused.append(error) if error else None)
+        for key, value in messages:
+            self._produce(topic, key, value, functools.partial(self._settle, refused, on_sent, value))
         unsent = self._producer.flush(60)
         if refused or unsent:
             raise ConnectionError(f"{len(refused)} messages refused, {unsent} unsent: {refused[:1]}")
 
-    def _produce(self, topic, key, message, on_delivery):
+    @staticmethod
+    def _settle(refused, on_sent, value, error, message):
+        if error:
+            refused.append(error)
+        else:
+            on_sent(value, message)
+
+    def _produce(self, topic, key, value, on_delivery):
         while True:
             try:
-                self._producer.produce(topic, msgpack.packb(message), key=key, on_delivery=on_delivery)
+                self._producer.produce(topic, msgpack.packb(value), key=key, on_delivery=on_delivery)
                 return
             except BufferError:  # the queue of unsent messages is full
                 self._producer.poll(POLL_S)
 
     def results(self, ids, timeout_s, on_wait=lambda: None):
-        """Yields the result of each id, in the order in which they come. `on_wait` is called while none comes;
+        """Yields the result of each job of these ids that this client has sent, in the order in which they come. Who
+        stops reading loses none: what is not read yet comes with the next call. `on_wait` is called while none comes;
         what it raises ends the wait. TimeoutError when nothing came for `timeout_s`."""
-        missing = set(ids)
+        ids = set(ids)
+        strangers = ids - set(self._unanswered.values()) - set(self._unread)
+        if strangers:
+            raise ValueError(f"this client has not sent {sorted(strangers)[:3]}, or their results were read")
+        return self._results(ids, timeout_s, on_wait)
+
+    def _results(self, ids, timeout_s, on_wait):
         deadline = time.monotonic() + timeout_s
-        while missing:
-            messages = self._consumer.consume(num_messages=1000, timeout=POLL_S)
-            for message in messages:
-                result = self._result_of(message, missing)
-                if result is not None:
-                    deadline = time.monotonic() + timeout_s
-                    yield result
+        while True:
+            while (result := self._take_unread(ids)) is not None:
+                yield result
+                deadline = time.monotonic() + timeout_s
+            missing = sum(id in ids for id in self._unanswered.values())
+            if missing == 0:
+                return
+            if self._consume():
+                continue
             on_wait()
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(missing)} jobs without a result for {timeout_s} s")
+                raise TimeoutError(f"{missing} jobs without a result for {timeout_s} s")
 
-    @staticmethod
-    def _result_of(message, missing):
-        if message.error():
-            raise ConnectionError(str(message.error()))
-        result = msgpack.unpackb(message.value())
-        if result["id"] not in missing:
+    def _take_unread(self, ids):
+        """The next result, in the order in which they came, of one of these ids; None where there is none."""
+        id = next((id for id in self._unread if id in ids), None)
+        if id is None:
             return None
-        missing.remove(result["id"])
+        result = self._unread[id].pop(0)
+        if not self._unread[id]:
+            del self._unread[id]
         return result
 
+    def _consume(self):
+        """Keeps the results of our own jobs that came; whether there were any."""
+        is_any = False
+        for message in self._consumer.consume(num_messages=1000, timeout=POLL_S):
+            if message.error():
+                raise ConnectionError(str(message.error()))
+            result = msgpack.unpackb(message.value())
+            id = self._unanswered.pop(_source(result), None)
+            if id is not None:  # else somebody else's, or one that came before
+                self._unread.setdefault(id, []).append(result)
+                is_any = True
+        return is_any
+
     def run(self, jobs, key=None, timeout_s=60):
-        """Sends jobs and yields their results."""
+        """Sends jobs, at once, and gives an iterator over their results."""
+        jobs = list(jobs)
         self.submit(jobs, key)
-        yield from self.results([job["id"] for job in jobs], timeout_s)
+        return self.results([job["id"] for job in jobs], timeout_s)
+
+
+def _source(result):
+    """Where the job stands that a result answers; None where what is there is no result of a job."""
+    source = result.get("source") if isinstance(result, dict) else None
+    return (source["topic"], source["partition"], source["offset"]) if source else None
