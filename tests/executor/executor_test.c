@@ -399,6 +399,7 @@ TEST(executor_that_loses_the_gpu_blames_no_job) {
 
 TEST(executor_answers_jobs_whose_launch_is_refused_and_goes_on) {
     struct run *run = *state;
+    run->settings.retry.max_attempts = 1;
     run->settings.batch.jobs = 1;
     run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:launch_out_of_resources@3");
     for (int k = 0; k < 20; k++) run_add_saxpy(run, k);
