@@ -24,7 +24,7 @@ static struct job *make_job(const char *key, int32_t partition, int64_t offset) 
 static struct gate *make_gate(void) {
     struct gate *gate;
     struct error err;
-    assert_int_equal(gate_create(&gate, &err), ERR_OK);
+    assert_int_equal(gate_create(1, &gate, &err), ERR_OK);
     return gate;
 }
 
@@ -53,6 +53,49 @@ TEST(jobs_of_a_key_pass_one_after_the_other_in_their_order) {
     for (int i = 0; i < 3; i++) assert_ptr_equal(finish(gate, jobs[i]), jobs[i + 1]);
     assert_null(finish(gate, jobs[3]));
     assert_int_equal(gate_waiting_count(gate), 0);
+    gate_destroy(gate);
+}
+
+TEST(as_many_jobs_of_a_key_as_the_gate_is_wide_are_under_way_at_a_time) {
+    struct gate *gate;
+    struct error err;
+    struct job *jobs[6];
+    assert_int_equal(gate_create(3, &gate, &err), ERR_OK);
+    for (int i = 0; i < 6; i++) {
+        jobs[i] = make_job("k", 0, i);
+        assert_int_equal(enter(gate, jobs[i]), i < 3);
+    }
+    assert_ptr_equal(finish(gate, jobs[1]), jobs[3]);
+    assert_ptr_equal(finish(gate, jobs[0]), jobs[4]);
+    assert_ptr_equal(finish(gate, jobs[4]), jobs[5]);
+    assert_int_equal(gate_waiting_count(gate), 0);
+    for (int i = 2; i < 6; i++)
+        if (i != 4) assert_null(finish(gate, jobs[i]));
+    gate_destroy(gate);
+}
+
+TEST(jobs_that_wait_are_taken_out_of_the_lines_of_a_partition) {
+    struct gate *gate = make_gate();
+    struct job *jobs[9], *taken;
+    for (int i = 0; i < 9; i++) {
+        jobs[i] = make_job("k", i % 3, i);
+        assert_int_equal(enter(gate, jobs[i]), i < 3);
+    }
+    taken = gate_take_waiting(gate, "jobs", 1);
+    assert_ptr_equal(taken, jobs[4]);
+    assert_ptr_equal(taken->next_in_line, jobs[7]);
+    assert_null(jobs[7]->next_in_line);
+    assert_null(finish(gate, jobs[1]));
+    assert_int_equal(gate_waiting_count(gate), 4);
+    size_t count = 0;
+    for (taken = gate_take_waiting(gate, NULL, 0); taken != NULL; taken = taken->next_in_line) {
+        assert_null(taken->line);
+        count++;
+    }
+    assert_int_equal(count, 4);
+    assert_null(finish(gate, jobs[0]));
+    assert_null(finish(gate, jobs[2]));
+    for (int i = 3; i < 9; i++) assert_null(finish(gate, jobs[i]));
     gate_destroy(gate);
 }
 
@@ -144,5 +187,7 @@ TEST(no_two_jobs_of_a_key_are_inside_at_once) {
 }
 
 RUN_TESTS(T(jobs_of_a_key_pass_one_after_the_other_in_their_order),
+    T(as_many_jobs_of_a_key_as_the_gate_is_wide_are_under_way_at_a_time),
+    T(jobs_that_wait_are_taken_out_of_the_lines_of_a_partition),
     T(other_keys_and_partitions_do_not_wait), T(jobs_without_a_key_wait_only_for_residents),
     T(a_line_that_has_ended_begins_anew), T(no_two_jobs_of_a_key_are_inside_at_once))

@@ -82,6 +82,23 @@ TEST(what_is_decoded_counts_as_held) {
     assert_in_range(run->broker.open_max, 1, 64 + 24); /* a group, and what fits */
 }
 
+/* They take no places from others, but memory. */
+TEST(jobs_that_wait_behind_others_of_their_key_are_bounded_by_their_bytes) {
+    struct run *run = *state;
+    for (int k = 0; k < 1000; k++) {
+        run_add_saxpy(run, k);
+        run->places[k].key = "key";
+    }
+    run->settings.ordering = ORDERING_KEY;
+    run->settings.limits.jobs_in_flight = 16;
+    run->settings.limits.bytes_in_flight = 512 << 10;
+    run->settings.limits.message_bytes = 16 << 10;
+    run_execute_ok(run);
+    print_message("open at most: %zu\n", run->broker.open_max);
+    assert_in_range(run->broker.open_max, 17, 64 + 128); /* a group, and what fits of 4 KiB each */
+}
+
 RUN_TESTS(FLOW(residents_of_no_bytes_are_counted_and_bounded),
     FLOW(those_that_are_there_are_used_on_while_no_more_are_taken),
-    FLOW(a_key_that_is_too_long_to_be_kept_has_no_residents), FLOW(what_is_decoded_counts_as_held))
+    FLOW(a_key_that_is_too_long_to_be_kept_has_no_residents), FLOW(what_is_decoded_counts_as_held),
+    FLOW(jobs_that_wait_behind_others_of_their_key_are_bounded_by_their_bytes))

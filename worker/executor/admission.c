@@ -90,16 +90,13 @@ static struct job *admit(struct stages *stages, struct delivery *delivery) {
     return job;
 }
 
-/*
- * Results wait in host memory, which is reserved before their jobs run, so they count from now on;
- * so does what decoding made of the message, and, with key order, the copy of the key that the
- * job's line may keep.
- */
+/* Results wait in host memory, which is reserved before their jobs run, so they count from now on;
+ * so do the decoded job, and the copy of the key that its line may keep. */
 static void hold_results(struct stages *stages, struct job *const *jobs, size_t count) {
     uint64_t total = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES + jobs[i]->arena.reserved;
-        if (stages->turns != NULL) bytes += jobs[i]->delivery->key.size;
+        bytes += jobs[i]->delivery->key.size;
         for (size_t k = 0; k < jobs[i]->output_count; k++) bytes += jobs[i]->outputs[k].bytes;
         jobs[i]->delivery->held_bytes += bytes;
         total += bytes;

@@ -270,8 +270,15 @@ void flow_on_prepare_failed(void *context, struct prepared *prepared, const stru
     refuse(stages, prepared->job, &failure);
 }
 
-void flow_on_waiting(void *context) {
-    stop_holding(context, 1);
+/* Without key order the job ahead may have come to the line of their key after this one, which
+ * therefore leaves its place in it. */
+void flow_on_waiting(void *context, struct prepared *prepared) {
+    struct stages *stages = context;
+    struct gate_line *line = prepared->job->line;
+    stop_holding(stages, 1);
+    if (stages->settings->ordering == ORDERING_KEY) return;
+    prepared->job->line = NULL;
+    turns_leave(stages->turns, line);
 }
 
 void flow_on_resumed(void *context) {

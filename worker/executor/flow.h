@@ -59,7 +59,7 @@ void flow_narrow_refused(struct stages *stages, struct prepared *prepared, const
 MUST_CHECK enum err flow_still_wanted(void *context, const struct job *job, struct error *err);
 void flow_on_ready(void *context, struct prepared *prepared);
 void flow_on_prepare_failed(void *context, struct prepared *prepared, const struct error *err);
-void flow_on_waiting(void *context);
+void flow_on_waiting(void *context, struct prepared *prepared);
 void flow_on_resumed(void *context);
 void flow_on_dropped(void *context, struct prepared *prepared);
 void flow_on_not_stored(void *context, const struct error *err);

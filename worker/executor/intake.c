@@ -9,6 +9,7 @@
 #include "executor/flow.h"
 #include "executor/retries.h"
 #include "executor/suspects.h"
+#include "executor/turns.h"
 
 enum {
     POLL_MS = 100,
@@ -28,6 +29,15 @@ static bool is_troubled(const struct stages *stages, uint64_t jobs_max) {
     return blobs_are_troubled(stages->blobs) && 4 * retries_count(stages->retries) >= jobs_max;
 }
 
+static uint64_t at_most(uint64_t value, uint64_t max) {
+    return value < max ? value : max;
+}
+
+/* Those that wait behind others of their key take no places. */
+static uint64_t places_taken(const struct stages *stages) {
+    return stages->in_flight - at_most(turns_count_aside(stages->turns), stages->in_flight);
+}
+
 /* Above the limits, while jobs starve for memory, or, once holding back, above three quarters of
  * them: no flapping. */
 static bool is_full(const struct stages *stages, bool is_holding) {
@@ -37,18 +47,14 @@ static bool is_full(const struct stages *stages, bool is_holding) {
         jobs -= jobs / 4;
         bytes -= bytes / 4;
     }
-    return stages->in_flight >= jobs || stages->bytes_in_flight >= bytes || stages->starved > 0 ||
-           is_troubled(stages, jobs);
+    return places_taken(stages) >= jobs || stages->bytes_in_flight >= bytes ||
+           stages->starved > 0 || is_troubled(stages, jobs);
 }
 
 /* What may be taken at once. */
 struct room {
     uint64_t jobs, bytes;
 };
-
-static uint64_t at_most(uint64_t value, uint64_t max) {
-    return value < max ? value : max;
-}
 
 /* What waits behind a suspect is in flight and may be all that there is room for, and results
  * count on top of what was taken: none is left then. */
@@ -59,7 +65,8 @@ static uint64_t left(uint64_t limit, uint64_t used) {
 static struct room room_of(const struct stages *stages) {
     const struct settings *settings = stages->settings;
     return (struct room){
-        .jobs = at_most(left(settings->limits.jobs_in_flight, stages->in_flight), FLOW_GROUP_MAX),
+        .jobs =
+            at_most(left(settings->limits.jobs_in_flight, places_taken(stages)), FLOW_GROUP_MAX),
         .bytes = at_most(
             left(settings->limits.bytes_in_flight, stages->bytes_in_flight), GROUP_BYTES_MAX)};
 }
@@ -239,6 +246,7 @@ static enum err drain(struct stages *stages, struct error *err) {
             log_line(LOG_INFO, "stopping: %" PRIu64 " jobs in flight", count_in_flight(stages));
             hand_back_failed(stages);
         }
+        if (stopped_ns != 0) (void)turns_hand_back(stages->turns, NULL, 0);
         uint64_t limit_ns = stages->settings->drain_timeout_ms * 1000000ull;
         if (stopped_ns != 0 && clock_ns() - stopped_ns > limit_ns)
             return error_set(err, ERR_TIMEOUT, 0, "raise drain_timeout_ms",

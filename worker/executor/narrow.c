@@ -87,7 +87,7 @@ static void *narrow_thread(void *context) {
 
 enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *err) {
     struct narrow *narrow = calloc(1, sizeof *narrow);
-    if (narrow != NULL) narrow->queue = queue_create(stages->settings->limits.jobs_in_flight + 1);
+    if (narrow != NULL) narrow->queue = queue_create(stages_jobs_max(stages));
     if (narrow == NULL || narrow->queue == NULL) {
         free(narrow);
         return error_set(

@@ -221,7 +221,7 @@ enum err retries_start(struct stages *stages, struct retries **ret, struct error
     retries->stages = stages;
     pthread_cond_init(&retries->changed, NULL);
     pthread_mutex_init(&retries->lock, NULL);
-    retries->waiting = timers_create(stages->settings->limits.jobs_in_flight + 1);
+    retries->waiting = timers_create(stages_jobs_max(stages));
     if (retries->waiting == NULL) goto no_memory;
     retries->is_started = pthread_create(&retries->thread, NULL, retries_thread, retries) == 0;
     if (!retries->is_started) goto no_memory;

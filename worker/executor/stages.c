@@ -30,6 +30,10 @@ enum {
     JOB_ARENA_BYTES_MAX = 4 << 20 /* decoded form of one message: about 170,000 values */
 };
 
+uint32_t stages_jobs_max(const struct stages *stages) {
+    return stages->settings->limits.jobs_in_flight + TURNS_ASIDE_MAX + 1;
+}
+
 static enum err open_device(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     const struct gpu_driver *driver;
@@ -121,7 +125,7 @@ static enum err start_publisher(struct stages *stages, struct error *err) {
         .blobs = stages->settings->results.inline_max_bytes > 0 ? stages->blobs : NULL,
         .inline_bytes_max = stages->settings->results.inline_max_bytes,
         .state = stages->state,
-        .queue_length = stages->settings->limits.jobs_in_flight + 1,
+        .queue_length = stages_jobs_max(stages),
         .on_encoded = flow_on_encoded,
         .on_not_stored = flow_on_not_stored_outputs,
         .on_queued = flow_on_queued,
@@ -137,9 +141,10 @@ static void on_revoked(void *context, const char *topic, int32_t partition) {
     if (stages->residents != NULL)
         residents_revoke(stages->residents, topic, partition, clock_ns());
     retries_hand_back(stages->retries, topic, partition);
+    (void)turns_hand_back(stages->turns, topic, partition);
 }
 
-static enum err start_key_order(struct stages *stages, struct error *err) {
+static enum err start_residents(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     if (settings->ordering != ORDERING_KEY) return ERR_OK;
     const struct residents_options options = {.device = &stages->device,
@@ -148,9 +153,7 @@ static enum err start_key_order(struct stages *stages, struct error *err) {
         .budget = &stages->device_budget,
         .idle_ns = settings->residents.idle_timeout_ms * 1000000ull,
         .entries_max = settings->residents.entries_max};
-    enum err code = residents_create(&options, &stages->residents, err);
-    if (code != ERR_OK) return code;
-    return turns_start(stages, &stages->turns, err);
+    return residents_create(&options, &stages->residents, err);
 }
 
 static enum isolation isolation_of(const struct settings *settings) {
@@ -173,7 +176,7 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
         .blobs = stages->blobs,
         .isolation = isolation_of(stages->settings),
         .threads = stages->settings->prepare.threads,
-        .queue_length = stages->settings->limits.jobs_in_flight + 1,
+        .queue_length = stages_jobs_max(stages),
         .still_wanted = flow_still_wanted,
         .on_ready = flow_on_ready,
         .on_failed = flow_on_prepare_failed,
@@ -256,7 +259,7 @@ static enum err start_pools(struct stages *stages, struct error *err) {
 
 static enum err start_lanes(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
-    stages->ready = queue_create(settings->limits.jobs_in_flight + 1);
+    stages->ready = queue_create(stages_jobs_max(stages));
     if (stages->ready == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "lower limits.jobs_in_flight",
             "no memory for the queue of ready jobs");
@@ -322,7 +325,8 @@ enum err stages_start(
     if (code == ERR_OK) code = start_publisher(stages, err);
     if (code == ERR_OK) code = start_pools(stages, err);
     if (code == ERR_OK) code = start_statics(stages, err);
-    if (code == ERR_OK) code = start_key_order(stages, err);
+    if (code == ERR_OK) code = start_residents(stages, err);
+    if (code == ERR_OK) code = turns_start(stages, &stages->turns, err);
     if (code == ERR_OK) code = retries_start(stages, &stages->retries, err);
     if (code == ERR_OK) code = start_lanes(stages, err);
     if (code == ERR_OK) code = start_prepare(stages, err);
@@ -376,8 +380,6 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     control_stop(stages->control);
     reader_destroy(stages->control_reader);
     enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
-    turns_destroy(stages->turns);
-    carriers_destroy(stages->carriers);
     sink_destroy(stages->sink);
     struct error close_error;
     enum err closed =
@@ -386,6 +388,8 @@ enum err stages_stop(struct stages *stages, struct error *err) {
         code = closed;
         *err = close_error;
     }
+    turns_destroy(stages->turns); /* the source has told what it gave back */
+    carriers_destroy(stages->carriers);
     suspects_stop(stages->suspects);
     reporter_stop(stages->reporter); /* while everything that it counts is still there */
     sink_destroy(stages->telemetry);

@@ -60,7 +60,7 @@ struct stages {
     struct lanes *lanes;
     struct narrow *narrow;
     struct suspects *suspects; /* NULL: no state is kept */
-    struct turns *turns;       /* NULL with `ordering: none` */
+    struct turns *turns;
     struct retries *retries;
     struct reader *control_reader; /* until the control owns it */
     struct control *control;       /* NULL where no control topic is read */
@@ -82,6 +82,9 @@ struct stages {
     atomic_bool has_failed; /* set under the lock; read anywhere */
     struct error failure;   /* the first one */
 };
+
+/** How many jobs can be in hand at a time: room for a queue of them. */
+uint32_t stages_jobs_max(const struct stages *stages);
 
 /** Opens driver, device and programs, and starts every stage behind the intake. */
 MUST_CHECK enum err stages_start(

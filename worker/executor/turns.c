@@ -4,6 +4,8 @@
 
 #include "executor/flow.h"
 
+enum { KEY_SHARE = 4 /* of the jobs in flight, where the configuration says nothing else */ };
+
 struct turns {
     struct stages *stages;
     struct gate *gate;
@@ -34,13 +36,20 @@ static void *turns_thread(void *context) {
     return NULL;
 }
 
+static size_t width_of(const struct settings *settings) {
+    uint32_t jobs = settings->limits.jobs_per_key;
+    if (settings->ordering == ORDERING_KEY) return 1;
+    if (jobs == 0) jobs = settings->limits.jobs_in_flight / KEY_SHARE;
+    return jobs > 0 ? jobs : 1;
+}
+
 enum err turns_start(struct stages *stages, struct turns **ret, struct error *err) {
     struct turns *turns = calloc(1, sizeof *turns);
     if (turns == NULL) goto no_memory;
     turns->stages = stages;
-    turns->passed = queue_create(stages->settings->limits.jobs_in_flight + 1);
+    turns->passed = queue_create(stages_jobs_max(stages));
     if (turns->passed == NULL) goto no_memory;
-    enum err code = gate_create(&turns->gate, err);
+    enum err code = gate_create(width_of(stages->settings), &turns->gate, err);
     if (code != ERR_OK) {
         turns_destroy(turns);
         return code;
@@ -72,14 +81,28 @@ void turns_destroy(struct turns *turns) {
 bool turns_enter(struct stages *stages, struct job *job) {
     struct error err;
     bool passes = true;
-    if (stages->turns == NULL || gate_enter(stages->turns->gate, job, &passes, &err) == ERR_OK)
-        return passes;
+    if (gate_enter(stages->turns->gate, job, &passes, &err) == ERR_OK) return passes;
     flow_reject(stages, job, &err);
     return false;
 }
 
 struct job *turns_take_next(struct turns *turns, struct gate_line *line) {
-    return turns != NULL ? gate_leave(turns->gate, line) : NULL;
+    return gate_leave(turns->gate, line);
+}
+
+uint64_t turns_count_aside(struct turns *turns) {
+    size_t count = gate_waiting_count(turns->gate);
+    return count < TURNS_ASIDE_MAX ? count : TURNS_ASIDE_MAX;
+}
+
+size_t turns_hand_back(struct turns *turns, const char *topic, int32_t partition) {
+    size_t count = 0;
+    struct job *next, *job = gate_take_waiting(turns->gate, topic, partition);
+    for (; job != NULL; job = next, count++) {
+        next = job->next_in_line;
+        flow_hand_back(turns->stages, job);
+    }
+    return count;
 }
 
 void turns_leave(struct turns *turns, struct gate_line *line) {

@@ -11,7 +11,8 @@ enum { TABLE_BUCKETS = 4096 };
 struct gate_line {
     uint64_t hash;
     struct gate_line *next_in_bucket;
-    struct job *first, *last; /* that wait; one more has passed and not left */
+    size_t passed_count;      /* and not left */
+    struct job *first, *last; /* that wait */
     const char *topic;        /* lives as long as the source */
     int32_t partition;
     size_t key_size;
@@ -19,16 +20,18 @@ struct gate_line {
 };
 
 struct gate {
+    size_t width;
     pthread_mutex_t lock; /* guards everything below */
     size_t line_count, waiting_count;
     struct gate_line *buckets[TABLE_BUCKETS];
 };
 
-enum err gate_create(struct gate **ret, struct error *err) {
+enum err gate_create(size_t width, struct gate **ret, struct error *err) {
     struct gate *gate = calloc(1, sizeof *gate);
     if (gate == NULL)
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the key gate");
+    gate->width = width;
     pthread_mutex_init(&gate->lock, NULL);
     *ret = gate;
     return ERR_OK;
@@ -105,9 +108,10 @@ enum err gate_enter(struct gate *gate, struct job *job, bool *passes, struct err
     uint64_t hash = hash_of(delivery);
     pthread_mutex_lock(&gate->lock);
     struct gate_line *line = find(gate, hash, delivery);
-    *passes = line == NULL;
     if (line == NULL) line = add(gate, hash, delivery);
-    else append(gate, line, job);
+    *passes = line == NULL || line->passed_count < gate->width;
+    if (line != NULL && *passes) line->passed_count++;
+    else if (line != NULL) append(gate, line, job);
     /* Before the lock is let go: from then on the job may pass, and end, on another thread. */
     job->line = line;
     pthread_mutex_unlock(&gate->lock);
@@ -124,11 +128,35 @@ struct job *gate_leave(struct gate *gate, struct gate_line *line) {
         line->first = next->next_in_line;
         if (line->first == NULL) line->last = NULL;
         gate->waiting_count--;
-    } else {
+    } else if (--line->passed_count == 0) {
         end(gate, line);
     }
     pthread_mutex_unlock(&gate->lock);
     return next;
+}
+
+static bool is_in(const struct gate_line *line, const char *topic, int32_t partition) {
+    return topic == NULL || (line->partition == partition && strcmp(line->topic, topic) == 0);
+}
+
+struct job *gate_take_waiting(struct gate *gate, const char *topic, int32_t partition) {
+    struct job *taken = NULL, **end_of_taken = &taken;
+    pthread_mutex_lock(&gate->lock);
+    for (size_t i = 0; i < TABLE_BUCKETS && gate->waiting_count > 0; i++) {
+        struct gate_line *line = gate->buckets[i];
+        for (; line != NULL; line = line->next_in_bucket) {
+            if (line->first == NULL || !is_in(line, topic, partition)) continue;
+            *end_of_taken = line->first;
+            for (struct job *job = line->first; job != NULL; job = job->next_in_line) {
+                job->line = NULL;
+                gate->waiting_count--;
+                end_of_taken = &job->next_in_line;
+            }
+            line->first = line->last = NULL;
+        }
+    }
+    pthread_mutex_unlock(&gate->lock);
+    return taken;
 }
 
 size_t gate_waiting_count(struct gate *gate) {

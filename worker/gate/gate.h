@@ -1,13 +1,15 @@
 /**
- * The key gate: jobs of one key run one after the other, in the order of their partition; jobs of
+ * The key gate: of the jobs of one key, `width` at most have passed and not left; the others wait
+ * in the order in which they came. With a width of 1 they run one after the other. Jobs of
  * different keys do not wait for each other.
  *
- * A line is the jobs of one topic, partition and key. Its first job passes at once, each other one
- * when the job before it has left. A job without a key passes at once, unless it uses residents:
- * for those, no key is a key like any other.
+ * A line is the jobs of one topic, partition and key. Its first ones pass at once, each other one
+ * when a job before it has left. A job without a key passes at once, unless it uses residents: for
+ * those, no key is a key like any other.
  *
- * Lifetime: jobs in a line are owned by the gate until they pass; a line lives while a job of it
- * has not left. Memory: a line for each key with jobs in flight. Threads: any.
+ * Lifetime: jobs in a line are owned by the gate until they pass or are taken out; a line lives
+ * while a job of it has passed and not left. Memory: a line for each key with jobs in flight, and a
+ * copy of the key. Threads: any.
  */
 #ifndef GATE_GATE_H
 #define GATE_GATE_H
@@ -16,7 +18,7 @@
 
 struct gate;
 
-MUST_CHECK enum err gate_create(struct gate **ret, struct error *err);
+MUST_CHECK enum err gate_create(size_t width, struct gate **ret, struct error *err);
 
 /** Every job has left. NULL is fine. */
 void gate_destroy(struct gate *gate);
@@ -32,6 +34,12 @@ MUST_CHECK enum err gate_enter(struct gate *gate, struct job *job, bool *passes,
  * there is none, and the line has ended. `line` is the job's `line`, read while the job was there.
  */
 MUST_CHECK struct job *gate_leave(struct gate *gate, struct gate_line *line);
+
+/**
+ * Takes out the jobs that wait in lines of that partition, or with NULL in all: linked by
+ * `next_in_line`, in the order of each line, and in no line any more.
+ */
+MUST_CHECK struct job *gate_take_waiting(struct gate *gate, const char *topic, int32_t partition);
 
 /** How many jobs wait for their turn. */
 size_t gate_waiting_count(struct gate *gate);

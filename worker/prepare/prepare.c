@@ -199,7 +199,7 @@ static bool pin_or_wait(struct prepare *prepare, struct prepared *prepared, bool
         size_t awaited = *is_warm ? prepared->job->buffer_count : find_awaited(prepare, prepared);
         if (awaited == prepared->job->buffer_count) return true;
         prepared_release(prepared, prepare->options.statics, prepare->options.residents);
-        prepare->options.on_waiting(prepare->options.context);
+        prepare->options.on_waiting(prepare->options.context, prepared);
         if (carriers_wait(prepare->options.carriers, prepared, awaited)) return false;
         prepare->options.on_resumed(prepare->options.context);
     }

@@ -76,8 +76,9 @@ struct prepare_options {
     void (*on_ready)(void *context, struct prepared *prepared);
     /** The job failed; the callee owns `prepared` from here on. */
     void (*on_failed)(void *context, struct prepared *prepared, const struct error *err);
-    /** A job begins, or ceases, to wait for one ahead of it; while it waits, it holds nothing. */
-    void (*on_waiting)(void *context);
+    /** A job, the caller's still, begins or ceases to wait for one ahead of it; while it waits, it
+     * holds nothing. */
+    void (*on_waiting)(void *context, struct prepared *prepared);
     void (*on_resumed)(void *context);
     /** A job that was submitted is not prepared any more: the run ends. The callee owns it. */
     void (*on_dropped)(void *context, struct prepared *prepared);

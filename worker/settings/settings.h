@@ -126,6 +126,7 @@ struct settings {
         uint64_t job_bytes;    /* device memory of one job's own buffers */
         uint64_t result_bytes; /* of one encoded result */
         uint32_t jobs_in_flight;
+        uint32_t jobs_per_key;                   /* 0: a share of jobs_in_flight */
         uint32_t timeout_ms;                     /* device time of a job that names none */
         uint32_t timeout_min_ms, timeout_max_ms; /* of those that name one */
         uint64_t bytes_in_flight;                /* host memory of taken, unfinished messages */

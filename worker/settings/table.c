@@ -199,6 +199,10 @@ const struct setting setting_table[] = {
         "Jobs taken and not finished. A stop waits for all of them, so jobs of more than some 40 "
         "ms "
         "want fewer, or a longer drain_timeout_ms."),
+    UINT(limits.jobs_per_key, 0, 1000000, "0",
+        "Jobs of one key and partition that are under way at a time, so that a key with slow jobs "
+        "leaves the others their places. Those behind them wait, and count by their bytes alone. 0 "
+        "is a quarter of limits.jobs_in_flight; with `ordering: key` it is one."),
     SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
         "Host memory of messages taken and not finished, and of their results. The Kafka client "
         "fetches up to a quarter "
