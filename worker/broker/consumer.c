@@ -277,13 +277,18 @@ static bool is_leaving(const struct consumer *consumer, const char *topic, int32
 
 /* Consumes `message`. *ret stays NULL for one that is nobody's to run here. */
 static void deliver(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
+    /* A message that is cut is copied and given back at once. The name is the client's, which
+     * follows the topic. */
+    const char *topic = topic_of(message);
+    int32_t partition = message->partition;
+    int64_t offset = message->offset;
     struct delivery *lent = client_lend_message(message, DELIVERY_HEADERS_MAX);
     if (lent == NULL) {
         fail(consumer, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no memory to take a message");
         return;
     }
-    enum offsets_begun begun = offsets_begin(consumer->offsets, topic_of(message),
-        message->partition, message->offset, lent->received_ns, &lent->position);
+    enum offsets_begun begun = offsets_begin(
+        consumer->offsets, topic, partition, offset, lent->received_ns, &lent->position);
     lent->is_suspect = begun == OFFSETS_BEGUN_ALONE;
     if (begun == OFFSETS_NOT_BEGUN) delivery_destroy(lent);
     else *ret = lent;
