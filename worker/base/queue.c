@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/pulse.h"
 
 struct queue {
     pthread_mutex_t lock;
@@ -98,8 +99,9 @@ static void remove_taken(struct queue *queue, size_t seen, size_t taken) {
 
 size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int timeout_ms,
     enum queue_fit (*fits)(void *context, const void *item), void *context) {
-    pthread_mutex_lock(&queue->lock);
     size_t count = 0, seen = 0;
+    pulse_idle();
+    pthread_mutex_lock(&queue->lock);
     if (wait_for_item(queue, timeout_ms)) {
         queue->is_waking = false;
         for (; seen < queue->length && count < max; seen++) {
@@ -115,6 +117,7 @@ size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int time
         if (queue->producers_waiting > 0) pthread_cond_broadcast(&queue->has_room);
     }
     pthread_mutex_unlock(&queue->lock);
+    if (count > 0) pulse_busy();
     return count;
 }
 

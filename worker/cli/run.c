@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/pulse.h"
 #include "cli/apart.h"
 #include "cli/cli.h"
 #include "cli/kept_config.h"
@@ -248,6 +249,7 @@ static int run_executor(
     /* release: pairs with the acquire in on_stop_signal() */
     if (code == ERR_OK) atomic_store_explicit(&noted, state, memory_order_release);
     if (code == ERR_OK) crash_watch(state);
+    if (code == ERR_OK) pulse_keep(state_pulses(state));
     int ret = code == ERR_OK ? execute(settings, arguments, device, owner, state) : fail(&err);
     /* Not closed: what may still crash, or be told to stop, notes it there. */
     return ret;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/pulse.h"
 #include "gpu/event.h"
 #include "plan/shape.h"
 
@@ -109,7 +110,9 @@ static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns
 static enum err finish_oldest(struct lane *lane, struct error *err) {
     const struct lanes_options *options = &lane->lanes->options;
     struct batch *batch = &lane->batches[lane->oldest];
+    pulse_idle(); /* the watchdog knows how long a batch may take */
     enum err code = batch_finish(batch, err);
+    pulse_busy();
     if (code != ERR_OK) return code;
     uint64_t done_ns = clock_ns();
     learn(lane, batch, done_ns);
@@ -138,7 +141,10 @@ static enum err enter_tenancy(struct lane *lane, struct error *err) {
     if (code != ERR_OK || has_entered) return code;
     code = finish_all(lane, err);
     if (code != ERR_OK) return code;
-    return tenancy_enter(context->tenancy, tenant, context->stream, err);
+    pulse_idle();
+    code = tenancy_enter(context->tenancy, tenant, context->stream, err);
+    pulse_busy();
+    return code;
 }
 
 static enum err begin(struct lane *lane, size_t count, struct error *err) {
@@ -191,6 +197,7 @@ static void *lane_thread(void *context) {
     struct error err;
     size_t count = 0;
     name_thread(lane);
+    pulse_start("lane");
     enum err code = device_bind(options->device, &err);
     while (code == ERR_OK) {
         count = 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/invariant.h"
+#include "base/pulse.h"
 #include "executor/flow.h"
 #include "executor/refusals.h"
 #include "executor/suspects.h"
@@ -143,6 +144,7 @@ static void *admission_thread(void *context) {
     struct error err;
     void *taken[SHARED_COUNT_MIN];
     size_t count;
+    pulse_start("admission");
     pthread_setname_np(pthread_self(), "admission"); /* as tools that list threads show it */
     if (device_bind(&stages->device, &err) != ERR_OK) flow_fail(stages, &err);
     while ((count = queue_pop(admission->taken, taken, SHARED_COUNT_MIN, -1)) > 0) {

@@ -251,6 +251,17 @@ void flow_plan(struct stages *stages, struct job *const *jobs, size_t count) {
     push_ready(stages, ready, ready_count);
 }
 
+/* What a preparer has in hand when it crashes, or hangs. */
+void flow_on_begin(void *context, const struct job *job) {
+    struct stages *stages = context;
+    state_enter(stages->state, &job->delivery->position, job->retry_count + 1);
+}
+
+void flow_on_end(void *context) {
+    struct stages *stages = context;
+    state_leave(stages->state);
+}
+
 void flow_on_ready(void *context, struct prepared *prepared) {
     push_ready(context, &prepared, 1);
 }

@@ -57,6 +57,8 @@ void flow_narrow_refused(struct stages *stages, struct prepared *prepared, const
 
 /* What the stages call; `context` is the struct stages. */
 MUST_CHECK enum err flow_still_wanted(void *context, const struct job *job, struct error *err);
+void flow_on_begin(void *context, const struct job *job);
+void flow_on_end(void *context);
 void flow_on_ready(void *context, struct prepared *prepared);
 void flow_on_prepare_failed(void *context, struct prepared *prepared, const struct error *err);
 void flow_on_waiting(void *context, struct prepared *prepared);

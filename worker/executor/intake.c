@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
+#include "base/pulse.h"
 #include "executor/admission.h"
 #include "executor/census.h"
 #include "executor/flow.h"
@@ -211,6 +212,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
             source_pause(stages->source, is_paused);
         }
         state_heartbeat(stages->state);
+        pulse_busy();
         admit_waiting(stages);
         bool is_waiting = suspects_are_waiting(stages->suspects);
         if (at_end && !is_waiting) break;
@@ -254,6 +256,7 @@ static enum err drain(struct stages *stages, struct error *err) {
                 count_in_flight(stages), stages->settings->drain_timeout_ms);
         struct delivery *delivery = NULL;
         state_heartbeat(stages->state);
+        pulse_busy();
         enum err code = source_poll(stages->source, 0, &delivery, &at_end, err);
         delivery_destroy(delivery);
         if (code != ERR_OK) return code;
@@ -265,9 +268,11 @@ static enum err drain(struct stages *stages, struct error *err) {
 }
 
 enum err intake_run(struct stages *stages, struct error *err) {
+    pulse_start("intake");
     enum err code = take_all(stages, err);
     if (code != ERR_OK) hand_back_failed(stages);
     struct error drain_error;
     enum err drained = drain(stages, code == ERR_OK ? err : &drain_error);
+    pulse_idle();
     return code == ERR_OK ? drained : code;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/invariant.h"
+#include "base/pulse.h"
 #include "executor/flow.h"
 #include "gpu/event.h"
 
@@ -30,11 +31,15 @@ static enum err try_to_run(
     enum err code = flow_still_wanted(stages, prepared->job, err);
     if (code == ERR_OK) code = device_bind(&stages->device, err);
     if (code == ERR_OK) code = prepare_again(stages->prepare, prepared, err);
+    pulse_idle(); /* others' batches end, and the watchdog knows how long ours may take */
     if (code == ERR_OK)
         code = tenancy_enter(stages->tenancy, prepared->tenant, narrow->lease.stream, err);
+    pulse_busy();
     if (code == ERR_OK)
         code = batch_begin(&narrow->batch, &prepared, 1, is_guarded, narrow->batch_id--, err);
+    pulse_idle();
     if (code == ERR_OK) code = batch_finish(&narrow->batch, err);
+    pulse_busy();
     if (err_is_shortage(code)) prepared_release(prepared, stages->statics, stages->residents);
     return code;
 }
@@ -48,6 +53,7 @@ static bool others_hold_memory(struct stages *stages) {
 
 /* Until somebody gives something back, or has just done so. */
 static void wait_for_others(struct stages *stages) {
+    pulse_idle();
     pthread_mutex_lock(&stages->lock);
     if (stages->holding > 0 && !flow_has_failed(stages)) flow_wait(stages, WAIT_MS);
     pthread_mutex_unlock(&stages->lock);
@@ -81,6 +87,7 @@ static void run_when_there_is_room(struct narrow *narrow, struct prepared *prepa
 static void *narrow_thread(void *context) {
     struct narrow *narrow = context;
     void *item;
+    pulse_start("narrow");
     while (queue_pop(narrow->queue, &item, 1, -1) == 1) run_when_there_is_room(narrow, item);
     return NULL;
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/hash.h"
+#include "base/pulse.h"
 #include "base/timers.h"
 #include "executor/flow.h"
 
@@ -144,7 +145,9 @@ static void *retries_thread(void *context) {
     struct error err;
     struct job *job;
     if (device_bind(&retries->stages->device, &err) != ERR_OK) flow_fail(retries->stages, &err);
-    while ((job = await_next(retries)) != NULL) {
+    pulse_start("retries");
+    while (pulse_idle(), (job = await_next(retries)) != NULL) {
+        pulse_busy();
         if (flow_has_failed(retries->stages)) flow_hand_back(retries->stages, job);
         else flow_plan(retries->stages, &job, 1);
     }

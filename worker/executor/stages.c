@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/pulse.h"
 #include "base/text.h"
 #include "executor/admission.h"
 #include "executor/control.h"
@@ -178,6 +179,8 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
         .threads = stages->settings->prepare.threads,
         .queue_length = stages_jobs_max(stages),
         .still_wanted = flow_still_wanted,
+        .on_begin = flow_on_begin,
+        .on_end = flow_on_end,
         .on_ready = flow_on_ready,
         .on_failed = flow_on_prepare_failed,
         .on_waiting = flow_on_waiting,
@@ -317,6 +320,8 @@ enum err stages_start(
     pthread_cond_init(&stages->changed, NULL);
     enum err code = open_device(stages, err);
     if (code == ERR_OK) code = suspects_start(stages, &stages->suspects, err);
+    pulse_start("start");
+    pulse_busy();
     if (code == ERR_OK) code = load_programs(stages, err);
     if (code != ERR_OK) return code;
     derive_limits(stages);

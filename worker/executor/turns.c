@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/pulse.h"
 #include "executor/flow.h"
 
 enum { KEY_SHARE = 4 /* of the jobs in flight, where the configuration says nothing else */ };
@@ -26,6 +27,7 @@ static void *turns_thread(void *context) {
     struct error err;
     void *passed[FLOW_GROUP_MAX];
     size_t count;
+    pulse_start("turns");
     if (device_bind(&turns->stages->device, &err) != ERR_OK) flow_fail(turns->stages, &err);
     while ((count = queue_pop(turns->passed, passed, FLOW_GROUP_MAX, -1)) > 0) {
         if (!flow_has_failed(turns->stages))

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/pulse.h"
 #include "base/queue.h"
 #include "prepare/attach.h"
 #include "prepare/carriers.h"
@@ -245,8 +246,14 @@ static void fetch(struct prepare *prepare, struct prepared *prepared) {
 
 static void *preparation_thread(void *context) {
     const struct cold_work *cold = context;
+    const struct prepare_options *options = &cold->prepare->options;
     void *item;
-    while (queue_pop(cold->queue, &item, 1, -1) == 1) fetch(cold->prepare, item);
+    pulse_start(cold == &cold->prepare->cold[COLD_STORE] ? "fetch" : "prepare");
+    while (queue_pop(cold->queue, &item, 1, -1) == 1) {
+        options->on_begin(options->context, ((const struct prepared *)item)->job);
+        fetch(cold->prepare, item);
+        options->on_end(options->context);
+    }
     return NULL;
 }
 

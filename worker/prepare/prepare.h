@@ -72,6 +72,9 @@ struct prepare_options {
     uint32_t queue_length; /* at least as many as jobs can be in flight: submit never waits */
     /** Asked before cold work: an error where the job is not to be run any more. */
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
+    /** Around a preparation thread's work on a job, which may be over at its end. */
+    void (*on_begin)(void *context, const struct job *job);
+    void (*on_end)(void *context);
     /** A job that was cold may run; the callee owns `prepared` from here on. */
     void (*on_ready)(void *context, struct prepared *prepared);
     /** The job failed; the callee owns `prepared` from here on. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/invariant.h"
+#include "base/pulse.h"
 #include "base/queue.h"
 
 enum { THREADS = 4 }; /* a sync takes its time; several at once take little more */
@@ -61,6 +62,7 @@ static void store_outputs(struct storer *storer, struct storing *storing) {
 static void *storer_thread(void *context) {
     struct storer *storer = context;
     void *item;
+    pulse_start("store");
     while (queue_pop(storer->queue, &item, 1, -1) == 1) {
         struct storing *storing = item;
         store_outputs(storer, storing);

@@ -56,6 +56,7 @@ struct settings {
     struct {
         uint32_t deaths_max; /* without a culprit, within the window */
         uint32_t window_ms;
+        uint32_t stall_ms; /* that a thread may be at work on one thing */
         enum core_dumps_choice core_dumps;
     } executors;
 

@@ -97,6 +97,10 @@ const struct setting setting_table[] = {
         "An executor that has died so often within executors.window_ms, without a job's fault and "
         "without having finished a message, is not started again: its GPU counts as unhealthy."),
     DURATION(executors.window_ms, SECOND, 24 * HOUR, "10m", "As executors.deaths_max says."),
+    DURATION(executors.stall_ms, SECOND, 24 * HOUR, "5m",
+        "An executor one of whose threads has been at work on one thing for so long, and for twice "
+        "blobs.timeout_ms, is killed and started again. What waits, and what is on the device, is "
+        "not meant."),
     ENUM(core_dumps_choice, executors.core_dumps, core_dumps_names, "none",
         "Whether a crash may write a core file, which holds the data of jobs: none, or inherit "
         "what "

@@ -44,6 +44,7 @@ static enum err code_of(const struct state_death *death) {
     case STATE_DEATH_HANG: return death->code;
     case STATE_DEATH_NONE:
     case STATE_DEATH_SIGNAL:
+    case STATE_DEATH_STALL:
     case STATE_DEATH_STOP:
     case STATE_DEATH_OWN: break;
     }

@@ -1,7 +1,7 @@
 /**
  * How the state file lies in memory. Private to state/.
  *
- *     head | topics | threads | progress | suspensions | suspects[suspect_count]
+ *     head | topics | threads | pulses | progress | suspensions | suspects[suspect_count]
  *          | lanes[lanes] | batches[lanes x depth] | entries[lanes x depth x batch_jobs]
  *
  * Where each part starts follows from the shape alone: no offset is read from the file. Everything
@@ -17,7 +17,7 @@
 #include "state/suspensions.h"
 
 #define STATE_MAGIC "gpuwstat"
-enum { STATE_VERSION = 5, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+enum { STATE_VERSION = 6, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
 /* What must be ours for the rest to be read; the checksum is over all before it. */
 struct state_fixed {
@@ -107,6 +107,7 @@ struct state {
     struct state_head *head;
     state_topic_name *topics;
     struct state_thread *threads;
+    struct pulse *pulses;
     uint8_t *progress;
     struct suspensions *suspensions;
     struct state_suspect *suspects;

@@ -61,6 +61,7 @@ static size_t lay_out(struct state *state) {
     state->head = part(state, &at, 1, sizeof *state->head);
     state->topics = part(state, &at, STATE_TOPICS_MAX, sizeof *state->topics);
     state->threads = part(state, &at, STATE_THREADS_MAX, sizeof *state->threads);
+    state->pulses = part(state, &at, PULSE_COUNT, sizeof *state->pulses);
     state->progress = part(state, &at, 1, STATE_PROGRESS_BYTES);
     state->suspensions = part(state, &at, 1, sizeof *state->suspensions);
     state->suspects = part(state, &at, state->suspect_count, sizeof *state->suspects);
@@ -344,6 +345,8 @@ static void forget_left(struct state *state) {
         /* relaxed, as all of this function: no other thread uses the state now */
         atomic_store_explicit(&state->threads[i].is_set, 0, memory_order_relaxed);
     }
+    for (size_t i = 0; i < PULSE_COUNT; i++)
+        atomic_store_explicit(&state->pulses[i].busy_ns, 0, memory_order_relaxed);
     for (size_t i = 0; i < batch_count; i++)
         atomic_store_explicit(&state->batches[i].job_count, 0, memory_order_relaxed);
     for (size_t i = 0; i < state->shape.lanes; i++)
@@ -411,6 +414,10 @@ void state_end(struct state *state) {
 struct state_suspect *state_suspects(struct state *state, size_t *capacity) {
     *capacity = state == NULL ? 0 : state->suspect_count;
     return state == NULL ? NULL : state->suspects;
+}
+
+struct pulse *state_pulses(struct state *state) {
+    return state == NULL ? NULL : state->pulses;
 }
 
 void *state_progress(struct state *state) {

@@ -26,6 +26,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/pulse.h"
 #include "broker/delivery.h"
 
 enum {
@@ -109,6 +110,7 @@ enum state_death_kind {
     STATE_DEATH_STICKY, /* the driver said that the context is lost */
     STATE_DEATH_HANG,   /* the watchdog killed the executor */
     STATE_DEATH_SIGNAL, /* a fatal signal: SEGV, BUS, ABRT, ILL, FPE */
+    STATE_DEATH_STALL,  /* killed for a thread that hung */
     STATE_DEATH_STOP,   /* it was asked to stop before: by the operator, or by its supervisor */
     STATE_DEATH_OWN     /* the worker's own trouble, whatever it had in hand */
 };
@@ -116,7 +118,8 @@ enum { STATE_DEATH_KINDS = STATE_DEATH_OWN + 1 };
 
 /** Whether a death of this kind speaks against a message that was alone. */
 static inline bool state_is_evidence(enum state_death_kind kind) {
-    return kind == STATE_DEATH_STICKY || kind == STATE_DEATH_HANG || kind == STATE_DEATH_SIGNAL;
+    return kind == STATE_DEATH_STICKY || kind == STATE_DEATH_HANG || kind == STATE_DEATH_SIGNAL ||
+           kind == STATE_DEATH_STALL;
 }
 
 struct state_death {
@@ -256,6 +259,20 @@ struct state_waits {
 MUST_CHECK bool state_find_overdue(const struct state *state, uint64_t now_ns,
     struct state_waits *waits, struct state_overdue *ret);
 
+/* A thread that has been at work on one thing for too long. */
+struct state_stall {
+    char name[PULSE_NAME_SIZE];
+    uint64_t for_ns;
+    bool is_evidence; /* it had a message in hand, and waited for nothing outside of the worker */
+};
+
+/**
+ * Finds one, the intake's first: where that stands still, the whole process may have been frozen.
+ * As state_find_overdue(), it means it only several times in a row.
+ */
+MUST_CHECK bool state_find_stall(
+    const struct state *state, uint64_t now_ns, uint64_t limit_ns, struct state_stall *ret);
+
 struct state_summary {
     uint64_t life; /* that began last; 0: there was none */
     pid_t pid;     /* its process */
@@ -276,6 +293,9 @@ void state_set_trouble(struct state *state, const char *trouble);
 
 /** Says for tools that the device gets no executor any more; until the next life begins. */
 void state_set_fault(struct state *state, const char *fault);
+
+/** For pulse_keep(). */
+struct pulse *state_pulses(struct state *state);
 
 /** STATE_PROGRESS_BYTES of room for the progress of a run of files; kept from life to life. */
 void *state_progress(struct state *state);

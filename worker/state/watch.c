@@ -1,5 +1,6 @@
 /* What can be seen from outside while the executor runs. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "state/layout.h"
@@ -62,6 +63,32 @@ bool state_find_overdue(const struct state *state, uint64_t now_ns, struct state
     for (uint32_t lane = 0; lane < state->shape.lanes; lane++)
         if (is_overdue(state, lane, now_ns, waits, ret)) return true;
     return false;
+}
+
+/* Threads that wait for what is outside, or whose standstill is that of all. */
+static const char *const no_evidence[] = {"intake", "start", "fetch", "store"};
+
+static bool is_no_evidence(const char *name) {
+    for (size_t i = 0; i < sizeof no_evidence / sizeof no_evidence[0]; i++)
+        if (strcmp(name, no_evidence[i]) == 0) return true;
+    return false;
+}
+
+bool state_find_stall(
+    const struct state *state, uint64_t now_ns, uint64_t limit_ns, struct state_stall *ret) {
+    bool is_any = false;
+    for (size_t i = 0; state != NULL && i < PULSE_COUNT; i++) {
+        const struct pulse *pulse = &state->pulses[i];
+        /* relaxed: a time alone */
+        uint64_t from_ns = atomic_load_explicit(&pulse->busy_ns, memory_order_relaxed);
+        if (from_ns == 0 || now_ns < from_ns || now_ns - from_ns <= limit_ns) continue;
+        if (is_any && strncmp(pulse->name, no_evidence[0], sizeof pulse->name) != 0) continue;
+        is_any = true;
+        ret->for_ns = now_ns - from_ns;
+        snprintf(ret->name, sizeof ret->name, "%.*s", (int)sizeof pulse->name - 1, pulse->name);
+        ret->is_evidence = !is_no_evidence(ret->name);
+    }
+    return is_any;
 }
 
 struct state_summary state_summary(const struct state *state) {

@@ -47,6 +47,7 @@ static void stop_watching(struct executor *executor) {
     state_close(executor->watched);
     executor->watched = NULL;
     executor->overdue_looks = 0;
+    executor->stall_looks = 0;
     executor->waits = (struct state_waits){0};
 }
 
@@ -131,6 +132,11 @@ static struct state_death cause_of(const struct executor *executor, int status, 
         snprintf(death.message, sizeof death.message,
             "its batch was on the device for more than the %" PRIu64 " ms that its jobs may take",
             executor->overdue.limit_ns / 1000000);
+    } else if (executor->standing == STANDING_KILLED && executor->is_stalled) {
+        death.kind = executor->stall.is_evidence ? STATE_DEATH_STALL : STATE_DEATH_OWN;
+        snprintf(death.message, sizeof death.message,
+            "its thread %s had not moved for %" PRIu64 " s", executor->stall.name,
+            executor->stall.for_ns / 1000000000);
     } else if (is_fatal_signal(status)) {
         death.kind = STATE_DEATH_SIGNAL;
         death.native = WTERMSIG(status);
@@ -169,7 +175,9 @@ static struct death examine(struct executor *executor, int status, bool is_stopp
 }
 
 static void describe(const struct death *death, char *text, size_t size) {
-    if (death->recorded.kind == STATE_DEATH_STICKY || death->recorded.kind == STATE_DEATH_HANG)
+    if (death->recorded.kind == STATE_DEATH_STALL || death->recorded.kind == STATE_DEATH_OWN)
+        snprintf(text, size, "%s", death->recorded.message);
+    else if (death->recorded.kind == STATE_DEATH_STICKY || death->recorded.kind == STATE_DEATH_HANG)
         snprintf(text, size, "%s: %s", err_code(death->recorded.code), death->recorded.message);
     else if (WIFSIGNALED(death->status))
         snprintf(text, size, "signal %d (%s)", WTERMSIG(death->status),
@@ -280,7 +288,7 @@ void executor_reap(struct executor *executor, int status, bool is_stopping) {
     if (executor->standing == STANDING_UNHEALTHY) return; /* stuck, and free after all */
     if (is_stopping) end(executor, WIFEXITED(status) ? WEXITSTATUS(status) : CLI_DRAIN);
     else decide(executor, &death);
-    executor->is_hung = false;
+    executor->is_hung = executor->is_stalled = false;
 }
 
 /* ---- running ---- */
@@ -319,6 +327,31 @@ void executor_kill(struct executor *executor, uint64_t now_ns) {
     kill(executor->pid, SIGKILL);
 }
 
+/* Longer than any wait for a blob that ends by itself. */
+static uint64_t stall_limit_ns(const struct settings *settings) {
+    uint64_t limit_ms = settings->executors.stall_ms, fetch_ms = 2ull * settings->blobs.timeout_ms;
+    return (limit_ms > fetch_ms ? limit_ms : fetch_ms) * 1000000;
+}
+
+/* Kills an executor of which a thread hangs: what it has in hand would wait for ever. */
+static void watch_stalls(struct executor *executor, uint64_t now_ns) {
+    const struct settings *settings = executor->options->settings;
+    struct state_stall stall;
+    if (executor->standing != STANDING_RUNNING ||
+        !state_find_stall(executor->watched, now_ns, stall_limit_ns(settings), &stall)) {
+        executor->stall_looks = 0;
+        return;
+    }
+    bool is_same = strcmp(stall.name, executor->stall.name) == 0;
+    executor->stall_looks = is_same ? executor->stall_looks + 1 : 1;
+    executor->stall = stall;
+    if (executor->stall_looks < OVERDUE_LOOKS) return;
+    log_line(LOG_WARN, "%s: thread %s has not moved for %" PRIu64 " s: killing the executor",
+        executor->name, stall.name, stall.for_ns / 1000000000);
+    executor_kill(executor, now_ns);
+    executor->is_stalled = true;
+}
+
 /* Kills an executor whose batch does not end: no call of the driver would end it. */
 static void watch(struct executor *executor, uint64_t now_ns) {
     struct state_overdue overdue;
@@ -349,7 +382,10 @@ void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping)
             call_unhealthy(executor, "reported", executor->device->fault);
         else if (now_ns >= executor->start_ns) start(executor);
         break;
-    case STANDING_RUNNING: watch(executor, now_ns); break;
+    case STANDING_RUNNING:
+        watch(executor, now_ns);
+        watch_stalls(executor, now_ns);
+        break;
     case STANDING_KILLED:
         if (now_ns - executor->killed_ns > KILL_TIMEOUT_MS * 1000000ull)
             call_unhealthy(

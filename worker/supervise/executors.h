@@ -34,6 +34,9 @@ struct executor {
     bool is_hung;       /* KILLED because of `overdue` */
     struct state_overdue overdue;
     uint32_t overdue_looks; /* how often in a row it was found */
+    bool is_stalled;        /* KILLED because of `stall` */
+    struct state_stall stall;
+    uint32_t stall_looks; /* as above */
     struct state_waits waits;
 
     uint32_t deaths; /* without a culprit and without progress, within the window */

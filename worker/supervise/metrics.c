@@ -15,6 +15,7 @@ static const char *const death_names[STATE_DEATH_KINDS] = {[STATE_DEATH_NONE] = 
     [STATE_DEATH_STICKY] = "gpu_lost",
     [STATE_DEATH_HANG] = "hang",
     [STATE_DEATH_SIGNAL] = "crash",
+    [STATE_DEATH_STALL] = "stall",
     [STATE_DEATH_STOP] = "stop",
     [STATE_DEATH_OWN] = "own"};
 
