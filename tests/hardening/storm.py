@@ -96,6 +96,8 @@ def enter_mounts():
 class BlobStore(http.server.ThreadingHTTPServer):
     """What blobs.url asks: GET of what is there, and room for what workers put there."""
 
+    request_queue_size = 128  # four executors ask at once, and those that die leave questions behind
+
     def __init__(self):
         held = blobs()
 
