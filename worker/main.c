@@ -18,7 +18,7 @@ static const struct command {
     {"devices", "list the devices that the configured driver shows", command_devices},
     {"programs", "list the programs that jobs can name", command_programs},
     {"replay", "send dead letters back to the topics that they came from", command_replay},
-    {"resume", "show who is refused after too many convictions, and end it", command_resume},
+    {"resume", "show who is refused or set aside after deaths, and end it", command_resume},
     {"run", "take jobs from Kafka or a file, run them, publish their results", command_run},
     {"submit", "send one job that is written as YAML and print its result", command_submit},
     {"tail", "follow a topic of results or dead letters, decoded", command_tail},

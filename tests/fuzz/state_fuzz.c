@@ -6,6 +6,7 @@
 
 #include "broker/file_progress.h"
 #include "fuzz.h"
+#include "state/fetches.h"
 #include "state/inquest.h"
 #include "state/layout.h"
 
@@ -84,6 +85,10 @@ static void check_suspension(void *context, const struct suspension *suspension)
     FUZZ_CHECK(suspension->until_ms > 0);
 }
 
+static void check_aside(void *context, const char *topic, int32_t partition, int64_t offset) {
+    FUZZ_CHECK(strlen(topic) < 256);
+}
+
 static void look_on(void) {
     struct state *state;
     struct state_overdue overdue;
@@ -94,6 +99,7 @@ static void look_on(void) {
     FUZZ_CHECK(strlen(summary.uuid) < sizeof summary.uuid);
     FUZZ_CHECK(strlen(summary.fault) < sizeof summary.fault);
     suspensions_each(state, 0, check_suspension, NULL);
+    fetches_each_aside(state, check_aside, NULL);
     for (uint64_t now_ns = 1; now_ns > 0; now_ns <<= 7)
         if (state_find_overdue(state, now_ns, &waits, &overdue))
             FUZZ_CHECK(overdue.lane < shape.lanes);
@@ -115,6 +121,11 @@ static void go_on(struct state *state) {
     struct error err;
     size_t count = 0;
     state_each_left(state, count_left, &count);
+    fetches_judge(state);
+    (void)!fetches_ask(state, "jobs", 0, 7);
+    fetches_try(state, "jobs", 0);
+    fetches_pass(state, "jobs", 0);
+    fetches_each_aside(state, check_aside, NULL);
     const struct inquest inquest = inquest_hold(state);
     FUZZ_CHECK(strlen(inquest.death.message) < STATE_MESSAGE_BYTES);
     check_suspects(state);

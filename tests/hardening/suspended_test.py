@@ -92,7 +92,7 @@ class SuspendedTest(KafkaFlowTest):
         self.send("good", harmless("good-again"))
         self.assertEqual(self.answers("hostile-again", "good-again"), ["suspended", "ok"])
 
-        self.assertIn("ended 1 ", self.resume("--key", "hostile"))
+        self.assertIn("ended 1\n", self.resume("--key", "hostile"))
         self.assertEqual(self.resume(), "")
         self.send("hostile", harmless("hostile-resumed"))
         self.assertEqual(self.answers("hostile-resumed"), ["ok"])

@@ -3,6 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
+rd_kafka_resp_err_t assignment_subscribe(rd_kafka_t *client, char *const *topics, size_t count) {
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
+    for (size_t i = 0; i < count; i++)
+        rd_kafka_topic_partition_list_add(list, topics[i], RD_KAFKA_PARTITION_UA);
+    rd_kafka_resp_err_t code = rd_kafka_subscribe(client, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    return code;
+}
+
 bool assignment_is_cooperative(rd_kafka_t *client) {
     const char *protocol = rd_kafka_rebalance_protocol(client);
     return protocol != NULL && strcmp(protocol, "COOPERATIVE") == 0;

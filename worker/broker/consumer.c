@@ -11,9 +11,11 @@
 #include "broker/commit_list.h"
 #include "broker/committer.h"
 #include "broker/consumer_conf.h"
+#include "broker/departure.h"
 #include "broker/held.h"
 #include "broker/ownership.h"
 #include "broker/resets.h"
+#include "broker/trials.h"
 
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
@@ -44,8 +46,10 @@ struct consumer {
     rd_kafka_topic_partition_list_t *leaving;  /* revoked, not given back yet; NULL: none */
     rd_kafka_topic_partition_list_t *arriving; /* what is committed is not known yet; NULL: none */
     uint64_t next_fetch_ns;                    /* when it is asked again */
+    bool is_claimed;                           /* `arriving` is known; some are on trial */
 
     struct held held; /* messages beyond the window */
+    struct trials trials;
     struct resets resets;
 };
 
@@ -80,6 +84,26 @@ static void pause_partitions(
     rd_kafka_resp_err_t code = assignment_pause(consumer->client, partitions, paused);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         client_report(&consumer->events, code, paused ? "pausing failed" : "resuming failed");
+}
+
+static bool is_leaving(const struct consumer *consumer, const char *topic, int32_t partition) {
+    if (consumer->is_closing) return true;
+    return consumer->leaving != NULL &&
+           rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL;
+}
+
+/* Those that are stopped for a reason of their own stay so. Takes the list. */
+static void pause_reading(
+    struct consumer *consumer, rd_kafka_topic_partition_list_t *partitions, bool paused) {
+    for (int i = partitions->cnt - 1; i >= 0; i--) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        bool is_stopped = is_leaving(consumer, p->topic, p->partition) ||
+                          held_has(&consumer->held, p->topic, p->partition) ||
+                          trials_is_aside(&consumer->trials, p->topic, p->partition);
+        if (is_stopped) rd_kafka_topic_partition_list_del_by_idx(partitions, i);
+    }
+    pause_partitions(consumer, partitions, paused);
+    rd_kafka_topic_partition_list_destroy(partitions);
 }
 
 static void pause_partition(
@@ -184,9 +208,11 @@ static void follow(struct consumer *consumer, rd_kafka_topic_partition_t *p) {
 static void take_over(struct consumer *consumer, rd_kafka_topic_partition_list_t *partitions) {
     char names[256];
     for (int i = 0; i < partitions->cnt; i++) follow(consumer, &partitions->elems[i]);
+    trials_pause_aside(&consumer->trials, consumer->client);
     change_assignment(consumer, ASSIGNMENT_ADD, partitions);
     /* A partition that was paused when it was given back would still be. */
-    pause_partitions(consumer, partitions, consumer->is_paused);
+    pause_reading(consumer, rd_kafka_topic_partition_list_copy(partitions), consumer->is_paused);
+    trials_pause_aside(&consumer->trials, consumer->client);
     assignment_text(partitions, names, sizeof names);
     client_say(&consumer->events, LOG_INFO, "was assigned %s", names);
 }
@@ -194,18 +220,33 @@ static void take_over(struct consumer *consumer, rd_kafka_topic_partition_list_t
 static void forget_arriving(struct consumer *consumer) {
     if (consumer->arriving != NULL) rd_kafka_topic_partition_list_destroy(consumer->arriving);
     consumer->arriving = NULL;
+    trials_drop(&consumer->trials);
+}
+
+/* Once no partition that arrives has to be tried alone any more. */
+static void serve_trials(struct consumer *consumer) {
+    if (!trials_serve(&consumer->trials, consumer->client, consumer->is_cooperative)) return;
+    if (!consumer->is_paused) pause_reading(consumer, assignment_get(consumer->client), false);
+    take_over(consumer, consumer->arriving);
+    forget_arriving(consumer);
 }
 
 /* An owner before us may have a transaction open, so poll() goes on until its end is known. */
 static void serve_arriving(struct consumer *consumer) {
-    if (consumer->arriving == NULL || clock_ns() < consumer->next_fetch_ns) return;
+    if (consumer->arriving != NULL && consumer->is_claimed) serve_trials(consumer);
+    bool is_due = clock_ns() >= consumer->next_fetch_ns && !consumer->is_claimed;
+    if (consumer->arriving == NULL || !is_due) return;
     bool is_first = consumer->next_fetch_ns == 0;
     consumer->next_fetch_ns = ms_from_now(FETCH_INTERVAL_MS);
     rd_kafka_resp_err_t code = ownership_claim(
         &consumer->committer, consumer->owner, consumer->arriving, FETCH_TIMEOUT_MS);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        take_over(consumer, consumer->arriving);
-        forget_arriving(consumer);
+        trials_sort(&consumer->trials, consumer->arriving);
+        consumer->is_claimed = true;
+        /* What is ours already is not read beside one on trial. */
+        if (consumer->trials.waiting != NULL)
+            pause_reading(consumer, assignment_get(consumer->client), true);
+        serve_trials(consumer);
     } else if (client_is_final(code)) {
         fail(consumer, code, "asking for the committed offsets, or taking them over, failed");
     } else if (is_first) {
@@ -225,6 +266,7 @@ static void on_assigned(
     /* Asked now: a client that is closing does not say any more. */
     consumer->is_cooperative = assignment_is_cooperative(consumer->client);
     consumer->arriving = rd_kafka_topic_partition_list_copy(partitions);
+    consumer->is_claimed = false;
     consumer->next_fetch_ns = 0;
     serve_arriving(consumer);
 }
@@ -238,6 +280,7 @@ static void on_revoked(
     consumer->leaving = rd_kafka_topic_partition_list_copy(partitions);
     consumer->drain_deadline_ns = ms_from_now(consumer->drain_timeout_ms);
     held_drop(&consumer->held, partitions);
+    trials_forget(&consumer->trials, partitions);
     pause_partitions(consumer, consumer->leaving, true);
     char names[256];
     assignment_text(partitions, names, sizeof names);
@@ -267,12 +310,6 @@ static void serve_leaving(struct consumer *consumer) {
         let_go(consumer);
 }
 
-static bool is_leaving(const struct consumer *consumer, const char *topic, int32_t partition) {
-    if (consumer->is_closing) return true;
-    return consumer->leaving != NULL &&
-           rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL;
-}
-
 /* Messages */
 
 /* Consumes `message`. *ret stays NULL for one that is nobody's to run here. */
@@ -296,6 +333,10 @@ static void deliver(struct consumer *consumer, rd_kafka_message_t *message, stru
 
 /* Consumes `message`. */
 static void receive(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
+    if (trials_take(&consumer->trials, message)) {
+        rd_kafka_message_destroy(message);
+        return;
+    }
     const char *topic = message->rkt != NULL ? topic_of(message) : "";
     bool is_refused = is_leaving(consumer, topic, message->partition);
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR ||
@@ -320,6 +361,13 @@ static void receive(struct consumer *consumer, rd_kafka_message_t *message, stru
     rd_kafka_message_destroy(message);
 }
 
+static void serve_lifted(struct consumer *consumer) {
+    rd_kafka_topic_partition_list_t *lifted = trials_take_lifted(&consumer->trials);
+    if (lifted == NULL) return;
+    client_say(&consumer->events, LOG_INFO, "reads partitions again that were set aside");
+    pause_reading(consumer, lifted, consumer->is_paused);
+}
+
 /* poll() has to come back in time for what it serves. */
 static int wait_ms(const struct consumer *consumer, int timeout_ms) {
     bool is_watching =
@@ -335,6 +383,7 @@ static enum err consumer_poll(
     *at_end = false;
     serve_leaving(consumer);
     serve_arriving(consumer);
+    serve_lifted(consumer);
     serve_commits(consumer);
     if (consumer->failure.code == ERR_OK) {
         rd_kafka_message_t *message = take_held(consumer);
@@ -354,15 +403,7 @@ static void consumer_pause(struct source *source, bool paused) {
     struct consumer *consumer = (struct consumer *)source;
     if (consumer->is_paused == paused) return;
     consumer->is_paused = paused;
-    rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
-    for (int i = partitions->cnt - 1; i >= 0; i--) {
-        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        bool is_stopped = is_leaving(consumer, p->topic, p->partition) ||
-                          held_has(&consumer->held, p->topic, p->partition);
-        if (is_stopped) rd_kafka_topic_partition_list_del_by_idx(partitions, i);
-    }
-    pause_partitions(consumer, partitions, paused);
-    rd_kafka_topic_partition_list_destroy(partitions);
+    pause_reading(consumer, assignment_get(consumer->client), paused);
 }
 
 static void consumer_finish(struct source *source, const struct position *position) {
@@ -375,7 +416,8 @@ static void consumer_get_totals(const struct source *source, struct offsets_tota
 }
 
 /* A message that comes too late to be taken: its offset never begins. */
-static void poll_and_drop(struct consumer *consumer) {
+static void poll_and_drop(void *opaque) {
+    struct consumer *consumer = opaque;
     struct delivery *dropped = NULL;
     rd_kafka_message_t *message = rd_kafka_consumer_poll(consumer->client, ATTENTION_MS);
     if (message != NULL) receive(consumer, message, &dropped);
@@ -396,47 +438,6 @@ static rd_kafka_resp_err_t commit_last(struct consumer *consumer) {
     }
 }
 
-/* As an event: messages that are still on their way abort a poll for callbacks. */
-static void serve_closing(struct consumer *consumer, rd_kafka_queue_t *queue) {
-    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ATTENTION_MS);
-    if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE)
-        on_rebalance(consumer->client, rd_kafka_event_error(event),
-            rd_kafka_event_topic_partition_list(event), consumer);
-    rd_kafka_event_destroy(event);
-}
-
-static bool is_fenced(const struct consumer *consumer) {
-    return rd_kafka_fatal_error(consumer->client, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-/*
- * Only unsubscribing makes a static member leave, too, and only where it is done before the client
- * closes. At its end the member has no name any more.
- */
-static void unsubscribe(struct consumer *consumer) {
-    rd_kafka_unsubscribe(consumer->client);
-    while (!is_fenced(consumer) && clock_ns() < consumer->close_deadline_ns) {
-        char *member = rd_kafka_memberid(consumer->client);
-        bool is_member = member != NULL && member[0] != 0;
-        if (member != NULL) rd_kafka_mem_free(consumer->client, member);
-        if (!is_member) return;
-        poll_and_drop(consumer);
-    }
-}
-
-/* rd_kafka_consumer_close() would wait for brokers that are away, and for answers to a member that
- * another one has replaced. */
-static void leave_group(struct consumer *consumer) {
-    unsubscribe(consumer);
-    rd_kafka_queue_t *queue = rd_kafka_queue_new(consumer->client);
-    rd_kafka_error_t *error = rd_kafka_consumer_close_queue(consumer->client, queue);
-    if (error != NULL) rd_kafka_error_destroy(error);
-    while (!rd_kafka_consumer_closed(consumer->client) && !is_fenced(consumer) &&
-           clock_ns() < consumer->close_deadline_ns)
-        serve_closing(consumer, queue);
-    rd_kafka_queue_destroy(queue);
-}
-
 static enum err consumer_close(struct source *source, int timeout_ms, struct error *err) {
     struct consumer *consumer = (struct consumer *)source;
     consumer->is_closing = true;
@@ -447,7 +448,8 @@ static enum err consumer_close(struct source *source, int timeout_ms, struct err
 
     held_fini(&consumer->held);
     consumer->held = (struct held){0};
-    leave_group(consumer);
+    departure_leave(
+        consumer->client, consumer->close_deadline_ns, poll_and_drop, on_rebalance, consumer);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ERR_OK;
     return error_set(err, ERR_BROKER, code,
         "nothing needs to be done: jobs since the commit before are run again",
@@ -469,6 +471,7 @@ static void consumer_destroy(struct source *source) {
     bool is_left_behind = consumer->client == NULL || is_stuck(consumer);
     held_fini(&consumer->held);
     resets_fini(&consumer->resets);
+    trials_fini(&consumer->trials);
     if (consumer->leaving != NULL) rd_kafka_topic_partition_list_destroy(consumer->leaving);
     forget_arriving(consumer);
     committer_fini(&consumer->committer);
@@ -481,12 +484,8 @@ static void consumer_destroy(struct source *source) {
 
 static enum err subscribe(
     struct consumer *consumer, const struct consumer_options *options, struct error *err) {
-    rd_kafka_topic_partition_list_t *topics =
-        rd_kafka_topic_partition_list_new((int)options->topic_count);
-    for (size_t i = 0; i < options->topic_count; i++)
-        rd_kafka_topic_partition_list_add(topics, options->topics[i], RD_KAFKA_PARTITION_UA);
-    rd_kafka_resp_err_t code = rd_kafka_subscribe(consumer->client, topics);
-    rd_kafka_topic_partition_list_destroy(topics);
+    rd_kafka_resp_err_t code =
+        assignment_subscribe(consumer->client, options->topics, options->topic_count);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ERR_OK;
     return error_set(err, ERR_CONFIG, code, "give topics.jobs names that Kafka allows",
         "subscribing to topics.jobs: %s", rd_kafka_err2str(code));
@@ -516,6 +515,8 @@ enum err consumer_create(
     consumer->commits_elsewhere = options->commits_elsewhere;
     consumer->commit_interval_ms = options->commit_interval_ms;
     consumer->drain_timeout_ms = options->drain_timeout_ms;
+    trials_init(
+        &consumer->trials, &consumer->source, &consumer->events, options->fetch_ahead_bytes);
 
     rd_kafka_conf_t *conf;
     enum err code = consumer_conf_create(options, &conf, err);

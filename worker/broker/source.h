@@ -55,6 +55,26 @@ typedef void source_on_revoked(void *context, const char *topic, int32_t partiti
  */
 typedef void source_on_committed(void *context, const char *topic, int32_t partition, int64_t next);
 
+/** Whether and how a partition may be read from an offset on. */
+enum fetch_verdict {
+    FETCH_READ,
+    FETCH_TRY,  /* alone first, while nothing is taken: reading it may end the process */
+    FETCH_ASIDE /* not at all, until this is asked again and answered otherwise */
+};
+
+enum fetch_event {
+    FETCH_TRIAL_BEGINS,
+    FETCH_TRIAL_INFLATES, /* the process has grown by more than what came explains */
+    FETCH_TRIAL_PASSED
+};
+
+/** Who knows what reading a partition did before. Intake thread, from inside poll(). */
+struct fetch_guard {
+    enum fetch_verdict (*ask)(void *context, const char *topic, int32_t partition, int64_t offset);
+    void (*tell)(void *context, enum fetch_event event, const char *topic, int32_t partition);
+    void *context;
+};
+
 /** The first member of each kind of source. */
 struct source {
     const struct source_operations *operations;
@@ -62,6 +82,7 @@ struct source {
     void *on_revoked_context;
     source_on_committed *on_committed; /* NULL: nobody asks */
     void *on_committed_context;
+    struct fetch_guard guard; /* without functions: everything may be read */
     atomic_uint_fast64_t expired_count;
 };
 
@@ -77,6 +98,25 @@ static inline void source_watch_committed(
     struct source *source, source_on_committed *on_committed, void *context) {
     source->on_committed = on_committed;
     source->on_committed_context = context;
+}
+
+/** Before the first poll(). */
+static inline void source_guard_fetches(struct source *source, const struct fetch_guard *guard) {
+    source->guard = *guard;
+}
+
+/** For the kinds of source. */
+MUST_CHECK static inline enum fetch_verdict source_ask_guard(
+    const struct source *source, const char *topic, int32_t partition, int64_t offset) {
+    const struct fetch_guard *guard = &source->guard;
+    return guard->ask != NULL ? guard->ask(guard->context, topic, partition, offset) : FETCH_READ;
+}
+
+/** For the kinds of source. */
+static inline void source_tell_guard(
+    const struct source *source, enum fetch_event event, const char *topic, int32_t partition) {
+    const struct fetch_guard *guard = &source->guard;
+    if (guard->tell != NULL) guard->tell(guard->context, event, topic, partition);
 }
 
 static inline void source_tell_committed(

@@ -5,14 +5,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "cli/cli.h"
+#include "state/fetches.h"
 #include "state/suspensions.h"
 
 static const char usage[] =
-    "usage: gpu-worker resume [--config FILE] [--key KEY | --program NAME | --all]\n"
+    "usage: gpu-worker resume [--config FILE] [--key KEY | --program NAME |\n"
+    "                                            --partition TOPIC/N | --all]\n"
     "\n"
     "Shows the keys and programs that the executors of this machine refuse, since too many of "
     "their\n"
@@ -24,18 +28,23 @@ static const char usage[] =
     "its "
     "own.\n"
     "\n"
-    "  --config FILE   where state.dir stands; without it, all defaults\n"
-    "  --key KEY       jobs whose messages have this key\n"
-    "  --program NAME  jobs that name this program\n"
-    "  --all           everybody\n"
+    "  --config FILE        where state.dir stands; without it, all defaults\n"
+    "  --key KEY            jobs whose messages have this key\n"
+    "  --program NAME       jobs that name this program\n"
+    "  --partition TOPIC/N  a partition that was set aside\n"
+    "  --all                all of these\n"
     "\n"
     "example:\n"
     "  gpu-worker resume --config worker.yaml --program saxpy\n";
 
 struct wish {
-    const char *key, *program;
+    const char *key, *program, *partition;
     bool is_all;
 };
+
+static int count_of(const struct wish *wish) {
+    return (wish->key != NULL) + (wish->program != NULL) + (wish->partition != NULL) + wish->is_all;
+}
 
 /* A name is a stranger's: what is no plain text is written as \xNN. */
 static void print_name(struct slice name) {
@@ -57,25 +66,49 @@ static void print_one(void *context, const struct suspension *suspension) {
     printf("\t%s\n", text);
 }
 
+static void print_aside(void *context, const char *topic, int32_t partition, int64_t offset) {
+    printf("%s\tpartition\t%s/%" PRId32 "\toffset %" PRId64 "\n", (const char *)context, topic,
+        partition, offset);
+}
+
+/* Of TOPIC/N. */
+static bool lift_partition(struct state *state, const char *name) {
+    const char *slash = strrchr(name, '/');
+    uint64_t number;
+    if (slash == NULL || number_read(slash + 1, &number) != strlen(slash + 1) || number > INT32_MAX)
+        return false;
+    char *topic = strndup(name, (size_t)(slash - name));
+    bool is_lifted = topic != NULL && fetches_lift(state, topic, (int32_t)number);
+    free(topic);
+    return is_lifted;
+}
+
 static size_t lift(struct state *state, const struct wish *wish) {
+    if (wish->partition != NULL) return lift_partition(state, wish->partition);
     if (wish->key != NULL) return suspensions_lift(state, SUSPENSION_KEY, slice_of_text(wish->key));
     if (wish->program != NULL)
         return suspensions_lift(state, SUSPENSION_PROGRAM, slice_of_text(wish->program));
     uint64_t now_ms = clock_unix_ms();
     size_t count = suspensions_count(state, SUSPENSION_KEY, now_ms) +
-                   suspensions_count(state, SUSPENSION_PROGRAM, now_ms);
+                   suspensions_count(state, SUSPENSION_PROGRAM, now_ms) +
+                   fetches_count_aside(state);
     suspensions_lift_all(state);
+    fetches_lift_all(state);
     return count;
 }
 
 static enum err resume_file(
     char *path, const struct wish *wish, size_t *lifted, struct error *err) {
     struct state *state;
-    bool is_shown = wish->key == NULL && wish->program == NULL && !wish->is_all;
+    bool is_shown = count_of(wish) == 0;
     enum err code = is_shown ? state_watch(path, 0, &state, err) : state_touch(path, &state, err);
     if (code != ERR_OK) return code;
-    if (is_shown) suspensions_each(state, clock_unix_ms(), print_one, path);
-    else *lifted += lift(state, wish);
+    if (is_shown) {
+        suspensions_each(state, clock_unix_ms(), print_one, path);
+        fetches_each_aside(state, print_aside, path);
+    } else {
+        *lifted += lift(state, wish);
+    }
     state_close(state);
     return ERR_OK;
 }
@@ -98,8 +131,7 @@ static int resume(const struct settings *settings, const struct wish *wish) {
     if (found != 0)
         ret = cli_fail(
             CLI_FAILED, "resume", "no executor has a state file in %s; see state.dir", folder);
-    else if (code == ERR_OK && (wish->key != NULL || wish->program != NULL || wish->is_all))
-        printf("ended %zu suspensions\n", lifted);
+    else if (code == ERR_OK && count_of(wish) > 0) printf("ended %zu\n", lifted);
     free(pattern);
     free(folder);
     return ret;
@@ -108,7 +140,8 @@ static int resume(const struct settings *settings, const struct wish *wish) {
 int command_resume(int argc, char **argv) {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
         {"key", required_argument, NULL, 'k'}, {"program", required_argument, NULL, 'p'},
-        {"all", no_argument, NULL, 'a'}, {"help", no_argument, NULL, 'h'}, {0}};
+        {"partition", required_argument, NULL, 't'}, {"all", no_argument, NULL, 'a'},
+        {"help", no_argument, NULL, 'h'}, {0}};
     const char *config = NULL;
     struct wish wish = {0};
     int option;
@@ -117,13 +150,13 @@ int command_resume(int argc, char **argv) {
         case 'c': config = optarg; break;
         case 'k': wish.key = optarg; break;
         case 'p': wish.program = optarg; break;
+        case 't': wish.partition = optarg; break;
         case 'a': wish.is_all = true; break;
         case 'h': return cli_help(usage);
         default: return cli_fail_usage("resume");
         }
     }
-    if (optind != argc || (wish.key != NULL) + (wish.program != NULL) + wish.is_all > 1)
-        return cli_fail_usage("resume");
+    if (optind != argc || count_of(&wish) > 1) return cli_fail_usage("resume");
     struct settings settings;
     int ret = cli_load_settings("resume", config, &settings);
     if (ret != CLI_OK) return ret;

@@ -21,6 +21,7 @@
 #include "executor/turns.h"
 #include "gpu/profile.h"
 #include "prepare/carriers.h"
+#include "state/fetches.h"
 
 enum {
     PUBLISH_TIMEOUT_MS = 30000,
@@ -143,6 +144,37 @@ static void on_revoked(void *context, const char *topic, int32_t partition) {
         residents_revoke(stages->residents, topic, partition, clock_ns());
     retries_hand_back(stages->retries, topic, partition);
     (void)turns_hand_back(stages->turns, topic, partition);
+}
+
+static enum fetch_verdict ask_fetch(
+    void *context, const char *topic, int32_t partition, int64_t offset) {
+    static const enum fetch_verdict verdicts[] = {
+        [FETCHES_READ] = FETCH_READ, [FETCHES_TRY] = FETCH_TRY, [FETCHES_ASIDE] = FETCH_ASIDE};
+    struct stages *stages = context;
+    pthread_mutex_lock(&stages->lock); /* what is committed moves them, on another thread */
+    enum fetches_verdict verdict = fetches_ask(stages->state, topic, partition, offset);
+    pthread_mutex_unlock(&stages->lock);
+    return verdicts[verdict];
+}
+
+static void tell_fetch(
+    void *context, enum fetch_event event, const char *topic, int32_t partition) {
+    static void (*const tells[])(struct state *, const char *, int32_t) = {
+        [FETCH_TRIAL_BEGINS] = fetches_try,
+        [FETCH_TRIAL_INFLATES] = fetches_inflate,
+        [FETCH_TRIAL_PASSED] = fetches_pass};
+    struct stages *stages = context;
+    pthread_mutex_lock(&stages->lock);
+    tells[event](stages->state, topic, partition);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+static void watch_source(struct stages *stages) {
+    const struct fetch_guard guard = {ask_fetch, tell_fetch, stages};
+    source_watch_revoked(stages->source, on_revoked, stages);
+    if (stages->suspects == NULL) return;
+    source_watch_committed(stages->source, suspects_on_committed, stages->suspects);
+    source_guard_fetches(stages->source, &guard);
 }
 
 static enum err start_residents(struct stages *stages, struct error *err) {
@@ -339,9 +371,7 @@ enum err stages_start(
     if (code == ERR_OK) code = admission_start(stages, &stages->admission, err);
     if (code == ERR_OK) code = start_control(stages, err);
     if (code == ERR_OK) code = start_reporter(stages, err);
-    if (code == ERR_OK) source_watch_revoked(stages->source, on_revoked, stages);
-    if (code == ERR_OK && stages->suspects != NULL)
-        source_watch_committed(stages->source, suspects_on_committed, stages->suspects);
+    if (code == ERR_OK) watch_source(stages);
     if (code == ERR_OK)
         log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
             stages->device.name, stages->device.driver->name, stages->settings->lanes,

@@ -5,6 +5,7 @@
 
 #include "base/invariant.h"
 #include "executor/flow.h"
+#include "state/fetches.h"
 #include "state/inquest.h"
 
 static const char FIX[] = "correct the kernel, or what the job gives it; see its dead letter";
@@ -51,6 +52,7 @@ static enum err begin_life(struct stages *stages, struct error *err) {
     const struct state_shape shape = {.lanes = settings->lanes + 1, /* and the narrow path */
         .depth = settings->lane_depth,
         .batch_jobs = settings->batch.jobs};
+    fetches_judge(stages->state);
     struct inquest inquest = inquest_hold(stages->state);
     log_inquest(stages->state, &inquest);
     return state_begin(stages->state, &shape, stages->device_index, stages->device.uuid, err);
@@ -262,6 +264,7 @@ void suspects_on_committed(void *context, const char *topic, int32_t partition, 
     struct state_entry entry;
     if (!state_entry_of(suspects->state, &end, 0, &entry)) return;
     pthread_mutex_lock(&suspects->stages->lock);
+    fetches_move(suspects->state, topic, partition, next);
     for (size_t i = suspects->count; i-- > 0;) {
         struct state_suspect *suspect = suspects->table[i];
         bool is_committed = suspect->at.topic == entry.topic &&

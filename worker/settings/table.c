@@ -196,7 +196,7 @@ const struct setting setting_table[] = {
     DURATION(limits.timeout_min_ms, 1, HOUR, "100ms",
         "Least timeout_ms that a job may ask for: one that asks for less is refused (bad_job), "
         "since a job that is only slow to start would end its executor."),
-    DURATION(limits.timeout_max_ms, 100, 24 * HOUR, "10m",
+    DURATION(limits.timeout_max_ms, 100, 24 * HOUR, "2m",
         "Most that a job may ask for: one that asks for more is refused (too_large), since a "
         "kernel that never ends holds its stream for so long."),
     UINT(limits.jobs_in_flight, 1, 1000000, "4096",

@@ -1,7 +1,8 @@
 /**
  * How the state file lies in memory. Private to state/.
  *
- *     head | topics | threads | pulses | progress | suspensions | suspects[suspect_count]
+ *     head | topics | threads | pulses | progress | suspensions | fetches[FETCHES_MAX]
+ *          | suspects[suspect_count]
  *          | lanes[lanes] | batches[lanes x depth] | entries[lanes x depth x batch_jobs]
  *
  * Where each part starts follows from the shape alone: no offset is read from the file. Everything
@@ -13,11 +14,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "state/fetches.h"
 #include "state/state.h"
 #include "state/suspensions.h"
 
 #define STATE_MAGIC "gpuwstat"
-enum { STATE_VERSION = 6, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+enum { STATE_VERSION = 7, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
 /* What must be ours for the rest to be read; the checksum is over all before it. */
 struct state_fixed {
@@ -90,6 +92,24 @@ struct suspensions {
     struct suspension_standing standings[SUSPENSION_STANDINGS_MAX];
 };
 
+enum fetch_standing {
+    FETCH_FREE,
+    FETCH_OPEN,     /* it is read, from there */
+    FETCH_LEFT,     /* it was when the life before died */
+    FETCH_SUSPECT,  /* it was when several in a row died */
+    FETCH_ON_TRIAL, /* it is read alone */
+    FETCH_ASIDE     /* it is not read */
+};
+
+/* A partition, and where reading it began. */
+struct state_fetch {
+    struct state_entry at;
+    uint16_t lives;            /* in a row that died after they had begun there */
+    uint16_t deaths;           /* on trial, in a row */
+    uint32_t has_inflated;     /* memory grew on trial by what no message explains */
+    _Atomic uint32_t standing; /* an enum fetch_standing */
+};
+
 /* Once for each file. */
 void suspensions_draw_secret(struct suspensions *all);
 
@@ -110,6 +130,7 @@ struct state {
     struct pulse *pulses;
     uint8_t *progress;
     struct suspensions *suspensions;
+    struct state_fetch *fetches;
     struct state_suspect *suspects;
     struct state_lane *lanes;
     struct state_batch *batches;

@@ -64,6 +64,7 @@ static size_t lay_out(struct state *state) {
     state->pulses = part(state, &at, PULSE_COUNT, sizeof *state->pulses);
     state->progress = part(state, &at, 1, STATE_PROGRESS_BYTES);
     state->suspensions = part(state, &at, 1, sizeof *state->suspensions);
+    state->fetches = part(state, &at, FETCHES_MAX, sizeof *state->fetches);
     state->suspects = part(state, &at, state->suspect_count, sizeof *state->suspects);
     state->lanes = part(state, &at, shape->lanes, sizeof *state->lanes);
     state->batches = part(state, &at, batch_count, sizeof *state->batches);
@@ -406,7 +407,9 @@ void state_name_life(struct state *state, uint64_t life) {
 }
 
 void state_end(struct state *state) {
-    if (state != NULL) forget_left(state);
+    if (state == NULL) return;
+    forget_left(state);
+    fetches_forget(state);
 }
 
 /* ---- what is kept ---- */

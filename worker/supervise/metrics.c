@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "state/fetches.h"
 #include "state/suspensions.h"
 
 /* A family of metrics: its lines for one executor. */
@@ -89,6 +90,13 @@ static void write_suspended(
             (double)suspensions_count(executor->watched, kind, now_ms), page);
 }
 
+static void write_set_aside(
+    const struct metric *metric, const struct executor *executor, FILE *page) {
+    if (executor->watched != NULL)
+        write_line(
+            metric, executor, NULL, NULL, (double)fetches_count_aside(executor->watched), page);
+}
+
 static const struct metric metrics[] = {
     {"gpu_worker_device_healthy", "gauge",
         "1 while the device may have an executor; 0, with the reason, once it gets none any more.",
@@ -105,6 +113,8 @@ static const struct metric metrics[] = {
     {"gpu_worker_suspended", "gauge",
         "Keys and programs whose jobs are refused, since too many of them were convicted.",
         write_suspended},
+    {"gpu_worker_partitions_set_aside", "gauge",
+        "Partitions that are not read, since executors died of reading them.", write_set_aside},
     {"gpu_worker_jobs_total", "counter", "Messages answered, since the state file was made.",
         write_jobs},
 };

@@ -1,0 +1,127 @@
+"""Messages that inflate: a compressed batch that becomes more than an executor may have is set aside with its
+partition, and the other partitions go on. With a real Apache Kafka, both deliveries, and a limit on each executor's memory.
+usage: inflating_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
+
+import re
+import socket
+import unittest
+import urllib.request
+
+import confluent_kafka
+import confluent_kafka.admin
+import msgpack
+
+from worker_flow import BINARY, KafkaFlowTest, Topics, headers_of, is_saxpy, read_all, saxpy, worker_process
+
+MEMORY_KIB = 480 << 10  # of each process: enough for the worker, not for what inflates
+INFLATED_MESSAGES = 360
+MESSAGE_BYTES = 1_000_000
+PARTITIONS = 4
+BOMBED = 2
+
+
+class InflatingTest(KafkaFlowTest):
+    def setUp(self):
+        super().setUp()
+        self.topics = Topics(self.servers, partitions=PARTITIONS)
+        self.producer = confluent_kafka.Producer({"bootstrap.servers": self.servers})
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.http = f"127.0.0.1:{free.getsockname()[1]}"
+
+    def send_saxpy(self, numbers, partitions):
+        for number in numbers:
+            for partition in partitions:
+                self.producer.produce(
+                    self.topics.jobs, msgpack.packb(saxpy(number) | {"id": f"{partition}-{number}"}), partition=partition)
+        self.assertEqual(self.producer.flush(60), 0)
+
+    def send_bomb(self):
+        """One batch of under a megabyte, of zeros, and how many messages of it the broker took."""
+        taken = []
+        bomber = confluent_kafka.Producer({
+            "bootstrap.servers": self.servers, "compression.type": "gzip", "linger.ms": 60_000,
+            "message.max.bytes": 1_000_000_000, "batch.size": 2_000_000_000, "batch.num.messages": INFLATED_MESSAGES,
+            "queue.buffering.max.kbytes": 2_000_000})
+        for _ in range(INFLATED_MESSAGES):
+            bomber.produce(self.topics.jobs, bytes(MESSAGE_BYTES), partition=BOMBED,
+                           on_delivery=lambda error, _: taken.append(error is None))
+        self.assertEqual(bomber.flush(120), 0)
+        return sum(taken)
+
+    def start(self, delivery):
+        limited = self.folder / "limited"
+        limited.write_text(f'#!/bin/sh\nulimit -d {MEMORY_KIB}\nexec "{BINARY.resolve()}" "$@"\n')
+        limited.chmod(0o700)
+        self.settings = self.config(
+            delivery=delivery, http={"listen": self.http}, state={"dir": str(self.folder / "state")},
+            limits={"bytes_in_flight": "64MiB"}, commit_interval_ms="100ms")
+        path = self.folder / "worker.yaml"
+        worker_process.write_config(path, self.settings)
+        worker = worker_process.Worker(limited, path, self.folder / "worker.log")
+        self.addCleanup(worker.stop)
+        return worker
+
+    def log(self):
+        return (self.folder / "worker.log").read_text()
+
+    def answered(self):
+        return {result["id"] for result in self.results()}
+
+    def wait_for_answers(self, *ids):
+        self.wait_until(lambda: set(ids) <= self.answered(), f"{ids} are answered")
+
+    def set_aside(self):
+        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=60) as page:
+            return sum(map(int, re.findall(r"gpu_worker_partitions_set_aside{.*} (\d+)", page.read().decode())))
+
+    def resume(self, *options):
+        ended = self.run_to_end(self.settings, "resume", *options)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended.stdout
+
+    def assert_bomb_is_set_aside(self, delivery):
+        others = [partition for partition in range(PARTITIONS) if partition != BOMBED]
+        worker = self.start(delivery)
+        self.send_saxpy(range(3), range(PARTITIONS))
+        self.wait_for_answers(*[f"{p}-{n}" for p in range(PARTITIONS) for n in range(3)])
+        self.assertEqual(self.send_bomb(), INFLATED_MESSAGES)
+        self.send_saxpy(range(3, 6), others)
+        self.wait_until(lambda: "is set aside at offset 3" in self.log(), "the partition is set aside")
+        self.send_saxpy(range(6, 9), range(PARTITIONS))
+        self.wait_for_answers(*[f"{p}-{n}" for p in others for n in range(9)])
+        self.wait_until(lambda: self.set_aside() == 1, "a metric says so")
+        worker.check()
+        self.assertIn(f"\tpartition\t{self.topics.jobs}/{BOMBED}\toffset 3\n", self.resume())
+        aside = re.findall(r"(\S+ \[\d\]) is set aside", self.log())
+        self.assertEqual(set(aside), {f"{self.topics.jobs} [{BOMBED}]"}, "nobody else is")
+        for result in self.results():
+            self.assertTrue(is_saxpy(result, int(result["id"].split("-")[1])), result)
+        self.assertEqual([headers_of(letter) for letter in read_all(self.servers, self.topics.dead_letters)], [])
+
+        deaths = self.log().count("the executor died")
+        self.assertIn("ended 1\n", self.resume("--partition", f"{self.topics.jobs}/{BOMBED}"))
+        self.wait_until(lambda: self.log().count("the executor died") > deaths, "it is read again, and kills again")
+        self.wait_until(lambda: self.log().count("is set aside at offset 3") > 1 and self.set_aside() == 1,
+                        "it is set aside again")
+        self.send_saxpy(range(9, 12), others)
+        self.wait_for_answers(*[f"{p}-{n}" for p in others for n in range(9, 12)])
+        self.stop_well(worker)
+
+    def test_a_partition_that_inflates_is_set_aside_and_the_others_go_on(self):
+        self.assert_bomb_is_set_aside("at_least_once")
+
+    def test_the_same_where_each_is_answered_exactly_once(self):
+        self.assert_bomb_is_set_aside("exactly_once")
+
+    def test_a_topic_that_keeps_batches_uncompressed_takes_none_that_inflates(self):
+        """What the README advises."""
+        topic = confluent_kafka.admin.ConfigResource("topic", self.topics.jobs, {"compression.type": "uncompressed"})
+        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.servers})
+        for future in admin.alter_configs([topic]).values():
+            future.result(30)
+        self.assertEqual(self.send_bomb(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
