@@ -8,7 +8,6 @@ import unittest
 import urllib.request
 
 import confluent_kafka
-import confluent_kafka.admin
 import msgpack
 
 from worker_flow import BINARY, KafkaFlowTest, Topics, headers_of, is_saxpy, read_all, saxpy, worker_process
@@ -113,14 +112,6 @@ class InflatingTest(KafkaFlowTest):
 
     def test_the_same_where_each_is_answered_exactly_once(self):
         self.assert_bomb_is_set_aside("exactly_once")
-
-    def test_a_topic_that_keeps_batches_uncompressed_takes_none_that_inflates(self):
-        """What the README advises."""
-        topic = confluent_kafka.admin.ConfigResource("topic", self.topics.jobs, {"compression.type": "uncompressed"})
-        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.servers})
-        for future in admin.alter_configs([topic]).values():
-            future.result(30)
-        self.assertEqual(self.send_bomb(), 0)
 
 
 if __name__ == "__main__":
