@@ -18,7 +18,8 @@ LONG_FREEZE_S = SESSION_TIMEOUT_S + 2
 STOP_TIMEOUT_S = 90
 CLOCK_JUMPS_S = (-86400, -3600, -5, 0, 5, 3000)  # brokers refuse what is dated more than an hour ahead
 DISK_FULL_S = 3
-CLEAN_STOPS = (0, 6, -signal.SIGTERM)  # 6: brokers were away for as long as a drain may take; the last: it had just begun
+# 5 and 6: the brokers were away at the end, or for as long as a drain may take; the last: it had just begun.
+CLEAN_STOPS = (0, 5, 6, -signal.SIGTERM)
 DEATH = re.compile(rb"the executor died: (.*?)(; starting it again.*)?$", re.M)
 
 
