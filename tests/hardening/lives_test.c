@@ -9,42 +9,10 @@
 #include "base/log.h"
 #include "state/state.h"
 #include "supervise/executors.h"
-#include "support/scratch.h"
+#include "support/executor_rig.h"
 #include "testing.h"
 
 enum { LOOKS = 30, LAST_LIFE = 7, THIS_LIFE = 8 };
-
-static const struct probed_device device = {.index = 3, .uuid = "GPU-3"};
-
-struct fixture {
-    char *folder;
-    struct settings settings;
-    struct supervise_options options;
-    struct executor executor;
-};
-
-static int set_up(void **state) {
-    struct error err;
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    log_init(LOG_OFF, LOG_TEXT);
-    fixture->folder = scratch_create();
-    settings_init(&fixture->settings);
-    fixture->options = (struct supervise_options){
-        .settings = &fixture->settings, .state_dir = fixture->folder, .devices = &device};
-    assert_int_equal(executor_init(&fixture->executor, &fixture->options, &device, &err), ERR_OK);
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    struct fixture *fixture = *state;
-    executor_fini(&fixture->executor);
-    settings_fini(&fixture->settings);
-    scratch_remove(fixture->folder);
-    free(fixture);
-    return 0;
-}
 
 /* The life before, whose batch never ended: of the process that the executor is now. */
 static _Noreturn void leave_a_hang(const char *path, int told) {
@@ -64,9 +32,7 @@ static _Noreturn void leave_a_hang(const char *path, int told) {
 }
 
 TEST(a_hang_of_another_life_ends_nobody_and_convicts_nobody) {
-    struct executor *executor = &((struct fixture *)*state)->executor;
-    struct error set_aside, err;
-    struct state *after;
+    struct executor *executor = &((struct executor_rig *)*state)->executor;
     int ends[2], status;
     char byte;
     assert_return_code(pipe(ends), 0);
@@ -82,13 +48,12 @@ TEST(a_hang_of_another_life_ends_nobody_and_convicts_nobody) {
     assert_return_code(kill(pid, SIGSEGV), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     executor_reap(executor, status, false);
-    if (state_open(executor->state_path, 0, &after, &set_aside, &err) != ERR_OK)
-        fail_msg("%s", err.message);
+    struct state *after = executor_rig_open_state(*state);
     assert_int_equal(state_death(after).kind, STATE_DEATH_NONE);
     state_close(after);
     close(ends[0]);
     close(ends[1]);
 }
 
-RUN_TESTS(cmocka_unit_test_setup_teardown(
-    a_hang_of_another_life_ends_nobody_and_convicts_nobody, set_up, tear_down))
+RUN_TESTS(cmocka_unit_test_setup_teardown(a_hang_of_another_life_ends_nobody_and_convicts_nobody,
+    executor_rig_set_up, executor_rig_tear_down))

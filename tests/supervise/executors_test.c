@@ -8,51 +8,24 @@
 
 #include "base/log.h"
 #include "supervise/metrics.h"
-#include "support/scratch.h"
+#include "support/executor_rig.h"
 #include "testing.h"
 
 /* What the README promises. */
 #define DIES_WITHIN_NS 15000000000u
 #define KILLED_NS 1000000000u
 
-static struct probed_device device;
-
-struct fixture {
-    char *folder;
-    struct settings settings;
-    struct supervise_options options;
-    struct executor executor;
-};
-
 /* An executor that was killed just now, and is not dead. */
 static int set_up(void **state) {
-    struct error err;
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    log_init(LOG_OFF, LOG_TEXT);
-    device = (struct probed_device){.index = 3, .uuid = "GPU-3"};
-    fixture->folder = scratch_create();
-    settings_init(&fixture->settings);
-    fixture->options = (struct supervise_options){
-        .settings = &fixture->settings, .state_dir = fixture->folder, .devices = &device};
-    assert_int_equal(executor_init(&fixture->executor, &fixture->options, &device, &err), ERR_OK);
-    fixture->executor.standing = STANDING_KILLED;
-    fixture->executor.killed_ns = KILLED_NS;
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    struct fixture *fixture = *state;
-    executor_fini(&fixture->executor);
-    settings_fini(&fixture->settings);
-    scratch_remove(fixture->folder);
-    free(fixture);
+    (void)executor_rig_set_up(state);
+    struct executor *executor = &((struct executor_rig *)*state)->executor;
+    executor->standing = STANDING_KILLED;
+    executor->killed_ns = KILLED_NS;
     return 0;
 }
 
 TEST(a_killed_executor_has_its_time_to_die) {
-    struct executor *executor = &((struct fixture *)*state)->executor;
+    struct executor *executor = &((struct executor_rig *)*state)->executor;
     executor_tend(executor, KILLED_NS + DIES_WITHIN_NS, false);
     assert_int_equal(executor->standing, STANDING_KILLED);
     executor_reap(executor, SIGKILL, false);
@@ -60,7 +33,7 @@ TEST(a_killed_executor_has_its_time_to_die) {
 }
 
 TEST(one_that_does_not_die_makes_its_device_unhealthy_for_good) {
-    struct executor *executor = &((struct fixture *)*state)->executor;
+    struct executor *executor = &((struct executor_rig *)*state)->executor;
     executor_tend(executor, KILLED_NS + DIES_WITHIN_NS + 1, false);
     assert_int_equal(executor->standing, STANDING_UNHEALTHY);
     assert_true(executor_is_over(executor));
@@ -69,9 +42,10 @@ TEST(one_that_does_not_die_makes_its_device_unhealthy_for_good) {
 }
 
 TEST(one_that_the_management_library_speaks_against_is_never_started) {
-    struct executor *executor = &((struct fixture *)*state)->executor;
+    struct executor_rig *rig = *state;
+    struct executor *executor = &rig->executor;
     executor->standing = STANDING_WAITING;
-    snprintf(device.fault, sizeof device.fault, "it has fallen off the bus");
+    snprintf(rig->device.fault, sizeof rig->device.fault, "it has fallen off the bus");
     executor_tend(executor, 0, false);
     assert_int_equal(executor->standing, STANDING_UNHEALTHY);
     assert_int_equal(executor->starts, 0);
@@ -90,7 +64,7 @@ static void assert_says(const struct executor *executor, const char *line) {
 }
 
 TEST(metrics_name_the_device_and_why_it_is_given_up) {
-    struct executor *executor = &((struct fixture *)*state)->executor;
+    struct executor *executor = &((struct executor_rig *)*state)->executor;
     assert_says(executor, "gpu_worker_device_healthy{device=\"3\",uuid=\"GPU-3\",reason=\"\"} 1\n");
     executor_tend(executor, KILLED_NS + DIES_WITHIN_NS + 1, false);
     assert_says(
@@ -100,7 +74,7 @@ TEST(metrics_name_the_device_and_why_it_is_given_up) {
 }
 
 TEST(metrics_count_what_the_state_file_has_counted) {
-    struct executor *executor = &((struct fixture *)*state)->executor;
+    struct executor *executor = &((struct executor_rig *)*state)->executor;
     executor->left.ok = (1ull << 53) - 1;
     executor->left.errors = 2;
     assert_says(
@@ -108,7 +82,7 @@ TEST(metrics_count_what_the_state_file_has_counted) {
     assert_says(executor, "jobs_total{device=\"3\",uuid=\"GPU-3\",status=\"error\"} 2\n");
 }
 
-#define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define F(name) cmocka_unit_test_setup_teardown(name, set_up, executor_rig_tear_down)
 RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
     F(one_that_does_not_die_makes_its_device_unhealthy_for_good),
     F(one_that_the_management_library_speaks_against_is_never_started),

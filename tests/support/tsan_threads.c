@@ -111,3 +111,10 @@ int cnd_broadcast(cnd_t *condition) {
 int cnd_wait(cnd_t *condition, mtx_t *mutex) {
     return status_of(pthread_cond_wait((pthread_cond_t *)condition, (pthread_mutex_t *)mutex));
 }
+
+/* Weak: where broker/client.c is linked, it is that one's. */
+__attribute__((weak)) int cnd_timedwait(
+    cnd_t *condition, mtx_t *mutex, const struct timespec *until) {
+    return status_of(
+        pthread_cond_timedwait((pthread_cond_t *)condition, (pthread_mutex_t *)mutex, until));
+}
