@@ -140,10 +140,13 @@ class Sender(threading.Thread):
         self._may_send, self._is_over = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self.sent = 0
+        self.delivered = 0
         self.refused = 0
 
     def _delivered(self, error, message):
-        if error is not None:  # the broker's limit; it is in no topic
+        if error is None:
+            self.delivered += 1
+        else:  # the broker's limit; it is in no topic
             self.refused += 1
 
     def run(self):
@@ -275,8 +278,9 @@ class Storm:
     def _settle(self):
         """Everything that was sent is answered and committed."""
         deadline, told = time.monotonic() + SETTLE_S, time.monotonic()
+        self.account.reopen()
         while True:
-            unanswered = self.account.unanswered()
+            unanswered = self.account.unanswered(self.sender.delivered)
             if unanswered == 0 and lag(self.cluster.servers, self._group()) == 0:
                 break
             self._look_at_workers()

@@ -17,18 +17,31 @@ class Reader:
     """Follows a topic; committed messages alone."""
 
     def __init__(self, servers, topic, partitions):
-        self._consumer = confluent_kafka.Consumer(
-            {"log_level": 2, "bootstrap.servers": servers, "group.id": "account", "enable.auto.commit": False,
-             "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
-             "fetch.message.max.bytes": 1 << 20, "queued.max.messages.kbytes": 16384})
-        self._consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(partitions)])
-        self._behind = set(range(partitions))  # partitions whose end was not met since their last message
+        self._options = {
+            "log_level": 2, "bootstrap.servers": servers, "group.id": "account", "enable.auto.commit": False,
+            "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
+            "fetch.message.max.bytes": 1 << 20, "queued.max.messages.kbytes": 16384}
+        self._topic = topic
+        self._next = {number: 0 for number in range(partitions)}
+        self._open()
+
+    def _open(self):
+        self._consumer = confluent_kafka.Consumer(self._options)
+        self._consumer.assign(
+            [confluent_kafka.TopicPartition(self._topic, number, offset) for number, offset in self._next.items()])
+        self._behind = set(self._next)  # partitions whose end was not met since their last message
+
+    def reopen(self):
+        """Goes on with a new client: what brokers did to the one before is no matter any more."""
+        self._consumer.close()
+        self._open()
 
     def read(self):
         """What has come since the last time, or most of it: who needs more asks again."""
         while (message := self._consumer.poll(1 if self._behind else 0.05)) is not None:
             if message.error() is None:
                 self._behind.add(message.partition())
+                self._next[message.partition()] = message.offset() + 1
                 yield message
             elif message.error().code() == END_OF_PARTITION:
                 self._behind.discard(message.partition())
@@ -49,6 +62,7 @@ class Account:
         self._messages = messages
         self._is_exact = delivery == "exactly_once"
         self._sent = {}  # numbers by partition and offset; of those that have not been settled
+        self._sent_count = 0  # settled ones too
         self._answers = collections.defaultdict(list)
         self._letters = collections.defaultdict(list)
         self._settled = collections.Counter()  # the highest settled offset of each partition
@@ -58,6 +72,7 @@ class Account:
     def _read(self):
         for message in self._readers[self._topics.jobs].read():
             self._sent[message.partition(), message.offset()] = int(headers_of(message)["storm"])
+            self._sent_count += 1
         for topic in self._topics.results, self._topics.replies:
             for message in self._readers[topic].read():
                 result = msgpack.unpackb(message.value(), strict_map_key=False)
@@ -70,10 +85,15 @@ class Account:
             source = int(headers["dlq.source.partition"]), int(headers["dlq.source.offset"])
             self._letters[source].append(headers["dlq.error.code"].decode())
 
-    def unanswered(self):
-        """How many messages that were sent have neither a result nor a dead letter yet."""
+    def reopen(self):
+        for reader in self._readers.values():
+            reader.reopen()
+
+    def unanswered(self, delivered):
+        """How many of the messages that the brokers have taken have neither a result nor a dead letter yet."""
         self._read()
-        return sum(place not in self._answers and place not in self._letters for place in self._sent)
+        unread = delivered - self._sent_count
+        return unread + sum(place not in self._answers and place not in self._letters for place in self._sent)
 
     def settle(self):
         """Every message so far must have been answered: judges all, and forgets them."""

@@ -198,11 +198,15 @@ static void producer_destroy(struct sink *sink) {
 }
 
 /* Within a transaction nothing may wait longer than that: librdkafka derives message.timeout.ms. */
-static const struct client_setting plain_defaults[] = {
-    {"client.id", "gpu-worker"}, {"linger.ms", "5"}, {"message.timeout.ms", "0"}, {NULL, NULL}};
+/* What goes to a topic that does not exist holds up what waits for it, suspects above all: the
+ * client's 30 s are too long, and longer than a transaction. */
+#define TOPIC_WAIT_MS "5000"
+static const struct client_setting plain_defaults[] = {{"client.id", "gpu-worker"},
+    {"linger.ms", "5"}, {"message.timeout.ms", "0"},
+    {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};
 static const struct client_setting transactional_defaults[] = {{"client.id", "gpu-worker"},
     {"linger.ms", "5"}, {"transaction.timeout.ms", "10000"},
-    {"topic.metadata.propagation.max.ms", "5000"}, {NULL, NULL}};
+    {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};
 
 static enum err conf_create(
     const struct producer_options *options, rd_kafka_conf_t **ret, struct error *err) {

@@ -5,8 +5,7 @@
  * A record waits for its brokers as long as it takes (`message.timeout.ms` 0): an outage loses
  * nothing, shows in on_event, and holds the worker up through what is in flight. A flush, or a
  * `message.timeout.ms` of the user's, ends the wait. A topic that does not exist, and that the
- * brokers do not create, refuses its records after `topic.metadata.propagation.max.ms` (30 s, and
- * in a transaction 5 s).
+ * brokers do not create, refuses its records after `topic.metadata.propagation.max.ms` (5 s).
  */
 #ifndef BROKER_PRODUCER_H
 #define BROKER_PRODUCER_H
