@@ -15,7 +15,8 @@
 
 enum { FD_PATH_SIZE = 32 };
 
-static struct io_faults armed;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct io_faults armed; /* under the lock */
 static const char *while_file; /* NULL: always */
 static atomic_uint_fast64_t seen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -23,7 +24,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* ---- what is armed ---- */
 
 void io_faults_arm(const struct io_faults *faults) {
+    pthread_mutex_lock(&lock);
     armed = faults != NULL ? *faults : (struct io_faults){0};
+    pthread_mutex_unlock(&lock);
     atomic_store(&seen, 0);
 }
 
@@ -57,20 +60,31 @@ static unsigned calls_of(const char *list) {
 
 static void read_environment(void) {
     const char *folder = getenv("IO_FAULTS_FOLDER"), *nth = getenv("IO_FAULTS_NTH");
-    if (folder == NULL || armed.folder != NULL) return;
-    while_file = getenv("IO_FAULTS_WHILE");
-    armed = (struct io_faults){.folder = folder,
+    if (folder == NULL) return;
+    const struct io_faults told = {.folder = folder,
         .calls = calls_of(getenv("IO_FAULTS_CALLS")),
         .nth = nth != NULL ? strtoull(nth, NULL, 10) : 1,
         .is_once = getenv("IO_FAULTS_ONCE") != NULL,
         .error = error_of(getenv("IO_FAULTS_ERROR"))};
+    while_file = getenv("IO_FAULTS_WHILE");
+    pthread_mutex_lock(&lock);
+    if (armed.folder == NULL) armed = told;
+    pthread_mutex_unlock(&lock);
+}
+
+static struct io_faults current(void) {
+    pthread_once(&once, read_environment);
+    pthread_mutex_lock(&lock);
+    struct io_faults ret = armed;
+    pthread_mutex_unlock(&lock);
+    return ret;
 }
 
 /* ---- whether a call fails ---- */
 
-static bool is_below(const char *path) {
-    size_t size = strlen(armed.folder);
-    return strncmp(path, armed.folder, size) == 0 && (path[size] == '/' || path[size] == 0);
+static bool is_below(const char *folder, const char *path) {
+    size_t size = strlen(folder);
+    return strncmp(path, folder, size) == 0 && (path[size] == '/' || path[size] == 0);
 }
 
 static bool path_of(int fd, char path[static PATH_MAX]) {
@@ -81,44 +95,44 @@ static bool path_of(int fd, char path[static PATH_MAX]) {
     return size > 0;
 }
 
-static bool is_file_below(int fd) {
+static bool is_file_below(const char *folder, int fd) {
     char path[PATH_MAX];
-    return path_of(fd, path) && is_below(path);
+    return path_of(fd, path) && is_below(folder, path);
 }
 
-static bool is_name_below(int folder, const char *name) {
-    if (name[0] == '/' || folder == AT_FDCWD) return is_below(name);
-    return is_file_below(folder);
+static bool is_name_below(const char *folder, int start, const char *name) {
+    if (name[0] == '/' || start == AT_FDCWD) return is_below(folder, name);
+    return is_file_below(folder, start);
 }
 
 /* The fault of this call, with errno; 0: none. */
-static int fault_of(enum io_call call, bool is_ours) {
-    if (!is_ours || (armed.calls & 1u << call) == 0) return 0;
+static int fault_of(const struct io_faults *faults, enum io_call call, bool is_ours) {
+    if (!is_ours || (faults->calls & 1u << call) == 0) return 0;
     bool can_cut = call == IO_CALL_READ || call == IO_CALL_WRITE;
-    if (armed.error == IO_FAULT_CUT && !can_cut) return 0;
+    if (faults->error == IO_FAULT_CUT && !can_cut) return 0;
     if (while_file != NULL && access(while_file, F_OK) != 0) return 0;
     uint64_t number = atomic_fetch_add(&seen, 1) + 1;
-    if (number < armed.nth || (armed.is_once && number > armed.nth)) return 0;
-    if (armed.error != IO_FAULT_CUT) errno = armed.error;
-    return armed.error;
+    if (number < faults->nth || (faults->is_once && number > faults->nth)) return 0;
+    if (faults->error != IO_FAULT_CUT) errno = faults->error;
+    return faults->error;
 }
 
 static int fault_of_file(enum io_call call, int fd) {
-    pthread_once(&once, read_environment);
-    if (armed.folder == NULL) return 0;
+    const struct io_faults faults = current();
+    if (faults.folder == NULL) return 0;
     int before = errno;
-    bool is_ours = is_file_below(fd);
+    bool is_ours = is_file_below(faults.folder, fd);
     errno = before;
-    return fault_of(call, is_ours);
+    return fault_of(&faults, call, is_ours);
 }
 
 static int fault_of_name(enum io_call call, int folder, const char *name) {
-    pthread_once(&once, read_environment);
-    if (armed.folder == NULL) return 0;
+    const struct io_faults faults = current();
+    if (faults.folder == NULL) return 0;
     int before = errno;
-    bool is_ours = is_name_below(folder, name);
+    bool is_ours = is_name_below(faults.folder, folder, name);
     errno = before;
-    return fault_of(call, is_ours);
+    return fault_of(&faults, call, is_ours);
 }
 
 /* ---- the calls ---- */
