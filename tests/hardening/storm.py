@@ -191,6 +191,7 @@ class Storm:
         self.topics = Topics()
         self.problems = []
         self.refused_starts = 0  # of workers, by a disk that was full
+        self.broker_restarts = 0  # beyond the faults
         self.sanitizer = sanitizer_of(arguments.build)
         self.disk = folder / "disk"
         self.disk.mkdir()
@@ -281,18 +282,18 @@ class Storm:
         self.account.reopen()
         while True:
             unanswered = self.account.unanswered(self.sender.delivered)
-            if unanswered == 0 and lag(self.cluster.servers, self._group()) == 0:
+            if unanswered == 0 and self._lag() == 0:
                 break
             self._look_at_workers()
             if self.problems:
                 return
             if time.monotonic() > deadline:
-                self.problems.append(f"{unanswered} messages without an answer, {lag(self.cluster.servers, self._group())} "
-                                     f"not committed, {SETTLE_S} s after the last fault")
+                self.problems.append(f"{unanswered} messages without an answer, {self._lag()} not committed, "
+                                     f"{SETTLE_S} s after the last fault")
                 break
             if time.monotonic() > told + PROGRESS_S:
                 told = time.monotonic()
-                say(f"{self.delivery}: settling, {unanswered} messages to be answered")
+                say(f"{self.delivery}: settling, {unanswered} messages to be answered, {self._lag()} not committed")
             time.sleep(0.2)
         self.account.settle()
         self.problems += self.account.problems + self.faults.problems
@@ -300,6 +301,18 @@ class Storm:
         say(f"{self.delivery}: {self.sender.sent} messages, {self.faults.counts.total()} faults, "
             f"{sum(worker.deaths().total() for worker in self.workers)} deaths, {self.account.counts['duplicates']} "
             f"duplicates, {self.memory.peak_bytes // MIB} MiB, {len(self.problems)} problems")
+
+    def _lag(self):
+        """Messages that are not committed. A broker that was killed in the middle of a transaction may come back and
+        never say what is committed, to nobody: whoever runs it starts it again."""
+        try:
+            return lag(self.cluster.servers, self._group())
+        except confluent_kafka.KafkaException as why:
+            say(f"{self.delivery}: the brokers do not say what is committed, and are started again: {why}")
+            self.broker_restarts += 1
+            self.cluster.kill()
+            self.cluster.start()
+            return None
 
     def _group(self):
         return GroupOf(self.topics.jobs, "storm")
@@ -347,7 +360,8 @@ class Storm:
         counts = self.account.counts
         outcomes = ("ok", "errors", "letters alone", "duplicates")
         say(f"{self.delivery}, ordering {self.ordering}: {self.sender.sent} messages, {self.sender.refused} of them refused by "
-            f"the brokers; " + ", ".join(f"{counts[name]} {name}" for name in outcomes) + f", {self.refused_starts} starts refused by the full disk")
+            f"the brokers; " + ", ".join(f"{counts[name]} {name}" for name in outcomes) + f", {self.refused_starts} starts refused by the full disk, "
+            f"brokers started again {self.broker_restarts} times")
         for title, table in (("messages", {kind: n for kind, n in counts.items() if kind not in outcomes}),
                              ("faults", self.faults.counts), ("deaths", deaths)):
             say(f"  {title}: " + (", ".join(f"{n} {name}" for name, n in sorted(table.items())) or "none"))
