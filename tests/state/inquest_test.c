@@ -7,45 +7,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/scratch.h"
+#include "support/state_rig.h"
 #include "testing.h"
 
 static const struct state_shape shape = {.lanes = 3, .depth = 2, .batch_jobs = 4};
 
-struct fixture {
-    char *folder;
-    char path[256];
-    struct state *state;
-};
-
-static void open_again(struct fixture *fixture) {
-    struct error set_aside, err;
-    state_close(fixture->state);
-    assert_int_equal(state_open(fixture->path, 0, &fixture->state, &set_aside, &err), ERR_OK);
-    assert_int_equal(set_aside.code, ERR_OK);
-}
-
-static void begin(struct fixture *fixture) {
+static void begin(struct state_rig *rig) {
     struct error err;
-    assert_int_equal(state_begin(fixture->state, &shape, 0, "", &err), ERR_OK);
+    assert_int_equal(state_begin(rig->state, &shape, 0, "", &err), ERR_OK);
 }
 
 static int set_up(void **state) {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    fixture->folder = scratch_create();
-    snprintf(fixture->path, sizeof fixture->path, "%s/state", fixture->folder);
-    open_again(fixture);
-    begin(fixture);
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    struct fixture *fixture = *state;
-    state_close(fixture->state);
-    scratch_remove(fixture->folder);
-    free(fixture);
+    (void)state_rig_set_up(state);
+    begin(*state);
     return 0;
 }
 
@@ -54,22 +28,22 @@ static struct position at(int64_t offset) {
 }
 
 /* Two jobs of one batch are on the device. */
-static void launch(struct fixture *fixture, uint32_t lane, int64_t first) {
+static void launch(struct state_rig *rig, uint32_t lane, int64_t first) {
     for (uint32_t i = 0; i < 2; i++) {
         struct position position = at(first + i);
-        state_note_job(fixture->state, lane, 0, i, &position, 1);
+        state_note_job(rig->state, lane, 0, i, &position, 1);
     }
-    state_launch(fixture->state, lane, 0, 2, 1, 0);
+    state_launch(rig->state, lane, 0, 2, 1, 0);
 }
 
-static struct inquest die_and_hold(struct fixture *fixture) {
-    open_again(fixture);
-    return inquest_hold(fixture->state);
+static struct inquest die_and_hold(struct state_rig *rig) {
+    state_rig_open_again(rig);
+    return inquest_hold(rig->state);
 }
 
-static struct state_suspect *find(struct fixture *fixture, int64_t offset) {
+static struct state_suspect *find(struct state_rig *rig, int64_t offset) {
     size_t capacity;
-    struct state_suspect *suspects = state_suspects(fixture->state, &capacity), *found = NULL;
+    struct state_suspect *suspects = state_suspects(rig->state, &capacity), *found = NULL;
     for (size_t i = 0; i < capacity; i++) {
         if (suspects[i].standing == STATE_FREE || suspects[i].at.offset != offset) continue;
         assert_null(found);
@@ -79,12 +53,12 @@ static struct state_suspect *find(struct fixture *fixture, int64_t offset) {
 }
 
 /* A new life in which the suspect at `offset` runs alone. */
-static void run_alone(struct fixture *fixture, int64_t offset, enum state_standing how) {
-    begin(fixture);
-    find(fixture, offset)->standing = how;
+static void run_alone(struct state_rig *rig, int64_t offset, enum state_standing how) {
+    begin(rig);
+    find(rig, offset)->standing = how;
     struct position position = at(offset);
-    state_note_job(fixture->state, 2, 0, 0, &position, 1);
-    state_launch(fixture->state, 2, 0, 1, 1, 0);
+    state_note_job(rig->state, 2, 0, 0, &position, 1);
+    state_launch(rig->state, 2, 0, 1, 1, 0);
 }
 
 static const struct state_death sticky = {.kind = STATE_DEATH_STICKY,
@@ -99,48 +73,48 @@ static const struct state_death crash = {
     .kind = STATE_DEATH_SIGNAL, .native = SIGSEGV, .message = "SIGSEGV"};
 
 TEST(whoever_is_in_hand_at_a_death_is_suspect_and_nobody_is_convicted) {
-    struct fixture *fixture = *state;
-    launch(fixture, 0, 10);
-    launch(fixture, 1, 20);
+    struct state_rig *rig = *state;
+    launch(rig, 0, 10);
+    launch(rig, 1, 20);
     struct position decoded = at(30);
-    state_enter(fixture->state, &decoded, 1);
-    state_record_death(fixture->state, &sticky);
-    struct inquest inquest = die_and_hold(fixture);
+    state_enter(rig->state, &decoded, 1);
+    state_record_death(rig->state, &sticky);
+    struct inquest inquest = die_and_hold(rig);
     assert_int_equal(inquest.suspects, 5);
     assert_null(inquest.convicted);
     assert_int_equal(inquest.overlooked, 0);
     assert_int_equal(inquest.death.code, ERR_GPU_ILLEGAL_ADDRESS);
     for (size_t i = 0; i < 5; i++) {
         static const int64_t offsets[] = {10, 11, 20, 21, 30};
-        assert_non_null(find(fixture, offsets[i]));
-        assert_int_equal(find(fixture, offsets[i])->standing, STATE_SUSPECT);
+        assert_non_null(find(rig, offsets[i]));
+        assert_int_equal(find(rig, offsets[i])->standing, STATE_SUSPECT);
     }
 }
 
 TEST(who_was_fenced_is_no_suspect) {
-    struct fixture *fixture = *state;
-    launch(fixture, 0, 10);
-    state_fence(fixture->state, 0, 0);
-    state_record_death(fixture->state, &sticky);
-    assert_int_equal(die_and_hold(fixture).suspects, 0);
+    struct state_rig *rig = *state;
+    launch(rig, 0, 10);
+    state_fence(rig->state, 0, 0);
+    state_record_death(rig->state, &sticky);
+    assert_int_equal(die_and_hold(rig).suspects, 0);
 }
 
 TEST(a_death_with_a_culprit_convicts_who_ran_alone_and_nobody_else) {
-    struct fixture *fixture = *state;
+    struct state_rig *rig = *state;
     static const struct {
         const struct state_death *death;
         enum err code;
     } cases[] = {
         {&sticky, ERR_GPU_ILLEGAL_ADDRESS}, {&hang, ERR_GPU_HANG}, {&crash, ERR_WORKER_CRASH}};
-    launch(fixture, 0, 10);
-    launch(fixture, 1, 20);
-    die_and_hold(fixture);
+    launch(rig, 0, 10);
+    launch(rig, 1, 20);
+    die_and_hold(rig);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t offset = i < 2 ? 10 + (int64_t)i : 20;
-        run_alone(fixture, offset, STATE_ALONE);
-        state_record_death(fixture->state, cases[i].death);
-        struct inquest inquest = die_and_hold(fixture);
-        assert_ptr_equal(inquest.convicted, find(fixture, offset));
+        run_alone(rig, offset, STATE_ALONE);
+        state_record_death(rig->state, cases[i].death);
+        struct inquest inquest = die_and_hold(rig);
+        assert_ptr_equal(inquest.convicted, find(rig, offset));
         assert_int_equal(inquest.convicted->standing, STATE_CONVICTED);
         assert_int_equal(inquest.convicted->code, cases[i].code);
         assert_string_equal(inquest.convicted->message, cases[i].death->message);
@@ -149,76 +123,76 @@ TEST(a_death_with_a_culprit_convicts_who_ran_alone_and_nobody_else) {
 }
 
 TEST(who_killed_its_decoder_is_convicted_as_undecodable) {
-    struct fixture *fixture = *state;
+    struct state_rig *rig = *state;
     struct position position = at(30);
-    state_enter(fixture->state, &position, 1);
-    state_record_death(fixture->state, &crash);
-    die_and_hold(fixture);
-    begin(fixture);
-    find(fixture, 30)->standing = STATE_DECODING_ALONE;
-    state_enter(fixture->state, &position, 1);
-    state_record_death(fixture->state, &crash);
-    struct inquest inquest = die_and_hold(fixture);
+    state_enter(rig->state, &position, 1);
+    state_record_death(rig->state, &crash);
+    die_and_hold(rig);
+    begin(rig);
+    find(rig, 30)->standing = STATE_DECODING_ALONE;
+    state_enter(rig->state, &position, 1);
+    state_record_death(rig->state, &crash);
+    struct inquest inquest = die_and_hold(rig);
     assert_int_equal(inquest.convicted->standing, STATE_UNDECODABLE);
     assert_int_equal(inquest.convicted->code, ERR_WORKER_CRASH);
     assert_int_equal(inquest.suspects, 0);
 }
 
-static void die_alone(struct fixture *fixture, int64_t offset, const struct state_death *death) {
-    assert_int_equal(find(fixture, offset)->standing, STATE_SUSPECT);
-    run_alone(fixture, offset, STATE_ALONE);
-    if (death != NULL) state_record_death(fixture->state, death);
-    die_and_hold(fixture);
+static void die_alone(struct state_rig *rig, int64_t offset, const struct state_death *death) {
+    assert_int_equal(find(rig, offset)->standing, STATE_SUSPECT);
+    run_alone(rig, offset, STATE_ALONE);
+    if (death != NULL) state_record_death(rig->state, death);
+    die_and_hold(rig);
 }
 
 TEST(deaths_that_nobody_explains_give_three_more_tries) {
-    struct fixture *fixture = *state;
-    launch(fixture, 0, 10);
-    die_and_hold(fixture);
-    for (int i = 0; i <= INQUEST_TRIES_MAX; i++) die_alone(fixture, 10, NULL);
-    assert_int_equal(find(fixture, 10)->standing, STATE_CONVICTED);
-    assert_int_equal(find(fixture, 10)->code, ERR_WORKER_CRASH);
-    assert_int_equal(find(fixture, 11)->standing, STATE_SUSPECT);
+    struct state_rig *rig = *state;
+    launch(rig, 0, 10);
+    die_and_hold(rig);
+    for (int i = 0; i <= INQUEST_TRIES_MAX; i++) die_alone(rig, 10, NULL);
+    assert_int_equal(find(rig, 10)->standing, STATE_CONVICTED);
+    assert_int_equal(find(rig, 10)->code, ERR_WORKER_CRASH);
+    assert_int_equal(find(rig, 11)->standing, STATE_SUSPECT);
 }
 
 TEST(memory_errors_of_the_device_say_nothing_of_the_job) {
-    struct fixture *fixture = *state;
-    launch(fixture, 0, 10);
-    die_and_hold(fixture);
-    for (int i = 0; i < 10; i++) die_alone(fixture, 10, &ecc);
-    assert_int_equal(find(fixture, 10)->standing, STATE_SUSPECT);
+    struct state_rig *rig = *state;
+    launch(rig, 0, 10);
+    die_and_hold(rig);
+    for (int i = 0; i < 10; i++) die_alone(rig, 10, &ecc);
+    assert_int_equal(find(rig, 10)->standing, STATE_SUSPECT);
 }
 
 TEST(verdicts_stay_and_are_not_changed_by_later_deaths) {
-    struct fixture *fixture = *state;
-    launch(fixture, 0, 10);
-    die_and_hold(fixture);
-    run_alone(fixture, 10, STATE_ALONE);
-    state_record_death(fixture->state, &sticky);
-    die_and_hold(fixture);
-    begin(fixture);
-    launch(fixture, 1, 10); /* it must not be launched, and yet */
-    state_record_death(fixture->state, &hang);
-    struct inquest inquest = die_and_hold(fixture);
+    struct state_rig *rig = *state;
+    launch(rig, 0, 10);
+    die_and_hold(rig);
+    run_alone(rig, 10, STATE_ALONE);
+    state_record_death(rig->state, &sticky);
+    die_and_hold(rig);
+    begin(rig);
+    launch(rig, 1, 10); /* it must not be launched, and yet */
+    state_record_death(rig->state, &hang);
+    struct inquest inquest = die_and_hold(rig);
     assert_null(inquest.convicted);
-    assert_int_equal(find(fixture, 10)->code, ERR_GPU_ILLEGAL_ADDRESS);
+    assert_int_equal(find(rig, 10)->code, ERR_GPU_ILLEGAL_ADDRESS);
 }
 
 /* Convicted, and then `count` executors crash while they answer it. */
-static enum state_standing crash_answers(struct fixture *fixture, int count) {
+static enum state_standing crash_answers(struct state_rig *rig, int count) {
     const struct position position = at(10);
-    launch(fixture, 0, 10);
-    die_and_hold(fixture);
-    run_alone(fixture, 10, STATE_ALONE);
-    state_record_death(fixture->state, &crash);
-    die_and_hold(fixture);
+    launch(rig, 0, 10);
+    die_and_hold(rig);
+    run_alone(rig, 10, STATE_ALONE);
+    state_record_death(rig->state, &crash);
+    die_and_hold(rig);
     for (int i = 0; i < count; i++) {
-        begin(fixture);
-        state_enter(fixture->state, &position, 1);
-        state_record_death(fixture->state, &crash);
-        assert_null(die_and_hold(fixture).convicted);
+        begin(rig);
+        state_enter(rig->state, &position, 1);
+        state_record_death(rig->state, &crash);
+        assert_null(die_and_hold(rig).convicted);
     }
-    return find(fixture, 10)->standing;
+    return find(rig, 10)->standing;
 }
 
 TEST(who_crashes_those_that_answer_its_verdict_gets_a_dead_letter_alone) {
@@ -230,33 +204,33 @@ TEST(a_crash_beside_a_verdict_changes_nothing) {
 }
 
 TEST(two_that_ran_alone_are_nonsense_and_nobody_is_convicted) {
-    struct fixture *fixture = *state;
-    launch(fixture, 0, 10);
-    die_and_hold(fixture);
-    run_alone(fixture, 10, STATE_ALONE);
-    find(fixture, 11)->standing = STATE_ALONE;
-    state_record_death(fixture->state, &sticky);
-    struct inquest inquest = die_and_hold(fixture);
+    struct state_rig *rig = *state;
+    launch(rig, 0, 10);
+    die_and_hold(rig);
+    run_alone(rig, 10, STATE_ALONE);
+    find(rig, 11)->standing = STATE_ALONE;
+    state_record_death(rig->state, &sticky);
+    struct inquest inquest = die_and_hold(rig);
     assert_null(inquest.convicted);
     assert_int_equal(inquest.suspects, 2);
 }
 
 TEST(what_the_table_has_no_room_for_is_counted) {
-    struct fixture *fixture = *state;
+    struct state_rig *rig = *state;
     size_t capacity;
-    struct state_suspect *suspects = state_suspects(fixture->state, &capacity);
+    struct state_suspect *suspects = state_suspects(rig->state, &capacity);
     for (size_t i = 0; i < capacity; i++) {
         struct position position = at(1000 + (int64_t)i);
-        assert_true(state_entry_of(fixture->state, &position, 1, &suspects[i].at));
+        assert_true(state_entry_of(rig->state, &position, 1, &suspects[i].at));
         suspects[i].standing = STATE_SUSPECT;
     }
-    launch(fixture, 0, 10);
-    struct inquest inquest = die_and_hold(fixture);
+    launch(rig, 0, 10);
+    struct inquest inquest = die_and_hold(rig);
     assert_int_equal(inquest.suspects, capacity);
     assert_int_equal(inquest.overlooked, 2);
 }
 
-#define I(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define I(name) cmocka_unit_test_setup_teardown(name, set_up, state_rig_tear_down)
 RUN_TESTS(I(whoever_is_in_hand_at_a_death_is_suspect_and_nobody_is_convicted),
     I(who_was_fenced_is_no_suspect),
     I(a_death_with_a_culprit_convicts_who_ran_alone_and_nobody_else),
