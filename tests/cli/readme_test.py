@@ -1,4 +1,4 @@
-"""README.md's configuration table and help are what the binary prints. usage: readme_test.py BINARY README"""
+"""config/README.md's configuration table and help are what the binary prints. usage: readme_test.py BINARY README"""
 
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ sys.argv[1:] = []
 class Readme(unittest.TestCase):
     def assert_quoted(self, *command):
         printed = subprocess.run([BINARY, *command], check=True, capture_output=True, text=True).stdout.strip()
-        self.assertTrue(printed in README.read_text(), f"paste the output of gpu-worker {' '.join(command)} into README.md")
+        self.assertTrue(printed in README.read_text(), f"paste the output of gpu-worker {' '.join(command)} into config/README.md")
 
     def test_the_configuration_table_is_the_generated_one(self):
         self.assert_quoted("config", "table")

@@ -42,7 +42,7 @@ FAULT_EVERY_S = (0.3, 2.5)
 MESSAGES_PER_S = 100
 DISK_BYTES = 24 * MIB
 LANES, LANE_DEPTH, SLAB, DEVICES, DEVICE, IN_FLIGHT = 2, 2, 1 * MIB, 2, 128 * MIB, 48 * MIB
-# What README says of memory, with the device, which is the process's own here, and what a partition's bomb inflates to.
+# What config/README.md says of memory, with the device, which is the process's own here, and what a partition's bomb inflates to.
 BASE_BYTES = 30 * MIB
 MEMORY_BYTES = (BASE_BYTES + IN_FLIGHT * 3 // 2 + LANES * LANE_DEPTH * 2 * SLAB + DEVICE + PARTITIONS * BOMB_BYTES)
 INSIDE = "GPU_WORKER_STORM_MOUNTS"  # set where this process may mount what nobody else sees

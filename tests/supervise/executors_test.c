@@ -11,7 +11,7 @@
 #include "support/executor_rig.h"
 #include "testing.h"
 
-/* What the README promises. */
+/* What worker/README.md promises. */
 #define DIES_WITHIN_NS 15000000000u
 #define KILLED_NS 1000000000u
 

@@ -262,7 +262,7 @@ static enum err keep_apart(struct stages *stages, struct error *err) {
     if (stages->device.limits.reaches_host && !stages->device.on_cpu)
         log_line(LOG_WARN,
             "batch.isolation does not cover the host's memory here: kernels can read all memory of "
-            "this process, messages of all tenants among it; see Tenants in the README");
+            "this process, messages of all tenants among it; see Tenants in worker/README.md");
     enum err code = pool_start_wiping(stages->device_pool, err);
     if (code == ERR_OK) code = pool_start_wiping(stages->pinned_pool, err);
     if (code == ERR_OK)

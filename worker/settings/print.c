@@ -1,4 +1,5 @@
-/* The settings as YAML, as JSON Schema and as a table for the README, all from setting_table. */
+/* The settings as YAML, as JSON Schema and as a table for config/README.md, all from setting_table.
+ */
 #include <inttypes.h>
 
 #include "settings/kafka_keys.h"

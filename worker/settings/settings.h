@@ -1,7 +1,7 @@
 /**
  * The configuration of a worker. One table (table.c) ties each YAML path to a field, its type,
- * range, default and help; the loader, `config defaults`, `config schema`, and the README's table
- * all come from it.
+ * range, default and help; the loader, `config defaults`, `config schema`, and the table of
+ * config/README.md all come from it.
  *
  * Units: the name of a field says them: _ms milliseconds, _bytes bytes. Lifetime: settings_fini()
  * frees all strings. Threads: read-only after loading.
@@ -202,7 +202,8 @@ char *settings_state_dir(const struct settings *settings);
 /** Effective configuration as YAML that settings_load() accepts; secrets are masked as "***". */
 void settings_print(const struct settings *settings, FILE *out);
 
-/** All defaults as commented YAML; the JSON Schema of the file; the README's table (Markdown). */
+/** All defaults as commented YAML; the JSON Schema of the file; the table of config/README.md
+ * (Markdown). */
 void settings_print_defaults(FILE *out);
 void settings_print_schema(FILE *out);
 void settings_print_table(FILE *out);
