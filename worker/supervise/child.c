@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -18,6 +19,10 @@ static _Noreturn void become(const char *const *arguments, int output, pid_t par
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     for (size_t i = 0; arguments[i] != NULL && i < ARGUMENTS_MAX; i++) all[i + 1] = arguments[i];
+    /* What systemd asks of its service is the parent's to answer. */
+    unsetenv("NOTIFY_SOCKET");
+    unsetenv("WATCHDOG_PID");
+    unsetenv("WATCHDOG_USEC");
     /* The parent may have ended before it was asked to tell. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
         sigprocmask(SIG_SETMASK, &none, NULL) == 0 &&

@@ -14,6 +14,7 @@
 #include "ops/http.h"
 #include "supervise/executors.h"
 #include "supervise/metrics.h"
+#include "supervise/notify.h"
 
 enum {
     LOOK_MS = 100,
@@ -28,9 +29,10 @@ struct supervisor {
     struct executor *executors;
     size_t count;
     int signal_fd;
-    struct http *http; /* NULL: nobody listens */
-    uint64_t stop_ns;  /* when everything was asked to stop; 0: it was not */
-    bool is_asked;     /* by a signal */
+    struct http *http;     /* NULL: nobody listens */
+    struct notify *notify; /* NULL: nobody asks */
+    uint64_t stop_ns;      /* when everything was asked to stop; 0: it was not */
+    bool is_asked;         /* by a signal */
 };
 
 /* As nohup wants it, and a shell for what it starts in the background. */
@@ -63,6 +65,7 @@ static void kill_all(struct supervisor *supervisor) {
 static void stop_all(struct supervisor *supervisor) {
     if (supervisor->stop_ns != 0) return;
     supervisor->stop_ns = clock_ns();
+    notify_stopping(supervisor->notify);
     for (size_t i = 0; i < supervisor->count; i++) executor_stop(&supervisor->executors[i]);
 }
 
@@ -86,10 +89,12 @@ static bool tend_all(struct supervisor *supervisor) {
         if (is_late) executor_kill(executor, now_ns);
         executor_tend(executor, now_ns, supervisor->stop_ns != 0);
         is_any = is_any || !executor_is_over(executor);
+        if (executor->watched != NULL) notify_ready(supervisor->notify);
         /* What one decided holds for all: they share the configuration. */
         if (executor->standing == STANDING_ENDED && executor->exit_code != CLI_OK)
             stop_all(supervisor);
     }
+    notify_watchdog(supervisor->notify, now_ns);
     return is_any;
 }
 
@@ -160,10 +165,12 @@ static enum err init(
             &options->devices[supervisor->count], err);
     if (code == ERR_OK) code = serve(supervisor, err);
     if (code == ERR_OK) code = take_signals(supervisor, err);
+    if (code == ERR_OK) supervisor->notify = notify_open();
     return code;
 }
 
 static void fini(struct supervisor *supervisor) {
+    notify_close(supervisor->notify);
     http_close(supervisor->http);
     if (supervisor->signal_fd >= 0) close(supervisor->signal_fd);
     for (size_t i = 0; i < supervisor->count; i++) executor_fini(&supervisor->executors[i]);

@@ -1,0 +1,150 @@
+#include "supervise/notify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/text.h"
+
+enum { MESSAGE_BYTES = 512, SEND_TIMEOUT_S = 1 };
+
+struct notify {
+    int fd;
+    struct sockaddr_un address;
+    socklen_t address_bytes;
+    uint64_t sign_interval_ns; /* between two signs of life; 0: nobody wants them */
+    uint64_t next_sign_ns;
+    bool is_ready, is_reloading, is_stopping;
+    bool has_failed; /* which was logged */
+    char status[MESSAGE_BYTES - 16];
+};
+
+/* ---- datagrams ---- */
+
+static void say(struct notify *notify, const char *message, int flags) {
+    const struct sockaddr *to = (const struct sockaddr *)&notify->address;
+    ssize_t sent = sendto(
+        notify->fd, message, strlen(message), flags | MSG_NOSIGNAL, to, notify->address_bytes);
+    if (sent >= 0 || notify->has_failed) return;
+    notify->has_failed = true;
+    log_line(
+        LOG_WARN, "systemd is not told how the worker is (NOTIFY_SOCKET): %s", strerror(errno));
+}
+
+/* ---- the environment ---- */
+
+static bool read_address(const char *name, struct notify *notify) {
+    size_t size = strlen(name);
+    bool is_name = (name[0] == '/' || name[0] == '@') && size > 1;
+    if (!is_name || size >= sizeof notify->address.sun_path) return false;
+    notify->address.sun_family = AF_UNIX;
+    memcpy(notify->address.sun_path, name, size);
+    if (name[0] == '@') notify->address.sun_path[0] = 0; /* an abstract name ends without a NUL */
+    notify->address_bytes =
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (name[0] == '/'));
+    return true;
+}
+
+/* A number of the environment; 0: there is none. */
+static uint64_t number_of(const char *name) {
+    const char *text = getenv(name);
+    uint64_t ret = 0;
+    return text != NULL && text[0] != 0 && number_read(text, &ret) == strlen(text) ? ret : 0;
+}
+
+/* Half of the time that systemd gives, where it is us who are asked. */
+static uint64_t sign_interval_ns(void) {
+    uint64_t pid = number_of("WATCHDOG_PID"), whole_us = number_of("WATCHDOG_USEC");
+    if (getenv("WATCHDOG_PID") != NULL && pid != (uint64_t)getpid()) return 0;
+    return whole_us < UINT64_MAX / 500 ? whole_us * 500 : 0;
+}
+
+static bool open_socket(struct notify *notify) {
+    const struct timeval patience = {.tv_sec = SEND_TIMEOUT_S};
+    notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return notify->fd >= 0 &&
+           setsockopt(notify->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0;
+}
+
+struct notify *notify_open(void) {
+    const char *name = getenv("NOTIFY_SOCKET");
+    if (name == NULL || name[0] == 0) return NULL;
+    struct notify *notify = calloc(1, sizeof *notify);
+    if (notify == NULL) return NULL;
+    notify->fd = -1;
+    if (read_address(name, notify) && open_socket(notify)) {
+        notify->sign_interval_ns = sign_interval_ns();
+        return notify;
+    }
+    log_line(LOG_WARN, "NOTIFY_SOCKET is no socket that can be told how the worker is: '%s'", name);
+    notify_close(notify);
+    return NULL;
+}
+
+void notify_close(struct notify *notify) {
+    if (notify == NULL) return;
+    if (notify->fd >= 0) close(notify->fd);
+    free(notify);
+}
+
+/* ---- what is told ---- */
+
+void notify_ready(struct notify *notify) {
+    if (notify == NULL || notify->is_ready || notify->is_stopping) return;
+    notify->is_ready = true;
+    say(notify, "READY=1", 0);
+}
+
+void notify_reloading(struct notify *notify) {
+    char message[64];
+    if (notify == NULL || !notify->is_ready || notify->is_stopping) return;
+    notify->is_reloading = true;
+    snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns() / 1000);
+    say(notify, message, 0);
+}
+
+void notify_reloaded(struct notify *notify) {
+    if (notify == NULL || !notify->is_reloading || notify->is_stopping) return;
+    notify->is_reloading = false;
+    say(notify, "READY=1", 0);
+}
+
+void notify_stopping(struct notify *notify) {
+    if (notify == NULL || notify->is_stopping) return;
+    notify->is_stopping = true;
+    say(notify, "STOPPING=1", 0);
+}
+
+/* A reader that is behind has the one before. */
+void notify_watchdog(struct notify *notify, uint64_t now_ns) {
+    if (notify == NULL || notify->sign_interval_ns == 0 || now_ns < notify->next_sign_ns) return;
+    notify->next_sign_ns = now_ns + notify->sign_interval_ns;
+    say(notify, "WATCHDOG=1", MSG_DONTWAIT);
+}
+
+void notify_status(struct notify *notify, const char *format, ...) {
+    char status[sizeof notify->status], message[MESSAGE_BYTES];
+    if (notify == NULL) return;
+    va_list args;
+    va_start(args, format);
+    text_vformat(status, sizeof status, format, args);
+    va_end(args);
+    for (char *c = status; *c != 0; c++)
+        if (*c == '\n') *c = ' '; /* a line would be another word to systemd */
+    if (strcmp(status, notify->status) == 0) return;
+    memcpy(notify->status, status, sizeof status);
+    snprintf(message, sizeof message, "STATUS=%s", status);
+    say(notify, message, MSG_DONTWAIT);
+}
