@@ -136,7 +136,7 @@ class OperatorSlipsTest(FlowTest):
         self.assertEqual(run.returncode, 7, run.stderr)
 
     def test_the_exit_code_says_that_a_run_was_interrupted(self):
-        for stop in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for stop in (signal.SIGTERM, signal.SIGINT):
             for options in ([], ["--no-supervisor"]):
                 process, log = self.start("--config", self.write_config(), "--jobs", "-", "--results", self.results,
                                           *options)

@@ -28,11 +28,9 @@ static const char usage[] =
     "       gpu-worker run [--config FILE] --jobs FILE --results FILE [--dead-letters FILE]\n"
     "                      [--telemetry FILE]\n"
     "\n"
-    "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM, "
-    "SIGINT or\n"
-    "SIGHUP: then it takes no more, finishes what it has within drain_timeout_ms, commits, and "
-    "leaves\n"
-    "its group. A second such signal ends it at once; what was not finished comes again.\n"
+    "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM or\n"
+    "SIGINT: then it takes no more, finishes what it has within drain_timeout_ms, commits, and\n"
+    "leaves its group. A second such signal ends it at once; what was not finished comes again.\n"
     "With --jobs it runs a stream of job messages (msgpack, one after the other) without any "
     "broker,\n"
     "on the first of `devices`; the exit code says whether a job failed (7) or the run was "
@@ -85,7 +83,7 @@ static void on_stop_signal(int number) {
     state_note_stop(atomic_load_explicit(&noted, memory_order_acquire));
 }
 
-/* One that was ignored when we began stays so: nohup, or a supervisor that speaks for us. */
+/* One that was ignored when we began stays so: a shell, or a supervisor that speaks for us. */
 static void handle_stop_signal(int number) {
     struct sigaction action;
     if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) return;
@@ -99,8 +97,15 @@ static void handle_signals(void) {
     is_supervised = parent_death_signal != 0;
     handle_stop_signal(SIGTERM);
     handle_stop_signal(SIGINT);
-    handle_stop_signal(SIGHUP);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write */
+}
+
+/* It asks for a reload, whenever it comes: it waits until somebody looks for it. */
+static void hold_back_hangup(void) {
+    sigset_t hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    sigprocmask(SIG_BLOCK, &hangup, NULL);
 }
 
 static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
@@ -448,6 +453,7 @@ static int run_as_configured(struct run_arguments *arguments) {
 
 int command_run(int argc, char **argv) {
     struct run_arguments arguments = {0};
+    hold_back_hangup();
     if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("run");
     if (arguments.help) return cli_help(usage);
     int ret = check_apart(&arguments);

@@ -13,11 +13,11 @@ enum { ARGUMENTS_MAX = 32, EXIT_NO_EXEC = 127 };
 /* In the child. What cannot be done here ends it: the parent sees a death before a life began. */
 static _Noreturn void become(const char *const *arguments, int output, pid_t parent) {
     const char *all[ARGUMENTS_MAX + 2] = {"gpu-worker"};
-    sigset_t none;
-    sigemptyset(&none);
+    sigset_t hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
     /* A terminal's signals reach all its processes; it is the parent that acts on them. */
     signal(SIGINT, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
     for (size_t i = 0; arguments[i] != NULL && i < ARGUMENTS_MAX; i++) all[i + 1] = arguments[i];
     /* What systemd asks of its service is the parent's to answer. */
     unsetenv("NOTIFY_SOCKET");
@@ -25,7 +25,7 @@ static _Noreturn void become(const char *const *arguments, int output, pid_t par
     unsetenv("WATCHDOG_USEC");
     /* The parent may have ended before it was asked to tell. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
-        sigprocmask(SIG_SETMASK, &none, NULL) == 0 &&
+        sigprocmask(SIG_SETMASK, &hangup, NULL) == 0 &&
         (output < 0 || dup2(output, STDOUT_FILENO) >= 0))
         execv("/proc/self/exe", (char *const *)(uintptr_t)all); /* it changes none of them */
     _exit(EXIT_NO_EXEC);

@@ -11,8 +11,8 @@
 
 /**
  * Starts gpu-worker with `arguments` (NULL ends them; the program's name comes before them), with
- * the signals unblocked and what systemd gave us left out (notify.h). `output` becomes its standard
- * output; -1 leaves ours. ERR_IO.
+ * all signals unblocked but SIGHUP, which waits until it is looked for, and what systemd gave us
+ * left out (notify.h). `output` becomes its standard output; -1 leaves ours. ERR_IO.
  */
 MUST_CHECK enum err child_start(
     const char *const *arguments, int output, pid_t *ret, struct error *err);

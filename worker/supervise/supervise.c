@@ -21,7 +21,7 @@ enum {
     STOP_MARGIN_MS = 5000 /* beyond drain_timeout_ms, for leaving the group and closing files */
 };
 
-static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+static const int stop_signals[] = {SIGTERM, SIGINT};
 enum { STOP_SIGNALS = sizeof stop_signals / sizeof stop_signals[0] };
 
 struct supervisor {
