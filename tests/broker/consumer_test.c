@@ -421,91 +421,6 @@ TEST(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does) {
     broker_stop(&broker);
 }
 
-/* Kafka's numbers of the requests that the embedded broker is told to fail. */
-enum { REQUEST_OFFSET_COMMIT = 8, REQUEST_JOIN_GROUP = 11 };
-
-TEST(a_commit_that_fails_is_reported_and_made_again) {
-    struct broker broker;
-    struct events events = {0};
-    struct position position;
-    if (kafka_is_real()) skip();
-    broker_start(&broker, 1);
-    broker_produce(&broker, 0, 0, 1);
-    struct source *source = consumer_start(&broker, &events, NULL);
-    consumer_take_many(source, &position, 1);
-    broker_wait_for_commit(source, &broker, 0, 0);
-    rd_kafka_mock_push_request_errors(broker.cluster, REQUEST_OFFSET_COMMIT, 2,
-        RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE, RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE);
-    source_finish(source, &position);
-    broker_wait_for_commit(source, &broker, 0, 1);
-    assert_int_equal(events.errors, 2);
-    assert_int_equal(events.last_native, RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE);
-    consumer_stop(source);
-    broker_stop(&broker);
-}
-
-TEST(a_group_that_may_not_be_joined_is_the_end) {
-    struct broker broker;
-    struct events events = {0};
-    if (kafka_is_real()) skip();
-    broker_start(&broker, 1);
-    rd_kafka_mock_push_request_errors(
-        broker.cluster, REQUEST_JOIN_GROUP, 1, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED);
-    struct source *source = consumer_start(&broker, &events, NULL);
-    struct error err;
-    assert_int_equal(consumer_fail(source, &err), ERR_BROKER);
-    assert_int_equal(err.native, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED);
-    source_destroy(source);
-    broker_stop(&broker);
-}
-
-TEST(an_outage_is_reported_and_over_when_the_broker_is_back) {
-    struct broker broker;
-    struct events events = {0};
-    struct position position;
-    struct setting settings[] = {{"reconnect.backoff.max.ms", "100"}, {NULL, NULL}};
-    if (kafka_is_real()) skip();
-    broker_start(&broker, 1);
-    broker_produce(&broker, 0, 0, 1);
-    struct source *source = consumer_start(&broker, &events, settings);
-    consumer_take_many(source, &position, 1);
-    source_finish(source, &position);
-    broker_wait_for_commit(source, &broker, 0, 1);
-
-    rd_kafka_mock_broker_set_down(broker.cluster, -1);
-    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
-    while (events.worst_level < (int)LOG_ERROR) {
-        assert_false(consumer_take(source, &position));
-        assert_true(clock_ns() < deadline_ns);
-    }
-    rd_kafka_mock_broker_set_up(broker.cluster, -1);
-    broker_produce(&broker, 0, 1, 1);
-    do consumer_take_many(source, &position, 1);
-    while (position.offset < 1);
-    source_finish(source, &position);
-    broker_wait_for_commit(source, &broker, 0, 2);
-    consumer_stop(source);
-    broker_stop(&broker);
-}
-
-TEST(closing_without_a_broker_gives_up_in_time) {
-    struct broker broker;
-    struct events events = {0};
-    struct position position;
-    struct error err;
-    if (kafka_is_real()) skip();
-    broker_start(&broker, 1);
-    broker_produce(&broker, 0, 0, 1);
-    struct source *source = consumer_start(&broker, &events, NULL);
-    consumer_take_many(source, &position, 1);
-    broker_wait_for_commit(source, &broker, 0, 0);
-    rd_kafka_mock_broker_set_down(broker.cluster, -1);
-    source_finish(source, &position);
-    assert_int_equal(source_close(source, 200, &err), ERR_BROKER);
-    source_destroy(source);
-    broker_stop(&broker);
-}
-
 static void expect_refused(const struct setting *setting, const char *part) {
     char *topics[] = {"jobs"};
     struct consumer_options options = {.kafka = {.bootstrap_servers = "127.0.0.1:1",
@@ -544,6 +459,4 @@ RUN_TESTS(T(messages_come_with_payload_key_headers_and_place),
     T(no_message_comes_further_than_the_window_above_the_lowest_unfinished_one),
     T(an_empty_partition_is_committed_at_its_end),
     T(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does),
-    T(a_commit_that_fails_is_reported_and_made_again), T(a_group_that_may_not_be_joined_is_the_end),
-    T(an_outage_is_reported_and_over_when_the_broker_is_back),
-    T(closing_without_a_broker_gives_up_in_time), T(a_setting_that_librdkafka_refuses_is_named))
+    T(a_setting_that_librdkafka_refuses_is_named))

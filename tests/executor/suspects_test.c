@@ -182,6 +182,27 @@ TEST(what_owners_may_have_died_of_runs_alone_and_is_acquitted) {
     assert_int_equal(count_standing(fixture, STATE_FREE), capacity);
 }
 
+static void revoke_once_it_failed(struct run *run) {
+    run->broker.is_revoking = cpu_driver_counters().faults > 0;
+}
+
+/* What waits for its next try goes with its partition, and takes nobody's turn along. */
+TEST(a_suspect_that_is_handed_back_lets_the_next_one_run) {
+    struct fixture *fixture = *state;
+    struct run *run = fixture->run;
+    run->settings.retry.base_ms = run->settings.retry.max_ms = 3600000;
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:launch_out_of_resources@1");
+    for (int k = 0; k < 3; k++) {
+        run_add_saxpy(run, k);
+        run->places[k].comes_contested = k < 2;
+        run->places[k].partition = k;
+    }
+    run->on_poll = revoke_once_it_failed;
+    assert_int_equal(run_execute(run), ERR_OK);
+    for (int k = 0; k < 3; k++) assert_int_equal(run->broker.finished[k], k > 0);
+    assert_int_equal(count_standing(fixture, STATE_SUSPECT), 1); /* whoever gets it next knows */
+}
+
 TEST(without_a_state_file_nobody_runs_alone) {
     struct fixture *fixture = *state;
     struct run *run = fixture->run;
@@ -269,6 +290,7 @@ RUN_TESTS(S(suspects_run_alone_and_are_acquitted),
     S(a_stray_write_is_silent_in_a_slab_and_an_error_alone),
     S(a_job_that_costs_the_gpu_is_convicted_alone_and_all_others_complete),
     S(what_owners_may_have_died_of_runs_alone_and_is_acquitted),
+    S(a_suspect_that_is_handed_back_lets_the_next_one_run),
     S(without_a_state_file_nobody_runs_alone),
     S(a_job_that_owners_died_of_is_convicted_by_the_first_death_that_is_noted),
     S(a_verdict_is_kept_until_its_offset_is_committed),

@@ -12,6 +12,11 @@ static inline uint64_t clock_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/** clock_ns() in so many milliseconds. */
+static inline uint64_t clock_ns_in(uint64_t ms) {
+    return clock_ns() + ms * 1000000u;
+}
+
 /** Milliseconds since 1970, as deadlines in messages are given. */
 static inline uint64_t clock_unix_ms(void) {
     struct timespec t;

@@ -22,6 +22,11 @@ bool committer_is_rebalancing(rd_kafka_resp_err_t answer) {
            answer == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION;
 }
 
+bool committer_is_outside(rd_kafka_resp_err_t answer) {
+    return answer == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID ||
+           answer == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION;
+}
+
 static void on_answer(rd_kafka_t *client, rd_kafka_resp_err_t code,
     rd_kafka_topic_partition_list_t *answer, void *opaque) {
     struct committer *committer = opaque;

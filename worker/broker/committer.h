@@ -28,6 +28,9 @@ void committer_fini(struct committer *committer); /* a zeroed one is fine */
 /** Refused only because members rejoin: the same commit works once this one has, too. */
 bool committer_is_rebalancing(rd_kafka_resp_err_t answer);
 
+/** Refused because the group goes on without us: no commit works before we have joined again. */
+bool committer_is_outside(rd_kafka_resp_err_t answer);
+
 /** Takes in an answer that has come. Failures are reported; their offsets are due again. */
 void committer_serve(struct committer *committer);
 

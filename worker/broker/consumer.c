@@ -57,10 +57,6 @@ static const char *topic_of(const rd_kafka_message_t *message) {
     return rd_kafka_topic_name(message->rkt);
 }
 
-static uint64_t ms_from_now(uint32_t ms) {
-    return clock_ns() + (uint64_t)ms * 1000000u;
-}
-
 /* Only the first reason counts. */
 static void fail(struct consumer *consumer, rd_kafka_resp_err_t native, const char *reason) {
     if (consumer->failure.code == ERR_OK) client_lost(&consumer->failure, native, reason);
@@ -71,7 +67,7 @@ static void serve_commits(struct consumer *consumer) {
     if (consumer->commits_elsewhere) return;
     /* What is given back is committed with it; a commit in between could only delay that one. */
     if (consumer->leaving != NULL || clock_ns() < consumer->next_commit_ns) return;
-    consumer->next_commit_ns = ms_from_now(consumer->commit_interval_ms);
+    consumer->next_commit_ns = clock_ns_in(consumer->commit_interval_ms);
     rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
     committer_start(&consumer->committer, partitions);
     rd_kafka_topic_partition_list_destroy(partitions);
@@ -169,7 +165,7 @@ static void change_assignment(struct consumer *consumer, enum assignment_change 
 static rd_kafka_resp_err_t commit_leaving(struct consumer *consumer) {
     if (rd_kafka_assignment_lost(consumer->client)) return RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
     return ownership_release(&consumer->committer, consumer->leaving, consumer->commits_elsewhere,
-        consumer->is_closing ? consumer->close_deadline_ns : ms_from_now(COMMIT_TIMEOUT_MS));
+        consumer->is_closing ? consumer->close_deadline_ns : clock_ns_in(COMMIT_TIMEOUT_MS));
 }
 
 /* Gives the leaving partitions back, finished or not. */
@@ -231,13 +227,21 @@ static void serve_trials(struct consumer *consumer) {
     forget_arriving(consumer);
 }
 
+/* Nobody leaves an assignment unanswered: it is taken, and nothing of it is read. */
+static void refuse_arriving(struct consumer *consumer) {
+    if (consumer->arriving == NULL) return;
+    pause_partitions(consumer, consumer->arriving, true);
+    change_assignment(consumer, ASSIGNMENT_ADD, consumer->arriving);
+    forget_arriving(consumer);
+}
+
 /* An owner before us may have a transaction open, so poll() goes on until its end is known. */
 static void serve_arriving(struct consumer *consumer) {
     if (consumer->arriving != NULL && consumer->is_claimed) serve_trials(consumer);
     bool is_due = clock_ns() >= consumer->next_fetch_ns && !consumer->is_claimed;
     if (consumer->arriving == NULL || !is_due) return;
     bool is_first = consumer->next_fetch_ns == 0;
-    consumer->next_fetch_ns = ms_from_now(FETCH_INTERVAL_MS);
+    consumer->next_fetch_ns = clock_ns_in(FETCH_INTERVAL_MS);
     rd_kafka_resp_err_t code = ownership_claim(
         &consumer->committer, consumer->owner, consumer->arriving, FETCH_TIMEOUT_MS);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -249,16 +253,13 @@ static void serve_arriving(struct consumer *consumer) {
         serve_trials(consumer);
     } else if (client_is_final(code)) {
         fail(consumer, code, "asking for the committed offsets, or taking them over, failed");
+    } else if (committer_is_outside(code)) {
+        /* Only a client whose assignment is answered sees that it has to join the group again. */
+        refuse_arriving(consumer);
     } else if (is_first) {
         client_say(
             &consumer->events, LOG_INFO, "waits for what is committed: %s", rd_kafka_err2str(code));
     }
-}
-
-/* Nobody leaves a group with an assignment unanswered: it is taken, and nothing of it begins. */
-static void refuse_arriving(struct consumer *consumer) {
-    if (consumer->arriving != NULL) change_assignment(consumer, ASSIGNMENT_ADD, consumer->arriving);
-    forget_arriving(consumer);
 }
 
 static void on_assigned(
@@ -278,7 +279,7 @@ static void on_assigned(
 static void on_revoked(
     struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
     consumer->leaving = rd_kafka_topic_partition_list_copy(partitions);
-    consumer->drain_deadline_ns = ms_from_now(consumer->drain_timeout_ms);
+    consumer->drain_deadline_ns = clock_ns_in(consumer->drain_timeout_ms);
     held_drop(&consumer->held, partitions);
     trials_forget(&consumer->trials, partitions);
     pause_partitions(consumer, consumer->leaving, true);
@@ -441,7 +442,7 @@ static rd_kafka_resp_err_t commit_last(struct consumer *consumer) {
 static enum err consumer_close(struct source *source, int timeout_ms, struct error *err) {
     struct consumer *consumer = (struct consumer *)source;
     consumer->is_closing = true;
-    consumer->close_deadline_ns = ms_from_now((uint32_t)timeout_ms);
+    consumer->close_deadline_ns = clock_ns_in((uint32_t)timeout_ms);
     let_go(consumer);
     refuse_arriving(consumer);
     rd_kafka_resp_err_t code = commit_last(consumer);

@@ -47,7 +47,7 @@ rd_kafka_resp_err_t ownership_claim(struct committer *committer, uint64_t owner,
         if (partitions->elems[i].offset >= 0 && !mark(committer, owner, &partitions->elems[i]))
             return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
     rd_kafka_topic_partition_list_t *placed = list_placed(partitions);
-    code = committer_commit_list(committer, placed, clock_ns() + (uint64_t)timeout_ms * 1000000u);
+    code = committer_commit_list(committer, placed, clock_ns_in((uint64_t)timeout_ms));
     rd_kafka_topic_partition_list_destroy(placed);
     return code;
 }

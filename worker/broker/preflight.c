@@ -127,7 +127,7 @@ static enum err open_client(struct preflight *preflight, struct error *err) {
 
 enum err preflight(const struct preflight_options *options, struct error *err) {
     struct preflight preflight = {
-        .options = options, .deadline_ns = clock_ns() + (uint64_t)options->timeout_ms * 1000000u};
+        .options = options, .deadline_ns = clock_ns_in((uint64_t)options->timeout_ms)};
     enum err code = open_client(&preflight, err);
     if (code != ERR_OK) return code;
     code = greet(&preflight, err);

@@ -169,7 +169,7 @@ static void producer_serve(struct sink *sink, int timeout_ms) {
 
 static enum err producer_flush(struct sink *sink, int timeout_ms, struct error *err) {
     struct producer *producer = (struct producer *)sink;
-    uint64_t deadline_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    uint64_t deadline_ns = clock_ns_in((uint64_t)timeout_ms);
     while (producer->unsettled_count > 0) {
         uint64_t now_ns = clock_ns();
         if (timeout_ms >= 0 && now_ns >= deadline_ns)

@@ -113,7 +113,7 @@ static enum err describe(
 
 static enum err assign(
     struct reader *reader, uint64_t from_unix_ms, int timeout_ms, struct error *err) {
-    uint64_t until_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    uint64_t until_ns = clock_ns_in((uint64_t)timeout_ms);
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
     rd_kafka_resp_err_t native = find_offsets(reader, from_unix_ms, until_ns, list);
     while (is_passing(native) && clock_ns() < until_ns) {

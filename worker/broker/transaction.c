@@ -469,7 +469,7 @@ static bool is_flushed(struct transaction *t) {
 
 static enum err transaction_flush(struct sink *sink, int timeout_ms, struct error *err) {
     struct transaction *t = (struct transaction *)sink;
-    uint64_t deadline_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    uint64_t deadline_ns = clock_ns_in((uint64_t)timeout_ms);
     t->is_flushing = true;
     transaction_serve(sink, 0);
     while (!is_flushed(t) && (timeout_ms < 0 || clock_ns() < deadline_ns))

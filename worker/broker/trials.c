@@ -100,6 +100,7 @@ static void start_next(struct trials *trials, rd_kafka_t *client, bool is_cooper
         "had begun there",
         p->topic, (int)p->partition, p->offset);
     source_tell_guard(trials->source, FETCH_TRIAL_BEGINS, p->topic, p->partition);
+    (void)assignment_pause(client, trials->current, false); /* of when it was given back last */
     (void)assignment_change(client, is_cooperative, ASSIGNMENT_ADD, trials->current);
 }
 

@@ -53,7 +53,7 @@ static struct slice key_of(const struct memory_source *memory) {
 
 /* Waits until another message may go out; false when time is up. */
 static bool wait_for_turn(const struct memory_source *memory, int timeout_ms) {
-    uint64_t until_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    uint64_t until_ns = clock_ns_in((uint64_t)timeout_ms);
     bool is_first = memory->issued == memory->clock->warm_up;
     uint64_t unfinished_max = is_first ? 0 : memory->at_once - 1;
     while (memory->issued - finished(memory->clock) > unfinished_max) {

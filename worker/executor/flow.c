@@ -428,6 +428,7 @@ static void end_flight(struct stages *stages, uint64_t jobs, uint64_t bytes) {
 void flow_hand_back(struct stages *stages, struct job *job) {
     while (job != NULL) {
         struct gate_line *line = job->line;
+        if (job->delivery->is_suspect) suspects_handed_back(stages->suspects);
         pthread_mutex_lock(&stages->lock);
         end_flight(stages, 1, job->delivery->held_bytes);
         pthread_mutex_unlock(&stages->lock);

@@ -258,6 +258,16 @@ void suspects_answered(struct suspects *suspects) {
     pthread_mutex_unlock(&stages->lock);
 }
 
+void suspects_handed_back(struct suspects *suspects) {
+    struct stages *stages = suspects->stages;
+    pthread_mutex_lock(&stages->lock);
+    suspects->alone->standing = STATE_SUSPECT;
+    suspects->alone = NULL;
+    suspects->in_flight--;
+    pthread_cond_broadcast(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+}
+
 void suspects_on_committed(void *context, const char *topic, int32_t partition, int64_t next) {
     struct suspects *suspects = context;
     const struct position end = {.topic = topic, .partition = partition, .offset = next};

@@ -54,6 +54,9 @@ void suspects_decoded(struct suspects *suspects, const struct delivery *delivery
 /** It was answered: innocent, or at fault in a way that cost nobody else anything. Any thread. */
 void suspects_answered(struct suspects *suspects);
 
+/** It comes again instead of being answered, and is tried again then. Any thread. */
+void suspects_handed_back(struct suspects *suspects);
+
 /** Forgets what stands below `next`: it does not come again. A source_on_committed; any thread. */
 void suspects_on_committed(void *suspects, const char *topic, int32_t partition, int64_t next);
 

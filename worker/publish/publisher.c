@@ -156,7 +156,7 @@ static void on_settled(struct record *record, enum err code, const struct error 
 
 /* Waits until everything is acknowledged, replacements included, or something is lost. */
 static enum err finish(struct publisher *publisher, struct error *err) {
-    uint64_t deadline_ns = clock_ns() + (uint64_t)publisher->stop_timeout_ms * 1000000u;
+    uint64_t deadline_ns = clock_ns_in((uint64_t)publisher->stop_timeout_ms);
     enum err code = ERR_OK;
     while (!publisher->has_failed) {
         code = sink_flush(publisher->options.sink, FLUSH_MS, err);
