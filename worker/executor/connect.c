@@ -22,7 +22,8 @@ enum {
     TRANSACTIONAL_ID_SIZE = 1024,
     BROKER_TIMEOUT_MS = 15000,
     PREFLIGHT_TIMEOUT_MS = 5000,
-    FETCH_AHEAD_SHARE = 4 /* of limits.bytes_in_flight, beside it */
+    FETCH_AHEAD_SHARE = 4, /* of limits.bytes_in_flight, beside it */
+    ADDRESS_TRIES = 200    /* 10 s, 50 ms apart */
 };
 
 /* What the clients go on after is logged here; what they cannot go on after is returned to the run.
@@ -276,17 +277,26 @@ enum err connect_files(const struct settings *settings, const struct file_paths 
     return code;
 }
 
-/* The address of somebody else's embedded broker. */
-static enum err read_address_file(const char *path, char *address, size_t size, struct error *err) {
-    FILE *file = path[0] != 0 ? fopen(path, "re") : NULL;
-    bool is_read = file != NULL && fgets(address, (int)size, file) != NULL;
+static bool read_line(const char *path, char *line, size_t size) {
+    FILE *file = fopen(path, "re");
+    bool is_read = file != NULL && fgets(line, (int)size, file) != NULL;
     if (file != NULL) fclose(file);
-    if (!is_read)
-        return error_set(err, ERR_BROKER, 0,
-            "start the worker, and set embedded.address_file to a path that both can reach",
-            "the embedded broker's address is not in '%s'", path);
-    address[strcspn(address, "\n")] = 0;
-    return ERR_OK;
+    if (is_read) line[strcspn(line, "\n")] = 0;
+    return is_read;
+}
+
+/* The address of another process's embedded broker, which may have been started a moment ago. */
+static enum err read_address_file(const char *path, char *address, size_t size, struct error *err) {
+    const struct timespec pause = {.tv_nsec = 50 * 1000000};
+    bool is_read = false;
+    for (int tries = 0; path[0] != 0 && !is_read && tries < ADDRESS_TRIES; tries++) {
+        if (tries > 0) nanosleep(&pause, NULL);
+        is_read = read_line(path, address, size);
+    }
+    if (is_read) return ERR_OK;
+    return error_set(err, ERR_BROKER, 0,
+        "start the worker, and set embedded.address_file to a path that both can reach",
+        "the embedded broker's address is not in '%s'", path);
 }
 
 static enum err find_servers(

@@ -51,7 +51,8 @@ MUST_CHECK enum err connect_files(const struct settings *settings, const struct 
 /**
  * For commands beside the worker: a producer, and a reader of one topic, which may bring what is
  * older than `from_unix_ms`, too. Where the configuration
- * says `broker: embedded` they speak to the running worker's, found through embedded.address_file.
+ * says `broker: embedded` they speak to the running worker's, found through embedded.address_file,
+ * for which they wait up to 10 s.
  */
 MUST_CHECK enum err connect_producer(
     const struct settings *settings, struct sink **ret, struct error *err);
