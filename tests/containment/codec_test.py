@@ -11,6 +11,7 @@ from containment_test import letters_of, run_worker
 from poison import is_saxpy, is_verdict, saxpy
 
 import gpu_worker as gw
+from worker_environment import for_faults
 from worker_process import JOBS_FAILED
 
 BUILD, CRASHING_CODEC = map(pathlib.Path, (sys.argv.pop(1), sys.argv.pop(1)))
@@ -24,7 +25,7 @@ class CodecTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="gpu-worker-containment-") as name:
             folder = pathlib.Path(name)
             arguments = argparse.Namespace(build=BUILD, driver="cpu")
-            status, log, _ = run_worker(folder, arguments, jobs, {"LD_PRELOAD": str(CRASHING_CODEC.resolve())})
+            status, log, _ = run_worker(folder, arguments, jobs, for_faults(CRASHING_CODEC))
             results = list(gw.read_results(folder / "results"))
             letters = letters_of(folder, "dlq.source.offset", "dlq.error.code", "dlq.attempts")
         deaths = sum("the executor died" in line for _, line in log)

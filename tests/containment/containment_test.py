@@ -19,6 +19,7 @@ import time
 from poison import HANG_TIMEOUT_MS, Mixture
 
 import gpu_worker as gw
+from worker_environment import for_faults
 from worker_process import JOBS_FAILED
 
 WORKER_TIMEOUT_S = 600
@@ -80,13 +81,6 @@ class Growth(threading.Thread):
         return self.at
 
 
-def dying_of_signals():
-    """The environment in which a sanitizer leaves fatal signals to the process."""
-    options = ":".join(f"handle_{name}=0" for name in ("segv", "sigbus", "sigfpe", "sigill", "abort"))
-    changed = {name: f"{os.environ.get(name, '')}:{options}" for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
-    return os.environ | changed
-
-
 def run_worker(folder, arguments, jobs, environment=None, **settings):
     """The worker's status, its log as lines with times, and when results came."""
     gw.write_jobs(folder / "jobs", jobs)
@@ -96,7 +90,7 @@ def run_worker(folder, arguments, jobs, environment=None, **settings):
     growth = Growth(folder / "results")
     growth.start()
     with subprocess.Popen(
-            command, env=dying_of_signals() | (environment or {}), stderr=subprocess.PIPE, text=True, errors="replace") as worker:
+            command, env=environment or for_faults(), stderr=subprocess.PIPE, text=True, errors="replace") as worker:
         timer = threading.Timer(WORKER_TIMEOUT_S, worker.kill)
         timer.start()
         log = [(time.time(), line.rstrip()) for line in worker.stderr]

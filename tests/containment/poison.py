@@ -6,7 +6,8 @@ import sys
 
 import numpy
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/python"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts/python"), str(ROOT / "tests/flow")]
 import gpu_worker as gw
 
 HANG_TIMEOUT_MS = 500

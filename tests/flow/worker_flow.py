@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 import uuid
 
 import confluent_kafka
@@ -131,6 +132,12 @@ class FlowTest(unittest.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), deadline, f"{what}: not within {timeout_s} s")
             time.sleep(0.02)
+
+    def use_environment(self, environment):
+        """For the workers that the test starts from now on."""
+        patch = unittest.mock.patch.dict(os.environ, environment)
+        patch.start()
+        self.addCleanup(patch.stop)
 
     def start_worker(self, config, name="worker", *options):
         path = self.folder / f"{name}.yaml"

@@ -12,8 +12,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "containmen
 from worker_flow import BUILD, KafkaFlowTest, headers_of, read_all
 
 import gpu_worker as gw
-from containment_test import dying_of_signals, link_programs
+from containment_test import link_programs
 from poison import Mixture
+from worker_environment import for_faults
 
 IN_FLIGHT_MAX = 8
 # Launches that fail and are tried again wait in a heap that is as large as the room in flight.
@@ -26,7 +27,7 @@ class InFlightTest(KafkaFlowTest):
         client = gw.KafkaClient(self.servers, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         client.submit(mixture.jobs)
-        os.environ.update(dying_of_signals())
+        self.use_environment(for_faults())
         worker = self.start_worker(self.config(
             programs={"dir": str(link_programs(BUILD, self.folder / "programs"))},
             limits={"jobs_in_flight": IN_FLIGHT_MAX},

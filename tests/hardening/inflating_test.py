@@ -1,17 +1,21 @@
 """Messages that inflate: a compressed batch that becomes more than an executor may have is set aside with its
 partition, and the other partitions go on. With a real Apache Kafka, both deliveries, and a limit on each executor's memory.
-usage: inflating_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
+usage: inflating_test.py BUILD_FOLDER MEMORY_LIMIT, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
 
+import pathlib
 import re
 import socket
+import sys
 import unittest
 import urllib.request
 
 import confluent_kafka
 import msgpack
 
-from worker_flow import BINARY, KafkaFlowTest, Topics, headers_of, is_saxpy, read_all, saxpy, worker_process
+from worker_environment import for_faults
+from worker_flow import KafkaFlowTest, Topics, headers_of, is_saxpy, read_all, saxpy
 
+MEMORY_LIMIT = pathlib.Path(sys.argv.pop(1))
 MEMORY_KIB = 480 << 10  # of each process: enough for the worker, not for what inflates
 INFLATED_MESSAGES = 360
 MESSAGE_BYTES = 1_000_000
@@ -49,17 +53,11 @@ class InflatingTest(KafkaFlowTest):
         return sum(taken)
 
     def start(self, delivery):
-        limited = self.folder / "limited"
-        limited.write_text(f'#!/bin/sh\nulimit -d {MEMORY_KIB}\nexec "{BINARY.resolve()}" "$@"\n')
-        limited.chmod(0o700)
+        self.use_environment(for_faults(MEMORY_LIMIT, MEMORY_LIMIT_KIB=str(MEMORY_KIB)))
         self.settings = self.config(
             delivery=delivery, http={"listen": self.http}, state={"dir": str(self.folder / "state")},
             limits={"bytes_in_flight": "64MiB"}, commit_interval_ms="100ms")
-        path = self.folder / "worker.yaml"
-        worker_process.write_config(path, self.settings)
-        worker = worker_process.Worker(limited, path, self.folder / "worker.log")
-        self.addCleanup(worker.stop)
-        return worker
+        return self.start_worker(self.settings)
 
     def log(self):
         return (self.folder / "worker.log").read_text()

@@ -17,8 +17,8 @@ import numpy
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/python"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "containment"))
 import gpu_worker as gw
-from containment_test import dying_of_signals
 from poison import is_verdict, poisonous
+from worker_environment import for_faults
 
 WORKER_TIMEOUT_S = 300
 SECRET = 0x5EC2E7A95B3D1F47
@@ -93,7 +93,7 @@ def run_worker(folder, arguments, isolation, name, jobs):
     for what in ("jobs", "results", "dead-letters"):
         command += [f"--{what}", folder / f"{name}-{what}"]
     worker = subprocess.run(
-        command, env=dying_of_signals(), stderr=subprocess.PIPE, text=True, errors="replace", timeout=WORKER_TIMEOUT_S)
+        command, env=for_faults(), stderr=subprocess.PIPE, text=True, errors="replace", timeout=WORKER_TIMEOUT_S)
     results = {result["id"]: result for result in gw.read_results(folder / f"{name}-results")}
     if worker.returncode not in (0, JOBS_FAILED) or len(results) != len(jobs):
         sys.exit(f"the worker ended with {worker.returncode} and {len(results)} of {len(jobs)} results:\n{worker.stderr}")

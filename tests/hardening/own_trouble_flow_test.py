@@ -2,13 +2,13 @@
 and makes no dead letter: the others wait. Both deliveries, on a real Kafka.
 usage: own_trouble_flow_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
 
-import os
 import re
 import socket
 import unittest
 import urllib.request
 
 import numpy
+from worker_environment import for_faults
 from worker_flow import BUILD, KafkaFlowTest, is_saxpy, read_all, saxpy, unpack
 
 import gpu_worker as gw
@@ -47,18 +47,12 @@ class OwnTroubleTest(KafkaFlowTest):
         store = gw.BlobStore(blobs)
         for number in range(BLOB_JOBS):
             store.put(numpy.full(4, number, "<f4"))
-        preload = {"LD_PRELOAD": str((BUILD / "tests/io_faults.so").absolute()), "IO_FAULTS_FOLDER": str(blobs.resolve()),
-                   "IO_FAULTS_ERROR": "EIO", "IO_FAULTS_CALLS": "READ", "IO_FAULTS_WHILE": str(self.trouble),
-                   "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
-        before = {name: os.environ.get(name) for name in preload}
-        os.environ.update(preload)
-        try:
-            return self.start_worker(self.config(
-                blobs={"dir": str(blobs)}, delivery=delivery, commit_interval_ms="100ms", http={"listen": self.http},
-                retry={"max_attempts": 1, "base_ms": "20ms", "max_ms": "100ms"}))
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
+        self.use_environment(for_faults(
+            BUILD / "tests/io_faults.so", IO_FAULTS_FOLDER=str(blobs.resolve()), IO_FAULTS_ERROR="EIO",
+            IO_FAULTS_CALLS="READ", IO_FAULTS_WHILE=str(self.trouble)))
+        return self.start_worker(self.config(
+            blobs={"dir": str(blobs)}, delivery=delivery, commit_interval_ms="100ms", http={"listen": self.http},
+            retry={"max_attempts": 1, "base_ms": "20ms", "max_ms": "100ms"}))
 
     def assert_waits(self, delivery):
         worker = self.start_worker_with_faults(delivery)

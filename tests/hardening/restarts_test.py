@@ -3,22 +3,18 @@ usage: restarts_test.py BUILD_FOLDER"""
 
 import contextlib
 import os
-import pathlib
 import signal
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "containment"))
+from worker_environment import for_faults
 from worker_flow import FlowTest
-
-from containment_test import dying_of_signals
 
 PATIENCE_S = 120
 
 
 class RestartsTest(FlowTest):
     def test_crashes_with_nobody_in_hand_have_a_budget(self):
-        os.environ.update(dying_of_signals())
+        self.use_environment(for_faults())
         worker = self.start_worker({
             "driver": "cpu", "lanes": 1, "kafka": {"bootstrap_servers": "127.0.0.1:1"},
             "executors": {"deaths_max": 3}, "topics": {"jobs": ["jobs"], "results": "results"}})

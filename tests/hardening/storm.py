@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests/flow", "tests/containme
 arguments_of_this = sys.argv[1:]
 sys.argv[1:] = []  # worker_flow takes its build folder from there
 from kafka_cluster import KafkaCluster
+from worker_environment import for_faults
 from worker_flow import lag
 
 import confluent_kafka
@@ -197,10 +198,8 @@ class Storm:
         self.disk.mkdir()
         if may_mount:
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "storm", self.disk], check=True)
-        self.clock = None
-        if not self.sanitizer:  # whose runtime wants to be loaded first
-            self.clock = folder / "clock"
-            self.clock.write_bytes(struct.pack("@q", 0))
+        self.clock = folder / "clock"
+        self.clock.write_bytes(struct.pack("@q", 0))
         os.environ["KAFKA_AUTO_CREATE"] = "false"
         self.cluster = KafkaCluster(arguments.brokers)
         self.store = BlobStore()
@@ -247,16 +246,8 @@ class Storm:
         (self.disk / f"{name}-blobs").mkdir()
         path = self.folder / f"{name}.yaml"
         path.write_text(json.dumps(config, indent=2))
-        return Worker(name, self.arguments.build / "bin/gpu-worker", path, self.folder / f"{name}.log", self._environment())
-
-    def _environment(self):
-        # a sanitizer leaves fatal signals to the process, which dies of them as any other does
-        left = ":".join(f"handle_{name}=0" for name in ("segv", "sigbus", "sigfpe", "sigill", "abort"))
-        environment = os.environ | {name: f"{os.environ.get(name, '')}:{left}" for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
-        if self.clock:
-            environment |= {"LD_PRELOAD": str((self.arguments.build / "tests/wall_clock.so").resolve()),
-                            "WALL_CLOCK": str(self.clock)}
-        return environment
+        return Worker(name, self.arguments.build / "bin/gpu-worker", path, self.folder / f"{name}.log",
+                      for_faults(self.arguments.build / "tests/wall_clock.so", WALL_CLOCK=str(self.clock)))
 
     def run(self):
         ends = time.monotonic() + self.arguments.seconds
@@ -414,7 +405,7 @@ def main():
     arguments = parse_arguments()
     may_mount = enter_mounts()
     if sanitizer_of(arguments.build):
-        say("the clock is not moved and memory is not bounded: a sanitizer watches this build")
+        say("memory is not bounded: a sanitizer watches this build")
     deliveries = [arguments.delivery] if arguments.delivery else DELIVERIES
     say(f"seed {arguments.seed}, {arguments.seconds} s of faults for each of {', '.join(deliveries)}")
     return 0 if all([run_storm(arguments, delivery, may_mount) for delivery in deliveries]) else 1

@@ -128,7 +128,7 @@ class Faults:
         self._cluster = cluster
         self._workers = workers
         self._disk = disk  # a small file system to fill; None where there is none
-        self._clock = clock  # the file with its seconds off, as wall_clock.c reads it; None where the clock cannot be moved
+        self._clock = clock  # the file with its seconds off, as wall_clock.c reads it
         self._brokers_lock, self._disk_lock = threading.Lock(), threading.Lock()
         self._threads = []
         self._deck = []
@@ -140,9 +140,8 @@ class Faults:
             self._kill_executor, self._kill_executor, self._kill_supervisor, self._freeze_executor_briefly,
             self._freeze_executor, self._freeze_supervisor, self._freeze_worker, self._stop_worker]
         cards = [(fault, self._chance.choice(self._workers)) for fault in on_worker]
-        cards += [(self._kill_broker, None), (self._pause_brokers, None)]
+        cards += [(self._kill_broker, None), (self._pause_brokers, None), (self._move_clock, None)]
         cards += [(self._fill_disk, None)] if self._disk else []
-        cards += [(self._move_clock, None)] if self._clock else []
         self._chance.shuffle(cards)
         return cards
 

@@ -1,18 +1,18 @@
 """The wall clock jumps, by as much as a day, while a worker has jobs and while it has none.
 usage: wall_clock_test.py BUILD_FOLDER WALL_CLOCK"""
 
-import os
 import pathlib
 import struct
 import sys
 import unittest
 
+from worker_environment import for_faults
 from worker_flow import KafkaFlowTest, is_saxpy, saxpy
 
 import confluent_kafka
 import msgpack
 
-WALL_CLOCK = pathlib.Path(sys.argv.pop(1)).resolve()
+WALL_CLOCK = pathlib.Path(sys.argv.pop(1))
 DAY_S = 86400
 COUNT = 60
 JUMPS_S = (-DAY_S, 0, 1800)  # Kafka refuses messages from more than an hour ahead
@@ -25,8 +25,7 @@ class WallClockTest(KafkaFlowTest):
         self.addCleanup(self.reader.close)
         self.clock = self.folder / "clock"
         self.set_clock(0)
-        self.addCleanup(os.environ.update, {"LD_PRELOAD": os.environ.get("LD_PRELOAD", "")})
-        os.environ |= {"LD_PRELOAD": str(WALL_CLOCK), "WALL_CLOCK": str(self.clock)}
+        self.use_environment(for_faults(WALL_CLOCK, WALL_CLOCK=str(self.clock)))
 
     def set_clock(self, seconds):
         """Written in one piece, into the file that stays."""
