@@ -1,8 +1,7 @@
-"""A file system whose server is gone hangs a thread that reads a blob.
+"""What hangs a thread keeps no partition: a file system whose server is gone, a client library with a mistake in it.
 usage: stall_test.py BUILD_FOLDER STALL"""
 
 import hashlib
-import os
 import pathlib
 import sys
 import unittest
@@ -10,24 +9,35 @@ import unittest
 import msgpack
 import numpy
 
-from worker_flow import KafkaFlowTest, is_saxpy, read_all, saxpy
+from worker_environment import for_faults
+from worker_flow import PATIENCE_S, FlowTest, KafkaFlowTest, is_saxpy, read_all, saxpy
 
 import gpu_worker as gw
 
 
-STALL = pathlib.Path(sys.argv.pop(1)).resolve()
+STALL = pathlib.Path(sys.argv.pop(1))
 COUNT = 40
+QUICK = {"executors": {"stall_ms": 1000}, "blobs": {"timeout_ms": 500}}
 
 
-class StallTest(KafkaFlowTest):
+class Stalls:
+    """For a test with a folder: workers whose calls hang while the flag is there."""
+
+    def stall(self, path, flag):
+        self.flag = flag
+        self.use_environment(for_faults(STALL, STALL_PATH=str(path), STALL_WHILE=str(flag)))
+
+    def wait_for_hang(self, thread):
+        log = self.folder / "worker.log"
+        self.wait_until(lambda: f"thread {thread} has not moved" in log.read_text(), "the hang is seen")
+        self.flag.unlink()
+
+
+class KafkaStallTest(Stalls, KafkaFlowTest):
     def setUp(self):
         super().setUp()
-        self.blobs, self.flag = self.folder / "blobs", self.folder / "server-is-gone"
+        self.blobs = self.folder / "blobs"
         self.blobs.mkdir()
-        self.flag.touch()
-        preload = {"LD_PRELOAD": str(STALL), "STALL_PATH": str(self.blobs), "STALL_WHILE": str(self.flag)}
-        self.addCleanup(os.environ.update, {"LD_PRELOAD": os.environ.get("LD_PRELOAD", "")})
-        os.environ |= preload
 
     def from_blob(self, number):
         data = numpy.full(4, number, "<f4")
@@ -39,12 +49,12 @@ class StallTest(KafkaFlowTest):
         return job
 
     def run_stall(self, delivery):
+        self.stall(self.blobs, self.folder / "server-is-gone")
+        self.flag.touch()
         worker = self.start_worker(self.config(
-            delivery=delivery, executors={"stall_ms": 1000}, blobs={"dir": str(self.blobs), "timeout_ms": 500}))
+            delivery=delivery, **QUICK | {"blobs": {"dir": str(self.blobs), "timeout_ms": 500}}))
         self.produce(msgpack.packb(self.from_blob(COUNT)), *(msgpack.packb(saxpy(number)) for number in range(COUNT)))
-        log = self.folder / "worker.log"
-        self.wait_until(lambda: "thread fetch has not moved" in log.read_text(), "the hang is seen")
-        self.flag.unlink()
+        self.wait_for_hang("fetch")
         self.wait_until(lambda: len({result["id"] for result in self.results()}) == COUNT + 1, "all are answered")
         self.wait_for_no_lag()
         self.stop_well(worker)
@@ -58,6 +68,42 @@ class StallTest(KafkaFlowTest):
 
     def test_a_hang_of_a_file_system_keeps_no_partition_exactly_once(self):
         self.run_stall("exactly_once")
+
+    def test_a_thread_that_hangs_where_cancels_are_read_ends_its_executor(self):
+        self.stall("control", self.folder / "client-hangs")
+        config = self.config(**QUICK)
+        config["topics"]["control"] = self.topics.control
+        worker = self.start_worker(config)
+        self.wait_until(lambda: "ready: " in (self.folder / "worker.log").read_text(), "the worker has started")
+        self.flag.touch()
+        self.wait_for_hang("control")
+        self.produce(*(msgpack.packb(saxpy(number)) for number in range(COUNT)))
+        self.wait_until(lambda: len({result["id"] for result in self.results()}) == COUNT, "all are answered")
+        self.wait_for_no_lag()
+        self.stop_well(worker)
+
+
+class FileStallTest(Stalls, FlowTest):
+    def run_stall(self, file, thread):
+        """A run of files, one of which hangs; each job is answered once."""
+        self.stall(self.folder / file, self.folder / "server-is-gone")
+        self.flag.touch()
+        gw.write_jobs(self.folder / "jobs", [saxpy(number) for number in range(COUNT)])
+        options = [option for name in ("jobs", "results", "telemetry") for option in (f"--{name}", self.folder / name)]
+        worker = self.start_worker(
+            {"driver": "cpu", "lanes": 2, "telemetry": {"interval_ms": 200}} | QUICK, "worker", *options)
+        self.wait_for_hang(thread)
+        self.assertEqual(worker.wait(PATIENCE_S), 0)
+        results = list(gw.read_results(self.folder / "results"))
+        self.assertEqual(sorted(result["id"] for result in results), sorted(f"job-{number}" for number in range(COUNT)))
+        for result in results:
+            self.assertTrue(is_saxpy(result, int(result["id"][4:])), result)
+
+    def test_a_hang_where_results_are_written_ends_the_executor_and_repeats_nothing(self):
+        self.run_stall("results", "publisher")
+
+    def test_a_hang_where_telemetry_is_written_ends_the_executor_and_repeats_nothing(self):
+        self.run_stall("telemetry", "reporter")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
+#include "base/pulse.h"
 #include "broker/client.h"
 #include "broker/clients.h"
 
@@ -157,8 +158,10 @@ static void producer_send(struct sink *sink, struct record *record) {
     struct producer *producer = (struct producer *)sink;
     producer->unsettled_count++;
     rd_kafka_resp_err_t code;
-    while ((code = produce(producer, record)) == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+    while ((code = produce(producer, record)) == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
         serve_event(producer, ROOM_WAIT_MS);
+        pulse_busy(); /* brokers may be away for long */
+    }
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) settle(producer, record, code, rd_kafka_err2str(code));
 }
 

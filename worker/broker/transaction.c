@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
+#include "base/pulse.h"
 #include "broker/client.h"
 #include "broker/clients.h"
 #include "broker/commit_list.h"
@@ -66,8 +67,6 @@ struct transaction {
     bool is_in_doubt;   /* it may have been committed */
     bool is_replaced;   /* the producer, and nothing has been committed since */
 };
-
-/* Entries */
 
 /* Whether the entry is over, with the reason in its error. */
 static bool is_over(struct transaction *t, struct entry *entry) {
@@ -441,8 +440,6 @@ static void step(struct transaction *t) {
     } while (t->phase != before);
 }
 
-/* The sink */
-
 static void transaction_send(struct sink *sink, struct record *record) {
     struct transaction *t = (struct transaction *)sink;
     struct entry *entry = calloc(1, sizeof *entry);
@@ -460,7 +457,9 @@ static void transaction_send(struct sink *sink, struct record *record) {
 static void transaction_serve(struct sink *sink, int timeout_ms) {
     struct transaction *t = (struct transaction *)sink;
     sink_serve(t->producer, timeout_ms);
+    pulse_idle(); /* what waits for brokers ends by their client's time-outs */
     step(t);
+    pulse_busy();
 }
 
 static bool is_flushed(struct transaction *t) {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log_limit.h"
+#include "base/pulse.h"
 #include "decode/cancel.h"
 #include "executor/cancels.h"
 #include "executor/retries.h"
@@ -64,6 +65,7 @@ static void take(struct control *control, const struct delivery *delivery) {
 static bool take_next(struct control *control) {
     struct delivery *delivery;
     struct error err;
+    pulse_busy();
     if (reader_poll(control->reader, POLL_MS, &delivery, &err) != ERR_OK)
         log_error(LOG_WARN, "control topic", &err);
     if (delivery == NULL) return false;
@@ -89,9 +91,11 @@ static void catch_up(struct control *control) {
 static void *control_thread(void *context) {
     crash_is_no_evidence("control");
     struct control *control = context;
+    pulse_start("control");
     /* relaxed: it only ends the loop */
     while (!atomic_load_explicit(&control->is_stopped, memory_order_relaxed))
         if (take_next(control)) retries_check_wanted(control->stages->retries);
+    pulse_idle();
     return NULL;
 }
 

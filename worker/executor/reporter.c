@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/pulse.h"
 #include "executor/census.h"
 #include "publish/encode_report.h"
 #include "state/crash.h"
@@ -110,13 +111,16 @@ static bool wait_for_interval(struct reporter *reporter) {
 
 static void flush(struct reporter *reporter) {
     struct error err;
+    pulse_busy();
     if (sink_flush(reporter->sink, FLUSH_MS, &err) != ERR_OK) log_unpublished(reporter, &err);
 }
 
 static void *reporter_thread(void *context) {
     crash_is_no_evidence("reporter");
     struct reporter *reporter = context;
-    while (wait_for_interval(reporter)) {
+    pulse_start("reporter");
+    while (pulse_idle(), wait_for_interval(reporter)) {
+        pulse_busy();
         sink_serve(reporter->sink, 0);
         if (!reporter->is_on_its_way) send_report(reporter);
         sink_serve(reporter->sink, 0);
@@ -124,6 +128,7 @@ static void *reporter_thread(void *context) {
     flush(reporter);
     if (!reporter->is_on_its_way) send_report(reporter);
     flush(reporter);
+    pulse_idle(); /* closing has time-outs of its own */
     sink_destroy(reporter->sink);
     return NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
+#include "base/pulse.h"
 #include "publish/storer.h"
 #include "state/state.h"
 
@@ -159,6 +160,7 @@ static enum err finish(struct publisher *publisher, struct error *err) {
     uint64_t deadline_ns = clock_ns_in((uint64_t)publisher->stop_timeout_ms);
     enum err code = ERR_OK;
     while (!publisher->has_failed) {
+        pulse_busy();
         code = sink_flush(publisher->options.sink, FLUSH_MS, err);
         report_completed(publisher);
         if (code != ERR_TIMEOUT) break;
@@ -191,9 +193,11 @@ static void *publisher_thread(void *context) {
     void *items[PUBLICATIONS_AT_ONCE];
     bool is_open = true;
     pthread_setname_np(pthread_self(), "publisher"); /* as tools that list threads show it */
+    pulse_start("publisher");
     while (is_open) {
         int wait_ms = publisher->unsettled > 0 ? BUSY_WAIT_MS : IDLE_WAIT_MS;
         size_t count = queue_pop(publisher->queue, items, PUBLICATIONS_AT_ONCE, wait_ms);
+        pulse_busy(); /* also where nothing came: the sink is served */
         for (size_t i = 0; i < count; i++) take(publisher, items[i]);
         if (publisher->has_failed) end_sink(publisher);
         else sink_serve(publisher->options.sink, 0);
@@ -201,6 +205,7 @@ static void *publisher_thread(void *context) {
         is_open = count > 0 || !queue_is_closed(publisher->queue);
     }
     publisher->stop_code = finish(publisher, &publisher->stop_error);
+    pulse_idle(); /* closing has time-outs of its own */
     end_sink(publisher);
     report_completed(publisher);
     return NULL;
