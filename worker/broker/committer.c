@@ -27,6 +27,15 @@ bool committer_is_outside(rd_kafka_resp_err_t answer) {
            answer == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION;
 }
 
+/* One line, however often the same is tried. The next commit holds what a rebalance refused. */
+static void report(struct committer *committer, rd_kafka_resp_err_t answer) {
+    bool is_known = answer == committer->reported;
+    committer->reported = answer;
+    if (is_known || answer == RD_KAFKA_RESP_ERR_NO_ERROR || committer_is_rebalancing(answer))
+        return;
+    client_report(committer->events, answer, "committing offsets failed");
+}
+
 static void on_answer(rd_kafka_t *client, rd_kafka_resp_err_t code,
     rd_kafka_topic_partition_list_t *answer, void *opaque) {
     struct committer *committer = opaque;
@@ -42,10 +51,7 @@ static void on_answer(rd_kafka_t *client, rd_kafka_resp_err_t code,
         offsets_commit_failed(committer->offsets, p->topic, p->partition);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR) committer->last_answer = p->err;
     }
-    /* The next commit holds what a rebalance refused. */
-    if (committer->last_answer != RD_KAFKA_RESP_ERR_NO_ERROR &&
-        !committer_is_rebalancing(committer->last_answer))
-        client_report(committer->events, committer->last_answer, "committing offsets failed");
+    report(committer, committer->last_answer);
     rd_kafka_topic_partition_list_destroy(committer->requested);
     committer->requested = NULL;
 }

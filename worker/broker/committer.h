@@ -19,6 +19,7 @@ struct committer {
     rd_kafka_queue_t *answers;
     rd_kafka_topic_partition_list_t *requested; /* on its way; NULL: none */
     rd_kafka_resp_err_t last_answer;
+    rd_kafka_resp_err_t reported; /* the failure since the last commit that worked; 0: none */
 };
 
 void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
@@ -31,7 +32,8 @@ bool committer_is_rebalancing(rd_kafka_resp_err_t answer);
 /** Refused because the group goes on without us: no commit works before we have joined again. */
 bool committer_is_outside(rd_kafka_resp_err_t answer);
 
-/** Takes in an answer that has come. Failures are reported; their offsets are due again. */
+/** Takes in an answer that has come. A failure is reported until a commit works, each kind once;
+ * its offsets are due again. */
 void committer_serve(struct committer *committer);
 
 /** Asks for what is due of `partitions`, unless a request is on its way. */

@@ -5,14 +5,15 @@
 #include "base/clock.h"
 #include "broker/commit_list.h"
 
-static void tell_takeovers(const struct committer *committer, const rd_kafka_topic_partition_t *p,
-    const struct commit_metadata *metadata) {
-    if (metadata->takeovers < OFFSETS_TAKEOVERS_MAX) return;
+static void tell_takeovers(const struct committer *committer, const rd_kafka_topic_partition_t *p) {
+    struct offsets_commit committed;
+    if (!commit_list_get(p, &committed)) return;
+    if (committed.metadata.takeovers < OFFSETS_TAKEOVERS_MAX) return;
     client_say(committer->events, LOG_WARN,
         "%s [%d] comes from owners that died, %" PRIu32 " times: messages from offset %" PRId64
         " to %" PRId64 " run one by one",
-        p->topic, (int)p->partition, metadata->takeovers, p->offset,
-        p->offset + metadata->window - 1);
+        p->topic, (int)p->partition, committed.metadata.takeovers, p->offset,
+        p->offset + committed.metadata.window - 1);
 }
 
 /* False when memory is short. */
@@ -24,7 +25,6 @@ static bool mark(const struct committer *committer, uint64_t owner, rd_kafka_top
             "above offset %" PRId64 " that were finished run again",
             p->topic, (int)p->partition, p->offset);
     commit_metadata_claim(&committed.metadata, owner);
-    tell_takeovers(committer, p, &committed.metadata);
     return commit_list_set(p, &committed);
 }
 
@@ -48,6 +48,8 @@ rd_kafka_resp_err_t ownership_claim(struct committer *committer, uint64_t owner,
             return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
     rd_kafka_topic_partition_list_t *placed = list_placed(partitions);
     code = committer_commit_list(committer, placed, clock_ns_in((uint64_t)timeout_ms));
+    for (int i = 0; i < placed->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
+        tell_takeovers(committer, &placed->elems[i]);
     rd_kafka_topic_partition_list_destroy(placed);
     return code;
 }
