@@ -2,6 +2,8 @@
 
 import argparse
 import ctypes
+import json
+import os
 import pathlib
 import shutil
 import sys
@@ -10,9 +12,11 @@ import time
 import gpu_worker as gw
 
 import sweep
-from worker_process import Failure, embedded_address, running_worker, write_config
+from worker_process import Failure, embedded_address, running_worker
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULT_TIMEOUT_S = 120
+
 
 def say(text):
     print(f"quickstart: {text}", flush=True)
@@ -41,6 +45,27 @@ def make_config(driver, bootstrap_servers, address_file, blobs):
     if bootstrap_servers:
         return config | {"broker": "kafka", "kafka": {"bootstrap_servers": bootstrap_servers, "group": "quickstart"}}
     return config | {"broker": "embedded", "embedded": {"address_file": str(address_file)}}
+
+
+def write_yaml(path, config):
+    """A key a line; what JSON calls a value is one in YAML as well."""
+    lines = ["# Written by scripts/quickstart. config/README.md has every key."]
+    path.write_text("\n".join(lines + [f"{key}: {json.dumps(value)}" for key, value in config.items()]) + "\n")
+
+
+def print_next(options, folder):
+    """What to type next, where the quickstart was started; a test does."""
+    binary, config = (os.path.relpath(path) for path in (options.build / "bin/gpu-worker", folder / "worker.yaml"))
+    job = os.path.relpath(ROOT / "config/examples/saxpy.yaml")
+    say(f"{config} is yours to go on with. Try:")
+    for command in (
+        *options.first,
+        f"{binary} check --config {config}",
+        f"{binary} run --config {config} 2> {os.path.relpath(folder)}/worker.log &",
+        f"{binary} submit --config {config} {job}",
+        "kill %1",
+    ):
+        print(f"  {command}")
 
 
 def show_progress(done, total):
@@ -108,7 +133,7 @@ def run(options):
     jobs = [sweep.make_job(point, dataset) for point in points]
 
     config, address_file = folder / "worker.yaml", folder / "broker.address"
-    write_config(config, make_config(driver, options.bootstrap_servers, address_file, blobs.folder))
+    write_yaml(config, make_config(driver, options.bootstrap_servers, address_file, blobs.folder))
     with running_worker(options.build / "bin/gpu-worker", config, folder / "worker.log") as worker:
         address = options.bootstrap_servers or embedded_address(worker, address_file)
         with gw.KafkaClient(address) as client:
@@ -120,18 +145,22 @@ def run(options):
     say(f"{len(jobs)} jobs of {sweep.ITERATIONS} iterations in {seconds:.1f} s on the {driver} driver")
     for fault in faults:
         print(f"quickstart: {fault}", file=sys.stderr)
+    if not faults:
+        print_next(options, folder)
+        print()
     say(f"{len(jobs) - len(faults)} of {len(jobs)} jobs ok")
     return 1 if faults else 0
 
 
 def main():
-    root = pathlib.Path(__file__).resolve().parents[2]
     parser = argparse.ArgumentParser(prog="quickstart", description=__doc__)
     parser.add_argument("--driver", choices=["cpu", "cuda"])
     parser.add_argument("--bootstrap-servers", help="a Kafka to use; without it the worker's embedded broker")
-    parser.add_argument("--build", type=pathlib.Path, default=root / "build/release", help="where the worker was built")
-    parser.add_argument("--folder", default=root / "build/quickstart", help="emptied, then used for everything written")
-    parser.add_argument("--data", default=root / "config/examples/breast_cancer.csv")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help="where the worker was built")
+    parser.add_argument("--folder", default=ROOT / "build/quickstart", help="emptied, then used for everything written")
+    parser.add_argument("--data", default=ROOT / "config/examples/breast_cancer.csv")
+    parser.add_argument(
+        "--first", metavar="COMMAND", action="append", default=[], help="printed before the commands to try next")
     options = parser.parse_args()
     try:
         sys.exit(run(options))

@@ -38,7 +38,8 @@ def answer(job, dataset, fault):
 
 
 def main():
-    config = json.loads(pathlib.Path(sys.argv[3]).read_text())
+    lines = [line for line in pathlib.Path(sys.argv[3]).read_text().splitlines() if not line.startswith("#")]
+    config = {key: json.loads(value) for key, value in (line.split(": ", 1) for line in lines)}
     producer = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 3})
     (broker,) = producer.list_topics(timeout=30).brokers.values()
     address = f"{broker.host}:{broker.port}"
