@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { FD_PATH_SIZE = 32 };
@@ -38,10 +39,11 @@ static int error_of(const char *name) {
     static const struct {
         const char *name;
         int error;
-    } errors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EACCES", EACCES}, {"CUT", IO_FAULT_CUT}};
+    } errors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EACCES", EACCES}, {"CUT", IO_FAULT_CUT},
+        {"SHORT", IO_FAULT_SHORT}};
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
         if (name != NULL && strcmp(errors[i].name, name) == 0) return errors[i].error;
-    fprintf(stderr, "io_faults: IO_FAULTS_ERROR is not ENOSPC, EIO, EACCES or CUT\n");
+    fprintf(stderr, "io_faults: IO_FAULTS_ERROR is not ENOSPC, EIO, EACCES, CUT or SHORT\n");
     abort();
 }
 
@@ -109,11 +111,11 @@ static bool is_name_below(const char *folder, int start, const char *name) {
 static int fault_of(const struct io_faults *faults, enum io_call call, bool is_ours) {
     if (!is_ours || (faults->calls & 1u << call) == 0) return 0;
     bool can_cut = call == IO_CALL_READ || call == IO_CALL_WRITE;
-    if (faults->error == IO_FAULT_CUT && !can_cut) return 0;
+    if (faults->error < 0 && !can_cut) return 0;
     if (while_file != NULL && access(while_file, F_OK) != 0) return 0;
     uint64_t number = atomic_fetch_add(&seen, 1) + 1;
     if (number < faults->nth || (faults->is_once && number > faults->nth)) return 0;
-    if (faults->error != IO_FAULT_CUT) errno = faults->error;
+    if (faults->error > 0) errno = faults->error;
     return faults->error;
 }
 
@@ -168,33 +170,45 @@ OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
 
+/* What is left of the bytes with such a fault. */
+static size_t half(int fault, size_t size) {
+    return fault < 0 && size > 1 ? size / 2 : size;
+}
+
 ssize_t read(int fd, void *to, size_t size) {
     int fault = fault_of_file(IO_CALL_READ, fd);
-    if (fault != 0) return fault == IO_FAULT_CUT ? 0 : -1;
-    return REAL(read)(fd, to, size);
+    if (fault == IO_FAULT_CUT || fault > 0) return fault > 0 ? -1 : 0;
+    return REAL(read)(fd, to, half(fault, size));
 }
 
 #define PREAD(function)                                                                            \
     ssize_t function(int fd, void *to, size_t size, off_t offset) {                                \
         int fault = fault_of_file(IO_CALL_READ, fd);                                               \
-        if (fault != 0) return fault == IO_FAULT_CUT ? 0 : -1;                                     \
-        return REAL(function)(fd, to, size, offset);                                               \
+        if (fault == IO_FAULT_CUT || fault > 0) return fault > 0 ? -1 : 0;                         \
+        return REAL(function)(fd, to, half(fault, size), offset);                                  \
     }
 PREAD(pread)
 PREAD(pread64)
 
 ssize_t write(int fd, const void *from, size_t size) {
     int fault = fault_of_file(IO_CALL_WRITE, fd);
-    if (fault != 0 && fault != IO_FAULT_CUT) return -1;
-    return REAL(write)(fd, from, fault == IO_FAULT_CUT && size > 1 ? size / 2 : size);
+    if (fault > 0) return -1;
+    return REAL(write)(fd, from, half(fault, size));
+}
+
+ssize_t writev(int fd, const struct iovec *pieces, int count) {
+    int fault = fault_of_file(IO_CALL_WRITE, fd);
+    if (fault > 0) return -1;
+    if (fault < 0 && count > 0)
+        return REAL(write)(fd, pieces[0].iov_base, half(fault, pieces[0].iov_len));
+    return REAL(writev)(fd, pieces, count);
 }
 
 #define PWRITE(function)                                                                           \
     ssize_t function(int fd, const void *from, size_t size, off_t offset) {                        \
         int fault = fault_of_file(IO_CALL_WRITE, fd);                                              \
-        if (fault != 0 && fault != IO_FAULT_CUT) return -1;                                        \
-        return REAL(function)(                                                                     \
-            fd, from, fault == IO_FAULT_CUT && size > 1 ? size / 2 : size, offset);                \
+        if (fault > 0) return -1;                                                                  \
+        return REAL(function)(fd, from, half(fault, size), offset);                                \
     }
 PWRITE(pwrite)
 PWRITE(pwrite64)

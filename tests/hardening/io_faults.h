@@ -4,7 +4,7 @@
  * io_faults_preload) it reads the environment when the process starts:
  *
  *   IO_FAULTS_FOLDER  whose files fail: an absolute path without symbolic links
- *   IO_FAULTS_ERROR   ENOSPC, EIO, EACCES or CUT
+ *   IO_FAULTS_ERROR   ENOSPC, EIO, EACCES, CUT or SHORT
  *   IO_FAULTS_CALLS   names by commas, of IO_FAULTS_NAMES; all where it is missing
  *   IO_FAULTS_NTH     the first that fails, from 1; 1 where it is missing
  *   IO_FAULTS_ONCE    where it is set, only that one fails, else all from there on
@@ -31,7 +31,9 @@ enum {
     IO_CALLS_ALL = (1 << IO_CALL_COUNT) - 1,
     /* A read that ends early, as of a file that was cut; a write of half the bytes. Other calls do
      * not fail so. */
-    IO_FAULT_CUT = -1
+    IO_FAULT_CUT = -1,
+    /* A read or write of half the bytes, as any may be. */
+    IO_FAULT_SHORT = -2
 };
 
 struct io_faults {
@@ -39,7 +41,7 @@ struct io_faults {
     unsigned calls;     /* 1 << enum io_call each */
     uint64_t nth;       /* from 1 */
     bool is_once;
-    int error; /* an errno, or IO_FAULT_CUT */
+    int error; /* an errno, IO_FAULT_CUT or IO_FAULT_SHORT */
 };
 
 /** NULL: nothing fails any more. Not while other threads use files below the folder. */

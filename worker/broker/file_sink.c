@@ -54,12 +54,24 @@ static enum err output_open(struct output *output, const char *path, int mode, s
 static enum err output_cut(struct output *output, uint64_t bytes, struct error *err) {
     off_t size = lseek(output->fd, 0, SEEK_END);
     output->bytes = bytes;
-    if (size >= 0 && (uint64_t)size >= bytes && ftruncate(output->fd, (off_t)bytes) == 0 &&
+    if (size >= 0 && (uint64_t)size < bytes)
+        return error_set(err, ERR_IO, 0, "leave the file to the run until it has ended",
+            "%s has lost some of the %llu bytes that were written to it", output->name,
+            (unsigned long long)bytes);
+    if (size >= 0 && ftruncate(output->fd, (off_t)bytes) == 0 &&
         lseek(output->fd, (off_t)bytes, SEEK_SET) == (off_t)bytes)
         return ERR_OK;
-    return error_set(err, ERR_IO, errno, "leave the file to the run until it has ended",
-        "%s has lost some of the %llu bytes that were written to it", output->name,
-        (unsigned long long)bytes);
+    return error_set(err, ERR_IO, errno, "check the disk that the file is on",
+        "cutting %s back to %llu bytes: %s", output->name, (unsigned long long)bytes,
+        strerror(errno));
+}
+
+/* What it had goes; a pipe has nothing. */
+static enum err output_empty(struct output *output, struct error *err) {
+    if (output->fd == STDOUT_FILENO || ftruncate(output->fd, 0) == 0 || errno == EINVAL)
+        return ERR_OK;
+    return error_set(err, ERR_IO, errno, "check the disk that the file is on", "emptying %s: %s",
+        output->name, strerror(errno));
 }
 
 static void output_close(struct output *output) {
@@ -208,53 +220,60 @@ static void file_sink_settled(struct sink *sink) {
     if (files->progress != NULL) file_progress_keep(files->progress, &lengths);
 }
 
-/* As long as progress has them, or new. */
+/* As long as progress has them, or empty. Nothing is lost before both can be written. */
 static enum err open_outputs(struct file_sink *files, const char *results_path,
-    const char *dead_letters_path, int mode, struct error *err) {
+    const char *dead_letters_path, struct error *err) {
     struct file_lengths lengths;
     bool is_resumed =
         files->progress != NULL && file_progress_is_resumed(files->progress, &lengths);
-    if (is_resumed) mode = 0;
-    enum err code = output_open(&files->results, results_path, mode, err);
-    if (code == ERR_OK && is_resumed) code = output_cut(&files->results, lengths.results, err);
-    if (code != ERR_OK || dead_letters_path == NULL) return code;
-    code = output_open(&files->dead_letters, dead_letters_path, mode, err);
-    if (code == ERR_OK && is_resumed)
-        code = output_cut(&files->dead_letters, lengths.dead_letters, err);
-    return code;
+    enum err code = output_open(&files->results, results_path, 0, err);
+    if (code == ERR_OK && files->has_dead_letters)
+        code = output_open(&files->dead_letters, dead_letters_path, 0, err);
+    if (code != ERR_OK) return code;
+    code = is_resumed ? output_cut(&files->results, lengths.results, err)
+                      : output_empty(&files->results, err);
+    if (code != ERR_OK || !files->has_dead_letters) return code;
+    return is_resumed ? output_cut(&files->dead_letters, lengths.dead_letters, err)
+                      : output_empty(&files->dead_letters, err);
 }
 
-static enum err create(const char *results_path, const char *dead_letters_path, int mode,
-    struct file_progress *progress, struct sink **ret, struct error *err) {
+static struct file_sink *files_create(const char *path, struct error *err) {
     static const struct sink_operations operations = {.send = file_sink_send,
         .serve = file_sink_serve,
         .flush = file_sink_flush,
         .settled = file_sink_settled,
         .destroy = file_sink_destroy};
     struct file_sink *files = calloc(1, sizeof *files);
-    if (files == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "", "no memory to open %s", results_path);
+    if (files == NULL) {
+        error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to open %s", path);
+        return NULL;
+    }
     files->sink.operations = &operations;
     files->dead_letters.owns_pieces = true;
-    files->has_dead_letters = dead_letters_path != NULL;
+    return files;
+}
 
-    files->progress = progress;
-
-    enum err code = open_outputs(files, results_path, dead_letters_path, mode, err);
-    if (code == ERR_OK) {
-        file_sink_settled(&files->sink); /* from here on, nobody begins the files anew */
-        *ret = &files->sink;
-    } else {
-        file_sink_destroy(&files->sink);
-    }
+/* The file sink, or nothing of it. */
+static enum err finish_create(struct file_sink *files, enum err code, struct sink **ret) {
+    if (code == ERR_OK) *ret = &files->sink;
+    else file_sink_destroy(&files->sink);
     return code;
 }
 
 enum err file_sink_create(const char *results_path, const char *dead_letters_path,
     struct file_progress *progress, struct sink **ret, struct error *err) {
-    return create(results_path, dead_letters_path, O_TRUNC, progress, ret, err);
+    struct file_sink *files = files_create(results_path, err);
+    if (files == NULL) return err->code;
+    files->has_dead_letters = dead_letters_path != NULL;
+    files->progress = progress;
+    enum err code = open_outputs(files, results_path, dead_letters_path, err);
+    if (code == ERR_OK) file_sink_settled(&files->sink); /* nobody begins the files anew */
+    return finish_create(files, code, ret);
 }
 
 enum err file_sink_append(const char *path, struct sink **ret, struct error *err) {
-    return create(path, NULL, O_APPEND, NULL, ret, err);
+    struct file_sink *files = files_create(path, err);
+    if (files == NULL) return err->code;
+    return finish_create(files, output_open(&files->results, path, O_APPEND, err), ret);
 }
