@@ -17,6 +17,7 @@ static char root[64];
 static struct registry *registry;
 static struct device device;
 static struct modules *modules;
+static struct module_set *set;
 static struct error err;
 
 static void write_file(const char *name, const char *file, const void *bytes, size_t size) {
@@ -78,11 +79,14 @@ static int tear_down(void **state) {
 
 static void start(const char *faults, size_t count_max) {
     cpu_device_open(&device, faults);
-    assert_int_equal(modules_load(&device, registry, count_max, &modules, &err), ERR_OK);
+    assert_int_equal(modules_create(&device, count_max, &modules, &err), ERR_OK);
+    assert_int_equal(module_set_load(modules, registry, NULL, &set, &err), ERR_OK);
 }
 
 static int stop(void **state) {
-    modules_unload(modules);
+    module_set_unload(set);
+    set = NULL;
+    modules_destroy(modules);
     modules = NULL;
     assert_int_equal(cpu_driver_counters().modules_live, 0);
     assert_int_equal(cpu_driver_counters().freed_in_use, 0);
@@ -96,8 +100,7 @@ static const struct program *program(const char *name) {
 
 static struct module *get(const char *name) {
     struct module *module;
-    if (modules_get(modules, program(name), NULL, &module, &err) != ERR_OK)
-        fail_msg("%s", err.message);
+    if (modules_get(set, program(name), NULL, &module, &err) != ERR_OK) fail_msg("%s", err.message);
     return module;
 }
 
@@ -111,7 +114,7 @@ static enum err use(const struct module *module, const char *name) {
 TEST(modules_of_all_programs_are_loaded_at_start) {
     start(NULL, MODULES_MAX);
     assert_int_equal(modules_read_counts(modules).compilations, registry_count(registry));
-    struct module *module = modules_find(modules, program("p3"), NULL);
+    struct module *module = modules_find(set, program("p3"), NULL);
     assert_non_null(module);
     assert_int_equal(use(module, "p3"), ERR_OK);
     assert_ptr_equal(get("p3"), module);
@@ -121,12 +124,12 @@ TEST(modules_of_all_programs_are_loaded_at_start) {
 
 TEST(modules_serve_a_job_that_pins_what_is_loaded) {
     start(NULL, MODULES_MAX);
-    struct module *module = modules_find(modules, program("p3"), NULL);
+    struct module *module = modules_find(set, program("p3"), NULL);
     const struct digest *pinned = &program("p3")->images[0].digest;
-    assert_ptr_equal(modules_find(modules, program("p3"), pinned), module);
+    assert_ptr_equal(modules_find(set, program("p3"), pinned), module);
     const struct digest other = {{1}};
-    assert_null(modules_find(modules, program("p3"), &other));
-    assert_int_equal(modules_get(modules, program("p3"), &other, &module, &err), ERR_UNSUPPORTED);
+    assert_null(modules_find(set, program("p3"), &other));
+    assert_int_equal(modules_get(set, program("p3"), &other, &module, &err), ERR_UNSUPPORTED);
 }
 
 TEST(modules_give_the_compilers_log_and_compile_what_it_rejects_once) {
@@ -178,15 +181,15 @@ TEST(modules_believe_what_a_driver_cannot_say) {
 
 TEST(modules_evict_what_was_not_used_for_longest) {
     start(NULL, KEPT);
-    assert_null(modules_find(modules, program("p2"), NULL));
+    assert_null(modules_find(set, program("p2"), NULL));
     module_unref(get("p2"));
     module_unref(get("p3"));
-    module_unref(modules_find(modules, program("p2"), NULL));
+    module_unref(modules_find(set, program("p2"), NULL));
     module_unref(get("p4")); /* in the place of p3 */
     assert_int_equal(modules_read_counts(modules).evictions, 1);
     assert_int_equal(cpu_driver_counters().modules_live, KEPT - 1); /* "other" has none */
-    assert_null(modules_find(modules, program("p3"), NULL));
-    struct module *module = modules_find(modules, program("p2"), NULL);
+    assert_null(modules_find(set, program("p3"), NULL));
+    struct module *module = modules_find(set, program("p2"), NULL);
     assert_int_equal(use(module, "p2"), ERR_OK);
     module_unref(module);
 }
@@ -194,7 +197,7 @@ TEST(modules_evict_what_was_not_used_for_longest) {
 TEST(modules_in_use_are_never_evicted) {
     start(NULL, KEPT);
     struct module *second = get("p2"), *third = get("p3"), *fourth;
-    assert_int_equal(modules_get(modules, program("p4"), NULL, &fourth, &err), ERR_DEVICE_MEMORY);
+    assert_int_equal(modules_get(set, program("p4"), NULL, &fourth, &err), ERR_DEVICE_MEMORY);
     module_unref(third);
     fourth = get("p4");
     assert_int_equal(use(second, "p2"), ERR_OK);
@@ -218,7 +221,7 @@ TEST(modules_whose_load_fails_in_passing_are_loaded_by_the_next_one) {
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         struct module *module;
         start(faults[i], 2);
-        enum err code = modules_get(modules, program("p0"), NULL, &module, &err);
+        enum err code = modules_get(set, program("p0"), NULL, &module, &err);
         assert_true(code == ERR_DRIVER || code == ERR_DEVICE_MEMORY);
         assert_int_equal(cpu_driver_counters().modules_live, 0);
         module = get("p0");
@@ -230,7 +233,7 @@ TEST(modules_whose_load_fails_in_passing_are_loaded_by_the_next_one) {
 
 TEST(modules_that_could_not_be_loaded_at_start_are_loaded_when_asked_for) {
     start("cuModuleLoadDataEx:out_of_memory@2", MODULES_MAX);
-    assert_null(modules_find(modules, program("p0"), NULL));
+    assert_null(modules_find(set, program("p0"), NULL));
     struct module *module = get("p0");
     assert_int_equal(use(module, "p0"), ERR_OK);
     module_unref(module);
@@ -239,8 +242,7 @@ TEST(modules_that_could_not_be_loaded_at_start_are_loaded_when_asked_for) {
 TEST(modules_that_lose_the_gpu_say_so) {
     struct module *module;
     start("cuModuleLoadDataEx:illegal_address@2", 2);
-    assert_int_equal(
-        modules_get(modules, program("p0"), NULL, &module, &err), ERR_GPU_ILLEGAL_ADDRESS);
+    assert_int_equal(modules_get(set, program("p0"), NULL, &module, &err), ERR_GPU_ILLEGAL_ADDRESS);
 }
 
 /* ---- many threads ---- */
@@ -257,7 +259,7 @@ static void *ask(void *context) {
         const struct program *wanted =
             registry_at(registry, registry_count(registry) - 1 - i / 10 % 4);
         struct module *module = NULL;
-        enum err code = modules_get(modules, wanted, NULL, &module, &thread_error);
+        enum err code = modules_get(set, wanted, NULL, &module, &thread_error);
         if (code == ERR_DEVICE_MEMORY) atomic_fetch_add(&refusals, 1);
         else if (code != ERR_OK) atomic_fetch_add(&failures, 1);
         module_unref(module);

@@ -10,6 +10,7 @@
 static struct registry *registry;
 static struct device device;
 static struct modules *modules;
+static struct module_set *set;
 static struct job *job;
 static struct prepared prepared;
 static struct prepared_launch launches[1];
@@ -22,14 +23,16 @@ static int set_up(void **state) {
     assert_int_equal(problems.count, 0);
     problems_fini(&problems);
     cpu_device_open(&device, NULL);
-    assert_int_equal(modules_load(&device, registry, MODULES_MAX, &modules, &err), ERR_OK);
+    assert_int_equal(modules_create(&device, MODULES_MAX, &modules, &err), ERR_OK);
+    assert_int_equal(module_set_load(modules, registry, NULL, &set, &err), ERR_OK);
     return 0;
 }
 
 static int tear_down(void **state) {
     kernels_release(&prepared);
     job_destroy(job);
-    modules_unload(modules);
+    module_set_unload(set);
+    modules_destroy(modules);
     device_close(&device);
     registry_destroy(registry);
     return cpu_device_reset(state);
@@ -48,9 +51,10 @@ static enum err prepare_step(const char *step) {
     enum err code = plan_job(job, registry, &limits, &prepared.plan, &err);
     if (code != ERR_OK) fail_msg("%s", err.message);
     prepared.job = job;
+    prepared.modules = set;
     prepared.launches = launches;
     launches[0] = (struct prepared_launch){0};
-    return kernels_load(modules, &device, &prepared, &err);
+    return kernels_load(&device, &prepared, &err);
 }
 
 #define TURN "entry: turn, args: [y, s, w, {u32: 1024}]"

@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -9,16 +10,20 @@
 #include "base/slice.h"
 #include "base/text.h"
 
-static enum log_level level_min = LOG_INFO;
+static atomic_int level_min = LOG_INFO; /* relaxed: nothing is published with it */
 static enum log_format line_format = LOG_TEXT;
 
 void log_init(enum log_level level, enum log_format format) {
-    level_min = level;
+    log_set_level(level);
     line_format = format;
 }
 
+void log_set_level(enum log_level level) {
+    atomic_store_explicit(&level_min, level, memory_order_relaxed);
+}
+
 bool log_is_on(enum log_level level) {
-    return level >= level_min;
+    return (int)level >= atomic_load_explicit(&level_min, memory_order_relaxed);
 }
 
 /* Appends a control character as a number. */

@@ -15,6 +15,7 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
 enum log_format { LOG_TEXT, LOG_JSON };
 
 void log_init(enum log_level level, enum log_format format);
+void log_set_level(enum log_level level); /* at any time */
 bool log_is_on(enum log_level level);
 
 __attribute__((format(printf, 2, 3))) void log_line(enum log_level level, const char *format, ...);

@@ -81,7 +81,9 @@ static enum err run_worker(struct kafka_bench *bench, enum delivery_choice deliv
     name_group(bench, delivery == EXACTLY_ONCE ? "exactly-once" : "at-least-once", round);
     bench->options->settings->delivery = delivery;
     enum err code = fit_settings(bench, err);
-    if (code == ERR_OK) code = connect_kafka(bench->options->settings, 0, 0, &connection, err);
+    if (code == ERR_OK)
+        code = connect_kafka(
+            bench->options->settings, 0, &(struct membership){.instance_id = ""}, &connection, err);
     if (code != ERR_OK) return code;
     code = bench_run(bench->options->settings, bench_counting(&clock, connection.source),
         connection.sink, NULL, err);

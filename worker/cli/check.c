@@ -22,16 +22,6 @@ static const char usage[] =
     "example:\n"
     "  gpu-worker check --config worker.yaml\n";
 
-/* Adds what keeps a worker from working; returns how many programs are fine. */
-static size_t check_fitness(
-    const struct settings *settings, const char *programs, struct problems *problems) {
-    struct registry *registry = fitness_load_programs(settings, programs, problems);
-    size_t count = registry != NULL ? registry_count(registry) : 0;
-    registry_destroy(registry);
-    fitness_check_folders(settings, problems);
-    return count;
-}
-
 static void print_problem(void *context, const struct error *err) {
     cli_fail(CLI_BROKER, "check", "%s; %s", err->message, err->fix);
 }
@@ -45,17 +35,18 @@ static int check_connection(const struct settings *settings) {
 }
 
 static int check(const char *config, const char *programs, bool connect) {
+    const struct fitness_source source = {.config = config, .programs = programs};
     struct settings settings;
     struct problems problems;
-    settings_init(&settings);
     problems_init(&problems);
-    settings_load(&settings, config, &problems);
-    size_t count = check_fitness(&settings, programs, &problems);
+    struct registry *registry = fitness_read(&source, NULL, &settings, &problems);
+    size_t count = registry != NULL ? registry_count(registry) : 0;
     int ret = CLI_OK;
     if (problems_any(&problems)) ret = cli_fail_problems("check", &problems);
     else if (connect) ret = check_connection(&settings);
     if (ret == CLI_OK) printf("ok: %s, %zu program%s\n", config, count, count == 1 ? "" : "s");
     problems_fini(&problems);
+    registry_destroy(registry);
     settings_fini(&settings);
     return ret;
 }

@@ -51,36 +51,26 @@ int cli_fail_problems(const char *command, const struct problems *problems) {
     return CLI_CONFIG;
 }
 
-bool cli_override_driver(const char *name, struct settings *settings) {
+bool cli_read_driver(const char *name, enum driver_choice *ret) {
     if (name == NULL) return true;
-    settings->driver = strcmp(name, "cpu") == 0 ? DRIVER_CPU : DRIVER_CUDA;
-    return settings->driver == DRIVER_CPU || strcmp(name, "cuda") == 0;
+    *ret = strcmp(name, "cpu") == 0 ? DRIVER_CPU : DRIVER_CUDA;
+    return *ret == DRIVER_CPU || strcmp(name, "cuda") == 0;
 }
 
-/* Ends `problems`, and where there are any the settings, too. */
-static int conclude(const char *command, struct problems *problems, struct settings *settings) {
-    int code = CLI_OK;
-    if (problems_any(problems)) {
-        code = cli_fail_problems(command, problems);
-        settings_fini(settings);
-    }
-    problems_fini(problems);
-    return code;
+bool cli_override_driver(const char *name, struct settings *settings) {
+    return cli_read_driver(name, &settings->driver);
 }
 
 int cli_load_settings(const char *command, const char *path, struct settings *settings) {
     struct problems problems;
+    int code = CLI_OK;
     settings_init(settings);
     problems_init(&problems);
     settings_load(settings, path, &problems);
-    return conclude(command, &problems, settings);
-}
-
-int cli_parse_settings(
-    const char *command, const char *file, struct slice text, struct settings *settings) {
-    struct problems problems;
-    settings_init(settings);
-    problems_init(&problems);
-    settings_parse(settings, file, text, &problems);
-    return conclude(command, &problems, settings);
+    if (problems_any(&problems)) {
+        code = cli_fail_problems(command, &problems);
+        settings_fini(settings);
+    }
+    problems_fini(&problems);
+    return code;
 }

@@ -47,11 +47,10 @@ int cli_fail_problems(const char *command, const struct problems *problems);
  */
 int cli_load_settings(const char *command, const char *path, struct settings *settings);
 
-/** The same from a text that was read before; `file` is the name that problems carry. */
-int cli_parse_settings(
-    const char *command, const char *file, struct slice text, struct settings *settings);
+/** --driver: *ret stays as it is where `name` is NULL. False where there is no such driver. */
+MUST_CHECK bool cli_read_driver(const char *name, enum driver_choice *ret);
 
-/** --driver: NULL leaves what the configuration says. False where there is no such driver. */
+/** The same, over what the configuration says. */
 MUST_CHECK bool cli_override_driver(const char *name, struct settings *settings);
 
 #endif

@@ -31,6 +31,7 @@ static const char usage[] =
     "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM or\n"
     "SIGINT: then it takes no more, finishes what it has within drain_timeout_ms, commits, and\n"
     "leaves its group. A second such signal ends it at once; what was not finished comes again.\n"
+    "SIGHUP reads the configuration and the programs again.\n"
     "With --jobs it runs a stream of job messages (msgpack, one after the other) without any "
     "broker,\n"
     "on the first of `devices`; the exit code says whether a job failed (7) or the run was "
@@ -55,6 +56,7 @@ static const char usage[] =
     "`devices`\n"
     "  --state FILE         with it: the state file, instead of one in state.dir\n"
     "  --life N             with it: the number of its life, by which its supervisor knows it\n"
+    "  --config-source FILE with it: what SIGHUP reads, where --config is a copy\n"
     "\n"
     "examples:\n"
     "  gpu-worker run --config worker.yaml\n"
@@ -65,7 +67,8 @@ enum {
 };
 
 struct run_arguments {
-    const char *config, *driver, *device, *state, *life;
+    const char *config, *config_source, *driver, *device, *state, *life;
+    enum driver_choice driver_choice; /* where `driver` is not NULL */
     struct file_paths files;
     bool is_file_run, no_supervisor, help;
 };
@@ -114,7 +117,8 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
         {"results", required_argument, NULL, 'r'}, {"dead-letters", required_argument, NULL, 'x'},
         {"telemetry", required_argument, NULL, 't'}, {"no-supervisor", no_argument, NULL, 'n'},
         {"device", required_argument, NULL, 'g'}, {"state", required_argument, NULL, 's'},
-        {"life", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {0}};
+        {"life", required_argument, NULL, 'l'}, {"config-source", required_argument, NULL, 'C'},
+        {"help", no_argument, NULL, 'h'}, {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
@@ -128,6 +132,7 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
         case 'g': ret->device = optarg; break;
         case 's': ret->state = optarg; break;
         case 'l': ret->life = optarg; break;
+        case 'C': ret->config_source = optarg; break;
         case 'h': ret->help = true; break;
         default: return false;
         }
@@ -135,7 +140,8 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
     const struct file_paths *files = &ret->files;
     ret->is_file_run = files->jobs != NULL || files->results != NULL ||
                        files->dead_letters != NULL || files->telemetry != NULL;
-    bool is_executors = ret->device != NULL || ret->state != NULL || ret->life != NULL;
+    bool is_executors = ret->device != NULL || ret->state != NULL || ret->life != NULL ||
+                        ret->config_source != NULL;
     return optind == argc && (ret->no_supervisor || !is_executors) &&
            (!ret->is_file_run || (files->jobs != NULL && files->results != NULL));
 }
@@ -174,56 +180,60 @@ static enum err find_state(const struct settings *settings, const struct run_arg
     return code;
 }
 
-/* A static member of its group without a name of its own gets the one beside its state file. */
-static enum err name_member(struct settings *settings, const char *name, struct error *err) {
-    if (settings->kafka.instance_id[0] != 0) return ERR_OK;
-    char *copy = strdup(name);
-    if (copy == NULL) return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
-    free(settings->kafka.instance_id);
-    settings->kafka.instance_id = copy;
-    return ERR_OK;
-}
+/* How its group knows this executor again, by what is as lasting as the state file: a disk that is
+ * lost takes both with it. */
+struct identity {
+    char name[STATE_INSTANCE_SIZE];
+    uint64_t owner;
+};
 
-/* `owner` is as lasting as the state file: a disk that is lost takes both with it. */
-static enum err identify(struct settings *settings, const char *state_path, uint32_t device,
-    uint64_t *owner, struct error *err) {
-    char *folder = strdup(state_path), name[STATE_INSTANCE_SIZE];
+static enum err identify(
+    const char *state_path, uint32_t device, struct identity *ret, struct error *err) {
+    char *folder = strdup(state_path);
     if (folder == NULL) return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
     char *slash = strrchr(folder, '/');
     if (slash != NULL) *slash = 0;
-    enum err code = state_folder_instance(slash != NULL ? folder : ".", name, err);
+    enum err code = state_folder_instance(slash != NULL ? folder : ".", ret->name, err);
     free(folder);
-    if (code != ERR_OK) return code;
-    *owner = strtoull(name, NULL, 16) + device;
-    return name_member(settings, name, err);
+    if (code == ERR_OK) ret->owner = strtoull(ret->name, NULL, 16) + device;
+    return code;
 }
 
-/* `owner` becomes 0 where there is no group to be known in. */
-static enum err open_own_state(struct settings *settings, const struct run_arguments *arguments,
-    uint32_t device, struct state **ret, uint64_t *owner, struct error *err) {
+/* The identity stays empty where there is no group to be known in. */
+static enum err open_own_state(const struct settings *settings,
+    const struct run_arguments *arguments, uint32_t device, struct state **ret,
+    struct identity *identity, struct error *err) {
     char *path;
     bool is_member = !arguments->is_file_run && settings->broker == BROKER_KAFKA;
-    *owner = 0;
     enum err code = find_state(settings, arguments, device, &path, err);
     if (code == ERR_OK && path != NULL) code = open_state(path, ret, err);
     if (code == ERR_OK && arguments->life != NULL)
         state_name_life(*ret, strtoull(arguments->life, NULL, 10));
-    if (code == ERR_OK && is_member) code = identify(settings, path, device, owner, err);
+    if (code == ERR_OK && is_member) code = identify(path, device, identity, err);
     free(path);
     return code;
 }
 
+static struct fitness_source source_of(const struct run_arguments *arguments) {
+    return (struct fitness_source){.config = arguments->config_source,
+        .driver = arguments->driver != NULL ? &arguments->driver_choice : NULL};
+}
+
 static int execute(const struct settings *settings, const struct run_arguments *arguments,
-    uint32_t device, uint64_t owner, struct state *state) {
+    uint32_t device, const struct identity *identity, struct state *state) {
+    const struct membership membership = {.instance_id = identity->name, .owner = identity->owner};
+    const struct fitness_source source = source_of(arguments);
     struct connection connection = {0};
     struct executor_summary summary;
     struct error err;
     enum err code =
         arguments->is_file_run
             ? connect_files(settings, &arguments->files, state_progress(state), &connection, &err)
-            : connect_kafka(settings, device, owner, &connection, &err);
+            : connect_kafka(settings, device, &membership, &connection, &err);
     if (code != ERR_OK) return fail(&err);
     const struct executor_options options = {.settings = settings,
+        .reloads = &source,
+        .is_supervised = is_supervised != 0,
         .source = connection.source,
         .sink = connection.sink,
         .telemetry = connection.telemetry,
@@ -244,18 +254,18 @@ static int execute(const struct settings *settings, const struct run_arguments *
 }
 
 static int run_executor(
-    struct settings *settings, const struct run_arguments *arguments, uint32_t device) {
+    const struct settings *settings, const struct run_arguments *arguments, uint32_t device) {
     struct state *state = NULL;
-    uint64_t owner;
+    struct identity identity = {0};
     struct error err;
     handle_signals();
     confine_process(settings->executors.core_dumps == CORE_DUMPS_INHERIT);
-    enum err code = open_own_state(settings, arguments, device, &state, &owner, &err);
+    enum err code = open_own_state(settings, arguments, device, &state, &identity, &err);
     /* release: pairs with the acquire in on_stop_signal() */
     if (code == ERR_OK) atomic_store_explicit(&noted, state, memory_order_release);
     if (code == ERR_OK) crash_watch(state);
     if (code == ERR_OK) pulse_keep(state_pulses(state));
-    int ret = code == ERR_OK ? execute(settings, arguments, device, owner, state) : fail(&err);
+    int ret = code == ERR_OK ? execute(settings, arguments, device, &identity, state) : fail(&err);
     /* Not closed: what may still crash, or be told to stop, notes it there. */
     return ret;
 }
@@ -320,7 +330,7 @@ static void list_arguments(const struct run_arguments *arguments, const char *re
         const char *name, *value;
     } all[] = {{"--driver", arguments->driver}, {"--jobs", arguments->files.jobs},
         {"--results", arguments->files.results}, {"--dead-letters", arguments->files.dead_letters},
-        {"--telemetry", arguments->files.telemetry}};
+        {"--telemetry", arguments->files.telemetry}, {"--config-source", arguments->config_source}};
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (all[i].value == NULL) continue;
@@ -352,7 +362,36 @@ static void hide_memory(const struct settings *settings) {
         (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-static int run_supervisor(const struct settings *settings, const struct run_arguments *arguments) {
+/* What the supervisor reads again before its executors do; those that start later get it, too. */
+struct rereading {
+    const struct run_arguments *arguments;
+    const struct settings *running;
+    struct kept_config *kept;
+};
+
+static enum err read_again(void *context, struct error *err) {
+    const struct rereading *rereading = context;
+    struct fitness_source source = source_of(rereading->arguments);
+    struct kept_config kept = {.fd = -1};
+    struct reading reading;
+    enum err code = ERR_OK;
+    if (source.config != NULL) code = kept_config_init(&kept, source.config, err);
+    source.text = kept.text;
+    if (code == ERR_OK) code = fitness_read_again(&source, rereading->running, NULL, &reading, err);
+    if (code != ERR_OK) {
+        kept_config_fini(&kept);
+        return code;
+    }
+    kept_config_fini(rereading->kept);
+    *rereading->kept = kept;
+    log_set_level(reading.settings.log.level);
+    reading_log_fixed(&reading);
+    reading_fini(&reading);
+    return ERR_OK;
+}
+
+static int run_supervisor(const struct settings *settings, const struct run_arguments *arguments,
+    struct kept_config *kept) {
     struct probed_device devices[PROBED_DEVICES_MAX];
     size_t count;
     struct error err;
@@ -364,7 +403,10 @@ static int run_supervisor(const struct settings *settings, const struct run_argu
     char *folder = make_state_folder(settings, arguments->is_file_run, &err);
     if (folder == NULL) return fail(&err);
     list_arguments(arguments, executor_arguments);
+    struct rereading rereading = {arguments, settings, kept};
     const struct supervise_options options = {.settings = settings,
+        .reload = read_again,
+        .context = &rereading,
         .state_dir = folder,
         .config = arguments->config,
         .arguments = executor_arguments,
@@ -380,7 +422,7 @@ static int run_supervisor(const struct settings *settings, const struct run_argu
 
 /* ---- the command ---- */
 
-static int run_alone(struct settings *settings, const struct run_arguments *arguments) {
+static int run_alone(const struct settings *settings, const struct run_arguments *arguments) {
     struct probed_device devices[PROBED_DEVICES_MAX];
     size_t count;
     uint64_t device;
@@ -407,46 +449,40 @@ static int check_apart(const struct run_arguments *arguments) {
         first->option, first->path, second->option, second->path);
 }
 
-/* With the settings loaded, which are the callee's to override. */
-static int run_with(struct settings *settings, const struct run_arguments *arguments) {
-    if (!cli_override_driver(arguments->driver, settings))
-        return cli_fail(CLI_USAGE, "run", "--driver is cuda or cpu, not '%s'", arguments->driver);
+static int run_with(const struct settings *settings, const struct run_arguments *arguments,
+    struct kept_config *kept) {
     log_init(settings->log.level, settings->log.format);
     return arguments->no_supervisor ? run_alone(settings, arguments)
-                                    : run_supervisor(settings, arguments);
+                                    : run_supervisor(settings, arguments, kept);
 }
 
 /* What cannot work takes nothing. */
-static int check_fitness(const struct settings *settings) {
+static int run_if_fit(struct run_arguments *arguments, const char *path, struct kept_config *kept) {
+    struct fitness_source source = source_of(arguments);
+    struct settings settings;
     struct problems problems;
+    source.config = path;
+    source.text = kept->text;
     problems_init(&problems);
-    registry_destroy(fitness_load_programs(settings, NULL, &problems));
-    fitness_check_folders(settings, &problems);
+    registry_destroy(fitness_read(&source, NULL, &settings, &problems));
     int ret = problems_any(&problems) ? cli_fail_problems("run", &problems) : CLI_OK;
     problems_fini(&problems);
+    if (ret == CLI_OK) ret = run_with(&settings, arguments, kept);
+    settings_fini(&settings);
     return ret;
 }
 
+/* What can be read once is read once: then SIGHUP finds the copy. */
 static int run_as_configured(struct run_arguments *arguments) {
     struct kept_config kept = {.fd = -1};
-    struct settings settings;
     struct error err;
     const char *path = arguments->config;
-    int ret;
-    if (path == NULL) {
-        ret = cli_load_settings("run", NULL, &settings);
-    } else if (kept_config_init(&kept, path, &err) == ERR_OK) {
-        arguments->config = kept.path;
-        ret = cli_parse_settings(
-            "run", strcmp(path, "-") == 0 ? "standard input" : path, kept.text, &settings);
-    } else {
-        ret = cli_fail(CLI_CONFIG, "run", "%s; %s", err.message, err.fix);
-    }
-    if (ret == CLI_OK) {
-        ret = check_fitness(&settings);
-        if (ret == CLI_OK) ret = run_with(&settings, arguments);
-        settings_fini(&settings);
-    }
+    if (path != NULL && kept_config_init(&kept, path, &err) != ERR_OK)
+        return cli_fail(CLI_CONFIG, "run", "%s; %s", err.message, err.fix);
+    if (path != NULL) arguments->config = kept.path;
+    if (path != NULL && arguments->config_source == NULL)
+        arguments->config_source = is_plain_file(path, false) ? path : kept.path;
+    int ret = run_if_fit(arguments, path, &kept);
     kept_config_fini(&kept);
     return ret;
 }
@@ -456,6 +492,8 @@ int command_run(int argc, char **argv) {
     hold_back_hangup();
     if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("run");
     if (arguments.help) return cli_help(usage);
+    if (!cli_read_driver(arguments.driver, &arguments.driver_choice))
+        return cli_fail(CLI_USAGE, "run", "--driver is cuda or cpu, not '%s'", arguments.driver);
     int ret = check_apart(&arguments);
     return ret == CLI_OK ? run_as_configured(&arguments) : ret;
 }

@@ -77,7 +77,9 @@ static enum err parse_job(struct walk *walk, const msgpack_object *root) {
     code = walk_map(walk, root, FIELDS(job_fields), walk->job, found);
     if (code != ERR_OK) return code;
     code = check_launches(walk);
-    return code == ERR_OK ? check_timeout(walk) : code;
+    if (code == ERR_OK) code = check_timeout(walk);
+    if (walk->job->timeout_ms == 0) walk->job->timeout_ms = walk->limits->timeout_ms_default;
+    return code;
 }
 
 static enum err read_job(
@@ -158,7 +160,9 @@ enum err decode_job(struct delivery *delivery, const struct decode_limits *limit
 
 void job_destroy(struct job *job) {
     if (job == NULL) return;
+    struct shared *edition = job->edition;
     arena_fini(&job->arena);
     delivery_destroy(job->delivery);
     free(job);
+    shared_release(edition);
 }

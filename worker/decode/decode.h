@@ -23,6 +23,7 @@ struct decode_limits {
     uint32_t buffers_max, steps_max, args_max, outputs_max, writes_max;
     uint64_t buffer_bytes_max;               /* of one buffer */
     uint32_t launches_max;                   /* sum of repeat x iterations over the steps */
+    uint32_t timeout_ms_default;             /* of a job that gives none */
     uint32_t timeout_ms_min, timeout_ms_max; /* of a job that gives one */
 };
 

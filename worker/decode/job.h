@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/shared.h"
 #include "broker/delivery.h"
 
 /** Tensor element types, named as in the Open Inference Protocol. X(symbol, bytes) */
@@ -121,6 +122,7 @@ struct publication;
 
 struct job {
     struct delivery *delivery; /* owned */
+    struct shared *edition;    /* held: what it goes by (executor/edition.h); NULL: nothing */
     struct arena arena;
     struct slice id;
     size_t buffer_count;
@@ -132,7 +134,7 @@ struct job {
     const struct job_output *outputs;
     bool timing;
     uint64_t deadline_unix_ms; /* 0: none */
-    uint32_t timeout_ms;       /* 0: the configured default */
+    uint32_t timeout_ms;       /* that it may be on the device */
     struct slice reply_to;     /* empty: the configured result topic */
     uint64_t decode_ns;        /* time that decoding took */
     uint32_t retry_count;      /* tries that failed before this one */

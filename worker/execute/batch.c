@@ -216,8 +216,7 @@ static void note(const struct batch *batch) {
     uint64_t longest_ms = 0;
     for (size_t i = 0; i < batch->count; i++) {
         const struct job *job = batch->items[i].prepared->job;
-        uint64_t timeout_ms = job->timeout_ms != 0 ? job->timeout_ms : context->timeout_ms;
-        if (timeout_ms > longest_ms) longest_ms = timeout_ms;
+        if (job->timeout_ms > longest_ms) longest_ms = job->timeout_ms;
         state_note_job(context->state, context->lane, batch->slot, (uint32_t)i,
             &job->delivery->position, job->retry_count + 1);
     }

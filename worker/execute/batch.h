@@ -37,7 +37,6 @@ struct batch_context {
     CUstream stream;
     struct state *state; /* NULL: what is on the device is noted nowhere */
     uint32_t lane;       /* as the state numbers it */
-    uint32_t timeout_ms; /* of a job that gives none */
     uint64_t span_ns;    /* what a batch of several jobs is expected to take at most */
     uint64_t slab_bytes; /* device memory, and pinned memory each way */
     bool can_map;        /* batches may be mapped */

@@ -235,7 +235,6 @@ static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *
         .stream = lane->lease.stream,
         .state = options->state,
         .lane = (uint32_t)index,
-        .timeout_ms = options->timeout_ms,
         .span_ns = options->batch_span_ns,
         .slab_bytes = options->slab_bytes,
         .can_map = options->can_map,

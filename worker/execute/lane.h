@@ -31,7 +31,6 @@ struct lanes_options {
     struct lease_pool *leases;
     struct tenancy *tenancy; /* NULL: jobs are not isolated */
     struct state *state;     /* as batch.h has it */
-    uint32_t timeout_ms;
     uint32_t count, depth;
     uint64_t slab_bytes; /* device memory, and pinned memory each way, of each batch in flight */
     bool can_map;        /* batches may be mapped (batch.h) */

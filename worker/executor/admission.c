@@ -38,17 +38,18 @@ static bool is_allowed_reply_to(const struct settings *settings, struct slice to
 }
 
 /* A job may name only topics that the configuration lists; its error goes to the usual one. */
-static enum err check_reply_to(const struct stages *stages, struct job *job, struct error *err) {
+static enum err check_reply_to(struct job *job, struct error *err) {
     struct slice topic = job->reply_to;
-    if (topic.size == 0 || is_allowed_reply_to(stages->settings, topic)) return ERR_OK;
+    if (topic.size == 0 || is_allowed_reply_to(&edition_of(job)->settings, topic)) return ERR_OK;
     job->reply_to = (struct slice){0};
     return error_set(err, ERR_REPLY_TO_FORBIDDEN, 0, "add the topic to topics.reply_to, or drop it",
         "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
 }
 
-/* Decodes, unless that is known to cost an executor its life; as decode_job(). */
-static enum err decode(
-    struct stages *stages, struct delivery *delivery, struct job **ret, struct error *err) {
+/* Decodes, unless that is known to cost an executor its life; as decode_job(). The job holds
+ * `edition` then. */
+static enum err decode(struct stages *stages, struct delivery *delivery, struct edition *edition,
+    struct job **ret, struct error *err) {
     struct error verdict_error, reply_to_error;
     enum verdict verdict = suspects_verdict(stages->suspects, &delivery->position, &verdict_error);
     *ret = NULL;
@@ -59,13 +60,15 @@ static enum err decode(
     }
     profile_push("decode");
     state_enter(stages->state, &delivery->position, 1);
-    enum err code = decode_job(delivery, &stages->decode_limits, ret, err);
+    enum err code = decode_job(delivery, &edition->decode_limits, ret, err);
     state_leave(stages->state);
     profile_pop();
     if (*ret == NULL) return code;
+    (*ret)->edition = &edition->shared;
+    shared_hold(&edition->shared);
     if (verdict == VERDICT_GUILTY)
         refusals_note_conviction(stages, delivery, code == ERR_OK ? *ret : NULL);
-    enum err reply_to_code = check_reply_to(stages, *ret, &reply_to_error);
+    enum err reply_to_code = check_reply_to(*ret, &reply_to_error);
     if (code == ERR_OK && verdict == VERDICT_GUILTY) *err = verdict_error;
     else if (code == ERR_OK && reply_to_code != ERR_OK) *err = reply_to_error;
     else return code;
@@ -73,11 +76,12 @@ static enum err decode(
 }
 
 /* From bytes to a job. NULL: what is wrong with it was answered, or the run has failed. */
-static struct job *admit(struct stages *stages, struct delivery *delivery) {
+static struct job *admit(
+    struct stages *stages, struct delivery *delivery, struct edition *edition) {
     struct error err;
     struct job *job;
     if (!flow_keep(stages, delivery)) return NULL;
-    enum err code = decode(stages, delivery, &job, &err);
+    enum err code = decode(stages, delivery, edition, &job, &err);
     if (job == NULL) {
         flow_reject_undecodable(stages, delivery, &err);
         return NULL;
@@ -114,11 +118,13 @@ static void admit_all(struct stages *stages, struct delivery *const *deliveries,
     uint64_t numbers[FLOW_GROUP_MAX] = {0};
     size_t job_count = 0;
     INVARIANT(count <= FLOW_GROUP_MAX, "a group of messages is no larger than FLOW_GROUP_MAX");
+    struct edition *edition = editions_take(stages->editions);
     for (size_t i = 0; i < count; i++) {
         numbers[i] = deliveries[i]->number;
-        struct job *job = admit(stages, deliveries[i]);
+        struct job *job = admit(stages, deliveries[i], edition);
         if (job != NULL) jobs[job_count++] = job;
     }
+    shared_release(&edition->shared);
     /* Before any is planned: it may wait until those ahead are decoded, on other threads too. */
     carriers_decoded(stages->carriers, numbers, count);
     hold_results(stages, jobs, job_count);

@@ -106,11 +106,12 @@ static enum err open_control(
 }
 
 /* Executors of several devices share a configuration, but not a name; "" stays without one. */
-static void name_instance(
-    const struct settings *settings, uint32_t device, char text[static INSTANCE_NAME_SIZE]) {
+static void name_instance(const struct settings *settings, uint32_t device,
+    const struct membership *membership, char text[static INSTANCE_NAME_SIZE]) {
+    const char *id = settings->kafka.instance_id;
+    if (id[0] == 0) id = membership->instance_id;
     text[0] = 0;
-    if (settings->kafka.instance_id[0] != 0)
-        snprintf(text, INSTANCE_NAME_SIZE, "%s-gpu%" PRIu32, settings->kafka.instance_id, device);
+    if (id[0] != 0) snprintf(text, INSTANCE_NAME_SIZE, "%s-gpu%" PRIu32, id, device);
 }
 
 /* The two sections of settings, and the topics that each is for. */
@@ -213,8 +214,8 @@ static enum err open_sink(const struct settings *settings, uint32_t device, cons
     return transaction_create(&options, ret, err);
 }
 
-enum err connect_kafka(const struct settings *settings, uint32_t device, uint64_t owner,
-    struct connection *ret, struct error *err) {
+enum err connect_kafka(const struct settings *settings, uint32_t device,
+    const struct membership *membership, struct connection *ret, struct error *err) {
     const char *servers = settings->kafka.bootstrap_servers;
     *ret = (struct connection){0};
     enum err code = introduce(settings, err);
@@ -225,12 +226,12 @@ enum err connect_kafka(const struct settings *settings, uint32_t device, uint64_
         servers = embedded_bootstrap_servers(ret->embedded);
     }
     char instance[INSTANCE_NAME_SIZE];
-    name_instance(settings, device, instance);
+    name_instance(settings, device, membership, instance);
     const struct consumer_options consumer = {
         .kafka = kafka_options(servers, &settings->kafka.consumer),
         .group = settings->kafka.group,
         .instance_id = instance,
-        .owner = owner,
+        .owner = membership->owner,
         .fetch_ahead_bytes = settings->limits.bytes_in_flight / FETCH_AHEAD_SHARE,
         .topic_count = settings->topics.jobs.count,
         .topics = settings->topics.jobs.items,

@@ -21,14 +21,19 @@ struct connection {
     struct embedded *embedded;      /* NULL unless `broker: embedded` */
 };
 
+/** What the executor keeps, by which its group knows it again. */
+struct membership {
+    const char *instance_id; /* where kafka.instance_id is empty; "": none */
+    uint64_t owner;          /* names its state, so that it is told from others; 0: none */
+};
+
 /**
  * Consumer group and producer of the executor of `device`; starts the embedded broker where it is
  * configured. ERR_BROKER where the brokers refuse us; that they are there is not waited for. A
- * refusal that comes later, once they have taken us, is an outage like any other. `owner` names the
- * state that this executor keeps, so that it is told from others (consumer.h); 0: none.
+ * refusal that comes later, once they have taken us, is an outage like any other.
  */
-MUST_CHECK enum err connect_kafka(const struct settings *settings, uint32_t device, uint64_t owner,
-    struct connection *ret, struct error *err);
+MUST_CHECK enum err connect_kafka(const struct settings *settings, uint32_t device,
+    const struct membership *membership, struct connection *ret, struct error *err);
 
 /**
  * For `check --connect`: whether the brokers take us and know all topics, those of jobs for

@@ -19,7 +19,7 @@
 #include "broker/reader.h"
 #include "broker/sink.h"
 #include "broker/source.h"
-#include "settings/settings.h"
+#include "executor/fitness.h"
 #include "state/state.h"
 
 struct executor_summary {
@@ -31,6 +31,9 @@ struct executor_summary {
 
 struct executor_options {
     const struct settings *settings;
+    /** What SIGHUP, which all threads block, reads again; NULL: nothing does. */
+    const struct fitness_source *reloads;
+    bool is_supervised;     /* another process says what of it does not reload */
     struct source *source;  /* owned */
     struct sink *sink;      /* owned */
     struct sink *telemetry; /* owned; NULL: none is published */

@@ -208,10 +208,12 @@ static struct prepared *plan_and_prepare(struct stages *stages, struct job *job)
     enum err code = flow_still_wanted(stages, job, &err);
     if (code == ERR_OK && job->prepared != NULL)
         return prepare_resubmit(stages->prepare, job->prepared);
-    if (code == ERR_OK) code = plan_job(job, stages->registry, &stages->plan_limits, &plan, &err);
+    const struct edition *edition = edition_of(job);
+    if (code == ERR_OK) code = plan_job(job, edition->registry, &edition->plan_limits, &plan, &err);
     if (code == ERR_OK && job->publication == NULL)
         code = publisher_reserve(stages->publisher, job, plan->result_bytes_max, &err);
-    if (code == ERR_OK) code = prepare_submit(stages->prepare, job, plan, &ready, &err);
+    if (code == ERR_OK)
+        code = prepare_submit(stages->prepare, job, plan, edition->modules, &ready, &err);
     if (code == ERR_OK) return ready;
     stop_holding(stages, 1);
     refuse(stages, job, &err);

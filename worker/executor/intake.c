@@ -43,7 +43,7 @@ static uint64_t places_taken(const struct stages *stages) {
  * them: no flapping. */
 static bool is_full(const struct stages *stages, bool is_holding) {
     uint64_t jobs = stages->settings->limits.jobs_in_flight;
-    uint64_t bytes = stages->settings->limits.bytes_in_flight;
+    uint64_t bytes = stages->bytes_max;
     if (is_holding) {
         jobs -= jobs / 4;
         bytes -= bytes / 4;
@@ -68,8 +68,7 @@ static struct room room_of(const struct stages *stages) {
     return (struct room){
         .jobs =
             at_most(left(settings->limits.jobs_in_flight, places_taken(stages)), FLOW_GROUP_MAX),
-        .bytes = at_most(
-            left(settings->limits.bytes_in_flight, stages->bytes_in_flight), GROUP_BYTES_MAX)};
+        .bytes = at_most(left(stages->bytes_max, stages->bytes_in_flight), GROUP_BYTES_MAX)};
 }
 
 /* While a suspect waits to run alone, or runs, nothing more is taken. */

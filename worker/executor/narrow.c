@@ -115,7 +115,6 @@ enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *
         .stream = narrow->lease.stream,
         .state = stages->state,
         .lane = stages->settings->lanes,
-        .timeout_ms = stages->settings->limits.timeout_ms,
         .jobs_max = 1};
     if (code == ERR_OK) code = batch_init(&narrow->batch, &narrow->context, 0, err);
     if (code == ERR_OK) {

@@ -41,8 +41,8 @@ static bool has_spoilt_residents(const struct job *job) {
     return prepared != NULL && prepared->plan->resident_count > 0 && prepared->run == RUN_STARTED;
 }
 
-static bool is_worth_it(const struct retries *retries, const struct job *job, enum err code) {
-    uint32_t attempts_max = retries->stages->settings->retry.max_attempts;
+static bool is_worth_it(const struct job *job, enum err code) {
+    uint32_t attempts_max = edition_of(job)->settings.retry.max_attempts;
     return err_retry(code) == RETRY_WORKER && job->retry_count + 1 < attempts_max &&
            !has_spoilt_residents(job);
 }
@@ -57,8 +57,8 @@ static bool is_own_trouble(
     return job->trouble_alone_count < TROUBLE_ALONE_MAX;
 }
 
-static uint64_t wait_ms(const struct retries *retries, const struct job *job) {
-    const struct settings *settings = retries->stages->settings;
+static uint64_t wait_ms(const struct job *job) {
+    const struct settings *settings = &edition_of(job)->settings;
     const uint64_t seed[] = {clock_ns(), (uint64_t)job->delivery->position.offset};
     return backoff_ms(settings->retry.base_ms, settings->retry.max_ms,
         job->retry_count + job->trouble_count + 1,
@@ -95,8 +95,8 @@ static void log_trouble(struct retries *retries, const struct error *err) {
 bool retries_take(struct retries *retries, struct job *job, struct error *err) {
     bool is_ours = is_own_trouble(retries, job, err);
     if (is_ours) log_trouble(retries, err);
-    uint64_t wait = wait_ms(retries, job);
-    bool is_tried = (is_ours || is_worth_it(retries, job, err->code)) && is_in_time(job, wait, err);
+    uint64_t wait = wait_ms(job);
+    bool is_tried = (is_ours || is_worth_it(job, err->code)) && is_in_time(job, wait, err);
     if (!is_tried) {
         error_conceal(err);
         return false;

@@ -15,6 +15,7 @@
 #include "executor/fitness.h"
 #include "executor/flow.h"
 #include "executor/narrow.h"
+#include "executor/reload.h"
 #include "executor/reporter.h"
 #include "executor/retries.h"
 #include "executor/suspects.h"
@@ -28,8 +29,7 @@ enum {
     STATICS_SHARE = 32,
     STAGING_EACH = 4, /* of both kinds of preparation threads: one is filled, one is copied */
     DEVICE_POOL_MIN = 256 << 20,
-    PINNED_POOL_MIN = 128 << 20,
-    JOB_ARENA_BYTES_MAX = 4 << 20 /* decoded form of one message: about 170,000 values */
+    PINNED_POOL_MIN = 128 << 20
 };
 
 uint32_t stages_jobs_max(const struct stages *stages) {
@@ -50,36 +50,19 @@ static enum err open_device(struct stages *stages, struct error *err) {
 static enum err load_programs(struct stages *stages, struct error *err) {
     struct problems problems;
     problems_init(&problems);
-    stages->registry = fitness_load_programs(stages->settings, NULL, &problems);
+    struct registry *registry = fitness_load_programs(stages->settings, NULL, NULL, &problems);
     enum err code = problems_check(&problems, err);
     problems_fini(&problems);
-    if (code != ERR_OK) return code;
-    return modules_load(&stages->device, stages->registry, MODULES_MAX, &stages->modules, err);
+    if (code == ERR_OK) code = reload_begin(stages, registry, err);
+    if (code != ERR_OK) registry_destroy(registry);
+    return code;
 }
 
-static void derive_limits(struct stages *stages) {
-    const struct settings *settings = stages->settings;
-    stages->decode_limits = (struct decode_limits){
-        .message_bytes_max = settings->limits.message_bytes,
-        .arena_bytes_max = JOB_ARENA_BYTES_MAX,
-        .buffers_max = settings->limits.buffers_per_job,
-        .steps_max = settings->limits.steps_per_job,
-        .args_max = ENTRY_ARGS_MAX,
-        .outputs_max = settings->limits.buffers_per_job,
-        .writes_max = settings->limits.buffers_per_job,
-        .buffer_bytes_max = settings->limits.job_bytes,
-        .launches_max = settings->limits.launches_per_job,
-        .timeout_ms_min = settings->limits.timeout_min_ms,
-        .timeout_ms_max = settings->limits.timeout_max_ms,
-    };
-    stages->plan_limits = (struct plan_limits){
-        .device = stages->device.limits,
-        .job_bytes_max = settings->limits.job_bytes,
-        .result_bytes_max = settings->limits.result_bytes,
-        .has_key_order = settings->ordering == ORDERING_KEY,
-        .inline_bytes_max = settings->results.inline_max_bytes,
-        .blob_bytes_max = settings->blobs.bytes_max,
-    };
+static enum err start_editions(struct stages *stages, struct error *err) {
+    enum err code = modules_create(&stages->device, MODULES_MAX, &stages->modules, err);
+    if (code == ERR_OK)
+        code = editions_create(stages->modules, &stages->device.limits, &stages->editions, err);
+    return code == ERR_OK ? load_programs(stages, err) : code;
 }
 
 static void describe_self(struct stages *stages) {
@@ -203,7 +186,6 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
             "no memory to note which jobs bring statics");
     struct prepare_options options = {.device = &stages->device,
         .carriers = stages->carriers,
-        .modules = stages->modules,
         .statics = stages->statics,
         .residents = stages->residents,
         .blobs = stages->blobs,
@@ -314,7 +296,6 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .batch_span_ns = settings->batch.span_ms * 1000000ull,
         .tenancy = stages->tenancy,
         .state = stages->state,
-        .timeout_ms = settings->limits.timeout_ms,
         .ready = stages->ready,
         .still_wanted = flow_still_wanted,
         .on_done = flow_on_done,
@@ -354,9 +335,8 @@ enum err stages_start(
     if (code == ERR_OK) code = suspects_start(stages, &stages->suspects, err);
     pulse_start("start");
     pulse_busy();
-    if (code == ERR_OK) code = load_programs(stages, err);
+    if (code == ERR_OK) code = start_editions(stages, err);
     if (code != ERR_OK) return code;
-    derive_limits(stages);
     describe_self(stages);
     code = open_blobs(stages, err);
     if (code == ERR_OK) code = start_publisher(stages, err);
@@ -371,11 +351,13 @@ enum err stages_start(
     if (code == ERR_OK) code = admission_start(stages, &stages->admission, err);
     if (code == ERR_OK) code = start_control(stages, err);
     if (code == ERR_OK) code = start_reporter(stages, err);
+    if (code == ERR_OK)
+        code = reload_start(stages, options->reloads, options->is_supervised, &stages->reload, err);
     if (code == ERR_OK) watch_source(stages);
     if (code == ERR_OK)
         log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
             stages->device.name, stages->device.driver->name, stages->settings->lanes,
-            registry_count(stages->registry));
+            registry_count(editions_current(stages->editions)->registry));
     return code;
 }
 
@@ -402,6 +384,7 @@ static void destroy_pools(struct stages *stages) {
 }
 
 enum err stages_stop(struct stages *stages, struct error *err) {
+    reload_stop(stages->reload);
     /* What stands behind may still send jobs to the narrow path, which needs nothing but prepare.
      */
     retries_finish(stages->retries);
@@ -437,8 +420,8 @@ enum err stages_stop(struct stages *stages, struct error *err) {
     tenancy_destroy(stages->tenancy);
     lease_pool_destroy(stages->leases);
     destroy_pools(stages);
-    modules_unload(stages->modules);
-    registry_destroy(stages->registry);
+    editions_destroy(stages->editions);
+    modules_destroy(stages->modules);
     device_close(&stages->device);
     pthread_cond_destroy(&stages->changed);
     pthread_mutex_destroy(&stages->lock);

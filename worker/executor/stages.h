@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 
 #include "blobs/blobs.h"
-#include "decode/decode.h"
 #include "execute/lane.h"
+#include "executor/edition.h"
 #include "executor/executor.h"
 #include "publish/publisher.h"
 
@@ -18,6 +18,7 @@ struct control;
 struct admission;
 struct carriers;
 struct narrow;
+struct reload;
 struct reporter;
 struct retries;
 struct suspects;
@@ -29,19 +30,18 @@ struct rare {
 };
 
 struct stages {
-    const struct settings *settings;
+    const struct settings *settings; /* as at the start: of those that reload, editions know more */
     const volatile sig_atomic_t *stop;
     void (*on_lost)(const struct error *err); /* as executor.h has it */
     uint32_t device_index;
     struct state *state; /* NULL: none is kept */
     struct source *source;
     struct sink *sink; /* until the publisher owns it */
-    struct decode_limits decode_limits;
-    struct plan_limits plan_limits;
 
     struct device device;
-    struct registry *registry;
     struct modules *modules;
+    struct editions *editions; /* what jobs go by */
+    struct reload *reload;     /* NULL where nothing reloads */
     struct statics *statics;
     struct residents *residents; /* NULL with `ordering: none` */
     struct blobs *blobs;         /* NULL: there is no store */
@@ -74,8 +74,9 @@ struct stages {
     pthread_cond_t changed; /* a count fell, or something failed */
     uint32_t waiters;       /* for that */
     uint64_t in_flight, bytes_in_flight;
-    uint64_t holding; /* jobs that may hold device memory, those on the narrow path excepted */
-    uint64_t starved; /* jobs on the narrow path */
+    uint64_t bytes_max; /* limits.bytes_in_flight of the current edition */
+    uint64_t holding;   /* jobs that may hold device memory, those on the narrow path excepted */
+    uint64_t starved;   /* jobs on the narrow path */
     struct rare not_stored; /* statics that the blob store did not take */
     struct rare not_cached; /* blobs that the disk of the cache did not take */
     struct executor_summary summary;

@@ -15,6 +15,7 @@ enum { BLOCK_THREADS = 256, CELLS = 4, ALIGNMENT = 256 };
 struct bare_loop {
     struct device device;
     struct modules *modules;
+    struct module_set *module_set;
     struct module *module;
     struct lease_pool *leases;
     const struct kernel *add, *add_coalesced;
@@ -248,7 +249,7 @@ static enum err find_kernels(
     if (add == NULL || coalesced == NULL)
         return error_set(err, ERR_UNKNOWN_PROGRAM, 0, "set programs.dir to the shipped programs",
             "there is no program 'bench'");
-    enum err code = modules_get(loop->modules, program, NULL, &loop->module, err);
+    enum err code = modules_get(loop->module_set, program, NULL, &loop->module, err);
     if (code == ERR_OK) code = module_kernel(loop->module, add, &loop->add, err);
     if (code == ERR_OK) code = module_kernel(loop->module, coalesced, &loop->add_coalesced, err);
     return code;
@@ -265,8 +266,9 @@ enum err bare_loop_create(
     enum err code =
         gpu_driver_open(options->on_cpu ? GPU_DRIVER_CPU : GPU_DRIVER_CUDA, &cpu, &driver, err);
     if (code == ERR_OK) code = device_open(&loop->device, driver, options->device, err);
+    if (code == ERR_OK) code = modules_create(&loop->device, MODULES_MAX, &loop->modules, err);
     if (code == ERR_OK)
-        code = modules_load(&loop->device, options->registry, MODULES_MAX, &loop->modules, err);
+        code = module_set_load(loop->modules, options->registry, NULL, &loop->module_set, err);
     if (code == ERR_OK) code = lease_pool_create(&loop->device, &loop->leases, err);
     if (code == ERR_OK) code = find_kernels(loop, options->registry, err);
     if (code == ERR_OK) *ret = loop;
@@ -278,7 +280,8 @@ void bare_loop_destroy(struct bare_loop *loop) {
     if (loop == NULL) return;
     module_unref(loop->module);
     lease_pool_destroy(loop->leases);
-    modules_unload(loop->modules);
+    module_set_unload(loop->module_set);
+    modules_destroy(loop->modules);
     device_close(&loop->device);
     free(loop);
 }

@@ -13,23 +13,28 @@ enum { COMPILER_LOG_BYTES = 4096 };
 
 struct module {
     struct modules *modules;
-    const struct program *program;
+    struct program program; /* held */
     const struct image *image;
     CUmodule handle;
     struct kernel *kernels; /* as many as the program has entries */
     enum err code;          /* why it cannot be used, or ERR_OK */
     struct error err;
-    bool is_default; /* loaded at start, and stays: references are not counted */
-    /* under the lock, and not used for defaults */
+    bool is_default; /* loaded with a set, and stays: references are not counted */
+    /* under the lock */
+    uint32_t sets; /* defaults: that have it */
     bool is_loading;
     uint32_t references;
     struct module *older; /* by last use */
 };
 
+struct module_set {
+    struct modules *modules;
+    const struct registry *registry;
+    struct module *defaults[]; /* by index as its programs; NULL: loaded when asked for */
+};
+
 struct modules {
     const struct device *device;
-    const struct registry *registry;
-    struct module **defaults; /* by index as the registry's programs; NULL: loaded when asked for */
     size_t count_max;
     atomic_uint_fast64_t hits;
     pthread_mutex_t lock; /* guards what follows */
@@ -186,6 +191,7 @@ static void unload(struct module *module) {
 static void module_destroy(struct module *module) {
     if (module == NULL) return;
     unload(module);
+    program_release(&module->program);
     free(module->kernels);
     free(module);
 }
@@ -200,8 +206,9 @@ static enum err module_create(struct modules *modules, const struct program *pro
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a module");
     }
-    *module =
-        (struct module){.modules = modules, .program = program, .image = image, .kernels = kernels};
+    program_hold(program);
+    *module = (struct module){
+        .modules = modules, .program = *program, .image = image, .kernels = kernels};
     *ret = module;
     return ERR_OK;
 }
@@ -209,7 +216,7 @@ static enum err module_create(struct modules *modules, const struct program *pro
 /* ERR_OK also for an image that the driver rejects: that is what its kernels' users are told. */
 static enum err module_load(struct module *module, struct error *err) {
     const struct device *device = module->modules->device;
-    const struct program *program = module->program;
+    const struct program *program = &module->program;
     enum err code = load_image(device, module->image, &module->handle, err);
     for (size_t i = 0; i < program->entry_count && code == ERR_OK; i++)
         code = read_kernel(device, module->handle, &program->entries[i], &module->kernels[i], err);
@@ -229,14 +236,14 @@ enum err module_kernel(const struct module *module, const struct entry *entry,
         *err = module->err;
         return module->code;
     }
-    *ret = &module->kernels[entry - module->program->entries];
+    *ret = &module->kernels[entry - module->program.entries];
     return ERR_OK;
 }
 
 /* ---- the table ---- */
 
-static struct module *default_of(const struct modules *modules, const struct program *program) {
-    return modules->defaults[program - registry_at(modules->registry, 0)];
+static struct module *default_of(const struct module_set *set, const struct program *program) {
+    return set->defaults[program - registry_at(set->registry, 0)];
 }
 
 static const struct image *image_of(
@@ -267,8 +274,8 @@ static struct module **link_of(struct modules *modules, const struct module *mod
 static struct module *look_up(
     struct modules *modules, const struct program *program, const struct image *image) {
     struct module *module = modules->newest;
-    while (module != NULL &&
-           (module->program != program || !digest_equal(&module->image->digest, &image->digest)))
+    while (module != NULL && (!program_is_same(&module->program, program) ||
+                                 !digest_equal(&module->image->digest, &image->digest)))
         module = module->older;
     if (module == NULL) return NULL;
     remove_at(link_of(modules, module));
@@ -296,16 +303,17 @@ static void count_hit(struct modules *modules) {
 
 /* A default's kernels serve a job that pins just that image as well. */
 static struct module *find_default(
-    const struct modules *modules, const struct program *program, const struct image *image) {
-    struct module *module = default_of(modules, program);
+    const struct module_set *set, const struct program *program, const struct image *image) {
+    struct module *module = default_of(set, program);
     return module != NULL && module->image == image ? module : NULL;
 }
 
 struct module *modules_find(
-    struct modules *modules, const struct program *program, const struct digest *pinned) {
+    const struct module_set *set, const struct program *program, const struct digest *pinned) {
+    struct modules *modules = set->modules;
     const struct image *image = image_of(modules, program, pinned);
     if (image == NULL) return NULL;
-    struct module *module = find_default(modules, program, image);
+    struct module *module = find_default(set, program, image);
     if (module == NULL) {
         pthread_mutex_lock(&modules->lock);
         module = look_up(modules, program, image);
@@ -322,10 +330,10 @@ struct module *modules_find(
 static struct module *find_or_insert(
     struct modules *modules, struct module *fresh, struct module **victim) {
     pthread_mutex_lock(&modules->lock);
-    struct module *module = look_up(modules, fresh->program, fresh->image);
+    struct module *module = look_up(modules, &fresh->program, fresh->image);
     while (module != NULL && module->is_loading) {
         pthread_cond_wait(&modules->settled, &modules->lock);
-        module = look_up(modules, fresh->program, fresh->image);
+        module = look_up(modules, &fresh->program, fresh->image);
     }
     if (module == NULL) {
         if (modules->count >= modules->count_max) *victim = take_victim(modules);
@@ -350,9 +358,10 @@ static void settle(struct modules *modules, struct module *module, bool stays) {
     pthread_mutex_unlock(&modules->lock);
 }
 
-enum err modules_get(struct modules *modules, const struct program *program,
+enum err modules_get(const struct module_set *set, const struct program *program,
     const struct digest *pinned, struct module **ret, struct error *err) {
-    *ret = modules_find(modules, program, pinned);
+    struct modules *modules = set->modules;
+    *ret = modules_find(set, program, pinned);
     if (*ret != NULL) return ERR_OK;
     const struct image *image = image_of(modules, program, pinned);
     if (image == NULL)
@@ -387,54 +396,123 @@ void module_unref(struct module *module) {
     pthread_mutex_unlock(&modules->lock);
 }
 
-/* ---- the whole ---- */
+/* ---- sets ---- */
 
 /* What fails in a way that may pass is left to the first job that asks for it. */
-static enum err load_default(struct modules *modules, size_t index, struct error *err) {
-    const struct program *program = registry_at(modules->registry, index);
+static enum err load_default(struct module_set *set, size_t index, struct error *err) {
+    struct modules *modules = set->modules;
+    const struct program *program = registry_at(set->registry, index);
     const struct image *image = image_of(modules, program, NULL);
     struct module *module;
     if (image == NULL) return ERR_OK;
     enum err code = module_create(modules, program, image, &module, err);
     if (code != ERR_OK) return code;
     module->is_default = true;
-    modules->compilations++;
+    module->sets = 1;
     code = module_load(module, err);
-    if (code != ERR_OK) {
-        module_destroy(module);
-        return err_is_sticky(code) ? code : ERR_OK;
+    pthread_mutex_lock(&modules->lock);
+    modules->compilations++;
+    modules->count += code == ERR_OK;
+    pthread_mutex_unlock(&modules->lock);
+    if (code == ERR_OK) {
+        set->defaults[index] = module;
+        return ERR_OK;
     }
-    modules->defaults[index] = module;
-    modules->count++;
-    return ERR_OK;
+    module_destroy(module);
+    return err_is_sticky(code) ? code : ERR_OK;
 }
 
-enum err modules_load(const struct device *device, const struct registry *registry,
-    size_t count_max, struct modules **ret, struct error *err) {
+/* False where `earlier` has no such program, or has not loaded it. */
+static bool share_default(struct module_set *set, const struct module_set *earlier, size_t index) {
+    const struct program *program = registry_at(set->registry, index);
+    const struct program *other =
+        earlier != NULL ? registry_find(earlier->registry, slice_of_text(program->name)) : NULL;
+    if (other == NULL || !program_is_same(program, other)) return false;
+    struct module *module = default_of(earlier, other);
+    if (module == NULL) return false;
+    pthread_mutex_lock(&set->modules->lock);
+    module->sets++;
+    pthread_mutex_unlock(&set->modules->lock);
+    set->defaults[index] = module;
+    return true;
+}
+
+/* Half of the places are for defaults, so that there is always one for an image that a job pins. */
+static bool has_room(struct modules *modules) {
+    pthread_mutex_lock(&modules->lock);
+    bool ret = modules->count < modules->count_max / 2;
+    pthread_mutex_unlock(&modules->lock);
+    return ret;
+}
+
+enum err module_set_load(struct modules *modules, const struct registry *registry,
+    const struct module_set *earlier, struct module_set **ret, struct error *err) {
     size_t programs = registry_count(registry);
+    struct module_set *set = calloc(1, sizeof *set + programs * sizeof set->defaults[0]);
+    if (set == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the modules");
+    set->modules = modules;
+    set->registry = registry;
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < programs && code == ERR_OK; i++)
+        if (!share_default(set, earlier, i) && has_room(modules)) code = load_default(set, i, err);
+    if (code == ERR_OK) *ret = set;
+    else module_set_unload(set);
+    return code;
+}
+
+/* NULL, or the module if no other set has it: the caller's to destroy. */
+static struct module *leave_default(struct modules *modules, struct module *module) {
+    if (module == NULL) return NULL;
+    pthread_mutex_lock(&modules->lock);
+    bool is_last = --module->sets == 0;
+    modules->count -= is_last;
+    pthread_mutex_unlock(&modules->lock);
+    return is_last ? module : NULL;
+}
+
+void module_set_unload(struct module_set *set) {
+    if (set == NULL) return;
+    for (size_t i = 0; i < registry_count(set->registry); i++)
+        module_destroy(leave_default(set->modules, set->defaults[i]));
+    free(set);
+}
+
+/* NULL: there is none. */
+static struct module *take_removed(struct modules *modules) {
+    pthread_mutex_lock(&modules->lock);
+    struct module **link = &modules->newest;
+    while (*link != NULL && ((*link)->references > 0 || program_is_installed(&(*link)->program)))
+        link = &(*link)->older;
+    struct module *module = *link;
+    if (module != NULL) remove_at(link);
+    pthread_mutex_unlock(&modules->lock);
+    return module;
+}
+
+void modules_forget_removed(struct modules *modules) {
+    struct module *module;
+    while ((module = take_removed(modules)) != NULL) module_destroy(module);
+}
+
+/* ---- the whole ---- */
+
+enum err modules_create(
+    const struct device *device, size_t count_max, struct modules **ret, struct error *err) {
     struct modules *modules = calloc(1, sizeof *modules);
-    if (modules == NULL) goto no_memory;
+    if (modules == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the modules");
     pthread_mutex_init(&modules->lock, NULL);
     pthread_cond_init(&modules->settled, NULL);
     modules->device = device;
-    modules->registry = registry;
     modules->count_max = count_max;
-    modules->defaults = calloc(programs + 1, sizeof modules->defaults[0]);
-    if (modules->defaults == NULL) goto no_memory;
-    enum err code = ERR_OK;
-    /* Half of the places, so that there is always one for an image that a job pins. */
-    for (size_t i = 0; i < programs && modules->count < count_max / 2 && code == ERR_OK; i++)
-        code = load_default(modules, i, err);
-    if (code == ERR_OK) *ret = modules;
-    else modules_unload(modules);
-    return code;
-no_memory:
-    modules_unload(modules);
-    return error_set(
-        err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the module table");
+    *ret = modules;
+    return ERR_OK;
 }
 
-void modules_unload(struct modules *modules) {
+void modules_destroy(struct modules *modules) {
     if (modules == NULL) return;
     while (modules->newest != NULL) {
         struct module *module = modules->newest;
@@ -442,9 +520,6 @@ void modules_unload(struct modules *modules) {
         modules->newest = module->older;
         module_destroy(module);
     }
-    for (size_t i = 0; modules->defaults != NULL && i < registry_count(modules->registry); i++)
-        module_destroy(modules->defaults[i]);
-    free(modules->defaults);
     pthread_cond_destroy(&modules->settled);
     pthread_mutex_destroy(&modules->lock);
     free(modules);

@@ -1,13 +1,15 @@
 /**
  * The cache of modules: kernel images, found by program and digest, loaded into one device.
  *
- * The image that fits the device best is loaded at start for every program: a load compiles, and
- * can hold the context's lock until the GPU is idle. These stay. An image that a job pins is loaded
- * when the first one asks, once however many ask, and stays until it is the one that was not used
- * for longest and others need its place; never while somebody holds a reference.
+ * For the programs of a registry there is a set. The image that fits the device best is loaded with
+ * the set for every program: a load compiles, and can hold the context's lock until the GPU is
+ * idle. These stay as long as a set has them: programs that two registries share (program.h) have
+ * one such module. An image that a job pins is loaded when the first one asks, once however many
+ * ask, and stays until it is the one that was not used for longest and others need its place; never
+ * while somebody holds a reference.
  *
- * Lifetime: references are given back before modules_unload(). Threads: any bound thread. No driver
- * call happens under the lock.
+ * Lifetime: references are given back before their set is unloaded, sets before
+ * modules_destroy(). Threads: any bound thread. No driver call happens under the lock.
  */
 #ifndef GPU_MODULES_H
 #define GPU_MODULES_H
@@ -26,6 +28,7 @@ struct kernel {
 };
 
 struct modules;
+struct module_set;
 struct module;
 
 struct modules_counts {
@@ -34,21 +37,29 @@ struct modules_counts {
     uint64_t evictions;
 };
 
-/**
- * Loads the programs of `registry`, which outlives the modules, and keeps at most `count_max`
- * modules. A program that cannot be loaded fails its own jobs, not the worker. ERR_NO_MEMORY, or a
- * sticky code.
- */
-MUST_CHECK enum err modules_load(const struct device *device, const struct registry *registry,
-    size_t count_max, struct modules **ret, struct error *err);
-void modules_unload(struct modules *modules); /* NULL is fine */
+/** Keeps at most `count_max` modules. ERR_NO_MEMORY. */
+MUST_CHECK enum err modules_create(
+    const struct device *device, size_t count_max, struct modules **ret, struct error *err);
+void modules_destroy(struct modules *modules); /* NULL is fine */
 
 /**
- * +1 reference to the module of the program's image, `pinned` or, with NULL, the one that fits the
- * device best; NULL where it is not loaded. Never waits.
+ * Loads the programs of `registry`, which outlives the set, but for those that `earlier`, a set of
+ * the same modules or NULL, has as well. A program that cannot be loaded fails its own jobs, not
+ * the worker. ERR_NO_MEMORY, or a sticky code.
+ */
+MUST_CHECK enum err module_set_load(struct modules *modules, const struct registry *registry,
+    const struct module_set *earlier, struct module_set **ret, struct error *err);
+void module_set_unload(struct module_set *set); /* NULL is fine */
+
+/** Unloads what jobs have pinned of programs that no registry has any more. */
+void modules_forget_removed(struct modules *modules);
+
+/**
+ * +1 reference to the module of the image of a program of the set, `pinned` or, with NULL, the one
+ * that fits the device best; NULL where it is not loaded. Never waits.
  */
 struct module *modules_find(
-    struct modules *modules, const struct program *program, const struct digest *pinned);
+    const struct module_set *set, const struct program *program, const struct digest *pinned);
 
 /**
  * The same, loading it where nobody has or does; so it may wait. ERR_UNSUPPORTED where the program
@@ -56,7 +67,7 @@ struct module *modules_find(
  * image that the driver rejects is a module whose kernels cannot be had, so that it is compiled
  * once; after other failures, which may pass, the next one tries again.
  */
-MUST_CHECK enum err modules_get(struct modules *modules, const struct program *program,
+MUST_CHECK enum err modules_get(const struct module_set *set, const struct program *program,
     const struct digest *pinned, struct module **ret, struct error *err);
 
 void module_unref(struct module *module); /* NULL is fine */

@@ -2,12 +2,12 @@
 
 #include <inttypes.h>
 
-bool kernels_pin(struct modules *modules, struct prepared *prepared) {
+bool kernels_pin(struct prepared *prepared) {
     const struct plan *plan = prepared->plan;
     bool is_warm = true;
     for (size_t i = 0; i < plan->launch_count; i++) {
         const struct plan_launch *launch = &plan->launches[i];
-        struct module *module = modules_find(modules, launch->program, launch->image);
+        struct module *module = modules_find(prepared->modules, launch->program, launch->image);
         prepared->launches[i].module = module;
         if (module == NULL) is_warm = false;
     }
@@ -68,7 +68,7 @@ static enum err choose_cooperation(struct prepared_launch *chosen, const struct 
         device->limits.multiprocessors);
 }
 
-static enum err load(struct modules *modules, const struct device *device,
+static enum err load(const struct module_set *modules, const struct device *device,
     const struct plan_launch *launch, struct prepared_launch *ret, struct error *err) {
     enum err code = ERR_OK;
     if (ret->module == NULL)
@@ -79,12 +79,11 @@ static enum err load(struct modules *modules, const struct device *device,
     return code;
 }
 
-enum err kernels_load(struct modules *modules, const struct device *device,
-    struct prepared *prepared, struct error *err) {
+enum err kernels_load(const struct device *device, struct prepared *prepared, struct error *err) {
     const struct plan *plan = prepared->plan;
     enum err code = ERR_OK;
     for (size_t i = 0; i < plan->launch_count && code == ERR_OK; i++)
-        code = load(modules, device, &plan->launches[i], &prepared->launches[i], err);
+        code = load(prepared->modules, device, &plan->launches[i], &prepared->launches[i], err);
     return code;
 }
 

@@ -9,15 +9,15 @@
 #include "prepare/prepare.h"
 
 /** Pins the modules that are loaded; true where that is all of them. Never waits. */
-bool kernels_pin(struct modules *modules, struct prepared *prepared);
+bool kernels_pin(struct prepared *prepared);
 
 /**
  * Loads the modules that kernels_pin() did not find, checks every launch against its kernel, and
  * decides which cooperative ones go in phases. Codes as modules_get() and module_kernel(), and
  * ERR_BAD_LAUNCH.
  */
-MUST_CHECK enum err kernels_load(struct modules *modules, const struct device *device,
-    struct prepared *prepared, struct error *err);
+MUST_CHECK enum err kernels_load(
+    const struct device *device, struct prepared *prepared, struct error *err);
 
 /** Gives the modules back; nothing of them is used any more. */
 void kernels_release(struct prepared *prepared);

@@ -56,7 +56,7 @@ static void announce(struct prepare *prepare, struct prepared *prepared, size_t 
  */
 static bool pin_warm(struct prepare *prepare, struct prepared *prepared) {
     const struct job *job = prepared->job;
-    bool is_warm = kernels_pin(prepare->options.modules, prepared);
+    bool is_warm = kernels_pin(prepared);
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         if (buffer->bytes == 0) continue;
@@ -124,7 +124,7 @@ static enum err upload_static(
 
 static enum err load_kernels(
     struct prepare *prepare, struct prepared *prepared, struct error *err) {
-    return kernels_load(prepare->options.modules, prepare->options.device, prepared, err);
+    return kernels_load(prepare->options.device, prepared, err);
 }
 
 static enum err fetch_cold(struct prepare *prepare, struct prepared *prepared, struct error *err) {
@@ -347,13 +347,14 @@ struct prepared *prepare_resubmit(struct prepare *prepare, struct prepared *prep
 }
 
 enum err prepare_submit(struct prepare *prepare, struct job *job, const struct plan *plan,
-    struct prepared **ret, struct error *err) {
+    const struct module_set *modules, struct prepared **ret, struct error *err) {
     struct prepared *prepared = prepared_create(job, plan);
     if (prepared == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "split the job, or give the process more memory",
             "no memory to prepare the job");
     enum err code = tenant_name(prepare->options.isolation, job, plan, &prepared->tenant, err);
     if (code != ERR_OK) return code;
+    prepared->modules = modules;
     job->prepared = prepared;
     *ret = prepare_resubmit(prepare, prepared);
     return ERR_OK;

@@ -34,7 +34,8 @@ struct prepared_launch {
 struct prepared {
     struct job *job; /* owned */
     const struct plan *plan;
-    struct slice tenant; /* whose job it is; in its arena */
+    const struct module_set *modules; /* of the programs that it was planned with */
+    struct slice tenant;              /* whose job it is; in its arena */
     /* by index as the job's buffers; in the job's arena */
     struct static_entry **statics;
     struct blob *blobs;
@@ -63,7 +64,6 @@ struct carriers;
 struct prepare_options {
     const struct device *device;
     struct carriers *carriers;
-    struct modules *modules;
     struct statics *statics;
     struct residents *residents; /* NULL unless the plans' limits have key order */
     struct blobs *blobs;         /* NULL: there is no store */
@@ -105,10 +105,11 @@ void prepare_destroy(struct prepare *prepare);
 /**
  * ERR_OK: `job` is taken. It may run, and comes back as `ret`, owned by the caller; or `ret` is
  * NULL, and on_ready or on_failed is called exactly once, now or later. From then on job->prepared
- * is set. Other codes: the job is still the caller's.
+ * is set. Other codes: the job is still the caller's. `modules` outlives the job.
  */
 MUST_CHECK enum err prepare_submit(struct prepare *prepare, struct job *job,
-    const struct plan *plan, struct prepared **ret, struct error *err);
+    const struct plan *plan, const struct module_set *modules, struct prepared **ret,
+    struct error *err);
 
 /**
  * The same for a job that was prepared before, and that prepared_release() has let go of: it comes

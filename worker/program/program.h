@@ -2,7 +2,8 @@
  * Programs: named bundles on disk, `<dir>/<name>/program.yaml` beside its kernel images. A job is
  * data, a program is code: only what stands in the configured folder can run.
  *
- * Lifetime: everything lives as long as the registry. Threads: read-only once loaded.
+ * Lifetime: a program lives as long as a registry has it, or somebody holds it. Registries share
+ * what has not changed from one to the next. Threads: read-only once loaded.
  */
 #ifndef PROGRAM_PROGRAM_H
 #define PROGRAM_PROGRAM_H
@@ -94,7 +95,10 @@ struct image {
     struct slice bytes;   /* PTX: followed by a NUL, as the driver wants it */
 };
 
+struct bundle;
+
 struct program {
+    struct bundle *bundle; /* owns the rest */
     char *name;
     char *description;     /* may be empty */
     size_t entry_count;    /* <= PROGRAM_ENTRIES_MAX */
@@ -117,6 +121,10 @@ struct registry;
  * only when memory is short.
  */
 struct registry *registry_load(const char *dir, struct problems *problems);
+
+/** The same, sharing with `earlier`, which may be NULL, the programs that are alike to the byte. */
+struct registry *registry_load_again(
+    const char *dir, const struct registry *earlier, struct problems *problems);
 void registry_destroy(struct registry *registry); /* NULL is fine */
 
 size_t registry_count(const struct registry *registry);
@@ -124,6 +132,15 @@ const struct program *registry_at(const struct registry *registry, size_t index)
 
 /** NULL if there is none of that name. */
 const struct program *registry_find(const struct registry *registry, struct slice name);
+
+/** Whether both are one program: of one bundle. */
+bool program_is_same(const struct program *a, const struct program *b);
+
+/** Whether a registry still has it, for who holds it. */
+bool program_is_installed(const struct program *program);
+
+void program_hold(const struct program *program);
+void program_release(const struct program *program);
 
 /** An empty name is the first entry; NULL if there is none of that name. */
 const struct entry *program_entry(const struct program *program, struct slice name);

@@ -6,20 +6,73 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/shared.h"
 #include "program/manifest.h"
 #include "program/params.h"
 
-enum { MANIFESTS_BYTES_MAX = 64 << 20, IMAGE_BYTES_MAX = 256 << 20 };
+enum {
+    MANIFEST_BYTES_MAX = 16 << 20,
+    PARSED_BYTES_MAX = 64 << 20, /* of a manifest */
+    IMAGE_BYTES_MAX = 256 << 20
+};
+
+/* What a program is made of. */
+struct bundle {
+    struct shared shared;
+    atomic_size_t registries; /* among its holders */
+    struct arena arena;       /* what the manifest says */
+    struct digest manifest;
+    size_t image_count;
+    struct image *images;
+};
 
 struct registry {
-    struct arena arena;       /* what the manifests say */
     struct program *programs; /* by name */
     size_t count;
 };
 
-static void free_images(struct program *program) {
-    for (size_t i = 0; i < program->image_count; i++) free((void *)program->images[i].bytes.data);
+/* ---- bundles ---- */
+
+static void bundle_end(struct shared *shared) {
+    struct bundle *bundle = (struct bundle *)shared;
+    for (size_t i = 0; i < bundle->image_count; i++) free((void *)bundle->images[i].bytes.data);
+    arena_fini(&bundle->arena);
+    free(bundle);
 }
+
+static struct bundle *bundle_create(void) {
+    struct bundle *bundle = calloc(1, sizeof *bundle);
+    if (bundle == NULL) return NULL;
+    shared_init(&bundle->shared, bundle_end);
+    arena_init(&bundle->arena, PARSED_BYTES_MAX);
+    return bundle;
+}
+
+void program_hold(const struct program *program) {
+    shared_hold(&program->bundle->shared);
+}
+
+void program_release(const struct program *program) {
+    shared_release(&program->bundle->shared);
+}
+
+bool program_is_same(const struct program *a, const struct program *b) {
+    return a->bundle == b->bundle;
+}
+
+bool program_is_installed(const struct program *program) {
+    /* relaxed: who asks has let go of the registry before, on the same thread */
+    return atomic_load_explicit(&program->bundle->registries, memory_order_relaxed) > 0;
+}
+
+static bool are_alike(const struct bundle *a, const struct bundle *b) {
+    bool ret = digest_equal(&a->manifest, &b->manifest) && a->image_count == b->image_count;
+    for (size_t i = 0; ret && i < a->image_count; i++)
+        ret = digest_equal(&a->images[i].digest, &b->images[i].digest);
+    return ret;
+}
+
+/* ---- one program ---- */
 
 /* Reads the bytes of an image; what is wrong is added at `node`, its file's name. */
 static void load_image(const char *folder, const struct yaml_document *document,
@@ -55,13 +108,13 @@ static void load_images(const char *folder, const struct yaml_document *document
     }
 }
 
-/* Reads the program of `document`; its images are to be freed even where problems were added. */
-static void load_program(struct registry *registry, const struct yaml_document *document,
-    const char *folder, const char *name, struct program *ret, struct problems *problems) {
-    if (!manifest_read(document, &registry->arena, ret, problems)) {
-        ret->image_count = 0;
-        return;
-    }
+/* Reads the program of `document` into `bundle`. */
+static void load_program(const struct yaml_document *document, const char *folder, const char *name,
+    struct bundle *bundle, struct program *ret, struct problems *problems) {
+    if (!manifest_read(document, &bundle->arena, ret, problems)) return;
+    ret->bundle = bundle;
+    bundle->image_count = ret->image_count;
+    bundle->images = ret->images;
     if (strcmp(ret->name, name) != 0)
         yaml_problem(problems, document, yaml_get(yaml_root(document), "name"),
             "rename one of them", "program '%s' in a folder named '%s'", ret->name, name);
@@ -74,31 +127,64 @@ static bool append(struct registry *registry, const struct program *program) {
     if (programs == NULL) return false;
     registry->programs = programs;
     programs[registry->count++] = *program;
+    program_hold(program);
+    /* relaxed: a number of its own, read once the registry is gone */
+    atomic_fetch_add_explicit(&program->bundle->registries, 1, memory_order_relaxed);
     return true;
 }
 
-/* Adds the program in `folder`, if that holds one and nothing is wrong with it. */
-static void load_folder(
-    struct registry *registry, const char *folder, const char *name, struct problems *problems) {
-    char *path;
-    if (asprintf(&path, "%s/program.yaml", folder) < 0) {
-        problems_add(problems, folder, 0, 0, "", "out of memory");
+/* The program, or the one of that name that `earlier` has if that is the same. */
+static const struct program *choose(const struct program *program, const struct registry *earlier) {
+    const struct program *other =
+        earlier != NULL ? registry_find(earlier, slice_of_text(program->name)) : NULL;
+    return other != NULL && are_alike(program->bundle, other->bundle) ? other : program;
+}
+
+/* What stands in a folder, and with it the registry that it is to be a part of. */
+struct place {
+    const char *folder, *name;
+    const struct registry *earlier;
+    struct registry *registry;
+};
+
+/* Adds the program of a manifest's text, if nothing is wrong with it. */
+static void add_program(
+    const struct place *place, const char *path, struct slice text, struct problems *problems) {
+    struct program program;
+    size_t before = problems_total(problems);
+    struct bundle *bundle = bundle_create();
+    struct yaml_document *document =
+        bundle != NULL ? yaml_parse(path, text, YAML_KEEP_VARIABLES, problems) : NULL;
+    if (bundle != NULL) bundle->manifest = digest_of(text);
+    if (document != NULL)
+        load_program(document, place->folder, place->name, bundle, &program, problems);
+    bool is_added = document != NULL && problems_total(problems) == before &&
+                    append(place->registry, choose(&program, place->earlier));
+    if (!is_added && problems_total(problems) == before)
+        problems_add(problems, place->folder, 0, 0, "", "out of memory");
+    yaml_destroy(document);
+    if (bundle != NULL) shared_release(&bundle->shared);
+}
+
+/* Adds the program in the folder, if that holds one and nothing is wrong with it. */
+static void load_folder(const struct place *place, struct problems *problems) {
+    char *path, *text;
+    size_t size;
+    struct error err;
+    if (asprintf(&path, "%s/program.yaml", place->folder) < 0) {
+        problems_add(problems, place->folder, 0, 0, "", "out of memory");
         return;
     }
-    size_t before = problems_total(problems);
     bool is_program = access(path, F_OK) == 0;
-    if (!is_program && errno != ENOENT && errno != ENOTDIR)
+    if (!is_program && errno != ENOENT && errno != ENOTDIR) {
         problems_add(problems, path, 0, 0, "let the worker read it", "%s", strerror(errno));
-    struct yaml_document *document =
-        is_program ? yaml_load(path, YAML_KEEP_VARIABLES, problems) : NULL;
+    } else if (is_program && file_read(path, MANIFEST_BYTES_MAX, &text, &size, &err) != ERR_OK) {
+        problems_add(problems, path, 0, 0, err.fix, "%s", err.message);
+    } else if (is_program) {
+        add_program(place, path, slice_of(text, size), problems);
+        free(text);
+    }
     free(path);
-    if (document == NULL) return;
-    struct program program;
-    load_program(registry, document, folder, name, &program, problems);
-    if (problems_total(problems) == before && !append(registry, &program))
-        problems_add(problems, folder, 0, 0, "", "out of memory");
-    if (problems_total(problems) > before) free_images(&program);
-    yaml_destroy(document);
 }
 
 /* Folders of mounted volumes have dotted ones beside them that hold the same files. */
@@ -111,9 +197,13 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
 }
 
 struct registry *registry_load(const char *dir, struct problems *problems) {
+    return registry_load_again(dir, NULL, problems);
+}
+
+struct registry *registry_load_again(
+    const char *dir, const struct registry *earlier, struct problems *problems) {
     struct registry *registry = calloc(1, sizeof *registry);
     if (registry == NULL) return NULL;
-    arena_init(&registry->arena, MANIFESTS_BYTES_MAX);
     struct dirent **entries = NULL;
     int count = scandir(dir, &entries, is_visible, by_name);
     if (count < 0)
@@ -125,7 +215,8 @@ struct registry *registry_load(const char *dir, struct problems *problems) {
         if (asprintf(&folder, "%s/%s", dir, entries[i]->d_name) < 0) {
             problems_add(problems, dir, 0, 0, "", "out of memory");
         } else {
-            load_folder(registry, folder, entries[i]->d_name, problems);
+            const struct place place = {folder, entries[i]->d_name, earlier, registry};
+            load_folder(&place, problems);
             free(folder);
         }
         free(entries[i]);
@@ -139,9 +230,12 @@ struct registry *registry_load(const char *dir, struct problems *problems) {
 
 void registry_destroy(struct registry *registry) {
     if (registry == NULL) return;
-    for (size_t i = 0; i < registry->count; i++) free_images(&registry->programs[i]);
+    for (size_t i = 0; i < registry->count; i++) {
+        struct bundle *bundle = registry->programs[i].bundle;
+        atomic_fetch_sub_explicit(&bundle->registries, 1, memory_order_relaxed); /* as above */
+        shared_release(&bundle->shared);
+    }
     free(registry->programs);
-    arena_fini(&registry->arena);
     free(registry);
 }
 

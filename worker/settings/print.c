@@ -18,12 +18,13 @@ static const char *describe(const struct setting *setting, char text[static HELP
         for (size_t i = 0; setting->names[i] != NULL; i++)
             used += (size_t)snprintf(text + used, HELP_SIZE - used, "%s%s",
                 i == 0 ? " One of " : ", ", setting->names[i]);
-        snprintf(text + used, HELP_SIZE - used, ".");
+        used += (size_t)snprintf(text + used, HELP_SIZE - used, ".");
     } else if (setting->max > 0) {
-        snprintf(text + used, HELP_SIZE - used, " From %s to %s.",
+        used += (size_t)snprintf(text + used, HELP_SIZE - used, " From %s to %s.",
             value_format_number(setting->type, setting->min, min),
             value_format_number(setting->type, setting->max, max));
     }
+    if (setting->reloads) snprintf(text + used, HELP_SIZE - used, " Reloads.");
     return text;
 }
 

@@ -38,23 +38,30 @@ static const char *const log_format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] =
     (offsetof(struct settings, field) +                                                            \
         0 * sizeof((type *)NULL == &((struct settings *)NULL)->field))
 
-#define UINT(field, min, max, fallback, help)                                                      \
-    { #field, SETTING_UINT, AT(uint32_t, field), min, max, NULL, fallback, help }
-#define DURATION(field, min, max, fallback, help)                                                  \
-    { #field, SETTING_DURATION, AT(uint32_t, field), min, max, NULL, fallback, help }
-#define SIZE(field, min, max, fallback, help)                                                      \
-    { #field, SETTING_SIZE, AT(uint64_t, field), min, max, NULL, fallback, help }
-#define ENUM(type, field, names, fallback, help)                                                   \
-    { #field, SETTING_ENUM, AT(enum type, field), 0, 0, names, fallback, help }
-#define STRING(field, length_min, fallback, help)                                                  \
-    { #field, SETTING_STRING, AT(char *, field), length_min, 0, NULL, fallback, help }
-#define LIST(field, count_min, fallback, help)                                                     \
-    { #field, SETTING_LIST, AT(struct string_list, field), count_min, 0, NULL, fallback, help }
-#define MAP(field, fallback, help)                                                                 \
-    { #field, SETTING_MAP, AT(struct string_map, field), 0, 0, NULL, fallback, help }
-
-#define DEVICES(field, fallback, help)                                                             \
-    { #field, SETTING_DEVICES, AT(struct string_list, field), 1, 0, NULL, fallback, help }
+/* The last argument of each is the help, which RELOADS may follow: SIGHUP changes the setting. */
+#define RELOADS .reloads = true
+#define ROW(field, kind, c_type, ...)                                                              \
+    { .path = #field, .type = kind, .offset = AT(c_type, field), __VA_ARGS__ }
+#define UINT(field, least, most, text, ...)                                                        \
+    ROW(field, SETTING_UINT, uint32_t, .min = least, .max = most, .fallback = text,                \
+        .help = __VA_ARGS__)
+#define DURATION(field, least, most, text, ...)                                                    \
+    ROW(field, SETTING_DURATION, uint32_t, .min = least, .max = most, .fallback = text,            \
+        .help = __VA_ARGS__)
+#define SIZE(field, least, most, text, ...)                                                        \
+    ROW(field, SETTING_SIZE, uint64_t, .min = least, .max = most, .fallback = text,                \
+        .help = __VA_ARGS__)
+#define ENUM(choice, field, known, text, ...)                                                      \
+    ROW(field, SETTING_ENUM, enum choice, .names = known, .fallback = text, .help = __VA_ARGS__)
+#define STRING(field, least, text, ...)                                                            \
+    ROW(field, SETTING_STRING, char *, .min = least, .fallback = text, .help = __VA_ARGS__)
+#define LIST(field, least, text, ...)                                                              \
+    ROW(field, SETTING_LIST, struct string_list, .min = least, .fallback = text,                   \
+        .help = __VA_ARGS__)
+#define MAP(field, text, ...)                                                                      \
+    ROW(field, SETTING_MAP, struct string_map, .fallback = text, .help = __VA_ARGS__)
+#define DEVICES(field, text, ...)                                                                  \
+    ROW(field, SETTING_DEVICES, struct string_list, .min = 1, .fallback = text, .help = __VA_ARGS__)
 
 const struct setting setting_table[] = {
     ENUM(driver_choice, driver, driver_names, "cuda",
@@ -132,16 +139,18 @@ const struct setting setting_table[] = {
     STRING(topics.control, 0, "\"\"",
         "Topic on which jobs are cancelled (gpu-worker cancel); every worker reads all of it. None "
         "is read where empty. The topic must exist."),
-    LIST(topics.reply_to, 0, "[]", "Topics that a job may name to get its result there."),
+    LIST(topics.reply_to, 0, "[]", "Topics that a job may name to get its result there.", RELOADS),
 
     UINT(retry.max_attempts, 1, 1000, "5",
         "How often a job is tried in all that fails with `retry: worker`; after that it is "
         "answered "
-        "with the error, and is a dead letter."),
+        "with the error, and is a dead letter.",
+        RELOADS),
     DURATION(retry.base_ms, 1, HOUR, "200ms",
         "Longest wait after a job's first failure. It doubles with each further one; the wait is "
-        "half of it or more, at random."),
-    DURATION(retry.max_ms, 1, HOUR, "30s", "Longest wait of all."),
+        "half of it or more, at random.",
+        RELOADS),
+    DURATION(retry.max_ms, 1, HOUR, "30s", "Longest wait of all.", RELOADS),
 
     UINT(cancels.ids_max, 1, 10000000, "100000",
         "Most ids of cancelled jobs that are remembered; the oldest are forgotten first."),
@@ -158,7 +167,8 @@ const struct setting setting_table[] = {
 
     STRING(programs.dir, 0, "\"\"",
         "Folder with a folder for each program; where empty, share/gpu-worker/programs beside the "
-        "folder of the binary."),
+        "folder of the binary.",
+        RELOADS),
     STRING(blobs.dir, 0, "\"\"",
         "Folder of blobs, each named by its SHA-256, that jobs may refer to; none where empty."),
     STRING(blobs.url, 0, "\"\"",
@@ -182,23 +192,26 @@ const struct setting setting_table[] = {
         "Larger outputs are put into the blob store, and results name them; 0 puts none there."),
 
     SIZE(limits.message_bytes, 1 * KIB, 1000000000, "1MiB",
-        "Largest message that is taken as a job."),
-    UINT(limits.buffers_per_job, 1, 4096, "64", "Buffers of one job."),
-    UINT(limits.steps_per_job, 1, 4096, "64", "Steps of one job."),
+        "Largest message that is taken as a job.", RELOADS),
+    UINT(limits.buffers_per_job, 1, 4096, "64", "Buffers of one job.", RELOADS),
+    UINT(limits.steps_per_job, 1, 4096, "64", "Steps of one job.", RELOADS),
     UINT(limits.launches_per_job, 1, 1000000000, "100000",
-        "Kernel launches of one job: repeat x the sum of its iterations."),
+        "Kernel launches of one job: repeat x the sum of its iterations.", RELOADS),
     SIZE(limits.job_bytes, 1 * KIB, 1 * TIB, "1GiB", "Device memory of one job's own buffers."),
     SIZE(limits.result_bytes, 1 * KIB, 1000000000, "1000000",
-        "Largest encoded result. Kafka's own default takes 1 MiB with headers."),
+        "Largest encoded result. Kafka's own default takes 1 MiB with headers.", RELOADS),
     DURATION(limits.timeout_ms, 100, 24 * HOUR, "1m",
         "Longest that a job without timeout_ms may be on the device. Then its executor is killed, "
-        "and the job that does so alone gets gpu_hang."),
+        "and the job that does so alone gets gpu_hang.",
+        RELOADS),
     DURATION(limits.timeout_min_ms, 1, HOUR, "100ms",
         "Least timeout_ms that a job may ask for: one that asks for less is refused (bad_job), "
-        "since a job that is only slow to start would end its executor."),
+        "since a job that is only slow to start would end its executor.",
+        RELOADS),
     DURATION(limits.timeout_max_ms, 100, 24 * HOUR, "2m",
         "Most that a job may ask for: one that asks for more is refused (too_large), since a "
-        "kernel that never ends holds its stream for so long."),
+        "kernel that never ends holds its stream for so long.",
+        RELOADS),
     UINT(limits.jobs_in_flight, 1, 1000000, "4096",
         "Jobs taken and not finished. A stop waits for all of them, so jobs of more than some 40 "
         "ms "
@@ -210,7 +223,8 @@ const struct setting setting_table[] = {
     SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
         "Host memory of messages taken and not finished, and of their results. The Kafka client "
         "fetches up to a quarter "
-        "of it ahead, besides."),
+        "of it ahead, besides.",
+        RELOADS),
 
     UINT(batch.jobs, 1, 1024, "64", "Most jobs that a lane runs together."),
     DURATION(batch.span_ms, 1, HOUR, "2ms",
@@ -255,7 +269,7 @@ const struct setting setting_table[] = {
         "to whoever can reach it; where empty, it listens nowhere."),
     DURATION(telemetry.interval_ms, 0, HOUR, "10s",
         "How often a worker publishes its sums and gauges; 0 is never."),
-    ENUM(log_level, log.level, log_level_names, "info", "The least that is logged."),
+    ENUM(log_level, log.level, log_level_names, "info", "The least that is logged.", RELOADS),
     ENUM(log_format, log.format, log_format_names, "text", "How lines look: for people, or JSON."),
 
     STRING(profile.nvtx_library, 0, "\"\"",

@@ -5,6 +5,7 @@
 #ifndef SETTINGS_TABLE_H
 #define SETTINGS_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ struct setting {
     uint64_t min, max;        /* numbers; `min` also of a string's or list's length */
     const char *const *names; /* ENUM: by value; NULL ends them */
     const char *fallback;     /* the default, as it would stand in the file */
+    bool reloads;             /* SIGHUP changes it while the worker runs */
     const char *help;
 };
 

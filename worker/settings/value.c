@@ -293,6 +293,77 @@ void value_fini(const struct setting *setting, void *field) {
     }
 }
 
+static bool texts_equal(char *const *a, char *const *b, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(a[i], b[i]) != 0) return false;
+    return true;
+}
+
+static bool lists_equal(const struct string_list *a, const struct string_list *b) {
+    return a->count == b->count && texts_equal(a->items, b->items, a->count);
+}
+
+static bool maps_equal(const struct string_map *a, const struct string_map *b) {
+    return a->count == b->count && texts_equal(a->keys, b->keys, a->count) &&
+           texts_equal(a->values, b->values, a->count);
+}
+
+bool value_equal(const struct setting *setting, const void *a, const void *b) {
+    switch (setting->type) {
+    case SETTING_UINT:
+    case SETTING_DURATION: return *(const uint32_t *)a == *(const uint32_t *)b;
+    case SETTING_SIZE: return *(const uint64_t *)a == *(const uint64_t *)b;
+    case SETTING_ENUM: return *(const int *)a == *(const int *)b;
+    case SETTING_STRING: return strcmp(*(char *const *)a, *(char *const *)b) == 0;
+    case SETTING_LIST:
+    case SETTING_DEVICES: return lists_equal(a, b);
+    case SETTING_MAP: return maps_equal(a, b);
+    }
+    return false;
+}
+
+/* NULL when memory is short. */
+static char **copy_texts(char *const *texts, size_t count) {
+    char **ret = calloc(count + 1, sizeof *ret);
+    for (size_t i = 0; i < count && ret != NULL; i++) {
+        ret[i] = strdup(texts[i]);
+        if (ret[i] != NULL) continue;
+        free_texts(ret, i);
+        ret = NULL;
+    }
+    return ret;
+}
+
+static bool copy_map(struct string_map *to, const struct string_map *from) {
+    *to = (struct string_map){.keys = copy_texts(from->keys, from->count)};
+    if (to->keys != NULL) to->values = copy_texts(from->values, from->count);
+    to->count = from->count;
+    if (to->values != NULL) return true;
+    if (to->keys != NULL) free_texts(to->keys, to->count);
+    *to = (struct string_map){0};
+    return false;
+}
+
+static bool copy_list(struct string_list *to, const struct string_list *from) {
+    char **items = copy_texts(from->items, from->count);
+    *to = (struct string_list){.items = items, .count = items != NULL ? from->count : 0};
+    return items != NULL;
+}
+
+bool value_copy(const struct setting *setting, void *to, const void *from) {
+    switch (setting->type) {
+    case SETTING_UINT:
+    case SETTING_DURATION: *(uint32_t *)to = *(const uint32_t *)from; return true;
+    case SETTING_SIZE: *(uint64_t *)to = *(const uint64_t *)from; return true;
+    case SETTING_ENUM: *(int *)to = *(const int *)from; return true;
+    case SETTING_STRING: *(char **)to = strdup(*(char *const *)from); return *(char **)to != NULL;
+    case SETTING_LIST:
+    case SETTING_DEVICES: return copy_list(to, from);
+    case SETTING_MAP: return copy_map(to, from);
+    }
+    return false;
+}
+
 static void print_list(const struct string_list *list, FILE *out) {
     fputc('[', out);
     for (size_t i = 0; i < list->count; i++) {

@@ -20,6 +20,12 @@ void value_read(const struct setting *setting, void *field, const struct yaml_do
 /** Frees what the field owns. */
 void value_fini(const struct setting *setting, void *field);
 
+/** Whether two fields of a setting have the same value. */
+bool value_equal(const struct setting *setting, const void *a, const void *b);
+
+/** Into a field that owns nothing. False when memory is short: it owns nothing then, either. */
+MUST_CHECK bool value_copy(const struct setting *setting, void *to, const void *from);
+
 /** As YAML on one line; secrets of maps and URLs as "***". */
 void value_print(const struct setting *setting, const void *field, FILE *out);
 

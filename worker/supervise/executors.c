@@ -396,6 +396,10 @@ void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping)
     }
 }
 
+void executor_reload(struct executor *executor) {
+    if (executor->standing == STANDING_RUNNING) kill(executor->pid, SIGHUP);
+}
+
 void executor_stop(struct executor *executor) {
     if (executor->standing == STANDING_RUNNING) kill(executor->pid, SIGTERM);
 }

@@ -60,6 +60,9 @@ void executor_reap(struct executor *executor, int status, bool is_stopping);
 /** To be called steadily: starts it when it is due, and looks at what it does. */
 void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping);
 
+/** Asks it to read its configuration and programs again. */
+void executor_reload(struct executor *executor);
+
 /** Asks it to drain and end. */
 void executor_stop(struct executor *executor);
 

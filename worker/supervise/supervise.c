@@ -46,6 +46,7 @@ static enum err take_signals(struct supervisor *supervisor, struct error *err) {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
+    sigaddset(&signals, SIGHUP);
     for (size_t i = 0; i < STOP_SIGNALS; i++)
         if (!is_ignored(stop_signals[i])) sigaddset(&signals, stop_signals[i]);
     sigprocmask(SIG_BLOCK, &signals, NULL);
@@ -98,10 +99,29 @@ static bool tend_all(struct supervisor *supervisor) {
     return is_any;
 }
 
+/* First here, so that what is wrong is one line, and those that start later start alike. */
+static void reload(struct supervisor *supervisor) {
+    const struct supervise_options *options = supervisor->options;
+    struct error err;
+    if (supervisor->stop_ns != 0) {
+        log_line(LOG_INFO, "SIGHUP: nothing is reloaded, since the worker stops");
+        return;
+    }
+    notify_reloading(supervisor->notify);
+    if (options->reload(options->context, &err) == ERR_OK) {
+        log_line(LOG_INFO, "the configuration and the programs were read again");
+        for (size_t i = 0; i < supervisor->count; i++) executor_reload(&supervisor->executors[i]);
+    } else {
+        log_error(LOG_ERROR, "not reloaded, nothing has changed", &err);
+    }
+    notify_reloaded(supervisor->notify);
+}
+
 static void read_signals(struct supervisor *supervisor) {
     struct signalfd_siginfo info;
     while (read(supervisor->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGCHLD) continue;
+        if (info.ssi_signo == SIGHUP) reload(supervisor);
+        if (info.ssi_signo == SIGCHLD || info.ssi_signo == SIGHUP) continue;
         /* Who asks twice does not want to wait for jobs. */
         if (supervisor->is_asked) kill_all(supervisor);
         supervisor->is_asked = true;

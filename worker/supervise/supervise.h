@@ -8,6 +8,9 @@
  * died without is started again later and later, and after executors.deaths_max such deaths not at
  * all: its GPU counts as unhealthy, the others go on.
  *
+ * SIGHUP makes it read its configuration and programs again, and if they are right, its executors
+ * as well.
+ *
  * Where http.listen says so, it serves /metrics (metrics.h).
  *
  * Threads: one, the process's first, since it is its end that ends the executors. It logs.
@@ -21,7 +24,10 @@
 struct supervise_options {
     const struct settings *settings;
     const char *state_dir;
-    const char *config;           /* a path that executors can read; NULL: none was given */
+    const char *config; /* that executors can read, NULL: none; `reload` may change the text */
+    /** At SIGHUP: reads again what executors are started with. They do so themselves then. */
+    enum err (*reload)(void *context, struct error *err);
+    void *context;
     const char *const *arguments; /* further arguments for each executor; NULL ends them */
     const struct probed_device *devices;
     size_t device_count;

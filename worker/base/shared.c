@@ -1,0 +1,22 @@
+#include "base/shared.h"
+
+#include "base/invariant.h"
+
+void shared_init(struct shared *shared, void (*end)(struct shared *shared)) {
+    atomic_init(&shared->holders, 1);
+    shared->end = end;
+}
+
+void shared_hold(struct shared *shared) {
+    /* relaxed: whoever knows of a holder knows what it holds */
+    size_t before = atomic_fetch_add_explicit(&shared->holders, 1, memory_order_relaxed);
+    INVARIANT(before > 0, "what nobody holds has ended");
+}
+
+void shared_release(struct shared *shared) {
+    if (shared == NULL) return;
+    /* release and acquire: what every holder did, in its own calls, comes before the end */
+    size_t before = atomic_fetch_sub_explicit(&shared->holders, 1, memory_order_acq_rel);
+    INVARIANT(before > 0, "each holder lets go once");
+    if (before == 1) shared->end(shared);
+}
