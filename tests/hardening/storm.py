@@ -141,13 +141,13 @@ class Sender(threading.Thread):
         self._may_send, self._is_over = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self.sent = 0
-        self.delivered = 0
+        self.delivered = set()  # numbers of messages
         self.refused = 0
 
-    def _delivered(self, error, message):
+    def _delivered(self, number, error):
         if error is None:
-            self.delivered += 1
-        else:  # the broker's limit; it is in no topic
+            self.delivered.add(number)
+        else:  # the broker's limit, or a broker that died of it: it may be in the topic or not
             self.refused += 1
 
     def run(self):
@@ -161,7 +161,7 @@ class Sender(threading.Thread):
                 while True:
                     try:
                         producer.produce(self._topic, message.value, message.key, headers=message.headers,
-                                         on_delivery=self._delivered)
+                                         on_delivery=lambda error, _, number=self.sent: self._delivered(number, error))
                         break
                     except BufferError:
                         producer.poll(0.1)

@@ -62,7 +62,7 @@ class Account:
         self._messages = messages
         self._is_exact = delivery == "exactly_once"
         self._sent = {}  # numbers by partition and offset; of those that have not been settled
-        self._sent_count = 0  # settled ones too
+        self._come = set()  # their numbers, settled ones too
         self._answers = collections.defaultdict(list)
         self._letters = collections.defaultdict(list)
         self._settled = collections.Counter()  # the highest settled offset of each partition
@@ -71,8 +71,9 @@ class Account:
 
     def _read(self):
         for message in self._readers[self._topics.jobs].read():
-            self._sent[message.partition(), message.offset()] = int(headers_of(message)["storm"])
-            self._sent_count += 1
+            number = int(headers_of(message)["storm"])
+            self._sent[message.partition(), message.offset()] = number
+            self._come.add(number)
         for topic in self._topics.results, self._topics.replies:
             for message in self._readers[topic].read():
                 result = msgpack.unpackb(message.value(), strict_map_key=False)
@@ -90,9 +91,10 @@ class Account:
             reader.reopen()
 
     def unanswered(self, delivered):
-        """How many of the messages that the brokers have taken have neither a result nor a dead letter yet."""
+        """How many messages have neither a result nor a dead letter yet, of those in the topic and of those that the
+        brokers say that they have taken."""
         self._read()
-        unread = delivered - self._sent_count
+        unread = len(delivered - self._come)
         return unread + sum(place not in self._answers and place not in self._letters for place in self._sent)
 
     def settle(self):
