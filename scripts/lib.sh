@@ -14,6 +14,16 @@ fail() {
     exit 1
 }
 
+# quietly COMMAND...: its output is worth reading only when it fails.
+quietly() {
+    local log status=0
+    log=$(mktemp)
+    "$@" </dev/null >"$log" 2>&1 || status=$?
+    if [ "$status" -ne 0 ]; then cat "$log" >&2; fi
+    rm -f "$log"
+    return "$status"
+}
+
 # Headings carry the seconds since the script began, so that a log shows what took long.
 stage() { printf '\n== %s (at %d s)\n' "$*" "$SECONDS"; }
 

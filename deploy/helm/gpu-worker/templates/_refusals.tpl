@@ -1,0 +1,194 @@
+{{/* Values that a schema cannot refuse, each with what to do about it. */}}
+
+{{- define "gpu-worker.refuseSecrets" -}}
+{{- range $side := list "consumer" "producer" -}}
+{{- range $key, $value := get (default dict $.Values.config.kafka) $side | default dict -}}
+{{- $secret := regexMatch "(?i)password|secret|passphrase|token|credential|key[.]pem|oauthbearer[.]config" $key -}}
+{{- if and $secret (kindIs "string" $value) (not (contains "${" $value)) -}}
+{{- fail (printf "config.kafka.%s has %s in plain text, and a ConfigMap is no place for it: name a Secret in kafka.sasl or kafka.tls, or write {file: path}" $side $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $url := get (default dict .Values.config.blobs) "url" -}}
+{{- if and (kindIs "string" $url) (regexMatch "://[^/]*@" (toString $url)) (not (contains "${" (toString $url))) -}}
+{{- fail "config.blobs.url carries a password, and a ConfigMap is no place for it: take the URL from a Secret, with env and ${NAME}" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-worker.refuseKafka" -}}
+{{- $settings := include "gpu-worker.settings" . | fromYaml -}}
+{{- $given := default dict .Values.config.kafka -}}
+{{- if eq $settings.broker "embedded" -}}
+{{- fail "config.broker is embedded, which nobody outside of the pod can reach: use kafka" -}}
+{{- end -}}
+{{- if not (get $given "bootstrap_servers") -}}
+{{- fail "config.kafka.bootstrap_servers is missing: name the brokers, host:port, by commas" -}}
+{{- end -}}
+{{- if not (kindIs "string" $settings.kafka.instance_id) -}}
+{{- fail "config.kafka.instance_id comes from a file, and would be the same in every pod: leave it out" -}}
+{{- end -}}
+{{- range $side := list "consumer" "producer" -}}
+{{- range $key, $value := include "gpu-worker.security" $ | fromYaml -}}
+{{- if hasKey (default dict (get $given $side)) $key -}}
+{{- fail (printf "config.kafka.%s sets %s, and so do kafka.tls and kafka.sasl: remove one of them" $side $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $tls := .Values.kafka.tls -}}
+{{- if and $tls.secret (not $tls.enabled) -}}
+{{- fail "kafka.tls.secret is set, and kafka.tls.enabled is not: the brokers would be spoken to in plain text" -}}
+{{- end -}}
+{{- if ne (empty $tls.certKey) (empty $tls.keyKey) -}}
+{{- fail "kafka.tls.certKey and kafka.tls.keyKey go together: set both or none" -}}
+{{- end -}}
+{{- $named := contains "${POD_NAME}" $settings.kafka.instance_id -}}
+{{- if and $settings.kafka.instance_id (not $named) (gt (include "gpu-worker.replicasMax" . | int64) 1) -}}
+{{- fail (printf "config.kafka.instance_id is '%s' in every pod, and of two members of one name the earlier ends: leave it out, or write ${POD_NAME}" $settings.kafka.instance_id) -}}
+{{- end -}}
+{{- if and $named (eq .Values.kind "Deployment") -}}
+{{- fail "config.kafka.instance_id names the pods of a Deployment, which have a new name after each restart: use kind: StatefulSet, or leave it out" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the chart tells others has to stand in the values. */}}
+{{- define "gpu-worker.refuseVariables" -}}
+{{- $settings := include "gpu-worker.settings" . | fromYaml -}}
+{{- $told := dict "kafka.bootstrap_servers" $settings.kafka.bootstrap_servers "kafka.group" $settings.kafka.group "topics" $settings.topics "blobs.url" $settings.blobs.url -}}
+{{- range $path, $value := $told -}}
+{{- $text := toJson $value -}}
+{{- range $reader := list "keda" "networkPolicy" "topics.create" -}}
+{{- $on := eq $reader "topics.create" | ternary $.Values.topics.create.enabled (get $.Values $reader | default dict).enabled -}}
+{{- if and $on (or (contains "${" $text) (contains "{\"file\":" $text)) -}}
+{{- fail (printf "config.%s comes from the environment or a file, where %s cannot look: write it out" $path $reader) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-worker.refuseReplicas" -}}
+{{- if and .Values.keda.enabled .Values.hpa.enabled -}}
+{{- fail "keda.enabled and hpa.enabled are both on: KEDA makes an HPA of its own, and two would undo each other's work; turn one off" -}}
+{{- end -}}
+{{- range $name := list "keda" "hpa" -}}
+{{- $scaler := get $.Values $name -}}
+{{- if and $scaler.enabled (not $.Values.topics.partitions) -}}
+{{- fail (printf "%s.enabled needs topics.partitions: more pods than partitions would be idle" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.hpa.enabled (not .Values.hpa.metrics) -}}
+{{- fail "hpa.metrics is empty: an HPA would scale by the CPU, which says nothing of GPU jobs; name a metric of the lag, or use keda" -}}
+{{- end -}}
+{{- if .Capabilities.APIVersions.Has "autoscaling/v2" -}}
+{{- $full := include "gpu-worker.fullname" . -}}
+{{- $hpas := lookup "autoscaling/v2" "HorizontalPodAutoscaler" .Release.Namespace "" -}}
+{{- range get $hpas "items" | default list -}}
+{{- $ours := or (eq .metadata.name (printf "keda-hpa-%s" $full)) (eq .metadata.name $full) -}}
+{{- if and $.Values.keda.enabled (eq .spec.scaleTargetRef.name $full) (not $ours) -}}
+{{- fail (printf "keda.enabled is on, and the HPA %s scales %s as well: remove it first" .metadata.name $full) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $pods := include "gpu-worker.replicasMax" . | int64 -}}
+{{- $executors := include "gpu-worker.executors" . | int64 -}}
+{{- if and (not .Values.topics.partitions) (gt (mul $pods $executors) 1) -}}
+{{- fail (printf "%d executors need topics.partitions: say how many partitions each job topic has" (mul $pods $executors)) -}}
+{{- end -}}
+{{- if and .Values.topics.partitions (gt $pods (include "gpu-worker.podsMax" . | int64)) -}}
+{{- fail (printf "%d pods with %d executors each are more than the job topics have partitions for: at most %s pods, or more topics.partitions" $pods $executors (include "gpu-worker.podsMax" .)) -}}
+{{- end -}}
+{{- if and .Values.keda.enabled (gt (int64 .Values.keda.minReplicas) $pods) -}}
+{{- fail (printf "keda.minReplicas is more than the %d pods that there may be" $pods) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-worker.refuseGpu" -}}
+{{- $settings := include "gpu-worker.settings" . | fromYaml -}}
+{{- $gpu := .Values.gpu -}}
+{{- $cuda := eq $settings.driver "cuda" -}}
+{{- if and $cuda (kindIs "slice" $settings.devices) (gt (len $settings.devices) (int64 $gpu.count)) -}}
+{{- fail (printf "config.devices lists %d GPUs, and gpu.count gives a pod %d: raise gpu.count, or write devices: all" (len $settings.devices) (int64 $gpu.count)) -}}
+{{- end -}}
+{{- if and (gt (int64 $gpu.count) 1) (contains "/mig-" $gpu.resource) (not $gpu.dra.enabled) -}}
+{{- fail (printf "gpu.count is %d, and a process sees one MIG slice alone: use gpu.count: 1 and more pods" (int64 $gpu.count)) -}}
+{{- end -}}
+{{- if and (gt (int64 $gpu.count) 1) (hasSuffix ".shared" $gpu.resource) (not $gpu.dra.enabled) -}}
+{{- fail (printf "gpu.count is %d, and several shares may be of one GPU: use gpu.count: 1 and more pods" (int64 $gpu.count)) -}}
+{{- end -}}
+{{- if and $gpu.dra.enabled (semverCompare "<1.34.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "gpu.dra needs Kubernetes 1.34, and this is %s: use gpu.resource" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-worker.refuseHttp" -}}
+{{- $settings := include "gpu-worker.settings" . | fromYaml -}}
+{{- $listen := $settings.http.listen -}}
+{{- if not (kindIs "string" $listen) -}}
+{{- fail "config.http.listen comes from a file: write it out, because the chart computes from it" -}}
+{{- end -}}
+{{- $host := regexReplaceAll ":[^:]*$" $listen "" -}}
+{{- range $name := list "probes" "podMonitor" -}}
+{{- if (get $.Values $name).enabled -}}
+{{- if not (include "gpu-worker.port" $) -}}
+{{- fail (printf "%s.enabled needs a port, and config.http.listen is '%s': write 0.0.0.0:9400, or turn %s off" $name $listen $name) -}}
+{{- end -}}
+{{- if not (has $host (list "0.0.0.0" "[::]" "${POD_IP}")) -}}
+{{- fail (printf "%s.enabled needs a port that can be reached from outside of the pod, and config.http.listen is %s: write 0.0.0.0:%s, or turn %s off" $name $listen (include "gpu-worker.port" $) $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-worker.refuseVolumes" -}}
+{{- $settings := include "gpu-worker.settings" . | fromYaml -}}
+{{- $sources := list -}}
+{{- range list .Values.programs.configMaps .Values.programs.image .Values.programs.volume -}}
+{{- if . }}{{ $sources = append $sources . }}{{ end -}}
+{{- end -}}
+{{- if gt (len $sources) 1 -}}
+{{- fail "programs come from one place: set programs.configMaps, programs.image or programs.volume alone" -}}
+{{- end -}}
+{{- if and .Values.programs.image (semverCompare "<1.33.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "programs.image needs Kubernetes 1.33, and this is %s: use programs.volume" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- if and .Values.state.claim.enabled (ne .Values.kind "StatefulSet") -}}
+{{- fail "state.claim.enabled needs kind: StatefulSet, because each pod needs a claim of its own" -}}
+{{- end -}}
+{{- if $settings.blobs.dir -}}
+{{- $covered := false -}}
+{{- range .Values.extraVolumeMounts -}}
+{{- if hasPrefix (printf "%s/" (trimSuffix "/" .mountPath)) (printf "%s/" $settings.blobs.dir) }}{{ $covered = true }}{{ end -}}
+{{- end -}}
+{{- if not $covered -}}
+{{- fail (printf "config.blobs.dir is %s, and no volume is mounted there: add one to extraVolumes and extraVolumeMounts" $settings.blobs.dir) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-worker.refuseNetwork" -}}
+{{- $settings := include "gpu-worker.settings" . | fromYaml -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- if not .Values.networkPolicy.brokers -}}
+{{- fail "networkPolicy.brokers is empty: say where the brokers are, such as [{ipBlock: {cidr: 10.1.0.0/16}}]" -}}
+{{- end -}}
+{{- if and $settings.blobs.url (not .Values.networkPolicy.blobStore) -}}
+{{- fail "networkPolicy.blobStore is empty, and config.blobs.url is set: say where the blob store is" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-worker.refuseTopics" -}}
+{{- if .Values.topics.create.enabled -}}
+{{- if not .Values.topics.create.image -}}
+{{- fail "topics.create.image is empty: name an image with Kafka's tools, because the worker's has none" -}}
+{{- end -}}
+{{- if not .Values.topics.partitions -}}
+{{- fail "topics.create.enabled needs topics.partitions" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-worker.refusals" -}}
+{{- range list "Secrets" "Variables" "Kafka" "Replicas" "Gpu" "Http" "Volumes" "Network" "Topics" -}}
+{{- include (printf "gpu-worker.refuse%s" .) $ -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,316 @@
+"""The chart renders what a cluster takes and a worker loads, and computes the rest from the worker's configuration.
+usage: chart_test.py TOOLS BUILD"""
+
+import functools
+import pathlib
+import re
+import shutil
+import tempfile
+import unittest
+
+import chart
+from chart import BUILD, CHART, HERE, WORKER, find, helm, kinds, render, run, yaml
+
+MIB = 1 << 20
+UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000,
+         "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30, "TiB": 1 << 40}
+SAXPY = BUILD / "share/gpu-worker/programs/saxpy"
+# What a cluster has before the chart is installed.
+OBJECTS = {
+    "kafka-user": {"username": "worker", "password": "s3\"cret\\"},
+    "kafka-tls": {"ca.crt": "a CA", "tls.crt": "a certificate", "tls.key": "a key"},
+    "my-saxpy-files": {path.name: path.read_bytes() for path in SAXPY.iterdir()},
+}
+
+
+def number(text):
+    digits, unit = re.fullmatch(r"(\d+)([A-Za-z]*)", str(text)).groups()
+    return int(digits) * UNITS[unit]
+
+
+def executors(values, settings):
+    if isinstance(settings["devices"], list):
+        return len(settings["devices"])
+    return settings["cpu_driver"]["devices"] if settings["driver"] == "cpu" else values["gpu"]["count"]
+
+
+def memory_mib(values, settings):
+    """config/README.md, "Memory", in numbers: what one executor may hold, for each of them, and the supervisor."""
+    limits, blobs = settings["limits"], settings["blobs"]
+    slabs = settings["lanes"] * settings["lane_depth"] * 2 * number(settings["lane_slab_bytes"])
+    one = number(limits["bytes_in_flight"]) * 3 // 2 + 30 * MIB
+    one += number(settings["pools"]["pinned_bytes"]) or slabs + number(limits["job_bytes"])
+    if blobs["dir"] or blobs["url"]:
+        one += number(limits["job_bytes"]) + number(blobs["bytes_max"])
+    one += number(settings["cpu_driver"]["memory_bytes"]) if settings["driver"] == "cpu" else 1024 * MIB
+    return 64 + -(-one * executors(values, settings) // MIB)
+
+
+class Rendered:
+    """One set of values: what is rendered, and what the worker itself makes of the configuration in it."""
+
+    def __init__(self, path, folder):
+        self.values = yaml.load((CHART / "values.yaml").read_text(), yaml.CSafeLoader)
+        for key, value in yaml.load(path.read_text(), yaml.CSafeLoader).items():
+            if isinstance(value, dict) and key != "config":
+                for inner, given in value.items():
+                    self.values[key][inner] = {**self.values[key][inner], **given} if isinstance(given, dict) else given
+            else:
+                self.values[key] = value
+        self.documents = render(path)
+        self.workload = find(self.documents, self.values["kind"])
+        self.spec = self.workload["spec"]["template"]["spec"]
+        self.container = self.spec["containers"][0]
+        config = find(self.documents, "ConfigMap")
+        self.pod = chart.Pod(self.spec, {**OBJECTS, config["metadata"]["name"]: config["data"]}, folder)
+        self.settings = yaml.load(self.pod.worker("config", "show").stdout, yaml.CSafeLoader)
+
+
+def of_each_set(test):
+    """Runs the test with each set of values."""
+    @functools.wraps(test)
+    def run_tests(self):
+        for name, rendered in self.sets.items():
+            with self.subTest(values=name):
+                test(self, rendered)
+    return run_tests
+
+
+class ValueSets(unittest.TestCase):
+    """Each file of values/, one after the other."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.crds = dict(chart.crd_schemas())
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.sets = {path.stem: Rendered(path, cls.folder / path.stem) for path in sorted((HERE / "values").iterdir())}
+
+    @of_each_set
+    def test_a_cluster_takes_every_document_and_knows_every_key(self, rendered):
+        for document in rendered.documents:
+            chart.validate(document, self.crds)
+
+    def test_an_unknown_key_would_be_found_in_every_kind_of_document(self):
+        found = {}
+        for rendered in self.sets.values():
+            found.update({(document["kind"], document["apiVersion"]): document for document in rendered.documents})
+        self.assertLessEqual({"Deployment", "StatefulSet", "Job", "Pod", *chart.CRDS}, {kind for kind, _ in found})
+        for key, document in found.items():
+            part = next(document[name] for name in ("spec", "metadata") if name in document)
+            part["notAKey"] = 1
+            with self.subTest(kind=key), self.assertRaises(chart.jsonschema.ValidationError):
+                chart.validate(document, self.crds)
+            del part["notAKey"]
+
+    def test_helm_finds_nothing_to_say(self):
+        for path in (HERE / "values").iterdir():
+            with self.subTest(values=path.stem):
+                printed = helm("lint", "--strict", "--quiet", CHART, "--values", path).stdout
+                self.assertNotIn("[WARNING]", printed)
+
+    @of_each_set
+    def test_the_worker_loads_the_config_map(self, rendered):
+        self.assertIn("ok: ", rendered.pod.worker("check").stdout)
+
+    @of_each_set
+    def test_the_grace_period_is_the_drain_and_ten_seconds(self, rendered):
+        drain = number(rendered.settings["drain_timeout_ms"])
+        self.assertEqual(rendered.spec["terminationGracePeriodSeconds"], -(-drain // 1000) + 10)
+
+    @of_each_set
+    def test_the_port_is_that_of_the_configuration_and_the_probes_ask_there(self, rendered):
+        listen = rendered.settings["http"]["listen"]
+        ports = [{"name": "http", "containerPort": int(listen.rpartition(":")[2]), "protocol": "TCP"}] if listen else []
+        self.assertEqual(rendered.container.get("ports", []), ports)
+        probes = {name: rendered.container[name]["httpGet"] for name in rendered.container if name.endswith("Probe")}
+        self.assertEqual(probes, rendered.values["probes"]["enabled"] and {
+            "startupProbe": {"path": "/livez", "port": "http"},
+            "livenessProbe": {"path": "/livez", "port": "http"},
+            "readinessProbe": {"path": "/readyz", "port": "http"}} or {})
+
+    @of_each_set
+    def test_memory_is_what_the_configuration_can_make_the_worker_hold(self, rendered):
+        resources = rendered.container["resources"]
+        self.assertEqual(resources["limits"]["memory"], f"{memory_mib(rendered.values, rendered.settings)}Mi")
+        self.assertEqual(resources["requests"]["memory"], resources["limits"]["memory"])
+
+    @of_each_set
+    def test_gpus_stand_in_the_limits_alone_and_by_their_name(self, rendered):
+        gpu, resources = rendered.values["gpu"], rendered.container["resources"]
+        others = {key: value for key, value in resources["limits"].items() if key != "memory"}
+        has_plugin = rendered.settings["driver"] == "cuda" and not gpu["dra"]["enabled"]
+        self.assertEqual(others, {gpu["resource"]: gpu["count"]} if has_plugin else {})
+        self.assertEqual(set(resources["requests"]), {"cpu", "memory"})
+
+    @of_each_set
+    def test_no_scaler_starts_more_executors_than_there_are_partitions(self, rendered):
+        partitions = (rendered.values["topics"]["partitions"] or 1) * len(rendered.settings["topics"]["jobs"])
+        each = executors(rendered.values, rendered.settings)
+        most = [document["spec"].get("maxReplicaCount") or document["spec"].get("maxReplicas")
+                for document in rendered.documents if document["kind"] in ("ScaledObject", "HorizontalPodAutoscaler")]
+        pods = most[0] if most else rendered.workload["spec"]["replicas"]
+        self.assertLessEqual(pods * each, max(partitions, each))
+        self.assertEqual("replicas" in rendered.workload["spec"], not most)
+
+    @of_each_set
+    def test_every_pod_is_confined(self, rendered):
+        specs = [document["spec"] for document in rendered.documents if document["kind"] == "Pod"]
+        specs += [document["spec"]["template"]["spec"] for document in rendered.documents
+                  if document["kind"] in ("Deployment", "StatefulSet", "Job")]
+        for spec in specs:
+            self.assertIs(spec["automountServiceAccountToken"], False)
+            self.assertIs(spec["securityContext"]["runAsNonRoot"], True)
+            self.assertGreater(spec["securityContext"]["runAsUser"], 0)
+            self.assertEqual(spec["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
+            for container in spec["containers"]:
+                self.assertEqual(container["securityContext"], {"allowPrivilegeEscalation": False,
+                                 "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
+
+    def test_a_changed_configuration_changes_the_pods(self):
+        sums = [rendered.workload["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+                for rendered in self.sets.values()]
+        configs = [find(rendered.documents, "ConfigMap")["data"]["worker.yaml"] for rendered in self.sets.values()]
+        self.assertEqual(len(set(sums)), len(set(configs)))
+
+    @of_each_set
+    def test_workers_alone_are_selected(self, rendered):
+        """A disruption budget or a PodMonitor that found the Job of the topics or the test pod would count them."""
+        selector = rendered.workload["spec"]["selector"]["matchLabels"]
+        self.assertLessEqual(selector.items(), rendered.workload["spec"]["template"]["metadata"]["labels"].items())
+        for document in rendered.documents:
+            labels = {"Pod": document["metadata"].get("labels", {}),
+                      "Job": document.get("spec", {}).get("template", {}).get("metadata", {}).get("labels", {})}
+            self.assertFalse(selector.items() <= labels.get(document["kind"], {}).items())
+
+    # ---- each set for itself ----
+
+    def test_a_deployment_makes_room_before_it_starts_a_pod(self):
+        self.assertEqual(self.sets["minimal"].workload["spec"]["strategy"],
+                         {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}})
+        self.assertEqual(kinds(self.sets["minimal"].documents), ["ConfigMap", "Deployment", "Pod", "ServiceAccount"])
+
+    def test_a_stateful_set_names_its_members_and_keeps_their_state(self):
+        rendered = self.sets["statefulset"]
+        self.assertEqual(rendered.settings["kafka"]["instance_id"], "sweep-gpu-worker-0")
+        self.assertEqual(rendered.workload["spec"]["serviceName"], find(rendered.documents, "Service")["metadata"]["name"])
+        claim = rendered.workload["spec"]["volumeClaimTemplates"][0]
+        self.assertEqual((claim["metadata"]["name"], claim["spec"]["storageClassName"]), ("state", "fast"))
+        self.assertNotIn("state", [volume["name"] for volume in rendered.spec["volumes"]])
+        self.assertEqual(self.sets["minimal"].settings["kafka"]["instance_id"], "")
+
+    def test_keda_wakes_a_group_that_never_committed(self):
+        rendered = self.sets["keda"]
+        spec = find(rendered.documents, "ScaledObject")["spec"]
+        self.assertEqual((spec["minReplicaCount"], spec["maxReplicaCount"]), (0, 2 * 7 // 2))
+        metadata = [trigger["metadata"] for trigger in spec["triggers"]]
+        self.assertEqual([each["topic"] for each in metadata], rendered.settings["topics"]["jobs"])
+        for each in metadata:
+            self.assertEqual(each["consumerGroup"], rendered.settings["kafka"]["group"])
+            self.assertEqual(each["offsetResetPolicy"], "latest")
+            self.assertEqual(each["lagThreshold"], str(2 * rendered.settings["limits"]["jobs_in_flight"]))
+        earliest = find(self.sets["secured"].documents, "ScaledObject")["spec"]["triggers"][0]["metadata"]
+        self.assertEqual(earliest["offsetResetPolicy"], "earliest")
+
+    def test_secrets_are_files_and_stand_in_no_document(self):
+        rendered = self.sets["secured"]
+        self.assertNotIn("s3", str(rendered.documents))
+        for side in ("consumer", "producer"):
+            given = rendered.settings["kafka"][side]
+            self.assertEqual((given["security.protocol"], given["sasl.mechanism"]), ("sasl_ssl", "SCRAM-SHA-512"))
+            self.assertEqual(given["sasl.username"], "worker")
+            for key in ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location"):
+                self.assertTrue(pathlib.Path(given[key]).is_file(), given[key])
+        trigger = find(rendered.documents, "ScaledObject")["spec"]["triggers"][0]
+        self.assertEqual((trigger["metadata"]["sasl"], trigger["metadata"]["tls"]), ("scram_sha512", "enable"))
+        references = find(rendered.documents, "TriggerAuthentication")["spec"]["secretTargetRef"]
+        self.assertEqual({each["parameter"] for each in references}, {"username", "password", "ca", "cert", "key"})
+        for each in references:
+            self.assertIn(each["key"], OBJECTS[each["name"]])
+
+    def test_a_fenced_pod_reaches_brokers_blob_store_and_dns_alone(self):
+        rendered = self.sets["fenced"]
+        policy = find(rendered.documents, "NetworkPolicy")["spec"]
+        self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
+        self.assertEqual([sorted({port["port"] for port in rule["ports"]}) for rule in policy["egress"]],
+                         [[53], [9092, 9094, 9095], [9000]])
+        self.assertTrue(all(rule["to"] for rule in policy["egress"]))
+        self.assertEqual([port["port"] for port in policy["ingress"][0]["ports"]], [9500])
+        self.assertEqual(find(rendered.documents, "PodDisruptionBudget")["spec"]["maxUnavailable"], "25%")
+        self.assertEqual(find(rendered.documents, "PodMonitor")["spec"]["podMetricsEndpoints"][0]["path"], "/metrics")
+
+    def test_a_claim_of_dynamic_allocation_takes_the_place_of_the_resource(self):
+        rendered = self.sets["dra"]
+        template = find(rendered.documents, "ResourceClaimTemplate")
+        request = template["spec"]["spec"]["devices"]["requests"][0]
+        self.assertEqual(request["exactly"]["count"], 2)
+        self.assertEqual(rendered.spec["resourceClaims"], [
+            {"name": "gpu", "resourceClaimTemplateName": template["metadata"]["name"]}])
+        self.assertEqual(rendered.container["resources"]["claims"], [{"name": "gpu"}])
+
+    def test_programs_come_from_config_maps(self):
+        rendered = self.sets["programs"]
+        listed = run(WORKER, "programs", "--config", rendered.pod.config(), env=rendered.pod.environment()).stdout
+        self.assertIn("saxpy", listed)
+        self.assertNotIn("bfs_csr", listed)
+
+    def test_large_numbers_reach_the_worker_as_they_are(self):
+        settings = self.sets["numbers"].settings
+        self.assertEqual(number(settings["limits"]["message_bytes"]), 10_000_000)
+        self.assertEqual(number(settings["limits"]["bytes_in_flight"]), 123_456_789_012)
+        self.assertEqual(number(settings["drain_timeout_ms"]), 0)
+        self.assertEqual(settings["kafka"]["consumer"]["fetch.max.bytes"], "50000000")
+
+    def test_the_topics_are_those_of_the_configuration(self):
+        rendered = self.sets["topics"]
+        job = find(rendered.documents, "Job")
+        script = job["spec"]["template"]["spec"]["containers"][0]["command"][2]
+        topics = rendered.settings["topics"]
+        wanted = [*topics["jobs"], topics["results"], topics["dead_letters"], topics["telemetry"], *topics["reply_to"],
+                  topics["control"]]
+        self.assertEqual(re.findall(r"^create '(.*)'$", script, re.MULTILINE), wanted)
+        self.assertIn("--partitions 12 --replication-factor 2", script)
+
+    @of_each_set
+    def test_the_test_pod_checks_what_the_pods_load(self, rendered):
+        spec = find(rendered.documents, "Pod", "-check")["spec"]
+        command = spec["containers"][0]["command"]
+        self.assertEqual(command[:2], ["gpu-worker", "check"])
+        self.assertEqual(command[2:4], rendered.container["command"][2:4])
+        config = find(rendered.documents, "ConfigMap")
+        with tempfile.TemporaryDirectory() as folder:
+            pod = chart.Pod(spec, {**OBJECTS, config["metadata"]["name"]: config["data"]}, pathlib.Path(folder))
+            self.assertIn("ok: ", pod.worker("check").stdout)
+
+
+class Chart(unittest.TestCase):
+    def test_what_the_chart_takes_from_the_worker_is_what_this_worker_prints(self):
+        done = run(CHART.parent / "generate", WORKER, "--check", check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+
+    def test_a_changed_worker_makes_the_chart_stale(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder) / "helm"
+            shutil.copytree(CHART.parent, copy)
+            schema = copy / "gpu-worker/values.schema.json"
+            schema.write_text(schema.read_text().replace('"lane_depth"', '"lane_deepness"'))
+            done = run(copy / "generate", WORKER, "--check", check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("values.schema.json is stale", done.stdout)
+            run(copy / "generate", WORKER)
+            self.assertEqual(schema.read_text(), (CHART / "values.schema.json").read_text())
+
+    def test_every_value_is_described(self):
+        values = yaml.load((CHART / "values.yaml").read_text(), yaml.CSafeLoader)
+        table = (CHART / "README.md").read_text()
+        for key, value in values.items():
+            described = f"`{key}`" in table or all(f"`{key}.{inner}" in table for inner in value)
+            self.assertTrue(described, key)
+
+    def test_the_versions_are_the_workers(self):
+        about = yaml.load((CHART / "Chart.yaml").read_text(), yaml.CSafeLoader)
+        version = re.search(r"\d+\.\d+\.\d+", run(WORKER, "version").stdout)[0]
+        self.assertEqual((about["version"], about["appVersion"]), (version, version))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,113 @@
+"""Values that cannot work are refused, with a line that names them and says what to do. usage: refusals_test.py TOOLS BUILD"""
+
+import pathlib
+import tempfile
+import unittest
+
+from chart import CHART, helm
+
+BASE = """
+config:
+  kafka: {bootstrap_servers: kafka:9092}
+"""
+# (what is wrong, as YAML over BASE; what helm says)
+WRONG = [
+    ("config: {lane: 4}", "at '/config': additional properties 'lane' not allowed"),
+    ("config: {limits: {job_byte: 1GiB}}", "at '/config/limits': additional properties 'job_byte' not allowed"),
+    ("config: {lanes: 100}", "at '/config/lanes': maximum: got 100, want 64"),
+    ("config: {drain_timeout_ms: 25 s}", "at '/config/drain_timeout_ms': '25 s' does not match pattern"),
+    ("config: {delivery: exactly-once}", "value must be one of 'at_least_once', 'exactly_once'"),
+    ("config: {kafka: {consumer: {group.id: mine}}}", "invalid propertyName 'group.id'"),
+    ("replica: 2", "additional properties 'replica' not allowed"),
+    ("kind: DaemonSet", "at '/kind': value must be one of 'Deployment', 'StatefulSet'"),
+    ("resources: {requests: {nvidia.com/gpu: 1}}", "at '/resources': additional properties 'requests' not allowed"),
+    ("resources: {memory: 4G}", "at '/resources/memory': '4G' does not match pattern"),
+    ("securityContext: {runAsUser: 0}", "at '/securityContext/runAsUser': minimum: got 0, want 1"),
+    ("gpu: {count: 0}", "at '/gpu/count': minimum: got 0, want 1"),
+    ("config: {kafka: null}", "config.kafka.bootstrap_servers is missing: name the brokers"),
+    ("config: {broker: embedded}", "config.broker is embedded, which nobody outside of the pod can reach: use kafka"),
+    ("config: {drain_timeout_ms: '${DRAIN}'}",
+     "config.drain_timeout_ms is '${DRAIN}': the chart computes from it, so write a number there, and no variable"),
+    ("config: {kafka: {consumer: {sasl.password: hunter2}}}",
+     "config.kafka.consumer has sasl.password in plain text, and a ConfigMap is no place for it"),
+    ("config: {blobs: {url: 'https://me:hunter2@store/'}}", "config.blobs.url carries a password"),
+    ("{keda: {enabled: true}, hpa: {enabled: true}, topics: {partitions: 4}}",
+     "keda.enabled and hpa.enabled are both on: KEDA makes an HPA of its own"),
+    ("keda: {enabled: true}", "keda.enabled needs topics.partitions: more pods than partitions would be idle"),
+    ("{hpa: {enabled: true}, topics: {partitions: 4}}", "hpa.metrics is empty: an HPA would scale by the CPU"),
+    ("{replicas: 5, topics: {partitions: 4}}",
+     "5 pods with 1 executors each are more than the job topics have partitions for: at most 4 pods"),
+    ("{replicas: 3, gpu: {count: 2}, topics: {partitions: 4}}", "3 pods with 2 executors each are more than"),
+    ("{keda: {enabled: true, maxReplicas: 9}, topics: {partitions: 8}}", "9 pods with 1 executors each are more than"),
+    ("{keda: {enabled: true, minReplicas: 9}, topics: {partitions: 8}}",
+     "keda.minReplicas is more than the 8 pods that there may be"),
+    ("replicas: 2", "2 executors need topics.partitions: say how many partitions each job topic has"),
+    ("{keda: {enabled: true}, topics: {partitions: 4}, config: {kafka: {group: '${GROUP}'}}}",
+     "config.kafka.group comes from the environment or a file, where keda cannot look: write it out"),
+    ("{replicas: 2, topics: {partitions: 4}, config: {kafka: {instance_id: me}}}",
+     "config.kafka.instance_id is 'me' in every pod, and of two members of one name the earlier ends: leave it out"),
+    ("config: {kafka: {instance_id: '${POD_NAME}'}}", "config.kafka.instance_id names the pods of a Deployment"),
+    ("{gpu: {resource: nvidia.com/mig-1g.10gb, count: 2}, topics: {partitions: 4}}",
+     "gpu.count is 2, and a process sees one MIG slice alone: use gpu.count: 1 and more pods"),
+    ("{gpu: {resource: nvidia.com/gpu.shared, count: 2}, topics: {partitions: 4}}",
+     "gpu.count is 2, and several shares may be of one GPU"),
+    ("{topics: {partitions: 4}, config: {devices: [0, 1]}}", "config.devices lists 2 GPUs, and gpu.count gives a pod 1"),
+    ("config: {http: {listen: '127.0.0.1:9400'}}",
+     "probes.enabled needs a port that can be reached from outside of the pod, and config.http.listen is 127.0.0.1:9400: "
+     "write 0.0.0.0:9400, or turn probes off"),
+    ("config: {http: {listen: ''}}", "probes.enabled needs a port, and config.http.listen is ''"),
+    ("{probes: {enabled: false}, podMonitor: {enabled: true}, config: {http: {listen: 'localhost:9400'}}}",
+     "podMonitor.enabled needs a port that can be reached from outside of the pod"),
+    ("state: {claim: {enabled: true}}", "state.claim.enabled needs kind: StatefulSet"),
+    ("config: {blobs: {dir: /blobs}}", "config.blobs.dir is /blobs, and no volume is mounted there"),
+    ("{programs: {image: mine, volume: {emptyDir: {}}}}", "programs come from one place"),
+    ("networkPolicy: {enabled: true}", "networkPolicy.brokers is empty: say where the brokers are"),
+    ("{networkPolicy: {enabled: true, brokers: [{podSelector: {}}]}, config: {blobs: {url: 'https://store/'}}}",
+     "networkPolicy.blobStore is empty, and config.blobs.url is set"),
+    ("kafka: {tls: {secret: certificates}}", "kafka.tls.secret is set, and kafka.tls.enabled is not"),
+    ("kafka: {tls: {enabled: true, secret: certificates, certKey: tls.crt}}", "kafka.tls.certKey and kafka.tls.keyKey go together"),
+    ("{kafka: {sasl: {secret: user}}, config: {kafka: {producer: {sasl.mechanism: PLAIN}}}}",
+     "config.kafka.producer sets sasl.mechanism, and so do kafka.tls and kafka.sasl: remove one of them"),
+    ("topics: {create: {enabled: true}, partitions: 4}", "topics.create.image is empty: name an image with Kafka's tools"),
+    ("topics: {create: {enabled: true, image: kafka}}", "topics.create.enabled needs topics.partitions"),
+]
+# The same with an older cluster.
+TOO_OLD = [
+    ("gpu: {dra: {enabled: true}}", "1.33.0", "gpu.dra needs Kubernetes 1.34, and this is v1.33.0: use gpu.resource"),
+    ("programs: {image: mine}", "1.32.0", "programs.image needs Kubernetes 1.33, and this is v1.32.0: use programs.volume"),
+]
+
+
+class Refusals(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (self.folder / "base.yaml").write_text(BASE)
+
+    def refusal(self, wrong, *options):
+        (self.folder / "wrong.yaml").write_text(wrong)
+        done = helm("template", "sweep", CHART, "--values", self.folder / "base.yaml",
+                    "--values", self.folder / "wrong.yaml", *options, check=False)
+        self.assertNotEqual(done.returncode, 0, "nothing was refused")
+        return done.stderr
+
+    def test_values_that_cannot_work_are_refused_with_what_to_do(self):
+        for wrong, message in WRONG:
+            with self.subTest(values=wrong):
+                self.assertIn(message, self.refusal(wrong))
+
+    def test_a_cluster_that_is_too_old_is_named(self):
+        for wrong, version, message in TOO_OLD:
+            with self.subTest(values=wrong):
+                self.assertIn(message, self.refusal(wrong, "--kube-version", version))
+
+    def test_what_is_refused_is_right_without_what_is_wrong(self):
+        self.assertEqual(helm("template", "sweep", CHART, "--values", self.folder / "base.yaml").returncode, 0)
+
+    def test_every_line_of_a_secret_stays_out_of_the_refusal(self):
+        for wrong in ("config: {kafka: {producer: {ssl.key.password: hunter2}}}",
+                      "config: {blobs: {url: 'https://me:hunter2@store/'}}"):
+            self.assertNotIn("hunter2", self.refusal(wrong))
+
+
+if __name__ == "__main__":
+    unittest.main()
