@@ -60,6 +60,10 @@ class Worker:
         pid = self._process.pid
         return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
+    def reload(self):
+        """Asks it to read its configuration and programs again."""
+        self._process.send_signal(signal.SIGHUP)
+
     def stop(self):
         """Asks it to drain and end, and makes it end; its exit status."""
         self._process.send_signal(signal.SIGTERM)

@@ -86,9 +86,15 @@ class CommandsTest(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
             self.assertIn(f"see gpu-worker {arguments[0]} --help", done.stderr)
 
-    def test_version_names_compiler_and_cuda(self):
+    def test_version_names_the_commit_and_the_features(self):
         done = run("version")
-        self.assertRegex(done.stdout, r"\Agpu-worker \d+\.\d+\.\d+\ncompiler .+\ncuda\.h \d+\.\d\n\Z")
+        lines = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+        self.assertEqual(list(lines), ["gpu-worker", "commit", "build", "compiler", "drivers", "cuda.h", "librdkafka",
+                                       "nvtx"])
+        self.assertRegex(lines["gpu-worker"], r"^\d+\.\d+\.\d+$")
+        self.assertRegex(lines["commit"], r"^([0-9a-f]{12}(\+changes)?|[\w.+-]+)$")
+        self.assertRegex(lines["cuda.h"], r"^\d+\.\d$")
+        self.assertRegex(lines["librdkafka"], r"^\S+, built against \d+\.\d+\.\d+$")
         self.assertEqual(run("--version").stdout, done.stdout)
 
     def test_check_of_a_good_file_is_one_line(self):

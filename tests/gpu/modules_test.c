@@ -122,6 +122,28 @@ TEST(modules_of_all_programs_are_loaded_at_start) {
     assert_int_equal(modules_read_counts(modules).hits, 2);
 }
 
+TEST(modules_of_programs_that_two_registries_share_are_loaded_once) {
+    start(NULL, MODULES_MAX);
+    struct problems problems;
+    struct module_set *later;
+    problems_init(&problems);
+    write_file("p3", "k.so", "changed", 7); /* no image, which the driver will say */
+    struct registry *again = registry_load_again(root, registry, &problems);
+    problems_fini(&problems);
+    uint64_t before = modules_read_counts(modules).compilations;
+    assert_int_equal(module_set_load(modules, again, set, &later, &err), ERR_OK);
+    const struct program *p2 = registry_find(again, slice_of_text("p2"));
+    assert_true(program_is_same(p2, program("p2")));
+    assert_ptr_equal(modules_find(later, p2, NULL), get("p2"));
+    assert_int_equal(modules_read_counts(modules).compilations,
+        before + registry_count(again) - registry_count(registry) + 1);
+    size_t live = cpu_driver_counters().modules_live;
+    module_set_unload(later);
+    registry_destroy(again);
+    assert_int_equal(use(get("p2"), "p2"), ERR_OK);
+    assert_true(cpu_driver_counters().modules_live <= live);
+}
+
 TEST(modules_serve_a_job_that_pins_what_is_loaded) {
     start(NULL, MODULES_MAX);
     struct module *module = modules_find(set, program("p3"), NULL);
@@ -303,6 +325,7 @@ TEST(modules_come_and_go_under_many_threads) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         M(modules_of_all_programs_are_loaded_at_start),
+        M(modules_of_programs_that_two_registries_share_are_loaded_once),
         M(modules_serve_a_job_that_pins_what_is_loaded),
         M(modules_give_the_compilers_log_and_compile_what_it_rejects_once),
         M(modules_ask_the_driver_what_kernels_take),

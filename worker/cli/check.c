@@ -10,8 +10,9 @@
 static const char usage[] =
     "usage: gpu-worker check --config FILE [--programs DIR] [--connect]\n"
     "\n"
-    "Reads the configuration as `run` does, looks at its programs and folders, and reports every\n"
-    "problem with its place. Starts nothing: no broker and no device is needed.\n"
+    "Reads the configuration as `run` does, looks at its programs, folders, files, keys for\n"
+    "librdkafka and addresses, and reports every problem with its place. What `run` refuses, it\n"
+    "refuses. Starts nothing: no broker and no device is needed.\n"
     "\n"
     "  --config FILE    the configuration; - is standard input\n"
     "  --programs DIR   look for programs there instead of in programs.dir\n"

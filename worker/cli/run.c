@@ -216,13 +216,15 @@ static enum err open_own_state(const struct settings *settings,
 
 static struct fitness_source source_of(const struct run_arguments *arguments) {
     return (struct fitness_source){.config = arguments->config_source,
+        .is_file_run = arguments->is_file_run,
         .driver = arguments->driver != NULL ? &arguments->driver_choice : NULL};
 }
 
 static int execute(const struct settings *settings, const struct run_arguments *arguments,
     uint32_t device, const struct identity *identity, struct state *state) {
     const struct membership membership = {.instance_id = identity->name, .owner = identity->owner};
-    const struct fitness_source source = source_of(arguments);
+    struct fitness_source source = source_of(arguments);
+    source.is_confined = true;
     struct connection connection = {0};
     struct executor_summary summary;
     struct error err;

@@ -1,14 +1,18 @@
-/* gpu-worker version: what this binary was built from. */
+/* gpu-worker version: what this binary was built from, and what it can do. */
 #include <getopt.h>
 #include <stdio.h>
 
+#include "broker/version.h"
 #include "cli/cli.h"
+#include "cli/commit.h"
 
 static const char usage[] =
     "usage: gpu-worker version\n"
     "\n"
-    "Prints the version, the compiler, and the version of CUDA whose cuda.h was compiled\n"
-    "against. Any driver of that version or newer will do.\n";
+    "Prints the version, the commit, how it was built, and its features: the drivers, librdkafka\n"
+    "as it was compiled against and as it is loaded, the version of CUDA whose cuda.h was "
+    "compiled\n"
+    "against (any driver of that version or newer will do), and NVTX.\n";
 
 #ifdef __clang__
 #define COMPILER "clang " __clang_version__
@@ -21,7 +25,13 @@ int command_version(int argc, char **argv) {
     int option = getopt_long(argc, argv, "", options, NULL);
     if (option == 'h') return cli_help(usage);
     if (option != -1 || optind != argc) return cli_fail_usage("version");
-    printf("gpu-worker %s\ncompiler %s\ncuda.h %d.%d\n", GPU_WORKER_VERSION, COMPILER,
-        GPU_WORKER_CUDA_VERSION / 1000, GPU_WORKER_CUDA_VERSION % 1000 / 10);
+    printf("gpu-worker %s\ncommit %s\nbuild %s\ncompiler %s\n", GPU_WORKER_VERSION,
+        GPU_WORKER_COMMIT, GPU_WORKER_BUILD_TYPE[0] != 0 ? GPU_WORKER_BUILD_TYPE : "none",
+        COMPILER);
+    printf("drivers cuda cpu\ncuda.h %d.%d\n", GPU_WORKER_CUDA_VERSION / 1000,
+        GPU_WORKER_CUDA_VERSION % 1000 / 10);
+    struct broker_version version = broker_version();
+    printf("librdkafka %s, built against %s\nnvtx where profile.nvtx_library names one\n",
+        version.loaded, version.built);
     return CLI_OK;
 }

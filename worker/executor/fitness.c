@@ -2,10 +2,16 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/address.h"
+#include "broker/keys.h"
+#include "gpu/profile.h"
 
 struct registry *fitness_load_programs(const struct settings *settings, const char *dir,
     const struct registry *earlier, struct problems *problems) {
@@ -43,15 +49,91 @@ static void check_folder(
             setting, strerror(native));
 }
 
-static void check_folders(const struct settings *settings, struct problems *problems) {
+static void check_blob_folders(const struct settings *settings, struct problems *problems) {
     bool are_outputs_stored = settings->results.inline_max_bytes > 0;
     check_folder("blobs.dir", settings->blobs.dir,
         are_outputs_stored ? R_OK | W_OK | X_OK : R_OK | X_OK, problems);
     check_folder("blobs.cache_dir", settings->blobs.cache_dir, R_OK | W_OK | X_OK, problems);
-    /* All of its path is made where it is missing. */
-    struct stat status;
-    if (settings->state.dir[0] != 0 && stat(settings->state.dir, &status) == 0)
-        check_folder("state.dir", settings->state.dir, R_OK | W_OK | X_OK, problems);
+}
+
+/* All of its path is made where it is missing: in the last folder of it that is there. */
+static void check_state_folder(const struct settings *settings, struct problems *problems) {
+    char *path = settings_state_dir(settings);
+    int native = path != NULL ? try_folder(path, R_OK | W_OK | X_OK) : ENOMEM;
+    char *parent = path != NULL ? strdup(path) : NULL;
+    for (char *end = parent; native == ENOENT && end != NULL && parent[0] != 0;) {
+        end = strrchr(parent, '/');
+        if (end != NULL) *end = 0;
+        native = try_folder(end == NULL ? "." : parent[0] == 0 ? "/" : parent, W_OK | X_OK);
+    }
+    if (native != 0)
+        problems_add(problems, path != NULL ? path : "state.dir", 0, 0,
+            "set state.dir to a folder that the worker can make or use", "state.dir: %s",
+            strerror(native));
+    free(parent);
+    free(path);
+}
+
+static void check_address_file(const struct settings *settings, struct problems *problems) {
+    const char *path = settings->embedded.address_file;
+    if (settings->broker != BROKER_EMBEDDED || path[0] == 0) return;
+    int native = try_parent(path);
+    if (native != 0)
+        problems_add(problems, path, 0, 0, "name a file in a folder that the worker can write to",
+            "embedded.address_file: %s", strerror(native));
+}
+
+static void check_keys(
+    const char *section, const struct string_map *map, struct problems *problems) {
+    struct error err;
+    for (size_t i = 0; i < map->count; i++)
+        if (kafka_key_check(section, map->keys[i], map->values[i], &err) != ERR_OK)
+            problems_add(problems, section, 0, 0, err.fix, "%s", err.message);
+}
+
+static void check_nvtx(const struct settings *settings, struct problems *problems) {
+    struct error err;
+    if (profile_check(settings->profile.nvtx_library, &err) != ERR_OK)
+        problems_add(problems, "profile.nvtx_library", 0, 0, err.fix, "%s", err.message);
+}
+
+/* 0, or the errno of why nobody can listen there. */
+static int try_address(const struct addrinfo *at) {
+    int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
+    int native = fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
+    if (fd >= 0) close(fd);
+    return native;
+}
+
+/* That somebody listens there now, such as the worker that is to be started again, is no fault of
+ * the configuration: `run` will say so. */
+static void check_listen(const struct settings *settings, struct problems *problems) {
+    const struct addrinfo wanted = {
+        .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    const char *text = settings->http.listen;
+    struct address address;
+    struct addrinfo *found;
+    if (text[0] == 0 || !address_read(text, &address)) return; /* which was a problem before */
+    int failed = getaddrinfo(address.host, address.port, &wanted, &found);
+    int native = failed == 0 ? try_address(found) : 0;
+    if (failed == 0) freeaddrinfo(found);
+    if (failed == 0 && (native == 0 || native == EADDRINUSE)) return;
+    problems_add(problems, "http.listen", 0, 0,
+        "give it an address of this machine and a free port, such as 127.0.0.1:9400", "%s: %s",
+        text, failed != 0 ? gai_strerror(failed) : strerror(native));
+}
+
+/* What stands around the programs; each line by its setting. */
+static void check_surroundings(const struct settings *settings, const struct fitness_source *source,
+    struct problems *problems) {
+    check_blob_folders(settings, problems);
+    check_nvtx(settings, problems);
+    check_listen(settings, problems);
+    if (source->is_file_run) return;
+    check_state_folder(settings, problems);
+    check_address_file(settings, problems);
+    check_keys("kafka.consumer", &settings->kafka.consumer, problems);
+    check_keys("kafka.producer", &settings->kafka.producer, problems);
 }
 
 struct registry *fitness_read(const struct fitness_source *source, const struct registry *earlier,
@@ -64,7 +146,7 @@ struct registry *fitness_read(const struct fitness_source *source, const struct 
             settings, strcmp(path, "-") == 0 ? "standard input" : path, source->text, problems);
     if (source->driver != NULL) settings->driver = *source->driver;
     struct registry *ret = fitness_load_programs(settings, source->programs, earlier, problems);
-    check_folders(settings, problems);
+    if (!source->is_confined) check_surroundings(settings, source, problems);
     return ret;
 }
 

@@ -1,6 +1,8 @@
 /**
  * Whether a worker can work as it is configured: its programs are there and whole, and its folders
- * can be used. What it finds keeps `run` from taking jobs, and `check` reports it.
+ * can be used, librdkafka takes its keys, NVTX is what it says, and http.listen is an address of
+ * this machine. What it finds keeps `run` from taking jobs, and `check` reports it. No broker and
+ * no device is asked.
  *
  * Threads: any.
  */
@@ -17,6 +19,8 @@ struct fitness_source {
     struct slice text;                /* what was read there before; data NULL: nothing was */
     const char *programs;             /* instead of programs.dir; NULL */
     const enum driver_choice *driver; /* instead of `driver`; NULL */
+    bool is_file_run; /* jobs come from a file: state.dir and the brokers are not used */
+    bool is_confined; /* an executor, which has fewer rights: it looks at the programs alone */
 };
 
 /**

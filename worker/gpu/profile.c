@@ -11,14 +11,32 @@ static enum err unusable(const char *library, struct error *err) {
         library, reason != NULL ? reason : "unknown");
 }
 
-enum err profile_open(const char *library, struct error *err) {
-    profile_hooks = (struct profile_hooks){0};
-    if (library[0] == 0) return ERR_OK;
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL); /* stays: threads may be inside it */
-    if (handle == NULL) return unusable(library, err);
-    void *push = dlsym(handle, "nvtxRangePushA"), *pop = dlsym(handle, "nvtxRangePop");
-    if (push == NULL || pop == NULL) return unusable(library, err);
-    profile_hooks = (struct profile_hooks){
+static enum err open_library(
+    const char *library, void **handle, struct profile_hooks *ret, struct error *err) {
+    *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (*handle == NULL) return unusable(library, err);
+    void *push = dlsym(*handle, "nvtxRangePushA"), *pop = dlsym(*handle, "nvtxRangePop");
+    if (push == NULL || pop == NULL) {
+        enum err code = unusable(library, err);
+        dlclose(*handle);
+        return code;
+    }
+    *ret = (struct profile_hooks){
         .push = (__typeof__(profile_hooks.push))push, .pop = (__typeof__(profile_hooks.pop))pop};
     return ERR_OK;
+}
+
+enum err profile_open(const char *library, struct error *err) {
+    void *handle; /* stays: threads may be inside it */
+    profile_hooks = (struct profile_hooks){0};
+    return library[0] == 0 ? ERR_OK : open_library(library, &handle, &profile_hooks, err);
+}
+
+enum err profile_check(const char *library, struct error *err) {
+    void *handle;
+    struct profile_hooks hooks;
+    if (library[0] == 0) return ERR_OK;
+    enum err code = open_library(library, &handle, &hooks, err);
+    if (code == ERR_OK) dlclose(handle);
+    return code;
 }

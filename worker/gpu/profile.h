@@ -20,6 +20,9 @@ extern struct profile_hooks profile_hooks;
 /** Turns ranges on through `library`, such as libnvToolsExt.so.1, or off with "". ERR_CONFIG. */
 MUST_CHECK enum err profile_open(const char *library, struct error *err);
 
+/** Whether profile_open() would do; nothing is turned on. Any thread. */
+MUST_CHECK enum err profile_check(const char *library, struct error *err);
+
 static inline void profile_push(const char *name) {
     if (profile_hooks.push != NULL) (void)profile_hooks.push(name);
 }
