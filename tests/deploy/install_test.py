@@ -23,6 +23,9 @@ share/doc/gpu-worker/LICENSE
 share/doc/gpu-worker/README.md
 share/doc/gpu-worker/SECURITY.md
 share/doc/gpu-worker/changelog.gz
+share/doc/gpu-worker/config/README.md
+share/doc/gpu-worker/deploy/README.md
+share/doc/gpu-worker/schemas/README.md
 share/doc/gpu-worker/examples/saxpy.yaml
 share/doc/gpu-worker/examples/worker.yaml
 share/gpu-worker/programs/saxpy/program.yaml

@@ -5,11 +5,30 @@ SETUP = "it installs packages; each run of scripts/test and .ci/run begins with 
 BUILD = "scripts/test builds this preset, and the page runs what is built"
 CLUSTER = "it needs a cluster; deploy/helm/chart renders these values and checks them as a cluster would"
 TESTS = "it runs the tests, this one among them"
+INSTALL = "tests/deploy/install_test.py installs into folders of its own"
+PACKAGE = "tests/deploy/package_test.py does so in a Debian of its own"
+UNIT = "it wants a machine that systemd runs; tests/deploy/unit_test.py asks systemd about the unit"
+IMAGE = "tests/deploy/image_test.py does so through buildah"
 
 NOT_RUN = {
     "README.md": {
         "scripts/setup": SETUP,
         "cmake --preset release && cmake --build --preset release": BUILD,
+    },
+    "deploy/README.md": {
+        "scripts/setup package": SETUP,
+        "cmake --preset release -DBUILD_TESTING=OFF && cmake --build --preset release": PACKAGE,
+        "cmake --install build/release --prefix /usr/local": INSTALL,
+        "(cd build/release && cpack)": PACKAGE,
+        "apt-get install ./build/release/gpu-worker_0.1.0-1_amd64.deb": PACKAGE,
+        "gpu-worker check --config /etc/gpu-worker/worker.yaml": PACKAGE,
+        "systemctl enable --now gpu-worker": UNIT,
+        "docker build -f deploy/container/Dockerfile -t gpu-worker .": IMAGE,
+        "docker run --read-only --gpus all -v gpu-worker-state:/var/lib/gpu-worker \\\n"
+        '    -v "$PWD/worker.yaml:/etc/gpu-worker/worker.yaml:ro" gpu-worker': IMAGE,
+        "scripts/setup image": SETUP,
+        'docker export "$(docker create gpu-worker)" | (mkdir -p build/image && tar -C build/image -x)': IMAGE,
+        "deploy/container/sbom build/image build/gpu-worker.spdx.json": IMAGE,
     },
     "config/examples/README.md": {"scripts/setup kafka": SETUP},
     "deploy/helm/gpu-worker/README.md": {
