@@ -64,9 +64,13 @@ class Worker:
         """Asks it to read its configuration and programs again."""
         self._process.send_signal(signal.SIGHUP)
 
+    def ask_to_stop(self):
+        """Returns at once; it drains meanwhile."""
+        self._process.send_signal(signal.SIGTERM)
+
     def stop(self):
         """Asks it to drain and end, and makes it end; its exit status."""
-        self._process.send_signal(signal.SIGTERM)
+        self.ask_to_stop()
         try:
             return self._process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:

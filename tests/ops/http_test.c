@@ -13,12 +13,19 @@
 
 enum { ANSWER_BYTES = 4096, LOOK_MS = 10, LOOKS_MAX = 6000 };
 
-static void write_count(void *context, FILE *page) {
+static bool write_count(void *context, bool is_verbose, FILE *page) {
     int *count = context;
-    fprintf(page, "asked %d times\n", ++*count);
+    fprintf(page, "asked %d times%s\n", ++*count, is_verbose ? ", with all" : "");
+    return true;
 }
 
-static const struct http_page pages[] = {{"/count", "text/plain", write_count}, {0}};
+static bool write_no(void *context, bool is_verbose, FILE *page) {
+    fprintf(page, "no\n");
+    return false;
+}
+
+static const struct http_page pages[] = {
+    {"/count", "text/plain", write_count}, {"/no", "text/plain", write_no}, {0}};
 
 struct fixture {
     struct sockaddr_in at;
@@ -99,6 +106,39 @@ TEST(a_page_is_written_anew_for_each_who_asks) {
     assert_non_null(strstr(answer, "\r\n\r\nasked 2 times\n"));
 }
 
+TEST(a_page_that_says_what_is_wrong_says_so_to_machines_too) {
+    char answer[ANSWER_BYTES];
+    ask(*state, "GET /no" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 503"));
+    assert_non_null(strstr(answer, "\r\n\r\nno\n"));
+    ask(*state, "HEAD /no" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 503"));
+    assert_null(strstr(answer, "\r\n\r\nno"));
+}
+
+TEST(who_asks_for_all_gets_all) {
+    static const char *const asked[] = {
+        "GET /count?verbose" END, "GET /count?verbose=1" END, "GET /count?x=2&verbose" END};
+    static const char *const not_asked[] = {
+        "GET /count?verbosely" END, "GET /count?x=verbose" END, "GET /count?%76" END};
+    char answer[ANSWER_BYTES];
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        ask(*state, asked[i], answer);
+        assert_non_null(strstr(answer, ", with all\n"));
+        ask(*state, not_asked[i], answer);
+        assert_non_null(strstr(answer, "asked "));
+        assert_null(strstr(answer, ", with all"));
+    }
+}
+
+TEST(nobody_keeps_a_page_for_later) {
+    char answer[ANSWER_BYTES];
+    ask(*state, "GET /count" END, answer);
+    assert_non_null(strcasestr(answer, "cache-control: no-store\r\n"));
+    ask(*state, "POST /count" END, answer);
+    assert_non_null(strcasestr(answer, "allow: GET, HEAD\r\n"));
+}
+
 TEST(head_has_no_body) {
     char answer[ANSWER_BYTES];
     ask(*state, "HEAD /count" END, answer);
@@ -177,6 +217,8 @@ TEST(an_address_that_cannot_be_had_is_a_mistake_of_the_configuration) {
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 RUN_TESTS(F(a_page_is_written_anew_for_each_who_asks), F(head_has_no_body),
-    F(what_is_no_page_or_no_question_is_refused), F(who_never_ends_a_question_holds_nobody_up),
+    F(a_page_that_says_what_is_wrong_says_so_to_machines_too), F(who_asks_for_all_gets_all),
+    F(nobody_keeps_a_page_for_later), F(what_is_no_page_or_no_question_is_refused),
+    F(who_never_ends_a_question_holds_nobody_up),
     F(a_crowd_that_asks_slowly_keeps_nobody_from_an_answer), F(a_question_without_end_is_cut),
     F(an_address_that_cannot_be_had_is_a_mistake_of_the_configuration))

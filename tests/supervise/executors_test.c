@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "supervise/metrics.h"
@@ -51,6 +53,33 @@ TEST(one_that_the_management_library_speaks_against_is_never_started) {
     assert_int_equal(executor->starts, 0);
 }
 
+/* A process that does nothing, as one that hangs in the driver. */
+static pid_t start_idle_process(void) {
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;) pause();
+    return pid;
+}
+
+TEST(one_that_hangs_before_its_life_begins_is_killed_and_started_again) {
+    struct executor_rig *rig = *state;
+    struct executor *executor = &rig->executor;
+    uint64_t limit_ns = rig->settings.executors.stall_ms * 1000000ull;
+    int status;
+    executor->pid = start_idle_process();
+    assert_true(executor->pid > 0);
+    executor->standing = STANDING_RUNNING;
+    executor->started_ns = KILLED_NS;
+    executor_tend(executor, KILLED_NS + limit_ns, false);
+    assert_int_equal(executor->standing, STANDING_RUNNING);
+    for (int looks = 0; looks < 20; looks++)
+        executor_tend(executor, KILLED_NS + limit_ns + 1, false);
+    assert_int_equal(executor->standing, STANDING_KILLED);
+    assert_int_equal(waitpid(executor->pid, &status, 0), executor->pid);
+    executor_reap(executor, status, false);
+    assert_int_equal(executor->standing, STANDING_WAITING);
+}
+
 /* What the page says of one executor, line by line. */
 static void assert_says(const struct executor *executor, const char *line) {
     char *text;
@@ -86,5 +115,6 @@ TEST(metrics_count_what_the_state_file_has_counted) {
 RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
     F(one_that_does_not_die_makes_its_device_unhealthy_for_good),
     F(one_that_the_management_library_speaks_against_is_never_started),
+    F(one_that_hangs_before_its_life_begins_is_killed_and_started_again),
     F(metrics_name_the_device_and_why_it_is_given_up),
     F(metrics_count_what_the_state_file_has_counted))

@@ -128,6 +128,12 @@ enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *
         err, ERR_BROKER, native, fix_of_loss(native), "%s: %s", rd_kafka_err2name(native), reason);
 }
 
+bool client_has_met_broker(rd_kafka_t *client) {
+    char *cluster = rd_kafka_clusterid(client, 0); /* what it was told */
+    if (cluster != NULL) rd_kafka_mem_free(client, cluster);
+    return cluster != NULL;
+}
+
 static uint64_t published_unix_ms(const rd_kafka_message_t *message) {
     rd_kafka_timestamp_type_t type;
     int64_t unix_ms = rd_kafka_message_timestamp(message, &type);

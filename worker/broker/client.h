@@ -53,6 +53,9 @@ __attribute__((format(printf, 3, 4))) void client_say(
 /** For `err`: why a client is lost for good. ERR_BROKER. */
 enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *reason);
 
+/** Whether a broker has ever answered it. Asks nobody. */
+bool client_has_met_broker(rd_kafka_t *client);
+
 /** Errors of a group member that no waiting mends. */
 bool client_is_final(rd_kafka_resp_err_t code);
 

@@ -30,8 +30,7 @@ struct consumer {
     rd_kafka_t *client;
     struct offsets *offsets;
     struct error failure; /* what every further poll returns; ERR_OK: none */
-    bool is_paused;
-    bool is_closing;
+    bool is_paused, is_closing;
     bool is_cooperative; /* of the last assignment: given and taken in parts */
 
     struct committer committer;
@@ -41,8 +40,7 @@ struct consumer {
     uint64_t next_commit_ns;
 
     uint32_t drain_timeout_ms;
-    uint64_t drain_deadline_ns;
-    uint64_t close_deadline_ns;
+    uint64_t drain_deadline_ns, close_deadline_ns;
     rd_kafka_topic_partition_list_t *leaving;  /* revoked, not given back yet; NULL: none */
     rd_kafka_topic_partition_list_t *arriving; /* what is committed is not known yet; NULL: none */
     uint64_t next_fetch_ns;                    /* when it is asked again */
@@ -266,6 +264,7 @@ static void on_assigned(
     struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
     /* Asked now: a client that is closing does not say any more. */
     consumer->is_cooperative = assignment_is_cooperative(consumer->client);
+    consumer->source.group = SOURCE_GROUP_MEMBER;
     consumer->arriving = rd_kafka_topic_partition_list_copy(partitions);
     consumer->is_claimed = false;
     consumer->next_fetch_ns = 0;
@@ -279,6 +278,8 @@ static void on_assigned(
 static void on_revoked(
     struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
     consumer->leaving = rd_kafka_topic_partition_list_copy(partitions);
+    if (!consumer->is_cooperative || rd_kafka_assignment_lost(consumer->client))
+        consumer->source.group = SOURCE_GROUP_AWAY; /* from all that it had */
     consumer->drain_deadline_ns = clock_ns_in(consumer->drain_timeout_ms);
     held_drop(&consumer->held, partitions);
     trials_forget(&consumer->trials, partitions);
@@ -386,6 +387,8 @@ static enum err consumer_poll(
     serve_arriving(consumer);
     serve_lifted(consumer);
     serve_commits(consumer);
+    if (source->group == SOURCE_GROUP_NO_BROKER && client_has_met_broker(consumer->client))
+        source->group = SOURCE_GROUP_JOINING;
     if (consumer->failure.code == ERR_OK) {
         rd_kafka_message_t *message = take_held(consumer);
         if (message != NULL) {
@@ -461,15 +464,11 @@ static enum err consumer_close(struct source *source, int timeout_ms, struct err
  * Destroying a client that waits for absent brokers takes as long as a session, or for ever (with
  * librdkafka 2.0.2). Such a one is left to the end of the process: nobody hears its callbacks.
  */
-static bool is_stuck(const struct consumer *consumer) {
-    return consumer->committer.requested != NULL ||
-           (consumer->is_closing && !rd_kafka_consumer_closed(consumer->client));
-}
-
 static void consumer_destroy(struct source *source) {
     struct consumer *consumer = (struct consumer *)source;
     if (consumer->committer.requested != NULL) committer_serve(&consumer->committer);
-    bool is_left_behind = consumer->client == NULL || is_stuck(consumer);
+    bool is_left_behind = consumer->client == NULL || consumer->committer.requested != NULL ||
+                          (consumer->is_closing && !rd_kafka_consumer_closed(consumer->client));
     held_fini(&consumer->held);
     resets_fini(&consumer->resets);
     trials_fini(&consumer->trials);
@@ -507,7 +506,7 @@ enum err consumer_create(
         offsets_destroy(offsets);
         return error_set(err, ERR_NO_MEMORY, 0, "", "no memory for a Kafka consumer");
     }
-    consumer->source.operations = &operations;
+    consumer->source = (struct source){.operations = &operations, .group = SOURCE_GROUP_NO_BROKER};
     consumer->offsets = offsets;
     consumer->events = (struct client_events){.on_event = options->kafka.on_event,
         .context = options->kafka.context,

@@ -21,6 +21,15 @@
 
 struct source;
 
+/** Where a source stands with the group that its messages come from. */
+enum source_group {
+    SOURCE_GROUP_NONE,      /* it needs none */
+    SOURCE_GROUP_NO_BROKER, /* no broker has answered yet */
+    SOURCE_GROUP_JOINING,   /* it has not been a member yet */
+    SOURCE_GROUP_MEMBER,    /* it has its share, which may be no partition */
+    SOURCE_GROUP_AWAY       /* it was a member, and waits to be one again */
+};
+
 struct source_operations {
     /**
      * Waits up to `timeout_ms` for a message, which is lent. ERR_OK with *ret NULL: none came. At
@@ -84,6 +93,7 @@ struct source {
     void *on_committed_context;
     struct fetch_guard guard; /* without functions: everything may be read */
     atomic_uint_fast64_t expired_count;
+    enum source_group group; /* for whoever polls, after poll() */
 };
 
 /** Before the first poll(). */

@@ -147,6 +147,19 @@ static void show_trouble(struct stages *stages, bool *is_shown) {
         is_ready ? LOG_INFO : LOG_WARN, is_ready ? "ready again" : "not ready: " BLOBS_TROUBLE);
 }
 
+/* For tools. What a group gives and takes, it does within poll(). */
+static void show_group(struct stages *stages, enum state_group *shown) {
+    static const enum state_group groups[] = {[SOURCE_GROUP_NONE] = STATE_GROUP_NOT_ASKED,
+        [SOURCE_GROUP_NO_BROKER] = STATE_GROUP_NO_BROKER,
+        [SOURCE_GROUP_JOINING] = STATE_GROUP_JOINING,
+        [SOURCE_GROUP_MEMBER] = STATE_GROUP_MEMBER,
+        [SOURCE_GROUP_AWAY] = STATE_GROUP_AWAY};
+    enum state_group group = groups[stages->source->group];
+    if (group == *shown) return;
+    *shown = group;
+    state_set_group(stages->state, group);
+}
+
 /* Messages that are taken together: the source had them at hand. */
 struct group {
     size_t count;
@@ -201,6 +214,7 @@ static enum err take(
 static enum err take_all(struct stages *stages, struct error *err) {
     bool is_paused = false, at_end = false, is_trouble_shown = false;
     struct progress progress = {.due_ns = clock_ns() + PROGRESS_MS * 1000000ull};
+    enum state_group shown_group = STATE_GROUP_UNKNOWN;
     uint64_t idle_ns = 0;
     enum err code = ERR_OK;
     while (code == ERR_OK && !*stages->stop && !flow_has_failed(stages)) {
@@ -219,6 +233,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
             code = take(stages, room, is_paused ? 0 : POLL_MS, &at_end, err);
         log_progress(stages, &progress);
         show_trouble(stages, &is_trouble_shown);
+        show_group(stages, &shown_group);
         drop_idle_residents(stages, &idle_ns);
     }
     stages->summary.is_complete =

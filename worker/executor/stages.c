@@ -355,6 +355,8 @@ enum err stages_start(
         code = reload_start(stages, options->reloads, options->is_supervised, &stages->reload, err);
     if (code == ERR_OK) watch_source(stages);
     if (code == ERR_OK)
+        state_set_programs(stages->state, (uint32_t)registry_count(stages->registry));
+    if (code == ERR_OK)
         log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
             stages->device.name, stages->device.driver->name, stages->settings->lanes,
             registry_count(editions_current(stages->editions)->registry));

@@ -12,6 +12,8 @@
 
 enum { CONNECTIONS_MAX = 32, CONNECTION_TIMEOUT_S = 10, BACKLOG = 32 };
 
+static const char VERBOSE[] = "verbose";
+
 struct http {
     struct MHD_Daemon *daemon;
     size_t connection_count;
@@ -36,6 +38,10 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
         return MHD_NO;
     }
     enum MHD_Result ret = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (ret == MHD_YES)
+        ret = MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (ret == MHD_YES && status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        ret = MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     if (ret == MHD_YES) ret = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return ret;
@@ -53,12 +59,15 @@ static enum MHD_Result answer_page(
     size_t size = 0;
     FILE *stream = open_memstream(&body, &size);
     if (stream == NULL) return MHD_NO;
-    page->write(http->context, stream);
+    bool is_verbose = MHD_lookup_connection_value_n(connection, MHD_GET_ARGUMENT_KIND, VERBOSE,
+                          sizeof VERBOSE - 1, NULL, NULL) == MHD_YES;
+    unsigned status =
+        page->write(http->context, is_verbose, stream) ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
     if (fclose(stream) != 0) {
         free(body);
         return MHD_NO;
     }
-    return answer(connection, MHD_HTTP_OK, page->type, body, size, MHD_RESPMEM_MUST_FREE);
+    return answer(connection, status, page->type, body, size, MHD_RESPMEM_MUST_FREE);
 }
 
 /* An MHD_AccessHandlerCallback: what a request brings beside its path is not read. */

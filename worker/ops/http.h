@@ -10,6 +10,7 @@
 #ifndef OPS_HTTP_H
 #define OPS_HTTP_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -17,7 +18,8 @@
 struct http_page {
     const char *path; /* "/metrics" */
     const char *type; /* content-type */
-    void (*write)(void *context, FILE *page);
+    /* False: the page says what is wrong, and goes out as 503. `is_verbose`: ?verbose was asked. */
+    bool (*write)(void *context, bool is_verbose, FILE *page);
 };
 
 struct http;

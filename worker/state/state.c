@@ -394,6 +394,8 @@ enum err state_begin(struct state *state, const struct state_shape *shape, uint3
     atomic_store_explicit(&head->stop_asked, 0, memory_order_relaxed);
     atomic_store_explicit(&head->is_unhealthy, 0, memory_order_relaxed);
     atomic_store_explicit(&head->is_troubled, 0, memory_order_relaxed);
+    atomic_store_explicit(&head->programs, 0, memory_order_relaxed);
+    atomic_store_explicit(&head->group, STATE_GROUP_UNKNOWN, memory_order_relaxed);
     atomic_store_explicit(&head->heartbeat_ns, clock_ns(), memory_order_relaxed);
     atomic_fetch_add_explicit(&head->lives, 1, memory_order_relaxed);
     atomic_store_explicit(&head->pid, (int32_t)getpid(), memory_order_relaxed);

@@ -273,6 +273,16 @@ struct state_stall {
 MUST_CHECK bool state_find_stall(
     const struct state *state, uint64_t now_ns, uint64_t limit_ns, struct state_stall *ret);
 
+/* Where the executor stands with the group that it takes its jobs from. */
+enum state_group {
+    STATE_GROUP_UNKNOWN,   /* it has not begun to take any */
+    STATE_GROUP_NOT_ASKED, /* its jobs come from no group */
+    STATE_GROUP_NO_BROKER, /* no broker has answered yet */
+    STATE_GROUP_JOINING,   /* it has not been a member yet */
+    STATE_GROUP_MEMBER,    /* it has its share, which may be no partition */
+    STATE_GROUP_AWAY       /* it was a member, and waits to be one again */
+};
+
 struct state_summary {
     uint64_t life; /* that began last; 0: there was none */
     pid_t pid;     /* its process */
@@ -284,12 +294,19 @@ struct state_summary {
     bool is_unhealthy;     /* its device gets no executor any more, because of */
     char fault[STATE_MESSAGE_BYTES];
     char trouble[STATE_TROUBLE_BYTES]; /* why its jobs wait: the worker is not ready; "": it is */
+    uint32_t programs;                 /* that are loaded; 0: not yet */
+    enum state_group group;
+    uint64_t group_ns; /* clock_ns() when it became so */
 };
 struct state_summary state_summary(const struct state *state);
 
 /** Says for tools, in a word, what trouble of the worker's own jobs wait for; "": none. One thread.
  */
 void state_set_trouble(struct state *state, const char *trouble);
+
+/** Says for tools how many programs are loaded, and where it stands with its group. One thread. */
+void state_set_programs(struct state *state, uint32_t count);
+void state_set_group(struct state *state, enum state_group group);
 
 /** Says for tools that the device gets no executor any more; until the next life begins. */
 void state_set_fault(struct state *state, const char *fault);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "state/layout.h"
 
@@ -115,7 +116,25 @@ struct state_summary state_summary(const struct state *state) {
     if (atomic_load_explicit(&head->is_troubled, memory_order_acquire) == 1)
         text_format(
             ret.trouble, sizeof ret.trouble, "%.*s", (int)sizeof head->trouble - 1, head->trouble);
+    ret.programs = atomic_load_explicit(&head->programs, memory_order_relaxed); /* stands alone */
+    /* acquire: pairs with the release in state_set_group() */
+    uint32_t group = atomic_load_explicit(&head->group, memory_order_acquire);
+    ret.group = group <= STATE_GROUP_AWAY ? (enum state_group)group : STATE_GROUP_UNKNOWN;
+    ret.group_ns = atomic_load_explicit(&head->group_ns, memory_order_relaxed); /* by the group */
     return ret;
+}
+
+void state_set_programs(struct state *state, uint32_t count) {
+    if (state == NULL) return;
+    atomic_store_explicit(&state->head->programs, count, memory_order_relaxed); /* stands alone */
+}
+
+void state_set_group(struct state *state, enum state_group group) {
+    if (state == NULL) return;
+    /* relaxed: published by the group */
+    atomic_store_explicit(&state->head->group_ns, clock_ns(), memory_order_relaxed);
+    /* release: pairs with the acquire in state_summary() */
+    atomic_store_explicit(&state->head->group, group, memory_order_release);
 }
 
 void state_set_trouble(struct state *state, const char *trouble) {

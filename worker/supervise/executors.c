@@ -311,6 +311,7 @@ static void start(struct executor *executor) {
     struct error err;
     if (child_start(arguments, -1, &executor->pid, &err) == ERR_OK) {
         executor->standing = STANDING_RUNNING;
+        executor->started_ns = clock_ns();
         executor->starts++;
         log_line(LOG_DEBUG, "%s: executor started as process %d", executor->name, executor->pid);
         return;
@@ -333,12 +334,20 @@ static uint64_t stall_limit_ns(const struct settings *settings) {
     return (limit_ms > fetch_ms ? limit_ms : fetch_ms) * 1000000;
 }
 
+/* Before its life begins, an executor waits for nothing for long but the driver and its disk. */
+static bool find_stall(const struct executor *executor, uint64_t now_ns, struct state_stall *ret) {
+    uint64_t limit_ns = stall_limit_ns(executor->options->settings);
+    if (executor->standing != STANDING_RUNNING) return false;
+    if (executor->watched != NULL)
+        return state_find_stall(executor->watched, now_ns, limit_ns, ret);
+    *ret = (struct state_stall){.name = "start", .for_ns = now_ns - executor->started_ns};
+    return ret->for_ns > limit_ns;
+}
+
 /* Kills an executor of which a thread hangs: what it has in hand would wait for ever. */
 static void watch_stalls(struct executor *executor, uint64_t now_ns) {
-    const struct settings *settings = executor->options->settings;
     struct state_stall stall;
-    if (executor->standing != STANDING_RUNNING ||
-        !state_find_stall(executor->watched, now_ns, stall_limit_ns(settings), &stall)) {
+    if (!find_stall(executor, now_ns, &stall)) {
         executor->stall_looks = 0;
         return;
     }

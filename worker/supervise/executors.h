@@ -28,10 +28,11 @@ struct executor {
     int exit_code;         /* ENDED, UNHEALTHY */
     const char *unhealthy; /* the reason in a word; "" while it is healthy */
 
-    uint64_t start_ns;  /* WAITING: when to start */
-    uint64_t killed_ns; /* KILLED */
-    bool is_unseen;     /* its state file cannot be read any more, which was logged */
-    bool is_hung;       /* KILLED because of `overdue` */
+    uint64_t start_ns;   /* WAITING: when to start */
+    uint64_t started_ns; /* RUNNING */
+    uint64_t killed_ns;  /* KILLED */
+    bool is_unseen;      /* its state file cannot be read any more, which was logged */
+    bool is_hung;        /* KILLED because of `overdue` */
     struct state_overdue overdue;
     uint32_t overdue_looks; /* how often in a row it was found */
     bool is_stalled;        /* KILLED because of `stall` */

@@ -13,6 +13,7 @@
 #include "base/exit.h"
 #include "ops/http.h"
 #include "supervise/executors.h"
+#include "supervise/health.h"
 #include "supervise/metrics.h"
 #include "supervise/notify.h"
 
@@ -95,7 +96,6 @@ static bool tend_all(struct supervisor *supervisor) {
         if (executor->standing == STANDING_ENDED && executor->exit_code != CLI_OK)
             stop_all(supervisor);
     }
-    notify_watchdog(supervisor->notify, now_ns);
     return is_any;
 }
 
@@ -143,18 +143,53 @@ static void wait_for_signal(struct supervisor *supervisor) {
 
 /* ---- what it serves ---- */
 
-static void write_metrics(void *context, FILE *page) {
+static bool write_metrics(void *context, bool is_verbose, FILE *page) {
     const struct supervisor *supervisor = context;
     metrics_write(supervisor->executors, supervisor->count, page);
+    return true;
 }
 
-static const struct http_page pages[] = {{"/metrics", METRICS_TYPE, write_metrics}, {0}};
+/* It is this loop that answers: where it hangs, nobody does, and a restart helps. What goes wrong
+ * elsewhere is mended here, or ends the process. */
+static bool write_liveness(void *context, bool is_verbose, FILE *page) {
+    fprintf(page, "live\n%s", is_verbose ? "supervisor: ok\n" : "");
+    return true;
+}
+
+static struct health health_of(const struct supervisor *supervisor) {
+    return (struct health){.executors = supervisor->executors,
+        .count = supervisor->count,
+        .is_stopping = supervisor->stop_ns != 0,
+        .now_ns = clock_ns()};
+}
+
+static bool write_readiness(void *context, bool is_verbose, FILE *page) {
+    const struct health health = health_of(context);
+    return health_write(&health, is_verbose, page);
+}
+
+#define PROBE_TYPE "text/plain; charset=utf-8"
+
+static const struct http_page pages[] = {{"/livez", PROBE_TYPE, write_liveness},
+    {"/readyz", PROBE_TYPE, write_readiness}, {"/metrics", METRICS_TYPE, write_metrics}, {0}};
+
+/* For systemd. */
+static void tell(const struct supervisor *supervisor) {
+    char text[400];
+    if (supervisor->notify == NULL) return;
+    const struct health health = health_of(supervisor);
+    health_describe(&health, text, sizeof text);
+    notify_status(supervisor->notify, "%s", text);
+    notify_watchdog(supervisor->notify, health.now_ns);
+}
 
 static enum err serve(struct supervisor *supervisor, struct error *err) {
     const char *address = supervisor->options->settings->http.listen;
     if (address[0] == 0) return ERR_OK;
     enum err code = http_listen(address, pages, supervisor, &supervisor->http, err);
-    if (code == ERR_OK) log_line(LOG_INFO, "metrics at http://%s/metrics", address);
+    if (code == ERR_OK)
+        log_line(LOG_INFO, "metrics and probes at http://%s: /metrics, /livez, /readyz?verbose",
+            address);
     return code;
 }
 
@@ -202,6 +237,7 @@ enum err supervise_run(const struct supervise_options *options, int *ret, struct
     enum err code = init(&supervisor, options, err);
     if (code == ERR_OK) {
         while (tend_all(&supervisor)) {
+            tell(&supervisor);
             wait_for_signal(&supervisor);
             reap_all(&supervisor);
         }

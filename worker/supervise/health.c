@@ -1,0 +1,182 @@
+#include "supervise/health.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum {
+    WHY_BYTES = 320,
+    /* Longer than the intake waits for brokers in the middle of a rebalance. */
+    LATE_S = 15,
+    /* That a group may need to share its partitions anew, beyond the drain of its members. */
+    REBALANCE_S = 30
+};
+
+/* What is asked about one GPU. */
+struct question {
+    const struct executor *executor;
+    struct state_summary summary; /* of its life; empty where it has none */
+    uint64_t now_ns;
+};
+
+static uint64_t seconds_since(const struct question *question, uint64_t ns) {
+    return question->now_ns > ns ? (question->now_ns - ns) / 1000000000 : 0;
+}
+
+/* ---- what has to be well, each true or with why not ---- */
+
+static bool check_device(const struct question *question, char why[static WHY_BYTES]) {
+    const struct executor *executor = question->executor;
+    switch (executor->standing) {
+    case STANDING_UNHEALTHY:
+        text_format(why, WHY_BYTES,
+            "it is unhealthy (%s) and gets no executor any more; mend it, then start the worker "
+            "again",
+            executor->unhealthy);
+        return false;
+    case STANDING_ENDED:
+        text_format(why, WHY_BYTES, "its executor has ended; the log says why");
+        return false;
+    case STANDING_WAITING:
+    case STANDING_KILLED:
+        text_format(why, WHY_BYTES,
+            "it has no executor at the moment and gets another one; where that happens again and "
+            "again, the log says why");
+        return false;
+    case STANDING_RUNNING: break;
+    }
+    if (executor->watched != NULL) return true;
+    text_format(why, WHY_BYTES,
+        "its executor has been starting for %" PRIu64 " s; where that takes long, the log says why",
+        seconds_since(question, executor->started_ns));
+    return false;
+}
+
+static bool check_executor(const struct question *question, char why[static WHY_BYTES]) {
+    uint64_t age_s = seconds_since(question, question->summary.heartbeat_ns);
+    if (age_s < LATE_S) return true;
+    text_format(why, WHY_BYTES,
+        "it has not moved for %" PRIu64
+        " s; look for a disk or a driver that hangs (it is started again after %" PRIu32 " s)",
+        age_s, question->executor->options->settings->executors.stall_ms / 1000);
+    return false;
+}
+
+static bool check_programs(const struct question *question, char why[static WHY_BYTES]) {
+    if (question->summary.programs > 0) return true;
+    text_format(why, WHY_BYTES, "they are not loaded yet; nothing needs to be done");
+    return false;
+}
+
+static bool check_group(const struct question *question, char why[static WHY_BYTES]) {
+    const struct settings *settings = question->executor->options->settings;
+    uint64_t for_s = seconds_since(question, question->summary.group_ns);
+    switch (question->summary.group) {
+    case STATE_GROUP_NOT_ASKED:
+    case STATE_GROUP_MEMBER: return true;
+    case STATE_GROUP_AWAY:
+        if (for_s <= settings->drain_timeout_ms / 1000 + REBALANCE_S) return true;
+        text_format(why, WHY_BYTES,
+            "it has been out of its group for %" PRIu64
+            " s; check that the brokers can be reached, and that no other member holds up the "
+            "group",
+            for_s);
+        return false;
+    case STATE_GROUP_JOINING:
+        text_format(why, WHY_BYTES,
+            "it has been joining its group for %" PRIu64
+            " s; where that takes long, check its rights to the group and to topics.jobs",
+            for_s);
+        return false;
+    case STATE_GROUP_NO_BROKER:
+        text_format(why, WHY_BYTES,
+            "no broker has answered yet; check kafka.bootstrap_servers, and that the brokers can "
+            "be reached from here");
+        return false;
+    case STATE_GROUP_UNKNOWN: break;
+    }
+    text_format(why, WHY_BYTES, "it does not take jobs yet; nothing needs to be done");
+    return false;
+}
+
+static bool check_jobs(const struct question *question, char why[static WHY_BYTES]) {
+    if (question->summary.trouble[0] == 0) return true;
+    text_format(why, WHY_BYTES,
+        "they wait for trouble of the worker's own (%s); mend that, as the log has it",
+        question->summary.trouble);
+    return false;
+}
+
+static const struct check {
+    const char *name;
+    bool (*is_well)(const struct question *question, char why[static WHY_BYTES]);
+} checks[] = {{"device", check_device}, {"executor", check_executor}, {"programs", check_programs},
+    {"group", check_group}, {"jobs", check_jobs}};
+enum { CHECK_COUNT = sizeof checks / sizeof checks[0] };
+
+/* The first that is not well; NULL: all are. What stands behind it cannot be known. */
+static const struct check *find_fault(const struct question *question, char why[static WHY_BYTES]) {
+    for (size_t i = 0; i < CHECK_COUNT; i++)
+        if (!checks[i].is_well(question, why)) return &checks[i];
+    return NULL;
+}
+
+static struct question question_about(const struct health *health, size_t index) {
+    const struct executor *executor = &health->executors[index];
+    return (struct question){.executor = executor,
+        .summary = state_summary(executor->watched),
+        .now_ns = health->now_ns};
+}
+
+static size_t count_ready(const struct health *health) {
+    char why[WHY_BYTES];
+    size_t count = 0;
+    for (size_t i = 0; i < health->count && !health->is_stopping; i++) {
+        struct question question = question_about(health, i);
+        count += find_fault(&question, why) == NULL;
+    }
+    return count;
+}
+
+/* ---- pages ---- */
+
+static void write_executor(const struct question *question, bool is_verbose, FILE *page) {
+    char why[WHY_BYTES];
+    const char *name = question->executor->name;
+    const struct check *fault = find_fault(question, why);
+    for (const struct check *check = checks; check < checks + CHECK_COUNT && check != fault;
+         check++)
+        if (is_verbose) fprintf(page, "%s, %s: ok\n", name, check->name);
+    if (fault != NULL) fprintf(page, "%s, %s: %s\n", name, fault->name, why);
+}
+
+bool health_write(const struct health *health, bool is_verbose, FILE *page) {
+    bool is_ready = count_ready(health) > 0;
+    fprintf(page, "%s\n", is_ready ? "ready" : "not ready");
+    if (health->is_stopping) {
+        fprintf(page, "stop: the worker finishes what it has and ends; nothing needs to be done\n");
+        return is_ready;
+    }
+    if (is_verbose) fprintf(page, "stop: ok\n");
+    for (size_t i = 0; i < health->count; i++) {
+        struct question question = question_about(health, i);
+        write_executor(&question, is_verbose, page);
+    }
+    return is_ready;
+}
+
+void health_describe(const struct health *health, char *text, size_t size) {
+    char why[WHY_BYTES];
+    size_t ready = count_ready(health);
+    if (health->is_stopping) {
+        text_format(text, size, "stops: finishes what it has and ends");
+    } else if (ready > 0 || health->count == 0) {
+        text_format(text, size, "ready: %zu of %zu GPUs take jobs", ready, health->count);
+    } else {
+        struct question question = question_about(health, 0);
+        const struct check *fault = find_fault(&question, why);
+        text_format(text, size, "not ready: %s, %s: %s", question.executor->name,
+            fault != NULL ? fault->name : "", fault != NULL ? why : "");
+    }
+}
