@@ -265,8 +265,9 @@ const struct setting setting_table[] = {
         "in a message, loading modules."),
 
     STRING(http.listen, 0, "\"\"",
-        "Address, host:port, at which the supervisor serves its metrics (/metrics, for Prometheus) "
-        "to whoever can reach it; where empty, it listens nowhere."),
+        "Address, host:port, at which the supervisor serves /metrics (for Prometheus), /livez and "
+        "/readyz (for probes; with ?verbose it says all) to whoever can reach it; where empty, it "
+        "listens nowhere."),
     DURATION(telemetry.interval_ms, 0, HOUR, "10s",
         "How often a worker publishes its sums and gauges; 0 is never."),
     ENUM(log_level, log.level, log_level_names, "info", "The least that is logged.", RELOADS),
