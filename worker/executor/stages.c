@@ -354,13 +354,12 @@ enum err stages_start(
     if (code == ERR_OK)
         code = reload_start(stages, options->reloads, options->is_supervised, &stages->reload, err);
     if (code == ERR_OK) watch_source(stages);
-    if (code == ERR_OK)
-        state_set_programs(stages->state, (uint32_t)registry_count(stages->registry));
-    if (code == ERR_OK)
-        log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
-            stages->device.name, stages->device.driver->name, stages->settings->lanes,
-            registry_count(editions_current(stages->editions)->registry));
-    return code;
+    if (code != ERR_OK) return code;
+    size_t program_count = registry_count(editions_current(stages->editions)->registry);
+    state_set_programs(stages->state, (uint32_t)program_count);
+    log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
+        stages->device.name, stages->device.driver->name, stages->settings->lanes, program_count);
+    return ERR_OK;
 }
 
 /* ---- stop ---- */
