@@ -33,9 +33,14 @@ class Rig(FlowTest):
         super().setUp()
         self.topics = Topics(self.cluster.servers, partitions=1)
 
+    http = {}
+
+    def config(self, address, **more):
+        return self.topics.config(self.cluster.servers, http=self.http | {"listen": address}, **more)
+
     def start(self, name="worker", **more):
         address = free_address()
-        config = self.topics.config(self.cluster.servers, http={"listen": address}, **more)
+        config = self.config(address, **more)
         config["kafka"]["consumer"] = {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": 500}
         config["kafka"]["instance_id"] = name
         return self.start_worker(config, name), address
@@ -133,6 +138,22 @@ class ProbesTest(Rig):
         finally:
             os.kill(executor, signal.SIGCONT)
         self.wait_for_ready(address)
+        self.stop_well(worker)
+
+    def test_a_secret_keeps_strangers_from_metrics_and_from_no_probe(self):
+        token = self.folder / "token"
+        self.http = {"token_file": str(token)}
+        refused = self.run_to_end(self.config(free_address()), "run")
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn("http.token_file", refused.stderr)
+        token.write_text("first\n")
+        worker, address = self.start()
+        self.wait_for_ready(address)
+        self.assertEqual(self.ask(address, "/metrics")[0], 401)
+        token.write_text("second\n")
+        asked = urllib.request.Request(f"http://{address}/metrics", headers={"Authorization": "Bearer second"})
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            self.assertIn("gpu_worker_executor_up", answer.read().decode())
         self.stop_well(worker)
 
     def test_one_device_that_is_given_up_is_named_and_the_other_keeps_the_worker_ready(self):

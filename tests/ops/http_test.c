@@ -4,11 +4,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "support/loopback.h"
+#include "support/scratch.h"
 #include "testing.h"
 
 enum { ANSWER_BYTES = 4096, LOOK_MS = 10, LOOKS_MAX = 6000 };
@@ -24,13 +26,23 @@ static bool write_no(void *context, bool is_verbose, FILE *page) {
     return false;
 }
 
-static const struct http_page pages[] = {
-    {"/count", "text/plain", write_count}, {"/no", "text/plain", write_no}, {0}};
+enum { LARGE_BYTES = 8 << 20 };
+
+static bool write_large(void *context, bool is_verbose, FILE *page) {
+    for (size_t i = 0; i < LARGE_BYTES; i++) fputc('x', page);
+    return true;
+}
+
+static const struct http_page pages[] = {{"/count", "text/plain", false, write_count},
+    {"/no", "text/plain", false, write_no}, {"/large", "text/plain", false, write_large},
+    {"/public", "text/plain", true, write_count}, {0}};
 
 struct fixture {
     struct sockaddr_in at;
     char address[32];
     int count;
+    char *folder, *token_file;
+    struct http_options options;
     struct http *http;
 };
 
@@ -46,14 +58,39 @@ static int set_up(void **state) {
     struct error err;
     fixture = (struct fixture){.at = free_port()};
     snprintf(fixture.address, sizeof fixture.address, "127.0.0.1:%d", ntohs(fixture.at.sin_port));
-    assert_int_equal(
-        http_listen(fixture.address, pages, &fixture.count, &fixture.http, &err), ERR_OK);
+    fixture.folder = scratch_create();
+    assert_true(asprintf(&fixture.token_file, "%s/token", fixture.folder) > 0);
+    fixture.options = (struct http_options){
+        .address = fixture.address, .token_file = "", .pages = pages, .context = &fixture.count};
+    assert_int_equal(http_listen(&fixture.options, &fixture.http, &err), ERR_OK);
     *state = &fixture;
     return 0;
 }
 
 static int tear_down(void **state) {
-    http_close(((struct fixture *)*state)->http);
+    struct fixture *fixture = *state;
+    http_close(fixture->http);
+    scratch_remove(fixture->folder);
+    free(fixture->token_file);
+    return 0;
+}
+
+static void write_token(const struct fixture *fixture, const char *token) {
+    FILE *file = fopen(fixture->token_file, "we");
+    assert_non_null(file);
+    assert_true(fputs(token, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Listens again, and asks for a token. */
+static int set_up_with_token(void **state) {
+    struct error err;
+    (void)set_up(state);
+    struct fixture *fixture = *state;
+    http_close(fixture->http);
+    write_token(fixture, "s3cret\n");
+    fixture->options.token_file = fixture->token_file;
+    assert_int_equal(http_listen(&fixture->options, &fixture->http, &err), ERR_OK);
     return 0;
 }
 
@@ -208,17 +245,170 @@ TEST(an_address_that_cannot_be_had_is_a_mistake_of_the_configuration) {
     struct http *other;
     struct error err;
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
-        assert_int_equal(http_listen(addresses[i], pages, NULL, &other, &err), ERR_CONFIG);
+        const struct http_options options = {
+            .address = addresses[i], .token_file = "", .pages = pages};
+        assert_int_equal(http_listen(&options, &other, &err), ERR_CONFIG);
         assert_non_null(strstr(err.message, addresses[i]));
     }
-    assert_int_equal(http_listen(fixture->address, pages, NULL, &other, &err), ERR_CONFIG);
+    assert_int_equal(http_listen(&fixture->options, &other, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "in use"));
 }
 
+/* ---- a token ---- */
+
+#define BRINGING(secret)                                                                           \
+    " HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: Bearer " secret "\r\n\r\n"
+
+TEST(only_public_pages_are_for_those_without_the_token) {
+    static const char *const denied[] = {"GET /count" END, "HEAD /count" END,
+        "GET /count" BRINGING("s3cre"), "GET /count" BRINGING("S3CRET"), "GET /count" BRINGING(""),
+        "GET /nothing" END, "DELETE /count" END};
+    char answer[ANSWER_BYTES];
+    for (size_t i = 0; i < sizeof denied / sizeof denied[0]; i++) {
+        ask(*state, denied[i], answer);
+        assert_true(begins(answer, "HTTP/1.1 401"));
+        assert_non_null(strcasestr(answer, "www-authenticate: bearer\r\n"));
+    }
+    assert_int_equal(((struct fixture *)*state)->count, 0);
+    ask(*state, "GET /public" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 200"));
+    ask(*state, "GET /count" BRINGING("s3cret"), answer);
+    assert_true(begins(answer, "HTTP/1.1 200"));
+    ask(*state, "GET /nothing" BRINGING("s3cret"), answer);
+    assert_true(begins(answer, "HTTP/1.1 404"));
+}
+
+TEST(a_token_that_changes_counts_from_the_next_question_on) {
+    char answer[ANSWER_BYTES];
+    write_token(*state, "another\n");
+    ask(*state, "GET /count" BRINGING("s3cret"), answer);
+    assert_true(begins(answer, "HTTP/1.1 401"));
+    ask(*state, "GET /count" BRINGING("another"), answer);
+    assert_true(begins(answer, "HTTP/1.1 200"));
+}
+
+TEST(a_token_that_cannot_be_read_lets_nobody_in) {
+    char answer[ANSWER_BYTES];
+    write_token(*state, "\n");
+    ask(*state, "GET /count" BRINGING("s3cret"), answer);
+    assert_true(begins(answer, "HTTP/1.1 503"));
+    ask(*state, "GET /count" BRINGING(""), answer);
+    assert_true(begins(answer, "HTTP/1.1 503"));
+    assert_int_equal(unlink(((struct fixture *)*state)->token_file), 0);
+    ask(*state, "GET /count" BRINGING("s3cret"), answer);
+    assert_true(begins(answer, "HTTP/1.1 503"));
+    ask(*state, "GET /public" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 200"));
+}
+
+TEST(nobody_listens_with_a_token_that_is_none) {
+    struct fixture *fixture = *state;
+    struct http *other;
+    struct error err;
+    fixture->options.token_file = fixture->folder;
+    assert_int_equal(http_listen(&fixture->options, &other, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.fix, "http.token_file"));
+}
+
+/* ---- clients that mean harm ---- */
+
+static void assert_still_answers(const struct fixture *fixture) {
+    char answer[ANSWER_BYTES];
+    ask(fixture, "GET /public" END, answer);
+    assert_true(begins(answer, "HTTP/1.1 200"));
+}
+
+TEST(methods_that_nobody_knows_are_refused) {
+    static const char *const odd[] = {"OPTIONS /count" END, "TRACE /count" END, "PUT /count" END,
+        "PATCH /count" END, "CONNECT here:80" END, "get /count" END, "GETGETGET /count" END,
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "OPTIONS *" END};
+    char answer[ANSWER_BYTES];
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        ask(*state, odd[i], answer);
+        assert_true(
+            answer[0] == 0 || begins(answer, "HTTP/1.1 4") || begins(answer, "HTTP/1.1 505"));
+    }
+    assert_int_equal(((struct fixture *)*state)->count, 0);
+}
+
+TEST(a_body_is_not_waited_for) {
+    char answer[ANSWER_BYTES];
+    int fd = connect_to(*state, "POST /count HTTP/1.1\r\nHost: here\r\nConnection: close\r\n"
+                                "Content-Length: 1000000000000\r\n\r\nbegins");
+    serve_until_closed(*state, fd, answer);
+    assert_true(begins(answer, "HTTP/1.1 405"));
+    fd = connect_to(*state, "POST /count HTTP/1.1\r\nHost: here\r\nConnection: close\r\n"
+                            "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx");
+    serve_until_closed(*state, fd, answer);
+    assert_true(begins(answer, "HTTP/1.1 4"));
+    assert_still_answers(*state);
+}
+
+TEST(headers_without_end_are_cut) {
+    enum { LINES = 4000 };
+    static char flood[64 * LINES], answer[ANSWER_BYTES];
+    size_t used = (size_t)sprintf(flood, "GET /count HTTP/1.1\r\nHost: here\r\n");
+    for (int i = 0; i < LINES; i++) used += (size_t)sprintf(flood + used, "X-%d: %040d\r\n", i, i);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const struct fixture *fixture = *state;
+    assert_int_equal(connect(fd, (const struct sockaddr *)&fixture->at, sizeof fixture->at), 0);
+    (void)send(fd, flood, used, MSG_NOSIGNAL | MSG_DONTWAIT);
+    serve_until_closed(fixture, fd, answer);
+    assert_true(answer[0] == 0 || begins(answer, "HTTP/1.1 4"));
+    assert_int_equal(fixture->count, 0);
+    assert_still_answers(fixture);
+}
+
+/* Each has a page of its own under way, and takes nothing of it. */
+TEST(who_never_reads_an_answer_keeps_nobody_from_one) {
+    enum { CROWD = 40 };
+    int crowd[CROWD];
+    for (size_t i = 0; i < CROWD; i++) {
+        crowd[i] = connect_to(*state, "GET /large HTTP/1.1\r\nHost: here\r\n\r\n");
+        for (int looks = 0; looks < 4; looks++) http_serve(((struct fixture *)*state)->http);
+    }
+    assert_still_answers(*state);
+    for (size_t i = 0; i < CROWD; i++) close(crowd[i]);
+    assert_still_answers(*state);
+}
+
+/* A small random number generator, the same in every run. */
+static uint32_t next_random(uint32_t *seed) {
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+TEST(questions_with_random_bytes_end_nothing) {
+    enum { QUESTIONS = 400 };
+    static const char good[] = "GET /public?verbose=1&x=%20 HTTP/1.1\r\nHost: here\r\n"
+                               "Authorization: Bearer x\r\nConnection: close\r\n\r\n";
+    uint32_t seed = 1;
+    for (int i = 0; i < QUESTIONS; i++) {
+        char question[sizeof good];
+        memcpy(question, good, sizeof good);
+        for (uint32_t hits = next_random(&seed) % 4 + 1; hits > 0; hits--)
+            question[next_random(&seed) % (sizeof good - 1)] = (char)next_random(&seed);
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        const struct fixture *fixture = *state;
+        assert_int_equal(connect(fd, (const struct sockaddr *)&fixture->at, sizeof fixture->at), 0);
+        (void)send(fd, question, sizeof good - 1 - next_random(&seed) % 8, MSG_NOSIGNAL);
+        for (int looks = 0; looks < 4; looks++) http_serve(fixture->http);
+        close(fd);
+    }
+    assert_still_answers(*state);
+}
+
+#define WITH_TOKEN(name) cmocka_unit_test_setup_teardown(name, set_up_with_token, tear_down)
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 RUN_TESTS(F(a_page_is_written_anew_for_each_who_asks), F(head_has_no_body),
     F(a_page_that_says_what_is_wrong_says_so_to_machines_too), F(who_asks_for_all_gets_all),
     F(nobody_keeps_a_page_for_later), F(what_is_no_page_or_no_question_is_refused),
     F(who_never_ends_a_question_holds_nobody_up),
     F(a_crowd_that_asks_slowly_keeps_nobody_from_an_answer), F(a_question_without_end_is_cut),
-    F(an_address_that_cannot_be_had_is_a_mistake_of_the_configuration))
+    F(an_address_that_cannot_be_had_is_a_mistake_of_the_configuration),
+    WITH_TOKEN(only_public_pages_are_for_those_without_the_token),
+    WITH_TOKEN(a_token_that_changes_counts_from_the_next_question_on),
+    WITH_TOKEN(a_token_that_cannot_be_read_lets_nobody_in),
+    F(nobody_listens_with_a_token_that_is_none), F(methods_that_nobody_knows_are_refused),
+    F(a_body_is_not_waited_for), F(headers_without_end_are_cut),
+    F(who_never_reads_an_answer_keeps_nobody_from_one), F(questions_with_random_bytes_end_nothing))

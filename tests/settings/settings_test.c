@@ -390,6 +390,10 @@ TEST(metrics_are_served_at_a_host_and_a_port) {
     expect_good("http: {listen: ''}\n");
     expect_problem("http: {listen: '9400'}\n", "w.yaml:1:16", "'9400' is no host with a port",
         "write it as 127.0.0.1:9400 or [::1]:9400");
+    expect_good("http: {listen: '[::1]:9400', token_file: /run/secrets/token}\n");
+    expect_problem("http: {token_file: /run/secrets/token}\n", "w.yaml:1:20",
+        "http.token_file is of no use where http.listen is empty",
+        "set http.listen, or remove http.token_file");
 }
 
 TEST(the_credentials_of_a_url_are_never_printed) {

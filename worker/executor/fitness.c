@@ -97,6 +97,17 @@ static void check_nvtx(const struct settings *settings, struct problems *problem
         problems_add(problems, "profile.nvtx_library", 0, 0, err.fix, "%s", err.message);
 }
 
+/* One that is there, whatever stands in it: it is read anew for each question. */
+static void check_token_file(const struct settings *settings, struct problems *problems) {
+    const char *path = settings->http.token_file;
+    struct stat status;
+    if (path[0] == 0) return;
+    int native = stat(path, &status) != 0 || access(path, R_OK) != 0 ? errno : 0;
+    if (native != 0 || !S_ISREG(status.st_mode))
+        problems_add(problems, path, 0, 0, "make it a plain file that the worker can read",
+            "http.token_file: %s", native != 0 ? strerror(native) : "it is no plain file");
+}
+
 /* 0, or the errno of why nobody can listen there. */
 static int try_address(const struct addrinfo *at) {
     int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
@@ -129,6 +140,7 @@ static void check_surroundings(const struct settings *settings, const struct fit
     check_blob_folders(settings, problems);
     check_nvtx(settings, problems);
     check_listen(settings, problems);
+    check_token_file(settings, problems);
     if (source->is_file_run) return;
     check_state_folder(settings, problems);
     check_address_file(settings, problems);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/address.h"
+#include "ops/token.h"
 
 enum { CONNECTIONS_MAX = 32, CONNECTION_TIMEOUT_S = 10, BACKLOG = 32 };
 
@@ -18,14 +19,13 @@ struct http {
     struct MHD_Daemon *daemon;
     size_t connection_count;
     int connections[CONNECTIONS_MAX]; /* their sockets, the oldest first */
-    const struct http_page *pages;
-    void *context;
+    struct http_options options;
 };
 
 /* ---- pages ---- */
 
 static const struct http_page *find_page(const struct http *http, const char *path) {
-    for (const struct http_page *page = http->pages; page->path != NULL; page++)
+    for (const struct http_page *page = http->options.pages; page->path != NULL; page++)
         if (strcmp(page->path, path) == 0) return page;
     return NULL;
 }
@@ -42,6 +42,8 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
         ret = MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     if (ret == MHD_YES && status == MHD_HTTP_METHOD_NOT_ALLOWED)
         ret = MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    if (ret == MHD_YES && status == MHD_HTTP_UNAUTHORIZED)
+        ret = MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (ret == MHD_YES) ret = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return ret;
@@ -61,8 +63,9 @@ static enum MHD_Result answer_page(
     if (stream == NULL) return MHD_NO;
     bool is_verbose = MHD_lookup_connection_value_n(connection, MHD_GET_ARGUMENT_KIND, VERBOSE,
                           sizeof VERBOSE - 1, NULL, NULL) == MHD_YES;
-    unsigned status =
-        page->write(http->context, is_verbose, stream) ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
+    unsigned status = page->write(http->options.context, is_verbose, stream)
+                          ? MHD_HTTP_OK
+                          : MHD_HTTP_SERVICE_UNAVAILABLE;
     if (fclose(stream) != 0) {
         free(body);
         return MHD_NO;
@@ -70,17 +73,32 @@ static enum MHD_Result answer_page(
     return answer(connection, status, page->type, body, size, MHD_RESPMEM_MUST_FREE);
 }
 
+/* 0: who asks may read what is not public; else the status that says why not. */
+static unsigned check_token(const struct http *http, struct MHD_Connection *connection) {
+    struct digest token;
+    struct error err;
+    if (http->options.token_file[0] == 0) return 0;
+    if (token_read(http->options.token_file, &token, &err) != ERR_OK)
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    const char *brought =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    return token_is_brought(&token, brought) ? 0 : MHD_HTTP_UNAUTHORIZED;
+}
+
 /* An MHD_AccessHandlerCallback: what a request brings beside its path is not read. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
     const char *path, const char *method, const char *version, const char *upload,
     size_t *upload_size, void **request) {
-    static char no_page[] = "there is no such page\n", no_method[] = "GET and HEAD alone\n";
+    static char no_page[] = "there is no such page\n", no_method[] = "GET and HEAD alone\n",
+                no_token[] = "the token is missing or wrong, or http.token_file cannot be read\n";
     const struct http *http = context;
+    const struct http_page *page = find_page(http, path);
+    unsigned denied = page != NULL && page->is_public ? 0 : check_token(http, connection);
+    if (denied != 0) return refuse(connection, denied, no_token, sizeof no_token - 1);
     bool is_read =
         strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     if (!is_read)
         return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, no_method, sizeof no_method - 1);
-    const struct http_page *page = find_page(http, path);
     if (page == NULL) return refuse(connection, MHD_HTTP_NOT_FOUND, no_page, sizeof no_page - 1);
     return answer_page(http, connection, page);
 }
@@ -162,14 +180,18 @@ static enum err start(struct http *http, const char *address, struct error *err)
     return fail(err, address, 0, "the HTTP server does not start");
 }
 
-enum err http_listen(const char *address, const struct http_page *pages, void *context,
-    struct http **ret, struct error *err) {
+enum err http_listen(const struct http_options *options, struct http **ret, struct error *err) {
+    struct digest token;
+    if (options->token_file[0] != 0) {
+        enum err code = token_read(options->token_file, &token, err);
+        if (code != ERR_OK) return code;
+    }
     struct http *http = malloc(sizeof *http);
     if (http == NULL)
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to serve HTTP");
-    *http = (struct http){.pages = pages, .context = context};
-    enum err code = start(http, address, err);
+    *http = (struct http){.options = *options};
+    enum err code = start(http, options->address, err);
     if (code == ERR_OK) *ret = http;
     else free(http);
     return code;

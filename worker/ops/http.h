@@ -2,7 +2,8 @@
  * Pages over HTTP for whoever watches a worker: GET and HEAD of a few paths, each page written anew
  * for who asks. The bytes that come in, the connections and the time that each may be silent are
  * bounded, and a new connection closes the oldest where there are too many; there is no TLS and
- * nobody is asked who they are, so the address decides who can read.
+ * the address decides who can read; with a token (token.h) those who bring it, public pages
+ * excepted.
  *
  * Lifetime: http_listen() to http_close(). Threads: one at a time; there is none behind it: the
  * caller waits for http_fd() and calls http_serve(), in which pages are written.
@@ -18,19 +19,26 @@
 struct http_page {
     const char *path; /* "/metrics" */
     const char *type; /* content-type */
+    bool is_public;   /* nobody needs a token for it */
     /* False: the page says what is wrong, and goes out as 503. `is_verbose`: ?verbose was asked. */
     bool (*write)(void *context, bool is_verbose, FILE *page);
+};
+
+struct http_options {
+    const char *address;           /* "127.0.0.1:9400", "[::1]:9400", "0.0.0.0:9400" */
+    const char *token_file;        /* "": nobody is asked who they are */
+    const struct http_page *pages; /* a page without a path ends them */
+    void *context;
 };
 
 struct http;
 
 /**
- * Listens on `address` ("127.0.0.1:9400", "[::1]:9400", "0.0.0.0:9400"). `pages`, which a page
- * without a path ends, and `context` live as long. ERR_CONFIG: the address is none, is not ours or
- * is taken. ERR_NO_MEMORY.
+ * Listens. What the options point to lives as long. ERR_CONFIG: the address is none, is not ours or
+ * is taken, or the token's file is of no use; one that is later lets nobody in. ERR_NO_MEMORY.
  */
-MUST_CHECK enum err http_listen(const char *address, const struct http_page *pages, void *context,
-    struct http **ret, struct error *err);
+MUST_CHECK enum err http_listen(
+    const struct http_options *options, struct http **ret, struct error *err);
 
 /** Readable when http_serve() has something to do; -1 for NULL. */
 int http_fd(const struct http *http);

@@ -243,6 +243,9 @@ static void check_http(const struct loaded *loaded) {
     if (s->http.listen[0] != 0 && !address_read(s->http.listen, &address))
         ADD(loaded, &s->http.listen, "write it as 127.0.0.1:9400 or [::1]:9400",
             "'%.80s' is no host with a port", s->http.listen);
+    if (s->http.token_file[0] != 0 && s->http.listen[0] == 0)
+        ADD(loaded, &s->http.token_file, "set http.listen, or remove http.token_file",
+            "http.token_file is of no use where http.listen is empty");
 }
 
 void rules_check(const struct loaded *loaded) {

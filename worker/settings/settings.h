@@ -158,7 +158,8 @@ struct settings {
     } prepare;
 
     struct {
-        char *listen; /* empty: nowhere */
+        char *listen;     /* empty: nowhere */
+        char *token_file; /* empty: whoever reaches it may read */
     } http;
     struct {
         uint32_t interval_ms; /* 0: no telemetry is published */

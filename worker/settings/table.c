@@ -268,6 +268,11 @@ const struct setting setting_table[] = {
         "Address, host:port, at which the supervisor serves /metrics (for Prometheus), /livez and "
         "/readyz (for probes; with ?verbose it says all) to whoever can reach it; where empty, it "
         "listens nowhere."),
+    STRING(http.token_file, 0, "\"\"",
+        "File with a secret that whoever asks for anything but /livez and /readyz must bring "
+        "(Authorization: Bearer SECRET). It is read anew for each question, so it may be changed "
+        "at "
+        "any time; where empty, nobody is asked."),
     DURATION(telemetry.interval_ms, 0, HOUR, "10s",
         "How often a worker publishes its sums and gauges; 0 is never."),
     ENUM(log_level, log.level, log_level_names, "info", "The least that is logged.", RELOADS),

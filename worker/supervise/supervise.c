@@ -170,8 +170,9 @@ static bool write_readiness(void *context, bool is_verbose, FILE *page) {
 
 #define PROBE_TYPE "text/plain; charset=utf-8"
 
-static const struct http_page pages[] = {{"/livez", PROBE_TYPE, write_liveness},
-    {"/readyz", PROBE_TYPE, write_readiness}, {"/metrics", METRICS_TYPE, write_metrics}, {0}};
+static const struct http_page pages[] = {{"/livez", PROBE_TYPE, true, write_liveness},
+    {"/readyz", PROBE_TYPE, true, write_readiness},
+    {"/metrics", METRICS_TYPE, false, write_metrics}, {0}};
 
 /* For systemd. */
 static void tell(const struct supervisor *supervisor) {
@@ -184,12 +185,16 @@ static void tell(const struct supervisor *supervisor) {
 }
 
 static enum err serve(struct supervisor *supervisor, struct error *err) {
-    const char *address = supervisor->options->settings->http.listen;
-    if (address[0] == 0) return ERR_OK;
-    enum err code = http_listen(address, pages, supervisor, &supervisor->http, err);
+    const struct settings *settings = supervisor->options->settings;
+    const struct http_options options = {.address = settings->http.listen,
+        .token_file = settings->http.token_file,
+        .pages = pages,
+        .context = supervisor};
+    if (options.address[0] == 0) return ERR_OK;
+    enum err code = http_listen(&options, &supervisor->http, err);
     if (code == ERR_OK)
         log_line(LOG_INFO, "metrics and probes at http://%s: /metrics, /livez, /readyz?verbose",
-            address);
+            options.address);
     return code;
 }
 
