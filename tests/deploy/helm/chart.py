@@ -4,6 +4,7 @@ Tests name the tools' folder (scripts/chart-tools) and the build folder on their
 import json
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 
@@ -146,7 +147,7 @@ class Pod:
         return any(path == mount or path.startswith(f"{mount}/") or mount.startswith(f"{path}/") for mount in self.mounts)
 
     def environment(self):
-        known = {"metadata.name": "sweep-gpu-worker-0", "status.podIP": "10.1.2.3"}
+        known = {"metadata.name": "sweep-gpu-worker-0", "status.podIP": "127.0.0.1"}
         names = {"PATH": "/usr/bin:/bin"}
         for each in self.container["env"]:
             field = each.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
@@ -162,5 +163,13 @@ class Pod:
         moved.write_text(re.sub(r'"(/[^"]+)"', lambda match: json.dumps(str(self.outside(match[1]))), text))
         return moved
 
-    def worker(self, *command, **options):
-        return run(WORKER, *command, "--config", self.config(), env=self.environment(), **options)
+    def worker(self, *command):
+        return run(WORKER, *command, "--config", self.config(), env=self.environment()).stdout
+
+    def check(self):
+        """`check` also tries to listen; a pod has all ports, and here the port may be another test's."""
+        config = self.config()
+        with socket.create_server(("", 0)) as server:
+            port = server.getsockname()[1]
+        config.write_text(re.sub(r'(listen: ".*):\d+"', rf'\1:{port}"', config.read_text()))
+        return run(WORKER, "check", "--config", config, env=self.environment()).stdout

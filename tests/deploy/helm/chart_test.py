@@ -17,7 +17,7 @@ UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000,
 SAXPY = BUILD / "share/gpu-worker/programs/saxpy"
 # What a cluster has before the chart is installed.
 OBJECTS = {
-    "kafka-user": {"username": "worker", "password": "s3\"cret\\"},
+    "kafka-user": {"username": "worker", "password": "s3\"cr\\et"},
     "kafka-tls": {"ca.crt": "a CA", "tls.crt": "a certificate", "tls.key": "a key"},
     "my-saxpy-files": {path.name: path.read_bytes() for path in SAXPY.iterdir()},
 }
@@ -37,11 +37,14 @@ def executors(values, settings):
 def memory_mib(values, settings):
     """config/README.md, "Memory", in numbers: what one executor may hold, for each of them, and the supervisor."""
     limits, blobs = settings["limits"], settings["blobs"]
-    slabs = settings["lanes"] * settings["lane_depth"] * 2 * number(settings["lane_slab_bytes"])
-    one = number(limits["bytes_in_flight"]) * 3 // 2 + 30 * MIB
-    one += number(settings["pools"]["pinned_bytes"]) or slabs + number(limits["job_bytes"])
+    flight, job = number(limits["bytes_in_flight"]), number(limits["job_bytes"])
+    responses = len(settings["kafka"]["bootstrap_servers"].split(","))
+    one = flight + flight // 4 + responses * flight // 4 + 30 * MIB
+    slabs = settings["lanes"] * settings["lane_depth"] * number(settings["lane_slab_bytes"])
+    staging = 4 * MIB * settings["prepare"]["threads"]
+    one += number(settings["pools"]["pinned_bytes"]) or max(128 * MIB, 2 * slabs + staging + job)
     if blobs["dir"] or blobs["url"]:
-        one += number(limits["job_bytes"]) + number(blobs["bytes_max"])
+        one += job + number(blobs["bytes_max"])
     one += number(settings["cpu_driver"]["memory_bytes"]) if settings["driver"] == "cpu" else 1024 * MIB
     return 64 + -(-one * executors(values, settings) // MIB)
 
@@ -63,7 +66,7 @@ class Rendered:
         self.container = self.spec["containers"][0]
         config = find(self.documents, "ConfigMap")
         self.pod = chart.Pod(self.spec, {**OBJECTS, config["metadata"]["name"]: config["data"]}, folder)
-        self.settings = yaml.load(self.pod.worker("config", "show").stdout, yaml.CSafeLoader)
+        self.settings = yaml.load(self.pod.worker("config", "show"), yaml.CSafeLoader)
 
 
 def of_each_set(test):
@@ -110,7 +113,7 @@ class ValueSets(unittest.TestCase):
 
     @of_each_set
     def test_the_worker_loads_the_config_map(self, rendered):
-        self.assertIn("ok: ", rendered.pod.worker("check").stdout)
+        self.assertIn("ok: ", rendered.pod.check())
 
     @of_each_set
     def test_the_grace_period_is_the_drain_and_ten_seconds(self, rendered):
@@ -253,8 +256,9 @@ class ValueSets(unittest.TestCase):
         self.assertIn("saxpy", listed)
         self.assertNotIn("bfs_csr", listed)
 
-    def test_large_numbers_reach_the_worker_as_they_are(self):
+    def test_numbers_and_texts_reach_the_worker_as_they_are(self):
         settings = self.sets["numbers"].settings
+        self.assertEqual(settings["kafka"]["group"], "a<b> & 'c' \"d\" ü")
         self.assertEqual(number(settings["limits"]["message_bytes"]), 10_000_000)
         self.assertEqual(number(settings["limits"]["bytes_in_flight"]), 123_456_789_012)
         self.assertEqual(number(settings["drain_timeout_ms"]), 0)
@@ -270,6 +274,25 @@ class ValueSets(unittest.TestCase):
         self.assertEqual(re.findall(r"^create '(.*)'$", script, re.MULTILINE), wanted)
         self.assertIn("--partitions 12 --replication-factor 2", script)
 
+    def test_the_job_of_the_topics_speaks_to_the_brokers_as_the_worker_does(self):
+        spec = find(self.sets["secured"].documents, "Job")["spec"]["template"]["spec"]
+        folder = self.folder / "topics-job"
+        pod = chart.Pod({**spec, "containers": [{**spec["containers"][0], "env": []}]}, OBJECTS, folder)
+        tool = folder / "kafka-topics.sh"
+        tool.write_text(f'#!/bin/sh\necho "$@" >>{folder}/asked\n')
+        tool.chmod(0o755)
+        script = pod.container["command"][2]
+        for mount in pod.mounts:
+            script = script.replace(f"{mount}/", f"{pod.outside(mount)}/")
+        run("sh", "-euc", script.replace("/opt/kafka/bin/", f"{folder}/"))
+        properties = dict(line.split("=", 1) for line in pod.outside("/tmp/client.properties").read_text().splitlines())
+        self.assertEqual((properties["security.protocol"], properties["sasl.mechanism"]), ("SASL_SSL", "SCRAM-SHA-512"))
+        # A file of properties takes one layer of backslashes, and the text in JAAS's quotation marks the other.
+        text = re.search(r'password="(.*)";$', re.sub(r"\\(.)", r"\1", properties["sasl.jaas.config"]))[1]
+        self.assertEqual(re.sub(r"\\(.)", r"\1", text), OBJECTS["kafka-user"]["password"])
+        self.assertEqual(pathlib.Path(properties["ssl.keystore.location"]).read_text(), "a keya certificate")
+        self.assertEqual(len((folder / "asked").read_text().splitlines()), 4)
+
     @of_each_set
     def test_the_test_pod_checks_what_the_pods_load(self, rendered):
         spec = find(rendered.documents, "Pod", "-check")["spec"]
@@ -279,7 +302,7 @@ class ValueSets(unittest.TestCase):
         config = find(rendered.documents, "ConfigMap")
         with tempfile.TemporaryDirectory() as folder:
             pod = chart.Pod(spec, {**OBJECTS, config["metadata"]["name"]: config["data"]}, pathlib.Path(folder))
-            self.assertIn("ok: ", pod.worker("check").stdout)
+            self.assertIn("ok: ", pod.check())
 
 
 class Chart(unittest.TestCase):

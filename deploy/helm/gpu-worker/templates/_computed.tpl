@@ -49,23 +49,27 @@
 {{- end -}}
 
 {{/*
-Host memory of an executor in bytes. Messages and their answers, and what the Kafka client fetches ahead (config/README.md,
-"Memory"): one and a half times limits.bytes_in_flight, and 30 MiB; pinned memory, which is the lanes' slabs and a largest job
-unless pools.pinned_bytes says otherwise; blobs that jobs hold; and what CUDA takes, or the memory of a device of the
-CPU driver.
+Host memory of an executor in bytes, as config/README.md, "Memory", bounds it: messages with what is fetched ahead, and one
+response of each broker that is named; pinned memory; blobs, where there is a store of them; the rest; and what CUDA
+takes, or the memory of a device of the CPU driver.
 */}}
 {{- define "gpu-worker.executorBytes" -}}
 {{- $s := include "gpu-worker.settings" . | fromYaml -}}
+{{- $mib := 1048576 -}}
 {{- $flight := include "gpu-worker.bytes" (list "limits.bytes_in_flight" $s.limits.bytes_in_flight) | int64 -}}
+{{- $brokers := splitList "," $s.kafka.bootstrap_servers | len -}}
+{{- $messages := div (mul $flight (add 5 $brokers)) 4 -}}
 {{- $slab := include "gpu-worker.bytes" (list "lane_slab_bytes" $s.lane_slab_bytes) | int64 -}}
 {{- $lanes := include "gpu-worker.count" (list "lanes" $s.lanes) | int64 -}}
 {{- $depth := include "gpu-worker.count" (list "lane_depth" $s.lane_depth) | int64 -}}
+{{- $threads := include "gpu-worker.count" (list "prepare.threads" $s.prepare.threads) | int64 -}}
 {{- $job := include "gpu-worker.bytes" (list "limits.job_bytes" $s.limits.job_bytes) | int64 -}}
 {{- $pinned := include "gpu-worker.bytes" (list "pools.pinned_bytes" $s.pools.pinned_bytes) | int64 -}}
-{{- $blob := include "gpu-worker.bytes" (list "blobs.bytes_max" $s.blobs.bytes_max) | int64 -}}
-{{- $sum := add (div (mul 3 $flight) 2) (mul 30 1048576) -}}
-{{- $sum = add $sum ($pinned | default (add (mul 2 $lanes $depth $slab) $job)) -}}
-{{- if or $s.blobs.dir $s.blobs.url -}}{{- $sum = add $sum $job $blob -}}{{- end -}}
+{{- $pinned = $pinned | default (max (mul 128 $mib) (add (mul 2 $lanes $depth $slab) (mul 4 $mib $threads) $job)) -}}
+{{- $sum := add $messages $pinned (mul 30 $mib) -}}
+{{- if or $s.blobs.dir $s.blobs.url -}}
+{{- $sum = add $sum $job (include "gpu-worker.bytes" (list "blobs.bytes_max" $s.blobs.bytes_max) | int64) -}}
+{{- end -}}
 {{- if eq $s.driver "cpu" -}}
 {{- $sum = add $sum (include "gpu-worker.bytes" (list "cpu_driver.memory_bytes" $s.cpu_driver.memory_bytes) | int64) -}}
 {{- else -}}

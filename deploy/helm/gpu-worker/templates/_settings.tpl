@@ -25,7 +25,7 @@ says anything (files/defaults.yaml, which the worker itself prints).
 {{- define "gpu-worker.scalar" -}}
 {{- if kindIs "string" . -}}
 {{- toJson . -}}
-{{- else -}}
+{{- else if not (kindIs "invalid" .) -}}
 {{- include "gpu-worker.text" . -}}
 {{- end -}}
 {{- end -}}
@@ -96,7 +96,7 @@ ssl.key.location: /etc/gpu-worker/tls/key.pem
 {{- range $key := keys $value | sortAlpha }}
   {{ $key }}: {{ include "gpu-worker.flow" (get $value $key) }}
 {{- end }}
-{{- else if not (kindIs "map" $value) }}
+{{- else if not (or (kindIs "map" $value) (kindIs "invalid" $value)) }}
 {{ $name }}: {{ include "gpu-worker.flow" $value }}
 {{- end }}
 {{- end }}
