@@ -19,6 +19,7 @@ SAXPY = BUILD / "share/gpu-worker/programs/saxpy"
 OBJECTS = {
     "kafka-user": {"username": "worker", "password": "s3\"cr\\et"},
     "kafka-tls": {"ca.crt": "a CA", "tls.crt": "a certificate", "tls.key": "a key"},
+    "metrics-token": {"token": "a-secret"},
     "my-saxpy-files": {path.name: path.read_bytes() for path in SAXPY.iterdir()},
 }
 
@@ -239,7 +240,14 @@ class ValueSets(unittest.TestCase):
         self.assertTrue(all(rule["to"] for rule in policy["egress"]))
         self.assertEqual([port["port"] for port in policy["ingress"][0]["ports"]], [9500])
         self.assertEqual(find(rendered.documents, "PodDisruptionBudget")["spec"]["maxUnavailable"], "25%")
-        self.assertEqual(find(rendered.documents, "PodMonitor")["spec"]["podMetricsEndpoints"][0]["path"], "/metrics")
+
+    def test_metrics_are_read_with_the_token_that_the_worker_asks_for(self):
+        rendered = self.sets["fenced"]
+        endpoint = find(rendered.documents, "PodMonitor")["spec"]["podMetricsEndpoints"][0]
+        self.assertEqual(endpoint["path"], "/metrics")
+        told = endpoint["authorization"]["credentials"]
+        read = pathlib.Path(rendered.settings["http"]["token_file"]).read_text()
+        self.assertEqual(read, OBJECTS[told["name"]][told["key"]])
 
     def test_a_claim_of_dynamic_allocation_takes_the_place_of_the_resource(self):
         rendered = self.sets["dra"]

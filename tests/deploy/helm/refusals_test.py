@@ -59,6 +59,8 @@ WRONG = [
     ("{probes: {enabled: false}, podMonitor: {enabled: true}, config: {http: {listen: 'localhost:9400'}}}",
      "podMonitor.enabled needs a port that can be reached from outside of the pod"),
     ("state: {claim: {enabled: true}}", "state.claim.enabled needs kind: StatefulSet"),
+    ("{http: {token: {secret: t}}, config: {http: {token_file: /secret}}}",
+     "config.http.token_file is set, and so is http.token.secret: remove one of them"),
     ("config: {blobs: {dir: /blobs}}", "config.blobs.dir is /blobs, and no volume is mounted there"),
     ("{programs: {image: mine, volume: {emptyDir: {}}}}", "programs come from one place"),
     ("networkPolicy: {enabled: true}", "networkPolicy.brokers is empty: say where the brokers are"),

@@ -38,6 +38,9 @@ capabilities: {drop: [ALL]}
 {{- if .Values.kafka.sasl.secret }}
 - {name: sasl, mountPath: /etc/gpu-worker/sasl, readOnly: true}
 {{- end }}
+{{- if .Values.http.token.secret }}
+- {name: http, mountPath: /etc/gpu-worker/http, readOnly: true}
+{{- end }}
 {{- if .Values.kafka.tls.secret }}
 - {name: tls, mountPath: /etc/gpu-worker/tls, readOnly: true}
 {{- end }}
@@ -103,6 +106,16 @@ capabilities: {drop: [ALL]}
 - name: tmp
   emptyDir: {sizeLimit: 64Mi}
 {{- include "gpu-worker.secretVolumes" . }}
+{{- with .Values.http.token }}
+{{- if .secret }}
+- name: http
+  secret:
+    secretName: {{ .secret }}
+    defaultMode: 0440
+    items:
+      - {key: {{ .key | quote }}, path: token}
+{{- end }}
+{{- end }}
 {{- range .Values.programs.configMaps }}
 - name: {{ printf "program-%s" (.name | lower | replace "_" "-" | replace "." "-") }}
   configMap: {name: {{ .configMap }}}

@@ -140,6 +140,9 @@
 
 {{- define "gpu-worker.refuseVolumes" -}}
 {{- $settings := include "gpu-worker.settings" . | fromYaml -}}
+{{- if and .Values.http.token.secret (ne (toString $settings.http.token_file) "/etc/gpu-worker/http/token") -}}
+{{- fail "config.http.token_file is set, and so is http.token.secret: remove one of them" -}}
+{{- end -}}
 {{- $sources := list -}}
 {{- range list .Values.programs.configMaps .Values.programs.image .Values.programs.volume -}}
 {{- if . }}{{ $sources = append $sources . }}{{ end -}}

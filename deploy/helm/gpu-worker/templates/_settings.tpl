@@ -70,7 +70,7 @@ ssl.key.location: /etc/gpu-worker/tls/key.pem
 {{/* worker.yaml, as the worker reads it. */}}
 {{- define "gpu-worker.config" -}}
 {{- $config := deepCopy .Values.config -}}
-{{- range list "kafka" "state" "programs" "blobs" -}}
+{{- range list "kafka" "state" "programs" "blobs" "http" -}}
 {{- if not (get $config .) }}{{ $_ := set $config . dict }}{{ end -}}
 {{- end -}}
 {{- if eq .Values.kind "StatefulSet" -}}
@@ -82,6 +82,9 @@ ssl.key.location: /etc/gpu-worker/tls/key.pem
 {{- end -}}
 {{- if $config.blobs.url -}}
 {{- include "gpu-worker.suggest" (list $config.blobs "cache_dir" "/var/cache/gpu-worker/blobs") -}}
+{{- end -}}
+{{- if .Values.http.token.secret -}}
+{{- include "gpu-worker.suggest" (list $config.http "token_file" "/etc/gpu-worker/http/token") -}}
 {{- end -}}
 {{- $security := include "gpu-worker.security" . | fromYaml -}}
 {{- range $side := list "consumer" "producer" -}}
