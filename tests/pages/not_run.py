@@ -3,17 +3,21 @@ test of its page; so does a line here that no page has any more."""
 
 SETUP = "it installs packages; each run of scripts/test and .ci/run begins with it"
 BUILD = "scripts/test builds this preset, and the page runs what is built"
-CLUSTER = "it needs a cluster; deploy/helm/chart renders these values and checks them as a cluster would"
 TESTS = "it runs the tests, this one among them"
 INSTALL = "tests/deploy/install_test.py installs into folders of its own"
 PACKAGE = "tests/deploy/package_test.py does so in a Debian of its own"
 UNIT = "it wants a machine that systemd runs; tests/deploy/unit_test.py asks systemd about the unit"
 IMAGE = "tests/deploy/image_test.py does so through buildah"
+CLUSTER = "it needs a cluster; deploy/helm/chart renders these values and checks them as a cluster would"
 
 NOT_RUN = {
     "README.md": {
         "scripts/setup": SETUP,
         "cmake --preset release && cmake --build --preset release": BUILD,
+        "scripts/setup package": SETUP,
+        "(cd build/release && cpack)": PACKAGE,
+        "sudo apt-get install ./build/release/gpu-worker_0.1.0-1_amd64.deb": PACKAGE,
+        "helm install gpu-worker deploy/helm/gpu-worker --set config.kafka.bootstrap_servers=kafka:9092": CLUSTER,
     },
     "deploy/README.md": {
         "scripts/setup package": SETUP,
