@@ -225,9 +225,14 @@ static void serve_trials(struct consumer *consumer) {
     forget_arriving(consumer);
 }
 
-/* Nobody leaves an assignment unanswered: it is taken, and nothing of it is read. */
+/*
+ * Nobody leaves an assignment unanswered: it is taken, and nothing of it is read. It has a place of
+ * its own, since librdkafka would first ask what is committed and wait for the answer.
+ */
 static void refuse_arriving(struct consumer *consumer) {
     if (consumer->arriving == NULL) return;
+    for (int i = 0; i < consumer->arriving->cnt; i++)
+        consumer->arriving->elems[i].offset = RD_KAFKA_OFFSET_END;
     pause_partitions(consumer, consumer->arriving, true);
     change_assignment(consumer, ASSIGNMENT_ADD, consumer->arriving);
     forget_arriving(consumer);
@@ -268,7 +273,8 @@ static void on_assigned(
     consumer->arriving = rd_kafka_topic_partition_list_copy(partitions);
     consumer->is_claimed = false;
     consumer->next_fetch_ns = 0;
-    serve_arriving(consumer);
+    if (consumer->is_closing) refuse_arriving(consumer); /* nobody would serve it any more */
+    else serve_arriving(consumer);
 }
 
 /*

@@ -1,0 +1,58 @@
+/* Members that leave while their group still hands out partitions. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "broker/clients.h"
+#include "broker/kafka_harness.h"
+#include "testing.h"
+
+enum { REQUEST_OFFSET_FETCH = 9, FETCHES_MAX = 4096, LEAVE_TIMEOUT_MS = KAFKA_PATIENCE_MS / 4 };
+
+/* Nobody is told what is committed: somebody's transaction is open, and stays so. */
+static void keep_a_transaction_open(struct broker *broker) {
+    rd_kafka_resp_err_t *errors = calloc(FETCHES_MAX, sizeof *errors);
+    assert_non_null(errors);
+    for (int i = 0; i < FETCHES_MAX; i++) errors[i] = RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT;
+    rd_kafka_mock_push_request_errors_array(
+        broker->cluster, REQUEST_OFFSET_FETCH, FETCHES_MAX, errors);
+    free(errors);
+}
+
+static bool is_member(rd_kafka_t *client) {
+    char *member = rd_kafka_memberid(client);
+    bool is = member != NULL && member[0] != 0;
+    if (member != NULL) rd_kafka_mem_free(client, member);
+    return is;
+}
+
+/* Until its assignment waits to be taken: what comes after it has joined. Nobody polls meanwhile.
+ */
+static void wait_for_an_assignment(struct source *source) {
+    rd_kafka_t *client = consumer_client(source);
+    rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(client);
+    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+    size_t length_before = 0;
+    while (!is_member(client) || rd_kafka_queue_length(queue) <= length_before) {
+        if (!is_member(client)) length_before = rd_kafka_queue_length(queue);
+        assert_true(clock_ns() < deadline_ns);
+        nanosleep(&(struct timespec){.tv_nsec = KAFKA_POLL_MS * 1000000l}, NULL);
+    }
+    rd_kafka_queue_destroy(queue);
+}
+
+TEST(a_member_that_is_given_partitions_while_it_leaves_still_leaves) {
+    struct broker broker;
+    struct events events = {0};
+    struct error err = {.message = ""};
+    broker_start(&broker, 1);
+    keep_a_transaction_open(&broker);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    wait_for_an_assignment(source);
+    assert_int_equal(source_close(source, LEAVE_TIMEOUT_MS, &err), ERR_OK);
+    assert_true(rd_kafka_consumer_closed(consumer_client(source)));
+    source_destroy(source);
+    broker_stop(&broker);
+}
+
+RUN_TESTS(T(a_member_that_is_given_partitions_while_it_leaves_still_leaves))
