@@ -29,12 +29,13 @@ JOBS_FAILED = 7  # the exit code of a run of files in which every job was answer
 class Worker:
     """A running `gpu-worker run`, its log and its state beside its configuration."""
 
-    def __init__(self, binary, config, log, *options):
+    def __init__(self, binary, config, log, *options, environment=None):
+        """`environment`: variables besides those of this process."""
         self._log = log
         with open(log, "wb") as output:
             self._process = subprocess.Popen(
                 [binary, "run", "--config", config, *options], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                env=os.environ | {"XDG_STATE_HOME": f"{pathlib.Path(config).absolute()}.state"},
+                env=os.environ | {"XDG_STATE_HOME": f"{pathlib.Path(config).absolute()}.state"} | (environment or {}),
             )
 
     def check(self):
@@ -80,6 +81,13 @@ class Worker:
     def kill(self):
         """Ends it as nothing can be prepared for."""
         self._process.kill()
+        self._process.wait()
+
+    def kill_with_executors(self):
+        """All of it at once, as where a machine is lost."""
+        for pid in [*self.executors(), self._process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
 
     def wait(self, timeout_s):

@@ -9,10 +9,8 @@ import tempfile
 import time
 import unittest
 import unittest.mock
-import uuid
 
 import confluent_kafka
-import confluent_kafka.admin
 import msgpack
 import numpy
 
@@ -20,11 +18,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/python"), str(ROOT / "schemas")]
 import gpu_worker as gw
 import worker_process
+from kafka_topics import PATIENCE_S, Topics, headers_of, lag, read_all
 
 BUILD = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path("build/dev")
 BINARY = BUILD / "bin/gpu-worker"
 QUIET = {"log_level": 2}  # a broker that is away is what some tests are about
-PATIENCE_S = 240  # with what must happen: it ends a test that hangs, and says nothing of how quick a machine is
 # Workers so slow, and with so little in hand, that no machine is done before a test has done its worst.
 SLOW = {"batch": {"jobs": 1}, "limits": {"jobs_in_flight": 64}, "cpu_driver": {"faults": "cuLaunchKernel:slow=20ms@*"}}
 
@@ -44,81 +42,6 @@ def saxpy(number, size=4):
 
 def is_saxpy(result, number):
     return bool(numpy.all(gw.arrays(result)["y"] == 2 * number + 1))
-
-
-class Topics:
-    """Fresh topics of one test, made at the broker."""
-
-    def __init__(self, bootstrap_servers, partitions=4, replicas=1):
-        mark = uuid.uuid4().hex[:8]
-        self.all = [f"{kind}-{mark}" for kind in ("jobs", "results", "dead", "telemetry", "control")]
-        self.jobs, self.results, self.dead_letters, self.telemetry, self.control = self.all
-        self.group = f"group-{mark}"
-        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap_servers})
-        new = [confluent_kafka.admin.NewTopic(name, partitions, replicas) for name in self.all]
-        for future in admin.create_topics(new).values():
-            future.result(30)
-        self._wait_until_led(bootstrap_servers, partitions)
-
-    def _wait_until_led(self, bootstrap_servers, partitions):
-        """A new topic is of use once every partition answers."""
-        consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "reader"})
-        positions = [confluent_kafka.TopicPartition(topic, number)
-                     for topic in self.all for number in range(partitions)]
-        deadline = time.monotonic() + PATIENCE_S
-        while positions:
-            try:
-                consumer.get_watermark_offsets(positions[-1], 5)
-                positions.pop()
-            except confluent_kafka.KafkaException:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
-        consumer.close()
-
-    def config(self, bootstrap_servers, **more):
-        return {
-            "driver": "cpu",
-            "lanes": 2,
-            "kafka": {"bootstrap_servers": bootstrap_servers, "group": self.group},
-            "topics": {
-                "jobs": [self.jobs], "results": self.results, "dead_letters": self.dead_letters, "telemetry": self.telemetry,
-            },
-        } | more
-
-
-def read_all(bootstrap_servers, topic):
-    """Every message of a topic, from its beginning to where it ends now."""
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": bootstrap_servers, "group.id": "reader", "enable.auto.commit": False,
-         "enable.partition.eof": True})
-    partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
-    consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
-    messages, open_partitions = [], set(partitions)
-    deadline = time.monotonic() + PATIENCE_S
-    while open_partitions:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{topic} is not read to its end within {PATIENCE_S} s")
-        for message in consumer.consume(1000, 0.2):
-            if message.error() is None:
-                messages.append(message)
-            elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
-                open_partitions.discard(message.partition())
-    consumer.close()
-    return messages
-
-
-def lag(bootstrap_servers, topics):
-    """Messages of the job topic that the group has not committed."""
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": bootstrap_servers, "group.id": topics.group, "enable.auto.commit": False})
-    numbers = consumer.list_topics(topics.jobs, timeout=30).topics[topics.jobs].partitions
-    total = 0
-    for position in consumer.committed([confluent_kafka.TopicPartition(topics.jobs, n) for n in numbers], 30):
-        low, high = consumer.get_watermark_offsets(position, 30)
-        total += high - max(position.offset, low)
-    consumer.close()
-    return total
 
 
 class FlowTest(unittest.TestCase):
@@ -191,10 +114,6 @@ class KafkaFlowTest(FlowTest):
 
     def results(self):
         return list(map(unpack, read_all(self.servers, self.topics.results)))
-
-
-def headers_of(message):
-    return {name: value.decode() for name, value in message.headers() or []}
 
 
 def unpack(message):

@@ -3,51 +3,13 @@
 import collections
 import struct
 
-import confluent_kafka
 import msgpack
 
+from kafka_topics import Reader
 from storm_messages import CONVICTIONS, ERROR, LETTER, OK
 
 Answer = collections.namedtuple("Answer", "topic status code outputs")
 SHOWN = 12  # of the wrong ones
-END_OF_PARTITION = confluent_kafka.KafkaError._PARTITION_EOF
-
-
-class Reader:
-    """Follows a topic; committed messages alone."""
-
-    def __init__(self, servers, topic, partitions):
-        self._options = {
-            "log_level": 2, "bootstrap.servers": servers, "group.id": "account", "enable.auto.commit": False,
-            "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
-            "fetch.message.max.bytes": 1 << 20, "queued.max.messages.kbytes": 16384}
-        self._topic = topic
-        self._next = {number: 0 for number in range(partitions)}
-        self._open()
-
-    def _open(self):
-        self._consumer = confluent_kafka.Consumer(self._options)
-        self._consumer.assign(
-            [confluent_kafka.TopicPartition(self._topic, number, offset) for number, offset in self._next.items()])
-        self._behind = set(self._next)  # partitions whose end was not met since their last message
-
-    def reopen(self):
-        """Goes on with a new client: what brokers did to the one before is no matter any more."""
-        self._consumer.close()
-        self._open()
-
-    def read(self):
-        """What has come since the last time, or most of it: who needs more asks again."""
-        while (message := self._consumer.poll(1 if self._behind else 0.05)) is not None:
-            if message.error() is None:
-                self._behind.add(message.partition())
-                self._next[message.partition()] = message.offset() + 1
-                yield message
-            elif message.error().code() == END_OF_PARTITION:
-                self._behind.discard(message.partition())
-
-    def close(self):
-        self._consumer.close()
 
 
 def headers_of(message):
