@@ -33,6 +33,10 @@ rd_kafka_resp_err_t assignment_change(rd_kafka_t *client, bool is_cooperative,
     return rd_kafka_assign(client, change == ASSIGNMENT_ADD ? partitions : NULL);
 }
 
+void assignment_place_at_end(rd_kafka_topic_partition_list_t *partitions) {
+    for (int i = 0; i < partitions->cnt; i++) partitions->elems[i].offset = RD_KAFKA_OFFSET_END;
+}
+
 /* What librdkafka says of each partition goes into a copy. */
 rd_kafka_resp_err_t assignment_pause(
     rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions, bool paused) {

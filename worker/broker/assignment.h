@@ -19,6 +19,10 @@ enum assignment_change { ASSIGNMENT_ADD, ASSIGNMENT_REMOVE };
 rd_kafka_resp_err_t assignment_change(rd_kafka_t *client, bool is_cooperative,
     enum assignment_change change, const rd_kafka_topic_partition_list_t *partitions);
 
+/** For partitions of which nothing will be read: librdkafka would first ask what is committed of
+ * those without a place, and wait for the answer. */
+void assignment_place_at_end(rd_kafka_topic_partition_list_t *partitions);
+
 rd_kafka_resp_err_t assignment_pause(
     rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions, bool paused);
 

@@ -225,15 +225,11 @@ static void serve_trials(struct consumer *consumer) {
     forget_arriving(consumer);
 }
 
-/*
- * Nobody leaves an assignment unanswered: it is taken, and nothing of it is read. It has a place of
- * its own, since librdkafka would first ask what is committed and wait for the answer.
- */
+/* Nobody leaves an assignment unanswered: it is taken, and nothing of it is read. */
 static void refuse_arriving(struct consumer *consumer) {
     if (consumer->arriving == NULL) return;
-    for (int i = 0; i < consumer->arriving->cnt; i++)
-        consumer->arriving->elems[i].offset = RD_KAFKA_OFFSET_END;
     pause_partitions(consumer, consumer->arriving, true);
+    assignment_place_at_end(consumer->arriving);
     change_assignment(consumer, ASSIGNMENT_ADD, consumer->arriving);
     forget_arriving(consumer);
 }
@@ -273,8 +269,7 @@ static void on_assigned(
     consumer->arriving = rd_kafka_topic_partition_list_copy(partitions);
     consumer->is_claimed = false;
     consumer->next_fetch_ns = 0;
-    if (consumer->is_closing) refuse_arriving(consumer); /* nobody would serve it any more */
-    else serve_arriving(consumer);
+    (consumer->is_closing ? refuse_arriving : serve_arriving)(consumer);
 }
 
 /*
@@ -455,7 +450,6 @@ static enum err consumer_close(struct source *source, int timeout_ms, struct err
     let_go(consumer);
     refuse_arriving(consumer);
     rd_kafka_resp_err_t code = commit_last(consumer);
-
     held_fini(&consumer->held);
     consumer->held = (struct held){0};
     departure_leave(
