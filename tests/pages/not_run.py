@@ -33,6 +33,8 @@ NOT_RUN = {
         "scripts/setup image": SETUP,
         'docker export "$(docker create gpu-worker)" | (mkdir -p build/image && tar -C build/image -x)': IMAGE,
         "deploy/container/sbom build/image build/gpu-worker.spdx.json": IMAGE,
+        "scripts/setup kafka": SETUP,
+        "deploy/exercise --seed 3": "it takes minutes; the test deploy/exercise runs its short form",
     },
     "config/examples/README.md": {"scripts/setup kafka": SETUP},
     "deploy/helm/gpu-worker/README.md": {
