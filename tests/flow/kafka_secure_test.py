@@ -3,6 +3,7 @@ usage: kafka_secure_test.py BUILD_FOLDER MECHANISM, with the server in GPU_WORKE
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -55,12 +56,54 @@ class SecureKafkaTest(KafkaFlowTest):
             self.assertNotIn("hunter2", ended.stderr)
 
     def deny(self, name, operation, kind=admin.ResourceType.TOPIC):
-        binding = admin.AclBinding(
-            kind, name, admin.ResourcePatternType.LITERAL, "User:worker", "*", operation,
-            admin.AclPermissionType.DENY)
+        self.bind(kind, name, operation, admin.AclPermissionType.DENY)
+
+    @staticmethod
+    def bind(kind, name, operation, permission, user="worker", pattern=admin.ResourcePatternType.LITERAL):
         client = admin.AdminClient({"bootstrap.servers": SERVERS})
+        binding = admin.AclBinding(kind, name, pattern, f"User:{user}", "*", operation, permission)
         for future in client.create_acls([binding]).values():
             future.result(30)
+        return binding
+
+    def allow_what_the_page_says(self):
+        """The rows of the table of deploy/README.md, for this test's names. What somebody is allowed nobody else is: so
+        that nothing stands open, somebody else is allowed it all."""
+        names = {
+            "topics.jobs": self.topics.jobs, "topics.control": self.topics.control, "topics.results": self.topics.results,
+            "topics.dead_letters": self.topics.dead_letters, "topics.telemetry": self.topics.telemetry,
+            "topics.reply_to": "replies", "kafka.group": self.topics.group, "<kafka.group>-": f"{self.topics.group}-"}
+        prefixed, literal = admin.ResourcePatternType.PREFIXED, admin.ResourcePatternType.LITERAL
+        kinds = {"<kafka.group>-": (admin.ResourceType.TRANSACTIONAL_ID, prefixed), "kafka.group": (admin.ResourceType.GROUP, literal)}
+        for key, name in names.items():
+            kind, pattern = kinds.get(key, (admin.ResourceType.TOPIC, literal))
+            self.bind(kind, name, admin.AclOperation.ALL, admin.AclPermissionType.ALLOW, "somebody-else", pattern)
+        page = (pathlib.Path(__file__).resolve().parents[2] / "deploy/README.md").read_text()
+        rows = re.findall(r"^\| (topic|group|transactional_id) \| (.+?) \| (Read|Write) \| (literal|prefixed) \|", page, re.M)
+        self.assertEqual(len(rows), 4, rows)
+        for kind, keys, operation, pattern in rows:
+            for key in re.findall("`(.+?)`", keys):
+                self.bind(admin.ResourceType[kind.upper()], names[key], admin.AclOperation[operation.upper()],
+                          admin.AclPermissionType.ALLOW, pattern=admin.ResourcePatternType[pattern.upper()])
+
+    def test_the_rights_that_the_page_names_are_enough(self):
+        self.allow_what_the_page_says()
+        cluster = self.bind(admin.ResourceType.BROKER, "kafka-cluster", admin.AclOperation.ALL,
+                            admin.AclPermissionType.ALLOW, user="somebody-else")
+        self.addCleanup(lambda: admin.AdminClient({"bootstrap.servers": SERVERS}).delete_acls([admin.AclBindingFilter(
+            cluster.restype, cluster.name, cluster.resource_pattern_type, cluster.principal, cluster.host, cluster.operation,
+            cluster.permission_type)]))
+        for number, delivery in enumerate(("at_least_once", "exactly_once")):
+            config = self.config() | {"delivery": delivery, "commit_interval_ms": "100ms"}
+            config["topics"]["control"] = self.topics.control
+            checked = self.run_to_end(config, "check", "--connect")
+            self.assertEqual(checked.returncode, 0, checked.stderr)
+            self.produce(msgpack.packb(saxpy(number)))
+            worker = self.start_worker(config, delivery)
+            self.wait_until(lambda: worker.status() is not None or lag(SERVERS, self.topics) == 0, "the job is answered")
+            self.stop_well(worker)
+        self.assertTrue(all(is_saxpy(result, int(result["id"].removeprefix("job-"))) for result in self.results()))
+        self.assertEqual(len(self.results()), 2)
 
     def test_jobs_run_and_no_secret_is_shown(self):
         config = self.config(log={"level": "debug"})
