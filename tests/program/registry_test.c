@@ -201,6 +201,41 @@ TEST(a_folder_that_is_not_there_is_a_problem) {
     registry_destroy(registry);
 }
 
+static const struct program *find(const struct registry *registry, const char *name) {
+    return registry_find(registry, slice_of_text(name));
+}
+
+TEST(what_is_loaded_again_shares_the_programs_that_have_not_changed) {
+    write_program("same", PTX);
+    write_program("image", PTX);
+    write_program("manifest", PTX);
+    write_program("gone", PTX);
+    struct registry *earlier = load();
+    write_program("image", PTX "// other\n");
+    write_manifest("manifest", "manifest", "{kind: ptx, file: k.ptx} ");
+    write_program("new", PTX);
+    char path[200];
+    snprintf(path, sizeof path, "%s/gone/program.yaml", root);
+    assert_int_equal(remove(path), 0);
+    struct registry *again = registry_load_again(root, earlier, &problems);
+    assert_false(problems_any(&problems));
+    assert_int_equal(registry_count(again), 4);
+    assert_true(program_is_same(find(again, "same"), find(earlier, "same")));
+    assert_ptr_equal(find(again, "same")->images, find(earlier, "same")->images);
+    assert_false(program_is_same(find(again, "image"), find(earlier, "image")));
+    assert_false(program_is_same(find(again, "manifest"), find(earlier, "manifest")));
+
+    struct program held = *find(earlier, "gone");
+    program_hold(&held);
+    assert_true(program_is_installed(&held));
+    registry_destroy(earlier);
+    assert_string_equal(find(again, "same")->name, "same");
+    assert_string_equal(held.name, "gone");
+    assert_false(program_is_installed(&held));
+    program_release(&held);
+    registry_destroy(again);
+}
+
 int main(void) {
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {S(programs_are_found_by_their_names),
@@ -210,7 +245,8 @@ int main(void) {
         S(folders_without_a_manifest_and_dotted_ones_are_passed_over),
         S(a_bad_program_is_reported_and_the_others_are_loaded), S(a_program_has_its_folders_name),
         S(images_that_cannot_be_right_are_refused), S(a_manifest_with_a_key_twice_is_refused),
-        S(a_folder_that_is_not_there_is_a_problem)};
+        S(a_folder_that_is_not_there_is_a_problem),
+        S(what_is_loaded_again_shares_the_programs_that_have_not_changed)};
 #undef S
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

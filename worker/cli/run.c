@@ -220,6 +220,7 @@ static enum err open_own_state(const struct settings *settings,
 static struct fitness_source source_of(const struct run_arguments *arguments) {
     return (struct fitness_source){.config = arguments->config_source,
         .is_file_run = arguments->is_file_run,
+        .has_state_file = arguments->state != NULL,
         .driver = arguments->driver != NULL ? &arguments->driver_choice : NULL};
 }
 

@@ -48,7 +48,7 @@ MUST_CHECK enum err editions_publish(struct editions *editions, struct settings 
 /** The current edition, held by the caller. */
 struct edition *editions_take(struct editions *editions);
 
-/** What the one that is current has, for the thread that publishes. */
+/** The current edition, for the thread alone that publishes: others take it. */
 const struct edition *editions_current(const struct editions *editions);
 
 /** The edition that the job was admitted under. */

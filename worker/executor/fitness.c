@@ -142,7 +142,7 @@ static void check_surroundings(const struct settings *settings, const struct fit
     check_listen(settings, problems);
     check_token_file(settings, problems);
     if (source->is_file_run) return;
-    check_state_folder(settings, problems);
+    if (!source->has_state_file) check_state_folder(settings, problems);
     check_address_file(settings, problems);
     check_keys("kafka.consumer", &settings->kafka.consumer, problems);
     check_keys("kafka.producer", &settings->kafka.producer, problems);

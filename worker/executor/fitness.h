@@ -19,8 +19,9 @@ struct fitness_source {
     struct slice text;                /* what was read there before; data NULL: nothing was */
     const char *programs;             /* instead of programs.dir; NULL */
     const enum driver_choice *driver; /* instead of `driver`; NULL */
-    bool is_file_run; /* jobs come from a file: state.dir and the brokers are not used */
-    bool is_confined; /* an executor, which has fewer rights: it looks at the programs alone */
+    bool is_file_run;    /* jobs come from a file: neither state.dir nor brokers are used */
+    bool has_state_file; /* one is named: state.dir is not used */
+    bool is_confined;    /* an executor, which has fewer rights: it looks at the programs alone */
 };
 
 /**

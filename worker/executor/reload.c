@@ -29,9 +29,10 @@ static enum err publish(struct stages *stages, struct settings *settings, struct
     struct error *err) {
     enum err code = editions_publish(stages->editions, settings, registry, err);
     if (code != ERR_OK) return code;
-    const struct settings *current = &editions_current(stages->editions)->settings;
+    const struct edition *current = editions_current(stages->editions);
+    state_set_programs(stages->state, (uint32_t)registry_count(current->registry));
     pthread_mutex_lock(&stages->lock);
-    stages->bytes_max = current->limits.bytes_in_flight;
+    stages->bytes_max = current->settings.limits.bytes_in_flight;
     pthread_cond_broadcast(&stages->changed);
     pthread_mutex_unlock(&stages->lock);
     return ERR_OK;

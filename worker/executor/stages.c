@@ -318,6 +318,14 @@ static enum err start_reporter(struct stages *stages, struct error *err) {
     return reporter_start(stages, sink, &stages->reporter, err);
 }
 
+static void log_ready(struct stages *stages) {
+    struct edition *edition = editions_take(stages->editions);
+    log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
+        stages->device.name, stages->device.driver->name, stages->settings->lanes,
+        registry_count(edition->registry));
+    shared_release(&edition->shared);
+}
+
 enum err stages_start(
     struct stages *stages, const struct executor_options *options, struct error *err) {
     *stages = (struct stages){.settings = options->settings,
@@ -354,12 +362,8 @@ enum err stages_start(
     if (code == ERR_OK)
         code = reload_start(stages, options->reloads, options->is_supervised, &stages->reload, err);
     if (code == ERR_OK) watch_source(stages);
-    if (code != ERR_OK) return code;
-    size_t program_count = registry_count(editions_current(stages->editions)->registry);
-    state_set_programs(stages->state, (uint32_t)program_count);
-    log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
-        stages->device.name, stages->device.driver->name, stages->settings->lanes, program_count);
-    return ERR_OK;
+    if (code == ERR_OK) log_ready(stages);
+    return code;
 }
 
 /* ---- stop ---- */
