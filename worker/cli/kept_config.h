@@ -1,7 +1,8 @@
 /**
  * A configuration as it was when the command began. The file is read once, so that it may be a
  * pipe; the supervisor, its probe and all executors start with the same text, whatever becomes of
- * the file. Nobody can change it: the copy is in memory and sealed.
+ * the file, until SIGHUP: then what is read takes its place for executors that start later. Nobody
+ * can change it: the copy is in memory and sealed.
  *
  * Lifetime: until kept_config_fini(); processes that were started before keep it. Threads: one.
  */
