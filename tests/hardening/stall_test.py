@@ -17,7 +17,7 @@ import gpu_worker as gw
 
 STALL = pathlib.Path(sys.argv.pop(1))
 COUNT = 40
-QUICK = {"executors": {"stall_ms": 1000}, "blobs": {"timeout_ms": 500}}
+QUICK = {"executors": {"stall_ms": 3000}, "blobs": {"timeout_ms": 500}}
 
 
 class Stalls:

@@ -86,6 +86,16 @@ class UnfitTest(KafkaFlowTest):
         self.assertEqual(worker.wait(240), CONFIG)
         self.assertEqual(read_all(self.servers, self.topics.dead_letters), [])
 
+    def test_a_program_that_does_not_load_on_the_device(self):
+        self.copy_programs()
+        self.produce(*(msgpack.packb(saxpy(number)) for number in range(JOBS)))
+        for fault in ("no_binary_for_gpu", "invalid_ptx"):
+            ended = self.run_to_end(self.config(cpu_driver={"faults": f"cuModuleLoadDataEx:{fault}@*"}), "run")
+            self.assertEqual(ended.returncode, CONFIG, ended.stderr)
+            self.assertIn("program 'saxpy' does not load: ", ended.stderr)
+            self.assertIn("take it out of programs.dir", ended.stderr)
+        self.assert_nothing_taken()
+
     def test_what_check_refuses_at_least_once(self):
         self.assert_takes_nothing("at_least_once")
 

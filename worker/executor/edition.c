@@ -98,7 +98,9 @@ enum err editions_publish(struct editions *editions, struct settings *settings,
     if (edition == NULL) return fail_for_memory(err);
     enum err code = module_set_load(editions->modules, registry,
         earlier != NULL ? earlier->modules : NULL, &edition->modules, err);
+    if (code == ERR_OK) code = module_set_check(edition->modules, err);
     if (code != ERR_OK) {
+        module_set_unload(edition->modules);
         free(edition);
         return code;
     }

@@ -345,6 +345,7 @@ enum err stages_start(
     pulse_busy();
     if (code == ERR_OK) code = start_editions(stages, err);
     if (code != ERR_OK) return code;
+    pulse_busy();
     describe_self(stages);
     code = open_blobs(stages, err);
     if (code == ERR_OK) code = start_publisher(stages, err);
@@ -353,6 +354,7 @@ enum err stages_start(
     if (code == ERR_OK) code = start_residents(stages, err);
     if (code == ERR_OK) code = turns_start(stages, &stages->turns, err);
     if (code == ERR_OK) code = retries_start(stages, &stages->retries, err);
+    pulse_busy(); /* memory of the device may take its time */
     if (code == ERR_OK) code = start_lanes(stages, err);
     if (code == ERR_OK) code = start_prepare(stages, err);
     if (code == ERR_OK) code = narrow_start(stages, &stages->narrow, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/invariant.h"
+#include "base/pulse.h"
 #include "program/params.h"
 
 enum { COMPILER_LOG_BYTES = 4096 };
@@ -404,6 +405,7 @@ static enum err load_default(struct module_set *set, size_t index, struct error 
     const struct program *program = registry_at(set->registry, index);
     const struct image *image = image_of(modules, program, NULL);
     struct module *module;
+    pulse_busy(); /* each may be compiled for long */
     if (image == NULL) return ERR_OK;
     enum err code = module_create(modules, program, image, &module, err);
     if (code != ERR_OK) return code;
@@ -470,6 +472,17 @@ static struct module *leave_default(struct modules *modules, struct module *modu
     modules->count -= is_last;
     pthread_mutex_unlock(&modules->lock);
     return is_last ? module : NULL;
+}
+
+enum err module_set_check(const struct module_set *set, struct error *err) {
+    static const char fix[] = "add an image for this device, or take it out of programs.dir";
+    for (size_t i = 0; i < registry_count(set->registry); i++) {
+        const struct module *module = set->defaults[i];
+        if (module != NULL && module->code != ERR_OK)
+            return error_set(err, ERR_CONFIG, module->err.native, fix,
+                "program '%s' does not load: %s", module->program.name, module->err.message);
+    }
+    return ERR_OK;
 }
 
 void module_set_unload(struct module_set *set) {

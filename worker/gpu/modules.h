@@ -44,12 +44,17 @@ void modules_destroy(struct modules *modules); /* NULL is fine */
 
 /**
  * Loads the programs of `registry`, which outlives the set, but for those that `earlier`, a set of
- * the same modules or NULL, has as well. A program that cannot be loaded fails its own jobs, not
- * the worker. ERR_NO_MEMORY, or a sticky code.
+ * the same modules or NULL, has as well. An image that the driver rejects is no error here:
+ * module_set_check() says so. ERR_NO_MEMORY, or a sticky code.
  */
 MUST_CHECK enum err module_set_load(struct modules *modules, const struct registry *registry,
     const struct module_set *earlier, struct module_set **ret, struct error *err);
 void module_set_unload(struct module_set *set); /* NULL is fine */
+
+/**
+ * ERR_CONFIG with the first program whose image for the device the driver rejected, and why.
+ */
+MUST_CHECK enum err module_set_check(const struct module_set *set, struct error *err);
 
 /** Unloads what jobs have pinned of programs that no registry has any more. */
 void modules_forget_removed(struct modules *modules);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/pulse.h"
 #include "base/shared.h"
 #include "program/manifest.h"
 #include "program/params.h"
@@ -212,6 +213,7 @@ struct registry *registry_load_again(
     size_t before = problems_total(problems);
     for (int i = 0; i < count; i++) {
         char *folder;
+        pulse_busy();
         if (asprintf(&folder, "%s/%s", dir, entries[i]->d_name) < 0) {
             problems_add(problems, dir, 0, 0, "", "out of memory");
         } else {
