@@ -7,54 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/blob_server.h"
-#include "support/scratch.h"
-#include "testing.h"
+#include "blobs/cache_rig.h"
 
-enum { BLOB_BYTES = 5000, BLOB_COUNT = 12, ROOM = 4 };
-
-static uint8_t payloads[BLOB_COUNT][BLOB_BYTES];
-static struct digest digests[BLOB_COUNT];
-static char *dir;
-static struct blob_server *server;
-static struct blobs *blobs;
-static struct error err;
-
-static void open_store(uint64_t cache_bytes) {
-    struct blobs_options options = {.url = blob_server_url(server),
-        .cache_dir = dir,
-        .cache_bytes = cache_bytes,
-        .bytes_max = 1 << 20,
-        .timeout_ms = 60000};
-    assert_int_equal(blobs_create(&options, &blobs, &err), ERR_OK);
-}
+enum { BLOB_COUNT = 12, ROOM = 4 };
 
 static int set_up(void **state) {
-    dir = scratch_create();
-    server = blob_server_start();
-    for (size_t i = 0; i < BLOB_COUNT; i++) {
-        memset(payloads[i], (int)i + 1, BLOB_BYTES);
-        digests[i] = blob_server_add(server, slice_of(payloads[i], BLOB_BYTES));
-    }
-    open_store(ROOM * BLOB_BYTES);
+    start_cache(BLOB_COUNT, ROOM);
     return 0;
-}
-
-static int tear_down(void **state) {
-    blobs_destroy(blobs);
-    blob_server_stop(server);
-    scratch_remove(dir);
-    return 0;
-}
-
-/* Reads a blob; true where that took a request. */
-static bool is_fetched(size_t index) {
-    struct blob blob;
-    unsigned before = blob_server_gets(server);
-    assert_int_equal(blob_open(blobs, &digests[index], BLOB_BYTES, &blob, &err), ERR_OK);
-    assert_memory_equal(blob.bytes.data, payloads[index], BLOB_BYTES);
-    blob_fini(&blob);
-    return blob_server_gets(server) > before;
 }
 
 static void path_of(size_t index, char path[static 256]) {
@@ -248,7 +207,7 @@ TEST(the_budget_holds_and_the_books_are_exact_whoever_comes) {
     cache_destroy(cache);
 }
 
-#define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define S(name) cmocka_unit_test_setup_teardown(name, set_up, end_cache)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -5,34 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/cpu_device.h"
 #include "gpu/pinned.h"
+#include "gpu/pool_rig.h"
 #include "gpu/scarce_memory.h"
 #include "gpu/size_class.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
-
-enum { BUDGET_BYTES = 4 << 20 };
-
-static struct device device;
-static struct budget budget;
-static struct pool *pool;
-static struct pool_counters counters;
-static struct error err;
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != ERR_OK) fail_msg("%s", err.message);                                         \
-    } while (0)
-
-static void open_pool(enum pool_kind kind, const char *faults) {
-    enum err full_code = kind == POOL_DEVICE ? ERR_DEVICE_MEMORY : ERR_NO_MEMORY;
-    cpu_device_open(&device, faults);
-    budget_init(&budget, "test pool", full_code, BUDGET_BYTES);
-    memset(&counters, 0, sizeof counters);
-    OK(pool_create(&device, kind, &budget, &pool, &err));
-}
 
 static uint64_t driver_bytes(void) {
     struct cpu_driver_counters counts = cpu_driver_counters();
@@ -63,18 +42,6 @@ static void close_pool(void) {
     pool_destroy(pool, &counters);
     assert_books(0, 0);
     device_close(&device);
-}
-
-static struct pool_block acquire(size_t bytes) {
-    struct pool_block block;
-    OK(pool_acquire(pool, &counters, bytes, &block, &err));
-    return block;
-}
-
-static void release(struct pool_block *block) {
-    OK(pool_release(pool, &counters, block, &err));
-    assert_int_equal(0, block->address);
-    assert_int_equal(0, block->bytes);
 }
 
 static void a_released_block_serves_the_next_of_its_class(enum pool_kind kind) {

@@ -1,28 +1,12 @@
 /* Pools that wipe: no block is handed out, or kept, with anybody's bytes in it. */
 #include <string.h>
 
-#include "gpu/cpu_device.h"
-#include "gpu/pool.h"
+#include "gpu/pool_rig.h"
 
-enum { KIB = 1 << 10, BUDGET_BYTES = 4 << 20 };
+enum { KIB = 1 << 10 };
 
-static struct device device;
-static struct budget budget;
-static struct pool *pool;
-static struct pool_counters counters;
-static struct error err;
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != ERR_OK) fail_msg("%s", err.message);                                         \
-    } while (0)
-
-static void open_pool(enum pool_kind kind, const char *faults) {
-    enum err full_code = kind == POOL_DEVICE ? ERR_DEVICE_MEMORY : ERR_NO_MEMORY;
-    cpu_device_open(&device, faults);
-    budget_init(&budget, "test pool", full_code, BUDGET_BYTES);
-    memset(&counters, 0, sizeof counters);
-    OK(pool_create(&device, kind, &budget, &pool, &err));
+static void open_wiping(enum pool_kind kind, const char *faults) {
+    open_pool(kind, faults);
     OK(pool_start_wiping(pool, &err));
 }
 
@@ -32,23 +16,13 @@ static void close_pool(void) {
     device_close(&device);
 }
 
-static struct pool_block acquire(size_t bytes) {
-    struct pool_block block;
-    OK(pool_acquire(pool, &counters, bytes, &block, &err));
-    return block;
-}
-
-static void release(struct pool_block *block) {
-    OK(pool_release(pool, &counters, block, &err));
-}
-
 static bool is_zero(const uint8_t *data, size_t bytes) {
     return data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0;
 }
 
 /* The CPU driver's memory is in reach of the host, and comes with a pattern in it. */
 static void a_pool_that_wipes_hands_out_zeroes(enum pool_kind kind) {
-    open_pool(kind, NULL);
+    open_wiping(kind, NULL);
     struct pool_block block = acquire(1000);
     uint8_t *data = (uint8_t *)(uintptr_t)block.address;
     assert_true(is_zero(data, block.bytes));
@@ -71,7 +45,7 @@ TEST(a_pinned_pool_that_wipes_hands_out_zeroes) {
 }
 
 TEST(a_new_block_that_cannot_be_wiped_is_not_handed_out) {
-    open_pool(POOL_DEVICE, "cuMemsetD8Async:invalid_value@1");
+    open_wiping(POOL_DEVICE, "cuMemsetD8Async:invalid_value@1");
     struct pool_block block;
     assert_int_equal(pool_acquire(pool, &counters, KIB, &block, &err), ERR_DRIVER);
     assert_int_equal(budget_charged(&budget), 0);
@@ -79,7 +53,7 @@ TEST(a_new_block_that_cannot_be_wiped_is_not_handed_out) {
 }
 
 TEST(a_block_that_cannot_be_wiped_is_not_kept) {
-    open_pool(POOL_DEVICE, "cuMemsetD8Async:invalid_value@2");
+    open_wiping(POOL_DEVICE, "cuMemsetD8Async:invalid_value@2");
     struct pool_block block = acquire(KIB);
     release(&block);
     assert_int_equal(budget_charged(&budget), 0);

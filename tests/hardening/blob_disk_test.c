@@ -5,20 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "blobs/cache_rig.h"
 #include "blobs/folder.h"
 #include "io_faults.h"
-#include "support/blob_server.h"
-#include "support/scratch.h"
-#include "testing.h"
 
-enum { BLOB_BYTES = 5000, BLOB_COUNT = 8, ROOM = 3, HUGE_BYTES = 1 << 30 };
+enum { BLOB_COUNT = 8, ROOM = 3 };
 
-static uint8_t payloads[BLOB_COUNT][BLOB_BYTES];
-static struct digest digests[BLOB_COUNT];
-static char *dir;
-static struct blob_server *server;
-static struct blobs *blobs;
-static struct error err;
 static unsigned not_cached;
 
 static void count_not_cached(void *context, const struct error *why) {
@@ -27,52 +19,21 @@ static void count_not_cached(void *context, const struct error *why) {
     assert_null(strstr(why->message, dir));
 }
 
-static void open_store(uint64_t cache_bytes) {
-    const struct blobs_options options = {.url = blob_server_url(server),
-        .cache_dir = dir,
-        .cache_bytes = cache_bytes,
-        .bytes_max = HUGE_BYTES,
-        .timeout_ms = 60000,
-        .on_not_cached = count_not_cached};
-    assert_int_equal(blobs_create(&options, &blobs, &err), ERR_OK);
-}
-
-static void start(void) {
-    dir = scratch_create();
-    server = blob_server_start();
-    for (size_t i = 0; i < BLOB_COUNT; i++) {
-        memset(payloads[i], (int)i + 1, BLOB_BYTES);
-        digests[i] = blob_server_add(server, slice_of(payloads[i], BLOB_BYTES));
-    }
-    open_store(ROOM * BLOB_BYTES);
-}
-
 static void end(void) {
     io_faults_arm(NULL);
-    blobs_destroy(blobs);
-    blob_server_stop(server);
-    scratch_remove(dir);
+    end_cache(NULL);
 }
 
 static int set_up(void **state) {
     not_cached = 0;
-    start();
+    on_not_cached = count_not_cached;
+    start_cache(BLOB_COUNT, ROOM);
     return 0;
 }
 
 static int tear_down(void **state) {
     end();
     return 0;
-}
-
-/* Reads a blob, which must be right; true where that took a request. */
-static bool is_fetched(size_t index) {
-    struct blob blob;
-    unsigned before = blob_server_gets(server);
-    assert_int_equal(blob_open(blobs, &digests[index], BLOB_BYTES, &blob, &err), ERR_OK);
-    assert_memory_equal(blob.bytes.data, payloads[index], BLOB_BYTES);
-    blob_fini(&blob);
-    return blob_server_gets(server) > before;
 }
 
 static struct io_faults fault_of(int error, uint64_t nth, bool is_once) {
@@ -95,7 +56,7 @@ TEST(whichever_call_fails_every_blob_is_right) {
             uint64_t nth = 0, seen;
             do {
                 end();
-                start();
+                start_cache(BLOB_COUNT, ROOM);
                 struct io_faults fault = fault_of(errors[e], ++nth, is_once);
                 io_faults_arm(&fault);
                 use_cache();

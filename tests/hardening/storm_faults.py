@@ -96,7 +96,7 @@ class Worker:
 
     def deaths(self):
         """What its executors died of, as the log has it, and how often."""
-        causes = (re.sub(rb"\d+ ms", b"its ms", cause) for cause, _ in DEATH.findall(self.log.read_bytes()))
+        causes = (re.sub(rb"\d+ (ms|s)\b", rb"N \1", cause) for cause, _ in DEATH.findall(self.log.read_bytes()))
         return collections.Counter(cause.decode(errors="replace") for cause in causes)
 
 

@@ -5,24 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "program/manifest.h"
-#include "testing.h"
-
-static struct problems problems;
-static struct arena arena;
-static struct program program;
-
-static int set_up(void **state) {
-    problems_init(&problems);
-    arena_init(&arena, 1 << 20);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    problems_fini(&problems);
-    arena_fini(&arena);
-    return 0;
-}
+#include "program/manifest_rig.h"
 
 /* An entry with these arguments, a line each, and these lines of its own. */
 static const struct entry *read_entry(const char *args, const char *more) {
@@ -30,13 +13,7 @@ static const struct entry *read_entry(const char *args, const char *more) {
     snprintf(text, sizeof text,
         "name: p\nimages: [{kind: ptx, file: p.ptx}]\nentries:\n  - name: p\n    args: [%s]\n%s",
         args, more);
-    tear_down(NULL);
-    set_up(NULL);
-    struct yaml_document *document =
-        yaml_parse("p.yaml", slice_of_text(text), YAML_KEEP_VARIABLES, &problems);
-    bool is_good = document != NULL && manifest_read(document, &arena, &program, &problems);
-    yaml_destroy(document);
-    return is_good ? &program.entries[0] : NULL;
+    return read_manifest(text) ? &program.entries[0] : NULL;
 }
 
 static void assert_bounds(const char *args, const char *more, const char *expected) {
@@ -165,7 +142,6 @@ TEST(between_is_refused_where_no_number_could_be) {
     assert_problem(N("between: [[1], 2]"), "", "'' is not a number that u32 can be");
 }
 
-#define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 RUN_TESTS(S(at_most_names_buffers_of_the_entry), S(a_bound_may_multiply_and_add),
     S(shapes_and_shared_memory_have_bounds), S(an_argument_goes_before_a_word_of_the_same_name),
     S(at_least_is_for_buffers), S(what_is_no_buffer_is_no_bound),

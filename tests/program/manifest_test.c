@@ -1,35 +1,7 @@
-#include "program/manifest.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "testing.h"
-
-static struct problems problems;
-static struct arena arena;
-static struct program program;
-
-static int set_up(void **state) {
-    problems_init(&problems);
-    arena_init(&arena, 1 << 20);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    problems_fini(&problems);
-    arena_fini(&arena);
-    return 0;
-}
-
-static bool read_manifest(const char *text) {
-    tear_down(NULL);
-    set_up(NULL);
-    struct yaml_document *document =
-        yaml_parse("program.yaml", slice_of_text(text), YAML_KEEP_VARIABLES, &problems);
-    bool good = document != NULL && manifest_read(document, &arena, &program, &problems);
-    yaml_destroy(document);
-    return good;
-}
+#include "program/manifest_rig.h"
 
 static void expect_problem(const char *text, const char *where, const char *what) {
     assert_false(read_manifest(text));
@@ -286,7 +258,6 @@ TEST(every_problem_is_reported_at_once) {
 }
 
 int main(void) {
-#define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {S(a_whole_manifest_is_read),
         S(what_is_left_out_has_a_default), S(phases_are_entries_of_the_same_arguments),
         S(phases_that_could_not_stand_for_their_entry_are_refused), S(access_is_for_buffers),

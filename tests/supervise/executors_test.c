@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "supervise/metrics.h"
 #include "support/executor_rig.h"
@@ -80,6 +81,49 @@ TEST(one_that_hangs_before_its_life_begins_is_killed_and_started_again) {
     assert_int_equal(executor->standing, STANDING_WAITING);
 }
 
+/* What the log says of a batch of the lane that does not end, and of nothing else. */
+static void assert_logs_of_hang(struct executor_rig *rig, uint32_t lane, const char *named) {
+    struct executor *executor = &rig->executor;
+    const struct state_shape shape = {
+        .lanes = rig->settings.lanes + 1, .depth = 1, .batch_jobs = 1};
+    struct state *state = executor_rig_open_state(rig);
+    struct error err;
+    state_name_life(state, 1);
+    assert_int_equal(state_begin(state, &shape, 3, "GPU-3", &err), ERR_OK);
+    state_launch(state, lane, 0, 1, UINT64_MAX, 1);
+    executor->life = 1;
+    executor->standing = STANDING_RUNNING;
+    executor->pid = start_idle_process();
+    assert_true(executor->pid > 0);
+    FILE *log = tmpfile();
+    int kept = dup(STDERR_FILENO);
+    assert_non_null(log);
+    dup2(fileno(log), STDERR_FILENO);
+    log_init(LOG_WARN, LOG_TEXT);
+    for (int i = 0; i < 100 && executor->standing == STANDING_RUNNING; i++)
+        executor_tend(executor, clock_ns(), false);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    assert_int_equal(executor->standing, STANDING_KILLED);
+    assert_int_equal(waitpid(executor->pid, NULL, 0), executor->pid);
+    char line[400];
+    rewind(log);
+    assert_non_null(fgets(line, sizeof line, log));
+    assert_non_null(strstr(line, named));
+    fclose(log);
+    state_close(state);
+}
+
+TEST(a_batch_that_does_not_end_is_named_by_its_lane) {
+    assert_logs_of_hang(*state, 0, ": batch 18446744073709551615 of lane 0 has been on the device");
+}
+
+TEST(a_batch_of_the_narrow_path_that_does_not_end_is_named_by_that) {
+    struct executor_rig *rig = *state;
+    assert_logs_of_hang(
+        rig, rig->settings.lanes, ": the batch of the narrow path has been on the device");
+}
+
 /* What the page says of one executor, line by line. */
 static void assert_says(const struct executor *executor, const char *line) {
     char *text;
@@ -116,5 +160,7 @@ RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
     F(one_that_does_not_die_makes_its_device_unhealthy_for_good),
     F(one_that_the_management_library_speaks_against_is_never_started),
     F(one_that_hangs_before_its_life_begins_is_killed_and_started_again),
+    F(a_batch_that_does_not_end_is_named_by_its_lane),
+    F(a_batch_of_the_narrow_path_that_does_not_end_is_named_by_that),
     F(metrics_name_the_device_and_why_it_is_given_up),
     F(metrics_count_what_the_state_file_has_counted))

@@ -12,6 +12,7 @@
 
 #include "base/number.h"
 #include "base/pulse.h"
+#include "base/signals.h"
 #include "cli/apart.h"
 #include "cli/cli.h"
 #include "cli/kept_config.h"
@@ -91,10 +92,8 @@ static void on_stop_signal(int number) {
 
 /* One that was ignored when we began stays so: a shell, or a supervisor that speaks for us. */
 static void handle_stop_signal(int number) {
-    struct sigaction action;
-    if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) return;
-    action = (struct sigaction){.sa_handler = on_stop_signal};
-    sigaction(number, &action, NULL);
+    const struct sigaction action = {.sa_handler = on_stop_signal};
+    if (!signal_is_ignored(number)) sigaction(number, &action, NULL);
 }
 
 static void handle_signals(void) {

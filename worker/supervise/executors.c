@@ -361,6 +361,14 @@ static void watch_stalls(struct executor *executor, uint64_t now_ns) {
     executor->is_stalled = true;
 }
 
+/* The overdue one. Behind the lanes stands the narrow path, whose numbers say nothing. */
+static void name_batch(const struct executor *executor, char ret[static 64]) {
+    const struct state_overdue *overdue = &executor->overdue;
+    if (overdue->lane < executor->options->settings->lanes)
+        snprintf(ret, 64, "batch %" PRIu64 " of lane %" PRIu32, overdue->batch, overdue->lane);
+    else snprintf(ret, 64, "the batch of the narrow path");
+}
+
 /* Kills an executor whose batch does not end: no call of the driver would end it. */
 static void watch(struct executor *executor, uint64_t now_ns) {
     struct state_overdue overdue;
@@ -374,11 +382,12 @@ static void watch(struct executor *executor, uint64_t now_ns) {
     executor->overdue_looks = is_same ? executor->overdue_looks + 1 : 1;
     executor->overdue = overdue;
     if (executor->overdue_looks < OVERDUE_LOOKS) return;
+    char name[64];
+    name_batch(executor, name);
     log_line(LOG_WARN,
-        "%s: batch %" PRIu64 " of lane %" PRIu32 " has been on the device for %" PRIu64
-        " ms longer than the %" PRIu64 " ms that its jobs may take: killing the executor",
-        executor->name, overdue.batch, overdue.lane, overdue.overdue_ns / 1000000,
-        overdue.limit_ns / 1000000);
+        "%s: %s has been on the device for %" PRIu64 " ms longer than the %" PRIu64
+        " ms that its jobs may take: killing the executor",
+        executor->name, name, overdue.overdue_ns / 1000000, overdue.limit_ns / 1000000);
     executor_kill(executor, now_ns);
     executor->is_hung = true;
 }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/exit.h"
+#include "base/signals.h"
 #include "ops/http.h"
 #include "supervise/executors.h"
 #include "supervise/health.h"
@@ -36,12 +37,6 @@ struct supervisor {
     bool is_asked;         /* by a signal */
 };
 
-/* As nohup wants it, and a shell for what it starts in the background. */
-static bool is_ignored(int number) {
-    struct sigaction action;
-    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
 /* They wait until they are asked for, so that none comes between two looks. */
 static enum err take_signals(struct supervisor *supervisor, struct error *err) {
     sigset_t signals;
@@ -49,7 +44,7 @@ static enum err take_signals(struct supervisor *supervisor, struct error *err) {
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGHUP);
     for (size_t i = 0; i < STOP_SIGNALS; i++)
-        if (!is_ignored(stop_signals[i])) sigaddset(&signals, stop_signals[i]);
+        if (!signal_is_ignored(stop_signals[i])) sigaddset(&signals, stop_signals[i]);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN); /* a log that nobody reads ends nothing */
     supervisor->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
