@@ -2,6 +2,7 @@
 usage: stall_test.py BUILD_FOLDER STALL"""
 
 import hashlib
+import os
 import pathlib
 import sys
 import unittest
@@ -17,7 +18,8 @@ import gpu_worker as gw
 
 STALL = pathlib.Path(sys.argv.pop(1))
 COUNT = 40
-QUICK = {"executors": {"stall_ms": 3000}, "blobs": {"timeout_ms": 500}}
+STALL_MS = int(os.environ.get("GPU_WORKER_TEST_STALL_MS", "3000"))  # more than any step of a start takes
+QUICK = {"executors": {"stall_ms": STALL_MS}, "blobs": {"timeout_ms": 500}}
 
 
 class Stalls:
