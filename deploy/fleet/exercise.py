@@ -122,6 +122,7 @@ class Exercise:
             "delivery": self.delivery, "drain_timeout_ms": f"{DRAIN_TIMEOUT_S}s",
             "lanes": LANES[number], "lane_slab_bytes": "256KiB",
             "programs": {"dir": str(build_program(self.folder, number))}, "state": {"dir": "${POD_STATE}"},
+            "http": {"listen": "${POD_HTTP}"},
             "limits": {"jobs_in_flight": 32, "job_bytes": "1MiB", "bytes_in_flight": "16MiB"},
             "kafka": {"bootstrap_servers": self.servers, "group": self.topics.group, "instance_id": "${POD_NAME}"},
             "topics": {"jobs": [self.topics.jobs], "results": self.topics[1 + number],
@@ -130,7 +131,7 @@ class Exercise:
         return path
 
     def _make_pod(self, name, slot, revision):
-        return Pod(name, slot, revision, self.arguments.build / "bin/gpu-worker", self.folder, self.arguments.devices)
+        return Pod(name, slot, revision, self.arguments.build / "bin/gpu-worker", self.folder)
 
     # the scaler
 

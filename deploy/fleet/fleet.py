@@ -4,12 +4,15 @@ import dataclasses
 import pathlib
 import random
 import shutil
+import socket
 import threading
 import time
+import urllib.request
 
 import worker_process
 
 STEP_S = 0.1
+PROBE_TIMEOUT_S = 1
 RESCHEDULE_S = 2  # from the loss of a pod to the start of the next one
 
 
@@ -21,21 +24,31 @@ class Revision:
     config: pathlib.Path
 
 
-class Pod:
-    """A worker with a name and a disk of its own that goes with it."""
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
 
-    def __init__(self, name, slot, revision, binary, folder, devices):
-        self.name, self.slot, self.revision, self._devices = name, slot, revision, devices
+
+class Pod:
+    """A worker with a name, a disk of its own that goes with it, and an address for its probes."""
+
+    def __init__(self, name, slot, revision, binary, folder):
+        self.name, self.slot, self.revision = name, slot, revision
         self._state = folder / f"{name}.state"
-        self._log = folder / f"{name}.{time.monotonic_ns()}.log"
-        self._worker = worker_process.Worker(binary, revision.config, self._log, environment={
-            "POD_NAME": name, "POD_STATE": str(self._state)})
+        self._http = f"127.0.0.1:{free_port()}"
+        log = folder / f"{name}.{time.monotonic_ns()}.log"
+        self._worker = worker_process.Worker(binary, revision.config, log, environment={
+            "POD_NAME": name, "POD_STATE": str(self._state), "POD_HTTP": self._http})
         self.started_s = time.monotonic()
         self.ready_s = self.asked_s = None
 
     def is_ready(self):
-        """Each of its executors has said so."""
-        return self._log.read_bytes().count(b" ready: ") >= self._devices
+        """As its readiness probe sees it."""
+        try:
+            with urllib.request.urlopen(f"http://{self._http}/readyz", timeout=PROBE_TIMEOUT_S):
+                return True
+        except OSError:  # nobody listens yet, or it says that it is not ready
+            return False
 
     def status(self):
         return self._worker.status()
