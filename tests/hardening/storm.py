@@ -48,7 +48,7 @@ BASE_BYTES = 30 * MIB
 MEMORY_BYTES = (BASE_BYTES + IN_FLIGHT * 3 // 2 + LANES * LANE_DEPTH * 2 * SLAB + DEVICE + PARTITIONS * BOMB_BYTES)
 INSIDE = "GPU_WORKER_STORM_MOUNTS"  # set where this process may mount what nobody else sees
 PROGRESS_S = 10
-NO_ROOM = b"No space left on device"
+NO_ROOM = (b"No space left on device", b"the state file has no room on its disk")
 STORED_MAX = 20_000  # blobs; some 16 KiB each
 
 
@@ -311,7 +311,7 @@ class Storm:
     def _look_at_workers(self):
         for worker in self.workers:
             status = worker.ended_by_itself()
-            if status is not None and self.faults.counts["fill disk"] and worker.says_at_its_end(NO_ROOM):
+            if status is not None and self.faults.counts["fill disk"] and any(map(worker.says_at_its_end, NO_ROOM)):
                 worker.start()  # it has refused to, as it should; who runs it tries again
                 self.refused_starts += 1
             elif status is not None:
