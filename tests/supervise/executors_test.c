@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,9 +58,9 @@ TEST(one_that_the_management_library_speaks_against_is_never_started) {
 /* A process that does nothing, as one that hangs in the driver. */
 static pid_t start_idle_process(void) {
     pid_t pid = fork();
-    if (pid == 0)
-        for (;;) pause();
-    return pid;
+    if (pid != 0) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+    for (;;) pause();
 }
 
 TEST(one_that_hangs_before_its_life_begins_is_killed_and_started_again) {
