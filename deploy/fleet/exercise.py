@@ -330,7 +330,7 @@ def main():
     for number in ENDING_SIGNALS:
         signal.signal(number, on_signal)
     version = subprocess.run([arguments.build / "bin/gpu-worker", "version"], check=True, capture_output=True, text=True)
-    say(f"{version.stdout.splitlines()[0]}, {platform.platform(terse=True)}, {time.strftime('%Y-%m-%d', time.gmtime())}, "
+    say(f"{version.stdout.splitlines()[0]}, {platform.system()} {platform.machine()}, {time.strftime('%Y-%m-%d', time.gmtime())}, "
         f"seed {arguments.seed}")
     cluster, problems = KafkaCluster(BROKERS), []
     try:
