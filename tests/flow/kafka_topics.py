@@ -8,6 +8,10 @@ import confluent_kafka.admin
 
 PATIENCE_S = 240  # with what must happen: it ends a test that hangs, and says nothing of how quick a machine is
 END_OF_PARTITION = confluent_kafka.KafkaError._PARTITION_EOF
+MOVING = [
+    confluent_kafka.KafkaError.NOT_COORDINATOR, confluent_kafka.KafkaError.COORDINATOR_NOT_AVAILABLE,
+    confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+]  # what brokers say of a group's coordinator
 
 
 def create_topics(servers, names, partitions, replicas):
@@ -72,13 +76,25 @@ def read_all(bootstrap_servers, topic):
     return messages
 
 
+def committed(consumer, partitions):
+    """A coordinator that has just come to be, or that moves, says so: it is asked again."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return consumer.committed(partitions, 30)
+        except confluent_kafka.KafkaException as why:
+            if why.args[0].code() not in MOVING or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
 def lag(bootstrap_servers, topics):
     """Messages of the job topic that the group has not committed."""
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": bootstrap_servers, "group.id": topics.group, "enable.auto.commit": False})
     numbers = consumer.list_topics(topics.jobs, timeout=30).topics[topics.jobs].partitions
     total = 0
-    for position in consumer.committed([confluent_kafka.TopicPartition(topics.jobs, n) for n in numbers], 30):
+    for position in committed(consumer, [confluent_kafka.TopicPartition(topics.jobs, n) for n in numbers]):
         low, high = consumer.get_watermark_offsets(position, 30)
         total += high - max(position.offset, low)
     consumer.close()

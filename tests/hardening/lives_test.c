@@ -42,6 +42,7 @@ TEST(a_hang_of_another_life_ends_nobody_and_convicts_nobody) {
     executor->pid = pid;
     executor->life = THIS_LIFE;
     executor->standing = STANDING_RUNNING;
+    executor->started_ns = clock_ns();
     for (int i = 0; i < LOOKS; i++) executor_tend(executor, clock_ns(), false);
     assert_int_equal(executor->standing, STANDING_RUNNING);
 
