@@ -232,7 +232,9 @@ TEST(a_revoked_partition_loses_its_residents_and_jobs_from_before_make_none) {
     apply(&rig, &one, 20);
     apply(&rig, &elsewhere, 20);
     struct resident *resident = attach(&rig, &held, 20);
-    residents_revoke(rig.residents, "jobs", 0, 30);
+    char topic[] = "jobs"; /* of a client, which forgets it */
+    residents_revoke(rig.residents, topic, 0, 30);
+    topic[0] = 0;
     assert_int_equal(residents_read_counts(rig.residents).count, 2);
     residents_detach(rig.residents, resident, RESIDENT_APPLIED, 40);
     assert_int_equal(residents_read_counts(rig.residents).count, 1);

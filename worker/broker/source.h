@@ -55,12 +55,14 @@ struct source_operations {
     void (*destroy)(struct source *source);
 };
 
-/** A partition is not ours any more. Intake thread, from inside poll() or close(). */
+/** A partition is not ours any more. `topic` ends with the call. Intake thread, from inside poll()
+ * or close(). */
 typedef void source_on_revoked(void *context, const char *topic, int32_t partition);
 
 /**
  * What stands below `next` is committed, and does not come again. Intake thread, from inside poll()
- * or close(), or the thread that serves the transactions; not every commit is told.
+ * or close(), or the thread that serves the transactions; not every commit is told. `topic` ends
+ * with the call.
  */
 typedef void source_on_committed(void *context, const char *topic, int32_t partition, int64_t next);
 

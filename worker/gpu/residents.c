@@ -36,9 +36,9 @@ struct resident {
 /* A partition that was revoked, and when the last time was. */
 struct revoked {
     struct revoked *next;
-    const char *topic;
-    int32_t partition;
     uint64_t at_ns;
+    int32_t partition;
+    char topic[];
 };
 
 struct residents {
@@ -195,19 +195,26 @@ static struct revoked *find_revoked(
     return revoked;
 }
 
+/* NULL when memory is short. */
+static struct revoked *add_revoked(
+    struct residents *residents, const char *topic, int32_t partition) {
+    size_t topic_bytes = strlen(topic) + 1;
+    struct revoked *revoked = calloc(1, sizeof *revoked + topic_bytes);
+    if (revoked == NULL) return NULL;
+    revoked->next = residents->revoked;
+    revoked->partition = partition;
+    memcpy(revoked->topic, topic, topic_bytes);
+    residents->revoked = revoked;
+    return revoked;
+}
+
 /* Without memory for the note a late job may create a resident that nobody asks for; it is dropped
  * when it has been idle for long. */
 static void note_revoked(
     struct residents *residents, const char *topic, int32_t partition, uint64_t now_ns) {
     struct revoked *revoked = find_revoked(residents, topic, partition);
-    if (revoked == NULL) revoked = calloc(1, sizeof *revoked);
-    if (revoked == NULL) return;
-    if (revoked->topic == NULL) {
-        *revoked =
-            (struct revoked){.next = residents->revoked, .topic = topic, .partition = partition};
-        residents->revoked = revoked;
-    }
-    revoked->at_ns = now_ns;
+    if (revoked == NULL) revoked = add_revoked(residents, topic, partition);
+    if (revoked != NULL) revoked->at_ns = now_ns;
 }
 
 void residents_revoke(

@@ -93,7 +93,7 @@ void residents_detach(struct residents *residents, struct resident *resident,
 void residents_drop_idle(struct residents *residents, uint64_t now_ns);
 
 /** Drops all of a partition, those in use when they are detached; jobs that came before `now_ns`
- * find none any more. */
+ * find none any more. `topic` is copied. */
 void residents_revoke(
     struct residents *residents, const char *topic, int32_t partition, uint64_t now_ns);
 
