@@ -15,6 +15,7 @@ import msgpack
 import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "containment"))
+from worker_environment import for_faults
 from worker_flow import BUILD, KafkaFlowTest, Topics, saxpy
 
 import gpu_worker as gw
@@ -33,6 +34,7 @@ def harmless(id):
 class SuspendedTest(KafkaFlowTest):
     def setUp(self):
         super().setUp()
+        self.use_environment(for_faults())
         self.topics = Topics(self.servers, partitions=1)  # one by one: who is convicted first is counted first
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
