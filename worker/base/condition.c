@@ -12,5 +12,5 @@ bool condition_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint
 }
 
 bool condition_wait_ms(pthread_cond_t *condition, pthread_mutex_t *lock, uint32_t timeout_ms) {
-    return condition_wait_until(condition, lock, clock_ns() + timeout_ms * 1000000ull);
+    return condition_wait_until(condition, lock, clock_ns_in(timeout_ms));
 }

@@ -75,7 +75,7 @@ bool queue_push(struct queue *queue, void *item) {
 
 /* Waits until something is there; false when time is up or nothing can come any more. */
 static bool wait_for_item(struct queue *queue, int timeout_ms) {
-    uint64_t until_ns = timeout_ms < 0 ? UINT64_MAX : clock_ns() + (uint64_t)timeout_ms * 1000000;
+    uint64_t until_ns = timeout_ms < 0 ? UINT64_MAX : clock_ns_in((uint64_t)timeout_ms);
     bool is_in_time = true;
     while (queue->length == 0 && !queue->closed && is_in_time)
         is_in_time = condition_wait_until(&queue->has_item, &queue->lock, until_ns);

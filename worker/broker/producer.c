@@ -200,13 +200,13 @@ static void producer_destroy(struct sink *sink) {
     free(producer);
 }
 
-/* Within a transaction nothing may wait longer than that: librdkafka derives message.timeout.ms. */
 /* What goes to a topic that does not exist holds up what waits for it, suspects above all: the
  * client's 30 s are too long, and longer than a transaction. */
 #define TOPIC_WAIT_MS "5000"
 static const struct client_setting plain_defaults[] = {{"client.id", "gpu-worker"},
     {"linger.ms", "5"}, {"message.timeout.ms", "0"},
     {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};
+/* Within a transaction nothing may wait longer than that: librdkafka derives message.timeout.ms. */
 static const struct client_setting transactional_defaults[] = {{"client.id", "gpu-worker"},
     {"linger.ms", "5"}, {"transaction.timeout.ms", "10000"},
     {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};

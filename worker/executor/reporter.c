@@ -99,7 +99,7 @@ static void send_report(struct reporter *reporter) {
 /* False once the reporter is to stop. */
 static bool wait_for_interval(struct reporter *reporter) {
     uint32_t interval_ms = reporter->stages->settings->telemetry.interval_ms;
-    uint64_t until_ns = clock_ns() + interval_ms * 1000000ull;
+    uint64_t until_ns = clock_ns_in(interval_ms);
     bool is_in_time = true;
     pthread_mutex_lock(&reporter->lock);
     while (!reporter->is_stopping && is_in_time)

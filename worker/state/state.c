@@ -205,7 +205,7 @@ static enum err make_empty(struct state *state, struct error *err) {
 
 static enum err lock(struct state *state, int timeout_ms, struct error *err) {
     const struct timespec pause = {.tv_nsec = LOCK_POLL_MS * 1000000};
-    uint64_t until_ns = clock_ns() + (uint64_t)timeout_ms * 1000000;
+    uint64_t until_ns = clock_ns_in((uint64_t)timeout_ms);
     while (flock(state->fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK && errno != EINTR) return fail_io(err, "locking", state->path);
         if (clock_ns() >= until_ns)

@@ -217,7 +217,7 @@ static bool is_refused(const struct death *death) {
 
 static void start_again(struct executor *executor, const char *cause, uint64_t delay_ms) {
     executor->standing = STANDING_WAITING;
-    executor->start_ns = clock_ns() + delay_ms * 1000000;
+    executor->start_ns = clock_ns_in(delay_ms);
     if (delay_ms == 0)
         log_line(LOG_WARN, "%s: the executor died: %s; starting it again", executor->name, cause);
     else
