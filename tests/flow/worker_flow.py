@@ -49,11 +49,15 @@ class FlowTest(unittest.TestCase):
         self._folder = tempfile.TemporaryDirectory(prefix="gpu-worker-flow-")
         self.addCleanup(self._folder.cleanup)
         self.folder = pathlib.Path(self._folder.name)
+        self._workers = []
 
     def wait_until(self, condition, what, timeout_s=PATIENCE_S):
         deadline = time.monotonic() + timeout_s
         while not condition():
-            self.assertLess(time.monotonic(), deadline, f"{what}: not within {timeout_s} s")
+            if time.monotonic() >= deadline:
+                for worker in self._workers:
+                    worker.print_log()
+                self.fail(f"{what}: not within {timeout_s} s")
             time.sleep(0.02)
 
     def use_environment(self, environment):
@@ -67,6 +71,7 @@ class FlowTest(unittest.TestCase):
         worker_process.write_config(path, config)
         worker = worker_process.Worker(BINARY, path, self.folder / f"{name}.log", *options)
         self.addCleanup(worker.stop)
+        self._workers.append(worker)
         return worker
 
     def run_to_end(self, config, *command):

@@ -64,6 +64,19 @@ TEST(one_that_kills_while_it_is_read_alone_is_set_aside_and_others_are_read) {
     assert_int_equal(ask(rig, 1, 7), FETCHES_ASIDE);
 }
 
+TEST(a_crash_counts_against_who_is_on_trial_and_against_nobody_else) {
+    const struct state_death crash = {.kind = STATE_DEATH_SIGNAL, .native = SIGABRT};
+    struct state_rig *rig = *state;
+    make_suspect(rig);
+    state_record_death(rig->state, &crash);
+    assert_false(fetches_has_evidence(rig->state)); /* it waits for its trial */
+    begin(rig);
+    start_trial(rig);
+    assert_false(fetches_has_evidence(rig->state)); /* it lives */
+    state_record_death(rig->state, &crash);
+    assert_true(fetches_has_evidence(rig->state));
+}
+
 TEST(who_moves_on_is_not_suspected) {
     struct state_rig *rig = *state;
     for (int64_t i = 0; i < 9; i++) {
@@ -148,6 +161,7 @@ TEST(more_partitions_than_can_be_noted_are_read) {
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, state_rig_tear_down)
 RUN_TESTS(F(one_that_kills_while_it_is_read_alone_is_set_aside_and_others_are_read),
+    F(a_crash_counts_against_who_is_on_trial_and_against_nobody_else),
     F(who_moves_on_is_not_suspected),
     F(kills_from_outside_are_no_evidence_and_those_after_memory_grew_are),
     F(a_death_with_a_cause_suspects_no_partition),

@@ -2,8 +2,10 @@
 partition, and the other partitions go on. With a real Apache Kafka, both deliveries, and a limit on each executor's memory.
 usage: inflating_test.py BUILD_FOLDER MEMORY_LIMIT, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
 
+import os
 import pathlib
 import re
+import signal
 import socket
 import sys
 import unittest
@@ -21,6 +23,8 @@ INFLATED_MESSAGES = 360
 MESSAGE_BYTES = 1_000_000
 PARTITIONS = 4
 BOMBED = 2
+KILLS = 6  # each next executor finds the partition set aside
+CRASHED = "a thread of the worker that holds no message crashed"
 
 
 class InflatingTest(KafkaFlowTest):
@@ -56,7 +60,8 @@ class InflatingTest(KafkaFlowTest):
         self.use_environment(for_faults(MEMORY_LIMIT, MEMORY_LIMIT_KIB=str(MEMORY_KIB)))
         self.settings = self.config(
             delivery=delivery, http={"listen": self.http}, state={"dir": str(self.folder / "state")},
-            limits={"bytes_in_flight": "64MiB"}, commit_interval_ms="100ms")
+            limits={"bytes_in_flight": "64MiB"}, commit_interval_ms="100ms",
+            executors={"deaths_max": 3})  # two lives without a cause; those of a trial have one
         return self.start_worker(self.settings)
 
     def log(self):
@@ -103,6 +108,14 @@ class InflatingTest(KafkaFlowTest):
                         "it is set aside again")
         self.send_saxpy(range(9, 12), others)
         self.wait_for_answers(*[f"{p}-{n}" for p in others for n in range(9, 12)])
+
+        crashes = self.log().count(CRASHED)
+        for number in range(12, 12 + KILLS):
+            for executor in worker.executors():
+                os.kill(executor, signal.SIGKILL)
+            self.send_saxpy([number], others)
+            self.wait_for_answers(*[f"{p}-{number}" for p in others])
+        self.assertEqual(self.log().count(CRASHED), crashes, "what is set aside is not read")
         self.stop_well(worker)
 
     def test_a_partition_that_inflates_is_set_aside_and_the_others_go_on(self):

@@ -202,7 +202,7 @@ static void follow(struct consumer *consumer, rd_kafka_topic_partition_t *p) {
 static void take_over(struct consumer *consumer, rd_kafka_topic_partition_list_t *partitions) {
     char names[256];
     for (int i = 0; i < partitions->cnt; i++) follow(consumer, &partitions->elems[i]);
-    trials_pause_aside(&consumer->trials, consumer->client);
+    trials_skip_aside(&consumer->trials, partitions);
     change_assignment(consumer, ASSIGNMENT_ADD, partitions);
     /* A partition that was paused when it was given back would still be. */
     pause_reading(consumer, rd_kafka_topic_partition_list_copy(partitions), consumer->is_paused);
@@ -341,7 +341,8 @@ static void receive(struct consumer *consumer, rd_kafka_message_t *message, stru
         return;
     }
     const char *topic = message->rkt != NULL ? topic_of(message) : "";
-    bool is_refused = is_leaving(consumer, topic, message->partition);
+    bool is_refused = is_leaving(consumer, topic, message->partition) ||
+                      trials_is_aside(&consumer->trials, topic, message->partition);
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR ||
         message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
         resets_tell(&consumer->resets, &consumer->source, &consumer->events, topic,
@@ -365,7 +366,8 @@ static void receive(struct consumer *consumer, rd_kafka_message_t *message, stru
 }
 
 static void serve_lifted(struct consumer *consumer) {
-    rd_kafka_topic_partition_list_t *lifted = trials_take_lifted(&consumer->trials);
+    rd_kafka_topic_partition_list_t *lifted =
+        trials_take_lifted(&consumer->trials, consumer->client);
     if (lifted == NULL) return;
     client_say(&consumer->events, LOG_INFO, "reads partitions again that were set aside");
     pause_reading(consumer, lifted, consumer->is_paused);

@@ -11,7 +11,8 @@ enum {
     TRIAL_TIMEOUT_MS = 30000, /* brokers that send nothing for so long prove nothing either */
     END_TIMEOUT_MS = 500,     /* of the question where a partition ends */
     LOOK_MS = 1000,           /* between two looks whether one may be read again */
-    GROWTH_BYTES = 32 << 20   /* beyond twice what came: more than a response that is on its way */
+    SEEK_TIMEOUT_MS = 1000,
+    GROWTH_BYTES = 32 << 20 /* beyond twice what came: more than a response that is on its way */
 };
 
 void trials_init(struct trials *trials, const struct source *source,
@@ -144,11 +145,26 @@ bool trials_is_aside(const struct trials *trials, const char *topic, int32_t par
     return is_in(trials->aside, topic, partition);
 }
 
+void trials_skip_aside(const struct trials *trials, rd_kafka_topic_partition_list_t *partitions) {
+    for (int i = 0; i < partitions->cnt; i++) {
+        rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        if (trials_is_aside(trials, p->topic, p->partition)) p->offset = RD_KAFKA_OFFSET_END;
+    }
+}
+
 void trials_pause_aside(const struct trials *trials, rd_kafka_t *client) {
     if (trials->aside != NULL) (void)assignment_pause(client, trials->aside, true);
 }
 
-rd_kafka_topic_partition_list_t *trials_take_lifted(struct trials *trials) {
+/* Back to its place, from the end. */
+static bool seek_back(rd_kafka_t *client, rd_kafka_topic_partition_list_t *lifted) {
+    rd_kafka_error_t *error = rd_kafka_seek_partitions(client, lifted, SEEK_TIMEOUT_MS);
+    bool is_there = error == NULL && lifted->elems[0].err == RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (error != NULL) rd_kafka_error_destroy(error);
+    return is_there;
+}
+
+rd_kafka_topic_partition_list_t *trials_take_lifted(struct trials *trials, rd_kafka_t *client) {
     rd_kafka_topic_partition_list_t *lifted = NULL;
     if (trials->aside == NULL || clock_ns() < trials->next_look_ns) return NULL;
     trials->next_look_ns = clock_ns() + LOOK_MS * 1000000ull;
@@ -157,7 +173,9 @@ rd_kafka_topic_partition_list_t *trials_take_lifted(struct trials *trials) {
         if (source_ask_guard(trials->source, p->topic, p->partition, p->offset) != FETCH_ASIDE)
             add(&lifted, p);
     }
-    if (lifted != NULL) trials_forget(trials, lifted);
+    if (lifted == NULL) return NULL;
+    if (seek_back(client, lifted)) trials_forget(trials, lifted);
+    else destroy_list(&lifted); /* it stays aside until the next look */
     return lifted;
 }
 

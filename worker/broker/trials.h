@@ -49,12 +49,16 @@ MUST_CHECK bool trials_take(struct trials *trials, const rd_kafka_message_t *mes
 
 bool trials_is_aside(const struct trials *trials, const char *topic, int32_t partition);
 
-/** Before and after they are assigned, so that nothing of them is read. */
+/** What is set aside is assigned at its end: librdkafka pauses only what it has been assigned, and
+ * may have asked for messages by then. */
+void trials_skip_aside(const struct trials *trials, rd_kafka_topic_partition_list_t *partitions);
+
+/** Once they are assigned, so that nothing of them is read. */
 void trials_pause_aside(const struct trials *trials, rd_kafka_t *client);
 
-/** A partition that was set aside and may be read again, and no more is; NULL: none. The caller
- * destroys the list. */
-rd_kafka_topic_partition_list_t *trials_take_lifted(struct trials *trials);
+/** A partition that was set aside and may be read again, and is back at its place; NULL: none. The
+ * caller destroys the list. */
+rd_kafka_topic_partition_list_t *trials_take_lifted(struct trials *trials, rd_kafka_t *client);
 
 /** Partitions that are not ours any more. */
 void trials_forget(struct trials *trials, const rd_kafka_topic_partition_list_t *partitions);

@@ -38,17 +38,32 @@ static void add_life(struct state_fetch *fetch) {
     set(fetch, fetch->lives < FETCHES_LIVES_MAX ? FETCH_LEFT : FETCH_SUSPECT);
 }
 
+static bool is_crash(enum state_death_kind kind) {
+    return kind == STATE_DEATH_SIGNAL || kind == STATE_DEATH_OWN;
+}
+
 /* Somebody who kills a process from outside leaves a trial without any evidence. */
+static bool is_evidence(const struct state_fetch *fetch, bool has_crashed) {
+    return standing_of(fetch) == FETCH_ON_TRIAL && (has_crashed || fetch->has_inflated != 0);
+}
+
 static void add_trial(struct state_fetch *fetch, bool has_crashed) {
-    if (fetch->deaths < FETCHES_DEATHS_MAX && (has_crashed || fetch->has_inflated != 0))
-        fetch->deaths++;
+    if (fetch->deaths < FETCHES_DEATHS_MAX && is_evidence(fetch, has_crashed)) fetch->deaths++;
     set(fetch, fetch->deaths < FETCHES_DEATHS_MAX ? FETCH_SUSPECT : FETCH_ASIDE);
+}
+
+bool fetches_has_evidence(const struct state *state) {
+    if (state == NULL) return false;
+    bool has_crashed = is_crash(state_death(state).kind);
+    for (size_t i = 0; i < FETCHES_MAX; i++)
+        if (is_evidence(&state->fetches[i], has_crashed)) return true;
+    return false;
 }
 
 void fetches_judge(struct state *state) {
     if (state == NULL) return;
     enum state_death_kind kind = state_death(state).kind;
-    bool has_crashed = kind == STATE_DEATH_SIGNAL || kind == STATE_DEATH_OWN;
+    bool has_crashed = is_crash(kind);
     bool has_cause = !has_crashed && kind != STATE_DEATH_NONE;
     for (size_t i = 0; i < FETCHES_MAX; i++) {
         struct state_fetch *fetch = &state->fetches[i];

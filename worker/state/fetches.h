@@ -26,6 +26,9 @@ typedef void fetches_visit(void *context, const char *topic, int32_t partition, 
 /** What the death of the life before says, between state_open() and state_begin(). */
 void fetches_judge(struct state *state);
 
+/** Whether that death counts against a partition on trial: so many more of these are to come. */
+MUST_CHECK bool fetches_has_evidence(const struct state *state);
+
 enum fetches_verdict { FETCHES_READ, FETCHES_TRY, FETCHES_ASIDE };
 
 /** Whether and how it may be read from `offset` on. Notes that it is. */

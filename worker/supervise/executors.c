@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/exit.h"
 #include "base/log.h"
+#include "state/fetches.h"
 #include "state/folder.h"
 #include "supervise/child.h"
 
@@ -92,8 +93,9 @@ bool executor_is_over(const struct executor *executor) {
 /* What is known of a death: from the wait status, and from what the process wrote itself. */
 struct death {
     int status;
-    bool has_begun; /* it had begun its life: only then has it left anything */
-    bool has_left;  /* somebody was in its hands */
+    bool has_begun;   /* it had begun its life: only then has it left anything */
+    bool has_left;    /* somebody was in its hands */
+    bool is_of_trial; /* it counts against a partition that was read alone */
     uint64_t finished;
     struct state_death recorded;
 };
@@ -116,6 +118,7 @@ static void record(
         if (recorded->kind != STATE_DEATH_NONE) state_record_death(state, recorded);
         death->recorded = state_death(state);
         death->has_left = state_has_left(state);
+        death->is_of_trial = fetches_has_evidence(state);
         code = state_save(state, &err);
     }
     if (code != ERR_OK) log_error(LOG_WARN, "the cause of a death is not kept", &err);
@@ -273,7 +276,7 @@ static void decide(struct executor *executor, const struct death *death) {
         call_unhealthy(executor, "uncorrectable", cause);
     } else if (executor->options->final_reason != NULL) {
         give_up(executor, death, cause);
-    } else if (has_culprit(death) && death->has_left) {
+    } else if ((has_culprit(death) && death->has_left) || death->is_of_trial) {
         start_again(executor, cause, 0); /* somebody is to be convicted, so it does not go on so */
     } else {
         back_off(executor, death, cause);
