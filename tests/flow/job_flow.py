@@ -52,7 +52,7 @@ class Flow:
     """Sends the jobs of these numbers: a quarter at once, half of them steadily, the last quarter once the fault is
     over. So a fault that begins while a tenth of the results is there is always in the middle."""
 
-    def __init__(self, test, cluster, mode, numbers, proxied=False):
+    def __init__(self, test, cluster, mode, numbers, proxied=False, producer=None):
         self.mode = mode
         self.count = len(numbers)
         self.numbers = numbers
@@ -61,6 +61,7 @@ class Flow:
         self.fault_is_over = threading.Event()
         self._test = test
         self._cluster = cluster
+        self._producer = producer or {}  # settings of the workers'
         self._servers = f"127.0.0.1:{cluster.proxy_port}" if proxied else cluster.servers
         self.topics = Topics(cluster.servers, replicas=cluster.brokers)
         self._workers = {}
@@ -79,7 +80,7 @@ class Flow:
             programs={"dir": str(BUILD / "tests/flow")},
             cpu_driver={"faults": f"cuLaunchKernel:slow={slow_ms}ms@*"},
             kafka={"bootstrap_servers": self._servers, "group": self.topics.group,
-                   "instance_id": f"{self.topics.group}-{name}"})
+                   "instance_id": f"{self.topics.group}-{name}", "producer": self._producer})
 
     def start(self, *names):
         for name in names:

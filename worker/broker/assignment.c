@@ -3,13 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
-rd_kafka_resp_err_t assignment_subscribe(rd_kafka_t *client, char *const *topics, size_t count) {
+enum err assignment_subscribe(
+    rd_kafka_t *client, char *const *topics, size_t count, struct error *err) {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
     for (size_t i = 0; i < count; i++)
         rd_kafka_topic_partition_list_add(list, topics[i], RD_KAFKA_PARTITION_UA);
     rd_kafka_resp_err_t code = rd_kafka_subscribe(client, list);
     rd_kafka_topic_partition_list_destroy(list);
-    return code;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ERR_OK;
+    return error_set(err, ERR_CONFIG, code, "give topics.jobs names that Kafka allows",
+        "subscribing to topics.jobs: %s", rd_kafka_err2str(code));
 }
 
 bool assignment_is_cooperative(rd_kafka_t *client) {

@@ -7,8 +7,9 @@
 
 #include "broker/offsets.h"
 
-/** Asks for partitions of these topics. */
-rd_kafka_resp_err_t assignment_subscribe(rd_kafka_t *client, char *const *topics, size_t count);
+/** Asks for partitions of topics.jobs. */
+MUST_CHECK enum err assignment_subscribe(
+    rd_kafka_t *client, char *const *topics, size_t count, struct error *err);
 
 /** Whether the group gives and takes partitions in parts; known once it has assigned any. */
 bool assignment_is_cooperative(rd_kafka_t *client);

@@ -4,6 +4,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include "broker/claim.h"
 #include "broker/offsets.h"
 #include "broker/sink.h"
 #include "broker/source.h"
@@ -11,9 +12,13 @@
 /** Of a source of consumer.h, and as long as it lives; both are used by any thread. */
 rd_kafka_t *consumer_client(const struct source *source);
 struct offsets *consumer_offsets(const struct source *source);
+/** NULL where the source commits by itself. */
+struct claim *consumer_claim(const struct source *source);
 
 /** Of a sink of producer.h. */
 rd_kafka_t *producer_client(const struct sink *sink);
+/** How often its client has told of trouble with brokers, among it each connection that broke. */
+uint64_t producer_trouble_count(const struct sink *sink);
 
 /** True for refusals for good that a topic makes, whatever the record: it is missing or forbidden.
  */

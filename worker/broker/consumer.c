@@ -34,8 +34,8 @@ struct consumer {
     bool is_cooperative; /* of the last assignment: given and taken in parts */
 
     struct committer committer;
+    struct claim *claim; /* NULL: commits are made here, and not in transactions */
     uint64_t owner;
-    bool commits_elsewhere;
     uint32_t commit_interval_ms;
     uint64_t next_commit_ns;
 
@@ -62,7 +62,7 @@ static void fail(struct consumer *consumer, rd_kafka_resp_err_t native, const ch
 
 static void serve_commits(struct consumer *consumer) {
     committer_serve(&consumer->committer);
-    if (consumer->commits_elsewhere) return;
+    if (consumer->claim != NULL) return;
     /* What is given back is committed with it; a commit in between could only delay that one. */
     if (consumer->leaving != NULL || clock_ns() < consumer->next_commit_ns) return;
     consumer->next_commit_ns = clock_ns_in(consumer->commit_interval_ms);
@@ -162,7 +162,7 @@ static void change_assignment(struct consumer *consumer, enum assignment_change 
 
 static rd_kafka_resp_err_t commit_leaving(struct consumer *consumer) {
     if (rd_kafka_assignment_lost(consumer->client)) return RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
-    return ownership_release(&consumer->committer, consumer->leaving, consumer->commits_elsewhere,
+    return ownership_release(&consumer->committer, consumer->leaving, consumer->claim != NULL,
         consumer->is_closing ? consumer->close_deadline_ns : clock_ns_in(COMMIT_TIMEOUT_MS));
 }
 
@@ -214,6 +214,7 @@ static void take_over(struct consumer *consumer, rd_kafka_topic_partition_list_t
 static void forget_arriving(struct consumer *consumer) {
     if (consumer->arriving != NULL) rd_kafka_topic_partition_list_destroy(consumer->arriving);
     consumer->arriving = NULL;
+    if (consumer->claim != NULL) claim_withdraw(consumer->claim);
     trials_drop(&consumer->trials);
 }
 
@@ -241,8 +242,8 @@ static void serve_arriving(struct consumer *consumer) {
     if (consumer->arriving == NULL || !is_due) return;
     bool is_first = consumer->next_fetch_ns == 0;
     consumer->next_fetch_ns = clock_ns_in(FETCH_INTERVAL_MS);
-    rd_kafka_resp_err_t code = ownership_claim(
-        &consumer->committer, consumer->owner, consumer->arriving, FETCH_TIMEOUT_MS);
+    rd_kafka_resp_err_t code = ownership_claim(&consumer->committer, consumer->claim,
+        consumer->owner, consumer->arriving, FETCH_TIMEOUT_MS);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         trials_sort(&consumer->trials, consumer->arriving);
         consumer->is_claimed = true;
@@ -255,7 +256,7 @@ static void serve_arriving(struct consumer *consumer) {
     } else if (committer_is_outside(code)) {
         /* Only a client whose assignment is answered sees that it has to join the group again. */
         refuse_arriving(consumer);
-    } else if (is_first) {
+    } else if (is_first && code != RD_KAFKA_RESP_ERR__IN_PROGRESS) {
         client_say(
             &consumer->events, LOG_INFO, "waits for what is committed: %s", rd_kafka_err2str(code));
     }
@@ -436,8 +437,8 @@ static rd_kafka_resp_err_t commit_last(struct consumer *consumer) {
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     for (;;) {
         rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
-        code = ownership_release(&consumer->committer, partitions, consumer->commits_elsewhere,
-            consumer->close_deadline_ns);
+        code = ownership_release(
+            &consumer->committer, partitions, consumer->claim != NULL, consumer->close_deadline_ns);
         rd_kafka_topic_partition_list_destroy(partitions);
         if (!committer_is_rebalancing(code) || clock_ns() >= consumer->close_deadline_ns)
             return code;
@@ -481,16 +482,8 @@ static void consumer_destroy(struct source *source) {
     if (!is_left_behind)
         rd_kafka_destroy_flags(consumer->client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     offsets_destroy(consumer->offsets);
+    claim_destroy(consumer->claim);
     free(consumer);
-}
-
-static enum err subscribe(
-    struct consumer *consumer, const struct consumer_options *options, struct error *err) {
-    rd_kafka_resp_err_t code =
-        assignment_subscribe(consumer->client, options->topics, options->topic_count);
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ERR_OK;
-    return error_set(err, ERR_CONFIG, code, "give topics.jobs names that Kafka allows",
-        "subscribing to topics.jobs: %s", rd_kafka_err2str(code));
 }
 
 enum err consumer_create(
@@ -503,18 +496,20 @@ enum err consumer_create(
         .destroy = consumer_destroy};
     struct consumer *consumer = calloc(1, sizeof *consumer);
     struct offsets *offsets = offsets_create();
-    if (consumer == NULL || offsets == NULL) {
+    struct claim *claim = options->commits_elsewhere ? claim_create() : NULL;
+    if (consumer == NULL || offsets == NULL || (claim == NULL && options->commits_elsewhere)) {
         free(consumer);
         offsets_destroy(offsets);
+        claim_destroy(claim);
         return error_set(err, ERR_NO_MEMORY, 0, "", "no memory for a Kafka consumer");
     }
     consumer->source = (struct source){.operations = &operations, .group = SOURCE_GROUP_NO_BROKER};
     consumer->offsets = offsets;
+    consumer->claim = claim;
     consumer->events = (struct client_events){.on_event = options->kafka.on_event,
         .context = options->kafka.context,
         .name = "kafka consumer"};
     consumer->owner = options->owner;
-    consumer->commits_elsewhere = options->commits_elsewhere;
     consumer->commit_interval_ms = options->commit_interval_ms;
     consumer->drain_timeout_ms = options->drain_timeout_ms;
     trials_init(
@@ -533,7 +528,7 @@ enum err consumer_create(
     rd_kafka_poll_set_consumer(consumer->client);
     committer_init(
         &consumer->committer, consumer->client, offsets, &consumer->events, &consumer->source);
-    code = subscribe(consumer, options, err);
+    code = assignment_subscribe(consumer->client, options->topics, options->topic_count, err);
     if (code != ERR_OK) goto fail;
     *ret = &consumer->source;
     return ERR_OK;
@@ -544,6 +539,10 @@ fail:
 
 rd_kafka_t *consumer_client(const struct source *source) {
     return ((const struct consumer *)source)->client;
+}
+
+struct claim *consumer_claim(const struct source *source) {
+    return ((const struct consumer *)source)->claim;
 }
 
 struct offsets *consumer_offsets(const struct source *source) {

@@ -1,6 +1,9 @@
 #include "broker/entries.h"
 
+#include <librdkafka/rdkafka.h>
 #include <stdlib.h>
+
+#include "base/invariant.h"
 
 void entries_init(struct entries *entries) {
     entries->first = NULL;
@@ -37,4 +40,53 @@ void entries_settle(struct entry *first) {
         record->on_settled(record, err.code, err.code != ERR_OK ? &err : NULL);
         first = next;
     }
+}
+
+void entries_fail(struct entries *entries, const struct error *err) {
+    struct entry *first = entries_take(entries);
+    for (struct entry *entry = first; entry != NULL; entry = entry->next) entry->err = *err;
+    entries_settle(first);
+}
+
+/* With the reason in its error. */
+static bool is_over(struct offsets *offsets, struct entry *entry) {
+    const struct position *answers = entry->record->answers;
+    if (answers != NULL && !offsets_holds(offsets, answers))
+        error_set(&entry->err, ERR_REVOKED, 0, "", "the message is another worker's by now");
+    return entry->err.code == ERR_REVOKED || entry->err.code == ERR_PUBLISH_REFUSED;
+}
+
+void entries_sort_out(
+    struct entry *first, struct offsets *offsets, struct entries *kept, struct entries *over) {
+    struct entry *next;
+    for (struct entry *entry = first; entry != NULL; entry = next) {
+        next = entry->next;
+        bool ends = is_over(offsets, entry);
+        if (!ends) entry->err.code = ERR_OK;
+        entries_add(ends ? over : kept, entry);
+    }
+}
+
+const struct position **entries_list_answered(const struct entries *entries, size_t count) {
+    const struct position **positions = calloc(count + 1, sizeof positions[0]);
+    size_t found = 0;
+    if (positions == NULL) return NULL;
+    for (const struct entry *entry = entries->first; entry != NULL; entry = entry->next)
+        if (entry->record->is_last && ++found <= count)
+            positions[found - 1] = entry->record->answers;
+    INVARIANT(found == count, "a transaction without failures has an answer for each message");
+    return positions;
+}
+
+bool entries_refuse_undelivered(struct entries *entries, int native) {
+    bool any = false;
+    for (struct entry *entry = entries->first; entry != NULL; entry = entry->next) {
+        if (entry->record->topic == NULL || entry->is_delivered) continue;
+        error_set(&entry->err, ERR_PUBLISH_REFUSED, native,
+            "check that the topic exists, and that the worker may write to it",
+            "%s refused a message of %zu bytes: %s", entry->record->topic,
+            entry->record->payload.size, rd_kafka_err2str((rd_kafka_resp_err_t)native));
+        any = true;
+    }
+    return any;
 }

@@ -7,6 +7,7 @@
 #ifndef BROKER_ENTRIES_H
 #define BROKER_ENTRIES_H
 
+#include "broker/offsets.h"
 #include "broker/sink.h"
 
 struct transaction;
@@ -35,5 +36,21 @@ struct entry *entries_take(struct entries *entries);
 
 /** Settles each entry of such a list with what its error says, and frees it. */
 void entries_settle(struct entry *first);
+
+/** Settles all of them with `err`. */
+void entries_fail(struct entries *entries, const struct error *err);
+
+/** Puts each entry of such a list where it belongs: those whose message is not ours any more, or
+ * that were refused, are over; others are kept, without an error. */
+void entries_sort_out(
+    struct entry *first, struct offsets *offsets, struct entries *kept, struct entries *over);
+
+/** The messages that `count` of the entries answer completely; NULL when memory is short. The
+ * caller frees the list. */
+const struct position **entries_list_answered(const struct entries *entries, size_t count);
+
+/** Gives each record that names a topic of its own and is not delivered the error of that refusal;
+ * false where there is none. */
+bool entries_refuse_undelivered(struct entries *entries, int native);
 
 #endif

@@ -37,7 +37,7 @@ static rd_kafka_topic_partition_list_t *list_placed(
     return placed;
 }
 
-rd_kafka_resp_err_t ownership_claim(struct committer *committer, uint64_t owner,
+static rd_kafka_resp_err_t find_and_mark(struct committer *committer, uint64_t owner,
     rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     rd_kafka_resp_err_t code = commit_list_fetch(committer->client, partitions, timeout_ms);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -46,11 +46,32 @@ rd_kafka_resp_err_t ownership_claim(struct committer *committer, uint64_t owner,
     for (int i = 0; i < partitions->cnt; i++)
         if (partitions->elems[i].offset >= 0 && !mark(committer, owner, &partitions->elems[i]))
             return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t commit_marks(struct committer *committer, struct claim *claim,
+    const rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     rd_kafka_topic_partition_list_t *placed = list_placed(partitions);
-    code = committer_commit_list(committer, placed, clock_ns_in((uint64_t)timeout_ms));
-    for (int i = 0; i < placed->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
-        tell_takeovers(committer, &placed->elems[i]);
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__IN_PROGRESS;
+    if (placed->cnt == 0) code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    else if (claim == NULL)
+        code = committer_commit_list(committer, placed, clock_ns_in((uint64_t)timeout_ms));
+    else if (!claim_ask(claim, placed, rd_kafka_consumer_group_metadata(committer->client)))
+        code = RD_KAFKA_RESP_ERR__TIMED_OUT;
     rd_kafka_topic_partition_list_destroy(placed);
+    return code;
+}
+
+rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *claim,
+    uint64_t owner, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    rd_kafka_resp_err_t code;
+    if (claim == NULL || !claim_get_answer(claim, &code)) {
+        code = find_and_mark(committer, owner, partitions, timeout_ms);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+            code = commit_marks(committer, claim, partitions, timeout_ms);
+    }
+    for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
+        if (partitions->elems[i].offset >= 0) tell_takeovers(committer, &partitions->elems[i]);
     return code;
 }
 

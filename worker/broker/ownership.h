@@ -7,16 +7,18 @@
 #ifndef BROKER_OWNERSHIP_H
 #define BROKER_OWNERSHIP_H
 
+#include "broker/claim.h"
 #include "broker/committer.h"
 
 /**
  * Finds out what is committed of partitions, with nothing committed where reading starts, and
  * commits the same for `owner`; both are in the list then. Before this, nothing of them may begin.
  * What fails may be asked again: our own mark, where only its answer was lost, changes nothing.
- * Waits up to `timeout_ms` for each of three requests.
+ * Waits up to `timeout_ms` for each of three requests. With a `claim` its transaction commits:
+ * RD_KAFKA_RESP_ERR__IN_PROGRESS until this is asked again with the same list and has its answer.
  */
-rd_kafka_resp_err_t ownership_claim(struct committer *committer, uint64_t owner,
-    rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *claim,
+    uint64_t owner, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
 
 /**
  * Makes the last commits of partitions that are given back, which hand them over. With

@@ -19,6 +19,7 @@ struct producer {
     rd_kafka_queue_t *queue; /* delivery reports, errors, log lines */
     const char *topics[ROUTE_COUNT];
     size_t unsettled_count;
+    uint64_t trouble_count;
 };
 
 bool producer_is_about_topic(rd_kafka_resp_err_t code) {
@@ -111,6 +112,7 @@ static bool serve_event(struct producer *producer, int timeout_ms) {
     switch (rd_kafka_event_type(event)) {
     case RD_KAFKA_EVENT_DR: settle_reported(producer, event); break;
     case RD_KAFKA_EVENT_ERROR:
+        producer->trouble_count++;
         client_report(
             &producer->events, rd_kafka_event_error(event), rd_kafka_event_error_string(event));
         break;
@@ -253,6 +255,10 @@ enum err producer_create(
 fail:
     producer_destroy(&producer->sink);
     return code;
+}
+
+uint64_t producer_trouble_count(const struct sink *sink) {
+    return ((const struct producer *)sink)->trouble_count;
 }
 
 rd_kafka_t *producer_client(const struct sink *sink) {

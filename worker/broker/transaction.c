@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/invariant.h"
 #include "base/pulse.h"
+#include "broker/claim.h"
 #include "broker/client.h"
 #include "broker/clients.h"
 #include "broker/commit_list.h"
@@ -31,6 +31,7 @@ enum phase {
     PHASE_OFFSETS,
     PHASE_COMMITTING,
     PHASE_ABORTING,
+    PHASE_DOUBTED,  /* a request of the last transaction may arrive during the next one */
     PHASE_FENCED,   /* the producer is of no use any more; another one takes its place */
     PHASE_IN_DOUBT, /* it was fenced while it committed */
     PHASE_LOST
@@ -45,8 +46,9 @@ struct transaction {
     const struct source *source;
     rd_kafka_t *consumer;    /* the source's */
     struct offsets *offsets; /* the source's */
+    struct claim *claim;     /* the source's */
     struct client_events events;
-    uint64_t interval_ns;
+    uint64_t interval_ns, patience_ns; /* of requests: none is given up earlier */
     uint32_t messages_max;
 
     enum phase phase;
@@ -58,8 +60,12 @@ struct transaction {
 
     /* of the open transaction */
     uint64_t opened_ns, last_sent_ns, look_ns;
+    uint64_t ending_ns; /* no more records since */
+    uint64_t troubles;  /* the producer's, before it */
     size_t sent_count, undelivered_count, answered_count;
-    bool has_failed; /* it must be aborted */
+    bool has_failed;             /* it must be aborted */
+    bool is_claim;               /* it is for that alone */
+    rd_kafka_resp_err_t refusal; /* why it must be aborted; 0: for no answer of the brokers */
     rd_kafka_topic_partition_list_t *commits;
     rd_kafka_consumer_group_metadata_t *group;
 
@@ -67,14 +73,6 @@ struct transaction {
     bool is_in_doubt;   /* it may have been committed */
     bool is_replaced;   /* the producer, and nothing has been committed since */
 };
-
-/* Whether the entry is over, with the reason in its error. */
-static bool is_over(struct transaction *t, struct entry *entry) {
-    const struct position *answers = entry->record->answers;
-    if (answers != NULL && !offsets_holds(t->offsets, answers))
-        error_set(&entry->err, ERR_REVOKED, 0, "", "the message is another worker's by now");
-    return entry->err.code == ERR_REVOKED || entry->err.code == ERR_PUBLISH_REFUSED;
-}
 
 /* A record that is refused while it is being sent is none of the transaction's. A topic of ours
  * that takes nothing is the operator's to mend, and no repetition helps. */
@@ -142,6 +140,7 @@ static enum answer take_answer(struct transaction *t, rd_kafka_error_t *error) {
     client_say(
         &t->events, LOG_DEBUG, "%s: %s", rd_kafka_error_name(error), rd_kafka_error_string(error));
     if (answer == ANSWER_AGAIN) t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
+    if (answer == ANSWER_ABORT) t->refusal = rd_kafka_error_code(error);
     if (answer == ANSWER_LOST) on_fatal(t, error);
     rd_kafka_error_destroy(error);
     return answer;
@@ -157,7 +156,7 @@ static void step_starting(struct transaction *t) {
 /* Offsets alone are due where nobody waits for an answer: the end of a partition, a gap. What was
  * lost is the next owner's to commit. */
 static bool is_wanted(struct transaction *t) {
-    if (t->waiting.first != NULL) return true;
+    if (t->waiting.first != NULL || claim_is_asked(t->claim)) return true;
     bool is_time = t->is_flushing || clock_ns() - t->closed_ns >= t->interval_ns;
     return is_time && offsets_is_due(t->offsets) && !rd_kafka_assignment_lost(t->consumer);
 }
@@ -168,6 +167,9 @@ static void step_idle(struct transaction *t) {
     t->look_ns = t->opened_ns + LOOK_MS * 1000000ull;
     t->sent_count = t->undelivered_count = t->answered_count = 0;
     t->has_failed = false;
+    t->is_claim = claim_is_asked(t->claim);
+    t->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
+    t->troubles = producer_trouble_count(t->producer);
     t->phase = PHASE_OPEN;
 }
 
@@ -194,12 +196,14 @@ static void send_waiting(struct transaction *t) {
 }
 
 static void step_open(struct transaction *t) {
-    send_waiting(t);
+    if (!t->is_claim) send_waiting(t);
     uint64_t now_ns = clock_ns();
     if (t->is_flushing || t->has_failed || t->sent_count == 0 ||
         t->answered_count >= t->messages_max || now_ns - t->opened_ns >= t->interval_ns ||
-        now_ns - t->last_sent_ns >= t->interval_ns / QUIET_SHARE)
+        now_ns - t->last_sent_ns >= t->interval_ns / QUIET_SHARE) {
+        t->ending_ns = now_ns;
         t->phase = PHASE_DELIVERING;
+    }
 }
 
 static void add_commit(
@@ -208,31 +212,19 @@ static void add_commit(
     if (!commit_list_add(t->commits, topic, partition, commit)) t->has_failed = true;
 }
 
-/* The messages whose answers are complete in this transaction; NULL when memory is short. */
-static const struct position **list_answered(const struct transaction *t) {
-    const struct position **positions = calloc(t->answered_count + 1, sizeof positions[0]);
-    size_t count = 0;
-    if (positions == NULL) return NULL;
-    for (const struct entry *entry = t->entries.first; entry != NULL; entry = entry->next)
-        if (entry->record->is_last && ++count <= t->answered_count)
-            positions[count - 1] = entry->record->answers;
-    INVARIANT(count == t->answered_count,
-        "a transaction without failures has an answer for each message");
-    return positions;
-}
-
 /*
  * The membership is asked for before the messages are looked at: were they ours later than that, it
  * is still good or refused by the brokers; the other way round, a new membership could carry
  * messages of one that has ended. A membership that was lost counts as none at once.
  */
 static bool take_commits(struct transaction *t) {
-    const struct position **positions = list_answered(t);
-    if (positions == NULL) return false;
+    if (t->is_claim) return (t->commits = claim_take(t->claim, &t->group)) != NULL;
     t->group = rd_kafka_consumer_group_metadata(t->consumer);
+    if (t->group == NULL || rd_kafka_assignment_lost(t->consumer)) return false;
+    const struct position **positions = entries_list_answered(&t->entries, t->answered_count);
+    if (positions == NULL) return false;
     t->commits = rd_kafka_topic_partition_list_new(0);
-    bool is_ours = t->group != NULL && !rd_kafka_assignment_lost(t->consumer) &&
-                   offsets_take_commits(t->offsets, positions, t->answered_count, add_commit, t);
+    bool is_ours = offsets_take_commits(t->offsets, positions, t->answered_count, add_commit, t);
     free(positions);
     return is_ours && !t->has_failed;
 }
@@ -243,20 +235,6 @@ static bool is_member(struct transaction *t) {
     rd_kafka_resp_err_t code = rd_kafka_fatal_error(t->consumer, text, sizeof text);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) lose(t, code, text);
     return code == RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-/* Records to topics of their own that are still on their way; false where there is none. */
-static bool refuse_undelivered(struct transaction *t, rd_kafka_resp_err_t native) {
-    bool any = false;
-    for (struct entry *entry = t->entries.first; entry != NULL; entry = entry->next) {
-        if (entry->record->topic == NULL || entry->is_delivered) continue;
-        error_set(&entry->err, ERR_PUBLISH_REFUSED, native,
-            "check that the topic exists, and that the worker may write to it",
-            "%s refused a message of %zu bytes: %s", entry->record->topic,
-            entry->record->payload.size, rd_kafka_err2str(native));
-        any = true;
-    }
-    return any;
 }
 
 /*
@@ -275,7 +253,7 @@ static void look_for_refusal(struct transaction *t) {
     rd_kafka_topic_partition_list_destroy(none);
     rd_kafka_consumer_group_metadata_destroy(group);
     rd_kafka_resp_err_t native = rd_kafka_error_code(error); /* of NULL: none */
-    if (producer_is_about_topic(native) && !refuse_undelivered(t, native))
+    if (producer_is_about_topic(native) && !entries_refuse_undelivered(&t->entries, native))
         client_lost(&t->failure, native, "a topic of the configuration is missing or forbidden");
     if (take_answer(t, error) == ANSWER_ABORT) t->has_failed = true;
 }
@@ -299,26 +277,35 @@ static void step_offsets(struct transaction *t) {
     if (answer == ANSWER_ABORT) t->phase = PHASE_ABORTING;
 }
 
-static void close_transaction(struct transaction *t) {
+/*
+ * A request that was given up and repeated is still on its way, in the socket of a broker that is
+ * frozen, say. With our epoch it would end the next transaction, or take its offsets back; the
+ * brokers refuse it once another producer has our id.
+ */
+static bool may_be_late(const struct transaction *t) {
+    sink_serve(t->producer, 0); /* what it has to tell of its connections */
+    return clock_ns() - t->ending_ns >= t->patience_ns ||
+           producer_trouble_count(t->producer) != t->troubles;
+}
+
+static void close_transaction(struct transaction *t, rd_kafka_resp_err_t code) {
+    if (t->is_claim) claim_answer(t->claim, code);
+    t->is_claim = false;
     if (t->commits != NULL) rd_kafka_topic_partition_list_destroy(t->commits);
     if (t->group != NULL) rd_kafka_consumer_group_metadata_destroy(t->group);
     t->commits = NULL;
     t->group = NULL;
     t->is_in_doubt = false;
     t->closed_ns = clock_ns();
-    if (t->phase != PHASE_LOST) t->phase = PHASE_IDLE;
+    if (t->phase != PHASE_LOST) t->phase = may_be_late(t) ? PHASE_DOUBTED : PHASE_IDLE;
 }
 
-static void tell_committed(const struct transaction *t) {
+static void succeed(struct transaction *t) {
     for (int i = 0; i < t->commits->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &t->commits->elems[i];
         source_tell_committed(t->source, p->topic, p->partition, p->offset);
     }
-}
-
-static void succeed(struct transaction *t) {
-    tell_committed(t);
-    close_transaction(t);
+    close_transaction(t, RD_KAFKA_RESP_ERR_NO_ERROR);
     t->is_replaced = false;
     entries_settle(entries_take(&t->entries));
 }
@@ -329,26 +316,15 @@ static void step_committing(struct transaction *t) {
     if (answer == ANSWER_OK) succeed(t);
 }
 
-static void sort_out(
-    struct transaction *t, struct entry *entry, struct entries *kept, struct entries *over) {
-    struct entry *next;
-    for (; entry != NULL; entry = next) {
-        next = entry->next;
-        bool ends = is_over(t, entry);
-        if (!ends) entry->err.code = ERR_OK;
-        entries_add(ends ? over : kept, entry);
-    }
-}
-
 /* Everything waits for the next transaction but what is over. */
 static void start_over(struct transaction *t) {
     struct entries over;
     offsets_commits_failed(t->offsets);
-    close_transaction(t);
+    close_transaction(t, t->refusal != 0 ? t->refusal : RD_KAFKA_RESP_ERR__TIMED_OUT);
     entries_init(&over);
     struct entry *sent = entries_take(&t->entries), *waiting = entries_take(&t->waiting);
-    sort_out(t, sent, &t->waiting, &over);
-    sort_out(t, waiting, &t->waiting, &over);
+    entries_sort_out(sent, t->offsets, &t->waiting, &over);
+    entries_sort_out(waiting, t->offsets, &t->waiting, &over);
     entries_settle(over.first);
 }
 
@@ -365,18 +341,31 @@ static void step_aborting(struct transaction *t) {
     if (t->failure.code != ERR_OK) t->phase = PHASE_LOST;
 }
 
-/* The brokers end what the old producer has left open when the new one starts. */
-static void step_fenced(struct transaction *t) {
+static bool replace_producer(struct transaction *t) {
     struct sink *next;
-    rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    if (t->undelivered_count > 0 || !is_member(t)) return;
     if (producer_create(&t->producer_options, &next, &t->failure) != ERR_OK) {
         t->phase = PHASE_LOST;
-        return;
+        return false;
     }
     sink_destroy(t->producer);
     t->producer = next;
     t->client = producer_client(next);
+    t->ending_ns = clock_ns();
+    t->troubles = 0;
+    t->phase = PHASE_STARTING;
+    return true;
+}
+
+static void step_doubted(struct transaction *t) {
+    client_say(&t->events, LOG_INFO,
+        "was kept waiting; another producer takes its place, so that no late request counts");
+    (void)!replace_producer(t);
+}
+
+/* The brokers end what the old producer has left open when the new one starts. */
+static void step_fenced(struct transaction *t) {
+    rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    if (t->undelivered_count > 0 || !is_member(t) || !replace_producer(t)) return;
     t->is_replaced = true;
     if (!t->is_in_doubt) start_over(t);
     t->phase = PHASE_STARTING;
@@ -407,19 +396,18 @@ static void step_in_doubt(struct transaction *t) {
 }
 
 static void settle_lost(struct transaction *t) {
-    struct entries *const lists[] = {&t->entries, &t->waiting};
-    for (int i = 0; i < 2; i++) {
-        struct entry *first = entries_take(lists[i]);
-        for (struct entry *entry = first; entry != NULL; entry = entry->next)
-            entry->err = t->failure;
-        entries_settle(first);
-    }
+    entries_fail(&t->entries, &t->failure);
+    entries_fail(&t->waiting, &t->failure);
 }
 
 /* The producer gives back first what it has. */
 static void step_lost(struct transaction *t) {
     rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    if (t->undelivered_count == 0) settle_lost(t);
+    if (t->undelivered_count > 0) return;
+    settle_lost(t);
+    close_transaction(t, RD_KAFKA_RESP_ERR__FATAL);
+    t->commits = claim_take(t->claim, &t->group); /* closed with the next step */
+    t->is_claim = t->commits != NULL;
 }
 
 static void step(struct transaction *t) {
@@ -430,6 +418,7 @@ static void step(struct transaction *t) {
         [PHASE_OFFSETS] = step_offsets,
         [PHASE_COMMITTING] = step_committing,
         [PHASE_ABORTING] = step_aborting,
+        [PHASE_DOUBTED] = step_doubted,
         [PHASE_FENCED] = step_fenced,
         [PHASE_IN_DOUBT] = step_in_doubt,
         [PHASE_LOST] = step_lost};
@@ -505,9 +494,17 @@ static void transaction_destroy(struct sink *sink) {
     if (t->phase != PHASE_LOST) lose(t, RD_KAFKA_RESP_ERR__DESTROY, "the sink ends");
     sink_destroy(t->producer); /* what it still has comes back */
     settle_lost(t);
-    close_transaction(t);
+    close_transaction(t, RD_KAFKA_RESP_ERR__DESTROY);
     free(t->transactional_id);
     free(t);
+}
+
+static uint64_t patience_ns_of(rd_kafka_t *client) {
+    char text[32] = "";
+    size_t size = sizeof text;
+    (void)rd_kafka_conf_get(rd_kafka_conf(client), "socket.timeout.ms", text, &size);
+    uint64_t request_ms = strtoull(text, NULL, 10);
+    return (request_ms < OFFSETS_WAIT_MS ? request_ms : OFFSETS_WAIT_MS) * 1000000ull;
 }
 
 enum err transaction_create(
@@ -533,10 +530,12 @@ enum err transaction_create(
     t->source = options->source;
     t->consumer = consumer_client(options->source);
     t->offsets = consumer_offsets(options->source);
+    t->claim = consumer_claim(options->source);
     t->events = (struct client_events){.on_event = options->producer.kafka.on_event,
         .context = options->producer.kafka.context,
         .name = "kafka producer"};
     t->interval_ns = options->commit_interval_ms * 1000000ull;
+    t->patience_ns = patience_ns_of(t->client);
     t->messages_max = options->messages_max;
     entries_init(&t->entries);
     entries_init(&t->waiting);

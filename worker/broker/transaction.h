@@ -17,6 +17,9 @@
  * another one has its id) is replaced, once until something is committed again: the group says
  * whether the transaction was committed, and if not it is repeated. A producer that is lost for
  * other reasons settles all with ERR_BROKER, and a membership that is lost with what ended it.
+ * A producer that was kept waiting, or whose connections broke, while a transaction ended is
+ * replaced before the next one: a request that it gave up may arrive later, and brokers refuse it
+ * only from a producer that has a successor (what KIP-890 does with an epoch for each transaction).
  *
  * Offsets go with the membership in the group (KIP-447): the brokers refuse them once the group has
  * moved on without us.

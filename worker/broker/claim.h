@@ -1,0 +1,47 @@
+/**
+ * What a consumer claims of the partitions that it was assigned (ownership.h), where results are
+ * published in transactions: a transaction of its own commits it. A plain commit that its client
+ * has given up could arrive after such transactions, and take the group back behind what they have
+ * committed; a late request of a transaction is refused.
+ *
+ * Of one claim at a time. Threads: ask(), get_answer() and withdraw() are the consumer's, the
+ * others the transactions'.
+ */
+#ifndef BROKER_CLAIM_H
+#define BROKER_CLAIM_H
+
+#include <librdkafka/rdkafka.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct claim;
+
+/** NULL when memory is short. */
+struct claim *claim_create(void);
+void claim_destroy(struct claim *claim); /* NULL is fine */
+
+/** Asks for these offsets, as the member that has these partitions now, and takes `group`; false
+ * while one that was withdrawn is still on its way. */
+MUST_CHECK bool claim_ask(struct claim *claim, const rd_kafka_topic_partition_list_t *partitions,
+    rd_kafka_consumer_group_metadata_t *group);
+
+/** RD_KAFKA_RESP_ERR__IN_PROGRESS until it is answered, and then once the answer; false where
+ * nothing is asked for. */
+MUST_CHECK bool claim_get_answer(struct claim *claim, rd_kafka_resp_err_t *ret);
+
+/** Nobody waits for it any more. */
+void claim_withdraw(struct claim *claim);
+
+/** Whether one waits to be taken. */
+MUST_CHECK bool claim_is_asked(struct claim *claim);
+
+/** What is to be committed, and as which member; NULL: nothing. The caller destroys both, and
+ * answers. */
+MUST_CHECK rd_kafka_topic_partition_list_t *claim_take(
+    struct claim *claim, rd_kafka_consumer_group_metadata_t **group);
+
+/** How the commit of the one that was taken has ended; nothing where none was. */
+void claim_answer(struct claim *claim, rd_kafka_resp_err_t code);
+
+#endif
