@@ -1,3 +1,4 @@
+#include "blobs/blobs.h"
 #include "blobs/folder.h"
 
 #include <fcntl.h>

@@ -9,6 +9,7 @@
 #include "state/fetches.h"
 #include "state/inquest.h"
 #include "state/layout.h"
+#include "state/suspensions.h"
 
 enum { PATCH_BYTES = 5, LEFT_MAX = 1 << 20, NOW_MS = 1000000000 };
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "blobs/blobs.h"
 #include "blobs/folder.h"
 #include "io_faults.h"
 #include "support/scratch.h"

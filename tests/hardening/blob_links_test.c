@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "blobs/blobs.h"
 #include "blobs/folder.h"
 #include "support/scratch.h"
 #include "testing.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "blobs/blobs.h"
 #include "blobs/folder.h"
 #include "io_faults.h"
 #include "support/blob_server.h"

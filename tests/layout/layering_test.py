@@ -10,14 +10,14 @@ import layering
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def violations_of(files):
+def violations_of(files, known_cycles=()):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in files.items():
             path = root / "worker" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        return layering.violations(root)
+        return layering.violations(root, known_cycles)
 
 
 class Layering(unittest.TestCase):
@@ -57,6 +57,34 @@ class Layering(unittest.TestCase):
         self.assertEqual([], violations_of({"gpu/memory.c": call, "cpu_driver/block.c": call}))
         found = violations_of({"execute/batch.c": call})
         self.assertEqual(["worker/execute/batch.c:1: memory_alloc() is called only in gpu/memory.c"], found)
+
+    def test_a_header_alone_may_be_included_by_what_it_does_not_include(self):
+        files = {"plan/a.h": "", "plan/a.c": '#include "plan/a.h"\n#include "plan/b.h"\n', "plan/b.h": "",
+                 "plan/b.c": '#include "plan/b.h"\n#include "plan/c.h"\n', "plan/c.h": ""}
+        self.assertEqual([], violations_of(files))
+
+    def test_two_modules_must_not_include_each_other(self):
+        files = {"plan/a.h": "", "plan/a.c": '#include "plan/a.h"\n#include "plan/b.h"\n',
+                 "plan/b.h": '#include "plan/a.h"\n', "plan/c.c": '#include "plan/a.h"\n'}
+        found = violations_of(files)
+        self.assertEqual(["worker/plan/a.c:2: a cycle of includes: plan/a -> plan/b -> plan/a",
+                          "worker/plan/b.h:1: a cycle of includes: plan/b -> plan/a -> plan/b"], found)
+
+    def test_a_cycle_over_three_modules_is_found(self):
+        files = {"plan/a.h": '#include "plan/b.h"\n', "plan/b.h": "", "plan/b.c": '#include "plan/c.h"\n',
+                 "plan/c.h": "", "plan/c.c": '\n#include "plan/a.h"\n'}
+        found = violations_of(files)
+        self.assertEqual(3, len(found))
+        self.assertIn("worker/plan/c.c:2: a cycle of includes: plan/c -> plan/a -> plan/b -> plan/c", found)
+
+    def test_a_cycle_that_is_known_stays_as_it_is_or_leaves_the_list(self):
+        cycle = {"plan/a.h": '#include "plan/b.h"\n', "plan/b.c": '#include "plan/a.h"\n', "plan/b.h": ""}
+        self.assertEqual([], violations_of(cycle, {"plan": ["a", "b"]}))
+        joined = cycle | {"plan/b.c": '#include "plan/c.h"\n', "plan/c.h": '#include "plan/a.h"\n'}
+        self.assertEqual(["worker/plan/c.h:1: a cycle of includes: plan/c -> plan/a -> plan/b -> plan/c"],
+                         violations_of(joined, {"plan": ["a", "b"]}))
+        found = violations_of({"plan/a.h": '#include "plan/b.h"\n', "plan/b.h": ""}, {"plan": ["a"]})
+        self.assertEqual(["worker/plan/a: is in no cycle of includes any more: take it off CYCLES_LEFT"], found)
 
 
 class Documentation(unittest.TestCase):

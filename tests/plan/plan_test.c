@@ -1,5 +1,5 @@
 /* rows: A5 A8 D2 D3 C6 E6 */
-#include "plan/plan.h"
+#include "plan/planner.h"
 
 #include <stdio.h>
 #include <string.h>

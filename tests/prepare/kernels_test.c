@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "gpu/cpu_device.h"
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "support/jobs.h"
 
 static struct registry *registry;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/log_line.h"
 
 void invariant_broken(const char *what, const char *file, int line) {
     const char *name = strrchr(file, '/');

@@ -1,24 +1,14 @@
 /**
- * One line a fact, to standard error: `2026-01-31T12:00:00.000Z info lane ready lane=3`.
+ * Errors in the log (log_line.h), on one line each.
  *
  * A failure is logged once, by whoever decides what becomes of it (executor/, cli/); stages return
- * errors and stay silent. Text from outside is mended (text.h) and escaped, so that a line
- * is UTF-8 and stays a line.
- * Threads: any; a line is written in one piece. log_init() comes before the second thread.
+ * errors and stay silent. Threads: any.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
 #include "base/error.h"
-
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
-enum log_format { LOG_TEXT, LOG_JSON };
-
-void log_init(enum log_level level, enum log_format format);
-void log_set_level(enum log_level level); /* at any time */
-bool log_is_on(enum log_level level);
-
-__attribute__((format(printf, 2, 3))) void log_line(enum log_level level, const char *format, ...);
+#include "base/log_line.h"
 
 /** `what`, then the error's code, message and fix. */
 void log_error(enum log_level level, const char *what, const struct error *err);

@@ -19,6 +19,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "blobs/blob.h"
 
 struct blobs_options {
     const char *dir;         /* the folder; NULL where the store is behind HTTP */
@@ -38,14 +39,6 @@ struct blobs_options {
 #define BLOBS_TROUBLE "blob_store"
 
 struct blobs;
-struct blob_memory;
-
-/** A payload, in anonymous memory of this process. */
-struct blob {
-    struct slice bytes;
-    void *mapping;              /* what blob_fini() unmaps; NULL: there is none */
-    struct blob_memory *memory; /* private: what it counts against */
-};
 
 /**
  * Opens the store; ERR_CONFIG or ERR_IO where it cannot be used. Expired blobs, and what crashed
@@ -63,8 +56,6 @@ void blobs_destroy(struct blobs *blobs); /* NULL is fine */
  */
 MUST_CHECK enum err blob_open(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
     struct blob *ret, struct error *err);
-
-void blob_fini(struct blob *blob); /* a zeroed one is fine */
 
 /**
  * Stores `payload`, whose digest this is; when it returns ERR_OK, the payload outlives a crash. One

@@ -9,7 +9,9 @@
 
 #include <stdatomic.h>
 
-#include "blobs/blobs.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "blobs/blob.h"
 
 /** What all copies of a store may take. */
 struct blob_memory {

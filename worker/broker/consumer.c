@@ -1,6 +1,5 @@
 #include "broker/consumer.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -27,21 +27,8 @@
 #ifndef BROKER_CONSUMER_H
 #define BROKER_CONSUMER_H
 
-#include "broker/kafka_options.h"
+#include "broker/consumer_options.h"
 #include "broker/source.h"
-
-struct consumer_options {
-    struct kafka_options kafka;
-    const char *group;
-    const char *instance_id;    /* of a static member; "" or NULL: a dynamic one */
-    uint64_t owner;             /* who this is where it finds its own state again; 0: nowhere */
-    uint64_t fetch_ahead_bytes; /* how much the client holds of messages that were not polled yet */
-    size_t topic_count;
-    char *const *topics;
-    bool commits_elsewhere; /* in transactions (transaction.h), never here */
-    uint32_t commit_interval_ms;
-    uint32_t drain_timeout_ms;
-};
 
 /**
  * Joins the group; that the brokers are there is not waited for. ERR_CONFIG names the setting that

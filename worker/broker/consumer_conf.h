@@ -4,7 +4,7 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include "broker/consumer.h"
+#include "broker/consumer_options.h"
 
 /** Where the user's settings stand. */
 #define CONSUMER_SECTION "kafka.consumer"

@@ -16,16 +16,7 @@
 #define DECODE_DECODE_H
 
 #include "decode/job.h"
-
-struct decode_limits {
-    size_t message_bytes_max;
-    size_t arena_bytes_max; /* of a job's arena, and of msgpack-c's block while decoding */
-    uint32_t buffers_max, steps_max, args_max, outputs_max, writes_max;
-    uint64_t buffer_bytes_max;               /* of one buffer */
-    uint32_t launches_max;                   /* sum of repeat x iterations over the steps */
-    uint32_t timeout_ms_default;             /* of a job that gives none */
-    uint32_t timeout_ms_min, timeout_ms_max; /* of a job that gives one */
-};
+#include "decode/limits.h"
 
 /**
  * A job in *ret owns `delivery` from then on; where *ret is NULL the caller still does.

@@ -10,7 +10,8 @@
 
 #include <msgpack.h>
 
-#include "decode/decode.h"
+#include "decode/job.h"
+#include "decode/limits.h"
 
 enum {
     WALK_DEPTH_MAX = 8, /* the deepest place: steps, [i], args, [j], words, [k] */

@@ -15,7 +15,7 @@
 #include "base/shared.h"
 #include "decode/decode.h"
 #include "gpu/modules.h"
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "settings/settings.h"
 
 struct editions;

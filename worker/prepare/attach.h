@@ -6,7 +6,7 @@
 #ifndef PREPARE_ATTACH_H
 #define PREPARE_ATTACH_H
 
-#include "prepare/prepare.h"
+#include "prepare/prepared.h"
 
 /**
  * Attaches all that the job names, creating those that it may; after an error, none. A job that was

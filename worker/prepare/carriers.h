@@ -16,7 +16,7 @@
 #ifndef PREPARE_CARRIERS_H
 #define PREPARE_CARRIERS_H
 
-#include "prepare/prepare.h"
+#include "prepare/prepared.h"
 
 /** Nothing is carried. NULL when memory is short. */
 struct carriers *carriers_create(void);

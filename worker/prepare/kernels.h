@@ -6,7 +6,7 @@
 #ifndef PREPARE_KERNELS_H
 #define PREPARE_KERNELS_H
 
-#include "prepare/prepare.h"
+#include "prepare/prepared.h"
 
 /** Pins the modules that are loaded; true where that is all of them. Never waits. */
 bool kernels_pin(struct prepared *prepared);

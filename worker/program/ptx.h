@@ -6,7 +6,7 @@
 #ifndef PROGRAM_PTX_H
 #define PROGRAM_PTX_H
 
-#include "program/params.h"
+#include "program/kernel_params.h"
 
 struct ptx {
     struct slice rest;

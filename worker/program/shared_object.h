@@ -5,7 +5,7 @@
 #ifndef PROGRAM_SHARED_OBJECT_H
 #define PROGRAM_SHARED_OBJECT_H
 
-#include "program/params.h"
+#include "program/kernel_params.h"
 
 /** False for what is no shared object of 64 bits; the driver says what is wrong with it. */
 bool shared_object_is_one(struct slice image);

@@ -19,8 +19,6 @@
 
 #include "state/state.h"
 
-enum { FETCHES_MAX = 1024, FETCHES_LIVES_MAX = 2, FETCHES_DEATHS_MAX = 2 };
-
 typedef void fetches_visit(void *context, const char *topic, int32_t partition, int64_t offset);
 
 /** What the death of the life before says, between state_open() and state_begin(). */

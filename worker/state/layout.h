@@ -14,9 +14,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "state/fetches.h"
+#include "state/bounds.h"
 #include "state/state.h"
-#include "state/suspensions.h"
 
 #define STATE_MAGIC "gpuwstat"
 enum { STATE_VERSION = 8, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };

@@ -28,19 +28,7 @@
 #include "base/error.h"
 #include "base/pulse.h"
 #include "broker/delivery.h"
-
-enum {
-    STATE_LANES_MAX = 65, /* with the narrow path */
-    STATE_DEPTH_MAX = 16,
-    STATE_BATCH_JOBS_MAX = 1024,
-    STATE_TOPICS_MAX = 256,
-    STATE_THREADS_MAX = 256,
-    STATE_SUSPECTS_MAX = 16384,
-    STATE_TROUBLE_BYTES = 32, /* a word of struct error's `trouble` */
-    STATE_MESSAGE_BYTES = sizeof(((struct error *)NULL)->message),
-    STATE_UUID_BYTES = 48,
-    STATE_PROGRESS_BYTES = 8192
-};
+#include "state/bounds.h"
 
 struct state;
 

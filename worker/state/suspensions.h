@@ -24,14 +24,6 @@
 
 enum suspension_kind { SUSPENSION_KEY, SUSPENSION_PROGRAM, SUSPENSION_KINDS };
 
-enum {
-    SUSPENSION_CONVICTIONS_MAX = 32,
-    SUSPENSION_KEYS_MAX = 256,
-    SUSPENSION_PROGRAMS_MAX = 64,
-    SUSPENSION_STANDINGS_MAX = 4096,
-    SUSPENSION_NAME_BYTES = 64 /* longer names are shown cut */
-};
-
 struct suspension_rules {
     uint32_t convictions; /* so many suspend, at most SUSPENSION_CONVICTIONS_MAX; 0: nobody ever */
     uint32_t window_ms, for_ms;

@@ -6,7 +6,7 @@
 #define SUPERVISE_EXECUTORS_H
 
 #include "state/state.h"
-#include "supervise/supervise.h"
+#include "supervise/options.h"
 
 enum standing {
     STANDING_RUNNING,

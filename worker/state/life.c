@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "state/fetches.h"
 #include "state/layout.h"
 
 enum { LOCK_POLL_MS = 20 };

@@ -1,4 +1,4 @@
-#include "plan/plan.h"
+#include "plan/planner.h"
 
 #include <inttypes.h>
 
