@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "bench/command.h"
 #include "cli/cli.h"
 
 static const struct command {
@@ -11,7 +12,7 @@ static const struct command {
     const char *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"bench", "measure this machine's worker against bare loops that do the same", command_bench},
+    {"bench", "measure the worker against baselines: loops that do the same", command_bench},
     {"cancel", "tell all workers not to run jobs that still wait", command_cancel},
     {"check", "check a configuration and the programs without starting anything", command_check},
     {"config", "print the defaults, the effective configuration or its schema", command_config},

@@ -1,6 +1,6 @@
 /**
  * What the consumer and the producer share of librdkafka: how a client is configured, and how it
- * speaks of trouble. Only for use inside broker/.
+ * speaks of trouble. Only for use inside broker/ and bench/.
  */
 #ifndef BROKER_CLIENT_H
 #define BROKER_CLIENT_H

@@ -1,6 +1,7 @@
 /**
- * The subcommands of gpu-worker. Each is one file with one function that reads its own arguments
- * (getopt_long; argv[0] is "gpu-worker <command>") and returns an exit code of base/exit.h.
+ * The subcommands of gpu-worker, but for bench/command.h. Each is one file with one function that
+ * reads its own arguments (getopt_long; argv[0] is "gpu-worker <command>") and returns an exit code
+ * of base/exit.h.
  *
  * Every command answers --help with cli_help(). Results go to standard output, everything else to
  * standard error. Option names that mean the same are the same everywhere: --config FILE.
@@ -12,7 +13,6 @@
 #include "base/problems.h"
 #include "settings/settings.h"
 
-int command_bench(int argc, char **argv);
 int command_cancel(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_config(int argc, char **argv);

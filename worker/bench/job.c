@@ -1,4 +1,4 @@
-#include "cli/bench_job.h"
+#include "bench/job.h"
 
 #include <inttypes.h>
 #include <stdio.h>

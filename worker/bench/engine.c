@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/bench.h"
-#include "cli/bench_ends.h"
-#include "cli/bench_job.h"
-#include "cli/bench_table.h"
-#include "gpu/bare_loop.h"
+#include "bench/bench.h"
+#include "bench/ends.h"
+#include "bench/gpu_baseline.h"
+#include "bench/job.h"
+#include "bench/table.h"
 
 #define CPU_MEMORY_BYTES (8ull << 30) /* nothing is taken before it is used */
 
@@ -60,9 +60,9 @@ static const struct engine_work single = {
 
 struct engine_bench {
     const struct bench_options *options;
-    struct bare_loop *loop; /* NULL: the worker without a state file in its place */
-    struct state *state;    /* NULL: none is kept */
-    uint64_t jobs_a_key;    /* as bench_source() takes it */
+    struct gpu_baseline *baseline; /* NULL: the worker without a state file in its place */
+    struct state *state;           /* NULL: none is kept */
+    uint64_t jobs_a_key;           /* as bench_source() takes it */
     uint32_t lanes, depth;
 };
 
@@ -103,9 +103,9 @@ static enum err run_worker(const struct engine_bench *bench, const struct engine
     return code;
 }
 
-static struct bare_loop_work bare_work(
+static struct gpu_baseline_work baseline_work(
     const struct engine_bench *bench, const struct engine_work *work, uint64_t jobs) {
-    return (struct bare_loop_work){.threads = bench->lanes,
+    return (struct gpu_baseline_work){.threads = bench->lanes,
         .depth = bench->depth,
         .batch_jobs = work->batch_jobs,
         .is_coalesced = work->is_coalesced,
@@ -114,22 +114,23 @@ static struct bare_loop_work bare_work(
 }
 
 /* What the worker is compared with. */
-static enum err run_bare(const struct engine_bench *bench, const struct engine_work *work,
+static enum err run_baseline(const struct engine_bench *bench, const struct engine_work *work,
     struct slice payload, uint64_t jobs, uint64_t at_once, double *ns_a_job, struct error *err) {
-    if (bench->loop == NULL)
+    if (bench->baseline == NULL)
         return run_worker(bench, work, NULL, payload, jobs, at_once, ns_a_job, err);
-    const struct bare_loop_work bare = bare_work(bench, work, jobs);
-    return bare_loop_run(bench->loop, &bare, ns_a_job, err);
+    const struct gpu_baseline_work baseline = baseline_work(bench, work, jobs);
+    return gpu_baseline_run(bench->baseline, &baseline, ns_a_job, err);
 }
 
 static enum err measure_with(const struct engine_bench *bench, const struct engine_work *work,
     struct slice payload, uint64_t at_once, struct bench_rounds *ret, struct error *err) {
     double probe_ns;
-    enum err code = run_bare(bench, work, payload, warm_up_jobs(work), at_once, &probe_ns, err);
+    enum err code = run_baseline(bench, work, payload, warm_up_jobs(work), at_once, &probe_ns, err);
     if (code != ERR_OK) return code;
     uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / probe_ns) + 1;
     for (ret->count = 0; ret->count < bench->options->rounds && code == ERR_OK; ret->count++) {
-        code = run_bare(bench, work, payload, jobs, at_once, &ret->bare_ns[ret->count], err);
+        code =
+            run_baseline(bench, work, payload, jobs, at_once, &ret->baseline_ns[ret->count], err);
         if (code == ERR_OK)
             code = run_worker(bench, work, bench->state, payload, jobs, at_once,
                 &ret->worker_ns[ret->count], err);
@@ -153,7 +154,7 @@ static enum err measure_rates(struct engine_bench *bench, struct error *err) {
     enum err code = ERR_OK;
     printf("%" PRIu32 " lanes, %" PRIu32 " batches in flight each, %u rounds\n\n", bench->lanes,
         bench->depth, bench->options->rounds);
-    bench_print_rates_head(bench->loop != NULL ? "bare loop" : "without state file");
+    bench_print_rates_head(bench->baseline != NULL ? "baseline" : "without state file");
     for (size_t i = 0; i < sizeof works / sizeof works[0] && code == ERR_OK; i++) {
         struct bench_rounds rounds;
         code = measure(bench, &works[i], UINT64_MAX, &rounds, err);
@@ -171,14 +172,14 @@ static enum err measure_latency(struct engine_bench *bench, struct error *err) {
     return code;
 }
 
-static enum err create_loop(
+static enum err create_baseline(
     struct engine_bench *bench, const struct registry *registry, struct error *err) {
     const struct settings *settings = bench->options->settings;
-    const struct bare_loop_options options = {.on_cpu = settings->driver == DRIVER_CPU,
+    const struct gpu_baseline_options options = {.on_cpu = settings->driver == DRIVER_CPU,
         .cpu_memory_bytes = settings->cpu_driver.memory_bytes,
         .device = 0, /* as executors of a bench have it; CUDA_VISIBLE_DEVICES chooses another */
         .registry = registry};
-    return bare_loop_create(&options, &bench->loop, err);
+    return gpu_baseline_create(&options, &bench->baseline, err);
 }
 
 enum err bench_engine(const struct bench_options *options, struct error *err) {
@@ -193,10 +194,10 @@ enum err bench_engine(const struct bench_options *options, struct error *err) {
     enum err code = ERR_OK;
     if (registry == NULL)
         code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the programs");
-    if (code == ERR_OK) code = create_loop(&bench, registry, err);
+    if (code == ERR_OK) code = create_baseline(&bench, registry, err);
     if (code == ERR_OK) code = measure_rates(&bench, err);
     if (code == ERR_OK) code = measure_latency(&bench, err);
-    bare_loop_destroy(bench.loop);
+    gpu_baseline_destroy(bench.baseline);
     registry_destroy(registry);
     problems_fini(&problems);
     free(dir);
@@ -252,7 +253,7 @@ static enum err measure_tenants(struct engine_bench *bench, const struct engine_
         code = run_tenants(bench, work, &shared, payload, jobs, &none_ns, err);
         for (size_t i = 0; i < TENANTS_COUNT && code == ERR_OK; i++) {
             ret[i].count = round + 1;
-            ret[i].bare_ns[round] = none_ns;
+            ret[i].baseline_ns[round] = none_ns;
             code =
                 run_tenants(bench, work, &tenants[i], payload, jobs, &ret[i].worker_ns[round], err);
         }

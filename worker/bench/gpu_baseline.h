@@ -6,24 +6,24 @@
  * A job is z = x + y over buffers of `buffer_bytes` each, by the program `bench`. Host copies into
  * and out of pinned memory are part of it, as they are of the worker's work.
  *
- * Lifetime: bare_loop_create() to bare_loop_destroy(). Threads: one; it starts its own.
+ * Lifetime: gpu_baseline_create() to gpu_baseline_destroy(). Threads: one; it starts its own.
  */
-#ifndef GPU_BARE_LOOP_H
-#define GPU_BARE_LOOP_H
+#ifndef BENCH_GPU_BASELINE_H
+#define BENCH_GPU_BASELINE_H
 
 #include "base/error.h"
 #include "program/program.h"
 
-struct bare_loop;
+struct gpu_baseline;
 
-struct bare_loop_options {
+struct gpu_baseline_options {
     bool on_cpu; /* which driver */
     uint64_t cpu_memory_bytes;
     int device;
-    const struct registry *registry; /* outlives the loop */
+    const struct registry *registry; /* outlives the baseline */
 };
 
-struct bare_loop_work {
+struct gpu_baseline_work {
     uint32_t threads, depth;
     uint32_t batch_jobs;
     bool is_coalesced; /* one launch a batch, else one a job */
@@ -31,12 +31,12 @@ struct bare_loop_work {
     uint64_t jobs; /* rounded up to whole batches of all threads */
 };
 
-MUST_CHECK enum err bare_loop_create(
-    const struct bare_loop_options *options, struct bare_loop **ret, struct error *err);
-void bare_loop_destroy(struct bare_loop *loop); /* NULL is fine */
+MUST_CHECK enum err gpu_baseline_create(
+    const struct gpu_baseline_options *options, struct gpu_baseline **ret, struct error *err);
+void gpu_baseline_destroy(struct gpu_baseline *baseline); /* NULL is fine */
 
 /** Nanoseconds a job, from the first batch of all threads to the last; set-up is left out. */
-MUST_CHECK enum err bare_loop_run(
-    struct bare_loop *loop, const struct bare_loop_work *work, double *ns_a_job, struct error *err);
+MUST_CHECK enum err gpu_baseline_run(struct gpu_baseline *baseline,
+    const struct gpu_baseline_work *work, double *ns_a_job, struct error *err);
 
 #endif

@@ -21,7 +21,7 @@ class Bench(unittest.TestCase):
         rates = RATE.findall(done.stdout)
         self.assertEqual(len(rates), 7, done.stdout)
         self.assertEqual(len({name for name, *_ in rates}), 7)
-        self.assertRegex(done.stdout, r"one job at a time: bare loop [\d.]+ us, worker [\d.]+ us")
+        self.assertRegex(done.stdout, r"one job at a time: baseline [\d.]+ us, worker [\d.]+ us")
 
     def test_state_compares_the_same_work_with_and_without_a_state_file(self):
         done = bench("state", "--driver", "cpu", "--rounds", "1", "--ms", "1")

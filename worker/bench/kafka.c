@@ -5,16 +5,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "broker/bare_kafka.h"
-#include "cli/bench.h"
-#include "cli/bench_ends.h"
-#include "cli/bench_job.h"
-#include "cli/bench_table.h"
+#include "bench/bench.h"
+#include "bench/ends.h"
+#include "bench/job.h"
+#include "bench/kafka_baseline.h"
+#include "bench/table.h"
 #include "executor/connect.h"
 
 enum { PARTITIONS = 8, NAME_SIZE = 96, FIRST_RESULT_MS = 60000, READ_MS = 1000 };
 
-/* Indices of the topics; the worker and the bare loop answer to the same one. */
+/* Indices of the topics; the worker and the baseline answer to the same one. */
 enum { TOPIC_JOBS, TOPIC_RESULTS, TOPIC_DEAD_LETTERS, TOPIC_COUNT };
 
 struct kafka_bench {
@@ -92,11 +92,11 @@ static enum err run_worker(struct kafka_bench *bench, enum delivery_choice deliv
     return code;
 }
 
-static enum err run_bare(
+static enum err run_baseline(
     struct kafka_bench *bench, unsigned round, double *ns_a_job, struct error *err) {
     const struct settings *settings = bench->options->settings;
-    name_group(bench, "bare", round);
-    const struct bare_kafka_work work = {
+    name_group(bench, "baseline", round);
+    const struct kafka_baseline_work work = {
         .consumer = kafka_options(settings, &settings->kafka.consumer),
         .producer = kafka_options(settings, &settings->kafka.producer),
         .group = bench->group,
@@ -105,12 +105,12 @@ static enum err run_bare(
         .messages = bench->options->messages,
         .response = bench->response};
     uint64_t elapsed_ns;
-    enum err code = bare_kafka_run(&work, &elapsed_ns, err);
+    enum err code = kafka_baseline_run(&work, &elapsed_ns, err);
     if (code == ERR_OK) *ns_a_job = (double)elapsed_ns / (double)work.messages;
     return code;
 }
 
-/* The bare loop answers with as many bytes as the worker does, so that brokers have as much to do:
+/* The baseline answers with as many bytes as the worker does, so that brokers have as much to do:
  * those of the first result that the worker wrote. */
 static enum err take_response(struct kafka_bench *bench, struct error *err) {
     struct reader *reader;
@@ -134,13 +134,13 @@ static enum err take_response(struct kafka_bench *bench, struct error *err) {
     return code;
 }
 
-/* Both ways of delivery against the same rounds of the bare loop. */
+/* Both ways of delivery against the same rounds of the baseline. */
 static enum err measure_rounds(struct kafka_bench *bench, struct bench_rounds *at_least_once,
     struct bench_rounds *exactly_once, struct error *err) {
     enum err code = ERR_OK;
     for (unsigned i = 0; i < bench->options->rounds && code == ERR_OK; i++) {
-        code = run_bare(bench, i, &at_least_once->bare_ns[i], err);
-        exactly_once->bare_ns[i] = at_least_once->bare_ns[i];
+        code = run_baseline(bench, i, &at_least_once->baseline_ns[i], err);
+        exactly_once->baseline_ns[i] = at_least_once->baseline_ns[i];
         if (code == ERR_OK)
             code = run_worker(bench, AT_LEAST_ONCE, i, &at_least_once->worker_ns[i], err);
         if (code == ERR_OK)
@@ -160,7 +160,7 @@ static enum err measure(struct kafka_bench *bench, struct error *err) {
     if (code != ERR_OK) return code;
     printf("%" PRIu64 " messages a round, results of %zu bytes, %d partitions, %u rounds\n\n",
         bench->options->messages, bench->response.size, PARTITIONS, bench->options->rounds);
-    bench_print_rates_head("bare loop");
+    bench_print_rates_head("baseline");
     bench_print_rates("from topic to topic, at least once", &at_least_once);
     bench_print_rates("the same, exactly once", &exactly_once);
     return ERR_OK;
@@ -172,8 +172,8 @@ static enum err fill_and_measure(struct kafka_bench *bench, struct error *err) {
     struct slice job;
     enum err code = bench_job_nothing(&job, err);
     if (code == ERR_OK)
-        code =
-            bare_kafka_fill(&kafka, bench->topics[TOPIC_JOBS], job, bench->options->messages, err);
+        code = kafka_baseline_fill(
+            &kafka, bench->topics[TOPIC_JOBS], job, bench->options->messages, err);
     if (code == ERR_OK) code = measure(bench, err);
     free((void *)(uintptr_t)job.data);
     return code;
@@ -184,10 +184,10 @@ enum err bench_kafka(const struct bench_options *options, struct error *err) {
     const struct kafka_options kafka =
         kafka_options(options->settings, &options->settings->kafka.producer);
     name_topics(&bench);
-    enum err code = bare_kafka_make_topics(&kafka, bench.topics, TOPIC_COUNT, PARTITIONS, err);
+    enum err code = kafka_baseline_make_topics(&kafka, bench.topics, TOPIC_COUNT, PARTITIONS, err);
     if (code != ERR_OK) return code;
     code = fill_and_measure(&bench, err);
-    bare_kafka_remove_topics(&kafka, bench.topics, TOPIC_COUNT);
+    kafka_baseline_remove_topics(&kafka, bench.topics, TOPIC_COUNT);
     free((void *)(uintptr_t)bench.response.data);
     return code;
 }

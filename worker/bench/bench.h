@@ -1,6 +1,6 @@
 /** The benches of gpu-worker bench. Each prints its table to standard output. */
-#ifndef CLI_BENCH_H
-#define CLI_BENCH_H
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
 
 #include "base/error.h"
 #include "settings/settings.h"
@@ -8,11 +8,11 @@
 struct bench_options {
     struct settings *settings; /* the benches change limits to fit the work */
     unsigned rounds;           /* 1 to BENCH_ROUNDS_MAX */
-    uint32_t milliseconds;     /* of a round of the bare loop, about */
+    uint32_t milliseconds;     /* of a round of the baseline, about */
     uint64_t messages;         /* of a round between topics */
 };
 
-/** The executor between two ends in memory against a bare loop over the driver. */
+/** The executor between two ends in memory against a baseline over the driver. */
 MUST_CHECK enum err bench_engine(const struct bench_options *options, struct error *err);
 
 /** The executor with a state file against the same without one. */
@@ -21,7 +21,7 @@ MUST_CHECK enum err bench_state(const struct bench_options *options, struct erro
 /** The executor with jobs isolated from each other against the same without. */
 MUST_CHECK enum err bench_isolation(const struct bench_options *options, struct error *err);
 
-/** Consume-to-publish of an empty program against a bare loop over librdkafka. */
+/** Consume-to-publish of an empty program against a baseline over librdkafka. */
 MUST_CHECK enum err bench_kafka(const struct bench_options *options, struct error *err);
 
 #endif

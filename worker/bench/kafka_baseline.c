@@ -1,4 +1,4 @@
-#include "broker/bare_kafka.h"
+#include "bench/kafka_baseline.h"
 
 #include <stdlib.h>
 
@@ -58,7 +58,7 @@ static rd_kafka_resp_err_t create_topics(
     return code;
 }
 
-enum err bare_kafka_make_topics(const struct kafka_options *kafka, const char *const *names,
+enum err kafka_baseline_make_topics(const struct kafka_options *kafka, const char *const *names,
     size_t count, int partitions, struct error *err) {
     rd_kafka_t *admin;
     enum err code = create_admin(kafka, &admin, err);
@@ -69,7 +69,7 @@ enum err bare_kafka_make_topics(const struct kafka_options *kafka, const char *c
     return code;
 }
 
-void bare_kafka_remove_topics(
+void kafka_baseline_remove_topics(
     const struct kafka_options *kafka, const char *const *names, size_t count) {
     rd_kafka_t *admin;
     struct error err;
@@ -147,8 +147,8 @@ static enum err await(struct responses *responses, uint64_t count, struct error 
     return ERR_OK;
 }
 
-enum err bare_kafka_fill(const struct kafka_options *kafka, const char *topic, struct slice payload,
-    uint64_t count, struct error *err) {
+enum err kafka_baseline_fill(const struct kafka_options *kafka, const char *topic,
+    struct slice payload, uint64_t count, struct error *err) {
     struct responses responses;
     enum err code = create_producer(kafka, &responses, err);
     for (uint64_t i = 0; i < count && code == ERR_OK; i++) produce(&responses, topic, payload);
@@ -160,7 +160,7 @@ enum err bare_kafka_fill(const struct kafka_options *kafka, const char *topic, s
 /* --- the loop --- */
 
 static enum err create_consumer(
-    const struct bare_kafka_work *work, rd_kafka_t **ret, struct error *err) {
+    const struct kafka_baseline_work *work, rd_kafka_t **ret, struct error *err) {
     const struct client_setting defaults[] = {{"auto.offset.reset", "earliest"}, {NULL, NULL}};
     const struct client_setting required[] = {{"group.id", work->group},
         {"enable.auto.commit", "true"}, {"auto.commit.interval.ms", "500"}, {NULL, NULL}};
@@ -180,7 +180,7 @@ static enum err create_consumer(
 }
 
 /* Answers all that is at hand; returns how many messages that was. The first sets the clock. */
-static uint64_t answer_some(const struct bare_kafka_work *work, rd_kafka_queue_t *queue,
+static uint64_t answer_some(const struct kafka_baseline_work *work, rd_kafka_queue_t *queue,
     struct responses *responses, uint64_t *started_ns) {
     rd_kafka_message_t *messages[MESSAGES_AT_ONCE];
     ssize_t count = rd_kafka_consume_batch_queue(queue, POLL_MS, messages, MESSAGES_AT_ONCE);
@@ -196,7 +196,7 @@ static uint64_t answer_some(const struct bare_kafka_work *work, rd_kafka_queue_t
     return answered;
 }
 
-static enum err answer_all(const struct bare_kafka_work *work, rd_kafka_t *consumer,
+static enum err answer_all(const struct kafka_baseline_work *work, rd_kafka_t *consumer,
     struct responses *responses, uint64_t *elapsed_ns, struct error *err) {
     rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(consumer);
     uint64_t answered = 0, started_ns = 0, moved_ns = clock_ns();
@@ -214,8 +214,8 @@ static enum err answer_all(const struct bare_kafka_work *work, rd_kafka_t *consu
     return code;
 }
 
-enum err bare_kafka_run(
-    const struct bare_kafka_work *work, uint64_t *elapsed_ns, struct error *err) {
+enum err kafka_baseline_run(
+    const struct kafka_baseline_work *work, uint64_t *elapsed_ns, struct error *err) {
     struct responses responses = {.client = NULL};
     rd_kafka_t *consumer = NULL;
     enum err code = create_consumer(work, &consumer, err);

@@ -1,4 +1,4 @@
-#include "gpu/bare_loop.h"
+#include "bench/gpu_baseline.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 
 enum { BLOCK_THREADS = 256, CELLS = 4, ALIGNMENT = 256 };
 
-struct bare_loop {
+struct gpu_baseline {
     struct device device;
     struct modules *modules;
     struct module_set *module_set;
@@ -32,8 +32,8 @@ struct slot {
 };
 
 struct stream_thread {
-    struct bare_loop *loop;
-    const struct bare_loop_work *work;
+    struct gpu_baseline *baseline;
+    const struct gpu_baseline_work *work;
     pthread_barrier_t *start;
     pthread_t thread;
     struct stream_lease lease;
@@ -44,22 +44,22 @@ struct stream_thread {
     struct error err;
 };
 
-static size_t rows_bytes(const struct bare_loop_work *work) {
+static size_t rows_bytes(const struct gpu_baseline_work *work) {
     if (!work->is_coalesced) return 0;
     return (work->batch_jobs * CELLS * sizeof(uint64_t) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 }
 
 /* Of all x, of all y, or of all z. */
-static size_t side_bytes(const struct bare_loop_work *work) {
+static size_t side_bytes(const struct gpu_baseline_work *work) {
     return (size_t)(work->batch_jobs * work->buffer_bytes);
 }
 
-static size_t input_bytes(const struct bare_loop_work *work) {
+static size_t input_bytes(const struct gpu_baseline_work *work) {
     return rows_bytes(work) + 2 * side_bytes(work);
 }
 
 static void stage(const struct stream_thread *thread, struct slot *slot) {
-    const struct bare_loop_work *work = thread->work;
+    const struct gpu_baseline_work *work = thread->work;
     size_t bytes = (size_t)work->buffer_bytes, side = side_bytes(work), rows = rows_bytes(work);
     uint64_t *cells = (uint64_t *)(void *)slot->pinned.data;
     for (uint32_t i = 0; i < work->batch_jobs; i++) {
@@ -74,7 +74,7 @@ static void stage(const struct stream_thread *thread, struct slot *slot) {
 
 static enum err launch(const struct stream_thread *thread, CUfunction function, unsigned jobs,
     void **params, struct error *err) {
-    const struct gpu_driver *gpu = thread->loop->device.driver;
+    const struct gpu_driver *gpu = thread->baseline->device.driver;
     size_t elements = (size_t)thread->work->buffer_bytes / sizeof(float);
     unsigned blocks = (unsigned)((elements + BLOCK_THREADS - 1) / BLOCK_THREADS);
     return GPU_TRY(gpu,
@@ -85,25 +85,25 @@ static enum err launch(const struct stream_thread *thread, CUfunction function, 
 
 static enum err launch_all(
     const struct stream_thread *thread, const struct slot *slot, struct error *err) {
-    const struct bare_loop_work *work = thread->work;
+    const struct gpu_baseline_work *work = thread->work;
     CUdeviceptr rows = slot->device.address;
     uint32_t jobs = work->batch_jobs, n = (uint32_t)(work->buffer_bytes / sizeof(float));
     if (work->is_coalesced) {
         void *params[] = {&rows, &jobs};
-        return launch(thread, thread->loop->add_coalesced->batched, jobs, params, err);
+        return launch(thread, thread->baseline->add_coalesced->batched, jobs, params, err);
     }
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < jobs && code == ERR_OK; i++) {
         CUdeviceptr x = rows + rows_bytes(work) + i * work->buffer_bytes;
         CUdeviceptr y = x + side_bytes(work), z = y + side_bytes(work);
         void *params[] = {&x, &y, &z, &n};
-        code = launch(thread, thread->loop->add->function, 1, params, err);
+        code = launch(thread, thread->baseline->add->function, 1, params, err);
     }
     return code;
 }
 
 static enum err begin(struct stream_thread *thread, struct slot *slot, struct error *err) {
-    const struct gpu_driver *gpu = thread->loop->device.driver;
+    const struct gpu_driver *gpu = thread->baseline->device.driver;
     CUstream stream = thread->lease.stream;
     CUdeviceptr at = slot->device.address;
     size_t in = input_bytes(thread->work), out = side_bytes(thread->work);
@@ -113,7 +113,7 @@ static enum err begin(struct stream_thread *thread, struct slot *slot, struct er
     if (code == ERR_OK) code = launch_all(thread, slot, err);
     if (code == ERR_OK)
         code = GPU_TRY(gpu, copy_to_host(slot->pinned.data + in, at + in, out, stream), err);
-    if (code == ERR_OK) code = event_record(&thread->loop->device, slot->fence, stream, err);
+    if (code == ERR_OK) code = event_record(&thread->baseline->device, slot->fence, stream, err);
     slot->is_in_flight = code == ERR_OK;
     return code;
 }
@@ -123,7 +123,7 @@ static enum err finish(struct stream_thread *thread, struct slot *slot, struct e
     enum err code = ERR_OK;
     if (is_done) return ERR_OK;
     while (code == ERR_OK && !is_done) {
-        code = event_poll(&thread->loop->device, slot->fence, &is_done, err);
+        code = event_poll(&thread->baseline->device, slot->fence, &is_done, err);
         if (!is_done) sched_yield(); /* where there are fewer processors than threads */
     }
     slot->is_in_flight = false;
@@ -147,7 +147,7 @@ static enum err run_batches(struct stream_thread *thread, struct error *err) {
 static void *stream_thread(void *context) {
     struct stream_thread *thread = context;
     pthread_barrier_wait(thread->start);
-    thread->code = device_bind(&thread->loop->device, &thread->err);
+    thread->code = device_bind(&thread->baseline->device, &thread->err);
     if (thread->code == ERR_OK) thread->code = run_batches(thread, &thread->err);
     return NULL;
 }
@@ -155,26 +155,25 @@ static void *stream_thread(void *context) {
 /* --- all threads --- */
 
 static enum err slot_init(struct stream_thread *thread, struct slot *slot, struct error *err) {
-    const struct device *device = &thread->loop->device;
+    const struct device *device = &thread->baseline->device;
     size_t bytes = input_bytes(thread->work) + side_bytes(thread->work);
     enum err code = device_block_alloc(device, bytes, &slot->device, err);
     if (code == ERR_OK) code = pinned_block_alloc(device, bytes, &slot->pinned, err);
-    if (code == ERR_OK) code = fence_take(thread->loop->leases, &slot->fence, err);
+    if (code == ERR_OK) code = fence_take(thread->baseline->leases, &slot->fence, err);
     return code;
 }
 
 static enum err thread_init(struct stream_thread *thread, struct error *err) {
-    const struct bare_loop_work *work = thread->work;
+    const struct gpu_baseline_work *work = thread->work;
     size_t side = side_bytes(work);
     thread->slots = calloc(work->depth, sizeof thread->slots[0]);
     thread->x = calloc(3, side);
     if (thread->slots == NULL || thread->x == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "bench smaller jobs", "no memory for the bare loop");
+        return error_set(err, ERR_NO_MEMORY, 0, "bench smaller jobs", "no memory for the baseline");
     thread->y = thread->x + side;
     thread->z = thread->y + side;
     memset(thread->x, 0, 3 * side); /* touched now, not while time is taken */
-    enum err code = stream_lease_take(thread->loop->leases, false, &thread->lease, err);
+    enum err code = stream_lease_take(thread->baseline->leases, false, &thread->lease, err);
     for (uint32_t i = 0; i < work->depth && code == ERR_OK; i++)
         code = slot_init(thread, &thread->slots[i], err);
     return code;
@@ -182,17 +181,17 @@ static enum err thread_init(struct stream_thread *thread, struct error *err) {
 
 /* What cannot be given back after a lost context ends with the process. */
 static void thread_fini(struct stream_thread *thread) {
-    const struct device *device = &thread->loop->device;
+    const struct device *device = &thread->baseline->device;
     struct error err;
     if (thread->lease.stream != NULL) (void)!stream_wait(device, thread->lease.stream, &err);
     for (uint32_t i = 0; thread->slots != NULL && i < thread->work->depth; i++) {
         struct slot *slot = &thread->slots[i];
-        if (slot->fence != NULL) (void)!fence_release(thread->loop->leases, &slot->fence, &err);
+        if (slot->fence != NULL) (void)!fence_release(thread->baseline->leases, &slot->fence, &err);
         pinned_block_free(device, &slot->pinned);
         device_block_free(device, &slot->device);
     }
     if (thread->lease.stream != NULL)
-        (void)!stream_lease_release(thread->loop->leases, &thread->lease, &err);
+        (void)!stream_lease_release(thread->baseline->leases, &thread->lease, &err);
     free(thread->slots);
     free(thread->x);
 }
@@ -215,8 +214,8 @@ static enum err run_threads(struct stream_thread *threads, uint32_t count, pthre
     return code;
 }
 
-enum err bare_loop_run(struct bare_loop *loop, const struct bare_loop_work *work, double *ns_a_job,
-    struct error *err) {
+enum err gpu_baseline_run(struct gpu_baseline *baseline, const struct gpu_baseline_work *work,
+    double *ns_a_job, struct error *err) {
     struct stream_thread *threads = calloc(work->threads, sizeof threads[0]);
     if (threads == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "bench fewer lanes", "no memory for threads");
@@ -226,8 +225,8 @@ enum err bare_loop_run(struct bare_loop *loop, const struct bare_loop_work *work
     pthread_barrier_init(&start, NULL, work->threads + 1);
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < work->threads; i++)
-        threads[i] =
-            (struct stream_thread){.loop = loop, .work = work, .start = &start, .batches = rounds};
+        threads[i] = (struct stream_thread){
+            .baseline = baseline, .work = work, .start = &start, .batches = rounds};
     for (uint32_t i = 0; i < work->threads && code == ERR_OK; i++)
         code = thread_init(&threads[i], err);
     if (code == ERR_OK) code = run_threads(threads, work->threads, &start, &ns, err);
@@ -241,7 +240,7 @@ enum err bare_loop_run(struct bare_loop *loop, const struct bare_loop_work *work
 /* --- start and stop --- */
 
 static enum err find_kernels(
-    struct bare_loop *loop, const struct registry *registry, struct error *err) {
+    struct gpu_baseline *baseline, const struct registry *registry, struct error *err) {
     const struct program *program = registry_find(registry, slice_of_text("bench"));
     const struct entry *add = NULL, *coalesced = NULL;
     if (program != NULL) add = program_entry(program, slice_of_text("add"));
@@ -249,39 +248,42 @@ static enum err find_kernels(
     if (add == NULL || coalesced == NULL)
         return error_set(err, ERR_UNKNOWN_PROGRAM, 0, "set programs.dir to the shipped programs",
             "there is no program 'bench'");
-    enum err code = modules_get(loop->module_set, program, NULL, &loop->module, err);
-    if (code == ERR_OK) code = module_kernel(loop->module, add, &loop->add, err);
-    if (code == ERR_OK) code = module_kernel(loop->module, coalesced, &loop->add_coalesced, err);
+    enum err code = modules_get(baseline->module_set, program, NULL, &baseline->module, err);
+    if (code == ERR_OK) code = module_kernel(baseline->module, add, &baseline->add, err);
+    if (code == ERR_OK)
+        code = module_kernel(baseline->module, coalesced, &baseline->add_coalesced, err);
     return code;
 }
 
-enum err bare_loop_create(
-    const struct bare_loop_options *options, struct bare_loop **ret, struct error *err) {
-    struct bare_loop *loop = calloc(1, sizeof *loop);
+enum err gpu_baseline_create(
+    const struct gpu_baseline_options *options, struct gpu_baseline **ret, struct error *err) {
+    struct gpu_baseline *baseline = calloc(1, sizeof *baseline);
     const struct gpu_cpu_options cpu = {
         .device_count = options->device + 1, .memory_bytes = options->cpu_memory_bytes};
     const struct gpu_driver *driver;
-    if (loop == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the bare loop");
+    if (baseline == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the baseline");
     enum err code =
         gpu_driver_open(options->on_cpu ? GPU_DRIVER_CPU : GPU_DRIVER_CUDA, &cpu, &driver, err);
-    if (code == ERR_OK) code = device_open(&loop->device, driver, options->device, err);
-    if (code == ERR_OK) code = modules_create(&loop->device, MODULES_MAX, &loop->modules, err);
+    if (code == ERR_OK) code = device_open(&baseline->device, driver, options->device, err);
     if (code == ERR_OK)
-        code = module_set_load(loop->modules, options->registry, NULL, &loop->module_set, err);
-    if (code == ERR_OK) code = lease_pool_create(&loop->device, &loop->leases, err);
-    if (code == ERR_OK) code = find_kernels(loop, options->registry, err);
-    if (code == ERR_OK) *ret = loop;
-    else bare_loop_destroy(loop);
+        code = modules_create(&baseline->device, MODULES_MAX, &baseline->modules, err);
+    if (code == ERR_OK)
+        code =
+            module_set_load(baseline->modules, options->registry, NULL, &baseline->module_set, err);
+    if (code == ERR_OK) code = lease_pool_create(&baseline->device, &baseline->leases, err);
+    if (code == ERR_OK) code = find_kernels(baseline, options->registry, err);
+    if (code == ERR_OK) *ret = baseline;
+    else gpu_baseline_destroy(baseline);
     return code;
 }
 
-void bare_loop_destroy(struct bare_loop *loop) {
-    if (loop == NULL) return;
-    module_unref(loop->module);
-    lease_pool_destroy(loop->leases);
-    module_set_unload(loop->module_set);
-    modules_destroy(loop->modules);
-    device_close(&loop->device);
-    free(loop);
+void gpu_baseline_destroy(struct gpu_baseline *baseline) {
+    if (baseline == NULL) return;
+    module_unref(baseline->module);
+    lease_pool_destroy(baseline->leases);
+    module_set_unload(baseline->module_set);
+    modules_destroy(baseline->modules);
+    device_close(&baseline->device);
+    free(baseline);
 }

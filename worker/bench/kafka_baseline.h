@@ -6,25 +6,25 @@
  *
  * Both clients have the settings of the worker's own (consumer.h, producer.h). Threads: one.
  */
-#ifndef BROKER_BARE_KAFKA_H
-#define BROKER_BARE_KAFKA_H
+#ifndef BENCH_KAFKA_BASELINE_H
+#define BENCH_KAFKA_BASELINE_H
 
 #include "base/slice.h"
 #include "broker/kafka_options.h"
 
 /** Makes topics of `partitions` partitions, one replica each. ERR_BROKER. */
-MUST_CHECK enum err bare_kafka_make_topics(const struct kafka_options *kafka,
+MUST_CHECK enum err kafka_baseline_make_topics(const struct kafka_options *kafka,
     const char *const *names, size_t count, int partitions, struct error *err);
 
 /** What cannot be removed is left. */
-void bare_kafka_remove_topics(
+void kafka_baseline_remove_topics(
     const struct kafka_options *kafka, const char *const *names, size_t count);
 
 /** Writes `payload` to `topic` `count` times. ERR_BROKER. */
-MUST_CHECK enum err bare_kafka_fill(const struct kafka_options *kafka, const char *topic,
+MUST_CHECK enum err kafka_baseline_fill(const struct kafka_options *kafka, const char *topic,
     struct slice payload, uint64_t count, struct error *err);
 
-struct bare_kafka_work {
+struct kafka_baseline_work {
     struct kafka_options consumer, producer;
     const char *group;
     const char *from, *to;
@@ -33,7 +33,7 @@ struct bare_kafka_work {
 };
 
 /** From the first message that came in until the last response was acknowledged. ERR_BROKER. */
-MUST_CHECK enum err bare_kafka_run(
-    const struct bare_kafka_work *work, uint64_t *elapsed_ns, struct error *err);
+MUST_CHECK enum err kafka_baseline_run(
+    const struct kafka_baseline_work *work, uint64_t *elapsed_ns, struct error *err);
 
 #endif

@@ -1,12 +1,12 @@
-/* gpu-worker bench: the worker against bare loops, in the same process and in turns. */
-#include "cli/bench.h"
+#include "bench/command.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "cli/bench_table.h"
+#include "bench/bench.h"
+#include "bench/table.h"
 #include "cli/cli.h"
 
 static const char usage[] =
@@ -31,7 +31,7 @@ static const char usage[] =
     "  --config FILE        lanes and their depth; without it, all defaults\n"
     "  --driver cuda|cpu    overrides `driver`\n"
     "  --rounds N           1 to 99, 5 unless given\n"
-    "  --ms N               engine, state, isolation: about how long a round of the bare loop "
+    "  --ms N               engine, state, isolation: about how long a round of the baseline "
     "takes; 300 "
     "unless "
     "given\n"

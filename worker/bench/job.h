@@ -1,6 +1,6 @@
 /** The messages that benches send. */
-#ifndef CLI_BENCH_JOB_H
-#define CLI_BENCH_JOB_H
+#ifndef BENCH_JOB_H
+#define BENCH_JOB_H
 
 #include "base/error.h"
 #include "base/slice.h"

@@ -8,8 +8,8 @@
  * Lifetime: struct bench_clock outlives the sources. Threads: as sources and sinks; the clock is
  * read when the run is over.
  */
-#ifndef CLI_BENCH_ENDS_H
-#define CLI_BENCH_ENDS_H
+#ifndef BENCH_ENDS_H
+#define BENCH_ENDS_H
 
 #include <stdatomic.h>
 

@@ -1,4 +1,4 @@
-#include "cli/bench_ends.h"
+#include "bench/ends.h"
 
 #include <inttypes.h>
 #include <sched.h>

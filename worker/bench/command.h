@@ -1,0 +1,8 @@
+/** gpu-worker bench: the worker against baselines, in the same process and in turns. */
+#ifndef BENCH_COMMAND_H
+#define BENCH_COMMAND_H
+
+/** One of the subcommands (cli/cli.h). */
+int command_bench(int argc, char **argv);
+
+#endif
