@@ -21,14 +21,14 @@ LAYERS = {
     "gpu": ["base", "decode", "program"],
     "plan": ["base", "decode", "program", "gpu/limits.h"],
     "blobs": ["base"],
-    "telemetry": ["base"],
+    "metrics": ["base", "broker/sink.h", "broker/source.h", "gpu", "state/crash.h"],
     "prepare": ["base", "broker/delivery.h", "decode", "program", "gpu", "plan", "blobs/blob.h", "blobs/blobs.h"],
-    "execute": ["base", "decode", "program", "gpu", "plan", "prepare", "telemetry", "state/state.h"],
-    "publish": ["base", "broker", "state/state.h", "decode", "blobs/blobs.h", "telemetry", "execute/outcome.h"],
+    "execute": ["base", "decode", "program", "gpu", "plan", "prepare", "metrics", "state/state.h"],
+    "publish": ["base", "broker", "state/state.h", "decode", "blobs/blobs.h", "metrics", "execute/outcome.h"],
     "executor": ["base", "settings", "broker", "state", "decode", "gate", "program", "gpu", "plan", "blobs/blobs.h",
-                 "telemetry", "prepare", "execute", "publish"],
-    "ops": ["base"],
-    "supervise": ["base", "settings", "state", "ops"],
+                 "metrics", "prepare", "execute", "publish"],
+    "http": ["base"],
+    "supervise": ["base", "settings", "state", "http"],
     "cli": ["base", "settings", "broker", "decode", "program", "executor", "state", "supervise"],
     "bench": ["base", "settings", "broker", "decode", "program", "gpu", "executor", "state", "cli/cli.h"],
     "cpu_driver": ["base", "gpu/driver.h", "kernel_cpu.h"],
@@ -44,11 +44,11 @@ EXCEPTIONS = {
 LIBRARIES = {
     "cuda.h": ["gpu", "cpu_driver"],
     "librdkafka/": ["broker", "bench/kafka_baseline.c"],
-    "msgpack": ["decode", "publish"],
+    "msgpack": ["base/pack.h", "decode", "metrics", "publish"],
     "yaml.h": ["base/yaml.c"],
     "openssl/": ["base/digest.c"],
     "curl/": ["blobs/http.c"],
-    "microhttpd.h": ["ops/http.c"],
+    "microhttpd.h": ["http/server.c"],
     "assert.h": [],  # base/invariant.h holds in release builds too
 }
 
@@ -76,8 +76,8 @@ UNREACHABLE = {"plan": "cuda.h"}
 CYCLES_LEFT = {
     "cpu_driver": ["block", "context", "event", "hazard", "module", "operation", "state", "stream"],
     "execute": ["batch", "coalesce", "enqueue", "guards", "stage"],
-    "executor": ["admission", "census", "control", "executor", "flow", "intake", "narrow", "refusals", "reload",
-                 "reporter", "retries", "stages", "suspects", "turns"],
+    "executor": ["admission", "control", "executor", "flow", "intake", "narrow", "refusals", "reload",
+                 "retries", "stages", "suspects", "turns"],
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')

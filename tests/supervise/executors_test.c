@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "supervise/metrics.h"
+#include "supervise/metrics_page.h"
 #include "support/executor_rig.h"
 #include "testing.h"
 
@@ -131,7 +131,7 @@ static void assert_says(const struct executor *executor, const char *line) {
     size_t size;
     FILE *page = open_memstream(&text, &size);
     assert_non_null(page);
-    metrics_write(executor, 1, page);
+    metrics_page_write(executor, 1, page);
     assert_int_equal(fclose(page), 0);
     if (strstr(text, line) == NULL) fail_msg("no line '%s' in\n%s", line, text);
     free(text);

@@ -9,7 +9,6 @@
 #include "execute/enqueue.h"
 #include "execute/guards.h"
 #include "execute/stage.h"
-#include "execute/tally.h"
 #include "gpu/event.h"
 #include "gpu/profile.h"
 
@@ -355,7 +354,7 @@ enum err batch_finish(struct batch *batch, struct error *err) {
     if (code != ERR_OK) return code;
     state_fence(batch->context->state, batch->context->lane, batch->slot);
     uint64_t done_ns = clock_ns();
-    tally_batch(batch->context->counters, &batch->telemetry);
+    account_batch(batch->context->counters, &batch->telemetry);
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++)
         code = settle(batch, &batch->items[i], done_ns, err);
     return code;

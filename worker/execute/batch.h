@@ -21,9 +21,9 @@
 #include "execute/tenancy.h"
 #include "gpu/lease.h"
 #include "gpu/pool.h"
+#include "metrics/accounting.h"
 #include "prepare/prepare.h"
 #include "state/state.h"
-#include "telemetry/counters.h"
 
 /** What the batches of one lane share. */
 struct batch_context {

@@ -9,7 +9,6 @@
 #include "base/invariant.h"
 #include "base/log_limit.h"
 #include "base/text.h"
-#include "execute/tally.h"
 #include "executor/control.h"
 #include "executor/narrow.h"
 #include "executor/refusals.h"
@@ -405,7 +404,7 @@ void flow_narrow_refused(
 }
 
 void flow_on_encoded(void *context, const struct outcome *outcome) {
-    tally_job(((struct stages *)context)->counters, outcome);
+    account_job(((struct stages *)context)->counters, outcome->code, &outcome->telemetry);
 }
 
 void flow_on_not_stored_outputs(void *context, struct job *job, const struct outcome *outcome) {

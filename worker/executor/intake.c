@@ -6,7 +6,6 @@
 #include "base/invariant.h"
 #include "base/pulse.h"
 #include "executor/admission.h"
-#include "executor/census.h"
 #include "executor/flow.h"
 #include "executor/retries.h"
 #include "executor/suspects.h"
@@ -106,7 +105,7 @@ struct progress {
 
 /* One line for each message that is late. */
 static void log_late(struct stages *stages, struct oldest_unfinished *late) {
-    struct oldest_unfinished oldest = census_oldest(stages);
+    struct oldest_unfinished oldest = collector_read_oldest(stages->source);
     bool is_known = oldest.topic == late->topic && oldest.partition == late->partition &&
                     oldest.offset == late->offset;
     if (oldest.topic == NULL || is_known || oldest.age_ns < LATE_MS * 1000000ull) return;

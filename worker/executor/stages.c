@@ -16,11 +16,11 @@
 #include "executor/flow.h"
 #include "executor/narrow.h"
 #include "executor/reload.h"
-#include "executor/reporter.h"
 #include "executor/retries.h"
 #include "executor/suspects.h"
 #include "executor/turns.h"
 #include "gpu/profile.h"
+#include "metrics/reporter.h"
 #include "prepare/carriers.h"
 #include "state/fetches.h"
 
@@ -312,10 +312,34 @@ static enum err start_control(struct stages *stages, struct error *err) {
     return control_start(stages, reader, &stages->control, err);
 }
 
+static void read_in_flight(void *context, struct gauges *ret) {
+    struct stages *stages = context;
+    pthread_mutex_lock(&stages->lock);
+    ret->jobs_in_flight = stages->in_flight;
+    ret->bytes_in_flight = stages->bytes_in_flight;
+    ret->jobs_starved = stages->starved;
+    pthread_mutex_unlock(&stages->lock);
+    ret->jobs_ready = queue_length(stages->ready);
+    ret->jobs_retrying = retries_count(stages->retries);
+}
+
 static enum err start_reporter(struct stages *stages, struct error *err) {
-    struct sink *sink = stages->telemetry;
+    const struct reporter_options options = {.sink = stages->telemetry,
+        .collector = &stages->collector,
+        .identity = &stages->identity,
+        .interval_ms = stages->settings->telemetry.interval_ms};
+    stages->collector = (struct collector){.counters = stages->counters,
+        .source = stages->source,
+        .device_books = {stages->device_counters, stages->pool_user_count},
+        .pinned_books = {stages->pinned_counters, stages->pool_user_count},
+        .statics = stages->statics,
+        .residents = stages->residents,
+        .modules = stages->modules,
+        .leases = stages->leases,
+        .read_in_flight = read_in_flight,
+        .context = stages};
     stages->telemetry = NULL;
-    return reporter_start(stages, sink, &stages->reporter, err);
+    return reporter_start(&options, &stages->reporter, err);
 }
 
 static void log_ready(struct stages *stages) {

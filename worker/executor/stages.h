@@ -12,6 +12,7 @@
 #include "execute/lane.h"
 #include "executor/edition.h"
 #include "executor/executor.h"
+#include "metrics/collector.h"
 #include "publish/publisher.h"
 
 struct control;
@@ -51,6 +52,7 @@ struct stages {
     size_t pool_user_count;
     struct pool_counters *device_counters, *pinned_counters;
     struct counters *counters;
+    struct collector collector;
     struct lease_pool *leases;
     struct tenancy *tenancy; /* NULL with `batch.isolation: none` */
     struct admission *admission;

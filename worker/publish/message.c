@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/invariant.h"
+#include "base/pack.h"
 #include "broker/dead_letter.h"
-#include "publish/pack.h"
 
 enum {
     OWN_HEADERS_MAX = 6,         /* of a result */

@@ -23,15 +23,8 @@
 #include "broker/sink.h"
 #include "decode/job.h"
 #include "execute/outcome.h"
+#include "metrics/report.h"
 #include "publish/answer.h"
-
-/** Who speaks. The strings outlive every message. */
-struct identity {
-    const char *host;
-    const char *device; /* such as "NVIDIA H200" */
-    uint32_t device_index;
-    const char *version;
-};
 
 struct message {
     struct record record; /* what the sink gets; first, so that on_settled finds the message */

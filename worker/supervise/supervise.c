@@ -12,10 +12,10 @@
 #include "base/clock.h"
 #include "base/exit.h"
 #include "base/signals.h"
-#include "ops/http.h"
+#include "http/server.h"
 #include "supervise/executors.h"
 #include "supervise/health.h"
-#include "supervise/metrics.h"
+#include "supervise/metrics_page.h"
 #include "supervise/notify.h"
 
 enum {
@@ -140,7 +140,7 @@ static void wait_for_signal(struct supervisor *supervisor) {
 
 static bool write_metrics(void *context, bool is_verbose, FILE *page) {
     const struct supervisor *supervisor = context;
-    metrics_write(supervisor->executors, supervisor->count, page);
+    metrics_page_write(supervisor->executors, supervisor->count, page);
     return true;
 }
 
@@ -167,7 +167,7 @@ static bool write_readiness(void *context, bool is_verbose, FILE *page) {
 
 static const struct http_page pages[] = {{"/livez", PROBE_TYPE, true, write_liveness},
     {"/readyz", PROBE_TYPE, true, write_readiness},
-    {"/metrics", METRICS_TYPE, false, write_metrics}, {0}};
+    {"/metrics", METRICS_PAGE_TYPE, false, write_metrics}, {0}};
 
 /* For systemd. */
 static void tell(const struct supervisor *supervisor) {

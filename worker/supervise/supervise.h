@@ -11,10 +11,10 @@
  * SIGHUP makes it read its configuration and programs again, and if they are right, its executors
  * as well.
  *
- * Where http.listen says so, it serves /metrics (metrics.h), /readyz (health.h) and /livez, which
- * anybody gets whom its loop can answer: it fails where a restart would help, and there alone.
- * systemd hears the same (notify.h): that the worker has started once the first executor has begun
- * its life, since one that waits for its brokers has started, too.
+ * Where http.listen says so, it serves /metrics (metrics_page.h), /readyz (health.h) and /livez,
+ * which anybody gets whom its loop can answer: it fails where a restart would help, and there
+ * alone. systemd hears the same (notify.h): that the worker has started once the first executor has
+ * begun its life, since one that waits for its brokers has started, too.
  *
  * Threads: one, the process's first, since it is its end that ends the executors. It logs.
  */

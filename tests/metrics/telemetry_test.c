@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "cpu_driver/cpu_driver.h"
+#include "metrics/report.h"
 #include "support/run.h"
-#include "telemetry/report.h"
 #include "testing.h"
 
 enum { JOBS = 10000, PAYLOADS = 40, BATCHES_MAX = 1 << 14 };

@@ -1,4 +1,4 @@
-#include "ops/token.h"
+#include "http/token.h"
 
 #include <errno.h>
 #include <stdlib.h>

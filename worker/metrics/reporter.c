@@ -1,4 +1,4 @@
-#include "executor/reporter.h"
+#include "metrics/reporter.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/log.h"
 #include "base/pulse.h"
-#include "executor/census.h"
-#include "publish/encode_report.h"
+#include "metrics/encode_report.h"
 #include "state/crash.h"
 
 #define LOG_NS 60000000000ull
@@ -16,7 +16,9 @@
 enum { FLUSH_MS = 1000 };
 
 struct reporter {
-    struct stages *stages;
+    const struct collector *collector;
+    const struct identity *identity;
+    uint32_t interval_ms;
     struct sink *sink;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
@@ -48,7 +50,7 @@ static void log_unpublished(struct reporter *reporter, const struct error *err) 
 static void take_back(struct reporter *reporter) {
     for (int i = 0; i < COUNTER_COUNT; i++)
         if (counter_infos[i].is_max)
-            counters_raise(reporter->stages->counters, (enum counter)i, reporter->now.of[i]);
+            counters_raise(reporter->collector->counters, (enum counter)i, reporter->now.of[i]);
 }
 
 static void on_settled(struct record *record, enum err code, const struct error *err) {
@@ -69,18 +71,18 @@ static void on_settled(struct record *record, enum err code, const struct error 
 static void send_report(struct reporter *reporter) {
     static const struct header content_type = {.name = {(const uint8_t *)"content-type", 12},
         .value = {(const uint8_t *)"application/msgpack", 19}};
-    struct stages *stages = reporter->stages;
+    const struct collector *collector = reporter->collector;
     reporter->now_ns = clock_ns();
-    census_totals(stages, &reporter->now);
-    counters_take_maxima(stages->counters, &reporter->now);
+    collector_read_totals(collector, &reporter->now);
+    counters_take_maxima(collector->counters, &reporter->now);
     const struct report report = {.sequence = ++reporter->sequence,
         .unix_ms = clock_unix_ms(),
         .interval_ns = reporter->now_ns - reporter->told_ns,
         .uptime_ns = reporter->now_ns - reporter->started_ns,
         .totals = totals_since(&reporter->now, &reporter->told),
-        .gauges = census_gauges(stages),
-        .oldest = census_oldest(stages)};
-    reporter->payload = encode_report(&report, &stages->identity);
+        .gauges = collector_read_gauges(collector),
+        .oldest = collector_read_oldest(collector->source)};
+    reporter->payload = encode_report(&report, reporter->identity);
     if (reporter->payload.data == NULL) {
         take_back(reporter);
         return; /* the next one may find memory, and says it all */
@@ -98,8 +100,7 @@ static void send_report(struct reporter *reporter) {
 
 /* False once the reporter is to stop. */
 static bool wait_for_interval(struct reporter *reporter) {
-    uint32_t interval_ms = reporter->stages->settings->telemetry.interval_ms;
-    uint64_t until_ns = clock_ns_in(interval_ms);
+    uint64_t until_ns = clock_ns_in(reporter->interval_ms);
     bool is_in_time = true;
     pthread_mutex_lock(&reporter->lock);
     while (!reporter->is_stopping && is_in_time)
@@ -134,18 +135,21 @@ static void *reporter_thread(void *context) {
 }
 
 enum err reporter_start(
-    struct stages *stages, struct sink *sink, struct reporter **ret, struct error *err) {
-    if (sink == NULL || stages->settings->telemetry.interval_ms == 0) {
+    const struct reporter_options *options, struct reporter **ret, struct error *err) {
+    struct sink *sink = options->sink;
+    if (sink == NULL || options->interval_ms == 0) {
         sink_destroy(sink);
         return ERR_OK;
     }
     struct reporter *reporter = calloc(1, sizeof *reporter);
     if (reporter == NULL) goto fail;
-    reporter->stages = stages;
+    reporter->collector = options->collector;
+    reporter->identity = options->identity;
+    reporter->interval_ms = options->interval_ms;
     reporter->sink = sink;
     reporter->started_ns = reporter->told_ns = clock_ns();
-    snprintf(reporter->key, sizeof reporter->key, "%s/%" PRIu32, stages->identity.host,
-        stages->identity.device_index);
+    snprintf(reporter->key, sizeof reporter->key, "%s/%" PRIu32, options->identity->host,
+        options->identity->device_index);
     pthread_mutex_init(&reporter->lock, NULL);
     pthread_cond_init(&reporter->stopping, NULL);
     if (pthread_create(&reporter->thread, NULL, reporter_thread, reporter) != 0) goto fail;

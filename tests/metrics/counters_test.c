@@ -1,5 +1,5 @@
 /* rows: F1 F2 */
-#include "telemetry/counters.h"
+#include "metrics/counters.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

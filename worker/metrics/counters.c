@@ -1,4 +1,4 @@
-#include "telemetry/counters.h"
+#include "metrics/counters.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

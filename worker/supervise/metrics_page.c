@@ -1,4 +1,4 @@
-#include "supervise/metrics.h"
+#include "supervise/metrics_page.h"
 
 #include <inttypes.h>
 
@@ -119,7 +119,7 @@ static const struct metric metrics[] = {
         write_jobs},
 };
 
-void metrics_write(const struct executor *executors, size_t count, FILE *page) {
+void metrics_page_write(const struct executor *executors, size_t count, FILE *page) {
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
         const struct metric *metric = &metrics[i];
         fprintf(page, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name,

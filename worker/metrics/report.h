@@ -2,10 +2,10 @@
  * What the worker says about itself, once in an interval: what came since the last report, and how
  * things stand now. Plain values.
  */
-#ifndef TELEMETRY_REPORT_H
-#define TELEMETRY_REPORT_H
+#ifndef METRICS_REPORT_H
+#define METRICS_REPORT_H
 
-#include "telemetry/counters.h"
+#include "metrics/counters.h"
 
 /* X(gauge): how things stand */
 #define GAUGE_LIST(X)                                                                              \
@@ -37,6 +37,14 @@ struct oldest_unfinished {
     int32_t partition;
     int64_t offset;
     uint64_t age_ns; /* since it is the lowest unfinished one */
+};
+
+/** Who speaks. The strings outlive every message. */
+struct identity {
+    const char *host;
+    const char *device; /* such as "NVIDIA H200" */
+    uint32_t device_index;
+    const char *version;
 };
 
 struct report {

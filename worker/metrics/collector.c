@@ -1,21 +1,19 @@
-#include "executor/census.h"
+#include "metrics/collector.h"
 
 #include "base/clock.h"
-
-#include "executor/retries.h"
 
 enum { BOOKS_MAX = 4 };
 
 /* The books of the threads, of the residents and of the statics. */
-static struct pool_usage usage_of(struct stages *stages, enum pool_kind kind) {
+static struct pool_usage usage_of(const struct collector *collector, enum pool_kind kind) {
     bool is_device = kind == POOL_DEVICE;
     struct pool_books books[BOOKS_MAX] = {
-        {is_device ? stages->device_counters : stages->pinned_counters, stages->pool_user_count}};
+        is_device ? collector->device_books : collector->pinned_books};
     size_t count = 2;
-    books[1].counters = is_device ? statics_device_counters(stages->statics, &books[1].count)
-                                  : statics_pinned_counters(stages->statics, &books[1].count);
-    if (is_device && stages->residents != NULL)
-        books[count++] = residents_pool_books(stages->residents);
+    books[1].counters = is_device ? statics_device_counters(collector->statics, &books[1].count)
+                                  : statics_pinned_counters(collector->statics, &books[1].count);
+    if (is_device && collector->residents != NULL)
+        books[count++] = residents_pool_books(collector->residents);
     struct pool_usage usage = {0};
     struct error err;
     /* Books that do not agree are found where they are kept; here they show as zeroes. */
@@ -31,76 +29,65 @@ static uint64_t acquired_bytes(struct pool_books books) {
     return bytes;
 }
 
-static void add_pools(struct stages *stages, struct totals *ret) {
-    struct pool_usage device = usage_of(stages, POOL_DEVICE);
-    struct pool_usage pinned = usage_of(stages, POOL_PINNED);
+static void add_pools(const struct collector *collector, struct totals *ret) {
+    struct pool_usage device = usage_of(collector, POOL_DEVICE);
+    struct pool_usage pinned = usage_of(collector, POOL_PINNED);
     ret->of[COUNTER_engine_device_pool_hits] = device.hits;
     ret->of[COUNTER_engine_device_pool_misses] = device.misses;
     ret->of[COUNTER_engine_pinned_pool_hits] = pinned.hits;
     ret->of[COUNTER_engine_pinned_pool_misses] = pinned.misses;
-    const struct pool_books threads = {stages->device_counters, stages->pool_user_count};
-    ret->of[COUNTER_engine_transient_allocation_bytes] = acquired_bytes(threads);
-    if (stages->residents != NULL)
+    ret->of[COUNTER_engine_transient_allocation_bytes] = acquired_bytes(collector->device_books);
+    if (collector->residents != NULL)
         ret->of[COUNTER_engine_resident_allocation_bytes] =
-            acquired_bytes(residents_pool_books(stages->residents));
+            acquired_bytes(residents_pool_books(collector->residents));
 }
 
-static void add_statics(struct stages *stages, struct totals *ret) {
-    struct statics_counts counts = statics_read_counts(stages->statics);
+static void add_statics(const struct collector *collector, struct totals *ret) {
+    struct statics_counts counts = statics_read_counts(collector->statics);
     ret->of[COUNTER_engine_static_hits] = counts.hits;
     ret->of[COUNTER_engine_static_misses] = counts.misses;
     ret->of[COUNTER_engine_static_evictions] = counts.evictions;
     ret->of[COUNTER_engine_static_bytes_saved] = counts.saved_bytes;
-    struct upload_counts uploads = statics_upload_counts(stages->statics);
+    struct upload_counts uploads = statics_upload_counts(collector->statics);
     ret->of[COUNTER_engine_host_to_device_bytes] += uploads.bytes;
     ret->of[COUNTER_engine_upload_operations] += uploads.copies;
     ret->of[COUNTER_engine_sync_points] += uploads.fences;
 }
 
-void census_totals(struct stages *stages, struct totals *ret) {
-    counters_read(stages->counters, ret);
-    add_pools(stages, ret);
-    add_statics(stages, ret);
-    ret->of[COUNTER_intake_messages_expired] = source_expired_count(stages->source);
-    struct modules_counts modules = modules_read_counts(stages->modules);
+void collector_read_totals(const struct collector *collector, struct totals *ret) {
+    counters_read(collector->counters, ret);
+    add_pools(collector, ret);
+    add_statics(collector, ret);
+    ret->of[COUNTER_intake_messages_expired] = source_expired_count(collector->source);
+    struct modules_counts modules = modules_read_counts(collector->modules);
     ret->of[COUNTER_engine_module_hits] = modules.hits;
     ret->of[COUNTER_engine_module_compilations] = modules.compilations;
     ret->of[COUNTER_engine_module_evictions] = modules.evictions;
 }
 
-static void add_intake(struct stages *stages, struct gauges *ret) {
-    pthread_mutex_lock(&stages->lock);
-    ret->jobs_in_flight = stages->in_flight;
-    ret->bytes_in_flight = stages->bytes_in_flight;
-    ret->jobs_starved = stages->starved;
-    pthread_mutex_unlock(&stages->lock);
-    ret->jobs_ready = queue_length(stages->ready);
-    ret->jobs_retrying = retries_count(stages->retries);
-}
-
-struct gauges census_gauges(struct stages *stages) {
-    struct pool_usage device = usage_of(stages, POOL_DEVICE);
-    struct pool_usage pinned = usage_of(stages, POOL_PINNED);
-    struct lease_counts leases = lease_pool_counts(stages->leases);
+struct gauges collector_read_gauges(const struct collector *collector) {
+    struct pool_usage device = usage_of(collector, POOL_DEVICE);
+    struct pool_usage pinned = usage_of(collector, POOL_PINNED);
+    struct lease_counts leases = lease_pool_counts(collector->leases);
     struct residents_counts residents = {0};
-    if (stages->residents != NULL) residents = residents_read_counts(stages->residents);
+    if (collector->residents != NULL) residents = residents_read_counts(collector->residents);
     struct gauges ret = {.device_pool_live_bytes = device.live_bytes,
         .device_pool_cached_bytes = device.cached_bytes,
         .pinned_pool_live_bytes = pinned.live_bytes,
         .pinned_pool_cached_bytes = pinned.cached_bytes,
-        .statics_cached_bytes = statics_read_counts(stages->statics).cached_bytes,
+        .statics_cached_bytes = statics_read_counts(collector->statics).cached_bytes,
         .residents = residents.count,
         .resident_bytes = residents.bytes,
         .streams_cached = leases.streams,
         .fences_cached = leases.fences,
         .timing_events_cached = leases.timing_events};
-    add_intake(stages, &ret);
+    collector->read_in_flight(collector->context, &ret);
     return ret;
 }
 
-struct oldest_unfinished census_oldest(struct stages *stages) {
+struct oldest_unfinished collector_read_oldest(struct source *source) {
     struct offsets_totals totals;
-    source_get_totals(stages->source, &totals);
+    source_get_totals(source, &totals);
     if (totals.unfinished_count == 0) return (struct oldest_unfinished){0};
     return (struct oldest_unfinished){.topic = totals.lowest.topic,
         .partition = totals.lowest.partition,

@@ -1,9 +1,9 @@
 /** The worker's telemetry as a message (schemas/telemetry.schema.json). Threads: pure. */
-#ifndef PUBLISH_ENCODE_REPORT_H
-#define PUBLISH_ENCODE_REPORT_H
+#ifndef METRICS_ENCODE_REPORT_H
+#define METRICS_ENCODE_REPORT_H
 
-#include "publish/message.h"
-#include "telemetry/report.h"
+#include "base/slice.h"
+#include "metrics/report.h"
 
 /** The message's payload, to be freed; without data when memory is short. */
 struct slice encode_report(const struct report *report, const struct identity *identity);

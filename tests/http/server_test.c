@@ -1,5 +1,5 @@
 /* The pages as a client on the network sees them. */
-#include "ops/http.h"
+#include "http/server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -12,8 +12,8 @@
  * counter of a reading is exact, and no smaller than in the reading before; two counters of one
  * reading need not be of the same instant.
  */
-#ifndef TELEMETRY_COUNTERS_H
-#define TELEMETRY_COUNTERS_H
+#ifndef METRICS_COUNTERS_H
+#define METRICS_COUNTERS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "ops/http.h"
+#include "http/server.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/address.h"
-#include "ops/token.h"
+#include "http/token.h"
 
 enum { CONNECTIONS_MAX = 32, CONNECTION_TIMEOUT_S = 10, BACKLOG = 32 };
 

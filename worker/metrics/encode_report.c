@@ -1,8 +1,8 @@
-#include "publish/encode_report.h"
+#include "metrics/encode_report.h"
 
 #include <stdlib.h>
 
-#include "publish/pack.h"
+#include "base/pack.h"
 
 static void pack_worker(msgpack_packer *packer, const struct identity *identity) {
     pack_text(packer, "worker");

@@ -3,8 +3,8 @@
  * Threads: any; nothing is kept: the file is read anew for each question, so it may be changed at
  * any time.
  */
-#ifndef OPS_TOKEN_H
-#define OPS_TOKEN_H
+#ifndef HTTP_TOKEN_H
+#define HTTP_TOKEN_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
-#include "execute/tally.h"
+#include "metrics/accounting.h"
 
-static void tally_timed(struct counters *counters, const struct job_telemetry *job) {
+static void account_timed(struct counters *counters, const struct job_telemetry *job) {
 #define ADD(field)                                                                                 \
     counters_add(counters, COUNTER_timed_##field, job->field);                                     \
     counters_raise(counters, COUNTER_timed_##field##_max, job->field);
@@ -12,8 +12,7 @@ static void tally_timed(struct counters *counters, const struct job_telemetry *j
     counters_add(counters, COUNTER_timed_jobs, 1);
 }
 
-void tally_job(struct counters *counters, const struct outcome *outcome) {
-    const struct job_telemetry *job = &outcome->telemetry;
+void account_job(struct counters *counters, enum err outcome, const struct job_telemetry *job) {
 #define ADD(field) counters_add(counters, COUNTER_jobs_##field, job->field);
     ADD(h2d_bytes)
     ADD(d2h_bytes)
@@ -31,10 +30,10 @@ void tally_job(struct counters *counters, const struct outcome *outcome) {
     ADD(wall_ns)
 #undef ADD
     counters_add(counters, COUNTER_engine_param_upload_bytes, job->param_bytes);
-    if (outcome->code == ERR_OK && job->is_timed) tally_timed(counters, job);
+    if (outcome == ERR_OK && job->is_timed) account_timed(counters, job);
 }
 
-void tally_batch(struct counters *counters, const struct batch_telemetry *batch) {
+void account_batch(struct counters *counters, const struct batch_telemetry *batch) {
     counters_add(counters, COUNTER_batches_count, 1);
     counters_add(counters, COUNTER_batches_copies, batch->uploads + batch->readbacks);
 #define ADD(field, engine_field)                                                                   \

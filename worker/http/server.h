@@ -8,8 +8,8 @@
  * Lifetime: http_listen() to http_close(). Threads: one at a time; there is none behind it: the
  * caller waits for http_fd() and calls http_serve(), in which pages are written.
  */
-#ifndef OPS_HTTP_H
-#define OPS_HTTP_H
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Who brings the secret of a file, and who does not. */
-#include "ops/token.h"
+#include "http/token.h"
 
 #include <stdio.h>
 #include <stdlib.h>

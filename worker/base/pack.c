@@ -1,4 +1,4 @@
-#include "publish/pack.h"
+#include "base/pack.h"
 
 void pack_text(msgpack_packer *packer, const char *text) {
     size_t size = strlen(text);

@@ -1,6 +1,6 @@
-/** Small parts of messages, packed. Private to publish/. Threads: pure. */
-#ifndef PUBLISH_PACK_H
-#define PUBLISH_PACK_H
+/** Small parts of messages, packed. Threads: pure. */
+#ifndef BASE_PACK_H
+#define BASE_PACK_H
 
 #include <msgpack.h>
 
