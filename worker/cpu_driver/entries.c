@@ -11,7 +11,7 @@
 #include "cpu_driver/enqueue.h"
 #include "cpu_driver/limits.h"
 #include "cpu_driver/module.h"
-#include "cpu_driver/stream.h"
+#include "cpu_driver/record.h"
 
 enum needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
 

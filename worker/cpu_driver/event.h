@@ -4,8 +4,6 @@
 
 #include "cpu_driver/state.h"
 
-struct cpu_stream;
-
 /** Operation `number` of the stream in `slot`; number 0 is before everything. */
 struct cpu_point {
     unsigned slot;
@@ -28,13 +26,6 @@ void cpu_event_destroy(CUevent handle);
 
 /** The event of this device, or NULL. */
 struct cpu_event *cpu_event_find(const struct cpu_device *device, CUevent handle);
-
-CUresult cpu_event_record(
-    struct cpu_event *event, struct cpu_stream *stream, struct cpu_fault fault);
-CUresult cpu_event_query(const struct cpu_event *event);
-CUresult cpu_event_synchronize(const struct cpu_event *event);
-CUresult cpu_event_elapsed(
-    const struct cpu_event *start, const struct cpu_event *end, float *ret_ms);
 
 /** The stream's thread has come to the recording `point`. */
 void cpu_event_pass(struct cpu_event *event, struct cpu_point point);

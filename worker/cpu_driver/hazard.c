@@ -1,32 +1,23 @@
 #include "cpu_driver/hazard.h"
 
-#include "cpu_driver/stream.h"
-
 static bool conflicts(enum cpu_access a, enum cpu_access b) {
     return a != b || a == CPU_WRITES;
 }
 
-static bool is_ordered(const struct cpu_stream *stream, struct cpu_point earlier) {
-    return stream->slot == earlier.slot || stream->known[earlier.slot] >= earlier.number ||
-           cpu_point_is_done(earlier);
-}
-
-static bool is_hazard(
-    const struct cpu_block *block, enum cpu_access access, const struct cpu_stream *stream) {
+void cpu_hazard_note(struct cpu_block *block, enum cpu_access access, struct cpu_point here,
+    const uint64_t *known, bool (*is_done)(struct cpu_point point)) {
+    bool is_hazard = false;
     for (enum cpu_access other = 0; other < CPU_ACCESS_COUNT; other++) {
         if (!conflicts(access, other)) continue;
         for (unsigned slot = 0; slot < CPU_STREAMS_MAX; slot++) {
             struct cpu_point earlier = {.slot = slot, .number = block->touched[other][slot]};
-            if (earlier.number != 0 && !is_ordered(stream, earlier)) return true;
+            bool is_ordered = earlier.number == 0 || slot == here.slot ||
+                              known[slot] >= earlier.number || is_done(earlier);
+            is_hazard = is_hazard || !is_ordered;
         }
     }
-    return false;
-}
-
-void cpu_hazard_note(struct cpu_block *block, enum cpu_access access,
-    const struct cpu_stream *stream, uint64_t number) {
-    if (is_hazard(block, access, stream)) cpu.counters.hazards++;
-    block->touched[access][stream->slot] = number;
+    if (is_hazard) cpu.counters.hazards++;
+    block->touched[access][here.slot] = here.number;
 }
 
 void cpu_hazard_learn(uint64_t *known, const uint64_t *from) {

@@ -13,12 +13,14 @@
 #define CPU_DRIVER_HAZARD_H
 
 #include "cpu_driver/block.h"
+#include "cpu_driver/event.h"
 
-struct cpu_stream;
-
-/** Notes that `stream`'s operation `number` is going to use the block, and counts a hazard. */
-void cpu_hazard_note(struct cpu_block *block, enum cpu_access access,
-    const struct cpu_stream *stream, uint64_t number);
+/**
+ * Notes that the operation at `here` is going to use the block, and counts a hazard. `known` is
+ * what its stream knows; `is_done` says whether a stream has come past a point.
+ */
+void cpu_hazard_note(struct cpu_block *block, enum cpu_access access, struct cpu_point here,
+    const uint64_t *known, bool (*is_done)(struct cpu_point point));
 
 /** Takes over what `from` knows; both are vectors of CPU_STREAMS_MAX numbers. */
 void cpu_hazard_learn(uint64_t *known, const uint64_t *from);

@@ -6,8 +6,6 @@
 #include "cpu_driver/event.h"
 #include "cpu_driver/launch.h"
 
-struct cpu_stream;
-
 enum cpu_operation_kind {
     CPU_OPERATION_TO_DEVICE,
     CPU_OPERATION_TO_HOST,
@@ -59,10 +57,6 @@ struct cpu_operation *cpu_operation_create(enum cpu_operation_kind kind, struct 
 /** Says that the operation uses `block`. At most KERNEL_PARAMS_MAX blocks. */
 void cpu_operation_use(
     struct cpu_operation *operation, struct cpu_block *block, enum cpu_access access);
-
-/** Runs it on the thread of `stream`; lets the lock go while it copies, computes or waits. */
-CUresult cpu_operation_run(
-    struct cpu_operation *operation, struct cpu_stream *stream, struct cpu_engine *engine);
 
 /** Lets go of everything the operation names; NULL is fine. */
 void cpu_operation_destroy(struct cpu_operation *operation);

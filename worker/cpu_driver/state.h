@@ -27,8 +27,9 @@ struct cpu_state {
     pthread_mutex_t lock;
     pthread_cond_t stopping; /* is_stopping was set, or a wait has ended since */
     bool is_initialised;
-    bool is_stopping; /* a reset is under way: nobody waits any more */
-    unsigned waits;   /* of threads that look at is_stopping when they wake */
+    bool is_stopping;           /* a reset is under way: nobody waits any more */
+    unsigned waits;             /* of threads that look at is_stopping when they wake */
+    void (*wake_streams)(void); /* cpu_streams_wake() once there is a stream; else NULL */
     int device_count;
     size_t memory_bytes; /* of each device */
     struct cpu_device devices[CPU_DEVICES_MAX];

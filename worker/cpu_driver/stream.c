@@ -15,7 +15,8 @@ static uint64_t dawdle_ns(const struct cpu_stream *stream) {
     return 20000 + (mixed >> 48);
 }
 
-void cpu_stream_stall(struct cpu_stream *stream, uint64_t ns) {
+/* Keeps the thread of `stream` busy, for ever where `ns` is UINT64_MAX, until a reset. */
+static void stall(struct cpu_stream *stream, uint64_t ns) {
     uint64_t until = ns == UINT64_MAX ? UINT64_MAX : clock_ns() + ns;
     while (!cpu.is_stopping && clock_ns() < until) {
         (void)condition_wait_until(&stream->work, &cpu.lock, until);
@@ -38,6 +39,90 @@ static struct cpu_operation *next_operation(struct cpu_stream *stream) {
     return NULL;
 }
 
+bool cpu_point_is_done(struct cpu_point point) {
+    return streams[point.slot].done >= point.number;
+}
+
+void cpu_point_hurry(struct cpu_point point) {
+    struct cpu_stream *stream = &streams[point.slot];
+    if (stream->hurried >= point.number) return;
+    stream->hurried = point.number;
+    pthread_cond_signal(&stream->work);
+}
+
+CUresult cpu_point_wait(struct cpu_point point, const struct cpu_device *device) {
+    cpu_wait_begin();
+    while (!cpu_point_is_done(point) && device->lost == CUDA_SUCCESS && !cpu.is_stopping) {
+        cpu_point_hurry(point);
+        pthread_cond_wait(&streams[point.slot].progress, &cpu.lock);
+    }
+    CUresult result = cpu.is_stopping ? CUDA_ERROR_DEINITIALIZED : device->lost;
+    cpu_wait_end();
+    return result;
+}
+
+static void run_copy(const struct cpu_copy *copy, uint64_t *moved) {
+    pthread_mutex_unlock(&cpu.lock);
+    memcpy(copy->to, copy->from, copy->bytes);
+    pthread_mutex_lock(&cpu.lock);
+    *moved += copy->bytes;
+    if (copy->is_pageable) cpu.counters.copies_pageable++;
+}
+
+static void run_fill(const struct cpu_fill *fill) {
+    pthread_mutex_unlock(&cpu.lock);
+    memset(fill->to, fill->value, fill->bytes);
+    pthread_mutex_lock(&cpu.lock);
+    cpu.counters.bytes_filled += fill->bytes;
+}
+
+static CUresult run_launch(const struct cpu_operation *operation, struct cpu_engine *engine) {
+    pthread_mutex_unlock(&cpu.lock);
+    CUresult result = cpu_launch_run(operation->launch, engine);
+    pthread_mutex_lock(&cpu.lock);
+    cpu.counters.launches++;
+    for (unsigned i = 0; i < operation->use_count; i++)
+        cpu_block_check_guards(operation->uses[i].block);
+    return result;
+}
+
+/* Memory that was freed while this operation was queued. */
+static bool names_freed_memory(const struct cpu_operation *operation) {
+    for (unsigned i = 0; i < operation->use_count; i++)
+        if (operation->uses[i].block->is_freed) return true;
+    return false;
+}
+
+static CUresult suffer(const struct cpu_fault *fault, struct cpu_stream *stream) {
+    if (fault->effect == CPU_EFFECT_HANG) stall(stream, UINT64_MAX);
+    if (fault->effect == CPU_EFFECT_SLOW) stall(stream, fault->delay_ns);
+    return fault->effect == CPU_EFFECT_LOSE ? fault->result : CUDA_SUCCESS;
+}
+
+/* Lets the lock go while it copies, computes or waits. */
+static CUresult run_operation(
+    struct cpu_operation *operation, struct cpu_stream *stream, struct cpu_engine *engine) {
+    CUresult result = suffer(&operation->fault, stream);
+    if (result != CUDA_SUCCESS || cpu.is_stopping) return result;
+    if (names_freed_memory(operation)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    switch (operation->kind) {
+    case CPU_OPERATION_TO_DEVICE:
+        run_copy(&operation->copy, &cpu.counters.bytes_to_device);
+        return CUDA_SUCCESS;
+    case CPU_OPERATION_TO_HOST:
+        run_copy(&operation->copy, &cpu.counters.bytes_to_host);
+        return CUDA_SUCCESS;
+    case CPU_OPERATION_FILL: run_fill(&operation->fill); return CUDA_SUCCESS;
+    case CPU_OPERATION_LAUNCH: return run_launch(operation, engine);
+    case CPU_OPERATION_RECORD:
+        cpu_event_pass(operation->event,
+            (struct cpu_point){.slot = stream->slot, .number = operation->number});
+        return CUDA_SUCCESS;
+    case CPU_OPERATION_WAIT: return cpu_point_wait(operation->wait, stream->device);
+    }
+    return CUDA_ERROR_UNKNOWN;
+}
+
 static void remove_first(struct cpu_stream *stream) {
     struct cpu_operation *operation = stream->first;
     stream->first = operation->next;
@@ -54,7 +139,7 @@ static void *stream_main(void *argument) {
     struct cpu_operation *operation;
     while ((operation = next_operation(stream)) != NULL) {
         if (stream->device->lost == CUDA_SUCCESS) {
-            CUresult result = cpu_operation_run(operation, stream, &engine);
+            CUresult result = run_operation(operation, stream, &engine);
             if (result != CUDA_SUCCESS) cpu_device_lose(stream->device, result);
         }
         stream->done = operation->number;
@@ -128,6 +213,7 @@ CUresult cpu_stream_create(struct cpu_device *device, unsigned flags, CUstream *
         cpu_handle_drop(handle);
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
+    cpu.wake_streams = cpu_streams_wake;
     cpu.counters.streams_live++;
     *ret = handle;
     return CUDA_SUCCESS;
@@ -150,47 +236,16 @@ struct cpu_stream *cpu_stream_find(const struct cpu_device *device, CUstream han
 struct cpu_point cpu_stream_enqueue(struct cpu_stream *stream, struct cpu_operation *operation) {
     operation->number = ++stream->issued;
     operation->due_ns = clock_ns() + dawdle_ns(stream);
+    struct cpu_point here = {.slot = stream->slot, .number = operation->number};
     for (unsigned i = 0; i < operation->use_count; i++) {
         const struct cpu_use *use = &operation->uses[i];
-        cpu_hazard_note(use->block, use->access, stream, operation->number);
+        cpu_hazard_note(use->block, use->access, here, stream->known, cpu_point_is_done);
     }
     bool was_idle = stream->first == NULL;
     *stream->end = operation;
     stream->end = &operation->next;
     if (was_idle) pthread_cond_signal(&stream->work);
-    return (struct cpu_point){.slot = stream->slot, .number = operation->number};
-}
-
-CUresult cpu_stream_wait_event(
-    struct cpu_stream *stream, const struct cpu_event *event, struct cpu_fault fault) {
-    struct cpu_operation *operation = cpu_operation_create(CPU_OPERATION_WAIT, fault);
-    if (operation == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-    operation->wait = event->point;
-    cpu_stream_enqueue(stream, operation);
-    cpu_hazard_learn(stream->known, event->known);
-    return CUDA_SUCCESS;
-}
-
-bool cpu_point_is_done(struct cpu_point point) {
-    return streams[point.slot].done >= point.number;
-}
-
-void cpu_point_hurry(struct cpu_point point) {
-    struct cpu_stream *stream = &streams[point.slot];
-    if (stream->hurried >= point.number) return;
-    stream->hurried = point.number;
-    pthread_cond_signal(&stream->work);
-}
-
-CUresult cpu_point_wait(struct cpu_point point, const struct cpu_device *device) {
-    cpu_wait_begin();
-    while (!cpu_point_is_done(point) && device->lost == CUDA_SUCCESS && !cpu.is_stopping) {
-        cpu_point_hurry(point);
-        pthread_cond_wait(&streams[point.slot].progress, &cpu.lock);
-    }
-    CUresult result = cpu.is_stopping ? CUDA_ERROR_DEINITIALIZED : device->lost;
-    cpu_wait_end();
-    return result;
+    return here;
 }
 
 CUresult cpu_stream_synchronize(struct cpu_stream *stream) {

@@ -39,9 +39,6 @@ struct cpu_stream *cpu_stream_find(const struct cpu_device *device, CUstream han
 /** Takes the operation; what it uses must have been said before. Returns its point. */
 struct cpu_point cpu_stream_enqueue(struct cpu_stream *stream, struct cpu_operation *operation);
 
-CUresult cpu_stream_wait_event(
-    struct cpu_stream *stream, const struct cpu_event *event, struct cpu_fault fault);
-
 /** Waits until everything enqueued so far is done, or the context is lost. */
 CUresult cpu_stream_synchronize(struct cpu_stream *stream);
 
@@ -52,9 +49,6 @@ void cpu_point_hurry(struct cpu_point point);
 
 /** Hurries it and waits, until `device` is lost at most. */
 CUresult cpu_point_wait(struct cpu_point point, const struct cpu_device *device);
-
-/** Keeps the thread of `stream` busy, for ever where `ns` is UINT64_MAX, until a reset. */
-void cpu_stream_stall(struct cpu_stream *stream, uint64_t ns);
 
 /** Wakes everybody who waits, to look again at what has become of the world. */
 void cpu_streams_wake(void);
