@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "executor/flow.h"
 #include "executor/intake.h"
+#include "executor/lifecycle.h"
 
 /* The first thing that went wrong is what the caller hears of. */
 static enum err first_failure(
@@ -22,7 +23,7 @@ enum err executor_run(
     struct error failure, stop_failure;
     uint64_t start_ns = clock_ns();
     heap_keep_freed();
-    enum err code = stages_start(&stages, options, &failure);
+    enum err code = lifecycle_start(&stages, options, &failure);
     if (code == ERR_OK) code = intake_run(&stages, &failure);
     /* After a drain that took too long, threads may hang in the driver: leave them to _exit(). */
     if (code == ERR_TIMEOUT) {
@@ -30,7 +31,7 @@ enum err executor_run(
         *err = failure;
         return code;
     }
-    enum err stopped = stages_stop(&stages, &stop_failure);
+    enum err stopped = lifecycle_stop(&stages, &stop_failure);
     if (code == ERR_OK && stopped != ERR_OK) {
         code = stopped;
         failure = stop_failure;

@@ -1,6 +1,6 @@
 /**
- * What the executor's own files share: all stages and the count of what is in flight. Private to
- * executor/.
+ * What the executor's own files share: all stages (lifecycle.h starts them) and the count of what
+ * is in flight. Private to executor/.
  */
 #ifndef EXECUTOR_STAGES_H
 #define EXECUTOR_STAGES_H
@@ -9,11 +9,16 @@
 #include <stdatomic.h>
 
 #include "blobs/blobs.h"
+#include "broker/offsets.h"
+#include "broker/reader.h"
 #include "execute/lane.h"
 #include "executor/edition.h"
-#include "executor/executor.h"
+#include "executor/options.h"
 #include "metrics/collector.h"
 #include "publish/publisher.h"
+
+/* Messages that wait for their turn, and count as in flight by their bytes alone (turns.h). */
+enum { ASIDE_MAX = 4 * OFFSETS_WINDOW };
 
 struct control;
 struct admission;
@@ -41,8 +46,10 @@ struct stages {
 
     struct device device;
     struct modules *modules;
-    struct editions *editions; /* what jobs go by */
-    struct reload *reload;     /* NULL where nothing reloads */
+    struct editions *editions;            /* what jobs go by */
+    struct reload *reload;                /* NULL where nothing reloads */
+    const struct fitness_source *reloads; /* what it reads again; NULL: nothing */
+    bool is_supervised;
     struct statics *statics;
     struct residents *residents; /* NULL with `ordering: none` */
     struct blobs *blobs;         /* NULL: there is no store */
@@ -88,15 +95,5 @@ struct stages {
 
 /** How many jobs can be in hand at a time: room for a queue of them. */
 uint32_t stages_jobs_max(const struct stages *stages);
-
-/** Opens driver, device and programs, and starts every stage behind the intake. */
-MUST_CHECK enum err stages_start(
-    struct stages *stages, const struct executor_options *options, struct error *err);
-
-/**
- * Lets what was submitted run to its end and stops every stage, the source last, so that it commits
- * what was finished. ERR_TIMEOUT and others as executor_run().
- */
-MUST_CHECK enum err stages_stop(struct stages *stages, struct error *err);
 
 #endif

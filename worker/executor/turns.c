@@ -94,7 +94,7 @@ struct job *turns_take_next(struct turns *turns, struct gate_line *line) {
 
 uint64_t turns_count_aside(struct turns *turns) {
     size_t count = gate_waiting_count(turns->gate);
-    return count < TURNS_ASIDE_MAX ? count : TURNS_ASIDE_MAX;
+    return count < ASIDE_MAX ? count : ASIDE_MAX;
 }
 
 size_t turns_hand_back(struct turns *turns, const char *topic, int32_t partition) {

@@ -4,7 +4,7 @@
  * With `ordering: key` one job of a key runs at a time, else limits.jobs_per_key. Private to
  * executor/.
  *
- * Jobs that wait here count as in flight by their bytes alone, up to TURNS_ASIDE_MAX of them: so a
+ * Jobs that wait here count as in flight by their bytes alone, up to ASIDE_MAX of them: so a
  * key whose jobs are slow takes no places from others. A worker that stops, or loses the partition,
  * hands them back.
  *
@@ -20,7 +20,6 @@
 #include "gate/gate.h"
 
 /* As many as stand in the windows of four partitions (broker/offsets.h). */
-enum { TURNS_ASIDE_MAX = 4 * OFFSETS_WINDOW };
 
 MUST_CHECK enum err turns_start(struct stages *stages, struct turns **ret, struct error *err);
 

@@ -286,6 +286,7 @@ enum err prepare_create(
         *ret = prepare;
         return ERR_OK;
     }
+    prepare_finish(prepare);
     prepare_destroy(prepare);
     return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
         "cannot start %" PRIu32 " preparation threads", COLD_KIND_COUNT * options->threads);
@@ -297,7 +298,8 @@ void prepare_finish(struct prepare *prepare) {
 }
 
 /* The run has ended before what they wait for came. */
-static void drop_waiting(struct prepare *prepare) {
+void prepare_drop_waiting(struct prepare *prepare) {
+    if (prepare == NULL) return;
     struct prepared *next, *waiting = carriers_take_waiting(prepare->options.carriers);
     for (struct prepared *each = waiting; each != NULL; each = each->next_waiting)
         prepare->options.on_resumed(prepare->options.context);
@@ -314,8 +316,6 @@ static void drop_waiting(struct prepare *prepare) {
 
 void prepare_destroy(struct prepare *prepare) {
     if (prepare == NULL) return;
-    prepare_finish(prepare);
-    drop_waiting(prepare);
     for (int kind = 0; kind < COLD_KIND_COUNT; kind++) {
         queue_destroy(prepare->cold[kind].queue);
         free(prepare->cold[kind].threads);

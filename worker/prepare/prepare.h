@@ -56,8 +56,11 @@ MUST_CHECK enum err prepare_create(
 /** Finishes what was submitted and ends the threads; prepare_again() still works. NULL is fine. */
 void prepare_finish(struct prepare *prepare);
 
-/** After prepare_finish(), or in its place; drops those that still wait for others. NULL is fine.
- */
+/** After prepare_finish(), once no more jobs end: drops those that still wait for others. NULL is
+ * fine. */
+void prepare_drop_waiting(struct prepare *prepare);
+
+/** After prepare_drop_waiting(). NULL is fine. */
 void prepare_destroy(struct prepare *prepare);
 
 /**
