@@ -16,10 +16,10 @@
 #include "cli/apart.h"
 #include "cli/cli.h"
 #include "cli/kept_config.h"
-#include "executor/confine.h"
 #include "executor/connect.h"
 #include "executor/executor.h"
 #include "executor/fitness.h"
+#include "process/sandbox.h"
 #include "state/crash.h"
 #include "state/folder.h"
 #include "supervise/supervise.h"
@@ -228,7 +228,7 @@ static int execute(const struct settings *settings, const struct run_arguments *
     uint32_t device, const struct identity *identity, struct state *state) {
     const struct membership membership = {.instance_id = identity->name, .owner = identity->owner};
     struct fitness_source source = source_of(arguments);
-    source.is_confined = true;
+    source.is_sandboxed = true;
     struct connection connection = {0};
     struct executor_summary summary;
     struct error err;
@@ -265,7 +265,7 @@ static int run_executor(
     struct identity identity = {0};
     struct error err;
     handle_signals();
-    confine_process(settings->executors.core_dumps == CORE_DUMPS_INHERIT);
+    sandbox_enter(settings->executors.core_dumps == CORE_DUMPS_INHERIT);
     enum err code = open_own_state(settings, arguments, device, &state, &identity, &err);
     /* release: pairs with the acquire in on_stop_signal() */
     if (code == ERR_OK) atomic_store_explicit(&noted, state, memory_order_release);

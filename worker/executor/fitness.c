@@ -158,7 +158,7 @@ struct registry *fitness_read(const struct fitness_source *source, const struct 
             settings, strcmp(path, "-") == 0 ? "standard input" : path, source->text, problems);
     if (source->driver != NULL) settings->driver = *source->driver;
     struct registry *ret = fitness_load_programs(settings, source->programs, earlier, problems);
-    if (!source->is_confined) check_surroundings(settings, source, problems);
+    if (!source->is_sandboxed) check_surroundings(settings, source, problems);
     return ret;
 }
 

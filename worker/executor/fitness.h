@@ -21,7 +21,7 @@ struct fitness_source {
     const enum driver_choice *driver; /* instead of `driver`; NULL */
     bool is_file_run;    /* jobs come from a file: neither state.dir nor brokers are used */
     bool has_state_file; /* one is named: state.dir is not used */
-    bool is_confined;    /* an executor, which has fewer rights: it looks at the programs alone */
+    bool is_sandboxed;   /* an executor, which has fewer rights: it looks at the programs alone */
 };
 
 /**

@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/exit.h"
 #include "base/log.h"
+#include "process/child.h"
 #include "state/fetches.h"
 #include "state/folder.h"
-#include "supervise/child.h"
 
 enum {
     KILL_TIMEOUT_MS = 15000, /* a killed process may hang in the driver; then its GPU is stuck */

@@ -2,7 +2,7 @@
  * What systemd is told of the worker (sd_notify(3), Type=notify and notify-reload): datagrams to
  * the socket that the environment names (NOTIFY_SOCKET, a path or, after an @, an abstract name),
  * and signs of life where WATCHDOG_USEC asks for them. Children do not inherit these names
- * (child.h).
+ * (process/child.h).
  *
  * Nothing of it can stop a worker: what cannot be sent is logged once and forgotten, and nobody
  * waits for a reader for more than a second. Lifetime: notify_open() to notify_close(). Threads:

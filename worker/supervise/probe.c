@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
-#include "supervise/child.h"
+#include "process/child.h"
 
 enum { LIST_BYTES = 32 << 10, CHILD_TIMEOUT_MS = 60000 };
 

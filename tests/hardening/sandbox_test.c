@@ -1,5 +1,5 @@
-/* What an executor holds once it is confined. */
-#include "executor/confine.h"
+/* What an executor holds once it is in its sandbox. */
+#include "process/sandbox.h"
 
 #include <linux/capability.h>
 #include <stdint.h>
@@ -21,12 +21,12 @@ static bool has_capability(int number) {
 }
 
 /* 0, or which of the promises is broken. */
-static int check_confined(void) {
+static int check_sandbox(void) {
     static const int given_up[] = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER, CAP_SETUID, CAP_SETGID,
         CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_NET_RAW, CAP_NET_ADMIN, CAP_KILL, CAP_MKNOD,
         CAP_SYS_MODULE, CAP_SYS_CHROOT, CAP_SETPCAP, CAP_SYS_RAWIO, CAP_SYS_RESOURCE};
     struct rlimit core;
-    confine_process(false);
+    sandbox_enter(false);
     for (size_t i = 0; i < sizeof given_up / sizeof given_up[0]; i++)
         if (has_capability(given_up[i])) return 1;
     if (prctl(PR_GET_DUMPABLE) != 0) return 2;
@@ -37,7 +37,7 @@ static int check_confined(void) {
 TEST(an_executor_holds_nothing_that_it_does_not_need) {
     int status;
     pid_t pid = fork();
-    if (pid == 0) _exit(check_confined());
+    if (pid == 0) _exit(check_sandbox());
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);

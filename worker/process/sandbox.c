@@ -1,4 +1,4 @@
-#include "executor/confine.h"
+#include "process/sandbox.h"
 
 #include <linux/capability.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@ static void drop_capabilities(void) {
     (void)syscall(SYS_capset, &header, sets);
 }
 
-void confine_process(bool allows_core_dumps) {
+void sandbox_enter(bool allows_core_dumps) {
     const struct rlimit none = {0};
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     drop_capabilities();

@@ -1,4 +1,4 @@
-#include "supervise/child.h"
+#include "process/child.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -4,12 +4,12 @@
  * priorities. It writes, and changes, only what belongs to the user that it runs as. Threads:
  * before the second one.
  */
-#ifndef EXECUTOR_CONFINE_H
-#define EXECUTOR_CONFINE_H
+#ifndef PROCESS_SANDBOX_H
+#define PROCESS_SANDBOX_H
 
 #include <stdbool.h>
 
 /** What the system refuses is left as it is: a process may only have less than it had. */
-void confine_process(bool allows_core_dumps);
+void sandbox_enter(bool allows_core_dumps);
 
 #endif
