@@ -72,7 +72,7 @@ TEST(what_a_supervisor_ends_as_it_stops_convicts_nobody) {
 }
 
 static void *crash_with_nothing_in_hand(void *context) {
-    crash_is_no_evidence("reporter");
+    crash_is_no_evidence();
     raise(SIGSEGV);
     return NULL;
 }

@@ -70,6 +70,9 @@ WALL_CLOCK = {
     r"\b(CLOCK_REALTIME\w*|gettimeofday\(|time\((NULL|&))": ["base/clock.h", "base/log_line.c"],
 }
 
+# What starts and joins threads: the worker's stages ask base/crew.h. A stream of the CPU driver ends under a lock.
+THREADS = {r"\bpthread_(create|join|setname_np)\(": ["base/crew.c", "cpu_driver/stream.c", "bench/gpu_baseline.c"]}
+
 # What a folder must not reach even through the headers that it may include: planning stays plain arithmetic.
 UNREACHABLE = {"plan": "cuda.h"}
 
@@ -143,14 +146,14 @@ def stray_driver_calls(worker):
                     yield f"worker/{name}:{number}: {match[1]}() is called only in {DRIVER_CALLS[match[1]]}"
 
 
-def stray_wall_clock(worker):
-    """What ends by, or reads, the wall clock outside of its places."""
+def stray_calls(worker, rules, instead):
+    """Lines that match an expression of `rules` outside of its places."""
     for source in sorted(worker.rglob("*.[ch]")):
         name = source.relative_to(worker).as_posix()
         for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
-            for call, places in WALL_CLOCK.items():
+            for call, places in rules.items():
                 if re.search(call, line) and name not in places:
-                    yield f"worker/{name}:{number}: waits and times are asked of base/condition.h and base/clock.h"
+                    yield f"worker/{name}:{number}: {instead}"
 
 
 def module_of(path):
@@ -201,7 +204,10 @@ def cycles(includes, known_cycles):
 def violations(root, known_cycles=()):
     """Lines of "file:line: rule", in the order of the files."""
     includes = read_includes(root / "worker")
-    found = [*stray_driver_calls(root / "worker"), *stray_wall_clock(root / "worker"),
+    worker = root / "worker"
+    found = [*stray_driver_calls(worker),
+             *stray_calls(worker, WALL_CLOCK, "waits and times are asked of base/condition.h and base/clock.h"),
+             *stray_calls(worker, THREADS, "threads are started and joined by base/crew.h"),
              *cycles(includes, dict(known_cycles))]
     for name, lines in includes.items():
         for number, is_quoted, included in lines:

@@ -40,6 +40,11 @@ class Layering(unittest.TestCase):
         for line in ("clock_gettime(CLOCK_REALTIME, &t);", "pthread_cond_timedwait(&c, &l, &t);", "now = time(NULL);"):
             self.assertEqual(1, len(violations_of({"executor/flow.c": line + "\n"})), line)
 
+    def test_threads_are_those_of_crews(self):
+        self.assertEqual([], violations_of({"base/crew.c": "pthread_create(&thread, NULL, run, NULL);\n"}))
+        for line in ("pthread_create(&thread, NULL, run, NULL);", "pthread_join(thread, NULL);"):
+            self.assertEqual(1, len(violations_of({"executor/flow.c": line + "\n"})), line)
+
     def test_a_library_stays_in_its_place(self):
         self.assertEqual([], violations_of({"gpu/driver.h": "#include <cuda.h>\n"}))
         self.assertEqual(1, len(violations_of({"executor/executor.c": "#include <cuda.h>\n"})))

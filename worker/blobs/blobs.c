@@ -1,10 +1,10 @@
 #include "blobs/blobs.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/crew.h"
 #include "base/invariant.h"
 #include "base/queue.h"
 #include "blobs/cache.h"
@@ -22,8 +22,7 @@ struct blobs {
     /* either a folder ... */
     struct folder folder;
     struct queue *stop; /* always empty; closed to end the sweeper */
-    pthread_t sweeper;
-    bool has_sweeper;
+    struct crew *sweeper;
     /* ... or HTTP and a cache */
     struct http *http;
     struct cache *cache;
@@ -173,23 +172,23 @@ void blobs_sweep(struct blobs *blobs, uint64_t now_unix_s) {
     folder_visit(&blobs->folder, sweep_file, &sweep);
 }
 
-static void *sweeper_thread(void *context) {
+static void run_sweeper(void *context, uint32_t index) {
     struct blobs *blobs = context;
     void *nothing;
     while (!queue_is_closed(blobs->stop)) {
         blobs_sweep(blobs, clock_unix_ms() / 1000);
         (void)queue_pop(blobs->stop, &nothing, 1, SWEEP_INTERVAL_MS);
     }
-    return NULL;
 }
 
 static enum err start_sweeper(struct blobs *blobs, struct error *err) {
     blobs->stop = queue_create(1);
-    blobs->has_sweeper =
-        blobs->stop != NULL && pthread_create(&blobs->sweeper, NULL, sweeper_thread, blobs) == 0;
-    if (blobs->has_sweeper) return ERR_OK;
-    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-        "cannot start the thread that removes expired blobs");
+    if (blobs->stop == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory to remove expired blobs");
+    const struct crew_options crew = {
+        .name = "sweeper", .count = 1, .run = run_sweeper, .context = blobs};
+    return crew_start(&crew, &blobs->sweeper, err);
 }
 
 /* ---- both ---- */
@@ -223,10 +222,8 @@ enum err blobs_create(const struct blobs_options *options, struct blobs **ret, s
 
 void blobs_destroy(struct blobs *blobs) {
     if (blobs == NULL) return;
-    if (blobs->has_sweeper) {
-        queue_close(blobs->stop);
-        pthread_join(blobs->sweeper, NULL);
-    }
+    if (blobs->stop != NULL) queue_close(blobs->stop);
+    crew_join(&blobs->sweeper);
     queue_destroy(blobs->stop);
     folder_close(&blobs->folder);
     cache_destroy(blobs->cache);

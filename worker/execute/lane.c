@@ -1,19 +1,16 @@
 #include "execute/lane.h"
 
-#include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/crew.h"
 #include "base/pulse.h"
 #include "gpu/event.h"
 #include "plan/shape.h"
 
 struct lane {
     struct lanes *lanes;
-    pthread_t thread;
     struct stream_lease lease;
     struct batch_context context;
     struct batch *batches; /* `depth`: a ring of which `in_flight` from `oldest` on run */
@@ -26,7 +23,7 @@ struct lanes {
     struct lanes_options options;
     struct pace pace;
     atomic_uint_fast64_t batch_id; /* the last one given out */
-    uint32_t started;              /* threads that run */
+    struct crew *crew;
     struct lane items[];
 };
 
@@ -184,20 +181,11 @@ static void give_up(struct lane *lane, size_t unstarted, const struct error *err
     }
 }
 
-/* As tools that list threads show it. */
-static void name_thread(const struct lane *lane) {
-    char name[16];
-    snprintf(name, sizeof name, "lane-%u", (unsigned)(lane - lane->lanes->items));
-    pthread_setname_np(pthread_self(), name);
-}
-
-static void *lane_thread(void *context) {
-    struct lane *lane = context;
+static void run_lane(void *context, uint32_t index) {
+    struct lane *lane = &((struct lanes *)context)->items[index];
     const struct lanes_options *options = &lane->lanes->options;
     struct error err;
     size_t count = 0;
-    name_thread(lane);
-    pulse_start("lane");
     enum err code = device_bind(options->device, &err);
     while (code == ERR_OK) {
         count = 0;
@@ -207,7 +195,6 @@ static void *lane_thread(void *context) {
         else break; /* closed and empty */
     }
     if (code != ERR_OK) give_up(lane, count, &err);
-    return NULL;
 }
 
 /* --- start and stop --- */
@@ -270,14 +257,9 @@ enum err lanes_start(const struct lanes_options *options, struct lanes **ret, st
     for (uint32_t i = 0; i < options->count; i++) lanes->items[i].lanes = lanes;
     for (uint32_t i = 0; i < options->count && code == ERR_OK; i++)
         code = lane_init(&lanes->items[i], lanes, err);
-    for (; lanes->started < options->count && code == ERR_OK; lanes->started++) {
-        struct lane *lane = &lanes->items[lanes->started];
-        int native = pthread_create(&lane->thread, NULL, lane_thread, lane);
-        if (native != 0)
-            code = error_set(err, ERR_NO_MEMORY, native, "raise the limit on threads",
-                "cannot start lane %" PRIu32, lanes->started);
-        if (code != ERR_OK) break;
-    }
+    const struct crew_options crew = {
+        .name = "lane", .count = options->count, .run = run_lane, .context = lanes};
+    if (code == ERR_OK) code = crew_start(&crew, &lanes->crew, err);
     if (code != ERR_OK) lanes_stop(lanes);
     else *ret = lanes;
     return code;
@@ -286,7 +268,7 @@ enum err lanes_start(const struct lanes_options *options, struct lanes **ret, st
 void lanes_stop(struct lanes *lanes) {
     if (lanes == NULL) return;
     queue_close(lanes->options.ready);
-    for (uint32_t i = 0; i < lanes->started; i++) pthread_join(lanes->items[i].thread, NULL);
+    crew_join(&lanes->crew);
     for (uint32_t i = 0; i < lanes->options.count; i++) lane_fini(&lanes->items[i]);
     free(lanes);
 }

@@ -1,10 +1,9 @@
 #include "executor/admission.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/crew.h"
 #include "base/invariant.h"
-#include "base/pulse.h"
 #include "executor/flow.h"
 #include "executor/refusals.h"
 #include "executor/suspects.h"
@@ -25,8 +24,7 @@ _Static_assert(
 struct admission {
     struct stages *stages;
     struct queue *taken; /* of struct delivery */
-    uint32_t thread_count;
-    pthread_t threads[];
+    struct crew *crew;
 };
 
 /* ---- one message ---- */
@@ -144,20 +142,17 @@ static void drop(struct stages *stages, struct delivery *const *deliveries, size
     carriers_decoded(stages->carriers, numbers, count);
 }
 
-static void *admission_thread(void *context) {
+static void run_admission(void *context, uint32_t index) {
     struct admission *admission = context;
     struct stages *stages = admission->stages;
     struct error err;
     void *taken[SHARED_COUNT_MIN];
     size_t count;
-    pulse_start("admission");
-    pthread_setname_np(pthread_self(), "admission"); /* as tools that list threads show it */
     if (device_bind(&stages->device, &err) != ERR_OK) flow_fail(stages, &err);
     while ((count = queue_pop(admission->taken, taken, SHARED_COUNT_MIN, -1)) > 0) {
         if (!flow_has_failed(stages)) admit_all(stages, (struct delivery *const *)taken, count);
         else drop(stages, (struct delivery *const *)taken, count);
     }
-    return NULL;
 }
 
 static bool are_worth_sharing(struct delivery *const *deliveries, size_t count) {
@@ -169,7 +164,7 @@ static bool are_worth_sharing(struct delivery *const *deliveries, size_t count) 
 
 void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count) {
     for (size_t i = 0; i < count; i++) carriers_number(admission->stages->carriers, deliveries[i]);
-    bool is_shared = admission->thread_count > 0 && are_worth_sharing(deliveries, count) &&
+    bool is_shared = crew_count(admission->crew) > 0 && are_worth_sharing(deliveries, count) &&
                      !suspects_are_known(admission->stages->suspects);
     if (!is_shared) {
         admit_all(admission->stages, deliveries, count);
@@ -182,29 +177,26 @@ void admission_take(struct admission *admission, struct delivery *const *deliver
 enum err admission_start(struct stages *stages, struct admission **ret, struct error *err) {
     const struct settings *settings = stages->settings;
     uint32_t threads = settings->ordering == ORDERING_KEY ? 0 : settings->admission.threads;
-    struct admission *admission =
-        calloc(1, sizeof *admission + threads * sizeof admission->threads[0]);
-    if (admission == NULL) goto no_memory;
+    struct admission *admission = calloc(1, sizeof *admission);
+    if (admission != NULL) admission->taken = queue_create(WAITING_COUNT_MAX);
+    if (admission == NULL || admission->taken == NULL) {
+        free(admission);
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the queue of messages that came");
+    }
     admission->stages = stages;
-    admission->taken = queue_create(WAITING_COUNT_MAX);
-    if (admission->taken == NULL) goto no_memory;
-    for (; admission->thread_count < threads; admission->thread_count++)
-        if (pthread_create(&admission->threads[admission->thread_count], NULL, admission_thread,
-                admission) != 0)
-            goto no_memory;
-    *ret = admission;
-    return ERR_OK;
-no_memory:
-    admission_destroy(admission);
-    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-        "cannot start %" PRIu32 " threads of admission", threads);
+    const struct crew_options crew = {
+        .name = "admission", .count = threads, .run = run_admission, .context = admission};
+    enum err code = crew_start(&crew, &admission->crew, err);
+    if (code == ERR_OK) *ret = admission;
+    else admission_destroy(admission);
+    return code;
 }
 
 void admission_destroy(struct admission *admission) {
     if (admission == NULL) return;
-    if (admission->taken != NULL) queue_close(admission->taken);
-    for (uint32_t i = 0; i < admission->thread_count; i++)
-        pthread_join(admission->threads[i], NULL);
+    queue_close(admission->taken);
+    crew_join(&admission->crew);
     queue_destroy(admission->taken);
     free(admission);
 }

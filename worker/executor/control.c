@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/crew.h"
 #include "base/log_limit.h"
 #include "base/pulse.h"
 #include "decode/cancel.h"
@@ -18,8 +19,7 @@ struct control {
     struct reader *reader; /* the thread's, once that runs */
     struct cancels *cancels;
     uint64_t forgot_due_ms; /* when the next line about a full set may be written */
-    pthread_t thread;
-    bool is_started;
+    struct crew *crew;
     atomic_bool is_stopped;
 };
 
@@ -88,15 +88,12 @@ static void catch_up(struct control *control) {
     }
 }
 
-static void *control_thread(void *context) {
-    crash_is_no_evidence("control");
+static void run_control(void *context, uint32_t index) {
+    crash_is_no_evidence();
     struct control *control = context;
-    pulse_start("control");
     /* relaxed: it only ends the loop */
     while (!atomic_load_explicit(&control->is_stopped, memory_order_relaxed))
         if (take_next(control)) retries_check_wanted(control->stages->retries);
-    pulse_idle();
-    return NULL;
 }
 
 enum err control_start(
@@ -104,30 +101,30 @@ enum err control_start(
     if (reader == NULL) return ERR_OK;
     const struct settings *settings = stages->settings;
     struct control *control = calloc(1, sizeof *control);
-    if (control == NULL) {
+    if (control != NULL)
+        control->cancels = cancels_create(settings->cancels.ids_max, settings->cancels.ttl_ms);
+    if (control == NULL || control->cancels == NULL) {
         reader_destroy(reader);
-        goto no_memory;
+        free(control);
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for what the control topic cancels");
     }
     control->stages = stages;
     control->reader = reader;
-    control->cancels = cancels_create(settings->cancels.ids_max, settings->cancels.ttl_ms);
-    if (control->cancels == NULL) goto no_memory;
     catch_up(control);
-    control->is_started = pthread_create(&control->thread, NULL, control_thread, control) == 0;
-    if (!control->is_started) goto no_memory;
-    *ret = control;
-    return ERR_OK;
-no_memory:
-    control_stop(control);
-    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-        "cannot start the thread that reads the control topic");
+    const struct crew_options crew = {
+        .name = "control", .count = 1, .run = run_control, .context = control};
+    enum err code = crew_start(&crew, &control->crew, err);
+    if (code == ERR_OK) *ret = control;
+    else control_stop(control);
+    return code;
 }
 
 void control_stop(struct control *control) {
     if (control == NULL) return;
     /* relaxed: as above */
     atomic_store_explicit(&control->is_stopped, true, memory_order_relaxed);
-    if (control->is_started) pthread_join(control->thread, NULL);
+    crew_join(&control->crew);
     reader_destroy(control->reader);
     cancels_destroy(control->cancels);
     free(control);

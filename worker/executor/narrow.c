@@ -1,8 +1,8 @@
 #include "executor/narrow.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
+#include "base/crew.h"
 #include "base/invariant.h"
 #include "base/pulse.h"
 #include "executor/flow.h"
@@ -13,8 +13,7 @@ enum { WAIT_MS = 10 };
 struct narrow {
     struct stages *stages;
     struct queue *queue;
-    pthread_t thread;
-    bool is_started;
+    struct crew *crew;
     struct stream_lease lease;
     struct batch_context context; /* without slabs: every job brings its own blocks */
     struct batch batch;
@@ -84,12 +83,10 @@ static void run_when_there_is_room(struct narrow *narrow, struct prepared *prepa
     batch_recycle(&narrow->batch);
 }
 
-static void *narrow_thread(void *context) {
+static void run_narrow(void *context, uint32_t index) {
     struct narrow *narrow = context;
     void *item;
-    pulse_start("narrow");
     while (queue_pop(narrow->queue, &item, 1, -1) == 1) run_when_there_is_room(narrow, item);
-    return NULL;
 }
 
 enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *err) {
@@ -117,13 +114,9 @@ enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *
         .lane = stages->settings->lanes,
         .jobs_max = 1};
     if (code == ERR_OK) code = batch_init(&narrow->batch, &narrow->context, 0, err);
-    if (code == ERR_OK) {
-        int native = pthread_create(&narrow->thread, NULL, narrow_thread, narrow);
-        narrow->is_started = native == 0;
-        if (native != 0)
-            code = error_set(err, ERR_NO_MEMORY, native, "raise the limit on threads",
-                "cannot start the thread of the narrow path");
-    }
+    const struct crew_options crew = {
+        .name = "narrow", .count = 1, .run = run_narrow, .context = narrow};
+    if (code == ERR_OK) code = crew_start(&crew, &narrow->crew, err);
     if (code == ERR_OK) *ret = narrow;
     else narrow_stop(narrow);
     return code;
@@ -133,7 +126,7 @@ void narrow_stop(struct narrow *narrow) {
     if (narrow == NULL) return;
     struct error err;
     queue_close(narrow->queue);
-    if (narrow->is_started) pthread_join(narrow->thread, NULL);
+    crew_join(&narrow->crew);
     bool is_idle = narrow->lease.stream == NULL ||
                    stream_wait(&narrow->stages->device, narrow->lease.stream, &err) == ERR_OK;
     (is_idle ? batch_fini : batch_abandon)(&narrow->batch);

@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/crew.h"
 #include "base/pulse.h"
 #include "executor/flow.h"
 #include "state/crash.h"
@@ -19,8 +20,7 @@ struct reload {
     bool is_supervised; /* the supervisor says what does not reload, for all executors */
     int signal_fd;
     atomic_bool is_stopped;
-    pthread_t thread;
-    bool is_started;
+    struct crew *crew;
 };
 
 /* ---- editions ---- */
@@ -100,13 +100,12 @@ static bool take_signals(struct reload *reload) {
     return ret;
 }
 
-static void *reload_thread(void *context) {
+static void run_reload(void *context, uint32_t index) {
     struct reload *reload = context;
     struct stages *stages = reload->stages;
     struct error err;
-    crash_is_no_evidence("reload");
+    crash_is_no_evidence();
     if (device_bind(&stages->device, &err) != ERR_OK) flow_fail(stages, &err);
-    pulse_start("reload");
     struct pollfd fds[] = {{.fd = reload->signal_fd, .events = POLLIN},
         {.fd = editions_fd(stages->editions), .events = POLLIN}};
     /* relaxed: it only ends the loop */
@@ -117,8 +116,6 @@ static void *reload_thread(void *context) {
         editions_bury(stages->editions);
         if (take_signals(reload) && !*stages->stop) read_again(reload);
     }
-    pulse_idle();
-    return NULL;
 }
 
 enum err reload_start(struct stages *stages, const struct fitness_source *source,
@@ -126,30 +123,31 @@ enum err reload_start(struct stages *stages, const struct fitness_source *source
     sigset_t hangup;
     if (source == NULL) return ERR_OK;
     struct reload *reload = calloc(1, sizeof *reload);
-    if (reload == NULL) goto no_memory;
+    if (reload == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to wait for SIGHUP");
     sigemptyset(&hangup);
     sigaddset(&hangup, SIGHUP);
     *reload = (struct reload){.stages = stages, .source = *source, .is_supervised = is_supervised};
     reload->signal_fd = signalfd(-1, &hangup, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (reload->signal_fd < 0) goto no_memory;
-    reload->is_started = pthread_create(&reload->thread, NULL, reload_thread, reload) == 0;
-    if (!reload->is_started) goto no_memory;
-    *ret = reload;
-    return ERR_OK;
-no_memory:
-    reload_stop(reload);
-    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory, threads and open files",
-        "cannot start the thread that waits for SIGHUP");
+    const struct crew_options crew = {
+        .name = "reload", .count = 1, .run = run_reload, .context = reload};
+    enum err code = ERR_OK;
+    if (reload->signal_fd < 0)
+        code = error_set(err, ERR_NO_MEMORY, errno, "raise the limit on open files",
+            "cannot wait for SIGHUP: %s", strerror(errno));
+    if (code == ERR_OK) code = crew_start(&crew, &reload->crew, err);
+    if (code == ERR_OK) *ret = reload;
+    else reload_stop(reload);
+    return code;
 }
 
 void reload_stop(struct reload *reload) {
     if (reload == NULL) return;
     /* relaxed: as above */
     atomic_store_explicit(&reload->is_stopped, true, memory_order_relaxed);
-    if (reload->is_started) {
-        (void)eventfd_write(editions_fd(reload->stages->editions), 1);
-        pthread_join(reload->thread, NULL);
-    }
+    (void)eventfd_write(editions_fd(reload->stages->editions), 1);
+    crew_join(&reload->crew);
     if (reload->signal_fd >= 0) close(reload->signal_fd);
     free(reload);
 }

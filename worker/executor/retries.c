@@ -6,6 +6,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/crew.h"
 #include "base/hash.h"
 #include "base/pulse.h"
 #include "base/timers.h"
@@ -21,8 +22,7 @@ enum {
 
 struct retries {
     struct stages *stages;
-    pthread_t thread;
-    bool is_started;
+    struct crew *crew;
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* something is to be looked at before the next one is due */
     struct timers *waiting; /* of struct job */
@@ -140,18 +140,16 @@ static struct job *await_next(struct retries *retries) {
     return job;
 }
 
-static void *retries_thread(void *context) {
+static void run_retries(void *context, uint32_t index) {
     struct retries *retries = context;
     struct error err;
     struct job *job;
     if (device_bind(&retries->stages->device, &err) != ERR_OK) flow_fail(retries->stages, &err);
-    pulse_start("retries");
     while (pulse_idle(), (job = await_next(retries)) != NULL) {
         pulse_busy();
         if (flow_has_failed(retries->stages)) flow_hand_back(retries->stages, job);
         else flow_plan(retries->stages, &job, 1);
     }
-    return NULL;
 }
 
 /* --- handing back --- */
@@ -220,20 +218,21 @@ size_t retries_count(struct retries *retries) {
 
 enum err retries_start(struct stages *stages, struct retries **ret, struct error *err) {
     struct retries *retries = calloc(1, sizeof *retries);
-    if (retries == NULL) goto no_memory;
+    if (retries != NULL) retries->waiting = timers_create(stages_jobs_max(stages));
+    if (retries == NULL || retries->waiting == NULL) {
+        free(retries);
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for jobs that are tried again");
+    }
     retries->stages = stages;
     pthread_cond_init(&retries->changed, NULL);
     pthread_mutex_init(&retries->lock, NULL);
-    retries->waiting = timers_create(stages_jobs_max(stages));
-    if (retries->waiting == NULL) goto no_memory;
-    retries->is_started = pthread_create(&retries->thread, NULL, retries_thread, retries) == 0;
-    if (!retries->is_started) goto no_memory;
-    *ret = retries;
-    return ERR_OK;
-no_memory:
-    retries_destroy(retries);
-    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-        "cannot start the thread that tries jobs again");
+    const struct crew_options crew = {
+        .name = "retries", .count = 1, .run = run_retries, .context = retries};
+    enum err code = crew_start(&crew, &retries->crew, err);
+    if (code == ERR_OK) *ret = retries;
+    else retries_destroy(retries);
+    return code;
 }
 
 void retries_finish(struct retries *retries) {
@@ -242,8 +241,7 @@ void retries_finish(struct retries *retries) {
     retries->is_closed = true;
     pthread_cond_signal(&retries->changed);
     pthread_mutex_unlock(&retries->lock);
-    if (retries->is_started) pthread_join(retries->thread, NULL);
-    retries->is_started = false;
+    crew_join(&retries->crew);
     (void)retries_hand_back_all(retries);
 }
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/pulse.h"
+#include "base/crew.h"
 #include "executor/flow.h"
 
 enum { KEY_SHARE = 4 /* of the jobs in flight, where the configuration says nothing else */ };
@@ -11,8 +11,7 @@ struct turns {
     struct stages *stages;
     struct gate *gate;
     struct queue *passed; /* of struct job: their turn has come */
-    pthread_t thread;
-    bool is_started;
+    struct crew *crew;
 };
 
 static void drop(struct turns *turns, struct job *job) {
@@ -22,12 +21,11 @@ static void drop(struct turns *turns, struct job *job) {
     turns_leave(turns, line);
 }
 
-static void *turns_thread(void *context) {
+static void run_turns(void *context, uint32_t index) {
     struct turns *turns = context;
     struct error err;
     void *passed[FLOW_GROUP_MAX];
     size_t count;
-    pulse_start("turns");
     if (device_bind(&turns->stages->device, &err) != ERR_OK) flow_fail(turns->stages, &err);
     while ((count = queue_pop(turns->passed, passed, FLOW_GROUP_MAX, -1)) > 0) {
         if (!flow_has_failed(turns->stages))
@@ -35,7 +33,6 @@ static void *turns_thread(void *context) {
         else
             for (size_t i = 0; i < count; i++) drop(turns, passed[i]);
     }
-    return NULL;
 }
 
 static size_t width_of(const struct settings *settings) {
@@ -47,30 +44,26 @@ static size_t width_of(const struct settings *settings) {
 
 enum err turns_start(struct stages *stages, struct turns **ret, struct error *err) {
     struct turns *turns = calloc(1, sizeof *turns);
-    if (turns == NULL) goto no_memory;
-    turns->stages = stages;
-    turns->passed = queue_create(stages_jobs_max(stages));
-    if (turns->passed == NULL) goto no_memory;
-    enum err code = gate_create(width_of(stages->settings), &turns->gate, err);
-    if (code != ERR_OK) {
-        turns_destroy(turns);
-        return code;
+    if (turns != NULL) turns->passed = queue_create(stages_jobs_max(stages));
+    if (turns == NULL || turns->passed == NULL) {
+        free(turns);
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the queue of jobs whose turn has come");
     }
-    turns->is_started = pthread_create(&turns->thread, NULL, turns_thread, turns) == 0;
-    if (!turns->is_started) goto no_memory;
-    *ret = turns;
-    return ERR_OK;
-no_memory:
-    turns_destroy(turns);
-    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-        "cannot start the thread of the key gate");
+    turns->stages = stages;
+    const struct crew_options crew = {
+        .name = "turns", .count = 1, .run = run_turns, .context = turns};
+    enum err code = gate_create(width_of(stages->settings), &turns->gate, err);
+    if (code == ERR_OK) code = crew_start(&crew, &turns->crew, err);
+    if (code == ERR_OK) *ret = turns;
+    else turns_destroy(turns);
+    return code;
 }
 
 void turns_finish(struct turns *turns) {
     if (turns == NULL) return;
     queue_close(turns->passed);
-    if (turns->is_started) pthread_join(turns->thread, NULL);
-    turns->is_started = false;
+    crew_join(&turns->crew);
 }
 
 void turns_destroy(struct turns *turns) {

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/crew.h"
 #include "base/log.h"
 #include "base/pulse.h"
 #include "metrics/encode_report.h"
@@ -20,7 +21,7 @@ struct reporter {
     const struct identity *identity;
     uint32_t interval_ms;
     struct sink *sink;
-    pthread_t thread;
+    struct crew *crew;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t stopping;
     bool is_stopping;
@@ -116,10 +117,9 @@ static void flush(struct reporter *reporter) {
     if (sink_flush(reporter->sink, FLUSH_MS, &err) != ERR_OK) log_unpublished(reporter, &err);
 }
 
-static void *reporter_thread(void *context) {
-    crash_is_no_evidence("reporter");
+static void run_reporter(void *context, uint32_t index) {
+    crash_is_no_evidence();
     struct reporter *reporter = context;
-    pulse_start("reporter");
     while (pulse_idle(), wait_for_interval(reporter)) {
         pulse_busy();
         sink_serve(reporter->sink, 0);
@@ -131,7 +131,12 @@ static void *reporter_thread(void *context) {
     flush(reporter);
     pulse_idle(); /* closing has time-outs of its own */
     sink_destroy(reporter->sink);
-    return NULL;
+}
+
+static void reporter_destroy(struct reporter *reporter) {
+    pthread_cond_destroy(&reporter->stopping);
+    pthread_mutex_destroy(&reporter->lock);
+    free(reporter);
 }
 
 enum err reporter_start(
@@ -142,7 +147,11 @@ enum err reporter_start(
         return ERR_OK;
     }
     struct reporter *reporter = calloc(1, sizeof *reporter);
-    if (reporter == NULL) goto fail;
+    if (reporter == NULL) {
+        sink_destroy(sink);
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for telemetry");
+    }
     reporter->collector = options->collector;
     reporter->identity = options->identity;
     reporter->interval_ms = options->interval_ms;
@@ -152,14 +161,16 @@ enum err reporter_start(
         options->identity->device_index);
     pthread_mutex_init(&reporter->lock, NULL);
     pthread_cond_init(&reporter->stopping, NULL);
-    if (pthread_create(&reporter->thread, NULL, reporter_thread, reporter) != 0) goto fail;
-    *ret = reporter;
-    return ERR_OK;
-fail:
-    sink_destroy(sink);
-    free(reporter);
-    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-        "cannot start the thread of telemetry");
+    const struct crew_options crew = {
+        .name = "reporter", .count = 1, .run = run_reporter, .context = reporter};
+    enum err code = crew_start(&crew, &reporter->crew, err);
+    if (code == ERR_OK) {
+        *ret = reporter;
+    } else {
+        sink_destroy(sink);
+        reporter_destroy(reporter);
+    }
+    return code;
 }
 
 void reporter_stop(struct reporter *reporter) {
@@ -168,8 +179,6 @@ void reporter_stop(struct reporter *reporter) {
     reporter->is_stopping = true;
     pthread_cond_signal(&reporter->stopping);
     pthread_mutex_unlock(&reporter->lock);
-    pthread_join(reporter->thread, NULL);
-    pthread_cond_destroy(&reporter->stopping);
-    pthread_mutex_destroy(&reporter->lock);
-    free(reporter);
+    crew_join(&reporter->crew);
+    reporter_destroy(reporter);
 }

@@ -1,11 +1,10 @@
 #include "prepare/prepare.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/pulse.h"
+#include "base/crew.h"
 #include "base/queue.h"
 #include "prepare/attach.h"
 #include "prepare/carriers.h"
@@ -18,8 +17,7 @@ enum cold_kind { COLD_STORE, COLD_LOCAL, COLD_KIND_COUNT };
 struct cold_work {
     struct prepare *prepare;
     struct queue *queue;
-    uint32_t thread_count;
-    pthread_t *threads;
+    struct crew *crew;
 };
 
 struct prepare {
@@ -244,52 +242,51 @@ static void fetch(struct prepare *prepare, struct prepared *prepared) {
     finish_cold(prepare, prepared, code, &err);
 }
 
-static void *preparation_thread(void *context) {
+static void run_preparation(void *context, uint32_t index) {
     const struct cold_work *cold = context;
     const struct prepare_options *options = &cold->prepare->options;
     void *item;
-    pulse_start(cold == &cold->prepare->cold[COLD_STORE] ? "fetch" : "prepare");
     while (queue_pop(cold->queue, &item, 1, -1) == 1) {
         options->on_begin(options->context, ((const struct prepared *)item)->job);
         fetch(cold->prepare, item);
         options->on_end(options->context);
     }
-    return NULL;
 }
 
-static bool cold_work_start(struct cold_work *cold, struct prepare *prepare) {
+static enum err cold_work_start(
+    struct cold_work *cold, struct prepare *prepare, const char *name, struct error *err) {
     const struct prepare_options *options = &prepare->options;
     cold->prepare = prepare;
     cold->queue = queue_create(options->queue_length);
-    cold->threads = calloc(options->threads, sizeof cold->threads[0]);
-    if (cold->queue == NULL || cold->threads == NULL) return false;
-    for (; cold->thread_count < options->threads; cold->thread_count++)
-        if (pthread_create(&cold->threads[cold->thread_count], NULL, preparation_thread, cold) != 0)
-            return false;
-    return true;
+    if (cold->queue == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the queue of jobs to prepare");
+    const struct crew_options crew = {
+        .name = name, .count = options->threads, .run = run_preparation, .context = cold};
+    return crew_start(&crew, &cold->crew, err);
 }
 
 static void cold_work_finish(struct cold_work *cold) {
     if (cold->queue != NULL) queue_close(cold->queue);
-    for (uint32_t i = 0; i < cold->thread_count; i++) pthread_join(cold->threads[i], NULL);
-    cold->thread_count = 0;
+    crew_join(&cold->crew);
 }
 
 enum err prepare_create(
     const struct prepare_options *options, struct prepare **ret, struct error *err) {
     struct prepare *prepare = calloc(1, sizeof *prepare);
-    bool is_started = prepare != NULL;
-    if (is_started) prepare->options = *options;
-    for (int kind = 0; kind < COLD_KIND_COUNT && is_started; kind++)
-        is_started = cold_work_start(&prepare->cold[kind], prepare);
-    if (is_started) {
+    if (prepare == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for preparation");
+    prepare->options = *options;
+    enum err code = cold_work_start(&prepare->cold[COLD_LOCAL], prepare, "prepare", err);
+    if (code == ERR_OK) code = cold_work_start(&prepare->cold[COLD_STORE], prepare, "fetch", err);
+    if (code == ERR_OK) {
         *ret = prepare;
-        return ERR_OK;
+    } else {
+        prepare_finish(prepare);
+        prepare_destroy(prepare);
     }
-    prepare_finish(prepare);
-    prepare_destroy(prepare);
-    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-        "cannot start %" PRIu32 " preparation threads", COLD_KIND_COUNT * options->threads);
+    return code;
 }
 
 void prepare_finish(struct prepare *prepare) {
@@ -316,10 +313,7 @@ void prepare_drop_waiting(struct prepare *prepare) {
 
 void prepare_destroy(struct prepare *prepare) {
     if (prepare == NULL) return;
-    for (int kind = 0; kind < COLD_KIND_COUNT; kind++) {
-        queue_destroy(prepare->cold[kind].queue);
-        free(prepare->cold[kind].threads);
-    }
+    for (int kind = 0; kind < COLD_KIND_COUNT; kind++) queue_destroy(prepare->cold[kind].queue);
     free(prepare);
 }
 

@@ -1,10 +1,10 @@
 #include "publish/publisher.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/crew.h"
 #include "base/invariant.h"
 #include "base/pulse.h"
 #include "publish/storer.h"
@@ -36,7 +36,7 @@ struct publisher {
     struct publisher_options options;
     struct queue *queue;
     struct storer *storer; /* NULL where all outputs are in results */
-    pthread_t thread;
+    struct crew *crew;
     uint64_t unsettled;  /* publications; publisher's thread only */
     bool has_failed;     /* nothing more is sent */
     int stop_timeout_ms; /* written before the queue is closed */
@@ -188,12 +188,10 @@ static void take(struct publisher *publisher, struct publication *publication) {
     }
 }
 
-static void *publisher_thread(void *context) {
+static void run_publisher(void *context, uint32_t index) {
     struct publisher *publisher = context;
     void *items[PUBLICATIONS_AT_ONCE];
     bool is_open = true;
-    pthread_setname_np(pthread_self(), "publisher"); /* as tools that list threads show it */
-    pulse_start("publisher");
     while (is_open) {
         int wait_ms = publisher->unsettled > 0 ? BUSY_WAIT_MS : IDLE_WAIT_MS;
         size_t count = queue_pop(publisher->queue, items, PUBLICATIONS_AT_ONCE, wait_ms);
@@ -208,7 +206,6 @@ static void *publisher_thread(void *context) {
     pulse_idle(); /* closing has time-outs of its own */
     end_sink(publisher);
     report_completed(publisher);
-    return NULL;
 }
 
 static enum err no_memory(struct error *err) {
@@ -316,15 +313,17 @@ static enum err start_storer(struct publisher *publisher, struct error *err) {
 /* The sink's thread comes last: from then on it owns the sink. */
 static enum err start_threads(struct publisher *publisher, struct error *err) {
     publisher->queue = queue_create(publisher->options.queue_length);
-    enum err code = publisher->queue != NULL ? start_storer(publisher, err) : ERR_NO_MEMORY;
-    if (code == ERR_OK &&
-        pthread_create(&publisher->thread, NULL, publisher_thread, publisher) != 0)
-        code = ERR_NO_MEMORY;
+    if (publisher->queue == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the publisher's queue");
+    const struct crew_options crew = {
+        .name = "publisher", .count = 1, .run = run_publisher, .context = publisher};
+    enum err code = start_storer(publisher, err);
+    if (code == ERR_OK) code = crew_start(&crew, &publisher->crew, err);
     if (code == ERR_OK) return ERR_OK;
     storer_stop(publisher->storer);
     queue_destroy(publisher->queue);
-    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-        "cannot start the publisher");
+    return code;
 }
 
 enum err publisher_start(
@@ -351,7 +350,7 @@ enum err publisher_stop(struct publisher *publisher, int timeout_ms, struct erro
     storer_stop(publisher->storer); /* it still pushes */
     publisher->stop_timeout_ms = timeout_ms;
     queue_close(publisher->queue); /* its lock orders the write above */
-    pthread_join(publisher->thread, NULL);
+    crew_join(&publisher->crew);
     enum err code = publisher->stop_code;
     if (code != ERR_OK) *err = publisher->stop_error;
     queue_destroy(publisher->queue);

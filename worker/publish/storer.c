@@ -1,10 +1,9 @@
 #include "publish/storer.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
+#include "base/crew.h"
 #include "base/invariant.h"
-#include "base/pulse.h"
 #include "base/queue.h"
 
 enum { THREADS = 4 }; /* a sync takes its time; several at once take little more */
@@ -23,8 +22,7 @@ struct storing {
 struct storer {
     struct storer_options options;
     struct queue *queue;
-    uint32_t started;
-    pthread_t threads[THREADS];
+    struct crew *crew;
 };
 
 static void storing_destroy(struct storing *storing) {
@@ -59,10 +57,9 @@ static void store_outputs(struct storer *storer, struct storing *storing) {
     }
 }
 
-static void *storer_thread(void *context) {
+static void run_storer(void *context, uint32_t index) {
     struct storer *storer = context;
     void *item;
-    pulse_start("store");
     while (queue_pop(storer->queue, &item, 1, -1) == 1) {
         struct storing *storing = item;
         store_outputs(storer, storing);
@@ -70,31 +67,30 @@ static void *storer_thread(void *context) {
             storer->options.context, storing->job, &storing->outcome, storing->blobs);
         storing_destroy(storing);
     }
-    return NULL;
 }
 
 enum err storer_start(
     const struct storer_options *options, struct storer **ret, struct error *err) {
     struct storer *storer = calloc(1, sizeof *storer);
-    if (storer == NULL) goto no_memory;
+    if (storer != NULL) storer->queue = queue_create(options->queue_length);
+    if (storer == NULL || storer->queue == NULL) {
+        free(storer);
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the outputs that go to the blob store");
+    }
     storer->options = *options;
-    storer->queue = queue_create(options->queue_length);
-    if (storer->queue == NULL) goto no_memory;
-    for (; storer->started < THREADS; storer->started++)
-        if (pthread_create(&storer->threads[storer->started], NULL, storer_thread, storer) != 0)
-            goto no_memory;
-    *ret = storer;
-    return ERR_OK;
-no_memory:
-    storer_stop(storer);
-    return error_set(err, ERR_NO_MEMORY, 0, "raise the limits on memory and threads",
-        "cannot start the threads that store outputs");
+    const struct crew_options crew = {
+        .name = "store", .count = THREADS, .run = run_storer, .context = storer};
+    enum err code = crew_start(&crew, &storer->crew, err);
+    if (code == ERR_OK) *ret = storer;
+    else storer_stop(storer);
+    return code;
 }
 
 void storer_stop(struct storer *storer) {
     if (storer == NULL) return;
-    if (storer->queue != NULL) queue_close(storer->queue);
-    for (uint32_t i = 0; i < storer->started; i++) pthread_join(storer->threads[i], NULL);
+    queue_close(storer->queue);
+    crew_join(&storer->crew);
     queue_destroy(storer->queue);
     free(storer);
 }

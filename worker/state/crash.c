@@ -1,6 +1,5 @@
 #include "state/crash.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -71,7 +70,6 @@ void crash_watch(struct state *state) {
     for (size_t i = 0; i < SIGNAL_COUNT; i++) sigaction(signals[i], &action, &before[i]);
 }
 
-void crash_is_no_evidence(const char *name) {
+void crash_is_no_evidence(void) {
     is_innocent = true;
-    pthread_setname_np(pthread_self(), name);
 }

@@ -13,7 +13,7 @@
 /** From now on; `state` lives as long as the process. NULL is fine. */
 void crash_watch(struct state *state);
 
-/** The calling thread never holds a message, and is called `name` (15 bytes at most). */
-void crash_is_no_evidence(const char *name);
+/** The calling thread never holds a message. */
+void crash_is_no_evidence(void);
 
 #endif
