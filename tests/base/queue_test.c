@@ -81,6 +81,18 @@ TEST(more_than_there_is_room_for_is_pushed_as_others_make_room) {
     queue_destroy(queue);
 }
 
+TEST(what_must_have_room_is_pushed_in_its_order) {
+    struct queue *queue = queue_create(3);
+    void *items[] = {item(1), item(2), item(3)}, *popped[3];
+    queue_must_push(queue, items[0]);
+    queue_must_push_all(queue, &items[1], 2);
+    assert_int_equal(queue_pop(queue, popped, 3, 0), 3);
+    for (uintptr_t i = 0; i < 3; i++) assert_ptr_equal(popped[i], item(i + 1));
+    queue_must_push_all(queue, items, 0);
+    assert_int_equal(queue_length(queue), 0);
+    queue_destroy(queue);
+}
+
 static void *push_until_closed(void *argument) {
     while (queue_push(argument, item(1))) continue;
     return NULL;
@@ -193,7 +205,7 @@ RUN_TESTS(T(items_come_out_in_their_order), T(pop_takes_at_most_what_is_asked),
     T(pop_of_an_empty_queue_gives_up_when_time_is_over),
     T(a_closed_queue_takes_nothing_and_gives_what_it_has),
     T(more_than_there_is_room_for_is_pushed_as_others_make_room),
-    T(close_wakes_those_who_wait_for_items), T(close_wakes_those_who_wait_for_room),
-    T(items_that_do_not_fit_stay_in_their_order),
+    T(what_must_have_room_is_pushed_in_its_order), T(close_wakes_those_who_wait_for_items),
+    T(close_wakes_those_who_wait_for_room), T(items_that_do_not_fit_stay_in_their_order),
     T(no_more_items_are_asked_for_than_there_is_room_for),
     T(many_threads_get_every_item_exactly_once))

@@ -5,6 +5,7 @@
 
 #include "base/invariant.h"
 #include "base/log.h"
+#include "base/queue.h"
 #include "base/timers.h"
 #include "decode/walk.h"
 #include "testing.h"
@@ -32,6 +33,19 @@ static void leave_a_place_that_was_not_entered(void) {
 static void fill_an_error_that_is_none(void) {
     struct error err;
     (void)!error_set(&err, ERR_OK, 0, "", "nothing");
+}
+
+static void push_more_than_there_can_be(void) {
+    int items[2];
+    struct queue *queue = queue_create(1);
+    for (int i = 0; i < 2; i++) queue_must_push(queue, &items[i]);
+}
+
+static void push_after_the_last(void) {
+    int item;
+    struct queue *queue = queue_create(1);
+    queue_close(queue);
+    queue_must_push(queue, &item);
 }
 
 /* Runs `act` in a process of its own: how that ended, and what it said. */
@@ -80,6 +94,12 @@ TEST(an_error_without_a_code_ends_the_process) {
     assert_ends(fill_an_error_that_is_none, "broken invariant: an error has a code");
 }
 
+TEST(a_queue_for_all_there_can_be_ends_the_process_where_it_would_wait) {
+    assert_ends(push_more_than_there_can_be, "broken invariant: a queue has room for all there");
+    assert_ends(push_after_the_last, "broken invariant: a queue is closed after the last push");
+}
+
 RUN_TESTS(cmocka_unit_test(a_heap_of_timers_that_is_full_ends_the_process_before_it_is_overrun),
     cmocka_unit_test(a_walk_ends_the_process_at_its_deepest_place),
-    cmocka_unit_test(an_error_without_a_code_ends_the_process))
+    cmocka_unit_test(an_error_without_a_code_ends_the_process),
+    cmocka_unit_test(a_queue_for_all_there_can_be_ends_the_process_where_it_would_wait))

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/invariant.h"
 #include "base/pulse.h"
 
 struct queue {
@@ -57,20 +58,34 @@ static bool wait_for_room(struct queue *queue) {
     return !queue->closed;
 }
 
+static void append(struct queue *queue, void *item) {
+    queue->items[(queue->head + queue->length) % queue->capacity] = item;
+    queue->length++;
+    wake_consumer(queue);
+}
+
 size_t queue_push_all(struct queue *queue, void *const *items, size_t count) {
     size_t taken = 0;
     pthread_mutex_lock(&queue->lock);
-    for (; taken < count && wait_for_room(queue); taken++) {
-        queue->items[(queue->head + queue->length) % queue->capacity] = items[taken];
-        queue->length++;
-        wake_consumer(queue);
-    }
+    for (; taken < count && wait_for_room(queue); taken++) append(queue, items[taken]);
     pthread_mutex_unlock(&queue->lock);
     return taken;
 }
 
 bool queue_push(struct queue *queue, void *item) {
     return queue_push_all(queue, &item, 1) == 1;
+}
+
+void queue_must_push_all(struct queue *queue, void *const *items, size_t count) {
+    pthread_mutex_lock(&queue->lock);
+    INVARIANT(!queue->closed, "a queue is closed after the last push");
+    INVARIANT(count <= queue->capacity - queue->length, "a queue has room for all there can be");
+    for (size_t i = 0; i < count; i++) append(queue, items[i]);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void queue_must_push(struct queue *queue, void *item) {
+    queue_must_push_all(queue, &item, 1);
 }
 
 /* Waits until something is there; false when time is up or nothing can come any more. */

@@ -24,6 +24,11 @@ MUST_CHECK bool queue_push(struct queue *queue, void *item);
  * once the queue is closed. */
 MUST_CHECK size_t queue_push_all(struct queue *queue, void *const *items, size_t count);
 
+/** The same for a queue that is as long as all items that there can be, and that is closed after
+ * the last push: never waits, and it is our bug where there is no room. */
+void queue_must_push(struct queue *queue, void *item);
+void queue_must_push_all(struct queue *queue, void *const *items, size_t count);
+
 /**
  * Takes up to `max` items, waiting up to `timeout_ms` (-1: for ever) for the first. Returns how
  * many; 0 means time is up, or closed and drained.

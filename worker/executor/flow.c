@@ -235,9 +235,7 @@ static void push_ready(struct stages *stages, struct prepared *const *prepared, 
         if (prepared[i]->job->delivery->is_suspect) go_narrow(stages, prepared[i]);
         else ready[ready_count++] = prepared[i];
     }
-    /* Closed only once preparation has ended. */
-    INVARIANT(queue_push_all(stages->ready, ready, ready_count) == ready_count,
-        "the queue of ready jobs is as long as all that can be in flight");
+    queue_must_push_all(stages->ready, ready, ready_count); /* closed once preparation has ended */
 }
 
 void flow_plan(struct stages *stages, struct job *const *jobs, size_t count) {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/crew.h"
-#include "base/invariant.h"
 #include "base/pulse.h"
 #include "executor/flow.h"
 #include "gpu/event.h"
@@ -136,6 +135,5 @@ void narrow_stop(struct narrow *narrow) {
 }
 
 void narrow_push(struct narrow *narrow, struct prepared *prepared) {
-    INVARIANT(queue_push(narrow->queue, prepared),
-        "the queue of the narrow path is as long as all that can be in flight");
+    queue_must_push(narrow->queue, prepared);
 }

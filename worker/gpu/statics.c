@@ -62,8 +62,7 @@ static struct pool_counters *counters_take(struct statics *statics) {
 }
 
 static void counters_give(struct statics *statics, struct pool_counters *counters) {
-    bool is_pushed = queue_push(statics->idle_counters, counters);
-    INVARIANT(is_pushed, "the queue of counters has room for all");
+    queue_must_push(statics->idle_counters, counters);
 }
 
 /* A copy into the block may be under way even if no job ever used it. */

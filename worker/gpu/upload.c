@@ -44,11 +44,6 @@ static void staging_fini(const struct upload_options *options, struct staging *s
     INVARIANT(code == ERR_OK, "memory that was taken is given back once");
 }
 
-static void idle_push(struct upload_stream *upload, struct staging *staging) {
-    bool is_pushed = queue_push(upload->idle, staging);
-    INVARIANT(is_pushed, "the queue of staging blocks has room for all");
-}
-
 enum err upload_stream_create(
     const struct upload_options *options, struct upload_stream **ret, struct error *err) {
     struct upload_stream *upload =
@@ -60,7 +55,7 @@ enum err upload_stream_create(
     enum err code = stream_lease_take(options->leases, false, &upload->lease, err);
     for (uint32_t i = 0; i < options->staging_count && code == ERR_OK; i++) {
         code = staging_init(options, &upload->staging[i], err);
-        if (code == ERR_OK) idle_push(upload, &upload->staging[i]);
+        if (code == ERR_OK) queue_must_push(upload->idle, &upload->staging[i]);
     }
     if (code == ERR_OK) *ret = upload;
     else upload_stream_destroy(upload);
@@ -142,7 +137,7 @@ static enum err send_pieces(struct upload_stream *upload, struct slice bytes, CU
         struct staging *staging = item;
         enum err code = send_staged(upload, staging, piece, to, err);
         *ret_fence = staging->fence;
-        idle_push(upload, staging);
+        queue_must_push(upload->idle, staging);
         if (code != ERR_OK) return code;
         to += piece.size;
     }

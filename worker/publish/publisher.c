@@ -243,8 +243,7 @@ static void push_some(
         items[used++] = publications[i];
     }
     if (used == 0) return;
-    size_t queued = queue_push_all(publisher->queue, items, used);
-    INVARIANT(queued == used, "the queue is closed only after the last push");
+    queue_must_push_all(publisher->queue, items, used);
     for (size_t i = 0; i < used; i++)
         publisher->options.on_queued(publisher->options.context, lines[i], are_suspects[i]);
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/crew.h"
-#include "base/invariant.h"
 #include "base/queue.h"
 
 enum { THREADS = 4 }; /* a sync takes its time; several at once take little more */
@@ -132,7 +131,6 @@ enum err storer_push(
         return error_set(err, ERR_NO_MEMORY, 0,
             "give the process more memory, or lower limits.bytes_in_flight",
             "no memory for outputs that go to the blob store");
-    bool queued = queue_push(storer->queue, storing);
-    INVARIANT(queued, "the queue is closed only after the last push");
+    queue_must_push(storer->queue, storing);
     return ERR_OK;
 }
