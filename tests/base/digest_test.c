@@ -61,6 +61,18 @@ TEST(parse_refuses_other_forms_and_leaves_the_digest) {
     assert_int_equal(digest.bytes[0], 7);
 }
 
+/* Nobody can choose payloads whose digests meet in a table: each byte counts. */
+TEST(the_hash_for_tables_differs_by_any_byte) {
+    struct digest digest = digest_of(slice_of_text("x"));
+    uint64_t hash = digest_hash(&digest);
+    assert_true(digest_hash(&digest) == hash);
+    for (size_t i = 0; i < sizeof digest.bytes; i++) {
+        struct digest other = digest;
+        other.bytes[i] ^= 1;
+        assert_true(digest_hash(&other) != hash);
+    }
+}
+
 RUN_TESTS(T(digests_are_those_of_the_standard), T(what_is_formatted_parses_back),
     T(pieces_have_the_digest_of_the_whole), T(digests_differ_by_any_byte),
-    T(parse_refuses_other_forms_and_leaves_the_digest))
+    T(parse_refuses_other_forms_and_leaves_the_digest), T(the_hash_for_tables_differs_by_any_byte))

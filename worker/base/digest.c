@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
+
 struct digest digest_of(struct slice payload) {
     struct digest ret;
     SHA256(payload.data, payload.size, ret.bytes);
@@ -73,4 +75,8 @@ const char *digest_format(const struct digest *digest, char text[static DIGEST_T
 
 bool digest_equal(const struct digest *a, const struct digest *b) {
     return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+uint64_t digest_hash(const struct digest *digest) {
+    return hash_more(HASH_START, slice_of(digest->bytes, sizeof digest->bytes));
 }

@@ -31,4 +31,7 @@ const char *digest_format(const struct digest *digest, char text[static DIGEST_T
 
 bool digest_equal(const struct digest *a, const struct digest *b);
 
+/** For tables. Not a part of the digest: who can make many payloads can choose those. */
+uint64_t digest_hash(const struct digest *digest);
+
 #endif

@@ -7,8 +7,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/hash_table.h"
+
 enum {
-    TABLE_BUCKETS = 4096,
     FETCHED_PLACES = 8192,
     CHARGE_BYTES_MIN = 4096,
     EPOCH_CLAIMS = 4096, /* after so many claims, each use so far counts half */
@@ -21,14 +22,14 @@ struct tally {
 };
 
 struct cache_entry {
+    struct hash_node node;
     struct digest digest;
     uint64_t bytes;
     uint64_t used_unix_ns; /* of what was found at start */
     bool is_loading;       /* claimed; in no list of uses */
     bool is_checked;       /* fetched by this process: `bytes` is what the digest stands for */
     struct tally tally;
-    struct uses *uses; /* the list that it stands in */
-    struct cache_entry *next_in_bucket;
+    struct uses *uses;                 /* the list that it stands in */
     struct cache_entry *older, *newer; /* by last use */
 };
 
@@ -44,7 +45,7 @@ struct cache {
     uint64_t budget_bytes;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t settled;
-    struct cache_entry *buckets[TABLE_BUCKETS];
+    struct hash_table entries;
     /* Blobs that were fetched and not used since leave first: what is used once drives out nothing
      * that is used again. Together within the budget. */
     struct uses once, again;
@@ -72,28 +73,17 @@ static uint64_t charge_of(uint64_t bytes) {
     return bytes > CHARGE_BYTES_MIN ? bytes : CHARGE_BYTES_MIN;
 }
 
-static struct cache_entry **bucket_of(struct cache *cache, const struct digest *digest) {
-    size_t hash;
-    memcpy(&hash, digest->bytes, sizeof hash); /* a digest is as good a hash as there is */
-    return &cache->buckets[hash % TABLE_BUCKETS];
-}
-
 static struct cache_entry *table_find(struct cache *cache, const struct digest *digest) {
-    struct cache_entry *entry = *bucket_of(cache, digest);
-    while (entry != NULL && !digest_equal(&entry->digest, digest)) entry = entry->next_in_bucket;
-    return entry;
+    struct hash_node *node = hash_table_find(&cache->entries, digest_hash(digest));
+    for (; node != NULL; node = hash_node_next(node)) {
+        struct cache_entry *entry = HASH_ITEM(node, struct cache_entry, node);
+        if (digest_equal(&entry->digest, digest)) return entry;
+    }
+    return NULL;
 }
 
 static void table_add(struct cache *cache, struct cache_entry *entry) {
-    struct cache_entry **bucket = bucket_of(cache, &entry->digest);
-    entry->next_in_bucket = *bucket;
-    *bucket = entry;
-}
-
-static void table_remove(struct cache *cache, struct cache_entry *entry) {
-    struct cache_entry **link = bucket_of(cache, &entry->digest);
-    while (*link != entry) link = &(*link)->next_in_bucket;
-    *link = entry->next_in_bucket;
+    hash_table_add(&cache->entries, &entry->node, digest_hash(&entry->digest));
 }
 
 static void uses_remove(struct cache_entry *entry) {
@@ -115,7 +105,7 @@ static void uses_append(struct uses *uses, struct cache_entry *entry) {
 
 /* Ends an entry that is not loading, and its file. */
 static void drop(struct cache *cache, struct cache_entry *entry) {
-    table_remove(cache, entry);
+    hash_table_remove(&cache->entries, &entry->node);
     uses_remove(entry);
     folder_remove(&cache->folder, &entry->digest);
     free(entry);
@@ -243,7 +233,7 @@ enum err cache_settle(struct cache *cache, struct cache_entry *entry, const stru
         entry->is_checked = true;
         uses_append(tally_now(cache, &entry->tally) > 1 ? &cache->again : &cache->once, entry);
     } else {
-        table_remove(cache, entry);
+        hash_table_remove(&cache->entries, &entry->node);
         free(entry);
     }
     pthread_cond_broadcast(&cache->settled);
@@ -347,6 +337,7 @@ void cache_destroy(struct cache *cache) {
     if (cache == NULL) return;
     free_uses(&cache->once);
     free_uses(&cache->again);
+    hash_table_fini(&cache->entries);
     folder_close(&cache->folder);
     pthread_cond_destroy(&cache->settled);
     pthread_mutex_destroy(&cache->lock);

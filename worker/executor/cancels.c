@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-
-enum { BUCKETS_MIN = 16 };
+#include "base/hash_table.h"
 
 struct cancel {
-    struct cancel *next_in_bucket, *newer;
-    uint64_t hash, expires_ms;
+    struct hash_node node;
+    struct cancel *newer;
+    uint64_t expires_ms;
     size_t id_size;
     uint8_t id[];
 };
@@ -20,30 +20,26 @@ struct cancels {
     atomic_size_t count;  /* changed under the lock */
     pthread_mutex_t lock; /* guards what follows */
     struct cancel *oldest, *newest;
-    size_t bucket_count; /* a power of two */
-    struct cancel *buckets[];
+    struct hash_table by_id;
 };
 
 struct cancels *cancels_create(uint32_t ids_max, uint32_t ttl_ms) {
-    size_t bucket_count = BUCKETS_MIN;
-    while (bucket_count < ids_max) bucket_count *= 2;
-    struct cancels *cancels =
-        calloc(1, sizeof *cancels + bucket_count * sizeof cancels->buckets[0]);
+    struct cancels *cancels = calloc(1, sizeof *cancels);
     if (cancels == NULL) return NULL;
     cancels->ids_max = ids_max;
     cancels->ttl_ms = ttl_ms;
-    cancels->bucket_count = bucket_count;
     atomic_init(&cancels->count, 0);
     pthread_mutex_init(&cancels->lock, NULL);
     return cancels;
 }
 
-static struct cancel **link_of(struct cancels *cancels, uint64_t hash, struct slice id) {
-    struct cancel **link = &cancels->buckets[hash & (cancels->bucket_count - 1)];
-    while (*link != NULL &&
-           ((*link)->hash != hash || !slice_equal(slice_of((*link)->id, (*link)->id_size), id)))
-        link = &(*link)->next_in_bucket;
-    return link;
+static struct cancel *find(const struct cancels *cancels, uint64_t hash, struct slice id) {
+    struct hash_node *node = hash_table_find(&cancels->by_id, hash);
+    for (; node != NULL; node = hash_node_next(node)) {
+        struct cancel *cancel = HASH_ITEM(node, struct cancel, node);
+        if (slice_equal(slice_of(cancel->id, cancel->id_size), id)) return cancel;
+    }
+    return NULL;
 }
 
 static void count(struct cancels *cancels, int change) {
@@ -53,7 +49,7 @@ static void count(struct cancels *cancels, int change) {
 
 static void forget_oldest(struct cancels *cancels) {
     struct cancel *cancel = cancels->oldest;
-    *link_of(cancels, cancel->hash, slice_of(cancel->id, cancel->id_size)) = cancel->next_in_bucket;
+    hash_table_remove(&cancels->by_id, &cancel->node);
     cancels->oldest = cancel->newer;
     if (cancels->oldest == NULL) cancels->newest = NULL;
     count(cancels, -1);
@@ -65,13 +61,12 @@ static void forget_expired(struct cancels *cancels, uint64_t now_ms) {
     while (cancels->oldest != NULL && cancels->oldest->expires_ms <= now_ms) forget_oldest(cancels);
 }
 
-static bool append(
-    struct cancels *cancels, struct cancel **link, uint64_t hash, struct slice id, uint64_t ends) {
+static bool append(struct cancels *cancels, uint64_t hash, struct slice id, uint64_t ends) {
     struct cancel *cancel = malloc(sizeof *cancel + id.size);
     if (cancel == NULL) return false;
-    *cancel = (struct cancel){.hash = hash, .expires_ms = ends, .id_size = id.size};
+    *cancel = (struct cancel){.expires_ms = ends, .id_size = id.size};
     if (id.size > 0) memcpy(cancel->id, id.data, id.size);
-    *link = cancel;
+    hash_table_add(&cancels->by_id, &cancel->node, hash);
     if (cancels->newest != NULL) cancels->newest->newer = cancel;
     else cancels->oldest = cancel;
     cancels->newest = cancel;
@@ -87,13 +82,13 @@ enum err cancels_add(struct cancels *cancels, struct slice id, uint64_t at_ms, u
     if (expires_ms <= now_ms) return ERR_OK;
     pthread_mutex_lock(&cancels->lock);
     forget_expired(cancels, now_ms);
-    struct cancel **link = link_of(cancels, hash, id);
-    if (*link != NULL) {
-        if ((*link)->expires_ms < expires_ms) (*link)->expires_ms = expires_ms;
+    struct cancel *cancel = find(cancels, hash, id);
+    if (cancel != NULL) {
+        if (cancel->expires_ms < expires_ms) cancel->expires_ms = expires_ms;
     } else {
         *forgot = cancels_count(cancels) == cancels->ids_max;
         if (*forgot) forget_oldest(cancels);
-        is_added = append(cancels, link_of(cancels, hash, id), hash, id, expires_ms);
+        is_added = append(cancels, hash, id, expires_ms);
     }
     pthread_mutex_unlock(&cancels->lock);
     if (is_added) return ERR_OK;
@@ -106,7 +101,7 @@ bool cancels_has(struct cancels *cancels, struct slice id, uint64_t now_ms) {
     if (cancels_count(cancels) == 0) return false;
     uint64_t hash = hash_more(HASH_START, id);
     pthread_mutex_lock(&cancels->lock);
-    const struct cancel *cancel = *link_of(cancels, hash, id);
+    const struct cancel *cancel = find(cancels, hash, id);
     bool has = cancel != NULL && cancel->expires_ms > now_ms;
     pthread_mutex_unlock(&cancels->lock);
     return has;
@@ -119,6 +114,7 @@ size_t cancels_count(struct cancels *cancels) {
 void cancels_destroy(struct cancels *cancels) {
     if (cancels == NULL) return;
     while (cancels->oldest != NULL) forget_oldest(cancels);
+    hash_table_fini(&cancels->by_id);
     pthread_mutex_destroy(&cancels->lock);
     free(cancels);
 }

@@ -4,13 +4,11 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/invariant.h"
 
-enum { TABLE_BUCKETS = 4096 };
-
 struct gate_line {
-    uint64_t hash;
-    struct gate_line *next_in_bucket;
+    struct hash_node node;
     size_t passed_count;      /* and not left */
     struct job *first, *last; /* that wait */
     const char *topic;        /* lives as long as the source */
@@ -22,8 +20,8 @@ struct gate_line {
 struct gate {
     size_t width;
     pthread_mutex_t lock; /* guards everything below */
-    size_t line_count, waiting_count;
-    struct gate_line *buckets[TABLE_BUCKETS];
+    size_t waiting_count;
+    struct hash_table lines;
 };
 
 enum err gate_create(size_t width, struct gate **ret, struct error *err) {
@@ -39,7 +37,8 @@ enum err gate_create(size_t width, struct gate **ret, struct error *err) {
 
 void gate_destroy(struct gate *gate) {
     if (gate == NULL) return;
-    INVARIANT(gate->line_count == 0, "no line stands when the gate ends");
+    INVARIANT(gate->lines.count == 0, "no line stands when the gate ends");
+    hash_table_fini(&gate->lines);
     pthread_mutex_destroy(&gate->lock);
     free(gate);
 }
@@ -57,6 +56,10 @@ static uint64_t hash_of(const struct delivery *delivery) {
     return hash_more(hash, delivery->key);
 }
 
+static struct gate_line *line_of(struct hash_node *node) {
+    return node == NULL ? NULL : HASH_ITEM(node, struct gate_line, node);
+}
+
 static bool is_line_of(const struct gate_line *line, const struct delivery *delivery) {
     return line->partition == delivery->position.partition &&
            slice_equal(slice_of(line->key, line->key_size), delivery->key) &&
@@ -64,32 +67,24 @@ static bool is_line_of(const struct gate_line *line, const struct delivery *deli
 }
 
 static struct gate_line *find(struct gate *gate, uint64_t hash, const struct delivery *delivery) {
-    struct gate_line *line = gate->buckets[hash % TABLE_BUCKETS];
-    while (line != NULL && (line->hash != hash || !is_line_of(line, delivery)))
-        line = line->next_in_bucket;
-    return line;
+    struct hash_node *node = hash_table_find(&gate->lines, hash);
+    while (node != NULL && !is_line_of(line_of(node), delivery)) node = hash_node_next(node);
+    return line_of(node);
 }
 
 static struct gate_line *add(struct gate *gate, uint64_t hash, const struct delivery *delivery) {
     struct gate_line *line = calloc(1, sizeof *line + delivery->key.size);
     if (line == NULL) return NULL;
-    struct gate_line **bucket = &gate->buckets[hash % TABLE_BUCKETS];
-    line->hash = hash;
     line->topic = delivery->position.topic;
     line->partition = delivery->position.partition;
     line->key_size = delivery->key.size;
     if (line->key_size > 0) memcpy(line->key, delivery->key.data, line->key_size);
-    line->next_in_bucket = *bucket;
-    *bucket = line;
-    gate->line_count++;
+    hash_table_add(&gate->lines, &line->node, hash);
     return line;
 }
 
 static void end(struct gate *gate, struct gate_line *line) {
-    struct gate_line **link = &gate->buckets[line->hash % TABLE_BUCKETS];
-    while (*link != line) link = &(*link)->next_in_bucket;
-    *link = line->next_in_bucket;
-    gate->line_count--;
+    hash_table_remove(&gate->lines, &line->node);
     free(line);
 }
 
@@ -142,18 +137,17 @@ static bool is_in(const struct gate_line *line, const char *topic, int32_t parti
 struct job *gate_take_waiting(struct gate *gate, const char *topic, int32_t partition) {
     struct job *taken = NULL, **end_of_taken = &taken;
     pthread_mutex_lock(&gate->lock);
-    for (size_t i = 0; i < TABLE_BUCKETS && gate->waiting_count > 0; i++) {
-        struct gate_line *line = gate->buckets[i];
-        for (; line != NULL; line = line->next_in_bucket) {
-            if (line->first == NULL || !is_in(line, topic, partition)) continue;
-            *end_of_taken = line->first;
-            for (struct job *job = line->first; job != NULL; job = job->next_in_line) {
-                job->line = NULL;
-                gate->waiting_count--;
-                end_of_taken = &job->next_in_line;
-            }
-            line->first = line->last = NULL;
+    struct hash_node *node = NULL;
+    while (gate->waiting_count > 0 && (node = hash_table_walk(&gate->lines, node)) != NULL) {
+        struct gate_line *line = line_of(node);
+        if (line->first == NULL || !is_in(line, topic, partition)) continue;
+        *end_of_taken = line->first;
+        for (struct job *job = line->first; job != NULL; job = job->next_in_line) {
+            job->line = NULL;
+            gate->waiting_count--;
+            end_of_taken = &job->next_in_line;
         }
+        line->first = line->last = NULL;
     }
     pthread_mutex_unlock(&gate->lock);
     return taken;

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/invariant.h"
 #include "gpu/size_class.h"
 
-enum { TABLE_BUCKETS = 4096, NEVER_APPLIED = -1 };
+enum { NEVER_APPLIED = -1 };
 
 struct resident {
     /* guarded by the lock */
-    uint64_t hash;
-    struct resident *next_in_bucket;
+    struct hash_node node;
     struct resident *older, *newer; /* not attached: by last use */
     uint64_t used_ns;
     bool is_attached;
@@ -44,11 +44,11 @@ struct revoked {
 struct residents {
     struct residents_options options;
     pthread_mutex_t lock; /* guards what follows */
-    struct resident *buckets[TABLE_BUCKETS];
+    struct hash_table table;
     struct resident *oldest, *newest;
     struct revoked *revoked;
-    struct residents_counts counts;
-    uint64_t pending_bytes; /* of counts.bytes: not charged to the pool's budget yet */
+    struct residents_counts counts; /* but for `count`, which the table knows */
+    uint64_t pending_bytes;         /* of counts.bytes: not charged to the pool's budget yet */
 
     pthread_mutex_t pool_lock; /* guards the counters: pools want one thread at a time for them */
     struct pool_counters counters;
@@ -76,33 +76,24 @@ static uint64_t hash_of(const struct resident_use *use) {
     return hash_more(hash_more(hash, use->key), use->name);
 }
 
+static struct resident *resident_of(struct hash_node *node) {
+    return HASH_ITEM(node, struct resident, node);
+}
+
 static bool is_in(const char *topic, int32_t partition, const char *of_topic, int32_t of) {
     return partition == of && strcmp(topic, of_topic) == 0;
 }
 
 static struct resident *find(
     struct residents *residents, uint64_t hash, const struct resident_use *use) {
-    struct resident *resident = residents->buckets[hash % TABLE_BUCKETS];
-    for (; resident != NULL; resident = resident->next_in_bucket)
-        if (resident->hash == hash && slice_equal(resident->name, use->name) &&
-            slice_equal(resident->key, use->key) &&
+    struct hash_node *node = hash_table_find(&residents->table, hash);
+    for (; node != NULL; node = hash_node_next(node)) {
+        struct resident *resident = resident_of(node);
+        if (slice_equal(resident->name, use->name) && slice_equal(resident->key, use->key) &&
             is_in(resident->topic, resident->partition, use->topic, use->partition))
             return resident;
+    }
     return NULL;
-}
-
-static void table_add(struct residents *residents, struct resident *resident) {
-    struct resident **bucket = &residents->buckets[resident->hash % TABLE_BUCKETS];
-    resident->next_in_bucket = *bucket;
-    *bucket = resident;
-    residents->counts.count++;
-}
-
-static void table_remove(struct residents *residents, struct resident *resident) {
-    struct resident **link = &residents->buckets[resident->hash % TABLE_BUCKETS];
-    while (*link != resident) link = &(*link)->next_in_bucket;
-    *link = resident->next_in_bucket;
-    residents->counts.count--;
 }
 
 static void use_list_remove(struct residents *residents, struct resident *resident) {
@@ -129,7 +120,7 @@ static void lower_limit(struct residents *residents, uint64_t block_bytes) {
 /* Takes a resident that is in no use list out of the table, onto a list for free_dropped(). */
 static void drop(
     struct residents *residents, struct resident *resident, struct resident **dropped) {
-    table_remove(residents, resident);
+    hash_table_remove(&residents->table, &resident->node);
     lower_limit(residents, resident->block.bytes);
     resident->newer = *dropped;
     *dropped = resident;
@@ -173,13 +164,14 @@ void residents_destroy(struct residents *residents) {
     if (residents == NULL) return;
     struct resident *dropped = NULL;
     while (residents->oldest != NULL) drop_oldest(residents, &dropped);
-    INVARIANT(residents->counts.count == 0, "no resident is left when all are dropped");
+    INVARIANT(residents->table.count == 0, "no resident is left when all are dropped");
     free_dropped(residents, dropped);
     while (residents->revoked != NULL) {
         struct revoked *next = residents->revoked->next;
         free(residents->revoked);
         residents->revoked = next;
     }
+    hash_table_fini(&residents->table);
     pthread_mutex_destroy(&residents->pool_lock);
     pthread_mutex_destroy(&residents->lock);
     free(residents);
@@ -222,16 +214,15 @@ void residents_revoke(
     struct resident *dropped = NULL;
     pthread_mutex_lock(&residents->lock);
     note_revoked(residents, topic, partition, now_ns);
-    for (size_t i = 0; i < TABLE_BUCKETS; i++) {
-        struct resident *next, *resident = residents->buckets[i];
-        for (; resident != NULL; resident = next) {
-            next = resident->next_in_bucket;
-            if (!is_in(resident->topic, resident->partition, topic, partition)) continue;
-            resident->is_revoked = true;
-            if (resident->is_attached) continue;
-            use_list_remove(residents, resident);
-            drop(residents, resident, &dropped);
-        }
+    struct hash_node *next = hash_table_walk(&residents->table, NULL), *node;
+    while ((node = next) != NULL) {
+        struct resident *resident = resident_of(node);
+        next = hash_table_walk(&residents->table, node);
+        if (!is_in(resident->topic, resident->partition, topic, partition)) continue;
+        resident->is_revoked = true;
+        if (resident->is_attached) continue;
+        use_list_remove(residents, resident);
+        drop(residents, resident, &dropped);
     }
     pthread_mutex_unlock(&residents->lock);
     free_dropped(residents, dropped);
@@ -306,17 +297,16 @@ static enum err check_host_memory(
         return error_set(err, ERR_TOO_LARGE, 0, "send it under a shorter key",
             "the job's key has %zu bytes, and residents are kept for keys of up to %d",
             use->key.size, RESIDENT_KEY_BYTES_MAX);
-    if (residents->counts.count < entries_max) return ERR_OK;
+    if (residents->table.count < entries_max) return ERR_OK;
     return error_set(err, ERR_RESIDENTS_FULL, 0,
         "use fewer residents, or wait until some were not used for residents.idle_timeout_ms; or "
         "raise residents.entries_max",
-        "there are %" PRIu64 " residents, as many as this worker keeps", residents->counts.count);
+        "there are %zu residents, as many as this worker keeps", residents->table.count);
 }
 
-static struct resident *resident_alloc(const struct resident_use *use, uint64_t hash) {
+static struct resident *resident_alloc(const struct resident_use *use) {
     struct resident *resident = calloc(1, sizeof *resident + use->key.size + use->name.size);
     if (resident == NULL) return NULL;
-    resident->hash = hash;
     resident->topic = use->topic;
     resident->partition = use->partition;
     resident->key = slice_of(resident->text, use->key.size);
@@ -340,7 +330,7 @@ static enum err reserve(struct residents *residents, const struct resident_use *
     if (code == ERR_OK) code = check_host_memory(residents, use, err);
     if (code == ERR_OK) code = check_budget(residents, block_bytes, err);
     if (code != ERR_OK) return code;
-    struct resident *resident = resident_alloc(use, hash);
+    struct resident *resident = resident_alloc(use);
     if (resident == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
             "no memory to note resident '%.*s'", SLICE_TEXT(use->name));
@@ -349,7 +339,7 @@ static enum err reserve(struct residents *residents, const struct resident_use *
     resident->block.bytes = block_bytes;
     residents->counts.bytes += block_bytes;
     residents->pending_bytes += block_bytes;
-    table_add(residents, resident);
+    hash_table_add(&residents->table, &resident->node, hash);
     *ret = resident;
     return ERR_OK;
 }
@@ -445,6 +435,7 @@ uint64_t resident_generation_after(const struct resident *resident) {
 struct residents_counts residents_read_counts(struct residents *residents) {
     pthread_mutex_lock(&residents->lock);
     struct residents_counts counts = residents->counts;
+    counts.count = residents->table.count;
     pthread_mutex_unlock(&residents->lock);
     return counts;
 }

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/invariant.h"
 #include "base/queue.h"
 #include "gpu/event.h"
@@ -12,7 +12,6 @@
 
 enum {
     SHARD_COUNT = 64,
-    SHARD_BUCKETS = 1024,
     CHARGE_MIN = 4096,      /* the notes of a payload of a few bytes are larger than that payload */
     PINNED_PASSED_MAX = 64, /* entries in use that a newcomer is kept waiting for */
     COUNTERS_COUNT = 16     /* threads inside the device pool at once; more wait for their turn */
@@ -28,14 +27,14 @@ struct static_entry {
     atomic_uint references;
     bool is_cached; /* fixed before the entry is ready; else it belongs to its references alone */
     bool is_ready;  /* under the shard's lock: the fence is recorded */
-    struct static_entry *next_in_bucket;
+    struct hash_node node;
 };
 
 /* A part of the table by digest. References are taken under its lock, and given back without. */
 struct shard {
     pthread_mutex_t lock;
     pthread_cond_t settled; /* an upload of one of its entries has ended */
-    struct static_entry *buckets[SHARD_BUCKETS];
+    struct hash_table entries;
     uint64_t hits, saved_bytes;
 };
 
@@ -95,36 +94,19 @@ static void entry_drop(struct statics *statics, struct static_entry *entry) {
 
 /* ---- the table ---- */
 
-/* Not a part of the digest: who can make many payloads can choose those. */
-static uint64_t name_of(const struct digest *digest) {
-    return hash_more(HASH_START, slice_of(digest->bytes, sizeof digest->bytes));
-}
-
+/* By the hash's upper bits: the lower ones are for the shard's own buckets. */
 static struct shard *shard_of(struct statics *statics, uint64_t name) {
-    return &statics->shards[name % SHARD_COUNT];
-}
-
-static struct static_entry **bucket_of(struct shard *shard, uint64_t name) {
-    return &shard->buckets[name / SHARD_COUNT % SHARD_BUCKETS];
+    return &statics->shards[name >> 32 & (SHARD_COUNT - 1)];
 }
 
 static struct static_entry *shard_find(
     struct shard *shard, uint64_t name, const struct digest *digest) {
-    struct static_entry *entry = *bucket_of(shard, name);
-    while (entry != NULL && !digest_equal(&entry->digest, digest)) entry = entry->next_in_bucket;
-    return entry;
-}
-
-static void shard_insert(struct shard *shard, struct static_entry *entry) {
-    struct static_entry **bucket = bucket_of(shard, entry->item.name);
-    entry->next_in_bucket = *bucket;
-    *bucket = entry;
-}
-
-static void shard_remove(struct shard *shard, struct static_entry *entry) {
-    struct static_entry **link = bucket_of(shard, entry->item.name);
-    while (*link != entry) link = &(*link)->next_in_bucket;
-    *link = entry->next_in_bucket;
+    struct hash_node *node = hash_table_find(&shard->entries, name);
+    for (; node != NULL; node = hash_node_next(node)) {
+        struct static_entry *entry = HASH_ITEM(node, struct static_entry, node);
+        if (digest_equal(&entry->digest, digest)) return entry;
+    }
+    return NULL;
 }
 
 static struct static_entry *hit(struct shard *shard, struct static_entry *entry) {
@@ -137,7 +119,7 @@ static struct static_entry *hit(struct shard *shard, struct static_entry *entry)
 }
 
 struct static_entry *statics_find(struct statics *statics, const struct digest *digest) {
-    uint64_t name = name_of(digest);
+    uint64_t name = digest_hash(digest);
     struct shard *shard = shard_of(statics, name);
     pthread_mutex_lock(&shard->lock);
     struct static_entry *entry = shard_find(shard, name, digest);
@@ -165,7 +147,7 @@ static struct static_entry *find_or_insert(struct statics *statics, struct stati
         entry = shard_find(shard, fresh->item.name, &fresh->digest);
     }
     if (entry != NULL) hit(shard, entry);
-    else if (fresh->is_cached) shard_insert(shard, fresh);
+    else if (fresh->is_cached) hash_table_add(&shard->entries, &fresh->node, fresh->item.name);
     pthread_mutex_unlock(&shard->lock);
     return entry != NULL ? entry : fresh;
 }
@@ -175,7 +157,7 @@ static void settle(struct statics *statics, struct static_entry *entry, bool sta
     struct shard *shard = shard_of(statics, entry->item.name);
     pthread_mutex_lock(&shard->lock);
     if (stays) entry->is_ready = true;
-    else shard_remove(shard, entry);
+    else hash_table_remove(&shard->entries, &entry->node);
     pthread_cond_broadcast(&shard->settled);
     pthread_mutex_unlock(&shard->lock);
 }
@@ -186,7 +168,7 @@ static bool remove_unpinned(struct statics *statics, struct static_entry *entry)
     /* acquire: pairs with the release in statics_unref(); all uses of the entry are over. It stays
      * unpinned, for references are taken under this lock. */
     bool is_unpinned = atomic_load_explicit(&entry->references, memory_order_acquire) == 0;
-    if (is_unpinned) shard_remove(shard, entry);
+    if (is_unpinned) hash_table_remove(&shard->entries, &entry->node);
     pthread_mutex_unlock(&shard->lock);
     return is_unpinned;
 }
@@ -321,7 +303,7 @@ static enum err entry_create(struct statics *statics, const struct digest *diges
     entry->digest = *digest;
     entry->payload_bytes = bytes;
     entry->block_bytes = size_class_bytes(class);
-    entry->item.name = name_of(digest);
+    entry->item.name = digest_hash(digest);
     entry->item.charge = entry->block_bytes > CHARGE_MIN ? entry->block_bytes : CHARGE_MIN;
     entry->is_cached = entry->item.charge <= statics->options.budget_bytes;
     atomic_init(&entry->references, 1);
@@ -456,6 +438,7 @@ void statics_destroy(struct statics *statics) {
     upload_stream_destroy(statics->upload);
     queue_destroy(statics->idle_counters);
     for (size_t i = 0; i < SHARD_COUNT; i++) {
+        hash_table_fini(&statics->shards[i].entries);
         pthread_cond_destroy(&statics->shards[i].settled);
         pthread_mutex_destroy(&statics->shards[i].lock);
     }

@@ -3,13 +3,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
-
-enum { TABLE_BUCKETS = 1024 };
+#include "base/hash_table.h"
 
 /* A digest that is carried. */
 struct coming {
-    struct coming *next_in_bucket;
+    struct hash_node node;
     struct digest digest;
     struct carried *first, *last; /* by number */
     struct prepared *waiting;     /* only while somebody carries it */
@@ -29,7 +27,7 @@ struct carriers {
     uint64_t decoded_below; /* all with smaller numbers are decoded */
     bool is_decoded[CARRIERS_UNDECODED_MAX];
     struct prepared *stranded;
-    struct coming *buckets[TABLE_BUCKETS];
+    struct hash_table coming;
 };
 
 struct carriers *carriers_create(void) {
@@ -42,6 +40,7 @@ struct carriers *carriers_create(void) {
 
 void carriers_destroy(struct carriers *carriers) {
     if (carriers == NULL) return;
+    hash_table_fini(&carriers->coming);
     pthread_cond_destroy(&carriers->decoded);
     pthread_mutex_destroy(&carriers->lock);
     free(carriers);
@@ -68,18 +67,22 @@ void carriers_decoded(struct carriers *carriers, const uint64_t *numbers, size_t
 
 /* --- the table --- */
 
-static struct coming **link_of(struct carriers *carriers, const struct digest *digest) {
-    uint64_t hash = hash_more(HASH_START, slice_of(digest->bytes, sizeof digest->bytes));
-    struct coming **link = &carriers->buckets[hash % TABLE_BUCKETS];
-    while (*link != NULL && !digest_equal(&(*link)->digest, digest))
-        link = &(*link)->next_in_bucket;
-    return link;
+static struct coming *find(const struct carriers *carriers, const struct digest *digest) {
+    struct hash_node *node = hash_table_find(&carriers->coming, digest_hash(digest));
+    for (; node != NULL; node = hash_node_next(node)) {
+        struct coming *coming = HASH_ITEM(node, struct coming, node);
+        if (digest_equal(&coming->digest, digest)) return coming;
+    }
+    return NULL;
 }
 
+/* NULL when memory is short. */
 static struct coming *find_or_add(struct carriers *carriers, const struct digest *digest) {
-    struct coming **link = link_of(carriers, digest);
-    if (*link == NULL && (*link = calloc(1, sizeof **link)) != NULL) (*link)->digest = *digest;
-    return *link;
+    struct coming *coming = find(carriers, digest);
+    if (coming != NULL || (coming = calloc(1, sizeof *coming)) == NULL) return coming;
+    coming->digest = *digest;
+    hash_table_add(&carriers->coming, &coming->node, digest_hash(digest));
+    return coming;
 }
 
 /* From the end: jobs are decoded in the order of their numbers, or nearly so. */
@@ -101,8 +104,7 @@ static void remove_carried(struct coming *coming, struct carried *carried) {
 
 static void forget_if_unused(struct carriers *carriers, struct coming *coming) {
     if (coming->first != NULL) return;
-    struct coming **link = link_of(carriers, &coming->digest);
-    *link = coming->next_in_bucket;
+    hash_table_remove(&carriers->coming, &coming->node);
     free(coming);
 }
 
@@ -133,7 +135,7 @@ static struct coming *find_ahead(
     struct carriers *carriers, const struct job *job, const struct digest *digest) {
     while (carriers->decoded_below < job->delivery->number)
         pthread_cond_wait(&carriers->decoded, &carriers->lock);
-    struct coming *coming = *link_of(carriers, digest);
+    struct coming *coming = find(carriers, digest);
     return coming != NULL && coming->first->number < job->delivery->number ? coming : NULL;
 }
 
@@ -218,15 +220,16 @@ struct prepared *carriers_end(struct carriers *carriers, struct job *job, bool i
 struct prepared *carriers_take_waiting(struct carriers *carriers) {
     struct prepared *woken = NULL;
     pthread_mutex_lock(&carriers->lock);
-    for (size_t i = 0; i < TABLE_BUCKETS; i++)
-        for (struct coming *coming = carriers->buckets[i]; coming != NULL;
-             coming = coming->next_in_bucket)
-            while (coming->waiting != NULL) {
-                struct prepared *each = coming->waiting;
-                coming->waiting = each->next_waiting;
-                each->next_waiting = woken;
-                woken = each;
-            }
+    struct hash_node *node = NULL;
+    while ((node = hash_table_walk(&carriers->coming, node)) != NULL) {
+        struct coming *coming = HASH_ITEM(node, struct coming, node);
+        while (coming->waiting != NULL) {
+            struct prepared *each = coming->waiting;
+            coming->waiting = each->next_waiting;
+            each->next_waiting = woken;
+            woken = each;
+        }
+    }
     pthread_mutex_unlock(&carriers->lock);
     return woken;
 }
