@@ -71,7 +71,7 @@ WALL_CLOCK = {
 }
 
 # What starts and joins threads: the worker's stages ask base/crew.h. A stream of the CPU driver ends under a lock.
-THREADS = {r"\bpthread_(create|join|setname_np)\(": ["base/crew.c", "cpu_driver/stream.c", "bench/gpu_baseline.c"]}
+THREADS = {r"\bpthread_(create|join|setname_np)\(": ["base/crew.c", "cpu_driver/stream.c"]}
 
 # What a folder must not reach even through the headers that it may include: planning stays plain arithmetic.
 UNREACHABLE = {"plan": "cuda.h"}

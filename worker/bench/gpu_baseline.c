@@ -1,10 +1,10 @@
 #include "bench/gpu_baseline.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/crew.h"
 #include "gpu/event.h"
 #include "gpu/lease.h"
 #include "gpu/memory.h"
@@ -32,10 +32,9 @@ struct slot {
 };
 
 struct stream_thread {
+    uint64_t started_ns;
     struct gpu_baseline *baseline;
     const struct gpu_baseline_work *work;
-    pthread_barrier_t *start;
-    pthread_t thread;
     struct stream_lease lease;
     struct slot *slots; /* `depth` */
     uint8_t *x, *y, *z; /* where the jobs are, and where their results go */
@@ -144,12 +143,11 @@ static enum err run_batches(struct stream_thread *thread, struct error *err) {
     return code;
 }
 
-static void *stream_thread(void *context) {
-    struct stream_thread *thread = context;
-    pthread_barrier_wait(thread->start);
+static void run_thread(void *context, uint32_t index) {
+    struct stream_thread *thread = &((struct stream_thread *)context)[index];
+    thread->started_ns = clock_ns();
     thread->code = device_bind(&thread->baseline->device, &thread->err);
     if (thread->code == ERR_OK) thread->code = run_batches(thread, &thread->err);
-    return NULL;
 }
 
 /* --- all threads --- */
@@ -196,21 +194,23 @@ static void thread_fini(struct stream_thread *thread) {
     free(thread->x);
 }
 
-static enum err run_threads(struct stream_thread *threads, uint32_t count, pthread_barrier_t *start,
-    uint64_t *ns, struct error *err) {
-    for (uint32_t i = 0; i < count; i++)
-        if (pthread_create(&threads[i].thread, NULL, stream_thread, &threads[i]) != 0)
-            abort(); /* those that run wait at the barrier for ever */
-    pthread_barrier_wait(start);
-    uint64_t started_ns = clock_ns();
-    enum err code = ERR_OK;
+/* `ns` is from the first one's start to the last one's end. */
+static enum err run_threads(
+    struct stream_thread *threads, uint32_t count, uint64_t *ns, struct error *err) {
+    const struct crew_options options = {
+        .name = "baseline", .count = count, .run = run_thread, .context = threads};
+    struct crew *crew;
+    enum err code = crew_start(&options, &crew, err);
+    if (code != ERR_OK) return code;
+    crew_join(&crew);
+    uint64_t ended_ns = clock_ns(), started_ns = ended_ns;
     for (uint32_t i = 0; i < count; i++) {
-        pthread_join(threads[i].thread, NULL);
+        if (threads[i].started_ns < started_ns) started_ns = threads[i].started_ns;
         if (code != ERR_OK || threads[i].code == ERR_OK) continue;
         code = threads[i].code;
         *err = threads[i].err;
     }
-    *ns = clock_ns() - started_ns;
+    *ns = ended_ns - started_ns;
     return code;
 }
 
@@ -221,17 +221,13 @@ enum err gpu_baseline_run(struct gpu_baseline *baseline, const struct gpu_baseli
         return error_set(err, ERR_NO_MEMORY, 0, "bench fewer lanes", "no memory for threads");
     uint64_t jobs_a_round = (uint64_t)work->threads * work->batch_jobs, ns = 0;
     uint64_t rounds = (work->jobs + jobs_a_round - 1) / jobs_a_round;
-    pthread_barrier_t start;
-    pthread_barrier_init(&start, NULL, work->threads + 1);
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < work->threads; i++)
-        threads[i] = (struct stream_thread){
-            .baseline = baseline, .work = work, .start = &start, .batches = rounds};
+        threads[i] = (struct stream_thread){.baseline = baseline, .work = work, .batches = rounds};
     for (uint32_t i = 0; i < work->threads && code == ERR_OK; i++)
         code = thread_init(&threads[i], err);
-    if (code == ERR_OK) code = run_threads(threads, work->threads, &start, &ns, err);
+    if (code == ERR_OK) code = run_threads(threads, work->threads, &ns, err);
     for (uint32_t i = 0; i < work->threads; i++) thread_fini(&threads[i]);
-    pthread_barrier_destroy(&start);
     free(threads);
     *ns_a_job = (double)ns / (double)(rounds * jobs_a_round);
     return code;
