@@ -47,8 +47,30 @@ TEST(only_what_costs_the_gpu_is_sticky) {
     for (int code = 0; code < ERR_COUNT; code++) found += err_is_sticky((enum err)code);
     assert_int_equal(found, sizeof sticky / sizeof sticky[0]);
     for (size_t i = 0; i < found; i++) assert_true(err_is_sticky(sticky[i]));
+    assert_false(err_is_sticky(ERR_COUNT));
+    assert_false(err_is_sticky((enum err)UINT32_MAX));
+}
+
+TEST(only_memory_that_others_may_give_back_is_a_shortage) {
+    for (int code = 0; code < ERR_COUNT; code++)
+        assert_int_equal(
+            err_is_shortage((enum err)code), code == ERR_NO_MEMORY || code == ERR_DEVICE_MEMORY);
+}
+
+TEST(a_command_ends_as_its_error_says) {
+    assert_int_equal(err_exit(ERR_OK), CLI_OK);
+    assert_int_equal(err_exit(ERR_CONFIG), CLI_CONFIG);
+    assert_int_equal(err_exit(ERR_NO_DEVICE), CLI_DEVICE);
+    assert_int_equal(err_exit(ERR_DRIVER), CLI_DEVICE);
+    assert_int_equal(err_exit(ERR_BROKER), CLI_BROKER);
+    assert_int_equal(err_exit(ERR_PUBLISH_REFUSED), CLI_BROKER);
+    assert_int_equal(err_exit(ERR_TIMEOUT), CLI_DRAIN);
+    assert_int_equal(err_exit(ERR_IO), CLI_FAILED);
+    for (int code = 0; code < ERR_COUNT; code++)
+        if (err_is_sticky((enum err)code)) assert_int_equal(err_exit((enum err)code), CLI_DEVICE);
 }
 
 RUN_TESTS(T(set_returns_the_code_and_fills_all_fields),
     T(set_cuts_what_is_too_long_and_keeps_the_end), T(every_code_has_a_name_of_its_own_and_a_retry),
-    T(retry_says_who_can_help), T(only_what_costs_the_gpu_is_sticky))
+    T(retry_says_who_can_help), T(only_what_costs_the_gpu_is_sticky),
+    T(only_memory_that_others_may_give_back_is_a_shortage), T(a_command_ends_as_its_error_says))

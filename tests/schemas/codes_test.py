@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def declared():
     """{code: retry} of ERR_LIST."""
     header = (ROOT / "worker/base/error.h").read_text()
-    found = re.findall(r'X\(\w+, "(\w+)",[\s\\]*(NEVER|WORKER|SENDER)\)', header)
+    found = re.findall(r'X\(\w+, "(\w+)",[\s\\]*(NEVER|WORKER|SENDER),', header)
     return {code: retry.lower() for code, retry in found if code != "ok"}
 
 

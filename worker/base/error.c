@@ -5,14 +5,22 @@
 #include "base/invariant.h"
 #include "base/text.h"
 
-static const struct {
+static const struct err_info {
     const char *code;
     enum retry retry;
+    enum err_kind kind;
+    enum cli_exit exit;
 } err_infos[] = {
-#define X(symbol, code, retry) [ERR_##symbol] = {code, RETRY_##retry},
+#define X(symbol, code, retry, kind, exit)                                                         \
+    [ERR_##symbol] = {code, RETRY_##retry, ERR_KIND_##kind, CLI_##exit},
     ERR_LIST(X)
 #undef X
 };
+
+static const struct err_info *info_of(enum err code) {
+    INVARIANT(code < ERR_COUNT, "a code is one of the table");
+    return &err_infos[code];
+}
 
 enum err error_set(
     struct error *err, enum err code, int native, const char *fix, const char *format, ...) {
@@ -28,11 +36,6 @@ enum err error_set(
     return code;
 }
 
-const char *err_code(enum err code) {
-    INVARIANT(code < ERR_COUNT, "a code is one of the table");
-    return err_infos[code].code;
-}
-
 void error_conceal(struct error *err) {
     if (err->trouble == NULL) return;
     text_format(
@@ -40,9 +43,12 @@ void error_conceal(struct error *err) {
     text_format(err->fix, sizeof err->fix, "send it again later, or tell who runs the worker");
 }
 
+const char *err_code(enum err code) {
+    return info_of(code)->code;
+}
+
 enum retry err_retry(enum err code) {
-    INVARIANT(code < ERR_COUNT, "a code is one of the table");
-    return err_infos[code].retry;
+    return info_of(code)->retry;
 }
 
 const char *err_retry_name(enum err code) {
@@ -51,10 +57,18 @@ const char *err_retry_name(enum err code) {
     return names[err_retry(code)];
 }
 
+static bool is_of_kind(enum err code, enum err_kind kind) {
+    return code < ERR_COUNT && err_infos[code].kind == kind;
+}
+
 bool err_is_shortage(enum err code) {
-    return code == ERR_DEVICE_MEMORY || code == ERR_NO_MEMORY;
+    return is_of_kind(code, ERR_KIND_SHORTAGE);
 }
 
 bool err_is_sticky(enum err code) {
-    return code >= ERR_GPU_ILLEGAL_ADDRESS && code <= ERR_GPU_FAULT;
+    return is_of_kind(code, ERR_KIND_STICKY);
+}
+
+enum cli_exit err_exit(enum err code) {
+    return info_of(code)->exit;
 }

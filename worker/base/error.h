@@ -2,8 +2,8 @@
  * Errors: a kind, the native code behind it, a cause and a sentence that says how to fix it.
  *
  * Whoever can fail returns `enum err` and fills the caller's `struct error`; nobody logs on the way
- * up. The kind decides what happens next: ERR_LIST names for each its code on the wire (results,
- * dead letters, metrics) and who can make a retry succeed.
+ * up. The code decides what happens next: ERR_LIST says for each its name on the wire (results,
+ * dead letters, metrics), who can make a retry succeed, what else it means, and how a command ends.
  *
  * Lifetime: plain values, copied freely. Threads: none of it is shared.
  */
@@ -13,61 +13,82 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/exit.h"
+
 /** Who can make a failed job succeed: nobody, this fleet by trying again, or the sender. */
 enum retry { RETRY_NEVER, RETRY_WORKER, RETRY_SENDER };
 
-/* X(symbol, code on the wire, retry) */
+/* What else a failure means: SHORTAGE, of memory that others may give back; STICKY, the process has
+ * lost its GPU and only a new one can go on. */
+enum err_kind { ERR_KIND_PLAIN, ERR_KIND_SHORTAGE, ERR_KIND_STICKY };
+
+/* X(symbol, code on the wire, retry, kind, exit of a command that ends with it) */
 #define ERR_LIST(X)                                                                                \
-    X(OK, "ok", NEVER)                                                                             \
-    /* the message */                                                                              \
-    X(BAD_MESSAGE, "bad_message", NEVER)           /* undecodable: no id can be read from it */    \
-    X(BAD_JOB, "bad_job", NEVER)                   /* has an id, but breaks the job format */      \
-    X(TOO_LARGE, "too_large", NEVER)               /* over a limit of the configuration */         \
-    X(RESULT_TOO_LARGE, "result_too_large", NEVER) /* outputs that no broker would carry back */   \
-    X(REPLY_TO_FORBIDDEN, "reply_to_forbidden", NEVER)                                             \
-    X(DEADLINE_EXCEEDED, "deadline_exceeded", NEVER)                                               \
-    X(CANCELLED, "cancelled", NEVER)  /* its sender asked for that */                              \
-    X(SUSPENDED, "suspended", SENDER) /* too many of its key's or program's were convicted */      \
-    /* the plan */                                                                                 \
-    X(UNKNOWN_PROGRAM, "unknown_program", WORKER) /* a rolling upgrade may bring it */             \
-    X(UNKNOWN_ENTRY, "unknown_entry", NEVER)                                                       \
-    X(BAD_ARGUMENT, "bad_argument", NEVER) /* arguments against the manifest */                    \
-    X(BAD_LAUNCH, "bad_launch", NEVER)     /* grid, block or shared memory against the device */   \
-    X(UNSUPPORTED, "unsupported", NEVER)   /* what this device or this version cannot do */        \
-    /* inputs that are not in the message */                                                       \
-    X(STATIC_MISSING, "static_missing", SENDER)                                                    \
-    X(BLOB_MISSING, "blob_missing", SENDER)                                                        \
-    X(RESIDENT_GONE, "resident_gone", SENDER)                                                      \
-    X(RESIDENT_GENERATION, "resident_generation", SENDER)                                          \
-    X(RESIDENTS_FULL, "residents_full", SENDER) /* as many as are kept */                          \
-    X(RESIDENT_SIZE, "resident_size", NEVER)                                                       \
-    X(DIGEST_MISMATCH, "digest_mismatch", NEVER)                                                   \
-    /* resources */                                                                                \
-    X(NO_MEMORY, "no_memory", WORKER)                                                              \
-    X(DEVICE_MEMORY, "device_memory", WORKER)                                                      \
-    /* the driver */                                                                               \
-    X(NO_DEVICE, "no_device", WORKER) /* no usable driver or GPU */                                \
-    X(DRIVER, "driver_error", WORKER)                                                              \
-    X(MODULE_REJECTED, "module_rejected", NEVER)                                                   \
-    X(GPU_STRAY_WRITE, "gpu_stray_write",                                                          \
-        NEVER) /* outside of the job's buffers; seen when alone */                                 \
-    X(GPU_ILLEGAL_ADDRESS, "gpu_illegal_address", NEVER)                                           \
-    X(GPU_ASSERT, "gpu_assert", NEVER)                                                             \
-    X(GPU_HANG, "gpu_hang", NEVER)                                                                 \
-    X(GPU_FAULT, "gpu_fault", NEVER)       /* any other sticky error: the context is lost */       \
-    X(WORKER_CRASH, "worker_crash", NEVER) /* a fatal signal while the job ran alone */            \
-    /* the world */                                                                                \
-    X(CONFIG, "config", NEVER)                                                                     \
-    X(IO, "io", WORKER)                                                                            \
-    X(BROKER, "broker", WORKER)                                                                    \
-    X(PUBLISH_REFUSED, "publish_refused", NEVER) /* the broker refused a result for good */        \
-    X(REVOKED, "revoked", WORKER)                /* the message is another worker's by now */      \
-    X(TIMEOUT, "timeout", WORKER)                                                                  \
-    /* ourselves */                                                                                \
-    X(INTERNAL, "internal_error", WORKER) /* our books or handles do not agree: a bug */
+    X(OK, "ok", NEVER, PLAIN, OK)                                                                  \
+    /* --- the message --- */                                                                      \
+    /* undecodable: no id can be read from it */                                                   \
+    X(BAD_MESSAGE, "bad_message", NEVER, PLAIN, FAILED)                                            \
+    /* has an id, but breaks the job format */                                                     \
+    X(BAD_JOB, "bad_job", NEVER, PLAIN, FAILED)                                                    \
+    /* over a limit of the configuration */                                                        \
+    X(TOO_LARGE, "too_large", NEVER, PLAIN, FAILED)                                                \
+    /* outputs that no broker would carry back */                                                  \
+    X(RESULT_TOO_LARGE, "result_too_large", NEVER, PLAIN, FAILED)                                  \
+    X(REPLY_TO_FORBIDDEN, "reply_to_forbidden", NEVER, PLAIN, FAILED)                              \
+    X(DEADLINE_EXCEEDED, "deadline_exceeded", NEVER, PLAIN, FAILED)                                \
+    X(CANCELLED, "cancelled", NEVER, PLAIN, FAILED) /* its sender asked for that */                \
+    /* too many of its key's or program's were convicted */                                        \
+    X(SUSPENDED, "suspended", SENDER, PLAIN, FAILED)                                               \
+    /* --- the plan --- */                                                                         \
+    /* a rolling upgrade may bring it */                                                           \
+    X(UNKNOWN_PROGRAM, "unknown_program", WORKER, PLAIN, FAILED)                                   \
+    X(UNKNOWN_ENTRY, "unknown_entry", NEVER, PLAIN, FAILED)                                        \
+    /* arguments against the manifest */                                                           \
+    X(BAD_ARGUMENT, "bad_argument", NEVER, PLAIN, FAILED)                                          \
+    /* grid, block or shared memory against the device */                                          \
+    X(BAD_LAUNCH, "bad_launch", NEVER, PLAIN, FAILED)                                              \
+    /* what this device or this version cannot do */                                               \
+    X(UNSUPPORTED, "unsupported", NEVER, PLAIN, FAILED)                                            \
+    /* --- inputs that are not in the message --- */                                               \
+    X(STATIC_MISSING, "static_missing", SENDER, PLAIN, FAILED)                                     \
+    X(BLOB_MISSING, "blob_missing", SENDER, PLAIN, FAILED)                                         \
+    X(RESIDENT_GONE, "resident_gone", SENDER, PLAIN, FAILED)                                       \
+    X(RESIDENT_GENERATION, "resident_generation", SENDER, PLAIN, FAILED)                           \
+    /* as many as are kept */                                                                      \
+    X(RESIDENTS_FULL, "residents_full", SENDER, PLAIN, FAILED)                                     \
+    X(RESIDENT_SIZE, "resident_size", NEVER, PLAIN, FAILED)                                        \
+    X(DIGEST_MISMATCH, "digest_mismatch", NEVER, PLAIN, FAILED)                                    \
+    /* --- resources --- */                                                                        \
+    X(NO_MEMORY, "no_memory", WORKER, SHORTAGE, FAILED)                                            \
+    X(DEVICE_MEMORY, "device_memory", WORKER, SHORTAGE, FAILED)                                    \
+    /* --- the driver --- */                                                                       \
+    X(NO_DEVICE, "no_device", WORKER, PLAIN, DEVICE) /* no usable driver or GPU */                 \
+    X(DRIVER, "driver_error", WORKER, PLAIN, DEVICE)                                               \
+    X(MODULE_REJECTED, "module_rejected", NEVER, PLAIN, FAILED)                                    \
+    /* outside of the job's buffers; seen when alone */                                            \
+    X(GPU_STRAY_WRITE, "gpu_stray_write", NEVER, PLAIN, FAILED)                                    \
+    X(GPU_ILLEGAL_ADDRESS, "gpu_illegal_address", NEVER, STICKY, DEVICE)                           \
+    X(GPU_ASSERT, "gpu_assert", NEVER, STICKY, DEVICE)                                             \
+    X(GPU_HANG, "gpu_hang", NEVER, STICKY, DEVICE)                                                 \
+    /* any other sticky error: the context is lost */                                              \
+    X(GPU_FAULT, "gpu_fault", NEVER, STICKY, DEVICE)                                               \
+    /* a fatal signal while the job ran alone */                                                   \
+    X(WORKER_CRASH, "worker_crash", NEVER, PLAIN, FAILED)                                          \
+    /* --- the world --- */                                                                        \
+    X(CONFIG, "config", NEVER, PLAIN, CONFIG)                                                      \
+    X(IO, "io", WORKER, PLAIN, FAILED)                                                             \
+    X(BROKER, "broker", WORKER, PLAIN, BROKER)                                                     \
+    /* the broker refused a result for good */                                                     \
+    X(PUBLISH_REFUSED, "publish_refused", NEVER, PLAIN, BROKER)                                    \
+    /* the message is another worker's by now */                                                   \
+    X(REVOKED, "revoked", WORKER, PLAIN, FAILED)                                                   \
+    X(TIMEOUT, "timeout", WORKER, PLAIN, DRAIN)                                                    \
+    /* --- ourselves --- */                                                                        \
+    /* our books or handles do not agree: a bug */                                                 \
+    X(INTERNAL, "internal_error", WORKER, PLAIN, FAILED)
 
 enum err {
-#define X(symbol, code, retry) ERR_##symbol,
+#define X(symbol, code, retry, kind, exit) ERR_##symbol,
     ERR_LIST(X)
 #undef X
         ERR_COUNT
@@ -103,7 +124,11 @@ const char *err_retry_name(enum err code);
 /** True for a lack of memory that others may give back. */
 bool err_is_shortage(enum err code);
 
-/** True where the process has lost its GPU and only a new one can go on. */
+/** True where the process has lost its GPU and only a new one can go on. What a damaged file says
+ * may be no code at all: then false. */
 bool err_is_sticky(enum err code);
+
+/** How a command of gpu-worker ends that fails with it. */
+enum cli_exit err_exit(enum err code);
 
 #endif

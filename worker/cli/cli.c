@@ -22,21 +22,8 @@ int cli_fail(enum cli_exit code, const char *command, const char *format, ...) {
     return (int)code;
 }
 
-static enum cli_exit exit_of(enum err code) {
-    switch (code) {
-    case ERR_OK: return CLI_OK;
-    case ERR_CONFIG: return CLI_CONFIG;
-    case ERR_BROKER:
-    case ERR_PUBLISH_REFUSED: return CLI_BROKER;
-    case ERR_TIMEOUT: return CLI_DRAIN;
-    case ERR_NO_DEVICE:
-    case ERR_DRIVER: return CLI_DEVICE;
-    default: return err_is_sticky(code) ? CLI_DEVICE : CLI_FAILED;
-    }
-}
-
 int cli_fail_error(const char *command, const struct error *err) {
-    return cli_fail(exit_of(err->code), command, "%s%s%s", err->message,
+    return cli_fail(err_exit(err->code), command, "%s%s%s", err->message,
         err->fix[0] != 0 ? "; " : "", err->fix);
 }
 
