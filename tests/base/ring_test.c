@@ -1,4 +1,4 @@
-/* rows: A2 */
+/* Proves: pools that all threads share. */
 #include "base/ring.h"
 
 #include <pthread.h>

@@ -67,7 +67,7 @@ TEST(a_fault_strikes_the_call_that_it_names_and_no_other) {
     harness_close();
 }
 
-/* rows: A6 */
+/* Proves: null handles from the driver. */
 TEST(a_call_can_succeed_with_nothing) {
     open_with("cuMemAlloc:null@1;cuMemHostAlloc:null@1;cuStreamCreate:null@1;cuEventCreate:null@1");
     CUdeviceptr memory = 1;

@@ -3,7 +3,7 @@
  *
  * Decodes every golden vector of the folders and prints "<code> <file>: <message>" for each; the
  * code must be the one in the vector's sidecar. tests/schemas/golden_test.py reads these lines and
- * asks the Python implementation the same. rows: C3
+ * asks the Python implementation the same.
  */
 #include <dirent.h>
 #include <inttypes.h>

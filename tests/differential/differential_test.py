@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-# rows: A5 C1 C2 C5 C6 C8 D1 D2 D3 D4 E1 E2 E5 E6 F3
+# Proves: buffers of no bytes; partial copies; overlapping writes and outputs; clears and fills on the device;
+# repeat; telemetry of jobs and batches is exact; no job sees bytes of another; checks before any work of the
+# GPU; iterations; cooperative launches; statics are found by their digest; one upload for each static; statics
+# that are missing or wrong; residents; published sums equal those of jobs and batches.
 """Random jobs through a whole worker, compared byte for byte with a plain model of what they mean."""
 
 import argparse

@@ -1,4 +1,5 @@
-/* rows: E1 E2 E5 */
+/* Proves: statics are found by their digest; one upload for each static; statics that are
+ * missing or wrong. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>

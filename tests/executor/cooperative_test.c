@@ -1,4 +1,4 @@
-/* rows: D4 */
+/* Proves: cooperative launches. */
 #include <stdlib.h>
 
 #include "cpu_driver/cpu_driver.h"

@@ -1,4 +1,7 @@
-/* rows: A5 B4 B7 C4 C5 C6 D1 D3 D5 D9 E1 E2 E5 */
+/* Proves: buffers of no bytes; no memory back before its fence; bound threads; the order within
+ * a job; clears and fills on the device; repeat; no job sees bytes of another; iterations; timed
+ * jobs; learned durations; statics are found by their digest; one upload for each static;
+ * statics that are missing or wrong. */
 #include <stdlib.h>
 
 #include "cpu_driver/cpu_driver.h"

@@ -1,4 +1,7 @@
-/* rows: A3 A4 A6 A11 B3 B4 B7 C4 D1 D3 E4 E6 E8 */
+/* Proves: budgets; exact accounts of memory; null handles from the driver; want of host memory;
+ * leases that are used once; no memory back before its fence; bound threads; the order within a
+ * job; no job sees bytes of another; iterations; failed uploads leave nothing; residents;
+ * shutdown and loss give everything back. */
 /*
  * A mixed workload, run again and again with one driver call made to fail each time: every entry
  * point, every call of it where there are few, else the first ones and a sample of the others.

@@ -1,4 +1,4 @@
-/* rows: D6 */
+/* Proves: the cache of modules. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* rows: C5 C8 D1 */
+/* Proves: clears and fills on the device; telemetry of jobs and batches is exact; no job sees
+ * bytes of another. */
 #include "cpu_driver/cpu_driver.h"
 #include "support/run.h"
 #include "testing.h"

@@ -1,4 +1,5 @@
-/* rows: A2 A3 A11 E3 */
+/* Proves: pools that all threads share; budgets; want of host memory; what the cache of statics
+ * holds and evicts. */
 #include <stdlib.h>
 
 #include "cpu_driver/cpu_driver.h"

@@ -1,4 +1,4 @@
-/* rows: D8 */
+/* Proves: profiler ranges and traces. */
 #include <dlfcn.h>
 #include <stdlib.h>
 

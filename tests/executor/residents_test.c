@@ -1,4 +1,5 @@
-/* rows: E6 E7 E8 C1 */
+/* Proves: residents; memory of residents; shutdown and loss give everything back; partial
+ * copies. */
 #include <stdlib.h>
 
 #include "cpu_driver/cpu_driver.h"

@@ -1,4 +1,5 @@
-/* rows: E1 E2 E3 E5 F1 */
+/* Proves: statics are found by their digest; one upload for each static; what the cache of
+ * statics holds and evicts; statics that are missing or wrong; exact counters. */
 #include <stdlib.h>
 
 #include "base/digest.h"

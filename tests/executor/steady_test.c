@@ -1,4 +1,4 @@
-/* rows: A2 B2 */
+/* Proves: pools that all threads share; cached streams and events. */
 /*
  * What a job costs once the worker runs: no heap allocation on a lane's thread, and no allocation
  * by the driver. malloc and its kin are replaced by ones that count those of threads named "lane-".

@@ -1,4 +1,4 @@
-/* rows: C4 D7 */
+/* Proves: the order within a job; large parameters. */
 #include <stdlib.h>
 
 #include "support/run.h"

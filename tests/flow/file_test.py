@@ -47,7 +47,7 @@ class FileTest(FlowTest):
         self.assertEqual(len(letters.read_text().splitlines()), 1)
         self.assertIn("unknown_program", letters.read_text())
 
-    def test_the_debug_log_tells_how_long_each_stage_took(self):  # rows: D8
+    def test_the_debug_log_tells_how_long_each_stage_took(self):
         config = self.folder / "config.yaml"
         config.write_text("log: {level: debug}\n")
         run, results = self.run_jobs(msgpack.packb(saxpy(1)), "--config", config)

@@ -1,4 +1,4 @@
-/* rows: A3 A4 */
+/* Proves: budgets; exact accounts of memory. */
 #include "gpu/budget.h"
 
 #include <pthread.h>

@@ -323,7 +323,7 @@ static void *call_with_context(void *ret) {
     return NULL;
 }
 
-/* rows: B7 */
+/* Proves: bound threads. */
 TEST(a_thread_calls_nothing_before_it_has_bound_a_context) {
     pthread_t thread;
     CUresult result = CUDA_SUCCESS;
@@ -335,7 +335,7 @@ TEST(a_thread_calls_nothing_before_it_has_bound_a_context) {
     assert_int_equal(CUDA_SUCCESS, result);
 }
 
-/* rows: D6 */
+/* Proves: the cache of modules. */
 TEST(an_image_that_is_none_is_rejected_with_a_log) {
     char log[1024] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -412,7 +412,7 @@ TEST(threads_of_a_block_meet_at_barriers) {
         assert_int_equal(i / BLOCK * BLOCK + (i % BLOCK + rounds) % BLOCK, values[i]);
 }
 
-/* rows: D2 */
+/* Proves: checks before any work of the GPU. */
 TEST(a_launch_outside_the_limits_is_refused_and_leaves_the_context_well) {
     CUstream stream = harness_stream();
     CUdeviceptr memory = harness_memory(BYTES);
@@ -455,7 +455,7 @@ TEST(more_shared_memory_is_there_for_who_asks_before) {
     WORKS(stream_synchronize(stream));
 }
 
-/* rows: D4 */
+/* Proves: cooperative launches. */
 TEST(a_cooperative_launch_must_fit_at_once) {
     CUstream stream = harness_stream();
     CUdeviceptr memory = harness_memory(BYTES);
@@ -473,7 +473,7 @@ TEST(a_cooperative_launch_must_fit_at_once) {
     WORKS(stream_synchronize(stream));
 }
 
-/* rows: D4 */
+/* Proves: cooperative launches. */
 TEST(blocks_of_a_cooperative_grid_wait_for_each_other) {
     enum { BLOCKS = 40 };
     CUstream stream = harness_stream();

@@ -1,4 +1,4 @@
-/* rows: E3 */
+/* Proves: what the cache of statics holds and evicts. */
 #include "gpu/eviction.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* rows: A6 A11 B1 B2 B3 B5 B6 (of B5 the polling: a lane keeps its lease, see execute/lane.h) */
+/* Proves: null handles from the driver; want of host memory; no use of the default stream;
+ * cached streams and events; leases that are used once; waiting and polling; elapsed times that
+ * make sense (of waiting, the polling: a lane keeps its lease, see execute/lane.h). */
 #include "gpu/lease.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* rows: A6 D6 */
+/* Proves: null handles from the driver; the cache of modules. */
 #include "gpu/modules.h"
 
 #include <ftw.h>

@@ -1,4 +1,4 @@
-/* rows: A7 */
+/* Proves: copies that stay in their pinned block. */
 #include "gpu/pinned.h"
 
 #include "testing.h"

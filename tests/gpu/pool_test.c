@@ -1,4 +1,6 @@
-/* rows: A1 A2 A3 A4 A5 A6 A7 A9 A11 F1 */
+/* Proves: size classes; pools that all threads share; budgets; exact accounts of memory; buffers
+ * of no bytes; null handles from the driver; copies that stay in their pinned block; clearing
+ * frees what is cached; want of host memory; exact counters. */
 #include "gpu/pool.h"
 
 #include <pthread.h>

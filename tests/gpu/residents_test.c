@@ -1,4 +1,5 @@
-/* rows: E6 E7 E8 A5 */
+/* Proves: residents; memory of residents; shutdown and loss give everything back; buffers of no
+ * bytes. */
 #include "gpu/residents.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* rows: A1 */
+/* Proves: size classes. */
 #include "gpu/size_class.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* rows: A6 B4 C7 E4 E8 */
+/* Proves: null handles from the driver; no memory back before its fence; memory that is pinned
+ * in place; failed uploads leave nothing; shutdown and loss give everything back. */
 #include <stdio.h>
 
 #include "gpu/statics_rig.h"

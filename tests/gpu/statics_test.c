@@ -1,4 +1,6 @@
-/* rows: A8 A9 C7 E1 E2 E3 E8 F1 */
+/* Proves: alignment and padding; clearing frees what is cached; memory that is pinned in place;
+ * statics are found by their digest; one upload for each static; what the cache of statics holds
+ * and evicts; shutdown and loss give everything back; exact counters. */
 #include "gpu/statics.h"
 
 #include <stdio.h>

@@ -53,7 +53,7 @@ LIBRARIES = {
     "assert.h": [],  # base/invariant.h holds in release builds too
 }
 
-# Calls of the driver that stand in one place each: everybody else asks that place. (rows: A10)
+# Calls of the driver that stand in one place each: everybody else asks that place.
 DRIVER_CALLS = {
     "memory_alloc": "gpu/memory.c",
     "memory_free": "gpu/memory.c",

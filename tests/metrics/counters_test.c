@@ -1,4 +1,4 @@
-/* rows: F1 F2 */
+/* Proves: exact counters; consistent readings. */
 #include "metrics/counters.h"
 
 #include <pthread.h>

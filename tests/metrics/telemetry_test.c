@@ -1,4 +1,5 @@
-/* rows: C8 F1 F3 */
+/* Proves: telemetry of jobs and batches is exact; exact counters; published sums equal those of
+ * jobs and batches. */
 #include <stdlib.h>
 
 #include "cpu_driver/cpu_driver.h"

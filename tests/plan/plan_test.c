@@ -1,4 +1,5 @@
-/* rows: A5 A8 D2 D3 C6 E6 */
+/* Proves: buffers of no bytes; alignment and padding; checks before any work of the GPU;
+ * iterations; repeat; residents. */
 #include "plan/planner.h"
 
 #include <stdio.h>

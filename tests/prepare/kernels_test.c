@@ -1,4 +1,4 @@
-/* rows: D4 */
+/* Proves: cooperative launches. */
 #include "prepare/kernels.h"
 
 #include <stdio.h>
