@@ -123,48 +123,6 @@ enum { PRODUCERS = 4, CONSUMERS = 4, ITEMS = 5000 };
 /* Every item is a cell that counts how often it came out. */
 static atomic_uint cells[PRODUCERS][ITEMS];
 
-/* Takes the items whose number is odd, as the first one's is, and ends at a 9. */
-static enum queue_fit fit_odd(void *context, const void *item) {
-    int number = *(const int *)item;
-    (*(int *)context)++;
-    if (number == 9) return QUEUE_END;
-    return number % 2 == 1 ? QUEUE_TAKE : QUEUE_LEAVE;
-}
-
-TEST(items_that_do_not_fit_stay_in_their_order) {
-    static const int numbers[] = {1, 2, 3, 4, 4, 5, 9, 7, 6};
-    struct queue *queue = queue_create(10);
-    void *items[10], *filler = queue;
-    for (int turn = 0; turn < 4; turn++) { /* the ring's end comes to lie within */
-        int asked = 0;
-        for (int i = 0; i < 4; i++) assert_true(queue_push(queue, filler));
-        assert_int_equal(queue_pop(queue, items, 4, 0), 4);
-        for (size_t i = 0; i < 9; i++)
-            assert_true(queue_push(queue, (void *)(uintptr_t)&numbers[i]));
-        assert_int_equal(queue_pop_fitting(queue, items, 10, 0, fit_odd, &asked), 3);
-        assert_int_equal(asked, 7);
-        for (int i = 0; i < 3; i++) assert_int_equal(*(int *)items[i], 1 + 2 * i);
-        static const int left[] = {2, 4, 4, 9, 7, 6};
-        assert_int_equal(queue_pop(queue, items, 10, 0), 6);
-        for (int i = 0; i < 6; i++) assert_int_equal(*(int *)items[i], left[i]);
-    }
-    queue_destroy(queue);
-}
-
-TEST(no_more_items_are_asked_for_than_there_is_room_for) {
-    static const int numbers[] = {1, 2, 3, 5, 7};
-    struct queue *queue = queue_create(8);
-    void *items[8];
-    int asked = 0;
-    for (size_t i = 0; i < 5; i++) assert_true(queue_push(queue, (void *)(uintptr_t)&numbers[i]));
-    assert_int_equal(queue_pop_fitting(queue, items, 2, 0, fit_odd, &asked), 2);
-    assert_int_equal(asked, 3);
-    assert_int_equal(queue_pop(queue, items, 8, 0), 3);
-    assert_int_equal(*(int *)items[0], 2);
-    assert_int_equal(*(int *)items[1], 5);
-    queue_destroy(queue);
-}
-
 struct traffic {
     struct queue *queue;
     atomic_uint producer;
@@ -206,6 +164,4 @@ RUN_TESTS(T(items_come_out_in_their_order), T(pop_takes_at_most_what_is_asked),
     T(a_closed_queue_takes_nothing_and_gives_what_it_has),
     T(more_than_there_is_room_for_is_pushed_as_others_make_room),
     T(what_must_have_room_is_pushed_in_its_order), T(close_wakes_those_who_wait_for_items),
-    T(close_wakes_those_who_wait_for_room), T(items_that_do_not_fit_stay_in_their_order),
-    T(no_more_items_are_asked_for_than_there_is_room_for),
-    T(many_threads_get_every_item_exactly_once))
+    T(close_wakes_those_who_wait_for_room), T(many_threads_get_every_item_exactly_once))

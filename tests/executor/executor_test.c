@@ -84,7 +84,7 @@ TEST(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs) {
     }
 }
 
-TEST(executor_runs_slow_jobs_alone_and_quick_ones_together) {
+TEST(executor_never_lets_a_quick_job_share_a_batch_with_a_slow_one) {
     struct run *run = *state;
     run->settings.lanes = 1;
     run->settings.batch.span_ms = 15;
@@ -100,19 +100,21 @@ TEST(executor_runs_slow_jobs_alone_and_quick_ones_together) {
         for (int q = 0; q < 40; q++) run_add_saxpy(run, k * 40 + q);
     }
     run_execute_ok(run);
-    uint64_t largest = 0;
+    uint64_t slow_batches[12], largest = 0;
+    for (int k = 0; k < 12; k++) {
+        char id[32];
+        snprintf(id, sizeof id, "slow-%d", k);
+        slow_batches[k] = run_batch_telemetry(run, id, "id");
+    }
     for (int k = 0; k < 12 * 40; k++) {
         char id[32];
         snprintf(id, sizeof id, "job-%d", k);
         uint64_t jobs = run_batch_telemetry(run, id, "jobs");
         if (jobs > largest) largest = jobs;
+        for (int slow = 0; slow < 12; slow++)
+            assert_int_not_equal(run_batch_telemetry(run, id, "id"), slow_batches[slow]);
     }
     assert_true(largest > 1);
-    for (int k = 0; k < 12; k++) {
-        char id[32];
-        snprintf(id, sizeof id, "slow-%d", k);
-        assert_int_equal(run_batch_telemetry(run, id, "jobs"), 1);
-    }
 }
 
 TEST(executor_fences_a_sequence_once_and_goes_from_step_to_step_on_the_device) {
@@ -148,46 +150,56 @@ static void add_tenants(struct run *run) {
     }
 }
 
-/* Whether jobs a and b ever travelled in one batch, for pairs that stand `distance` apart. */
-static bool shared_a_batch(struct run *run, int distance) {
-    for (int k = 0; k + distance < 400; k++) {
-        char a[32], b[32];
-        snprintf(a, sizeof a, "job-%d", k);
-        snprintf(b, sizeof b, "job-%d", k + distance);
-        if (run_batch_telemetry(run, a, "id") == run_batch_telemetry(run, b, "id")) return true;
+/* Whether two jobs ever travelled in one batch, whose numbers modulo 4 are these: of one program
+ * where both are even or both odd, of one key where both are below 2 or both above. */
+static bool shared_a_batch(struct run *run, int a, int b) {
+    uint64_t batches[400];
+    for (int k = 0; k < 400; k++) {
+        char id[32];
+        snprintf(id, sizeof id, "job-%d", k);
+        batches[k] = run_batch_telemetry(run, id, "id");
     }
+    for (int i = a; i < 400; i += 4)
+        for (int k = b; k < 400; k += 4)
+            if (i != k && batches[i] == batches[k]) return true;
     return false;
 }
 
 TEST(executor_shares_slabs_between_all_jobs_without_isolation) {
     struct run *run = *state;
     run->settings.batch.span_ms = SPAN_MS_OF_ANY_MACHINE;
+    run->settings.batch.jobs = 64;
     run->settings.lanes = 1;
     add_tenants(run);
     run_execute_ok(run);
-    assert_true(shared_a_batch(run, 1));
+    assert_true(shared_a_batch(run, 0, 1));
+    assert_true(shared_a_batch(run, 0, 2));
 }
 
 TEST(executor_keeps_programs_apart_where_they_are_isolated) {
     struct run *run = *state;
     run->settings.batch.span_ms = SPAN_MS_OF_ANY_MACHINE;
+    run->settings.batch.jobs = 64;
     run->settings.lanes = 1;
     run->settings.batch.isolation = ISOLATE_PROGRAM;
     add_tenants(run);
     run_execute_ok(run);
-    assert_false(shared_a_batch(run, 1)); /* neighbours are of two programs */
+    assert_true(shared_a_batch(run, 0, 2));
+    assert_false(shared_a_batch(run, 0, 1)); /* of two programs */
 }
 
 TEST(executor_keeps_keys_apart_where_they_are_isolated) {
     struct run *run = *state;
     run->settings.batch.span_ms = SPAN_MS_OF_ANY_MACHINE;
+    run->settings.batch.jobs = 64;
     run->settings.lanes = 1;
     run->settings.batch.isolation = ISOLATE_KEY;
     add_tenants(run);
     run_execute_ok(run);
-    assert_true(shared_a_batch(run, 1));  /* two of one key follow each other */
-    assert_false(shared_a_batch(run, 2)); /* two apart is the other key */
-    assert_true(shared_a_batch(run, 4));  /* and behind that the same one again */
+    assert_true(shared_a_batch(run, 0, 0));
+    assert_true(shared_a_batch(run, 0, 1));
+    assert_false(shared_a_batch(run, 0, 2)); /* of two keys */
+    assert_false(shared_a_batch(run, 1, 2));
 }
 
 TEST(executor_clears_what_a_job_did_not_send) {
@@ -433,7 +445,7 @@ int main(void) {
         FLOW(executor_answers_every_job_with_its_own_outputs),
         FLOW(executor_runs_batches_as_it_runs_single_jobs),
         FLOW(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs),
-        FLOW(executor_runs_slow_jobs_alone_and_quick_ones_together),
+        FLOW(executor_never_lets_a_quick_job_share_a_batch_with_a_slow_one),
         FLOW(executor_fences_a_sequence_once_and_goes_from_step_to_step_on_the_device),
         FLOW(executor_shares_slabs_between_all_jobs_without_isolation),
         FLOW(executor_keeps_programs_apart_where_they_are_isolated),

@@ -97,47 +97,22 @@ static bool wait_for_item(struct queue *queue, int timeout_ms) {
     return queue->length > 0;
 }
 
-static void **slot_of(struct queue *queue, size_t index) {
-    return &queue->items[(queue->head + index) % queue->capacity];
-}
-
-/* Of the first `seen` items, those that were taken are NULL: closes their gaps. */
-static void remove_taken(struct queue *queue, size_t seen, size_t taken) {
-    size_t at = seen;
-    for (size_t i = seen; taken < seen && i-- > 0;) {
-        void *item = *slot_of(queue, i);
-        if (item != NULL) *slot_of(queue, --at) = item;
-    }
-    queue->head = (queue->head + taken) % queue->capacity;
-    queue->length -= taken;
-}
-
-size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int timeout_ms,
-    enum queue_fit (*fits)(void *context, const void *item), void *context) {
-    size_t count = 0, seen = 0;
+size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms) {
+    size_t count = 0;
     pulse_idle();
     pthread_mutex_lock(&queue->lock);
     if (wait_for_item(queue, timeout_ms)) {
         queue->is_waking = false;
-        for (; seen < queue->length && count < max; seen++) {
-            void **slot = slot_of(queue, seen);
-            enum queue_fit fit = fits != NULL ? fits(context, *slot) : QUEUE_TAKE;
-            if (fit == QUEUE_END) break;
-            if (fit == QUEUE_LEAVE) continue;
-            items[count++] = *slot;
-            *slot = NULL;
+        for (; queue->length > 0 && count < max; queue->length--) {
+            items[count++] = queue->items[queue->head];
+            queue->head = (queue->head + 1) % queue->capacity;
         }
-        remove_taken(queue, seen, count);
         if (queue->length > 0) wake_consumer(queue);
         if (queue->producers_waiting > 0) pthread_cond_broadcast(&queue->has_room);
     }
     pthread_mutex_unlock(&queue->lock);
     if (count > 0) pulse_busy();
     return count;
-}
-
-size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms) {
-    return queue_pop_fitting(queue, items, max, timeout_ms, NULL, NULL);
 }
 
 void queue_close(struct queue *queue) {

@@ -35,16 +35,6 @@ void queue_must_push_all(struct queue *queue, void *const *items, size_t count);
  */
 size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms);
 
-/* What a consumer makes of an item: QUEUE_LEAVE leaves it where it is for the others. */
-enum queue_fit { QUEUE_TAKE, QUEUE_LEAVE, QUEUE_END };
-
-/**
- * The same, but takes only the items that `fits` says, asked in order, from the oldest on until it
- * ends, and under the queue's lock: it must be quick, and must take the first.
- */
-size_t queue_pop_fitting(struct queue *queue, void **items, size_t max, int timeout_ms,
-    enum queue_fit (*fits)(void *context, const void *item), void *context);
-
 /** No more pushes; what is inside can still be popped. Wakes all waiters. */
 void queue_close(struct queue *queue);
 bool queue_is_closed(struct queue *queue);

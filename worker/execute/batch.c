@@ -208,9 +208,9 @@ static void fail_all(struct batch *batch, enum err code, const struct error *err
 
 /*
  * From here on the jobs are suspects if the process dies, and the watchdog counts. One of them may
- * take all of its time; the others were put beside it because they are quick.
+ * take all of its time; the others were put beside it because all of them take `span_ns`.
  */
-static void note(const struct batch *batch) {
+static void note(const struct batch *batch, uint64_t span_ns) {
     const struct batch_context *context = batch->context;
     uint64_t longest_ms = 0;
     for (size_t i = 0; i < batch->count; i++) {
@@ -220,11 +220,11 @@ static void note(const struct batch *batch) {
             &job->delivery->position, job->retry_count + 1);
     }
     state_launch(context->state, context->lane, batch->slot, (uint32_t)batch->count,
-        batch->telemetry.id, longest_ms * 1000000 + (batch->count > 1 ? context->span_ns : 0));
+        batch->telemetry.id, longest_ms * 1000000 + (batch->count > 1 ? span_ns : 0));
 }
 
 static enum err begin(struct batch *batch, struct prepared *const *jobs, size_t count,
-    bool is_guarded, uint64_t id, struct error *err) {
+    uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err) {
     batch->count = count;
     batch->telemetry = (struct batch_telemetry){.id = id, .jobs = count};
     for (size_t i = 0; i < count; i++) {
@@ -239,7 +239,7 @@ static enum err begin(struct batch *batch, struct prepared *const *jobs, size_t 
     stage_batch(batch);
     profile_pop();
     batch->staged_ns = clock_ns();
-    note(batch);
+    note(batch, span_ns);
     for (size_t i = 0; i < count; i++) jobs[i]->run = RUN_STARTED;
     profile_push("enqueue");
     code = enqueue_batch(batch, err);
@@ -257,11 +257,11 @@ static enum err begin(struct batch *batch, struct prepared *const *jobs, size_t 
 }
 
 enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
-    bool is_guarded, uint64_t id, struct error *err) {
+    uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err) {
     INVARIANT(count > 0 && count <= batch->context->jobs_max && (count == 1 || !is_guarded),
         "a batch has 1 to jobs_max jobs, a guarded one has one");
     batch->has_entered = true;
-    enum err code = begin(batch, jobs, count, is_guarded, id, err);
+    enum err code = begin(batch, jobs, count, span_ns, is_guarded, id, err);
     if (code != ERR_OK) batch_leave(batch);
     return code;
 }

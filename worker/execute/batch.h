@@ -37,7 +37,6 @@ struct batch_context {
     CUstream stream;
     struct state *state; /* NULL: what is on the device is noted nowhere */
     uint32_t lane;       /* as the state numbers it */
-    uint64_t span_ns;    /* what a batch of several jobs is expected to take at most */
     uint64_t slab_bytes; /* device memory, and pinned memory each way */
     bool can_map;        /* batches may be mapped */
     size_t jobs_max;
@@ -96,13 +95,14 @@ void batch_abandon(struct batch *batch);
 /**
  * Starts `count` jobs of one tenant, with which the caller has entered context->tenancy: the batch
  * leaves it in batch_recycle(), or here after an error. It is in flight until batch_finish().
- * `is_guarded` is for one job alone (guards.h).
+ * `is_guarded` is for one job alone (guards.h). `span_ns` is what several jobs are expected to take
+ * together: so much longer than one of them the watchdog waits.
  *
  * A sticky code: the context is lost. Any other: nothing was enqueued, and the jobs are untouched;
  * only for what needs more than a slab.
  */
 MUST_CHECK enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
-    bool is_guarded, uint64_t id, struct error *err);
+    uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err);
 
 /**
  * Waits for the fence. Each item's outcome says how its job went; outputs are valid until

@@ -19,6 +19,15 @@ static bool can_coalesce(const struct prepared *prepared) {
     return true;
 }
 
+uint32_t coalesce_jobs_at_once(const struct prepared *prepared, uint32_t multiprocessors) {
+    const struct plan *plan = prepared->plan;
+    uint32_t blocks = 1;
+    if (!can_coalesce(prepared)) return 1;
+    for (size_t i = 0; i < plan->launch_count; i++)
+        if (plan->launches[i].grid[0] > blocks) blocks = plan->launches[i].grid[0];
+    return blocks < multiprocessors ? multiprocessors / blocks : 1;
+}
+
 static uint64_t step_bytes(const struct plan_launch *launch, size_t jobs) {
     return launch->entry->arg_count * CELL_BYTES * jobs;
 }

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/crew.h"
 #include "base/pulse.h"
+#include "execute/ready.h"
 #include "gpu/event.h"
-#include "plan/shape.h"
 
 struct lane {
     struct lanes *lanes;
@@ -17,50 +17,15 @@ struct lane {
     uint32_t oldest, in_flight;
     uint64_t last_done_ns;
     struct prepared **jobs; /* room for one batch */
+    bool is_slow;           /* a batch of slow jobs has the lane to itself (ready.h) */
 };
 
 struct lanes {
     struct lanes_options options;
-    struct pace pace;
     atomic_uint_fast64_t batch_id; /* the last one given out */
     struct crew *crew;
     struct lane items[];
 };
-
-/* --- who shares a batch --- */
-
-/* How many jobs of other tenants a batch looks past for more of its own. */
-enum { LOOK_PAST_MAX = 256 };
-
-/* What is in the batch so far; asked for each job from the head of the queue on. */
-struct composition {
-    struct lanes *lanes;
-    const struct prepared *first; /* NULL: empty */
-    uint64_t bytes, ns;
-    unsigned left; /* to others: jobs of other tenants */
-};
-
-static enum queue_fit joins(void *context, const void *item) {
-    struct composition *composition = context;
-    const struct lanes_options *options = &composition->lanes->options;
-    const struct prepared *prepared = item;
-    bool is_first = composition->first == NULL;
-    if (!is_first && !slice_equal(composition->first->tenant, prepared->tenant))
-        return composition->left++ < LOOK_PAST_MAX ? QUEUE_LEAVE : QUEUE_END;
-    uint64_t ns = pace_get(&composition->lanes->pace, prepared->plan->shape_key);
-    bool failed_before = prepared->job->retry_count > 0;
-    if (ns == PACE_UNKNOWN || failed_before || ns > options->batch_span_ns)
-        ns = options->batch_span_ns;
-    uint64_t bytes = batch_job_bytes(prepared->plan);
-    if (!is_first && (ns > options->batch_span_ns - composition->ns ||
-                         bytes > options->slab_bytes - composition->bytes))
-        return QUEUE_END;
-    if (is_first) composition->first = prepared;
-    composition->ns += ns;
-    /* A first job that is larger than the slab leaves no room for others. */
-    composition->bytes += bytes < options->slab_bytes ? bytes : options->slab_bytes;
-    return QUEUE_TAKE;
-}
 
 /* --- jobs that are not worth running --- */
 
@@ -77,31 +42,46 @@ static bool is_still_wanted(const struct lanes *lanes, struct prepared *prepared
     return false;
 }
 
-/* Takes the jobs of the next batch; 0 when there are none. */
-static size_t take_jobs(struct lane *lane, int timeout_ms) {
+/* The lane has no slow batch any more, whether it was run or not. */
+static void leave_slow(struct lane *lane) {
+    if (!lane->is_slow) return;
+    ready_leave(lane->lanes->options.ready, (uint32_t)(lane - lane->lanes->items));
+    lane->is_slow = false;
+}
+
+/* Takes the jobs of the next batch; none: nothing is there for a lane with others in flight, or
+ * for ever. */
+static struct ready_batch take_jobs(struct lane *lane) {
     struct lanes *lanes = lane->lanes;
-    size_t count = 0;
-    while (count == 0) {
-        struct composition composition = {.lanes = lanes};
-        size_t popped = queue_pop_fitting(lanes->options.ready, (void **)lane->jobs,
-            lanes->options.batch_jobs_max, timeout_ms, joins, &composition);
-        if (popped == 0) return 0;
-        for (size_t i = 0; i < popped; i++)
-            if (is_still_wanted(lanes, lane->jobs[i])) lane->jobs[count++] = lane->jobs[i];
+    struct ready_batch batch = {.count = 0};
+    while (batch.count == 0) {
+        batch = ready_take(
+            lanes->options.ready, (uint32_t)(lane - lanes->items), lane->in_flight > 0, lane->jobs);
+        if (batch.count == 0) return batch;
+        lane->is_slow = batch.is_slow;
+        size_t taken = batch.count;
+        batch.count = 0;
+        for (size_t i = 0; i < taken; i++)
+            if (is_still_wanted(lanes, lane->jobs[i])) lane->jobs[batch.count++] = lane->jobs[i];
+        if (batch.count == 0) leave_slow(lane);
     }
-    return count;
+    return batch;
 }
 
 /* --- batches --- */
 
-/* A batch of one shape says how long one such job takes, from when the lane's stream was free for
- * it. */
+/* A batch of jobs that launch the same says how long they take, from when the lane's stream was
+ * free for it. */
 static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns) {
-    const struct plan *plan = batch->items[0].prepared->plan;
-    for (size_t i = 1; i < batch->count; i++)
-        if (batch->items[i].prepared->plan->shape_key != plan->shape_key) return;
+    const struct prepared *first = batch->items[0].prepared;
+    bool is_ok = true;
+    for (size_t i = 0; i < batch->count; i++) {
+        if (!ready_same_signature(first, batch->items[i].prepared)) return;
+        is_ok = is_ok && batch->items[i].outcome.code == ERR_OK;
+    }
     uint64_t from = batch->staged_ns > lane->last_done_ns ? batch->staged_ns : lane->last_done_ns;
-    pace_learn(&lane->lanes->pace, plan->shape_key, (done_ns - from) / batch->count);
+    ready_learn(lane->lanes->options.ready, (uint32_t)(lane - lane->lanes->items), first,
+        batch->count, is_ok, done_ns - from);
 }
 
 static enum err finish_oldest(struct lane *lane, struct error *err) {
@@ -113,6 +93,7 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     if (code != ERR_OK) return code;
     uint64_t done_ns = clock_ns();
     learn(lane, batch, done_ns);
+    leave_slow(lane);
     lane->last_done_ns = done_ns;
     size_t count = batch->count;
     options->on_done(options->context, batch->items, count);
@@ -144,27 +125,30 @@ static enum err enter_tenancy(struct lane *lane, struct error *err) {
     return code;
 }
 
-static enum err begin(struct lane *lane, size_t count, struct error *err) {
+static enum err begin(struct lane *lane, const struct ready_batch *taken, struct error *err) {
     struct lanes *lanes = lane->lanes;
     enum err code = enter_tenancy(lane, err);
     if (code != ERR_OK) return code;
     uint32_t next = (lane->oldest + lane->in_flight) % lanes->options.depth;
     /* relaxed: only uniqueness matters */
     uint64_t id = atomic_fetch_add_explicit(&lanes->batch_id, 1, memory_order_relaxed) + 1;
-    code = batch_begin(&lane->batches[next], lane->jobs, count, false, id, err);
+    code =
+        batch_begin(&lane->batches[next], lane->jobs, taken->count, taken->span_ns, false, id, err);
     if (code == ERR_OK) lane->in_flight++;
     return code;
 }
 
 /* Only jobs that are larger than a slab ask for memory here, and they run alone. */
-static enum err begin_or_pass_on(struct lane *lane, size_t count, struct error *err) {
-    enum err code = begin(lane, count, err);
+static enum err begin_or_pass_on(
+    struct lane *lane, const struct ready_batch *taken, struct error *err) {
+    enum err code = begin(lane, taken, err);
     if (err_is_shortage(code) && lane->in_flight > 0) {
         code = finish_all(lane, err);
-        if (code == ERR_OK) code = begin(lane, count, err);
+        if (code == ERR_OK) code = begin(lane, taken, err);
     }
     if (code == ERR_OK || err_is_sticky(code)) return code;
-    for (size_t i = 0; i < count; i++)
+    leave_slow(lane);
+    for (size_t i = 0; i < taken->count; i++)
         lane->lanes->options.on_starved(lane->lanes->options.context, lane->jobs[i], err);
     return ERR_OK;
 }
@@ -172,6 +156,7 @@ static enum err begin_or_pass_on(struct lane *lane, size_t count, struct error *
 /* The jobs of all batches in flight; none of them has an outcome. */
 static void give_up(struct lane *lane, size_t unstarted, const struct error *err) {
     const struct lanes_options *options = &lane->lanes->options;
+    leave_slow(lane);
     options->on_lost(options->context, lane->jobs, unstarted, err);
     for (uint32_t n = 0; n < lane->in_flight; n++) {
         struct batch *batch = &lane->batches[(lane->oldest + n) % options->depth];
@@ -185,16 +170,16 @@ static void run_lane(void *context, uint32_t index) {
     struct lane *lane = &((struct lanes *)context)->items[index];
     const struct lanes_options *options = &lane->lanes->options;
     struct error err;
-    size_t count = 0;
+    struct ready_batch taken = {.count = 0};
     enum err code = device_bind(options->device, &err);
     while (code == ERR_OK) {
-        count = 0;
-        if (lane->in_flight < options->depth) count = take_jobs(lane, lane->in_flight > 0 ? 0 : -1);
-        if (count > 0) code = begin_or_pass_on(lane, count, &err);
+        taken.count = 0;
+        if (lane->in_flight < options->depth && !lane->is_slow) taken = take_jobs(lane);
+        if (taken.count > 0) code = begin_or_pass_on(lane, &taken, &err);
         else if (lane->in_flight > 0) code = finish_oldest(lane, &err);
         else break; /* closed and empty */
     }
-    if (code != ERR_OK) give_up(lane, count, &err);
+    if (code != ERR_OK) give_up(lane, taken.count, &err);
 }
 
 /* --- start and stop --- */
@@ -222,7 +207,6 @@ static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *
         .stream = lane->lease.stream,
         .state = options->state,
         .lane = (uint32_t)index,
-        .span_ns = options->batch_span_ns,
         .slab_bytes = options->slab_bytes,
         .can_map = options->can_map,
         .jobs_max = options->batch_jobs_max};
@@ -252,7 +236,6 @@ enum err lanes_start(const struct lanes_options *options, struct lanes **ret, st
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the lanes");
     lanes->options = *options;
-    pace_init(&lanes->pace);
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < options->count; i++) lanes->items[i].lanes = lanes;
     for (uint32_t i = 0; i < options->count && code == ERR_OK; i++)
@@ -267,7 +250,7 @@ enum err lanes_start(const struct lanes_options *options, struct lanes **ret, st
 
 void lanes_stop(struct lanes *lanes) {
     if (lanes == NULL) return;
-    queue_close(lanes->options.ready);
+    ready_close(lanes->options.ready);
     crew_join(&lanes->crew);
     for (uint32_t i = 0; i < lanes->options.count; i++) lane_fini(&lanes->items[i]);
     free(lanes);

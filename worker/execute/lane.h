@@ -1,12 +1,10 @@
 /**
  * A lane: a thread with one CUDA stream that takes what is ready, runs it in batches, and hands
  * every outcome on. Up to `depth` batches are in flight, so that the host stages one while the
- * device runs another.
+ * device runs another; a batch of slow jobs has the lane to itself.
  *
- * Who shares a batch: jobs of one tenant that follow each other in the queue, not counting jobs of
- * other tenants in between, whose bytes fit the lane's slab together, and whose learned times fit
- * `batch_span_ns` together. Unknown and slow jobs run alone, and so do those that failed before,
- * lest they spoil another batch. A lane does not wait for jobs: what is ready is the batch.
+ * Who shares a batch is decided in ready.h, where lanes also tell how long batches took. A lane
+ * does not wait for more jobs: what is ready is the batch.
  *
  * The stream is leased for the lane's life, not for a batch: while outputs are collected the next
  * batch is on it already, and there is no lease to give back.
@@ -17,9 +15,8 @@
 #ifndef EXECUTE_LANE_H
 #define EXECUTE_LANE_H
 
-#include "base/queue.h"
 #include "execute/batch.h"
-#include "execute/pace.h"
+#include "execute/ready.h"
 #include "gpu/lease.h"
 
 struct lanes_options {
@@ -35,8 +32,7 @@ struct lanes_options {
     uint64_t slab_bytes; /* device memory, and pinned memory each way, of each batch in flight */
     bool can_map;        /* batches may be mapped (batch.h) */
     uint32_t batch_jobs_max;
-    uint64_t batch_span_ns;
-    struct queue *ready; /* of struct prepared; the lanes own what they pop */
+    struct ready *ready; /* the lanes own what they take */
     /** Asked before the job is run: an error where it is not to be, with which it is then done. */
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
     /** These jobs are over; the callee owns each `prepared`. Outputs are valid during the call. */
@@ -60,7 +56,7 @@ struct lanes;
 MUST_CHECK enum err lanes_start(
     const struct lanes_options *options, struct lanes **ret, struct error *err);
 
-/** Closes the ready queue, lets the lanes finish what is in it, and ends them. NULL is fine. */
+/** Closes `ready`, lets the lanes finish what is in it, and ends them. NULL is fine. */
 void lanes_stop(struct lanes *lanes);
 
 #endif

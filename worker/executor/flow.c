@@ -229,13 +229,13 @@ static void go_narrow(struct stages *stages, struct prepared *prepared) {
 
 /* To the lanes, but for suspects, which run alone. */
 static void push_ready(struct stages *stages, struct prepared *const *prepared, size_t count) {
-    void *ready[FLOW_GROUP_MAX];
-    size_t ready_count = 0;
+    struct prepared *ready[FLOW_GROUP_MAX];
+    size_t left = 0;
     for (size_t i = 0; i < count; i++) {
         if (prepared[i]->job->delivery->is_suspect) go_narrow(stages, prepared[i]);
-        else ready[ready_count++] = prepared[i];
+        else ready[left++] = prepared[i];
     }
-    queue_must_push_all(stages->ready, ready, ready_count); /* closed once preparation has ended */
+    ready_push(stages->ready, ready, left); /* closed only once preparation has ended */
 }
 
 void flow_plan(struct stages *stages, struct job *const *jobs, size_t count) {

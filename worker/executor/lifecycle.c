@@ -136,9 +136,14 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
 
 static enum err start_lanes(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
-    stages->ready = queue_create(stages_jobs_max(stages));
+    const struct ready_options ready = {.lanes = settings->lanes,
+        .batch_jobs_max = settings->batch.jobs,
+        .span_ns = settings->batch.span_ms * 1000000ull,
+        .slab_bytes = settings->lane_slab_bytes,
+        .multiprocessors = stages->device.limits.multiprocessors};
+    stages->ready = ready_create(&ready);
     if (stages->ready == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "lower limits.jobs_in_flight",
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
             "no memory for the queue of ready jobs");
     struct lanes_options options = {.device = &stages->device,
         .device_pool = stages->device_pool,
@@ -153,7 +158,6 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .slab_bytes = settings->lane_slab_bytes,
         .can_map = settings->batch.stream == STREAM_MAPPED && stages->device.limits.can_map,
         .batch_jobs_max = settings->batch.jobs,
-        .batch_span_ns = settings->batch.span_ms * 1000000ull,
         .tenancy = stages->tenancy,
         .state = stages->state,
         .ready = stages->ready,
@@ -195,7 +199,7 @@ static void read_in_flight(void *context, struct gauges *ret) {
     ret->bytes_in_flight = stages->bytes_in_flight;
     ret->jobs_starved = stages->starved;
     pthread_mutex_unlock(&stages->lock);
-    ret->jobs_ready = queue_length(stages->ready);
+    ret->jobs_ready = ready_count(stages->ready);
     ret->jobs_retrying = retries_count(stages->retries);
 }
 
@@ -259,10 +263,10 @@ static enum err finish_prepare(struct stages *stages, struct error *err) {
 
 /* Jobs that no lane took, because the GPU was lost: they were not answered and come again. */
 static void drop_ready(struct stages *stages) {
-    void *item;
+    struct prepared *prepared;
     if (stages->ready == NULL) return;
-    queue_close(stages->ready);
-    while (queue_pop(stages->ready, &item, 1, 0) == 1) flow_drop(stages, item);
+    ready_close(stages->ready);
+    while ((prepared = ready_pop(stages->ready)) != NULL) flow_drop(stages, prepared);
 }
 
 static enum err finish_lanes(struct stages *stages, struct error *err) {
@@ -317,7 +321,7 @@ static void destroy_prepare(struct stages *stages) {
 }
 
 static void destroy_lanes(struct stages *stages) {
-    queue_destroy(stages->ready);
+    ready_destroy(stages->ready);
 }
 
 static void destroy_carriers(struct stages *stages) {

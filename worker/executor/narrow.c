@@ -34,7 +34,7 @@ static enum err try_to_run(
         code = tenancy_enter(stages->tenancy, prepared->tenant, narrow->lease.stream, err);
     pulse_busy();
     if (code == ERR_OK)
-        code = batch_begin(&narrow->batch, &prepared, 1, is_guarded, narrow->batch_id--, err);
+        code = batch_begin(&narrow->batch, &prepared, 1, 0, is_guarded, narrow->batch_id--, err);
     pulse_idle();
     if (code == ERR_OK) code = batch_finish(&narrow->batch, err);
     pulse_busy();

@@ -63,7 +63,7 @@ struct stages {
     struct lease_pool *leases;
     struct tenancy *tenancy; /* NULL with `batch.isolation: none` */
     struct admission *admission;
-    struct queue *ready;
+    struct ready *ready;
     struct carriers *carriers;
     struct prepare *prepare;
     struct lanes *lanes;

@@ -18,6 +18,15 @@ struct prepared_launch {
     bool is_in_phases; /* kernel->phases in its place: its grid cannot run at once here */
 };
 
+struct prepared;
+
+/** Where a job stands while it waits for a lane; set by execute/. */
+struct ready_place {
+    struct prepared *next;       /* in the queue, or in its group */
+    struct prepared *last;       /* of the group whose first job this is */
+    struct prepared *next_group; /* the first job of it */
+};
+
 /** A planned job with all that it holds. Owned by one stage at a time. */
 struct prepared {
     struct job *job; /* owned */
@@ -39,6 +48,7 @@ struct prepared {
     bool is_woken;   /* it waits no longer, and starts again */
     bool is_left;    /* the job that it waited for was left to another worker */
     bool is_applied; /* redelivered: only its outputs are read */
+    struct ready_place place;
     /* for the job's telemetry */
     uint64_t static_hits, static_misses;
     uint64_t static_bytes_saved;    /* warm statics: bytes that did not move */

@@ -226,11 +226,11 @@ const struct setting setting_table[] = {
         "of it ahead, besides.",
         RELOADS),
 
-    UINT(batch.jobs, 1, 1024, "64", "Most jobs that a lane runs together."),
+    UINT(batch.jobs, 1, 1024, "256", "Most jobs that a lane runs together."),
     DURATION(batch.span_ms, 1, HOUR, "2ms",
-        "Most device time of a batch. Jobs that take longer, or whose time is not known yet, run "
-        "alone, "
-        "so that no quick job waits for a slow one's fence."),
+        "Most device time of a batch, as measured. Jobs that take longer alone share batches with "
+        "their like only, as many as take at most 1.25 times as long as one, so that no quick job "
+        "waits for a slow one."),
     ENUM(isolation_choice, batch.isolation, isolation_names, "none",
         "What makes two jobs different tenants, who never find each other's bytes: nothing, other "
         "programs, or another key or topic. Jobs of one tenant run at a time, and memory that "
