@@ -76,7 +76,7 @@ static enum err flush_nothing(struct sink *sink, int timeout_ms, struct error *e
 
 static void keep_sink(struct sink *sink) {} /* the test looks at it */
 
-static void note_queued(void *context, struct gate_line *line, bool is_suspect) {}
+static void note_queued(void *context, struct key_queue *key_queue, bool is_suspect) {}
 
 static void note_encoded(void *context, const struct outcome *outcome) {}
 

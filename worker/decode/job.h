@@ -116,7 +116,7 @@ struct job_output {
 };
 
 struct carried;
-struct gate_line;
+struct key_queue;
 struct prepared;
 struct publication;
 
@@ -143,9 +143,9 @@ struct job {
     uint32_t trouble_count, trouble_alone_count;
     uint64_t trouble_answers;
 
-    /* the key gate's own (gate/gate.h) */
-    struct gate_line *line; /* NULL: the job stands in none */
-    struct job *next_in_line;
+    /* key order's own (key_order/key_queues.h) */
+    struct key_queue *key_queue; /* NULL: the job stands in none */
+    struct job *next_in_key_queue;
 
     struct carried *carried;   /* preparation's own (prepare/carriers.h); by buffer, or NULL */
     struct prepared *prepared; /* preparation's own (prepare/prepare.h); NULL: not planned */

@@ -5,9 +5,9 @@
 #include "base/crew.h"
 #include "base/invariant.h"
 #include "executor/flow.h"
+#include "executor/ordering.h"
 #include "executor/refusals.h"
 #include "executor/suspects.h"
-#include "executor/turns.h"
 #include "gpu/profile.h"
 #include "prepare/carriers.h"
 
@@ -126,10 +126,10 @@ static void admit_all(struct stages *stages, struct delivery *const *deliveries,
     /* Before any is planned: it may wait until those ahead are decoded, on other threads too. */
     carriers_decoded(stages->carriers, numbers, count);
     hold_results(stages, jobs, job_count);
-    size_t turn_count = 0; /* of jobs whose turn it is; the others wait in the gate */
+    size_t passed_count = 0; /* the others wait for jobs of their key */
     for (size_t i = 0; i < job_count; i++)
-        if (turns_enter(stages, jobs[i])) jobs[turn_count++] = jobs[i];
-    flow_plan(stages, jobs, turn_count);
+        if (ordering_enter(stages, jobs[i])) jobs[passed_count++] = jobs[i];
+    flow_plan(stages, jobs, passed_count);
 }
 
 /* Unanswered: they come again. */

@@ -1,10 +1,10 @@
 /**
- * From bytes to jobs that go on: decoding, the checks that need no plan, the key gate, planning.
+ * From bytes to jobs that go on: decoding, the checks that need no plan, key order, planning.
  * Private to executor/.
  *
  * A few messages are admitted by the thread that took them. When they come in numbers, threads of
  * their own share them, so that one processor's pace is not the worker's; not with `ordering: key`,
- * where messages enter the gate in the order in which they came.
+ * where messages enter the key queues in the order in which they came.
  *
  * Lifetime: admission_start() to admission_destroy(). Threads: as each function says.
  */
@@ -21,7 +21,7 @@ MUST_CHECK enum err admission_start(
 void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count);
 
 /** Admits what was taken, or drops it after a failure, and ends the threads. Before
- * turns_finish(). NULL is fine. */
+ * key_order_finish(). NULL is fine. */
 void admission_destroy(struct admission *admission);
 
 #endif

@@ -14,7 +14,6 @@
 #include "executor/refusals.h"
 #include "executor/retries.h"
 #include "executor/suspects.h"
-#include "executor/turns.h"
 #include "gpu/profile.h"
 #include "prepare/carriers.h"
 
@@ -88,10 +87,10 @@ void flow_end_carrying(struct stages *stages, struct job *job, bool is_left) {
 
 /* Lets go of a job that nobody answers, after a failure of the run: it comes again. */
 static void abandon(struct stages *stages, struct job *job) {
-    struct gate_line *line = job->line;
+    struct key_queue *key_queue = job->key_queue;
     flow_end_carrying(stages, job, true);
     job_destroy(job);
-    turns_leave(stages->turns, line);
+    key_order_leave(stages->key_order, key_queue);
 }
 
 /* With log_batch() the stages that profilers see, for whoever has no profiler. */
@@ -280,15 +279,15 @@ void flow_on_prepare_failed(void *context, struct prepared *prepared, const stru
     refuse(stages, prepared->job, &failure);
 }
 
-/* Without key order the job ahead may have come to the line of their key after this one, which
+/* Without key order the job ahead may have come to the queue of their key after this one, which
  * therefore leaves its place in it. */
 void flow_on_waiting(void *context, struct prepared *prepared) {
     struct stages *stages = context;
-    struct gate_line *line = prepared->job->line;
+    struct key_queue *key_queue = prepared->job->key_queue;
     stop_holding(stages, 1);
     if (stages->settings->ordering == ORDERING_KEY) return;
-    prepared->job->line = NULL;
-    turns_leave(stages->turns, line);
+    prepared->job->key_queue = NULL;
+    key_order_leave(stages->key_order, key_queue);
 }
 
 void flow_on_resumed(void *context) {
@@ -411,10 +410,10 @@ void flow_on_not_stored_outputs(void *context, struct job *job, const struct out
     publisher_push(stages->publisher, &publication, 1);
 }
 
-void flow_on_queued(void *context, struct gate_line *line, bool is_suspect) {
+void flow_on_queued(void *context, struct key_queue *key_queue, bool is_suspect) {
     struct stages *stages = context;
     if (is_suspect) suspects_answered(stages->suspects);
-    turns_leave(stages->turns, line);
+    key_order_leave(stages->key_order, key_queue);
 }
 
 /* With the lock held. */
@@ -426,14 +425,14 @@ static void end_flight(struct stages *stages, uint64_t jobs, uint64_t bytes) {
 
 void flow_hand_back(struct stages *stages, struct job *job) {
     while (job != NULL) {
-        struct gate_line *line = job->line;
+        struct key_queue *key_queue = job->key_queue;
         if (job->delivery->is_suspect) suspects_handed_back(stages->suspects);
         pthread_mutex_lock(&stages->lock);
         end_flight(stages, 1, job->delivery->held_bytes);
         pthread_mutex_unlock(&stages->lock);
         flow_end_carrying(stages, job, true);
         job_destroy(job);
-        job = turns_take_next(stages->turns, line);
+        job = key_order_take_next(stages->key_order, key_queue);
     }
 }
 

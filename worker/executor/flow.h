@@ -36,14 +36,14 @@ void flow_reject_undecodable(
 enum { FLOW_GROUP_MAX = 64 };
 
 /**
- * Plans jobs whose turn has come, FLOW_GROUP_MAX at most, unless they were planned before, and
- * hands them on. Owns them. A bound thread's.
+ * Plans jobs that nothing of their key keeps back, FLOW_GROUP_MAX at most, unless they were planned
+ * before, and hands them on. Owns them. A bound thread's.
  */
 void flow_plan(struct stages *stages, struct job *const *jobs, size_t count);
 
 /**
- * Lets go of a job that is not answered here, and of all that wait behind it in its line, since
- * none may overtake it: they come again, here or elsewhere. Its line gets no more jobs meanwhile.
+ * Lets go of a job that is not answered here, and of all that wait behind it in its key queue,
+ * since none may overtake it: they come again, here or elsewhere. It gets no more jobs meanwhile.
  */
 void flow_hand_back(struct stages *stages, struct job *job);
 
@@ -72,7 +72,7 @@ void flow_on_starved(void *context, struct prepared *prepared, const struct erro
 void flow_on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err);
 void flow_on_encoded(void *context, const struct outcome *outcome);
 void flow_on_not_stored_outputs(void *context, struct job *job, const struct outcome *outcome);
-void flow_on_queued(void *context, struct gate_line *line, bool is_suspect);
+void flow_on_queued(void *context, struct key_queue *key_queue, bool is_suspect);
 void flow_on_published(void *context, const struct published *items, size_t count);
 void flow_on_publish_failed(void *context, const struct error *err);
 

@@ -7,9 +7,9 @@
 #include "base/pulse.h"
 #include "executor/admission.h"
 #include "executor/flow.h"
+#include "executor/ordering.h"
 #include "executor/retries.h"
 #include "executor/suspects.h"
-#include "executor/turns.h"
 
 enum {
     POLL_MS = 100,
@@ -35,7 +35,7 @@ static uint64_t at_most(uint64_t value, uint64_t max) {
 
 /* Those that wait behind others of their key take no places. */
 static uint64_t places_taken(const struct stages *stages) {
-    return stages->in_flight - at_most(turns_count_aside(stages->turns), stages->in_flight);
+    return stages->in_flight - at_most(ordering_count_aside(stages), stages->in_flight);
 }
 
 /* Above the limits, while jobs starve for memory, or, once holding back, above three quarters of
@@ -261,7 +261,7 @@ static enum err drain(struct stages *stages, struct error *err) {
             log_line(LOG_INFO, "stopping: %" PRIu64 " jobs in flight", count_in_flight(stages));
             hand_back_failed(stages);
         }
-        if (stopped_ns != 0) (void)turns_hand_back(stages->turns, NULL, 0);
+        if (stopped_ns != 0) ordering_hand_back(stages, NULL, 0);
         uint64_t limit_ns = stages->settings->drain_timeout_ms * 1000000ull;
         if (stopped_ns != 0 && clock_ns() - stopped_ns > limit_ns)
             return error_set(err, ERR_TIMEOUT, 0, "raise drain_timeout_ms",

@@ -11,11 +11,11 @@
 #include "executor/control.h"
 #include "executor/flow.h"
 #include "executor/narrow.h"
+#include "executor/ordering.h"
 #include "executor/reload.h"
 #include "executor/resources.h"
 #include "executor/retries.h"
 #include "executor/suspects.h"
-#include "executor/turns.h"
 #include "metrics/reporter.h"
 #include "prepare/carriers.h"
 #include "state/fetches.h"
@@ -62,7 +62,7 @@ static void on_revoked(void *context, const char *topic, int32_t partition) {
     if (stages->residents != NULL)
         residents_revoke(stages->residents, topic, partition, clock_ns());
     retries_hand_back(stages->retries, topic, partition);
-    (void)turns_hand_back(stages->turns, topic, partition);
+    ordering_hand_back(stages, topic, partition);
 }
 
 static enum fetch_verdict ask_fetch(
@@ -174,8 +174,8 @@ static enum err start_narrow(struct stages *stages, struct error *err) {
     return narrow_start(stages, &stages->narrow, err);
 }
 
-static enum err start_turns(struct stages *stages, struct error *err) {
-    return turns_start(stages, &stages->turns, err);
+static enum err start_key_order(struct stages *stages, struct error *err) {
+    return ordering_start(stages, &stages->key_order, err);
 }
 
 static enum err start_admission(struct stages *stages, struct error *err) {
@@ -251,8 +251,8 @@ static enum err finish_admission(struct stages *stages, struct error *err) {
     return ERR_OK;
 }
 
-static enum err finish_turns(struct stages *stages, struct error *err) {
-    turns_finish(stages->turns);
+static enum err finish_key_order(struct stages *stages, struct error *err) {
+    key_order_finish(stages->key_order);
     return ERR_OK;
 }
 
@@ -312,8 +312,8 @@ static void destroy_retries(struct stages *stages) {
     retries_destroy(stages->retries);
 }
 
-static void destroy_turns(struct stages *stages) {
-    turns_destroy(stages->turns);
+static void destroy_key_order(struct stages *stages) {
+    key_order_destroy(stages->key_order);
 }
 
 static void destroy_prepare(struct stages *stages) {
@@ -362,7 +362,7 @@ static const struct stage {
     {"narrow path", start_narrow, finish_narrow, NULL},
     {"lanes", start_lanes, finish_lanes, destroy_lanes},
     {"prepare", start_prepare, finish_prepare, destroy_prepare},
-    {"turns", start_turns, finish_turns, destroy_turns},
+    {"key order", start_key_order, finish_key_order, destroy_key_order},
     {"admission", start_admission, finish_admission, NULL},
     {"retries", start_retries, finish_retries, destroy_retries},
     {"control", start_control, NULL, destroy_control},

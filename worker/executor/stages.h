@@ -14,10 +14,12 @@
 #include "execute/lane.h"
 #include "executor/edition.h"
 #include "executor/options.h"
+#include "key_order/key_order.h"
 #include "metrics/collector.h"
 #include "publish/publisher.h"
 
-/* Messages that wait for their turn, and count as in flight by their bytes alone (turns.h). */
+/* Messages that wait for others of their key, and count as in flight by their bytes alone
+ * (ordering.h): as many as stand in the windows of four partitions (broker/offsets.h). */
 enum { ASIDE_MAX = 4 * OFFSETS_WINDOW };
 
 struct control;
@@ -28,7 +30,6 @@ struct reload;
 struct reporter;
 struct retries;
 struct suspects;
-struct turns;
 
 /* What is counted, and logged once a minute. */
 struct rare {
@@ -69,7 +70,7 @@ struct stages {
     struct lanes *lanes;
     struct narrow *narrow;
     struct suspects *suspects; /* NULL: no state is kept */
-    struct turns *turns;
+    struct key_order *key_order;
     struct retries *retries;
     struct reader *control_reader; /* until the control owns it */
     struct control *control;       /* NULL where no control topic is read */

@@ -24,7 +24,7 @@
  * others keep.
  *
  * Units: bytes; nanoseconds of clock_ns(). Lifetime: all are detached before residents_destroy().
- * Threads: any bound one; the jobs of a scope one at a time, as the key gate has it: an attached
+ * Threads: any bound one; the jobs of a scope one at a time, as key order has it: an attached
  * resident is its job's alone. No driver call happens under the lock that jobs wait for.
  */
 #ifndef GPU_RESIDENTS_H

@@ -233,19 +233,19 @@ enum err publisher_reserve(
 static void push_some(
     struct publisher *publisher, struct publication *const *publications, size_t count) {
     void *items[PUBLICATIONS_AT_ONCE];
-    struct gate_line *lines[PUBLICATIONS_AT_ONCE]; /* once pushed, a job may be over */
+    struct key_queue *key_queues[PUBLICATIONS_AT_ONCE]; /* once pushed, a job may be over */
     bool are_suspects[PUBLICATIONS_AT_ONCE];
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         if (publications[i] == NULL) continue;
-        lines[used] = publications[i]->job->line;
+        key_queues[used] = publications[i]->job->key_queue;
         are_suspects[used] = publications[i]->job->delivery->is_suspect;
         items[used++] = publications[i];
     }
     if (used == 0) return;
     queue_must_push_all(publisher->queue, items, used);
     for (size_t i = 0; i < used; i++)
-        publisher->options.on_queued(publisher->options.context, lines[i], are_suspects[i]);
+        publisher->options.on_queued(publisher->options.context, key_queues[i], are_suspects[i]);
 }
 
 void publisher_push(

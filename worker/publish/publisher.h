@@ -43,7 +43,7 @@ struct publisher_options {
      * The answer to a job whose key has this line stands in the sink's queue: answers go out in the
      * order of these calls. From whichever thread pushed it; NULL: its message has no line.
      */
-    void (*on_queued)(void *context, struct gate_line *line, bool is_suspect);
+    void (*on_queued)(void *context, struct key_queue *key_queue, bool is_suspect);
     /** Everything that answers these is acknowledged; they are destroyed after this call. */
     void (*on_published)(void *context, const struct published *items, size_t count);
     void (*on_failed)(void *context, const struct error *err);

@@ -1,0 +1,58 @@
+/**
+ * Key order: the queues of keys, and a thread that sends jobs on once they have passed, so that
+ * neither a lane nor the publisher plans and prepares what it has just let through.
+ *
+ * Lifetime: key_order_start() to key_order_destroy(). Threads: any.
+ */
+#ifndef KEY_ORDER_KEY_ORDER_H
+#define KEY_ORDER_KEY_ORDER_H
+
+#include "key_order/key_queues.h"
+
+enum { KEY_ORDER_GROUP_MAX = 64 };
+
+struct key_order;
+
+struct key_order_options {
+    size_t width;    /* so many jobs of a key run at a time */
+    size_t jobs_max; /* as many as can be in hand */
+    /** The thread's first call. */
+    void (*on_start)(void *context);
+    /**
+     * Jobs that have waited may run, KEY_ORDER_GROUP_MAX at most; the callee owns them. False, and
+     * it owns none: nothing runs any more, and each is dropped.
+     */
+    bool (*on_passed)(void *context, struct job *const *jobs, size_t count);
+    /** A job is not run; the callee owns it, and does not leave its key queue. */
+    void (*on_dropped)(void *context, struct job *job);
+    void *context;
+};
+
+/** ERR_NO_MEMORY. */
+MUST_CHECK enum err key_order_start(
+    const struct key_order_options *options, struct key_order **ret, struct error *err);
+
+/** Ends the thread: from here on jobs are only dropped. NULL is fine. */
+void key_order_finish(struct key_order *order);
+
+/** Once no job is in a key queue any more. NULL is fine. */
+void key_order_destroy(struct key_order *order);
+
+/** As key_queues_enter(); a job that waits goes to on_passed later. */
+MUST_CHECK enum err key_order_enter(
+    struct key_order *order, struct job *job, bool *passes, struct error *err);
+
+/** The job that stood in `queue` is over: the next one goes to on_passed. NULL is fine. */
+void key_order_leave(struct key_order *order, struct key_queue *queue);
+
+/** The same, but the next one is the caller's; NULL where there is none. */
+MUST_CHECK struct job *key_order_take_next(struct key_order *order, struct key_queue *queue);
+
+/** As key_queues_take_waiting(). */
+MUST_CHECK struct job *key_order_take_waiting(
+    struct key_order *order, const char *topic, int32_t partition);
+
+/** How many jobs wait. */
+size_t key_order_waiting_count(struct key_order *order);
+
+#endif

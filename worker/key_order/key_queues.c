@@ -1,0 +1,165 @@
+#include "key_order/key_queues.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/hash_table.h"
+#include "base/invariant.h"
+
+struct key_queue {
+    struct hash_node node;
+    size_t passed_count;      /* and not left */
+    struct job *first, *last; /* that wait */
+    const char *topic;        /* lives as long as the source */
+    int32_t partition;
+    size_t key_size;
+    uint8_t key[];
+};
+
+struct key_queues {
+    size_t width;
+    pthread_mutex_t lock; /* guards everything below */
+    size_t waiting_count;
+    struct hash_table by_key;
+};
+
+enum err key_queues_create(size_t width, struct key_queues **ret, struct error *err) {
+    struct key_queues *queues = calloc(1, sizeof *queues);
+    if (queues == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the queues of keys");
+    queues->width = width;
+    pthread_mutex_init(&queues->lock, NULL);
+    *ret = queues;
+    return ERR_OK;
+}
+
+void key_queues_destroy(struct key_queues *queues) {
+    if (queues == NULL) return;
+    INVARIANT(queues->by_key.count == 0, "no key has a queue when the queues end");
+    hash_table_fini(&queues->by_key);
+    pthread_mutex_destroy(&queues->lock);
+    free(queues);
+}
+
+static bool uses_residents(const struct job *job) {
+    for (size_t i = 0; i < job->buffer_count; i++)
+        if (job->buffers[i].source == BUFFER_RESIDENT) return true;
+    return false;
+}
+
+static uint64_t hash_of(const struct delivery *delivery) {
+    const struct position *position = &delivery->position;
+    uint64_t hash = hash_more(HASH_START, slice_of_text(position->topic));
+    hash = hash_more(hash, slice_of(&position->partition, sizeof position->partition));
+    return hash_more(hash, delivery->key);
+}
+
+static struct key_queue *queue_of(struct hash_node *node) {
+    return node == NULL ? NULL : HASH_ITEM(node, struct key_queue, node);
+}
+
+static bool is_queue_of(const struct key_queue *queue, const struct delivery *delivery) {
+    return queue->partition == delivery->position.partition &&
+           slice_equal(slice_of(queue->key, queue->key_size), delivery->key) &&
+           strcmp(queue->topic, delivery->position.topic) == 0;
+}
+
+static struct key_queue *find(
+    struct key_queues *queues, uint64_t hash, const struct delivery *delivery) {
+    struct hash_node *node = hash_table_find(&queues->by_key, hash);
+    while (node != NULL && !is_queue_of(queue_of(node), delivery)) node = hash_node_next(node);
+    return queue_of(node);
+}
+
+static struct key_queue *add(
+    struct key_queues *queues, uint64_t hash, const struct delivery *delivery) {
+    struct key_queue *queue = calloc(1, sizeof *queue + delivery->key.size);
+    if (queue == NULL) return NULL;
+    queue->topic = delivery->position.topic;
+    queue->partition = delivery->position.partition;
+    queue->key_size = delivery->key.size;
+    if (queue->key_size > 0) memcpy(queue->key, delivery->key.data, queue->key_size);
+    hash_table_add(&queues->by_key, &queue->node, hash);
+    return queue;
+}
+
+static void end(struct key_queues *queues, struct key_queue *queue) {
+    hash_table_remove(&queues->by_key, &queue->node);
+    free(queue);
+}
+
+static void append(struct key_queues *queues, struct key_queue *queue, struct job *job) {
+    job->next_in_key_queue = NULL;
+    if (queue->last != NULL) queue->last->next_in_key_queue = job;
+    else queue->first = job;
+    queue->last = job;
+    queues->waiting_count++;
+}
+
+enum err key_queues_enter(
+    struct key_queues *queues, struct job *job, bool *passes, struct error *err) {
+    const struct delivery *delivery = job->delivery;
+    *passes = true;
+    if (!delivery->has_key && !uses_residents(job)) return ERR_OK;
+    uint64_t hash = hash_of(delivery);
+    pthread_mutex_lock(&queues->lock);
+    struct key_queue *queue = find(queues, hash, delivery);
+    if (queue == NULL) queue = add(queues, hash, delivery);
+    *passes = queue == NULL || queue->passed_count < queues->width;
+    if (queue != NULL && *passes) queue->passed_count++;
+    else if (queue != NULL) append(queues, queue, job);
+    /* Before the lock is let go: from then on the job may pass, and end, on another thread. */
+    job->key_queue = queue;
+    pthread_mutex_unlock(&queues->lock);
+    if (queue != NULL) return ERR_OK;
+    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+        "no memory for the queue of a key of %zu bytes", delivery->key.size);
+}
+
+struct job *key_queues_leave(struct key_queues *queues, struct key_queue *queue) {
+    if (queue == NULL) return NULL; /* the job passed without one */
+    pthread_mutex_lock(&queues->lock);
+    struct job *next = queue->first;
+    if (next != NULL) {
+        queue->first = next->next_in_key_queue;
+        if (queue->first == NULL) queue->last = NULL;
+        queues->waiting_count--;
+    } else if (--queue->passed_count == 0) {
+        end(queues, queue);
+    }
+    pthread_mutex_unlock(&queues->lock);
+    return next;
+}
+
+static bool is_in(const struct key_queue *queue, const char *topic, int32_t partition) {
+    return topic == NULL || (queue->partition == partition && strcmp(queue->topic, topic) == 0);
+}
+
+struct job *key_queues_take_waiting(
+    struct key_queues *queues, const char *topic, int32_t partition) {
+    struct job *taken = NULL, **end_of_taken = &taken;
+    pthread_mutex_lock(&queues->lock);
+    struct hash_node *node = NULL;
+    while (queues->waiting_count > 0 && (node = hash_table_walk(&queues->by_key, node)) != NULL) {
+        struct key_queue *queue = queue_of(node);
+        if (queue->first == NULL || !is_in(queue, topic, partition)) continue;
+        *end_of_taken = queue->first;
+        for (struct job *job = queue->first; job != NULL; job = job->next_in_key_queue) {
+            job->key_queue = NULL;
+            queues->waiting_count--;
+            end_of_taken = &job->next_in_key_queue;
+        }
+        queue->first = queue->last = NULL;
+    }
+    pthread_mutex_unlock(&queues->lock);
+    return taken;
+}
+
+size_t key_queues_waiting_count(struct key_queues *queues) {
+    pthread_mutex_lock(&queues->lock);
+    size_t count = queues->waiting_count;
+    pthread_mutex_unlock(&queues->lock);
+    return count;
+}
