@@ -2,7 +2,7 @@
  * The control topic: a thread that reads all of it, and keeps the ids of cancelled jobs.
  *
  * A job that is cancelled is answered with ERR_CANCELLED where it would have gone on: when its turn
- * in its line comes, before cold work, before a lane runs it, while it waits for memory; one that
+ * comes, before cold work, before a lane runs it, while it waits for memory; one that
  * waits to be tried again, at once. One that runs is not stopped.
  *
  * What is wrong with a message is logged, and changes nothing else.

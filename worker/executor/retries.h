@@ -1,7 +1,7 @@
 /**
  * Failed jobs that are tried again here: those whose error says `retry: worker`. They hold nothing
- * on the device while they wait, longer after each failure (settings: retry), and keep their turn
- * in the line of their key. They still count as in flight.
+ * on the device while they wait, longer after each failure (settings: retry), and keep their place
+ * in their key queue. They still count as in flight.
  *
  * A job that met trouble of the worker's own (struct error's `trouble`) waits among them until that
  * is over or its deadline has come: it is not answered with it, and it does not count as a try.
