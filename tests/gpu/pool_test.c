@@ -26,7 +26,7 @@ static uint64_t calls(enum cpu_entry entry) {
 
 static struct pool_usage usage(void) {
     struct pool_usage ret;
-    OK(pool_usage_sum(&counters, 1, &ret, &err));
+    OK(pool_usage_sum(&(struct pool_books){&counters, 1}, 1, &ret, &err));
     return ret;
 }
 
@@ -304,19 +304,22 @@ TEST(sums_that_cannot_be_are_errors_that_name_the_values) {
     memset(threads, 0, sizeof threads);
     atomic_store(&threads[0].acquired_bytes, 100);
     atomic_store(&threads[1].released_bytes, 101);
-    assert_int_equal(ERR_INTERNAL, pool_usage_sum(threads, 2, &sums, &err));
+    assert_int_equal(
+        ERR_INTERNAL, pool_usage_sum(&(struct pool_books){threads, 2}, 1, &sums, &err));
     assert_string_equal(
         "pool counter live_bytes: 100 bytes came in, and 101 went out of them", err.message);
 
     atomic_store(&threads[1].released_bytes, 100);
     atomic_store(&threads[0].kept_bytes, 5);
     atomic_store(&threads[1].taken_bytes, 6);
-    assert_int_equal(ERR_INTERNAL, pool_usage_sum(threads, 2, &sums, &err));
+    assert_int_equal(
+        ERR_INTERNAL, pool_usage_sum(&(struct pool_books){threads, 2}, 1, &sums, &err));
     assert_string_equal(
         "pool counter cached_bytes: 5 bytes came in, and 6 went out of them", err.message);
 
     atomic_store(&threads[1].kept_bytes, UINT64_MAX);
-    assert_int_equal(ERR_INTERNAL, pool_usage_sum(threads, 2, &sums, &err));
+    assert_int_equal(
+        ERR_INTERNAL, pool_usage_sum(&(struct pool_books){threads, 2}, 1, &sums, &err));
     assert_non_null(strstr(err.message, "kept_bytes is 5, and adding 18446744073709551615"));
 }
 
@@ -407,7 +410,8 @@ static void *run_traffic(void *context) {
         if (i % 1000 == 999 && pool_clear(pool, &traffic->counters[me], &freed_bytes, &mine))
             atomic_fetch_add(&traffic->failures, 1);
         /* Read while all run: sums may be late, but never impossible. */
-        if (i % 50 == 0 && pool_usage_sum(traffic->counters, THREADS, &now, &mine) != ERR_OK)
+        if (i % 50 == 0 && pool_usage_sum(&(struct pool_books){traffic->counters, THREADS}, 1, &now,
+                               &mine) != ERR_OK)
             atomic_fetch_add(&traffic->failures, 1);
     }
     return NULL;
@@ -430,7 +434,7 @@ static void blocks_survive_traffic(const char *faults) {
         struct pool_block *block = atomic_load(&traffic->places[i].block);
         if (block != NULL) live_bytes += block->bytes;
     }
-    OK(pool_usage_sum(traffic->counters, THREADS, &now, &err));
+    OK(pool_usage_sum(&(struct pool_books){traffic->counters, THREADS}, 1, &now, &err));
     assert_int_equal(live_bytes, now.live_bytes);
     assert_true(now.hits > 0);
     assert_true(atomic_load(&traffic->refusals) > 0);
@@ -439,7 +443,7 @@ static void blocks_survive_traffic(const char *faults) {
         if (block != NULL) OK(pool_release(pool, &traffic->counters[THREADS], block, &err));
         free(block);
     }
-    OK(pool_usage_sum(traffic->counters, THREADS + 1, &now, &err));
+    OK(pool_usage_sum(&(struct pool_books){traffic->counters, THREADS + 1}, 1, &now, &err));
     assert_int_equal(0, now.live_bytes);
     assert_int_equal(now.cached_bytes, budget_charged(&budget));
     assert_int_equal(now.cached_bytes, now.allocated_bytes - now.freed_bytes);

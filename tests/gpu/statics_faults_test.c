@@ -23,7 +23,7 @@ static void upload_fails_and_leaves_nothing(const char *faults, enum err expecte
     size_t count;
     struct pool_usage usage;
     const struct pool_counters *counters = statics_device_counters(rig.statics, &count);
-    must(pool_usage_sum(counters, count, &usage, &rig.err), &rig.err);
+    must(pool_usage_sum(&(struct pool_books){counters, count}, 1, &usage, &rig.err), &rig.err);
     assert_int_equal(usage.live_bytes, cached_bytes);
     /* The driver gets the memory back at once: nothing may still be copied into it. */
     uint64_t freed_bytes;

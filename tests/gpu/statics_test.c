@@ -157,7 +157,8 @@ static void check_books(struct rig *rig, const size_t *sizes, uint32_t count) {
     size_t counters_count;
     const struct pool_counters *counters = statics_device_counters(rig->statics, &counters_count);
     struct pool_usage usage;
-    must(pool_usage_sum(counters, counters_count, &usage, &rig->err), &rig->err);
+    must(pool_usage_sum(&(struct pool_books){counters, counters_count}, 1, &usage, &rig->err),
+        &rig->err);
     assert_int_equal(usage.live_bytes, found_bytes);
 }
 

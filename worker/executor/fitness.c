@@ -11,6 +11,7 @@
 
 #include "base/address.h"
 #include "broker/keys.h"
+#include "gpu/driver.h"
 #include "gpu/profile.h"
 
 struct registry *fitness_load_programs(const struct settings *settings, const char *dir,
@@ -134,11 +135,20 @@ static void check_listen(const struct settings *settings, struct problems *probl
         text, failed != 0 ? gai_strerror(failed) : strerror(native));
 }
 
+/* A script for tests of the CPU driver; no other one reads it. */
+static void check_faults(const struct settings *settings, struct problems *problems) {
+    struct error err;
+    if (settings->driver == DRIVER_CPU &&
+        gpu_cpu_faults_check(settings->cpu_driver.faults, &err) != ERR_OK)
+        problems_add(problems, "cpu_driver.faults", 0, 0, err.fix, "%s", err.message);
+}
+
 /* What stands around the programs; each line by its setting. */
 static void check_surroundings(const struct settings *settings, const struct fitness_source *source,
     struct problems *problems) {
     check_blob_folders(settings, problems);
     check_nvtx(settings, problems);
+    check_faults(settings, problems);
     check_listen(settings, problems);
     check_token_file(settings, problems);
     if (source->is_file_run) return;

@@ -1,5 +1,5 @@
 /**
- * Host copies into and out of pinned memory, checked in every build: a range that is not wholly
+ * Host copies into pinned memory, checked in every build: a range that is not wholly
  * inside its block moves nothing and is ERR_INTERNAL, for planning should have refused it.
  *
  * Units: bytes. Threads: one at a time for a range, and none while the device copies it.
@@ -13,9 +13,5 @@
 /** Copies `from` to `offset` of the block. */
 MUST_CHECK enum err pinned_write(
     const struct pinned_block *block, size_t offset, struct slice from, struct error *err);
-
-/** Copies `bytes` from `offset` of the block to `to`, which has room for them. */
-MUST_CHECK enum err pinned_read(
-    const struct pinned_block *block, size_t offset, void *to, size_t bytes, struct error *err);
 
 #endif

@@ -309,7 +309,7 @@ static enum err subtract(
     return ERR_OK;
 }
 
-enum err pool_usage_sum_books(
+enum err pool_usage_sum(
     const struct pool_books *books, size_t count, struct pool_usage *ret, struct error *err) {
     struct pool_usage usage = {0};
     /*
@@ -336,10 +336,4 @@ enum err pool_usage_sum_books(
     code = subtract("cached_bytes", usage.kept_bytes, usage.taken_bytes, &usage.cached_bytes, err);
     if (code == ERR_OK) *ret = usage;
     return code;
-}
-
-enum err pool_usage_sum(
-    const struct pool_counters *counters, size_t count, struct pool_usage *ret, struct error *err) {
-    const struct pool_books books = {.counters = counters, .count = count};
-    return pool_usage_sum_books(&books, 1, ret, err);
 }

@@ -97,29 +97,26 @@ uint64_t pool_room_bytes(const struct pool *pool);
 MUST_CHECK enum err pool_clear(struct pool *pool, struct pool_counters *counters,
     uint64_t *ret_freed_bytes, struct error *err);
 
-/**
- * The sum over `count` threads. Exact while none of them is inside a call; else live and cached
- * bytes may be too large by what is on its way, never too small. ERR_INTERNAL, naming counter and
- * values, where more came back than went out, or a sum would wrap.
- */
-MUST_CHECK enum err pool_usage_sum(
-    const struct pool_counters *counters, size_t count, struct pool_usage *ret, struct error *err);
-
 /** Where the counters of some threads stand. */
 struct pool_books {
     const struct pool_counters *counters;
     size_t count;
 };
 
-/** The same where the counters stand in several places. */
-MUST_CHECK enum err pool_usage_sum_books(
+/**
+ * The sum over all threads whose counters stand in `count` places. Exact while none of them is
+ * inside a call; else live and cached bytes may be too large by what is on its way, never too
+ * small. ERR_INTERNAL, naming counter and values, where more came back than went out, or a sum
+ * would wrap.
+ */
+MUST_CHECK enum err pool_usage_sum(
     const struct pool_books *books, size_t count, struct pool_usage *ret, struct error *err);
 
 static inline CUdeviceptr pool_block_device(const struct pool_block *block) {
     return (CUdeviceptr)block->address;
 }
 
-/** A view for pinned_write() and pinned_read(); the block stays the pool's to free. */
+/** A view for pinned_write(); the block stays the pool's to free. */
 static inline struct pinned_block pool_block_pinned(const struct pool_block *block) {
     return (struct pinned_block){
         .data = (uint8_t *)(uintptr_t)block->address, .bytes = block->bytes};

@@ -17,7 +17,7 @@ static struct pool_usage usage_of(const struct collector *collector, enum pool_k
     struct pool_usage usage = {0};
     struct error err;
     /* Books that do not agree are found where they are kept; here they show as zeroes. */
-    (void)!pool_usage_sum_books(books, count, &usage, &err);
+    (void)!pool_usage_sum(books, count, &usage, &err);
     return usage;
 }
 

@@ -312,12 +312,6 @@ const struct section section_table[] = {
 };
 const size_t section_count = sizeof section_table / sizeof section_table[0];
 
-const struct setting *setting_find(const char *path) {
-    for (size_t i = 0; i < setting_count; i++)
-        if (strcmp(setting_table[i].path, path) == 0) return &setting_table[i];
-    return NULL;
-}
-
 const struct section *section_find(const char *name) {
     for (size_t i = 0; i < section_count; i++)
         if (strcmp(section_table[i].name, name) == 0) return &section_table[i];

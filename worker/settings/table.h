@@ -45,8 +45,7 @@ extern const size_t setting_count;
 extern const struct section section_table[];
 extern const size_t section_count;
 
-/** NULL if there is none of that path. */
-const struct setting *setting_find(const char *path);
+/** NULL if there is none of that name. */
 const struct section *section_find(const char *name);
 
 /** The section that a setting stands in; NULL at the top level. */
