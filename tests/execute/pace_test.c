@@ -68,6 +68,14 @@ TEST(what_the_device_has_room_for_side_by_side_is_tried_at_once) {
     assert_int_equal(pace_allow(&pace, 7, SPAN_NS, 128), 256);
 }
 
+TEST(a_guess_that_was_wrong_is_followed_by_single_steps) {
+    pace_learn(&pace, 7, 1, whole_device(1), 0);
+    pace_learn(&pace, 7, 128, whole_device(128), 0);
+    assert_int_equal(pace_allow(&pace, 7, SPAN_NS, 128), 2);
+    pace_learn(&pace, 7, 2, whole_device(2), 0);
+    assert_int_equal(pace_allow(&pace, 7, SPAN_NS, 128), 1);
+}
+
 TEST(slow_jobs_that_fill_the_device_run_alone_again_after_one_try) {
     assert_int_equal(run(whole_device, 1, 2), 1);
     set_up(NULL);
@@ -156,6 +164,7 @@ int main(void) {
         P(a_time_of_zero_is_known_all_the_same),
         P(slow_jobs_that_take_as_long_together_as_one_double_until_they_do_not),
         P(what_the_device_has_room_for_side_by_side_is_tried_at_once),
+        P(a_guess_that_was_wrong_is_followed_by_single_steps),
         P(slow_jobs_that_fill_the_device_run_alone_again_after_one_try),
         P(a_count_that_took_too_long_is_tried_again_from_time_to_time),
         P(a_count_that_has_become_too_slow_is_left),

@@ -117,6 +117,26 @@ TEST(executor_never_lets_a_quick_job_share_a_batch_with_a_slow_one) {
     assert_true(largest > 1);
 }
 
+/* A launch takes so long whatever it does, as that of one block on a device with many: the jobs of
+ * one signature share launches. */
+static void assert_slow_jobs_share_launches(struct run *run, uint32_t lanes) {
+    enum { JOBS = 400 };
+    run->settings.lanes = lanes;
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=100ms@*");
+    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
+    run_execute_ok(run);
+    assert_int_equal(run->summary.ok, JOBS);
+    assert_in_range(cpu_driver_counters().calls[CPU_launch], 2, JOBS / 4);
+}
+
+TEST(executor_lets_slow_jobs_of_one_signature_share_launches) {
+    assert_slow_jobs_share_launches(*state, 1);
+}
+
+TEST(executor_lets_slow_jobs_share_launches_however_many_lanes_there_are) {
+    assert_slow_jobs_share_launches(*state, 8);
+}
+
 TEST(executor_fences_a_sequence_once_and_goes_from_step_to_step_on_the_device) {
     struct run *run = *state;
     /* fills and clears, then writes, then steps in order, then ranges; y = 2x + y, x = 3y + x */
@@ -446,6 +466,8 @@ int main(void) {
         FLOW(executor_runs_batches_as_it_runs_single_jobs),
         FLOW(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs),
         FLOW(executor_never_lets_a_quick_job_share_a_batch_with_a_slow_one),
+        FLOW(executor_lets_slow_jobs_of_one_signature_share_launches),
+        FLOW(executor_lets_slow_jobs_share_launches_however_many_lanes_there_are),
         FLOW(executor_fences_a_sequence_once_and_goes_from_step_to_step_on_the_device),
         FLOW(executor_shares_slabs_between_all_jobs_without_isolation),
         FLOW(executor_keeps_programs_apart_where_they_are_isolated),

@@ -105,7 +105,7 @@ uint32_t pace_allow(struct pace *pace, uint64_t signature, uint64_t span_ns, uin
     }
     uint64_t good_ns = load(&slot->ns[good]);
     uint64_t count = (uint64_t)2 << good;
-    if (at_once > count) count = at_once;
+    if (at_once > count && level_of(at_once) < bad) count = at_once;
     if (good_ns != PACE_UNKNOWN && (bound / good_ns) << good > count)
         count = (bound / good_ns) << good;
     return (uint32_t)at_most(count, (uint64_t)1 << (bad - 1));

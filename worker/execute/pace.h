@@ -39,8 +39,8 @@ uint64_t pace_expect(struct pace *pace, uint64_t signature, uint32_t count);
 /**
  * How many jobs of a signature may share a batch, so that it takes no longer than `span_ns` or 1.25
  * times one of them. The largest count that was measured to be so is doubled, to try; `at_once`,
- * as many jobs as the device has room for side by side, is tried without steps in between. 1 for
- * an unknown signature.
+ * as many jobs as the device has room for side by side, is tried without steps in between, until
+ * it was found to take too long. 1 for an unknown signature.
  */
 uint32_t pace_allow(struct pace *pace, uint64_t signature, uint64_t span_ns, uint32_t at_once);
 
