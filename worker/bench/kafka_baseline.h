@@ -4,7 +4,8 @@
  * topics is measured against it (gpu-worker bench kafka). With it, what such a bench needs of the
  * brokers: topics of its own, full of messages.
  *
- * Both clients have the settings of the worker's own (consumer.h, producer.h). Threads: one.
+ * Both clients have the settings of the worker's own (broker/consumer.h, broker/producer.h).
+ * Threads: one.
  */
 #ifndef BENCH_KAFKA_BASELINE_H
 #define BENCH_KAFKA_BASELINE_H

@@ -12,7 +12,7 @@
 #ifndef EXECUTE_COALESCE_H
 #define EXECUTE_COALESCE_H
 
-#include "execute/batch.h"
+#include "execute/layout.h"
 
 /** Items [first, first + count) of a batch; count 1 is a job that is launched alone. */
 struct coalesced_run {

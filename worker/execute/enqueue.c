@@ -58,7 +58,7 @@ static enum err enqueue_guarded_buffer(struct batch *batch, size_t buffer, struc
     const struct batch_item *item = &batch->items[0];
     const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
     if (place->group == GROUP_NONE) return ERR_OK;
-    CUdeviceptr address = guards_address(batch, buffer);
+    CUdeviceptr address = batch_guarded_address(batch, buffer);
     enum err code = fill(batch, address - GUARD_BYTES, GUARD_VALUE, GUARD_BYTES, err);
     if (code == ERR_OK) code = fill(batch, address + place->bytes, GUARD_VALUE, GUARD_BYTES, err);
     if (code != ERR_OK) return code;
@@ -238,7 +238,7 @@ static enum err read_guarded_buffer(struct batch *batch, size_t buffer, struct e
     const struct batch_item *item = &batch->items[0];
     const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
     if (place->group == GROUP_NONE) return ERR_OK;
-    CUdeviceptr address = guards_address(batch, buffer);
+    CUdeviceptr address = batch_guarded_address(batch, buffer);
     uint64_t guards = guards_readback_at(batch, buffer);
     enum err code = copy_back(batch, guards, address - GUARD_BYTES, GUARD_BYTES, err);
     if (code == ERR_OK)

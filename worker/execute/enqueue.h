@@ -2,7 +2,7 @@
 #ifndef EXECUTE_ENQUEUE_H
 #define EXECUTE_ENQUEUE_H
 
-#include "execute/batch.h"
+#include "execute/layout.h"
 
 /**
  * A job whose own launches are refused fails alone, in its outcome; what moves for all fails all:

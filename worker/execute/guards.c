@@ -51,10 +51,6 @@ uint64_t guards_readback_bytes(const struct batch *batch) {
     return (uint64_t)job_of(batch)->job->buffer_count * 2 * GUARD_BYTES;
 }
 
-CUdeviceptr guards_address(const struct batch *batch, size_t buffer) {
-    return pool_block_device(&batch->guarded[buffer]) + GUARD_BYTES;
-}
-
 /* How many bytes of a guard are not as they were. */
 static size_t changed_bytes(const uint8_t *guard) {
     size_t count = 0;

@@ -10,9 +10,9 @@
 #ifndef EXECUTE_GUARDS_H
 #define EXECUTE_GUARDS_H
 
-#include "execute/batch.h"
+#include "execute/layout.h"
 
-enum { GUARD_BYTES = 256, GUARD_VALUE = 0xa7 };
+enum { GUARD_VALUE = 0xa7 };
 
 /** Takes a block for each of the job's own buffers. After an error nothing is taken. */
 MUST_CHECK enum err guards_take(struct batch *batch, struct error *err);
@@ -28,9 +28,6 @@ uint64_t guards_readback_bytes(const struct batch *batch);
 static inline uint64_t guards_readback_at(const struct batch *batch, size_t buffer) {
     return batch->guard_base + buffer * 2 * GUARD_BYTES;
 }
-
-/** Where a buffer starts on the device; its guards lie before and behind it. */
-CUdeviceptr guards_address(const struct batch *batch, size_t buffer);
 
 /** After the fence. ERR_GPU_STRAY_WRITE: a kernel wrote outside of a buffer, which is named. */
 MUST_CHECK enum err guards_check(const struct batch *batch, struct error *err);

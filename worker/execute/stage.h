@@ -5,7 +5,7 @@
 #ifndef EXECUTE_STAGE_H
 #define EXECUTE_STAGE_H
 
-#include "execute/batch.h"
+#include "execute/layout.h"
 
 /** The batch is laid out and has its memory. A mapped one is cleared and filled here, too. */
 void stage_batch(const struct batch *batch);
