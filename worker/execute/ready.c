@@ -352,12 +352,13 @@ void ready_leave(struct ready *ready, uint32_t lane) {
     pthread_mutex_unlock(&ready->lock);
 }
 
-/* How many other slow batches may have had a part of the device while the lane's ran. */
+/* How many other slow batches may have had a part of the device while the lane's ran. A quick one
+ * is over before others begin; without this it would seem slow beside them. */
 static uint32_t count_beside(struct ready *ready, uint32_t lane) {
     const struct lane_share *share = &ready->lanes[lane]; /* which only its lane changes */
-    if (!share->is_slow) return 0;
     pthread_mutex_lock(&ready->lock);
-    uint64_t beside = share->others + (ready->slow_batches - share->number);
+    uint64_t begun_since = ready->slow_batches - share->number;
+    uint64_t beside = share->is_slow ? share->others + begun_since : ready->slow_lanes;
     pthread_mutex_unlock(&ready->lock);
     uint64_t most = ready->options.lanes - 1;
     return (uint32_t)(beside < most ? beside : most);
