@@ -31,7 +31,8 @@ LAYERS = {
     "process": ["base"],
     "supervise": ["base", "settings", "state", "http", "process"],
     "cli": ["base", "settings", "broker", "decode", "program", "executor", "state", "process", "supervise"],
-    "bench": ["base", "settings", "broker", "decode", "program", "gpu", "executor", "state", "cli/cli.h"],
+    "bench": ["base", "settings", "broker", "decode", "program", "gpu", "executor", "state", "cli/cli.h",
+              "cli/options.h"],
     "cpu_driver": ["base", "gpu/driver.h", "kernel_cpu.h"],
     "main.c": ["base", "cli", "bench/command.h"],
 }

@@ -1,6 +1,5 @@
 #include "bench/command.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,14 +7,16 @@
 #include "bench/bench.h"
 #include "bench/table.h"
 #include "cli/cli.h"
+#include "cli/options.h"
 
 static const char usage[] =
     "usage: gpu-worker bench engine [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
     "       gpu-worker bench state [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
     "       gpu-worker bench isolation [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
     "       gpu-worker bench kafka [--config FILE] [--driver cuda|cpu] [--rounds N] [--messages "
-    "N]\n"
-    "\n"
+    "N]\n";
+
+static const char about[] =
     "Measures the worker against a loop that does the same work and nothing else, in the same "
     "process,\n"
     "round after round in turns. Prints medians, and the least and the most of the ratio.\n"
@@ -26,49 +27,41 @@ static const char usage[] =
     "          the same jobs with each `batch.isolation`, by tenants that change seldom or always\n"
     "  kafka   jobs that do nothing, from topic to topic, against consuming and producing alone; "
     "makes\n"
-    "          topics of its own on the configured brokers, and removes them\n"
-    "\n"
-    "  --config FILE        lanes and their depth; without it, all defaults\n"
-    "  --driver cuda|cpu    overrides `driver`\n"
-    "  --rounds N           1 to 99, 5 unless given\n"
-    "  --ms N               engine, state, isolation: about how long a round of the baseline "
-    "takes; 300 "
-    "unless "
-    "given\n"
-    "  --messages N         kafka: messages of a round; 200000 unless given\n"
-    "\n"
-    "examples:\n"
-    "  gpu-worker bench engine --driver cuda\n"
-    "  gpu-worker bench kafka --config worker.yaml\n";
+    "          topics of its own on the configured brokers, and removes them\n";
+
+static const char examples[] = "examples:\n"
+                               "  gpu-worker bench engine --driver cuda\n"
+                               "  gpu-worker bench kafka --config worker.yaml\n";
 
 struct bench_arguments {
     const char *which, *config, *driver;
-    long rounds, milliseconds, messages;
-    bool help;
+    uint64_t rounds, milliseconds, messages;
 };
 
-static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret) {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-        {"driver", required_argument, NULL, 'd'}, {"rounds", required_argument, NULL, 'r'},
-        {"ms", required_argument, NULL, 'm'}, {"messages", required_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'}, {0}};
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'c': ret->config = optarg; break;
-        case 'd': ret->driver = optarg; break;
-        case 'r': ret->rounds = strtol(optarg, NULL, 10); break;
-        case 'm': ret->milliseconds = strtol(optarg, NULL, 10); break;
-        case 'n': ret->messages = strtol(optarg, NULL, 10); break;
-        case 'h': ret->help = true; break;
-        default: return false;
-        }
-    }
-    if (optind < argc) ret->which = argv[optind++];
+/* False where the command ends with *ret_exit. */
+static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, int *ret_exit) {
+    char **words;
+    const struct cli_option options[] = {
+        {"config", "FILE", "lanes and their depth; without it, all defaults", .text = &ret->config},
+        {"driver", "cuda|cpu", "overrides `driver`", .text = &ret->driver},
+        {"rounds", "N", "1 to 99, 5 unless given", .number = &ret->rounds},
+        {"ms", "N",
+            "engine, state, isolation: about how long a round of the baseline takes; 300 unless "
+            "given",
+            .number = &ret->milliseconds},
+        {"messages", "N", "kafka: messages of a round; 200000 unless given",
+            .number = &ret->messages},
+        {0}};
+    const struct cli_command command = {
+        .name = "bench", .usage = usage, .about = about, .options = options, .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
+    ret->which = words[0];
     bool is_in_range = ret->rounds >= 1 && ret->rounds <= BENCH_ROUNDS_MAX &&
                        ret->milliseconds >= 1 && ret->milliseconds <= 60000 && ret->messages >= 1 &&
                        ret->messages <= 1000000000;
-    return ret->help || (optind == argc && ret->which != NULL && is_in_range);
+    bool is_fine = is_in_range && ret->which != NULL && words[1] == NULL;
+    if (!is_fine) *ret_exit = cli_fail_usage("bench");
+    return is_fine;
 }
 
 static const struct bench {
@@ -85,8 +78,8 @@ static const struct bench *find_bench(const char *name) {
 
 int command_bench(int argc, char **argv) {
     struct bench_arguments arguments = {.rounds = 5, .milliseconds = 300, .messages = 200000};
-    if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("bench");
-    if (arguments.help) return cli_help(usage);
+    int exit_code;
+    if (!parse_arguments(argc, argv, &arguments, &exit_code)) return exit_code;
     const struct bench *bench = find_bench(arguments.which);
     if (bench == NULL) return cli_fail_usage("bench");
 
@@ -98,7 +91,7 @@ int command_bench(int argc, char **argv) {
         const struct bench_options options = {.settings = &settings,
             .rounds = (unsigned)arguments.rounds,
             .milliseconds = (uint32_t)arguments.milliseconds,
-            .messages = (uint64_t)arguments.messages};
+            .messages = arguments.messages};
         log_init(LOG_WARN, settings.log.format); /* every round starts and ends a worker */
         if (bench->run(&options, &err) != ERR_OK) ret = cli_fail_error("bench", &err);
     } else {

@@ -1,25 +1,22 @@
 /* gpu-worker cancel: jobs that are not to be run any more. */
-#include <getopt.h>
 
-#include "cli/cli.h"
-#include "cli/sender.h"
 #include "decode/cancel.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/sender.h"
 
-static const char usage[] =
-    "usage: gpu-worker cancel [--config FILE] ID...\n"
-    "\n"
-    "Tells all workers, on topics.control, not to run the jobs with these ids. A job that still "
-    "waits,\n"
-    "in Kafka or in a worker, is answered with an error result of code `cancelled`; one that runs "
-    "is\n"
-    "not stopped, and one that was answered is not touched. Workers remember an id for "
-    "cancels.ttl_ms:\n"
-    "a job that is sent with it meanwhile is not run either.\n"
-    "\n"
-    "  --config FILE   where the brokers and topics stand; without it, all defaults\n"
-    "\n"
-    "example:\n"
-    "  gpu-worker cancel --config worker.yaml sweep-17 sweep-18\n";
+static const char usage[] = "usage: gpu-worker cancel [--config FILE] ID...\n";
+
+static const char about[] = "Tells all workers, on topics.control, not to run the jobs with these "
+                            "ids. A job that still waits,\n"
+                            "in Kafka or in a worker, is answered with an error result of code "
+                            "`cancelled`; one that runs is\n"
+                            "not stopped, and one that was answered is not touched. Workers "
+                            "remember an id for cancels.ttl_ms:\n"
+                            "a job that is sent with it meanwhile is not run either.\n";
+
+static const char examples[] = "example:\n"
+                               "  gpu-worker cancel --config worker.yaml sweep-17 sweep-18\n";
 
 static int fail(const struct error *err) {
     return cli_fail(err->code == ERR_BROKER ? CLI_BROKER : CLI_FAILED, "cancel", "%s; %s",
@@ -54,20 +51,21 @@ static int cancel(const struct settings *settings, char *const *ids) {
 }
 
 int command_cancel(int argc, char **argv) {
-    static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'}, {0}};
     const char *config = NULL;
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == 'h') return cli_help(usage);
-        if (option != 'c') return cli_fail_usage("cancel");
-        config = optarg;
-    }
-    if (optind == argc) return cli_fail_usage("cancel");
+    char **words;
+    int exit_code;
+    const struct cli_option options[] = {
+        {"config", "FILE", "where the brokers and topics stand; without it, all defaults",
+            .text = &config},
+        {0}};
+    const struct cli_command command = {
+        .name = "cancel", .usage = usage, .about = about, .options = options, .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, &exit_code)) return exit_code;
+    if (*words == NULL) return cli_fail_usage("cancel");
     struct settings settings;
-    int exit_code = cli_load_settings("cancel", config, &settings);
+    exit_code = cli_load_settings("cancel", config, &settings);
     if (exit_code != CLI_OK) return exit_code;
-    exit_code = cancel(&settings, argv + optind);
+    exit_code = cancel(&settings, words);
     settings_fini(&settings);
     return exit_code;
 }

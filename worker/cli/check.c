@@ -1,27 +1,21 @@
 /* gpu-worker check: everything that is wrong with a configuration and its programs. */
-#include <getopt.h>
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "executor/connect.h"
 #include "executor/fitness.h"
 #include "settings/settings.h"
 
-static const char usage[] =
-    "usage: gpu-worker check --config FILE [--programs DIR] [--connect]\n"
-    "\n"
+static const char usage[] = "usage: gpu-worker check --config FILE [--programs DIR] [--connect]\n";
+
+static const char about[] =
     "Reads the configuration as `run` does, looks at its programs, folders, files, keys for\n"
     "librdkafka and addresses, and reports every problem with its place. What `run` refuses, it\n"
-    "refuses. Starts nothing: no broker and no device is needed.\n"
-    "\n"
-    "  --config FILE    the configuration; - is standard input\n"
-    "  --programs DIR   look for programs there instead of in programs.dir\n"
-    "  --connect        also ask the brokers: whether they are there, take the user, password and\n"
-    "                   certificates of kafka.consumer and kafka.producer, and know all topics.\n"
-    "                   Writes nothing, so that a topic may be written to shows only in a run.\n"
-    "\n"
-    "example:\n"
-    "  gpu-worker check --config worker.yaml\n";
+    "refuses. Starts nothing: no broker and no device is needed.\n";
+
+static const char examples[] = "example:\n"
+                               "  gpu-worker check --config worker.yaml\n";
 
 static void print_problem(void *context, const struct error *err) {
     cli_fail(CLI_BROKER, "check", "%s; %s", err->message, err->fix);
@@ -53,21 +47,23 @@ static int check(const char *config, const char *programs, bool connect) {
 }
 
 int command_check(int argc, char **argv) {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-        {"programs", required_argument, NULL, 'p'}, {"connect", no_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'}, {0}};
     const char *config = NULL, *programs = NULL;
     bool connect = false;
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'c': config = optarg; break;
-        case 'p': programs = optarg; break;
-        case 'n': connect = true; break;
-        case 'h': return cli_help(usage);
-        default: return cli_fail_usage("check");
-        }
-    }
-    if (optind != argc || config == NULL) return cli_fail_usage("check");
+    char **words;
+    int ret;
+    const struct cli_option options[] = {
+        {"config", "FILE", "the configuration; - is standard input", .text = &config},
+        {"programs", "DIR", "look for programs there instead of in programs.dir",
+            .text = &programs},
+        {"connect", NULL,
+            "also ask the brokers: whether they are there, take the user, password and\n"
+            "certificates of kafka.consumer and kafka.producer, and know all topics.\n"
+            "Writes nothing, so that a topic may be written to shows only in a run.",
+            .flag = &connect},
+        {0}};
+    const struct cli_command command = {
+        .name = "check", .usage = usage, .about = about, .options = options, .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
+    if (*words != NULL || config == NULL) return cli_fail_usage("check");
     return check(config, programs, connect);
 }

@@ -4,11 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-int cli_help(const char *usage) {
-    printf("%s\nexit codes:\n", usage);
+void cli_print_exits(void) {
+    printf("\nexit codes:\n");
 #define X(symbol, code, when) printf("  %d  %s\n", code, when);
     CLI_EXIT_LIST(X)
 #undef X
+}
+
+int cli_help(const char *usage) {
+    printf("%s", usage);
+    cli_print_exits();
     return CLI_OK;
 }
 

@@ -1,10 +1,11 @@
 /**
  * The subcommands of gpu-worker, but for bench/command.h. Each is one file with one function that
- * reads its own arguments (getopt_long; argv[0] is "gpu-worker <command>") and returns an exit code
- * of base/exit.h.
+ * reads its own arguments (cli/options.h; argv[0] is "gpu-worker <command>") and returns an exit
+ * code of base/exit.h.
  *
- * Every command answers --help with cli_help(). Results go to standard output, everything else to
- * standard error. Option names that mean the same are the same everywhere: --config FILE.
+ * Every command answers --help, from the table of its options. Results go to standard output,
+ * everything else to standard error. Option names that mean the same are the same everywhere:
+ * --config FILE.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -24,6 +25,9 @@ int command_run(int argc, char **argv);
 int command_submit(int argc, char **argv);
 int command_tail(int argc, char **argv);
 int command_version(int argc, char **argv);
+
+/** The end of each help text, after an empty line: what the exit codes mean. */
+void cli_print_exits(void);
 
 /** Prints `usage` and the exit codes to standard output; returns CLI_OK. */
 int cli_help(const char *usage);

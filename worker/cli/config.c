@@ -1,27 +1,25 @@
 /* gpu-worker config: the configuration, as it is and as it may be. */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "settings/settings.h"
 
-static const char usage[] =
-    "usage: gpu-worker config defaults\n"
-    "       gpu-worker config show [--config FILE]\n"
-    "       gpu-worker config schema\n"
-    "       gpu-worker config table\n"
-    "\n"
+static const char usage[] = "usage: gpu-worker config defaults\n"
+                            "       gpu-worker config show [--config FILE]\n"
+                            "       gpu-worker config schema\n"
+                            "       gpu-worker config table\n";
+
+static const char about[] =
     "  defaults        every setting with its default and what it is for, as a file to start from\n"
     "  show            what a worker started with FILE would use; secrets are masked\n"
     "  schema          a JSON Schema of the file, for editors\n"
-    "  table           all settings as a Markdown table\n"
-    "\n"
-    "  --config FILE   the configuration, - is standard input; without it, all defaults\n"
-    "\n"
-    "examples:\n"
-    "  gpu-worker config defaults > worker.yaml\n"
-    "  KAFKA=broker:9092 gpu-worker config show --config worker.yaml\n";
+    "  table           all settings as a Markdown table\n";
+
+static const char examples[] = "examples:\n"
+                               "  gpu-worker config defaults > worker.yaml\n"
+                               "  KAFKA=broker:9092 gpu-worker config show --config worker.yaml\n";
 
 static int show(const char *path) {
     struct settings settings;
@@ -33,24 +31,25 @@ static int show(const char *path) {
 }
 
 int command_config(int argc, char **argv) {
-    static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'}, {0}};
     static const struct {
         const char *name;
         void (*print)(FILE *out);
     } pages[] = {{"defaults", settings_print_defaults}, {"schema", settings_print_schema},
         {"table", settings_print_table}};
     const char *config = NULL;
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == 'h') return cli_help(usage);
-        if (option != 'c') return cli_fail_usage("config");
-        config = optarg;
-    }
-    if (optind + 1 != argc) return cli_fail_usage("config");
-    if (strcmp(argv[optind], "show") == 0) return show(config);
+    char **words;
+    int ret;
+    const struct cli_option options[] = {
+        {"config", "FILE", "the configuration, - is standard input; without it, all defaults",
+            .text = &config},
+        {0}};
+    const struct cli_command command = {
+        .name = "config", .usage = usage, .about = about, .options = options, .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
+    if (words[0] == NULL || words[1] != NULL) return cli_fail_usage("config");
+    if (strcmp(words[0], "show") == 0) return show(config);
     for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)
-        if (strcmp(argv[optind], pages[i].name) == 0 && config == NULL) {
+        if (strcmp(words[0], pages[i].name) == 0 && config == NULL) {
             pages[i].print(stdout);
             return CLI_OK;
         }

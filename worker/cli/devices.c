@@ -1,22 +1,19 @@
 /* gpu-worker devices: what `devices` can name. The supervisor reads it, too. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "executor/devices.h"
 
-static const char usage[] =
-    "usage: gpu-worker devices [--config FILE] [--driver cuda|cpu]\n"
-    "\n"
+static const char usage[] = "usage: gpu-worker devices [--config FILE] [--driver cuda|cpu]\n";
+
+static const char about[] =
     "Lists the devices that the driver shows, one a line, with tabs between number, UUID, what is\n"
-    "known against its health (-: nothing) and name.\n"
-    "\n"
-    "  --config FILE      the configuration; without it, all defaults\n"
-    "  --driver cuda|cpu  overrides `driver`\n"
-    "\n"
-    "example:\n"
-    "  gpu-worker devices --config worker.yaml\n";
+    "known against its health (-: nothing) and name.\n";
+
+static const char examples[] = "example:\n"
+                               "  gpu-worker devices --config worker.yaml\n";
 
 static int list(const struct settings *settings) {
     struct device_info devices[DEVICES_MAX];
@@ -31,21 +28,21 @@ static int list(const struct settings *settings) {
 }
 
 int command_devices(int argc, char **argv) {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-        {"driver", required_argument, NULL, 'd'}, {"help", no_argument, NULL, 'h'}, {0}};
     const char *config = NULL, *driver = NULL;
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'c': config = optarg; break;
-        case 'd': driver = optarg; break;
-        case 'h': return cli_help(usage);
-        default: return cli_fail_usage("devices");
-        }
-    }
-    if (optind != argc) return cli_fail_usage("devices");
+    char **words;
+    int ret;
+    const struct cli_option options[] = {
+        {"config", "FILE", "the configuration; without it, all defaults", .text = &config},
+        {"driver", "cuda|cpu", "overrides `driver`", .text = &driver}, {0}};
+    const struct cli_command command = {.name = "devices",
+        .usage = usage,
+        .about = about,
+        .options = options,
+        .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
+    if (*words != NULL) return cli_fail_usage("devices");
     struct settings settings;
-    int ret = cli_load_settings("devices", config, &settings);
+    ret = cli_load_settings("devices", config, &settings);
     if (ret != CLI_OK) return ret;
     if (cli_override_driver(driver, &settings)) ret = list(&settings);
     else ret = cli_fail(CLI_USAGE, "devices", "--driver is cuda or cpu, not '%s'", driver);

@@ -1,23 +1,20 @@
 /* gpu-worker programs: what jobs can name. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "program/bounds.h"
 #include "settings/settings.h"
 
-static const char usage[] = "usage: gpu-worker programs [--dir DIR] [--config FILE]\n"
-                            "\n"
-                            "Lists the programs with their entries, arguments in order, and images "
+static const char usage[] = "usage: gpu-worker programs [--dir DIR] [--config FILE]\n";
+
+static const char about[] = "Lists the programs with their entries, arguments in order, and images "
                             "with the digests that a\n"
-                            "job can pin (program: \"name@sha256:...\").\n"
-                            "\n"
-                            "  --dir DIR       look there instead of in programs.dir\n"
-                            "  --config FILE   the configuration; without it, all defaults\n"
-                            "\n"
-                            "example:\n"
-                            "  gpu-worker programs --dir /etc/gpu-worker/programs\n";
+                            "job can pin (program: \"name@sha256:...\").\n";
+
+static const char examples[] = "example:\n"
+                               "  gpu-worker programs --dir /etc/gpu-worker/programs\n";
 
 static void print_phases(const struct program *program, const struct entry *entry) {
     for (size_t i = 0; i < entry->phase_count; i++)
@@ -100,18 +97,18 @@ static int list_programs(const char *config, const char *override) {
 }
 
 int command_programs(int argc, char **argv) {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-        {"dir", required_argument, NULL, 'd'}, {"help", no_argument, NULL, 'h'}, {0}};
     const char *config = NULL, *dir = NULL;
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'c': config = optarg; break;
-        case 'd': dir = optarg; break;
-        case 'h': return cli_help(usage);
-        default: return cli_fail_usage("programs");
-        }
-    }
-    if (optind != argc) return cli_fail_usage("programs");
+    char **words;
+    int ret;
+    const struct cli_option options[] = {
+        {"dir", "DIR", "look there instead of in programs.dir", .text = &dir},
+        {"config", "FILE", "the configuration; without it, all defaults", .text = &config}, {0}};
+    const struct cli_command command = {.name = "programs",
+        .usage = usage,
+        .about = about,
+        .options = options,
+        .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
+    if (*words != NULL) return cli_fail_usage("programs");
     return list_programs(config, dir);
 }

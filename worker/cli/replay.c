@@ -1,57 +1,40 @@
 /* gpu-worker replay: dead letters become jobs again. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/number.h"
 #include "broker/dead_letter.h"
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "cli/sender.h"
 #include "cli/when.h"
 #include "decode/print.h"
 #include "executor/connect.h"
 
-static const char usage[] =
-    "usage: gpu-worker replay [--config FILE] [--topic NAME] [--dry-run]\n"
-    "                         (--all | [--code CODE]... [--id ID]... [--since WHEN] [--until "
-    "WHEN]\n"
-    "                         [--count N])\n"
-    "\n"
+static const char usage[] = "usage: gpu-worker replay [--config FILE] [--topic NAME] [--dry-run]\n"
+                            "                         (--all | [--code CODE]... [--id ID]... "
+                            "[--since WHEN] [--until WHEN]\n"
+                            "                         [--count N])\n";
+
+static const char about[] =
     "Sends dead letters back to the job topic that they came from, with their own bytes, key and\n"
     "headers, and a header gpu-worker-replayed-from that says where the job stood first. They are\n"
     "tried as new jobs. The dead letters stay where they are: a second replay sends the same jobs\n"
-    "again, so say with --since which ones are new. What is published while it runs is not read.\n"
-    "\n"
-    "  --config FILE   where the brokers and topics stand; only topics.jobs are sent to\n"
-    "  --topic NAME    where the dead letters stand, instead of topics.dead_letters\n"
-    "  --code CODE     only those with this error code; may be given again\n"
-    "  --id ID         only the job of this id; may be given again\n"
-    "  --since WHEN    only those that were published then or later: 2026-11-21T08:30:00Z, or how\n"
-    "                  long ago, such as 90s, 15m, 2h or 7d\n"
-    "  --until WHEN    only those that were published before then\n"
-    "  --count N       at most so many\n"
-    "  --all           all of them\n"
-    "  --dry-run       says what would be sent, and sends nothing\n"
-    "\n"
+    "again, so say with --since which ones are new. What is published while it runs is not read.\n";
+
+static const char examples[] =
     "example:\n"
     "  gpu-worker replay --config worker.yaml --code unknown_program --since 2h\n";
 
-enum { VALUES_MAX = 64, POLL_MS = 200, PROGRESS_MS = 2000, SILENCE_MS = 60000 };
-
-/* What an option may be given several times for; none: anything goes. */
-struct values {
-    size_t count;
-    const char *items[VALUES_MAX];
-};
+enum { POLL_MS = 200, PROGRESS_MS = 2000, SILENCE_MS = 60000 };
 
 struct replay_arguments {
     const char *config, *topic;
-    struct values codes, ids;
+    struct cli_values codes, ids; /* none: anything goes */
     uint64_t since_ms, until_ms;
-    uint64_t count; /* 0: no end */
-    bool all, dry_run, help, is_filtered;
+    uint64_t count;
+    bool all, dry_run;
 };
 
 static volatile sig_atomic_t stop;
@@ -62,46 +45,38 @@ static void on_stop_signal(int number) {
 
 /* --- arguments --- */
 
-static bool add_value(struct values *values, const char *value) {
-    if (values->count == VALUES_MAX) return false;
-    values->items[values->count++] = value;
-    return true;
-}
-
-static bool parse_count(const char *text, uint64_t *ret) {
-    size_t digits = number_read(text, ret);
-    return digits > 0 && text[digits] == 0 && *ret > 0;
-}
-
-static bool parse_option(int option, struct replay_arguments *ret) {
+/* False where the command ends with *ret_exit. */
+static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret, int *ret_exit) {
+    const char *since = NULL, *until = NULL;
+    char **words;
+    const struct cli_option options[] = {
+        {"config", "FILE", "where the brokers and topics stand; only topics.jobs are sent to",
+            .text = &ret->config},
+        {"topic", "NAME", "where the dead letters stand, instead of topics.dead_letters",
+            .text = &ret->topic},
+        {"code", "CODE", "only those with this error code; may be given again",
+            .values = &ret->codes},
+        {"id", "ID", "only the job of this id; may be given again", .values = &ret->ids},
+        {"since", "WHEN",
+            "only those that were published then or later: 2026-11-21T08:30:00Z, or how\n"
+            "long ago, such as 90s, 15m, 2h or 7d",
+            .text = &since},
+        {"until", "WHEN", "only those that were published before then", .text = &until},
+        {"count", "N", "at most so many", .number = &ret->count},
+        {"all", NULL, "all of them", .flag = &ret->all},
+        {"dry-run", NULL, "says what would be sent, and sends nothing", .flag = &ret->dry_run},
+        {0}};
+    const struct cli_command command = {
+        .name = "replay", .usage = usage, .about = about, .options = options, .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
     uint64_t now_ms = clock_unix_ms();
-    ret->is_filtered = ret->is_filtered || strchr("eisun", option) != NULL;
-    switch (option) {
-    case 'c': ret->config = optarg; return true;
-    case 't': ret->topic = optarg; return true;
-    case 'e': return add_value(&ret->codes, optarg);
-    case 'i': return add_value(&ret->ids, optarg);
-    case 's': return when_read(optarg, now_ms, &ret->since_ms);
-    case 'u': return when_read(optarg, now_ms, &ret->until_ms);
-    case 'n': return parse_count(optarg, &ret->count);
-    case 'a': ret->all = true; return true;
-    case 'd': ret->dry_run = true; return true;
-    case 'h': ret->help = true; return true;
-    default: return false;
-    }
-}
-
-static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret) {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-        {"topic", required_argument, NULL, 't'}, {"code", required_argument, NULL, 'e'},
-        {"id", required_argument, NULL, 'i'}, {"since", required_argument, NULL, 's'},
-        {"until", required_argument, NULL, 'u'}, {"count", required_argument, NULL, 'n'},
-        {"all", no_argument, NULL, 'a'}, {"dry-run", no_argument, NULL, 'd'},
-        {"help", no_argument, NULL, 'h'}, {0}};
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
-        if (!parse_option(option, ret)) return false;
-    return ret->help || (optind == argc && ret->all != ret->is_filtered);
+    bool is_filtered = ret->codes.count > 0 || ret->ids.count > 0 || since != NULL ||
+                       until != NULL || ret->count != UINT64_MAX;
+    bool is_fine = *words == NULL && ret->all != is_filtered && ret->count > 0 &&
+                   (since == NULL || when_read(since, now_ms, &ret->since_ms)) &&
+                   (until == NULL || when_read(until, now_ms, &ret->until_ms));
+    if (!is_fine) *ret_exit = cli_fail_usage("replay");
+    return is_fine;
 }
 
 /* --- one dead letter --- */
@@ -115,7 +90,7 @@ struct replay {
     uint64_t progress_due_ns, heard_ns;
 };
 
-static bool accepts(const struct values *values, struct slice value) {
+static bool accepts(const struct cli_values *values, struct slice value) {
     for (size_t i = 0; i < values->count; i++)
         if (slice_is_text(value, values->items[i])) return true;
     return values->count == 0;
@@ -179,8 +154,8 @@ static enum err consider(
 /* --- all of them --- */
 
 static bool is_over(const struct replay *replay) {
-    uint64_t count = replay->arguments->count;
-    return stop || reader_has_caught_up(replay->reader) || (count > 0 && replay->chosen >= count);
+    return stop || reader_has_caught_up(replay->reader) ||
+           replay->chosen >= replay->arguments->count;
 }
 
 static void print_progress(struct replay *replay) {
@@ -252,11 +227,11 @@ static int replay(const struct settings *settings, const struct replay_arguments
 }
 
 int command_replay(int argc, char **argv) {
-    struct replay_arguments arguments = {.until_ms = UINT64_MAX};
-    if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("replay");
-    if (arguments.help) return cli_help(usage);
+    struct replay_arguments arguments = {.until_ms = UINT64_MAX, .count = UINT64_MAX};
+    int exit_code;
+    if (!parse_arguments(argc, argv, &arguments, &exit_code)) return exit_code;
     struct settings settings;
-    int exit_code = cli_load_settings("replay", arguments.config, &settings);
+    exit_code = cli_load_settings("replay", arguments.config, &settings);
     if (exit_code != CLI_OK) return exit_code;
     struct sigaction action = {.sa_handler = on_stop_signal};
     sigaction(SIGTERM, &action, NULL);

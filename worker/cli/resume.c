@@ -1,6 +1,5 @@
 /* gpu-worker resume: who is suspended on this machine, and the end of it. */
 #include <errno.h>
-#include <getopt.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,31 +10,25 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "state/fetches.h"
 #include "state/suspensions.h"
 
 static const char usage[] =
     "usage: gpu-worker resume [--config FILE] [--key KEY | --program NAME |\n"
-    "                                            --partition TOPIC/N | --all]\n"
-    "\n"
-    "Shows the keys and programs that the executors of this machine refuse, since too many of "
-    "their\n"
-    "jobs were convicted (settings: suspend), one a line, with tabs between state file, kind, name "
-    "and\n"
-    "until when. With an option it ends that instead: their jobs are run from then on. It works on "
-    "the\n"
-    "files in state.dir, beside a worker that runs, or without one; each machine of a fleet has "
-    "its "
-    "own.\n"
-    "\n"
-    "  --config FILE        where state.dir stands; without it, all defaults\n"
-    "  --key KEY            jobs whose messages have this key\n"
-    "  --program NAME       jobs that name this program\n"
-    "  --partition TOPIC/N  a partition that was set aside\n"
-    "  --all                all of these\n"
-    "\n"
-    "example:\n"
-    "  gpu-worker resume --config worker.yaml --program saxpy\n";
+    "                                            --partition TOPIC/N | --all]\n";
+
+static const char about[] = "Shows the keys and programs that the executors of this machine "
+                            "refuse, since too many of their\n"
+                            "jobs were convicted (settings: suspend), one a line, with tabs "
+                            "between state file, kind, name and\n"
+                            "until when. With an option it ends that instead: their jobs are run "
+                            "from then on. It works on the\n"
+                            "files in state.dir, beside a worker that runs, or without one; each "
+                            "machine of a fleet has its own.\n";
+
+static const char examples[] = "example:\n"
+                               "  gpu-worker resume --config worker.yaml --program saxpy\n";
 
 struct wish {
     const char *key, *program, *partition;
@@ -138,27 +131,22 @@ static int resume(const struct settings *settings, const struct wish *wish) {
 }
 
 int command_resume(int argc, char **argv) {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-        {"key", required_argument, NULL, 'k'}, {"program", required_argument, NULL, 'p'},
-        {"partition", required_argument, NULL, 't'}, {"all", no_argument, NULL, 'a'},
-        {"help", no_argument, NULL, 'h'}, {0}};
     const char *config = NULL;
     struct wish wish = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'c': config = optarg; break;
-        case 'k': wish.key = optarg; break;
-        case 'p': wish.program = optarg; break;
-        case 't': wish.partition = optarg; break;
-        case 'a': wish.is_all = true; break;
-        case 'h': return cli_help(usage);
-        default: return cli_fail_usage("resume");
-        }
-    }
-    if (optind != argc || count_of(&wish) > 1) return cli_fail_usage("resume");
+    char **words;
+    int ret;
+    const struct cli_option options[] = {
+        {"config", "FILE", "where state.dir stands; without it, all defaults", .text = &config},
+        {"key", "KEY", "jobs whose messages have this key", .text = &wish.key},
+        {"program", "NAME", "jobs that name this program", .text = &wish.program},
+        {"partition", "TOPIC/N", "a partition that was set aside", .text = &wish.partition},
+        {"all", NULL, "all of these", .flag = &wish.is_all}, {0}};
+    const struct cli_command command = {
+        .name = "resume", .usage = usage, .about = about, .options = options, .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
+    if (*words != NULL || count_of(&wish) > 1) return cli_fail_usage("resume");
     struct settings settings;
-    int ret = cli_load_settings("resume", config, &settings);
+    ret = cli_load_settings("resume", config, &settings);
     if (ret != CLI_OK) return ret;
     ret = resume(&settings, &wish);
     settings_fini(&settings);

@@ -1,6 +1,5 @@
 /* gpu-worker run: the worker itself, as its supervisor or as one executor. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,6 +15,7 @@
 #include "cli/apart.h"
 #include "cli/cli.h"
 #include "cli/kept_config.h"
+#include "cli/options.h"
 #include "executor/connect.h"
 #include "executor/executor.h"
 #include "executor/fitness.h"
@@ -27,8 +27,9 @@
 static const char usage[] =
     "usage: gpu-worker run [--config FILE]\n"
     "       gpu-worker run [--config FILE] --jobs FILE --results FILE [--dead-letters FILE]\n"
-    "                      [--telemetry FILE]\n"
-    "\n"
+    "                      [--telemetry FILE]\n";
+
+static const char about[] =
     "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM or\n"
     "SIGINT: then it takes no more, finishes what it has within drain_timeout_ms, commits, and\n"
     "leaves its group. A second such signal ends it at once; what was not finished comes again.\n"
@@ -42,27 +43,9 @@ static const char usage[] =
     "has started (the first executor runs), that it lives, stops, and what it waits for.\n"
     "\n"
     "Each GPU gets a process of its own, an executor, which is started again when it dies: a job\n"
-    "that takes its process down costs itself alone.\n"
-    "\n"
-    "  --config FILE        the configuration; without it, all defaults (gpu-worker config "
-    "defaults)\n"
-    "  --driver cuda|cpu    overrides `driver`\n"
-    "  --jobs FILE          job messages; - is standard input, which cannot be read again: the "
-    "run\n"
-    "                       then ends when the executor dies\n"
-    "  --results FILE       result messages; - is standard output, as above\n"
-    "  --dead-letters FILE  what could not be run, as JSON lines (schemas/README.md)\n"
-    "  --telemetry FILE     what the worker says of itself, each telemetry.interval_ms and at the "
-    "end\n"
-    "  --no-supervisor      one executor alone, in this process, for debugging; nothing starts it\n"
-    "                       again and nothing ends it when a kernel hangs\n"
-    "  --device N           with it: the device, as the driver counts; else the first of "
-    "`devices`\n"
-    "  --state FILE         with it: the state file, instead of one in state.dir\n"
-    "  --life N             with it: the number of its life, by which its supervisor knows it\n"
-    "  --config-source FILE\n"
-    "                       with it: what SIGHUP reads, where --config is a copy\n"
-    "\n"
+    "that takes its process down costs itself alone.\n";
+
+static const char examples[] =
     "examples:\n"
     "  gpu-worker run --config worker.yaml\n"
     "  gpu-worker run --driver cpu --jobs jobs.msgpack --results results.msgpack\n";
@@ -75,7 +58,7 @@ struct run_arguments {
     const char *config, *config_source, *driver, *device, *state, *life;
     enum driver_choice driver_choice; /* where `driver` is not NULL */
     struct file_paths files;
-    bool is_file_run, no_supervisor, help;
+    bool is_file_run, no_supervisor;
 };
 
 static volatile sig_atomic_t stop;
@@ -114,39 +97,50 @@ static void hold_back_hangup(void) {
     sigprocmask(SIG_BLOCK, &hangup, NULL);
 }
 
-static bool parse_arguments(int argc, char **argv, struct run_arguments *ret) {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-        {"driver", required_argument, NULL, 'd'}, {"jobs", required_argument, NULL, 'j'},
-        {"results", required_argument, NULL, 'r'}, {"dead-letters", required_argument, NULL, 'x'},
-        {"telemetry", required_argument, NULL, 't'}, {"no-supervisor", no_argument, NULL, 'n'},
-        {"device", required_argument, NULL, 'g'}, {"state", required_argument, NULL, 's'},
-        {"life", required_argument, NULL, 'l'}, {"config-source", required_argument, NULL, 'C'},
-        {"help", no_argument, NULL, 'h'}, {0}};
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'c': ret->config = optarg; break;
-        case 'd': ret->driver = optarg; break;
-        case 'j': ret->files.jobs = optarg; break;
-        case 'r': ret->files.results = optarg; break;
-        case 'x': ret->files.dead_letters = optarg; break;
-        case 't': ret->files.telemetry = optarg; break;
-        case 'n': ret->no_supervisor = true; break;
-        case 'g': ret->device = optarg; break;
-        case 's': ret->state = optarg; break;
-        case 'l': ret->life = optarg; break;
-        case 'C': ret->config_source = optarg; break;
-        case 'h': ret->help = true; break;
-        default: return false;
-        }
-    }
+/* False where the command ends with *ret_exit. */
+static bool parse_arguments(int argc, char **argv, struct run_arguments *ret, int *ret_exit) {
+    char **words;
+    const struct cli_option options[] = {
+        {"config", "FILE",
+            "the configuration; without it, all defaults (gpu-worker config defaults)",
+            .text = &ret->config},
+        {"driver", "cuda|cpu", "overrides `driver`", .text = &ret->driver},
+        {"jobs", "FILE",
+            "job messages; - is standard input, which cannot be read again: the run\n"
+            "then ends when the executor dies",
+            .text = &ret->files.jobs},
+        {"results", "FILE", "result messages; - is standard output, as above",
+            .text = &ret->files.results},
+        {"dead-letters", "FILE", "what could not be run, as JSON lines (schemas/README.md)",
+            .text = &ret->files.dead_letters},
+        {"telemetry", "FILE",
+            "what the worker says of itself, each telemetry.interval_ms and at the end",
+            .text = &ret->files.telemetry},
+        {"no-supervisor", NULL,
+            "one executor alone, in this process, for debugging; nothing starts it\n"
+            "again and nothing ends it when a kernel hangs",
+            .flag = &ret->no_supervisor},
+        {"device", "N", "with it: the device, as the driver counts; else the first of `devices`",
+            .text = &ret->device},
+        {"state", "FILE", "with it: the state file, instead of one in state.dir",
+            .text = &ret->state},
+        {"life", "N", "with it: the number of its life, by which its supervisor knows it",
+            .text = &ret->life},
+        {"config-source", "FILE", "with it: what SIGHUP reads, where --config is a copy",
+            .text = &ret->config_source},
+        {0}};
+    const struct cli_command command = {
+        .name = "run", .usage = usage, .about = about, .options = options, .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
     const struct file_paths *files = &ret->files;
     ret->is_file_run = files->jobs != NULL || files->results != NULL ||
                        files->dead_letters != NULL || files->telemetry != NULL;
     bool is_executors = ret->device != NULL || ret->state != NULL || ret->life != NULL ||
                         ret->config_source != NULL;
-    return optind == argc && (ret->no_supervisor || !is_executors) &&
-           (!ret->is_file_run || (files->jobs != NULL && files->results != NULL));
+    bool is_fine = *words == NULL && (ret->no_supervisor || !is_executors) &&
+                   (!ret->is_file_run || (files->jobs != NULL && files->results != NULL));
+    if (!is_fine) *ret_exit = cli_fail_usage("run");
+    return is_fine;
 }
 
 static int fail(const struct error *err) {
@@ -496,10 +490,10 @@ static int run_as_configured(struct run_arguments *arguments) {
 int command_run(int argc, char **argv) {
     struct run_arguments arguments = {0};
     hold_back_hangup();
-    if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("run");
-    if (arguments.help) return cli_help(usage);
+    int exit_code;
+    if (!parse_arguments(argc, argv, &arguments, &exit_code)) return exit_code;
     if (!cli_read_driver(arguments.driver, &arguments.driver_choice))
         return cli_fail(CLI_USAGE, "run", "--driver is cuda or cpu, not '%s'", arguments.driver);
-    int ret = check_apart(&arguments);
-    return ret == CLI_OK ? run_as_configured(&arguments) : ret;
+    exit_code = check_apart(&arguments);
+    return exit_code == CLI_OK ? run_as_configured(&arguments) : exit_code;
 }

@@ -1,5 +1,4 @@
 /* gpu-worker submit: one job from a person, and its result. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include "base/clock.h"
 #include "base/yaml.h"
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "cli/sender.h"
 #include "decode/job_yaml.h"
 #include "decode/print.h"
@@ -14,26 +14,24 @@
 
 static const char usage[] =
     "usage: gpu-worker submit [--config FILE] [--topic NAME] [--timeout SECONDS] JOB.yaml\n"
-    "       gpu-worker submit --encode JOB.yaml > job.msgpack\n"
-    "\n"
+    "       gpu-worker submit --encode JOB.yaml > job.msgpack\n";
+
+static const char about[] =
     "Sends a job that is written as YAML and prints its result; fails where the job fails. `-` is "
     "standard\n"
     "input. Data is given as {f32: [1, 2]} (f64, i32, u32, i64, u64, u8 alike), {file: x.bin} or\n"
-    "{hex: \"00ff\"}.\n"
-    "\n"
-    "  --config FILE      where the brokers and topics stand; without it, all defaults\n"
-    "  --topic NAME       job topic; the first of topics.jobs if not given\n"
-    "  --timeout SECONDS  how long to wait for the result (30)\n"
-    "  --encode           write the job's message to standard output and send nothing: input for\n"
-    "                     gpu-worker run --jobs\n"
-    "\n"
+    "{hex: \"00ff\"}.\n";
+
+static const char examples[] =
     "example:\n"
     "  gpu-worker submit --config worker.yaml config/examples/saxpy.yaml\n";
 
+enum { TIMEOUT_S_MAX = 365 * 86400 };
+
 struct submit_arguments {
     const char *config, *topic, *job;
-    long timeout_s;
-    bool encode, help;
+    uint64_t timeout_s;
+    bool encode;
 };
 
 /* The job as it travels. */
@@ -42,23 +40,27 @@ struct submission {
     size_t size;
 };
 
-static bool parse_arguments(int argc, char **argv, struct submit_arguments *ret) {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-        {"topic", required_argument, NULL, 't'}, {"timeout", required_argument, NULL, 's'},
-        {"encode", no_argument, NULL, 'e'}, {"help", no_argument, NULL, 'h'}, {0}};
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'c': ret->config = optarg; break;
-        case 't': ret->topic = optarg; break;
-        case 's': ret->timeout_s = strtol(optarg, NULL, 10); break;
-        case 'e': ret->encode = true; break;
-        case 'h': ret->help = true; break;
-        default: return false;
-        }
-    }
-    if (optind < argc) ret->job = argv[optind++];
-    return ret->help || (optind == argc && ret->job != NULL && ret->timeout_s > 0);
+/* False where the command ends with *ret_exit. */
+static bool parse_arguments(int argc, char **argv, struct submit_arguments *ret, int *ret_exit) {
+    char **words;
+    const struct cli_option options[] = {
+        {"config", "FILE", "where the brokers and topics stand; without it, all defaults",
+            .text = &ret->config},
+        {"topic", "NAME", "job topic; the first of topics.jobs if not given", .text = &ret->topic},
+        {"timeout", "SECONDS", "how long to wait for the result (30)", .number = &ret->timeout_s},
+        {"encode", NULL,
+            "write the job's message to standard output and send nothing: input for\n"
+            "gpu-worker run --jobs",
+            .flag = &ret->encode},
+        {0}};
+    const struct cli_command command = {
+        .name = "submit", .usage = usage, .about = about, .options = options, .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
+    ret->job = words[0];
+    bool is_fine = ret->job != NULL && words[1] == NULL && ret->timeout_s > 0 &&
+                   ret->timeout_s <= TIMEOUT_S_MAX;
+    if (!is_fine) *ret_exit = cli_fail_usage("submit");
+    return is_fine;
 }
 
 static int fail(const struct error *err) {
@@ -130,8 +132,8 @@ static int print_result(const struct delivery *delivery) {
     return is_ok ? CLI_OK : CLI_FAILED;
 }
 
-static int await_result(struct reader *reader, const char *source, long timeout_s) {
-    uint64_t until = clock_ns() + (uint64_t)timeout_s * 1000000000u;
+static int await_result(struct reader *reader, const char *source, uint64_t timeout_s) {
+    uint64_t until = clock_ns() + timeout_s * 1000000000u;
     while (clock_ns() < until) {
         struct delivery *delivery = NULL;
         struct error err;
@@ -144,7 +146,7 @@ static int await_result(struct reader *reader, const char *source, long timeout_
         delivery_destroy(delivery);
     }
     return cli_fail(CLI_FAILED, "submit",
-        "no result within %ld s; check that a worker runs and reads the topic", timeout_s);
+        "no result within %" PRIu64 " s; check that a worker runs and reads the topic", timeout_s);
 }
 
 static int submit(const struct settings *settings, const struct submit_arguments *arguments,
@@ -175,12 +177,12 @@ static int write_bytes(const struct submission *submission) {
 
 int command_submit(int argc, char **argv) {
     struct submit_arguments arguments = {.timeout_s = 30};
-    if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("submit");
-    if (arguments.help) return cli_help(usage);
+    int exit_code;
+    if (!parse_arguments(argc, argv, &arguments, &exit_code)) return exit_code;
 
     struct settings settings;
     struct submission submission = {0};
-    int exit_code = cli_load_settings("submit", arguments.config, &settings);
+    exit_code = cli_load_settings("submit", arguments.config, &settings);
     if (exit_code != CLI_OK) return exit_code;
     exit_code = encode(arguments.job, &submission);
     if (exit_code == CLI_OK)

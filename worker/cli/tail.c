@@ -1,29 +1,25 @@
 /* gpu-worker tail: follows a topic of results or dead letters and decodes it. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "decode/print.h"
 #include "executor/connect.h"
 
 static const char usage[] =
-    "usage: gpu-worker tail [--config FILE] [--topic NAME] [--from-beginning] [--count N]\n"
-    "\n"
+    "usage: gpu-worker tail [--config FILE] [--topic NAME] [--from-beginning] [--count N]\n";
+
+static const char about[] =
     "Follows a topic, topics.results if none is named, and prints every message decoded, with "
     "where it\n"
-    "stands, its key and its headers. Joins no group and commits nothing. Ends with Ctrl-C.\n"
-    "\n"
-    "  --config FILE     where the brokers and topics stand; without it, all defaults\n"
-    "  --topic NAME      another topic, such as the dead letters'\n"
-    "  --from-beginning  what is there already, first\n"
-    "  --count N         ends after N messages\n";
+    "stands, its key and its headers. Joins no group and commits nothing. Ends with Ctrl-C.\n";
 
 struct tail_arguments {
     const char *config, *topic;
-    bool from_beginning, help;
-    long count; /* 0: no end */
+    bool from_beginning;
+    uint64_t count; /* 0: no end */
 };
 
 static volatile sig_atomic_t stop;
@@ -32,22 +28,21 @@ static void on_stop_signal(int number) {
     stop = 1;
 }
 
-static bool parse_arguments(int argc, char **argv, struct tail_arguments *ret) {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-        {"topic", required_argument, NULL, 't'}, {"from-beginning", no_argument, NULL, 'b'},
-        {"count", required_argument, NULL, 'n'}, {"help", no_argument, NULL, 'h'}, {0}};
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'c': ret->config = optarg; break;
-        case 't': ret->topic = optarg; break;
-        case 'b': ret->from_beginning = true; break;
-        case 'n': ret->count = strtol(optarg, NULL, 10); break;
-        case 'h': ret->help = true; break;
-        default: return false;
-        }
-    }
-    return optind == argc && ret->count >= 0;
+/* False where the command ends with *ret_exit. */
+static bool parse_arguments(int argc, char **argv, struct tail_arguments *ret, int *ret_exit) {
+    char **words;
+    const struct cli_option options[] = {
+        {"config", "FILE", "where the brokers and topics stand; without it, all defaults",
+            .text = &ret->config},
+        {"topic", "NAME", "another topic, such as the dead letters'", .text = &ret->topic},
+        {"from-beginning", NULL, "what is there already, first", .flag = &ret->from_beginning},
+        {"count", "N", "ends after N messages", .number = &ret->count}, {0}};
+    const struct cli_command command = {
+        .name = "tail", .usage = usage, .about = about, .options = options};
+    if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
+    bool is_fine = *words == NULL;
+    if (!is_fine) *ret_exit = cli_fail_usage("tail");
+    return is_fine;
 }
 
 static void print_delivery(const struct delivery *delivery) {
@@ -70,9 +65,9 @@ static void print_delivery(const struct delivery *delivery) {
     fflush(stdout);
 }
 
-static enum err follow(struct reader *reader, long count, struct error *err) {
+static enum err follow(struct reader *reader, uint64_t count, struct error *err) {
     enum err code = ERR_OK;
-    for (long n = 0; code == ERR_OK && !stop && (count == 0 || n < count);) {
+    for (uint64_t n = 0; code == ERR_OK && !stop && (count == 0 || n < count);) {
         struct delivery *delivery = NULL;
         code = reader_poll(reader, 200, &delivery, err);
         if (delivery == NULL) continue;
@@ -85,11 +80,11 @@ static enum err follow(struct reader *reader, long count, struct error *err) {
 
 int command_tail(int argc, char **argv) {
     struct tail_arguments arguments = {0};
-    if (!parse_arguments(argc, argv, &arguments)) return cli_fail_usage("tail");
-    if (arguments.help) return cli_help(usage);
+    int exit_code;
+    if (!parse_arguments(argc, argv, &arguments, &exit_code)) return exit_code;
 
     struct settings settings;
-    int exit_code = cli_load_settings("tail", arguments.config, &settings);
+    exit_code = cli_load_settings("tail", arguments.config, &settings);
     if (exit_code != CLI_OK) return exit_code;
     struct sigaction action = {.sa_handler = on_stop_signal};
     sigaction(SIGTERM, &action, NULL);

@@ -1,14 +1,14 @@
 /* gpu-worker version: what this binary was built from, and what it can do. */
-#include <getopt.h>
 #include <stdio.h>
 
 #include "broker/version.h"
 #include "cli/cli.h"
 #include "cli/commit.h"
+#include "cli/options.h"
 
-static const char usage[] =
-    "usage: gpu-worker version\n"
-    "\n"
+static const char usage[] = "usage: gpu-worker version\n";
+
+static const char about[] =
     "Prints the version, the commit, how it was built, and its features: the drivers, librdkafka\n"
     "as it was compiled against and as it is loaded, the version of CUDA whose cuda.h was "
     "compiled\n"
@@ -21,10 +21,11 @@ static const char usage[] =
 #endif
 
 int command_version(int argc, char **argv) {
-    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
-    int option = getopt_long(argc, argv, "", options, NULL);
-    if (option == 'h') return cli_help(usage);
-    if (option != -1 || optind != argc) return cli_fail_usage("version");
+    char **words;
+    int ret;
+    const struct cli_command command = {.name = "version", .usage = usage, .about = about};
+    if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
+    if (*words != NULL) return cli_fail_usage("version");
     printf("gpu-worker %s\ncommit %s\nbuild %s\ncompiler %s\n", GPU_WORKER_VERSION,
         GPU_WORKER_COMMIT, GPU_WORKER_BUILD_TYPE[0] != 0 ? GPU_WORKER_BUILD_TYPE : "none",
         COMPILER);

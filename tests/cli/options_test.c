@@ -1,0 +1,138 @@
+#include "cli/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/exit.h"
+#include "testing.h"
+
+static struct {
+    bool flag;
+    const char *text;
+    uint64_t number;
+    struct cli_values values;
+} given;
+
+static const struct cli_option options[] = {
+    {"config", "FILE", "the configuration", .text = &given.text},
+    {"dry-run", NULL, "says what would be done,\nand does nothing", .flag = &given.flag},
+    {"count", "N", "at most so many", .number = &given.number},
+    {"a-long-name-of-it", "WORDS", "what has a line of its own", .values = &given.values}, {0}};
+
+static const struct cli_command command = {.name = "test",
+    .usage = "usage: gpu-worker test\n",
+    .about = "Tests.\n",
+    .options = options,
+    .examples = "example:\n  gpu-worker test\n"};
+
+static char **words;
+static int exit_code;
+
+/* ARGUMENTS after the command's name; the words stay where `words` says. */
+#define PARSE(...)                                                                                 \
+    parse((char *[]){"gpu-worker test", __VA_ARGS__, NULL},                                        \
+        (int)(sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)) + 1)
+
+static bool parse(char **argv, int argc) {
+    static char *kept[2 * CLI_VALUES_MAX];
+    assert_true((size_t)argc < sizeof kept / sizeof kept[0]);
+    memcpy(kept, argv, ((size_t)argc + 1) * sizeof kept[0]);
+    memset(&given, 0, sizeof given);
+    exit_code = -1;
+    optind = 0; /* getopt begins anew */
+    return cli_parse(&command, argc, kept, &words, &exit_code);
+}
+
+TEST(what_is_given_goes_where_the_table_says) {
+    assert_true(PARSE("--config", "x.yaml", "--dry-run", "--count=12"));
+    assert_string_equal(given.text, "x.yaml");
+    assert_true(given.flag);
+    assert_int_equal(given.number, 12);
+    assert_null(*words);
+}
+
+TEST(what_is_not_given_stays_as_it_is) {
+    assert_true(PARSE("word"));
+    assert_null(given.text);
+    assert_false(given.flag);
+    assert_int_equal(given.number, 0);
+    assert_int_equal(given.values.count, 0);
+}
+
+TEST(words_are_found_behind_options_wherever_they_stand) {
+    assert_true(PARSE("one", "--count", "3", "--", "--dry-run"));
+    assert_string_equal(words[0], "one");
+    assert_string_equal(words[1], "--dry-run");
+    assert_null(words[2]);
+    assert_false(given.flag);
+}
+
+TEST(what_may_be_given_again_is_kept_up_to_a_bound) {
+    char *argv[CLI_VALUES_MAX + 3] = {"gpu-worker test"};
+    for (int i = 1; i <= CLI_VALUES_MAX + 1; i++) argv[i] = "--a-long-name-of-it=x";
+    argv[CLI_VALUES_MAX + 1] = NULL;
+    assert_true(parse(argv, CLI_VALUES_MAX + 1));
+    assert_int_equal(given.values.count, CLI_VALUES_MAX);
+    assert_string_equal(given.values.items[CLI_VALUES_MAX - 1], "x");
+    argv[CLI_VALUES_MAX + 1] = argv[1];
+    argv[CLI_VALUES_MAX + 2] = NULL;
+    assert_false(parse(argv, CLI_VALUES_MAX + 2));
+    assert_int_equal(exit_code, CLI_USAGE);
+}
+
+TEST(what_is_no_option_or_no_number_is_refused) {
+    static char *const bad[] = {"--nothing", "--count=", "--count=12x", "--count=-1", "--count=0x1",
+        "--count=18446744073709551616", "--dry-run=yes", "--config", "-c"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(PARSE(bad[i]));
+        assert_int_equal(exit_code, CLI_USAGE);
+    }
+}
+
+/* What --help prints. */
+static void read_help(char *text, size_t size) {
+    FILE *kept = tmpfile();
+    int before = dup(STDOUT_FILENO);
+    assert_non_null(kept);
+    fflush(stdout);
+    dup2(fileno(kept), STDOUT_FILENO);
+    bool goes_on = PARSE("--count=3", "--help", "--nothing");
+    fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    assert_false(goes_on);
+    rewind(kept);
+    text[fread(text, 1, size - 1, kept)] = 0;
+    fclose(kept);
+}
+
+TEST(help_shows_the_table_in_columns_and_ends_the_command_well) {
+    static const char expected[] = "usage: gpu-worker test\n"
+                                   "\n"
+                                   "Tests.\n"
+                                   "\n"
+                                   "  --config FILE  the configuration\n"
+                                   "  --dry-run      says what would be done,\n"
+                                   "                 and does nothing\n"
+                                   "  --count N      at most so many\n"
+                                   "  --a-long-name-of-it WORDS\n"
+                                   "                 what has a line of its own\n"
+                                   "\n"
+                                   "example:\n"
+                                   "  gpu-worker test\n"
+                                   "\n"
+                                   "exit codes:\n"
+                                   "  0  done\n";
+    char text[4096];
+    read_help(text, sizeof text);
+    assert_int_equal(exit_code, CLI_OK);
+    text[strlen(expected)] = 0;
+    assert_string_equal(text, expected);
+}
+
+RUN_TESTS(T(what_is_given_goes_where_the_table_says), T(what_is_not_given_stays_as_it_is),
+    T(words_are_found_behind_options_wherever_they_stand),
+    T(what_may_be_given_again_is_kept_up_to_a_bound), T(what_is_no_option_or_no_number_is_refused),
+    T(help_shows_the_table_in_columns_and_ends_the_command_well))
