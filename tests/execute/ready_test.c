@@ -224,6 +224,14 @@ TEST(quick_jobs_of_several_signatures_share_a_batch_while_their_times_fit_the_sp
     assert_batch(take(1), 1, B, 1, false);
 }
 
+TEST(lanes_share_what_waits_of_quick_jobs) {
+    know(Q, 1, 1000);
+    push(Q, 400);
+    for (uint32_t lane = 0; lane < LANES; lane++) assert_in_range(take(lane).count, 64, 100);
+    push(Q, 2000);
+    assert_batch(take(0), 0, Q, 256, false);
+}
+
 TEST(a_job_that_failed_before_runs_alone) {
     know(A, 1, SLOW_NS);
     know(Q, 1, QUICK_NS);
@@ -382,6 +390,7 @@ int main(void) {
         R(jobs_that_turn_out_to_be_quick_leave_their_group),
         R(jobs_that_turn_out_to_be_slow_leave_the_queue),
         R(quick_jobs_of_several_signatures_share_a_batch_while_their_times_fit_the_span),
+        R(lanes_share_what_waits_of_quick_jobs),
         R(a_job_that_failed_before_runs_alone),
         R(tenants_never_share_a_batch),
         R(the_bytes_of_a_batch_fit_the_slab_and_a_larger_job_runs_alone),

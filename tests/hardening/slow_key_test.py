@@ -16,11 +16,11 @@ PARTITION = 0
 
 
 def slow(number):
-    """Ten launches; a quick job has one."""
+    """Ten launches, where a quick job has one, and timed, so that no two jobs share them."""
     one = numpy.ones(4, "<f4")
     return gw.job(
         f"slow-{number}", buffers={"x": gw.upload(one), "y": gw.upload(one)}, outputs=["y"],
-        steps=[gw.step("saxpy", [gw.f32(0), "x", "y", gw.u32(4)], elements=4, iterations=10)])
+        steps=[gw.step("saxpy", [gw.f32(0), "x", "y", gw.u32(4)], elements=4, iterations=10)], timing=True)
 
 
 class SlowKeyTest(KafkaFlowTest):

@@ -13,6 +13,7 @@
 
 enum {
     LOOK_PAST_MAX = 256,    /* jobs of other tenants, or groups, that are passed over */
+    QUICK_SHARE_MIN = 64,   /* quick jobs of a batch, before the others' lanes are thought of */
     QUICK_MEMORY_MS = 1000, /* so long after a quick job, others are expected */
     FIRST_MS = 100 /* so long a signature's first batch is waited for; then others begin as well */
 };
@@ -194,10 +195,18 @@ static void move_slow_jobs(struct ready *ready) {
     }
 }
 
+/* A large batch pays where all lanes get one. */
+static size_t quick_share(const struct ready *ready) {
+    size_t share = ready->count / ready->options.lanes, most = ready->options.batch_jobs_max;
+    if (share < QUICK_SHARE_MIN) share = QUICK_SHARE_MIN;
+    return share < most ? share : most;
+}
+
 static size_t take_quick(struct ready *ready, struct prepared **jobs) {
     struct composition composition = {.count = 0};
     struct prepared *before = NULL, *job = ready->quick;
-    while (job != NULL && composition.count < ready->options.batch_jobs_max) {
+    size_t most = quick_share(ready);
+    while (job != NULL && composition.count < most) {
         struct prepared *next = job->place.next;
         if (composition.count > 0 && !slice_equal(jobs[0]->tenant, job->tenant)) {
             if (composition.passed_over++ == LOOK_PAST_MAX) break;

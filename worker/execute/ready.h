@@ -5,7 +5,7 @@
  * A job is quick where one alone takes at most `span_ns`, as measured, and slow where it takes
  * longer or is not known yet. Quick jobs wait in one queue. A batch of them holds jobs of one
  * tenant that follow each other in it, not counting those of other tenants in between, whose
- * expected times fit `span_ns` together.
+ * expected times fit `span_ns` together; beyond some, no more than a lane's share of what waits.
  *
  * Slow jobs gather by launch signature and tenant, and groups take turns. A batch of them holds one
  * group's alone, as many as pace_allow() says: so long as they take about as long as one. A batch
