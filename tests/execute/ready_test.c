@@ -314,6 +314,20 @@ TEST(a_batch_of_slow_jobs_may_take_what_it_is_expected_to) {
     assert_int_equal(take(1).span_ns, 2 * MS);
 }
 
+TEST(a_quick_batch_beside_slow_ones_stays_quick) {
+    know(A, 1, SLOW_NS);
+    know(Q, 1, 1500000);
+    push(A, 2 * MULTIPROCESSORS);
+    assert_true(take(0).is_slow);
+    assert_true(take(1).is_slow);
+    for (int i = 0; i < 50; i++) {
+        push(Q, 1);
+        struct ready_batch batch = take(2);
+        assert_batch(batch, 2, Q, 1, false);
+        finish(2, batch, 4 * MS); /* three of them share the device */
+    }
+}
+
 TEST(a_failure_teaches_only_until_something_went_well) {
     ready_learn(ready, 0, job_of(A), 1, false, QUICK_NS);
     push(A, 2);
@@ -396,6 +410,7 @@ int main(void) {
         R(the_bytes_of_a_batch_fit_the_slab_and_a_larger_job_runs_alone),
         R(timed_jobs_are_learned_from_by_themselves),
         R(a_batch_of_slow_jobs_may_take_what_it_is_expected_to),
+        R(a_quick_batch_beside_slow_ones_stays_quick),
         R(a_failure_teaches_only_until_something_went_well),
         R(a_closed_queue_gives_what_it_has_and_then_nothing),
         R(many_threads_get_every_job_exactly_once),
