@@ -63,7 +63,7 @@ TEST(each_thread_runs_once_with_an_index_and_a_name_of_its_own) {
     struct crew *crew = start(&work, COUNT);
     end(&work, &crew);
     for (int i = 0; i < COUNT; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "test-%d", i);
         assert_int_equal(work.runs[i], 1);
         assert_string_equal(work.names[i], name);
