@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/queue.h"
-#include "executor/flow.h"
+#include "executor/stages.h"
 #include "support/scratch.h"
 #include "testing.h"
 
@@ -37,7 +37,7 @@ static void map_clock(const char *folder) {
 static void *wait_for_a_count(void *context) {
     struct stages *stages = context;
     pthread_mutex_lock(&stages->lock);
-    flow_wait(stages, WAIT_MS);
+    stages_wait(stages, WAIT_MS);
     pthread_mutex_unlock(&stages->lock);
     return NULL;
 }

@@ -77,11 +77,6 @@ THREADS = {r"\bpthread_(create|join|setname_np)\(": ["base/crew.c", "cpu_driver/
 # What a folder must not reach even through the headers that it may include: planning stays plain arithmetic.
 UNREACHABLE = {"plan": "cuda.h"}
 
-# Modules that still include each other in a cycle. None may join them, and one that has left leaves the list.
-CYCLES_LEFT = {
-    "executor": ["control", "flow", "narrow", "refusals", "retries", "suspects"],
-}
-
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -189,26 +184,23 @@ def way_back(modules, module):
     return way[::-1]
 
 
-def cycles(includes, known_cycles):
-    """Each module that is in a cycle and not in the list `known_cycles`, or in the list and in no cycle."""
+def cycles(includes):
+    """The modules of a folder that include each other, also by way of others."""
     modules = read_modules(includes)
-    known = {f"{folder}/{name}" for folder, names in known_cycles.items() for name in names}
     for module in modules:
         way = way_back(modules, module)
-        if way and module not in known:
+        if way:
             yield f"{modules[module][way[1]]}: a cycle of includes: {' -> '.join(way)}"
-        if not way and module in known:
-            yield f"worker/{module}: is in no cycle of includes any more: take it off CYCLES_LEFT"
 
 
-def violations(root, known_cycles=()):
+def violations(root):
     """Lines of "file:line: rule", in the order of the files."""
     includes = read_includes(root / "worker")
     worker = root / "worker"
     found = [*stray_driver_calls(worker),
              *stray_calls(worker, WALL_CLOCK, "waits and times are asked of base/condition.h and base/clock.h"),
              *stray_calls(worker, THREADS, "threads are started and joined by base/crew.h"),
-             *cycles(includes, dict(known_cycles))]
+             *cycles(includes)]
     for name, lines in includes.items():
         for number, is_quoted, included in lines:
             rule = (check_own_header if is_quoted else check_library)(name, included)
@@ -234,7 +226,7 @@ def main(arguments):
         print(table())
         return 0
     root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).parents[2]
-    found = violations(root, CYCLES_LEFT)
+    found = violations(root)
     print("\n".join(found) if found else "every include follows the table")
     return 1 if found else 0
 

@@ -78,7 +78,7 @@ static struct job *admit(
     struct stages *stages, struct delivery *delivery, struct edition *edition) {
     struct error err;
     struct job *job;
-    if (!flow_keep(stages, delivery)) return NULL;
+    if (!stages_keep(stages, delivery)) return NULL;
     enum err code = decode(stages, delivery, edition, &job, &err);
     if (job == NULL) {
         flow_reject_undecodable(stages, delivery, &err);
@@ -148,9 +148,9 @@ static void run_admission(void *context, uint32_t index) {
     struct error err;
     void *taken[SHARED_COUNT_MIN];
     size_t count;
-    if (device_bind(&stages->device, &err) != ERR_OK) flow_fail(stages, &err);
+    if (device_bind(&stages->device, &err) != ERR_OK) stages_fail(stages, &err);
     while ((count = queue_pop(admission->taken, taken, SHARED_COUNT_MIN, -1)) > 0) {
-        if (!flow_has_failed(stages)) admit_all(stages, (struct delivery *const *)taken, count);
+        if (!stages_has_failed(stages)) admit_all(stages, (struct delivery *const *)taken, count);
         else drop(stages, (struct delivery *const *)taken, count);
     }
 }

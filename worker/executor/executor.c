@@ -2,14 +2,13 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "executor/flow.h"
 #include "executor/intake.h"
 #include "executor/lifecycle.h"
 
 /* The first thing that went wrong is what the caller hears of. */
 static enum err first_failure(
     struct stages *stages, enum err code, const struct error *failure, struct error *err) {
-    if (flow_has_failed(stages)) {
+    if (stages_has_failed(stages)) {
         *err = stages->failure;
         return err->code;
     }

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/invariant.h"
 #include "base/log_limit.h"
-#include "base/text.h"
 #include "executor/control.h"
 #include "executor/narrow.h"
 #include "executor/refusals.h"
@@ -18,37 +16,6 @@
 #include "prepare/carriers.h"
 
 #define RARE_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
-
-bool flow_has_failed(const struct stages *stages) {
-    /* relaxed: it only ends loops; `failure` is read after the threads were joined */
-    return atomic_load_explicit(&stages->has_failed, memory_order_relaxed);
-}
-
-/* So that the next executor knows why this one had to end. */
-static void record_death(struct stages *stages, const struct error *err) {
-    struct state_death death = {
-        .kind = STATE_DEATH_STICKY, .code = err->code, .native = err->native};
-    text_format(death.message, sizeof death.message, "%s", err->message);
-    state_record_death(stages->state, &death);
-}
-
-void flow_fail(struct stages *stages, const struct error *err) {
-    pthread_mutex_lock(&stages->lock);
-    bool is_loss = !flow_has_failed(stages) && err_is_sticky(err->code);
-    if (!flow_has_failed(stages)) stages->failure = *err;
-    atomic_store_explicit(&stages->has_failed, true, memory_order_relaxed); /* as above */
-    pthread_cond_broadcast(&stages->changed);
-    pthread_mutex_unlock(&stages->lock);
-    if (!is_loss) return;
-    record_death(stages, err);
-    if (stages->on_lost != NULL) stages->on_lost(err);
-}
-
-void flow_wait(struct stages *stages, uint32_t timeout_ms) {
-    stages->waiters++;
-    (void)condition_wait_ms(&stages->changed, &stages->lock, timeout_ms);
-    stages->waiters--;
-}
 
 /* With the lock held: a count fell. Without waiters, which is the rule, it costs nothing. */
 static void wake_waiters(struct stages *stages) {
@@ -66,16 +33,6 @@ static void stop_holding(struct stages *stages, size_t jobs) {
     stages->holding -= jobs;
     wake_waiters(stages);
     pthread_mutex_unlock(&stages->lock);
-}
-
-bool flow_keep(struct stages *stages, struct delivery *delivery) {
-    struct error err;
-    if (delivery_keep(delivery)) return true;
-    error_set(&err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
-        "no memory for a message of %zu bytes", delivery->payload.size);
-    delivery_destroy(delivery);
-    flow_fail(stages, &err);
-    return false;
 }
 
 void flow_end_carrying(struct stages *stages, struct job *job, bool is_left) {
@@ -117,7 +74,7 @@ static struct publication *encode(
     profile_pop();
     if (is_logged) log_answer(&position, &outcome->telemetry, clock_ns() - start_ns);
     if (code == ERR_OK) return publication;
-    flow_fail(stages, &err);
+    stages_fail(stages, &err);
     abandon(stages, job);
     return NULL;
 }
@@ -146,9 +103,9 @@ static bool goes_with_its_carrier(
 static void refuse(struct stages *stages, struct job *job, struct error *err) {
     if (err_is_sticky(err->code)) {
         /* A GPU that is lost is nobody's fault that we know of: the job comes again. */
-        flow_fail(stages, err);
+        stages_fail(stages, err);
         abandon(stages, job);
-    } else if (err->code == ERR_STATIC_MISSING && flow_has_failed(stages)) {
+    } else if (err->code == ERR_STATIC_MISSING && stages_has_failed(stages)) {
         abandon(stages, job);
     } else if (goes_with_its_carrier(stages, job, err)) {
         flow_hand_back(stages, job);
@@ -172,7 +129,7 @@ void flow_reject_undecodable(
     struct error push_error;
     enum err code = publisher_push_undecodable(stages->publisher, delivery, err, &push_error);
     if (code == ERR_OK) return;
-    flow_fail(stages, &push_error);
+    stages_fail(stages, &push_error);
     delivery_destroy(delivery);
 }
 
@@ -371,7 +328,7 @@ void flow_drop(struct stages *stages, struct prepared *prepared) {
 
 void flow_on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err) {
     struct stages *stages = context;
-    flow_fail(stages, err);
+    stages_fail(stages, err);
     for (size_t i = 0; i < count; i++) flow_drop(stages, jobs[i]);
 }
 
@@ -383,19 +340,19 @@ static void leave_narrow(struct stages *stages, struct prepared *prepared) {
     pthread_mutex_unlock(&stages->lock);
 }
 
-void flow_narrow_done(
-    struct stages *stages, struct prepared *prepared, const struct outcome *outcome) {
+void flow_on_narrow_done(void *context, struct prepared *prepared, const struct outcome *outcome) {
+    struct stages *stages = context;
     leave_narrow(stages, prepared);
     struct publication *publication = conclude(stages, prepared->job, outcome);
     publisher_push(stages->publisher, &publication, 1);
 }
 
-void flow_narrow_refused(
-    struct stages *stages, struct prepared *prepared, const struct error *err) {
+void flow_on_narrow_refused(void *context, struct prepared *prepared, const struct error *err) {
+    struct stages *stages = context;
     struct error failure = *err;
     leave_narrow(stages, prepared);
     /* Nobody else held anything, so another try would find no more room. */
-    if (err_is_shortage(err->code) && !flow_has_failed(stages))
+    if (err_is_shortage(err->code) && !stages_has_failed(stages))
         flow_reject(stages, prepared->job, err);
     else refuse(stages, prepared->job, &failure);
 }
@@ -458,5 +415,5 @@ void flow_on_published(void *context, const struct published *items, size_t coun
 }
 
 void flow_on_publish_failed(void *context, const struct error *err) {
-    flow_fail(context, err);
+    stages_fail(context, err);
 }

@@ -9,16 +9,6 @@
 
 #include "executor/stages.h"
 
-/** Ends the run: the intake stops at once. The first failure is the one reported. */
-void flow_fail(struct stages *stages, const struct error *err);
-bool flow_has_failed(const struct stages *stages);
-
-/** Waits, with the lock held, until a count changes or time is up. */
-void flow_wait(struct stages *stages, uint32_t timeout_ms);
-
-/** Ends the loan of a message. False when memory is short: it is dropped, and the run fails. */
-MUST_CHECK bool flow_keep(struct stages *stages, struct delivery *delivery);
-
 /**
  * The job is over: those that waited for a static that it carried go on, or learn that nobody
  * brings it. Where it `is_left` unanswered, to come again, those of its partition are left too.
@@ -47,13 +37,8 @@ void flow_plan(struct stages *stages, struct job *const *jobs, size_t count);
  */
 void flow_hand_back(struct stages *stages, struct job *job);
 
-/** Lets go of a job that nobody answers, after flow_fail(): it comes again. */
+/** Lets go of a job that nobody answers, after stages_fail(): it comes again. */
 void flow_drop(struct stages *stages, struct prepared *prepared);
-
-/** The narrow path's ends: its job has run, was refused, or was running when the GPU was lost. */
-void flow_narrow_done(
-    struct stages *stages, struct prepared *prepared, const struct outcome *outcome);
-void flow_narrow_refused(struct stages *stages, struct prepared *prepared, const struct error *err);
 
 /* What the stages call; `context` is the struct stages. */
 MUST_CHECK enum err flow_still_wanted(void *context, const struct job *job, struct error *err);
@@ -69,6 +54,9 @@ void flow_on_not_cached(void *context, const struct error *err);
 void flow_on_done(void *context, const struct batch_item *items, size_t count);
 void flow_on_released(void *context, size_t count);
 void flow_on_starved(void *context, struct prepared *prepared, const struct error *err);
+/** The narrow path: its job has run; was refused, or was running when the GPU was lost. */
+void flow_on_narrow_done(void *context, struct prepared *prepared, const struct outcome *outcome);
+void flow_on_narrow_refused(void *context, struct prepared *prepared, const struct error *err);
 void flow_on_lost(void *context, struct prepared **jobs, size_t count, const struct error *err);
 void flow_on_encoded(void *context, const struct outcome *outcome);
 void flow_on_not_stored_outputs(void *context, struct job *job, const struct outcome *outcome);

@@ -81,8 +81,8 @@ static bool wait_for_room(struct stages *stages, bool is_paused, struct room *re
     pthread_mutex_lock(&stages->lock);
     bool full = must_wait(stages, is_paused);
     uint64_t until = clock_ns() + (is_paused ? DRAIN_POLL_MS : HOLD_MS) * 1000000ull;
-    while (full && !flow_has_failed(stages) && clock_ns() < until) {
-        flow_wait(stages, DRAIN_POLL_MS);
+    while (full && !stages_has_failed(stages) && clock_ns() < until) {
+        stages_wait(stages, DRAIN_POLL_MS);
         full = must_wait(stages, true);
     }
     if (!full) *ret = room_of(stages);
@@ -216,7 +216,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
     enum state_group shown_group = STATE_GROUP_UNKNOWN;
     uint64_t idle_ns = 0;
     enum err code = ERR_OK;
-    while (code == ERR_OK && !*stages->stop && !flow_has_failed(stages)) {
+    while (code == ERR_OK && !*stages->stop && !stages_has_failed(stages)) {
         struct room room = {.jobs = 1}; /* for what a paused source had fetched already */
         bool has_room = wait_for_room(stages, is_paused, &room);
         if (has_room == is_paused) {
@@ -255,7 +255,7 @@ static enum err drain(struct stages *stages, struct error *err) {
     bool at_end = false;
     uint64_t stopped_ns = 0;
     source_pause(stages->source, true);
-    while (count_in_flight(stages) > 0 && !flow_has_failed(stages)) {
+    while (count_in_flight(stages) > 0 && !stages_has_failed(stages)) {
         if (stopped_ns == 0 && *stages->stop) {
             stopped_ns = clock_ns();
             log_line(LOG_INFO, "stopping: %" PRIu64 " jobs in flight", count_in_flight(stages));
@@ -274,7 +274,7 @@ static enum err drain(struct stages *stages, struct error *err) {
         delivery_destroy(delivery);
         if (code != ERR_OK) return code;
         pthread_mutex_lock(&stages->lock);
-        if (stages->in_flight > 0) flow_wait(stages, DRAIN_POLL_MS);
+        if (stages->in_flight > 0) stages_wait(stages, DRAIN_POLL_MS);
         pthread_mutex_unlock(&stages->lock);
     }
     return ERR_OK;

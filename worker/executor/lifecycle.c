@@ -171,7 +171,11 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
 }
 
 static enum err start_narrow(struct stages *stages, struct error *err) {
-    return narrow_start(stages, &stages->narrow, err);
+    const struct narrow_options options = {.still_wanted = flow_still_wanted,
+        .on_done = flow_on_narrow_done,
+        .on_refused = flow_on_narrow_refused,
+        .context = stages};
+    return narrow_start(stages, &options, &stages->narrow, err);
 }
 
 static enum err start_key_order(struct stages *stages, struct error *err) {
@@ -183,7 +187,9 @@ static enum err start_admission(struct stages *stages, struct error *err) {
 }
 
 static enum err start_retries(struct stages *stages, struct error *err) {
-    return retries_start(stages, &stages->retries, err);
+    const struct retries_options options = {
+        .still_wanted = flow_still_wanted, .on_due = flow_plan, .on_handed_back = flow_hand_back};
+    return retries_start(stages, &options, &stages->retries, err);
 }
 
 static enum err start_control(struct stages *stages, struct error *err) {

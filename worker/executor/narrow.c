@@ -4,13 +4,13 @@
 
 #include "base/crew.h"
 #include "base/pulse.h"
-#include "executor/flow.h"
 #include "gpu/event.h"
 
 enum { WAIT_MS = 10 };
 
 struct narrow {
     struct stages *stages;
+    struct narrow_options options;
     struct queue *queue;
     struct crew *crew;
     struct stream_lease lease;
@@ -26,7 +26,7 @@ struct narrow {
 static enum err try_to_run(
     struct narrow *narrow, struct prepared *prepared, bool is_guarded, struct error *err) {
     struct stages *stages = narrow->stages;
-    enum err code = flow_still_wanted(stages, prepared->job, err);
+    enum err code = narrow->options.still_wanted(narrow->options.context, prepared->job, err);
     if (code == ERR_OK) code = device_bind(&stages->device, err);
     if (code == ERR_OK) code = prepare_again(stages->prepare, prepared, err);
     pulse_idle(); /* others' batches end, and the watchdog knows how long ours may take */
@@ -44,7 +44,7 @@ static enum err try_to_run(
 
 static bool others_hold_memory(struct stages *stages) {
     pthread_mutex_lock(&stages->lock);
-    bool others = stages->holding > 0 && !flow_has_failed(stages);
+    bool others = stages->holding > 0 && !stages_has_failed(stages);
     pthread_mutex_unlock(&stages->lock);
     return others;
 }
@@ -53,7 +53,7 @@ static bool others_hold_memory(struct stages *stages) {
 static void wait_for_others(struct stages *stages) {
     pulse_idle();
     pthread_mutex_lock(&stages->lock);
-    if (stages->holding > 0 && !flow_has_failed(stages)) flow_wait(stages, WAIT_MS);
+    if (stages->holding > 0 && !stages_has_failed(stages)) stages_wait(stages, WAIT_MS);
     pthread_mutex_unlock(&stages->lock);
 }
 
@@ -70,15 +70,16 @@ static enum err run_beside_others(
 }
 
 static void run_when_there_is_room(struct narrow *narrow, struct prepared *prepared) {
-    struct stages *stages = narrow->stages;
+    const struct narrow_options *options = &narrow->options;
     struct error err;
     enum err code = ERR_OK;
     /* Nobody runs beside a suspect. Where guards make it too large, it runs without. */
     if (prepared->job->delivery->is_suspect) code = try_to_run(narrow, prepared, true, &err);
     if (!prepared->job->delivery->is_suspect || err_is_shortage(code))
         code = run_beside_others(narrow, prepared, &err);
-    if (code == ERR_OK) flow_narrow_done(stages, prepared, &narrow->batch.items[0].outcome);
-    else flow_narrow_refused(stages, prepared, &err);
+    if (code == ERR_OK)
+        options->on_done(options->context, prepared, &narrow->batch.items[0].outcome);
+    else options->on_refused(options->context, prepared, &err);
     batch_recycle(&narrow->batch);
 }
 
@@ -88,7 +89,8 @@ static void run_narrow(void *context, uint32_t index) {
     while (queue_pop(narrow->queue, &item, 1, -1) == 1) run_when_there_is_room(narrow, item);
 }
 
-enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *err) {
+enum err narrow_start(struct stages *stages, const struct narrow_options *options,
+    struct narrow **ret, struct error *err) {
     struct narrow *narrow = calloc(1, sizeof *narrow);
     if (narrow != NULL) narrow->queue = queue_create(stages_jobs_max(stages));
     if (narrow == NULL || narrow->queue == NULL) {
@@ -97,6 +99,7 @@ enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a queue");
     }
     narrow->stages = stages;
+    narrow->options = *options;
     narrow->batch_id = UINT64_MAX;
     enum err code = stream_lease_take(stages->leases, false, &narrow->lease, err);
     narrow->context = (struct batch_context){.device = &stages->device,

@@ -15,7 +15,18 @@
 
 #include "executor/stages.h"
 
-MUST_CHECK enum err narrow_start(struct stages *stages, struct narrow **ret, struct error *err);
+struct narrow_options {
+    /** Asked before a job runs: an error where it is not to be run any more. */
+    enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
+    /** The job has run; the callee owns it, and the outcome until it returns. */
+    void (*on_done)(void *context, struct prepared *prepared, const struct outcome *outcome);
+    /** The job was refused, or was running when the GPU was lost; the callee owns it. */
+    void (*on_refused)(void *context, struct prepared *prepared, const struct error *err);
+    void *context;
+};
+
+MUST_CHECK enum err narrow_start(struct stages *stages, const struct narrow_options *options,
+    struct narrow **ret, struct error *err);
 void narrow_stop(struct narrow *narrow); /* NULL is fine */
 
 /** Owns `prepared`, which holds nothing any more. Never waits. */

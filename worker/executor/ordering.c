@@ -17,12 +17,12 @@ static size_t width_of(const struct settings *settings) {
 static void on_start(void *context) {
     struct stages *stages = context;
     struct error err;
-    if (device_bind(&stages->device, &err) != ERR_OK) flow_fail(stages, &err);
+    if (device_bind(&stages->device, &err) != ERR_OK) stages_fail(stages, &err);
 }
 
 static bool on_passed(void *context, struct job *const *jobs, size_t count) {
     struct stages *stages = context;
-    if (flow_has_failed(stages)) return false;
+    if (stages_has_failed(stages)) return false;
     flow_plan(stages, jobs, count);
     return true;
 }

@@ -11,7 +11,6 @@
 
 #include "base/crew.h"
 #include "base/pulse.h"
-#include "executor/flow.h"
 #include "state/crash.h"
 
 struct reload {
@@ -85,7 +84,7 @@ static void read_again(struct reload *reload) {
         if (!reload->is_supervised) reading_log_fixed(&reading);
     } else {
         log_error(LOG_ERROR, "not reloaded, nothing has changed", &err);
-        if (err_is_sticky(code)) flow_fail(stages, &err);
+        if (err_is_sticky(code)) stages_fail(stages, &err);
     }
     reading_fini(&reading);
 }
@@ -105,7 +104,7 @@ static void run_reload(void *context, uint32_t index) {
     struct stages *stages = reload->stages;
     struct error err;
     crash_is_no_evidence();
-    if (device_bind(&stages->device, &err) != ERR_OK) flow_fail(stages, &err);
+    if (device_bind(&stages->device, &err) != ERR_OK) stages_fail(stages, &err);
     struct pollfd fds[] = {{.fd = reload->signal_fd, .events = POLLIN},
         {.fd = editions_fd(stages->editions), .events = POLLIN}};
     /* relaxed: it only ends the loop */

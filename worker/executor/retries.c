@@ -10,7 +10,6 @@
 #include "base/hash.h"
 #include "base/pulse.h"
 #include "base/timers.h"
-#include "executor/flow.h"
 
 enum {
     /* A job that met trouble so often, while what it needs worked for others between all its tries,
@@ -22,6 +21,7 @@ enum {
 
 struct retries {
     struct stages *stages;
+    struct retries_options options;
     struct crew *crew;
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* something is to be looked at before the next one is due */
@@ -80,7 +80,8 @@ static bool is_in_time(const struct job *job, uint64_t wait_ms, struct error *er
 
 static bool is_unwanted(void *context, const void *job) {
     struct error ignored;
-    return flow_still_wanted(context, job, &ignored) != ERR_OK;
+    const struct retries *retries = context;
+    return retries->options.still_wanted(retries->stages, job, &ignored) != ERR_OK;
 }
 
 /* Once a minute, however many jobs meet it. */
@@ -106,13 +107,13 @@ bool retries_take(struct retries *retries, struct job *job, struct error *err) {
     bool is_kept = !retries->hands_back;
     if (is_kept) {
         /* A cancel that came while it ran has been looked for already: it goes at once. */
-        uint64_t due_ns = is_unwanted(retries->stages, job) ? 0 : clock_ns() + wait * 1000000u;
+        uint64_t due_ns = is_unwanted(retries, job) ? 0 : clock_ns() + wait * 1000000u;
         if (!is_ours) job->retry_count++;
         timers_add(retries->waiting, due_ns, job);
         pthread_cond_signal(&retries->changed);
     }
     pthread_mutex_unlock(&retries->lock);
-    if (!is_kept) flow_hand_back(retries->stages, job);
+    if (!is_kept) retries->options.on_handed_back(retries->stages, job);
     return true;
 }
 
@@ -121,8 +122,7 @@ bool retries_take(struct retries *retries, struct job *job, struct error *err) {
 /* With the lock held. NULL: none yet. */
 static struct job *take_next(struct retries *retries) {
     struct job *job = NULL;
-    if (retries->is_check_due)
-        job = timers_take_any(retries->waiting, is_unwanted, retries->stages);
+    if (retries->is_check_due) job = timers_take_any(retries->waiting, is_unwanted, retries);
     retries->is_check_due = job != NULL; /* there may be more */
     return job != NULL ? job : timers_take_due(retries->waiting, clock_ns());
 }
@@ -144,11 +144,12 @@ static void run_retries(void *context, uint32_t index) {
     struct retries *retries = context;
     struct error err;
     struct job *job;
-    if (device_bind(&retries->stages->device, &err) != ERR_OK) flow_fail(retries->stages, &err);
+    if (device_bind(&retries->stages->device, &err) != ERR_OK) stages_fail(retries->stages, &err);
     while (pulse_idle(), (job = await_next(retries)) != NULL) {
         pulse_busy();
-        if (flow_has_failed(retries->stages)) flow_hand_back(retries->stages, job);
-        else flow_plan(retries->stages, &job, 1);
+        if (stages_has_failed(retries->stages))
+            retries->options.on_handed_back(retries->stages, job);
+        else retries->options.on_due(retries->stages, &job, 1);
     }
 }
 
@@ -177,7 +178,7 @@ static size_t hand_back(
         struct job *job = timers_take_any(retries->waiting, is_wanted, context);
         pthread_mutex_unlock(&retries->lock);
         if (job == NULL) return count;
-        flow_hand_back(retries->stages, job);
+        retries->options.on_handed_back(retries->stages, job);
     }
 }
 
@@ -216,7 +217,8 @@ size_t retries_count(struct retries *retries) {
     return count;
 }
 
-enum err retries_start(struct stages *stages, struct retries **ret, struct error *err) {
+enum err retries_start(struct stages *stages, const struct retries_options *options,
+    struct retries **ret, struct error *err) {
     struct retries *retries = calloc(1, sizeof *retries);
     if (retries != NULL) retries->waiting = timers_create(stages_jobs_max(stages));
     if (retries == NULL || retries->waiting == NULL) {
@@ -225,6 +227,7 @@ enum err retries_start(struct stages *stages, struct retries **ret, struct error
             "no memory for jobs that are tried again");
     }
     retries->stages = stages;
+    retries->options = *options;
     pthread_cond_init(&retries->changed, NULL);
     pthread_mutex_init(&retries->lock, NULL);
     const struct crew_options crew = {

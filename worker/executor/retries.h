@@ -21,7 +21,17 @@
 
 struct retries;
 
-MUST_CHECK enum err retries_start(struct stages *stages, struct retries **ret, struct error *err);
+struct retries_options {
+    /** An error where the job is not to be run any more. Asked with a lock held: never waits. */
+    enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
+    /** Jobs whose time has come; the callee owns them. From the thread here, which is bound. */
+    void (*on_due)(struct stages *stages, struct job *const *jobs, size_t count);
+    /** A job that is not tried again here; the callee owns it. */
+    void (*on_handed_back)(struct stages *stages, struct job *job);
+};
+
+MUST_CHECK enum err retries_start(struct stages *stages, const struct retries_options *options,
+    struct retries **ret, struct error *err);
 
 /** Ends the thread and hands back what waits. Before the stages that jobs are sent on to. */
 void retries_finish(struct retries *retries); /* NULL is fine */

@@ -97,4 +97,14 @@ struct stages {
 /** How many jobs can be in hand at a time: room for a queue of them. */
 uint32_t stages_jobs_max(const struct stages *stages);
 
+/** Ends the run: the intake stops at once. The first failure is the one reported. */
+void stages_fail(struct stages *stages, const struct error *err);
+bool stages_has_failed(const struct stages *stages);
+
+/** Waits, with the lock held, until a count changes or time is up. */
+void stages_wait(struct stages *stages, uint32_t timeout_ms);
+
+/** Ends the loan of a message. False when memory is short: it is dropped, and the run fails. */
+MUST_CHECK bool stages_keep(struct stages *stages, struct delivery *delivery);
+
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/invariant.h"
-#include "executor/flow.h"
 #include "state/fetches.h"
 #include "state/inquest.h"
 
@@ -144,7 +143,7 @@ bool suspects_pass(struct suspects *suspects, struct delivery *delivery) {
     set_active(suspects, suspects->count > 0 || !is_free);
     pthread_mutex_unlock(&suspects->stages->lock);
     if (is_free) return true;
-    if (!flow_keep(suspects->stages, delivery)) return false;
+    if (!stages_keep(suspects->stages, delivery)) return false;
     delivery->next = NULL;
     *suspects->end = delivery;
     suspects->end = &delivery->next;
