@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cpu_driver/cpu_driver.h"
+#include "support/device_checks.h"
 #include "support/run.h"
 #include "testing.h"
 
@@ -447,17 +448,8 @@ TEST(executor_leaves_nothing_on_the_device) {
     struct run *run = *state;
     for (int k = 0; k < 50; k++) run_add_saxpy(run, k);
     run_execute_ok(run);
-    cpu_driver_check_memory();
-    struct cpu_driver_counters counters = cpu_driver_counters();
-    assert_int_equal(counters.allocations_live, 0);
-    assert_int_equal(counters.pinned_bytes_live, 0);
-    assert_int_equal(counters.streams_live, 0);
-    assert_int_equal(counters.events_live, 0);
-    assert_int_equal(counters.modules_live, 0);
-    assert_int_equal(counters.hazards, 0);
-    assert_int_equal(counters.freed_in_use, 0);
-    assert_int_equal(counters.guards_broken, 0);
-    assert_int_equal(counters.copies_pageable, 0);
+    device_assert_nothing_left();
+    assert_int_equal(cpu_driver_counters().copies_pageable, 0);
 }
 
 int main(void) {

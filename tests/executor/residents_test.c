@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cpu_driver/cpu_driver.h"
+#include "support/device_checks.h"
 #include "support/run.h"
 #include "testing.h"
 
@@ -61,17 +62,6 @@ static uint64_t generation(struct run *run, const char *id, const char *resident
     return value;
 }
 
-static void assert_nothing_left(void) {
-    cpu_driver_check_memory();
-    struct cpu_driver_counters counters = cpu_driver_counters();
-    assert_int_equal(counters.allocations_live, 0);
-    assert_int_equal(counters.pinned_bytes_live, 0);
-    assert_int_equal(counters.hazards, 0);
-    assert_int_equal(counters.freed_in_use, 0);
-    assert_int_equal(counters.writes_after_free, 0);
-    assert_int_equal(counters.guards_broken, 0);
-}
-
 TEST(a_pipeline_seeds_updates_fifty_times_and_reads) {
     struct run *run = *state;
     char id[32], more[32];
@@ -97,7 +87,7 @@ TEST(a_pipeline_seeds_updates_fifty_times_and_reads) {
     run_assert_output(run, "read", 0, second, sizeof second);
     run_assert_output(run, "read", 1, whole, sizeof whole);
     assert_int_equal(generation(run, "read", "theta"), UPDATES + 1);
-    assert_nothing_left();
+    device_assert_nothing_left();
 }
 
 TEST(keys_keep_their_order_among_others) {
@@ -120,7 +110,7 @@ TEST(keys_keep_their_order_among_others) {
             assert_theta(run, id, 11 + (float)i, 22 + 2 * (float)i);
             assert_int_equal(generation(run, id, "theta"), i + 1);
         }
-    assert_nothing_left();
+    device_assert_nothing_left();
 }
 
 TEST(results_of_a_key_come_in_the_order_of_its_jobs) {
@@ -262,7 +252,7 @@ TEST(a_revoked_partition_takes_its_residents_along) {
     run_assert_error(run, "gone", "resident_gone");
     assert_theta(run, "again", 11, 22);
     assert_theta(run, "next", 12, 24);
-    assert_nothing_left();
+    device_assert_nothing_left();
 }
 
 TEST(a_job_that_fails_on_the_way_takes_its_resident_along) {
@@ -278,7 +268,7 @@ TEST(a_job_that_fails_on_the_way_takes_its_resident_along) {
     assert_string_equal(memory_header(letter, "dlq.error.code"), "driver_error");
     run_assert_error(run, "gone", "resident_gone");
     assert_theta(run, "again", 11, 22);
-    assert_nothing_left();
+    device_assert_nothing_left();
 }
 
 TEST(a_job_that_fails_before_it_runs_leaves_its_resident) {
@@ -304,7 +294,7 @@ TEST(a_job_that_fails_before_it_runs_leaves_its_resident) {
     run_assert_error(run, "late", "deadline_exceeded");
     assert_theta(run, "next", 12, 24);
     run_assert_error(run, "new", "resident_gone");
-    assert_nothing_left();
+    device_assert_nothing_left();
 }
 
 TEST(a_new_process_knows_no_residents) {
@@ -376,7 +366,7 @@ TEST(residents_stay_within_nine_tenths_of_what_the_device_has_left) {
     run_assert_error(run, "over", "device_memory");
     run_assert_error(run, "never", "too_large");
     run_assert_output(run, "small", 0, threes, sizeof threes);
-    assert_nothing_left();
+    device_assert_nothing_left();
 }
 
 TEST(a_key_order_without_residents_runs_every_job) {

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "cpu_driver/cpu_driver.h"
+#include "support/device_checks.h"
 #include "support/run.h"
 #include "testing.h"
 
@@ -121,8 +122,7 @@ TEST(the_statics_of_a_retried_job_are_counted_once) {
     run_assert_output(run, "s", 0, payload, sizeof payload);
     assert_int_equal(run_telemetry(run, "s", "static_hits"), 1);
     assert_int_equal(run_telemetry(run, "s", "static_misses"), 0);
-    cpu_driver_check_memory();
-    assert_int_equal(cpu_driver_counters().allocations_live, 0);
+    device_assert_nothing_left();
 }
 
 TEST(a_waiting_job_holds_up_no_other_and_is_handed_back_when_the_worker_stops) {

@@ -6,6 +6,7 @@
 
 #include "cpu_driver/cpu_driver.h"
 #include "state/state.h"
+#include "support/device_checks.h"
 #include "support/run.h"
 #include "support/scratch.h"
 #include "testing.h"
@@ -120,9 +121,7 @@ TEST(suspects_run_alone_and_are_acquitted) {
     size_t capacity;
     (void)state_suspects(run->state, &capacity);
     assert_int_equal(count_standing(fixture, STATE_FREE), capacity);
-    cpu_driver_check_memory();
-    assert_int_equal(cpu_driver_counters().hazards, 0);
-    assert_int_equal(cpu_driver_counters().device_bytes_live, 0);
+    device_assert_nothing_left();
 }
 
 TEST(a_stray_write_is_silent_in_a_slab_and_an_error_alone) {

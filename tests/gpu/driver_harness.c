@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu_driver/cpu_driver.h"
+#include "support/device_checks.h"
 
 const struct gpu_driver *driver;
 
@@ -39,12 +40,7 @@ void harness_close_after_mistakes(void) {
 }
 
 void harness_close(void) {
-    cpu_driver_check_memory();
-    struct cpu_driver_counters counters = cpu_driver_counters();
-    assert_int_equal(0, counters.hazards);
-    assert_int_equal(0, counters.freed_in_use);
-    assert_int_equal(0, counters.writes_after_free);
-    assert_int_equal(0, counters.guards_broken);
+    device_assert_no_mistakes();
     harness_close_after_mistakes();
 }
 

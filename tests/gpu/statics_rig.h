@@ -9,6 +9,7 @@
 #include "gpu/cpu_device.h"
 #include "gpu/event.h"
 #include "gpu/statics.h"
+#include "support/device_checks.h"
 
 enum {
     RIG_POOL_BYTES = 256 << 20,
@@ -74,18 +75,8 @@ static void rig_close(struct rig *rig) {
     pool_destroy(rig->device_pool, &rig->device_counters);
     assert_int_equal(budget_charged(&rig->device_budget), 0);
     assert_int_equal(budget_charged(&rig->pinned_budget), 0);
-    cpu_driver_check_memory();
-    struct cpu_driver_counters counters = cpu_driver_counters();
-    assert_int_equal(counters.allocations_live, 0);
-    assert_int_equal(counters.pinned_bytes_live, 0);
-    assert_int_equal(counters.registered_bytes_live, 0);
-    assert_int_equal(counters.streams_live, 0);
-    assert_int_equal(counters.events_live, 0);
-    assert_int_equal(counters.copies_pageable, 0);
-    assert_int_equal(counters.hazards, 0);
-    assert_int_equal(counters.freed_in_use, 0);
-    assert_int_equal(counters.writes_after_free, 0);
-    assert_int_equal(counters.guards_broken, 0);
+    device_assert_nothing_left();
+    assert_int_equal(cpu_driver_counters().copies_pageable, 0);
     device_close(&rig->device);
     free(rig->bytes);
 }

@@ -11,33 +11,16 @@
 
 #include "hardening/io_faults.h"
 #include "state/state.h"
-#include "support/scratch.h"
+#include "support/state_rig.h"
 #include "testing.h"
 
 enum { LIFE = 7, CALLS_MAX = 64 };
 
 static const struct state_shape shape = {.lanes = 3, .depth = 2, .batch_jobs = 64};
 
-struct fixture {
-    char *folder;
-    char path[512];
-};
-
-static int set_up(void **state) {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    fixture->folder = scratch_create();
-    snprintf(fixture->path, sizeof fixture->path, "%s/gpu0.state", fixture->folder);
-    *state = fixture;
-    return 0;
-}
-
 static int tear_down(void **state) {
-    struct fixture *fixture = *state;
     io_faults_arm(NULL);
-    scratch_remove(fixture->folder);
-    free(fixture);
-    return 0;
+    return state_place_tear_down(state);
 }
 
 static enum err open_and_begin(const char *path, struct state **ret, struct error *err) {
@@ -86,36 +69,36 @@ static void fill_disk(const char *folder) {
 }
 
 TEST(a_full_disk_is_an_error_before_the_first_store) {
-    struct fixture *fixture = *state;
+    struct state_place *place = *state;
     struct state *opened = NULL;
     struct error err;
-    if (!mount_small_disk(fixture->folder, 64 << 10)) skip();
-    enum err code = open_and_begin(fixture->path, &opened, &err);
+    if (!mount_small_disk(place->folder, 64 << 10)) skip();
+    enum err code = open_and_begin(place->path, &opened, &err);
     if (code == ERR_OK) use_all(opened); /* SIGBUS, where the blocks are not there */
     assert_int_equal(code, ERR_IO);
     assert_non_null(strstr(err.message, "no room for the state file"));
-    assert_int_equal(umount2(fixture->folder, MNT_DETACH), 0);
+    assert_int_equal(umount2(place->folder, MNT_DETACH), 0);
 }
 
 TEST(what_was_allocated_serves_the_next_life_on_a_full_disk) {
-    struct fixture *fixture = *state;
+    struct state_place *place = *state;
     struct state *opened;
     struct error err;
-    if (!mount_small_disk(fixture->folder, 4 << 20)) skip();
-    assert_int_equal(open_and_begin(fixture->path, &opened, &err), ERR_OK);
-    fill_disk(fixture->folder);
+    if (!mount_small_disk(place->folder, 4 << 20)) skip();
+    assert_int_equal(open_and_begin(place->path, &opened, &err), ERR_OK);
+    fill_disk(place->folder);
     use_all(opened);
     state_close(opened);
-    assert_int_equal(open_and_begin(fixture->path, &opened, &err), ERR_OK);
+    assert_int_equal(open_and_begin(place->path, &opened, &err), ERR_OK);
     use_all(opened);
     state_close(opened);
-    assert_int_equal(umount2(fixture->folder, MNT_DETACH), 0);
+    assert_int_equal(umount2(place->folder, MNT_DETACH), 0);
 }
 
 /* Each call in turn: refused, or done; and the next one who comes has a file that is whole. */
-static void assert_every_call_may_fail(const struct fixture *fixture, int error) {
+static void assert_every_call_may_fail(const struct state_place *place, int error) {
     for (uint64_t nth = 1; nth < CALLS_MAX; nth++) {
-        const struct io_faults faults = {.folder = fixture->folder,
+        const struct io_faults faults = {.folder = place->folder,
             .calls = IO_CALLS_ALL,
             .nth = nth,
             .is_once = true,
@@ -123,16 +106,16 @@ static void assert_every_call_may_fail(const struct fixture *fixture, int error)
         struct state *opened;
         struct error err;
         io_faults_arm(&faults);
-        enum err code = open_and_begin(fixture->path, &opened, &err);
+        enum err code = open_and_begin(place->path, &opened, &err);
         uint64_t seen = io_faults_seen();
         io_faults_arm(NULL);
         if (code == ERR_OK) use_all(opened);
         if (code == ERR_OK) state_close(opened);
         else assert_int_equal(code, ERR_IO);
-        assert_int_equal(open_and_begin(fixture->path, &opened, &err), ERR_OK);
+        assert_int_equal(open_and_begin(place->path, &opened, &err), ERR_OK);
         use_all(opened);
         state_close(opened);
-        if (nth % 2 == 0) assert_return_code(unlink(fixture->path), errno);
+        if (nth % 2 == 0) assert_return_code(unlink(place->path), errno);
         if (seen < nth) return;
     }
     fail_msg("more than %d calls", CALLS_MAX);
@@ -151,15 +134,15 @@ TEST(an_executor_meets_a_disk_that_cuts_at_every_call) {
 }
 
 /* What the supervisor does with the file of an executor that runs, and died. */
-static void supervise(const struct fixture *fixture) {
+static void supervise(const struct state_place *place) {
     const struct state_death death = {.kind = STATE_DEATH_SIGNAL, .native = 11};
     struct state *watched = NULL, *amended = NULL;
     struct error err;
-    enum err code = state_watch(fixture->path, LIFE, &watched, &err);
+    enum err code = state_watch(place->path, LIFE, &watched, &err);
     if (code == ERR_OK) code = state_look(watched, &err);
     (void)state_summary(watched);
     state_close(watched);
-    code = state_amend(fixture->path, 0, &amended, &err);
+    code = state_amend(place->path, 0, &amended, &err);
     if (code != ERR_OK) return;
     state_record_death(amended, &death);
     code = state_save(amended, &err);
@@ -168,21 +151,21 @@ static void supervise(const struct fixture *fixture) {
 
 TEST(no_fault_of_the_disk_is_the_end_of_the_supervisor) {
     static const int errors[] = {ENOSPC, EIO, IO_FAULT_CUT};
-    struct fixture *fixture = *state;
+    struct state_place *place = *state;
     struct state *opened;
     struct error err;
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         uint64_t seen = 1;
         for (uint64_t nth = 1; nth <= seen; nth++) {
-            assert_int_equal(open_and_begin(fixture->path, &opened, &err), ERR_OK);
+            assert_int_equal(open_and_begin(place->path, &opened, &err), ERR_OK);
             state_close(opened);
-            const struct io_faults faults = {.folder = fixture->folder,
+            const struct io_faults faults = {.folder = place->folder,
                 .calls = IO_CALLS_ALL,
                 .nth = nth,
                 .is_once = true,
                 .error = errors[i]};
             io_faults_arm(&faults);
-            supervise(fixture);
+            supervise(place);
             seen = io_faults_seen();
             io_faults_arm(NULL);
         }
@@ -190,21 +173,21 @@ TEST(no_fault_of_the_disk_is_the_end_of_the_supervisor) {
 }
 
 TEST(a_file_that_is_cut_while_it_is_watched_is_an_error) {
-    struct fixture *fixture = *state;
+    struct state_place *place = *state;
     struct state *opened, *watched;
     struct error err;
-    assert_int_equal(open_and_begin(fixture->path, &opened, &err), ERR_OK);
-    assert_int_equal(state_watch(fixture->path, LIFE, &watched, &err), ERR_OK);
+    assert_int_equal(open_and_begin(place->path, &opened, &err), ERR_OK);
+    assert_int_equal(state_watch(place->path, LIFE, &watched, &err), ERR_OK);
     state_count(opened, 3, 0);
     assert_int_equal(state_look(watched, &err), ERR_OK);
-    assert_return_code(truncate(fixture->path, 100), errno);
+    assert_return_code(truncate(place->path, 100), errno);
     assert_int_equal(state_look(watched, &err), ERR_IO);
     (void)state_summary(watched); /* SIGBUS, where it is the file that is mapped */
     state_close(watched);
     state_close(opened);
 }
 
-#define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define F(name) cmocka_unit_test_setup_teardown(name, state_place_set_up, tear_down)
 RUN_TESTS(F(a_full_disk_is_an_error_before_the_first_store),
     F(what_was_allocated_serves_the_next_life_on_a_full_disk),
     F(an_executor_meets_a_disk_without_room_at_every_call),

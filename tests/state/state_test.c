@@ -8,52 +8,32 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "support/scratch.h"
+#include "support/state_rig.h"
 #include "testing.h"
 
 enum { SECOND_NS = 1000000000, LEFT_MAX = 64, FUZZ_ROUNDS = 3000 };
-
-struct fixture {
-    char *folder;
-    char path[512];
-};
 
 static const struct state_shape small = {.lanes = 3, .depth = 2, .batch_jobs = 4};
 
 /* `state` names the struct here. */
 #define STATE_TEST(name) static void name(void **test)
 
-static int set_up(void **state) {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    fixture->folder = scratch_create();
-    snprintf(fixture->path, sizeof fixture->path, "%s/gpu0.state", fixture->folder);
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    struct fixture *fixture = *state;
-    scratch_remove(fixture->folder);
-    free(fixture);
-    return 0;
-}
-#define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define S(name) cmocka_unit_test_setup_teardown(name, state_place_set_up, state_place_tear_down)
 
 /* Must open; the code of why a file was set aside. */
-static struct state *open_state(const struct fixture *fixture, enum err *set_aside) {
+static struct state *open_state(const struct state_place *place, enum err *set_aside) {
     struct state *state;
     struct error aside, err;
-    enum err code = state_open(fixture->path, 0, &state, &aside, &err);
+    enum err code = state_open(place->path, 0, &state, &aside, &err);
     if (code != ERR_OK) print_message("%s\n", err.message);
     assert_int_equal(code, ERR_OK);
     *set_aside = aside.code;
     return state;
 }
 
-static struct state *reopen(const struct fixture *fixture) {
+static struct state *reopen(const struct state_place *place) {
     enum err set_aside;
-    struct state *state = open_state(fixture, &set_aside);
+    struct state *state = open_state(place, &set_aside);
     assert_int_equal(set_aside, ERR_OK);
     return state;
 }
@@ -96,7 +76,7 @@ static void launch(
 STATE_TEST(a_new_file_is_the_owners_alone_and_holds_nothing) {
     struct state *state = reopen(*test);
     struct stat file;
-    assert_int_equal(stat(((struct fixture *)*test)->path, &file), 0);
+    assert_int_equal(stat(((struct state_place *)*test)->path, &file), 0);
     assert_int_equal(file.st_mode & 0777, 0600);
     assert_int_equal(left_in(state).count, 0);
     assert_int_equal(state_death(state).kind, STATE_DEATH_NONE);
@@ -151,7 +131,7 @@ STATE_TEST(what_is_over_is_not_left) {
 STATE_TEST(a_second_executor_is_refused) {
     struct state *state = reopen(*test), *second;
     struct error aside, err;
-    const char *path = ((struct fixture *)*test)->path;
+    const char *path = ((struct state_place *)*test)->path;
     assert_int_equal(state_open(path, 0, &second, &aside, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, path));
     state_close(state);
@@ -242,14 +222,14 @@ STATE_TEST(a_batch_is_overdue_from_the_fence_before_it) {
 }
 
 STATE_TEST(a_watcher_sees_the_life_that_it_asks_for_when_it_looks) {
-    struct fixture *fixture = *test;
-    struct state *watched, *state = reopen(fixture);
+    struct state_place *place = *test;
+    struct state *watched, *state = reopen(place);
     struct error err;
     state_name_life(state, 7);
-    assert_int_equal(state_watch(fixture->path, 7, &watched, &err), ERR_IO);
+    assert_int_equal(state_watch(place->path, 7, &watched, &err), ERR_IO);
     begin(state, &small);
-    assert_int_equal(state_watch(fixture->path, 8, &watched, &err), ERR_IO);
-    assert_int_equal(state_watch(fixture->path, 7, &watched, &err), ERR_OK);
+    assert_int_equal(state_watch(place->path, 8, &watched, &err), ERR_IO);
+    assert_int_equal(state_watch(place->path, 7, &watched, &err), ERR_OK);
     state_count(state, 3, 0);
     assert_int_equal(state_summary(watched).ok, 0);
     assert_int_equal(state_look(watched, &err), ERR_OK);
@@ -302,8 +282,8 @@ static void write_file(const char *path, const void *bytes, size_t size) {
 }
 
 /* A file with something of everything in it; to be freed. */
-static uint8_t *write_full(const struct fixture *fixture, size_t *size) {
-    struct state *state = reopen(fixture);
+static uint8_t *write_full(const struct state_place *place, size_t *size) {
+    struct state *state = reopen(place);
     begin(state, &small);
     struct position position = at("jobs", 9);
     state_enter(state, &position, 1);
@@ -321,20 +301,20 @@ static uint8_t *write_full(const struct fixture *fixture, size_t *size) {
     state_close(state);
 
     struct stat file;
-    assert_int_equal(stat(fixture->path, &file), 0);
+    assert_int_equal(stat(place->path, &file), 0);
     *size = (size_t)file.st_size;
     uint8_t *bytes = malloc(*size);
     assert_non_null(bytes);
-    int fd = open(fixture->path, O_RDONLY);
+    int fd = open(place->path, O_RDONLY);
     assert_int_equal(read(fd, bytes, *size), *size);
     close(fd);
     return bytes;
 }
 
 /* Reads all that can be read, and writes as an executor would. */
-static void use_everything(const struct fixture *fixture) {
+static void use_everything(const struct state_place *place) {
     enum err set_aside;
-    struct state *state = open_state(fixture, &set_aside);
+    struct state *state = open_state(place, &set_aside);
     struct left left = left_in(state);
     for (size_t i = 0; i < left.count; i++) assert_true(strlen(left.items[i].position.topic) < 256);
     struct state_death death = state_death(state);
@@ -358,18 +338,18 @@ static void use_everything(const struct fixture *fixture) {
 }
 
 STATE_TEST(a_file_that_is_not_ours_is_set_aside) {
-    struct fixture *fixture = *test;
+    struct state_place *place = *test;
     char aside_path[600];
-    snprintf(aside_path, sizeof aside_path, "%s.damaged", fixture->path);
+    snprintf(aside_path, sizeof aside_path, "%s.damaged", place->path);
     size_t size;
-    uint8_t *bytes = write_full(fixture, &size);
+    uint8_t *bytes = write_full(place, &size);
     static const size_t head_bytes = 56; /* all that the checksum speaks for */
     for (size_t i = 0; i < head_bytes; i++) {
         bytes[i] ^= 0x10;
-        write_file(fixture->path, bytes, size);
+        write_file(place->path, bytes, size);
         bytes[i] ^= 0x10;
         enum err set_aside;
-        struct state *state = open_state(fixture, &set_aside);
+        struct state *state = open_state(place, &set_aside);
         assert_int_equal(set_aside, ERR_BAD_MESSAGE);
         assert_int_equal(left_in(state).count, 0);
         state_close(state);
@@ -381,23 +361,23 @@ STATE_TEST(a_file_that_is_not_ours_is_set_aside) {
 }
 
 STATE_TEST(a_cut_file_is_set_aside) {
-    struct fixture *fixture = *test;
+    struct state_place *place = *test;
     size_t size;
-    uint8_t *bytes = write_full(fixture, &size);
+    uint8_t *bytes = write_full(place, &size);
     const size_t sizes[] = {1, 55, 56, 4096, size / 2, size - 64};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        write_file(fixture->path, bytes, sizes[i]);
+        write_file(place->path, bytes, sizes[i]);
         enum err set_aside;
-        state_close(open_state(fixture, &set_aside));
+        state_close(open_state(place, &set_aside));
         assert_int_equal(set_aside, ERR_BAD_MESSAGE);
     }
     free(bytes);
 }
 
 STATE_TEST(random_damage_is_never_followed_out_of_bounds) {
-    struct fixture *fixture = *test;
+    struct state_place *place = *test;
     size_t size;
-    uint8_t *bytes = write_full(fixture, &size), *damaged = malloc(size);
+    uint8_t *bytes = write_full(place, &size), *damaged = malloc(size);
     assert_non_null(damaged);
     uint64_t random = 88172645463325252u;
     for (int round = 0; round < FUZZ_ROUNDS; round++) {
@@ -410,8 +390,8 @@ STATE_TEST(random_damage_is_never_followed_out_of_bounds) {
             size_t from = round % 8 == 0 ? 0 : 56;
             damaged[from + random % (size - from)] = (uint8_t)(random >> 40);
         }
-        write_file(fixture->path, damaged, size);
-        use_everything(fixture);
+        write_file(place->path, damaged, size);
+        use_everything(place);
     }
     free(damaged);
     free(bytes);

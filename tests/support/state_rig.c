@@ -30,3 +30,19 @@ int state_rig_tear_down(void **state) {
     free(rig);
     return 0;
 }
+
+int state_place_set_up(void **state) {
+    struct state_place *place = calloc(1, sizeof *place);
+    assert_non_null(place);
+    place->folder = scratch_create();
+    snprintf(place->path, sizeof place->path, "%s/gpu0.state", place->folder);
+    *state = place;
+    return 0;
+}
+
+int state_place_tear_down(void **state) {
+    struct state_place *place = *state;
+    scratch_remove(place->folder);
+    free(place);
+    return 0;
+}

@@ -17,4 +17,14 @@ int state_rig_tear_down(void **state);
 /** Closes the file and opens it, which must not be set aside. */
 void state_rig_open_again(struct state_rig *rig);
 
+/** A scratch folder, and the path of a state file in it that is not there yet. */
+struct state_place {
+    char *folder;
+    char path[256];
+};
+
+/** A cmocka setup and teardown: *state is the place. */
+int state_place_set_up(void **state);
+int state_place_tear_down(void **state);
+
 #endif
