@@ -92,6 +92,18 @@ TEST(a_count_that_has_become_too_slow_is_left) {
     assert_int_equal(run(whole_device, 1, 40), 1);
 }
 
+/* A device with room for all, on which no two batches take as long. */
+TEST(times_that_vary_do_not_part_what_runs_together_as_quickly) {
+    uint64_t random = 1;
+    for (int i = 0; i < 20000; i++) {
+        uint32_t count = pace_allow(&pace, 7, SPAN_NS, 1);
+        if (i > 20) assert_in_range(count, 512, 1024);
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        uint64_t ns = 34 * MS + (random >> 33) % (12 * MS); /* 40 ms, 15 % less or more */
+        pace_learn(&pace, 7, count, ns, 0);
+    }
+}
+
 TEST(quick_jobs_fill_the_span_at_once) {
     pace_learn(&pace, 7, 1, 20000, 0);
     assert_int_equal(pace_allow(&pace, 7, SPAN_NS, 1), 100);
@@ -110,7 +122,7 @@ TEST(an_unknown_count_is_expected_to_take_what_fewer_take_in_proportion) {
 TEST(fewer_jobs_take_no_longer_than_more) {
     pace_learn(&pace, 7, 1, 3 * MS, 0); /* the first one, cold */
     pace_learn(&pace, 7, 2, 50000, 0);
-    assert_int_equal(pace_expect(&pace, 7, 1), 50000);
+    assert_in_range(pace_expect(&pace, 7, 1), 50000, 62500); /* but for what times vary by */
 }
 
 TEST(a_spike_moves_the_average_a_little_and_a_change_is_followed) {
@@ -168,6 +180,7 @@ int main(void) {
         P(slow_jobs_that_fill_the_device_run_alone_again_after_one_try),
         P(a_count_that_took_too_long_is_tried_again_from_time_to_time),
         P(a_count_that_has_become_too_slow_is_left),
+        P(times_that_vary_do_not_part_what_runs_together_as_quickly),
         P(quick_jobs_fill_the_span_at_once),
         P(an_unknown_count_is_expected_to_take_what_fewer_take_in_proportion),
         P(fewer_jobs_take_no_longer_than_more),

@@ -1,13 +1,15 @@
 #include "execute/pace.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
     PROBES = 8,
-    WEIGHT_OF_SLOWER = 8,  /* 1/8: a spike passes, a change is followed in some batches */
-    WEIGHT_OF_QUICKER = 2, /* what comes between only ever adds time */
-    SPIKE = 2,             /* more than so many times the average counts as that */
-    TRY_AGAIN = 64         /* batches after which a count that was too slow is tried again */
+    WEIGHT = 8,     /* 1/8: a spike passes, a change is followed in some batches */
+    NEW = 8,        /* lessons in which what was measured cold gives way at once, */
+    NEW_WEIGHT = 2, /* by 1/2 */
+    SPIKE = 2,      /* more than so many times the average counts as that */
+    TRY_AGAIN = 64  /* batches after which a count that was too slow is tried again */
 };
 
 /*
@@ -28,7 +30,6 @@ static uint64_t at_most(uint64_t value, uint64_t most) {
 
 static void forget(struct pace_slot *slot) {
     for (int level = 0; level < PACE_LEVELS; level++) store(&slot->ns[level], PACE_UNKNOWN);
-    store(&slot->own_lessons, 0);
 }
 
 void pace_init(struct pace *pace) {
@@ -64,6 +65,7 @@ static struct pace_slot *take(struct pace *pace, uint64_t signature) {
         if (load(&slot->seen) < load(&oldest->seen)) oldest = slot;
     }
     forget(oldest);
+    store(&oldest->own_lessons, 0);
     store(&oldest->key, signature);
     return oldest;
 }
@@ -126,23 +128,30 @@ static void try_again(struct pace_slot *slot, int level) {
         if (load(&slot->ns[above]) > ns + ns / 4) store(&slot->ns[above], PACE_UNKNOWN);
 }
 
+static uint64_t average(uint64_t old, uint64_t ns, bool is_new) {
+    if (old == PACE_UNKNOWN) return ns;
+    if (ns > old) return old + (at_most(ns, SPIKE * old) - old) / WEIGHT;
+    return old - (old - ns) / (is_new ? NEW_WEIGHT : WEIGHT);
+}
+
 void pace_learn(
     struct pace *pace, uint64_t signature, uint32_t count, uint64_t ns, uint32_t beside) {
     struct pace_slot *slot = find(pace, signature);
     if (slot == NULL) slot = take(pace, signature);
-    if (load(&slot->own_lessons) == 0) forget(slot);
+    uint64_t lesson = atomic_fetch_add_explicit(&slot->own_lessons, 1, memory_order_relaxed);
+    if (lesson == 0) forget(slot);
     int level = level_of(count);
     /* Of two updates at once one may be lost, which is fine for an average. */
-    uint64_t old = load(&slot->ns[level]), next = own_share(slot, level, ns, beside);
-    if (old != PACE_UNKNOWN && next > old)
-        next = old + (at_most(next, SPIKE * old) - old) / WEIGHT_OF_SLOWER;
-    else if (old != PACE_UNKNOWN) next = old - (old - next) / WEIGHT_OF_QUICKER;
+    uint64_t own = own_share(slot, level, ns, beside);
+    uint64_t next = average(load(&slot->ns[level]), own, lesson < NEW);
     if (next == PACE_UNKNOWN) next = 1;
     store(&slot->ns[level], next);
-    for (int below = 0; below < level; below++) /* fewer jobs take no longer */
-        if (load(&slot->ns[below]) > next) store(&slot->ns[below], next);
-    uint64_t own = atomic_fetch_add_explicit(&slot->own_lessons, 1, memory_order_relaxed) + 1;
-    if (own % TRY_AGAIN == 0) try_again(slot, level);
+    /* Fewer jobs take no longer, but for what times vary by: else they would follow the least of
+     * all averages, beside which each other one is slow. */
+    uint64_t most = next + next / 4;
+    for (int below = 0; below < level; below++)
+        if (load(&slot->ns[below]) > most) store(&slot->ns[below], most);
+    if (lesson % TRY_AGAIN == TRY_AGAIN - 1) try_again(slot, level);
     store(&slot->seen, atomic_fetch_add_explicit(&pace->lessons, 1, memory_order_relaxed) + 1);
 }
 
