@@ -45,7 +45,7 @@ static int tear_down(void **state) {
 static struct prepared *job_of(uint64_t signature) {
     assert_true(used < JOBS_MAX);
     size_t i = used++;
-    plans[i] = (struct plan){.shape_key = signature, .job = &jobs[i]};
+    plans[i] = (struct plan){.signature = signature, .job = &jobs[i]};
     jobs[i] = (struct job){.timing = false};
     all[i] = (struct prepared){.job = &jobs[i], .plan = &plans[i]};
     return &all[i];
@@ -75,7 +75,7 @@ static void assert_batch(
     struct ready_batch batch, uint32_t lane, uint64_t signature, size_t count, bool is_slow) {
     assert_int_equal(batch.count, count);
     assert_int_equal(batch.is_slow, is_slow);
-    for (size_t i = 0; i < count; i++) assert_int_equal(taken[lane][i]->plan->shape_key, signature);
+    for (size_t i = 0; i < count; i++) assert_int_equal(taken[lane][i]->plan->signature, signature);
 }
 
 enum { A = 100, B = 200, C = 300, Q = 400 };
@@ -366,7 +366,7 @@ static void *take_many(void *context) {
     struct ready_batch batch;
     while ((batch = take(lane)).count > 0) {
         for (size_t i = 0; i < batch.count; i++) atomic_fetch_add(&cells[taken[lane][i] - all], 1);
-        finish(lane, batch, taken[lane][0]->plan->shape_key % 2 == 0 ? SLOW_NS : QUICK_NS);
+        finish(lane, batch, taken[lane][0]->plan->signature % 2 == 0 ? SLOW_NS : QUICK_NS);
     }
     return NULL;
 }

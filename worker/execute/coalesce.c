@@ -1,6 +1,6 @@
 #include "execute/coalesce.h"
 
-#include "plan/shape.h"
+#include "plan/signature.h"
 
 enum { CELL_BYTES = 8 };
 
@@ -46,7 +46,7 @@ void coalesce_lay_out(struct batch *batch) {
         const struct prepared *first = batch->items[i].prepared;
         while (can_coalesce(first) && end < batch->count &&
                can_coalesce(batch->items[end].prepared) &&
-               plan_same_shape(first->plan, batch->items[end].prepared->plan))
+               plan_same_signature(first->plan, batch->items[end].prepared->plan))
             batch->items[end++].is_coalesced = true;
         batch->items[i].table = batch->table_bytes;
         if (end - i > 1) batch->table_bytes += table_bytes(first->plan, end - i);

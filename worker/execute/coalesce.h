@@ -1,10 +1,10 @@
 /**
- * Coalesced launches: jobs of a batch that stand side by side, launch the same shapes, and whose
- * kernels all have a batched form, share one launch a step. The batched kernel is `kernel(rows,
- * jobs)`, launched with grid.y = jobs; rows[block_y()] holds one job's arguments in the order of
- * the entry, 8 bytes each: a device pointer, or a value in its low bytes. Words are there by
- * pointer, where the entry has them in a buffer; an entry that takes them by value is launched for
- * each job.
+ * Coalesced launches: jobs of a batch that stand side by side, have the same launch signature, and
+ * whose kernels all have a batched form, share one launch a step. The batched kernel is
+ * `kernel(rows, jobs)`, launched with grid.y = jobs; rows[block_y()] holds one job's arguments in
+ * the order of the entry, 8 bytes each: a device pointer, or a value in its low bytes. Words are
+ * there by pointer, where the entry has them in a buffer; an entry that takes them by value is
+ * launched for each job.
  *
  * Timed jobs never share a launch. The rows of a batch travel in its packed upload, in front of the
  * groups. Threads: those of batch.h.

@@ -1,7 +1,7 @@
 /**
- * How long batches take on the device, as measured: for each launch signature (plan/shape.h) the
- * time by the number of jobs that shared the batch. Kernels of one block stay as quick until the
- * device's multiprocessors are full; others take longer with each job. Only measuring tells.
+ * How long batches take on the device, as measured: for each launch signature (plan/signature.h)
+ * the time by the number of jobs that shared the batch. Kernels of one block stay as quick until
+ * the device's multiprocessors are full; others take longer with each job. Only measuring tells.
  *
  * Counts are kept by powers of two: a level is the batches of 2^level jobs up to the next level.
  * A level that is not known yet is taken for what the one below would give in proportion, which no

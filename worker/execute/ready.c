@@ -66,7 +66,7 @@ void ready_destroy(struct ready *ready) {
 
 /* Jobs that launch the same, but not together, or not at all, take other times. */
 static uint64_t signature_of(const struct prepared *prepared) {
-    uint64_t signature = prepared->plan->shape_key;
+    uint64_t signature = prepared->plan->signature;
     if (prepared->job->timing) signature ^= 2;
     if (prepared->is_applied) signature ^= 4;
     return signature != 0 ? signature : 1;

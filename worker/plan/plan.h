@@ -99,7 +99,7 @@ struct plan {
     /* no byte of the job's own buffers, which are small, is touched twice: its kernel may work
      * where the host put them, and nothing but its own buffers is read back */
     bool is_streamed;
-    uint64_t shape_key;        /* plan/shape.h */
+    uint64_t signature;        /* plan/signature.h */
     uint64_t result_bytes_max; /* of the encoded result, an error's too */
 
     /* what the job asks for, exactly, as its telemetry reports it */

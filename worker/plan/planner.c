@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "plan/launch.h"
-#include "plan/shape.h"
+#include "plan/signature.h"
 
 enum {
     /* A buffer that small is read back whole: a copy of its own costs more than the bytes. */
@@ -332,7 +332,7 @@ enum err plan_job(struct job *job, const struct registry *registry,
     if (code == ERR_OK) code = plan_outputs(job, plan, err);
     if (code != ERR_OK) return code;
     plan->is_streamed = is_streamed(plan);
-    plan->shape_key = plan_shape_key(plan);
+    plan->signature = plan_signature(plan);
     *ret = plan;
     return ERR_OK;
 }

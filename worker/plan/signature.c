@@ -1,4 +1,4 @@
-#include "plan/shape.h"
+#include "plan/signature.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static uint64_t mix_launch(uint64_t hash, const struct plan_launch *launch) {
     return mix(hash, launch->cooperative);
 }
 
-uint64_t plan_shape_key(const struct plan *plan) {
+uint64_t plan_signature(const struct plan *plan) {
     uint64_t hash = mix(0xcbf29ce484222325u, plan->job->repeat);
     for (size_t i = 0; i < plan->launch_count; i++) hash = mix_launch(hash, &plan->launches[i]);
     return hash != 0 ? hash : 1;
@@ -43,8 +43,8 @@ static bool same_launch(const struct plan_launch *a, const struct plan_launch *b
            a->cooperative == b->cooperative;
 }
 
-bool plan_same_shape(const struct plan *a, const struct plan *b) {
-    if (a->shape_key != b->shape_key || a->launch_count != b->launch_count) return false;
+bool plan_same_signature(const struct plan *a, const struct plan *b) {
+    if (a->signature != b->signature || a->launch_count != b->launch_count) return false;
     if (a->job->repeat != b->job->repeat) return false;
     for (size_t i = 0; i < a->launch_count; i++)
         if (!same_launch(&a->launches[i], &b->launches[i])) return false;
