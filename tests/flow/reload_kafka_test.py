@@ -12,7 +12,7 @@ from worker_flow import BUILD, PATIENCE_S, SLOW, KafkaFlowTest
 import gpu_worker as gw
 import msgpack
 
-ANSWERS = {1: BUILD / "tests/executor/libanswer_first.so", 2: BUILD / "tests/executor/libanswer_second.so"}
+ANSWERS = {1: BUILD / "tests/pipeline/libanswer_first.so", 2: BUILD / "tests/pipeline/libanswer_second.so"}
 DEVICES = 2
 
 

@@ -18,7 +18,7 @@ import worker_process
 
 END_TIMEOUT_S = 120
 PROGRAMS = BUILD / "share/gpu-worker/programs"
-ANSWERS = {1: BUILD / "tests/executor/libanswer_first.so", 2: BUILD / "tests/executor/libanswer_second.so"}
+ANSWERS = {1: BUILD / "tests/pipeline/libanswer_first.so", 2: BUILD / "tests/pipeline/libanswer_second.so"}
 
 
 def status_of(pid):

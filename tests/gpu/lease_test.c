@@ -1,6 +1,6 @@
 /* Proves: null handles from the driver; want of host memory; no use of the default stream;
  * cached streams and events; leases that are used once; waiting and polling; elapsed times that
- * make sense (of waiting, the polling: a lane keeps its lease, see execute/lane.h). */
+ * make sense (of waiting, the polling: a lane keeps its lease, see batch/lane.h). */
 #include "gpu/lease.h"
 
 #include <math.h>

@@ -215,7 +215,7 @@ static void place_params(struct trial *trial, bool at_end, uint64_t *values, voi
     }
 }
 
-/* As execute/coalesce.h does it: grid.y counts the jobs, each of which has a row. */
+/* As batch/coalesce.h does it: grid.y counts the jobs, each of which has a row. */
 static void run_batched(void *object, const struct trial *trial, const uint64_t *values) {
     const struct plan_launch *launch = &trial->launch;
     size_t row_bytes = 8 * trial->step.arg_count;

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/queue.h"
-#include "executor/stages.h"
+#include "pipeline/stages.h"
 #include "support/scratch.h"
 #include "testing.h"
 

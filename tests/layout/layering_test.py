@@ -38,17 +38,17 @@ class Layering(unittest.TestCase):
     def test_waits_and_times_are_by_the_clocks_of_base(self):
         self.assertEqual([], violations_of({"base/clock.h": "clock_gettime(CLOCK_REALTIME, &t);\n"}))
         for line in ("clock_gettime(CLOCK_REALTIME, &t);", "pthread_cond_timedwait(&c, &l, &t);", "now = time(NULL);"):
-            self.assertEqual(1, len(violations_of({"executor/flow.c": line + "\n"})), line)
+            self.assertEqual(1, len(violations_of({"pipeline/flow.c": line + "\n"})), line)
 
     def test_threads_are_those_of_crews(self):
         self.assertEqual([], violations_of({"base/crew.c": "pthread_create(&thread, NULL, run, NULL);\n"}))
         for line in ("pthread_create(&thread, NULL, run, NULL);", "pthread_join(thread, NULL);"):
-            self.assertEqual(1, len(violations_of({"executor/flow.c": line + "\n"})), line)
+            self.assertEqual(1, len(violations_of({"pipeline/flow.c": line + "\n"})), line)
 
     def test_a_library_stays_in_its_place(self):
         self.assertEqual([], violations_of({"gpu/driver.h": "#include <cuda.h>\n"}))
-        self.assertEqual(1, len(violations_of({"executor/executor.c": "#include <cuda.h>\n"})))
-        self.assertEqual(1, len(violations_of({"executor/executor.c": "#include <librdkafka/rdkafka_mock.h>\n"})))
+        self.assertEqual(1, len(violations_of({"pipeline/executor.c": "#include <cuda.h>\n"})))
+        self.assertEqual(1, len(violations_of({"pipeline/executor.c": "#include <librdkafka/rdkafka_mock.h>\n"})))
 
     def test_plan_must_not_reach_cuda_through_a_header_it_may_include(self):
         files = {"gpu/limits.h": '#include "gpu/driver.h"\n', "gpu/driver.h": "#include <cuda.h>\n"}
@@ -60,8 +60,8 @@ class Layering(unittest.TestCase):
     def test_raw_allocation_stands_in_one_place(self):
         call = "code = GPU_TRY(gpu, memory_alloc(&block, bytes), err);\n"
         self.assertEqual([], violations_of({"gpu/memory.c": call, "cpu_driver/block.c": call}))
-        found = violations_of({"execute/batch.c": call})
-        self.assertEqual(["worker/execute/batch.c:1: memory_alloc() is called only in gpu/memory.c"], found)
+        found = violations_of({"batch/batch.c": call})
+        self.assertEqual(["worker/batch/batch.c:1: memory_alloc() is called only in gpu/memory.c"], found)
 
     def test_a_header_alone_may_be_included_by_what_it_does_not_include(self):
         files = {"plan/a.h": "", "plan/a.c": '#include "plan/a.h"\n#include "plan/b.h"\n', "plan/b.h": "",

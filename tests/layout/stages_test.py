@@ -11,7 +11,7 @@ DOCUMENTED = re.compile(r"^\| ([^|]+) \| [^|]+ \| (yes )?\|$", re.MULTILINE)
 
 class StagesTest(unittest.TestCase):
     def test_the_page_has_the_stages_in_their_order_and_says_which_finish_jobs(self):
-        source = (ROOT / "worker/executor/lifecycle.c").read_text(encoding="utf-8")
+        source = (ROOT / "worker/pipeline/lifecycle.c").read_text(encoding="utf-8")
         page = (ROOT / "worker/README.md").read_text(encoding="utf-8")
         section = page[page.index("**Start and stop.**"):page.index("## Delivery")]
         stages = [(name, finish != "NULL") for name, finish in ROW.findall(source)]

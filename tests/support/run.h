@@ -4,7 +4,7 @@
 
 #include <msgpack.h>
 
-#include "executor/executor.h"
+#include "pipeline/executor.h"
 #include "support/jobs.h"
 #include "support/memory_broker.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "executor/executor.h"
+#include "pipeline/executor.h"
 
 /* --- the clock --- */
 

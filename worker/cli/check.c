@@ -3,8 +3,8 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "executor/connect.h"
-#include "executor/fitness.h"
+#include "pipeline/connect.h"
+#include "pipeline/fitness.h"
 #include "settings/settings.h"
 
 static const char usage[] = "usage: gpu-worker check --config FILE [--programs DIR] [--connect]\n";

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "executor/devices.h"
+#include "pipeline/devices.h"
 
 static const char usage[] = "usage: gpu-worker devices [--config FILE] [--driver cuda|cpu]\n";
 

@@ -10,7 +10,7 @@
 #include "cli/sender.h"
 #include "cli/when.h"
 #include "decode/print.h"
-#include "executor/connect.h"
+#include "pipeline/connect.h"
 
 static const char usage[] = "usage: gpu-worker replay [--config FILE] [--topic NAME] [--dry-run]\n"
                             "                         (--all | [--code CODE]... [--id ID]... "

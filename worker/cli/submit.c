@@ -10,7 +10,7 @@
 #include "cli/sender.h"
 #include "decode/job_yaml.h"
 #include "decode/print.h"
-#include "executor/connect.h"
+#include "pipeline/connect.h"
 
 static const char usage[] =
     "usage: gpu-worker submit [--config FILE] [--topic NAME] [--timeout SECONDS] JOB.yaml\n"

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "decode/print.h"
-#include "executor/connect.h"
+#include "pipeline/connect.h"
 
 static const char usage[] =
     "usage: gpu-worker tail [--config FILE] [--topic NAME] [--from-beginning] [--count N]\n";

@@ -122,7 +122,7 @@ struct publication;
 
 struct job {
     struct delivery *delivery; /* owned */
-    struct shared *edition;    /* held: what it goes by (executor/edition.h); NULL: nothing */
+    struct shared *edition;    /* held: what it goes by (pipeline/edition.h); NULL: nothing */
     struct arena arena;
     struct slice id;
     size_t buffer_count;

@@ -8,7 +8,7 @@
 #include "gpu/statics.h"
 #include "plan/plan.h"
 
-/** How far a job's run came; set by execute/, for its residents. */
+/** How far a job's run came; set by batch/, for its residents. */
 enum run { RUN_NONE, RUN_STARTED, RUN_DONE };
 
 /** What a planned launch runs. */
@@ -20,7 +20,7 @@ struct prepared_launch {
 
 struct prepared;
 
-/** Where a job stands while it waits for a lane; set by execute/. */
+/** Where a job stands while it waits for a lane; set by batch/. */
 struct ready_place {
     struct prepared *next;       /* in the queue, or in its group */
     struct prepared *last;       /* of the group whose first job this is */

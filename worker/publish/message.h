@@ -20,9 +20,9 @@
 #ifndef PUBLISH_MESSAGE_H
 #define PUBLISH_MESSAGE_H
 
+#include "batch/outcome.h"
 #include "broker/sink.h"
 #include "decode/job.h"
-#include "execute/outcome.h"
 #include "metrics/report.h"
 #include "publish/answer.h"
 

@@ -8,9 +8,9 @@
 #ifndef PUBLISH_STORER_H
 #define PUBLISH_STORER_H
 
+#include "batch/outcome.h"
 #include "blobs/blobs.h"
 #include "decode/job.h"
-#include "execute/outcome.h"
 
 struct storer;
 

@@ -1,0 +1,419 @@
+/* Who shares a batch, with jobs of made-up signatures and times. */
+#include "batch/ready.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "testing.h"
+
+enum { JOBS_MAX = 4096, LANES = 4, SLAB = 1 << 20, MULTIPROCESSORS = 128 };
+static const uint64_t MS = 1000000, QUICK_NS = 20000, SLOW_NS = 40000000;
+
+static struct ready *ready;
+static struct job jobs[JOBS_MAX];
+static struct plan plans[JOBS_MAX];
+static struct prepared all[JOBS_MAX];
+static size_t used;
+static struct prepared *taken[LANES][256];
+
+static int set_up_lanes(uint32_t lanes) {
+    const struct ready_options options = {.lanes = lanes,
+        .batch_jobs_max = 256,
+        .span_ns = 2 * MS,
+        .slab_bytes = SLAB,
+        .multiprocessors = MULTIPROCESSORS};
+    ready = ready_create(&options);
+    used = 0;
+    return ready == NULL;
+}
+
+static int set_up(void **state) {
+    return set_up_lanes(LANES);
+}
+
+static int set_up_one_lane(void **state) {
+    return set_up_lanes(1);
+}
+
+static int tear_down(void **state) {
+    while (ready_pop(ready) != NULL) continue;
+    ready_destroy(ready);
+    return 0;
+}
+
+static struct prepared *job_of(uint64_t signature) {
+    assert_true(used < JOBS_MAX);
+    size_t i = used++;
+    plans[i] = (struct plan){.signature = signature, .job = &jobs[i]};
+    jobs[i] = (struct job){.timing = false};
+    all[i] = (struct prepared){.job = &jobs[i], .plan = &plans[i]};
+    return &all[i];
+}
+
+static void push(uint64_t signature, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct prepared *prepared = job_of(signature);
+        ready_push(ready, &prepared, 1);
+    }
+}
+
+static void know(uint64_t signature, uint32_t count, uint64_t ns) {
+    ready_learn(ready, 0, job_of(signature), count, true, ns);
+}
+
+static struct ready_batch take(uint32_t lane) {
+    return ready_take(ready, lane, false, taken[lane]);
+}
+
+static void finish(uint32_t lane, struct ready_batch batch, uint64_t ns) {
+    ready_learn(ready, lane, taken[lane][0], batch.count, true, ns);
+    if (batch.is_slow) ready_leave(ready, lane);
+}
+
+static void assert_batch(
+    struct ready_batch batch, uint32_t lane, uint64_t signature, size_t count, bool is_slow) {
+    assert_int_equal(batch.count, count);
+    assert_int_equal(batch.is_slow, is_slow);
+    for (size_t i = 0; i < count; i++) assert_int_equal(taken[lane][i]->plan->signature, signature);
+}
+
+enum { A = 100, B = 200, C = 300, Q = 400 };
+
+TEST(of_an_unknown_signature_one_job_runs_and_the_others_wait_for_what_it_teaches) {
+    push(A, 10);
+    push(B, 10);
+    struct ready_batch a = take(0), b = take(1);
+    assert_batch(a, 0, A, 1, true);
+    assert_batch(b, 1, B, 1, true);
+    finish(0, a, SLOW_NS);
+    assert_batch(take(0), 0, A, 9, true);
+}
+
+TEST(slow_jobs_of_one_signature_gather_and_a_free_lane_takes_as_many_as_are_allowed) {
+    know(A, 1, SLOW_NS);
+    push(A, 300);
+    assert_batch(take(0), 0, A, MULTIPROCESSORS, true);
+    assert_batch(take(1), 1, A, MULTIPROCESSORS, true);
+    assert_batch(take(2), 2, A, 300 - 2 * MULTIPROCESSORS, true);
+}
+
+TEST(slow_jobs_that_came_one_after_another_while_lanes_were_busy_run_together) {
+    know(A, 1, SLOW_NS);
+    struct ready_batch batches[LANES];
+    for (uint32_t lane = 0; lane < LANES; lane++) {
+        push(A, 1);
+        batches[lane] = take(lane);
+        assert_batch(batches[lane], lane, A, 1, true);
+    }
+    for (int i = 0; i < 100; i++) push(A, 1);
+    finish(2, batches[2], SLOW_NS);
+    assert_batch(take(2), 2, A, 100, true);
+}
+
+TEST(thousands_of_slow_jobs_need_few_launches) {
+    size_t launches = 0;
+    for (size_t done = 0; done < 4000; launches++) {
+        if (ready_count(ready) == 0) push(A, 500);
+        struct ready_batch batch = take(0);
+        finish(0, batch, SLOW_NS);
+        done += batch.count;
+    }
+    assert_in_range(launches, 1, 30);
+}
+
+TEST(jobs_that_fill_the_device_run_alone_but_for_a_try) {
+    push(B, 200);
+    size_t largest = 0, alone = 0;
+    for (size_t done = 0; done < 200;) {
+        struct ready_batch batch = take(0);
+        finish(0, batch, SLOW_NS * batch.count);
+        if (done > 0 && batch.count > largest) largest = batch.count;
+        alone += batch.count == 1;
+        done += batch.count;
+    }
+    assert_true(alone > 50);
+    assert_true(largest <= MULTIPROCESSORS);
+}
+
+TEST(while_quick_jobs_come_slow_ones_leave_them_half_of_the_lanes) {
+    know(Q, 1, QUICK_NS);
+    for (uint64_t signature = A; signature < A + 10; signature++) {
+        know(signature, 1, SLOW_NS);
+        push(signature, 1);
+    }
+    push(Q, 1);
+    size_t slow = 0;
+    for (uint32_t lane = 0; lane < 3; lane++) slow += take(lane).is_slow;
+    assert_int_equal(slow, 2);
+    push(Q, 5);
+    assert_batch(take(3), 3, Q, 5, false);
+}
+
+TEST(without_quick_jobs_slow_ones_have_all_lanes) {
+    for (uint64_t signature = A; signature < A + LANES; signature++) {
+        know(signature, 1, SLOW_NS);
+        push(signature, 1);
+    }
+    for (uint32_t lane = 0; lane < LANES; lane++) assert_true(take(lane).is_slow);
+}
+
+TEST(a_single_lane_alternates_between_quick_and_slow_jobs) {
+    know(Q, 1, QUICK_NS);
+    know(A, 1, SLOW_NS);
+    know(B, 1, SLOW_NS);
+    push(A, 1);
+    push(B, 1);
+    push(Q, 1);
+    bool was_slow = false;
+    for (int i = 0; i < 4; i++) {
+        struct ready_batch batch = take(0);
+        if (i > 0) assert_true(batch.is_slow != was_slow);
+        was_slow = batch.is_slow;
+        finish(0, batch, batch.is_slow ? SLOW_NS : QUICK_NS);
+        push(batch.is_slow ? A : Q, 1);
+    }
+}
+
+TEST(a_lane_with_batches_in_flight_takes_no_slow_job_and_then_empties_for_it) {
+    know(Q, 1, QUICK_NS);
+    know(A, 1, SLOW_NS);
+    push(Q, 1);
+    assert_batch(take(0), 0, Q, 1, false);
+    push(A, 1);
+    push(Q, 1);
+    assert_int_equal(ready_take(ready, 0, true, taken[0]).count, 0);
+    assert_batch(take(0), 0, A, 1, true);
+    assert_batch(take(1), 1, Q, 1, false);
+}
+
+TEST(signatures_take_turns) {
+    know(A, 1, SLOW_NS);
+    know(B, 1, SLOW_NS);
+    push(A, 200);
+    push(B, 1);
+    assert_batch(take(0), 0, A, MULTIPROCESSORS, true);
+    assert_batch(take(1), 1, B, 1, true);
+    assert_batch(take(2), 2, A, 200 - MULTIPROCESSORS, true);
+}
+
+TEST(jobs_that_turn_out_to_be_quick_leave_their_group) {
+    push(A, 10);
+    finish(0, take(0), QUICK_NS);
+    assert_batch(take(0), 0, A, 9, false);
+}
+
+TEST(jobs_that_turn_out_to_be_slow_leave_the_queue) {
+    know(A, 1, QUICK_NS);
+    push(A, 3);
+    for (int i = 0; i < 100; i++) know(A, 1, SLOW_NS);
+    push(A, 3);
+    assert_batch(take(0), 0, A, 6, true);
+}
+
+TEST(quick_jobs_of_several_signatures_share_a_batch_while_their_times_fit_the_span) {
+    know(A, 1, 300000);
+    know(B, 1, 900000);
+    push(A, 2);
+    push(B, 1);
+    push(A, 1);
+    push(B, 1);
+    struct ready_batch batch = take(0);
+    assert_int_equal(batch.count, 4); /* 0.6 + 0.9 + 0.3 ms, and 0.9 more would not fit 2 ms */
+    assert_false(batch.is_slow);
+    assert_batch(take(1), 1, B, 1, false);
+}
+
+TEST(lanes_share_what_waits_of_quick_jobs) {
+    know(Q, 1, 1000);
+    push(Q, 400);
+    for (uint32_t lane = 0; lane < LANES; lane++) assert_in_range(take(lane).count, 64, 100);
+    push(Q, 2000);
+    assert_batch(take(0), 0, Q, 256, false);
+}
+
+TEST(a_job_that_failed_before_runs_alone) {
+    know(A, 1, SLOW_NS);
+    know(Q, 1, QUICK_NS);
+    push(A, 5);
+    push(Q, 5);
+    struct prepared *again[] = {job_of(A), job_of(Q)};
+    jobs[used - 1].retry_count = jobs[used - 2].retry_count = 1;
+    ready_push(ready, again, 2);
+    size_t alone = 0;
+    for (size_t done = 0; done < 12;) {
+        struct ready_batch batch = take(0);
+        done += batch.count;
+        if (taken[0][0]->job->retry_count > 0) {
+            assert_int_equal(batch.count, 1);
+            alone++;
+        } else {
+            assert_int_equal(batch.count, 5);
+        }
+        finish(0, batch, SLOW_NS);
+    }
+    assert_int_equal(alone, 2);
+}
+
+TEST(tenants_never_share_a_batch) {
+    know(A, 1, SLOW_NS);
+    know(Q, 1, QUICK_NS);
+    for (int i = 0; i < 10; i++) {
+        struct prepared *both[] = {job_of(A), job_of(Q)};
+        both[0]->tenant = both[1]->tenant = slice_of_text(i % 2 == 0 ? "one" : "other");
+        ready_push(ready, both, 2);
+    }
+    for (size_t done = 0; done < 20;) {
+        struct ready_batch batch = take(0);
+        assert_int_equal(batch.count, 5);
+        for (size_t i = 1; i < batch.count; i++)
+            assert_true(slice_equal(taken[0][0]->tenant, taken[0][i]->tenant));
+        finish(0, batch, batch.is_slow ? SLOW_NS : QUICK_NS);
+        done += batch.count;
+    }
+}
+
+TEST(the_bytes_of_a_batch_fit_the_slab_and_a_larger_job_runs_alone) {
+    static const uint64_t signatures[] = {A, Q};
+    know(A, 1, SLOW_NS);
+    know(Q, 1, QUICK_NS);
+    for (int kind = 0; kind < 2; kind++) {
+        for (int i = 0; i < 4; i++) {
+            struct prepared *prepared = job_of(signatures[kind]);
+            plans[used - 1].group_bytes[GROUP_INPUT] = i == 0 ? 2 * SLAB : SLAB / 3;
+            ready_push(ready, &prepared, 1);
+        }
+        static const size_t counts[] = {1, 2, 1};
+        for (int i = 0; i < 3; i++) {
+            struct ready_batch batch = take(0);
+            assert_int_equal(batch.count, counts[i]);
+            finish(0, batch, kind == 0 ? SLOW_NS : QUICK_NS);
+        }
+    }
+}
+
+TEST(timed_jobs_are_learned_from_by_themselves) {
+    struct prepared *timed = job_of(A);
+    timed->job->timing = true;
+    assert_false(ready_same_signature(timed, job_of(A)));
+    know(A, 1, QUICK_NS);
+    ready_push(ready, &timed, 1);
+    assert_true(take(0).is_slow);
+}
+
+TEST(a_batch_of_slow_jobs_may_take_what_it_is_expected_to) {
+    know(A, 1, SLOW_NS);
+    know(A, 2, SLOW_NS + SLOW_NS / 5);
+    know(A, 4, 3 * SLOW_NS);
+    push(A, 2);
+    struct ready_batch batch = take(0);
+    assert_int_equal(batch.count, 2);
+    assert_int_equal(batch.span_ns, SLOW_NS + SLOW_NS / 5);
+    know(Q, 1, QUICK_NS);
+    push(Q, 2);
+    assert_int_equal(take(1).span_ns, 2 * MS);
+}
+
+TEST(a_quick_batch_beside_slow_ones_stays_quick) {
+    know(A, 1, SLOW_NS);
+    know(Q, 1, 1500000);
+    push(A, 2 * MULTIPROCESSORS);
+    assert_true(take(0).is_slow);
+    assert_true(take(1).is_slow);
+    for (int i = 0; i < 50; i++) {
+        push(Q, 1);
+        struct ready_batch batch = take(2);
+        assert_batch(batch, 2, Q, 1, false);
+        finish(2, batch, 4 * MS); /* three of them share the device */
+    }
+}
+
+TEST(a_failure_teaches_only_until_something_went_well) {
+    ready_learn(ready, 0, job_of(A), 1, false, QUICK_NS);
+    push(A, 2);
+    struct ready_batch batch = take(0);
+    assert_batch(batch, 0, A, 2, false); /* better than nothing */
+    finish(0, batch, SLOW_NS);
+    ready_learn(ready, 0, job_of(A), 1, false, QUICK_NS);
+    push(A, 1);
+    assert_true(take(0).is_slow);
+}
+
+TEST(a_closed_queue_gives_what_it_has_and_then_nothing) {
+    know(A, 1, SLOW_NS);
+    push(A, 2);
+    ready_close(ready);
+    assert_batch(take(0), 0, A, 2, true);
+    assert_int_equal(take(1).count, 0);
+}
+
+/* Four lanes and four threads that push; the least is asked: each job comes out once. */
+enum { EACH = 900 };
+static atomic_uint cells[JOBS_MAX];
+static atomic_uint next_pusher, next_lane;
+
+static void *push_many(void *context) {
+    size_t first = EACH * atomic_fetch_add(&next_pusher, 1);
+    for (size_t i = first; i < first + EACH; i++) {
+        struct prepared *prepared = &all[i];
+        ready_push(ready, &prepared, 1);
+    }
+    return NULL;
+}
+
+static void *take_many(void *context) {
+    uint32_t lane = atomic_fetch_add(&next_lane, 1);
+    struct ready_batch batch;
+    while ((batch = take(lane)).count > 0) {
+        for (size_t i = 0; i < batch.count; i++) atomic_fetch_add(&cells[taken[lane][i] - all], 1);
+        finish(lane, batch, taken[lane][0]->plan->signature % 2 == 0 ? SLOW_NS : QUICK_NS);
+    }
+    return NULL;
+}
+
+TEST(many_threads_get_every_job_exactly_once) {
+    enum { THREADS = 4 };
+    pthread_t pushers[THREADS], lanes[LANES];
+    for (size_t i = 0; i < THREADS * EACH; i++) (void)job_of(100 + i % 37);
+    for (size_t i = 0; i < LANES; i++)
+        assert_int_equal(pthread_create(&lanes[i], NULL, take_many, NULL), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&pushers[i], NULL, push_many, NULL), 0);
+    for (size_t i = 0; i < THREADS; i++) pthread_join(pushers[i], NULL);
+    ready_close(ready);
+    for (size_t i = 0; i < LANES; i++) pthread_join(lanes[i], NULL);
+    for (size_t i = 0; i < THREADS * EACH; i++) assert_int_equal(atomic_load(&cells[i]), 1);
+    assert_int_equal(ready_count(ready), 0);
+}
+
+#define R(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        R(of_an_unknown_signature_one_job_runs_and_the_others_wait_for_what_it_teaches),
+        R(slow_jobs_of_one_signature_gather_and_a_free_lane_takes_as_many_as_are_allowed),
+        R(slow_jobs_that_came_one_after_another_while_lanes_were_busy_run_together),
+        R(thousands_of_slow_jobs_need_few_launches),
+        R(jobs_that_fill_the_device_run_alone_but_for_a_try),
+        R(while_quick_jobs_come_slow_ones_leave_them_half_of_the_lanes),
+        R(without_quick_jobs_slow_ones_have_all_lanes),
+        cmocka_unit_test_setup_teardown(
+            a_single_lane_alternates_between_quick_and_slow_jobs, set_up_one_lane, tear_down),
+        R(a_lane_with_batches_in_flight_takes_no_slow_job_and_then_empties_for_it),
+        R(signatures_take_turns),
+        R(jobs_that_turn_out_to_be_quick_leave_their_group),
+        R(jobs_that_turn_out_to_be_slow_leave_the_queue),
+        R(quick_jobs_of_several_signatures_share_a_batch_while_their_times_fit_the_span),
+        R(lanes_share_what_waits_of_quick_jobs),
+        R(a_job_that_failed_before_runs_alone),
+        R(tenants_never_share_a_batch),
+        R(the_bytes_of_a_batch_fit_the_slab_and_a_larger_job_runs_alone),
+        R(timed_jobs_are_learned_from_by_themselves),
+        R(a_batch_of_slow_jobs_may_take_what_it_is_expected_to),
+        R(a_quick_batch_beside_slow_ones_stays_quick),
+        R(a_failure_teaches_only_until_something_went_well),
+        R(a_closed_queue_gives_what_it_has_and_then_nothing),
+        R(many_threads_get_every_job_exactly_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

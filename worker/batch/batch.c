@@ -1,0 +1,350 @@
+#include "batch/batch.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/invariant.h"
+#include "batch/coalesce.h"
+#include "batch/enqueue.h"
+#include "batch/guards.h"
+#include "batch/stage.h"
+#include "gpu/event.h"
+#include "gpu/profile.h"
+
+enum { FENCE_POLLS = 64 }; /* before the lane sleeps in the driver */
+
+/* What we took, given back once: anything else is our own bug. */
+static void must_release(enum err code) {
+    INVARIANT(code == ERR_OK, "memory that was taken is given back once");
+}
+
+static void release(struct pool *pool, struct pool_counters *counters, struct pool_block *block) {
+    must_release(pool_release(pool, counters, block, &(struct error){0}));
+}
+
+static void release_memory(const struct batch_context *context, struct batch_memory *memory) {
+    release(context->device_pool, context->device_counters, &memory->device);
+    release(context->pinned_pool, context->pinned_counters, &memory->upload);
+    release(context->pinned_pool, context->pinned_counters, &memory->readback);
+}
+
+/* All three blocks or none. */
+static enum err acquire_memory(const struct batch_context *context, uint64_t device_bytes,
+    uint64_t upload_bytes, uint64_t readback_bytes, struct batch_memory *ret, struct error *err) {
+    const size_t pinned_bytes[] = {upload_bytes, readback_bytes};
+    struct pool_block pinned[2];
+    enum err code = statics_acquire_memory(
+        context->statics, context->device_counters, device_bytes, &ret->device, err);
+    if (code != ERR_OK) return code;
+    code = pool_acquire_all(
+        context->pinned_pool, context->pinned_counters, pinned_bytes, 2, pinned, err);
+    if (code != ERR_OK) {
+        release(context->device_pool, context->device_counters, &ret->device);
+        return code;
+    }
+    ret->upload = pinned[0];
+    ret->readback = pinned[1];
+    return ERR_OK;
+}
+
+enum err batch_init(
+    struct batch *batch, const struct batch_context *context, uint32_t slot, struct error *err) {
+    *batch = (struct batch){.context = context, .slot = slot};
+    batch->items = calloc(context->jobs_max, sizeof batch->items[0]);
+    if (batch->items == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for a batch of %zu jobs", context->jobs_max);
+    uint64_t bytes = context->slab_bytes;
+    enum err code = acquire_memory(context, bytes, bytes, bytes, &batch->slabs, err);
+    if (code == ERR_OK && context->can_map)
+        code = pinned_device_address(
+            context->device, pool_block_pinned(&batch->slabs.upload).data, &batch->mapped, err);
+    if (code == ERR_OK) code = fence_take(context->leases, &batch->fence, err);
+    if (code != ERR_OK) {
+        batch_fini(batch);
+        return code;
+    }
+    batch->use = (struct tenancy_slabs){.device.block = batch->slabs.device,
+        .upload.block = batch->slabs.upload,
+        .readback.block = batch->slabs.readback};
+    tenancy_add(context->tenancy, &batch->use);
+    return ERR_OK;
+}
+
+void batch_fini(struct batch *batch) {
+    if (batch->context == NULL) return;
+    struct lease_pool *leases = batch->context->leases;
+    for (size_t i = 0; batch->items != NULL && i < batch->context->jobs_max; i++)
+        if (batch->items[i].timing.started != NULL)
+            must_release(timing_pair_release(leases, &batch->items[i].timing, &(struct error){0}));
+    if (batch->fence != NULL)
+        must_release(fence_release(leases, &batch->fence, &(struct error){0}));
+    tenancy_remove(batch->context->tenancy, &batch->use);
+    release_memory(batch->context, &batch->large);
+    release_memory(batch->context, &batch->slabs);
+    free(batch->items);
+    *batch = (struct batch){0};
+}
+
+void batch_abandon(struct batch *batch) {
+    if (batch->context != NULL) tenancy_remove(batch->context->tenancy, &batch->use);
+    guards_abandon(batch);
+    free(batch->items);
+    *batch = (struct batch){0};
+}
+
+/* Lays the groups of all jobs out behind each other, so that each group is one range. */
+static void lay_out(struct batch *batch) {
+    coalesce_lay_out(batch);
+    uint64_t at = batch->table_bytes;
+    for (int group = 0; group < GROUP_COUNT; group++) {
+        batch->start[group] = at;
+        for (size_t i = 0; i < batch->count; i++) {
+            batch->items[i].base[group] = at;
+            at += batch->items[i].prepared->plan->group_bytes[group];
+        }
+    }
+    batch->start[GROUP_COUNT] = at;
+    batch->write_bytes = batch->output_bytes = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct batch_item *item = &batch->items[i];
+        item->write_base = batch->start[GROUP_OUTPUT] + batch->write_bytes;
+        item->output_base =
+            batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT] + batch->output_bytes;
+        batch->write_bytes += item->prepared->plan->write_staging_bytes;
+        batch->output_bytes += item->prepared->plan->output_staging_bytes;
+    }
+}
+
+/* Those of a guarded job, whose group they share, stay packed. */
+static uint64_t words_bytes(const struct batch *batch) {
+    const struct plan *plan = batch->items[0].prepared->plan;
+    for (size_t i = 0; i < plan->launch_count; i++)
+        if (plan->launches[i].entry->params_in_buffer) return batch->start[GROUP_INOUT];
+    return 0;
+}
+
+/* Whether kernels can work where the jobs are staged. */
+static bool can_map(const struct batch *batch) {
+    bool can = batch->mapped != 0 && batch->start[GROUP_COUNT] <= batch->context->slab_bytes;
+    for (size_t i = 0; i < batch->count && can; i++)
+        can = batch->items[i].prepared->plan->is_streamed;
+    return can;
+}
+
+static void note_use(struct slab_use *use, uint64_t bytes) {
+    if (bytes > use->bytes) use->bytes = bytes;
+}
+
+/* What the next tenant must not find. */
+static void note_slabs(
+    struct batch *batch, uint64_t device_bytes, uint64_t upload_bytes, uint64_t readback_bytes) {
+    if (batch->is_mapped) {
+        note_use(&batch->use.upload, batch->start[GROUP_COUNT]);
+        return;
+    }
+    note_use(&batch->use.device, device_bytes);
+    note_use(&batch->use.upload, upload_bytes);
+    note_use(&batch->use.readback, readback_bytes);
+}
+
+static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *err) {
+    uint64_t device = batch->start[GROUP_COUNT];
+    uint64_t upload = batch->start[GROUP_OUTPUT] + batch->write_bytes;
+    uint64_t readback =
+        batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT] + batch->output_bytes;
+    uint64_t slab = batch->context->slab_bytes;
+    enum err code = ERR_OK;
+    if (is_guarded) {
+        batch->guard_base = readback;
+        readback += guards_readback_bytes(batch);
+        device = batch->words_bytes = words_bytes(batch);
+        code = guards_take(batch, err);
+        if (code != ERR_OK) return code;
+    }
+    batch->is_mapped = !is_guarded && can_map(batch);
+    batch->memory = &batch->slabs;
+    if (!batch->is_mapped && (device > slab || upload > slab || readback > slab)) {
+        batch->memory = &batch->large;
+        code = acquire_memory(batch->context, device, upload, readback, &batch->large, err);
+        if (code != ERR_OK) guards_release(batch);
+    } else {
+        note_slabs(batch, device, upload, readback);
+    }
+    batch->origin = batch->is_mapped ? batch->mapped : pool_block_device(&batch->memory->device);
+    return code;
+}
+
+static void fail_all(struct batch *batch, enum err code, const struct error *err) {
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->items[i].outcome.code = code;
+        batch->items[i].outcome.err = *err;
+    }
+}
+
+/*
+ * From here on the jobs are suspects if the process dies, and the watchdog counts. One of them may
+ * take all of its time; the others were put beside it because all of them take `span_ns`.
+ */
+static void note(const struct batch *batch, uint64_t span_ns) {
+    const struct batch_context *context = batch->context;
+    uint64_t longest_ms = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct job *job = batch->items[i].prepared->job;
+        if (job->timeout_ms > longest_ms) longest_ms = job->timeout_ms;
+        state_note_job(context->state, context->lane, batch->slot, (uint32_t)i,
+            &job->delivery->position, job->retry_count + 1);
+    }
+    state_launch(context->state, context->lane, batch->slot, (uint32_t)batch->count,
+        batch->telemetry.id, longest_ms * 1000000 + (batch->count > 1 ? span_ns : 0));
+}
+
+static enum err begin(struct batch *batch, struct prepared *const *jobs, size_t count,
+    uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err) {
+    batch->count = count;
+    batch->telemetry = (struct batch_telemetry){.id = id, .jobs = count};
+    for (size_t i = 0; i < count; i++) {
+        batch->items[i].prepared = jobs[i];
+        batch->items[i].outcome = (struct outcome){.code = ERR_OK};
+    }
+    batch->begun_ns = clock_ns();
+    lay_out(batch);
+    enum err code = fit_memory(batch, is_guarded, err);
+    if (code != ERR_OK) return code;
+    profile_push("stage");
+    stage_batch(batch);
+    profile_pop();
+    batch->staged_ns = clock_ns();
+    note(batch, span_ns);
+    for (size_t i = 0; i < count; i++) jobs[i]->run = RUN_STARTED;
+    profile_push("enqueue");
+    code = enqueue_batch(batch, err);
+    profile_pop();
+    batch->enqueued_ns = clock_ns();
+    if (err_is_sticky(code)) return code;
+    if (code != ERR_OK) fail_all(batch, code, err);
+    batch->telemetry.sync_points = 1;
+    /* Whatever was enqueued must be over before the slabs are used again, failed or not. */
+    struct error fence_error;
+    code = event_record(batch->context->device, batch->fence, batch->context->stream, &fence_error);
+    if (code == ERR_OK) return ERR_OK;
+    fail_all(batch, code, &fence_error);
+    return stream_wait(batch->context->device, batch->context->stream, err);
+}
+
+enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
+    uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err) {
+    INVARIANT(count > 0 && count <= batch->context->jobs_max && (count == 1 || !is_guarded),
+        "a batch has 1 to jobs_max jobs, a guarded one has one");
+    batch->has_entered = true;
+    enum err code = begin(batch, jobs, count, span_ns, is_guarded, id, err);
+    if (code != ERR_OK) batch_leave(batch);
+    return code;
+}
+
+/* Short batches are met by polling; for the others the lane sleeps in the driver. */
+static enum err wait_for_fence(struct batch *batch, struct error *err) {
+    const struct device *device = batch->context->device;
+    bool is_done = false;
+    enum err code = ERR_OK;
+    for (int i = 0; i < FENCE_POLLS && code == ERR_OK && !is_done; i++) {
+        code = event_poll(device, batch->fence, &is_done, err);
+        if (!is_done) sched_yield();
+    }
+    if (code == ERR_OK && !is_done) code = event_wait(device, batch->fence, err);
+    if (code == ERR_OK || err_is_sticky(code)) return code;
+    /* Where the fence does not tell, the stream does: later, but as sure. */
+    return stream_wait(device, batch->context->stream, err);
+}
+
+/* Where the output stands: in the readback slab, or in the upload slab that it was mapped in. */
+static const uint8_t *find_output(
+    const struct batch *batch, const struct batch_item *item, size_t index) {
+    const struct plan *plan = item->prepared->plan;
+    const struct job_output *output = &plan->job->outputs[index];
+    const struct plan_buffer *place = &plan->buffers[output->buffer];
+    const uint8_t *readback = pool_block_pinned(&batch->memory->readback).data;
+    if (output->bytes == 0) return readback;
+    if (batch->is_mapped)
+        return pool_block_pinned(&batch->memory->upload).data + item->base[place->group] +
+               place->offset + output->offset;
+    if (plan->outputs[index].is_loose)
+        return readback + item->output_base + plan->outputs[index].staging;
+    return readback + item->base[place->group] - batch->start[GROUP_INOUT] + place->offset +
+           output->offset;
+}
+
+static void collect_outputs(const struct batch *batch, struct batch_item *item) {
+    const struct job *job = item->prepared->job;
+    for (size_t i = 0; i < job->output_count; i++)
+        item->prepared->outputs[i] = slice_of(find_output(batch, item, i), job->outputs[i].bytes);
+    item->outcome.outputs = item->prepared->outputs;
+}
+
+static struct job_telemetry describe(
+    const struct batch *batch, const struct prepared *prepared, uint64_t done_ns) {
+    const struct plan *plan = prepared->plan;
+    bool is_run = !prepared->is_applied; /* else it only reads */
+    return (struct job_telemetry){.h2d_bytes = (is_run ? plan->h2d_bytes : 0) +
+                                               prepared->static_bytes_uploaded +
+                                               prepared->init_bytes_uploaded,
+        .d2h_bytes = plan->d2h_bytes,
+        .param_bytes = is_run ? plan->param_bytes : 0,
+        .kernel_launches = is_run ? plan->kernel_launches : 0,
+        .static_hits = prepared->static_hits,
+        .static_misses = prepared->static_misses,
+        .static_bytes_saved = prepared->static_bytes_saved,
+        .queue_ns = batch->begun_ns - prepared->ready_ns,
+        .decode_ns = prepared->job->decode_ns,
+        .prepare_ns = prepared->ready_ns - prepared->submitted_ns,
+        .stage_ns = batch->staged_ns - batch->begun_ns,
+        .enqueue_ns = batch->enqueued_ns - batch->staged_ns,
+        .wait_ns = done_ns - batch->enqueued_ns,
+        .wall_ns = done_ns - prepared->job->delivery->received_ns,
+        .is_timed = is_run && prepared->job->timing,
+        .batch = batch->telemetry};
+}
+
+static enum err settle(
+    struct batch *batch, struct batch_item *item, uint64_t done_ns, struct error *err) {
+    struct outcome *outcome = &item->outcome;
+    outcome->telemetry = describe(batch, item->prepared, done_ns);
+    if (outcome->code == ERR_OK && outcome->telemetry.is_timed)
+        outcome->code = event_elapsed_ns(batch->context->device, item->timing.started,
+            item->timing.stopped, &outcome->telemetry.device_ns, &outcome->err);
+    if (err_is_sticky(outcome->code)) *err = outcome->err;
+    if (outcome->code == ERR_OK && batch->guarded != NULL)
+        outcome->code = guards_check(batch, &outcome->err);
+    if (outcome->code != ERR_OK) return err_is_sticky(outcome->code) ? outcome->code : ERR_OK;
+    item->prepared->run = RUN_DONE;
+    if (item->prepared->plan->resident_count > 0)
+        outcome->generations = item->prepared->generations;
+    collect_outputs(batch, item);
+    return ERR_OK;
+}
+
+enum err batch_finish(struct batch *batch, struct error *err) {
+    profile_push("wait");
+    enum err code = wait_for_fence(batch, err);
+    profile_pop();
+    if (code != ERR_OK) return code;
+    state_fence(batch->context->state, batch->context->lane, batch->slot);
+    uint64_t done_ns = clock_ns();
+    account_batch(batch->context->counters, &batch->telemetry);
+    for (size_t i = 0; i < batch->count && code == ERR_OK; i++)
+        code = settle(batch, &batch->items[i], done_ns, err);
+    return code;
+}
+
+void batch_recycle(struct batch *batch) {
+    guards_release(batch);
+    batch->count = 0;
+    release_memory(batch->context, &batch->large);
+    batch_leave(batch);
+}
+
+void batch_leave(struct batch *batch) {
+    if (batch->has_entered) tenancy_leave(batch->context->tenancy);
+    batch->has_entered = false;
+}

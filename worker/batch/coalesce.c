@@ -1,0 +1,102 @@
+#include "batch/coalesce.h"
+
+#include "plan/signature.h"
+
+enum { CELL_BYTES = 8 };
+
+/* Whether every step of the job has a batched kernel, and leaves grid.y for the jobs. */
+static bool can_coalesce(const struct prepared *prepared) {
+    const struct plan *plan = prepared->plan;
+    if (plan->job->timing || prepared->is_applied) return false;
+    for (size_t i = 0; i < plan->launch_count; i++) {
+        const struct plan_launch *launch = &plan->launches[i];
+        bool is_flat = launch->grid[1] == 1 && launch->grid[2] == 1 && !launch->cooperative;
+        if (prepared->launches[i].kernel->batched == NULL || !is_flat) return false;
+        for (size_t k = 0; k < launch->entry->arg_count; k++)
+            if (launch->args[k].kind == ARG_WORDS && !launch->entry->params_in_buffer)
+                return false; /* a row has 8 bytes for each argument */
+    }
+    return true;
+}
+
+uint32_t coalesce_jobs_at_once(const struct prepared *prepared, uint32_t multiprocessors) {
+    const struct plan *plan = prepared->plan;
+    uint32_t blocks = 1;
+    if (!can_coalesce(prepared)) return 1;
+    for (size_t i = 0; i < plan->launch_count; i++)
+        if (plan->launches[i].grid[0] > blocks) blocks = plan->launches[i].grid[0];
+    return blocks < multiprocessors ? multiprocessors / blocks : 1;
+}
+
+static uint64_t step_bytes(const struct plan_launch *launch, size_t jobs) {
+    return launch->entry->arg_count * CELL_BYTES * jobs;
+}
+
+static uint64_t table_bytes(const struct plan *plan, size_t jobs) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < plan->launch_count; i++) bytes += step_bytes(&plan->launches[i], jobs);
+    return (bytes + PLAN_ALIGNMENT - 1) & ~(uint64_t)(PLAN_ALIGNMENT - 1);
+}
+
+void coalesce_lay_out(struct batch *batch) {
+    batch->table_bytes = 0;
+    for (size_t i = 0; i < batch->count; i++) batch->items[i].is_coalesced = false;
+    for (size_t i = 0; i < batch->count;) {
+        size_t end = i + 1;
+        const struct prepared *first = batch->items[i].prepared;
+        while (can_coalesce(first) && end < batch->count &&
+               can_coalesce(batch->items[end].prepared) &&
+               plan_same_signature(first->plan, batch->items[end].prepared->plan))
+            batch->items[end++].is_coalesced = true;
+        batch->items[i].table = batch->table_bytes;
+        if (end - i > 1) batch->table_bytes += table_bytes(first->plan, end - i);
+        i = end;
+    }
+}
+
+struct coalesced_run coalesced_run_at(const struct batch *batch, size_t first) {
+    struct coalesced_run run = {.first = first, .count = 1};
+    while (first + run.count < batch->count && batch->items[first + run.count].is_coalesced)
+        run.count++;
+    run.table = batch->items[first].table;
+    return run;
+}
+
+CUdeviceptr coalesced_rows(
+    const struct batch *batch, const struct coalesced_run *run, size_t step) {
+    const struct plan *plan = batch->items[run->first].prepared->plan;
+    uint64_t at = run->table;
+    for (size_t i = 0; i < step; i++) at += step_bytes(&plan->launches[i], run->count);
+    return batch->origin + at;
+}
+
+static void write_row(const struct batch *batch, const struct batch_item *item,
+    const struct plan_launch *launch, uint64_t *cells) {
+    for (size_t i = 0; i < launch->entry->arg_count; i++) {
+        const struct job_arg *arg = &launch->args[i];
+        if (arg->kind == ARG_BUFFER) cells[i] = batch_address(batch, item, arg->buffer);
+        else if (arg->kind == ARG_WORDS) cells[i] = batch_words_address(batch, item, launch);
+        else cells[i] = arg->bits;
+    }
+}
+
+static void stage_run(const struct batch *batch, const struct coalesced_run *run) {
+    struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
+    const struct plan *plan = batch->items[run->first].prepared->plan;
+    uint64_t at = run->table;
+    for (size_t step = 0; step < plan->launch_count; step++)
+        for (size_t i = run->first; i < run->first + run->count; i++) {
+            const struct batch_item *item = &batch->items[i];
+            const struct plan_launch *launch = &item->prepared->plan->launches[step];
+            write_row(batch, item, launch, (uint64_t *)(void *)(upload.data + at));
+            at += step_bytes(launch, 1);
+        }
+}
+
+void coalesce_stage(const struct batch *batch) {
+    for (size_t i = 0; i < batch->count;) {
+        struct coalesced_run run = coalesced_run_at(batch, i);
+        if (run.count > 1) stage_run(batch, &run);
+        i += run.count;
+    }
+}

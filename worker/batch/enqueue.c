@@ -1,0 +1,294 @@
+#include "batch/enqueue.h"
+
+#include "base/invariant.h"
+#include "batch/coalesce.h"
+#include "batch/guards.h"
+#include "gpu/event.h"
+
+static enum err copy_up(
+    struct batch *batch, CUdeviceptr to, uint64_t from, uint64_t bytes, struct error *err) {
+    if (bytes == 0) return ERR_OK;
+    struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
+    INVARIANT(from <= upload.bytes && bytes <= upload.bytes - from,
+        "a copy to the device lies inside its upload block");
+    enum err code = GPU_TRY(batch->context->device->driver,
+        copy_to_device(to, upload.data + from, bytes, batch->context->stream), err);
+    if (code != ERR_OK) return code;
+    batch->telemetry.uploads++;
+    batch->telemetry.h2d_bytes += bytes;
+    return ERR_OK;
+}
+
+static enum err copy_back(
+    struct batch *batch, uint64_t to, CUdeviceptr from, uint64_t bytes, struct error *err) {
+    if (bytes == 0) return ERR_OK;
+    struct pinned_block readback = pool_block_pinned(&batch->memory->readback);
+    INVARIANT(to <= readback.bytes && bytes <= readback.bytes - to,
+        "a copy from the device lies inside its readback block");
+    enum err code = GPU_TRY(batch->context->device->driver,
+        copy_to_host(readback.data + to, from, bytes, batch->context->stream), err);
+    if (code != ERR_OK) return code;
+    batch->telemetry.readbacks++;
+    batch->telemetry.d2h_bytes += bytes;
+    return ERR_OK;
+}
+
+static enum err fill(
+    struct batch *batch, CUdeviceptr address, uint8_t value, uint64_t bytes, struct error *err) {
+    if (bytes == 0) return ERR_OK;
+    return GPU_TRY(
+        batch->context->device->driver, fill(address, value, bytes, batch->context->stream), err);
+}
+
+/* Statics that were cold a moment ago may still be on their way. */
+static enum err await_statics(struct batch *batch, struct error *err) {
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct prepared *prepared = batch->items[i].prepared;
+        for (size_t b = 0; b < prepared->job->buffer_count && code == ERR_OK; b++)
+            if (prepared->statics[b] != NULL)
+                code = static_entry_await(
+                    batch->context->device, prepared->statics[b], batch->context->stream, err);
+    }
+    return code;
+}
+
+/* Each buffer by itself, from where it stands in the packed upload, and its guards around it. */
+static enum err enqueue_guarded_buffer(struct batch *batch, size_t buffer, struct error *err) {
+    const struct batch_item *item = &batch->items[0];
+    const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    if (place->group == GROUP_NONE) return ERR_OK;
+    CUdeviceptr address = batch_guarded_address(batch, buffer);
+    enum err code = fill(batch, address - GUARD_BYTES, GUARD_VALUE, GUARD_BYTES, err);
+    if (code == ERR_OK) code = fill(batch, address + place->bytes, GUARD_VALUE, GUARD_BYTES, err);
+    if (code != ERR_OK) return code;
+    if (place->group == GROUP_OUTPUT || place->group == GROUP_SCRATCH)
+        return fill(batch, address, 0, place->bytes, err);
+    return copy_up(batch, address, item->base[place->group] + place->offset, place->bytes, err);
+}
+
+static enum err enqueue_guarded_inputs(struct batch *batch, struct error *err) {
+    CUdeviceptr words = pool_block_device(&batch->memory->device);
+    enum err code = copy_up(batch, words, 0, batch->words_bytes, err);
+    for (size_t i = 0; i < batch->guarded_count && code == ERR_OK; i++)
+        code = enqueue_guarded_buffer(batch, i, err);
+    return code;
+}
+
+/* What all jobs share: the packed upload and the clear. */
+static enum err enqueue_inputs(struct batch *batch, struct error *err) {
+    if (batch->guarded != NULL) return enqueue_guarded_inputs(batch, err);
+    enum err code = copy_up(batch, batch->origin, 0, batch->start[GROUP_OUTPUT], err);
+    if (code != ERR_OK) return code;
+    return fill(batch, batch->origin + batch->start[GROUP_OUTPUT], 0,
+        batch->start[GROUP_COUNT] - batch->start[GROUP_OUTPUT], err);
+}
+
+/* Fills first, writes over them: the order that the message format promises. A write has no pad:
+ * what lies behind it is its buffer's own. */
+static enum err enqueue_fills_and_writes(
+    struct batch *batch, const struct batch_item *item, struct error *err) {
+    const struct plan *plan = item->prepared->plan;
+    enum err code = ERR_OK;
+    if (batch->is_mapped) return ERR_OK; /* staged so */
+    for (size_t i = 0; i < plan->fill_count && code == ERR_OK; i++) {
+        const struct plan_fill *wanted = &plan->fills[i];
+        if (prepared_wants(item->prepared, wanted->buffer, wanted->is_init))
+            code = fill(batch, batch_address(batch, item, wanted->buffer), wanted->value,
+                plan->buffers[wanted->buffer].bytes, err);
+    }
+    for (size_t i = 0; i < plan->write_count && code == ERR_OK; i++) {
+        const struct plan_write *write = &plan->writes[i];
+        if (prepared_wants(item->prepared, write->buffer, write->is_init))
+            code = copy_up(batch, batch_address(batch, item, write->buffer) + write->offset,
+                item->write_base + write->staging, write->data.size, err);
+    }
+    return code;
+}
+
+static enum err launch_once(struct batch *batch, const struct plan_launch *launch,
+    CUfunction function, uint32_t grid_y, void **params, struct error *err) {
+    const uint32_t *grid = launch->grid, *block = launch->block;
+    enum err code = GPU_TRY(batch->context->device->driver,
+        launch(function, grid[0], grid_y, grid[2], block[0], block[1], block[2],
+            launch->shared_bytes, batch->context->stream, params, NULL),
+        err);
+    if (code == ERR_OK) batch->telemetry.launches++;
+    return code;
+}
+
+static enum err launch_cooperatively(struct batch *batch, const struct plan_launch *launch,
+    CUfunction function, void **params, struct error *err) {
+    const uint32_t *grid = launch->grid, *block = launch->block;
+    enum err code = GPU_TRY(batch->context->device->driver,
+        launch_cooperative(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+            launch->shared_bytes, batch->context->stream, params),
+        err);
+    if (code == ERR_OK) batch->telemetry.launches++;
+    return code;
+}
+
+static enum err launch_phases(struct batch *batch, const struct plan_launch *launch,
+    const struct kernel *kernel, void **params, struct error *err) {
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < launch->entry->phase_count && code == ERR_OK; i++)
+        code =
+            launch_once(batch, launch, kernel->phases[i]->function, launch->grid[1], params, err);
+    return code;
+}
+
+static enum err launch_step(struct batch *batch, const struct plan_launch *launch,
+    const struct prepared_launch *chosen, void **params, struct error *err) {
+    CUfunction function = chosen->kernel->function;
+    if (chosen->is_in_phases) return launch_phases(batch, launch, chosen->kernel, params, err);
+    if (launch->cooperative) return launch_cooperatively(batch, launch, function, params, err);
+    return launch_once(batch, launch, function, launch->grid[1], params, err);
+}
+
+static enum err enqueue_launch(struct batch *batch, const struct batch_item *item,
+    const struct plan_launch *launch, const struct prepared_launch *chosen, struct error *err) {
+    CUdeviceptr addresses[ENTRY_ARGS_MAX];
+    void *params[ENTRY_ARGS_MAX];
+    for (size_t i = 0; i < launch->entry->arg_count; i++) {
+        const struct job_arg *arg = &launch->args[i];
+        params[i] = (void *)(uintptr_t)&arg->bits; /* little-endian: narrow values come first */
+        if (arg->kind == ARG_WORDS) params[i] = (void *)(uintptr_t)arg->words;
+        if (arg->kind == ARG_BUFFER) addresses[i] = batch_address(batch, item, arg->buffer);
+        else if (arg->kind == ARG_WORDS && launch->entry->params_in_buffer)
+            addresses[i] = batch_words_address(batch, item, launch);
+        else continue;
+        params[i] = &addresses[i];
+    }
+    enum err code = ERR_OK;
+    for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++)
+        code = launch_step(batch, launch, chosen, params, err);
+    return code;
+}
+
+static enum err enqueue_steps(
+    struct batch *batch, const struct batch_item *item, struct error *err) {
+    const struct plan *plan = item->prepared->plan;
+    enum err code = ERR_OK;
+    for (uint32_t n = 0; n < plan->job->repeat; n++)
+        for (size_t i = 0; i < plan->launch_count && code == ERR_OK; i++)
+            code =
+                enqueue_launch(batch, item, &plan->launches[i], &item->prepared->launches[i], err);
+    return code;
+}
+
+static enum err enqueue_alone(struct batch *batch, struct batch_item *item, struct error *err) {
+    const struct device *device = batch->context->device;
+    CUstream stream = batch->context->stream;
+    if (item->prepared->is_applied) return ERR_OK;
+    bool is_timed = item->prepared->job->timing;
+    enum err code = enqueue_fills_and_writes(batch, item, err);
+    if (code == ERR_OK && is_timed && item->timing.started == NULL)
+        code = timing_pair_take(batch->context->leases, &item->timing, err);
+    if (code == ERR_OK && is_timed) code = event_record(device, item->timing.started, stream, err);
+    if (code == ERR_OK) code = enqueue_steps(batch, item, err);
+    if (code == ERR_OK && is_timed) code = event_record(device, item->timing.stopped, stream, err);
+    return code;
+}
+
+/* One launch for all jobs of a run: grid.y counts the jobs, the table holds their arguments. */
+static enum err launch_run(
+    struct batch *batch, const struct coalesced_run *run, size_t step, struct error *err) {
+    const struct prepared *first = batch->items[run->first].prepared;
+    const struct plan_launch *launch = &first->plan->launches[step];
+    CUdeviceptr rows = coalesced_rows(batch, run, step);
+    uint32_t jobs = (uint32_t)run->count;
+    void *params[] = {&rows, &jobs};
+    enum err code = ERR_OK;
+    for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++) {
+        code = launch_once(batch, launch, first->launches[step].kernel->batched, jobs, params, err);
+        if (code == ERR_OK) batch->telemetry.coalesced_launches++;
+    }
+    return code;
+}
+
+static enum err enqueue_run(
+    struct batch *batch, const struct coalesced_run *run, struct error *err) {
+    const struct plan *plan = batch->items[run->first].prepared->plan;
+    enum err code = ERR_OK;
+    for (size_t i = run->first; i < run->first + run->count && code == ERR_OK; i++)
+        code = enqueue_fills_and_writes(batch, &batch->items[i], err);
+    for (uint32_t n = 0; n < plan->job->repeat; n++)
+        for (size_t step = 0; step < plan->launch_count && code == ERR_OK; step++)
+            code = launch_run(batch, run, step, err);
+    return code;
+}
+
+static enum err enqueue_jobs(struct batch *batch, struct error *err) {
+    for (size_t i = 0; i < batch->count;) {
+        struct coalesced_run run = coalesced_run_at(batch, i);
+        struct outcome *outcome = &batch->items[i].outcome;
+        outcome->code = run.count > 1 ? enqueue_run(batch, &run, &outcome->err)
+                                      : enqueue_alone(batch, &batch->items[i], &outcome->err);
+        if (err_is_sticky(outcome->code)) {
+            *err = outcome->err;
+            return outcome->code;
+        }
+        for (size_t k = i + 1; k < i + run.count; k++) batch->items[k].outcome = *outcome;
+        i += run.count;
+    }
+    return ERR_OK;
+}
+
+static enum err read_guarded_buffer(struct batch *batch, size_t buffer, struct error *err) {
+    const struct batch_item *item = &batch->items[0];
+    const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    if (place->group == GROUP_NONE) return ERR_OK;
+    CUdeviceptr address = batch_guarded_address(batch, buffer);
+    uint64_t guards = guards_readback_at(batch, buffer);
+    enum err code = copy_back(batch, guards, address - GUARD_BYTES, GUARD_BYTES, err);
+    if (code == ERR_OK)
+        code = copy_back(batch, guards + GUARD_BYTES, address + place->bytes, GUARD_BYTES, err);
+    if (code != ERR_OK || place->group == GROUP_INPUT || place->group == GROUP_SCRATCH) return code;
+    uint64_t to = item->base[place->group] + place->offset - batch->start[GROUP_INOUT];
+    return copy_back(batch, to, address, place->bytes, err);
+}
+
+/* The outputs that all jobs share, in one copy where they are packed. */
+static enum err read_outputs(struct batch *batch, struct error *err) {
+    if (batch->guarded == NULL)
+        return copy_back(batch, 0, batch->origin + batch->start[GROUP_INOUT],
+            batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT], err);
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < batch->guarded_count && code == ERR_OK; i++)
+        code = read_guarded_buffer(batch, i, err);
+    return code;
+}
+
+/* Loose outputs are not padded either: each has a place of its own in the slab, at a multiple of
+ * 256, and more bytes would only be copied in vain. */
+static enum err enqueue_readback(struct batch *batch, struct error *err) {
+    enum err code = read_outputs(batch, err);
+    for (size_t i = 0; i < batch->count && code == ERR_OK; i++) {
+        const struct batch_item *item = &batch->items[i];
+        const struct plan *plan = item->prepared->plan;
+        for (size_t k = 0; k < plan->job->output_count && code == ERR_OK; k++) {
+            const struct job_output *output = &plan->job->outputs[k];
+            if (!plan->outputs[k].is_loose) continue;
+            code = copy_back(batch, item->output_base + plan->outputs[k].staging,
+                batch_address(batch, item, output->buffer) + output->offset, output->bytes, err);
+        }
+    }
+    return code;
+}
+
+/* No copies; what crosses the link is what the kernels touch: as much as the jobs ask for. */
+static void count_mapped(struct batch *batch) {
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->telemetry.h2d_bytes += batch->items[i].prepared->plan->h2d_bytes;
+        batch->telemetry.d2h_bytes += batch->items[i].prepared->plan->d2h_bytes;
+    }
+}
+
+enum err enqueue_batch(struct batch *batch, struct error *err) {
+    enum err code = await_statics(batch, err);
+    if (code == ERR_OK && !batch->is_mapped) code = enqueue_inputs(batch, err);
+    if (code == ERR_OK) code = enqueue_jobs(batch, err);
+    if (code == ERR_OK && batch->is_mapped) count_mapped(batch);
+    else if (code == ERR_OK) code = enqueue_readback(batch, err);
+    return code;
+}

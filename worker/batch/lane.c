@@ -1,0 +1,257 @@
+#include "batch/lane.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/crew.h"
+#include "base/pulse.h"
+#include "batch/ready.h"
+#include "gpu/event.h"
+
+struct lane {
+    struct lanes *lanes;
+    struct stream_lease lease;
+    struct batch_context context;
+    struct batch *batches; /* `depth`: a ring of which `in_flight` from `oldest` on run */
+    uint32_t oldest, in_flight;
+    uint64_t last_done_ns;
+    struct prepared **jobs; /* room for one batch */
+    bool is_slow;           /* a batch of slow jobs has the lane to itself (ready.h) */
+};
+
+struct lanes {
+    struct lanes_options options;
+    atomic_uint_fast64_t batch_id; /* the last one given out */
+    struct crew *crew;
+    struct lane items[];
+};
+
+/* --- jobs that are not worth running --- */
+
+/* False: the job is answered without being run. */
+static bool is_still_wanted(const struct lanes *lanes, struct prepared *prepared) {
+    const struct lanes_options *options = &lanes->options;
+    struct batch_item item = {.prepared = prepared};
+    struct outcome *outcome = &item.outcome;
+    outcome->code = options->still_wanted(options->context, prepared->job, &outcome->err);
+    if (outcome->code == ERR_OK) return true;
+    outcome->telemetry.wall_ns = clock_ns() - prepared->job->delivery->received_ns;
+    options->on_done(options->context, &item, 1);
+    options->on_released(options->context, 1);
+    return false;
+}
+
+/* The lane has no slow batch any more, whether it was run or not. */
+static void leave_slow(struct lane *lane) {
+    if (!lane->is_slow) return;
+    ready_leave(lane->lanes->options.ready, (uint32_t)(lane - lane->lanes->items));
+    lane->is_slow = false;
+}
+
+/* Takes the jobs of the next batch; none: nothing is there for a lane with others in flight, or
+ * for ever. */
+static struct ready_batch take_jobs(struct lane *lane) {
+    struct lanes *lanes = lane->lanes;
+    struct ready_batch batch = {.count = 0};
+    while (batch.count == 0) {
+        batch = ready_take(
+            lanes->options.ready, (uint32_t)(lane - lanes->items), lane->in_flight > 0, lane->jobs);
+        if (batch.count == 0) return batch;
+        lane->is_slow = batch.is_slow;
+        size_t taken = batch.count;
+        batch.count = 0;
+        for (size_t i = 0; i < taken; i++)
+            if (is_still_wanted(lanes, lane->jobs[i])) lane->jobs[batch.count++] = lane->jobs[i];
+        if (batch.count == 0) leave_slow(lane);
+    }
+    return batch;
+}
+
+/* --- batches --- */
+
+/* A batch of jobs that launch the same says how long they take, from when the lane's stream was
+ * free for it. */
+static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns) {
+    const struct prepared *first = batch->items[0].prepared;
+    bool is_ok = true;
+    for (size_t i = 0; i < batch->count; i++) {
+        if (!ready_same_signature(first, batch->items[i].prepared)) return;
+        is_ok = is_ok && batch->items[i].outcome.code == ERR_OK;
+    }
+    uint64_t from = batch->staged_ns > lane->last_done_ns ? batch->staged_ns : lane->last_done_ns;
+    ready_learn(lane->lanes->options.ready, (uint32_t)(lane - lane->lanes->items), first,
+        batch->count, is_ok, done_ns - from);
+}
+
+static enum err finish_oldest(struct lane *lane, struct error *err) {
+    const struct lanes_options *options = &lane->lanes->options;
+    struct batch *batch = &lane->batches[lane->oldest];
+    pulse_idle(); /* the watchdog knows how long a batch may take */
+    enum err code = batch_finish(batch, err);
+    pulse_busy();
+    if (code != ERR_OK) return code;
+    uint64_t done_ns = clock_ns();
+    learn(lane, batch, done_ns);
+    leave_slow(lane);
+    lane->last_done_ns = done_ns;
+    size_t count = batch->count;
+    options->on_done(options->context, batch->items, count);
+    batch_recycle(batch);
+    options->on_released(options->context, count);
+    lane->oldest = (lane->oldest + 1) % options->depth;
+    lane->in_flight--;
+    return ERR_OK;
+}
+
+static enum err finish_all(struct lane *lane, struct error *err) {
+    enum err code = ERR_OK;
+    while (lane->in_flight > 0 && code == ERR_OK) code = finish_oldest(lane, err);
+    return code;
+}
+
+/* A lane that waits for its tenant's turn has no batch in flight, for which others might wait. */
+static enum err enter_tenancy(struct lane *lane, struct error *err) {
+    const struct batch_context *context = &lane->context;
+    struct slice tenant = lane->jobs[0]->tenant;
+    bool has_entered;
+    enum err code = tenancy_try_enter(context->tenancy, tenant, context->stream, &has_entered, err);
+    if (code != ERR_OK || has_entered) return code;
+    code = finish_all(lane, err);
+    if (code != ERR_OK) return code;
+    pulse_idle();
+    code = tenancy_enter(context->tenancy, tenant, context->stream, err);
+    pulse_busy();
+    return code;
+}
+
+static enum err begin(struct lane *lane, const struct ready_batch *taken, struct error *err) {
+    struct lanes *lanes = lane->lanes;
+    enum err code = enter_tenancy(lane, err);
+    if (code != ERR_OK) return code;
+    uint32_t next = (lane->oldest + lane->in_flight) % lanes->options.depth;
+    /* relaxed: only uniqueness matters */
+    uint64_t id = atomic_fetch_add_explicit(&lanes->batch_id, 1, memory_order_relaxed) + 1;
+    code =
+        batch_begin(&lane->batches[next], lane->jobs, taken->count, taken->span_ns, false, id, err);
+    if (code == ERR_OK) lane->in_flight++;
+    return code;
+}
+
+/* Only jobs that are larger than a slab ask for memory here, and they run alone. */
+static enum err begin_or_pass_on(
+    struct lane *lane, const struct ready_batch *taken, struct error *err) {
+    enum err code = begin(lane, taken, err);
+    if (err_is_shortage(code) && lane->in_flight > 0) {
+        code = finish_all(lane, err);
+        if (code == ERR_OK) code = begin(lane, taken, err);
+    }
+    if (code == ERR_OK || err_is_sticky(code)) return code;
+    leave_slow(lane);
+    for (size_t i = 0; i < taken->count; i++)
+        lane->lanes->options.on_starved(lane->lanes->options.context, lane->jobs[i], err);
+    return ERR_OK;
+}
+
+/* The jobs of all batches in flight; none of them has an outcome. */
+static void give_up(struct lane *lane, size_t unstarted, const struct error *err) {
+    const struct lanes_options *options = &lane->lanes->options;
+    leave_slow(lane);
+    options->on_lost(options->context, lane->jobs, unstarted, err);
+    for (uint32_t n = 0; n < lane->in_flight; n++) {
+        struct batch *batch = &lane->batches[(lane->oldest + n) % options->depth];
+        for (size_t i = 0; i < batch->count; i++)
+            options->on_lost(options->context, &batch->items[i].prepared, 1, err);
+        batch_leave(batch);
+    }
+}
+
+static void run_lane(void *context, uint32_t index) {
+    struct lane *lane = &((struct lanes *)context)->items[index];
+    const struct lanes_options *options = &lane->lanes->options;
+    struct error err;
+    struct ready_batch taken = {.count = 0};
+    enum err code = device_bind(options->device, &err);
+    while (code == ERR_OK) {
+        taken.count = 0;
+        if (lane->in_flight < options->depth && !lane->is_slow) taken = take_jobs(lane);
+        if (taken.count > 0) code = begin_or_pass_on(lane, &taken, &err);
+        else if (lane->in_flight > 0) code = finish_oldest(lane, &err);
+        else break; /* closed and empty */
+    }
+    if (code != ERR_OK) give_up(lane, taken.count, &err);
+}
+
+/* --- start and stop --- */
+
+static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *err) {
+    const struct lanes_options *options = &lanes->options;
+    size_t index = (size_t)(lane - lanes->items);
+    lane->lanes = lanes;
+    lane->jobs = calloc(options->batch_jobs_max, sizeof lane->jobs[0]);
+    lane->batches = calloc(options->depth, sizeof lane->batches[0]);
+    if (lane->jobs == NULL || lane->batches == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a lane");
+    enum err code = stream_lease_take(options->leases, false, &lane->lease, err);
+    if (code != ERR_OK) return code;
+    lane->context = (struct batch_context){.device = options->device,
+        .device_pool = options->device_pool,
+        .pinned_pool = options->pinned_pool,
+        .statics = options->statics,
+        .device_counters = &options->device_counters[index],
+        .pinned_counters = &options->pinned_counters[index],
+        .counters = options->counters,
+        .leases = options->leases,
+        .tenancy = options->tenancy,
+        .stream = lane->lease.stream,
+        .state = options->state,
+        .lane = (uint32_t)index,
+        .slab_bytes = options->slab_bytes,
+        .can_map = options->can_map,
+        .jobs_max = options->batch_jobs_max};
+    for (uint32_t i = 0; i < options->depth && code == ERR_OK; i++)
+        code = batch_init(&lane->batches[i], &lane->context, i, err);
+    return code;
+}
+
+/* Work that a lost context left behind is not waited for, and what it may still use is not
+ * recycled. */
+static void lane_fini(struct lane *lane) {
+    const struct lanes_options *options = &lane->lanes->options;
+    struct error err;
+    bool is_idle = lane->lease.stream == NULL ||
+                   stream_wait(options->device, lane->lease.stream, &err) == ERR_OK;
+    for (uint32_t i = 0; lane->batches != NULL && i < options->depth; i++)
+        (is_idle ? batch_fini : batch_abandon)(&lane->batches[i]);
+    if (is_idle && lane->lease.stream != NULL)
+        (void)!stream_lease_release(options->leases, &lane->lease, &err);
+    free(lane->batches);
+    free(lane->jobs);
+}
+
+enum err lanes_start(const struct lanes_options *options, struct lanes **ret, struct error *err) {
+    struct lanes *lanes = calloc(1, sizeof *lanes + options->count * sizeof lanes->items[0]);
+    if (lanes == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the lanes");
+    lanes->options = *options;
+    enum err code = ERR_OK;
+    for (uint32_t i = 0; i < options->count; i++) lanes->items[i].lanes = lanes;
+    for (uint32_t i = 0; i < options->count && code == ERR_OK; i++)
+        code = lane_init(&lanes->items[i], lanes, err);
+    const struct crew_options crew = {
+        .name = "lane", .count = options->count, .run = run_lane, .context = lanes};
+    if (code == ERR_OK) code = crew_start(&crew, &lanes->crew, err);
+    if (code != ERR_OK) lanes_stop(lanes);
+    else *ret = lanes;
+    return code;
+}
+
+void lanes_stop(struct lanes *lanes) {
+    if (lanes == NULL) return;
+    ready_close(lanes->options.ready);
+    crew_join(&lanes->crew);
+    for (uint32_t i = 0; i < lanes->options.count; i++) lane_fini(&lanes->items[i]);
+    free(lanes);
+}

@@ -1,0 +1,62 @@
+/**
+ * A lane: a thread with one CUDA stream that takes what is ready, runs it in batches, and hands
+ * every outcome on. Up to `depth` batches are in flight, so that the host stages one while the
+ * device runs another; a batch of slow jobs has the lane to itself.
+ *
+ * Who shares a batch is decided in ready.h, where lanes also tell how long batches took. A lane
+ * does not wait for more jobs: what is ready is the batch.
+ *
+ * The stream is leased for the lane's life, not for a batch: while outputs are collected the next
+ * batch is on it already, and there is no lease to give back.
+ *
+ * Lifetime: lanes_start() to lanes_stop(), which lets the queue run empty first. Threads: the
+ * callbacks come from the lanes' threads.
+ */
+#ifndef BATCH_LANE_H
+#define BATCH_LANE_H
+
+#include "batch/batch.h"
+#include "batch/ready.h"
+#include "gpu/lease.h"
+
+struct lanes_options {
+    const struct device *device;
+    struct pool *device_pool, *pinned_pool;
+    struct statics *statics;
+    struct pool_counters *device_counters, *pinned_counters; /* of each lane; outlive the lanes */
+    struct counters *counters;
+    struct lease_pool *leases;
+    struct tenancy *tenancy; /* NULL: jobs are not isolated */
+    struct state *state;     /* as batch.h has it */
+    uint32_t count, depth;
+    uint64_t slab_bytes; /* device memory, and pinned memory each way, of each batch in flight */
+    bool can_map;        /* batches may be mapped (batch.h) */
+    uint32_t batch_jobs_max;
+    struct ready *ready; /* the lanes own what they take */
+    /** Asked before the job is run: an error where it is not to be, with which it is then done. */
+    enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
+    /** These jobs are over; the callee owns each `prepared`. Outputs are valid during the call. */
+    void (*on_done)(void *context, const struct batch_item *items, size_t count);
+    /** After it: the memory that their batch had for so many jobs has come back. */
+    void (*on_released)(void *context, size_t count);
+    /** There is no memory for the job now, though the lane holds nothing else; the callee owns it.
+     */
+    void (*on_starved)(void *context, struct prepared *prepared, const struct error *err);
+    /**
+     * The GPU is lost to this process, and the lane stops. The jobs that it was running have no
+     * outcome: whose fault it was is not known. The callee owns them.
+     */
+    void (*on_lost)(void *context, struct prepared **jobs, size_t count, const struct error *err);
+    void *context;
+};
+
+struct lanes;
+
+/** Starts all lanes; their streams and slabs are made here, so that a shortage shows at start. */
+MUST_CHECK enum err lanes_start(
+    const struct lanes_options *options, struct lanes **ret, struct error *err);
+
+/** Closes `ready`, lets the lanes finish what is in it, and ends them. NULL is fine. */
+void lanes_stop(struct lanes *lanes);
+
+#endif

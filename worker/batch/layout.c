@@ -1,0 +1,29 @@
+#include "batch/layout.h"
+
+uint64_t batch_job_bytes(const struct plan *plan) {
+    uint64_t bytes = plan->write_staging_bytes + plan->output_staging_bytes;
+    for (int group = 0; group < GROUP_COUNT; group++) bytes += plan->group_bytes[group];
+    for (size_t i = 0; i < plan->launch_count; i++)
+        bytes += 8 * plan->launches[i].entry->arg_count; /* its rows, should it be coalesced */
+    return bytes + PLAN_ALIGNMENT;
+}
+
+CUdeviceptr batch_words_address(
+    const struct batch *batch, const struct batch_item *item, const struct plan_launch *launch) {
+    return batch->origin + item->base[GROUP_INPUT] + launch->words_offset;
+}
+
+CUdeviceptr batch_guarded_address(const struct batch *batch, size_t buffer) {
+    return pool_block_device(&batch->guarded[buffer]) + GUARD_BYTES;
+}
+
+CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer) {
+    const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    if (place->group != GROUP_NONE && batch->guarded != NULL)
+        return batch_guarded_address(batch, buffer);
+    if (place->group != GROUP_NONE) return batch->origin + item->base[place->group] + place->offset;
+    const struct resident *resident = item->prepared->residents[buffer];
+    if (resident != NULL) return resident_address(resident);
+    const struct static_entry *entry = item->prepared->statics[buffer];
+    return entry != NULL ? static_entry_address(entry) : 0;
+}

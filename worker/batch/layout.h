@@ -1,0 +1,91 @@
+/**
+ * What a batch (batch.h) consists of, and where everything of its jobs lies in it. Private to
+ * batch/, but for batch_job_bytes(). Threads: those of the batch.
+ */
+#ifndef BATCH_LAYOUT_H
+#define BATCH_LAYOUT_H
+
+#include "batch/outcome.h"
+#include "batch/tenancy.h"
+#include "gpu/lease.h"
+#include "gpu/pool.h"
+#include "metrics/accounting.h"
+#include "prepare/prepare.h"
+#include "state/state.h"
+
+enum { GUARD_BYTES = 256 }; /* before and behind a buffer of a guarded job */
+
+/** What the batches of one lane share. */
+struct batch_context {
+    const struct device *device;
+    struct pool *device_pool, *pinned_pool;
+    struct statics *statics; /* which make room in the device pool */
+    struct pool_counters *device_counters, *pinned_counters; /* the lane's own */
+    struct counters *counters;
+    struct lease_pool *leases;
+    struct tenancy *tenancy; /* NULL: jobs are not isolated */
+    CUstream stream;
+    struct state *state; /* NULL: what is on the device is noted nowhere */
+    uint32_t lane;       /* as the state numbers it */
+    uint64_t slab_bytes; /* device memory, and pinned memory each way */
+    bool can_map;        /* batches may be mapped */
+    size_t jobs_max;
+};
+
+struct batch_item {
+    struct prepared *prepared;
+    uint64_t base[GROUP_COUNT]; /* where the job's part of each group starts in the layout */
+    uint64_t write_base;        /* where its loose writes start in the upload slab */
+    uint64_t output_base;       /* where its loose outputs start in the readback slab */
+    bool is_coalesced;          /* launched together with the item before it (coalesce.h) */
+    uint64_t table;             /* the first of a run: where its rows start in the upload */
+    struct timing_pair timing;  /* taken with the first timed job, and kept */
+    struct outcome outcome;
+};
+
+struct batch_memory {
+    struct pool_block device, upload, readback;
+};
+
+struct batch {
+    const struct batch_context *context;
+    uint32_t slot;                     /* among the lane's batches */
+    struct batch_memory slabs, large;  /* `large` only while a batch needs it */
+    const struct batch_memory *memory; /* the one in use */
+    struct tenancy_slabs use;          /* of the slabs */
+    bool has_entered;                  /* context->tenancy */
+    CUdeviceptr mapped; /* the address of the upload slab for kernels; 0: it is only copied from */
+    bool is_mapped;
+    CUdeviceptr origin; /* where the layout starts for kernels */
+    CUevent fence;
+    uint64_t table_bytes; /* tables of coalesced launches, at the front of the upload */
+    /* extents of the groups in the layout: group g is [start[g], start[g + 1]) */
+    uint64_t start[GROUP_COUNT + 1];
+    uint64_t write_bytes, output_bytes; /* loose staging, all jobs */
+    /* a job alone: its buffers by index, each in its own block, GUARD_BYTES behind the start of it
+     * (guards.h); NULL: packed */
+    struct pool_block *guarded;
+    size_t guarded_count;
+    uint64_t guard_base;  /* where the guards start in the readback slab */
+    uint64_t words_bytes; /* packed all the same: the words of a guarded job's launches */
+    struct batch_telemetry telemetry;
+    size_t count;
+    struct batch_item *items;
+    uint64_t begun_ns, staged_ns, enqueued_ns;
+};
+
+/** Device and pinned bytes that a job takes in a batch; a lane adds jobs while they fit its slab.
+ */
+uint64_t batch_job_bytes(const struct plan *plan);
+
+/** The device address of the words of a launch whose entry has them in a buffer. */
+CUdeviceptr batch_words_address(
+    const struct batch *batch, const struct batch_item *item, const struct plan_launch *launch);
+
+/** The device address of a job's buffer; 0 for an empty one. */
+CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer);
+
+/** The same of a guarded job; its guards lie before and behind it. */
+CUdeviceptr batch_guarded_address(const struct batch *batch, size_t buffer);
+
+#endif

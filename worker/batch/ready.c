@@ -1,0 +1,430 @@
+#include "batch/ready.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/condition.h"
+#include "base/invariant.h"
+#include "base/pulse.h"
+#include "batch/batch.h"
+#include "batch/coalesce.h"
+#include "batch/pace.h"
+
+enum {
+    LOOK_PAST_MAX = 256,    /* jobs of other tenants, or groups, that are passed over */
+    QUICK_SHARE_MIN = 64,   /* quick jobs of a batch, before the others' lanes are thought of */
+    QUICK_MEMORY_MS = 1000, /* so long after a quick job, others are expected */
+    FIRST_MS = 100 /* so long a signature's first batch is waited for; then others begin as well */
+};
+
+/* Of the slow batch that a lane has. */
+struct lane_share {
+    bool is_slow;
+    uint64_t signature;
+    uint64_t number; /* of all slow batches, when it was taken */
+    uint32_t others; /* lanes that had one then */
+    uint64_t taken_ns;
+};
+
+struct ready {
+    struct ready_options options;
+    struct pace pace;
+    pthread_mutex_t lock;
+    pthread_cond_t has_jobs;
+    bool is_closed;
+    bool is_waking; /* a lane was signalled, and has not arrived yet */
+    size_t count;   /* of all jobs */
+    struct prepared *quick, *quick_last;
+    struct prepared *groups, *groups_last; /* the first job of each; place.next: the others */
+    uint64_t quick_ns;                     /* when a quick job came last; 0: none */
+    bool is_turn_of_slow;
+    uint32_t slow_lanes;
+    uint64_t slow_batches; /* so far */
+    struct lane_share lanes[READY_LANES_MAX];
+};
+
+struct ready *ready_create(const struct ready_options *options) {
+    INVARIANT(options->lanes <= READY_LANES_MAX, "the settings allow no more lanes");
+    struct ready *ready = calloc(1, sizeof *ready);
+    if (ready == NULL) return NULL;
+    ready->options = *options;
+    pace_init(&ready->pace);
+    pthread_mutex_init(&ready->lock, NULL);
+    pthread_cond_init(&ready->has_jobs, NULL);
+    return ready;
+}
+
+void ready_destroy(struct ready *ready) {
+    if (ready == NULL) return;
+    pthread_cond_destroy(&ready->has_jobs);
+    pthread_mutex_destroy(&ready->lock);
+    free(ready);
+}
+
+/* --- what is known of a job --- */
+
+/* Jobs that launch the same, but not together, or not at all, take other times. */
+static uint64_t signature_of(const struct prepared *prepared) {
+    uint64_t signature = prepared->plan->signature;
+    if (prepared->job->timing) signature ^= 2;
+    if (prepared->is_applied) signature ^= 4;
+    return signature != 0 ? signature : 1;
+}
+
+bool ready_same_signature(const struct prepared *a, const struct prepared *b) {
+    return signature_of(a) == signature_of(b);
+}
+
+static bool runs_alone(const struct prepared *prepared) {
+    return prepared->job->retry_count > 0;
+}
+
+static bool is_quick(struct ready *ready, const struct prepared *prepared) {
+    uint64_t ns = pace_expect(&ready->pace, signature_of(prepared), 1);
+    return ns != PACE_UNKNOWN && ns <= ready->options.span_ns && !runs_alone(prepared);
+}
+
+static bool same_group(const struct prepared *a, const struct prepared *b) {
+    return ready_same_signature(a, b) && slice_equal(a->tenant, b->tenant) && !runs_alone(a) &&
+           !runs_alone(b);
+}
+
+/* --- the queue of quick jobs, and the groups of slow ones --- */
+
+/* Jobs from `first` to `last`, linked by place.next. */
+static void append_quick(struct ready *ready, struct prepared *first, struct prepared *last) {
+    if (ready->quick == NULL) ready->quick = first;
+    else ready->quick_last->place.next = first;
+    ready->quick_last = last;
+}
+
+static void add_quick(struct ready *ready, struct prepared *prepared) {
+    prepared->place = (struct ready_place){.next = NULL};
+    append_quick(ready, prepared, prepared);
+}
+
+static void add_group(struct ready *ready, struct prepared *first) {
+    first->place.next_group = NULL;
+    if (ready->groups == NULL) ready->groups = first;
+    else ready->groups_last->place.next_group = first;
+    ready->groups_last = first;
+}
+
+/* Where there are many groups, one that is further behind is not found, and begun again. */
+static void add_slow(struct ready *ready, struct prepared *prepared) {
+    prepared->place = (struct ready_place){.last = prepared};
+    struct prepared *group = ready->groups;
+    for (int i = 0; group != NULL && i < LOOK_PAST_MAX; i++, group = group->place.next_group) {
+        if (!same_group(group, prepared)) continue;
+        group->place.last->place.next = prepared;
+        group->place.last = prepared;
+        return;
+    }
+    add_group(ready, prepared);
+}
+
+/* A group, which `before` stands before; NULL: it is the first. */
+static void remove_group(struct ready *ready, struct prepared *before, struct prepared *group) {
+    if (before == NULL) ready->groups = group->place.next_group;
+    else before->place.next_group = group->place.next_group;
+    if (ready->groups_last == group) ready->groups_last = before;
+}
+
+/* --- quick jobs --- */
+
+/* A batch of quick jobs as it grows. Those side by side that launch the same are a run, which is
+ * measured as such. */
+struct composition {
+    size_t count;
+    uint64_t bytes;
+    uint64_t ns; /* of the runs before this one */
+    uint64_t signature;
+    uint32_t run;
+    unsigned passed_over;
+};
+
+static uint64_t job_bytes(const struct ready *ready, const struct prepared *prepared) {
+    uint64_t bytes = batch_job_bytes(prepared->plan);
+    /* A first job that is larger than the slab leaves no room for others. */
+    return bytes < ready->options.slab_bytes ? bytes : ready->options.slab_bytes;
+}
+
+/* Whether it fits, and then it is in. */
+static bool join(struct ready *ready, struct composition *so_far, const struct prepared *job) {
+    const struct ready_options *options = &ready->options;
+    struct composition next = *so_far;
+    uint64_t signature = signature_of(job);
+    if (signature != next.signature) {
+        if (next.run > 0) next.ns += pace_expect(&ready->pace, next.signature, next.run);
+        next.signature = signature;
+        next.run = 0;
+    }
+    next.run++;
+    next.count++;
+    next.bytes += job_bytes(ready, job);
+    uint64_t run_ns = pace_expect(&ready->pace, signature, next.run);
+    if (next.count > 1 && (run_ns == PACE_UNKNOWN || next.ns + run_ns > options->span_ns ||
+                              next.bytes > options->slab_bytes))
+        return false;
+    *so_far = next;
+    return true;
+}
+
+/* Groups that turned out to be quick go to the queue. */
+static void move_quick_groups(struct ready *ready) {
+    struct prepared *before = NULL, *group = ready->groups;
+    for (int i = 0; group != NULL && i < LOOK_PAST_MAX; i++) {
+        struct prepared *next = group->place.next_group;
+        if (is_quick(ready, group)) {
+            remove_group(ready, before, group);
+            append_quick(ready, group, group->place.last);
+        } else {
+            before = group;
+        }
+        group = next;
+    }
+}
+
+/* Those at the front of the queue that have become slow. */
+static void move_slow_jobs(struct ready *ready) {
+    while (ready->quick != NULL && !is_quick(ready, ready->quick)) {
+        struct prepared *prepared = ready->quick;
+        ready->quick = prepared->place.next;
+        add_slow(ready, prepared);
+    }
+}
+
+/* A large batch pays where all lanes get one. */
+static size_t quick_share(const struct ready *ready) {
+    size_t share = ready->count / ready->options.lanes, most = ready->options.batch_jobs_max;
+    if (share < QUICK_SHARE_MIN) share = QUICK_SHARE_MIN;
+    return share < most ? share : most;
+}
+
+static size_t take_quick(struct ready *ready, struct prepared **jobs) {
+    struct composition composition = {.count = 0};
+    struct prepared *before = NULL, *job = ready->quick;
+    size_t most = quick_share(ready);
+    while (job != NULL && composition.count < most) {
+        struct prepared *next = job->place.next;
+        if (composition.count > 0 && !slice_equal(jobs[0]->tenant, job->tenant)) {
+            if (composition.passed_over++ == LOOK_PAST_MAX) break;
+            before = job;
+        } else {
+            size_t index = composition.count;
+            if (!join(ready, &composition, job)) break;
+            jobs[index] = job;
+            if (before == NULL) ready->quick = next;
+            else before->place.next = next;
+            if (ready->quick_last == job) ready->quick_last = before;
+        }
+        job = next;
+    }
+    return composition.count;
+}
+
+/* --- slow jobs --- */
+
+static uint32_t slow_lanes_max(const struct ready *ready) {
+    uint32_t lanes = ready->options.lanes;
+    bool has_quick =
+        ready->quick != NULL ||
+        (ready->quick_ns != 0 && clock_ns() - ready->quick_ns < QUICK_MEMORY_MS * 1000000ull);
+    return has_quick && lanes > 1 ? lanes / 2 : lanes;
+}
+
+/* Whether the group may run now, or waits to learn from the first job of its signature. */
+static bool is_due(struct ready *ready, const struct prepared *group) {
+    uint64_t signature = signature_of(group);
+    if (runs_alone(group) || pace_expect(&ready->pace, signature, 1) != PACE_UNKNOWN) return true;
+    uint64_t now_ns = clock_ns();
+    for (uint32_t i = 0; i < ready->options.lanes; i++) {
+        const struct lane_share *share = &ready->lanes[i];
+        if (share->is_slow && share->signature == signature &&
+            now_ns - share->taken_ns < FIRST_MS * 1000000ull)
+            return false;
+    }
+    return true;
+}
+
+/* The group whose turn it is; NULL: none may have a lane. */
+static struct prepared *find_group(struct ready *ready, struct prepared **before) {
+    *before = NULL;
+    if (ready->groups == NULL || ready->slow_lanes >= slow_lanes_max(ready)) return NULL;
+    struct prepared *group = ready->groups;
+    for (int i = 0; group != NULL && i < LOOK_PAST_MAX; i++) {
+        if (is_due(ready, group)) return group;
+        *before = group;
+        group = group->place.next_group;
+    }
+    return NULL;
+}
+
+static size_t allowed(struct ready *ready, const struct prepared *group) {
+    const struct ready_options *options = &ready->options;
+    if (runs_alone(group)) return 1;
+    size_t count = pace_allow(&ready->pace, signature_of(group), options->span_ns,
+        coalesce_jobs_at_once(group, options->multiprocessors));
+    return count < options->batch_jobs_max ? count : options->batch_jobs_max;
+}
+
+static void enter(struct ready *ready, uint32_t lane, uint64_t signature) {
+    ready->lanes[lane] = (struct lane_share){.is_slow = true,
+        .signature = signature,
+        .number = ++ready->slow_batches,
+        .others = ready->slow_lanes++,
+        .taken_ns = clock_ns()};
+}
+
+static size_t take_slow(struct ready *ready, uint32_t lane, struct prepared **jobs) {
+    struct prepared *before, *group = find_group(ready, &before);
+    if (group == NULL) return 0;
+    size_t most = allowed(ready, group), count = 0;
+    uint64_t bytes = 0;
+    struct prepared *last = group->place.last, *job = group;
+    remove_group(ready, before, group);
+    for (; job != NULL && count < most; job = job->place.next) {
+        bytes += job_bytes(ready, job);
+        if (count > 0 && bytes > ready->options.slab_bytes) break;
+        jobs[count++] = job;
+    }
+    if (job != NULL) {
+        job->place.last = last;
+        add_group(ready, job); /* the other groups have their turn first */
+    }
+    enter(ready, lane, signature_of(jobs[0]));
+    return count;
+}
+
+/* --- lanes --- */
+
+static void wake_a_lane(struct ready *ready) {
+    if (ready->is_waking) return;
+    ready->is_waking = true;
+    pthread_cond_signal(&ready->has_jobs);
+}
+
+static bool has_work_for_a_lane(struct ready *ready) {
+    struct prepared *before;
+    return ready->quick != NULL || find_group(ready, &before) != NULL;
+}
+
+static size_t take(struct ready *ready, uint32_t lane, bool is_busy, struct prepared **jobs) {
+    struct prepared *before;
+    size_t count = 0;
+    move_quick_groups(ready);
+    move_slow_jobs(ready);
+    if (ready->is_turn_of_slow && is_busy && find_group(ready, &before) != NULL)
+        return 0; /* once the lane is empty */
+    if (ready->is_turn_of_slow && !is_busy) count = take_slow(ready, lane, jobs);
+    if (count == 0) count = take_quick(ready, jobs);
+    if (count == 0 && !is_busy) count = take_slow(ready, lane, jobs);
+    if (count > 0) ready->is_turn_of_slow = !ready->lanes[lane].is_slow;
+    return count;
+}
+
+static uint64_t expected_span(struct ready *ready, const struct ready_batch *batch, uint64_t key) {
+    uint64_t ns = pace_expect(&ready->pace, key, (uint32_t)batch->count);
+    return batch->is_slow && ns > ready->options.span_ns ? ns : ready->options.span_ns;
+}
+
+struct ready_batch ready_take(
+    struct ready *ready, uint32_t lane, bool is_busy, struct prepared **jobs) {
+    struct ready_batch batch = {.count = 0};
+    pulse_idle();
+    pthread_mutex_lock(&ready->lock);
+    for (;;) {
+        ready->is_waking = false;
+        batch.count = take(ready, lane, is_busy, jobs);
+        if (batch.count > 0 || is_busy || (ready->count == 0 && ready->is_closed)) break;
+        (void)condition_wait_until(&ready->has_jobs, &ready->lock,
+            ready->groups != NULL ? clock_ns_in(FIRST_MS) : UINT64_MAX);
+    }
+    if (batch.count > 0) {
+        ready->count -= batch.count;
+        batch.is_slow = ready->lanes[lane].is_slow;
+        batch.span_ns = expected_span(ready, &batch, signature_of(jobs[0]));
+        if (has_work_for_a_lane(ready)) wake_a_lane(ready);
+    }
+    pthread_mutex_unlock(&ready->lock);
+    if (batch.count > 0) pulse_busy();
+    return batch;
+}
+
+void ready_leave(struct ready *ready, uint32_t lane) {
+    pthread_mutex_lock(&ready->lock);
+    INVARIANT(ready->lanes[lane].is_slow, "the lane has a slow batch");
+    ready->lanes[lane].is_slow = false;
+    ready->slow_lanes--;
+    if (ready->count > 0 || ready->is_closed) pthread_cond_broadcast(&ready->has_jobs);
+    pthread_mutex_unlock(&ready->lock);
+}
+
+/* How many other slow batches may have had a part of the device while the lane's ran. A quick one
+ * is over before others begin; without this it would seem slow beside them. */
+static uint32_t count_beside(struct ready *ready, uint32_t lane) {
+    const struct lane_share *share = &ready->lanes[lane]; /* which only its lane changes */
+    pthread_mutex_lock(&ready->lock);
+    uint64_t begun_since = ready->slow_batches - share->number;
+    uint64_t beside = share->is_slow ? share->others + begun_since : ready->slow_lanes;
+    pthread_mutex_unlock(&ready->lock);
+    uint64_t most = ready->options.lanes - 1;
+    return (uint32_t)(beside < most ? beside : most);
+}
+
+void ready_learn(struct ready *ready, uint32_t lane, const struct prepared *first, size_t count,
+    bool is_ok, uint64_t ns) {
+    if (!is_ok) {
+        pace_guess(&ready->pace, signature_of(first), ns);
+        return;
+    }
+    pace_learn(&ready->pace, signature_of(first), (uint32_t)count, ns, count_beside(ready, lane));
+}
+
+/* --- from outside --- */
+
+void ready_push(struct ready *ready, struct prepared *const *jobs, size_t count) {
+    size_t quick = 0;
+    pthread_mutex_lock(&ready->lock);
+    INVARIANT(!ready->is_closed, "the lanes stop after all that sends them jobs");
+    for (size_t i = 0; i < count; i++) {
+        bool is_for_queue = is_quick(ready, jobs[i]);
+        (is_for_queue ? add_quick : add_slow)(ready, jobs[i]);
+        if (is_for_queue) quick++;
+    }
+    if (quick > 0) ready->quick_ns = clock_ns();
+    ready->count += count;
+    if (count > 0) wake_a_lane(ready);
+    pthread_mutex_unlock(&ready->lock);
+}
+
+void ready_close(struct ready *ready) {
+    pthread_mutex_lock(&ready->lock);
+    ready->is_closed = true;
+    pthread_cond_broadcast(&ready->has_jobs);
+    pthread_mutex_unlock(&ready->lock);
+}
+
+struct prepared *ready_pop(struct ready *ready) {
+    struct prepared *prepared = ready->quick;
+    if (prepared != NULL) {
+        ready->quick = prepared->place.next;
+        return prepared;
+    }
+    prepared = ready->groups;
+    if (prepared == NULL) return NULL;
+    struct prepared *last = prepared->place.last, *next = prepared->place.next;
+    remove_group(ready, NULL, prepared);
+    if (next == NULL) return prepared;
+    next->place.last = last;
+    add_group(ready, next);
+    return prepared;
+}
+
+size_t ready_count(struct ready *ready) {
+    pthread_mutex_lock(&ready->lock);
+    size_t count = ready->count;
+    pthread_mutex_unlock(&ready->lock);
+    return count;
+}

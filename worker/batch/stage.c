@@ -1,0 +1,93 @@
+#include "batch/stage.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include "base/invariant.h"
+#include "batch/coalesce.h"
+#include "gpu/pinned.h"
+
+/* The layout says where everything stands; that it does not fit is our own bug, found here. */
+static void copy_in(const struct pinned_block *slab, uint64_t at, struct slice bytes) {
+    struct error err;
+    enum err code = pinned_write(slab, at, bytes, &err);
+    INVARIANT(code == ERR_OK, "what is staged fits the upload block");
+}
+
+/* Where one of the job's own buffers stands in the layout. */
+static uint64_t place_of(const struct batch_item *item, size_t buffer) {
+    const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    return item->base[place->group] + place->offset;
+}
+
+/* The buffer as the job wants it: its source, the writes over it, and zeroes up to the next buffer.
+ */
+static void stage_buffer(
+    const struct pinned_block *upload, const struct batch_item *item, size_t index) {
+    const struct job_buffer *buffer = &item->prepared->job->buffers[index];
+    const struct plan_buffer *place = &item->prepared->plan->buffers[index];
+    if (place->group != GROUP_INPUT && place->group != GROUP_INOUT) return;
+    uint64_t at = place_of(item, index);
+    copy_in(upload, at,
+        buffer->source == BUFFER_BLOB ? item->prepared->blobs[index].bytes : buffer->data);
+    for (size_t i = 0; i < buffer->write_count; i++)
+        copy_in(upload, at + buffer->writes[i].offset, buffer->writes[i].data);
+    static const uint8_t zeroes[PLAN_ALIGNMENT];
+    uint64_t pad = -buffer->bytes & (PLAN_ALIGNMENT - 1);
+    copy_in(upload, at + buffer->bytes, slice_of(zeroes, pad));
+}
+
+/* Little-endian, whatever the host is. */
+static void stage_words(const struct pinned_block *upload, const struct batch_item *item,
+    const struct plan_launch *launch) {
+    if (!launch->entry->params_in_buffer) return;
+    const struct job_arg *arg = &launch->args[launch->entry->arg_count - 1];
+    uint64_t at = item->base[GROUP_INPUT] + launch->words_offset;
+    for (size_t i = 0; i < arg->word_count; i++) {
+        uint32_t word = htole32(arg->words[i]);
+        copy_in(upload, at + 4 * i, slice_of(&word, sizeof word));
+    }
+}
+
+/* What travels in copies of its own. */
+static void stage_writes(const struct pinned_block *upload, const struct batch_item *item) {
+    const struct plan *plan = item->prepared->plan;
+    for (size_t i = 0; i < plan->write_count; i++) {
+        const struct plan_write *write = &plan->writes[i];
+        if (prepared_wants(item->prepared, write->buffer, write->is_init))
+            copy_in(upload, item->write_base + write->staging, write->data);
+    }
+}
+
+/* What the device does for a packed batch: the clear, fills, and writes over them. */
+static void set_mapped(const struct batch *batch, const struct pinned_block *upload) {
+    INVARIANT(batch->start[GROUP_COUNT] <= upload->bytes, "a batch fits its upload block");
+    memset(upload->data + batch->start[GROUP_OUTPUT], 0,
+        batch->start[GROUP_COUNT] - batch->start[GROUP_OUTPUT]);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct batch_item *item = &batch->items[i];
+        const struct plan *plan = item->prepared->plan;
+        for (size_t k = 0; k < plan->fill_count; k++) {
+            const struct plan_fill *wanted = &plan->fills[k];
+            memset(upload->data + place_of(item, wanted->buffer), wanted->value,
+                plan->buffers[wanted->buffer].bytes);
+        }
+        for (size_t k = 0; k < plan->write_count; k++)
+            copy_in(upload, place_of(item, plan->writes[k].buffer) + plan->writes[k].offset,
+                plan->writes[k].data);
+    }
+}
+
+void stage_batch(const struct batch *batch) {
+    struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
+    coalesce_stage(batch);
+    if (batch->is_mapped) set_mapped(batch, &upload);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct batch_item *item = &batch->items[i];
+        const struct plan *plan = item->prepared->plan;
+        for (size_t b = 0; b < plan->job->buffer_count; b++) stage_buffer(&upload, item, b);
+        for (size_t l = 0; l < plan->launch_count; l++)
+            stage_words(&upload, item, &plan->launches[l]);
+        if (!batch->is_mapped) stage_writes(&upload, item);
+    }
+}

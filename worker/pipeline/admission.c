@@ -1,0 +1,202 @@
+#include "pipeline/admission.h"
+
+#include <stdlib.h>
+
+#include "base/crew.h"
+#include "base/invariant.h"
+#include "gpu/profile.h"
+#include "pipeline/flow.h"
+#include "pipeline/ordering.h"
+#include "pipeline/refusals.h"
+#include "pipeline/suspects.h"
+#include "prepare/carriers.h"
+
+enum {
+    SHARED_COUNT_MIN = 8,         /* fewer are admitted sooner than another thread wakes up, */
+    SHARED_BYTES_MIN = 128 << 10, /* unless there is much to copy */
+    WAITING_COUNT_MAX = FLOW_GROUP_MAX, /* what they will hold is not known yet, and not counted */
+    THREADS_MAX = 64                    /* as the setting's range says */
+};
+_Static_assert(
+    WAITING_COUNT_MAX + THREADS_MAX * SHARED_COUNT_MIN + FLOW_GROUP_MAX <= CARRIERS_UNDECODED_MAX,
+    "messages that were numbered and not decoded");
+
+struct admission {
+    struct stages *stages;
+    struct queue *taken; /* of struct delivery */
+    struct crew *crew;
+};
+
+/* ---- one message ---- */
+
+static bool is_allowed_reply_to(const struct settings *settings, struct slice topic) {
+    for (size_t i = 0; i < settings->topics.reply_to.count; i++)
+        if (slice_is_text(topic, settings->topics.reply_to.items[i])) return true;
+    return false;
+}
+
+/* A job may name only topics that the configuration lists; its error goes to the usual one. */
+static enum err check_reply_to(struct job *job, struct error *err) {
+    struct slice topic = job->reply_to;
+    if (topic.size == 0 || is_allowed_reply_to(&edition_of(job)->settings, topic)) return ERR_OK;
+    job->reply_to = (struct slice){0};
+    return error_set(err, ERR_REPLY_TO_FORBIDDEN, 0, "add the topic to topics.reply_to, or drop it",
+        "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
+}
+
+/* Decodes, unless that is known to cost an executor its life; as decode_job(). The job holds
+ * `edition` then. */
+static enum err decode(struct stages *stages, struct delivery *delivery, struct edition *edition,
+    struct job **ret, struct error *err) {
+    struct error verdict_error, reply_to_error;
+    enum verdict verdict = suspects_verdict(stages->suspects, &delivery->position, &verdict_error);
+    *ret = NULL;
+    *err = verdict_error;
+    if (verdict == VERDICT_UNDECODABLE) {
+        refusals_note_conviction(stages, delivery, NULL);
+        return err->code;
+    }
+    profile_push("decode");
+    state_enter(stages->state, &delivery->position, 1);
+    enum err code = decode_job(delivery, &edition->decode_limits, ret, err);
+    state_leave(stages->state);
+    profile_pop();
+    if (*ret == NULL) return code;
+    (*ret)->edition = &edition->shared;
+    shared_hold(&edition->shared);
+    if (verdict == VERDICT_GUILTY)
+        refusals_note_conviction(stages, delivery, code == ERR_OK ? *ret : NULL);
+    enum err reply_to_code = check_reply_to(*ret, &reply_to_error);
+    if (code == ERR_OK && verdict == VERDICT_GUILTY) *err = verdict_error;
+    else if (code == ERR_OK && reply_to_code != ERR_OK) *err = reply_to_error;
+    else return code;
+    return err->code;
+}
+
+/* From bytes to a job. NULL: what is wrong with it was answered, or the run has failed. */
+static struct job *admit(
+    struct stages *stages, struct delivery *delivery, struct edition *edition) {
+    struct error err;
+    struct job *job;
+    if (!stages_keep(stages, delivery)) return NULL;
+    enum err code = decode(stages, delivery, edition, &job, &err);
+    if (job == NULL) {
+        flow_reject_undecodable(stages, delivery, &err);
+        return NULL;
+    }
+    suspects_decoded(stages->suspects, delivery);
+    if (code != ERR_OK) {
+        flow_reject(stages, job, &err);
+        return NULL;
+    }
+    carriers_add(stages->carriers, job);
+    return job;
+}
+
+/* Results wait in host memory, which is reserved before their jobs run, so they count from now on;
+ * so do the decoded job, and the copy of the key that its line may keep. */
+static void hold_results(struct stages *stages, struct job *const *jobs, size_t count) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES + jobs[i]->arena.reserved;
+        bytes += jobs[i]->delivery->key.size;
+        for (size_t k = 0; k < jobs[i]->output_count; k++) bytes += jobs[i]->outputs[k].bytes;
+        jobs[i]->delivery->held_bytes += bytes;
+        total += bytes;
+    }
+    pthread_mutex_lock(&stages->lock);
+    stages->bytes_in_flight += total;
+    pthread_mutex_unlock(&stages->lock);
+}
+
+/* ---- several ---- */
+
+static void admit_all(struct stages *stages, struct delivery *const *deliveries, size_t count) {
+    struct job *jobs[FLOW_GROUP_MAX];
+    uint64_t numbers[FLOW_GROUP_MAX] = {0};
+    size_t job_count = 0;
+    INVARIANT(count <= FLOW_GROUP_MAX, "a group of messages is no larger than FLOW_GROUP_MAX");
+    struct edition *edition = editions_take(stages->editions);
+    for (size_t i = 0; i < count; i++) {
+        numbers[i] = deliveries[i]->number;
+        struct job *job = admit(stages, deliveries[i], edition);
+        if (job != NULL) jobs[job_count++] = job;
+    }
+    shared_release(&edition->shared);
+    /* Before any is planned: it may wait until those ahead are decoded, on other threads too. */
+    carriers_decoded(stages->carriers, numbers, count);
+    hold_results(stages, jobs, job_count);
+    size_t passed_count = 0; /* the others wait for jobs of their key */
+    for (size_t i = 0; i < job_count; i++)
+        if (ordering_enter(stages, jobs[i])) jobs[passed_count++] = jobs[i];
+    flow_plan(stages, jobs, passed_count);
+}
+
+/* Unanswered: they come again. */
+static void drop(struct stages *stages, struct delivery *const *deliveries, size_t count) {
+    uint64_t numbers[FLOW_GROUP_MAX];
+    for (size_t i = 0; i < count; i++) {
+        numbers[i] = deliveries[i]->number;
+        delivery_destroy(deliveries[i]);
+    }
+    carriers_decoded(stages->carriers, numbers, count);
+}
+
+static void run_admission(void *context, uint32_t index) {
+    struct admission *admission = context;
+    struct stages *stages = admission->stages;
+    struct error err;
+    void *taken[SHARED_COUNT_MIN];
+    size_t count;
+    if (device_bind(&stages->device, &err) != ERR_OK) stages_fail(stages, &err);
+    while ((count = queue_pop(admission->taken, taken, SHARED_COUNT_MIN, -1)) > 0) {
+        if (!stages_has_failed(stages)) admit_all(stages, (struct delivery *const *)taken, count);
+        else drop(stages, (struct delivery *const *)taken, count);
+    }
+}
+
+static bool are_worth_sharing(struct delivery *const *deliveries, size_t count) {
+    size_t bytes = 0;
+    if (count >= SHARED_COUNT_MIN) return true;
+    for (size_t i = 0; i < count; i++) bytes += deliveries[i]->held_bytes;
+    return bytes >= SHARED_BYTES_MIN;
+}
+
+void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count) {
+    for (size_t i = 0; i < count; i++) carriers_number(admission->stages->carriers, deliveries[i]);
+    bool is_shared = crew_count(admission->crew) > 0 && are_worth_sharing(deliveries, count) &&
+                     !suspects_are_known(admission->stages->suspects);
+    if (!is_shared) {
+        admit_all(admission->stages, deliveries, count);
+        return;
+    }
+    INVARIANT(queue_push_all(admission->taken, (void *const *)deliveries, count) == count,
+        "the queue of messages is closed after the last one was taken");
+}
+
+enum err admission_start(struct stages *stages, struct admission **ret, struct error *err) {
+    const struct settings *settings = stages->settings;
+    uint32_t threads = settings->ordering == ORDERING_KEY ? 0 : settings->admission.threads;
+    struct admission *admission = calloc(1, sizeof *admission);
+    if (admission != NULL) admission->taken = queue_create(WAITING_COUNT_MAX);
+    if (admission == NULL || admission->taken == NULL) {
+        free(admission);
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the queue of messages that came");
+    }
+    admission->stages = stages;
+    const struct crew_options crew = {
+        .name = "admission", .count = threads, .run = run_admission, .context = admission};
+    enum err code = crew_start(&crew, &admission->crew, err);
+    if (code == ERR_OK) *ret = admission;
+    else admission_destroy(admission);
+    return code;
+}
+
+void admission_destroy(struct admission *admission) {
+    if (admission == NULL) return;
+    queue_close(admission->taken);
+    crew_join(&admission->crew);
+    queue_destroy(admission->taken);
+    free(admission);
+}

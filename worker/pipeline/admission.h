@@ -1,0 +1,27 @@
+/**
+ * From bytes to jobs that go on: decoding, the checks that need no plan, key order, planning.
+ * Private to pipeline/.
+ *
+ * A few messages are admitted by the thread that took them. When they come in numbers, threads of
+ * their own share them, so that one processor's pace is not the worker's; not with `ordering: key`,
+ * where messages enter the key queues in the order in which they came.
+ *
+ * Lifetime: admission_start() to admission_destroy(). Threads: as each function says.
+ */
+#ifndef PIPELINE_ADMISSION_H
+#define PIPELINE_ADMISSION_H
+
+#include "pipeline/stages.h"
+
+MUST_CHECK enum err admission_start(
+    struct stages *stages, struct admission **ret, struct error *err);
+
+/** Admits messages that came together, FLOW_GROUP_MAX at most, now or later. Owns them. Intake
+ * thread only. */
+void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count);
+
+/** Admits what was taken, or drops it after a failure, and ends the threads. Before
+ * key_order_finish(). NULL is fine. */
+void admission_destroy(struct admission *admission);
+
+#endif

@@ -1,0 +1,334 @@
+#include "pipeline/connect.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "broker/consumer.h"
+#include "broker/embedded.h"
+#include "broker/file_sink.h"
+#include "broker/file_source.h"
+#include "broker/preflight.h"
+#include "broker/producer.h"
+#include "broker/transaction.h"
+
+enum {
+    SERVERS_TEXT_MAX = 4096,
+    INSTANCE_NAME_SIZE = 256,
+    HOST_NAME_SIZE = 128,
+    TRANSACTIONAL_ID_SIZE = 1024,
+    BROKER_TIMEOUT_MS = 15000,
+    PREFLIGHT_TIMEOUT_MS = 5000,
+    FETCH_AHEAD_SHARE = 4, /* of limits.bytes_in_flight, beside it */
+    ADDRESS_TRIES = 200    /* 10 s, 50 ms apart */
+};
+
+/* What the clients go on after is logged here; what they cannot go on after is returned to the run.
+ */
+static void on_kafka_event(
+    void *context, enum log_level level, const char *what, const struct error *err) {
+    if (err != NULL) log_error(level, what, err);
+    else log_line(level, "%s", what);
+}
+
+static struct kafka_options kafka_options(
+    const char *bootstrap_servers, const struct string_map *map) {
+    return (struct kafka_options){.bootstrap_servers = bootstrap_servers,
+        .setting_count = map->count,
+        .setting_keys = map->keys,
+        .setting_values = map->values,
+        .on_event = on_kafka_event};
+}
+
+/* All topics that the configuration names, in an array to be freed; NULL when memory is short. */
+static char **list_topics(const struct settings *settings, size_t *count) {
+    const struct string_list *jobs = &settings->topics.jobs, *others = &settings->topics.reply_to;
+    char **topics = calloc(jobs->count + others->count + 4, sizeof topics[0]);
+    if (topics == NULL) return NULL;
+    *count = 0;
+    for (size_t i = 0; i < jobs->count; i++) topics[(*count)++] = jobs->items[i];
+    for (size_t i = 0; i < others->count; i++) topics[(*count)++] = others->items[i];
+    topics[(*count)++] = settings->topics.results;
+    topics[(*count)++] = settings->topics.dead_letters;
+    topics[(*count)++] = settings->topics.telemetry;
+    if (settings->topics.control[0] != 0) topics[(*count)++] = settings->topics.control;
+    return topics;
+}
+
+/* The embedded broker makes no topic on demand: all that will be used are made at start. */
+static enum err start_embedded(
+    const struct settings *settings, struct connection *connection, struct error *err) {
+    struct embedded_options options = {.partitions = settings->embedded.partitions,
+        .address_file = settings->embedded.address_file};
+    char **topics = list_topics(settings, &options.topic_count);
+    if (topics == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for topics");
+    options.topics = topics;
+    enum err code = embedded_create(&options, &connection->embedded, err);
+    free(topics);
+    if (code == ERR_OK)
+        log_line(
+            LOG_INFO, "embedded broker at %s", embedded_bootstrap_servers(connection->embedded));
+    return code;
+}
+
+/* A producer of its own: telemetry waits for no transaction of results, and takes no part in one.
+ */
+static enum err open_telemetry(
+    const struct settings *settings, const char *servers, struct sink **ret, struct error *err) {
+    if (settings->telemetry.interval_ms == 0) return ERR_OK;
+    const struct producer_options options = {
+        .kafka = kafka_options(servers, &settings->kafka.producer),
+        .telemetry_topic = settings->topics.telemetry};
+    return producer_create(&options, ret, err);
+}
+
+static enum err open_reader(const struct settings *settings, const char *servers, const char *topic,
+    uint64_t from_unix_ms, struct reader **ret, struct error *err) {
+    /* The embedded broker cannot look times up, and would answer with the end; its topics are
+     * short. */
+    if (settings->broker == BROKER_EMBEDDED && from_unix_ms != READER_FROM_NOW)
+        from_unix_ms = READER_FROM_BEGINNING;
+    const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
+    return reader_create(&options, topic, from_unix_ms, BROKER_TIMEOUT_MS, ret, err);
+}
+
+/* Cancels that are older than they are kept for have no meaning any more. */
+static enum err open_control(
+    const struct settings *settings, const char *servers, struct reader **ret, struct error *err) {
+    if (settings->topics.control[0] == 0) return ERR_OK;
+    return open_reader(settings, servers, settings->topics.control,
+        clock_unix_ms() - settings->cancels.ttl_ms, ret, err);
+}
+
+/* Executors of several devices share a configuration, but not a name; "" stays without one. */
+static void name_instance(const struct settings *settings, uint32_t device,
+    const struct membership *membership, char text[static INSTANCE_NAME_SIZE]) {
+    const char *id = settings->kafka.instance_id;
+    if (id[0] == 0) id = membership->instance_id;
+    text[0] = 0;
+    if (id[0] != 0) snprintf(text, INSTANCE_NAME_SIZE, "%s-gpu%" PRIu32, id, device);
+}
+
+/* The two sections of settings, and the topics that each is for. */
+struct side {
+    struct preflight_options options;
+    size_t topic_count;
+    char *const *topics;
+};
+
+enum { CONSUMER_SIDE, PRODUCER_SIDE, SIDE_COUNT };
+
+static struct side side_of(
+    const struct settings *settings, const char *section, const struct string_map *map) {
+    return (struct side){.options = {.kafka = kafka_options(settings->kafka.bootstrap_servers, map),
+                             .section = section,
+                             .timeout_ms = PREFLIGHT_TIMEOUT_MS}};
+}
+
+static void list_sides(const struct settings *settings, struct side ret[static SIDE_COUNT]) {
+    ret[CONSUMER_SIDE] = side_of(settings, "kafka.consumer", &settings->kafka.consumer);
+    ret[PRODUCER_SIDE] = side_of(settings, "kafka.producer", &settings->kafka.producer);
+}
+
+/* Fails where the brokers refuse us. Where none is there yet, the clients will wait for one. */
+static enum err introduce(const struct settings *settings, struct error *err) {
+    if (settings->broker == BROKER_EMBEDDED) return ERR_OK;
+    struct side sides[SIDE_COUNT];
+    enum err code = ERR_OK;
+    list_sides(settings, sides);
+    for (int i = 0; i < SIDE_COUNT && code == ERR_OK; i++) code = preflight(&sides[i].options, err);
+    if (code != ERR_TIMEOUT) return code;
+    log_error(LOG_WARN, "waiting for the brokers", err);
+    return ERR_OK;
+}
+
+/* The brokers alone first: where they refuse us, that is one problem, and not one a topic. */
+static enum err check_side(
+    struct side *side, void (*on_problem)(void *context, const struct error *err), void *context) {
+    struct error err;
+    enum err ret = preflight(&side->options, &err);
+    if (ret != ERR_OK) on_problem(context, &err);
+    if (ret != ERR_OK) return ret;
+    for (size_t i = 0; i < side->topic_count; i++) {
+        side->options.topic = side->topics[i];
+        enum err code = preflight(&side->options, &err);
+        if (code == ERR_OK) continue;
+        on_problem(context, &err);
+        ret = code;
+    }
+    return ret;
+}
+
+enum err connect_check(const struct settings *settings,
+    void (*on_problem)(void *context, const struct error *err), void *context) {
+    if (settings->broker == BROKER_EMBEDDED) return ERR_OK;
+    size_t topic_count, job_count = settings->topics.jobs.count;
+    char **topics = list_topics(settings, &topic_count);
+    if (topics == NULL) return ERR_NO_MEMORY;
+    struct side sides[SIDE_COUNT];
+    list_sides(settings, sides);
+    sides[CONSUMER_SIDE].topic_count = job_count;
+    sides[CONSUMER_SIDE].topics = topics;
+    sides[PRODUCER_SIDE].topic_count = topic_count - job_count;
+    sides[PRODUCER_SIDE].topics = topics + job_count;
+    enum err ret = ERR_OK;
+    for (int i = 0; i < SIDE_COUNT && ret != ERR_TIMEOUT; i++) {
+        enum err code = check_side(&sides[i], on_problem, context);
+        if (code != ERR_OK) ret = code;
+    }
+    free(topics);
+    return ret;
+}
+
+/* Without a name it has at least that of its machine and device, which a restart finds again. */
+static void name_transactions(const struct settings *settings, uint32_t device,
+    const char *instance, char text[static TRANSACTIONAL_ID_SIZE]) {
+    char host[HOST_NAME_SIZE] = "";
+    if (gethostname(host, sizeof host - 1) != 0) host[0] = 0;
+    if (instance[0] != 0)
+        snprintf(text, TRANSACTIONAL_ID_SIZE, "%s-%s", settings->kafka.group, instance);
+    else
+        snprintf(
+            text, TRANSACTIONAL_ID_SIZE, "%s-%s-gpu%" PRIu32, settings->kafka.group, host, device);
+}
+
+/* What goes out, and with `delivery: exactly_once` what is committed with it of what came in. */
+static enum err open_sink(const struct settings *settings, uint32_t device, const char *servers,
+    const char *instance, struct source *source, struct sink **ret, struct error *err) {
+    char id[TRANSACTIONAL_ID_SIZE];
+    struct transaction_options options = {
+        .producer = {.kafka = kafka_options(servers, &settings->kafka.producer),
+            .results_topic = settings->topics.results,
+            .dead_letters_topic = settings->topics.dead_letters},
+        .source = source,
+        .commit_interval_ms = settings->commit_interval_ms,
+        .messages_max = settings->limits.jobs_in_flight / 2 + 1};
+    if (settings->delivery == AT_LEAST_ONCE) return producer_create(&options.producer, ret, err);
+    name_transactions(settings, device, instance, id);
+    options.producer.transactional_id = id;
+    return transaction_create(&options, ret, err);
+}
+
+enum err connect_kafka(const struct settings *settings, uint32_t device,
+    const struct membership *membership, struct connection *ret, struct error *err) {
+    const char *servers = settings->kafka.bootstrap_servers;
+    *ret = (struct connection){0};
+    enum err code = introduce(settings, err);
+    if (code != ERR_OK) return code;
+    if (settings->broker == BROKER_EMBEDDED) {
+        code = start_embedded(settings, ret, err);
+        if (code != ERR_OK) return code;
+        servers = embedded_bootstrap_servers(ret->embedded);
+    }
+    char instance[INSTANCE_NAME_SIZE];
+    name_instance(settings, device, membership, instance);
+    const struct consumer_options consumer = {
+        .kafka = kafka_options(servers, &settings->kafka.consumer),
+        .group = settings->kafka.group,
+        .instance_id = instance,
+        .owner = membership->owner,
+        .fetch_ahead_bytes = settings->limits.bytes_in_flight / FETCH_AHEAD_SHARE,
+        .topic_count = settings->topics.jobs.count,
+        .topics = settings->topics.jobs.items,
+        .commits_elsewhere = settings->delivery == EXACTLY_ONCE,
+        .commit_interval_ms = settings->commit_interval_ms,
+        .drain_timeout_ms = settings->drain_timeout_ms};
+    code = consumer_create(&consumer, &ret->source, err);
+    if (code == ERR_OK)
+        code = open_sink(settings, device, servers, instance, ret->source, &ret->sink, err);
+    if (code == ERR_OK) code = open_telemetry(settings, servers, &ret->telemetry, err);
+    if (code == ERR_OK) code = open_control(settings, servers, &ret->control, err);
+    if (code == ERR_OK) return ERR_OK;
+    reader_destroy(ret->control);
+    sink_destroy(ret->telemetry);
+    sink_destroy(ret->sink);
+    source_destroy(ret->source);
+    connection_fini(ret);
+    return code;
+}
+
+enum err connect_files(const struct settings *settings, const struct file_paths *paths,
+    void *progress_room, struct connection *ret, struct error *err) {
+    struct file_lengths lengths;
+    bool is_resumed = false;
+    enum err code = ERR_OK;
+    *ret = (struct connection){0};
+    if (progress_room != NULL) {
+        code = file_progress_create(progress_room, &ret->progress, err);
+        is_resumed = code == ERR_OK && file_progress_is_resumed(ret->progress, &lengths);
+    }
+    if (code == ERR_OK)
+        code = file_source_create(
+            paths->jobs, settings->limits.message_bytes, ret->progress, &ret->source, err);
+    if (code == ERR_OK)
+        code =
+            file_sink_create(paths->results, paths->dead_letters, ret->progress, &ret->sink, err);
+    if (code == ERR_OK && paths->telemetry != NULL)
+        code = is_resumed ? file_sink_append(paths->telemetry, &ret->telemetry, err)
+                          : file_sink_create(paths->telemetry, NULL, NULL, &ret->telemetry, err);
+    if (code == ERR_OK) return ERR_OK;
+    sink_destroy(ret->sink);
+    source_destroy(ret->source);
+    connection_fini(ret);
+    return code;
+}
+
+static bool read_line(const char *path, char *line, size_t size) {
+    FILE *file = fopen(path, "re");
+    bool is_read = file != NULL && fgets(line, (int)size, file) != NULL;
+    if (file != NULL) fclose(file);
+    if (is_read) line[strcspn(line, "\n")] = 0;
+    return is_read;
+}
+
+/* The address of another process's embedded broker, which may have been started a moment ago. */
+static enum err read_address_file(const char *path, char *address, size_t size, struct error *err) {
+    const struct timespec pause = {.tv_nsec = 50 * 1000000};
+    bool is_read = false;
+    for (int tries = 0; path[0] != 0 && !is_read && tries < ADDRESS_TRIES; tries++) {
+        if (tries > 0) nanosleep(&pause, NULL);
+        is_read = read_line(path, address, size);
+    }
+    if (is_read) return ERR_OK;
+    return error_set(err, ERR_BROKER, 0,
+        "start the worker, and set embedded.address_file to a path that both can reach",
+        "the embedded broker's address is not in '%s'", path);
+}
+
+static enum err find_servers(
+    const struct settings *settings, char *servers, size_t size, struct error *err) {
+    if (settings->broker == BROKER_EMBEDDED)
+        return read_address_file(settings->embedded.address_file, servers, size, err);
+    snprintf(servers, size, "%s", settings->kafka.bootstrap_servers);
+    return ERR_OK;
+}
+
+enum err connect_producer(const struct settings *settings, struct sink **ret, struct error *err) {
+    char servers[SERVERS_TEXT_MAX];
+    enum err code = find_servers(settings, servers, sizeof servers, err);
+    if (code != ERR_OK) return code;
+    const struct producer_options options = {
+        .kafka = kafka_options(servers, &settings->kafka.producer),
+        .results_topic = settings->topics.results,
+        .dead_letters_topic = settings->topics.dead_letters};
+    return producer_create(&options, ret, err);
+}
+
+enum err connect_reader(const struct settings *settings, const char *topic, uint64_t from_unix_ms,
+    struct reader **ret, struct error *err) {
+    char servers[SERVERS_TEXT_MAX];
+    enum err code = find_servers(settings, servers, sizeof servers, err);
+    if (code != ERR_OK) return code;
+    return open_reader(settings, servers, topic, from_unix_ms, ret, err);
+}
+
+void connection_fini(struct connection *connection) {
+    embedded_destroy(connection->embedded);
+    file_progress_destroy(connection->progress);
+    *connection = (struct connection){0};
+}

@@ -1,0 +1,135 @@
+#include "pipeline/control.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/crew.h"
+#include "base/log_limit.h"
+#include "base/pulse.h"
+#include "decode/cancel.h"
+#include "pipeline/cancels.h"
+#include "pipeline/retries.h"
+#include "state/crash.h"
+
+enum { POLL_MS = 100, CATCH_UP_MS = 30000, FORGOT_LOG_MS = 60000 };
+
+struct control {
+    struct stages *stages;
+    struct reader *reader; /* the thread's, once that runs */
+    struct cancels *cancels;
+    uint64_t forgot_due_ms; /* when the next line about a full set may be written */
+    struct crew *crew;
+    atomic_bool is_stopped;
+};
+
+static void log_refused(const struct delivery *delivery, const struct error *err) {
+    static struct log_limit limit = LOG_LIMIT_INIT;
+    const struct position *position = &delivery->position;
+    uint64_t left_out;
+    if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
+    if (left_out > 0)
+        log_line(LOG_WARN, "%" PRIu64 " more control messages ignored, without a line", left_out);
+    log_line(LOG_WARN, "control message ignored: %s/%" PRId32 "/%" PRId64 ": %s; %s",
+        position->topic, position->partition, position->offset, err->message, err->fix);
+}
+
+static void log_forgot(struct control *control, uint64_t now_ms) {
+    if (now_ms < control->forgot_due_ms) return;
+    control->forgot_due_ms = now_ms + FORGOT_LOG_MS;
+    log_line(LOG_WARN, "cancels.ids_max is reached: the oldest cancels are forgotten before "
+                       "cancels.ttl_ms is over");
+}
+
+/* A clock that is ahead of ours, or none, makes no cancel live longer. */
+static uint64_t cancelled_ms(const struct delivery *delivery, uint64_t now_ms) {
+    uint64_t published_ms = delivery->published_unix_ms;
+    return published_ms != 0 && published_ms < now_ms ? published_ms : now_ms;
+}
+
+static void take(struct control *control, const struct delivery *delivery) {
+    struct error err;
+    struct slice id;
+    bool forgot = false;
+    uint64_t now_ms = clock_unix_ms();
+    enum err code = cancel_decode(delivery->payload, &id, &err);
+    if (code == ERR_OK)
+        code = cancels_add(
+            control->cancels, id, cancelled_ms(delivery, now_ms), now_ms, &forgot, &err);
+    if (code != ERR_OK) log_refused(delivery, &err);
+    else log_line(LOG_DEBUG, "cancelled: %.*s", SLICE_TEXT(id));
+    if (forgot) log_forgot(control, now_ms);
+}
+
+/* False: nothing came. */
+static bool take_next(struct control *control) {
+    struct delivery *delivery;
+    struct error err;
+    pulse_busy();
+    if (reader_poll(control->reader, POLL_MS, &delivery, &err) != ERR_OK)
+        log_error(LOG_WARN, "control topic", &err);
+    if (delivery == NULL) return false;
+    take(control, delivery);
+    delivery_destroy(delivery);
+    return true;
+}
+
+static void catch_up(struct control *control) {
+    uint64_t until_ns = clock_ns() + CATCH_UP_MS * 1000000ull;
+    while (!reader_has_caught_up(control->reader) && !*control->stages->stop) {
+        if (clock_ns() > until_ns) {
+            log_line(LOG_WARN,
+                "the control topic is not read to its end after %d s: jobs that were cancelled "
+                "before may run",
+                CATCH_UP_MS / 1000);
+            return;
+        }
+        (void)take_next(control);
+    }
+}
+
+static void run_control(void *context, uint32_t index) {
+    crash_is_no_evidence();
+    struct control *control = context;
+    /* relaxed: it only ends the loop */
+    while (!atomic_load_explicit(&control->is_stopped, memory_order_relaxed))
+        if (take_next(control)) retries_check_wanted(control->stages->retries);
+}
+
+enum err control_start(
+    struct stages *stages, struct reader *reader, struct control **ret, struct error *err) {
+    if (reader == NULL) return ERR_OK;
+    const struct settings *settings = stages->settings;
+    struct control *control = calloc(1, sizeof *control);
+    if (control != NULL)
+        control->cancels = cancels_create(settings->cancels.ids_max, settings->cancels.ttl_ms);
+    if (control == NULL || control->cancels == NULL) {
+        reader_destroy(reader);
+        free(control);
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for what the control topic cancels");
+    }
+    control->stages = stages;
+    control->reader = reader;
+    catch_up(control);
+    const struct crew_options crew = {
+        .name = "control", .count = 1, .run = run_control, .context = control};
+    enum err code = crew_start(&crew, &control->crew, err);
+    if (code == ERR_OK) *ret = control;
+    else control_stop(control);
+    return code;
+}
+
+void control_stop(struct control *control) {
+    if (control == NULL) return;
+    /* relaxed: as above */
+    atomic_store_explicit(&control->is_stopped, true, memory_order_relaxed);
+    crew_join(&control->crew);
+    reader_destroy(control->reader);
+    cancels_destroy(control->cancels);
+    free(control);
+}
+
+bool control_has_cancelled(const struct control *control, struct slice id) {
+    return control != NULL && cancels_has(control->cancels, id, clock_unix_ms());
+}

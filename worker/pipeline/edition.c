@@ -1,0 +1,152 @@
+#include "pipeline/edition.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { JOB_ARENA_BYTES_MAX = 4 << 20 /* decoded form of one message: about 170,000 values */ };
+
+struct editions {
+    struct modules *modules;
+    struct gpu_limits device;
+    int fd;               /* an eventfd */
+    pthread_mutex_t lock; /* guards what follows */
+    struct edition *current;
+    struct edition *ended;
+};
+
+static void derive_limits(struct edition *edition) {
+    const struct settings *settings = &edition->settings;
+    edition->decode_limits = (struct decode_limits){
+        .message_bytes_max = settings->limits.message_bytes,
+        .arena_bytes_max = JOB_ARENA_BYTES_MAX,
+        .buffers_max = settings->limits.buffers_per_job,
+        .steps_max = settings->limits.steps_per_job,
+        .args_max = ENTRY_ARGS_MAX,
+        .outputs_max = settings->limits.buffers_per_job,
+        .writes_max = settings->limits.buffers_per_job,
+        .buffer_bytes_max = settings->limits.job_bytes,
+        .launches_max = settings->limits.launches_per_job,
+        .timeout_ms_default = settings->limits.timeout_ms,
+        .timeout_ms_min = settings->limits.timeout_min_ms,
+        .timeout_ms_max = settings->limits.timeout_max_ms,
+    };
+    edition->plan_limits = (struct plan_limits){
+        .device = edition->editions->device,
+        .job_bytes_max = settings->limits.job_bytes,
+        .result_bytes_max = settings->limits.result_bytes,
+        .has_key_order = settings->ordering == ORDERING_KEY,
+        .inline_bytes_max = settings->results.inline_max_bytes,
+        .blob_bytes_max = settings->blobs.bytes_max,
+    };
+}
+
+/* By whoever held it last, who need not be bound to the device. */
+static void on_end(struct shared *shared) {
+    struct edition *edition = (struct edition *)shared;
+    struct editions *editions = edition->editions;
+    pthread_mutex_lock(&editions->lock);
+    edition->next_ended = editions->ended;
+    editions->ended = edition;
+    pthread_mutex_unlock(&editions->lock);
+    /* Where it fails, the number is at its end, and the edition will be seen with the others. */
+    (void)eventfd_write(editions->fd, 1);
+}
+
+static void destroy(struct edition *edition) {
+    module_set_unload(edition->modules);
+    registry_destroy(edition->registry);
+    modules_forget_removed(edition->editions->modules);
+    settings_fini(&edition->settings);
+    free(edition);
+}
+
+static enum err fail_for_memory(struct error *err) {
+    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+        "no memory for the configuration and its programs");
+}
+
+enum err editions_create(struct modules *modules, const struct gpu_limits *device,
+    struct editions **ret, struct error *err) {
+    struct editions *editions = calloc(1, sizeof *editions);
+    if (editions == NULL) return fail_for_memory(err);
+    editions->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (editions->fd < 0) {
+        free(editions);
+        return error_set(err, ERR_IO, 0, "raise the limit on open files", "cannot make an eventfd");
+    }
+    editions->modules = modules;
+    editions->device = *device;
+    pthread_mutex_init(&editions->lock, NULL);
+    *ret = editions;
+    return ERR_OK;
+}
+
+void editions_destroy(struct editions *editions) {
+    if (editions == NULL) return;
+    if (editions->current != NULL) shared_release(&editions->current->shared);
+    editions_bury(editions);
+    close(editions->fd);
+    pthread_mutex_destroy(&editions->lock);
+    free(editions);
+}
+
+enum err editions_publish(struct editions *editions, struct settings *settings,
+    struct registry *registry, struct error *err) {
+    struct edition *edition = calloc(1, sizeof *edition), *earlier = editions->current;
+    if (edition == NULL) return fail_for_memory(err);
+    enum err code = module_set_load(editions->modules, registry,
+        earlier != NULL ? earlier->modules : NULL, &edition->modules, err);
+    if (code == ERR_OK) code = module_set_check(edition->modules, err);
+    if (code != ERR_OK) {
+        module_set_unload(edition->modules);
+        free(edition);
+        return code;
+    }
+    shared_init(&edition->shared, on_end);
+    edition->editions = editions;
+    edition->settings = *settings;
+    *settings = (struct settings){0};
+    edition->registry = registry;
+    derive_limits(edition);
+    pthread_mutex_lock(&editions->lock);
+    editions->current = edition;
+    pthread_mutex_unlock(&editions->lock);
+    if (earlier != NULL) shared_release(&earlier->shared);
+    return ERR_OK;
+}
+
+struct edition *editions_take(struct editions *editions) {
+    pthread_mutex_lock(&editions->lock);
+    struct edition *edition = editions->current;
+    shared_hold(&edition->shared);
+    pthread_mutex_unlock(&editions->lock);
+    return edition;
+}
+
+const struct edition *editions_current(const struct editions *editions) {
+    return editions->current;
+}
+
+const struct edition *edition_of(const struct job *job) {
+    return (const struct edition *)job->edition;
+}
+
+int editions_fd(const struct editions *editions) {
+    return editions->fd;
+}
+
+void editions_bury(struct editions *editions) {
+    eventfd_t count;
+    (void)eventfd_read(editions->fd, &count);
+    pthread_mutex_lock(&editions->lock);
+    struct edition *edition = editions->ended;
+    editions->ended = NULL;
+    pthread_mutex_unlock(&editions->lock);
+    while (edition != NULL) {
+        struct edition *next = edition->next_ended;
+        destroy(edition);
+        edition = next;
+    }
+}

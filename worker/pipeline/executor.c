@@ -1,0 +1,43 @@
+#include "pipeline/executor.h"
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "pipeline/intake.h"
+#include "pipeline/lifecycle.h"
+
+/* The first thing that went wrong is what the caller hears of. */
+static enum err first_failure(
+    struct stages *stages, enum err code, const struct error *failure, struct error *err) {
+    if (stages_has_failed(stages)) {
+        *err = stages->failure;
+        return err->code;
+    }
+    if (code != ERR_OK) *err = *failure;
+    return code;
+}
+
+enum err executor_run(
+    const struct executor_options *options, struct executor_summary *summary, struct error *err) {
+    struct stages stages;
+    struct error failure, stop_failure;
+    uint64_t start_ns = clock_ns();
+    heap_keep_freed();
+    enum err code = lifecycle_start(&stages, options, &failure);
+    if (code == ERR_OK) code = intake_run(&stages, &failure);
+    /* After a drain that took too long, threads may hang in the driver: leave them to _exit(). */
+    if (code == ERR_TIMEOUT) {
+        state_end(options->state); /* what still runs was not finished, but killed nobody */
+        *err = failure;
+        return code;
+    }
+    enum err stopped = lifecycle_stop(&stages, &stop_failure);
+    if (code == ERR_OK && stopped != ERR_OK) {
+        code = stopped;
+        failure = stop_failure;
+    }
+    *summary = stages.summary;
+    summary->elapsed_ns = clock_ns() - start_ns;
+    code = first_failure(&stages, code, &failure, err);
+    if (!err_is_sticky(code)) state_end(options->state);
+    return code;
+}

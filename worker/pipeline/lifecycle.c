@@ -1,0 +1,422 @@
+#include "pipeline/lifecycle.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/pulse.h"
+#include "base/text.h"
+#include "metrics/reporter.h"
+#include "pipeline/admission.h"
+#include "pipeline/control.h"
+#include "pipeline/flow.h"
+#include "pipeline/narrow.h"
+#include "pipeline/ordering.h"
+#include "pipeline/reload.h"
+#include "pipeline/resources.h"
+#include "pipeline/retries.h"
+#include "pipeline/suspects.h"
+#include "prepare/carriers.h"
+#include "state/fetches.h"
+
+enum { PUBLISH_TIMEOUT_MS = 30000 };
+
+/* From here on a start that hangs is seen. */
+static enum err start_suspects(struct stages *stages, struct error *err) {
+    enum err code = suspects_start(stages, &stages->suspects, err);
+    pulse_start("start");
+    return code;
+}
+
+static void describe_self(struct stages *stages) {
+    if (gethostname(stages->host, sizeof stages->host - 1) != 0) stages->host[0] = 0;
+    text_mend(stages->host);
+    text_mend(stages->device.name);
+    stages->identity = (struct identity){.host = stages->host,
+        .device = stages->device.name,
+        .device_index = stages->device_index,
+        .version = GPU_WORKER_VERSION};
+}
+
+static enum err start_publisher(struct stages *stages, struct error *err) {
+    struct publisher_options options = {.sink = stages->sink,
+        .identity = &stages->identity,
+        .blobs = stages->settings->results.inline_max_bytes > 0 ? stages->blobs : NULL,
+        .inline_bytes_max = stages->settings->results.inline_max_bytes,
+        .state = stages->state,
+        .queue_length = stages_jobs_max(stages),
+        .on_encoded = flow_on_encoded,
+        .on_not_stored = flow_on_not_stored_outputs,
+        .on_queued = flow_on_queued,
+        .on_published = flow_on_published,
+        .on_failed = flow_on_publish_failed,
+        .context = stages};
+    stages->sink = NULL;
+    describe_self(stages);
+    return publisher_start(&options, &stages->publisher, err);
+}
+
+static void on_revoked(void *context, const char *topic, int32_t partition) {
+    struct stages *stages = context;
+    if (stages->residents != NULL)
+        residents_revoke(stages->residents, topic, partition, clock_ns());
+    retries_hand_back(stages->retries, topic, partition);
+    ordering_hand_back(stages, topic, partition);
+}
+
+static enum fetch_verdict ask_fetch(
+    void *context, const char *topic, int32_t partition, int64_t offset) {
+    static const enum fetch_verdict verdicts[] = {
+        [FETCHES_READ] = FETCH_READ, [FETCHES_TRY] = FETCH_TRY, [FETCHES_ASIDE] = FETCH_ASIDE};
+    struct stages *stages = context;
+    pthread_mutex_lock(&stages->lock); /* what is committed moves them, on another thread */
+    enum fetches_verdict verdict = fetches_ask(stages->state, topic, partition, offset);
+    pthread_mutex_unlock(&stages->lock);
+    return verdicts[verdict];
+}
+
+static void tell_fetch(
+    void *context, enum fetch_event event, const char *topic, int32_t partition) {
+    static void (*const tells[])(struct state *, const char *, int32_t) = {
+        [FETCH_TRIAL_BEGINS] = fetches_try,
+        [FETCH_TRIAL_INFLATES] = fetches_inflate,
+        [FETCH_TRIAL_PASSED] = fetches_pass};
+    struct stages *stages = context;
+    pthread_mutex_lock(&stages->lock);
+    tells[event](stages->state, topic, partition);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+/* Nothing is told before it is polled. */
+static enum err watch_source(struct stages *stages, struct error *err) {
+    const struct fetch_guard guard = {ask_fetch, tell_fetch, stages};
+    source_watch_revoked(stages->source, on_revoked, stages);
+    if (stages->suspects == NULL) return ERR_OK;
+    source_watch_committed(stages->source, suspects_on_committed, stages->suspects);
+    source_guard_fetches(stages->source, &guard);
+    return ERR_OK;
+}
+
+static enum isolation isolation_of(const struct settings *settings) {
+    static const enum isolation isolations[] = {[ISOLATE_NONE] = ISOLATION_NONE,
+        [ISOLATE_PROGRAM] = ISOLATION_PROGRAM,
+        [ISOLATE_KEY] = ISOLATION_KEY};
+    return isolations[settings->batch.isolation];
+}
+
+static enum err start_carriers(struct stages *stages, struct error *err) {
+    stages->carriers = carriers_create();
+    if (stages->carriers != NULL) return ERR_OK;
+    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+        "no memory to note which jobs bring statics");
+}
+
+static enum err start_prepare(struct stages *stages, struct error *err) {
+    struct prepare_options options = {.device = &stages->device,
+        .carriers = stages->carriers,
+        .statics = stages->statics,
+        .residents = stages->residents,
+        .blobs = stages->blobs,
+        .isolation = isolation_of(stages->settings),
+        .threads = stages->settings->prepare.threads,
+        .queue_length = stages_jobs_max(stages),
+        .still_wanted = flow_still_wanted,
+        .on_begin = flow_on_begin,
+        .on_end = flow_on_end,
+        .on_ready = flow_on_ready,
+        .on_failed = flow_on_prepare_failed,
+        .on_waiting = flow_on_waiting,
+        .on_resumed = flow_on_resumed,
+        .on_dropped = flow_on_dropped,
+        .on_not_stored = flow_on_not_stored,
+        .context = stages};
+    return prepare_create(&options, &stages->prepare, err);
+}
+
+static enum err start_lanes(struct stages *stages, struct error *err) {
+    const struct settings *settings = stages->settings;
+    const struct ready_options ready = {.lanes = settings->lanes,
+        .batch_jobs_max = settings->batch.jobs,
+        .span_ns = settings->batch.span_ms * 1000000ull,
+        .slab_bytes = settings->lane_slab_bytes,
+        .multiprocessors = stages->device.limits.multiprocessors};
+    stages->ready = ready_create(&ready);
+    if (stages->ready == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the queue of ready jobs");
+    struct lanes_options options = {.device = &stages->device,
+        .device_pool = stages->device_pool,
+        .pinned_pool = stages->pinned_pool,
+        .statics = stages->statics,
+        .device_counters = stages->device_counters,
+        .pinned_counters = stages->pinned_counters,
+        .counters = stages->counters,
+        .leases = stages->leases,
+        .count = settings->lanes,
+        .depth = settings->lane_depth,
+        .slab_bytes = settings->lane_slab_bytes,
+        .can_map = settings->batch.stream == STREAM_MAPPED && stages->device.limits.can_map,
+        .batch_jobs_max = settings->batch.jobs,
+        .tenancy = stages->tenancy,
+        .state = stages->state,
+        .ready = stages->ready,
+        .still_wanted = flow_still_wanted,
+        .on_done = flow_on_done,
+        .on_released = flow_on_released,
+        .on_starved = flow_on_starved,
+        .on_lost = flow_on_lost,
+        .context = stages};
+    return lanes_start(&options, &stages->lanes, err);
+}
+
+static enum err start_narrow(struct stages *stages, struct error *err) {
+    const struct narrow_options options = {.still_wanted = flow_still_wanted,
+        .on_done = flow_on_narrow_done,
+        .on_refused = flow_on_narrow_refused,
+        .context = stages};
+    return narrow_start(stages, &options, &stages->narrow, err);
+}
+
+static enum err start_key_order(struct stages *stages, struct error *err) {
+    return ordering_start(stages, &stages->key_order, err);
+}
+
+static enum err start_admission(struct stages *stages, struct error *err) {
+    return admission_start(stages, &stages->admission, err);
+}
+
+static enum err start_retries(struct stages *stages, struct error *err) {
+    const struct retries_options options = {
+        .still_wanted = flow_still_wanted, .on_due = flow_plan, .on_handed_back = flow_hand_back};
+    return retries_start(stages, &options, &stages->retries, err);
+}
+
+static enum err start_control(struct stages *stages, struct error *err) {
+    struct reader *reader = stages->control_reader;
+    stages->control_reader = NULL;
+    return control_start(stages, reader, &stages->control, err);
+}
+
+static void read_in_flight(void *context, struct gauges *ret) {
+    struct stages *stages = context;
+    pthread_mutex_lock(&stages->lock);
+    ret->jobs_in_flight = stages->in_flight;
+    ret->bytes_in_flight = stages->bytes_in_flight;
+    ret->jobs_starved = stages->starved;
+    pthread_mutex_unlock(&stages->lock);
+    ret->jobs_ready = ready_count(stages->ready);
+    ret->jobs_retrying = retries_count(stages->retries);
+}
+
+static enum err start_reporter(struct stages *stages, struct error *err) {
+    const struct reporter_options options = {.sink = stages->telemetry,
+        .collector = &stages->collector,
+        .identity = &stages->identity,
+        .interval_ms = stages->settings->telemetry.interval_ms};
+    stages->collector = (struct collector){.counters = stages->counters,
+        .source = stages->source,
+        .device_books = {stages->device_counters, stages->pool_user_count},
+        .pinned_books = {stages->pinned_counters, stages->pool_user_count},
+        .statics = stages->statics,
+        .residents = stages->residents,
+        .modules = stages->modules,
+        .leases = stages->leases,
+        .read_in_flight = read_in_flight,
+        .context = stages};
+    stages->telemetry = NULL;
+    return reporter_start(&options, &stages->reporter, err);
+}
+
+static void log_ready(struct stages *stages) {
+    struct edition *edition = editions_take(stages->editions);
+    log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
+        stages->device.name, stages->device.driver->name, stages->settings->lanes,
+        registry_count(edition->registry));
+    shared_release(&edition->shared);
+}
+
+static enum err start_reload(struct stages *stages, struct error *err) {
+    return reload_start(stages, stages->reloads, stages->is_supervised, &stages->reload, err);
+}
+
+/* ---- finish: what a stage has runs to its end, and nothing new is taken ---- */
+
+static enum err finish_reload(struct stages *stages, struct error *err) {
+    reload_stop(stages->reload);
+    return ERR_OK;
+}
+
+static enum err finish_retries(struct stages *stages, struct error *err) {
+    retries_finish(stages->retries);
+    return ERR_OK;
+}
+
+static enum err finish_admission(struct stages *stages, struct error *err) {
+    admission_destroy(stages->admission);
+    return ERR_OK;
+}
+
+static enum err finish_key_order(struct stages *stages, struct error *err) {
+    key_order_finish(stages->key_order);
+    return ERR_OK;
+}
+
+static enum err finish_prepare(struct stages *stages, struct error *err) {
+    prepare_finish(stages->prepare);
+    return ERR_OK;
+}
+
+/* Jobs that no lane took, because the GPU was lost: they were not answered and come again. */
+static void drop_ready(struct stages *stages) {
+    struct prepared *prepared;
+    if (stages->ready == NULL) return;
+    ready_close(stages->ready);
+    while ((prepared = ready_pop(stages->ready)) != NULL) flow_drop(stages, prepared);
+}
+
+static enum err finish_lanes(struct stages *stages, struct error *err) {
+    lanes_stop(stages->lanes);
+    drop_ready(stages);
+    return ERR_OK;
+}
+
+static enum err finish_narrow(struct stages *stages, struct error *err) {
+    narrow_stop(stages->narrow);
+    return ERR_OK;
+}
+
+static enum err finish_carriers(struct stages *stages, struct error *err) {
+    prepare_drop_waiting(stages->prepare);
+    return ERR_OK;
+}
+
+static enum err finish_publisher(struct stages *stages, struct error *err) {
+    enum err code = publisher_stop(stages->publisher, PUBLISH_TIMEOUT_MS, err);
+    sink_destroy(stages->sink);
+    return code;
+}
+
+/* It commits what was finished. */
+static enum err finish_source(struct stages *stages, struct error *err) {
+    return source_close(stages->source, (int)stages->settings->drain_timeout_ms, err);
+}
+
+/* ---- destroy: nothing runs any more ---- */
+
+static void destroy_reporter(struct stages *stages) {
+    reporter_stop(stages->reporter); /* while everything that it counts is still there */
+    sink_destroy(stages->telemetry);
+}
+
+static void destroy_control(struct stages *stages) {
+    control_stop(stages->control);
+    reader_destroy(stages->control_reader);
+}
+
+static void destroy_retries(struct stages *stages) {
+    retries_destroy(stages->retries);
+}
+
+static void destroy_key_order(struct stages *stages) {
+    key_order_destroy(stages->key_order);
+}
+
+static void destroy_prepare(struct stages *stages) {
+    prepare_destroy(stages->prepare);
+}
+
+static void destroy_lanes(struct stages *stages) {
+    ready_destroy(stages->ready);
+}
+
+static void destroy_carriers(struct stages *stages) {
+    carriers_destroy(stages->carriers);
+}
+
+static void destroy_source(struct stages *stages) {
+    source_destroy(stages->source);
+}
+
+static void stop_suspects(struct stages *stages) {
+    suspects_stop(stages->suspects);
+}
+
+/* ---- the table ---- */
+
+/*
+ * Started downwards; finished upwards, and then destroyed upwards. Each stage may use those above
+ * it until it is destroyed, and sends jobs to any that are not finished: the narrow path stands
+ * above all that send jobs to it. Every function copes with a stage that was not started.
+ */
+static const struct stage {
+    const char *name;
+    enum err (*start)(struct stages *stages, struct error *err);
+    enum err (*finish)(struct stages *stages, struct error *err); /* NULL: it has no jobs */
+    void (*destroy)(struct stages *stages);                       /* NULL: it has ended then */
+} table[] = {
+    {"device", resources_open_device, NULL, resources_close_device},
+    {"suspects", start_suspects, NULL, stop_suspects},
+    {"programs", resources_load_programs, NULL, resources_drop_programs},
+    {"blobs", resources_open_blobs, NULL, resources_close_blobs},
+    {"source", watch_source, finish_source, destroy_source},
+    {"publisher", start_publisher, finish_publisher, NULL},
+    {"pools", resources_create_pools, NULL, resources_destroy_pools},
+    {"statics", resources_create_statics, NULL, resources_destroy_statics},
+    {"residents", resources_create_residents, NULL, resources_destroy_residents},
+    {"carriers", start_carriers, finish_carriers, destroy_carriers},
+    {"narrow path", start_narrow, finish_narrow, NULL},
+    {"lanes", start_lanes, finish_lanes, destroy_lanes},
+    {"prepare", start_prepare, finish_prepare, destroy_prepare},
+    {"key order", start_key_order, finish_key_order, destroy_key_order},
+    {"admission", start_admission, finish_admission, NULL},
+    {"retries", start_retries, finish_retries, destroy_retries},
+    {"control", start_control, NULL, destroy_control},
+    {"reporter", start_reporter, NULL, destroy_reporter},
+    {"reload", start_reload, finish_reload, NULL},
+};
+
+enum { STAGE_COUNT = sizeof table / sizeof table[0] };
+
+enum err lifecycle_start(
+    struct stages *stages, const struct executor_options *options, struct error *err) {
+    *stages = (struct stages){.settings = options->settings,
+        .stop = options->stop,
+        .source = options->source,
+        .sink = options->sink,
+        .control_reader = options->control,
+        .telemetry = options->telemetry,
+        .on_lost = options->on_lost,
+        .device_index = options->device,
+        .state = options->state,
+        .reloads = options->reloads,
+        .is_supervised = options->is_supervised};
+    pthread_mutex_init(&stages->lock, NULL);
+    pthread_cond_init(&stages->changed, NULL);
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < STAGE_COUNT && code == ERR_OK; i++) {
+        log_line(LOG_DEBUG, "starting: %s", table[i].name);
+        code = table[i].start(stages, err);
+        pulse_busy(); /* each may take its time */
+    }
+    if (code == ERR_OK) log_ready(stages);
+    return code;
+}
+
+enum err lifecycle_stop(struct stages *stages, struct error *err) {
+    enum err code = ERR_OK;
+    for (size_t i = STAGE_COUNT; i-- > 0;) {
+        if (table[i].finish == NULL) continue;
+        struct error failure;
+        log_line(LOG_DEBUG, "finishing: %s", table[i].name);
+        enum err finished = table[i].finish(stages, &failure);
+        if (code != ERR_OK || finished == ERR_OK) continue;
+        code = finished; /* the first one is told */
+        *err = failure;
+    }
+    for (size_t i = STAGE_COUNT; i-- > 0;)
+        if (table[i].destroy != NULL) table[i].destroy(stages);
+    pthread_cond_destroy(&stages->changed);
+    pthread_mutex_destroy(&stages->lock);
+    return code;
+}

@@ -1,0 +1,42 @@
+/** What a run of the executor gets, and what it has done. */
+#ifndef PIPELINE_OPTIONS_H
+#define PIPELINE_OPTIONS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/reader.h"
+#include "broker/sink.h"
+#include "broker/source.h"
+#include "pipeline/fitness.h"
+#include "state/state.h"
+
+struct executor_options {
+    const struct settings *settings;
+    /** What SIGHUP, which all threads block, reads again; NULL: nothing does. */
+    const struct fitness_source *reloads;
+    bool is_supervised;     /* another process says what of it does not reload */
+    struct source *source;  /* owned */
+    struct sink *sink;      /* owned */
+    struct sink *telemetry; /* owned; NULL: none is published */
+    struct reader *control; /* owned; NULL: no job is cancelled */
+    uint32_t device;        /* as the driver counts them */
+    struct state *state;    /* opened; NULL: nothing is noted for the next executor */
+    /**
+     * The GPU is lost to this process, and `state` says so. Called once, before anything else is
+     * tried, and need not return: the driver may never do again. NULL: the run ends with the error.
+     */
+    void (*on_lost)(const struct error *err);
+    /** Becomes 1 when the worker is to drain and stop; written by a signal handler. */
+    const volatile sig_atomic_t *stop;
+};
+
+struct executor_summary {
+    uint64_t ok;     /* jobs with a result */
+    uint64_t errors; /* messages with an error result, a dead letter, or both */
+    uint64_t elapsed_ns;
+    bool is_complete; /* the source came to its end: nothing is left to take */
+};
+
+#endif

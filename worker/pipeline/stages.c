@@ -1,0 +1,49 @@
+#include "pipeline/stages.h"
+
+#include "base/condition.h"
+#include "base/text.h"
+
+uint32_t stages_jobs_max(const struct stages *stages) {
+    return stages->settings->limits.jobs_in_flight + ASIDE_MAX + 1;
+}
+
+bool stages_has_failed(const struct stages *stages) {
+    /* relaxed: it only ends loops; `failure` is read after the threads were joined */
+    return atomic_load_explicit(&stages->has_failed, memory_order_relaxed);
+}
+
+/* So that the next executor knows why this one had to end. */
+static void record_death(struct stages *stages, const struct error *err) {
+    struct state_death death = {
+        .kind = STATE_DEATH_STICKY, .code = err->code, .native = err->native};
+    text_format(death.message, sizeof death.message, "%s", err->message);
+    state_record_death(stages->state, &death);
+}
+
+void stages_fail(struct stages *stages, const struct error *err) {
+    pthread_mutex_lock(&stages->lock);
+    bool is_loss = !stages_has_failed(stages) && err_is_sticky(err->code);
+    if (!stages_has_failed(stages)) stages->failure = *err;
+    atomic_store_explicit(&stages->has_failed, true, memory_order_relaxed); /* as above */
+    pthread_cond_broadcast(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+    if (!is_loss) return;
+    record_death(stages, err);
+    if (stages->on_lost != NULL) stages->on_lost(err);
+}
+
+void stages_wait(struct stages *stages, uint32_t timeout_ms) {
+    stages->waiters++;
+    (void)condition_wait_ms(&stages->changed, &stages->lock, timeout_ms);
+    stages->waiters--;
+}
+
+bool stages_keep(struct stages *stages, struct delivery *delivery) {
+    struct error err;
+    if (delivery_keep(delivery)) return true;
+    error_set(&err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
+        "no memory for a message of %zu bytes", delivery->payload.size);
+    delivery_destroy(delivery);
+    stages_fail(stages, &err);
+    return false;
+}

@@ -1,0 +1,110 @@
+/**
+ * What the executor's own files share: all stages (lifecycle.h starts them) and the count of what
+ * is in flight. Private to pipeline/.
+ */
+#ifndef PIPELINE_STAGES_H
+#define PIPELINE_STAGES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "batch/lane.h"
+#include "blobs/blobs.h"
+#include "broker/offsets.h"
+#include "broker/reader.h"
+#include "key_order/key_order.h"
+#include "metrics/collector.h"
+#include "pipeline/edition.h"
+#include "pipeline/options.h"
+#include "publish/publisher.h"
+
+/* Messages that wait for others of their key, and count as in flight by their bytes alone
+ * (ordering.h): as many as stand in the windows of four partitions (broker/offsets.h). */
+enum { ASIDE_MAX = 4 * OFFSETS_WINDOW };
+
+struct control;
+struct admission;
+struct carriers;
+struct narrow;
+struct reload;
+struct reporter;
+struct retries;
+struct suspects;
+
+/* What is counted, and logged once a minute. */
+struct rare {
+    uint64_t count, due_ns;
+};
+
+struct stages {
+    const struct settings *settings; /* as at the start: of those that reload, editions know more */
+    const volatile sig_atomic_t *stop;
+    void (*on_lost)(const struct error *err); /* as executor.h has it */
+    uint32_t device_index;
+    struct state *state; /* NULL: none is kept */
+    struct source *source;
+    struct sink *sink; /* until the publisher owns it */
+
+    struct device device;
+    struct modules *modules;
+    struct editions *editions;            /* what jobs go by */
+    struct reload *reload;                /* NULL where nothing reloads */
+    const struct fitness_source *reloads; /* what it reads again; NULL: nothing */
+    bool is_supervised;
+    struct statics *statics;
+    struct residents *residents; /* NULL with `ordering: none` */
+    struct blobs *blobs;         /* NULL: there is no store */
+    struct budget device_budget, pinned_budget;
+    struct pool *device_pool, *pinned_pool;
+    /* the pools' books, one for each lane, then the narrow path's, then that of stop */
+    size_t pool_user_count;
+    struct pool_counters *device_counters, *pinned_counters;
+    struct counters *counters;
+    struct collector collector;
+    struct lease_pool *leases;
+    struct tenancy *tenancy; /* NULL with `batch.isolation: none` */
+    struct admission *admission;
+    struct ready *ready;
+    struct carriers *carriers;
+    struct prepare *prepare;
+    struct lanes *lanes;
+    struct narrow *narrow;
+    struct suspects *suspects; /* NULL: no state is kept */
+    struct key_order *key_order;
+    struct retries *retries;
+    struct reader *control_reader; /* until the control owns it */
+    struct control *control;       /* NULL where no control topic is read */
+    struct publisher *publisher;
+    struct sink *telemetry;    /* until the reporter owns it */
+    struct reporter *reporter; /* NULL where no telemetry is published */
+    char host[128];
+    struct identity identity;
+
+    pthread_mutex_t lock;   /* guards what follows */
+    pthread_cond_t changed; /* a count fell, or something failed */
+    uint32_t waiters;       /* for that */
+    uint64_t in_flight, bytes_in_flight;
+    uint64_t bytes_max; /* limits.bytes_in_flight of the current edition */
+    uint64_t holding;   /* jobs that may hold device memory, those on the narrow path excepted */
+    uint64_t starved;   /* jobs on the narrow path */
+    struct rare not_stored; /* statics that the blob store did not take */
+    struct rare not_cached; /* blobs that the disk of the cache did not take */
+    struct executor_summary summary;
+    atomic_bool has_failed; /* set under the lock; read anywhere */
+    struct error failure;   /* the first one */
+};
+
+/** How many jobs can be in hand at a time: room for a queue of them. */
+uint32_t stages_jobs_max(const struct stages *stages);
+
+/** Ends the run: the intake stops at once. The first failure is the one reported. */
+void stages_fail(struct stages *stages, const struct error *err);
+bool stages_has_failed(const struct stages *stages);
+
+/** Waits, with the lock held, until a count changes or time is up. */
+void stages_wait(struct stages *stages, uint32_t timeout_ms);
+
+/** Ends the loan of a message. False when memory is short: it is dropped, and the run fails. */
+MUST_CHECK bool stages_keep(struct stages *stages, struct delivery *delivery);
+
+#endif

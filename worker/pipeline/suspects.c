@@ -1,0 +1,288 @@
+#include "pipeline/suspects.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/invariant.h"
+#include "state/fetches.h"
+#include "state/inquest.h"
+
+static const char FIX[] = "correct the kernel, or what the job gives it; see its dead letter";
+
+struct suspects {
+    struct stages *stages;
+    struct state *state;
+    /* messages that wait, in order; the intake thread's */
+    struct delivery *first, **end;
+    size_t waiting_count;
+    /* The table is not known to be empty. Written by the intake thread; relaxed: others only ask
+     * about messages that they got while nothing was known of any. */
+    atomic_bool is_active;
+    /* under the stages' lock */
+    size_t count, capacity;       /* of `table` */
+    struct state_suspect **table; /* suspects and convicted, where they stand in the file */
+    struct state_suspect *alone;  /* it was admitted and is not answered; NULL: none */
+    uint64_t in_flight;           /* suspects that were admitted and are not published */
+};
+
+static void name_message(
+    struct state *state, const struct state_suspect *suspect, const char *what) {
+    const char *topic = state_topic(state, &suspect->at);
+    log_line(LOG_WARN, "%s: %s/%" PRId32 "/%" PRId64, what, topic != NULL ? topic : "?",
+        suspect->at.partition, suspect->at.offset);
+}
+
+static void log_inquest(struct state *state, const struct inquest *inquest) {
+    const struct state_suspect *convicted = inquest->convicted;
+    if (inquest->suspects > 0)
+        log_line(LOG_WARN,
+            "the executor before died: %zu messages were in its hands and run alone now%s%s",
+            inquest->suspects, inquest->death.message[0] != 0 ? "; " : "", inquest->death.message);
+    if (convicted != NULL) name_message(state, convicted, "convicted, and not run again");
+    if (convicted != NULL) log_line(LOG_WARN, "convicted of: %s", convicted->message);
+    if (inquest->overlooked > 0)
+        log_line(LOG_WARN, "%zu more messages were in its hands than the state file can name",
+            inquest->overlooked);
+}
+
+/* One life ends with its inquest, the next begins; the table may move in between. */
+static enum err begin_life(struct stages *stages, struct error *err) {
+    const struct settings *settings = stages->settings;
+    const struct state_shape shape = {.lanes = settings->lanes + 1, /* and the narrow path */
+        .depth = settings->lane_depth,
+        .batch_jobs = settings->batch.jobs};
+    fetches_judge(stages->state);
+    struct inquest inquest = inquest_hold(stages->state);
+    log_inquest(stages->state, &inquest);
+    return state_begin(stages->state, &shape, stages->device_index, stages->device.uuid, err);
+}
+
+static void set_active(struct suspects *suspects, bool is_active) {
+    atomic_store_explicit(&suspects->is_active, is_active, memory_order_relaxed); /* see there */
+}
+
+enum err suspects_start(struct stages *stages, struct suspects **ret, struct error *err) {
+    struct state *state = stages->state;
+    if (state == NULL) return ERR_OK;
+    enum err code = begin_life(stages, err);
+    if (code != ERR_OK) return code;
+    size_t capacity;
+    struct state_suspect *all = state_suspects(state, &capacity);
+    struct suspects *suspects = calloc(1, sizeof *suspects);
+    if (suspects != NULL) suspects->table = calloc(capacity, sizeof suspects->table[0]);
+    if (suspects == NULL || suspects->table == NULL) {
+        free(suspects);
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for suspects");
+    }
+    suspects->stages = stages;
+    suspects->capacity = capacity;
+    suspects->state = state;
+    suspects->end = &suspects->first;
+    for (size_t i = 0; i < capacity; i++)
+        if (all[i].standing != STATE_FREE) suspects->table[suspects->count++] = &all[i];
+    set_active(suspects, suspects->count > 0);
+    *ret = suspects;
+    return ERR_OK;
+}
+
+void suspects_stop(struct suspects *suspects) {
+    if (suspects == NULL) return;
+    suspects_drop_waiting(suspects);
+    /* Not answered, and not the death of anybody: a later life tries it again. */
+    if (suspects->alone != NULL && !err_is_sticky(suspects->stages->failure.code))
+        suspects->alone->standing = STATE_SUSPECT;
+    free(suspects->table);
+    free(suspects);
+}
+
+/* NULL: nothing is known of it. */
+static struct state_suspect *find(
+    const struct suspects *suspects, const struct position *position) {
+    struct state_entry entry;
+    if (!state_entry_of(suspects->state, position, 0, &entry)) return NULL;
+    for (size_t i = 0; i < suspects->count; i++)
+        if (state_same_message(&suspects->table[i]->at, &entry)) return suspects->table[i];
+    return NULL;
+}
+
+/* As it stands now; STATE_FREE: nothing is known of it. */
+static struct state_suspect look_up(
+    const struct suspects *suspects, const struct position *position) {
+    pthread_mutex_lock(&suspects->stages->lock);
+    const struct state_suspect *found = find(suspects, position);
+    struct state_suspect ret = found != NULL ? *found : (struct state_suspect){0};
+    pthread_mutex_unlock(&suspects->stages->lock);
+    return ret;
+}
+
+/*
+ * The attempts before the one that is answered: with the one that the first death ended, and a
+ * death each while it was alone. A convicted message is not run again, and answered for its last.
+ */
+static uint32_t failed_attempts(const struct state_suspect *known) {
+    if (known->standing == STATE_FREE) return 0;
+    uint32_t attempts = known->at.attempt + known->tries;
+    return attempts - (known->standing != STATE_SUSPECT);
+}
+
+bool suspects_are_known(const struct suspects *suspects) {
+    return suspects != NULL &&
+           atomic_load_explicit(&suspects->is_active, memory_order_relaxed); /* see there */
+}
+
+bool suspects_pass(struct suspects *suspects, struct delivery *delivery) {
+    delivery->is_suspect = delivery->is_suspect && suspects != NULL;
+    if (delivery->is_suspect) set_active(suspects, true);
+    if (!suspects_are_known(suspects)) return true;
+    const struct state_suspect known = look_up(suspects, &delivery->position);
+    if (known.standing != STATE_FREE) delivery->is_suspect = known.standing == STATE_SUSPECT;
+    delivery->failed_attempts = failed_attempts(&known);
+    pthread_mutex_lock(&suspects->stages->lock);
+    bool is_free = suspects->alone == NULL && suspects->first == NULL && !delivery->is_suspect;
+    set_active(suspects, suspects->count > 0 || !is_free);
+    pthread_mutex_unlock(&suspects->stages->lock);
+    if (is_free) return true;
+    if (!stages_keep(suspects->stages, delivery)) return false;
+    delivery->next = NULL;
+    *suspects->end = delivery;
+    suspects->end = &delivery->next;
+    suspects->waiting_count++;
+    return false;
+}
+
+bool suspects_are_waiting(const struct suspects *suspects) {
+    return suspects != NULL && suspects->first != NULL;
+}
+
+/* A suspect goes once everything else in flight is a suspect too, that was answered. */
+bool suspects_can_take(const struct suspects *suspects) {
+    if (!suspects_are_waiting(suspects) || suspects->alone != NULL) return false;
+    return !suspects->first->is_suspect ||
+           suspects->stages->in_flight - suspects->waiting_count == suspects->in_flight;
+}
+
+static struct delivery *remove_first(struct suspects *suspects) {
+    struct delivery *first = suspects->first;
+    suspects->first = first->next;
+    if (suspects->first == NULL) suspects->end = &suspects->first;
+    suspects->waiting_count--;
+    return first;
+}
+
+/* One that is new was tried by an owner before, which died. NULL where the state file has no room.
+ */
+static struct state_suspect *find_or_add(
+    struct suspects *suspects, const struct position *position) {
+    struct state_suspect *found = find(suspects, position);
+    if (found != NULL) return found;
+    struct state_entry entry;
+    size_t capacity, free_place = 0;
+    struct state_suspect *all = state_suspects(suspects->state, &capacity);
+    while (free_place < capacity && all[free_place].standing != STATE_FREE) free_place++;
+    if (free_place == capacity || !state_entry_of(suspects->state, position, 1, &entry))
+        return NULL;
+    all[free_place] = (struct state_suspect){.at = entry};
+    INVARIANT(suspects->count < suspects->capacity, "the table has a place for each suspect");
+    suspects->table[suspects->count++] = &all[free_place];
+    return &all[free_place];
+}
+
+struct delivery *suspects_take(struct suspects *suspects) {
+    if (!suspects_are_waiting(suspects)) return NULL;
+    struct delivery *taken = NULL;
+    pthread_mutex_lock(&suspects->stages->lock);
+    if (suspects_can_take(suspects)) {
+        taken = remove_first(suspects);
+        suspects->alone = taken->is_suspect ? find_or_add(suspects, &taken->position) : NULL;
+        taken->is_suspect = suspects->alone != NULL;
+        if (taken->is_suspect) {
+            suspects->alone->standing = STATE_DECODING_ALONE;
+            suspects->in_flight++;
+        }
+    }
+    pthread_mutex_unlock(&suspects->stages->lock);
+    return taken;
+}
+
+void suspects_drop_waiting(struct suspects *suspects) {
+    while (suspects_are_waiting(suspects)) {
+        struct stages *stages = suspects->stages;
+        struct delivery *delivery = remove_first(suspects);
+        pthread_mutex_lock(&stages->lock);
+        stages->in_flight--;
+        stages->bytes_in_flight -= delivery->held_bytes;
+        pthread_mutex_unlock(&stages->lock);
+        delivery_destroy(delivery);
+    }
+}
+
+enum verdict suspects_verdict(
+    const struct suspects *suspects, const struct position *position, struct error *err) {
+    if (!suspects_are_known(suspects)) return VERDICT_NONE;
+    const struct state_suspect known = look_up(suspects, position);
+    bool is_undecodable = known.standing == STATE_UNDECODABLE;
+    if (!is_undecodable && known.standing != STATE_CONVICTED) return VERDICT_NONE;
+    error_set(err, known.code, 0, FIX, "%s", known.message);
+    return is_undecodable ? VERDICT_UNDECODABLE : VERDICT_GUILTY;
+}
+
+bool suspects_count_conviction(struct suspects *suspects, const struct position *position) {
+    pthread_mutex_lock(&suspects->stages->lock);
+    struct state_suspect *convicted = find(suspects, position);
+    bool is_new = convicted != NULL && convicted->is_counted == 0;
+    if (is_new) convicted->is_counted = 1;
+    pthread_mutex_unlock(&suspects->stages->lock);
+    return is_new;
+}
+
+void suspects_decoded(struct suspects *suspects, const struct delivery *delivery) {
+    if (delivery->is_suspect) suspects->alone->standing = STATE_ALONE;
+}
+
+static void forget(struct suspects *suspects, struct state_suspect *suspect) {
+    size_t i = 0;
+    while (i < suspects->count && suspects->table[i] != suspect) i++;
+    INVARIANT(i < suspects->count, "a suspect that is forgotten was known");
+    suspects->table[i] = suspects->table[--suspects->count];
+    suspect->standing = STATE_FREE;
+}
+
+void suspects_answered(struct suspects *suspects) {
+    struct stages *stages = suspects->stages;
+    pthread_mutex_lock(&stages->lock);
+    forget(suspects, suspects->alone);
+    suspects->alone = NULL;
+    pthread_cond_broadcast(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+void suspects_handed_back(struct suspects *suspects) {
+    struct stages *stages = suspects->stages;
+    pthread_mutex_lock(&stages->lock);
+    suspects->alone->standing = STATE_SUSPECT;
+    suspects->alone = NULL;
+    suspects->in_flight--;
+    pthread_cond_broadcast(&stages->changed);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+void suspects_on_committed(void *context, const char *topic, int32_t partition, int64_t next) {
+    struct suspects *suspects = context;
+    const struct position end = {.topic = topic, .partition = partition, .offset = next};
+    struct state_entry entry;
+    if (!state_entry_of(suspects->state, &end, 0, &entry)) return;
+    pthread_mutex_lock(&suspects->stages->lock);
+    fetches_move(suspects->state, topic, partition, next);
+    for (size_t i = suspects->count; i-- > 0;) {
+        struct state_suspect *suspect = suspects->table[i];
+        bool is_committed = suspect->at.topic == entry.topic &&
+                            suspect->at.partition == partition && suspect->at.offset < next;
+        if (is_committed && suspect != suspects->alone) forget(suspects, suspect);
+    }
+    pthread_mutex_unlock(&suspects->stages->lock);
+}
+
+void suspects_published(struct suspects *suspects, uint64_t count) {
+    if (suspects != NULL) suspects->in_flight -= count;
+}
