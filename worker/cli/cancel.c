@@ -18,11 +18,6 @@ static const char about[] = "Tells all workers, on topics.control, not to run th
 static const char examples[] = "example:\n"
                                "  gpu-worker cancel --config worker.yaml sweep-17 sweep-18\n";
 
-static int fail(const struct error *err) {
-    return cli_fail(err->code == ERR_BROKER ? CLI_BROKER : CLI_FAILED, "cancel", "%s; %s",
-        err->message, err->fix);
-}
-
 static enum err send_cancel(
     struct sender *sender, const char *topic, const char *id, struct error *err) {
     uint8_t bytes[CANCEL_BYTES_MAX];
@@ -47,7 +42,7 @@ static int cancel(const struct settings *settings, char *const *ids) {
     if (code == ERR_OK)
         printf("cancelled %llu on %s\n", (unsigned long long)sender_sent_count(sender), topic);
     sender_close(sender);
-    return code == ERR_OK ? CLI_OK : fail(&err);
+    return code == ERR_OK ? CLI_OK : cli_fail_sending("cancel", &err);
 }
 
 int command_cancel(int argc, char **argv) {

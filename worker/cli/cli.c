@@ -27,9 +27,16 @@ int cli_fail(enum cli_exit code, const char *command, const char *format, ...) {
     return (int)code;
 }
 
+static int fail_with(enum cli_exit code, const char *command, const struct error *err) {
+    return cli_fail(code, command, "%s%s%s", err->message, err->fix[0] != 0 ? "; " : "", err->fix);
+}
+
 int cli_fail_error(const char *command, const struct error *err) {
-    return cli_fail(err_exit(err->code), command, "%s%s%s", err->message,
-        err->fix[0] != 0 ? "; " : "", err->fix);
+    return fail_with(err_exit(err->code), command, err);
+}
+
+int cli_fail_sending(const char *command, const struct error *err) {
+    return fail_with(err->code == ERR_BROKER ? CLI_BROKER : CLI_FAILED, command, err);
 }
 
 int cli_fail_usage(const char *command) {

@@ -39,6 +39,9 @@ __attribute__((format(printf, 3, 4))) int cli_fail(
 /** That line for what a stage reported, with the code that fits it. */
 int cli_fail_error(const char *command, const struct error *err);
 
+/** The same for a command that only talks to brokers: CLI_BROKER, or CLI_FAILED for all else. */
+int cli_fail_sending(const char *command, const struct error *err);
+
 /** The line for arguments that make no sense; returns CLI_USAGE. */
 int cli_fail_usage(const char *command);
 

@@ -194,11 +194,6 @@ static void print_summary(const struct replay *replay) {
         replay->chosen - sent);
 }
 
-static int fail(const struct error *err) {
-    return cli_fail(err->code == ERR_BROKER ? CLI_BROKER : CLI_FAILED, "replay", "%s; %s",
-        err->message, err->fix);
-}
-
 static int replay(const struct settings *settings, const struct replay_arguments *arguments) {
     const char *topic = arguments->topic != NULL ? arguments->topic : settings->topics.dead_letters;
     struct replay replay = {.settings = settings, .arguments = arguments};
@@ -217,7 +212,7 @@ static int replay(const struct settings *settings, const struct replay_arguments
     }
     reader_destroy(replay.reader);
     sender_close(replay.sender);
-    if (code != ERR_OK) return fail(&err);
+    if (code != ERR_OK) return cli_fail_sending("replay", &err);
     if (replay.skipped > 0)
         return cli_fail(CLI_FAILED, "replay",
             "%" PRIu64 " dead letters cannot be replayed; the "

@@ -63,11 +63,6 @@ static bool parse_arguments(int argc, char **argv, struct submit_arguments *ret,
     return is_fine;
 }
 
-static int fail(const struct error *err) {
-    return cli_fail(err->code == ERR_BROKER ? CLI_BROKER : CLI_FAILED, "submit", "%s%s%s",
-        err->message, err->fix[0] != 0 ? "; " : "", err->fix);
-}
-
 static enum err encode_document(const struct yaml_document *document, const char *path,
     struct problems *problems, struct submission *ret, struct error *err) {
     const struct yaml_node *id = yaml_get(yaml_root(document), "id");
@@ -91,7 +86,7 @@ static int encode(const char *path, struct submission *ret) {
     enum err code = ERR_OK;
     if (document != NULL) code = encode_document(document, path, &problems, ret, &err);
     if (problems.count > 0) exit_code = cli_fail_problems("submit", &problems);
-    else if (code != ERR_OK) exit_code = fail(&err);
+    else if (code != ERR_OK) exit_code = cli_fail_sending("submit", &err);
     yaml_destroy(document);
     problems_fini(&problems);
     return exit_code;
@@ -137,7 +132,8 @@ static int await_result(struct reader *reader, const char *source, uint64_t time
     while (clock_ns() < until) {
         struct delivery *delivery = NULL;
         struct error err;
-        if (reader_poll(reader, 100, &delivery, &err) != ERR_OK) return fail(&err);
+        if (reader_poll(reader, 100, &delivery, &err) != ERR_OK)
+            return cli_fail_sending("submit", &err);
         if (delivery != NULL && answers(delivery, source)) {
             int exit_code = print_result(delivery);
             delivery_destroy(delivery);
@@ -159,10 +155,10 @@ static int submit(const struct settings *settings, const struct submit_arguments
     /* The reader first: the result may be there before the acknowledgement of the job. */
     enum err code =
         connect_reader(settings, settings->topics.results, READER_FROM_NOW, &reader, &err);
-    if (code != ERR_OK) return fail(&err);
+    if (code != ERR_OK) return cli_fail_sending("submit", &err);
     code = send_job(settings, topic, submission, &source, &err);
-    int exit_code =
-        code == ERR_OK ? await_result(reader, source, arguments->timeout_s) : fail(&err);
+    int exit_code = code == ERR_OK ? await_result(reader, source, arguments->timeout_s)
+                                   : cli_fail_sending("submit", &err);
     free(source);
     reader_destroy(reader);
     return exit_code;
