@@ -200,6 +200,7 @@ static int set_up(void **state) {
     run->settings.batch.stream = STREAM_MAPPED;
     run->settings.batch.span_ms = SPAN_MS_OF_ANY_MACHINE;
     run->settings.lane_slab_bytes = SLAB_BYTES;
+    run->settings.batch.jobs = 4; /* many batches, so that secrets lie in the slabs of many */
     run->settings.prepare.threads = 1;
     run->on_poll = tell_places;
     return code;
