@@ -99,7 +99,7 @@ TEST(times_that_vary_do_not_part_what_runs_together_as_quickly) {
         uint32_t count = pace_allow(&pace, 7, SPAN_NS, 1);
         if (i > 20) assert_in_range(count, 512, 1024);
         random = random * 6364136223846793005u + 1442695040888963407u;
-        uint64_t ns = 34 * MS + (random >> 33) % (12 * MS); /* 40 ms, 15 % less or more */
+        uint64_t ns = 32 * MS + (random >> 33) % (16 * MS); /* 40 ms, 20 % less or more */
         pace_learn(&pace, 7, count, ns, 0);
     }
 }
