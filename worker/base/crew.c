@@ -15,16 +15,18 @@ struct member {
     pthread_t thread;
 };
 
+enum verdict { VERDICT_NONE, VERDICT_RUN, VERDICT_LEAVE };
+
 struct crew {
     struct crew_options options;
     uint32_t started;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t decided;
-    enum { VERDICT_NONE, VERDICT_RUN, VERDICT_LEAVE } verdict;
+    enum verdict verdict;
     struct member members[];
 };
 
-static void decide(struct crew *crew, int verdict) {
+static void decide(struct crew *crew, enum verdict verdict) {
     pthread_mutex_lock(&crew->lock);
     crew->verdict = verdict;
     pthread_cond_broadcast(&crew->decided);
