@@ -147,6 +147,19 @@ TEST(the_status_is_one_line_told_when_it_changes) {
     notify_close(notify);
 }
 
+TEST(a_status_that_a_slow_reader_had_no_room_for_is_told_again) {
+    int fd = ((struct fixture *)*state)->fd;
+    struct notify *notify = notify_open();
+    for (int i = 0; i < 5000; i++)
+        notify_status(notify, "number %d", i); /* more than sockets keep */
+    notify_status(notify, "%s", "ready");
+    while (heard(fd)[0] != 0) {
+    }
+    notify_status(notify, "%s", "ready");
+    assert_string_equal(heard(fd), "STATUS=ready");
+    notify_close(notify);
+}
+
 TEST(a_status_of_any_length_is_cut) {
     char long_text[3000];
     int fd = ((struct fixture *)*state)->fd;
@@ -196,4 +209,5 @@ RUN_TESTS(F(the_start_is_told_once), F(a_reload_is_told_with_its_time_and_its_en
     F(signs_of_life_come_twice_in_the_time_that_is_given),
     F(signs_of_life_are_not_told_where_nobody_asks_us),
     F(the_status_is_one_line_told_when_it_changes), F(a_status_of_any_length_is_cut),
+    F(a_status_that_a_slow_reader_had_no_room_for_is_told_again), F(a_status_of_any_length_is_cut),
     F(an_abstract_socket_hears_the_same), F(a_name_that_is_no_socket_tells_nobody))

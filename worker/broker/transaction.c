@@ -124,7 +124,10 @@ static void on_fatal(struct transaction *t, const rd_kafka_error_t *error) {
         native = rd_kafka_fatal_error(t->client, text, sizeof text);
         reason = text;
     }
-    if (is_fenced(native)) on_fenced(t, native, reason);
+    /* The brokers refused all of its partitions, and have nothing to abort. */
+    if (native == RD_KAFKA_RESP_ERR_INVALID_TXN_STATE && t->phase == PHASE_ABORTING)
+        t->phase = PHASE_DOUBTED;
+    else if (is_fenced(native)) on_fenced(t, native, reason);
     else lose(t, native, reason);
 }
 
@@ -190,13 +193,9 @@ static void send_entry(struct transaction *t, struct entry *entry) {
     entries_add(&t->entries, entry);
 }
 
-static void send_waiting(struct transaction *t) {
-    struct entry *entry;
-    while ((entry = entries_take_first(&t->waiting)) != NULL) send_entry(t, entry);
-}
-
 static void step_open(struct transaction *t) {
-    if (!t->is_claim) send_waiting(t);
+    struct entry *entry;
+    while (!t->is_claim && (entry = entries_take_first(&t->waiting)) != NULL) send_entry(t, entry);
     uint64_t now_ns = clock_ns();
     if (t->is_flushing || t->has_failed || t->sent_count == 0 ||
         t->answered_count >= t->messages_max || now_ns - t->opened_ns >= t->interval_ns ||
@@ -333,11 +332,13 @@ static void step_aborting(struct transaction *t) {
     rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE);
     if (t->undelivered_count > 0) return;
     enum answer answer = take_answer(t, rd_kafka_abort_transaction(t->client, UNTIL_TIMEOUT_MS));
-    if (answer != ANSWER_OK) return;
+    bool is_unknown = t->phase == PHASE_DOUBTED; /* to the brokers (on_fatal) */
+    if (answer != ANSWER_OK && !is_unknown) return;
     client_say(&t->events, LOG_INFO, "aborted a transaction of %zu messages; it is repeated",
         t->answered_count);
     t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
     start_over(t);
+    if (is_unknown) t->phase = PHASE_DOUBTED;
     if (t->failure.code != ERR_OK) t->phase = PHASE_LOST;
 }
 
@@ -358,7 +359,7 @@ static bool replace_producer(struct transaction *t) {
 
 static void step_doubted(struct transaction *t) {
     client_say(&t->events, LOG_INFO,
-        "was kept waiting; another producer takes its place, so that no late request counts");
+        "another producer takes its place, so that no late request of this one counts");
     (void)!replace_producer(t);
 }
 

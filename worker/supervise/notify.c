@@ -33,14 +33,18 @@ struct notify {
 
 /* ---- datagrams ---- */
 
-static void say(struct notify *notify, const char *message, int flags) {
+/* False where the reader is behind, and this may be said again. */
+static bool say(struct notify *notify, const char *message, int flags) {
     const struct sockaddr *to = (const struct sockaddr *)&notify->address;
     ssize_t sent = sendto(
         notify->fd, message, strlen(message), flags | MSG_NOSIGNAL, to, notify->address_bytes);
-    if (sent >= 0 || notify->has_failed) return;
+    if (sent >= 0) return true;
+    if (errno == EAGAIN) return false;
+    if (!notify->has_failed)
+        log_line(
+            LOG_WARN, "systemd is not told how the worker is (NOTIFY_SOCKET): %s", strerror(errno));
     notify->has_failed = true;
-    log_line(
-        LOG_WARN, "systemd is not told how the worker is (NOTIFY_SOCKET): %s", strerror(errno));
+    return true;
 }
 
 /* ---- the environment ---- */
@@ -103,8 +107,7 @@ void notify_close(struct notify *notify) {
 
 void notify_ready(struct notify *notify) {
     if (notify == NULL || notify->is_ready || notify->is_stopping) return;
-    notify->is_ready = true;
-    say(notify, "READY=1", 0);
+    notify->is_ready = say(notify, "READY=1", 0);
 }
 
 void notify_reloading(struct notify *notify) {
@@ -112,26 +115,26 @@ void notify_reloading(struct notify *notify) {
     if (notify == NULL || !notify->is_ready || notify->is_stopping) return;
     notify->is_reloading = true;
     snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns() / 1000);
-    say(notify, message, 0);
+    (void)say(notify, message, 0);
 }
 
 void notify_reloaded(struct notify *notify) {
     if (notify == NULL || !notify->is_reloading || notify->is_stopping) return;
     notify->is_reloading = false;
-    say(notify, "READY=1", 0);
+    (void)say(notify, "READY=1", 0);
 }
 
 void notify_stopping(struct notify *notify) {
     if (notify == NULL || notify->is_stopping) return;
     notify->is_stopping = true;
-    say(notify, "STOPPING=1", 0);
+    (void)say(notify, "STOPPING=1", 0);
 }
 
 /* A reader that is behind has the one before. */
 void notify_watchdog(struct notify *notify, uint64_t now_ns) {
     if (notify == NULL || notify->sign_interval_ns == 0 || now_ns < notify->next_sign_ns) return;
     notify->next_sign_ns = now_ns + notify->sign_interval_ns;
-    say(notify, "WATCHDOG=1", MSG_DONTWAIT);
+    (void)say(notify, "WATCHDOG=1", MSG_DONTWAIT);
 }
 
 void notify_status(struct notify *notify, const char *format, ...) {
@@ -144,7 +147,6 @@ void notify_status(struct notify *notify, const char *format, ...) {
     for (char *c = status; *c != 0; c++)
         if (*c == '\n') *c = ' '; /* a line would be another word to systemd */
     if (strcmp(status, notify->status) == 0) return;
-    memcpy(notify->status, status, sizeof status);
     snprintf(message, sizeof message, "STATUS=%s", status);
-    say(notify, message, MSG_DONTWAIT);
+    if (say(notify, message, MSG_DONTWAIT)) memcpy(notify->status, status, sizeof status);
 }
