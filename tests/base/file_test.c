@@ -7,17 +7,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/scratch.h"
 #include "testing.h"
 
-static char path[] = "/tmp/file_test_XXXXXX";
+static char *folder, *path;
 
 static int make_file(void **state) {
-    int fd = mkstemp(path);
-    return fd < 0 ? -1 : close(fd);
+    folder = scratch_create();
+    path = scratch_file(folder, "", 0);
+    return 0;
 }
 
 static int remove_file(void **state) {
-    return unlink(path);
+    free(path);
+    scratch_remove(folder);
+    return 0;
 }
 
 static void fill(size_t size) {
@@ -60,7 +64,7 @@ TEST(what_cannot_be_read_is_named_with_its_reason) {
     assert_int_equal(file_read("/dev/null/at/all", 10, &data, &size, &err), ERR_IO);
     assert_int_equal(err.native, ENOTDIR);
     assert_string_equal(err.message, "/dev/null/at/all: Not a directory");
-    assert_int_equal(file_read("/tmp", 10, &data, &size, &err), ERR_IO);
+    assert_int_equal(file_read(folder, 10, &data, &size, &err), ERR_IO);
     assert_int_equal(err.native, EISDIR);
 }
 

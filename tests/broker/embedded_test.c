@@ -6,14 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/scratch.h"
 #include "testing.h"
 
 static char *topics[] = {"jobs", "results"};
 
 TEST(the_address_is_written_in_one_piece_and_removed_at_the_end) {
-    char dir[] = "/tmp/gpu-worker-embedded-XXXXXX", path[64], line[128] = "";
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/address", dir);
+    char *folder = scratch_create(), *path, line[128] = "";
+    assert_return_code(asprintf(&path, "%s/address", folder), 0);
     struct embedded_options options = {
         .topic_count = 2, .topics = topics, .partitions = 3, .address_file = path};
     struct embedded *embedded = NULL;
@@ -27,7 +27,9 @@ TEST(the_address_is_written_in_one_piece_and_removed_at_the_end) {
     assert_string_equal(line, embedded_bootstrap_servers(embedded));
     embedded_destroy(embedded);
     assert_int_not_equal(access(path, F_OK), 0);
-    assert_int_equal(rmdir(dir), 0); /* nothing else is left in it */
+    assert_int_equal(rmdir(folder), 0); /* nothing else is left in it */
+    free(path);
+    free(folder);
 }
 
 TEST(topics_have_the_partitions_that_were_asked_for) {

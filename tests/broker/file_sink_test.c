@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "support/scratch.h"
 #include "testing.h"
 
 /* A record that remembers how it was settled. */
@@ -34,12 +35,20 @@ static void expect_settled(const struct sent *sent, enum err code) {
     assert_int_equal(sent->code, code);
 }
 
+static char *folder;
+
+static int set_up(void **state) {
+    folder = scratch_create();
+    return 0;
+}
+
+static int tear_down(void **state) {
+    scratch_remove(folder);
+    return 0;
+}
+
 static char *new_path(void) {
-    char *path = strdup("/tmp/gpu-worker-file-sink-XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-    return path;
+    return scratch_file(folder, "", 0);
 }
 
 /* The file's bytes, which must be `text`; the file is removed, the path freed. */
@@ -247,11 +256,14 @@ TEST(a_file_that_cannot_be_opened_is_an_error_that_names_it) {
     expect_file(path, "");
 }
 
-RUN_TESTS(T(results_follow_one_another_and_replace_the_file), T(serving_writes_what_was_sent),
-    T(many_records_are_written_in_order_without_a_flush),
-    T(a_dead_letter_is_a_line_of_json_that_loses_nothing),
-    T(dead_letters_without_a_file_are_settled),
-    T(a_full_disk_leaves_whole_records_and_says_which_are_lost),
-    T(a_device_without_room_fails_every_record), T(settling_a_record_may_send_another),
-    T(what_was_not_written_is_settled_when_the_sink_goes),
-    T(a_file_that_cannot_be_opened_is_an_error_that_names_it))
+int main(void) {
+    const struct CMUnitTest tests[] = {T(results_follow_one_another_and_replace_the_file),
+        T(serving_writes_what_was_sent), T(many_records_are_written_in_order_without_a_flush),
+        T(a_dead_letter_is_a_line_of_json_that_loses_nothing),
+        T(dead_letters_without_a_file_are_settled),
+        T(a_full_disk_leaves_whole_records_and_says_which_are_lost),
+        T(a_device_without_room_fails_every_record), T(settling_a_record_may_send_another),
+        T(what_was_not_written_is_settled_when_the_sink_goes),
+        T(a_file_that_cannot_be_opened_is_an_error_that_names_it)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -7,20 +7,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/scratch.h"
 #include "testing.h"
 
 /* msgpack by hand: 0x93 is an array of three, 0xc5 a bin with a two-byte length. */
 #define SMALL "\x93\x01\x02\x03"
 #define TEXT "\xa5hello"
 
-/* A file with these bytes; the caller frees the path. */
-static char *file_of(const void *bytes, size_t size) {
-    char *path = strdup("/tmp/gpu-worker-file-source-XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, bytes, size), (ssize_t)size);
-    close(fd);
-    return path;
+static char *folder;
+
+static int set_up(void **state) {
+    folder = scratch_create();
+    return 0;
+}
+
+static int tear_down(void **state) {
+    scratch_remove(folder);
+    return 0;
 }
 
 static struct source *open_source(const char *path, size_t message_bytes_max) {
@@ -31,7 +34,7 @@ static struct source *open_source(const char *path, size_t message_bytes_max) {
 }
 
 static struct source *source_of(const void *bytes, size_t size, size_t message_bytes_max) {
-    char *path = file_of(bytes, size);
+    char *path = scratch_file(folder, bytes, size);
     struct source *source = open_source(path, message_bytes_max);
     unlink(path);
     free(path);
@@ -95,7 +98,7 @@ TEST(an_empty_file_is_at_its_end) {
 }
 
 TEST(a_position_names_the_file) {
-    char *path = file_of(SMALL, 4);
+    char *path = scratch_file(folder, SMALL, 4);
     struct source *source = open_source(path, 100);
     struct delivery *delivery = NULL;
     struct error err;
@@ -234,15 +237,22 @@ TEST(a_file_that_cannot_be_opened_or_read_is_an_error_that_names_it) {
     struct error err;
     assert_int_equal(file_source_create("/dev/null/jobs", 100, NULL, &source, &err), ERR_IO);
     assert_non_null(strstr(err.message, "/dev/null/jobs"));
-    expect_failure(open_source("/tmp", 100), ERR_IO, "reading /tmp at byte 0");
+    char expected[256];
+    snprintf(expected, sizeof expected, "reading %s at byte 0", folder);
+    expect_failure(open_source(folder, 100), ERR_IO, expected);
 }
 
-RUN_TESTS(T(messages_come_one_by_one_with_their_index), T(an_empty_file_is_at_its_end),
-    T(a_position_names_the_file), T(a_buffer_as_small_as_the_largest_message_is_enough),
-    T(a_message_over_the_limit_comes_as_a_broken_last_one),
-    T(bytes_that_are_not_msgpack_come_as_a_broken_last_message),
-    T(a_stream_that_ends_inside_a_message_comes_as_a_broken_last_one),
-    T(a_header_that_claims_gigabytes_costs_only_the_buffer),
-    T(messages_larger_than_a_read_are_put_together), T(what_is_lent_stays_while_more_is_read),
-    T(a_paused_source_brings_nothing), T(standard_input_brings_each_message_as_soon_as_it_is_whole),
-    T(a_file_that_cannot_be_opened_or_read_is_an_error_that_names_it))
+int main(void) {
+    const struct CMUnitTest tests[] = {T(messages_come_one_by_one_with_their_index),
+        T(an_empty_file_is_at_its_end), T(a_position_names_the_file),
+        T(a_buffer_as_small_as_the_largest_message_is_enough),
+        T(a_message_over_the_limit_comes_as_a_broken_last_one),
+        T(bytes_that_are_not_msgpack_come_as_a_broken_last_message),
+        T(a_stream_that_ends_inside_a_message_comes_as_a_broken_last_one),
+        T(a_header_that_claims_gigabytes_costs_only_the_buffer),
+        T(messages_larger_than_a_read_are_put_together), T(what_is_lent_stays_while_more_is_read),
+        T(a_paused_source_brings_nothing),
+        T(standard_input_brings_each_message_as_soon_as_it_is_whole),
+        T(a_file_that_cannot_be_opened_or_read_is_an_error_that_names_it)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

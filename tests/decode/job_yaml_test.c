@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "decode/print.h"
 #include "decoding.h"
+#include "support/scratch.h"
 #include "testing.h"
 
 static struct error err;
@@ -115,26 +116,22 @@ TEST(each_form_of_data_becomes_little_endian_bytes) {
 }
 
 TEST(data_may_stand_in_a_file_beside_the_job) {
-    char folder[] = "/tmp/job_yaml_test_XXXXXX", path[64];
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/x.bin", folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs("four", file);
-    fclose(file);
+    char *folder = scratch_create(), *path = scratch_file(folder, "four", 4), *text;
+    assert_return_code(asprintf(&text, JOB_OF_DATA("{file: %s}"), strrchr(path, '/') + 1), 0);
 
     struct problems problems;
     struct job *job = NULL;
     size_t size = 0;
-    uint8_t *bytes = encode(JOB_OF_DATA("{file: x.bin}"), folder, &size, &problems);
+    uint8_t *bytes = encode(text, folder, &size, &problems);
     assert_non_null(bytes);
     assert_int_equal(decode_bytes(slice_of(bytes, size), &limits, &job, &err), ERR_OK);
     assert_true(slice_is_text(job->buffers[0].data, "four"));
     job_destroy(job);
     free(bytes);
     problems_fini(&problems);
-    unlink(path);
-    rmdir(folder);
+    free(text);
+    free(path);
+    scratch_remove(folder);
 }
 
 TEST(scalars_keep_the_type_that_yaml_gives_them) {

@@ -10,6 +10,7 @@
 #include "state/inquest.h"
 #include "state/layout.h"
 #include "state/suspensions.h"
+#include "support/scratch.h"
 
 enum { PATCH_BYTES = 5, LEFT_MAX = 1 << 20, NOW_MS = 1000000000 };
 
@@ -19,7 +20,7 @@ static const struct suspension_rules rules = {
 static const struct state_shape shape = {.lanes = 2, .depth = 2, .batch_jobs = 4};
 static const struct state_shape larger = {.lanes = 3, .depth = 4, .batch_jobs = 8};
 
-static char path[64];
+static char *folder, *path;
 static uint8_t *whole; /* the file as an executor left it that died at work */
 static size_t whole_bytes;
 
@@ -44,9 +45,15 @@ static void leave_work(struct state *state) {
     state_record_death(state, &death);
 }
 
+static void clean_up(void) {
+    free(path);
+    scratch_remove(folder);
+}
+
 static void make_whole(void) {
-    snprintf(path, sizeof path, "/tmp/gpu-worker-fuzz-%d.state", (int)getpid());
-    unlink(path);
+    folder = scratch_create();
+    FUZZ_CHECK(asprintf(&path, "%s/gpu0.state", folder) > 0);
+    FUZZ_CHECK(atexit(clean_up) == 0);
     struct state *state = open_file();
     struct stat file;
     leave_work(state);

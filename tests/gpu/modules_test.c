@@ -1,7 +1,6 @@
 /* Proves: null handles from the driver; the cache of modules. */
 #include "gpu/modules.h"
 
-#include <ftw.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,10 +9,11 @@
 
 #include "base/file.h"
 #include "cpu_device.h"
+#include "support/scratch.h"
 
 enum { PROGRAMS = 6, THREADS = 8, ROUNDS = 80, KEPT = 4 /* two of them loaded at start */ };
 
-static char root[64];
+static char *root;
 static struct registry *registry;
 static struct device device;
 static struct modules *modules;
@@ -43,8 +43,7 @@ static void write_program(const char *name, const void *image, size_t bytes) {
 
 /* p0 to p5, alike; "text", whose image is none, and "other", whose image has no such kernel. */
 static int set_up(void **state) {
-    strcpy(root, "/tmp/modules_test_XXXXXX");
-    assert_non_null(mkdtemp(root));
+    root = scratch_create();
     char *image;
     size_t bytes;
     assert_int_equal(
@@ -68,13 +67,10 @@ static int set_up(void **state) {
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk) {
-    return remove(path);
-}
-
 static int tear_down(void **state) {
     registry_destroy(registry);
-    return nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    scratch_remove(root);
+    return 0;
 }
 
 static void start(const char *faults, size_t count_max) {

@@ -15,6 +15,7 @@
 #include "blobs/blobs.h"
 #include "cpu_driver/cpu_driver.h"
 #include "support/run.h"
+#include "support/scratch.h"
 #include "testing.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -60,7 +61,7 @@ static void add(struct run *run, const char *id, const char *x, const char *y, c
     run_add_keyed(run, "key", yaml)->key = strstr(y, "resident") != NULL ? "key" : NULL;
 }
 
-static char blob_dir[] = "/tmp/faults-XXXXXX";
+static char *blob_dir;
 static char blob_source[128], static_source[160];
 
 static void make_blob(void) {
@@ -363,15 +364,14 @@ static int report(void **state) {
 
 static int set_up(void **state) {
     signal(SIGALRM, on_hang);
-    assert_non_null(mkdtemp(blob_dir));
+    blob_dir = scratch_create();
     make_blob();
     return 0;
 }
 
 static int tear_down(void **state) {
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", blob_dir);
-    return system(command);
+    scratch_remove(blob_dir);
+    return 0;
 }
 
 int main(void) {

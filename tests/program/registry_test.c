@@ -1,29 +1,26 @@
 #include "program/program.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "support/scratch.h"
 #include "testing.h"
 
-static char root[64];
+static char *root;
 static struct problems problems;
 
 static int set_up(void **state) {
-    strcpy(root, "/tmp/registry_test_XXXXXX");
+    root = scratch_create();
     problems_init(&problems);
-    return mkdtemp(root) == NULL ? -1 : 0;
-}
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk) {
-    return remove(path);
+    return 0;
 }
 
 static int tear_down(void **state) {
     problems_fini(&problems);
-    return nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    scratch_remove(root);
+    return 0;
 }
 
 static void write_bytes(const char *folder, const char *name, const void *bytes, size_t size) {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/scratch.h"
 #include "testing.h"
 
 static struct settings settings;
@@ -215,29 +216,31 @@ TEST(values_come_from_the_environment) {
 }
 
 TEST(values_come_from_files_without_the_last_line_end) {
-    char path[] = "/tmp/settings_test_XXXXXX", text[200];
-    int fd = mkstemp(path);
-    assert_int_equal(write(fd, "hunter2\r\n", 9), 9);
-    close(fd);
-    snprintf(text, sizeof text, "kafka:\n  consumer: {sasl.password: {file: %s}}\n", path);
+    char *folder = scratch_create(), *text;
+    char *path = scratch_file(folder, "hunter2\r\n", 9);
+    assert_return_code(
+        asprintf(&text, "kafka:\n  consumer: {sasl.password: {file: %s}}\n", path), 0);
     expect_good(text);
     assert_string_equal(settings.kafka.consumer.values[0], "hunter2");
     unlink(path);
     parse(text);
     assert_int_equal(problems.count, 1);
     assert_string_equal(problems.items[0].where, "w.yaml:2:36");
+    free(text);
+    free(path);
+    scratch_remove(folder);
 }
 
 TEST(a_secret_file_that_is_no_text_is_refused) {
-    char path[] = "/tmp/settings_test_XXXXXX", text[200];
-    int fd = mkstemp(path);
-    assert_int_equal(write(fd, "a\0b", 3), 3);
-    close(fd);
-    snprintf(text, sizeof text, "kafka: {group: {file: %s}}\n", path);
+    char *folder = scratch_create(), *text;
+    char *path = scratch_file(folder, "a\0b", 3);
+    assert_return_code(asprintf(&text, "kafka: {group: {file: %s}}\n", path), 0);
     parse(text);
-    unlink(path);
     assert_int_equal(problems_total(&problems), 1);
     assert_non_null(strstr(problems.items[0].what, "not a text file"));
+    free(text);
+    free(path);
+    scratch_remove(folder);
 }
 
 TEST(keys_that_would_void_a_guarantee_are_refused_by_name) {

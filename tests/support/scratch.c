@@ -3,6 +3,7 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "testing.h"
 
@@ -23,4 +24,14 @@ static int remove_item(
 void scratch_remove(char *folder) {
     (void)nftw(folder, remove_item, 16, FTW_DEPTH | FTW_PHYS);
     free(folder);
+}
+
+char *scratch_file(const char *folder, const void *bytes, size_t size) {
+    char *path;
+    assert_return_code(asprintf(&path, "%s/file-XXXXXX", folder), 0);
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, size), (ssize_t)size);
+    close(fd);
+    return path;
 }
