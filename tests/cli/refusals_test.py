@@ -50,6 +50,12 @@ class RefusalsTest(unittest.TestCase):
             "settings that do not go together": ({"retry": {"base_ms": "1h"}}, "retry.base_ms is more"),
             "no programs": ({"programs": {"dir": str(self.folder / "nowhere")}}, "set programs.dir"),
             "a folder without programs": ({"programs": {"dir": str(self.folder)}}, "worker.yaml|no program is in it"),
+            "programs without an image for cuda": (
+                {"driver": "cuda", "programs": {"dir": str(self.programs_without("ptx"))}},
+                "without-ptx: none of the 1 programs has an image for driver: cuda.*; set `driver`"),
+            "programs without an image for the CPU": (
+                {"programs": {"dir": str(self.programs_without("cpu"))}},
+                "without-cpu: none of the 1 programs has an image for driver: cpu.*; set `driver`"),
             "a state folder below a file": ({"state": {"dir": f"{file}/state"}}, "state.dir: Not a directory"),
             "a state folder that is a file": ({"state": {"dir": file}}, "state.dir: Not a directory"),
             "a blob folder below a missing one": ({"blobs": {"dir": str(self.folder / "a/b")}}, "blobs.dir: No such"),
@@ -71,6 +77,18 @@ class RefusalsTest(unittest.TestCase):
             "a script of faults": ({"cpu_driver": {"faults": "cuMemAlloc:explode@1"}}, "unknown effect"),
             "an address of another machine": ({"http": {"listen": "192.0.2.1:9400"}}, "Cannot assign"),
         }
+
+    def programs_without(self, kind):
+        folder = self.folder / f"without-{kind}"
+        shutil.copytree(self.programs, folder)
+        self.edit(folder, f"  - {{kind: {kind}, file: saxpy.{'so' if kind == 'cpu' else kind}}}\n", "")
+        return folder
+
+    def edit(self, programs, old, new):
+        manifest = programs / "saxpy/program.yaml"
+        text = manifest.read_text()
+        self.assertIn(old, text)
+        manifest.write_text(text.replace(old, new))
 
     def complete(self, config):
         good = {"driver": "cpu", "programs": {"dir": str(self.programs)}}
@@ -104,6 +122,18 @@ class RefusalsTest(unittest.TestCase):
         config = self.complete({"state": {"dir": str(self.folder / "file")}, "kafka": {"consumer": {"a": "1"}}})
         (self.folder / "jobs").write_bytes(b"")
         done = self.gpu_worker("run", config, "--jobs", str(self.folder / "jobs"), "--results", os.devnull)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_run_whose_programs_all_need_another_device_is_refused(self):
+        self.edit(self.programs, "  - name: saxpy\n", "  - name: saxpy\n    requires: {compute_capability: 9.9}\n")
+        (self.folder / "jobs").write_bytes(b"")
+        files = ("--jobs", str(self.folder / "jobs"), "--results", os.devnull)
+        for more in ([], ["--no-supervisor"]):
+            done = self.gpu_worker("run", self.complete({}), *files, *more)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertRegex(done.stderr, r"none of the 1 programs can run on .*compute capability 9\.0.*; add a program")
+        shutil.copytree(PROGRAMS / "reduce_sum", self.programs / "reduce_sum")
+        done = self.gpu_worker("run", self.complete({}), *files)
         self.assertEqual(done.returncode, 0, done.stderr)
 
 

@@ -372,6 +372,14 @@ class ReloadTest(FlowTest):
             self.write_config()
             (self.programs / "answer/answer.so").write_text("")
 
+        def need_newer_device():
+            self.write_config()
+            shutil.rmtree(self.programs / "saxpy", ignore_errors=True)
+            manifest = self.programs / "answer/program.yaml"
+            program = json.loads(manifest.read_text())
+            program["entries"][0]["requires"] = {"compute_capability": 9.9}
+            manifest.write_text(json.dumps(program))
+
         def remove_programs():
             self.write_config(programs={"dir": str(self.folder / "nowhere")})
 
@@ -383,7 +391,7 @@ class ReloadTest(FlowTest):
             self.start(*options)
             self.assertEqual(answered_by(self.ask(answer(0))), 1)
             for number, damage in enumerate((break_yaml, break_setting, break_key, break_combination, break_program,
-                                             remove_programs, remove_config), 1):
+                                             need_newer_device, remove_programs, remove_config), 1):
                 with self.subTest(damage.__name__):
                     damage()
                     self.hang_up_and_wait_for("not reloaded, nothing has changed: ")

@@ -9,7 +9,7 @@ enum { JOB_ARENA_BYTES_MAX = 4 << 20 /* decoded form of one message: about 170,0
 
 struct editions {
     struct modules *modules;
-    struct gpu_limits device;
+    const struct device *device;
     int fd;               /* an eventfd */
     pthread_mutex_t lock; /* guards what follows */
     struct edition *current;
@@ -33,7 +33,7 @@ static void derive_limits(struct edition *edition) {
         .timeout_ms_max = settings->limits.timeout_max_ms,
     };
     edition->plan_limits = (struct plan_limits){
-        .device = edition->editions->device,
+        .device = edition->editions->device->limits,
         .job_bytes_max = settings->limits.job_bytes,
         .result_bytes_max = settings->limits.result_bytes,
         .has_key_order = settings->ordering == ORDERING_KEY,
@@ -67,7 +67,7 @@ static enum err fail_for_memory(struct error *err) {
         "no memory for the configuration and its programs");
 }
 
-enum err editions_create(struct modules *modules, const struct gpu_limits *device,
+enum err editions_create(struct modules *modules, const struct device *device,
     struct editions **ret, struct error *err) {
     struct editions *editions = calloc(1, sizeof *editions);
     if (editions == NULL) return fail_for_memory(err);
@@ -77,7 +77,7 @@ enum err editions_create(struct modules *modules, const struct gpu_limits *devic
         return error_set(err, ERR_IO, 0, "raise the limit on open files", "cannot make an eventfd");
     }
     editions->modules = modules;
-    editions->device = *device;
+    editions->device = device;
     pthread_mutex_init(&editions->lock, NULL);
     *ret = editions;
     return ERR_OK;
@@ -92,12 +92,41 @@ void editions_destroy(struct editions *editions) {
     free(editions);
 }
 
+/* As planning asks for each job. */
+static bool can_run(const struct entry *entry, const struct gpu_limits *device) {
+    bool can_cooperate = device->cooperative || !entry->cooperative || entry->phase_count > 0;
+    return device->architecture >= entry->capability_min && can_cooperate;
+}
+
+static bool fits(const struct program *program, const struct device *device) {
+    bool is_any = false;
+    for (size_t i = 0; i < program->entry_count; i++)
+        is_any = is_any || can_run(&program->entries[i], &device->limits);
+    return is_any &&
+           program_image(program, device->on_cpu, device->limits.architecture, NULL) != NULL;
+}
+
+/* One that fits is enough: jobs of the others are refused one by one. */
+static enum err check_fit(
+    const struct registry *registry, const struct device *device, struct error *err) {
+    int architecture = device->limits.architecture;
+    for (size_t i = 0; i < registry_count(registry); i++)
+        if (fits(registry_at(registry, i), device)) return ERR_OK;
+    return error_set(err, ERR_CONFIG, 0,
+        "add a program that fits it to programs.dir, or leave the device out of `devices`",
+        "none of the %zu programs can run on %s, of compute capability %d.%d: each has no image "
+        "for it, or needs a newer device",
+        registry_count(registry), device->name, architecture / 10, architecture % 10);
+}
+
 enum err editions_publish(struct editions *editions, struct settings *settings,
     struct registry *registry, struct error *err) {
     struct edition *edition = calloc(1, sizeof *edition), *earlier = editions->current;
     if (edition == NULL) return fail_for_memory(err);
-    enum err code = module_set_load(editions->modules, registry,
-        earlier != NULL ? earlier->modules : NULL, &edition->modules, err);
+    enum err code = check_fit(registry, editions->device, err);
+    if (code == ERR_OK)
+        code = module_set_load(editions->modules, registry,
+            earlier != NULL ? earlier->modules : NULL, &edition->modules, err);
     if (code == ERR_OK) code = module_set_check(edition->modules, err);
     if (code != ERR_OK) {
         module_set_unload(edition->modules);

@@ -31,16 +31,17 @@ struct edition {
     struct module_set *modules;
 };
 
-/** Of a device with its modules. ERR_NO_MEMORY, ERR_IO. */
-MUST_CHECK enum err editions_create(struct modules *modules, const struct gpu_limits *device,
-    struct editions **ret, struct error *err);
+/** Of a device, which outlives them, with its modules. ERR_NO_MEMORY, ERR_IO. */
+MUST_CHECK enum err editions_create(
+    struct modules *modules, const struct device *device, struct editions **ret, struct error *err);
 
 /** When no job is left. NULL is fine. */
 void editions_destroy(struct editions *editions);
 
 /**
  * Makes another edition current, of `settings` and `registry`, which are its own then; not after an
- * error. Bound thread, one at a time. ERR_NO_MEMORY, or a sticky code.
+ * error. Bound thread, one at a time. ERR_CONFIG: no program fits the device, or the driver rejects
+ * the image of one; ERR_NO_MEMORY, or a sticky code.
  */
 MUST_CHECK enum err editions_publish(struct editions *editions, struct settings *settings,
     struct registry *registry, struct error *err);

@@ -14,12 +14,33 @@
 #include "gpu/driver.h"
 #include "gpu/profile.h"
 
+static bool has_image(const struct program *program, bool on_cpu) {
+    for (size_t i = 0; i < program->image_count; i++)
+        if ((program->images[i].kind == IMAGE_CPU) == on_cpu) return true;
+    return false;
+}
+
+/* What the device says of the images is asked when it is there (edition.h). */
+static void check_images(const struct settings *settings, const char *dir,
+    const struct registry *registry, struct problems *problems) {
+    bool on_cpu = settings->driver == DRIVER_CPU;
+    size_t count = registry_count(registry);
+    for (size_t i = 0; i < count; i++)
+        if (has_image(registry_at(registry, i), on_cpu)) return;
+    if (count > 0)
+        problems_add(problems, dir, 0, 0,
+            "set `driver`, or programs.dir, or add such images to their program.yaml",
+            "none of the %zu programs has an image for driver: %s", count,
+            on_cpu ? "cpu (kind: cpu)" : "cuda (kind: ptx or cubin)");
+}
+
 struct registry *fitness_load_programs(const struct settings *settings, const char *dir,
     const struct registry *earlier, struct problems *problems) {
     char *configured = settings_programs_dir(settings);
     if (dir == NULL) dir = configured;
     struct registry *registry = dir != NULL ? registry_load_again(dir, earlier, problems) : NULL;
     if (registry == NULL) problems_add(problems, "programs", 0, 0, "", "out of memory");
+    else check_images(settings, dir, registry, problems);
     free(configured);
     return registry;
 }

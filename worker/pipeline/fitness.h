@@ -1,8 +1,8 @@
 /**
- * Whether a worker can work as it is configured: its programs are there and whole, and its folders
- * can be used, librdkafka takes its keys, NVTX is what it says, and http.listen is an address of
- * this machine. What it finds keeps `run` from taking jobs, and `check` reports it. No broker and
- * no device is asked.
+ * Whether a worker can work as it is configured: its programs are there and whole, one of them has
+ * an image for the driver, and its folders can be used, librdkafka takes its keys, NVTX is what it
+ * says, and http.listen is an address of this machine. What it finds keeps `run` from taking jobs,
+ * and `check` reports it. No broker and no device is asked.
  *
  * Threads: any.
  */

@@ -48,7 +48,7 @@ static enum err load_programs(struct stages *stages, struct error *err) {
 enum err resources_load_programs(struct stages *stages, struct error *err) {
     enum err code = modules_create(&stages->device, MODULES_MAX, &stages->modules, err);
     if (code == ERR_OK)
-        code = editions_create(stages->modules, &stages->device.limits, &stages->editions, err);
+        code = editions_create(stages->modules, &stages->device, &stages->editions, err);
     return code == ERR_OK ? load_programs(stages, err) : code;
 }
 
