@@ -1,4 +1,4 @@
-/* A state file with damage behind its head: read, held an inquest on, and used for another life.
+/* A state file with damage behind its head: read, judged, and used for another life.
  * The input is a list of places and what stands there instead. */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -6,10 +6,10 @@
 
 #include "broker/file_progress.h"
 #include "fuzz.h"
-#include "state/fetches.h"
-#include "state/inquest.h"
+#include "quarantine/attribution.h"
+#include "quarantine/fetches.h"
+#include "quarantine/suspensions.h"
 #include "state/layout.h"
-#include "state/suspensions.h"
 #include "support/scratch.h"
 
 enum { PATCH_BYTES = 5, LEFT_MAX = 1 << 20, NOW_MS = 1000000000 };
@@ -57,7 +57,7 @@ static void make_whole(void) {
     struct state *state = open_file();
     struct stat file;
     leave_work(state);
-    (void)inquest_hold(state);
+    (void)attribution_apply(state);
     leave_work(state);
     FUZZ_CHECK(fstat(state->fd, &file) == 0);
     whole_bytes = (size_t)file.st_size;
@@ -134,8 +134,8 @@ static void go_on(struct state *state) {
     fetches_try(state, "jobs", 0);
     fetches_pass(state, "jobs", 0);
     fetches_each_aside(state, check_aside, NULL);
-    const struct inquest inquest = inquest_hold(state);
-    FUZZ_CHECK(strlen(inquest.death.message) < STATE_MESSAGE_BYTES);
+    const struct attribution attribution = attribution_apply(state);
+    FUZZ_CHECK(strlen(attribution.death.message) < STATE_MESSAGE_BYTES);
     check_suspects(state);
     suspensions_convict_key(state, &rules, slice_of_text("key"), NOW_MS);
     suspensions_convict(state, &rules, slice_of_text("key"), slice_of_text("saxpy"), NOW_MS);

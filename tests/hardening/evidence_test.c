@@ -1,6 +1,6 @@
 /* What counts against a message that was alone when its executor died, and how often an executor is
  * started again. */
-#include "state/inquest.h"
+#include "quarantine/attribution.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -26,12 +26,12 @@ static int set_up(void **state) {
     return 0;
 }
 
-static struct inquest begin(struct state *state) {
+static struct attribution begin(struct state *state) {
     struct error err;
-    struct inquest inquest = inquest_hold(state);
+    struct attribution attribution = attribution_apply(state);
     state_name_life(state, LIFE);
     assert_int_equal(state_begin(state, &shape, 3, "GPU-3", &err), ERR_OK);
-    return inquest;
+    return attribution;
 }
 
 /* The message is a suspect, and runs alone from now on. */
@@ -51,10 +51,10 @@ TEST(stops_convict_nobody_however_often_and_however_they_end) {
         state_note_stop(life);
         state_close(life); /* the drain ran out: nothing was put in order */
         life = executor_rig_open_state(rig);
-        const struct inquest inquest = begin(life);
-        assert_int_equal(inquest.death.kind, STATE_DEATH_STOP);
-        assert_null(inquest.convicted);
-        assert_int_equal(inquest.suspects, 1);
+        const struct attribution attribution = begin(life);
+        assert_int_equal(attribution.death.kind, STATE_DEATH_STOP);
+        assert_null(attribution.convicted);
+        assert_int_equal(attribution.suspects, 1);
     }
     state_close(life);
 }
@@ -83,7 +83,7 @@ static void *crash(void *context) {
 }
 
 /* An executor whose thread crashes while the message runs alone; how the next one finds it. */
-static struct inquest hear_crash(struct executor_rig *rig, void *(*run)(void *context)) {
+static struct attribution hear_crash(struct executor_rig *rig, void *(*run)(void *context)) {
     int status;
     pid_t pid = fork();
     if (pid == 0) {
@@ -104,25 +104,25 @@ static struct inquest hear_crash(struct executor_rig *rig, void *(*run)(void *co
     rig->executor.pid = pid;
     executor_reap(&rig->executor, status, false);
     struct state *next = executor_rig_open_state(rig);
-    struct inquest inquest = inquest_hold(next);
+    struct attribution attribution = attribution_apply(next);
     state_close(next);
-    return inquest;
+    return attribution;
 }
 
 TEST(the_crash_of_a_thread_that_holds_nothing_convicts_nobody) {
     struct executor_rig *rig = *state;
     for (int i = 0; i < STOPS; i++) {
-        const struct inquest inquest = hear_crash(rig, crash_with_nothing_in_hand);
-        assert_int_equal(inquest.death.kind, STATE_DEATH_OWN);
-        assert_null(inquest.convicted);
+        const struct attribution attribution = hear_crash(rig, crash_with_nothing_in_hand);
+        assert_int_equal(attribution.death.kind, STATE_DEATH_OWN);
+        assert_null(attribution.convicted);
     }
 }
 
 TEST(the_crash_of_another_thread_convicts_who_was_alone) {
     struct executor_rig *rig = *state;
-    const struct inquest inquest = hear_crash(rig, crash);
-    assert_int_equal(inquest.death.kind, STATE_DEATH_SIGNAL);
-    assert_non_null(inquest.convicted);
+    const struct attribution attribution = hear_crash(rig, crash);
+    assert_int_equal(attribution.death.kind, STATE_DEATH_SIGNAL);
+    assert_non_null(attribution.convicted);
 }
 
 /* A life that ends by a signal with so much in hand. */

@@ -1,5 +1,5 @@
 /* Which partitions are read, tried alone or set aside, as deaths come. */
-#include "state/fetches.h"
+#include "quarantine/fetches.h"
 
 #include <signal.h>
 #include <stdio.h>

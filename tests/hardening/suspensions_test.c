@@ -1,5 +1,5 @@
 /* Who is suspended after convictions, and who is not, whatever a sender does. */
-#include "state/suspensions.h"
+#include "quarantine/suspensions.h"
 
 #include <inttypes.h>
 #include <stdio.h>

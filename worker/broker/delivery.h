@@ -52,8 +52,8 @@ struct delivery {
     uint64_t received_ns;       /* clock_ns() at arrival */
     uint64_t published_unix_ms; /* by the broker's or the sender's clock; 0: not known */
     size_t held_bytes;
-    bool is_suspect; /* an owner before may have died of it; then as pipeline/suspects.h says */
-    /* the executor's own (pipeline/suspects.h) */
+    bool is_suspect; /* an owner before may have died of it; then as quarantine/suspects.h says */
+    /* the executor's own (quarantine/suspects.h) */
     uint32_t
         failed_attempts; /* that cost an executor its life; the last is a convicted one's own */
     struct delivery *next;

@@ -11,8 +11,8 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "state/fetches.h"
-#include "state/suspensions.h"
+#include "quarantine/fetches.h"
+#include "quarantine/suspensions.h"
 
 static const char usage[] =
     "usage: gpu-worker resume [--config FILE] [--key KEY | --program NAME |\n"

@@ -7,9 +7,9 @@
 #include "gpu/profile.h"
 #include "pipeline/flow.h"
 #include "pipeline/ordering.h"
-#include "pipeline/refusals.h"
-#include "pipeline/suspects.h"
 #include "prepare/carriers.h"
+#include "quarantine/refusals.h"
+#include "quarantine/suspects.h"
 
 enum {
     SHARED_COUNT_MIN = 8,         /* fewer are admitted sooner than another thread wakes up, */
@@ -53,7 +53,7 @@ static enum err decode(struct stages *stages, struct delivery *delivery, struct 
     *ret = NULL;
     *err = verdict_error;
     if (verdict == VERDICT_UNDECODABLE) {
-        refusals_note_conviction(stages, delivery, NULL);
+        refusals_note_conviction(&stages->refusals, delivery, NULL);
         return err->code;
     }
     profile_push("decode");
@@ -65,7 +65,7 @@ static enum err decode(struct stages *stages, struct delivery *delivery, struct 
     (*ret)->edition = &edition->shared;
     shared_hold(&edition->shared);
     if (verdict == VERDICT_GUILTY)
-        refusals_note_conviction(stages, delivery, code == ERR_OK ? *ret : NULL);
+        refusals_note_conviction(&stages->refusals, delivery, code == ERR_OK ? *ret : NULL);
     enum err reply_to_code = check_reply_to(*ret, &reply_to_error);
     if (code == ERR_OK && verdict == VERDICT_GUILTY) *err = verdict_error;
     else if (code == ERR_OK && reply_to_code != ERR_OK) *err = reply_to_error;

@@ -10,10 +10,10 @@
 #include "gpu/profile.h"
 #include "pipeline/control.h"
 #include "pipeline/narrow.h"
-#include "pipeline/refusals.h"
 #include "pipeline/retries.h"
-#include "pipeline/suspects.h"
 #include "prepare/carriers.h"
+#include "quarantine/refusals.h"
+#include "quarantine/suspects.h"
 
 #define RARE_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
 
@@ -142,9 +142,9 @@ enum err flow_still_wanted(void *context, const struct job *job, struct error *e
             "send it again under another id, or after cancels.ttl_ms",
             "the job was cancelled before it ran");
     uint64_t deadline_ms = job->deadline_unix_ms;
-    if (deadline_ms == 0) return refusals_check(stages, job, err);
+    if (deadline_ms == 0) return refusals_check(&stages->refusals, job, err);
     uint64_t now_ms = clock_unix_ms();
-    if (now_ms <= deadline_ms) return refusals_check(stages, job, err);
+    if (now_ms <= deadline_ms) return refusals_check(&stages->refusals, job, err);
     return error_set(err, ERR_DEADLINE_EXCEEDED, 0, "send it with a later deadline, or add workers",
         "the job was still waiting %" PRIu64 " ms after its deadline", now_ms - deadline_ms);
 }
@@ -292,7 +292,7 @@ static void log_batch(const struct job_telemetry *job) {
 static struct publication *conclude(
     struct stages *stages, struct job *job, const struct outcome *outcome) {
     if (outcome->code == ERR_OK) {
-        refusals_note_success(stages, job);
+        refusals_note_success(&stages->refusals, job);
         return encode(stages, job, outcome);
     }
     struct outcome failed = *outcome;

@@ -9,7 +9,7 @@
 #include "pipeline/flow.h"
 #include "pipeline/ordering.h"
 #include "pipeline/retries.h"
-#include "pipeline/suspects.h"
+#include "quarantine/suspects.h"
 
 enum {
     POLL_MS = 100,

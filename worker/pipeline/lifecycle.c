@@ -16,15 +16,41 @@
 #include "pipeline/reload.h"
 #include "pipeline/resources.h"
 #include "pipeline/retries.h"
-#include "pipeline/suspects.h"
 #include "prepare/carriers.h"
-#include "state/fetches.h"
+#include "quarantine/fetches.h"
+#include "quarantine/suspects.h"
 
 enum { PUBLISH_TIMEOUT_MS = 30000 };
 
+static bool keep_waiting(void *context, struct delivery *delivery) {
+    return stages_keep(context, delivery);
+}
+
+static void drop_waiting(void *context, struct delivery *delivery) {
+    stages_drop(context, delivery);
+}
+
 /* From here on a start that hangs is seen. */
-static enum err start_suspects(struct stages *stages, struct error *err) {
-    enum err code = suspects_start(stages, &stages->suspects, err);
+static enum err start_quarantine(struct stages *stages, struct error *err) {
+    const struct settings *settings = stages->settings;
+    const struct suspects_options options = {.state = stages->state,
+        .shape = {.lanes = settings->lanes + 1, /* and the narrow path */
+            .depth = settings->lane_depth,
+            .batch_jobs = settings->batch.jobs},
+        .device = stages->device_index,
+        .uuid = stages->device.uuid,
+        .lock = &stages->lock,
+        .changed = &stages->changed,
+        .in_flight = &stages->in_flight,
+        .keep = keep_waiting,
+        .drop = drop_waiting,
+        .context = stages};
+    enum err code = suspects_start(&options, &stages->suspects, err);
+    stages->refusals = (struct refusals){.state = stages->state,
+        .suspects = stages->suspects,
+        .rules = {.convictions = settings->suspend.convictions,
+            .window_ms = settings->suspend.window_ms,
+            .for_ms = settings->suspend.for_ms}};
     pulse_start("start");
     return code;
 }
@@ -338,8 +364,8 @@ static void destroy_source(struct stages *stages) {
     source_destroy(stages->source);
 }
 
-static void stop_suspects(struct stages *stages) {
-    suspects_stop(stages->suspects);
+static void stop_quarantine(struct stages *stages) {
+    suspects_stop(stages->suspects, err_is_sticky(stages->failure.code));
 }
 
 /* ---- the table ---- */
@@ -356,7 +382,7 @@ static const struct stage {
     void (*destroy)(struct stages *stages);                       /* NULL: it has ended then */
 } table[] = {
     {"device", resources_open_device, NULL, resources_close_device},
-    {"suspects", start_suspects, NULL, stop_suspects},
+    {"quarantine", start_quarantine, NULL, stop_quarantine},
     {"programs", resources_load_programs, NULL, resources_drop_programs},
     {"blobs", resources_open_blobs, NULL, resources_close_blobs},
     {"source", watch_source, finish_source, destroy_source},

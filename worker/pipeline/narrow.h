@@ -1,7 +1,8 @@
 /**
  * The narrow path: jobs that run one at a time. Those for which there was no memory while others
  * held some give back all they hold, wait here, and run as soon as there is room for them. A
- * suspect (suspects.h) comes here alone, since the intake lets nobody else in, and runs guarded.
+ * suspect (quarantine/suspects.h) comes here alone, since the intake lets nobody else in, and runs
+ * guarded.
  *
  * Nothing deadlocks: who waits holds nothing, and while somebody waits the intake takes no more, so
  * that what the others hold comes free. A job that finds no room when nobody else holds anything

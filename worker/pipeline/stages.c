@@ -47,3 +47,11 @@ bool stages_keep(struct stages *stages, struct delivery *delivery) {
     stages_fail(stages, &err);
     return false;
 }
+
+void stages_drop(struct stages *stages, struct delivery *delivery) {
+    pthread_mutex_lock(&stages->lock);
+    stages->in_flight--;
+    stages->bytes_in_flight -= delivery->held_bytes;
+    pthread_mutex_unlock(&stages->lock);
+    delivery_destroy(delivery);
+}

@@ -17,6 +17,7 @@
 #include "pipeline/edition.h"
 #include "pipeline/options.h"
 #include "publish/publisher.h"
+#include "quarantine/refusals.h"
 
 /* Messages that wait for others of their key, and count as in flight by their bytes alone
  * (ordering.h): as many as stand in the windows of four partitions (broker/offsets.h). */
@@ -70,6 +71,7 @@ struct stages {
     struct lanes *lanes;
     struct narrow *narrow;
     struct suspects *suspects; /* NULL: no state is kept */
+    struct refusals refusals;
     struct key_order *key_order;
     struct retries *retries;
     struct reader *control_reader; /* until the control owns it */
@@ -106,5 +108,8 @@ void stages_wait(struct stages *stages, uint32_t timeout_ms);
 
 /** Ends the loan of a message. False when memory is short: it is dropped, and the run fails. */
 MUST_CHECK bool stages_keep(struct stages *stages, struct delivery *delivery);
+
+/** Lets go of a message in flight, which comes again. */
+void stages_drop(struct stages *stages, struct delivery *delivery);
 
 #endif

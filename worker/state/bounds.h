@@ -17,16 +17,14 @@ enum {
     STATE_PROGRESS_BYTES = 8192
 };
 
-/* suspensions.h */
+/* tables.h */
 enum {
+    FETCHES_MAX = 1024,
     SUSPENSION_CONVICTIONS_MAX = 32,
     SUSPENSION_KEYS_MAX = 256,
     SUSPENSION_PROGRAMS_MAX = 64,
     SUSPENSION_STANDINGS_MAX = 4096,
     SUSPENSION_NAME_BYTES = 64 /* longer names are shown cut */
 };
-
-/* fetches.h */
-enum { FETCHES_MAX = 1024, FETCHES_LIVES_MAX = 2, FETCHES_DEATHS_MAX = 2 };
 
 #endif

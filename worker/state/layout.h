@@ -16,6 +16,7 @@
 
 #include "state/bounds.h"
 #include "state/state.h"
+#include "state/tables.h"
 
 #define STATE_MAGIC "gpuwstat"
 enum { STATE_VERSION = 8, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
@@ -71,49 +72,6 @@ struct state_batch {
     _Alignas(STATE_LINE_BYTES) _Atomic uint32_t job_count; /* 0: not in flight */
     _Atomic uint64_t id, begun_ns, limit_ns;
 };
-
-/* A key or a program of which jobs were convicted. */
-struct suspension_entry {
-    _Atomic uint64_t hash;                      /* 0: free */
-    _Atomic uint64_t until_ms;                  /* 0: not suspended */
-    uint64_t at_ms[SUSPENSION_CONVICTIONS_MAX]; /* when; 0: none */
-    uint64_t by[SUSPENSION_CONVICTIONS_MAX];    /* of a program: the key's hash; 0: no key */
-    uint32_t name_bytes;
-    uint8_t name[SUSPENSION_NAME_BYTES];
-};
-
-struct suspension_standing {
-    _Atomic uint64_t hash; /* of program and key; 0: free */
-    _Atomic uint64_t at_ms;
-};
-
-struct suspensions {
-    uint64_t secret[2];
-    _Atomic uint64_t last_until_ms; /* nobody is suspended for longer */
-    struct suspension_entry keys[SUSPENSION_KEYS_MAX], programs[SUSPENSION_PROGRAMS_MAX];
-    struct suspension_standing standings[SUSPENSION_STANDINGS_MAX];
-};
-
-enum fetch_standing {
-    FETCH_FREE,
-    FETCH_OPEN,     /* it is read, from there */
-    FETCH_LEFT,     /* it was when the life before died */
-    FETCH_SUSPECT,  /* it was when several in a row died */
-    FETCH_ON_TRIAL, /* it is read alone */
-    FETCH_ASIDE     /* it is not read */
-};
-
-/* A partition, and where reading it began. */
-struct state_fetch {
-    struct state_entry at;
-    uint16_t lives;            /* in a row that died after they had begun there */
-    uint16_t deaths;           /* on trial, in a row */
-    uint32_t has_inflated;     /* memory grew on trial by what no message explains */
-    _Atomic uint32_t standing; /* an enum fetch_standing */
-};
-
-/* Once for each file. */
-void suspensions_draw_secret(struct suspensions *all);
 
 typedef char state_topic_name[STATE_TOPIC_BYTES];
 

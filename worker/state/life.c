@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "state/fetches.h"
 #include "state/layout.h"
 
 enum { LOCK_POLL_MS = 20 };
@@ -250,6 +249,12 @@ static enum err open_checked(
     return set_file_aside(state, timeout_ms, err);
 }
 
+/* Once for each file: names are hashed from it, so that nobody can aim at a place. */
+static void draw_secret(struct suspensions *all) {
+    if (all->secret[0] != 0) return;
+    if (getrandom(all->secret, sizeof all->secret, 0) != (ssize_t)sizeof all->secret) abort();
+}
+
 enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
     struct error *set_aside, struct error *err) {
     set_aside->code = ERR_OK;
@@ -259,7 +264,7 @@ enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
     if (code == ERR_OK) code = map(state, false, err);
     if (code == ERR_OK) {
         check_suspects(state);
-        suspensions_draw_secret(state->suspensions);
+        draw_secret(state->suspensions);
         *ret = state;
     } else {
         state_close(state);
@@ -409,10 +414,20 @@ void state_name_life(struct state *state, uint64_t life) {
     if (state != NULL) state->life = life;
 }
 
+/* Nothing is known against a partition that is not set aside. */
+static void forget_fetches(struct state *state) {
+    for (size_t i = 0; i < FETCHES_MAX; i++) {
+        _Atomic uint32_t *standing = &state->fetches[i].standing;
+        /* relaxed: each stands alone; who looks on learns the one before at worst */
+        if (atomic_load_explicit(standing, memory_order_relaxed) != FETCH_ASIDE)
+            atomic_store_explicit(standing, FETCH_FREE, memory_order_relaxed);
+    }
+}
+
 void state_end(struct state *state) {
     if (state == NULL) return;
     forget_left(state);
-    fetches_forget(state);
+    forget_fetches(state);
 }
 
 /* ---- what is kept ---- */
@@ -420,6 +435,14 @@ void state_end(struct state *state) {
 struct state_suspect *state_suspects(struct state *state, size_t *capacity) {
     *capacity = state == NULL ? 0 : state->suspect_count;
     return state == NULL ? NULL : state->suspects;
+}
+
+struct suspensions *state_suspensions(const struct state *state) {
+    return state == NULL ? NULL : state->suspensions;
+}
+
+struct state_fetch *state_fetches(const struct state *state) {
+    return state == NULL ? NULL : state->fetches;
 }
 
 struct pulse *state_pulses(struct state *state) {

@@ -11,7 +11,7 @@
 #include "base/exit.h"
 #include "base/log.h"
 #include "process/child.h"
-#include "state/fetches.h"
+#include "quarantine/fetches.h"
 #include "state/folder.h"
 
 enum {

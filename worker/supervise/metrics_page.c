@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "state/fetches.h"
-#include "state/suspensions.h"
+#include "quarantine/fetches.h"
+#include "quarantine/suspensions.h"
 
 /* A family of metrics: its lines for one executor. */
 struct metric {

@@ -1,24 +1,25 @@
-#include "pipeline/suspects.h"
+#include "quarantine/suspects.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/invariant.h"
-#include "state/fetches.h"
-#include "state/inquest.h"
+#include "base/log.h"
+#include "quarantine/attribution.h"
+#include "quarantine/fetches.h"
 
 static const char FIX[] = "correct the kernel, or what the job gives it; see its dead letter";
 
 struct suspects {
-    struct stages *stages;
-    struct state *state;
+    struct suspects_options options;
     /* messages that wait, in order; the intake thread's */
     struct delivery *first, **end;
     size_t waiting_count;
     /* The table is not known to be empty. Written by the intake thread; relaxed: others only ask
      * about messages that they got while nothing was known of any. */
     atomic_bool is_active;
-    /* under the stages' lock */
+    /* under the lock */
     size_t count, capacity;       /* of `table` */
     struct state_suspect **table; /* suspects and convicted, where they stand in the file */
     struct state_suspect *alone;  /* it was admitted and is not answered; NULL: none */
@@ -32,39 +33,37 @@ static void name_message(
         suspect->at.partition, suspect->at.offset);
 }
 
-static void log_inquest(struct state *state, const struct inquest *inquest) {
-    const struct state_suspect *convicted = inquest->convicted;
-    if (inquest->suspects > 0)
+static void log_attribution(struct state *state, const struct attribution *attribution) {
+    const struct state_suspect *convicted = attribution->convicted;
+    if (attribution->suspects > 0)
         log_line(LOG_WARN,
             "the executor before died: %zu messages were in its hands and run alone now%s%s",
-            inquest->suspects, inquest->death.message[0] != 0 ? "; " : "", inquest->death.message);
+            attribution->suspects, attribution->death.message[0] != 0 ? "; " : "",
+            attribution->death.message);
     if (convicted != NULL) name_message(state, convicted, "convicted, and not run again");
     if (convicted != NULL) log_line(LOG_WARN, "convicted of: %s", convicted->message);
-    if (inquest->overlooked > 0)
+    if (attribution->overlooked > 0)
         log_line(LOG_WARN, "%zu more messages were in its hands than the state file can name",
-            inquest->overlooked);
+            attribution->overlooked);
 }
 
-/* One life ends with its inquest, the next begins; the table may move in between. */
-static enum err begin_life(struct stages *stages, struct error *err) {
-    const struct settings *settings = stages->settings;
-    const struct state_shape shape = {.lanes = settings->lanes + 1, /* and the narrow path */
-        .depth = settings->lane_depth,
-        .batch_jobs = settings->batch.jobs};
-    fetches_judge(stages->state);
-    struct inquest inquest = inquest_hold(stages->state);
-    log_inquest(stages->state, &inquest);
-    return state_begin(stages->state, &shape, stages->device_index, stages->device.uuid, err);
+/* One life ends with its attribution, the next begins; the table may move in between. */
+static enum err begin_life(const struct suspects_options *options, struct error *err) {
+    fetches_judge(options->state);
+    const struct attribution attribution = attribution_apply(options->state);
+    log_attribution(options->state, &attribution);
+    return state_begin(options->state, &options->shape, options->device, options->uuid, err);
 }
 
 static void set_active(struct suspects *suspects, bool is_active) {
     atomic_store_explicit(&suspects->is_active, is_active, memory_order_relaxed); /* see there */
 }
 
-enum err suspects_start(struct stages *stages, struct suspects **ret, struct error *err) {
-    struct state *state = stages->state;
+enum err suspects_start(
+    const struct suspects_options *options, struct suspects **ret, struct error *err) {
+    struct state *state = options->state;
     if (state == NULL) return ERR_OK;
-    enum err code = begin_life(stages, err);
+    enum err code = begin_life(options, err);
     if (code != ERR_OK) return code;
     size_t capacity;
     struct state_suspect *all = state_suspects(state, &capacity);
@@ -75,9 +74,8 @@ enum err suspects_start(struct stages *stages, struct suspects **ret, struct err
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for suspects");
     }
-    suspects->stages = stages;
+    suspects->options = *options;
     suspects->capacity = capacity;
-    suspects->state = state;
     suspects->end = &suspects->first;
     for (size_t i = 0; i < capacity; i++)
         if (all[i].standing != STATE_FREE) suspects->table[suspects->count++] = &all[i];
@@ -86,12 +84,11 @@ enum err suspects_start(struct stages *stages, struct suspects **ret, struct err
     return ERR_OK;
 }
 
-void suspects_stop(struct suspects *suspects) {
+void suspects_stop(struct suspects *suspects, bool is_lost) {
     if (suspects == NULL) return;
     suspects_drop_waiting(suspects);
     /* Not answered, and not the death of anybody: a later life tries it again. */
-    if (suspects->alone != NULL && !err_is_sticky(suspects->stages->failure.code))
-        suspects->alone->standing = STATE_SUSPECT;
+    if (suspects->alone != NULL && !is_lost) suspects->alone->standing = STATE_SUSPECT;
     free(suspects->table);
     free(suspects);
 }
@@ -100,7 +97,7 @@ void suspects_stop(struct suspects *suspects) {
 static struct state_suspect *find(
     const struct suspects *suspects, const struct position *position) {
     struct state_entry entry;
-    if (!state_entry_of(suspects->state, position, 0, &entry)) return NULL;
+    if (!state_entry_of(suspects->options.state, position, 0, &entry)) return NULL;
     for (size_t i = 0; i < suspects->count; i++)
         if (state_same_message(&suspects->table[i]->at, &entry)) return suspects->table[i];
     return NULL;
@@ -109,10 +106,10 @@ static struct state_suspect *find(
 /* As it stands now; STATE_FREE: nothing is known of it. */
 static struct state_suspect look_up(
     const struct suspects *suspects, const struct position *position) {
-    pthread_mutex_lock(&suspects->stages->lock);
+    pthread_mutex_lock(suspects->options.lock);
     const struct state_suspect *found = find(suspects, position);
     struct state_suspect ret = found != NULL ? *found : (struct state_suspect){0};
-    pthread_mutex_unlock(&suspects->stages->lock);
+    pthread_mutex_unlock(suspects->options.lock);
     return ret;
 }
 
@@ -138,12 +135,12 @@ bool suspects_pass(struct suspects *suspects, struct delivery *delivery) {
     const struct state_suspect known = look_up(suspects, &delivery->position);
     if (known.standing != STATE_FREE) delivery->is_suspect = known.standing == STATE_SUSPECT;
     delivery->failed_attempts = failed_attempts(&known);
-    pthread_mutex_lock(&suspects->stages->lock);
+    pthread_mutex_lock(suspects->options.lock);
     bool is_free = suspects->alone == NULL && suspects->first == NULL && !delivery->is_suspect;
     set_active(suspects, suspects->count > 0 || !is_free);
-    pthread_mutex_unlock(&suspects->stages->lock);
+    pthread_mutex_unlock(suspects->options.lock);
     if (is_free) return true;
-    if (!stages_keep(suspects->stages, delivery)) return false;
+    if (!suspects->options.keep(suspects->options.context, delivery)) return false;
     delivery->next = NULL;
     *suspects->end = delivery;
     suspects->end = &delivery->next;
@@ -159,7 +156,7 @@ bool suspects_are_waiting(const struct suspects *suspects) {
 bool suspects_can_take(const struct suspects *suspects) {
     if (!suspects_are_waiting(suspects) || suspects->alone != NULL) return false;
     return !suspects->first->is_suspect ||
-           suspects->stages->in_flight - suspects->waiting_count == suspects->in_flight;
+           *suspects->options.in_flight - suspects->waiting_count == suspects->in_flight;
 }
 
 static struct delivery *remove_first(struct suspects *suspects) {
@@ -178,9 +175,9 @@ static struct state_suspect *find_or_add(
     if (found != NULL) return found;
     struct state_entry entry;
     size_t capacity, free_place = 0;
-    struct state_suspect *all = state_suspects(suspects->state, &capacity);
+    struct state_suspect *all = state_suspects(suspects->options.state, &capacity);
     while (free_place < capacity && all[free_place].standing != STATE_FREE) free_place++;
-    if (free_place == capacity || !state_entry_of(suspects->state, position, 1, &entry))
+    if (free_place == capacity || !state_entry_of(suspects->options.state, position, 1, &entry))
         return NULL;
     all[free_place] = (struct state_suspect){.at = entry};
     INVARIANT(suspects->count < suspects->capacity, "the table has a place for each suspect");
@@ -191,7 +188,7 @@ static struct state_suspect *find_or_add(
 struct delivery *suspects_take(struct suspects *suspects) {
     if (!suspects_are_waiting(suspects)) return NULL;
     struct delivery *taken = NULL;
-    pthread_mutex_lock(&suspects->stages->lock);
+    pthread_mutex_lock(suspects->options.lock);
     if (suspects_can_take(suspects)) {
         taken = remove_first(suspects);
         suspects->alone = taken->is_suspect ? find_or_add(suspects, &taken->position) : NULL;
@@ -201,20 +198,13 @@ struct delivery *suspects_take(struct suspects *suspects) {
             suspects->in_flight++;
         }
     }
-    pthread_mutex_unlock(&suspects->stages->lock);
+    pthread_mutex_unlock(suspects->options.lock);
     return taken;
 }
 
 void suspects_drop_waiting(struct suspects *suspects) {
-    while (suspects_are_waiting(suspects)) {
-        struct stages *stages = suspects->stages;
-        struct delivery *delivery = remove_first(suspects);
-        pthread_mutex_lock(&stages->lock);
-        stages->in_flight--;
-        stages->bytes_in_flight -= delivery->held_bytes;
-        pthread_mutex_unlock(&stages->lock);
-        delivery_destroy(delivery);
-    }
+    while (suspects_are_waiting(suspects))
+        suspects->options.drop(suspects->options.context, remove_first(suspects));
 }
 
 enum verdict suspects_verdict(
@@ -228,11 +218,11 @@ enum verdict suspects_verdict(
 }
 
 bool suspects_count_conviction(struct suspects *suspects, const struct position *position) {
-    pthread_mutex_lock(&suspects->stages->lock);
+    pthread_mutex_lock(suspects->options.lock);
     struct state_suspect *convicted = find(suspects, position);
     bool is_new = convicted != NULL && convicted->is_counted == 0;
     if (is_new) convicted->is_counted = 1;
-    pthread_mutex_unlock(&suspects->stages->lock);
+    pthread_mutex_unlock(suspects->options.lock);
     return is_new;
 }
 
@@ -249,38 +239,36 @@ static void forget(struct suspects *suspects, struct state_suspect *suspect) {
 }
 
 void suspects_answered(struct suspects *suspects) {
-    struct stages *stages = suspects->stages;
-    pthread_mutex_lock(&stages->lock);
+    pthread_mutex_lock(suspects->options.lock);
     forget(suspects, suspects->alone);
     suspects->alone = NULL;
-    pthread_cond_broadcast(&stages->changed);
-    pthread_mutex_unlock(&stages->lock);
+    pthread_cond_broadcast(suspects->options.changed);
+    pthread_mutex_unlock(suspects->options.lock);
 }
 
 void suspects_handed_back(struct suspects *suspects) {
-    struct stages *stages = suspects->stages;
-    pthread_mutex_lock(&stages->lock);
+    pthread_mutex_lock(suspects->options.lock);
     suspects->alone->standing = STATE_SUSPECT;
     suspects->alone = NULL;
     suspects->in_flight--;
-    pthread_cond_broadcast(&stages->changed);
-    pthread_mutex_unlock(&stages->lock);
+    pthread_cond_broadcast(suspects->options.changed);
+    pthread_mutex_unlock(suspects->options.lock);
 }
 
 void suspects_on_committed(void *context, const char *topic, int32_t partition, int64_t next) {
     struct suspects *suspects = context;
     const struct position end = {.topic = topic, .partition = partition, .offset = next};
     struct state_entry entry;
-    if (!state_entry_of(suspects->state, &end, 0, &entry)) return;
-    pthread_mutex_lock(&suspects->stages->lock);
-    fetches_move(suspects->state, topic, partition, next);
+    if (!state_entry_of(suspects->options.state, &end, 0, &entry)) return;
+    pthread_mutex_lock(suspects->options.lock);
+    fetches_move(suspects->options.state, topic, partition, next);
     for (size_t i = suspects->count; i-- > 0;) {
         struct state_suspect *suspect = suspects->table[i];
         bool is_committed = suspect->at.topic == entry.topic &&
                             suspect->at.partition == partition && suspect->at.offset < next;
         if (is_committed && suspect != suspects->alone) forget(suspects, suspect);
     }
-    pthread_mutex_unlock(&suspects->stages->lock);
+    pthread_mutex_unlock(suspects->options.lock);
 }
 
 void suspects_published(struct suspects *suspects, uint64_t count) {

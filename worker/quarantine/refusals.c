@@ -1,17 +1,10 @@
-#include "pipeline/refusals.h"
+#include "quarantine/refusals.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "pipeline/suspects.h"
-#include "state/suspensions.h"
-
-static struct suspension_rules rules_of(const struct settings *settings) {
-    return (struct suspension_rules){.convictions = settings->suspend.convictions,
-        .window_ms = settings->suspend.window_ms,
-        .for_ms = settings->suspend.for_ms};
-}
+#include "base/log.h"
 
 /* Whether an earlier step names the same program. */
 static bool is_repeated(const struct job *job, size_t step) {
@@ -20,38 +13,37 @@ static bool is_repeated(const struct job *job, size_t step) {
     return false;
 }
 
-static void log_new(const struct stages *stages, const size_t before[static SUSPENSION_KINDS]) {
+static void log_new(const struct refusals *refusals, const size_t before[static SUSPENSION_KINDS]) {
     static const char *const what[SUSPENSION_KINDS] = {"a key is", "a program is"};
     for (enum suspension_kind kind = 0; kind < SUSPENSION_KINDS; kind++)
-        if (suspensions_count(stages->state, kind, clock_unix_ms()) > before[kind])
+        if (suspensions_count(refusals->state, kind, clock_unix_ms()) > before[kind])
             log_line(LOG_WARN,
                 "%s suspended for %" PRIu32 " s: too many of its jobs were convicted; gpu-worker "
                 "resume shows it",
-                what[kind], stages->settings->suspend.for_ms / 1000);
+                what[kind], refusals->rules.for_ms / 1000);
 }
 
 void refusals_note_conviction(
-    struct stages *stages, const struct delivery *delivery, const struct job *job) {
-    if (!suspects_count_conviction(stages->suspects, &delivery->position)) return;
-    const struct suspension_rules rules = rules_of(stages->settings);
+    const struct refusals *refusals, const struct delivery *delivery, const struct job *job) {
+    if (!suspects_count_conviction(refusals->suspects, &delivery->position)) return;
     uint64_t now_ms = clock_unix_ms();
     size_t before[SUSPENSION_KINDS];
     for (enum suspension_kind kind = 0; kind < SUSPENSION_KINDS; kind++)
-        before[kind] = suspensions_count(stages->state, kind, now_ms);
-    suspensions_convict_key(stages->state, &rules, delivery->key, now_ms);
+        before[kind] = suspensions_count(refusals->state, kind, now_ms);
+    suspensions_convict_key(refusals->state, &refusals->rules, delivery->key, now_ms);
     for (size_t i = 0; job != NULL && i < job->step_count; i++)
         if (!is_repeated(job, i))
             suspensions_convict(
-                stages->state, &rules, delivery->key, job->steps[i].program, now_ms);
-    log_new(stages, before);
+                refusals->state, &refusals->rules, delivery->key, job->steps[i].program, now_ms);
+    log_new(refusals, before);
 }
 
-void refusals_note_success(struct stages *stages, const struct job *job) {
-    if (job->delivery->key.size == 0 || stages->settings->suspend.convictions == 0) return;
+void refusals_note_success(const struct refusals *refusals, const struct job *job) {
+    if (job->delivery->key.size == 0 || refusals->rules.convictions == 0) return;
     uint64_t now_ms = clock_unix_ms();
     for (size_t i = 0; i < job->step_count; i++)
         if (!is_repeated(job, i))
-            suspensions_praise(stages->state, job->delivery->key, job->steps[i].program, now_ms);
+            suspensions_praise(refusals->state, job->delivery->key, job->steps[i].program, now_ms);
 }
 
 static enum err refuse(
@@ -65,15 +57,15 @@ static enum err refuse(
         "%s is suspended, since too many of its jobs ended an executor", whose);
 }
 
-enum err refusals_check(const struct stages *stages, const struct job *job, struct error *err) {
-    if (!suspensions_may_apply(stages->state)) return ERR_OK;
+enum err refusals_check(const struct refusals *refusals, const struct job *job, struct error *err) {
+    if (!suspensions_may_apply(refusals->state)) return ERR_OK;
     struct slice key = job->delivery->key;
     uint64_t now_ms = clock_unix_ms();
-    uint64_t until_ms = suspensions_key_until(stages->state, key, now_ms);
+    uint64_t until_ms = suspensions_key_until(refusals->state, key, now_ms);
     if (until_ms != 0) return refuse(err, "the key of this job", "--key KEY", until_ms, now_ms);
     for (size_t i = 0; i < job->step_count; i++) {
         struct slice program = job->steps[i].program;
-        until_ms = suspensions_program_until(stages->state, key, program, now_ms);
+        until_ms = suspensions_program_until(refusals->state, key, program, now_ms);
         if (until_ms == 0) continue;
         char whose[192];
         snprintf(whose, sizeof whose, "program '%.*s'", SLICE_TEXT(program));

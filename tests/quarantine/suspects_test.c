@@ -263,7 +263,7 @@ TEST(who_killed_its_decoder_gets_a_dead_letter_alone_and_is_not_decoded) {
     struct fixture *fixture = *state;
     struct run *run = fixture->run;
     leave(fixture, (const int64_t[]){1}, 1);
-    /* an inquest makes it a suspect, and the next one convicts it */
+    /* one death makes it a suspect, and the next one convicts it */
     for (int k = 0; k < 3; k++) run_add_saxpy(run, k);
     run->stop = 1;
     assert_int_equal(run_execute(run), ERR_OK);

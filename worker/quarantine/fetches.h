@@ -9,15 +9,18 @@
  * set aside: it is not read until its place has moved or somebody lifts that. A kill without such
  * growth is no evidence.
  *
- * FETCHES_MAX partitions are noted; others are read like any that nothing is known of.
+ * FETCHES_MAX partitions are noted; others are read like any that nothing is known of. Of those
+ * that are not set aside nothing is known any more once a life ends as it should (state_end()).
  *
  * Lifetime: of the state. Threads: one at a time; lift(), each() and count() any, also from
  * another process. NULL is fine: nothing is known of any partition.
  */
-#ifndef STATE_FETCHES_H
-#define STATE_FETCHES_H
+#ifndef QUARANTINE_FETCHES_H
+#define QUARANTINE_FETCHES_H
 
 #include "state/state.h"
+
+enum { FETCHES_LIVES_MAX = 2, FETCHES_DEATHS_MAX = 2 };
 
 typedef void fetches_visit(void *context, const char *topic, int32_t partition, int64_t offset);
 
@@ -40,9 +43,6 @@ void fetches_move(struct state *state, const char *topic, int32_t partition, int
 void fetches_try(struct state *state, const char *topic, int32_t partition);
 void fetches_inflate(struct state *state, const char *topic, int32_t partition);
 void fetches_pass(struct state *state, const char *topic, int32_t partition);
-
-/** The life ends as it should: nothing is known against anybody who is not set aside. */
-void fetches_forget(struct state *state);
 
 /** Those that are set aside. */
 void fetches_each_aside(const struct state *state, fetches_visit *visit, void *context);

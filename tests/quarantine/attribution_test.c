@@ -1,5 +1,5 @@
 /* What a death means for the messages that the dead executor had in hand. */
-#include "state/inquest.h"
+#include "quarantine/attribution.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -36,9 +36,9 @@ static void launch(struct state_rig *rig, uint32_t lane, int64_t first) {
     state_launch(rig->state, lane, 0, 2, 1, 0);
 }
 
-static struct inquest die_and_hold(struct state_rig *rig) {
+static struct attribution die_and_attribute(struct state_rig *rig) {
     state_rig_open_again(rig);
-    return inquest_hold(rig->state);
+    return attribution_apply(rig->state);
 }
 
 static struct state_suspect *find(struct state_rig *rig, int64_t offset) {
@@ -79,11 +79,11 @@ TEST(whoever_is_in_hand_at_a_death_is_suspect_and_nobody_is_convicted) {
     struct position decoded = at(30);
     state_enter(rig->state, &decoded, 1);
     state_record_death(rig->state, &sticky);
-    struct inquest inquest = die_and_hold(rig);
-    assert_int_equal(inquest.suspects, 5);
-    assert_null(inquest.convicted);
-    assert_int_equal(inquest.overlooked, 0);
-    assert_int_equal(inquest.death.code, ERR_GPU_ILLEGAL_ADDRESS);
+    struct attribution attribution = die_and_attribute(rig);
+    assert_int_equal(attribution.suspects, 5);
+    assert_null(attribution.convicted);
+    assert_int_equal(attribution.overlooked, 0);
+    assert_int_equal(attribution.death.code, ERR_GPU_ILLEGAL_ADDRESS);
     for (size_t i = 0; i < 5; i++) {
         static const int64_t offsets[] = {10, 11, 20, 21, 30};
         assert_non_null(find(rig, offsets[i]));
@@ -96,7 +96,7 @@ TEST(who_was_fenced_is_no_suspect) {
     launch(rig, 0, 10);
     state_fence(rig->state, 0, 0);
     state_record_death(rig->state, &sticky);
-    assert_int_equal(die_and_hold(rig).suspects, 0);
+    assert_int_equal(die_and_attribute(rig).suspects, 0);
 }
 
 TEST(a_death_with_a_culprit_convicts_who_ran_alone_and_nobody_else) {
@@ -108,17 +108,17 @@ TEST(a_death_with_a_culprit_convicts_who_ran_alone_and_nobody_else) {
         {&sticky, ERR_GPU_ILLEGAL_ADDRESS}, {&hang, ERR_GPU_HANG}, {&crash, ERR_WORKER_CRASH}};
     launch(rig, 0, 10);
     launch(rig, 1, 20);
-    die_and_hold(rig);
+    die_and_attribute(rig);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t offset = i < 2 ? 10 + (int64_t)i : 20;
         run_alone(rig, offset, STATE_ALONE);
         state_record_death(rig->state, cases[i].death);
-        struct inquest inquest = die_and_hold(rig);
-        assert_ptr_equal(inquest.convicted, find(rig, offset));
-        assert_int_equal(inquest.convicted->standing, STATE_CONVICTED);
-        assert_int_equal(inquest.convicted->code, cases[i].code);
-        assert_string_equal(inquest.convicted->message, cases[i].death->message);
-        assert_int_equal(inquest.suspects, 3 - i);
+        struct attribution attribution = die_and_attribute(rig);
+        assert_ptr_equal(attribution.convicted, find(rig, offset));
+        assert_int_equal(attribution.convicted->standing, STATE_CONVICTED);
+        assert_int_equal(attribution.convicted->code, cases[i].code);
+        assert_string_equal(attribution.convicted->message, cases[i].death->message);
+        assert_int_equal(attribution.suspects, 3 - i);
     }
 }
 
@@ -127,29 +127,29 @@ TEST(who_killed_its_decoder_is_convicted_as_undecodable) {
     struct position position = at(30);
     state_enter(rig->state, &position, 1);
     state_record_death(rig->state, &crash);
-    die_and_hold(rig);
+    die_and_attribute(rig);
     begin(rig);
     find(rig, 30)->standing = STATE_DECODING_ALONE;
     state_enter(rig->state, &position, 1);
     state_record_death(rig->state, &crash);
-    struct inquest inquest = die_and_hold(rig);
-    assert_int_equal(inquest.convicted->standing, STATE_UNDECODABLE);
-    assert_int_equal(inquest.convicted->code, ERR_WORKER_CRASH);
-    assert_int_equal(inquest.suspects, 0);
+    struct attribution attribution = die_and_attribute(rig);
+    assert_int_equal(attribution.convicted->standing, STATE_UNDECODABLE);
+    assert_int_equal(attribution.convicted->code, ERR_WORKER_CRASH);
+    assert_int_equal(attribution.suspects, 0);
 }
 
 static void die_alone(struct state_rig *rig, int64_t offset, const struct state_death *death) {
     assert_int_equal(find(rig, offset)->standing, STATE_SUSPECT);
     run_alone(rig, offset, STATE_ALONE);
     if (death != NULL) state_record_death(rig->state, death);
-    die_and_hold(rig);
+    die_and_attribute(rig);
 }
 
 TEST(deaths_that_nobody_explains_give_three_more_tries) {
     struct state_rig *rig = *state;
     launch(rig, 0, 10);
-    die_and_hold(rig);
-    for (int i = 0; i <= INQUEST_TRIES_MAX; i++) die_alone(rig, 10, NULL);
+    die_and_attribute(rig);
+    for (int i = 0; i <= ATTRIBUTION_TRIES_MAX; i++) die_alone(rig, 10, NULL);
     assert_int_equal(find(rig, 10)->standing, STATE_CONVICTED);
     assert_int_equal(find(rig, 10)->code, ERR_WORKER_CRASH);
     assert_int_equal(find(rig, 11)->standing, STATE_SUSPECT);
@@ -158,7 +158,7 @@ TEST(deaths_that_nobody_explains_give_three_more_tries) {
 TEST(memory_errors_of_the_device_say_nothing_of_the_job) {
     struct state_rig *rig = *state;
     launch(rig, 0, 10);
-    die_and_hold(rig);
+    die_and_attribute(rig);
     for (int i = 0; i < 10; i++) die_alone(rig, 10, &ecc);
     assert_int_equal(find(rig, 10)->standing, STATE_SUSPECT);
 }
@@ -166,15 +166,15 @@ TEST(memory_errors_of_the_device_say_nothing_of_the_job) {
 TEST(verdicts_stay_and_are_not_changed_by_later_deaths) {
     struct state_rig *rig = *state;
     launch(rig, 0, 10);
-    die_and_hold(rig);
+    die_and_attribute(rig);
     run_alone(rig, 10, STATE_ALONE);
     state_record_death(rig->state, &sticky);
-    die_and_hold(rig);
+    die_and_attribute(rig);
     begin(rig);
     launch(rig, 1, 10); /* it must not be launched, and yet */
     state_record_death(rig->state, &hang);
-    struct inquest inquest = die_and_hold(rig);
-    assert_null(inquest.convicted);
+    struct attribution attribution = die_and_attribute(rig);
+    assert_null(attribution.convicted);
     assert_int_equal(find(rig, 10)->code, ERR_GPU_ILLEGAL_ADDRESS);
 }
 
@@ -182,37 +182,37 @@ TEST(verdicts_stay_and_are_not_changed_by_later_deaths) {
 static enum state_standing crash_answers(struct state_rig *rig, int count) {
     const struct position position = at(10);
     launch(rig, 0, 10);
-    die_and_hold(rig);
+    die_and_attribute(rig);
     run_alone(rig, 10, STATE_ALONE);
     state_record_death(rig->state, &crash);
-    die_and_hold(rig);
+    die_and_attribute(rig);
     for (int i = 0; i < count; i++) {
         begin(rig);
         state_enter(rig->state, &position, 1);
         state_record_death(rig->state, &crash);
-        assert_null(die_and_hold(rig).convicted);
+        assert_null(die_and_attribute(rig).convicted);
     }
     return find(rig, 10)->standing;
 }
 
 TEST(who_crashes_those_that_answer_its_verdict_gets_a_dead_letter_alone) {
-    assert_int_equal(crash_answers(*state, INQUEST_TRIES_MAX), STATE_UNDECODABLE);
+    assert_int_equal(crash_answers(*state, ATTRIBUTION_TRIES_MAX), STATE_UNDECODABLE);
 }
 
 TEST(a_crash_beside_a_verdict_changes_nothing) {
-    assert_int_equal(crash_answers(*state, INQUEST_TRIES_MAX - 1), STATE_CONVICTED);
+    assert_int_equal(crash_answers(*state, ATTRIBUTION_TRIES_MAX - 1), STATE_CONVICTED);
 }
 
 TEST(two_that_ran_alone_are_nonsense_and_nobody_is_convicted) {
     struct state_rig *rig = *state;
     launch(rig, 0, 10);
-    die_and_hold(rig);
+    die_and_attribute(rig);
     run_alone(rig, 10, STATE_ALONE);
     find(rig, 11)->standing = STATE_ALONE;
     state_record_death(rig->state, &sticky);
-    struct inquest inquest = die_and_hold(rig);
-    assert_null(inquest.convicted);
-    assert_int_equal(inquest.suspects, 2);
+    struct attribution attribution = die_and_attribute(rig);
+    assert_null(attribution.convicted);
+    assert_int_equal(attribution.suspects, 2);
 }
 
 TEST(what_the_table_has_no_room_for_is_counted) {
@@ -225,9 +225,9 @@ TEST(what_the_table_has_no_room_for_is_counted) {
         suspects[i].standing = STATE_SUSPECT;
     }
     launch(rig, 0, 10);
-    struct inquest inquest = die_and_hold(rig);
-    assert_int_equal(inquest.suspects, capacity);
-    assert_int_equal(inquest.overlooked, 2);
+    struct attribution attribution = die_and_attribute(rig);
+    assert_int_equal(attribution.suspects, capacity);
+    assert_int_equal(attribution.overlooked, 2);
 }
 
 #define I(name) cmocka_unit_test_setup_teardown(name, set_up, state_rig_tear_down)

@@ -1,6 +1,6 @@
 /**
- * Who is refused for a while because too many jobs were convicted (inquest.h): a key, or a program.
- * It stands in the state file, since it must outlive the executors that those jobs end.
+ * Who is refused for a while because too many jobs were convicted (attribution.h): a key, or a
+ * program. It stands in the state file, since it must outlive the executors that those jobs end.
  *
  * A key is suspended once `convictions` of its jobs were convicted within the window. A program is
  * suspended once so many of its jobs were, where those of one key count once and each without a key
@@ -16,8 +16,8 @@
  * Units: milliseconds since 1970. Lifetime: of the state. Threads: convict() one at a time; all
  * others any, also from another process. NULL is fine: nobody is suspended.
  */
-#ifndef STATE_SUSPENSIONS_H
-#define STATE_SUSPENSIONS_H
+#ifndef QUARANTINE_SUSPENSIONS_H
+#define QUARANTINE_SUSPENSIONS_H
 
 #include "base/slice.h"
 #include "state/state.h"

@@ -1,11 +1,10 @@
-#include "state/suspensions.h"
+#include "quarantine/suspensions.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/hash.h"
-#include "state/layout.h"
+#include "state/tables.h"
 
 enum {
     PROBES = 8,
@@ -29,18 +28,13 @@ static uint64_t hash_of_both(
     return hash != 0 ? hash : 1;
 }
 
-void suspensions_draw_secret(struct suspensions *all) {
-    if (all->secret[0] != 0) return;
-    if (getrandom(all->secret, sizeof all->secret, 0) != (ssize_t)sizeof all->secret) abort();
-}
-
 struct entries {
     struct suspension_entry *items;
     size_t count;
 };
 
 static struct entries entries_of(const struct state *state, enum suspension_kind kind) {
-    struct suspensions *all = state->suspensions;
+    struct suspensions *all = state_suspensions(state);
     if (kind == SUSPENSION_KEY) return (struct entries){all->keys, SUSPENSION_KEYS_MAX};
     return (struct entries){all->programs, SUSPENSION_PROGRAMS_MAX};
 }
@@ -111,7 +105,7 @@ static uint64_t age_ms(const struct suspension_standing *standing, uint64_t now_
 void suspensions_praise(
     struct state *state, struct slice key, struct slice program, uint64_t now_ms) {
     if (state == NULL || key.size == 0) return;
-    struct suspensions *all = state->suspensions;
+    struct suspensions *all = state_suspensions(state);
     uint64_t hash = hash_of_both(all, program, key);
     struct suspension_standing *place = find_standing(all, hash);
     if (place != NULL && age_ms(place, now_ms) < STANDING_RENEWED_MS) return;
@@ -127,7 +121,7 @@ void suspensions_praise(
 static bool is_in_good_standing(
     const struct state *state, struct slice key, struct slice program, uint64_t now_ms) {
     if (key.size == 0) return false;
-    struct suspensions *all = state->suspensions;
+    struct suspensions *all = state_suspensions(state);
     const struct suspension_standing *standing =
         find_standing(all, hash_of_both(all, program, key));
     return standing != NULL && age_ms(standing, now_ms) < STANDING_MS;
@@ -152,7 +146,7 @@ static size_t oldest(const struct suspension_entry *entry) {
 /* `by` is whose job it was: of one that is not 0, only one conviction counts within the window. */
 static void convict(struct state *state, const struct suspension_rules *rules,
     enum suspension_kind kind, struct slice name, uint64_t by, uint64_t now_ms) {
-    struct suspensions *all = state->suspensions;
+    struct suspensions *all = state_suspensions(state);
     struct suspension_entry *entry = find_or_add(entries_of(state, kind), hash_of(all, name), name);
     uint32_t count = 1;
     for (size_t i = 0; i < SUSPENSION_CONVICTIONS_MAX; i++) {
@@ -179,7 +173,7 @@ void suspensions_convict_key(
 void suspensions_convict(struct state *state, const struct suspension_rules *rules,
     struct slice key, struct slice program, uint64_t now_ms) {
     if (state == NULL || rules->convictions == 0) return;
-    struct suspensions *all = state->suspensions;
+    struct suspensions *all = state_suspensions(state);
     uint64_t by = key.size > 0 ? hash_of(all, key) : 0;
     struct suspension_standing *standing =
         key.size > 0 ? find_standing(all, hash_of_both(all, program, key)) : NULL;
@@ -192,17 +186,17 @@ void suspensions_convict(struct state *state, const struct suspension_rules *rul
 static uint64_t until_of(
     const struct state *state, enum suspension_kind kind, struct slice name, uint64_t now_ms) {
     const struct suspension_entry *entry =
-        find(entries_of(state, kind), hash_of(state->suspensions, name));
+        find(entries_of(state, kind), hash_of(state_suspensions(state), name));
     uint64_t until_ms = entry != NULL ? load(&entry->until_ms) : 0;
     return until_ms > now_ms ? until_ms : 0;
 }
 
 bool suspensions_may_apply(const struct state *state) {
-    return state != NULL && load(&state->suspensions->last_until_ms) != 0;
+    return state != NULL && load(&state_suspensions(state)->last_until_ms) != 0;
 }
 
 static bool is_anybody_suspended(const struct state *state, uint64_t now_ms) {
-    return state != NULL && load(&state->suspensions->last_until_ms) > now_ms;
+    return state != NULL && load(&state_suspensions(state)->last_until_ms) > now_ms;
 }
 
 uint64_t suspensions_key_until(const struct state *state, struct slice key, uint64_t now_ms) {
@@ -261,7 +255,7 @@ static void lift(struct suspension_entry *entry) {
 bool suspensions_lift(struct state *state, enum suspension_kind kind, struct slice name) {
     if (state == NULL) return false;
     struct suspension_entry *entry =
-        find(entries_of(state, kind), hash_of(state->suspensions, name));
+        find(entries_of(state, kind), hash_of(state_suspensions(state), name));
     bool was_suspended = entry != NULL && load(&entry->until_ms) != 0;
     if (entry != NULL) lift(entry);
     return was_suspended;

@@ -1,4 +1,4 @@
-#include "state/inquest.h"
+#include "quarantine/attribution.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum { ECC_UNCORRECTABLE = 214, NVLINK_UNCORRECTABLE = 220 };
 
 struct hearing {
     struct state *state;
-    struct inquest *inquest;
+    struct attribution *attribution;
 };
 
 static bool is_alone(const struct state_suspect *suspect) {
@@ -80,7 +80,7 @@ static struct state_suspect *find_place(struct state *state, const struct state_
 /* Where answering a convicted message is what crashes, it gets a dead letter alone in the end. */
 static void suspect_answer(struct state_suspect *convicted) {
     convicted->tries++;
-    if (convicted->tries > INQUEST_TRIES_MAX) convicted->standing = STATE_UNDECODABLE;
+    if (convicted->tries > ATTRIBUTION_TRIES_MAX) convicted->standing = STATE_UNDECODABLE;
 }
 
 static void suspect(void *context, const struct state_left *left) {
@@ -90,11 +90,11 @@ static void suspect(void *context, const struct state_left *left) {
     if (state_entry_of(hearing->state, &left->position, left->attempt, &entry))
         place = find_place(hearing->state, &entry);
     if (place == NULL) {
-        hearing->inquest->overlooked++;
+        hearing->attribution->overlooked++;
     } else if (place->standing == STATE_FREE) {
         *place = (struct state_suspect){.at = entry, .standing = STATE_SUSPECT};
-    } else if (place->standing == STATE_CONVICTED && place != hearing->inquest->convicted &&
-               !left->is_on_device && hearing->inquest->death.kind == STATE_DEATH_SIGNAL) {
+    } else if (place->standing == STATE_CONVICTED && place != hearing->attribution->convicted &&
+               !left->is_on_device && hearing->attribution->death.kind == STATE_DEATH_SIGNAL) {
         suspect_answer(place);
     }
 }
@@ -105,13 +105,13 @@ static bool concerns_messages(const struct state_death *death) {
 }
 
 /* Who ran alone answers for the death, or is tried again. */
-static void judge(struct state_suspect *alone, struct inquest *inquest) {
-    bool is_explained = state_is_evidence(inquest->death.kind);
-    if (concerns_messages(&inquest->death) && !is_fault_of_device(&inquest->death)) {
+static void judge(struct state_suspect *alone, struct attribution *attribution) {
+    bool is_explained = state_is_evidence(attribution->death.kind);
+    if (concerns_messages(&attribution->death) && !is_fault_of_device(&attribution->death)) {
         alone->tries++;
-        if (is_explained || alone->tries > INQUEST_TRIES_MAX) inquest->convicted = alone;
+        if (is_explained || alone->tries > ATTRIBUTION_TRIES_MAX) attribution->convicted = alone;
     }
-    if (inquest->convicted != NULL) convict(alone, &inquest->death);
+    if (attribution->convicted != NULL) convict(alone, &attribution->death);
     else alone->standing = STATE_SUSPECT;
 }
 
@@ -122,12 +122,12 @@ static size_t count_suspects(struct state *state) {
     return count;
 }
 
-struct inquest inquest_hold(struct state *state) {
-    struct inquest inquest = {.death = state_death(state)};
-    struct hearing hearing = {.state = state, .inquest = &inquest};
+struct attribution attribution_apply(struct state *state) {
+    struct attribution attribution = {.death = state_death(state)};
+    struct hearing hearing = {.state = state, .attribution = &attribution};
     struct state_suspect *alone = find_alone(state);
-    if (alone != NULL) judge(alone, &inquest);
-    if (concerns_messages(&inquest.death)) state_each_left(state, suspect, &hearing);
-    inquest.suspects = count_suspects(state);
-    return inquest;
+    if (alone != NULL) judge(alone, &attribution);
+    if (concerns_messages(&attribution.death)) state_each_left(state, suspect, &hearing);
+    attribution.suspects = count_suspects(state);
+    return attribution;
 }

@@ -1,8 +1,8 @@
-#include "state/fetches.h"
+#include "quarantine/fetches.h"
 
 #include <string.h>
 
-#include "state/layout.h"
+#include "state/tables.h"
 
 /* relaxed, as all of this file: a standing is one value, and whoever reads it from outside learns
  * the one before at worst */
@@ -23,13 +23,14 @@ static bool is_of(const struct state *state, const struct state_fetch *fetch, co
 
 static struct state_fetch *find(const struct state *state, const char *topic, int32_t partition) {
     for (size_t i = 0; state != NULL && i < FETCHES_MAX; i++)
-        if (is_of(state, &state->fetches[i], topic, partition)) return &state->fetches[i];
+        if (is_of(state, &state_fetches(state)[i], topic, partition))
+            return &state_fetches(state)[i];
     return NULL;
 }
 
 static struct state_fetch *find_free(struct state *state) {
     for (size_t i = 0; i < FETCHES_MAX; i++)
-        if (standing_of(&state->fetches[i]) == FETCH_FREE) return &state->fetches[i];
+        if (standing_of(&state_fetches(state)[i]) == FETCH_FREE) return &state_fetches(state)[i];
     return NULL;
 }
 
@@ -56,7 +57,7 @@ bool fetches_has_evidence(const struct state *state) {
     if (state == NULL) return false;
     bool has_crashed = is_crash(state_death(state).kind);
     for (size_t i = 0; i < FETCHES_MAX; i++)
-        if (is_evidence(&state->fetches[i], has_crashed)) return true;
+        if (is_evidence(&state_fetches(state)[i], has_crashed)) return true;
     return false;
 }
 
@@ -66,7 +67,7 @@ void fetches_judge(struct state *state) {
     bool has_crashed = is_crash(kind);
     bool has_cause = !has_crashed && kind != STATE_DEATH_NONE;
     for (size_t i = 0; i < FETCHES_MAX; i++) {
-        struct state_fetch *fetch = &state->fetches[i];
+        struct state_fetch *fetch = &state_fetches(state)[i];
         switch (standing_of(fetch)) {
         case FETCH_OPEN:
             if (has_cause) set(fetch, FETCH_FREE);
@@ -128,14 +129,9 @@ void fetches_pass(struct state *state, const char *topic, int32_t partition) {
     set(fetch, FETCH_OPEN);
 }
 
-void fetches_forget(struct state *state) {
-    for (size_t i = 0; state != NULL && i < FETCHES_MAX; i++)
-        if (standing_of(&state->fetches[i]) != FETCH_ASIDE) set(&state->fetches[i], FETCH_FREE);
-}
-
 void fetches_each_aside(const struct state *state, fetches_visit *visit, void *context) {
     for (size_t i = 0; state != NULL && i < FETCHES_MAX; i++) {
-        const struct state_fetch *fetch = &state->fetches[i];
+        const struct state_fetch *fetch = &state_fetches(state)[i];
         const char *topic = state_topic(state, &fetch->at);
         if (standing_of(fetch) == FETCH_ASIDE && topic != NULL)
             visit(context, topic, fetch->at.partition, fetch->at.offset);
@@ -161,5 +157,6 @@ bool fetches_lift(struct state *state, const char *topic, int32_t partition) {
 
 void fetches_lift_all(struct state *state) {
     for (size_t i = 0; state != NULL && i < FETCHES_MAX; i++)
-        if (standing_of(&state->fetches[i]) == FETCH_ASIDE) set(&state->fetches[i], FETCH_FREE);
+        if (standing_of(&state_fetches(state)[i]) == FETCH_ASIDE)
+            set(&state_fetches(state)[i], FETCH_FREE);
 }

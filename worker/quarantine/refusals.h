@@ -1,0 +1,33 @@
+/**
+ * Which jobs are refused because others like them ended executors (suspensions.h): counts
+ * convictions and good ends, and says of each job whether its key or a program of it is suspended.
+ *
+ * Lifetime: of the state and the suspects that it names. Threads: as each function says. Without a
+ * state nobody is suspended.
+ */
+#ifndef QUARANTINE_REFUSALS_H
+#define QUARANTINE_REFUSALS_H
+
+#include "decode/job.h"
+#include "quarantine/suspects.h"
+#include "quarantine/suspensions.h"
+
+struct refusals {
+    struct state *state;
+    struct suspects *suspects; /* NULL without a state */
+    struct suspension_rules rules;
+};
+
+/** The message at `delivery` is convicted; `job` is NULL where it was not decoded. Intake thread.
+ */
+void refusals_note_conviction(
+    const struct refusals *refusals, const struct delivery *delivery, const struct job *job);
+
+/** The job ended well. Any thread. */
+void refusals_note_success(const struct refusals *refusals, const struct job *job);
+
+/** ERR_SUSPENDED, with until when and who can end it. Any thread. */
+MUST_CHECK enum err refusals_check(
+    const struct refusals *refusals, const struct job *job, struct error *err);
+
+#endif

@@ -1,0 +1,63 @@
+/**
+ * The tables that quarantine/ keeps in the state file, beside that of suspects (state.h): which
+ * keys and programs are suspended, and from where partitions are read. What their values mean is
+ * said in quarantine/suspensions.h and quarantine/fetches.h.
+ *
+ * Every count and text in them may be damaged: who reads them bounds them. Lifetime: of the state.
+ * Threads: the _Atomic members any, also of another process; the others as quarantine/ says.
+ */
+#ifndef STATE_TABLES_H
+#define STATE_TABLES_H
+
+#include <stdatomic.h>
+
+#include "state/bounds.h"
+#include "state/state.h"
+
+/* A key or a program of which jobs were convicted. */
+struct suspension_entry {
+    _Atomic uint64_t hash;                      /* 0: free */
+    _Atomic uint64_t until_ms;                  /* 0: not suspended */
+    uint64_t at_ms[SUSPENSION_CONVICTIONS_MAX]; /* when; 0: none */
+    uint64_t by[SUSPENSION_CONVICTIONS_MAX];    /* of a program: the key's hash; 0: no key */
+    uint32_t name_bytes;
+    uint8_t name[SUSPENSION_NAME_BYTES];
+};
+
+struct suspension_standing {
+    _Atomic uint64_t hash; /* of program and key; 0: free */
+    _Atomic uint64_t at_ms;
+};
+
+struct suspensions {
+    uint64_t secret[2];
+    _Atomic uint64_t last_until_ms; /* nobody is suspended for longer */
+    struct suspension_entry keys[SUSPENSION_KEYS_MAX], programs[SUSPENSION_PROGRAMS_MAX];
+    struct suspension_standing standings[SUSPENSION_STANDINGS_MAX];
+};
+
+enum fetch_standing {
+    FETCH_FREE,
+    FETCH_OPEN,     /* it is read, from there */
+    FETCH_LEFT,     /* it was when the life before died */
+    FETCH_SUSPECT,  /* it was when several in a row died */
+    FETCH_ON_TRIAL, /* it is read alone */
+    FETCH_ASIDE     /* it is not read */
+};
+
+/* A partition, and where reading it began. */
+struct state_fetch {
+    struct state_entry at;
+    uint16_t lives;            /* in a row that died after they had begun there */
+    uint16_t deaths;           /* on trial, in a row */
+    uint32_t has_inflated;     /* memory grew on trial by what no message explains */
+    _Atomic uint32_t standing; /* an enum fetch_standing */
+};
+
+/** NULL without a state. */
+struct suspensions *state_suspensions(const struct state *state);
+
+/** FETCHES_MAX of them; NULL without a state. */
+struct state_fetch *state_fetches(const struct state *state);
+
+#endif
