@@ -4,6 +4,7 @@ import atexit
 import os
 import pathlib
 import random
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -69,6 +70,11 @@ class KafkaCluster:
 
     def resume(self, *node):
         self._run("resume", *map(str, node))
+
+    def keep(self, folder):
+        """A copy of what its nodes had, once they are dead: configurations, data and logs."""
+        self.kill()
+        shutil.copytree(self.folder, folder)
 
     def down(self):
         atexit.unregister(self.down)

@@ -48,7 +48,6 @@ BASE_BYTES = 30 * MIB
 MEMORY_BYTES = (BASE_BYTES + IN_FLIGHT * 3 // 2 + LANES * LANE_DEPTH * 2 * SLAB + DEVICE + PARTITIONS * BOMB_BYTES)
 INSIDE = "GPU_WORKER_STORM_MOUNTS"  # set where this process may mount what nobody else sees
 PROGRESS_S = 10
-NO_ROOM = (b"No space left on device", b"the state file has no room on its disk")
 STORED_MAX = 20_000  # blobs; some 16 KiB each
 
 
@@ -75,7 +74,8 @@ def parse_arguments():
     parser.add_argument("--without", action="append", default=[], choices=KINDS, metavar="KIND",
                         help="no messages of this kind; several may be named, of " + ", ".join(KINDS))
     parser.add_argument("--no-faults", action="store_true", help="messages alone")
-    parser.add_argument("--keep", type=pathlib.Path, help="a new folder for logs and states, to look at afterwards")
+    parser.add_argument("--keep", type=pathlib.Path, help="a new folder for logs and states, to look at afterwards; where the storm "
+                        "finds problems, with what the brokers had")
     return parser.parse_args(arguments_of_this)
 
 
@@ -191,7 +191,6 @@ class Storm:
         self.chance = random.Random(f"{arguments.seed}/{delivery}")
         self.topics = Topics()
         self.problems = []
-        self.refused_starts = 0  # of workers, by a disk that was full
         self.broker_restarts = 0  # beyond the faults
         self.sanitizer = sanitizer_of(arguments.build)
         self.disk = folder / "disk"
@@ -209,7 +208,8 @@ class Storm:
         self.account = Account(self.cluster.servers, self.topics, PARTITIONS, messages, delivery)
         self.sender = Sender(self.cluster.servers, self.topics.jobs, messages, arguments.rate)
         self.memory = Memory(self.workers)
-        self.faults = Faults(self.chance, self.cluster, self.workers, self.disk if may_mount else None, self.clock)
+        self.faults = Faults(
+            self.chance, self.cluster, self.workers, self.disk if may_mount else None, self.clock, self.problems)
         self.sender.start()
         self.memory.start()
 
@@ -287,7 +287,7 @@ class Storm:
                 say(f"{self.delivery}: settling, {unanswered} messages to be answered, {self._lag()} not committed")
             time.sleep(0.2)
         self.account.settle()
-        self.problems += self.account.problems + self.faults.problems
+        self.problems += self.account.problems
         self._look_at_memory()
         say(f"{self.delivery}: {self.sender.sent} messages, {self.faults.counts.total()} faults, "
             f"{sum(worker.deaths().total() for worker in self.workers)} deaths, {self.account.counts['duplicates']} "
@@ -310,12 +310,7 @@ class Storm:
 
     def _look_at_workers(self):
         for worker in self.workers:
-            status = worker.ended_by_itself()
-            if status is not None and self.faults.counts["fill disk"] and any(map(worker.says_at_its_end, NO_ROOM)):
-                worker.start()  # it has refused to, as it should; who runs it tries again
-                self.refused_starts += 1
-            elif status is not None:
-                self.problems.append(f"{worker.name} ended by itself, with status {status}")
+            self.faults.look_at(worker)
             if b"is unhealthy" in worker.log.read_bytes():
                 self.problems.append(f"{worker.name} holds a device for unhealthy")
 
@@ -340,10 +335,12 @@ class Storm:
         self.faults.end()
         for worker in self.workers:
             status = worker.stop()
-            if status != 0 and not self.problems:
-                self.problems.append(f"{worker.name}: asked to stop in calm, it ended with status {status}")
+            if not self.problems:
+                self.faults.judge_end(worker, status, (0,), "was asked to stop in calm and ended")
         self.memory.stop()
         self.account.close()
+        if self.problems and self.arguments.keep:
+            self.cluster.keep(self.folder / "brokers")
         self.cluster.down()
         self.store.shutdown()
         deaths = sum((worker.deaths() for worker in self.workers), collections.Counter())
@@ -351,7 +348,7 @@ class Storm:
         counts = self.account.counts
         outcomes = ("ok", "errors", "letters alone", "duplicates")
         say(f"{self.delivery}, ordering {self.ordering}: {self.sender.sent} messages, {self.sender.refused} of them refused by "
-            f"the brokers; " + ", ".join(f"{counts[name]} {name}" for name in outcomes) + f", {self.refused_starts} starts refused by the full disk, "
+            f"the brokers; " + ", ".join(f"{counts[name]} {name}" for name in outcomes) + f", {self.faults.refused_starts} starts refused by the full disk, "
             f"brokers started again {self.broker_restarts} times")
         for title, table in (("messages", {kind: n for kind, n in counts.items() if kind not in outcomes}),
                              ("faults", self.faults.counts), ("deaths", deaths)):

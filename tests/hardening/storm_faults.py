@@ -20,6 +20,9 @@ CLOCK_JUMPS_S = (-86400, -3600, -5, 0, 5, 3000)  # brokers refuse what is dated 
 DISK_FULL_S = 3
 # 5 and 6: the brokers were away at the end, or for as long as a drain may take; the last: it had just begun.
 CLEAN_STOPS = (0, 5, 6, -signal.SIGTERM)
+# How a worker ends that is refused by a full disk: what it says last of all, and no warning of the time before.
+REFUSED = 1
+NO_ROOM = re.compile(rb"^gpu-worker run: .*(No space left on device|the state file has no room on its disk)", re.M)
 DEATH = re.compile(rb"the executor died: (.*?)(; starting it again.*)?$", re.M)
 
 
@@ -56,9 +59,11 @@ class Worker:
         self._command = [binary, "run", "--config", config]
         self._environment = environment
         self._process = None
+        self._log_begins = 0  # of this life
         self.start()
 
     def start(self):
+        self._log_begins = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment)
@@ -70,17 +75,13 @@ class Worker:
     def executors(self):
         return executors_of(self.pid)
 
-    def ended_by_itself(self):
-        """Its exit status, where nobody asked for its end."""
-        if not self.lock.acquire(blocking=False):
-            return None
-        try:
-            return self._process.poll()
-        finally:
-            self.lock.release()
+    def status(self):
+        """None while it runs."""
+        return self._process.poll()
 
-    def says_at_its_end(self, text):
-        return text in self.log.read_bytes()[-2000:]
+    def has_no_room(self):
+        """Whether this life says at its end that the disk is full."""
+        return NO_ROOM.search(self.log.read_bytes()[self._log_begins:][-2000:]) is not None
 
     def kill(self):
         self._process.kill()
@@ -123,7 +124,7 @@ class Faults:
     """Deals faults from a shuffled deck, so that each comes before one comes again. What lasts goes on beside the
     next; a worker, the brokers, the disk and the clock suffer one fault at a time."""
 
-    def __init__(self, chance, cluster, workers, disk, clock):
+    def __init__(self, chance, cluster, workers, disk, clock, problems):
         self._chance = chance
         self._cluster = cluster
         self._workers = workers
@@ -133,7 +134,8 @@ class Faults:
         self._threads = []
         self._deck = []
         self.counts = collections.Counter()
-        self.problems = []
+        self.problems = problems  # the storm's
+        self.refused_starts = 0  # of workers, by the full disk
 
     def _cards(self):
         on_worker = [
@@ -173,6 +175,27 @@ class Faults:
 
     # workers
 
+    def look_at(self, worker):
+        """Nobody ends by themselves, but for whom the full disk refuses: that one is started again, as who runs it does."""
+        if not worker.lock.acquire(blocking=False):
+            return  # a fault has it
+        try:
+            status = worker.status()
+            if status is not None and self.judge_end(worker, status, (), "ended by itself"):
+                worker.start()
+        finally:
+            worker.lock.release()
+
+    def judge_end(self, worker, status, allowed, how):
+        """False, and a problem, where a worker that has ended should not have done so."""
+        if status in allowed:
+            return True
+        if status == REFUSED and self.counts["fill disk"] and worker.has_no_room():
+            self.refused_starts += 1
+            return True
+        self.problems.append(f"{worker.name} {how}, with status {status}")
+        return False
+
     def _kill_executor(self, worker, chance):
         executors = worker.executors()
         if executors:
@@ -184,9 +207,7 @@ class Faults:
         worker.start()
 
     def _stop_worker(self, worker, chance):
-        status = worker.stop()
-        if status not in CLEAN_STOPS:
-            self.problems.append(f"{worker.name}: asked to stop, it ended with status {status}")
+        self.judge_end(worker, worker.stop(), CLEAN_STOPS, "was asked to stop and ended")
         worker.start()
 
     @staticmethod
