@@ -98,7 +98,7 @@ class CommandsTest(unittest.TestCase):
         self.assertEqual(run("--version").stdout, done.stdout)
 
     def test_check_of_a_good_file_is_one_line(self):
-        path = self.write("driver: cpu\n")
+        path = self.write("lanes: 2\n")
         done = run("check", "--config", path, "--programs", str(self.programs))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(done.stdout, f"ok: {path}, 1 program\n")
