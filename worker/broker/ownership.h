@@ -24,6 +24,11 @@ rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *c
  * Makes the last commits of partitions that are given back, which hand them over. With
  * `only_finished` not of those with unfinished messages: where other commits are made in
  * transactions, one on its way may count some as finished, and must not be overtaken.
+ *
+ * They are plain commits there, too, while claims are transactions (claim.h). A release that is
+ * late does no harm: before anybody else commits there the group has a new generation, or has lost
+ * this member's id, and brokers refuse what comes with the old one. A late claim comes from who
+ * still is a member of that generation, and brokers would take it.
  */
 rd_kafka_resp_err_t ownership_release(struct committer *committer,
     const rd_kafka_topic_partition_list_t *partitions, bool only_finished, uint64_t deadline_ns);

@@ -31,7 +31,7 @@ enum phase {
     PHASE_OFFSETS,
     PHASE_COMMITTING,
     PHASE_ABORTING,
-    PHASE_DOUBTED,  /* a request of the last transaction may arrive during the next one */
+    PHASE_RETIRING, /* no transaction is open; the next one is another producer's */
     PHASE_FENCED,   /* the producer is of no use any more; another one takes its place */
     PHASE_IN_DOUBT, /* it was fenced while it committed */
     PHASE_LOST
@@ -115,8 +115,12 @@ static void on_fenced(struct transaction *t, rd_kafka_resp_err_t native, const c
     t->phase = PHASE_FENCED;
 }
 
+/* What librdkafka answers, told apart in the order that it asks for. UNKNOWN: the brokers know of
+ * no transaction that was to be aborted. LOST: the phase is set already. */
+enum answer { ANSWER_OK, ANSWER_AGAIN, ANSWER_ABORT, ANSWER_UNKNOWN, ANSWER_LOST };
+
 /* The producer cannot go on. */
-static void on_fatal(struct transaction *t, const rd_kafka_error_t *error) {
+static enum answer on_fatal(struct transaction *t, const rd_kafka_error_t *error) {
     char text[256];
     rd_kafka_resp_err_t native = rd_kafka_error_code(error);
     const char *reason = rd_kafka_error_string(error);
@@ -124,15 +128,13 @@ static void on_fatal(struct transaction *t, const rd_kafka_error_t *error) {
         native = rd_kafka_fatal_error(t->client, text, sizeof text);
         reason = text;
     }
-    /* The brokers refused all of its partitions, and have nothing to abort. */
+    /* The brokers refused all of its partitions. */
     if (native == RD_KAFKA_RESP_ERR_INVALID_TXN_STATE && t->phase == PHASE_ABORTING)
-        t->phase = PHASE_DOUBTED;
-    else if (is_fenced(native)) on_fenced(t, native, reason);
+        return ANSWER_UNKNOWN;
+    if (is_fenced(native)) on_fenced(t, native, reason);
     else lose(t, native, reason);
+    return ANSWER_LOST;
 }
-
-/* What librdkafka answers, told apart in the order that it asks for. */
-enum answer { ANSWER_OK, ANSWER_AGAIN, ANSWER_ABORT, ANSWER_LOST };
 
 /* Consumes `error`. */
 static enum answer take_answer(struct transaction *t, rd_kafka_error_t *error) {
@@ -144,7 +146,7 @@ static enum answer take_answer(struct transaction *t, rd_kafka_error_t *error) {
         &t->events, LOG_DEBUG, "%s: %s", rd_kafka_error_name(error), rd_kafka_error_string(error));
     if (answer == ANSWER_AGAIN) t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
     if (answer == ANSWER_ABORT) t->refusal = rd_kafka_error_code(error);
-    if (answer == ANSWER_LOST) on_fatal(t, error);
+    if (answer == ANSWER_LOST) answer = on_fatal(t, error);
     rd_kafka_error_destroy(error);
     return answer;
 }
@@ -281,10 +283,11 @@ static void step_offsets(struct transaction *t) {
  * frozen, say. With our epoch it would end the next transaction, or take its offsets back; the
  * brokers refuse it once another producer has our id.
  */
-static bool may_be_late(const struct transaction *t) {
+static enum phase phase_of_next(const struct transaction *t) {
     sink_serve(t->producer, 0); /* what it has to tell of its connections */
-    return clock_ns() - t->ending_ns >= t->patience_ns ||
-           producer_trouble_count(t->producer) != t->troubles;
+    bool has_waited = clock_ns() - t->ending_ns >= t->patience_ns;
+    bool had_trouble = producer_trouble_count(t->producer) != t->troubles;
+    return has_waited || had_trouble ? PHASE_RETIRING : PHASE_IDLE;
 }
 
 static void close_transaction(struct transaction *t, rd_kafka_resp_err_t code) {
@@ -296,7 +299,6 @@ static void close_transaction(struct transaction *t, rd_kafka_resp_err_t code) {
     t->group = NULL;
     t->is_in_doubt = false;
     t->closed_ns = clock_ns();
-    if (t->phase != PHASE_LOST) t->phase = may_be_late(t) ? PHASE_DOUBTED : PHASE_IDLE;
 }
 
 static void succeed(struct transaction *t) {
@@ -305,6 +307,7 @@ static void succeed(struct transaction *t) {
         source_tell_committed(t->source, p->topic, p->partition, p->offset);
     }
     close_transaction(t, RD_KAFKA_RESP_ERR_NO_ERROR);
+    t->phase = phase_of_next(t);
     t->is_replaced = false;
     entries_settle(entries_take(&t->entries));
 }
@@ -316,10 +319,11 @@ static void step_committing(struct transaction *t) {
 }
 
 /* Everything waits for the next transaction but what is over. */
-static void start_over(struct transaction *t) {
+static void start_over(struct transaction *t, enum phase next) {
     struct entries over;
     offsets_commits_failed(t->offsets);
     close_transaction(t, t->refusal != 0 ? t->refusal : RD_KAFKA_RESP_ERR__TIMED_OUT);
+    t->phase = next;
     entries_init(&over);
     struct entry *sent = entries_take(&t->entries), *waiting = entries_take(&t->waiting);
     entries_sort_out(sent, t->offsets, &t->waiting, &over);
@@ -332,14 +336,12 @@ static void step_aborting(struct transaction *t) {
     rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE);
     if (t->undelivered_count > 0) return;
     enum answer answer = take_answer(t, rd_kafka_abort_transaction(t->client, UNTIL_TIMEOUT_MS));
-    bool is_unknown = t->phase == PHASE_DOUBTED; /* to the brokers (on_fatal) */
-    if (answer != ANSWER_OK && !is_unknown) return;
+    if (answer != ANSWER_OK && answer != ANSWER_UNKNOWN) return;
     client_say(&t->events, LOG_INFO, "aborted a transaction of %zu messages; it is repeated",
         t->answered_count);
     t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
-    start_over(t);
-    if (is_unknown) t->phase = PHASE_DOUBTED;
-    if (t->failure.code != ERR_OK) t->phase = PHASE_LOST;
+    enum phase next = answer == ANSWER_UNKNOWN ? PHASE_RETIRING : phase_of_next(t);
+    start_over(t, t->failure.code == ERR_OK ? next : PHASE_LOST);
 }
 
 static bool replace_producer(struct transaction *t) {
@@ -353,14 +355,13 @@ static bool replace_producer(struct transaction *t) {
     t->client = producer_client(next);
     t->ending_ns = clock_ns();
     t->troubles = 0;
-    t->phase = PHASE_STARTING;
     return true;
 }
 
-static void step_doubted(struct transaction *t) {
+static void step_retiring(struct transaction *t) {
     client_say(&t->events, LOG_INFO,
         "another producer takes its place, so that no late request of this one counts");
-    (void)!replace_producer(t);
+    if (replace_producer(t)) t->phase = PHASE_STARTING;
 }
 
 /* The brokers end what the old producer has left open when the new one starts. */
@@ -368,8 +369,8 @@ static void step_fenced(struct transaction *t) {
     rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     if (t->undelivered_count > 0 || !is_member(t) || !replace_producer(t)) return;
     t->is_replaced = true;
-    if (!t->is_in_doubt) start_over(t);
-    t->phase = PHASE_STARTING;
+    if (t->is_in_doubt) t->phase = PHASE_STARTING;
+    else start_over(t, PHASE_STARTING);
 }
 
 /* Only a message that is still ours tells: of others the same may have been committed by those who
@@ -392,7 +393,7 @@ static void step_in_doubt(struct transaction *t) {
     if (commit_list_fetch(t->consumer, committed, OFFSETS_WAIT_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
         t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
     else if (was_committed(t, committed)) succeed(t);
-    else start_over(t);
+    else start_over(t, phase_of_next(t));
     rd_kafka_topic_partition_list_destroy(committed);
 }
 
@@ -419,7 +420,7 @@ static void step(struct transaction *t) {
         [PHASE_OFFSETS] = step_offsets,
         [PHASE_COMMITTING] = step_committing,
         [PHASE_ABORTING] = step_aborting,
-        [PHASE_DOUBTED] = step_doubted,
+        [PHASE_RETIRING] = step_retiring,
         [PHASE_FENCED] = step_fenced,
         [PHASE_IN_DOUBT] = step_in_doubt,
         [PHASE_LOST] = step_lost};
