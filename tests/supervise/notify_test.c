@@ -109,11 +109,11 @@ TEST(signs_of_life_come_twice_in_the_time_that_is_given) {
     int fd = ((struct fixture *)*state)->fd;
     setenv("WATCHDOG_USEC", "10000000", 1);
     struct notify *notify = notify_open();
-    notify_watchdog(notify, 1000000000);
+    notify_alive(notify, 1000000000);
     assert_string_equal(heard(fd), "WATCHDOG=1");
-    notify_watchdog(notify, 5999999999);
+    notify_alive(notify, 5999999999);
     assert_string_equal(heard(fd), "");
-    notify_watchdog(notify, 6000000000);
+    notify_alive(notify, 6000000000);
     assert_string_equal(heard(fd), "WATCHDOG=1");
     notify_close(notify);
 }
@@ -129,7 +129,7 @@ TEST(signs_of_life_are_not_told_where_nobody_asks_us) {
         if (all[i].pid != NULL) setenv("WATCHDOG_PID", all[i].pid, 1);
         else unsetenv("WATCHDOG_PID");
         struct notify *notify = notify_open();
-        notify_watchdog(notify, clock_ns());
+        notify_alive(notify, clock_ns());
         assert_string_equal(heard(fd), "");
         notify_close(notify);
     }
@@ -147,16 +147,97 @@ TEST(the_status_is_one_line_told_when_it_changes) {
     notify_close(notify);
 }
 
+/* The socket takes no more. */
+static void fill(struct notify *notify) {
+    for (int i = 0; i < 5000; i++)
+        notify_status(notify, "number %d", i); /* more than sockets keep */
+}
+
+static void drain(int fd) {
+    while (heard(fd)[0] != 0) {
+    }
+}
+
 TEST(a_status_that_a_slow_reader_had_no_room_for_is_told_again) {
     int fd = ((struct fixture *)*state)->fd;
     struct notify *notify = notify_open();
-    for (int i = 0; i < 5000; i++)
-        notify_status(notify, "number %d", i); /* more than sockets keep */
+    fill(notify);
     notify_status(notify, "%s", "ready");
-    while (heard(fd)[0] != 0) {
-    }
+    drain(fd);
     notify_status(notify, "%s", "ready");
     assert_string_equal(heard(fd), "STATUS=ready");
+    notify_close(notify);
+}
+
+TEST(a_start_that_a_slow_reader_had_no_room_for_is_told_again) {
+    int fd = ((struct fixture *)*state)->fd;
+    struct notify *notify = notify_open();
+    fill(notify);
+    notify_ready(notify);
+    drain(fd);
+    notify_alive(notify, clock_ns());
+    assert_string_equal(heard(fd), "READY=1");
+    notify_alive(notify, clock_ns());
+    assert_string_equal(heard(fd), "");
+    notify_close(notify);
+}
+
+TEST(a_reload_that_a_slow_reader_had_no_room_for_is_told_again_with_its_end) {
+    int fd = ((struct fixture *)*state)->fd;
+    struct notify *notify = notify_open();
+    notify_ready(notify);
+    fill(notify);
+    uint64_t before_us = clock_ns() / 1000, told_us;
+    notify_reloading(notify);
+    notify_reloaded(notify);
+    uint64_t after_us = clock_ns() / 1000;
+    drain(fd);
+    notify_alive(notify, clock_ns());
+    assert_int_equal(sscanf(heard(fd), "RELOADING=1\nMONOTONIC_USEC=%lu", &told_us), 1);
+    assert_in_range(told_us, before_us, after_us);
+    assert_string_equal(heard(fd), "READY=1");
+    notify_alive(notify, clock_ns());
+    assert_string_equal(heard(fd), "");
+    notify_close(notify);
+}
+
+TEST(the_end_of_a_reload_that_a_slow_reader_had_no_room_for_is_told_again) {
+    int fd = ((struct fixture *)*state)->fd;
+    struct notify *notify = notify_open();
+    notify_ready(notify);
+    notify_reloading(notify);
+    fill(notify);
+    notify_reloaded(notify);
+    drain(fd);
+    notify_alive(notify, clock_ns());
+    assert_string_equal(heard(fd), "READY=1");
+    notify_close(notify);
+}
+
+TEST(a_stop_that_a_slow_reader_had_no_room_for_is_told_again_and_alone) {
+    int fd = ((struct fixture *)*state)->fd;
+    struct notify *notify = notify_open();
+    notify_ready(notify);
+    fill(notify);
+    notify_reloading(notify);
+    notify_stopping(notify);
+    drain(fd);
+    notify_alive(notify, clock_ns());
+    assert_string_equal(heard(fd), "STOPPING=1");
+    notify_alive(notify, clock_ns());
+    assert_string_equal(heard(fd), "");
+    notify_close(notify);
+}
+
+TEST(a_sign_of_life_that_a_slow_reader_had_no_room_for_is_told_again) {
+    int fd = ((struct fixture *)*state)->fd;
+    setenv("WATCHDOG_USEC", "10000000", 1);
+    struct notify *notify = notify_open();
+    fill(notify);
+    notify_alive(notify, 1000000000);
+    drain(fd);
+    notify_alive(notify, 1100000000);
+    assert_string_equal(heard(fd), "WATCHDOG=1");
     notify_close(notify);
 }
 
@@ -209,5 +290,10 @@ RUN_TESTS(F(the_start_is_told_once), F(a_reload_is_told_with_its_time_and_its_en
     F(signs_of_life_come_twice_in_the_time_that_is_given),
     F(signs_of_life_are_not_told_where_nobody_asks_us),
     F(the_status_is_one_line_told_when_it_changes), F(a_status_of_any_length_is_cut),
-    F(a_status_that_a_slow_reader_had_no_room_for_is_told_again), F(a_status_of_any_length_is_cut),
+    F(a_status_that_a_slow_reader_had_no_room_for_is_told_again),
+    F(a_start_that_a_slow_reader_had_no_room_for_is_told_again),
+    F(a_reload_that_a_slow_reader_had_no_room_for_is_told_again_with_its_end),
+    F(the_end_of_a_reload_that_a_slow_reader_had_no_room_for_is_told_again),
+    F(a_stop_that_a_slow_reader_had_no_room_for_is_told_again_and_alone),
+    F(a_sign_of_life_that_a_slow_reader_had_no_room_for_is_told_again),
     F(an_abstract_socket_hears_the_same), F(a_name_that_is_no_socket_tells_nobody))

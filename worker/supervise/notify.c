@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -18,7 +17,9 @@
 #include "base/number.h"
 #include "base/text.h"
 
-enum { MESSAGE_BYTES = 512, SEND_TIMEOUT_S = 1 };
+enum { MESSAGE_BYTES = 512 };
+
+enum standing { STARTING, READY, RELOADING, STOPPING };
 
 struct notify {
     int fd;
@@ -26,25 +27,26 @@ struct notify {
     socklen_t address_bytes;
     uint64_t sign_interval_ns; /* between two signs of life; 0: nobody wants them */
     uint64_t next_sign_ns;
-    bool is_ready, is_reloading, is_stopping;
-    bool has_failed; /* which was logged */
+    enum standing standing;
+    enum standing told;
+    uint64_t reload_us; /* when the last one began that is not told; 0: none */
+    bool has_failed;    /* which was logged */
     char status[MESSAGE_BYTES - 16];
 };
 
 /* ---- datagrams ---- */
 
-/* False where the reader is behind, and this may be said again. */
-static bool say(struct notify *notify, const char *message, int flags) {
+/* False where it is to be said again: where the reader is behind, say. */
+static bool say(struct notify *notify, const char *message) {
     const struct sockaddr *to = (const struct sockaddr *)&notify->address;
-    ssize_t sent = sendto(
-        notify->fd, message, strlen(message), flags | MSG_NOSIGNAL, to, notify->address_bytes);
-    if (sent >= 0) return true;
-    if (errno == EAGAIN) return false;
+    ssize_t sent = sendto(notify->fd, message, strlen(message), MSG_DONTWAIT | MSG_NOSIGNAL, to,
+        notify->address_bytes);
+    if (sent >= 0 || errno == EAGAIN || errno == ENOBUFS) return sent >= 0;
     if (!notify->has_failed)
         log_line(
             LOG_WARN, "systemd is not told how the worker is (NOTIFY_SOCKET): %s", strerror(errno));
     notify->has_failed = true;
-    return true;
+    return false;
 }
 
 /* ---- the environment ---- */
@@ -76,10 +78,8 @@ static uint64_t sign_interval_ns(void) {
 }
 
 static bool open_socket(struct notify *notify) {
-    const struct timeval patience = {.tv_sec = SEND_TIMEOUT_S};
     notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    return notify->fd >= 0 &&
-           setsockopt(notify->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0;
+    return notify->fd >= 0;
 }
 
 struct notify *notify_open(void) {
@@ -105,36 +105,52 @@ void notify_close(struct notify *notify) {
 
 /* ---- what is told ---- */
 
+static bool say_reloading(struct notify *notify) {
+    char message[64];
+    snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, notify->reload_us);
+    return say(notify, message);
+}
+
+/* Tells how the worker stands, where that has not been told. A reload is told with its end, however
+ * late: whoever asked for it waits for both. */
+static void tell_standing(struct notify *notify) {
+    bool is_stopping = notify->standing == STOPPING;
+    if (!is_stopping && notify->reload_us != 0 && say_reloading(notify)) {
+        notify->reload_us = 0;
+        notify->told = RELOADING;
+    }
+    if (notify->told == notify->standing || (!is_stopping && notify->reload_us != 0)) return;
+    if (say(notify, is_stopping ? "STOPPING=1" : "READY=1")) notify->told = notify->standing;
+}
+
+static void stand(struct notify *notify, enum standing standing) {
+    notify->standing = standing;
+    tell_standing(notify);
+}
+
 void notify_ready(struct notify *notify) {
-    if (notify == NULL || notify->is_ready || notify->is_stopping) return;
-    notify->is_ready = say(notify, "READY=1", 0);
+    if (notify != NULL && notify->standing == STARTING) stand(notify, READY);
 }
 
 void notify_reloading(struct notify *notify) {
-    char message[64];
-    if (notify == NULL || !notify->is_ready || notify->is_stopping) return;
-    notify->is_reloading = true;
-    snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns() / 1000);
-    (void)say(notify, message, 0);
+    if (notify == NULL || notify->standing != READY) return;
+    notify->reload_us = clock_ns() / 1000;
+    stand(notify, RELOADING);
 }
 
 void notify_reloaded(struct notify *notify) {
-    if (notify == NULL || !notify->is_reloading || notify->is_stopping) return;
-    notify->is_reloading = false;
-    (void)say(notify, "READY=1", 0);
+    if (notify != NULL && notify->standing == RELOADING) stand(notify, READY);
 }
 
 void notify_stopping(struct notify *notify) {
-    if (notify == NULL || notify->is_stopping) return;
-    notify->is_stopping = true;
-    (void)say(notify, "STOPPING=1", 0);
+    if (notify != NULL && notify->standing != STOPPING) stand(notify, STOPPING);
 }
 
-/* A reader that is behind has the one before. */
-void notify_watchdog(struct notify *notify, uint64_t now_ns) {
-    if (notify == NULL || notify->sign_interval_ns == 0 || now_ns < notify->next_sign_ns) return;
-    notify->next_sign_ns = now_ns + notify->sign_interval_ns;
-    (void)say(notify, "WATCHDOG=1", MSG_DONTWAIT);
+void notify_alive(struct notify *notify, uint64_t now_ns) {
+    if (notify == NULL) return;
+    tell_standing(notify);
+    if (notify->sign_interval_ns == 0 || now_ns < notify->next_sign_ns) return;
+    if (say(notify, "WATCHDOG=1")) notify->next_sign_ns = now_ns + notify->sign_interval_ns;
 }
 
 void notify_status(struct notify *notify, const char *format, ...) {
@@ -148,5 +164,5 @@ void notify_status(struct notify *notify, const char *format, ...) {
         if (*c == '\n') *c = ' '; /* a line would be another word to systemd */
     if (strcmp(status, notify->status) == 0) return;
     snprintf(message, sizeof message, "STATUS=%s", status);
-    if (say(notify, message, MSG_DONTWAIT)) memcpy(notify->status, status, sizeof status);
+    if (say(notify, message)) memcpy(notify->status, status, sizeof status);
 }

@@ -4,9 +4,10 @@
  * and signs of life where WATCHDOG_USEC asks for them. Children do not inherit these names
  * (process/child.h).
  *
- * Nothing of it can stop a worker: what cannot be sent is logged once and forgotten, and nobody
- * waits for a reader for more than a second. Lifetime: notify_open() to notify_close(). Threads:
- * one. It logs.
+ * Nothing of it can stop a worker, and nobody waits for a reader: what cannot be sent, where
+ * systemd is behind and its socket is full, say, is sent again with the next call of
+ * notify_alive(), or notify_status() for the status. Lifetime: notify_open() to notify_close().
+ * Threads: one. It logs, once.
  */
 #ifndef SUPERVISE_NOTIFY_H
 #define SUPERVISE_NOTIFY_H
@@ -29,8 +30,9 @@ void notify_reloaded(struct notify *notify);
 /** It drains and ends. From now on only the status and signs of life are told. */
 void notify_stopping(struct notify *notify);
 
-/** The worker lives. To be called steadily: it is told twice in each time that systemd gives. */
-void notify_watchdog(struct notify *notify, uint64_t now_ns);
+/** The worker lives, which is told twice in each time that systemd gives. To be called steadily: it
+ * also tells again what could not be told. */
+void notify_alive(struct notify *notify, uint64_t now_ns);
 
 /** One plain sentence for `systemctl status`; told where it has changed. */
 __attribute__((format(printf, 2, 3))) void notify_status(

@@ -175,8 +175,8 @@ static void tell(const struct supervisor *supervisor) {
     if (supervisor->notify == NULL) return;
     const struct health health = health_of(supervisor);
     health_describe(&health, text, sizeof text);
+    notify_alive(supervisor->notify, health.now_ns);
     notify_status(supervisor->notify, "%s", text);
-    notify_watchdog(supervisor->notify, health.now_ns);
 }
 
 static enum err serve(struct supervisor *supervisor, struct error *err) {
