@@ -20,8 +20,8 @@ CLOCK_JUMPS_S = (-86400, -3600, -5, 0, 5, 3000)  # brokers refuse what is dated 
 DISK_FULL_S = 3
 # 5 and 6: the brokers were away at the end, or for as long as a drain may take; the last: it had just begun.
 CLEAN_STOPS = (0, 5, 6, -signal.SIGTERM)
-# How a worker ends that is refused by a full disk: what it says last of all, and no warning of the time before.
-REFUSED = 1
+# How a worker ends that is refused by a full disk (6: its other device had begun), and what it says last of all.
+REFUSED = (1, 6)
 NO_ROOM = re.compile(rb"^gpu-worker run: .*(No space left on device|the state file has no room on its disk)", re.M)
 DEATH = re.compile(rb"the executor died: (.*?)(; starting it again.*)?$", re.M)
 
@@ -190,7 +190,7 @@ class Faults:
         """False, and a problem, where a worker that has ended should not have done so."""
         if status in allowed:
             return True
-        if status == REFUSED and self.counts["fill disk"] and worker.has_no_room():
+        if status in REFUSED and self.counts["fill disk"] and worker.has_no_room():
             self.refused_starts += 1
             return True
         self.problems.append(f"{worker.name} {how}, with status {status}")
