@@ -2,7 +2,7 @@
  * Errors in the log (log_line.h), on one line each.
  *
  * A failure is logged once, by whoever decides what becomes of it (pipeline/, quarantine/,
- * supervise/, cli/); stages return errors and stay silent. Threads: any.
+ * supervise/, cli/, and broker/connect.h); stages return errors and stay silent. Threads: any.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "broker/connect.h"
 #include "broker/dead_letter.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/sender.h"
 #include "cli/when.h"
 #include "decode/print.h"
-#include "pipeline/connect.h"
 
 static const char usage[] = "usage: gpu-worker replay [--config FILE] [--topic NAME] [--dry-run]\n"
                             "                         (--all | [--code CODE]... [--id ID]... "

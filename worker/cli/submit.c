@@ -5,12 +5,12 @@
 
 #include "base/clock.h"
 #include "base/yaml.h"
+#include "broker/connect.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/sender.h"
 #include "decode/job_yaml.h"
 #include "decode/print.h"
-#include "pipeline/connect.h"
 
 static const char usage[] =
     "usage: gpu-worker submit [--config FILE] [--topic NAME] [--timeout SECONDS] JOB.yaml\n"

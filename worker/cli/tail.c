@@ -3,10 +3,10 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "broker/connect.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "decode/print.h"
-#include "pipeline/connect.h"
 
 static const char usage[] =
     "usage: gpu-worker tail [--config FILE] [--topic NAME] [--from-beginning] [--count N]\n";

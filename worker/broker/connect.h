@@ -1,9 +1,14 @@
 /**
- * The ends of the pipe: sources and sinks as the configuration names them.
+ * Sources and sinks as the configuration names them: Kafka, the embedded broker, or files.
+ *
+ * Of broker/, only this file knows the settings: the clients take options of their own, and are
+ * tested without a configuration. It is not in pipeline/, because commands and the benchmark build
+ * the same clients. What the clients go on after is logged here.
+ *
  * Lifetime: source and sinks go to executor_run(), which owns them; the rest to connection_fini().
  */
-#ifndef PIPELINE_CONNECT_H
-#define PIPELINE_CONNECT_H
+#ifndef BROKER_CONNECT_H
+#define BROKER_CONNECT_H
 
 #include "broker/reader.h"
 #include "broker/sink.h"

@@ -1,4 +1,4 @@
-#include "pipeline/connect.h"
+#include "broker/connect.h"
 
 #include <inttypes.h>
 #include <stdio.h>
