@@ -132,16 +132,10 @@ def settings_page(binary):
 
 def words_of(help_text, command):
     """What can follow a command: its own words in the usage, and its options, each with what it takes."""
-    words = []
-    options = {}
-    usage, rest = help_text.split("\n\n", 1)
-    for word in re.findall(rf"gpu-worker {command} ([a-z]+)\b", usage):
-        words.append(word)
-    for option, takes in re.findall(r"(--[a-z-]+)(?: ([A-Z]+|[a-z]+(?:\|[a-z]+)+))?(?![a-z])", usage):
-        options.setdefault(option, takes)
-    for option, takes in re.findall(r"(?m)^  (--[a-z-]+)(?: ([A-Z]+|[a-z]+(?:\|[a-z]+)+))?(?:  |$)", rest):
-        options[option] = takes
-    return words, options | {"--help": ""}
+    found = re.search(rf"gpu-worker {command} ([a-z]+(?:\|[a-z]+)+)", help_text)
+    words = found[1].split("|") if found is not None else []
+    options = re.findall(r"(?m)^  (--[a-z-]+)(?: ([A-Z/]+|[a-z]+(?:\|[a-z]+)+))?(?:  |$)", help_text)
+    return words, dict(options) | {"--help": ""}
 
 
 def completion(binary):

@@ -9,13 +9,6 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 
-static const char usage[] =
-    "usage: gpu-worker bench engine [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
-    "       gpu-worker bench state [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
-    "       gpu-worker bench isolation [--config FILE] [--driver cuda|cpu] [--rounds N] [--ms N]\n"
-    "       gpu-worker bench kafka [--config FILE] [--driver cuda|cpu] [--rounds N] [--messages "
-    "N]\n";
-
 static const char about[] =
     "Measures the worker against a loop that does the same work and nothing else, in the same "
     "process,\n"
@@ -52,16 +45,18 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
         {"messages", "N", "kafka: messages of a round; 200000 unless given",
             .number = &ret->messages},
         {0}};
-    const struct cli_command command = {
-        .name = "bench", .usage = usage, .about = about, .options = options, .examples = examples};
+    const struct cli_command command = {.name = "bench",
+        .first = "engine|isolation|kafka|state",
+        .about = about,
+        .options = options,
+        .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
     ret->which = words[0];
     bool is_in_range = ret->rounds >= 1 && ret->rounds <= BENCH_ROUNDS_MAX &&
                        ret->milliseconds >= 1 && ret->milliseconds <= 60000 && ret->messages >= 1 &&
                        ret->messages <= 1000000000;
-    bool is_fine = is_in_range && ret->which != NULL && words[1] == NULL;
-    if (!is_fine) *ret_exit = cli_fail_usage("bench");
-    return is_fine;
+    if (!is_in_range) *ret_exit = cli_fail_usage("bench");
+    return is_in_range;
 }
 
 static const struct bench {

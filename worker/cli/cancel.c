@@ -5,8 +5,6 @@
 #include "cli/options.h"
 #include "cli/sender.h"
 
-static const char usage[] = "usage: gpu-worker cancel [--config FILE] ID...\n";
-
 static const char about[] = "Tells all workers, on topics.control, not to run the jobs with these "
                             "ids. A job that still waits,\n"
                             "in Kafka or in a worker, is answered with an error result of code "
@@ -53,10 +51,12 @@ int command_cancel(int argc, char **argv) {
         {"config", "FILE", "where the brokers and topics stand; without it, all defaults",
             .text = &config},
         {0}};
-    const struct cli_command command = {
-        .name = "cancel", .usage = usage, .about = about, .options = options, .examples = examples};
+    const struct cli_command command = {.name = "cancel",
+        .words = "ID...",
+        .about = about,
+        .options = options,
+        .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &exit_code)) return exit_code;
-    if (*words == NULL) return cli_fail_usage("cancel");
     struct settings settings;
     exit_code = cli_load_settings("cancel", config, &settings);
     if (exit_code != CLI_OK) return exit_code;

@@ -7,8 +7,6 @@
 #include "pipeline/fitness.h"
 #include "settings/settings.h"
 
-static const char usage[] = "usage: gpu-worker check --config FILE [--programs DIR] [--connect]\n";
-
 static const char about[] =
     "Reads the configuration as `run` does, looks at its programs, folders, files, keys for\n"
     "librdkafka and addresses, and reports every problem with its place. What `run` refuses, it\n"
@@ -52,7 +50,7 @@ int command_check(int argc, char **argv) {
     char **words;
     int ret;
     const struct cli_option options[] = {
-        {"config", "FILE", "the configuration; - is standard input", .text = &config},
+        {"config", "FILE", "the configuration; - is standard input", CLI_MUST, .text = &config},
         {"programs", "DIR", "look for programs there instead of in programs.dir",
             .text = &programs},
         {"connect", NULL,
@@ -62,8 +60,7 @@ int command_check(int argc, char **argv) {
             .flag = &connect},
         {0}};
     const struct cli_command command = {
-        .name = "check", .usage = usage, .about = about, .options = options, .examples = examples};
+        .name = "check", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
-    if (*words != NULL || config == NULL) return cli_fail_usage("check");
     return check(config, programs, connect);
 }

@@ -6,11 +6,6 @@
 #include "cli/options.h"
 #include "settings/settings.h"
 
-static const char usage[] = "usage: gpu-worker config defaults\n"
-                            "       gpu-worker config show [--config FILE]\n"
-                            "       gpu-worker config schema\n"
-                            "       gpu-worker config table\n";
-
 static const char about[] =
     "  defaults        every setting with its default and what it is for, as a file to start from\n"
     "  show            what a worker started with FILE would use; secrets are masked\n"
@@ -40,13 +35,15 @@ int command_config(int argc, char **argv) {
     char **words;
     int ret;
     const struct cli_option options[] = {
-        {"config", "FILE", "the configuration, - is standard input; without it, all defaults",
+        {"config", "FILE", "show: the configuration, - is standard input; without it, all defaults",
             .text = &config},
         {0}};
-    const struct cli_command command = {
-        .name = "config", .usage = usage, .about = about, .options = options, .examples = examples};
+    const struct cli_command command = {.name = "config",
+        .first = "defaults|show|schema|table",
+        .about = about,
+        .options = options,
+        .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
-    if (words[0] == NULL || words[1] != NULL) return cli_fail_usage("config");
     if (strcmp(words[0], "show") == 0) return show(config);
     for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)
         if (strcmp(words[0], pages[i].name) == 0 && config == NULL) {

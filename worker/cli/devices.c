@@ -6,8 +6,6 @@
 #include "cli/options.h"
 #include "pipeline/devices.h"
 
-static const char usage[] = "usage: gpu-worker devices [--config FILE] [--driver cuda|cpu]\n";
-
 static const char about[] =
     "Lists the devices that the driver shows, one a line, with tabs between number, UUID, what is\n"
     "known against its health (-: nothing) and name.\n";
@@ -34,13 +32,9 @@ int command_devices(int argc, char **argv) {
     const struct cli_option options[] = {
         {"config", "FILE", "the configuration; without it, all defaults", .text = &config},
         {"driver", "cuda|cpu", "overrides `driver`", .text = &driver}, {0}};
-    const struct cli_command command = {.name = "devices",
-        .usage = usage,
-        .about = about,
-        .options = options,
-        .examples = examples};
+    const struct cli_command command = {
+        .name = "devices", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
-    if (*words != NULL) return cli_fail_usage("devices");
     struct settings settings;
     ret = cli_load_settings("devices", config, &settings);
     if (ret != CLI_OK) return ret;

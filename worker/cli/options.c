@@ -12,7 +12,9 @@ enum {
     LABEL_MAX = 19, /* one that is longer has a line of its own */
     GAP = 2,
     HELP = CLI_OPTIONS_MAX, /* beside the places of the table */
-    LABEL_SIZE = 64
+    LABEL_SIZE = 64,
+    USAGE_SIZE = LABEL_SIZE + 8,
+    USAGE_COLUMNS = 90
 };
 
 /* --- what --help shows --- */
@@ -48,8 +50,39 @@ static void print_option(const struct cli_option *option, int column) {
     }
 }
 
+/* "[--config FILE]"; the brackets are also around those that are given with it or instead. */
+static void write_usage(const struct cli_option *option, char ret[static USAGE_SIZE]) {
+    const struct cli_option *next = option + 1; /* or the table's end */
+    char label[LABEL_SIZE];
+    (void)write_label(option, label);
+    bool is_owner = next->with != NULL && strcmp(next->with, option->name) == 0;
+    bool is_last =
+        option->with != NULL && (next->with == NULL || strcmp(next->with, option->with) != 0);
+    const char *end = option->use == CLI_MUST || is_owner ? "" : "]";
+    snprintf(ret, USAGE_SIZE, "%s%s%s%s%s", option->use == CLI_MAY ? "[" : "", label,
+        next->use == CLI_OR ? " |" : end, option->values != NULL ? "..." : "", is_last ? "]" : "");
+}
+
+static void print_usage_word(const char *word, int indent, int *column) {
+    if (*column + 1 + (int)strlen(word) > USAGE_COLUMNS) *column = printf("\n%*s", indent, "") - 1;
+    *column += printf(" %s", word);
+}
+
+static void print_usage(const struct cli_command *command) {
+    char text[USAGE_SIZE];
+    int indent = printf("usage: gpu-worker %s", command->name), column = indent;
+    if (command->first != NULL) print_usage_word(command->first, indent, &column);
+    for (const struct cli_option *option = command->options; option != NULL && option->name != NULL;
+         option++) {
+        write_usage(option, text);
+        print_usage_word(text, indent, &column);
+    }
+    if (command->words != NULL) print_usage_word(command->words, indent, &column);
+    printf("\n");
+}
+
 static void print_help(const struct cli_command *command) {
-    printf("%s", command->usage);
+    print_usage(command);
     if (command->about != NULL) printf("\n%s", command->about);
     if (command->options != NULL) {
         int column = 2 + (int)widest_label(command->options) + GAP;
@@ -94,9 +127,48 @@ static void fill(struct option *long_options, const struct cli_option *options) 
     long_options[count] = (struct option){.name = "help", .has_arg = no_argument, .val = HELP};
 }
 
+static bool is_given(const struct cli_option *options, const bool *given, const char *name) {
+    size_t i = 0;
+    while (strcmp(options[i].name, name) != 0) i++;
+    return given[i];
+}
+
+/* Together, and with all that must be. */
+static bool can_be_given(const struct cli_option *options, const bool *given) {
+    bool is_taken = false; /* the row of alternatives */
+    for (size_t i = 0; options != NULL && options[i].name != NULL; i++) {
+        const char *with = options[i].with;
+        bool may = with == NULL || is_given(options, given, with);
+        if (given[i] ? !may : may && options[i].use == CLI_MUST) return false;
+        if (options[i].use != CLI_OR) is_taken = false;
+        if (given[i] && is_taken) return false;
+        is_taken = is_taken || given[i];
+    }
+    return true;
+}
+
+/* Whether it is in "this|that". */
+static bool is_one_of(const char *names, const char *word) {
+    for (size_t size; (size = strcspn(names, "|")) > 0; names += size + (names[size] == '|'))
+        if (strlen(word) == size && memcmp(names, word, size) == 0) return true;
+    return false;
+}
+
+static bool are_words_right(const struct cli_command *command, char **words) {
+    size_t count = 0;
+    while (words[count] != NULL) count++;
+    if (command->first != NULL) {
+        if (count == 0 || !is_one_of(command->first, words[0])) return false;
+        count--;
+    }
+    if (command->words == NULL) return count == 0;
+    return strstr(command->words, "...") != NULL ? count > 0 : count == 1;
+}
+
 bool cli_parse(
     const struct cli_command *command, int argc, char **argv, char ***ret_words, int *ret_exit) {
     struct option long_options[CLI_OPTIONS_MAX + 2] = {0};
+    bool given[CLI_OPTIONS_MAX] = {0};
     int found;
     fill(long_options, command->options);
     while ((found = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
@@ -109,7 +181,10 @@ bool cli_parse(
             *ret_exit = cli_fail_usage(command->name);
             return false;
         }
+        given[found] = true;
     }
     *ret_words = argv + optind;
-    return true;
+    if (can_be_given(command->options, given) && are_words_right(command, *ret_words)) return true;
+    *ret_exit = cli_fail_usage(command->name);
+    return false;
 }

@@ -7,8 +7,6 @@
 #include "program/bounds.h"
 #include "settings/settings.h"
 
-static const char usage[] = "usage: gpu-worker programs [--dir DIR] [--config FILE]\n";
-
 static const char about[] = "Lists the programs with their entries, arguments in order, and images "
                             "with the digests that a\n"
                             "job can pin (program: \"name@sha256:...\").\n";
@@ -103,12 +101,8 @@ int command_programs(int argc, char **argv) {
     const struct cli_option options[] = {
         {"dir", "DIR", "look there instead of in programs.dir", .text = &dir},
         {"config", "FILE", "the configuration; without it, all defaults", .text = &config}, {0}};
-    const struct cli_command command = {.name = "programs",
-        .usage = usage,
-        .about = about,
-        .options = options,
-        .examples = examples};
+    const struct cli_command command = {
+        .name = "programs", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
-    if (*words != NULL) return cli_fail_usage("programs");
     return list_programs(config, dir);
 }

@@ -12,11 +12,6 @@
 #include "cli/when.h"
 #include "decode/print.h"
 
-static const char usage[] = "usage: gpu-worker replay [--config FILE] [--topic NAME] [--dry-run]\n"
-                            "                         (--all | [--code CODE]... [--id ID]... "
-                            "[--since WHEN] [--until WHEN]\n"
-                            "                         [--count N])\n";
-
 static const char about[] =
     "Sends dead letters back to the job topic that they came from, with their own bytes, key and\n"
     "headers, and a header gpu-worker-replayed-from that says where the job stood first. They are\n"
@@ -54,6 +49,9 @@ static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret,
             .text = &ret->config},
         {"topic", "NAME", "where the dead letters stand, instead of topics.dead_letters",
             .text = &ret->topic},
+        {"dry-run", NULL, "says what would be sent, and sends nothing", .flag = &ret->dry_run},
+        {"all", NULL, "all of them; else at least one of the following says which",
+            .flag = &ret->all},
         {"code", "CODE", "only those with this error code; may be given again",
             .values = &ret->codes},
         {"id", "ID", "only the job of this id; may be given again", .values = &ret->ids},
@@ -62,17 +60,14 @@ static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret,
             "long ago, such as 90s, 15m, 2h or 7d",
             .text = &since},
         {"until", "WHEN", "only those that were published before then", .text = &until},
-        {"count", "N", "at most so many", .number = &ret->count},
-        {"all", NULL, "all of them", .flag = &ret->all},
-        {"dry-run", NULL, "says what would be sent, and sends nothing", .flag = &ret->dry_run},
-        {0}};
+        {"count", "N", "at most so many", .number = &ret->count}, {0}};
     const struct cli_command command = {
-        .name = "replay", .usage = usage, .about = about, .options = options, .examples = examples};
+        .name = "replay", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
     uint64_t now_ms = clock_unix_ms();
     bool is_filtered = ret->codes.count > 0 || ret->ids.count > 0 || since != NULL ||
                        until != NULL || ret->count != UINT64_MAX;
-    bool is_fine = *words == NULL && ret->all != is_filtered && ret->count > 0 &&
+    bool is_fine = ret->all != is_filtered && ret->count > 0 &&
                    (since == NULL || when_read(since, now_ms, &ret->since_ms)) &&
                    (until == NULL || when_read(until, now_ms, &ret->until_ms));
     if (!is_fine) *ret_exit = cli_fail_usage("replay");

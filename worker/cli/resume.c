@@ -14,10 +14,6 @@
 #include "quarantine/fetches.h"
 #include "quarantine/suspensions.h"
 
-static const char usage[] =
-    "usage: gpu-worker resume [--config FILE] [--key KEY | --program NAME |\n"
-    "                                            --partition TOPIC/N | --all]\n";
-
 static const char about[] = "Shows the keys and programs that the executors of this machine "
                             "refuse, since too many of their\n"
                             "jobs were convicted (settings: suspend), one a line, with tabs "
@@ -138,13 +134,12 @@ int command_resume(int argc, char **argv) {
     const struct cli_option options[] = {
         {"config", "FILE", "where state.dir stands; without it, all defaults", .text = &config},
         {"key", "KEY", "jobs whose messages have this key", .text = &wish.key},
-        {"program", "NAME", "jobs that name this program", .text = &wish.program},
-        {"partition", "TOPIC/N", "a partition that was set aside", .text = &wish.partition},
-        {"all", NULL, "all of these", .flag = &wish.is_all}, {0}};
+        {"program", "NAME", "jobs that name this program", CLI_OR, .text = &wish.program},
+        {"partition", "TOPIC/N", "a partition that was set aside", CLI_OR, .text = &wish.partition},
+        {"all", NULL, "all of these", CLI_OR, .flag = &wish.is_all}, {0}};
     const struct cli_command command = {
-        .name = "resume", .usage = usage, .about = about, .options = options, .examples = examples};
+        .name = "resume", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
-    if (*words != NULL || count_of(&wish) > 1) return cli_fail_usage("resume");
     struct settings settings;
     ret = cli_load_settings("resume", config, &settings);
     if (ret != CLI_OK) return ret;

@@ -24,11 +24,6 @@
 #include "state/folder.h"
 #include "supervise/supervise.h"
 
-static const char usage[] =
-    "usage: gpu-worker run [--config FILE]\n"
-    "       gpu-worker run [--config FILE] --jobs FILE --results FILE [--dead-letters FILE]\n"
-    "                      [--telemetry FILE]\n";
-
 static const char about[] =
     "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM or\n"
     "SIGINT: then it takes no more, finishes what it has within drain_timeout_ms, commits, and\n"
@@ -109,37 +104,30 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret, in
             "job messages; - is standard input, which cannot be read again: the run\n"
             "then ends when the executor dies",
             .text = &ret->files.jobs},
-        {"results", "FILE", "result messages; - is standard output, as above",
-            .text = &ret->files.results},
+        {"results", "FILE", "result messages; - is standard output, as above", CLI_MUST,
+            .with = "jobs", .text = &ret->files.results},
         {"dead-letters", "FILE", "what could not be run, as JSON lines (schemas/README.md)",
-            .text = &ret->files.dead_letters},
+            .with = "jobs", .text = &ret->files.dead_letters},
         {"telemetry", "FILE",
             "what the worker says of itself, each telemetry.interval_ms and at the end",
-            .text = &ret->files.telemetry},
+            .with = "jobs", .text = &ret->files.telemetry},
         {"no-supervisor", NULL,
             "one executor alone, in this process, for debugging; nothing starts it\n"
             "again and nothing ends it when a kernel hangs",
             .flag = &ret->no_supervisor},
-        {"device", "N", "with it: the device, as the driver counts; else the first of `devices`",
-            .text = &ret->device},
-        {"state", "FILE", "with it: the state file, instead of one in state.dir",
+        {"device", "N", "the device, as the driver counts; else the first of `devices`",
+            .with = "no-supervisor", .text = &ret->device},
+        {"state", "FILE", "the state file, instead of one in state.dir", .with = "no-supervisor",
             .text = &ret->state},
-        {"life", "N", "with it: the number of its life, by which its supervisor knows it",
-            .text = &ret->life},
-        {"config-source", "FILE", "with it: what SIGHUP reads, where --config is a copy",
-            .text = &ret->config_source},
+        {"life", "N", "the number of its life, by which its supervisor knows it",
+            .with = "no-supervisor", .text = &ret->life},
+        {"config-source", "FILE", "what SIGHUP reads, where --config is a copy",
+            .with = "no-supervisor", .text = &ret->config_source},
         {0}};
     const struct cli_command command = {
-        .name = "run", .usage = usage, .about = about, .options = options, .examples = examples};
-    if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
-    const struct file_paths *files = &ret->files;
-    ret->is_file_run = files->jobs != NULL || files->results != NULL ||
-                       files->dead_letters != NULL || files->telemetry != NULL;
-    bool is_executors = ret->device != NULL || ret->state != NULL || ret->life != NULL ||
-                        ret->config_source != NULL;
-    bool is_fine = *words == NULL && (ret->no_supervisor || !is_executors) &&
-                   (!ret->is_file_run || (files->jobs != NULL && files->results != NULL));
-    if (!is_fine) *ret_exit = cli_fail_usage("run");
+        .name = "run", .about = about, .options = options, .examples = examples};
+    bool is_fine = cli_parse(&command, argc, argv, &words, ret_exit);
+    ret->is_file_run = ret->files.jobs != NULL;
     return is_fine;
 }
 

@@ -12,10 +12,6 @@
 #include "decode/job_yaml.h"
 #include "decode/print.h"
 
-static const char usage[] =
-    "usage: gpu-worker submit [--config FILE] [--topic NAME] [--timeout SECONDS] JOB.yaml\n"
-    "       gpu-worker submit --encode JOB.yaml > job.msgpack\n";
-
 static const char about[] =
     "Sends a job that is written as YAML and prints its result; fails where the job fails. `-` is "
     "standard\n"
@@ -53,12 +49,14 @@ static bool parse_arguments(int argc, char **argv, struct submit_arguments *ret,
             "gpu-worker run --jobs",
             .flag = &ret->encode},
         {0}};
-    const struct cli_command command = {
-        .name = "submit", .usage = usage, .about = about, .options = options, .examples = examples};
+    const struct cli_command command = {.name = "submit",
+        .words = "JOB.yaml",
+        .about = about,
+        .options = options,
+        .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
     ret->job = words[0];
-    bool is_fine = ret->job != NULL && words[1] == NULL && ret->timeout_s > 0 &&
-                   ret->timeout_s <= TIMEOUT_S_MAX;
+    bool is_fine = ret->timeout_s > 0 && ret->timeout_s <= TIMEOUT_S_MAX;
     if (!is_fine) *ret_exit = cli_fail_usage("submit");
     return is_fine;
 }

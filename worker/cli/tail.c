@@ -8,9 +8,6 @@
 #include "cli/options.h"
 #include "decode/print.h"
 
-static const char usage[] =
-    "usage: gpu-worker tail [--config FILE] [--topic NAME] [--from-beginning] [--count N]\n";
-
 static const char about[] =
     "Follows a topic, topics.results if none is named, and prints every message decoded, with "
     "where it\n"
@@ -37,12 +34,8 @@ static bool parse_arguments(int argc, char **argv, struct tail_arguments *ret, i
         {"topic", "NAME", "another topic, such as the dead letters'", .text = &ret->topic},
         {"from-beginning", NULL, "what is there already, first", .flag = &ret->from_beginning},
         {"count", "N", "ends after N messages", .number = &ret->count}, {0}};
-    const struct cli_command command = {
-        .name = "tail", .usage = usage, .about = about, .options = options};
-    if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
-    bool is_fine = *words == NULL;
-    if (!is_fine) *ret_exit = cli_fail_usage("tail");
-    return is_fine;
+    const struct cli_command command = {.name = "tail", .about = about, .options = options};
+    return cli_parse(&command, argc, argv, &words, ret_exit);
 }
 
 static void print_delivery(const struct delivery *delivery) {

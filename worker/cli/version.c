@@ -6,8 +6,6 @@
 #include "cli/commit.h"
 #include "cli/options.h"
 
-static const char usage[] = "usage: gpu-worker version\n";
-
 static const char about[] =
     "Prints the version, the commit, how it was built, and its features: the drivers, librdkafka\n"
     "as it was compiled against and as it is loaded, the version of CUDA whose cuda.h was "
@@ -23,9 +21,8 @@ static const char about[] =
 int command_version(int argc, char **argv) {
     char **words;
     int ret;
-    const struct cli_command command = {.name = "version", .usage = usage, .about = about};
+    const struct cli_command command = {.name = "version", .about = about};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
-    if (*words != NULL) return cli_fail_usage("version");
     printf("gpu-worker %s\ncommit %s\nbuild %s\ncompiler %s\n", GPU_WORKER_VERSION,
         GPU_WORKER_COMMIT, GPU_WORKER_BUILD_TYPE[0] != 0 ? GPU_WORKER_BUILD_TYPE : "none",
         COMPILER);
