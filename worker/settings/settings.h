@@ -54,9 +54,8 @@ struct settings {
         char *dir; /* "": settings_state_dir() says which */
     } state;
     struct {
-        uint32_t deaths_max; /* without a culprit, within the window */
-        uint32_t window_ms;
-        uint32_t stall_ms; /* that a thread may be at work on one thing */
+        uint32_t deaths_max; /* without a culprit, within ten minutes */
+        uint32_t stall_ms;   /* that a thread may be at work on one thing */
         enum core_dumps_choice core_dumps;
     } executors;
 

@@ -101,9 +101,8 @@ const struct setting setting_table[] = {
         "knows what the last one died of; where empty, gpu-worker in $XDG_STATE_HOME, in "
         "~/.local/state, or in /var/lib. Two workers on one GPU need two folders."),
     UINT(executors.deaths_max, 1, 1000, "5",
-        "An executor that has died so often within executors.window_ms, without a job's fault and "
+        "An executor that has died so often within ten minutes, without a job's fault and "
         "without having finished a message, is not started again: its GPU counts as unhealthy."),
-    DURATION(executors.window_ms, SECOND, 24 * HOUR, "10m", "As executors.deaths_max says."),
     DURATION(executors.stall_ms, SECOND, 24 * HOUR, "5m",
         "An executor one of whose threads has been at work on one thing for so long, and for twice "
         "blobs.timeout_ms, is killed and started again. What waits, and what is on the device, is "

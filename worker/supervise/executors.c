@@ -18,6 +18,7 @@ enum {
     KILL_TIMEOUT_MS = 15000, /* a killed process may hang in the driver; then its GPU is stuck */
     BACK_OFF_MS = 100,       /* after the first death without a culprit; doubled by each further */
     BACK_OFF_MAX_MS = 30000,
+    DEATHS_WINDOW_S = 600, /* in which deaths without a culprit count together */
     /* Looks in a row that must find the same batch overdue: after a pause of the whole machine the
      * executor gets so long to notice that its batch has ended. */
     OVERDUE_LOOKS = 10,
@@ -230,7 +231,7 @@ static void start_again(struct executor *executor, const char *cause, uint64_t d
 
 static void back_off(struct executor *executor, const struct death *death, const char *cause) {
     const struct settings *settings = executor->options->settings;
-    uint64_t now_ns = clock_ns(), window_ns = settings->executors.window_ms * 1000000ull;
+    uint64_t now_ns = clock_ns(), window_ns = DEATHS_WINDOW_S * 1000000000ull;
     bool has_progress = death->finished != executor->finished;
     if (has_progress || executor->deaths == 0 || now_ns - executor->first_death_ns > window_ns) {
         executor->deaths = 0;
