@@ -1,4 +1,4 @@
-"""The table of stages in worker/README.md is the one that starts and stops them."""
+"""worker/README.md lists the stages as they start and stop, and every folder of worker/."""
 
 import pathlib
 import re
@@ -18,6 +18,19 @@ class StagesTest(unittest.TestCase):
         documented = [(name, yes != "") for name, yes in DOCUMENTED.findall(section)]
         self.assertGreater(len(stages), 10, "the table is not found any more")
         self.assertEqual(documented, stages)
+
+
+class FoldersTest(unittest.TestCase):
+    def test_the_page_has_every_folder_once_on_the_way_of_a_job_or_among_those_that_serve_it(self):
+        page = (ROOT / "worker/README.md").read_text(encoding="utf-8")
+        section = page[page.index("## The way of a job"):page.index("**Start and stop.**")]
+        way = re.findall(r"^ +([a-z_]+)  +[a-z]", section, re.MULTILINE)
+        self.assertGreater(len(way), 5, "the picture is not found any more")
+        self.assertEqual("broker", way[0])
+        self.assertEqual("broker", way.pop(), "it starts and ends there")
+        serving = re.findall(r"^\| `([a-z_]+)` \| ", section, re.MULTILINE)
+        folders = sorted(path.name for path in (ROOT / "worker").iterdir() if path.is_dir())
+        self.assertEqual(folders, sorted(way + serving))
 
 
 if __name__ == "__main__":
