@@ -61,17 +61,6 @@ TEST(a_second_free_of_the_same_memory_is_refused) {
     GIVES(CUDA_ERROR_INVALID_VALUE, memory_free(memory));
 }
 
-TEST(memory_info_follows_the_memory_that_is_in_use) {
-    size_t before, during, total, device_total;
-    WORKS(memory_info(&before, &total));
-    CUdeviceptr memory = harness_memory(32 << 20);
-    WORKS(memory_info(&during, &total));
-    assert_true(before - during >= 32 << 20);
-    WORKS(device_total_memory(&device_total, 0));
-    assert_int_equal(device_total, total);
-    WORKS(memory_free(memory));
-}
-
 TEST(too_large_an_allocation_is_out_of_memory_and_leaves_the_context_well) {
     CUdeviceptr memory;
     GIVES(CUDA_ERROR_OUT_OF_MEMORY, memory_alloc(&memory, (size_t)1 << 50));
@@ -515,7 +504,6 @@ int main(void) {
         C(allocations_are_aligned_and_apart),
         C(an_allocation_of_no_bytes_is_refused),
         C(a_second_free_of_the_same_memory_is_refused),
-        C(memory_info_follows_the_memory_that_is_in_use),
         C(too_large_an_allocation_is_out_of_memory_and_leaves_the_context_well),
         C(bytes_come_back_from_the_device_as_they_were_sent),
         C(a_file_that_is_mapped_to_be_read_can_be_registered_and_copied),

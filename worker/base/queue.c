@@ -129,10 +129,3 @@ bool queue_is_closed(struct queue *queue) {
     pthread_mutex_unlock(&queue->lock);
     return closed;
 }
-
-size_t queue_length(struct queue *queue) {
-    pthread_mutex_lock(&queue->lock);
-    size_t length = queue->length;
-    pthread_mutex_unlock(&queue->lock);
-    return length;
-}

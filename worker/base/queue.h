@@ -39,6 +39,4 @@ size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms);
 void queue_close(struct queue *queue);
 bool queue_is_closed(struct queue *queue);
 
-size_t queue_length(struct queue *queue);
-
 #endif

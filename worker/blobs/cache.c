@@ -61,13 +61,6 @@ const struct folder *cache_folder(const struct cache *cache) {
     return &cache->folder;
 }
 
-uint64_t cache_bytes(struct cache *cache) {
-    pthread_mutex_lock(&cache->lock);
-    uint64_t bytes = cache->once.bytes + cache->again.bytes;
-    pthread_mutex_unlock(&cache->lock);
-    return bytes;
-}
-
 /* A file takes whole blocks of the disk, and its entry memory. */
 static uint64_t charge_of(uint64_t bytes) {
     return bytes > CHARGE_BYTES_MIN ? bytes : CHARGE_BYTES_MIN;

@@ -45,6 +45,4 @@ MUST_CHECK enum err cache_settle(struct cache *cache, struct cache_entry *entry,
 /** Removes a blob that turned out to be damaged. */
 void cache_forget(struct cache *cache, const struct digest *digest);
 
-uint64_t cache_bytes(struct cache *cache); /* charged for what is kept */
-
 #endif

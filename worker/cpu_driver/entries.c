@@ -184,15 +184,6 @@ static CUresult entry_context_set_current(CUcontext context) {
     return call_end(&call);
 }
 
-static CUresult entry_memory_info(size_t *free_bytes, size_t *total_bytes) {
-    struct call call;
-    if (call_begin(&call, CPU_memory_info, NEEDS_CONTEXT)) {
-        *free_bytes = cpu.memory_bytes - call.device->memory_used;
-        *total_bytes = cpu.memory_bytes;
-    }
-    return call_end(&call);
-}
-
 static CUresult entry_memory_alloc(CUdeviceptr *ret, size_t bytes) {
     struct call call;
     *ret = 0;

@@ -38,7 +38,6 @@ CUresult CUDAAPI cuFuncGetParamInfo(CUfunction, size_t index, size_t *ret_offset
     X(primary_context_retain, cuDevicePrimaryCtxRetain, 7000)                                      \
     X(primary_context_release, cuDevicePrimaryCtxRelease, 11000)                                   \
     X(context_set_current, cuCtxSetCurrent, 4000)                                                  \
-    X(memory_info, cuMemGetInfo, 3020)                                                             \
     X(memory_alloc, cuMemAlloc, 3020)                                                              \
     X(memory_free, cuMemFree, 3020)                                                                \
     X(host_alloc, cuMemHostAlloc, 2020)                                                            \
