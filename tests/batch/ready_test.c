@@ -13,9 +13,8 @@ static const uint64_t MS = 1000000, QUICK_NS = 20000, SLOW_NS = 40000000;
 static struct ready *ready;
 static struct job jobs[JOBS_MAX];
 static struct plan plans[JOBS_MAX];
-static struct prepared all[JOBS_MAX];
 static size_t used;
-static struct prepared *taken[LANES][256];
+static struct job *taken[LANES][256];
 
 static int set_up_lanes(uint32_t lanes) {
     const struct ready_options options = {.lanes = lanes,
@@ -42,19 +41,18 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static struct prepared *job_of(uint64_t signature) {
+static struct job *job_of(uint64_t signature) {
     assert_true(used < JOBS_MAX);
     size_t i = used++;
     plans[i] = (struct plan){.signature = signature, .job = &jobs[i]};
-    jobs[i] = (struct job){.timing = false};
-    all[i] = (struct prepared){.job = &jobs[i], .plan = &plans[i]};
-    return &all[i];
+    jobs[i] = (struct job){.plan = &plans[i]};
+    return &jobs[i];
 }
 
 static void push(uint64_t signature, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        struct prepared *prepared = job_of(signature);
-        ready_push(ready, &prepared, 1);
+        struct job *job = job_of(signature);
+        ready_push(ready, &job, 1);
     }
 }
 
@@ -237,14 +235,14 @@ TEST(a_job_that_failed_before_runs_alone) {
     know(Q, 1, QUICK_NS);
     push(A, 5);
     push(Q, 5);
-    struct prepared *again[] = {job_of(A), job_of(Q)};
+    struct job *again[] = {job_of(A), job_of(Q)};
     jobs[used - 1].retry_count = jobs[used - 2].retry_count = 1;
     ready_push(ready, again, 2);
     size_t alone = 0;
     for (size_t done = 0; done < 12;) {
         struct ready_batch batch = take(0);
         done += batch.count;
-        if (taken[0][0]->job->retry_count > 0) {
+        if (taken[0][0]->retry_count > 0) {
             assert_int_equal(batch.count, 1);
             alone++;
         } else {
@@ -259,7 +257,7 @@ TEST(tenants_never_share_a_batch) {
     know(A, 1, SLOW_NS);
     know(Q, 1, QUICK_NS);
     for (int i = 0; i < 10; i++) {
-        struct prepared *both[] = {job_of(A), job_of(Q)};
+        struct job *both[] = {job_of(A), job_of(Q)};
         both[0]->tenant = both[1]->tenant = slice_of_text(i % 2 == 0 ? "one" : "other");
         ready_push(ready, both, 2);
     }
@@ -279,9 +277,9 @@ TEST(the_bytes_of_a_batch_fit_the_slab_and_a_larger_job_runs_alone) {
     know(Q, 1, QUICK_NS);
     for (int kind = 0; kind < 2; kind++) {
         for (int i = 0; i < 4; i++) {
-            struct prepared *prepared = job_of(signatures[kind]);
+            struct job *job = job_of(signatures[kind]);
             plans[used - 1].group_bytes[GROUP_INPUT] = i == 0 ? 2 * SLAB : SLAB / 3;
-            ready_push(ready, &prepared, 1);
+            ready_push(ready, &job, 1);
         }
         static const size_t counts[] = {1, 2, 1};
         for (int i = 0; i < 3; i++) {
@@ -293,8 +291,8 @@ TEST(the_bytes_of_a_batch_fit_the_slab_and_a_larger_job_runs_alone) {
 }
 
 TEST(timed_jobs_are_learned_from_by_themselves) {
-    struct prepared *timed = job_of(A);
-    timed->job->timing = true;
+    struct job *timed = job_of(A);
+    timed->timing = true;
     assert_false(ready_same_signature(timed, job_of(A)));
     know(A, 1, QUICK_NS);
     ready_push(ready, &timed, 1);
@@ -355,8 +353,8 @@ static atomic_uint next_pusher, next_lane;
 static void *push_many(void *context) {
     size_t first = EACH * atomic_fetch_add(&next_pusher, 1);
     for (size_t i = first; i < first + EACH; i++) {
-        struct prepared *prepared = &all[i];
-        ready_push(ready, &prepared, 1);
+        struct job *job = &jobs[i];
+        ready_push(ready, &job, 1);
     }
     return NULL;
 }
@@ -365,7 +363,7 @@ static void *take_many(void *context) {
     uint32_t lane = atomic_fetch_add(&next_lane, 1);
     struct ready_batch batch;
     while ((batch = take(lane)).count > 0) {
-        for (size_t i = 0; i < batch.count; i++) atomic_fetch_add(&cells[taken[lane][i] - all], 1);
+        for (size_t i = 0; i < batch.count; i++) atomic_fetch_add(&cells[taken[lane][i] - jobs], 1);
         finish(lane, batch, taken[lane][0]->plan->signature % 2 == 0 ? SLOW_NS : QUICK_NS);
     }
     return NULL;

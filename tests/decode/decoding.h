@@ -19,15 +19,21 @@ static const struct decode_limits golden_limits = {
     .timeout_ms_max = 60000,
 };
 
-/** decode_job() of a delivery that ends with the job, or at once where there is none. */
+/** decode_job() of a job with these bytes; NULL, and nothing is left of it, where it has no id. */
 static inline enum err decode_bytes(
     struct slice payload, const struct decode_limits *limits, struct job **ret, struct error *err) {
     const struct delivery message = {.position = {.topic = "jobs"}, .payload = payload};
     struct delivery *delivery = delivery_create(&message);
     *ret = NULL;
     if (delivery == NULL) return error_set(err, ERR_NO_MEMORY, 0, "", "no memory in a test");
-    enum err code = decode_job(delivery, limits, ret, err);
-    if (*ret == NULL) delivery_destroy(delivery);
+    struct job *job = job_create(delivery);
+    if (job == NULL) {
+        delivery_destroy(delivery);
+        return error_set(err, ERR_NO_MEMORY, 0, "", "no memory in a test");
+    }
+    enum err code = decode_job(job, limits, err);
+    if (job->id.size > 0) *ret = job;
+    else job_destroy(job);
     return code;
 }
 

@@ -105,21 +105,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const struct delivery message = {
         .position = {.topic = "fuzz"}, .payload = slice_of(data, size)};
     struct delivery *delivery = delivery_create(&message);
+    struct job *job = job_create(delivery);
     struct error err = {0};
-    struct job *job = NULL;
     size_t values;
-    FUZZ_CHECK(delivery != NULL);
-    enum err code = decode_job(delivery, &limits, &job, &err);
+    FUZZ_CHECK(delivery != NULL && job != NULL);
+    enum err code = decode_job(job, &limits, &err);
+    bool has_id = job->id.size > 0;
     if (code == ERR_OK) check_job(job);
     else FUZZ_CHECK(err.code == code && err.message[0] != 0 && err.fix[0] != 0);
-    FUZZ_CHECK((code == ERR_BAD_MESSAGE) == (job == NULL));
-    if (job != NULL) {
+    FUZZ_CHECK((code == ERR_BAD_MESSAGE) == !has_id);
+    if (has_id) {
         check_name(job->id, 256, job->delivery->payload);
         check_inside(job->reply_to, job->delivery->payload);
         FUZZ_CHECK(wire_check(job->delivery->payload, &values, &err) == ERR_OK && values <= size);
     }
     check_print(message.payload);
-    if (job == NULL) delivery_destroy(delivery);
     job_destroy(job);
     return 0;
 }

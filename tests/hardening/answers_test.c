@@ -78,13 +78,16 @@ static void keep_sink(struct sink *sink) {} /* the test looks at it */
 
 static void note_queued(void *context, struct key_queue *key_queue, bool is_suspect) {}
 
-static void note_encoded(void *context, const struct outcome *outcome) {}
+static void note_encoded(void *context, const struct job *job) {}
 
-static void note_published(void *context, const struct published *items, size_t count) {
+static void note_published(void *context, struct job *const *jobs, size_t count) {
     struct rig *rig = context;
     pthread_mutex_lock(&rig->lock);
-    rig->published_count += (int)count;
-    rig->code = items[0].code;
+    for (size_t i = 0; i < count; i++) {
+        rig->published_count += !jobs[i]->is_lost;
+        rig->code = jobs[i]->outcome.code;
+        job_destroy(jobs[i]);
+    }
     pthread_cond_signal(&rig->changed);
     pthread_mutex_unlock(&rig->lock);
 }
@@ -158,16 +161,18 @@ static void answer_job(struct rig *rig, enum err code) {
     const struct slice output = slice_of(bytes, sizeof bytes);
     struct decode_limits limits = test_decode_limits();
     struct slice payload = test_job_bytes(job_yaml);
-    struct job *job;
+    struct job *job = job_create(a_message(payload));
     struct error err;
-    struct publication *publication;
-    assert_int_equal(decode_job(a_message(payload), &limits, &job, &err), ERR_OK);
+    bool is_encoded;
+    assert_int_equal(decode_job(job, &limits, &err), ERR_OK);
     free((void *)(uintptr_t)payload.data);
-    struct outcome outcome = {.outputs = &output};
-    if (code != ERR_OK) outcome.code = error_set(&outcome.err, code, 0, "do", "it failed");
-    assert_int_equal(publisher_reserve(rig->publisher, job, 4096, &err), ERR_OK);
-    assert_int_equal(publisher_encode(rig->publisher, job, &outcome, &publication, &err), ERR_OK);
-    publisher_push(rig->publisher, &publication, 1);
+    job->outcome.outputs = &output;
+    if (code != ERR_OK)
+        job->outcome.code = error_set(&job->outcome.err, code, 0, "do", "it failed");
+    assert_int_equal(publisher_reserve(job, 4096, &err), ERR_OK);
+    assert_int_equal(publisher_encode(rig->publisher, job, &is_encoded, &err), ERR_OK);
+    assert_true(is_encoded);
+    publisher_push(rig->publisher, &job, 1);
 }
 
 /* NULL ends the lines. The last record, and no other, says that it is the last. */
@@ -230,12 +235,14 @@ TEST(a_letter_that_is_refused_is_cut_down_to_its_coordinates) {
     const char *const letters[][2] = {{LETTER}, {LETTER}, {TINY_LETTER}, {COORDINATES}};
     for (int refused = 0; refused < 4; refused++) {
         struct rig rig;
-        struct error reason, err;
-        error_set(&reason, ERR_BAD_MESSAGE, 0, "send a job", "it is none");
+        struct error err;
+        bool is_encoded;
+        struct job *job = job_create(a_message(slice_of_text("\xc1")));
+        job->outcome.code =
+            error_set(&job->outcome.err, ERR_BAD_MESSAGE, 0, "send a job", "it is none");
         rig_start(&rig, 0, refused);
-        assert_int_equal(publisher_push_undecodable(
-                             rig.publisher, a_message(slice_of_text("\xc1")), &reason, &err),
-            ERR_OK);
+        assert_int_equal(publisher_encode(rig.publisher, job, &is_encoded, &err), ERR_OK);
+        publisher_push(rig.publisher, &job, 1);
         rig_stop(&rig);
         assert_int_equal(rig.published_count, 1);
         /* without an id it has no status of a job, but it is dead */

@@ -24,11 +24,10 @@ static struct job *make_job(const char *key, int64_t offset) {
         .position = {.topic = "jobs", .partition = 0, .offset = offset},
         .has_key = true,
         .key = slice_of_text(key)};
-    struct job *job = calloc(1, sizeof *job);
+    struct job *job = job_create(delivery_create(&message));
     assert_non_null(job);
-    job->delivery = delivery_create(&message);
     assert_non_null(job->delivery);
-    arena_init(&job->arena, 1024);
+    job_move(job, JOB_DECODED);
     return job;
 }
 

@@ -12,8 +12,7 @@ static struct device device;
 static struct modules *modules;
 static struct module_set *set;
 static struct job *job;
-static struct prepared prepared;
-static struct prepared_launch launches[1];
+static struct job_kernel launches[1];
 static struct error err;
 
 static int set_up(void **state) {
@@ -29,7 +28,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    kernels_release(&prepared);
+    kernels_release(job);
     job_destroy(job);
     module_set_unload(set);
     modules_destroy(modules);
@@ -48,13 +47,14 @@ static enum err prepare_step(const char *step) {
     job = test_job(yaml);
     const struct plan_limits limits = {
         .device = device.limits, .job_bytes_max = 1 << 20, .result_bytes_max = 1 << 20};
-    enum err code = plan_job(job, registry, &limits, &prepared.plan, &err);
+    const struct plan *plan;
+    enum err code = plan_job(job, registry, &limits, &plan, &err);
     if (code != ERR_OK) fail_msg("%s", err.message);
-    prepared.job = job;
-    prepared.modules = set;
-    prepared.launches = launches;
-    launches[0] = (struct prepared_launch){0};
-    return kernels_load(&device, &prepared, &err);
+    job->plan = plan;
+    job->modules = set;
+    job->kernels = launches;
+    launches[0] = (struct job_kernel){0};
+    return kernels_load(&device, job, &err);
 }
 
 #define TURN "entry: turn, args: [y, s, w, {u32: 1024}]"

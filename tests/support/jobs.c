@@ -54,12 +54,13 @@ struct job *test_job(const char *yaml) {
     struct decode_limits limits = test_decode_limits();
     const struct delivery message = {
         .position = {.topic = "test"}, .received_ns = clock_ns(), .payload = bytes};
-    struct delivery *delivery = delivery_create(&message);
+    struct job *job = job_create(delivery_create(&message));
     free((void *)(uintptr_t)bytes.data);
-    assert_non_null(delivery);
-    struct job *job = NULL;
+    assert_non_null(job);
+    assert_non_null(job->delivery);
     struct error err = {0};
-    enum err code = decode_job(delivery, &limits, &job, &err);
+    enum err code = decode_job(job, &limits, &err);
+    job_move(job, JOB_DECODED);
     if (code != ERR_OK) print_message("%s\n", err.message);
     assert_int_equal(code, ERR_OK);
     return job;

@@ -102,7 +102,7 @@ static void lay_out(struct batch *batch) {
         batch->start[group] = at;
         for (size_t i = 0; i < batch->count; i++) {
             batch->items[i].base[group] = at;
-            at += batch->items[i].prepared->plan->group_bytes[group];
+            at += batch->items[i].job->plan->group_bytes[group];
         }
     }
     batch->start[GROUP_COUNT] = at;
@@ -112,14 +112,14 @@ static void lay_out(struct batch *batch) {
         item->write_base = batch->start[GROUP_OUTPUT] + batch->write_bytes;
         item->output_base =
             batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT] + batch->output_bytes;
-        batch->write_bytes += item->prepared->plan->write_staging_bytes;
-        batch->output_bytes += item->prepared->plan->output_staging_bytes;
+        batch->write_bytes += item->job->plan->write_staging_bytes;
+        batch->output_bytes += item->job->plan->output_staging_bytes;
     }
 }
 
 /* Those of a guarded job, whose group they share, stay packed. */
 static uint64_t words_bytes(const struct batch *batch) {
-    const struct plan *plan = batch->items[0].prepared->plan;
+    const struct plan *plan = batch->items[0].job->plan;
     for (size_t i = 0; i < plan->launch_count; i++)
         if (plan->launches[i].entry->params_in_buffer) return batch->start[GROUP_INOUT];
     return 0;
@@ -128,8 +128,7 @@ static uint64_t words_bytes(const struct batch *batch) {
 /* Whether kernels can work where the jobs are staged. */
 static bool can_map(const struct batch *batch) {
     bool can = batch->mapped != 0 && batch->start[GROUP_COUNT] <= batch->context->slab_bytes;
-    for (size_t i = 0; i < batch->count && can; i++)
-        can = batch->items[i].prepared->plan->is_streamed;
+    for (size_t i = 0; i < batch->count && can; i++) can = batch->items[i].job->plan->is_streamed;
     return can;
 }
 
@@ -178,8 +177,8 @@ static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *e
 
 static void fail_all(struct batch *batch, enum err code, const struct error *err) {
     for (size_t i = 0; i < batch->count; i++) {
-        batch->items[i].outcome.code = code;
-        batch->items[i].outcome.err = *err;
+        batch->items[i].job->outcome.code = code;
+        batch->items[i].job->outcome.err = *err;
     }
 }
 
@@ -191,7 +190,7 @@ static void note(const struct batch *batch, uint64_t span_ns) {
     const struct batch_context *context = batch->context;
     uint64_t longest_ms = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        const struct job *job = batch->items[i].prepared->job;
+        const struct job *job = batch->items[i].job;
         if (job->timeout_ms > longest_ms) longest_ms = job->timeout_ms;
         state_note_job(context->state, context->lane, batch->slot, (uint32_t)i,
             &job->delivery->position, job->retry_count + 1);
@@ -200,13 +199,13 @@ static void note(const struct batch *batch, uint64_t span_ns) {
         batch->telemetry.id, longest_ms * 1000000 + (batch->count > 1 ? span_ns : 0));
 }
 
-static enum err begin(struct batch *batch, struct prepared *const *jobs, size_t count,
-    uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err) {
+static enum err begin(struct batch *batch, struct job *const *jobs, size_t count, uint64_t span_ns,
+    bool is_guarded, uint64_t id, struct error *err) {
     batch->count = count;
     batch->telemetry = (struct batch_telemetry){.id = id, .jobs = count};
     for (size_t i = 0; i < count; i++) {
-        batch->items[i].prepared = jobs[i];
-        batch->items[i].outcome = (struct outcome){.code = ERR_OK};
+        batch->items[i].job = jobs[i];
+        jobs[i]->outcome = (struct outcome){.code = ERR_OK};
     }
     batch->begun_ns = clock_ns();
     lay_out(batch);
@@ -217,7 +216,10 @@ static enum err begin(struct batch *batch, struct prepared *const *jobs, size_t 
     profile_pop();
     batch->staged_ns = clock_ns();
     note(batch, span_ns);
-    for (size_t i = 0; i < count; i++) jobs[i]->run = RUN_STARTED;
+    for (size_t i = 0; i < count; i++) {
+        job_move(jobs[i], JOB_ON_DEVICE);
+        jobs[i]->run = RUN_STARTED;
+    }
     profile_push("enqueue");
     code = enqueue_batch(batch, err);
     profile_pop();
@@ -233,8 +235,8 @@ static enum err begin(struct batch *batch, struct prepared *const *jobs, size_t 
     return stream_wait(batch->context->device, batch->context->stream, err);
 }
 
-enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
-    uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err) {
+enum err batch_begin(struct batch *batch, struct job *const *jobs, size_t count, uint64_t span_ns,
+    bool is_guarded, uint64_t id, struct error *err) {
     INVARIANT(count > 0 && count <= batch->context->jobs_max && (count == 1 || !is_guarded),
         "a batch has 1 to jobs_max jobs, a guarded one has one");
     batch->has_entered = true;
@@ -261,7 +263,7 @@ static enum err wait_for_fence(struct batch *batch, struct error *err) {
 /* Where the output stands: in the readback slab, or in the upload slab that it was mapped in. */
 static const uint8_t *find_output(
     const struct batch *batch, const struct batch_item *item, size_t index) {
-    const struct plan *plan = item->prepared->plan;
+    const struct plan *plan = item->job->plan;
     const struct job_output *output = &plan->job->outputs[index];
     const struct plan_buffer *place = &plan->buffers[output->buffer];
     const uint8_t *readback = pool_block_pinned(&batch->memory->readback).data;
@@ -275,41 +277,42 @@ static const uint8_t *find_output(
            output->offset;
 }
 
-static void collect_outputs(const struct batch *batch, struct batch_item *item) {
-    const struct job *job = item->prepared->job;
+static void collect_outputs(const struct batch *batch, const struct batch_item *item) {
+    struct job *job = item->job;
     for (size_t i = 0; i < job->output_count; i++)
-        item->prepared->outputs[i] = slice_of(find_output(batch, item, i), job->outputs[i].bytes);
-    item->outcome.outputs = item->prepared->outputs;
+        job->found[i] = slice_of(find_output(batch, item, i), job->outputs[i].bytes);
+    job->outcome.outputs = job->found;
 }
 
 static struct job_telemetry describe(
-    const struct batch *batch, const struct prepared *prepared, uint64_t done_ns) {
-    const struct plan *plan = prepared->plan;
-    bool is_run = !prepared->is_applied; /* else it only reads */
-    return (struct job_telemetry){.h2d_bytes = (is_run ? plan->h2d_bytes : 0) +
-                                               prepared->static_bytes_uploaded +
-                                               prepared->init_bytes_uploaded,
+    const struct batch *batch, const struct job *job, uint64_t done_ns) {
+    const struct plan *plan = job->plan;
+    bool is_run = !job->is_applied; /* else it only reads */
+    return (struct job_telemetry){
+        .h2d_bytes =
+            (is_run ? plan->h2d_bytes : 0) + job->static_bytes_uploaded + job->init_bytes_uploaded,
         .d2h_bytes = plan->d2h_bytes,
         .param_bytes = is_run ? plan->param_bytes : 0,
         .kernel_launches = is_run ? plan->kernel_launches : 0,
-        .static_hits = prepared->static_hits,
-        .static_misses = prepared->static_misses,
-        .static_bytes_saved = prepared->static_bytes_saved,
-        .queue_ns = batch->begun_ns - prepared->ready_ns,
-        .decode_ns = prepared->job->decode_ns,
-        .prepare_ns = prepared->ready_ns - prepared->submitted_ns,
+        .static_hits = job->static_hits,
+        .static_misses = job->static_misses,
+        .static_bytes_saved = job->static_bytes_saved,
+        .queue_ns = batch->begun_ns - job->ready_ns,
+        .decode_ns = job->decode_ns,
+        .prepare_ns = job->ready_ns - job->submitted_ns,
         .stage_ns = batch->staged_ns - batch->begun_ns,
         .enqueue_ns = batch->enqueued_ns - batch->staged_ns,
         .wait_ns = done_ns - batch->enqueued_ns,
-        .wall_ns = done_ns - prepared->job->delivery->received_ns,
-        .is_timed = is_run && prepared->job->timing,
+        .wall_ns = done_ns - job->delivery->received_ns,
+        .is_timed = is_run && job->timing,
         .batch = batch->telemetry};
 }
 
 static enum err settle(
     struct batch *batch, struct batch_item *item, uint64_t done_ns, struct error *err) {
-    struct outcome *outcome = &item->outcome;
-    outcome->telemetry = describe(batch, item->prepared, done_ns);
+    struct job *job = item->job;
+    struct outcome *outcome = &job->outcome;
+    outcome->telemetry = describe(batch, job, done_ns);
     if (outcome->code == ERR_OK && outcome->telemetry.is_timed)
         outcome->code = event_elapsed_ns(batch->context->device, item->timing.started,
             item->timing.stopped, &outcome->telemetry.device_ns, &outcome->err);
@@ -317,9 +320,8 @@ static enum err settle(
     if (outcome->code == ERR_OK && batch->guarded != NULL)
         outcome->code = guards_check(batch, &outcome->err);
     if (outcome->code != ERR_OK) return err_is_sticky(outcome->code) ? outcome->code : ERR_OK;
-    item->prepared->run = RUN_DONE;
-    if (item->prepared->plan->resident_count > 0)
-        outcome->generations = item->prepared->generations;
+    job->run = RUN_DONE;
+    if (job->plan->resident_count > 0) outcome->generations = job->generations;
     collect_outputs(batch, item);
     return ERR_OK;
 }

@@ -37,7 +37,7 @@ void batch_abandon(struct batch *batch);
  * A sticky code: the context is lost. Any other: nothing was enqueued, and the jobs are untouched;
  * only for what needs more than a slab.
  */
-MUST_CHECK enum err batch_begin(struct batch *batch, struct prepared *const *jobs, size_t count,
+MUST_CHECK enum err batch_begin(struct batch *batch, struct job *const *jobs, size_t count,
     uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err);
 
 /**

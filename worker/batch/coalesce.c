@@ -5,13 +5,13 @@
 enum { CELL_BYTES = 8 };
 
 /* Whether every step of the job has a batched kernel, and leaves grid.y for the jobs. */
-static bool can_coalesce(const struct prepared *prepared) {
-    const struct plan *plan = prepared->plan;
-    if (plan->job->timing || prepared->is_applied) return false;
+static bool can_coalesce(const struct job *job) {
+    const struct plan *plan = job->plan;
+    if (plan->job->timing || job->is_applied) return false;
     for (size_t i = 0; i < plan->launch_count; i++) {
         const struct plan_launch *launch = &plan->launches[i];
         bool is_flat = launch->grid[1] == 1 && launch->grid[2] == 1 && !launch->cooperative;
-        if (prepared->launches[i].kernel->batched == NULL || !is_flat) return false;
+        if (job->kernels[i].kernel->batched == NULL || !is_flat) return false;
         for (size_t k = 0; k < launch->entry->arg_count; k++)
             if (launch->args[k].kind == ARG_WORDS && !launch->entry->params_in_buffer)
                 return false; /* a row has 8 bytes for each argument */
@@ -19,10 +19,10 @@ static bool can_coalesce(const struct prepared *prepared) {
     return true;
 }
 
-uint32_t coalesce_jobs_at_once(const struct prepared *prepared, uint32_t multiprocessors) {
-    const struct plan *plan = prepared->plan;
+uint32_t coalesce_jobs_at_once(const struct job *job, uint32_t multiprocessors) {
+    const struct plan *plan = job->plan;
     uint32_t blocks = 1;
-    if (!can_coalesce(prepared)) return 1;
+    if (!can_coalesce(job)) return 1;
     for (size_t i = 0; i < plan->launch_count; i++)
         if (plan->launches[i].grid[0] > blocks) blocks = plan->launches[i].grid[0];
     return blocks < multiprocessors ? multiprocessors / blocks : 1;
@@ -43,10 +43,9 @@ void coalesce_lay_out(struct batch *batch) {
     for (size_t i = 0; i < batch->count; i++) batch->items[i].is_coalesced = false;
     for (size_t i = 0; i < batch->count;) {
         size_t end = i + 1;
-        const struct prepared *first = batch->items[i].prepared;
-        while (can_coalesce(first) && end < batch->count &&
-               can_coalesce(batch->items[end].prepared) &&
-               plan_same_signature(first->plan, batch->items[end].prepared->plan))
+        const struct job *first = batch->items[i].job;
+        while (can_coalesce(first) && end < batch->count && can_coalesce(batch->items[end].job) &&
+               plan_same_signature(first->plan, batch->items[end].job->plan))
             batch->items[end++].is_coalesced = true;
         batch->items[i].table = batch->table_bytes;
         if (end - i > 1) batch->table_bytes += table_bytes(first->plan, end - i);
@@ -64,7 +63,7 @@ struct coalesced_run coalesced_run_at(const struct batch *batch, size_t first) {
 
 CUdeviceptr coalesced_rows(
     const struct batch *batch, const struct coalesced_run *run, size_t step) {
-    const struct plan *plan = batch->items[run->first].prepared->plan;
+    const struct plan *plan = batch->items[run->first].job->plan;
     uint64_t at = run->table;
     for (size_t i = 0; i < step; i++) at += step_bytes(&plan->launches[i], run->count);
     return batch->origin + at;
@@ -82,12 +81,12 @@ static void write_row(const struct batch *batch, const struct batch_item *item,
 
 static void stage_run(const struct batch *batch, const struct coalesced_run *run) {
     struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
-    const struct plan *plan = batch->items[run->first].prepared->plan;
+    const struct plan *plan = batch->items[run->first].job->plan;
     uint64_t at = run->table;
     for (size_t step = 0; step < plan->launch_count; step++)
         for (size_t i = run->first; i < run->first + run->count; i++) {
             const struct batch_item *item = &batch->items[i];
-            const struct plan_launch *launch = &item->prepared->plan->launches[step];
+            const struct plan_launch *launch = &item->job->plan->launches[step];
             write_row(batch, item, launch, (uint64_t *)(void *)(upload.data + at));
             at += step_bytes(launch, 1);
         }

@@ -30,7 +30,7 @@ struct coalesced_run coalesced_run_at(const struct batch *batch, size_t first);
  * How many such jobs a device runs side by side, one block on each of its multiprocessors, should
  * they share launches: 1 where they cannot.
  */
-uint32_t coalesce_jobs_at_once(const struct prepared *prepared, uint32_t multiprocessors);
+uint32_t coalesce_jobs_at_once(const struct job *job, uint32_t multiprocessors);
 
 /** Writes all tables into the upload slab. */
 void coalesce_stage(const struct batch *batch);

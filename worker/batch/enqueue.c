@@ -44,11 +44,11 @@ static enum err fill(
 static enum err await_statics(struct batch *batch, struct error *err) {
     enum err code = ERR_OK;
     for (size_t i = 0; i < batch->count; i++) {
-        const struct prepared *prepared = batch->items[i].prepared;
-        for (size_t b = 0; b < prepared->job->buffer_count && code == ERR_OK; b++)
-            if (prepared->statics[b] != NULL)
+        const struct job *job = batch->items[i].job;
+        for (size_t b = 0; b < job->buffer_count && code == ERR_OK; b++)
+            if (job->statics[b] != NULL)
                 code = static_entry_await(
-                    batch->context->device, prepared->statics[b], batch->context->stream, err);
+                    batch->context->device, job->statics[b], batch->context->stream, err);
     }
     return code;
 }
@@ -56,7 +56,7 @@ static enum err await_statics(struct batch *batch, struct error *err) {
 /* Each buffer by itself, from where it stands in the packed upload, and its guards around it. */
 static enum err enqueue_guarded_buffer(struct batch *batch, size_t buffer, struct error *err) {
     const struct batch_item *item = &batch->items[0];
-    const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    const struct plan_buffer *place = &item->job->plan->buffers[buffer];
     if (place->group == GROUP_NONE) return ERR_OK;
     CUdeviceptr address = batch_guarded_address(batch, buffer);
     enum err code = fill(batch, address - GUARD_BYTES, GUARD_VALUE, GUARD_BYTES, err);
@@ -88,18 +88,18 @@ static enum err enqueue_inputs(struct batch *batch, struct error *err) {
  * what lies behind it is its buffer's own. */
 static enum err enqueue_fills_and_writes(
     struct batch *batch, const struct batch_item *item, struct error *err) {
-    const struct plan *plan = item->prepared->plan;
+    const struct plan *plan = item->job->plan;
     enum err code = ERR_OK;
     if (batch->is_mapped) return ERR_OK; /* staged so */
     for (size_t i = 0; i < plan->fill_count && code == ERR_OK; i++) {
         const struct plan_fill *wanted = &plan->fills[i];
-        if (prepared_wants(item->prepared, wanted->buffer, wanted->is_init))
+        if (prepare_wants(item->job, wanted->buffer, wanted->is_init))
             code = fill(batch, batch_address(batch, item, wanted->buffer), wanted->value,
                 plan->buffers[wanted->buffer].bytes, err);
     }
     for (size_t i = 0; i < plan->write_count && code == ERR_OK; i++) {
         const struct plan_write *write = &plan->writes[i];
-        if (prepared_wants(item->prepared, write->buffer, write->is_init))
+        if (prepare_wants(item->job, write->buffer, write->is_init))
             code = copy_up(batch, batch_address(batch, item, write->buffer) + write->offset,
                 item->write_base + write->staging, write->data.size, err);
     }
@@ -138,7 +138,7 @@ static enum err launch_phases(struct batch *batch, const struct plan_launch *lau
 }
 
 static enum err launch_step(struct batch *batch, const struct plan_launch *launch,
-    const struct prepared_launch *chosen, void **params, struct error *err) {
+    const struct job_kernel *chosen, void **params, struct error *err) {
     CUfunction function = chosen->kernel->function;
     if (chosen->is_in_phases) return launch_phases(batch, launch, chosen->kernel, params, err);
     if (launch->cooperative) return launch_cooperatively(batch, launch, function, params, err);
@@ -146,7 +146,7 @@ static enum err launch_step(struct batch *batch, const struct plan_launch *launc
 }
 
 static enum err enqueue_launch(struct batch *batch, const struct batch_item *item,
-    const struct plan_launch *launch, const struct prepared_launch *chosen, struct error *err) {
+    const struct plan_launch *launch, const struct job_kernel *chosen, struct error *err) {
     CUdeviceptr addresses[ENTRY_ARGS_MAX];
     void *params[ENTRY_ARGS_MAX];
     for (size_t i = 0; i < launch->entry->arg_count; i++) {
@@ -167,20 +167,19 @@ static enum err enqueue_launch(struct batch *batch, const struct batch_item *ite
 
 static enum err enqueue_steps(
     struct batch *batch, const struct batch_item *item, struct error *err) {
-    const struct plan *plan = item->prepared->plan;
+    const struct plan *plan = item->job->plan;
     enum err code = ERR_OK;
     for (uint32_t n = 0; n < plan->job->repeat; n++)
         for (size_t i = 0; i < plan->launch_count && code == ERR_OK; i++)
-            code =
-                enqueue_launch(batch, item, &plan->launches[i], &item->prepared->launches[i], err);
+            code = enqueue_launch(batch, item, &plan->launches[i], &item->job->kernels[i], err);
     return code;
 }
 
 static enum err enqueue_alone(struct batch *batch, struct batch_item *item, struct error *err) {
     const struct device *device = batch->context->device;
     CUstream stream = batch->context->stream;
-    if (item->prepared->is_applied) return ERR_OK;
-    bool is_timed = item->prepared->job->timing;
+    if (item->job->is_applied) return ERR_OK;
+    bool is_timed = item->job->timing;
     enum err code = enqueue_fills_and_writes(batch, item, err);
     if (code == ERR_OK && is_timed && item->timing.started == NULL)
         code = timing_pair_take(batch->context->leases, &item->timing, err);
@@ -193,14 +192,14 @@ static enum err enqueue_alone(struct batch *batch, struct batch_item *item, stru
 /* One launch for all jobs of a run: grid.y counts the jobs, the table holds their arguments. */
 static enum err launch_run(
     struct batch *batch, const struct coalesced_run *run, size_t step, struct error *err) {
-    const struct prepared *first = batch->items[run->first].prepared;
+    const struct job *first = batch->items[run->first].job;
     const struct plan_launch *launch = &first->plan->launches[step];
     CUdeviceptr rows = coalesced_rows(batch, run, step);
     uint32_t jobs = (uint32_t)run->count;
     void *params[] = {&rows, &jobs};
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++) {
-        code = launch_once(batch, launch, first->launches[step].kernel->batched, jobs, params, err);
+        code = launch_once(batch, launch, first->kernels[step].kernel->batched, jobs, params, err);
         if (code == ERR_OK) batch->telemetry.coalesced_launches++;
     }
     return code;
@@ -208,7 +207,7 @@ static enum err launch_run(
 
 static enum err enqueue_run(
     struct batch *batch, const struct coalesced_run *run, struct error *err) {
-    const struct plan *plan = batch->items[run->first].prepared->plan;
+    const struct plan *plan = batch->items[run->first].job->plan;
     enum err code = ERR_OK;
     for (size_t i = run->first; i < run->first + run->count && code == ERR_OK; i++)
         code = enqueue_fills_and_writes(batch, &batch->items[i], err);
@@ -221,14 +220,14 @@ static enum err enqueue_run(
 static enum err enqueue_jobs(struct batch *batch, struct error *err) {
     for (size_t i = 0; i < batch->count;) {
         struct coalesced_run run = coalesced_run_at(batch, i);
-        struct outcome *outcome = &batch->items[i].outcome;
+        struct outcome *outcome = &batch->items[i].job->outcome;
         outcome->code = run.count > 1 ? enqueue_run(batch, &run, &outcome->err)
                                       : enqueue_alone(batch, &batch->items[i], &outcome->err);
         if (err_is_sticky(outcome->code)) {
             *err = outcome->err;
             return outcome->code;
         }
-        for (size_t k = i + 1; k < i + run.count; k++) batch->items[k].outcome = *outcome;
+        for (size_t k = i + 1; k < i + run.count; k++) batch->items[k].job->outcome = *outcome;
         i += run.count;
     }
     return ERR_OK;
@@ -236,7 +235,7 @@ static enum err enqueue_jobs(struct batch *batch, struct error *err) {
 
 static enum err read_guarded_buffer(struct batch *batch, size_t buffer, struct error *err) {
     const struct batch_item *item = &batch->items[0];
-    const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    const struct plan_buffer *place = &item->job->plan->buffers[buffer];
     if (place->group == GROUP_NONE) return ERR_OK;
     CUdeviceptr address = batch_guarded_address(batch, buffer);
     uint64_t guards = guards_readback_at(batch, buffer);
@@ -265,7 +264,7 @@ static enum err enqueue_readback(struct batch *batch, struct error *err) {
     enum err code = read_outputs(batch, err);
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++) {
         const struct batch_item *item = &batch->items[i];
-        const struct plan *plan = item->prepared->plan;
+        const struct plan *plan = item->job->plan;
         for (size_t k = 0; k < plan->job->output_count && code == ERR_OK; k++) {
             const struct job_output *output = &plan->job->outputs[k];
             if (!plan->outputs[k].is_loose) continue;
@@ -279,8 +278,8 @@ static enum err enqueue_readback(struct batch *batch, struct error *err) {
 /* No copies; what crosses the link is what the kernels touch: as much as the jobs ask for. */
 static void count_mapped(struct batch *batch) {
     for (size_t i = 0; i < batch->count; i++) {
-        batch->telemetry.h2d_bytes += batch->items[i].prepared->plan->h2d_bytes;
-        batch->telemetry.d2h_bytes += batch->items[i].prepared->plan->d2h_bytes;
+        batch->telemetry.h2d_bytes += batch->items[i].job->plan->h2d_bytes;
+        batch->telemetry.d2h_bytes += batch->items[i].job->plan->d2h_bytes;
     }
 }
 

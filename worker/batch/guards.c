@@ -5,9 +5,9 @@
 
 #include "base/invariant.h"
 
-static const struct prepared *job_of(const struct batch *batch) {
+static const struct job *job_of(const struct batch *batch) {
     INVARIANT(batch->count == 1, "a guarded batch has one job");
-    return batch->items[0].prepared;
+    return batch->items[0].job;
 }
 
 static void must_release(enum err code) {
@@ -15,16 +15,16 @@ static void must_release(enum err code) {
 }
 
 enum err guards_take(struct batch *batch, struct error *err) {
-    const struct prepared *prepared = job_of(batch);
+    const struct job *job = job_of(batch);
     const struct batch_context *context = batch->context;
-    size_t count = batch->guarded_count = prepared->job->buffer_count;
+    size_t count = batch->guarded_count = job->buffer_count;
     batch->guarded = calloc(count + 1, sizeof batch->guarded[0]); /* a job may have no buffers */
     if (batch->guarded == NULL)
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for guards");
     enum err code = ERR_OK;
     for (size_t i = 0; i < count && code == ERR_OK; i++) {
-        const struct plan_buffer *place = &prepared->plan->buffers[i];
+        const struct plan_buffer *place = &job->plan->buffers[i];
         if (place->group == GROUP_NONE) continue;
         code = statics_acquire_memory(context->statics, context->device_counters,
             place->bytes + 2 * GUARD_BYTES, &batch->guarded[i], err);
@@ -48,7 +48,7 @@ void guards_abandon(struct batch *batch) {
 }
 
 uint64_t guards_readback_bytes(const struct batch *batch) {
-    return (uint64_t)job_of(batch)->job->buffer_count * 2 * GUARD_BYTES;
+    return (uint64_t)job_of(batch)->buffer_count * 2 * GUARD_BYTES;
 }
 
 /* How many bytes of a guard are not as they were. */
@@ -59,7 +59,7 @@ static size_t changed_bytes(const uint8_t *guard) {
 }
 
 enum err guards_check(const struct batch *batch, struct error *err) {
-    const struct job *job = job_of(batch)->job;
+    const struct job *job = job_of(batch);
     struct pinned_block readback = pool_block_pinned(&batch->memory->readback);
     for (size_t i = 0; i < job->buffer_count; i++) {
         if (batch->guarded[i].address == 0) continue;

@@ -16,8 +16,9 @@ struct lane {
     struct batch *batches; /* `depth`: a ring of which `in_flight` from `oldest` on run */
     uint32_t oldest, in_flight;
     uint64_t last_done_ns;
-    struct prepared **jobs; /* room for one batch */
-    bool is_slow;           /* a batch of slow jobs has the lane to itself (ready.h) */
+    struct job **jobs; /* of the next batch */
+    struct job **done; /* of the one that is over */
+    bool is_slow;      /* a batch of slow jobs has the lane to itself (ready.h) */
 };
 
 struct lanes {
@@ -29,16 +30,12 @@ struct lanes {
 
 /* --- jobs that are not worth running --- */
 
-/* False: the job is answered without being run. */
-static bool is_still_wanted(const struct lanes *lanes, struct prepared *prepared) {
+/* False: the job is not the lane's any more. */
+static bool is_still_wanted(const struct lanes *lanes, struct job *job) {
     const struct lanes_options *options = &lanes->options;
-    struct batch_item item = {.prepared = prepared};
-    struct outcome *outcome = &item.outcome;
-    outcome->code = options->still_wanted(options->context, prepared->job, &outcome->err);
-    if (outcome->code == ERR_OK) return true;
-    outcome->telemetry.wall_ns = clock_ns() - prepared->job->delivery->received_ns;
-    options->on_done(options->context, &item, 1);
-    options->on_released(options->context, 1);
+    struct error err;
+    if (options->still_wanted(options->context, job, &err) == ERR_OK) return true;
+    options->on_refused(options->context, job, &err);
     return false;
 }
 
@@ -73,11 +70,11 @@ static struct ready_batch take_jobs(struct lane *lane) {
 /* A batch of jobs that launch the same says how long they take, from when the lane's stream was
  * free for it. */
 static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns) {
-    const struct prepared *first = batch->items[0].prepared;
+    const struct job *first = batch->items[0].job;
     bool is_ok = true;
     for (size_t i = 0; i < batch->count; i++) {
-        if (!ready_same_signature(first, batch->items[i].prepared)) return;
-        is_ok = is_ok && batch->items[i].outcome.code == ERR_OK;
+        if (!ready_same_signature(first, batch->items[i].job)) return;
+        is_ok = is_ok && batch->items[i].job->outcome.code == ERR_OK;
     }
     uint64_t from = batch->staged_ns > lane->last_done_ns ? batch->staged_ns : lane->last_done_ns;
     ready_learn(lane->lanes->options.ready, (uint32_t)(lane - lane->lanes->items), first,
@@ -96,7 +93,8 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     leave_slow(lane);
     lane->last_done_ns = done_ns;
     size_t count = batch->count;
-    options->on_done(options->context, batch->items, count);
+    for (size_t i = 0; i < count; i++) lane->done[i] = batch->items[i].job;
+    options->on_done(options->context, lane->done, count);
     batch_recycle(batch);
     options->on_released(options->context, count);
     lane->oldest = (lane->oldest + 1) % options->depth;
@@ -157,11 +155,11 @@ static enum err begin_or_pass_on(
 static void give_up(struct lane *lane, size_t unstarted, const struct error *err) {
     const struct lanes_options *options = &lane->lanes->options;
     leave_slow(lane);
-    options->on_lost(options->context, lane->jobs, unstarted, err);
+    for (size_t i = 0; i < unstarted; i++) options->on_lost(options->context, lane->jobs[i], err);
     for (uint32_t n = 0; n < lane->in_flight; n++) {
         struct batch *batch = &lane->batches[(lane->oldest + n) % options->depth];
         for (size_t i = 0; i < batch->count; i++)
-            options->on_lost(options->context, &batch->items[i].prepared, 1, err);
+            options->on_lost(options->context, batch->items[i].job, err);
         batch_leave(batch);
     }
 }
@@ -189,8 +187,9 @@ static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *
     size_t index = (size_t)(lane - lanes->items);
     lane->lanes = lanes;
     lane->jobs = calloc(options->batch_jobs_max, sizeof lane->jobs[0]);
+    lane->done = calloc(options->batch_jobs_max, sizeof lane->done[0]);
     lane->batches = calloc(options->depth, sizeof lane->batches[0]);
-    if (lane->jobs == NULL || lane->batches == NULL)
+    if (lane->jobs == NULL || lane->done == NULL || lane->batches == NULL)
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a lane");
     enum err code = stream_lease_take(options->leases, false, &lane->lease, err);
@@ -227,6 +226,7 @@ static void lane_fini(struct lane *lane) {
     if (is_idle && lane->lease.stream != NULL)
         (void)!stream_lease_release(options->leases, &lane->lease, &err);
     free(lane->batches);
+    free(lane->done);
     free(lane->jobs);
 }
 

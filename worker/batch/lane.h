@@ -33,20 +33,23 @@ struct lanes_options {
     bool can_map;        /* batches may be mapped (batch.h) */
     uint32_t batch_jobs_max;
     struct ready *ready; /* the lanes own what they take */
-    /** Asked before the job is run: an error where it is not to be, with which it is then done. */
+    /** Asked before the job is run: an error where it is not to be. */
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
-    /** These jobs are over; the callee owns each `prepared`. Outputs are valid during the call. */
-    void (*on_done)(void *context, const struct batch_item *items, size_t count);
+    /** The job is not run, since it is not wanted any more; the callee owns it. */
+    void (*on_refused)(void *context, struct job *job, const struct error *err);
+    /** These jobs have run; their outcomes say what became of them. The callee owns them. Outputs
+     * are valid during the call. */
+    void (*on_done)(void *context, struct job *const *jobs, size_t count);
     /** After it: the memory that their batch had for so many jobs has come back. */
     void (*on_released)(void *context, size_t count);
     /** There is no memory for the job now, though the lane holds nothing else; the callee owns it.
      */
-    void (*on_starved)(void *context, struct prepared *prepared, const struct error *err);
+    void (*on_starved)(void *context, struct job *job, const struct error *err);
     /**
-     * The GPU is lost to this process, and the lane stops. The jobs that it was running have no
-     * outcome: whose fault it was is not known. The callee owns them.
+     * The GPU is lost to this process, and the lane stops: once for each job that it had. Whose
+     * fault it was is not known. The callee owns the job.
      */
-    void (*on_lost)(void *context, struct prepared **jobs, size_t count, const struct error *err);
+    void (*on_lost)(void *context, struct job *job, const struct error *err);
     void *context;
 };
 

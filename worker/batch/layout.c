@@ -18,12 +18,12 @@ CUdeviceptr batch_guarded_address(const struct batch *batch, size_t buffer) {
 }
 
 CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer) {
-    const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    const struct plan_buffer *place = &item->job->plan->buffers[buffer];
     if (place->group != GROUP_NONE && batch->guarded != NULL)
         return batch_guarded_address(batch, buffer);
     if (place->group != GROUP_NONE) return batch->origin + item->base[place->group] + place->offset;
-    const struct resident *resident = item->prepared->residents[buffer];
+    const struct resident *resident = item->job->residents[buffer];
     if (resident != NULL) return resident_address(resident);
-    const struct static_entry *entry = item->prepared->statics[buffer];
+    const struct static_entry *entry = item->job->statics[buffer];
     return entry != NULL ? static_entry_address(entry) : 0;
 }

@@ -5,7 +5,6 @@
 #ifndef BATCH_LAYOUT_H
 #define BATCH_LAYOUT_H
 
-#include "batch/outcome.h"
 #include "batch/tenancy.h"
 #include "gpu/lease.h"
 #include "gpu/pool.h"
@@ -33,14 +32,13 @@ struct batch_context {
 };
 
 struct batch_item {
-    struct prepared *prepared;
+    struct job *job;
     uint64_t base[GROUP_COUNT]; /* where the job's part of each group starts in the layout */
     uint64_t write_base;        /* where its loose writes start in the upload slab */
     uint64_t output_base;       /* where its loose outputs start in the readback slab */
     bool is_coalesced;          /* launched together with the item before it (coalesce.h) */
     uint64_t table;             /* the first of a run: where its rows start in the upload */
     struct timing_pair timing;  /* taken with the first timed job, and kept */
-    struct outcome outcome;
 };
 
 struct batch_memory {

@@ -35,9 +35,9 @@ struct ready {
     bool is_closed;
     bool is_waking; /* a lane was signalled, and has not arrived yet */
     size_t count;   /* of all jobs */
-    struct prepared *quick, *quick_last;
-    struct prepared *groups, *groups_last; /* the first job of each; place.next: the others */
-    uint64_t quick_ns;                     /* when a quick job came last; 0: none */
+    struct job *quick, *quick_last;
+    struct job *groups, *groups_last; /* the first job of each; place.next: the others */
+    uint64_t quick_ns;                /* when a quick job came last; 0: none */
     bool is_turn_of_slow;
     uint32_t slow_lanes;
     uint64_t slow_batches; /* so far */
@@ -65,27 +65,27 @@ void ready_destroy(struct ready *ready) {
 /* --- what is known of a job --- */
 
 /* Jobs that launch the same, but not together, or not at all, take other times. */
-static uint64_t signature_of(const struct prepared *prepared) {
-    uint64_t signature = prepared->plan->signature;
-    if (prepared->job->timing) signature ^= 2;
-    if (prepared->is_applied) signature ^= 4;
+static uint64_t signature_of(const struct job *job) {
+    uint64_t signature = job->plan->signature;
+    if (job->timing) signature ^= 2;
+    if (job->is_applied) signature ^= 4;
     return signature != 0 ? signature : 1;
 }
 
-bool ready_same_signature(const struct prepared *a, const struct prepared *b) {
+bool ready_same_signature(const struct job *a, const struct job *b) {
     return signature_of(a) == signature_of(b);
 }
 
-static bool runs_alone(const struct prepared *prepared) {
-    return prepared->job->retry_count > 0;
+static bool runs_alone(const struct job *job) {
+    return job->retry_count > 0;
 }
 
-static bool is_quick(struct ready *ready, const struct prepared *prepared) {
-    uint64_t ns = pace_expect(&ready->pace, signature_of(prepared), 1);
-    return ns != PACE_UNKNOWN && ns <= ready->options.span_ns && !runs_alone(prepared);
+static bool is_quick(struct ready *ready, const struct job *job) {
+    uint64_t ns = pace_expect(&ready->pace, signature_of(job), 1);
+    return ns != PACE_UNKNOWN && ns <= ready->options.span_ns && !runs_alone(job);
 }
 
-static bool same_group(const struct prepared *a, const struct prepared *b) {
+static bool same_group(const struct job *a, const struct job *b) {
     return ready_same_signature(a, b) && slice_equal(a->tenant, b->tenant) && !runs_alone(a) &&
            !runs_alone(b);
 }
@@ -93,18 +93,18 @@ static bool same_group(const struct prepared *a, const struct prepared *b) {
 /* --- the queue of quick jobs, and the groups of slow ones --- */
 
 /* Jobs from `first` to `last`, linked by place.next. */
-static void append_quick(struct ready *ready, struct prepared *first, struct prepared *last) {
+static void append_quick(struct ready *ready, struct job *first, struct job *last) {
     if (ready->quick == NULL) ready->quick = first;
     else ready->quick_last->place.next = first;
     ready->quick_last = last;
 }
 
-static void add_quick(struct ready *ready, struct prepared *prepared) {
-    prepared->place = (struct ready_place){.next = NULL};
-    append_quick(ready, prepared, prepared);
+static void add_quick(struct ready *ready, struct job *job) {
+    job->place = (struct ready_place){.next = NULL};
+    append_quick(ready, job, job);
 }
 
-static void add_group(struct ready *ready, struct prepared *first) {
+static void add_group(struct ready *ready, struct job *first) {
     first->place.next_group = NULL;
     if (ready->groups == NULL) ready->groups = first;
     else ready->groups_last->place.next_group = first;
@@ -112,20 +112,20 @@ static void add_group(struct ready *ready, struct prepared *first) {
 }
 
 /* Where there are many groups, one that is further behind is not found, and begun again. */
-static void add_slow(struct ready *ready, struct prepared *prepared) {
-    prepared->place = (struct ready_place){.last = prepared};
-    struct prepared *group = ready->groups;
+static void add_slow(struct ready *ready, struct job *job) {
+    job->place = (struct ready_place){.last = job};
+    struct job *group = ready->groups;
     for (int i = 0; group != NULL && i < LOOK_PAST_MAX; i++, group = group->place.next_group) {
-        if (!same_group(group, prepared)) continue;
-        group->place.last->place.next = prepared;
-        group->place.last = prepared;
+        if (!same_group(group, job)) continue;
+        group->place.last->place.next = job;
+        group->place.last = job;
         return;
     }
-    add_group(ready, prepared);
+    add_group(ready, job);
 }
 
 /* A group, which `before` stands before; NULL: it is the first. */
-static void remove_group(struct ready *ready, struct prepared *before, struct prepared *group) {
+static void remove_group(struct ready *ready, struct job *before, struct job *group) {
     if (before == NULL) ready->groups = group->place.next_group;
     else before->place.next_group = group->place.next_group;
     if (ready->groups_last == group) ready->groups_last = before;
@@ -144,14 +144,14 @@ struct composition {
     unsigned passed_over;
 };
 
-static uint64_t job_bytes(const struct ready *ready, const struct prepared *prepared) {
-    uint64_t bytes = batch_job_bytes(prepared->plan);
+static uint64_t job_bytes(const struct ready *ready, const struct job *job) {
+    uint64_t bytes = batch_job_bytes(job->plan);
     /* A first job that is larger than the slab leaves no room for others. */
     return bytes < ready->options.slab_bytes ? bytes : ready->options.slab_bytes;
 }
 
 /* Whether it fits, and then it is in. */
-static bool join(struct ready *ready, struct composition *so_far, const struct prepared *job) {
+static bool join(struct ready *ready, struct composition *so_far, const struct job *job) {
     const struct ready_options *options = &ready->options;
     struct composition next = *so_far;
     uint64_t signature = signature_of(job);
@@ -173,9 +173,9 @@ static bool join(struct ready *ready, struct composition *so_far, const struct p
 
 /* Groups that turned out to be quick go to the queue. */
 static void move_quick_groups(struct ready *ready) {
-    struct prepared *before = NULL, *group = ready->groups;
+    struct job *before = NULL, *group = ready->groups;
     for (int i = 0; group != NULL && i < LOOK_PAST_MAX; i++) {
-        struct prepared *next = group->place.next_group;
+        struct job *next = group->place.next_group;
         if (is_quick(ready, group)) {
             remove_group(ready, before, group);
             append_quick(ready, group, group->place.last);
@@ -189,9 +189,9 @@ static void move_quick_groups(struct ready *ready) {
 /* Those at the front of the queue that have become slow. */
 static void move_slow_jobs(struct ready *ready) {
     while (ready->quick != NULL && !is_quick(ready, ready->quick)) {
-        struct prepared *prepared = ready->quick;
-        ready->quick = prepared->place.next;
-        add_slow(ready, prepared);
+        struct job *job = ready->quick;
+        ready->quick = job->place.next;
+        add_slow(ready, job);
     }
 }
 
@@ -202,12 +202,12 @@ static size_t quick_share(const struct ready *ready) {
     return share < most ? share : most;
 }
 
-static size_t take_quick(struct ready *ready, struct prepared **jobs) {
+static size_t take_quick(struct ready *ready, struct job **jobs) {
     struct composition composition = {.count = 0};
-    struct prepared *before = NULL, *job = ready->quick;
+    struct job *before = NULL, *job = ready->quick;
     size_t most = quick_share(ready);
     while (job != NULL && composition.count < most) {
-        struct prepared *next = job->place.next;
+        struct job *next = job->place.next;
         if (composition.count > 0 && !slice_equal(jobs[0]->tenant, job->tenant)) {
             if (composition.passed_over++ == LOOK_PAST_MAX) break;
             before = job;
@@ -235,7 +235,7 @@ static uint32_t slow_lanes_max(const struct ready *ready) {
 }
 
 /* Whether the group may run now, or waits to learn from the first job of its signature. */
-static bool is_due(struct ready *ready, const struct prepared *group) {
+static bool is_due(struct ready *ready, const struct job *group) {
     uint64_t signature = signature_of(group);
     if (runs_alone(group) || pace_expect(&ready->pace, signature, 1) != PACE_UNKNOWN) return true;
     uint64_t now_ns = clock_ns();
@@ -249,10 +249,10 @@ static bool is_due(struct ready *ready, const struct prepared *group) {
 }
 
 /* The group whose turn it is; NULL: none may have a lane. */
-static struct prepared *find_group(struct ready *ready, struct prepared **before) {
+static struct job *find_group(struct ready *ready, struct job **before) {
     *before = NULL;
     if (ready->groups == NULL || ready->slow_lanes >= slow_lanes_max(ready)) return NULL;
-    struct prepared *group = ready->groups;
+    struct job *group = ready->groups;
     for (int i = 0; group != NULL && i < LOOK_PAST_MAX; i++) {
         if (is_due(ready, group)) return group;
         *before = group;
@@ -261,7 +261,7 @@ static struct prepared *find_group(struct ready *ready, struct prepared **before
     return NULL;
 }
 
-static size_t allowed(struct ready *ready, const struct prepared *group) {
+static size_t allowed(struct ready *ready, const struct job *group) {
     const struct ready_options *options = &ready->options;
     if (runs_alone(group)) return 1;
     size_t count = pace_allow(&ready->pace, signature_of(group), options->span_ns,
@@ -277,12 +277,12 @@ static void enter(struct ready *ready, uint32_t lane, uint64_t signature) {
         .taken_ns = clock_ns()};
 }
 
-static size_t take_slow(struct ready *ready, uint32_t lane, struct prepared **jobs) {
-    struct prepared *before, *group = find_group(ready, &before);
+static size_t take_slow(struct ready *ready, uint32_t lane, struct job **jobs) {
+    struct job *before, *group = find_group(ready, &before);
     if (group == NULL) return 0;
     size_t most = allowed(ready, group), count = 0;
     uint64_t bytes = 0;
-    struct prepared *last = group->place.last, *job = group;
+    struct job *last = group->place.last, *job = group;
     remove_group(ready, before, group);
     for (; job != NULL && count < most; job = job->place.next) {
         bytes += job_bytes(ready, job);
@@ -306,12 +306,12 @@ static void wake_a_lane(struct ready *ready) {
 }
 
 static bool has_work_for_a_lane(struct ready *ready) {
-    struct prepared *before;
+    struct job *before;
     return ready->quick != NULL || find_group(ready, &before) != NULL;
 }
 
-static size_t take(struct ready *ready, uint32_t lane, bool is_busy, struct prepared **jobs) {
-    struct prepared *before;
+static size_t take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs) {
+    struct job *before;
     size_t count = 0;
     move_quick_groups(ready);
     move_slow_jobs(ready);
@@ -329,8 +329,7 @@ static uint64_t expected_span(struct ready *ready, const struct ready_batch *bat
     return batch->is_slow && ns > ready->options.span_ns ? ns : ready->options.span_ns;
 }
 
-struct ready_batch ready_take(
-    struct ready *ready, uint32_t lane, bool is_busy, struct prepared **jobs) {
+struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs) {
     struct ready_batch batch = {.count = 0};
     pulse_idle();
     pthread_mutex_lock(&ready->lock);
@@ -373,7 +372,7 @@ static uint32_t count_beside(struct ready *ready, uint32_t lane) {
     return (uint32_t)(beside < most ? beside : most);
 }
 
-void ready_learn(struct ready *ready, uint32_t lane, const struct prepared *first, size_t count,
+void ready_learn(struct ready *ready, uint32_t lane, const struct job *first, size_t count,
     bool is_ok, uint64_t ns) {
     if (!is_ok) {
         pace_guess(&ready->pace, signature_of(first), ns);
@@ -384,7 +383,7 @@ void ready_learn(struct ready *ready, uint32_t lane, const struct prepared *firs
 
 /* --- from outside --- */
 
-void ready_push(struct ready *ready, struct prepared *const *jobs, size_t count) {
+void ready_push(struct ready *ready, struct job *const *jobs, size_t count) {
     size_t quick = 0;
     pthread_mutex_lock(&ready->lock);
     INVARIANT(!ready->is_closed, "the lanes stop after all that sends them jobs");
@@ -406,20 +405,20 @@ void ready_close(struct ready *ready) {
     pthread_mutex_unlock(&ready->lock);
 }
 
-struct prepared *ready_pop(struct ready *ready) {
-    struct prepared *prepared = ready->quick;
-    if (prepared != NULL) {
-        ready->quick = prepared->place.next;
-        return prepared;
+struct job *ready_pop(struct ready *ready) {
+    struct job *job = ready->quick;
+    if (job != NULL) {
+        ready->quick = job->place.next;
+        return job;
     }
-    prepared = ready->groups;
-    if (prepared == NULL) return NULL;
-    struct prepared *last = prepared->place.last, *next = prepared->place.next;
-    remove_group(ready, NULL, prepared);
-    if (next == NULL) return prepared;
+    job = ready->groups;
+    if (job == NULL) return NULL;
+    struct job *last = job->place.last, *next = job->place.next;
+    remove_group(ready, NULL, job);
+    if (next == NULL) return job;
     next->place.last = last;
     add_group(ready, next);
-    return prepared;
+    return job;
 }
 
 size_t ready_count(struct ready *ready) {

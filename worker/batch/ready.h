@@ -42,7 +42,7 @@ struct ready *ready_create(const struct ready_options *options);
 void ready_destroy(struct ready *ready);
 
 /** Adds jobs; not once it is closed. */
-void ready_push(struct ready *ready, struct prepared *const *jobs, size_t count);
+void ready_push(struct ready *ready, struct job *const *jobs, size_t count);
 
 /** What a lane takes at a time. */
 struct ready_batch {
@@ -56,8 +56,7 @@ struct ready_batch {
  * are in flight in the lane, none of them slow; then it does not wait. No jobs: none for a busy
  * lane, or closed and empty.
  */
-struct ready_batch ready_take(
-    struct ready *ready, uint32_t lane, bool is_busy, struct prepared **jobs);
+struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs);
 
 /** The lane's slow batch is over, or was never begun. */
 void ready_leave(struct ready *ready, uint32_t lane);
@@ -66,17 +65,17 @@ void ready_leave(struct ready *ready, uint32_t lane);
  * `count` jobs of the signature of `first` shared a batch of `lane` that took `ns`; before
  * ready_leave(). What failed says little, and counts only until something went well.
  */
-void ready_learn(struct ready *ready, uint32_t lane, const struct prepared *first, size_t count,
+void ready_learn(struct ready *ready, uint32_t lane, const struct job *first, size_t count,
     bool is_ok, uint64_t ns);
 
 /** Whether jobs are learned from together: they launch the same. */
-bool ready_same_signature(const struct prepared *a, const struct prepared *b);
+bool ready_same_signature(const struct job *a, const struct job *b);
 
 /** No more pushes; what is inside can still be taken. Wakes all lanes. */
 void ready_close(struct ready *ready);
 
 /** Any job; NULL where there is none. Once the lanes have stopped. */
-struct prepared *ready_pop(struct ready *ready);
+struct job *ready_pop(struct ready *ready);
 
 size_t ready_count(struct ready *ready);
 

@@ -16,7 +16,7 @@ static void copy_in(const struct pinned_block *slab, uint64_t at, struct slice b
 
 /* Where one of the job's own buffers stands in the layout. */
 static uint64_t place_of(const struct batch_item *item, size_t buffer) {
-    const struct plan_buffer *place = &item->prepared->plan->buffers[buffer];
+    const struct plan_buffer *place = &item->job->plan->buffers[buffer];
     return item->base[place->group] + place->offset;
 }
 
@@ -24,12 +24,12 @@ static uint64_t place_of(const struct batch_item *item, size_t buffer) {
  */
 static void stage_buffer(
     const struct pinned_block *upload, const struct batch_item *item, size_t index) {
-    const struct job_buffer *buffer = &item->prepared->job->buffers[index];
-    const struct plan_buffer *place = &item->prepared->plan->buffers[index];
+    const struct job_buffer *buffer = &item->job->buffers[index];
+    const struct plan_buffer *place = &item->job->plan->buffers[index];
     if (place->group != GROUP_INPUT && place->group != GROUP_INOUT) return;
     uint64_t at = place_of(item, index);
-    copy_in(upload, at,
-        buffer->source == BUFFER_BLOB ? item->prepared->blobs[index].bytes : buffer->data);
+    copy_in(
+        upload, at, buffer->source == BUFFER_BLOB ? item->job->blobs[index].bytes : buffer->data);
     for (size_t i = 0; i < buffer->write_count; i++)
         copy_in(upload, at + buffer->writes[i].offset, buffer->writes[i].data);
     static const uint8_t zeroes[PLAN_ALIGNMENT];
@@ -51,10 +51,10 @@ static void stage_words(const struct pinned_block *upload, const struct batch_it
 
 /* What travels in copies of its own. */
 static void stage_writes(const struct pinned_block *upload, const struct batch_item *item) {
-    const struct plan *plan = item->prepared->plan;
+    const struct plan *plan = item->job->plan;
     for (size_t i = 0; i < plan->write_count; i++) {
         const struct plan_write *write = &plan->writes[i];
-        if (prepared_wants(item->prepared, write->buffer, write->is_init))
+        if (prepare_wants(item->job, write->buffer, write->is_init))
             copy_in(upload, item->write_base + write->staging, write->data);
     }
 }
@@ -66,7 +66,7 @@ static void set_mapped(const struct batch *batch, const struct pinned_block *upl
         batch->start[GROUP_COUNT] - batch->start[GROUP_OUTPUT]);
     for (size_t i = 0; i < batch->count; i++) {
         const struct batch_item *item = &batch->items[i];
-        const struct plan *plan = item->prepared->plan;
+        const struct plan *plan = item->job->plan;
         for (size_t k = 0; k < plan->fill_count; k++) {
             const struct plan_fill *wanted = &plan->fills[k];
             memset(upload->data + place_of(item, wanted->buffer), wanted->value,
@@ -84,7 +84,7 @@ void stage_batch(const struct batch *batch) {
     if (batch->is_mapped) set_mapped(batch, &upload);
     for (size_t i = 0; i < batch->count; i++) {
         const struct batch_item *item = &batch->items[i];
-        const struct plan *plan = item->prepared->plan;
+        const struct plan *plan = item->job->plan;
         for (size_t b = 0; b < plan->job->buffer_count; b++) stage_buffer(&upload, item, b);
         for (size_t l = 0; l < plan->launch_count; l++)
             stage_words(&upload, item, &plan->launches[l]);

@@ -1,7 +1,6 @@
 #include "decode/decode.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/wire.h"
@@ -119,13 +118,19 @@ static bool find_text(struct slice payload, const char *key, size_t max, struct 
     return false;
 }
 
+/* Nothing of what was read so far may be used. */
+static void forget_request(struct job *job) {
+    struct job fresh = {.state = job->state, .delivery = job->delivery, .edition = job->edition};
+    arena_fini(&job->arena);
+    *job = fresh;
+}
+
 /* What can still be said of a message that read_job() refused with `code`: who sent it, and where
  * the answer goes. */
 static enum err read_envelope(
     struct job *job, struct slice payload, enum err code, struct error *err) {
     size_t values;
-    arena_fini(&job->arena);
-    *job = (struct job){0};
+    forget_request(job);
     if (code == ERR_BAD_MESSAGE || wire_check(payload, &values, err) != ERR_OK)
         return ERR_BAD_MESSAGE;
     if (!find_text(payload, "id", ID_BYTES_MAX, &job->id))
@@ -137,32 +142,11 @@ static enum err read_envelope(
     return code;
 }
 
-enum err decode_job(struct delivery *delivery, const struct decode_limits *limits, struct job **ret,
-    struct error *err) {
+enum err decode_job(struct job *job, const struct decode_limits *limits, struct error *err) {
     uint64_t started_ns = clock_ns();
-    *ret = NULL;
-    struct job *job = calloc(1, sizeof *job);
-    if (job == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the worker more memory", "no host memory for a job");
     arena_init(&job->arena, limits->arena_bytes_max);
-    enum err code = read_job(job, delivery->payload, limits, err);
-    if (code != ERR_OK) code = read_envelope(job, delivery->payload, code, err);
-    if (code == ERR_BAD_MESSAGE) {
-        free(job);
-        return code;
-    }
-    job->delivery = delivery;
+    enum err code = read_job(job, job->delivery->payload, limits, err);
+    if (code != ERR_OK) code = read_envelope(job, job->delivery->payload, code, err);
     job->decode_ns = clock_ns() - started_ns;
-    *ret = job;
     return code;
-}
-
-void job_destroy(struct job *job) {
-    if (job == NULL) return;
-    struct shared *edition = job->edition;
-    arena_fini(&job->arena);
-    delivery_destroy(job->delivery);
-    free(job);
-    shared_release(edition);
 }

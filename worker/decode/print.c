@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/wire.h"
-#include "decode/job.h"
 #include "decode/scalar.h"
+#include "job/job.h"
 
 enum { ITEMS_SHOWN = 16, BYTES_SHOWN = 32, WORD_SIZE = 64 };
 

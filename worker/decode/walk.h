@@ -10,8 +10,8 @@
 
 #include <msgpack.h>
 
-#include "decode/job.h"
 #include "decode/limits.h"
+#include "job/job.h"
 
 enum {
     WALK_DEPTH_MAX = 8, /* the deepest place: steps, [i], args, [j], words, [k] */

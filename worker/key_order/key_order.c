@@ -14,6 +14,7 @@ struct key_order {
 
 static void drop(struct key_order *order, struct job *job) {
     struct key_queue *queue = job->key_queue;
+    job->key_queue = NULL;
     order->options.on_dropped(order->options.context, job);
     key_order_leave(order, queue);
 }
@@ -83,6 +84,7 @@ void key_order_leave(struct key_order *order, struct key_queue *queue) {
     struct job *next = key_order_take_next(order, queue);
     /* Once the queue of passed jobs is closed, all that wait for the key are dropped here. */
     while (next != NULL && !queue_push(order->passed, next)) {
+        next->key_queue = NULL;
         order->options.on_dropped(order->options.context, next);
         next = key_order_take_next(order, queue);
     }

@@ -23,7 +23,7 @@ struct key_order_options {
      * it owns none: nothing runs any more, and each is dropped.
      */
     bool (*on_passed)(void *context, struct job *const *jobs, size_t count);
-    /** A job is not run; the callee owns it, and does not leave its key queue. */
+    /** A job that has left its key queue is not run; the callee owns it. */
     void (*on_dropped)(void *context, struct job *job);
     void *context;
 };

@@ -96,6 +96,7 @@ static void append(struct key_queues *queues, struct key_queue *queue, struct jo
     else queue->first = job;
     queue->last = job;
     queues->waiting_count++;
+    job_move(job, JOB_WAITING_FOR_KEY);
 }
 
 enum err key_queues_enter(
@@ -126,6 +127,7 @@ struct job *key_queues_leave(struct key_queues *queues, struct key_queue *queue)
         queue->first = next->next_in_key_queue;
         if (queue->first == NULL) queue->last = NULL;
         queues->waiting_count--;
+        job_move(next, JOB_DECODED);
     } else if (--queue->passed_count == 0) {
         end(queues, queue);
     }

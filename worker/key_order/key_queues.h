@@ -14,7 +14,7 @@
 #ifndef KEY_ORDER_KEY_QUEUES_H
 #define KEY_ORDER_KEY_QUEUES_H
 
-#include "decode/job.h"
+#include "job/job.h"
 
 struct key_queue;
 struct key_queues;

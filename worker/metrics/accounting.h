@@ -1,35 +1,9 @@
-/**
- * What jobs and batches cost, and how it is added to the worker's counters. Units: bytes and
- * nanoseconds. Threads: any; plain values.
- */
+/** How what jobs and batches cost is added to the worker's counters. Threads: any. */
 #ifndef METRICS_ACCOUNTING_H
 #define METRICS_ACCOUNTING_H
 
+#include "job/outcome.h"
 #include "metrics/counters.h"
-
-/** What really moved for a batch, padding included. The same for all of its jobs. */
-struct batch_telemetry {
-    uint64_t id; /* unique in this process; 0: the job reached no batch */
-    uint64_t jobs;
-    uint64_t uploads, readbacks;   /* copies */
-    uint64_t h2d_bytes, d2h_bytes; /* of a mapped batch, without copies: as the jobs ask for */
-    uint64_t launches;             /* coalesced ones included, each once */
-    uint64_t coalesced_launches;
-    uint64_t sync_points;
-};
-
-/** What the job asked for, exactly, and where its time went. */
-struct job_telemetry {
-    uint64_t h2d_bytes, d2h_bytes, param_bytes, kernel_launches;
-    uint64_t static_hits, static_misses, static_bytes_saved;
-    uint64_t queue_ns; /* ready, waiting for a lane */
-    uint64_t decode_ns, prepare_ns;
-    uint64_t stage_ns, enqueue_ns, wait_ns;
-    uint64_t wall_ns; /* from arrival until its outputs were on the host */
-    bool is_timed;
-    uint64_t device_ns; /* timed jobs: elapsed on the stream around the job's launches */
-    struct batch_telemetry batch;
-};
 
 /** Once a job, when its outcome is known; ERR_OK: it ended well. */
 void account_job(struct counters *counters, enum err outcome, const struct job_telemetry *job);

@@ -4,7 +4,9 @@
 
 #include "base/crew.h"
 #include "base/invariant.h"
+#include "decode/decode.h"
 #include "gpu/profile.h"
+#include "pipeline/ends.h"
 #include "pipeline/flow.h"
 #include "pipeline/ordering.h"
 #include "prepare/carriers.h"
@@ -14,11 +16,12 @@
 enum {
     SHARED_COUNT_MIN = 8,         /* fewer are admitted sooner than another thread wakes up, */
     SHARED_BYTES_MIN = 128 << 10, /* unless there is much to copy */
-    WAITING_COUNT_MAX = FLOW_GROUP_MAX, /* what they will hold is not known yet, and not counted */
-    THREADS_MAX = 64                    /* as the setting's range says */
+    WAITING_COUNT_MAX =
+        STAGES_GROUP_MAX, /* what they will hold is not known yet, and not counted */
+    THREADS_MAX = 64      /* as the setting's range says */
 };
 _Static_assert(
-    WAITING_COUNT_MAX + THREADS_MAX * SHARED_COUNT_MIN + FLOW_GROUP_MAX <= CARRIERS_UNDECODED_MAX,
+    WAITING_COUNT_MAX + THREADS_MAX * SHARED_COUNT_MIN + STAGES_GROUP_MAX <= CARRIERS_UNDECODED_MAX,
     "messages that were numbered and not decoded");
 
 struct admission {
@@ -44,29 +47,43 @@ static enum err check_reply_to(struct job *job, struct error *err) {
         "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
 }
 
-/* Decodes, unless that is known to cost an executor its life; as decode_job(). The job holds
- * `edition` then. */
-static enum err decode(struct stages *stages, struct delivery *delivery, struct edition *edition,
-    struct job **ret, struct error *err) {
-    struct error verdict_error, reply_to_error;
+/* NULL when memory is short, which fails the run: the message is dropped. */
+static struct job *take(struct stages *stages, struct delivery *delivery, struct edition *edition) {
+    struct error err;
+    if (!stages_keep(stages, delivery)) return NULL;
+    struct job *job = job_create(delivery);
+    if (job == NULL) {
+        error_set(&err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a job");
+        stages_drop(stages, delivery);
+        stages_fail(stages, &err);
+        return NULL;
+    }
+    job->edition = &edition->shared;
+    shared_hold(job->edition);
+    return job;
+}
+
+/* Decodes, unless that is known to cost an executor its life; as decode_job(). */
+static enum err decode(struct stages *stages, struct job *job, struct error *err) {
+    const struct delivery *delivery = job->delivery;
+    struct error verdict_error;
     enum verdict verdict = suspects_verdict(stages->suspects, &delivery->position, &verdict_error);
-    *ret = NULL;
-    *err = verdict_error;
     if (verdict == VERDICT_UNDECODABLE) {
         refusals_note_conviction(&stages->refusals, delivery, NULL);
+        *err = verdict_error;
         return err->code;
     }
     profile_push("decode");
     state_enter(stages->state, &delivery->position, 1);
-    enum err code = decode_job(delivery, &edition->decode_limits, ret, err);
+    enum err code = decode_job(job, &edition_of(job)->decode_limits, err);
     state_leave(stages->state);
     profile_pop();
-    if (*ret == NULL) return code;
-    (*ret)->edition = &edition->shared;
-    shared_hold(&edition->shared);
+    if (job->id.size == 0) return code;
+    suspects_decoded(stages->suspects, delivery);
     if (verdict == VERDICT_GUILTY)
-        refusals_note_conviction(&stages->refusals, delivery, code == ERR_OK ? *ret : NULL);
-    enum err reply_to_code = check_reply_to(*ret, &reply_to_error);
+        refusals_note_conviction(&stages->refusals, delivery, code == ERR_OK ? job : NULL);
+    struct error reply_to_error;
+    enum err reply_to_code = check_reply_to(job, &reply_to_error);
     if (code == ERR_OK && verdict == VERDICT_GUILTY) *err = verdict_error;
     else if (code == ERR_OK && reply_to_code != ERR_OK) *err = reply_to_error;
     else return code;
@@ -77,18 +94,13 @@ static enum err decode(struct stages *stages, struct delivery *delivery, struct 
 static struct job *admit(
     struct stages *stages, struct delivery *delivery, struct edition *edition) {
     struct error err;
-    struct job *job;
-    if (!stages_keep(stages, delivery)) return NULL;
-    enum err code = decode(stages, delivery, edition, &job, &err);
-    if (job == NULL) {
-        flow_reject_undecodable(stages, delivery, &err);
+    struct job *job = take(stages, delivery, edition);
+    if (job == NULL) return NULL;
+    if (decode(stages, job, &err) != ERR_OK) {
+        job_reject(stages, job, &err);
         return NULL;
     }
-    suspects_decoded(stages->suspects, delivery);
-    if (code != ERR_OK) {
-        flow_reject(stages, job, &err);
-        return NULL;
-    }
+    job_move(job, JOB_DECODED);
     carriers_add(stages->carriers, job);
     return job;
 }
@@ -112,10 +124,10 @@ static void hold_results(struct stages *stages, struct job *const *jobs, size_t 
 /* ---- several ---- */
 
 static void admit_all(struct stages *stages, struct delivery *const *deliveries, size_t count) {
-    struct job *jobs[FLOW_GROUP_MAX];
-    uint64_t numbers[FLOW_GROUP_MAX] = {0};
+    struct job *jobs[STAGES_GROUP_MAX];
+    uint64_t numbers[STAGES_GROUP_MAX] = {0};
     size_t job_count = 0;
-    INVARIANT(count <= FLOW_GROUP_MAX, "a group of messages is no larger than FLOW_GROUP_MAX");
+    INVARIANT(count <= STAGES_GROUP_MAX, "a group of messages is no larger than STAGES_GROUP_MAX");
     struct edition *edition = editions_take(stages->editions);
     for (size_t i = 0; i < count; i++) {
         numbers[i] = deliveries[i]->number;
@@ -134,10 +146,10 @@ static void admit_all(struct stages *stages, struct delivery *const *deliveries,
 
 /* Unanswered: they come again. */
 static void drop(struct stages *stages, struct delivery *const *deliveries, size_t count) {
-    uint64_t numbers[FLOW_GROUP_MAX];
+    uint64_t numbers[STAGES_GROUP_MAX];
     for (size_t i = 0; i < count; i++) {
         numbers[i] = deliveries[i]->number;
-        delivery_destroy(deliveries[i]);
+        stages_drop(stages, deliveries[i]);
     }
     carriers_decoded(stages->carriers, numbers, count);
 }

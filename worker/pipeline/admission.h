@@ -16,7 +16,7 @@
 MUST_CHECK enum err admission_start(
     struct stages *stages, struct admission **ret, struct error *err);
 
-/** Admits messages that came together, FLOW_GROUP_MAX at most, now or later. Owns them. Intake
+/** Admits messages that came together, STAGES_GROUP_MAX at most, now or later. Owns them. Intake
  * thread only. */
 void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count);
 

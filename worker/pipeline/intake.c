@@ -66,7 +66,7 @@ static struct room room_of(const struct stages *stages) {
     const struct settings *settings = stages->settings;
     return (struct room){
         .jobs =
-            at_most(left(settings->limits.jobs_in_flight, places_taken(stages)), FLOW_GROUP_MAX),
+            at_most(left(settings->limits.jobs_in_flight, places_taken(stages)), STAGES_GROUP_MAX),
         .bytes = at_most(left(stages->bytes_max, stages->bytes_in_flight), GROUP_BYTES_MAX)};
 }
 
@@ -163,7 +163,7 @@ static void show_group(struct stages *stages, enum state_group *shown) {
 struct group {
     size_t count;
     uint64_t bytes;
-    struct delivery *deliveries[FLOW_GROUP_MAX];
+    struct delivery *deliveries[STAGES_GROUP_MAX];
 };
 
 /* Waits for the first message alone. */
@@ -175,7 +175,7 @@ static enum err poll_group(struct stages *stages, struct room room, int timeout_
             source_poll(stages->source, group->count == 0 ? timeout_ms : 0, &delivery, at_end, err);
         if (code != ERR_OK) return code;
         if (delivery == NULL) return ERR_OK;
-        INVARIANT(group->count < FLOW_GROUP_MAX, "room is for FLOW_GROUP_MAX messages at most");
+        INVARIANT(group->count < STAGES_GROUP_MAX, "room is for STAGES_GROUP_MAX messages at most");
         group->deliveries[group->count++] = delivery;
         group->bytes += delivery->held_bytes;
     } while (group->count < room.jobs && group->bytes < room.bytes);
@@ -183,7 +183,7 @@ static enum err poll_group(struct stages *stages, struct room room, int timeout_
 }
 
 static void pass_on(struct stages *stages, const struct group *group) {
-    struct delivery *deliveries[FLOW_GROUP_MAX];
+    struct delivery *deliveries[STAGES_GROUP_MAX];
     size_t count = 0;
     pthread_mutex_lock(&stages->lock);
     stages->in_flight += group->count;

@@ -10,6 +10,7 @@
 #include "metrics/reporter.h"
 #include "pipeline/admission.h"
 #include "pipeline/control.h"
+#include "pipeline/ends.h"
 #include "pipeline/flow.h"
 #include "pipeline/narrow.h"
 #include "pipeline/ordering.h"
@@ -72,10 +73,10 @@ static enum err start_publisher(struct stages *stages, struct error *err) {
         .inline_bytes_max = stages->settings->results.inline_max_bytes,
         .state = stages->state,
         .queue_length = stages_jobs_max(stages),
-        .on_encoded = flow_on_encoded,
-        .on_not_stored = flow_on_not_stored_outputs,
-        .on_queued = flow_on_queued,
-        .on_published = flow_on_published,
+        .on_encoded = ends_on_encoded,
+        .on_not_uploaded = ends_on_not_uploaded,
+        .on_queued = ends_on_queued,
+        .on_published = ends_on_published,
         .on_failed = flow_on_publish_failed,
         .context = stages};
     stages->sink = NULL;
@@ -151,10 +152,10 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
         .on_begin = flow_on_begin,
         .on_end = flow_on_end,
         .on_ready = flow_on_ready,
-        .on_failed = flow_on_prepare_failed,
+        .on_failed = flow_on_failed,
         .on_waiting = flow_on_waiting,
         .on_resumed = flow_on_resumed,
-        .on_dropped = flow_on_dropped,
+        .on_dropped = ends_on_dropped,
         .on_not_stored = flow_on_not_stored,
         .context = stages};
     return prepare_create(&options, &stages->prepare, err);
@@ -189,17 +190,18 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .ready = stages->ready,
         .still_wanted = flow_still_wanted,
         .on_done = flow_on_done,
-        .on_released = flow_on_released,
+        .on_refused = flow_on_failed,
+        .on_released = ends_on_released,
         .on_starved = flow_on_starved,
-        .on_lost = flow_on_lost,
+        .on_lost = ends_on_lost,
         .context = stages};
     return lanes_start(&options, &stages->lanes, err);
 }
 
 static enum err start_narrow(struct stages *stages, struct error *err) {
     const struct narrow_options options = {.still_wanted = flow_still_wanted,
-        .on_done = flow_on_narrow_done,
-        .on_refused = flow_on_narrow_refused,
+        .on_done = flow_on_done,
+        .on_failed = flow_on_failed,
         .context = stages};
     return narrow_start(stages, &options, &stages->narrow, err);
 }
@@ -212,9 +214,13 @@ static enum err start_admission(struct stages *stages, struct error *err) {
     return admission_start(stages, &stages->admission, err);
 }
 
+static void on_handed_back(struct stages *stages, struct job *job) {
+    job_end(stages, job, END_HANDED_BACK);
+}
+
 static enum err start_retries(struct stages *stages, struct error *err) {
     const struct retries_options options = {
-        .still_wanted = flow_still_wanted, .on_due = flow_plan, .on_handed_back = flow_hand_back};
+        .still_wanted = flow_still_wanted, .on_due = flow_plan, .on_handed_back = on_handed_back};
     return retries_start(stages, &options, &stages->retries, err);
 }
 
@@ -295,10 +301,10 @@ static enum err finish_prepare(struct stages *stages, struct error *err) {
 
 /* Jobs that no lane took, because the GPU was lost: they were not answered and come again. */
 static void drop_ready(struct stages *stages) {
-    struct prepared *prepared;
+    struct job *job;
     if (stages->ready == NULL) return;
     ready_close(stages->ready);
-    while ((prepared = ready_pop(stages->ready)) != NULL) flow_drop(stages, prepared);
+    while ((job = ready_pop(stages->ready)) != NULL) job_end(stages, job, END_ABANDONED);
 }
 
 static enum err finish_lanes(struct stages *stages, struct error *err) {

@@ -24,21 +24,21 @@ struct narrow {
  * nothing.
  */
 static enum err try_to_run(
-    struct narrow *narrow, struct prepared *prepared, bool is_guarded, struct error *err) {
+    struct narrow *narrow, struct job *job, bool is_guarded, struct error *err) {
     struct stages *stages = narrow->stages;
-    enum err code = narrow->options.still_wanted(narrow->options.context, prepared->job, err);
+    enum err code = narrow->options.still_wanted(narrow->options.context, job, err);
     if (code == ERR_OK) code = device_bind(&stages->device, err);
-    if (code == ERR_OK) code = prepare_again(stages->prepare, prepared, err);
+    if (code == ERR_OK) code = prepare_again(stages->prepare, job, err);
     pulse_idle(); /* others' batches end, and the watchdog knows how long ours may take */
     if (code == ERR_OK)
-        code = tenancy_enter(stages->tenancy, prepared->tenant, narrow->lease.stream, err);
+        code = tenancy_enter(stages->tenancy, job->tenant, narrow->lease.stream, err);
     pulse_busy();
     if (code == ERR_OK)
-        code = batch_begin(&narrow->batch, &prepared, 1, 0, is_guarded, narrow->batch_id--, err);
+        code = batch_begin(&narrow->batch, &job, 1, 0, is_guarded, narrow->batch_id--, err);
     pulse_idle();
     if (code == ERR_OK) code = batch_finish(&narrow->batch, err);
     pulse_busy();
-    if (err_is_shortage(code)) prepared_release(prepared, stages->statics, stages->residents);
+    if (err_is_shortage(code)) prepare_release(job, stages->statics, stages->residents);
     return code;
 }
 
@@ -59,27 +59,25 @@ static void wait_for_others(struct stages *stages) {
 
 /* Only a shortage that was met while nobody else held anything is one for good: what others have
  * given back since then may be enough. */
-static enum err run_beside_others(
-    struct narrow *narrow, struct prepared *prepared, struct error *err) {
+static enum err run_beside_others(struct narrow *narrow, struct job *job, struct error *err) {
     for (;;) {
         bool may_wait = others_hold_memory(narrow->stages);
-        enum err code = try_to_run(narrow, prepared, false, err);
+        enum err code = try_to_run(narrow, job, false, err);
         if (!err_is_shortage(code) || !may_wait) return code;
         wait_for_others(narrow->stages);
     }
 }
 
-static void run_when_there_is_room(struct narrow *narrow, struct prepared *prepared) {
+static void run_when_there_is_room(struct narrow *narrow, struct job *job) {
     const struct narrow_options *options = &narrow->options;
     struct error err;
     enum err code = ERR_OK;
     /* Nobody runs beside a suspect. Where guards make it too large, it runs without. */
-    if (prepared->job->delivery->is_suspect) code = try_to_run(narrow, prepared, true, &err);
-    if (!prepared->job->delivery->is_suspect || err_is_shortage(code))
-        code = run_beside_others(narrow, prepared, &err);
-    if (code == ERR_OK)
-        options->on_done(options->context, prepared, &narrow->batch.items[0].outcome);
-    else options->on_refused(options->context, prepared, &err);
+    if (job->delivery->is_suspect) code = try_to_run(narrow, job, true, &err);
+    if (!job->delivery->is_suspect || err_is_shortage(code))
+        code = run_beside_others(narrow, job, &err);
+    if (code == ERR_OK) options->on_done(options->context, &job, 1);
+    else options->on_failed(options->context, job, &err);
     batch_recycle(&narrow->batch);
 }
 
@@ -137,6 +135,6 @@ void narrow_stop(struct narrow *narrow) {
     free(narrow);
 }
 
-void narrow_push(struct narrow *narrow, struct prepared *prepared) {
-    queue_must_push(narrow->queue, prepared);
+void narrow_push(struct narrow *narrow, struct job *job) {
+    queue_must_push(narrow->queue, job);
 }

@@ -19,10 +19,11 @@
 struct narrow_options {
     /** Asked before a job runs: an error where it is not to be run any more. */
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
-    /** The job has run; the callee owns it, and the outcome until it returns. */
-    void (*on_done)(void *context, struct prepared *prepared, const struct outcome *outcome);
+    /** Jobs have run, as their outcomes say; the callee owns them. Outputs are valid during the
+     * call. */
+    void (*on_done)(void *context, struct job *const *jobs, size_t count);
     /** The job was refused, or was running when the GPU was lost; the callee owns it. */
-    void (*on_refused)(void *context, struct prepared *prepared, const struct error *err);
+    void (*on_failed)(void *context, struct job *job, const struct error *err);
     void *context;
 };
 
@@ -30,7 +31,7 @@ MUST_CHECK enum err narrow_start(struct stages *stages, const struct narrow_opti
     struct narrow **ret, struct error *err);
 void narrow_stop(struct narrow *narrow); /* NULL is fine */
 
-/** Owns `prepared`, which holds nothing any more. Never waits. */
-void narrow_push(struct narrow *narrow, struct prepared *prepared);
+/** Owns `job`, which holds nothing any more. Never waits. */
+void narrow_push(struct narrow *narrow, struct job *job);
 
 #endif

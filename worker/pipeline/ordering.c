@@ -1,11 +1,12 @@
 #include "pipeline/ordering.h"
 
+#include "pipeline/ends.h"
 #include "pipeline/flow.h"
 
 enum { KEY_SHARE = 4 /* of the jobs in flight, where the configuration says nothing else */ };
 
 _Static_assert(
-    (int)KEY_ORDER_GROUP_MAX <= (int)FLOW_GROUP_MAX, "what passes together is planned together");
+    (int)KEY_ORDER_GROUP_MAX <= (int)STAGES_GROUP_MAX, "what passes together is planned together");
 
 static size_t width_of(const struct settings *settings) {
     uint32_t jobs = settings->limits.jobs_per_key;
@@ -27,17 +28,12 @@ static bool on_passed(void *context, struct job *const *jobs, size_t count) {
     return true;
 }
 
-static void on_dropped(void *context, struct job *job) {
-    flow_end_carrying(context, job, true);
-    job_destroy(job);
-}
-
 enum err ordering_start(struct stages *stages, struct key_order **ret, struct error *err) {
     const struct key_order_options options = {.width = width_of(stages->settings),
         .jobs_max = stages_jobs_max(stages),
         .on_start = on_start,
         .on_passed = on_passed,
-        .on_dropped = on_dropped,
+        .on_dropped = ends_on_dropped,
         .context = stages};
     return key_order_start(&options, ret, err);
 }
@@ -46,7 +42,7 @@ bool ordering_enter(struct stages *stages, struct job *job) {
     struct error err;
     bool passes = true;
     if (key_order_enter(stages->key_order, job, &passes, &err) == ERR_OK) return passes;
-    flow_reject(stages, job, &err);
+    job_reject(stages, job, &err);
     return false;
 }
 
@@ -59,6 +55,6 @@ void ordering_hand_back(struct stages *stages, const char *topic, int32_t partit
     struct job *next, *job = key_order_take_waiting(stages->key_order, topic, partition);
     for (; job != NULL; job = next) {
         next = job->next_in_key_queue;
-        flow_hand_back(stages, job);
+        job_end(stages, job, END_HANDED_BACK);
     }
 }

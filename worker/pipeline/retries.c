@@ -37,8 +37,7 @@ struct retries {
 /* A run that failed on the way has cost the job its residents: only the sender can seed them again.
  */
 static bool has_spoilt_residents(const struct job *job) {
-    const struct prepared *prepared = job->prepared;
-    return prepared != NULL && prepared->plan->resident_count > 0 && prepared->run == RUN_STARTED;
+    return job->plan != NULL && job->plan->resident_count > 0 && job->run == RUN_STARTED;
 }
 
 static bool is_worth_it(const struct job *job, enum err code) {
@@ -66,9 +65,9 @@ static uint64_t wait_ms(const struct job *job) {
 }
 
 /* False, and *err says so, where the next try would come after the deadline. */
-static bool is_in_time(const struct job *job, uint64_t wait_ms, struct error *err) {
-    if (job->deadline_unix_ms == 0 || clock_unix_ms() + wait_ms <= job->deadline_unix_ms)
-        return true;
+static bool is_in_time(const struct job *job, struct error *err) {
+    uint64_t due_ms = clock_unix_ms() + job->retry_wait_ms;
+    if (job->deadline_unix_ms == 0 || due_ms <= job->deadline_unix_ms) return true;
     struct error last = *err;
     error_conceal(&last);
     error_set(err, ERR_DEADLINE_EXCEEDED, last.native,
@@ -93,28 +92,34 @@ static void log_trouble(struct retries *retries, const struct error *err) {
     if (is_due) log_error(LOG_WARN, "jobs wait, for trouble of this worker's own", err);
 }
 
-bool retries_take(struct retries *retries, struct job *job, struct error *err) {
+bool retries_want(struct retries *retries, struct job *job) {
+    struct error *err = &job->outcome.err;
     bool is_ours = is_own_trouble(retries, job, err);
     if (is_ours) log_trouble(retries, err);
-    uint64_t wait = wait_ms(job);
-    bool is_tried = (is_ours || is_worth_it(job, err->code)) && is_in_time(job, wait, err);
-    if (!is_tried) {
+    job->retry_wait_ms = wait_ms(job);
+    bool is_wanted = (is_ours || is_worth_it(job, err->code)) && is_in_time(job, err);
+    job->outcome.code = err->code;
+    if (!is_wanted) {
         error_conceal(err);
         return false;
     }
     log_error(LOG_DEBUG, "job failed, and is tried again", err);
+    if (!is_ours) job->retry_count++;
+    return true;
+}
+
+bool retries_add(struct retries *retries, struct job *job) {
     pthread_mutex_lock(&retries->lock);
     bool is_kept = !retries->hands_back;
     if (is_kept) {
         /* A cancel that came while it ran has been looked for already: it goes at once. */
-        uint64_t due_ns = is_unwanted(retries, job) ? 0 : clock_ns() + wait * 1000000u;
-        if (!is_ours) job->retry_count++;
-        timers_add(retries->waiting, due_ns, job);
+        bool is_at_once = is_unwanted(retries, job);
+        job_move(job, JOB_RETRYING);
+        timers_add(retries->waiting, is_at_once ? 0 : clock_ns_in(job->retry_wait_ms), job);
         pthread_cond_signal(&retries->changed);
     }
     pthread_mutex_unlock(&retries->lock);
-    if (!is_kept) retries->options.on_handed_back(retries->stages, job);
-    return true;
+    return is_kept;
 }
 
 /* --- the thread --- */
@@ -147,6 +152,7 @@ static void run_retries(void *context, uint32_t index) {
     if (device_bind(&retries->stages->device, &err) != ERR_OK) stages_fail(retries->stages, &err);
     while (pulse_idle(), (job = await_next(retries)) != NULL) {
         pulse_busy();
+        job_move(job, JOB_DECODED);
         if (stages_has_failed(retries->stages))
             retries->options.on_handed_back(retries->stages, job);
         else retries->options.on_due(retries->stages, &job, 1);

@@ -40,11 +40,16 @@ void retries_finish(struct retries *retries); /* NULL is fine */
 void retries_destroy(struct retries *retries); /* NULL is fine */
 
 /**
- * True: the job, which failed with `err` and holds nothing any more, is tried again or handed back,
- * and not the caller's any more. False: it is to be answered with `err`, which has become
- * ERR_DEADLINE_EXCEEDED where another try would come too late. Any thread.
+ * Whether a job that failed is to be tried again. False: it is to be answered as its outcome says,
+ * which has become ERR_DEADLINE_EXCEEDED where another try would come too late. Any thread.
  */
-MUST_CHECK bool retries_take(struct retries *retries, struct job *job, struct error *err);
+MUST_CHECK bool retries_want(struct retries *retries, struct job *job);
+
+/**
+ * Owns a job that retries_want() and that holds nothing any more. False: nothing is tried here any
+ * more, and it is the caller's still, to be handed back. Any thread.
+ */
+MUST_CHECK bool retries_add(struct retries *retries, struct job *job);
 
 /** Those that wait and are not wanted any more are sent on at once, to be answered. Any thread. */
 void retries_check_wanted(struct retries *retries);

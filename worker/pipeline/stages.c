@@ -38,20 +38,30 @@ void stages_wait(struct stages *stages, uint32_t timeout_ms) {
     stages->waiters--;
 }
 
+void stages_wake(struct stages *stages) {
+    /* Without waiters, which is the rule, it costs nothing. */
+    if (stages->waiters > 0) pthread_cond_broadcast(&stages->changed);
+}
+
+void stages_end_flight(struct stages *stages, uint64_t count, uint64_t bytes) {
+    pthread_mutex_lock(&stages->lock);
+    stages->in_flight -= count;
+    stages->bytes_in_flight -= bytes;
+    stages_wake(stages);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+void stages_drop(struct stages *stages, struct delivery *delivery) {
+    stages_end_flight(stages, 1, delivery->held_bytes);
+    delivery_destroy(delivery);
+}
+
 bool stages_keep(struct stages *stages, struct delivery *delivery) {
     struct error err;
     if (delivery_keep(delivery)) return true;
     error_set(&err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
         "no memory for a message of %zu bytes", delivery->payload.size);
-    delivery_destroy(delivery);
+    stages_drop(stages, delivery);
     stages_fail(stages, &err);
     return false;
-}
-
-void stages_drop(struct stages *stages, struct delivery *delivery) {
-    pthread_mutex_lock(&stages->lock);
-    stages->in_flight--;
-    stages->bytes_in_flight -= delivery->held_bytes;
-    pthread_mutex_unlock(&stages->lock);
-    delivery_destroy(delivery);
 }

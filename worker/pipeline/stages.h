@@ -23,6 +23,9 @@
  * (ordering.h): as many as stand in the windows of four partitions (broker/offsets.h). */
 enum { ASIDE_MAX = 4 * OFFSETS_WINDOW };
 
+/* Jobs that are moved together take one turn of each lock. */
+enum { STAGES_GROUP_MAX = 64 };
+
 struct control;
 struct admission;
 struct carriers;
@@ -86,11 +89,10 @@ struct stages {
     pthread_cond_t changed; /* a count fell, or something failed */
     uint32_t waiters;       /* for that */
     uint64_t in_flight, bytes_in_flight;
-    uint64_t bytes_max; /* limits.bytes_in_flight of the current edition */
-    uint64_t holding;   /* jobs that may hold device memory, those on the narrow path excepted */
-    uint64_t starved;   /* jobs on the narrow path */
-    struct rare not_stored; /* statics that the blob store did not take */
-    struct rare not_cached; /* blobs that the disk of the cache did not take */
+    uint64_t bytes_max;        /* limits.bytes_in_flight of the current edition */
+    uint64_t holding, starved; /* jobs by their count (job/job.h) */
+    struct rare not_stored;    /* statics that the blob store did not take */
+    struct rare not_cached;    /* blobs that the disk of the cache did not take */
     struct executor_summary summary;
     atomic_bool has_failed; /* set under the lock; read anywhere */
     struct error failure;   /* the first one */
@@ -106,10 +108,16 @@ bool stages_has_failed(const struct stages *stages);
 /** Waits, with the lock held, until a count changes or time is up. */
 void stages_wait(struct stages *stages, uint32_t timeout_ms);
 
+/** Tells those that wait, with the lock held, that a count fell. */
+void stages_wake(struct stages *stages);
+
+/** Messages are in flight no more. */
+void stages_end_flight(struct stages *stages, uint64_t count, uint64_t bytes);
+
+/** Lets go of a message that nobody answers: it comes again. */
+void stages_drop(struct stages *stages, struct delivery *delivery);
+
 /** Ends the loan of a message. False when memory is short: it is dropped, and the run fails. */
 MUST_CHECK bool stages_keep(struct stages *stages, struct delivery *delivery);
-
-/** Lets go of a message in flight, which comes again. */
-void stages_drop(struct stages *stages, struct delivery *delivery);
 
 #endif

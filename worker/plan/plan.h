@@ -21,8 +21,8 @@
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
-#include "decode/job.h"
 #include "gpu/limits.h"
+#include "job/job.h"
 #include "program/program.h"
 
 enum {

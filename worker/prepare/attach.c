@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 
-static struct resident_use use_of(const struct prepared *prepared, size_t index) {
-    const struct delivery *delivery = prepared->job->delivery;
-    const struct job_buffer *buffer = &prepared->job->buffers[index];
+static struct resident_use use_of(const struct job *job, size_t index) {
+    const struct delivery *delivery = job->delivery;
+    const struct job_buffer *buffer = &job->buffers[index];
     return (struct resident_use){.topic = delivery->position.topic,
         .partition = delivery->position.partition,
         .key = delivery->key,
@@ -13,7 +13,7 @@ static struct resident_use use_of(const struct prepared *prepared, size_t index)
         .can_create = buffer->init != RESIDENT_MUST_EXIST,
         .has_expect = buffer->has_expect,
         .expect = buffer->expect,
-        .is_update = prepared->plan->buffers[index].is_update,
+        .is_update = job->plan->buffers[index].is_update,
         .offset = delivery->position.offset,
         .received_ns = delivery->received_ns};
 }
@@ -29,12 +29,11 @@ static enum err refuse_again(const struct job_buffer *buffer, const char *why, s
  * What the job left can be read, what it computed on the way cannot: all that it updates must be as
  * it left it, and its outputs must lie in what lives on.
  */
-static enum err check_applied(const struct prepared *prepared, struct error *err) {
-    const struct job *job = prepared->job;
+static enum err check_applied(const struct job *job, struct error *err) {
     for (size_t i = 0; i < job->buffer_count; i++) {
-        const struct resident *resident = prepared->residents[i];
+        const struct resident *resident = job->residents[i];
         bool is_other = resident != NULL && !resident_has_applied(resident);
-        if (is_other && (prepared->plan->buffers[i].is_update || resident_is_fresh(resident)))
+        if (is_other && (job->plan->buffers[i].is_update || resident_is_fresh(resident)))
             return refuse_again(&job->buffers[i], "nothing of it is left in the resident of", err);
     }
     for (size_t i = 0; i < job->output_count; i++) {
@@ -46,48 +45,47 @@ static enum err check_applied(const struct prepared *prepared, struct error *err
     return ERR_OK;
 }
 
-static enum err attach(struct residents *residents, struct prepared *prepared, size_t index,
-    uint64_t now_ns, struct error *err) {
-    const struct job_buffer *buffer = &prepared->job->buffers[index];
-    const struct resident_use use = use_of(prepared, index);
+static enum err attach(struct residents *residents, struct job *job, size_t index, uint64_t now_ns,
+    struct error *err) {
+    const struct job_buffer *buffer = &job->buffers[index];
+    const struct resident_use use = use_of(job, index);
     struct resident *resident;
     enum err code = residents_attach(residents, &use, now_ns, &resident, err);
     if (code != ERR_OK) return code;
-    prepared->residents[index] = resident;
-    prepared->generations[index] = resident_generation_after(resident);
-    if (resident_has_applied(resident)) prepared->is_applied = true;
+    job->residents[index] = resident;
+    job->generations[index] = resident_generation_after(resident);
+    if (resident_has_applied(resident)) job->is_applied = true;
     if (resident_is_fresh(resident) && buffer->init == RESIDENT_INIT_DATA)
-        prepared->init_bytes_uploaded += buffer->bytes;
+        job->init_bytes_uploaded += buffer->bytes;
     return ERR_OK;
 }
 
-enum err attach_residents(
-    struct residents *residents, struct prepared *prepared, struct error *err) {
-    if (prepared->plan->resident_count == 0) return ERR_OK;
+enum err attach_residents(struct residents *residents, struct job *job, struct error *err) {
+    if (job->plan->resident_count == 0) return ERR_OK;
     enum err code = ERR_OK;
     uint64_t now_ns = clock_ns();
-    prepared->run = RUN_NONE;
-    prepared->is_applied = false;
-    prepared->init_bytes_uploaded = 0;
-    for (size_t i = 0; i < prepared->job->buffer_count && code == ERR_OK; i++)
-        if (prepared->job->buffers[i].source == BUFFER_RESIDENT)
-            code = attach(residents, prepared, i, now_ns, err);
-    if (code == ERR_OK && prepared->is_applied) code = check_applied(prepared, err);
-    if (code != ERR_OK) detach_residents(residents, prepared);
+    job->run = RUN_NONE;
+    job->is_applied = false;
+    job->init_bytes_uploaded = 0;
+    for (size_t i = 0; i < job->buffer_count && code == ERR_OK; i++)
+        if (job->buffers[i].source == BUFFER_RESIDENT)
+            code = attach(residents, job, i, now_ns, err);
+    if (code == ERR_OK && job->is_applied) code = check_applied(job, err);
+    if (code != ERR_OK) detach_residents(residents, job);
     return code;
 }
 
-void detach_residents(struct residents *residents, struct prepared *prepared) {
+void detach_residents(struct residents *residents, struct job *job) {
     static const enum resident_verdict verdicts[] = {[RUN_NONE] = RESIDENT_UNTOUCHED,
         [RUN_STARTED] = RESIDENT_SPOILT,
         [RUN_DONE] = RESIDENT_APPLIED};
-    if (prepared->plan->resident_count == 0) return;
-    bool is_idle = prepared->is_applied; /* launched nothing, whatever became of it */
-    enum resident_verdict verdict = is_idle ? RESIDENT_UNTOUCHED : verdicts[prepared->run];
+    if (job->plan->resident_count == 0) return;
+    bool is_idle = job->is_applied; /* launched nothing, whatever became of it */
+    enum resident_verdict verdict = is_idle ? RESIDENT_UNTOUCHED : verdicts[job->run];
     uint64_t now_ns = clock_ns();
-    for (size_t i = 0; i < prepared->job->buffer_count; i++) {
-        if (prepared->residents[i] == NULL) continue;
-        residents_detach(residents, prepared->residents[i], verdict, now_ns);
-        prepared->residents[i] = NULL;
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        if (job->residents[i] == NULL) continue;
+        residents_detach(residents, job->residents[i], verdict, now_ns);
+        job->residents[i] = NULL;
     }
 }

@@ -6,7 +6,8 @@
 #ifndef PREPARE_ATTACH_H
 #define PREPARE_ATTACH_H
 
-#include "prepare/prepared.h"
+#include "gpu/residents.h"
+#include "plan/plan.h"
 
 /**
  * Attaches all that the job names, creating those that it may; after an error, none. A job that was
@@ -14,9 +15,9 @@
  * all its outputs: ERR_RESIDENT_GENERATION; others as residents_attach().
  */
 MUST_CHECK enum err attach_residents(
-    struct residents *residents, struct prepared *prepared, struct error *err);
+    struct residents *residents, struct job *job, struct error *err);
 
 /** Detaches them, as the job's `run` says. */
-void detach_residents(struct residents *residents, struct prepared *prepared);
+void detach_residents(struct residents *residents, struct job *job);
 
 #endif

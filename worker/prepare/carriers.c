@@ -10,7 +10,7 @@ struct coming {
     struct hash_node node;
     struct digest digest;
     struct carried *first, *last; /* by number */
-    struct prepared *waiting;     /* only while somebody carries it */
+    struct job *waiting;          /* only while somebody carries it */
 };
 
 /* One buffer of a job; in the job's arena. */
@@ -26,7 +26,7 @@ struct carriers {
     pthread_cond_t decoded;
     uint64_t decoded_below; /* all with smaller numbers are decoded */
     bool is_decoded[CARRIERS_UNDECODED_MAX];
-    struct prepared *stranded;
+    struct job *stranded;
     struct hash_table coming;
 };
 
@@ -147,14 +147,13 @@ bool carriers_are_ahead(
     return are_ahead;
 }
 
-bool carriers_wait(struct carriers *carriers, struct prepared *prepared, size_t index) {
+bool carriers_wait(struct carriers *carriers, struct job *job, size_t index) {
     pthread_mutex_lock(&carriers->lock);
-    struct coming *coming =
-        find_ahead(carriers, prepared->job, &prepared->job->buffers[index].digest);
+    struct coming *coming = find_ahead(carriers, job, &job->buffers[index].digest);
     if (coming != NULL) {
-        prepared->awaited = index;
-        prepared->next_waiting = coming->waiting;
-        coming->waiting = prepared;
+        job->awaited = index;
+        job->next_waiting = coming->waiting;
+        coming->waiting = job;
     }
     pthread_mutex_unlock(&carriers->lock);
     return coming != NULL;
@@ -164,27 +163,27 @@ static struct coming *coming_of(const struct job *job, size_t index) {
     return job->carried != NULL ? job->carried[index].coming : NULL;
 }
 
-struct prepared *carriers_arrived(
-    struct carriers *carriers, struct statics *statics, struct prepared *prepared, size_t index) {
-    struct coming *coming = coming_of(prepared->job, index);
+struct job *carriers_arrived(
+    struct carriers *carriers, struct statics *statics, struct job *job, size_t index) {
+    struct coming *coming = coming_of(job, index);
     if (coming == NULL) return NULL;
     pthread_mutex_lock(&carriers->lock);
-    struct prepared *woken = coming->waiting;
-    for (struct prepared *each = woken; each != NULL; each = each->next_waiting)
-        each->statics[each->awaited] = statics_ref(statics, prepared->statics[index]);
+    struct job *woken = coming->waiting;
+    for (struct job *each = woken; each != NULL; each = each->next_waiting)
+        each->statics[each->awaited] = statics_ref(statics, job->statics[index]);
     coming->waiting = NULL;
-    remove_carried(coming, &prepared->job->carried[index]);
+    remove_carried(coming, &job->carried[index]);
     forget_if_unused(carriers, coming);
     pthread_mutex_unlock(&carriers->lock);
     return woken;
 }
 
 /* Moves those that nobody ahead carries for any more. */
-static void take_forsaken(struct coming *coming, struct prepared **woken) {
+static void take_forsaken(struct coming *coming, struct job **woken) {
     uint64_t first = coming->first != NULL ? coming->first->number : UINT64_MAX;
-    struct prepared **link = &coming->waiting, *each;
+    struct job **link = &coming->waiting, *each;
     while ((each = *link) != NULL) {
-        if (first < each->job->delivery->number) {
+        if (first < each->delivery->number) {
             link = &each->next_waiting;
             continue;
         }
@@ -199,8 +198,8 @@ static bool is_of_partition(const struct job *job, const struct position *positi
     return own->partition == position->partition && strcmp(own->topic, position->topic) == 0;
 }
 
-struct prepared *carriers_end(struct carriers *carriers, struct job *job, bool is_left) {
-    struct prepared *woken = NULL;
+struct job *carriers_end(struct carriers *carriers, struct job *job, bool is_left) {
+    struct job *woken = NULL;
     if (job->carried == NULL) return NULL;
     pthread_mutex_lock(&carriers->lock);
     for (size_t i = 0; i < job->buffer_count; i++) {
@@ -212,19 +211,19 @@ struct prepared *carriers_end(struct carriers *carriers, struct job *job, bool i
         forget_if_unused(carriers, coming);
     }
     pthread_mutex_unlock(&carriers->lock);
-    for (struct prepared *each = woken; each != NULL; each = each->next_waiting)
-        if (is_left && is_of_partition(each->job, &job->delivery->position)) each->is_left = true;
+    for (struct job *each = woken; each != NULL; each = each->next_waiting)
+        if (is_left && is_of_partition(each, &job->delivery->position)) each->is_left = true;
     return woken;
 }
 
-struct prepared *carriers_take_waiting(struct carriers *carriers) {
-    struct prepared *woken = NULL;
+struct job *carriers_take_waiting(struct carriers *carriers) {
+    struct job *woken = NULL;
     pthread_mutex_lock(&carriers->lock);
     struct hash_node *node = NULL;
     while ((node = hash_table_walk(&carriers->coming, node)) != NULL) {
         struct coming *coming = HASH_ITEM(node, struct coming, node);
         while (coming->waiting != NULL) {
-            struct prepared *each = coming->waiting;
+            struct job *each = coming->waiting;
             coming->waiting = each->next_waiting;
             each->next_waiting = woken;
             woken = each;
@@ -234,16 +233,16 @@ struct prepared *carriers_take_waiting(struct carriers *carriers) {
     return woken;
 }
 
-void carriers_strand(struct carriers *carriers, struct prepared *prepared) {
+void carriers_strand(struct carriers *carriers, struct job *job) {
     pthread_mutex_lock(&carriers->lock);
-    prepared->next_waiting = carriers->stranded;
-    carriers->stranded = prepared;
+    job->next_waiting = carriers->stranded;
+    carriers->stranded = job;
     pthread_mutex_unlock(&carriers->lock);
 }
 
-struct prepared *carriers_take_stranded(struct carriers *carriers) {
+struct job *carriers_take_stranded(struct carriers *carriers) {
     pthread_mutex_lock(&carriers->lock);
-    struct prepared *stranded = carriers->stranded;
+    struct job *stranded = carriers->stranded;
     carriers->stranded = NULL;
     pthread_mutex_unlock(&carriers->lock);
     return stranded;

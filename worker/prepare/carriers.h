@@ -16,7 +16,8 @@
 #ifndef PREPARE_CARRIERS_H
 #define PREPARE_CARRIERS_H
 
-#include "prepare/prepared.h"
+#include "gpu/statics.h"
+#include "job/job.h"
 
 /** Nothing is carried. NULL when memory is short. */
 struct carriers *carriers_create(void);
@@ -47,27 +48,27 @@ bool carriers_are_ahead(
  * Keeps a job until the static of its buffer `index` is there or nobody carries it any more. False:
  * nobody does, and it is the caller's still.
  */
-MUST_CHECK bool carriers_wait(struct carriers *carriers, struct prepared *prepared, size_t index);
+MUST_CHECK bool carriers_wait(struct carriers *carriers, struct job *job, size_t index);
 
 /**
  * The static of the job's buffer `index`, which it carried, is on the device: returns the jobs that
  * waited for it, linked by `next_waiting`, each with a reference. No more than a look where the job
  * does not carry it.
  */
-struct prepared *carriers_arrived(
-    struct carriers *carriers, struct statics *statics, struct prepared *prepared, size_t index);
+struct job *carriers_arrived(
+    struct carriers *carriers, struct statics *statics, struct job *job, size_t index);
 
 /**
  * The job has ended and carries nothing any more. Returns jobs that wait for nobody now, linked as
  * above. Where it `is_left` to others unanswered, those of its partition are marked to be left too.
  */
-struct prepared *carriers_end(struct carriers *carriers, struct job *job, bool is_left);
+struct job *carriers_end(struct carriers *carriers, struct job *job, bool is_left);
 
 /** The jobs that still wait, when a run ends before they do. */
-struct prepared *carriers_take_waiting(struct carriers *carriers);
+struct job *carriers_take_waiting(struct carriers *carriers);
 
 /** Keeps a job that was to go on when the threads for it had ended; and those that were kept. */
-void carriers_strand(struct carriers *carriers, struct prepared *prepared);
-struct prepared *carriers_take_stranded(struct carriers *carriers);
+void carriers_strand(struct carriers *carriers, struct job *job);
+struct job *carriers_take_stranded(struct carriers *carriers);
 
 #endif

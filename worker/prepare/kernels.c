@@ -2,13 +2,13 @@
 
 #include <inttypes.h>
 
-bool kernels_pin(struct prepared *prepared) {
-    const struct plan *plan = prepared->plan;
+bool kernels_pin(struct job *job) {
+    const struct plan *plan = job->plan;
     bool is_warm = true;
     for (size_t i = 0; i < plan->launch_count; i++) {
         const struct plan_launch *launch = &plan->launches[i];
-        struct module *module = modules_find(prepared->modules, launch->program, launch->image);
-        prepared->launches[i].module = module;
+        struct module *module = modules_find(job->modules, launch->program, launch->image);
+        job->kernels[i].module = module;
         if (module == NULL) is_warm = false;
     }
     return is_warm;
@@ -34,7 +34,7 @@ static enum err check_kernel(const struct plan_launch *launch, const struct kern
     return ERR_OK;
 }
 
-static enum err choose_phases(struct prepared_launch *chosen, const struct plan_launch *launch,
+static enum err choose_phases(struct job_kernel *chosen, const struct plan_launch *launch,
     const struct device *device, struct error *err) {
     enum err code = ERR_OK;
     chosen->is_in_phases = true;
@@ -45,7 +45,7 @@ static enum err choose_phases(struct prepared_launch *chosen, const struct plan_
 
 /* Blocks that wait for each other must all run at once; where they cannot, phases do the same.
  * Planning refuses what has none where the device launches nothing cooperatively. */
-static enum err choose_cooperation(struct prepared_launch *chosen, const struct plan_launch *launch,
+static enum err choose_cooperation(struct job_kernel *chosen, const struct plan_launch *launch,
     const struct device *device, struct error *err) {
     if (!device->limits.cooperative) return choose_phases(chosen, launch, device, err);
     int each = 0; /* blocks on a multiprocessor */
@@ -69,7 +69,7 @@ static enum err choose_cooperation(struct prepared_launch *chosen, const struct 
 }
 
 static enum err load(const struct module_set *modules, const struct device *device,
-    const struct plan_launch *launch, struct prepared_launch *ret, struct error *err) {
+    const struct plan_launch *launch, struct job_kernel *ret, struct error *err) {
     enum err code = ERR_OK;
     if (ret->module == NULL)
         code = modules_get(modules, launch->program, launch->image, &ret->module, err);
@@ -79,17 +79,17 @@ static enum err load(const struct module_set *modules, const struct device *devi
     return code;
 }
 
-enum err kernels_load(const struct device *device, struct prepared *prepared, struct error *err) {
-    const struct plan *plan = prepared->plan;
+enum err kernels_load(const struct device *device, struct job *job, struct error *err) {
+    const struct plan *plan = job->plan;
     enum err code = ERR_OK;
     for (size_t i = 0; i < plan->launch_count && code == ERR_OK; i++)
-        code = load(prepared->modules, device, &plan->launches[i], &prepared->launches[i], err);
+        code = load(job->modules, device, &plan->launches[i], &job->kernels[i], err);
     return code;
 }
 
-void kernels_release(struct prepared *prepared) {
-    for (size_t i = 0; i < prepared->plan->launch_count; i++) {
-        module_unref(prepared->launches[i].module);
-        prepared->launches[i].module = NULL;
+void kernels_release(struct job *job) {
+    for (size_t i = 0; i < job->plan->launch_count; i++) {
+        module_unref(job->kernels[i].module);
+        job->kernels[i].module = NULL;
     }
 }

@@ -6,20 +6,20 @@
 #ifndef PREPARE_KERNELS_H
 #define PREPARE_KERNELS_H
 
-#include "prepare/prepared.h"
+#include "gpu/modules.h"
+#include "plan/plan.h"
 
 /** Pins the modules that are loaded; true where that is all of them. Never waits. */
-bool kernels_pin(struct prepared *prepared);
+bool kernels_pin(struct job *job);
 
 /**
  * Loads the modules that kernels_pin() did not find, checks every launch against its kernel, and
  * decides which cooperative ones go in phases. Codes as modules_get() and module_kernel(), and
  * ERR_BAD_LAUNCH.
  */
-MUST_CHECK enum err kernels_load(
-    const struct device *device, struct prepared *prepared, struct error *err);
+MUST_CHECK enum err kernels_load(const struct device *device, struct job *job, struct error *err);
 
 /** Gives the modules back; nothing of them is used any more. */
-void kernels_release(struct prepared *prepared);
+void kernels_release(struct job *job);
 
 #endif

@@ -33,11 +33,11 @@ static enum err check_static_bytes(
         buffer->bytes, static_entry_bytes(entry));
 }
 
-void prepare_wake(struct prepare *prepare, struct prepared *woken) {
+void prepare_wake(struct prepare *prepare, struct job *woken) {
     while (woken != NULL) {
-        struct prepared *next = woken->next_waiting;
+        struct job *next = woken->next_waiting;
         woken->is_woken = true;
-        prepare->options.on_resumed(prepare->options.context);
+        prepare->options.on_resumed(prepare->options.context, woken);
         if (!queue_push(prepare->cold[COLD_LOCAL].queue, woken))
             carriers_strand(prepare->options.carriers, woken);
         woken = next;
@@ -45,24 +45,23 @@ void prepare_wake(struct prepare *prepare, struct prepared *woken) {
 }
 
 /* The static of a buffer is pinned: who waits for it need wait no longer. */
-static void announce(struct prepare *prepare, struct prepared *prepared, size_t index) {
-    prepare_wake(prepare,
-        carriers_arrived(prepare->options.carriers, prepare->options.statics, prepared, index));
+static void announce(struct prepare *prepare, struct job *job, size_t index) {
+    prepare_wake(
+        prepare, carriers_arrived(prepare->options.carriers, prepare->options.statics, job, index));
 }
 
 /* Pins the modules and statics that are on the device; true where nothing else is missing either.
  */
-static bool pin_warm(struct prepare *prepare, struct prepared *prepared) {
-    const struct job *job = prepared->job;
-    bool is_warm = kernels_pin(prepared);
+static bool pin_warm(struct prepare *prepare, struct job *job) {
+    bool is_warm = kernels_pin(job);
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         if (buffer->bytes == 0) continue;
-        if (buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL)
-            prepared->statics[i] = statics_find(prepare->options.statics, &buffer->digest);
-        if (prepared->statics[i] != NULL) announce(prepare, prepared, i);
+        if (buffer->source == BUFFER_STATIC && job->statics[i] == NULL)
+            job->statics[i] = statics_find(prepare->options.statics, &buffer->digest);
+        if (job->statics[i] != NULL) announce(prepare, job, i);
         bool is_missing = buffer->source == BUFFER_BLOB ||
-                          (buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL);
+                          (buffer->source == BUFFER_STATIC && job->statics[i] == NULL);
         if (is_missing) is_warm = false;
     }
     return is_warm;
@@ -96,8 +95,8 @@ static void store_payload(struct prepare *prepare, const struct job_buffer *buff
 }
 
 static enum err upload_static(
-    struct prepare *prepare, struct prepared *prepared, size_t index, struct error *err) {
-    const struct job_buffer *buffer = &prepared->job->buffers[index];
+    struct prepare *prepare, struct job *job, size_t index, struct error *err) {
+    const struct job_buffer *buffer = &job->buffers[index];
     struct blob blob = {0};
     struct payload payload = {0};
     bool uploaded = false;
@@ -105,141 +104,136 @@ static enum err upload_static(
     payload.is_shared_mapping = blob.mapping != NULL;
     if (code == ERR_OK)
         code = statics_upload(prepare->options.statics, &buffer->digest, &payload,
-            &prepared->statics[index], &uploaded, err);
+            &job->statics[index], &uploaded, err);
     blob_fini(&blob);
     if (code != ERR_OK) return code;
-    announce(prepare, prepared, index);
+    announce(prepare, job, index);
     if (uploaded) {
         store_payload(prepare, buffer);
-        prepared->static_misses++;
-        prepared->static_bytes_uploaded += buffer->bytes;
+        job->static_misses++;
+        job->static_bytes_uploaded += buffer->bytes;
     } else {
-        prepared->static_hits++;
-        prepared->static_bytes_saved += buffer->bytes;
+        job->static_hits++;
+        job->static_bytes_saved += buffer->bytes;
     }
     return ERR_OK;
 }
 
-static enum err load_kernels(
-    struct prepare *prepare, struct prepared *prepared, struct error *err) {
-    return kernels_load(prepare->options.device, prepared, err);
-}
-
-static enum err fetch_cold(struct prepare *prepare, struct prepared *prepared, struct error *err) {
-    const struct job *job = prepared->job;
+static enum err fetch_cold(struct prepare *prepare, struct job *job, struct error *err) {
     enum err code = ERR_OK;
     for (size_t i = 0; i < job->buffer_count && code == ERR_OK; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         if (buffer->bytes == 0) continue;
         if (buffer->source == BUFFER_BLOB)
             code = blob_open(
-                prepare->options.blobs, &buffer->digest, buffer->bytes, &prepared->blobs[i], err);
-        else if (buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL)
-            code = upload_static(prepare, prepared, i, err);
+                prepare->options.blobs, &buffer->digest, buffer->bytes, &job->blobs[i], err);
+        else if (buffer->source == BUFFER_STATIC && job->statics[i] == NULL)
+            code = upload_static(prepare, job, i, err);
     }
-    if (code == ERR_OK) code = load_kernels(prepare, prepared, err);
+    if (code == ERR_OK) code = kernels_load(prepare->options.device, job, err);
     return code;
 }
 
-static bool needs_store(const struct prepared *prepared) {
-    const struct job *job = prepared->job;
+static bool needs_store(const struct job *job) {
     bool needs = false;
     for (size_t i = 0; i < job->buffer_count && !needs; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
-        bool is_cold = buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL;
+        bool is_cold = buffer->source == BUFFER_STATIC && job->statics[i] == NULL;
         needs =
             buffer->bytes > 0 && (buffer->source == BUFFER_BLOB || (is_cold && !buffer->has_data));
     }
     return needs;
 }
 
-static enum err check_warm_statics(struct prepared *prepared, struct error *err) {
-    const struct job *job = prepared->job;
+static enum err check_warm_statics(struct job *job, struct error *err) {
     for (size_t i = 0; i < job->buffer_count; i++) {
-        if (prepared->statics[i] == NULL) continue;
-        enum err code = check_static_bytes(&job->buffers[i], prepared->statics[i], err);
+        if (job->statics[i] == NULL) continue;
+        enum err code = check_static_bytes(&job->buffers[i], job->statics[i], err);
         if (code != ERR_OK) return code;
-        prepared->static_hits++;
-        prepared->static_bytes_saved += job->buffers[i].bytes;
+        job->static_hits++;
+        job->static_bytes_saved += job->buffers[i].bytes;
     }
     return ERR_OK;
 }
 
-static void finish_cold(
-    struct prepare *prepare, struct prepared *prepared, enum err code, const struct error *err) {
-    prepared->ready_ns = clock_ns();
-    if (code == ERR_OK) prepare->options.on_ready(prepare->options.context, prepared);
-    else prepare->options.on_failed(prepare->options.context, prepared, err);
+static void set_ready(struct job *job) {
+    job->ready_ns = clock_ns();
+    job_move(job, JOB_READY);
 }
 
-static void reset_counts(struct prepared *prepared) {
-    prepared->static_hits = prepared->static_misses = 0;
-    prepared->static_bytes_saved = prepared->static_bytes_uploaded = 0;
+static void reset_counts(struct job *job) {
+    job->static_hits = job->static_misses = 0;
+    job->static_bytes_saved = job->static_bytes_uploaded = 0;
 }
 
 /* A buffer whose static a job ahead brings; buffer_count: there is none. What came meanwhile is
  * pinned. */
-static size_t find_awaited(struct prepare *prepare, struct prepared *prepared) {
-    const struct job *job = prepared->job;
+static size_t find_awaited(struct prepare *prepare, struct job *job) {
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
-        bool is_cold = buffer->source == BUFFER_STATIC && prepared->statics[i] == NULL;
+        bool is_cold = buffer->source == BUFFER_STATIC && job->statics[i] == NULL;
         if (!is_cold || buffer->has_data || buffer->bytes == 0) continue;
         if (carriers_are_ahead(prepare->options.carriers, job, &buffer->digest)) return i;
-        prepared->statics[i] = statics_find(prepare->options.statics, &buffer->digest);
+        job->statics[i] = statics_find(prepare->options.statics, &buffer->digest);
     }
     return job->buffer_count;
 }
 
 /* Pins what is on the device. False: the job waits for one ahead, and is not ours any more. */
-static bool pin_or_wait(struct prepare *prepare, struct prepared *prepared, bool *is_warm) {
+static bool pin_or_wait(struct prepare *prepare, struct job *job, bool *is_warm) {
     for (;;) {
-        *is_warm = pin_warm(prepare, prepared);
-        size_t awaited = *is_warm ? prepared->job->buffer_count : find_awaited(prepare, prepared);
-        if (awaited == prepared->job->buffer_count) return true;
-        prepared_release(prepared, prepare->options.statics, prepare->options.residents);
-        prepare->options.on_waiting(prepare->options.context, prepared);
-        if (carriers_wait(prepare->options.carriers, prepared, awaited)) return false;
-        prepare->options.on_resumed(prepare->options.context);
+        *is_warm = pin_warm(prepare, job);
+        size_t awaited = *is_warm ? job->buffer_count : find_awaited(prepare, job);
+        if (awaited == job->buffer_count) return true;
+        prepare_release(job, prepare->options.statics, prepare->options.residents);
+        prepare->options.on_waiting(prepare->options.context, job);
+        if (carriers_wait(prepare->options.carriers, job, awaited)) return false;
+        prepare->options.on_resumed(prepare->options.context, job);
     }
 }
 
 /* NULL: it is on its way elsewhere. */
-static struct prepared *start(struct prepare *prepare, struct prepared *prepared) {
+static struct job *start(struct prepare *prepare, struct job *job) {
     struct error err;
     bool is_warm;
-    reset_counts(prepared);
-    if (!pin_or_wait(prepare, prepared, &is_warm)) return NULL;
-    enum err code = check_warm_statics(prepared, &err);
-    if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, &err);
-    if (code == ERR_OK && is_warm) code = load_kernels(prepare, prepared, &err);
+    reset_counts(job);
+    if (!pin_or_wait(prepare, job, &is_warm)) return NULL;
+    enum err code = check_warm_statics(job, &err);
+    if (code == ERR_OK) code = attach_residents(prepare->options.residents, job, &err);
+    if (code == ERR_OK && is_warm) code = kernels_load(prepare->options.device, job, &err);
     if (code != ERR_OK) {
-        prepare->options.on_failed(prepare->options.context, prepared, &err);
+        prepare->options.on_failed(prepare->options.context, job, &err);
         return NULL;
     }
     if (is_warm) {
-        prepared->ready_ns = clock_ns();
-        return prepared;
+        set_ready(job);
+        return job;
     }
-    enum cold_kind kind = needs_store(prepared) ? COLD_STORE : COLD_LOCAL;
-    if (!queue_push(prepare->cold[kind].queue, prepared))
-        carriers_strand(prepare->options.carriers, prepared);
+    enum cold_kind kind = needs_store(job) ? COLD_STORE : COLD_LOCAL;
+    if (!queue_push(prepare->cold[kind].queue, job))
+        carriers_strand(prepare->options.carriers, job);
     return NULL;
 }
 
-static void fetch(struct prepare *prepare, struct prepared *prepared) {
+static void fetch(struct prepare *prepare, struct job *job) {
+    const struct prepare_options *options = &prepare->options;
     struct error err;
-    enum err code = prepare->options.still_wanted(prepare->options.context, prepared->job, &err);
+    enum err code = options->still_wanted(options->context, job, &err);
     /* For each job: one failure spoils one. */
-    if (code == ERR_OK) code = device_bind(prepare->options.device, &err);
-    if (code == ERR_OK && prepared->is_woken) {
-        prepared->is_woken = false;
-        prepared = start(prepare, prepared);
-        if (prepared == NULL) return;
-    } else if (code == ERR_OK) {
-        code = fetch_cold(prepare, prepared, &err);
+    if (code == ERR_OK) code = device_bind(options->device, &err);
+    if (code == ERR_OK && job->is_woken) {
+        job->is_woken = false;
+        job = start(prepare, job);
+        if (job != NULL) options->on_ready(options->context, job);
+        return;
     }
-    finish_cold(prepare, prepared, code, &err);
+    if (code == ERR_OK) code = fetch_cold(prepare, job, &err);
+    if (code == ERR_OK) {
+        set_ready(job);
+        options->on_ready(options->context, job);
+    } else {
+        options->on_failed(options->context, job, &err);
+    }
 }
 
 static void run_preparation(void *context, uint32_t index) {
@@ -247,7 +241,7 @@ static void run_preparation(void *context, uint32_t index) {
     const struct prepare_options *options = &cold->prepare->options;
     void *item;
     while (queue_pop(cold->queue, &item, 1, -1) == 1) {
-        options->on_begin(options->context, ((const struct prepared *)item)->job);
+        options->on_begin(options->context, item);
         fetch(cold->prepare, item);
         options->on_end(options->context);
     }
@@ -297,9 +291,7 @@ void prepare_finish(struct prepare *prepare) {
 /* The run has ended before what they wait for came. */
 void prepare_drop_waiting(struct prepare *prepare) {
     if (prepare == NULL) return;
-    struct prepared *next, *waiting = carriers_take_waiting(prepare->options.carriers);
-    for (struct prepared *each = waiting; each != NULL; each = each->next_waiting)
-        prepare->options.on_resumed(prepare->options.context);
+    struct job *next, *waiting = carriers_take_waiting(prepare->options.carriers);
     for (; waiting != NULL; waiting = next) {
         next = waiting->next_waiting;
         prepare->options.on_dropped(prepare->options.context, waiting);
@@ -317,64 +309,58 @@ void prepare_destroy(struct prepare *prepare) {
     free(prepare);
 }
 
-static struct prepared *prepared_create(struct job *job, const struct plan *plan) {
-    struct prepared *prepared = arena_alloc(&job->arena, 1, sizeof *prepared);
-    if (prepared == NULL) return NULL;
-    prepared->job = job;
-    prepared->plan = plan;
-    prepared->statics = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->statics);
-    prepared->residents = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->residents);
-    prepared->generations =
-        arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->generations);
-    prepared->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof *prepared->blobs);
-    prepared->launches = arena_alloc(&job->arena, plan->launch_count, sizeof *prepared->launches);
-    prepared->outputs = arena_alloc(&job->arena, job->output_count, sizeof *prepared->outputs);
-    bool is_whole = prepared->statics != NULL && prepared->residents != NULL &&
-                    prepared->generations != NULL && prepared->blobs != NULL &&
-                    prepared->launches != NULL && prepared->outputs != NULL;
-    return is_whole ? prepared : NULL;
+/* Room for what the job will hold, by index as its buffers, launches and outputs. */
+static bool make_room(struct job *job, const struct plan *plan) {
+    job->statics = arena_alloc(&job->arena, job->buffer_count, sizeof job->statics[0]);
+    job->residents = arena_alloc(&job->arena, job->buffer_count, sizeof job->residents[0]);
+    job->generations = arena_alloc(&job->arena, job->buffer_count, sizeof job->generations[0]);
+    job->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof job->blobs[0]);
+    job->kernels = arena_alloc(&job->arena, plan->launch_count, sizeof job->kernels[0]);
+    job->found = arena_alloc(&job->arena, job->output_count, sizeof job->found[0]);
+    return job->statics != NULL && job->residents != NULL && job->generations != NULL &&
+           job->blobs != NULL && job->kernels != NULL && job->found != NULL;
 }
 
-struct prepared *prepare_resubmit(struct prepare *prepare, struct prepared *prepared) {
-    prepared->submitted_ns = clock_ns();
-    return start(prepare, prepared);
+struct job *prepare_resubmit(struct prepare *prepare, struct job *job) {
+    job_move(job, JOB_PREPARING);
+    job->submitted_ns = clock_ns();
+    return start(prepare, job);
 }
 
 enum err prepare_submit(struct prepare *prepare, struct job *job, const struct plan *plan,
-    const struct module_set *modules, struct prepared **ret, struct error *err) {
-    struct prepared *prepared = prepared_create(job, plan);
-    if (prepared == NULL)
+    const struct module_set *modules, struct job **ret, struct error *err) {
+    if (!make_room(job, plan))
         return error_set(err, ERR_NO_MEMORY, 0, "split the job, or give the process more memory",
             "no memory to prepare the job");
-    enum err code = tenant_name(prepare->options.isolation, job, plan, &prepared->tenant, err);
+    enum err code = tenant_name(prepare->options.isolation, job, plan, &job->tenant, err);
     if (code != ERR_OK) return code;
-    prepared->modules = modules;
-    job->prepared = prepared;
-    *ret = prepare_resubmit(prepare, prepared);
+    job->modules = modules;
+    job->plan = plan;
+    *ret = prepare_resubmit(prepare, job);
     return ERR_OK;
 }
 
-enum err prepare_again(struct prepare *prepare, struct prepared *prepared, struct error *err) {
-    reset_counts(prepared);
-    (void)pin_warm(prepare, prepared);
-    enum err code = check_warm_statics(prepared, err);
-    if (code == ERR_OK) code = attach_residents(prepare->options.residents, prepared, err);
-    if (code == ERR_OK) code = fetch_cold(prepare, prepared, err);
+enum err prepare_again(struct prepare *prepare, struct job *job, struct error *err) {
+    reset_counts(job);
+    (void)pin_warm(prepare, job);
+    enum err code = check_warm_statics(job, err);
+    if (code == ERR_OK) code = attach_residents(prepare->options.residents, job, err);
+    if (code == ERR_OK) code = fetch_cold(prepare, job, err);
     return code;
 }
 
-bool prepared_wants(const struct prepared *prepared, size_t buffer, bool is_init) {
-    if (prepared->is_applied) return false;
-    return !is_init || resident_is_fresh(prepared->residents[buffer]);
+bool prepare_wants(const struct job *job, size_t buffer, bool is_init) {
+    if (job->is_applied) return false;
+    return !is_init || resident_is_fresh(job->residents[buffer]);
 }
 
-void prepared_release(
-    struct prepared *prepared, struct statics *statics, struct residents *residents) {
-    detach_residents(residents, prepared);
-    kernels_release(prepared);
-    for (size_t i = 0; i < prepared->job->buffer_count; i++) {
-        if (prepared->statics[i] != NULL) statics_unref(statics, prepared->statics[i]);
-        blob_fini(&prepared->blobs[i]);
-        prepared->statics[i] = NULL;
+void prepare_release(struct job *job, struct statics *statics, struct residents *residents) {
+    if (job->plan == NULL) return; /* it has held nothing yet */
+    detach_residents(residents, job);
+    kernels_release(job);
+    for (size_t i = 0; i < job->buffer_count; i++) {
+        if (job->statics[i] != NULL) statics_unref(statics, job->statics[i]);
+        blob_fini(&job->blobs[i]);
+        job->statics[i] = NULL;
     }
 }

@@ -13,8 +13,13 @@
 #ifndef PREPARE_PREPARE_H
 #define PREPARE_PREPARE_H
 
+#include "blobs/blob.h"
 #include "blobs/blobs.h"
-#include "prepare/prepared.h"
+#include "gpu/modules.h"
+#include "gpu/residents.h"
+#include "gpu/statics.h"
+#include "job/job.h"
+#include "plan/plan.h"
 #include "prepare/tenant.h"
 
 struct carriers;
@@ -33,16 +38,16 @@ struct prepare_options {
     /** Around a preparation thread's work on a job, which may be over at its end. */
     void (*on_begin)(void *context, const struct job *job);
     void (*on_end)(void *context);
-    /** A job that was cold may run; the callee owns `prepared` from here on. */
-    void (*on_ready)(void *context, struct prepared *prepared);
-    /** The job failed; the callee owns `prepared` from here on. */
-    void (*on_failed)(void *context, struct prepared *prepared, const struct error *err);
+    /** A job that was cold may run; the callee owns `job` from here on. */
+    void (*on_ready)(void *context, struct job *job);
+    /** The job failed; the callee owns `job` from here on. */
+    void (*on_failed)(void *context, struct job *job, const struct error *err);
     /** A job, the caller's still, begins or ceases to wait for one ahead of it; while it waits, it
      * holds nothing. */
-    void (*on_waiting)(void *context, struct prepared *prepared);
-    void (*on_resumed)(void *context);
+    void (*on_waiting)(void *context, struct job *job);
+    void (*on_resumed)(void *context, struct job *job);
     /** A job that was submitted is not prepared any more: the run ends. The callee owns it. */
-    void (*on_dropped)(void *context, struct prepared *prepared);
+    void (*on_dropped)(void *context, struct job *job);
     /** A static's payload could not be stored; after a restart its sender has to send it again. */
     void (*on_not_stored)(void *context, const struct error *err);
     void *context;
@@ -65,40 +70,37 @@ void prepare_destroy(struct prepare *prepare);
 
 /**
  * ERR_OK: `job` is taken. It may run, and comes back as `ret`, owned by the caller; or `ret` is
- * NULL, and on_ready or on_failed is called exactly once, now or later. From then on job->prepared
- * is set. Other codes: the job is still the caller's. `modules` outlives the job.
+ * NULL, and on_ready or on_failed is called exactly once, now or later. From then on job->plan is
+ * set. Other codes: the job is still the caller's. `modules` outlives the job.
  */
 MUST_CHECK enum err prepare_submit(struct prepare *prepare, struct job *job,
-    const struct plan *plan, const struct module_set *modules, struct prepared **ret,
-    struct error *err);
+    const struct plan *plan, const struct module_set *modules, struct job **ret, struct error *err);
 
 /**
- * The same for a job that was prepared before, and that prepared_release() has let go of: it comes
+ * The same for a job that was prepared before, and that prepare_release() has let go of: it comes
  * back where it may run, else NULL.
  */
-MUST_CHECK struct prepared *prepare_resubmit(struct prepare *prepare, struct prepared *prepared);
+MUST_CHECK struct job *prepare_resubmit(struct prepare *prepare, struct job *job);
 
 /**
  * Jobs that waited for one ahead of them (carriers.h) start again; linked by `next_waiting`. Not
  * after prepare_destroy(), which leaves none. Any thread.
  */
-void prepare_wake(struct prepare *prepare, struct prepared *woken);
+void prepare_wake(struct prepare *prepare, struct job *woken);
 
 /**
- * Fetches and pins again what prepared_release() gave back, on the calling thread, which may wait.
+ * Fetches and pins again what prepare_release() gave back, on the calling thread, which may wait.
  * After an error it may hold a part of it.
  */
-MUST_CHECK enum err prepare_again(
-    struct prepare *prepare, struct prepared *prepared, struct error *err);
+MUST_CHECK enum err prepare_again(struct prepare *prepare, struct job *job, struct error *err);
 
 /** Gives back what a prepared job holds on the device and in the store, but not the job itself. */
-void prepared_release(
-    struct prepared *prepared, struct statics *statics, struct residents *residents);
+void prepare_release(struct job *job, struct statics *statics, struct residents *residents);
 
 /**
  * Whether this run of the job makes a planned fill or write of a buffer: not where the resident has
  * its start value, and none of a job that was applied before.
  */
-bool prepared_wants(const struct prepared *prepared, size_t buffer, bool is_init);
+bool prepare_wants(const struct job *job, size_t buffer, bool is_init);
 
 #endif

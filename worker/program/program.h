@@ -10,8 +10,8 @@
 
 #include "base/digest.h"
 #include "base/problems.h"
-#include "decode/job.h"
 #include "decode/scalar.h"
+#include "job/job.h"
 
 enum { ENTRY_ARGS_MAX = 64, ENTRY_PHASES_MAX = 8, PROGRAM_ENTRIES_MAX = 64 };
 

@@ -7,6 +7,7 @@
 #include "base/invariant.h"
 #include "base/pack.h"
 #include "broker/dead_letter.h"
+#include "publish/uploader.h"
 
 enum {
     OWN_HEADERS_MAX = 6,         /* of a result */
@@ -25,20 +26,21 @@ static struct message *message_create(
     struct message *message = arena_alloc_beyond(&job->arena, fixed + payload_max);
     if (message == NULL) return NULL;
     *message = (struct message){
-        .text_max = text_max, .payload_max = payload_max, .headers_max = headers_max};
+        .job = job, .text_max = text_max, .payload_max = payload_max, .headers_max = headers_max};
     message->text = (char *)&message->headers[headers_max];
     message->payload = (uint8_t *)message->text + text_max;
     return message;
 }
 
 /* Starts what the sink gets anew; the rooms stay. */
-static void message_begin(struct message *message, const struct job *job, enum answer answer) {
+static void message_begin(struct message *message, enum answer answer) {
+    const struct delivery *delivery = message->job->delivery;
     message->text_used = 0;
     message->answer = answer;
     message->record =
         (struct record){.route = answer_is_letter(answer) ? ROUTE_DEAD_LETTER : ROUTE_RESULT,
-            .has_key = job->delivery->has_key,
-            .key = job->delivery->key,
+            .has_key = delivery->has_key,
+            .key = delivery->key,
             .headers = message->headers};
 }
 
@@ -83,7 +85,8 @@ static void copy_header(
 }
 
 /* The headers that results and dead letters share. */
-static void add_common_headers(struct message *message, const struct job *job, const char *status) {
+static void add_common_headers(struct message *message, const char *status) {
+    const struct job *job = message->job;
     const struct position *position = &job->delivery->position;
     add_header(message, "content-type", slice_of_text("application/msgpack"));
     if (job->id.size > 0) add_header(message, "gpu-worker-job-id", job->id);
@@ -95,8 +98,8 @@ static uint32_t attempts_of(const struct job *job) {
     return job->delivery->failed_attempts + job->retry_count + 1;
 }
 
-static void pack_error(
-    msgpack_packer *packer, const struct job *job, const struct outcome *outcome) {
+static void pack_error(msgpack_packer *packer, const struct job *job) {
+    const struct outcome *outcome = &job->outcome;
     pack_text(packer, "error");
     msgpack_pack_map(packer, 5);
     pack_text(packer, "code");
@@ -122,8 +125,8 @@ static void pack_data(msgpack_packer *packer, struct slice bytes) {
     msgpack_pack_bin_body(packer, bytes.data, bytes.size);
 }
 
-static void pack_output(msgpack_packer *packer, const struct job *job, size_t index,
-    struct slice bytes, const struct digest *blob) {
+static void pack_output(msgpack_packer *packer, const struct job *job, size_t index) {
+    const struct digest *blob = upload_digest(job, index);
     const struct job_output *output = &job->outputs[index];
     const struct job_buffer *buffer = &job->buffers[output->buffer];
     bool has_type = buffer->datatype != DATATYPE_NONE;
@@ -141,11 +144,10 @@ static void pack_output(msgpack_packer *packer, const struct job *job, size_t in
         for (size_t i = 0; i < buffer->rank; i++) msgpack_pack_uint64(packer, buffer->shape[i]);
     }
     if (blob != NULL) pack_blob(packer, blob);
-    else pack_data(packer, bytes);
+    else pack_data(packer, job->outcome.outputs[index]);
 }
 
-static void pack_residents(
-    msgpack_packer *packer, const struct job *job, const uint64_t *generations) {
+static void pack_residents(msgpack_packer *packer, const struct job *job) {
     size_t count = 0;
     for (size_t i = 0; i < job->buffer_count; i++) count += job->buffers[i].resident.size > 0;
     pack_text(packer, "residents");
@@ -153,7 +155,7 @@ static void pack_residents(
     for (size_t i = 0; i < job->buffer_count; i++) {
         if (job->buffers[i].resident.size == 0) continue;
         pack_slice(packer, job->buffers[i].resident);
-        msgpack_pack_uint64(packer, generations[i]);
+        msgpack_pack_uint64(packer, job->outcome.generations[i]);
     }
 }
 
@@ -215,9 +217,9 @@ static void pack_source_and_worker(
     pack_text(packer, identity->version);
 }
 
-static void pack_result(msgpack_packer *packer, const struct job *job,
-    const struct outcome *outcome, const struct digest *const *blobs,
-    const struct identity *identity) {
+static void pack_result(
+    msgpack_packer *packer, const struct job *job, const struct identity *identity) {
+    const struct outcome *outcome = &job->outcome;
     bool is_ok = outcome->code == ERR_OK;
     bool has_residents = is_ok && outcome->generations != NULL;
     msgpack_pack_map(packer, 7 + (size_t)!is_ok + (size_t)has_residents);
@@ -226,12 +228,11 @@ static void pack_result(msgpack_packer *packer, const struct job *job,
     pack_slice(packer, job->id);
     pack_text(packer, "status");
     pack_text(packer, is_ok ? "ok" : "error");
-    if (!is_ok) pack_error(packer, job, outcome);
+    if (!is_ok) pack_error(packer, job);
     pack_text(packer, "outputs");
     msgpack_pack_array(packer, is_ok ? job->output_count : 0);
-    for (size_t i = 0; is_ok && i < job->output_count; i++)
-        pack_output(packer, job, i, outcome->outputs[i], blobs == NULL ? NULL : blobs[i]);
-    if (has_residents) pack_residents(packer, job, outcome->generations);
+    for (size_t i = 0; is_ok && i < job->output_count; i++) pack_output(packer, job, i);
+    if (has_residents) pack_residents(packer, job);
     pack_telemetry(packer, &outcome->telemetry);
     pack_source_and_worker(packer, &job->delivery->position, identity);
 }
@@ -253,13 +254,12 @@ static int write_payload(void *context, const char *bytes, size_t size) {
     return 0;
 }
 
-static enum err encode_payload(struct message *message, const struct job *job,
-    const struct outcome *outcome, const struct digest *const *blobs,
-    const struct identity *identity, struct error *err) {
+static enum err encode_payload(
+    struct message *message, const struct identity *identity, struct error *err) {
     struct writer writer = {.next = message->payload, .left = message->payload_max};
     msgpack_packer packer;
     msgpack_packer_init(&packer, &writer, write_payload);
-    pack_result(&packer, job, outcome, blobs, identity);
+    pack_result(&packer, message->job, identity);
     if (writer.is_over)
         return error_set(err, ERR_INTERNAL, 0, "report this with the job",
             "a result is larger than the %zu bytes that were planned", message->payload_max);
@@ -273,22 +273,22 @@ struct message *message_reserve_result(struct job *job, size_t payload_max) {
     return message_create(job, OWN_HEADERS_MAX, text_max, payload_max);
 }
 
-enum err message_write_result(struct message *message, enum answer answer, const struct job *job,
-    const struct outcome *outcome, const struct digest *const *blobs,
+enum err message_write_result(struct message *message, enum answer answer,
     const struct identity *identity, struct error *err) {
-    message_begin(message, job, answer);
+    const struct job *job = message->job;
+    message_begin(message, answer);
     if (answer == ANSWER_RESULT && job->reply_to.size > 0)
         message->record.topic = (const char *)add_text(
             message, "%.*s", (int)job->reply_to.size, (const char *)job->reply_to.data)
                                     .data;
-    add_common_headers(message, job, outcome->code != ERR_OK ? "error" : "ok");
+    add_common_headers(message, job->outcome.code != ERR_OK ? "error" : "ok");
     if (answer == ANSWER_BARE_ERROR) {
         take_key(message, (struct slice){0});
     } else {
         copy_header(message, job->delivery, "traceparent");
         copy_header(message, job->delivery, "tracestate");
     }
-    return encode_payload(message, job, outcome, blobs, identity, err);
+    return encode_payload(message, identity, err);
 }
 
 /* Those of the sender's headers that take no more than `bytes_max` together, from the first on.
@@ -322,7 +322,8 @@ static unsigned add_senders(struct message *message, const struct delivery *deli
 }
 
 struct message *message_of_dead_letter(
-    struct job *job, enum answer answer, const struct error *err, const struct identity *identity) {
+    struct job *job, enum answer answer, const struct identity *identity) {
+    const struct error *err = &job->outcome.err;
     const struct delivery *delivery = job->delivery;
     const struct position *position = &delivery->position;
     size_t headers_max = delivery->header_count + OWN_HEADERS_MAX + DEAD_LETTER_HEADERS_MAX;
@@ -330,12 +331,12 @@ struct message *message_of_dead_letter(
                       3 * strlen(position->topic) + strlen(identity->host);
     struct message *message = message_create(job, headers_max, text_max, 0);
     if (message == NULL) return NULL;
-    message_begin(message, job, answer);
+    message_begin(message, answer);
     unsigned cut = add_senders(message, delivery, answer_part_bytes_max(answer));
-    add_common_headers(message, job, "dead");
+    add_common_headers(message, "dead");
     /* A compacted topic takes nothing without a key. */
     if (answer == ANSWER_COORDINATES) take_key(message, add_source(message, position));
-    add_header(message, DEAD_LETTER_CODE, slice_of_text(err_code(err->code)));
+    add_header(message, DEAD_LETTER_CODE, slice_of_text(err_code(job->outcome.code)));
     add_header(message, DEAD_LETTER_MESSAGE,
         add_text(message, "%s%s%s", err->message, err->fix[0] != 0 ? "; " : "", err->fix));
     add_header(message, DEAD_LETTER_ATTEMPTS, add_text(message, "%" PRIu32, attempts_of(job)));

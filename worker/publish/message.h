@@ -20,16 +20,15 @@
 #ifndef PUBLISH_MESSAGE_H
 #define PUBLISH_MESSAGE_H
 
-#include "batch/outcome.h"
 #include "broker/sink.h"
-#include "decode/job.h"
+#include "job/job.h"
 #include "metrics/report.h"
 #include "publish/answer.h"
 
 struct message {
     struct record record; /* what the sink gets; first, so that on_settled finds the message */
     enum answer answer;
-    void *owner; /* the publisher's */
+    struct job *job;
     size_t text_used, text_max, headers_max;
     char *text; /* header values and the topic live here */
     size_t payload_max;
@@ -41,17 +40,15 @@ struct message {
 struct message *message_reserve_result(struct job *job, size_t payload_max);
 
 /**
- * Encodes the result into its room; again, where the sink is done with what was there before.
- * `answer` is ANSWER_RESULT, or a lesser one that is a result. `blobs` has, by index as the job's
- * outputs, the digests of those that the blob store holds and the result names, and NULL for the
- * others; `blobs` NULL: all outputs are in the result. ERR_INTERNAL: the room is too small.
+ * Encodes what became of the message's job into its room; again, where the sink is done with what
+ * was there before. `answer` is ANSWER_RESULT, or a lesser one that is a result. Outputs that the
+ * blob store has are named by their digest. ERR_INTERNAL: the room is too small.
  */
 MUST_CHECK enum err message_write_result(struct message *message, enum answer answer,
-    const struct job *job, const struct outcome *outcome, const struct digest *const *blobs,
     const struct identity *identity, struct error *err);
 
-/** With as much of the sender's as `answer`, a letter, takes. */
+/** What the job has failed of, with as much of the sender's as `answer`, a letter, takes. */
 struct message *message_of_dead_letter(
-    struct job *job, enum answer answer, const struct error *err, const struct identity *identity);
+    struct job *job, enum answer answer, const struct identity *identity);
 
 #endif

@@ -1,6 +1,6 @@
 /**
- * The one thread that owns the sink. A publication is all that answers one message: a result, a
- * dead letter, or both; when every part of it is acknowledged, the message may be committed.
+ * The one thread that owns the sink. What answers a message is a result, a dead letter, or both;
+ * when all of it is acknowledged, the message may be committed.
  *
  * What the sink refuses for good is replaced by the next lesser answer (answer.h). Where nothing is
  * left to say, or the sink is lost, on_failed is called once and the sink ends: what is not
@@ -18,14 +18,6 @@
 #include "publish/message.h"
 
 struct publisher;
-struct publication;
-
-/** A message that is answered, or that others answer by now. */
-struct published {
-    const struct delivery *delivery;
-    enum err code;   /* how the job has ended: ERR_OK, or what its answer says */
-    bool is_dropped; /* ERR_REVOKED of the sink: nobody saw an answer of ours */
-};
 
 struct publisher_options {
     struct sink *sink;
@@ -34,18 +26,23 @@ struct publisher_options {
     uint64_t inline_bytes_max; /* with `blobs` */
     struct state *state;       /* where what is being encoded is noted; NULL: nowhere */
     uint32_t queue_length;     /* at least as many as jobs can be in flight: push never waits */
-    /** The answer to a job is encoded with this outcome; once a job. From whichever thread does. */
-    void (*on_encoded)(void *context, const struct outcome *outcome);
-    /** The outputs of a job, which is the callee's from now on, could not be stored: it has failed
-     * as `outcome` says, and is not answered yet. From a thread that stores. */
-    void (*on_not_stored)(void *context, struct job *job, const struct outcome *outcome);
+    /** The answer to a job is encoded; once a job. From whichever thread does. */
+    void (*on_encoded)(void *context, const struct job *job);
+    /** The outputs of a job could not be stored: it has failed as its outcome says, and is not
+     * answered yet. The callee owns it. From a thread that uploads. */
+    void (*on_not_uploaded)(void *context, struct job *job);
     /**
-     * The answer to a job whose key has this line stands in the sink's queue: answers go out in the
-     * order of these calls. From whichever thread pushed it; NULL: its message has no line.
+     * The answer to a job that stood in this key queue, and does no more, is in the sink's queue:
+     * answers go out in the order of these calls. From whichever thread pushed it; NULL: it stood
+     * in none.
      */
     void (*on_queued)(void *context, struct key_queue *key_queue, bool is_suspect);
-    /** Everything that answers these is acknowledged; they are destroyed after this call. */
-    void (*on_published)(void *context, const struct published *items, size_t count);
+    /**
+     * These jobs are over; the callee owns them. All that answers them is acknowledged, but where
+     * job->is_dropped (ERR_REVOKED of the sink: nobody saw an answer of ours) or job->is_lost (they
+     * are not answered).
+     */
+    void (*on_published)(void *context, struct job *const *jobs, size_t count);
     void (*on_failed)(void *context, const struct error *err);
     void *context;
 };
@@ -64,25 +61,18 @@ MUST_CHECK enum err publisher_stop(struct publisher *publisher, int timeout_ms, 
  * its answer needs no more, unless it is an error. Where nothing was reserved there is room for an
  * error. Part of the job, and ends with it. ERR_NO_MEMORY.
  */
-MUST_CHECK enum err publisher_reserve(
-    struct publisher *publisher, struct job *job, size_t result_bytes_max, struct error *err);
+MUST_CHECK enum err publisher_reserve(struct job *job, size_t result_bytes_max, struct error *err);
 
 /**
- * Encodes the answer to `job`, owned from now on: the result, and where it failed the dead letter
- * (a job that was cancelled has not failed).
- * `ret` is to be pushed. It is NULL where outputs over `inline_bytes_max` must be in the blob store
- * before a result names them: that waits elsewhere, and is pushed from there. ERR_NO_MEMORY,
- * ERR_INTERNAL: the job is still the caller's.
+ * Encodes what became of the job: the result, and where it failed the dead letter (a job that was
+ * cancelled has not failed); of a message that has no id the dead letter alone. It is to be pushed
+ * where it `is_encoded`; else its outputs go to the blob store first, and it is not the caller's
+ * any more. ERR_NO_MEMORY, ERR_INTERNAL: it is the caller's, without an answer.
  */
-MUST_CHECK enum err publisher_encode(struct publisher *publisher, struct job *job,
-    const struct outcome *outcome, struct publication **ret, struct error *err);
+MUST_CHECK enum err publisher_encode(
+    struct publisher *publisher, struct job *job, bool *is_encoded, struct error *err);
 
-/** Hands over what was encoded, in order; NULLs are left out. */
-void publisher_push(
-    struct publisher *publisher, struct publication *const *publications, size_t count);
-
-/** Encodes and pushes for a message that has no id: a dead letter alone. Owns `delivery`. */
-MUST_CHECK enum err publisher_push_undecodable(struct publisher *publisher,
-    struct delivery *delivery, const struct error *reason, struct error *err);
+/** Hands over jobs that are encoded, in order; they leave their key queues. */
+void publisher_push(struct publisher *publisher, struct job *const *jobs, size_t count);
 
 #endif

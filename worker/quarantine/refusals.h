@@ -8,7 +8,7 @@
 #ifndef QUARANTINE_REFUSALS_H
 #define QUARANTINE_REFUSALS_H
 
-#include "decode/job.h"
+#include "job/job.h"
 #include "quarantine/suspects.h"
 #include "quarantine/suspensions.h"
 

@@ -68,7 +68,7 @@ bool state_find_overdue(const struct state *state, uint64_t now_ns, struct state
 
 /* Threads that wait for what is outside, or whose standstill is that of all. */
 static const char *const no_evidence[] = {
-    "intake", "start", "fetch", "store", "publisher", "reporter", "control"};
+    "intake", "start", "fetch", "upload", "publisher", "reporter", "control"};
 
 static bool is_no_evidence(const char *name) {
     for (size_t i = 0; i < sizeof no_evidence / sizeof no_evidence[0]; i++)

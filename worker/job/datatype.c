@@ -1,4 +1,4 @@
-#include "decode/job.h"
+#include "job/datatype.h"
 
 #include "base/invariant.h"
 

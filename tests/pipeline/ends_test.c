@@ -1,0 +1,276 @@
+/* Proves: from every state and in every way that a job may end, nothing of it is left behind: no
+ * place in flight, count, key queue, static or promise to bring one; and the job behind it in its
+ * key queue goes on, or goes back with it. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "cpu_driver/cpu_driver.h"
+#include "decode/decode.h"
+#include "pipeline/ends.h"
+#include "pipeline/flow.h"
+#include "pipeline/lifecycle.h"
+#include "pipeline/ordering.h"
+#include "pipeline/retries.h"
+#include "plan/planner.h"
+#include "prepare/carriers.h"
+#include "prepare/prepare.h"
+#include "support/jobs.h"
+#include "support/memory_broker.h"
+#include "testing.h"
+
+enum { MESSAGES_MAX = 4096 };
+
+/* {1, 1} as two floats. */
+static const float ones[] = {1, 1};
+
+struct rig {
+    struct settings settings;
+    struct memory_broker broker;
+    struct stages stages;
+    volatile sig_atomic_t stop;
+    size_t taken; /* messages */
+    struct digest digest;
+    char yaml[768];
+};
+
+static int set_up(void **state) {
+    struct rig *rig = calloc(1, sizeof *rig);
+    struct error err;
+    char digest[DIGEST_TEXT_SIZE];
+    assert_non_null(rig);
+    log_init(LOG_OFF, LOG_TEXT);
+    settings_init(&rig->settings);
+    rig->settings.driver = DRIVER_CPU;
+    rig->settings.ordering = ORDERING_KEY;
+    rig->settings.retry.base_ms = rig->settings.retry.max_ms = 1; /* tries come at once */
+    free(rig->settings.programs.dir);
+    rig->settings.programs.dir = strdup(GPU_WORKER_PROGRAMS_DIR);
+    memory_broker_init(&rig->broker, NULL, MESSAGES_MAX);
+    rig->digest = digest_of(slice_of(ones, sizeof ones));
+    digest_format(&rig->digest, digest);
+    snprintf(rig->yaml, sizeof rig->yaml,
+        "id: job\nbuffers: {x: {static: \"%s\", data: {f32: [1, 1]}}, y: {bytes: 8}}\n"
+        "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2}]\n"
+        "outputs: [{buffer: y}]\n",
+        digest);
+    const struct executor_options options = {.settings = &rig->settings,
+        .source = memory_source(&rig->broker),
+        .sink = memory_sink(&rig->broker),
+        .stop = &rig->stop};
+    if (lifecycle_start(&rig->stages, &options, &err) != ERR_OK) fail_msg("%s", err.message);
+    *state = rig;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct rig *rig = *state;
+    struct error err;
+    (void)!lifecycle_stop(&rig->stages, &err);
+    memory_broker_fini(&rig->broker);
+    settings_fini(&rig->settings);
+    free(rig);
+    cpu_driver_reset();
+    return 0;
+}
+
+/* --- jobs in a state --- */
+
+/* A job of the rig's one key, as the intake takes it. */
+static struct job *take(struct rig *rig) {
+    assert_true(rig->taken < MESSAGES_MAX);
+    const struct slice payload = test_job_bytes(rig->yaml);
+    const struct delivery message = {
+        .position = {.topic = "jobs", .offset = (int64_t)rig->taken, .lease = rig->taken},
+        .received_ns = clock_ns(),
+        .payload = payload,
+        .has_key = true,
+        .key = slice_of_text("key")};
+    rig->taken++;
+    struct delivery *delivery = delivery_create(&message);
+    free((void *)(uintptr_t)payload.data);
+    carriers_number(rig->stages.carriers, delivery);
+    delivery->held_bytes = 1000;
+    pthread_mutex_lock(&rig->stages.lock);
+    rig->stages.in_flight++;
+    rig->stages.bytes_in_flight += delivery->held_bytes;
+    pthread_mutex_unlock(&rig->stages.lock);
+    struct job *job = job_create(delivery);
+    assert_non_null(job);
+    job->edition = &editions_take(rig->stages.editions)->shared;
+    return job;
+}
+
+/* False: it waits for one ahead of it in its key queue. */
+static bool decode(struct rig *rig, struct job *job) {
+    struct error err;
+    uint64_t number = job->delivery->number;
+    assert_int_equal(decode_job(job, &edition_of(job)->decode_limits, &err), ERR_OK);
+    job_move(job, JOB_DECODED);
+    carriers_add(rig->stages.carriers, job);
+    carriers_decoded(rig->stages.carriers, &number, 1);
+    return ordering_enter(&rig->stages, job);
+}
+
+/* What it names is on the device: so it is ready at once. */
+static void prepare(struct rig *rig, struct job *job) {
+    struct stages *stages = &rig->stages;
+    const struct edition *edition = edition_of(job);
+    const struct plan *plan;
+    struct job *ready;
+    struct error err;
+    jobs_count(stages, &job, 1, COUNT_HOLDING);
+    assert_int_equal(plan_job(job, edition->registry, &edition->plan_limits, &plan, &err), ERR_OK);
+    assert_int_equal(publisher_reserve(job, plan->result_bytes_max, &err), ERR_OK);
+    assert_int_equal(
+        prepare_submit(stages->prepare, job, plan, edition->modules, &ready, &err), ERR_OK);
+    assert_ptr_equal(ready, job);
+}
+
+static void run(struct job *job) {
+    job_move(job, JOB_ON_DEVICE);
+    job->run = RUN_STARTED;
+    job->found[0] = slice_of(ones, sizeof ones);
+    job->outcome = (struct outcome){.outputs = job->found};
+}
+
+/* A ready job whose memory was given back, to wait until there is room. */
+static void starve(struct rig *rig, struct job *job) {
+    prepare_release(job, rig->stages.statics, rig->stages.residents);
+    jobs_count(&rig->stages, &job, 1, COUNT_STARVED);
+}
+
+static void bring_to(struct rig *rig, struct job *job, enum job_state state, bool is_starved) {
+    uint64_t number = job->delivery->number;
+    if (state == JOB_TAKEN) carriers_decoded(rig->stages.carriers, &number, 1);
+    if (state == JOB_TAKEN) return;
+    assert_true(decode(rig, job));
+    if (state == JOB_DECODED) return;
+    if (state == JOB_RETRYING) job_move(job, state);
+    if (state == JOB_RETRYING) return;
+    prepare(rig, job);
+    if (state == JOB_PREPARING) job->state = state; /* as it was a moment ago */
+    if (is_starved) starve(rig, job);
+    if (state == JOB_ON_DEVICE || state == JOB_UPLOADING) run(job);
+    if (state != JOB_UPLOADING) return;
+    prepare_release(job, rig->stages.statics, rig->stages.residents);
+    jobs_count(&rig->stages, &job, 1, COUNT_NONE);
+    job_move(job, state);
+}
+
+/* --- what is left --- */
+
+/* What is left behind never comes to zero. */
+static void wait_for_zero(struct rig *rig, const uint64_t *count, const char *what) {
+    const uint64_t until_ns = clock_ns_in(20000);
+    pthread_mutex_lock(&rig->stages.lock);
+    while (*count > 0 && clock_ns() < until_ns) stages_wait(&rig->stages, 100);
+    uint64_t left = *count;
+    pthread_mutex_unlock(&rig->stages.lock);
+    if (left > 0) fail_msg("%llu %s", (unsigned long long)left, what);
+}
+
+/* A lane counts down last: its jobs have left their key queues then. */
+static void wait_until_all_are_over(struct rig *rig) {
+    wait_for_zero(rig, &rig->stages.in_flight, "are in flight");
+    wait_for_zero(rig, &rig->stages.bytes_in_flight, "bytes are in flight");
+    wait_for_zero(rig, &rig->stages.holding, "hold memory");
+    wait_for_zero(rig, &rig->stages.starved, "starve");
+}
+
+static void assert_nothing_is_left(struct rig *rig) {
+    struct stages *stages = &rig->stages;
+    wait_until_all_are_over(rig);
+    assert_int_equal(key_order_waiting_count(stages->key_order), 0);
+    assert_int_equal(retries_count(stages->retries), 0);
+    /* The key's next job passes, and nobody ahead of it brings the static. */
+    struct job *next = take(rig);
+    assert_true(decode(rig, next));
+    assert_false(carriers_are_ahead(stages->carriers, next, &rig->digest));
+    job_end(stages, next, END_HANDED_BACK);
+    /* Whatever is not in use can be shed. */
+    statics_shed(stages->statics, &stages->device_counters[stages->pool_user_count - 1], SIZE_MAX);
+    assert_int_equal(statics_read_counts(stages->statics).cached_count, 0);
+    assert_int_equal(stages->in_flight, 0);
+}
+
+/* --- every state, every end --- */
+
+static const char *const ends[] = {[END_ANSWERED] = "answered",
+    [END_RETRIED] = "retried",
+    [END_HANDED_BACK] = "handed back",
+    [END_ABANDONED] = "abandoned"};
+
+/* From where a job may end so; a starved one is ready and holds nothing. */
+static bool is_a_way(enum job_state state, enum end how) {
+    switch (state) {
+    case JOB_TAKEN: return how != END_RETRIED;
+    case JOB_RETRYING: return how == END_HANDED_BACK || how == END_ABANDONED;
+    case JOB_WAITING_FOR_KEY: return false; /* with the job before it */
+    default: return state < JOB_ANSWERED;
+    }
+}
+
+static void end_one(struct rig *rig, enum job_state state, bool is_starved, enum end how) {
+    print_message("%s%s, %s\n", is_starved ? "starved, " : "", job_state_name(state), ends[how]);
+    /* One before it, so that static and kernel are on the device. */
+    struct job *warm = take(rig);
+    if (decode(rig, warm)) flow_plan(&rig->stages, &warm, 1);
+    wait_until_all_are_over(rig);
+    size_t first = rig->taken;
+    struct job *job = take(rig);
+    bring_to(rig, job, state, is_starved);
+    bool has_key_queue = job->key_queue != NULL;
+    struct job *behind = take(rig);
+    if (decode(rig, behind) != !has_key_queue) fail_msg("the job behind it passed");
+    if (!has_key_queue) job_end(&rig->stages, behind, END_HANDED_BACK);
+    bool has_run = state == JOB_ON_DEVICE || state == JOB_UPLOADING;
+    if (how == END_RETRIED || !has_run)
+        job->outcome.code = error_set(&job->outcome.err, ERR_IO, 0, "fix", "it failed");
+    job_end(&rig->stages, job, how);
+    if (state == JOB_ON_DEVICE) ends_on_released(&rig->stages, 1);
+    assert_nothing_is_left(rig);
+    bool is_finished = how == END_ANSWERED || how == END_RETRIED;
+    assert_int_equal(atomic_load(&rig->broker.finished[first]), is_finished);
+    bool goes_on = has_key_queue && how != END_HANDED_BACK;
+    assert_int_equal(atomic_load(&rig->broker.finished[first + 1]), goes_on);
+}
+
+TEST(nothing_of_a_job_is_left_behind_whatever_its_state_and_however_it_ends) {
+    struct rig *rig = *state;
+    for (enum job_state from = 0; from < JOB_ANSWERED; from++)
+        for (enum end how = 0; how <= END_ABANDONED; how++)
+            if (is_a_way(from, how)) end_one(rig, from, false, how);
+    for (enum end how = 0; how <= END_ABANDONED; how++) end_one(rig, JOB_READY, true, how);
+}
+
+TEST(an_answer_that_others_gave_meanwhile_is_over_and_not_finished) {
+    struct rig *rig = *state;
+    rig->broker.revoke_from = 1;
+    struct job *jobs[2] = {take(rig), take(rig)};
+    for (int i = 0; i < 2; i++)
+        if (decode(rig, jobs[i])) flow_plan(&rig->stages, &jobs[i], 1);
+    assert_nothing_is_left(rig);
+    assert_int_equal(atomic_load(&rig->broker.finished[0]), 1);
+    assert_int_equal(atomic_load(&rig->broker.finished[1]), 0);
+}
+
+TEST(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing) {
+    struct rig *rig = *state;
+    rig->broker.refuse_errors = true;
+    struct job *jobs[2] = {take(rig), take(rig)};
+    bring_to(rig, jobs[0], JOB_DECODED, false);
+    assert_false(decode(rig, jobs[1])); /* it waits, and is dropped once the run has failed */
+    struct error err;
+    error_set(&err, ERR_BAD_JOB, 0, "fix", "it failed");
+    job_reject(&rig->stages, jobs[0], &err);
+    wait_until_all_are_over(rig);
+    assert_true(stages_has_failed(&rig->stages));
+    assert_int_equal(atomic_load(&rig->broker.finished_count), 0);
+}
+
+#define ENDS(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+RUN_TESTS(ENDS(nothing_of_a_job_is_left_behind_whatever_its_state_and_however_it_ends),
+    ENDS(an_answer_that_others_gave_meanwhile_is_over_and_not_finished),
+    ENDS(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing))

@@ -1,0 +1,167 @@
+/**
+ * A job: one message, from when it is taken until its answer is acknowledged. It is the only thing
+ * that travels between the stages: what it came in, what it says, what is to be done, what it holds
+ * on the device, what became of it, what is said of it, and where it waits.
+ *
+ * A part is filled by the folder that it names, and read by those behind it. The state says which
+ * parts are there; only job_move() changes it.
+ *
+ * Units: bytes and nanoseconds. Lifetime: job_create() to job_destroy(), which pipeline/ends.h
+ * calls; what it points to lives in its arena or its delivery, unless a comment says otherwise.
+ * Threads: one stage owns a job at a time.
+ */
+#ifndef JOB_JOB_H
+#define JOB_JOB_H
+
+#include "base/arena.h"
+#include "base/shared.h"
+#include "broker/delivery.h"
+#include "job/outcome.h"
+#include "job/request.h"
+
+/**
+ * X(symbol, name, the states that it may move to, as JOB_LIST bits). A state is where a job is, and
+ * who owns it.
+ */
+#define JOB_STATE_LIST(X)                                                                          \
+    /* in the hands of the thread that admits it; nothing is known of it */                        \
+    X(TAKEN, "taken", IN(DECODED) | IN(ANSWERED) | IN(OVER))                                       \
+    /* in the hands of one thread; holds nothing on the device */                                  \
+    X(DECODED, "decoded",                                                                          \
+        IN(WAITING_FOR_KEY) | IN(PREPARING) | IN(RETRYING) | IN(ANSWERED) | IN(OVER))              \
+    /* in the queue of its key */                                                                  \
+    X(WAITING_FOR_KEY, "waiting for its key", IN(DECODED) | IN(OVER))                              \
+    /* with prepare/: fetches, loads, uploads; or waits for a static that another job brings */    \
+    X(PREPARING, "preparing", IN(READY) | IN(RETRYING) | IN(ANSWERED) | IN(OVER))                  \
+    /* waits for a lane, or for memory */                                                          \
+    X(READY, "ready", IN(ON_DEVICE) | IN(RETRYING) | IN(ANSWERED) | IN(OVER))                      \
+    /* in a batch */                                                                               \
+    X(ON_DEVICE, "on the device", IN(UPLOADING) | IN(RETRYING) | IN(ANSWERED) | IN(OVER))          \
+    /* its outputs go to the blob store */                                                         \
+    X(UPLOADING, "uploading", IN(RETRYING) | IN(ANSWERED) | IN(OVER))                              \
+    /* waits for its next try */                                                                   \
+    X(RETRYING, "retrying", IN(DECODED) | IN(OVER))                                                \
+    /* with the publisher, until its answer is acknowledged */                                     \
+    X(ANSWERED, "answered", IN(OVER))                                                              \
+    X(OVER, "over", 0)
+
+enum job_state {
+#define X(symbol, name, next) JOB_##symbol,
+    JOB_STATE_LIST(X)
+#undef X
+        JOB_STATE_COUNT
+};
+
+/** How far a job's run came; set by batch/, for its residents. */
+enum run_state { RUN_NONE, RUN_STARTED, RUN_DONE };
+
+/** What a planned launch runs. */
+struct job_kernel {
+    struct module *module;
+    const struct kernel *kernel;
+    bool is_in_phases; /* kernel->phases in its place: its grid cannot run at once here */
+};
+
+/** Which count a job stands in. */
+enum job_count {
+    COUNT_NONE,
+    COUNT_HOLDING, /* those that may hold device memory */
+    COUNT_STARVED  /* those that wait until there is memory for them, and hold none */
+};
+
+/** Where a job stands while it waits for a lane (batch/ready.h). */
+struct ready_place {
+    struct job *next;       /* in the queue, or in its group */
+    struct job *last;       /* of the group whose first job this is */
+    struct job *next_group; /* the first job of it */
+};
+
+struct job {
+    enum job_state state;
+
+    /* the message that it came in */
+    struct delivery *delivery; /* owned */
+    struct shared *edition;    /* held: what it goes by (pipeline/edition.h); NULL: nothing */
+    struct arena arena;
+
+    /* what the message says: decode/ */
+    struct slice id; /* empty: it cannot be decoded, and has a dead letter alone */
+    size_t buffer_count;
+    const struct job_buffer *buffers;
+    size_t step_count;
+    const struct job_step *steps;
+    uint32_t repeat; /* >= 1 */
+    size_t output_count;
+    const struct job_output *outputs;
+    bool timing;
+    uint64_t deadline_unix_ms; /* 0: none */
+    uint32_t timeout_ms;       /* that it may be on the device */
+    struct slice reply_to;     /* empty: the configured result topic */
+    uint64_t decode_ns;        /* time that decoding took */
+
+    /* what is to be done: plan/ */
+    const struct plan *plan;          /* NULL: it is not planned yet */
+    const struct module_set *modules; /* of the programs that it was planned with; not its own */
+    struct slice tenant;              /* whose job it is */
+
+    /* what it holds on the device and in the store: prepare/; by index as the buffers */
+    struct static_entry **statics;
+    struct blob *blobs;
+    struct resident **residents;
+    uint64_t *generations;      /* of residents, once the job has ended well */
+    struct job_kernel *kernels; /* by index as the plan's launches */
+    bool is_applied;            /* redelivered: only its outputs are read */
+    uint64_t static_hits, static_misses;
+    uint64_t static_bytes_saved;    /* warm statics: bytes that did not move */
+    uint64_t static_bytes_uploaded; /* cold ones: bytes that moved for this job */
+    uint64_t init_bytes_uploaded;   /* start values of residents that the job creates */
+    uint64_t submitted_ns, ready_ns;
+
+    /* what became of it: batch/, or whoever refuses it */
+    enum run_state run;
+    struct slice *found; /* where its outputs are: what outcome.outputs points to */
+    struct outcome outcome;
+
+    /* tries: pipeline/retries.h */
+    uint32_t retry_count; /* tries that failed before this one */
+    /* Tries that met trouble of the worker's own; how often what it needs had worked for others
+     * since the try before; and the count of its answers at the last of them. */
+    uint32_t trouble_count, trouble_alone_count;
+    uint64_t trouble_answers;
+    uint64_t retry_wait_ms; /* before the next one */
+
+    /* what is said of it: publish/ */
+    struct publisher *publisher;
+    struct message *result;       /* NULL: no room for one is reserved yet */
+    struct message *unsent[2];    /* a result, a dead letter */
+    struct output_upload *upload; /* its outputs on their way to the blob store; NULL: none */
+    uint32_t unsettled_count;     /* answers on their way; these are the publisher's thread's */
+    bool has_letter;              /* sent, or about to be */
+    bool is_dropped;              /* others answer it by now */
+    bool is_lost;                 /* an answer of it found no taker */
+
+    /* where it waits */
+    struct key_queue *key_queue; /* key_order/; NULL: the job stands in none */
+    struct job *next_in_key_queue;
+    struct carried *carried; /* prepare/carriers.h; by buffer, or NULL */
+    struct job *next_waiting;
+    size_t awaited; /* index of the buffer whose static another job brings */
+    bool is_woken;  /* it waits no longer, and starts again */
+    bool is_left;   /* the job that it waited for was left to another worker */
+    struct ready_place place;
+    enum job_count count; /* which count it stands in (pipeline/stages.h) */
+};
+
+/** Owns `delivery` from then on. NULL when memory is short. */
+struct job *job_create(struct delivery *delivery);
+
+/** It is over, and holds nothing but its message any more. NULL is fine. */
+void job_destroy(struct job *job);
+
+/** Ends the process where the table says that there is no way from here to there. */
+void job_move(struct job *job, enum job_state to);
+
+/** For messages. */
+const char *job_state_name(enum job_state state);
+
+#endif

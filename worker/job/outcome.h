@@ -1,0 +1,46 @@
+/**
+ * What became of a job: its outputs or its error, and what it cost.
+ *
+ * Units: bytes and nanoseconds. Lifetime: outputs point into pinned memory of a lane and are valid
+ * until its batch is recycled. Threads: plain values.
+ */
+#ifndef JOB_OUTCOME_H
+#define JOB_OUTCOME_H
+
+#include "base/error.h"
+#include "base/slice.h"
+
+/** What really moved for a batch, padding included. The same for all of its jobs. */
+struct batch_telemetry {
+    uint64_t id; /* unique in this process; 0: the job reached no batch */
+    uint64_t jobs;
+    uint64_t uploads, readbacks;   /* copies */
+    uint64_t h2d_bytes, d2h_bytes; /* of a mapped batch, without copies: as the jobs ask for */
+    uint64_t launches;             /* coalesced ones included, each once */
+    uint64_t coalesced_launches;
+    uint64_t sync_points;
+};
+
+/** What the job asked for, exactly, and where its time went. */
+struct job_telemetry {
+    uint64_t h2d_bytes, d2h_bytes, param_bytes, kernel_launches;
+    uint64_t static_hits, static_misses, static_bytes_saved;
+    uint64_t queue_ns; /* ready, waiting for a lane */
+    uint64_t decode_ns, prepare_ns;
+    uint64_t stage_ns, enqueue_ns, wait_ns;
+    uint64_t wall_ns; /* from arrival until its outputs were on the host */
+    bool is_timed;
+    uint64_t device_ns; /* timed jobs: elapsed on the stream around the job's launches */
+    struct batch_telemetry batch;
+};
+
+struct outcome {
+    enum err code;
+    struct error err;            /* unless code is ERR_OK */
+    const struct slice *outputs; /* by index as the job's outputs; only with ERR_OK */
+    /* of residents, after the job, by index as its buffers; NULL: with an error, or none */
+    const uint64_t *generations;
+    struct job_telemetry telemetry;
+};
+
+#endif

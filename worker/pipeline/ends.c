@@ -1,0 +1,236 @@
+#include "pipeline/ends.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log_limit.h"
+#include "gpu/profile.h"
+#include "pipeline/retries.h"
+#include "prepare/carriers.h"
+#include "prepare/prepare.h"
+#include "quarantine/refusals.h"
+#include "quarantine/suspects.h"
+
+/* --- what a job holds --- */
+
+void jobs_count(
+    struct stages *stages, struct job *const *jobs, size_t count, enum job_count where) {
+    uint64_t *const counts[] = {
+        [COUNT_HOLDING] = &stages->holding, [COUNT_STARVED] = &stages->starved};
+    pthread_mutex_lock(&stages->lock);
+    for (size_t i = 0; i < count; i++) {
+        if (jobs[i]->count != COUNT_NONE) (*counts[jobs[i]->count])--;
+        if (where != COUNT_NONE) (*counts[where])++;
+        jobs[i]->count = where;
+    }
+    stages_wake(stages);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+void ends_on_released(void *context, size_t count) {
+    struct stages *stages = context;
+    pthread_mutex_lock(&stages->lock);
+    stages->holding -= count;
+    stages_wake(stages);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+/* Of a job in a batch the batch holds memory, until ends_on_released(). */
+static void let_go(struct stages *stages, struct job *job) {
+    prepare_release(job, stages->statics, stages->residents);
+    if (job->count == COUNT_NONE) return;
+    if (job->state == JOB_ON_DEVICE && job->count == COUNT_HOLDING) job->count = COUNT_NONE;
+    else jobs_count(stages, &job, 1, COUNT_NONE);
+}
+
+/* Those that waited for a static that it brought go on, or learn that nobody brings it. Where it
+ * `is_left` unanswered, those of its partition are left, too. */
+static void end_carrying(struct stages *stages, struct job *job, bool is_left) {
+    struct job *woken = carriers_end(stages->carriers, job, is_left);
+    if (woken != NULL) prepare_wake(stages->prepare, woken);
+}
+
+/* --- what its outcome asks for --- */
+
+/* What it names was to come with a job that is left to come again, or may be: so is this one. */
+static bool goes_with_its_carrier(const struct stages *stages, const struct job *job) {
+    return job->is_left || retries_are_over(stages->retries);
+}
+
+/* Nobody else held anything when it found no memory: another try would find no more. */
+static bool can_never_fit(const struct stages *stages, const struct job *job) {
+    return job->count == COUNT_STARVED && err_is_shortage(job->outcome.code) &&
+           !stages_has_failed(stages);
+}
+
+static enum end judge(struct stages *stages, struct job *job) {
+    enum err code = job->outcome.code;
+    if (code == ERR_OK) return END_ANSWERED;
+    if (err_is_sticky(code)) { /* a GPU that is lost is nobody's fault that we know of */
+        stages_fail(stages, &job->outcome.err);
+        return END_ABANDONED;
+    }
+    if (code == ERR_STATIC_MISSING && stages_has_failed(stages)) return END_ABANDONED;
+    if (code == ERR_STATIC_MISSING && goes_with_its_carrier(stages, job)) return END_HANDED_BACK;
+    if (!can_never_fit(stages, job) && retries_want(stages->retries, job)) return END_RETRIED;
+    return END_ANSWERED;
+}
+
+/* --- unanswered --- */
+
+static void destroy(struct stages *stages, struct job *job) {
+    end_carrying(stages, job, true);
+    stages_end_flight(stages, 1, job->delivery->held_bytes);
+    job_destroy(job);
+}
+
+static void abandon(struct stages *stages, struct job *job) {
+    struct key_queue *key_queue = job->key_queue;
+    destroy(stages, job);
+    key_order_leave(stages->key_order, key_queue);
+}
+
+static void hand_back(struct stages *stages, struct job *job) {
+    while (job != NULL) {
+        struct key_queue *key_queue = job->key_queue;
+        if (job->delivery->is_suspect) suspects_handed_back(stages->suspects);
+        destroy(stages, job);
+        job = key_order_take_next(stages->key_order, key_queue);
+    }
+}
+
+/* --- answers --- */
+
+static void log_dead_letter(const struct job *job) {
+    static struct log_limit limit = LOG_LIMIT_INIT;
+    const struct position *position = &job->delivery->position;
+    uint64_t left_out;
+    if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
+    if (left_out > 0) log_line(LOG_WARN, "%" PRIu64 " more dead letters, without a line", left_out);
+    log_line(LOG_WARN, "dead letter: %s/%" PRId32 "/%" PRId64 ": %s: %s", position->topic,
+        position->partition, position->offset, err_code(job->outcome.code),
+        job->outcome.err.message);
+}
+
+/* With log_batch() the stages that profilers see, for whoever has no profiler. */
+static void log_answer(const struct job *job, uint64_t publish_ns) {
+    const struct position *position = &job->delivery->position;
+    const struct job_telemetry *telemetry = &job->outcome.telemetry;
+    log_line(LOG_DEBUG,
+        "job %s/%" PRId32 "/%" PRId64 ": batch %" PRIu64 ", decode %" PRIu64 " ns, publish %" PRIu64
+        " ns",
+        position->topic, position->partition, position->offset, telemetry->batch.id,
+        telemetry->decode_ns, publish_ns);
+}
+
+/* True where the answer is to be pushed; else the job is over, or its outputs are under way. */
+static bool answer(struct stages *stages, struct job *job) {
+    struct error err;
+    bool is_encoded;
+    if (job->outcome.code == ERR_OK) refusals_note_success(&stages->refusals, job);
+    else if (job->id.size == 0) log_dead_letter(job);
+    else log_error(LOG_DEBUG, "job failed", &job->outcome.err);
+    end_carrying(stages, job, false);
+    uint64_t start_ns = log_is_on(LOG_DEBUG) ? clock_ns() : 0;
+    profile_push("publish");
+    enum err code = publisher_encode(stages->publisher, job, &is_encoded, &err);
+    profile_pop();
+    if (start_ns != 0 && is_encoded) log_answer(job, clock_ns() - start_ns);
+    if (code == ERR_OK) return is_encoded;
+    stages_fail(stages, &err);
+    abandon(stages, job);
+    return false;
+}
+
+/* --- the way out --- */
+
+/* True where the caller is to push the answer. */
+static bool end(struct stages *stages, struct job *job, enum end how) {
+    let_go(stages, job);
+    if (how == END_RETRIED && !retries_add(stages->retries, job)) how = END_HANDED_BACK;
+    if (how == END_ANSWERED) return answer(stages, job);
+    if (how == END_HANDED_BACK) hand_back(stages, job);
+    if (how == END_ABANDONED) abandon(stages, job);
+    return false;
+}
+
+void job_end(struct stages *stages, struct job *job, enum end how) {
+    if (end(stages, job, how)) publisher_push(stages->publisher, &job, 1);
+}
+
+void jobs_end(struct stages *stages, struct job *const *jobs, size_t count) {
+    struct job *encoded[STAGES_GROUP_MAX];
+    size_t encoded_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (end(stages, jobs[i], judge(stages, jobs[i]))) encoded[encoded_count++] = jobs[i];
+        if (encoded_count < STAGES_GROUP_MAX && i + 1 < count) continue;
+        publisher_push(stages->publisher, encoded, encoded_count);
+        encoded_count = 0;
+    }
+}
+
+static void set_failure(struct job *job, const struct error *err) {
+    job->outcome = (struct outcome){.code = err->code, .err = *err};
+    job->outcome.telemetry.decode_ns = job->decode_ns;
+    job->outcome.telemetry.wall_ns = clock_ns() - job->delivery->received_ns;
+}
+
+void job_fail(struct stages *stages, struct job *job, const struct error *err) {
+    set_failure(job, err);
+    jobs_end(stages, &job, 1);
+}
+
+void job_reject(struct stages *stages, struct job *job, const struct error *err) {
+    set_failure(job, err);
+    job_end(stages, job, END_ANSWERED);
+}
+
+/* --- what the stages call --- */
+
+void ends_on_encoded(void *context, const struct job *job) {
+    struct stages *stages = context;
+    account_job(stages->counters, job->outcome.code, &job->outcome.telemetry);
+}
+
+void ends_on_not_uploaded(void *context, struct job *job) {
+    jobs_end(context, &job, 1);
+}
+
+void ends_on_queued(void *context, struct key_queue *key_queue, bool is_suspect) {
+    struct stages *stages = context;
+    if (is_suspect) suspects_answered(stages->suspects);
+    key_order_leave(stages->key_order, key_queue);
+}
+
+void ends_on_published(void *context, struct job *const *jobs, size_t count) {
+    struct stages *stages = context;
+    uint64_t bytes = 0, ok = 0, errors = 0, suspects = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct job *job = jobs[i];
+        bytes += job->delivery->held_bytes;
+        if (!job->is_lost) suspects += job->delivery->is_suspect;
+        if (job->is_lost || job->is_dropped) continue;
+        source_finish(stages->source, &job->delivery->position);
+        counters_add_outcome(stages->counters, job->outcome.code);
+        if (job->outcome.code != ERR_OK) errors++;
+        else ok++;
+    }
+    pthread_mutex_lock(&stages->lock);
+    suspects_published(stages->suspects, suspects);
+    stages->summary.errors += errors;
+    stages->summary.ok += ok;
+    pthread_mutex_unlock(&stages->lock);
+    stages_end_flight(stages, count, bytes);
+    state_count(stages->state, ok, errors);
+    for (size_t i = 0; i < count; i++) job_destroy(jobs[i]);
+}
+
+void ends_on_dropped(void *context, struct job *job) {
+    job_end(context, job, END_ABANDONED);
+}
+
+void ends_on_lost(void *context, struct job *job, const struct error *err) {
+    stages_fail(context, err);
+    jobs_count(context, &job, 1, COUNT_NONE); /* its batch is not released any more */
+    job_end(context, job, END_ABANDONED);
+}
