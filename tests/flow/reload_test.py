@@ -7,8 +7,10 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import unittest
+import urllib.request
 
 from worker_flow import BINARY, BUILD, SLOW, FlowTest, is_saxpy, saxpy
 
@@ -385,9 +387,15 @@ class ReloadTest(FlowTest):
 
         def remove_config():
             self.config.unlink()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            address = "{}:{}".format(*server.getsockname())
+
+        def readiness():
+            with urllib.request.urlopen(f"http://{address}/readyz", timeout=60) as page:
+                return page.read().decode()
         for options in ([], ["--no-supervisor"]):
             self.install_answer(1)
-            self.write_config()
+            self.write_config(http={"listen": address})
             self.start(*options)
             self.assertEqual(answered_by(self.ask(answer(0))), 1)
             for number, damage in enumerate((break_yaml, break_setting, break_key, break_combination, break_program,
@@ -397,6 +405,8 @@ class ReloadTest(FlowTest):
                     self.hang_up_and_wait_for("not reloaded, nothing has changed: ")
                     self.assertEqual(answered_by(self.ask(answer(number))), 1)
                     self.assertEqual(self.count_lines(" error "), number)
+                    if not options:
+                        self.assertRegex(readiness(), "^ready\nreload: the last one was refused")
                     self.install_answer(1)
             self.assertEqual(self.count_lines(" reloaded: "), 0)
             self.assertRegex(self.log.read_text(), "massage_bytes.*; did you mean 'message_bytes'")
@@ -404,6 +414,8 @@ class ReloadTest(FlowTest):
             self.write_config()
             self.reload()
             self.assertEqual(answered_by(self.ask(answer(99))), 2)
+            if not options:
+                self.wait_until(lambda: readiness() == "ready\n", "nothing that was refused")
             self.end()
 
     # many

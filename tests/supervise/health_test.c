@@ -101,6 +101,28 @@ TEST(a_member_of_its_group_with_programs_is_ready) {
     assert_string_equal(status, "ready: 1 of 1 GPUs take jobs");
 }
 
+static void assert_reload_is_told(const struct fixture *fixture, bool is_told) {
+    bool is_ready;
+    char *text = page_of(fixture, false, &is_ready), status[100];
+    assert_true(is_ready);
+    assert_int_equal(strstr(text, "\nreload: the last one was refused") != NULL, is_told);
+    health_describe(&fixture->health, status, sizeof status);
+    assert_int_equal(strstr(status, "the last reload was refused") != NULL, is_told);
+    free(text);
+}
+
+TEST(one_whose_reload_was_refused_is_ready_and_says_so) {
+    struct fixture *fixture = *state;
+    assert_reload_is_told(fixture, false);
+    fixture->health.is_reload_refused = true;
+    assert_reload_is_told(fixture, true);
+    fixture->health.is_reload_refused = false;
+    state_set_reload(fixture->state, true);
+    assert_reload_is_told(fixture, true);
+    state_set_reload(fixture->state, false);
+    assert_reload_is_told(fixture, false);
+}
+
 TEST(one_that_drains_is_not_ready) {
     struct fixture *fixture = *state;
     char status[100];
@@ -215,7 +237,8 @@ TEST(one_device_of_two_that_takes_jobs_makes_the_worker_ready) {
 }
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-RUN_TESTS(F(a_member_of_its_group_with_programs_is_ready), F(one_that_drains_is_not_ready),
+RUN_TESTS(F(a_member_of_its_group_with_programs_is_ready),
+    F(one_whose_reload_was_refused_is_ready_and_says_so), F(one_that_drains_is_not_ready),
     F(one_without_programs_is_not_ready),
     F(one_that_has_never_been_a_member_is_not_ready_and_says_how_far_it_came),
     F(a_run_of_files_needs_no_group),

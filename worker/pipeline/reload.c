@@ -60,21 +60,18 @@ static size_t count_others(const struct registry *registry, const struct registr
     return count;
 }
 
-static void read_again(struct reload *reload) {
+/* An error leaves everything as it was. */
+static enum err read_again(struct reload *reload, struct error *err) {
     struct stages *stages = reload->stages;
     const struct registry *earlier = editions_current(stages->editions)->registry;
     struct reading reading;
-    struct error err;
-    enum err code = fitness_read_again(&reload->source, stages->settings, earlier, &reading, &err);
-    if (code != ERR_OK) {
-        log_error(LOG_ERROR, "not reloaded, nothing has changed", &err);
-        return;
-    }
+    enum err code = fitness_read_again(&reload->source, stages->settings, earlier, &reading, err);
+    if (code != ERR_OK) return code;
     const struct registry *registry = reading.registry;
     size_t count = registry_count(registry);
     size_t fresh = count_others(registry, earlier), gone = count_others(earlier, registry);
     enum log_level level = reading.settings.log.level;
-    code = publish(stages, &reading.settings, reading.registry, &err);
+    code = publish(stages, &reading.settings, reading.registry, err);
     if (code == ERR_OK) {
         reading.registry = NULL; /* the edition's own */
         log_set_level(level);
@@ -82,11 +79,17 @@ static void read_again(struct reload *reload) {
             "reloaded: %zu programs; %zu are new or changed, %zu of before are changed or gone",
             count, fresh, gone);
         if (!reload->is_supervised) reading_log_fixed(&reading);
-    } else {
-        log_error(LOG_ERROR, "not reloaded, nothing has changed", &err);
-        if (err_is_sticky(code)) stages_fail(stages, &err);
     }
     reading_fini(&reading);
+    return code;
+}
+
+static void on_hangup(struct reload *reload) {
+    struct error err;
+    enum err code = read_again(reload, &err);
+    state_set_reload(reload->stages->state, code != ERR_OK);
+    if (code != ERR_OK) log_error(LOG_ERROR, "not reloaded, nothing has changed", &err);
+    if (err_is_sticky(code)) stages_fail(reload->stages, &err);
 }
 
 /* ---- the thread ---- */
@@ -113,7 +116,7 @@ static void run_reload(void *context, uint32_t index) {
         (void)poll(fds, sizeof fds / sizeof fds[0], -1);
         pulse_busy();
         editions_bury(stages->editions);
-        if (take_signals(reload) && !*stages->stop) read_again(reload);
+        if (take_signals(reload) && !*stages->stop) on_hangup(reload);
     }
 }
 

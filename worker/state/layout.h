@@ -19,7 +19,7 @@
 #include "state/tables.h"
 
 #define STATE_MAGIC "gpuwstat"
-enum { STATE_VERSION = 8, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+enum { STATE_VERSION = 9, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
 /* What must be ours for the rest to be read; the checksum is over all before it. */
 struct state_fixed {
@@ -54,6 +54,7 @@ struct state_head {
     _Atomic uint32_t is_troubled; /* with `trouble` */
     char trouble[STATE_TROUBLE_BYTES];
     _Atomic uint32_t programs; /* that are loaded; 0: not yet */
+    _Atomic uint32_t is_reload_refused;
     _Atomic uint32_t group;    /* an enum state_group */
     _Atomic uint64_t group_ns; /* since when */
 };

@@ -401,6 +401,7 @@ enum err state_begin(struct state *state, const struct state_shape *shape, uint3
     atomic_store_explicit(&head->is_unhealthy, 0, memory_order_relaxed);
     atomic_store_explicit(&head->is_troubled, 0, memory_order_relaxed);
     atomic_store_explicit(&head->programs, 0, memory_order_relaxed);
+    atomic_store_explicit(&head->is_reload_refused, 0, memory_order_relaxed);
     atomic_store_explicit(&head->group, STATE_GROUP_UNKNOWN, memory_order_relaxed);
     atomic_store_explicit(&head->heartbeat_ns, clock_ns(), memory_order_relaxed);
     atomic_fetch_add_explicit(&head->lives, 1, memory_order_relaxed);

@@ -283,6 +283,7 @@ struct state_summary {
     char fault[STATE_MESSAGE_BYTES];
     char trouble[STATE_TROUBLE_BYTES]; /* why its jobs wait: the worker is not ready; "": it is */
     uint32_t programs;                 /* that are loaded; 0: not yet */
+    bool is_reload_refused;            /* the last one */
     enum state_group group;
     uint64_t group_ns; /* clock_ns() when it became so */
 };
@@ -292,8 +293,10 @@ struct state_summary state_summary(const struct state *state);
  */
 void state_set_trouble(struct state *state, const char *trouble);
 
-/** Says for tools how many programs are loaded, and where it stands with its group. One thread. */
+/** Says for tools how many programs are loaded, whether what was read again was refused, and where
+ * it stands with its group. One thread. */
 void state_set_programs(struct state *state, uint32_t count);
+void state_set_reload(struct state *state, bool is_refused);
 void state_set_group(struct state *state, enum state_group group);
 
 /** Says for tools that the device gets no executor any more; until the next life begins. */

@@ -116,7 +116,10 @@ struct state_summary state_summary(const struct state *state) {
     if (atomic_load_explicit(&head->is_troubled, memory_order_acquire) == 1)
         text_format(
             ret.trouble, sizeof ret.trouble, "%.*s", (int)sizeof head->trouble - 1, head->trouble);
-    ret.programs = atomic_load_explicit(&head->programs, memory_order_relaxed); /* stands alone */
+    /* relaxed: each stands alone */
+    ret.programs = atomic_load_explicit(&head->programs, memory_order_relaxed);
+    ret.is_reload_refused =
+        atomic_load_explicit(&head->is_reload_refused, memory_order_relaxed) == 1;
     /* acquire: pairs with the release in state_set_group() */
     uint32_t group = atomic_load_explicit(&head->group, memory_order_acquire);
     ret.group = group <= STATE_GROUP_AWAY ? (enum state_group)group : STATE_GROUP_UNKNOWN;
@@ -127,6 +130,12 @@ struct state_summary state_summary(const struct state *state) {
 void state_set_programs(struct state *state, uint32_t count) {
     if (state == NULL) return;
     atomic_store_explicit(&state->head->programs, count, memory_order_relaxed); /* stands alone */
+}
+
+void state_set_reload(struct state *state, bool is_refused) {
+    if (state == NULL) return;
+    /* relaxed: stands alone */
+    atomic_store_explicit(&state->head->is_reload_refused, is_refused, memory_order_relaxed);
 }
 
 void state_set_group(struct state *state, enum state_group group) {

@@ -139,6 +139,14 @@ static size_t count_ready(const struct health *health) {
     return count;
 }
 
+/* Here, or by an executor. */
+static bool is_reload_refused(const struct health *health) {
+    bool ret = health->is_reload_refused;
+    for (size_t i = 0; i < health->count; i++)
+        ret = ret || question_about(health, i).summary.is_reload_refused;
+    return ret;
+}
+
 /* ---- pages ---- */
 
 static void write_executor(const struct question *question, bool is_verbose, FILE *page) {
@@ -159,6 +167,9 @@ bool health_write(const struct health *health, bool is_verbose, FILE *page) {
         return is_ready;
     }
     if (is_verbose) fprintf(page, "stop: ok\n");
+    if (is_reload_refused(health))
+        fprintf(page, "reload: the last one was refused, and what was read before it goes on; mend "
+                      "what the log says, then send SIGHUP again\n");
     for (size_t i = 0; i < health->count; i++) {
         struct question question = question_about(health, i);
         write_executor(&question, is_verbose, page);
@@ -172,7 +183,8 @@ void health_describe(const struct health *health, char *text, size_t size) {
     if (health->is_stopping) {
         text_format(text, size, "stops: finishes what it has and ends");
     } else if (ready > 0 || health->count == 0) {
-        text_format(text, size, "ready: %zu of %zu GPUs take jobs", ready, health->count);
+        text_format(text, size, "ready: %zu of %zu GPUs take jobs%s", ready, health->count,
+            is_reload_refused(health) ? "; the last reload was refused" : "");
     } else {
         struct question question = question_about(health, 0);
         const struct check *fault = find_fault(&question, why);

@@ -18,12 +18,14 @@ struct health {
     const struct executor *executors;
     size_t count;
     bool is_stopping;
+    bool is_reload_refused; /* the last one, for all executors */
     uint64_t now_ns;
 };
 
 /**
  * Writes "ready" or "not ready", then a line for each thing that is not well: what is wrong, and
- * how to mend it; with `is_verbose` one for each that is, too. True: ready.
+ * how to mend it; with `is_verbose` one for each that is, too. True: ready. A reload that was
+ * refused is told, and leaves it ready.
  */
 bool health_write(const struct health *health, bool is_verbose, FILE *page);
 

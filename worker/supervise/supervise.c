@@ -35,6 +35,7 @@ struct supervisor {
     struct notify *notify; /* NULL: nobody asks */
     uint64_t stop_ns;      /* when everything was asked to stop; 0: it was not */
     bool is_asked;         /* by a signal */
+    bool is_reload_refused;
 };
 
 /* They wait until they are asked for, so that none comes between two looks. */
@@ -103,7 +104,8 @@ static void reload(struct supervisor *supervisor) {
         return;
     }
     notify_reloading(supervisor->notify);
-    if (options->reload(options->context, &err) == ERR_OK) {
+    supervisor->is_reload_refused = options->reload(options->context, &err) != ERR_OK;
+    if (!supervisor->is_reload_refused) {
         log_line(LOG_INFO, "the configuration and the programs were read again");
         for (size_t i = 0; i < supervisor->count; i++) executor_reload(&supervisor->executors[i]);
     } else {
@@ -155,6 +157,7 @@ static struct health health_of(const struct supervisor *supervisor) {
     return (struct health){.executors = supervisor->executors,
         .count = supervisor->count,
         .is_stopping = supervisor->stop_ns != 0,
+        .is_reload_refused = supervisor->is_reload_refused,
         .now_ns = clock_ns()};
 }
 
