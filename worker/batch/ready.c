@@ -9,7 +9,7 @@
 #include "base/pulse.h"
 #include "batch/batch.h"
 #include "batch/coalesce.h"
-#include "batch/pace.h"
+#include "batch/durations.h"
 
 enum {
     LOOK_PAST_MAX = 256,    /* jobs of other tenants, or groups, that are passed over */
@@ -29,7 +29,7 @@ struct lane_share {
 
 struct ready {
     struct ready_options options;
-    struct pace pace;
+    struct durations durations;
     pthread_mutex_t lock;
     pthread_cond_t has_jobs;
     bool is_closed;
@@ -49,7 +49,7 @@ struct ready *ready_create(const struct ready_options *options) {
     struct ready *ready = calloc(1, sizeof *ready);
     if (ready == NULL) return NULL;
     ready->options = *options;
-    pace_init(&ready->pace);
+    durations_init(&ready->durations);
     pthread_mutex_init(&ready->lock, NULL);
     pthread_cond_init(&ready->has_jobs, NULL);
     return ready;
@@ -81,8 +81,8 @@ static bool runs_alone(const struct job *job) {
 }
 
 static bool is_quick(struct ready *ready, const struct job *job) {
-    uint64_t ns = pace_expect(&ready->pace, signature_of(job), 1);
-    return ns != PACE_UNKNOWN && ns <= ready->options.span_ns && !runs_alone(job);
+    uint64_t ns = durations_expect(&ready->durations, signature_of(job), 1);
+    return ns != DURATIONS_UNKNOWN && ns <= ready->options.span_ns && !runs_alone(job);
 }
 
 static bool same_group(const struct job *a, const struct job *b) {
@@ -156,15 +156,15 @@ static bool join(struct ready *ready, struct composition *so_far, const struct j
     struct composition next = *so_far;
     uint64_t signature = signature_of(job);
     if (signature != next.signature) {
-        if (next.run > 0) next.ns += pace_expect(&ready->pace, next.signature, next.run);
+        if (next.run > 0) next.ns += durations_expect(&ready->durations, next.signature, next.run);
         next.signature = signature;
         next.run = 0;
     }
     next.run++;
     next.count++;
     next.bytes += job_bytes(ready, job);
-    uint64_t run_ns = pace_expect(&ready->pace, signature, next.run);
-    if (next.count > 1 && (run_ns == PACE_UNKNOWN || next.ns + run_ns > options->span_ns ||
+    uint64_t run_ns = durations_expect(&ready->durations, signature, next.run);
+    if (next.count > 1 && (run_ns == DURATIONS_UNKNOWN || next.ns + run_ns > options->span_ns ||
                               next.bytes > options->slab_bytes))
         return false;
     *so_far = next;
@@ -237,7 +237,8 @@ static uint32_t slow_lanes_max(const struct ready *ready) {
 /* Whether the group may run now, or waits to learn from the first job of its signature. */
 static bool is_due(struct ready *ready, const struct job *group) {
     uint64_t signature = signature_of(group);
-    if (runs_alone(group) || pace_expect(&ready->pace, signature, 1) != PACE_UNKNOWN) return true;
+    if (runs_alone(group) || durations_expect(&ready->durations, signature, 1) != DURATIONS_UNKNOWN)
+        return true;
     uint64_t now_ns = clock_ns();
     for (uint32_t i = 0; i < ready->options.lanes; i++) {
         const struct lane_share *share = &ready->lanes[i];
@@ -264,7 +265,7 @@ static struct job *find_group(struct ready *ready, struct job **before) {
 static size_t allowed(struct ready *ready, const struct job *group) {
     const struct ready_options *options = &ready->options;
     if (runs_alone(group)) return 1;
-    size_t count = pace_allow(&ready->pace, signature_of(group), options->span_ns,
+    size_t count = durations_allow(&ready->durations, signature_of(group), options->span_ns,
         coalesce_jobs_at_once(group, options->multiprocessors));
     return count < options->batch_jobs_max ? count : options->batch_jobs_max;
 }
@@ -325,7 +326,7 @@ static size_t take(struct ready *ready, uint32_t lane, bool is_busy, struct job 
 }
 
 static uint64_t expected_span(struct ready *ready, const struct ready_batch *batch, uint64_t key) {
-    uint64_t ns = pace_expect(&ready->pace, key, (uint32_t)batch->count);
+    uint64_t ns = durations_expect(&ready->durations, key, (uint32_t)batch->count);
     return batch->is_slow && ns > ready->options.span_ns ? ns : ready->options.span_ns;
 }
 
@@ -375,10 +376,11 @@ static uint32_t count_beside(struct ready *ready, uint32_t lane) {
 void ready_learn(struct ready *ready, uint32_t lane, const struct job *first, size_t count,
     bool is_ok, uint64_t ns) {
     if (!is_ok) {
-        pace_guess(&ready->pace, signature_of(first), ns);
+        durations_guess(&ready->durations, signature_of(first), ns);
         return;
     }
-    pace_learn(&ready->pace, signature_of(first), (uint32_t)count, ns, count_beside(ready, lane));
+    durations_learn(
+        &ready->durations, signature_of(first), (uint32_t)count, ns, count_beside(ready, lane));
 }
 
 /* --- from outside --- */

@@ -1,6 +1,6 @@
 /**
  * Jobs that are ready for the device, and who of them shares a batch. All of that policy is here;
- * what it knows of times is pace.h's.
+ * what it knows of times is durations.h's.
  *
  * A job is quick where one alone takes at most `span_ns`, as measured, and slow where it takes
  * longer or is not known yet. Quick jobs wait in one queue. A batch of them holds jobs of one
@@ -8,10 +8,10 @@
  * expected times fit `span_ns` together; beyond some, no more than a lane's share of what waits.
  *
  * Slow jobs gather by launch signature and tenant, and groups take turns. A batch of them holds one
- * group's alone, as many as pace_allow() says: so long as they take about as long as one. A batch
- * of slow jobs has its lane to itself: no quick job is behind it. While quick jobs come, slow ones
- * have at most half of the lanes, and a single lane alternates. A signature of which nothing is
- * known runs one job, in one lane, and the others of it wait to learn from that.
+ * group's alone, as many as durations_allow() says: so long as they take about as long as one. A
+ * batch of slow jobs has its lane to itself: no quick job is behind it. While quick jobs come, slow
+ * ones have at most half of the lanes, and a single lane alternates. A signature of which nothing
+ * is known runs one job, in one lane, and the others of it wait to learn from that.
  *
  * All batches: their bytes fit the slab together. A job that failed before runs alone, lest it
  * spoil another batch.

@@ -3,7 +3,7 @@
  * Private to pipeline/.
  *
  * A few messages are admitted by the thread that took them. When they come in numbers, threads of
- * their own share them, so that one processor's pace is not the worker's; not with `ordering: key`,
+ * their own share them, so that one processor does not bound the worker; not with `ordering: key`,
  * where messages enter the key queues in the order in which they came.
  *
  * Lifetime: admission_start() to admission_destroy(). Threads: as each function says.

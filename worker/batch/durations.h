@@ -11,30 +11,30 @@
  * however many a sender makes up, those in use are known. Lock-free: a lost update costs a little
  * accuracy and nothing else.
  *
- * Units: nanoseconds. Lifetime: pace_init() once; nothing to end. Threads: any.
+ * Units: nanoseconds. Lifetime: durations_init() once; nothing to end. Threads: any.
  */
-#ifndef BATCH_PACE_H
-#define BATCH_PACE_H
+#ifndef BATCH_DURATIONS_H
+#define BATCH_DURATIONS_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { PACE_SLOTS = 4096, PACE_LEVELS = 11 /* 1 to 1024 jobs */, PACE_UNKNOWN = 0 };
+enum { DURATIONS_SLOTS = 4096, DURATIONS_LEVELS = 11 /* 1 to 1024 jobs */, DURATIONS_UNKNOWN = 0 };
 
-struct pace {
-    struct pace_slot {
+struct durations {
+    struct durations_slot {
         atomic_uint_fast64_t key; /* 0: free */
-        atomic_uint_fast64_t ns[PACE_LEVELS];
+        atomic_uint_fast64_t ns[DURATIONS_LEVELS];
         atomic_uint_fast64_t seen;        /* the count of lessons at the last one */
         atomic_uint_fast64_t own_lessons; /* 0: what stands here is a guess */
-    } slots[PACE_SLOTS];
+    } slots[DURATIONS_SLOTS];
     atomic_uint_fast64_t lessons;
 };
 
-void pace_init(struct pace *pace);
+void durations_init(struct durations *durations);
 
-/** What a batch of so many jobs of a signature takes; PACE_UNKNOWN before the first one. */
-uint64_t pace_expect(struct pace *pace, uint64_t signature, uint32_t count);
+/** What a batch of so many jobs of a signature takes; DURATIONS_UNKNOWN before the first one. */
+uint64_t durations_expect(struct durations *durations, uint64_t signature, uint32_t count);
 
 /**
  * How many jobs of a signature may share a batch, so that it takes no longer than `span_ns` or 1.25
@@ -42,7 +42,8 @@ uint64_t pace_expect(struct pace *pace, uint64_t signature, uint32_t count);
  * as many jobs as the device has room for side by side, is tried without steps in between, until
  * it was found to take too long. 1 for an unknown signature.
  */
-uint32_t pace_allow(struct pace *pace, uint64_t signature, uint64_t span_ns, uint32_t at_once);
+uint32_t durations_allow(
+    struct durations *durations, uint64_t signature, uint64_t span_ns, uint32_t at_once);
 
 /**
  * A batch of `count` jobs of a signature took `ns`, during which batches of `beside` other lanes
@@ -50,10 +51,10 @@ uint32_t pace_allow(struct pace *pace, uint64_t signature, uint64_t span_ns, uin
  *
  * A count that took too long is forgotten after some batches of fewer, and so tried again.
  */
-void pace_learn(
-    struct pace *pace, uint64_t signature, uint32_t count, uint64_t ns, uint32_t beside);
+void durations_learn(
+    struct durations *durations, uint64_t signature, uint32_t count, uint64_t ns, uint32_t beside);
 
 /** A batch that failed took `ns`: better than nothing, until one goes well. */
-void pace_guess(struct pace *pace, uint64_t signature, uint64_t ns);
+void durations_guess(struct durations *durations, uint64_t signature, uint64_t ns);
 
 #endif

@@ -1,4 +1,4 @@
-#include "batch/pace.h"
+#include "batch/durations.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,29 +28,31 @@ static uint64_t at_most(uint64_t value, uint64_t most) {
     return value < most ? value : most;
 }
 
-static void forget(struct pace_slot *slot) {
-    for (int level = 0; level < PACE_LEVELS; level++) store(&slot->ns[level], PACE_UNKNOWN);
+static void forget(struct durations_slot *slot) {
+    for (int level = 0; level < DURATIONS_LEVELS; level++)
+        store(&slot->ns[level], DURATIONS_UNKNOWN);
 }
 
-void pace_init(struct pace *pace) {
-    for (size_t i = 0; i < PACE_SLOTS; i++) {
-        atomic_init(&pace->slots[i].key, 0);
-        atomic_init(&pace->slots[i].seen, 0);
-        atomic_init(&pace->slots[i].own_lessons, 0);
-        for (int level = 0; level < PACE_LEVELS; level++)
-            atomic_init(&pace->slots[i].ns[level], PACE_UNKNOWN);
+void durations_init(struct durations *durations) {
+    for (size_t i = 0; i < DURATIONS_SLOTS; i++) {
+        atomic_init(&durations->slots[i].key, 0);
+        atomic_init(&durations->slots[i].seen, 0);
+        atomic_init(&durations->slots[i].own_lessons, 0);
+        for (int level = 0; level < DURATIONS_LEVELS; level++)
+            atomic_init(&durations->slots[i].ns[level], DURATIONS_UNKNOWN);
     }
-    atomic_init(&pace->lessons, 0);
+    atomic_init(&durations->lessons, 0);
 }
 
-static struct pace_slot *slot_at(struct pace *pace, uint64_t signature, size_t probe) {
-    return &pace->slots[(signature + probe) % PACE_SLOTS];
+static struct durations_slot *slot_at(
+    struct durations *durations, uint64_t signature, size_t probe) {
+    return &durations->slots[(signature + probe) % DURATIONS_SLOTS];
 }
 
 /* NULL where the signature has none. */
-static struct pace_slot *find(struct pace *pace, uint64_t signature) {
+static struct durations_slot *find(struct durations *durations, uint64_t signature) {
     for (size_t i = 0; i < PROBES; i++) {
-        struct pace_slot *slot = slot_at(pace, signature, i);
+        struct durations_slot *slot = slot_at(durations, signature, i);
         if (load(&slot->key) == signature) return slot;
     }
     return NULL;
@@ -58,10 +60,10 @@ static struct pace_slot *find(struct pace *pace, uint64_t signature) {
 
 /* The slot that is free, or was not seen for longest. Of two threads that take one at once the
  * later has it. */
-static struct pace_slot *take(struct pace *pace, uint64_t signature) {
-    struct pace_slot *oldest = slot_at(pace, signature, 0);
+static struct durations_slot *take(struct durations *durations, uint64_t signature) {
+    struct durations_slot *oldest = slot_at(durations, signature, 0);
     for (size_t i = 1; i < PROBES; i++) {
-        struct pace_slot *slot = slot_at(pace, signature, i);
+        struct durations_slot *slot = slot_at(durations, signature, i);
         if (load(&slot->seen) < load(&oldest->seen)) oldest = slot;
     }
     forget(oldest);
@@ -72,49 +74,51 @@ static struct pace_slot *take(struct pace *pace, uint64_t signature) {
 
 static int level_of(uint32_t count) {
     int level = 0;
-    while (level + 1 < PACE_LEVELS && count >> (level + 1) > 0) level++;
+    while (level + 1 < DURATIONS_LEVELS && count >> (level + 1) > 0) level++;
     return level;
 }
 
 /* The next known level from `level` on, downwards or upwards; -1: none. */
-static int known_from(const struct pace_slot *slot, int level, int step) {
-    for (; level >= 0 && level < PACE_LEVELS; level += step)
-        if (load(&slot->ns[level]) != PACE_UNKNOWN) return level;
+static int known_from(const struct durations_slot *slot, int level, int step) {
+    for (; level >= 0 && level < DURATIONS_LEVELS; level += step)
+        if (load(&slot->ns[level]) != DURATIONS_UNKNOWN) return level;
     return -1;
 }
 
-uint64_t pace_expect(struct pace *pace, uint64_t signature, uint32_t count) {
-    const struct pace_slot *slot = find(pace, signature);
-    if (slot == NULL) return PACE_UNKNOWN;
+uint64_t durations_expect(struct durations *durations, uint64_t signature, uint32_t count) {
+    const struct durations_slot *slot = find(durations, signature);
+    if (slot == NULL) return DURATIONS_UNKNOWN;
     int level = level_of(count), below = known_from(slot, level, -1);
     int above = known_from(slot, level, 1);
     uint64_t most = above >= 0 ? load(&slot->ns[above]) : UINT64_MAX;
-    if (below == level || below < 0) return above >= 0 ? most : PACE_UNKNOWN;
+    if (below == level || below < 0) return above >= 0 ? most : DURATIONS_UNKNOWN;
     uint64_t in_proportion = (load(&slot->ns[below]) >> below) * count;
     return at_most(in_proportion > 0 ? in_proportion : 1, most);
 }
 
-uint32_t pace_allow(struct pace *pace, uint64_t signature, uint64_t span_ns, uint32_t at_once) {
-    const struct pace_slot *slot = find(pace, signature);
-    uint64_t one = pace_expect(pace, signature, 1);
-    if (slot == NULL || one == PACE_UNKNOWN) return 1;
+uint32_t durations_allow(
+    struct durations *durations, uint64_t signature, uint64_t span_ns, uint32_t at_once) {
+    const struct durations_slot *slot = find(durations, signature);
+    uint64_t one = durations_expect(durations, signature, 1);
+    if (slot == NULL || one == DURATIONS_UNKNOWN) return 1;
     uint64_t bound = one + one / 4 > span_ns ? one + one / 4 : span_ns;
-    int good = 0, bad = PACE_LEVELS; /* bad: the first level that takes too long */
+    int good = 0, bad = DURATIONS_LEVELS; /* bad: the first level that takes too long */
     for (int level = 1; level < bad; level++) {
         uint64_t ns = load(&slot->ns[level]);
         if (ns > bound) bad = level;
-        else if (ns != PACE_UNKNOWN) good = level;
+        else if (ns != DURATIONS_UNKNOWN) good = level;
     }
     uint64_t good_ns = load(&slot->ns[good]);
     uint64_t count = (uint64_t)2 << good;
     if (at_once > count && level_of(at_once) < bad) count = at_once;
-    if (good_ns != PACE_UNKNOWN && (bound / good_ns) << good > count)
+    if (good_ns != DURATIONS_UNKNOWN && (bound / good_ns) << good > count)
         count = (bound / good_ns) << good;
     return (uint32_t)at_most(count, (uint64_t)1 << (bad - 1));
 }
 
 /* What of `ns` is the batch's own: as near to what it was as the others beside it allow. */
-static uint64_t own_share(const struct pace_slot *slot, int level, uint64_t ns, uint32_t beside) {
+static uint64_t own_share(
+    const struct durations_slot *slot, int level, uint64_t ns, uint32_t beside) {
     int nearest = known_from(slot, level, -1);
     if (nearest < 0) return ns;
     uint64_t known = load(&slot->ns[nearest]), least = ns / (beside + 1);
@@ -122,29 +126,29 @@ static uint64_t own_share(const struct pace_slot *slot, int level, uint64_t ns, 
     return at_most(known, ns);
 }
 
-static void try_again(struct pace_slot *slot, int level) {
+static void try_again(struct durations_slot *slot, int level) {
     uint64_t ns = load(&slot->ns[level]);
-    for (int above = level + 1; above < PACE_LEVELS; above++)
-        if (load(&slot->ns[above]) > ns + ns / 4) store(&slot->ns[above], PACE_UNKNOWN);
+    for (int above = level + 1; above < DURATIONS_LEVELS; above++)
+        if (load(&slot->ns[above]) > ns + ns / 4) store(&slot->ns[above], DURATIONS_UNKNOWN);
 }
 
 static uint64_t average(uint64_t old, uint64_t ns, bool is_new) {
-    if (old == PACE_UNKNOWN) return ns;
+    if (old == DURATIONS_UNKNOWN) return ns;
     if (ns > old) return old + (at_most(ns, SPIKE * old) - old) / WEIGHT;
     return old - (old - ns) / (is_new ? NEW_WEIGHT : WEIGHT);
 }
 
-void pace_learn(
-    struct pace *pace, uint64_t signature, uint32_t count, uint64_t ns, uint32_t beside) {
-    struct pace_slot *slot = find(pace, signature);
-    if (slot == NULL) slot = take(pace, signature);
+void durations_learn(
+    struct durations *durations, uint64_t signature, uint32_t count, uint64_t ns, uint32_t beside) {
+    struct durations_slot *slot = find(durations, signature);
+    if (slot == NULL) slot = take(durations, signature);
     uint64_t lesson = atomic_fetch_add_explicit(&slot->own_lessons, 1, memory_order_relaxed);
     if (lesson == 0) forget(slot);
     int level = level_of(count);
     /* Of two updates at once one may be lost, which is fine for an average. */
     uint64_t own = own_share(slot, level, ns, beside);
     uint64_t next = average(load(&slot->ns[level]), own, lesson < NEW);
-    if (next == PACE_UNKNOWN) next = 1;
+    if (next == DURATIONS_UNKNOWN) next = 1;
     store(&slot->ns[level], next);
     /* Fewer jobs take no longer, but for what times vary by: else they would follow the least of
      * all averages, beside which each other one is slow. */
@@ -152,12 +156,12 @@ void pace_learn(
     for (int below = 0; below < level; below++)
         if (load(&slot->ns[below]) > most) store(&slot->ns[below], most);
     if (lesson % TRY_AGAIN == TRY_AGAIN - 1) try_again(slot, level);
-    store(&slot->seen, atomic_fetch_add_explicit(&pace->lessons, 1, memory_order_relaxed) + 1);
+    store(&slot->seen, atomic_fetch_add_explicit(&durations->lessons, 1, memory_order_relaxed) + 1);
 }
 
-void pace_guess(struct pace *pace, uint64_t signature, uint64_t ns) {
-    if (find(pace, signature) != NULL) return;
-    struct pace_slot *slot = take(pace, signature);
-    store(&slot->ns[0], ns != PACE_UNKNOWN ? ns : 1);
-    store(&slot->seen, atomic_fetch_add_explicit(&pace->lessons, 1, memory_order_relaxed) + 1);
+void durations_guess(struct durations *durations, uint64_t signature, uint64_t ns) {
+    if (find(durations, signature) != NULL) return;
+    struct durations_slot *slot = take(durations, signature);
+    store(&slot->ns[0], ns != DURATIONS_UNKNOWN ? ns : 1);
+    store(&slot->seen, atomic_fetch_add_explicit(&durations->lessons, 1, memory_order_relaxed) + 1);
 }
