@@ -13,8 +13,8 @@
 #include "pipeline/ordering.h"
 #include "pipeline/retries.h"
 #include "plan/planner.h"
-#include "prepare/carriers.h"
 #include "prepare/prepare.h"
+#include "prepare/providers.h"
 #include "support/jobs.h"
 #include "support/memory_broker.h"
 #include "testing.h"
@@ -89,7 +89,7 @@ static struct job *take(struct rig *rig) {
     rig->taken++;
     struct delivery *delivery = delivery_create(&message);
     free((void *)(uintptr_t)payload.data);
-    carriers_number(rig->stages.carriers, delivery);
+    providers_number(rig->stages.providers, delivery);
     delivery->held_bytes = 1000;
     pthread_mutex_lock(&rig->stages.lock);
     rig->stages.in_flight++;
@@ -107,8 +107,8 @@ static bool decode(struct rig *rig, struct job *job) {
     uint64_t number = job->delivery->number;
     assert_int_equal(decode_job(job, &edition_of(job)->decode_limits, &err), ERR_OK);
     job_move(job, JOB_DECODED);
-    carriers_add(rig->stages.carriers, job);
-    carriers_decoded(rig->stages.carriers, &number, 1);
+    providers_add(rig->stages.providers, job);
+    providers_decoded(rig->stages.providers, &number, 1);
     return ordering_enter(&rig->stages, job);
 }
 
@@ -142,7 +142,7 @@ static void starve(struct rig *rig, struct job *job) {
 
 static void bring_to(struct rig *rig, struct job *job, enum job_state state, bool is_starved) {
     uint64_t number = job->delivery->number;
-    if (state == JOB_TAKEN) carriers_decoded(rig->stages.carriers, &number, 1);
+    if (state == JOB_TAKEN) providers_decoded(rig->stages.providers, &number, 1);
     if (state == JOB_TAKEN) return;
     assert_true(decode(rig, job));
     if (state == JOB_DECODED) return;
@@ -186,7 +186,7 @@ static void assert_nothing_is_left(struct rig *rig) {
     /* The key's next job passes, and nobody ahead of it brings the static. */
     struct job *next = take(rig);
     assert_true(decode(rig, next));
-    assert_false(carriers_are_ahead(stages->carriers, next, &rig->digest));
+    assert_false(providers_are_ahead(stages->providers, next, &rig->digest));
     job_end(stages, next, END_HANDED_BACK);
     /* Whatever is not in use can be shed. */
     statics_shed(stages->statics, &stages->device_counters[stages->pool_user_count - 1], SIZE_MAX);

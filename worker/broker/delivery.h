@@ -57,7 +57,7 @@ struct delivery {
     uint32_t
         failed_attempts; /* that cost an executor its life; the last is a convicted one's own */
     struct delivery *next;
-    uint64_t number; /* in the order in which messages are taken (prepare/carriers.h) */
+    uint64_t number; /* in the order in which messages are taken (prepare/providers.h) */
     struct slice payload;
     bool has_key;
     struct slice key;

@@ -143,7 +143,7 @@ struct job {
     /* where it waits */
     struct key_queue *key_queue; /* key_order/; NULL: the job stands in none */
     struct job *next_in_key_queue;
-    struct carried *carried; /* prepare/carriers.h; by buffer, or NULL */
+    struct provided *provided; /* prepare/providers.h; by buffer, or NULL */
     struct job *next_waiting;
     size_t awaited; /* index of the buffer whose static another job brings */
     bool is_woken;  /* it waits no longer, and starts again */

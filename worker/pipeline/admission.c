@@ -9,7 +9,7 @@
 #include "pipeline/ends.h"
 #include "pipeline/flow.h"
 #include "pipeline/ordering.h"
-#include "prepare/carriers.h"
+#include "prepare/providers.h"
 #include "quarantine/refusals.h"
 #include "quarantine/suspects.h"
 
@@ -20,8 +20,8 @@ enum {
         STAGES_GROUP_MAX, /* what they will hold is not known yet, and not counted */
     THREADS_MAX = 64      /* as the setting's range says */
 };
-_Static_assert(
-    WAITING_COUNT_MAX + THREADS_MAX * SHARED_COUNT_MIN + STAGES_GROUP_MAX <= CARRIERS_UNDECODED_MAX,
+_Static_assert(WAITING_COUNT_MAX + THREADS_MAX * SHARED_COUNT_MIN + STAGES_GROUP_MAX <=
+                   PROVIDERS_UNDECODED_MAX,
     "messages that were numbered and not decoded");
 
 struct admission {
@@ -101,7 +101,7 @@ static struct job *admit(
         return NULL;
     }
     job_move(job, JOB_DECODED);
-    carriers_add(stages->carriers, job);
+    providers_add(stages->providers, job);
     return job;
 }
 
@@ -136,7 +136,7 @@ static void admit_all(struct stages *stages, struct delivery *const *deliveries,
     }
     shared_release(&edition->shared);
     /* Before any is planned: it may wait until those ahead are decoded, on other threads too. */
-    carriers_decoded(stages->carriers, numbers, count);
+    providers_decoded(stages->providers, numbers, count);
     hold_results(stages, jobs, job_count);
     size_t passed_count = 0; /* the others wait for jobs of their key */
     for (size_t i = 0; i < job_count; i++)
@@ -151,7 +151,7 @@ static void drop(struct stages *stages, struct delivery *const *deliveries, size
         numbers[i] = deliveries[i]->number;
         stages_drop(stages, deliveries[i]);
     }
-    carriers_decoded(stages->carriers, numbers, count);
+    providers_decoded(stages->providers, numbers, count);
 }
 
 static void run_admission(void *context, uint32_t index) {
@@ -175,7 +175,8 @@ static bool are_worth_sharing(struct delivery *const *deliveries, size_t count) 
 }
 
 void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count) {
-    for (size_t i = 0; i < count; i++) carriers_number(admission->stages->carriers, deliveries[i]);
+    for (size_t i = 0; i < count; i++)
+        providers_number(admission->stages->providers, deliveries[i]);
     bool is_shared = crew_count(admission->crew) > 0 && are_worth_sharing(deliveries, count) &&
                      !suspects_are_known(admission->stages->suspects);
     if (!is_shared) {

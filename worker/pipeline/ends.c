@@ -6,8 +6,8 @@
 #include "base/log_limit.h"
 #include "gpu/profile.h"
 #include "pipeline/retries.h"
-#include "prepare/carriers.h"
 #include "prepare/prepare.h"
+#include "prepare/providers.h"
 #include "quarantine/refusals.h"
 #include "quarantine/suspects.h"
 
@@ -43,17 +43,17 @@ static void let_go(struct stages *stages, struct job *job) {
     else jobs_count(stages, &job, 1, COUNT_NONE);
 }
 
-/* Those that waited for a static that it brought go on, or learn that nobody brings it. Where it
+/* Jobs that waited for a static of this one go on, or learn that nobody provides it. Where this one
  * `is_left` unanswered, those of its partition are left, too. */
-static void end_carrying(struct stages *stages, struct job *job, bool is_left) {
-    struct job *woken = carriers_end(stages->carriers, job, is_left);
+static void end_providing(struct stages *stages, struct job *job, bool is_left) {
+    struct job *woken = providers_end(stages->providers, job, is_left);
     if (woken != NULL) prepare_wake(stages->prepare, woken);
 }
 
 /* --- what its outcome asks for --- */
 
-/* What it names was to come with a job that is left to come again, or may be: so is this one. */
-static bool goes_with_its_carrier(const struct stages *stages, const struct job *job) {
+/* Its static was to come with a job that is handed back, or may be: so this one is as well. */
+static bool goes_with_its_provider(const struct stages *stages, const struct job *job) {
     return job->is_left || retries_are_over(stages->retries);
 }
 
@@ -71,7 +71,7 @@ static enum end judge(struct stages *stages, struct job *job) {
         return END_ABANDONED;
     }
     if (code == ERR_STATIC_MISSING && stages_has_failed(stages)) return END_ABANDONED;
-    if (code == ERR_STATIC_MISSING && goes_with_its_carrier(stages, job)) return END_HANDED_BACK;
+    if (code == ERR_STATIC_MISSING && goes_with_its_provider(stages, job)) return END_HANDED_BACK;
     if (!can_never_fit(stages, job) && retries_want(stages->retries, job)) return END_RETRIED;
     return END_ANSWERED;
 }
@@ -79,7 +79,7 @@ static enum end judge(struct stages *stages, struct job *job) {
 /* --- unanswered --- */
 
 static void destroy(struct stages *stages, struct job *job) {
-    end_carrying(stages, job, true);
+    end_providing(stages, job, true);
     stages_end_flight(stages, 1, job->delivery->held_bytes);
     job_destroy(job);
 }
@@ -130,7 +130,7 @@ static bool answer(struct stages *stages, struct job *job) {
     if (job->outcome.code == ERR_OK) refusals_note_success(&stages->refusals, job);
     else if (job->id.size == 0) log_dead_letter(job);
     else log_error(LOG_DEBUG, "job failed", &job->outcome.err);
-    end_carrying(stages, job, false);
+    end_providing(stages, job, false);
     uint64_t start_ns = log_is_on(LOG_DEBUG) ? clock_ns() : 0;
     profile_push("publish");
     enum err code = publisher_encode(stages->publisher, job, &is_encoded, &err);

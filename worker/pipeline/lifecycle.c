@@ -17,7 +17,7 @@
 #include "pipeline/reload.h"
 #include "pipeline/resources.h"
 #include "pipeline/retries.h"
-#include "prepare/carriers.h"
+#include "prepare/providers.h"
 #include "quarantine/fetches.h"
 #include "quarantine/suspects.h"
 
@@ -132,16 +132,16 @@ static enum isolation isolation_of(const struct settings *settings) {
     return isolations[settings->batch.isolation];
 }
 
-static enum err start_carriers(struct stages *stages, struct error *err) {
-    stages->carriers = carriers_create();
-    if (stages->carriers != NULL) return ERR_OK;
+static enum err start_providers(struct stages *stages, struct error *err) {
+    stages->providers = providers_create();
+    if (stages->providers != NULL) return ERR_OK;
     return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
         "no memory to note which jobs bring statics");
 }
 
 static enum err start_prepare(struct stages *stages, struct error *err) {
     struct prepare_options options = {.device = &stages->device,
-        .carriers = stages->carriers,
+        .providers = stages->providers,
         .statics = stages->statics,
         .residents = stages->residents,
         .blobs = stages->blobs,
@@ -318,7 +318,7 @@ static enum err finish_narrow(struct stages *stages, struct error *err) {
     return ERR_OK;
 }
 
-static enum err finish_carriers(struct stages *stages, struct error *err) {
+static enum err finish_providers(struct stages *stages, struct error *err) {
     prepare_drop_waiting(stages->prepare);
     return ERR_OK;
 }
@@ -362,8 +362,8 @@ static void destroy_lanes(struct stages *stages) {
     ready_destroy(stages->ready);
 }
 
-static void destroy_carriers(struct stages *stages) {
-    carriers_destroy(stages->carriers);
+static void destroy_providers(struct stages *stages) {
+    providers_destroy(stages->providers);
 }
 
 static void destroy_source(struct stages *stages) {
@@ -396,7 +396,7 @@ static const struct stage {
     {"pools", resources_create_pools, NULL, resources_destroy_pools},
     {"statics", resources_create_statics, NULL, resources_destroy_statics},
     {"residents", resources_create_residents, NULL, resources_destroy_residents},
-    {"carriers", start_carriers, finish_carriers, destroy_carriers},
+    {"providers", start_providers, finish_providers, destroy_providers},
     {"narrow path", start_narrow, finish_narrow, NULL},
     {"lanes", start_lanes, finish_lanes, destroy_lanes},
     {"prepare", start_prepare, finish_prepare, destroy_prepare},

@@ -28,7 +28,7 @@ enum { STAGES_GROUP_MAX = 64 };
 
 struct control;
 struct admission;
-struct carriers;
+struct providers;
 struct narrow;
 struct reload;
 struct reporter;
@@ -69,7 +69,7 @@ struct stages {
     struct tenancy *tenancy; /* NULL with `batch.isolation: none` */
     struct admission *admission;
     struct ready *ready;
-    struct carriers *carriers;
+    struct providers *providers;
     struct prepare *prepare;
     struct lanes *lanes;
     struct narrow *narrow;

@@ -7,8 +7,8 @@
 #include "base/crew.h"
 #include "base/queue.h"
 #include "prepare/attach.h"
-#include "prepare/carriers.h"
 #include "prepare/kernels.h"
+#include "prepare/providers.h"
 
 /* Jobs that wait for the blob store, and those that need nothing of it: however slow the store, the
  * others have threads of their own. */
@@ -39,15 +39,15 @@ void prepare_wake(struct prepare *prepare, struct job *woken) {
         woken->is_woken = true;
         prepare->options.on_resumed(prepare->options.context, woken);
         if (!queue_push(prepare->cold[COLD_LOCAL].queue, woken))
-            carriers_strand(prepare->options.carriers, woken);
+            providers_strand(prepare->options.providers, woken);
         woken = next;
     }
 }
 
 /* The static of a buffer is pinned: who waits for it need wait no longer. */
 static void announce(struct prepare *prepare, struct job *job, size_t index) {
-    prepare_wake(
-        prepare, carriers_arrived(prepare->options.carriers, prepare->options.statics, job, index));
+    prepare_wake(prepare,
+        providers_arrived(prepare->options.providers, prepare->options.statics, job, index));
 }
 
 /* Pins the modules and statics that are on the device; true where nothing else is missing either.
@@ -173,7 +173,7 @@ static size_t find_awaited(struct prepare *prepare, struct job *job) {
         const struct job_buffer *buffer = &job->buffers[i];
         bool is_cold = buffer->source == BUFFER_STATIC && job->statics[i] == NULL;
         if (!is_cold || buffer->has_data || buffer->bytes == 0) continue;
-        if (carriers_are_ahead(prepare->options.carriers, job, &buffer->digest)) return i;
+        if (providers_are_ahead(prepare->options.providers, job, &buffer->digest)) return i;
         job->statics[i] = statics_find(prepare->options.statics, &buffer->digest);
     }
     return job->buffer_count;
@@ -187,7 +187,7 @@ static bool pin_or_wait(struct prepare *prepare, struct job *job, bool *is_warm)
         if (awaited == job->buffer_count) return true;
         prepare_release(job, prepare->options.statics, prepare->options.residents);
         prepare->options.on_waiting(prepare->options.context, job);
-        if (carriers_wait(prepare->options.carriers, job, awaited)) return false;
+        if (providers_wait(prepare->options.providers, job, awaited)) return false;
         prepare->options.on_resumed(prepare->options.context, job);
     }
 }
@@ -211,7 +211,7 @@ static struct job *start(struct prepare *prepare, struct job *job) {
     }
     enum cold_kind kind = needs_store(job) ? COLD_STORE : COLD_LOCAL;
     if (!queue_push(prepare->cold[kind].queue, job))
-        carriers_strand(prepare->options.carriers, job);
+        providers_strand(prepare->options.providers, job);
     return NULL;
 }
 
@@ -291,12 +291,12 @@ void prepare_finish(struct prepare *prepare) {
 /* The run has ended before what they wait for came. */
 void prepare_drop_waiting(struct prepare *prepare) {
     if (prepare == NULL) return;
-    struct job *next, *waiting = carriers_take_waiting(prepare->options.carriers);
+    struct job *next, *waiting = providers_take_waiting(prepare->options.providers);
     for (; waiting != NULL; waiting = next) {
         next = waiting->next_waiting;
         prepare->options.on_dropped(prepare->options.context, waiting);
     }
-    for (waiting = carriers_take_stranded(prepare->options.carriers); waiting != NULL;
+    for (waiting = providers_take_stranded(prepare->options.providers); waiting != NULL;
          waiting = next) {
         next = waiting->next_waiting;
         prepare->options.on_dropped(prepare->options.context, waiting);

@@ -5,7 +5,7 @@
  *
  * A job whose inputs are all warm comes back to the caller at once; the others wait in a queue for
  * one of the preparation threads. One that names a static which a job ahead of it brings waits for
- * that job first (carriers.h).
+ * that job first (providers.h).
  *
  * Threads: prepare_submit() from any bound thread; on_ready comes from a preparation thread, the
  * other callbacks from that or the caller's.
@@ -22,11 +22,11 @@
 #include "plan/plan.h"
 #include "prepare/tenant.h"
 
-struct carriers;
+struct providers;
 
 struct prepare_options {
     const struct device *device;
-    struct carriers *carriers;
+    struct providers *providers;
     struct statics *statics;
     struct residents *residents; /* NULL unless the plans' limits have key order */
     struct blobs *blobs;         /* NULL: there is no store */
@@ -83,7 +83,7 @@ MUST_CHECK enum err prepare_submit(struct prepare *prepare, struct job *job,
 MUST_CHECK struct job *prepare_resubmit(struct prepare *prepare, struct job *job);
 
 /**
- * Jobs that waited for one ahead of them (carriers.h) start again; linked by `next_waiting`. Not
+ * Jobs that waited for one ahead of them (providers.h) start again; linked by `next_waiting`. Not
  * after prepare_destroy(), which leaves none. Any thread.
  */
 void prepare_wake(struct prepare *prepare, struct job *woken);
