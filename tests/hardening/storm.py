@@ -32,6 +32,7 @@ import confluent_kafka.admin
 
 from storm_account import Account
 from storm_faults import SESSION_TIMEOUT_S, Faults, Memory, Worker
+from storm_hanging import Hanging
 from storm_messages import BOMB_BYTES, KINDS, Messages, blobs
 
 MIB = 1 << 20
@@ -191,7 +192,6 @@ class Storm:
         self.chance = random.Random(f"{arguments.seed}/{delivery}")
         self.topics = Topics()
         self.problems = []
-        self.broker_restarts = 0  # beyond the faults
         self.sanitizer = sanitizer_of(arguments.build)
         self.disk = folder / "disk"
         self.disk.mkdir()
@@ -216,6 +216,7 @@ class Storm:
     def _create_topics(self):
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.cluster.servers})
         names = [value for name, value in dataclasses.asdict(self.topics).items() if name != "missing"]
+        self.hanging = Hanging(self.cluster.servers, names, PARTITIONS)
         new = [confluent_kafka.admin.NewTopic(name, PARTITIONS, self.arguments.brokers) for name in names]
         for future in admin.create_topics(new).values():
             future.result(60)
@@ -272,6 +273,7 @@ class Storm:
         deadline, told = time.monotonic() + SETTLE_S, time.monotonic()
         self.account.reopen()
         while True:
+            self._end_hanging()
             unanswered = self.account.unanswered(self.sender.delivered)
             if unanswered == 0 and self._lag() == 0:
                 break
@@ -285,7 +287,7 @@ class Storm:
             if time.monotonic() > told + PROGRESS_S:
                 told = time.monotonic()
                 say(f"{self.delivery}: settling, {unanswered} messages to be answered, {self._lag()} not committed")
-            time.sleep(0.2)
+            time.sleep(1)
         self.account.settle()
         self.problems += self.account.problems
         self._look_at_memory()
@@ -294,16 +296,22 @@ class Storm:
             f"duplicates, {self.memory.peak_bytes // MIB} MiB, {len(self.problems)} problems")
 
     def _lag(self):
-        """Messages that are not committed. A broker that was killed in the middle of a transaction may come back and
-        never say what is committed, to nobody: whoever runs it starts it again."""
+        """Messages that are not committed; None where the brokers do not say."""
         try:
             return lag(self.cluster.servers, self._group())
         except confluent_kafka.KafkaException as why:
-            say(f"{self.delivery}: the brokers do not say what is committed, and are started again: {why}")
-            self.broker_restarts += 1
-            self.cluster.kill()
-            self.cluster.start()
+            say(f"{self.delivery}: the brokers do not say what is committed: {why}")
             return None
+
+    def _end_hanging(self):
+        """Whoever runs such brokers does so. Where one is just starting, it is asked later."""
+        try:
+            ended = self.hanging.look()
+        except OSError as why:
+            say(f"{self.delivery}: a broker does not say what hangs: {why}")
+            return
+        if ended:
+            say(f"{self.delivery}: {ended} transactions ended that the brokers had left hanging")
 
     def _group(self):
         return GroupOf(self.topics.jobs, "storm")
@@ -349,7 +357,7 @@ class Storm:
         outcomes = ("ok", "errors", "letters alone", "duplicates")
         say(f"{self.delivery}, ordering {self.ordering}: {self.sender.sent} messages, {self.sender.refused} of them refused by "
             f"the brokers; " + ", ".join(f"{counts[name]} {name}" for name in outcomes) + f", {self.faults.refused_starts} starts refused by the full disk, "
-            f"brokers started again {self.broker_restarts} times")
+            f"{self.hanging.ended} hanging transactions ended")
         for title, table in (("messages", {kind: n for kind, n in counts.items() if kind not in outcomes}),
                              ("faults", self.faults.counts), ("deaths", deaths)):
             say(f"  {title}: " + (", ".join(f"{n} {name}" for name, n in sorted(table.items())) or "none"))
