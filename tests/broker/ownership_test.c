@@ -58,5 +58,30 @@ TEST(a_partition_without_a_place_to_start_fails_as_configured) {
     broker_stop(&broker);
 }
 
-RUN_TESTS(T(a_group_is_told_who_has_a_partition_before_a_message_comes),
+static void tell_at(struct ownership_wait *wait, struct events *events, uint64_t seconds) {
+    const struct client_events told = {
+        .on_event = events_note, .context = events, .name = "kafka consumer"};
+    rd_kafka_topic_partition_list_t *partitions = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(partitions, "jobs", 3);
+    ownership_tell_waiting(
+        wait, &told, partitions, RD_KAFKA_RESP_ERR__TIMED_OUT, (1 + seconds) * 1000000000ull);
+    rd_kafka_topic_partition_list_destroy(partitions);
+}
+
+TEST(a_long_wait_for_what_is_committed_is_told_once_with_the_partitions_and_what_to_look_for) {
+    struct ownership_wait wait = {0};
+    struct events events = {0};
+    for (uint64_t seconds = 0; seconds < 60; seconds++) tell_at(&wait, &events, seconds);
+    assert_int_equal(events.count, 1);
+    assert_int_equal(events.warnings, 0);
+    for (uint64_t seconds = 60; seconds < 200; seconds++) tell_at(&wait, &events, seconds);
+    assert_int_equal(events.count, 2);
+    assert_int_equal(events.warnings, 1);
+    assert_non_null(strstr(events.last_fact, "jobs [3]"));
+    assert_non_null(strstr(events.last_fact, "find-hanging"));
+}
+
+RUN_TESTS(
+    T(a_long_wait_for_what_is_committed_is_told_once_with_the_partitions_and_what_to_look_for),
+    T(a_group_is_told_who_has_a_partition_before_a_message_comes),
     T(a_partition_without_a_place_to_start_fails_as_configured))

@@ -42,6 +42,7 @@ struct consumer {
     uint64_t drain_deadline_ns, close_deadline_ns;
     rd_kafka_topic_partition_list_t *leaving;  /* revoked, not given back yet; NULL: none */
     rd_kafka_topic_partition_list_t *arriving; /* what is committed is not known yet; NULL: none */
+    struct ownership_wait wait;                /* for that */
     uint64_t next_fetch_ns;                    /* when it is asked again */
     bool is_claimed;                           /* `arriving` is known; some are on trial */
 
@@ -239,7 +240,6 @@ static void serve_arriving(struct consumer *consumer) {
     if (consumer->arriving != NULL && consumer->is_claimed) serve_trials(consumer);
     bool is_due = clock_ns() >= consumer->next_fetch_ns && !consumer->is_claimed;
     if (consumer->arriving == NULL || !is_due) return;
-    bool is_first = consumer->next_fetch_ns == 0;
     consumer->next_fetch_ns = clock_ns_in(FETCH_INTERVAL_MS);
     rd_kafka_resp_err_t code = ownership_claim(&consumer->committer, consumer->claim,
         consumer->owner, consumer->arriving, FETCH_TIMEOUT_MS);
@@ -255,9 +255,9 @@ static void serve_arriving(struct consumer *consumer) {
     } else if (committer_is_outside(code)) {
         /* Only a client whose assignment is answered sees that it has to join the group again. */
         refuse_arriving(consumer);
-    } else if (is_first && code != RD_KAFKA_RESP_ERR__IN_PROGRESS) {
-        client_say(
-            &consumer->events, LOG_INFO, "waits for what is committed: %s", rd_kafka_err2str(code));
+    } else if (code != RD_KAFKA_RESP_ERR__IN_PROGRESS) {
+        ownership_tell_waiting(
+            &consumer->wait, &consumer->events, consumer->arriving, code, clock_ns());
     }
 }
 
@@ -269,6 +269,7 @@ static void on_assigned(
     consumer->arriving = rd_kafka_topic_partition_list_copy(partitions);
     consumer->is_claimed = false;
     consumer->next_fetch_ns = 0;
+    consumer->wait = (struct ownership_wait){0};
     (consumer->is_closing ? refuse_arriving : serve_arriving)(consumer);
 }
 

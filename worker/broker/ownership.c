@@ -3,7 +3,10 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "broker/assignment.h"
 #include "broker/commit_list.h"
+
+enum { LONG_WAIT_S = 60 };
 
 static void tell_takeovers(const struct committer *committer, const rd_kafka_topic_partition_t *p) {
     struct offsets_commit committed;
@@ -73,6 +76,23 @@ rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *c
     for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
         if (partitions->elems[i].offset >= 0) tell_takeovers(committer, &partitions->elems[i]);
     return code;
+}
+
+void ownership_tell_waiting(struct ownership_wait *wait, const struct client_events *events,
+    const rd_kafka_topic_partition_list_t *partitions, rd_kafka_resp_err_t code, uint64_t now_ns) {
+    if (wait->since_ns == 0) {
+        wait->since_ns = now_ns;
+        client_say(events, LOG_INFO, "waits for what is committed: %s", rd_kafka_err2str(code));
+    }
+    if (wait->is_long || now_ns - wait->since_ns < LONG_WAIT_S * 1000000000ull) return;
+    wait->is_long = true;
+    char names[256];
+    assignment_text(partitions, names, sizeof names);
+    client_say(events, LOG_WARN,
+        "has waited %d s for what is committed of %s, and runs nothing of it: %s; if the brokers "
+        "are well, one of them has left a transaction open when it crashed: look for it with "
+        "kafka-transactions.sh find-hanging (worker/README.md, Transactions)",
+        LONG_WAIT_S, names, rd_kafka_err2str(code));
 }
 
 static bool has_unfinished(struct offsets *offsets, const rd_kafka_topic_partition_t *p) {

@@ -20,6 +20,19 @@
 rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *claim,
     uint64_t owner, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
 
+/** How long the group has not said what is committed of partitions that arrive; begins zeroed. */
+struct ownership_wait {
+    uint64_t since_ns; /* clock_ns(); 0: it has not been asked */
+    bool is_long;      /* and that was told */
+};
+
+/**
+ * Tells that it has just not said so, with `code` for a reason: the first time, and once more where
+ * that takes longer than any transaction of a worker may. A broker may have left one open for ever.
+ */
+void ownership_tell_waiting(struct ownership_wait *wait, const struct client_events *events,
+    const rd_kafka_topic_partition_list_t *partitions, rd_kafka_resp_err_t code, uint64_t now_ns);
+
 /**
  * Makes the last commits of partitions that are given back, which hand them over. With
  * `only_finished` not of those with unfinished messages: where other commits are made in
