@@ -197,6 +197,7 @@ static void push_some(struct publisher *publisher, struct job *const *jobs, size
     struct key_queue *key_queues[JOBS_AT_ONCE]; /* once pushed, a job may be over */
     bool are_suspects[JOBS_AT_ONCE];
     void *items[JOBS_AT_ONCE];
+    if (count == 0) return;
     for (size_t i = 0; i < count; i++) {
         key_queues[i] = jobs[i]->key_queue;
         are_suspects[i] = jobs[i]->delivery->is_suspect;
