@@ -3,6 +3,7 @@ finds its programs gone ends the worker. On a real Kafka, with both deliveries: 
 usage: unfit_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
 
 import os
+import re
 import shutil
 import signal
 import unittest
@@ -94,6 +95,17 @@ class UnfitTest(KafkaFlowTest):
             self.assertEqual(ended.returncode, CONFIG, ended.stderr)
             self.assertIn("program 'saxpy' does not load: ", ended.stderr)
             self.assertIn("take it out of programs.dir", ended.stderr)
+        self.assert_nothing_taken()
+
+    def test_programs_of_which_none_fits_the_device(self):
+        self.copy_programs()
+        for manifest in self.programs.glob("*/program.yaml"):
+            manifest.write_text(re.sub(r"(?m)^  - name: (\w+)$", r"  - name: \1\n    requires: {compute_capability: 9.9}",
+                                       manifest.read_text()))
+        self.produce(*(msgpack.packb(saxpy(number)) for number in range(JOBS)))
+        ended = self.run_to_end(self.config(), "run")
+        self.assertEqual(ended.returncode, CONFIG, ended.stderr)
+        self.assertRegex(ended.stderr, r"none of the \d+ programs can run on .*; add a program that fits it")
         self.assert_nothing_taken()
 
     def test_what_check_refuses_at_least_once(self):
