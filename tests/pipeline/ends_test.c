@@ -135,12 +135,13 @@ static void run(struct job *job) {
 }
 
 /* A ready job whose memory was given back, to wait until there is room. */
-static void starve(struct rig *rig, struct job *job) {
+static void let_wait_for_memory(struct rig *rig, struct job *job) {
     prepare_release(job, rig->stages.statics, rig->stages.residents);
-    jobs_count(&rig->stages, &job, 1, COUNT_STARVED);
+    jobs_count(&rig->stages, &job, 1, COUNT_WAITING_FOR_MEMORY);
 }
 
-static void bring_to(struct rig *rig, struct job *job, enum job_state state, bool is_starved) {
+static void bring_to(
+    struct rig *rig, struct job *job, enum job_state state, bool waits_for_memory) {
     uint64_t number = job->delivery->number;
     if (state == JOB_TAKEN) providers_decoded(rig->stages.providers, &number, 1);
     if (state == JOB_TAKEN) return;
@@ -150,7 +151,7 @@ static void bring_to(struct rig *rig, struct job *job, enum job_state state, boo
     if (state == JOB_RETRYING) return;
     prepare(rig, job);
     if (state == JOB_PREPARING) job->state = state; /* as it was a moment ago */
-    if (is_starved) starve(rig, job);
+    if (waits_for_memory) let_wait_for_memory(rig, job);
     if (state == JOB_ON_DEVICE || state == JOB_UPLOADING) run(job);
     if (state != JOB_UPLOADING) return;
     prepare_release(job, rig->stages.statics, rig->stages.residents);
@@ -175,7 +176,7 @@ static void wait_until_all_are_over(struct rig *rig) {
     wait_for_zero(rig, &rig->stages.in_flight, "are in flight");
     wait_for_zero(rig, &rig->stages.bytes_in_flight, "bytes are in flight");
     wait_for_zero(rig, &rig->stages.holding, "hold memory");
-    wait_for_zero(rig, &rig->stages.starved, "starve");
+    wait_for_zero(rig, &rig->stages.waiting_for_memory, "wait for memory");
 }
 
 static void assert_nothing_is_left(struct rig *rig) {
@@ -201,7 +202,7 @@ static const char *const ends[] = {[END_ANSWERED] = "answered",
     [END_HANDED_BACK] = "handed back",
     [END_ABANDONED] = "abandoned"};
 
-/* From where a job may end so; a starved one is ready and holds nothing. */
+/* From where a job may end so; one that waits for memory is ready and holds nothing. */
 static bool is_a_way(enum job_state state, enum end how) {
     switch (state) {
     case JOB_TAKEN: return how != END_RETRIED;
@@ -211,15 +212,16 @@ static bool is_a_way(enum job_state state, enum end how) {
     }
 }
 
-static void end_one(struct rig *rig, enum job_state state, bool is_starved, enum end how) {
-    print_message("%s%s, %s\n", is_starved ? "starved, " : "", job_state_name(state), ends[how]);
+static void end_one(struct rig *rig, enum job_state state, bool waits_for_memory, enum end how) {
+    print_message("%s%s, %s\n", waits_for_memory ? "waiting for memory, " : "",
+        job_state_name(state), ends[how]);
     /* One before it, so that static and kernel are on the device. */
     struct job *warm = take(rig);
     if (decode(rig, warm)) flow_plan(&rig->stages, &warm, 1);
     wait_until_all_are_over(rig);
     size_t first = rig->taken;
     struct job *job = take(rig);
-    bring_to(rig, job, state, is_starved);
+    bring_to(rig, job, state, waits_for_memory);
     bool has_key_queue = job->key_queue != NULL;
     struct job *behind = take(rig);
     if (decode(rig, behind) != !has_key_queue) fail_msg("the job behind it passed");

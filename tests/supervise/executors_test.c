@@ -119,10 +119,10 @@ TEST(a_batch_that_does_not_end_is_named_by_its_lane) {
     assert_logs_of_hang(*state, 0, ": batch 18446744073709551615 of lane 0 has been on the device");
 }
 
-TEST(a_batch_of_the_narrow_path_that_does_not_end_is_named_by_that) {
+TEST(a_batch_of_the_serial_fallback_that_does_not_end_is_named_by_that) {
     struct executor_rig *rig = *state;
     assert_logs_of_hang(
-        rig, rig->settings.lanes, ": the batch of the narrow path has been on the device");
+        rig, rig->settings.lanes, ": the batch of the serial fallback has been on the device");
 }
 
 /* What the page says of one executor, line by line. */
@@ -162,6 +162,6 @@ RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
     F(one_that_the_management_library_speaks_against_is_never_started),
     F(one_that_hangs_before_its_life_begins_is_killed_and_started_again),
     F(a_batch_that_does_not_end_is_named_by_its_lane),
-    F(a_batch_of_the_narrow_path_that_does_not_end_is_named_by_that),
+    F(a_batch_of_the_serial_fallback_that_does_not_end_is_named_by_that),
     F(metrics_name_the_device_and_why_it_is_given_up),
     F(metrics_count_what_the_state_file_has_counted))

@@ -147,7 +147,7 @@ static enum err begin_or_pass_on(
     if (code == ERR_OK || err_is_sticky(code)) return code;
     leave_slow(lane);
     for (size_t i = 0; i < taken->count; i++)
-        lane->lanes->options.on_starved(lane->lanes->options.context, lane->jobs[i], err);
+        lane->lanes->options.on_memory_short(lane->lanes->options.context, lane->jobs[i], err);
     return ERR_OK;
 }
 

@@ -44,7 +44,7 @@ struct lanes_options {
     void (*on_released)(void *context, size_t count);
     /** There is no memory for the job now, though the lane holds nothing else; the callee owns it.
      */
-    void (*on_starved)(void *context, struct job *job, const struct error *err);
+    void (*on_memory_short)(void *context, struct job *job, const struct error *err);
     /**
      * The GPU is lost to this process, and the lane stops: once for each job that it had. Whose
      * fault it was is not known. The callee owns the job.

@@ -65,8 +65,8 @@ struct job_kernel {
 /** Which count a job stands in. */
 enum job_count {
     COUNT_NONE,
-    COUNT_HOLDING, /* those that may hold device memory */
-    COUNT_STARVED  /* those that wait until there is memory for them, and hold none */
+    COUNT_HOLDING,           /* those that may hold device memory */
+    COUNT_WAITING_FOR_MEMORY /* those that wait until there is memory for them, and hold none */
 };
 
 /** Where a job stands while it waits for a lane (batch/ready.h). */

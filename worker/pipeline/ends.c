@@ -15,8 +15,8 @@
 
 void jobs_count(
     struct stages *stages, struct job *const *jobs, size_t count, enum job_count where) {
-    uint64_t *const counts[] = {
-        [COUNT_HOLDING] = &stages->holding, [COUNT_STARVED] = &stages->starved};
+    uint64_t *const counts[] = {[COUNT_HOLDING] = &stages->holding,
+        [COUNT_WAITING_FOR_MEMORY] = &stages->waiting_for_memory};
     pthread_mutex_lock(&stages->lock);
     for (size_t i = 0; i < count; i++) {
         if (jobs[i]->count != COUNT_NONE) (*counts[jobs[i]->count])--;
@@ -59,7 +59,7 @@ static bool goes_with_its_provider(const struct stages *stages, const struct job
 
 /* Nobody else held anything when it found no memory: another try would find no more. */
 static bool can_never_fit(const struct stages *stages, const struct job *job) {
-    return job->count == COUNT_STARVED && err_is_shortage(job->outcome.code) &&
+    return job->count == COUNT_WAITING_FOR_MEMORY && err_is_shortage(job->outcome.code) &&
            !stages_has_failed(stages);
 }
 

@@ -6,7 +6,7 @@
 #include "base/invariant.h"
 #include "pipeline/control.h"
 #include "pipeline/ends.h"
-#include "pipeline/narrow.h"
+#include "pipeline/serial.h"
 #include "quarantine/refusals.h"
 
 #define RARE_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
@@ -27,11 +27,11 @@ enum err flow_still_wanted(void *context, const struct job *job, struct error *e
 
 /* --- to the lanes --- */
 
-static void go_narrow(struct stages *stages, struct job *job) {
+static void go_serial(struct stages *stages, struct job *job) {
     prepare_release(job, stages->statics, stages->residents);
     if (job->state == JOB_PREPARING) job_move(job, JOB_READY);
-    jobs_count(stages, &job, 1, COUNT_STARVED);
-    narrow_push(stages->narrow, job);
+    jobs_count(stages, &job, 1, COUNT_WAITING_FOR_MEMORY);
+    serial_push(stages->serial, job);
 }
 
 /* To the lanes, but for suspects, which run alone. */
@@ -39,7 +39,7 @@ static void push_ready(struct stages *stages, struct job *const *jobs, size_t co
     struct job *ready[STAGES_GROUP_MAX];
     size_t left = 0;
     for (size_t i = 0; i < count; i++) {
-        if (jobs[i]->delivery->is_suspect) go_narrow(stages, jobs[i]);
+        if (jobs[i]->delivery->is_suspect) go_serial(stages, jobs[i]);
         else ready[left++] = jobs[i];
     }
     ready_push(stages->ready, ready, left); /* closed only once preparation has ended */
@@ -105,12 +105,13 @@ void flow_on_ready(void *context, struct job *job) {
     push_ready(context, &job, 1);
 }
 
-void flow_on_starved(void *context, struct job *job, const struct error *err) {
-    go_narrow(context, job);
+void flow_on_memory_short(void *context, struct job *job, const struct error *err) {
+    go_serial(context, job);
 }
 
 void flow_on_failed(void *context, struct job *job, const struct error *err) {
-    if (err_is_shortage(err->code) && job->count != COUNT_STARVED) go_narrow(context, job);
+    if (err_is_shortage(err->code) && job->count != COUNT_WAITING_FOR_MEMORY)
+        go_serial(context, job);
     else job_fail(context, job, err);
 }
 

@@ -25,7 +25,7 @@ void flow_on_waiting(void *context, struct job *job);
 void flow_on_resumed(void *context, struct job *job);
 void flow_on_ready(void *context, struct job *job);
 /** There is no memory for it now. */
-void flow_on_starved(void *context, struct job *job, const struct error *err);
+void flow_on_memory_short(void *context, struct job *job, const struct error *err);
 /** It is not run, or not to its end. */
 void flow_on_failed(void *context, struct job *job, const struct error *err);
 /** These have run. */

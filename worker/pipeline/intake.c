@@ -38,7 +38,7 @@ static uint64_t places_taken(const struct stages *stages) {
     return stages->in_flight - at_most(ordering_count_aside(stages), stages->in_flight);
 }
 
-/* Above the limits, while jobs starve for memory, or, once holding back, above three quarters of
+/* Above the limits, while jobs wait for memory, or, once holding back, above three quarters of
  * them: no flapping. */
 static bool is_full(const struct stages *stages, bool is_holding) {
     uint64_t jobs = stages->settings->limits.jobs_in_flight;
@@ -48,7 +48,7 @@ static bool is_full(const struct stages *stages, bool is_holding) {
         bytes -= bytes / 4;
     }
     return places_taken(stages) >= jobs || stages->bytes_in_flight >= bytes ||
-           stages->starved > 0 || is_troubled(stages, jobs);
+           stages->waiting_for_memory > 0 || is_troubled(stages, jobs);
 }
 
 /* What may be taken at once. */

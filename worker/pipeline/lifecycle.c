@@ -12,11 +12,11 @@
 #include "pipeline/control.h"
 #include "pipeline/ends.h"
 #include "pipeline/flow.h"
-#include "pipeline/narrow.h"
 #include "pipeline/ordering.h"
 #include "pipeline/reload.h"
 #include "pipeline/resources.h"
 #include "pipeline/retries.h"
+#include "pipeline/serial.h"
 #include "prepare/providers.h"
 #include "quarantine/fetches.h"
 #include "quarantine/suspects.h"
@@ -35,7 +35,7 @@ static void drop_waiting(void *context, struct delivery *delivery) {
 static enum err start_quarantine(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     const struct suspects_options options = {.state = stages->state,
-        .shape = {.lanes = settings->lanes + 1, /* and the narrow path */
+        .shape = {.lanes = settings->lanes + 1, /* and the serial fallback */
             .depth = settings->lane_depth,
             .batch_jobs = settings->batch.jobs},
         .device = stages->device_index,
@@ -192,18 +192,18 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .on_done = flow_on_done,
         .on_refused = flow_on_failed,
         .on_released = ends_on_released,
-        .on_starved = flow_on_starved,
+        .on_memory_short = flow_on_memory_short,
         .on_lost = ends_on_lost,
         .context = stages};
     return lanes_start(&options, &stages->lanes, err);
 }
 
-static enum err start_narrow(struct stages *stages, struct error *err) {
-    const struct narrow_options options = {.still_wanted = flow_still_wanted,
+static enum err start_serial(struct stages *stages, struct error *err) {
+    const struct serial_options options = {.still_wanted = flow_still_wanted,
         .on_done = flow_on_done,
         .on_failed = flow_on_failed,
         .context = stages};
-    return narrow_start(stages, &options, &stages->narrow, err);
+    return serial_start(stages, &options, &stages->serial, err);
 }
 
 static enum err start_key_order(struct stages *stages, struct error *err) {
@@ -235,7 +235,7 @@ static void read_in_flight(void *context, struct gauges *ret) {
     pthread_mutex_lock(&stages->lock);
     ret->jobs_in_flight = stages->in_flight;
     ret->bytes_in_flight = stages->bytes_in_flight;
-    ret->jobs_starved = stages->starved;
+    ret->jobs_starved = stages->waiting_for_memory;
     pthread_mutex_unlock(&stages->lock);
     ret->jobs_ready = ready_count(stages->ready);
     ret->jobs_retrying = retries_count(stages->retries);
@@ -313,8 +313,8 @@ static enum err finish_lanes(struct stages *stages, struct error *err) {
     return ERR_OK;
 }
 
-static enum err finish_narrow(struct stages *stages, struct error *err) {
-    narrow_stop(stages->narrow);
+static enum err finish_serial(struct stages *stages, struct error *err) {
+    serial_stop(stages->serial);
     return ERR_OK;
 }
 
@@ -378,7 +378,7 @@ static void stop_quarantine(struct stages *stages) {
 
 /*
  * Started downwards; finished upwards, and then destroyed upwards. Each stage may use those above
- * it until it is destroyed, and sends jobs to any that are not finished: the narrow path stands
+ * it until it is destroyed, and sends jobs to any that are not finished: the serial fallback stands
  * above all that send jobs to it. Every function copes with a stage that was not started.
  */
 static const struct stage {
@@ -397,7 +397,7 @@ static const struct stage {
     {"statics", resources_create_statics, NULL, resources_destroy_statics},
     {"residents", resources_create_residents, NULL, resources_destroy_residents},
     {"providers", start_providers, finish_providers, destroy_providers},
-    {"narrow path", start_narrow, finish_narrow, NULL},
+    {"serial fallback", start_serial, finish_serial, NULL},
     {"lanes", start_lanes, finish_lanes, destroy_lanes},
     {"prepare", start_prepare, finish_prepare, destroy_prepare},
     {"key order", start_key_order, finish_key_order, destroy_key_order},

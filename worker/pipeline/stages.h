@@ -29,7 +29,7 @@ enum { STAGES_GROUP_MAX = 64 };
 struct control;
 struct admission;
 struct providers;
-struct narrow;
+struct serial;
 struct reload;
 struct reporter;
 struct retries;
@@ -60,7 +60,7 @@ struct stages {
     struct blobs *blobs;         /* NULL: there is no store */
     struct budget device_budget, pinned_budget;
     struct pool *device_pool, *pinned_pool;
-    /* the pools' books, one for each lane, then the narrow path's, then that of stop */
+    /* the pools' counters, one for each lane, then the serial fallback's, then that of stop */
     size_t pool_user_count;
     struct pool_counters *device_counters, *pinned_counters;
     struct counters *counters;
@@ -72,7 +72,7 @@ struct stages {
     struct providers *providers;
     struct prepare *prepare;
     struct lanes *lanes;
-    struct narrow *narrow;
+    struct serial *serial;
     struct suspects *suspects; /* NULL: no state is kept */
     struct refusals refusals;
     struct key_order *key_order;
@@ -89,10 +89,10 @@ struct stages {
     pthread_cond_t changed; /* a count fell, or something failed */
     uint32_t waiters;       /* for that */
     uint64_t in_flight, bytes_in_flight;
-    uint64_t bytes_max;        /* limits.bytes_in_flight of the current edition */
-    uint64_t holding, starved; /* jobs by their count (job/job.h) */
-    struct rare not_stored;    /* statics that the blob store did not take */
-    struct rare not_cached;    /* blobs that the disk of the cache did not take */
+    uint64_t bytes_max;                   /* limits.bytes_in_flight of the current edition */
+    uint64_t holding, waiting_for_memory; /* jobs by their count (job/job.h) */
+    struct rare not_stored;               /* statics that the blob store did not take */
+    struct rare not_cached;               /* blobs that the disk of the cache did not take */
     struct executor_summary summary;
     atomic_bool has_failed; /* set under the lock; read anywhere */
     struct error failure;   /* the first one */

@@ -5,7 +5,7 @@
 #include "base/error.h"
 
 enum {
-    STATE_LANES_MAX = 65, /* with the narrow path */
+    STATE_LANES_MAX = 65, /* with the serial fallback */
     STATE_DEPTH_MAX = 16,
     STATE_BATCH_JOBS_MAX = 1024,
     STATE_TOPICS_MAX = 256,

@@ -49,7 +49,7 @@ uint64_t state_draw_life(void);
 /** The number of the life that state_begin() begins; without it, one is drawn there. */
 void state_name_life(struct state *state, uint64_t life);
 
-/** How many batches may be noted: the narrow path counts as a lane. */
+/** How many batches may be noted: the serial fallback counts as a lane. */
 struct state_shape {
     uint32_t lanes, depth, batch_jobs;
 };

@@ -365,12 +365,12 @@ static void watch_stalls(struct executor *executor, uint64_t now_ns) {
     executor->is_stalled = true;
 }
 
-/* The overdue one. Behind the lanes stands the narrow path, whose numbers say nothing. */
+/* The overdue one. Behind the lanes stands the serial fallback, whose numbers say nothing. */
 static void name_batch(const struct executor *executor, char ret[static 64]) {
     const struct state_overdue *overdue = &executor->overdue;
     if (overdue->lane < executor->options->settings->lanes)
         snprintf(ret, 64, "batch %" PRIu64 " of lane %" PRIu32, overdue->batch, overdue->lane);
-    else snprintf(ret, 64, "the batch of the narrow path");
+    else snprintf(ret, 64, "the batch of the serial fallback");
 }
 
 /* Kills an executor whose batch does not end: no call of the driver would end it. */
