@@ -111,7 +111,7 @@ TEST(plan_gives_empty_buffers_no_place) {
         saxpy_job("{x: {bytes: 0}, y: {data: {f32: [1]}}}", NULL, "[{buffer: x}, {buffer: y}]");
     const struct plan *plan = plan_valid(job);
     assert_int_equal(plan->buffers[0].group, GROUP_NONE);
-    assert_false(plan->outputs[0].is_loose);
+    assert_false(plan->outputs[0].is_unpacked);
     job_destroy(job);
 }
 
@@ -120,7 +120,7 @@ TEST(plan_reads_a_small_part_of_a_large_buffer_alone) {
         "[{buffer: y, offset: 1024, bytes: 16}]");
     const struct plan *plan = plan_valid(job);
     assert_int_equal(plan->buffers[1].group, GROUP_SCRATCH);
-    assert_true(plan->outputs[0].is_loose);
+    assert_true(plan->outputs[0].is_unpacked);
     assert_int_equal(plan->d2h_bytes, 16);
     job_destroy(job);
 }
@@ -276,7 +276,7 @@ TEST(plan_gives_residents_no_place_and_sends_start_value_and_writes_alone) {
     assert_false(plan->writes[1].is_init);
     assert_int_equal(plan->writes[1].offset, 4);
     assert_int_equal(plan->h2d_bytes, 4); /* the start value comes on top where it is used */
-    assert_true(plan->outputs[0].is_loose && plan->outputs[1].is_loose);
+    assert_true(plan->outputs[0].is_unpacked && plan->outputs[1].is_unpacked);
     assert_int_equal(plan->d2h_bytes, 16);
     job_destroy(job);
 }

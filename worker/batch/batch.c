@@ -118,7 +118,7 @@ static void lay_out(struct batch *batch) {
 }
 
 /* Those of a guarded job, whose group they share, stay packed. */
-static uint64_t words_bytes(const struct batch *batch) {
+static uint64_t param_block_bytes(const struct batch *batch) {
     const struct plan *plan = batch->items[0].job->plan;
     for (size_t i = 0; i < plan->launch_count; i++)
         if (plan->launches[i].entry->params_in_buffer) return batch->start[GROUP_INOUT];
@@ -158,7 +158,7 @@ static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *e
     if (is_guarded) {
         batch->guard_base = readback;
         readback += guards_readback_bytes(batch);
-        device = batch->words_bytes = words_bytes(batch);
+        device = batch->param_block_bytes = param_block_bytes(batch);
         code = guards_take(batch, err);
         if (code != ERR_OK) return code;
     }
@@ -271,7 +271,7 @@ static const uint8_t *find_output(
     if (batch->is_mapped)
         return pool_block_pinned(&batch->memory->upload).data + item->base[place->group] +
                place->offset + output->offset;
-    if (plan->outputs[index].is_loose)
+    if (plan->outputs[index].is_unpacked)
         return readback + item->output_base + plan->outputs[index].staging;
     return readback + item->base[place->group] - batch->start[GROUP_INOUT] + place->offset +
            output->offset;

@@ -74,7 +74,7 @@ static void write_row(const struct batch *batch, const struct batch_item *item,
     for (size_t i = 0; i < launch->entry->arg_count; i++) {
         const struct job_arg *arg = &launch->args[i];
         if (arg->kind == ARG_BUFFER) cells[i] = batch_address(batch, item, arg->buffer);
-        else if (arg->kind == ARG_WORDS) cells[i] = batch_words_address(batch, item, launch);
+        else if (arg->kind == ARG_WORDS) cells[i] = batch_param_block_address(batch, item, launch);
         else cells[i] = arg->bits;
     }
 }

@@ -68,8 +68,8 @@ static enum err enqueue_guarded_buffer(struct batch *batch, size_t buffer, struc
 }
 
 static enum err enqueue_guarded_inputs(struct batch *batch, struct error *err) {
-    CUdeviceptr words = pool_block_device(&batch->memory->device);
-    enum err code = copy_up(batch, words, 0, batch->words_bytes, err);
+    CUdeviceptr blocks = pool_block_device(&batch->memory->device);
+    enum err code = copy_up(batch, blocks, 0, batch->param_block_bytes, err);
     for (size_t i = 0; i < batch->guarded_count && code == ERR_OK; i++)
         code = enqueue_guarded_buffer(batch, i, err);
     return code;
@@ -155,7 +155,7 @@ static enum err enqueue_launch(struct batch *batch, const struct batch_item *ite
         if (arg->kind == ARG_WORDS) params[i] = (void *)(uintptr_t)arg->words;
         if (arg->kind == ARG_BUFFER) addresses[i] = batch_address(batch, item, arg->buffer);
         else if (arg->kind == ARG_WORDS && launch->entry->params_in_buffer)
-            addresses[i] = batch_words_address(batch, item, launch);
+            addresses[i] = batch_param_block_address(batch, item, launch);
         else continue;
         params[i] = &addresses[i];
     }
@@ -258,7 +258,7 @@ static enum err read_outputs(struct batch *batch, struct error *err) {
     return code;
 }
 
-/* Loose outputs are not padded either: each has a place of its own in the slab, at a multiple of
+/* Unpacked outputs are not padded either: each has a place of its own in the slab, at a multiple of
  * 256, and more bytes would only be copied in vain. */
 static enum err enqueue_readback(struct batch *batch, struct error *err) {
     enum err code = read_outputs(batch, err);
@@ -267,7 +267,7 @@ static enum err enqueue_readback(struct batch *batch, struct error *err) {
         const struct plan *plan = item->job->plan;
         for (size_t k = 0; k < plan->job->output_count && code == ERR_OK; k++) {
             const struct job_output *output = &plan->job->outputs[k];
-            if (!plan->outputs[k].is_loose) continue;
+            if (!plan->outputs[k].is_unpacked) continue;
             code = copy_back(batch, item->output_base + plan->outputs[k].staging,
                 batch_address(batch, item, output->buffer) + output->offset, output->bytes, err);
         }

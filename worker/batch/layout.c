@@ -8,9 +8,9 @@ uint64_t batch_job_bytes(const struct plan *plan) {
     return bytes + PLAN_ALIGNMENT;
 }
 
-CUdeviceptr batch_words_address(
+CUdeviceptr batch_param_block_address(
     const struct batch *batch, const struct batch_item *item, const struct plan_launch *launch) {
-    return batch->origin + item->base[GROUP_INPUT] + launch->words_offset;
+    return batch->origin + item->base[GROUP_INPUT] + launch->param_block_offset;
 }
 
 CUdeviceptr batch_guarded_address(const struct batch *batch, size_t buffer) {

@@ -34,8 +34,8 @@ struct batch_context {
 struct batch_item {
     struct job *job;
     uint64_t base[GROUP_COUNT]; /* where the job's part of each group starts in the layout */
-    uint64_t write_base;        /* where its loose writes start in the upload slab */
-    uint64_t output_base;       /* where its loose outputs start in the readback slab */
+    uint64_t write_base;        /* where its unpacked writes start in the upload slab */
+    uint64_t output_base;       /* where its unpacked outputs start in the readback slab */
     bool is_coalesced;          /* launched together with the item before it (coalesce.h) */
     uint64_t table;             /* the first of a run: where its rows start in the upload */
     struct timing_pair timing;  /* taken with the first timed job, and kept */
@@ -59,13 +59,13 @@ struct batch {
     uint64_t table_bytes; /* tables of coalesced launches, at the front of the upload */
     /* extents of the groups in the layout: group g is [start[g], start[g + 1]) */
     uint64_t start[GROUP_COUNT + 1];
-    uint64_t write_bytes, output_bytes; /* loose staging, all jobs */
+    uint64_t write_bytes, output_bytes; /* unpacked, of all jobs */
     /* a job alone: its buffers by index, each in its own block, GUARD_BYTES behind the start of it
      * (guards.h); NULL: packed */
     struct pool_block *guarded;
     size_t guarded_count;
-    uint64_t guard_base;  /* where the guards start in the readback slab */
-    uint64_t words_bytes; /* packed all the same: the words of a guarded job's launches */
+    uint64_t guard_base;        /* where the guards start in the readback slab */
+    uint64_t param_block_bytes; /* packed all the same: the parameter blocks of a guarded job */
     struct batch_telemetry telemetry;
     size_t count;
     struct batch_item *items;
@@ -76,8 +76,8 @@ struct batch {
  */
 uint64_t batch_job_bytes(const struct plan *plan);
 
-/** The device address of the words of a launch whose entry has them in a buffer. */
-CUdeviceptr batch_words_address(
+/** The device address of a launch's parameter block, where its entry has that in a buffer. */
+CUdeviceptr batch_param_block_address(
     const struct batch *batch, const struct batch_item *item, const struct plan_launch *launch);
 
 /** The device address of a job's buffer; 0 for an empty one. */

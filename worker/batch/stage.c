@@ -38,11 +38,11 @@ static void stage_buffer(
 }
 
 /* Little-endian, whatever the host is. */
-static void stage_words(const struct pinned_block *upload, const struct batch_item *item,
+static void stage_param_block(const struct pinned_block *upload, const struct batch_item *item,
     const struct plan_launch *launch) {
     if (!launch->entry->params_in_buffer) return;
     const struct job_arg *arg = &launch->args[launch->entry->arg_count - 1];
-    uint64_t at = item->base[GROUP_INPUT] + launch->words_offset;
+    uint64_t at = item->base[GROUP_INPUT] + launch->param_block_offset;
     for (size_t i = 0; i < arg->word_count; i++) {
         uint32_t word = htole32(arg->words[i]);
         copy_in(upload, at + 4 * i, slice_of(&word, sizeof word));
@@ -87,7 +87,7 @@ void stage_batch(const struct batch *batch) {
         const struct plan *plan = item->job->plan;
         for (size_t b = 0; b < plan->job->buffer_count; b++) stage_buffer(&upload, item, b);
         for (size_t l = 0; l < plan->launch_count; l++)
-            stage_words(&upload, item, &plan->launches[l]);
+            stage_param_block(&upload, item, &plan->launches[l]);
         if (!batch->is_mapped) stage_writes(&upload, item);
     }
 }

@@ -5,8 +5,9 @@
 #include "plan/plan.h"
 
 /**
- * ERR_OK where `launch`, whole but for its words' place, keeps to the bounds of its entry and of
- * the entry's phases; else ERR_BAD_ARGUMENT, which names the number, the bound and the buffer.
+ * ERR_OK where `launch`, whole but for the place of its parameter block, keeps to the bounds of its
+ * entry and of the entry's phases; else ERR_BAD_ARGUMENT, which names the number, the bound and the
+ * buffer.
  */
 MUST_CHECK enum err plan_check_bounds(
     const struct job *job, const struct plan_launch *launch, const char *where, struct error *err);

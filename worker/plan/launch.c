@@ -5,7 +5,7 @@
 
 #include "plan/bounds.h"
 
-/* The words by which manifests and messages call a kind of argument. */
+/* What manifests and messages call a kind of argument. */
 static const char *const arg_kind_names[] = {
     [ARG_BUFFER] = "a buffer",
     [ARG_U32] = "u32",
@@ -156,7 +156,7 @@ uint64_t plan_launch_param_bytes(const struct plan_launch *launch) {
     return bytes;
 }
 
-/* What goes by value; words in a buffer leave a pointer. */
+/* What goes by value; a parameter block in a buffer leaves a pointer. */
 static enum err check_param_bytes(const struct plan_launch *launch, const struct gpu_limits *device,
     const char *where, struct error *err) {
     if (launch->entry->params_in_buffer) return ERR_OK;

@@ -10,10 +10,10 @@
  *     cleared                     [----------------]
  *     read back           [----------------]
  *
- * What does not fit that picture travels alone: writes into a filled buffer or a resident, and
- * outputs that are a small part of a large buffer or lie in a static or a resident. Their bytes
- * stand in the staging areas behind the groups ("loose"). The start value of a resident is planned
- * as a fill or a write; whether this job is the one that creates it shows only later.
+ * Some bytes are unpacked: each piece of them has a copy of its own. These are writes into a filled
+ * buffer or a resident, and outputs that are a small part of a large buffer or lie in a static or a
+ * resident. They stand in the staging areas behind the groups. The start value of a resident is
+ * planned as a fill or a write; only later it shows whether this job creates the resident.
  *
  * Units: bytes. Buffers start at multiples of 256 in their group. Lifetime: everything lies in the
  * job's arena. Threads: pure; any number of jobs at once.
@@ -59,7 +59,7 @@ struct plan_fill {
 struct plan_write {
     size_t buffer;
     uint64_t offset;  /* in the buffer */
-    uint64_t staging; /* in the job's part of the loose staging */
+    uint64_t staging; /* in the job's part of the upload's staging area */
     struct slice data;
     bool is_init; /* only where the job creates the resident */
 };
@@ -72,14 +72,15 @@ struct plan_launch {
     uint32_t grid[3], block[3];
     uint32_t shared_bytes;
     uint32_t iterations;
-    bool cooperative;      /* its blocks wait for each other, or it is done in phases */
-    uint64_t words_offset; /* entry->params_in_buffer: where its words stand in GROUP_INPUT */
+    bool cooperative;            /* its blocks wait for each other, or it is done in phases */
+    uint64_t param_block_offset; /* entry->params_in_buffer: where its parameter block starts in
+                                    GROUP_INPUT */
 };
 
 /* By index as the job's outputs. */
 struct plan_output {
-    bool is_loose;
-    uint64_t staging; /* loose: in the job's part of the loose staging */
+    bool is_unpacked;
+    uint64_t staging; /* unpacked: in the job's part of the readback's staging area */
 };
 
 struct plan {

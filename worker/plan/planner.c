@@ -173,17 +173,18 @@ static enum err place_buffers(
     return ERR_OK;
 }
 
-static const struct job_arg *words_of(const struct plan_launch *launch) {
+/* NULL where the launch has none. */
+static const struct job_arg *param_block_of(const struct plan_launch *launch) {
     return launch->entry->params_in_buffer ? &launch->args[launch->entry->arg_count - 1] : NULL;
 }
 
-/* The launch before `index` whose words are the same; equal blocks are uploaded once. */
-static const struct plan_launch *find_equal_words(
+/* The launch before `index` with the same parameter block: equal blocks are uploaded once. */
+static const struct plan_launch *find_equal_param_block(
     const struct plan_launch *launches, size_t index) {
-    const struct job_arg *wanted = words_of(&launches[index]);
+    const struct job_arg *wanted = param_block_of(&launches[index]);
     for (size_t i = 0; i < index; i++) {
-        const struct job_arg *words = words_of(&launches[i]);
-        if (words != NULL && slice_equal(slice_of(words->words, 4 * words->word_count),
+        const struct job_arg *block = param_block_of(&launches[i]);
+        if (block != NULL && slice_equal(slice_of(block->words, 4 * block->word_count),
                                  slice_of(wanted->words, 4 * wanted->word_count)))
             return &launches[i];
     }
@@ -191,15 +192,15 @@ static const struct plan_launch *find_equal_words(
 }
 
 /* Parameter blocks stand behind the buffers that are only uploaded. */
-static void place_words(struct plan *plan, struct plan_launch *launches) {
+static void place_param_blocks(struct plan *plan, struct plan_launch *launches) {
     for (size_t i = 0; i < plan->launch_count; i++) {
-        const struct job_arg *words = words_of(&launches[i]);
-        if (words == NULL) continue;
-        const struct plan_launch *equal = find_equal_words(launches, i);
-        launches[i].words_offset =
-            equal != NULL ? equal->words_offset : plan->group_bytes[GROUP_INPUT];
+        const struct job_arg *block = param_block_of(&launches[i]);
+        if (block == NULL) continue;
+        const struct plan_launch *equal = find_equal_param_block(launches, i);
+        launches[i].param_block_offset =
+            equal != NULL ? equal->param_block_offset : plan->group_bytes[GROUP_INPUT];
         if (equal == NULL) /* the message holds them: no overflow */
-            (void)add_aligned(&plan->group_bytes[GROUP_INPUT], 4 * words->word_count);
+            (void)add_aligned(&plan->group_bytes[GROUP_INPUT], 4 * block->word_count);
     }
 }
 
@@ -258,7 +259,8 @@ static enum err plan_outputs(struct job *job, struct plan *plan, struct error *e
         enum plan_group group = plan->buffers[output->buffer].group;
         plan->d2h_bytes += output->bytes;
         if (output->bytes == 0 || group == GROUP_INOUT || group == GROUP_OUTPUT) continue;
-        outputs[i] = (struct plan_output){.is_loose = true, .staging = plan->output_staging_bytes};
+        outputs[i] =
+            (struct plan_output){.is_unpacked = true, .staging = plan->output_staging_bytes};
         (void)add_aligned(&plan->output_staging_bytes, output->bytes);
     }
     plan->outputs = outputs;
@@ -326,7 +328,7 @@ enum err plan_job(struct job *job, const struct registry *registry,
     if (code == ERR_OK) code = plan_launches(job, registry, limits, plan, launches, err);
     if (code == ERR_OK) code = place_buffers(job, limits, plan, err);
     if (code != ERR_OK) return code;
-    place_words(plan, launches);
+    place_param_blocks(plan, launches);
     code = plan_fills(job, plan, err);
     if (code == ERR_OK) code = plan_writes(job, plan, err);
     if (code == ERR_OK) code = plan_outputs(job, plan, err);

@@ -154,7 +154,7 @@ static void read_requirements(
         MANIFEST_ADD(manifest, cooperative, "", "'cooperative' is neither true nor false");
 }
 
-/* With `params: buffer` the words come last, as a pointer to them. */
+/* With `params: buffer` the parameter block comes last, as a pointer to it. */
 static void read_params(
     const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
     static const char *const names[] = {"value", "buffer", NULL};

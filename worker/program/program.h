@@ -81,7 +81,7 @@ struct entry {
     size_t phase_count;         /* <= ENTRY_PHASES_MAX; 0: there is nothing in its place */
     size_t phases[ENTRY_PHASES_MAX]; /* by index as the program's entries */
     int capability_min;              /* 10 x major + minor, such as 80; 0: any */
-    bool params_in_buffer; /* its words travel in device memory, and the kernel gets a pointer */
+    bool params_in_buffer; /* its parameter block is in device memory; the kernel gets a pointer */
     char *batched;         /* the kernel that runs many jobs in one launch; NULL if there is none */
 };
 
