@@ -1,10 +1,10 @@
 /**
- * From bytes to jobs that go on: decoding, the checks that need no plan, key order, planning.
+ * From bytes to jobs that can go on: decoding, the checks that need no plan, key order, planning.
  * Private to pipeline/.
  *
- * A few messages are admitted by the thread that took them. When they come in numbers, threads of
- * their own share them, so that one processor does not bound the worker; not with `ordering: key`,
- * where messages enter the key queues in the order in which they came.
+ * The thread that took a few messages admits them itself. When many messages come, admission
+ * threads share them, so that one processor does not limit the worker. With `ordering: key` they do
+ * not: messages must enter the key queues in the order in which they came.
  *
  * Lifetime: admission_start() to admission_destroy(). Threads: as each function says.
  */

@@ -1,6 +1,6 @@
 /**
- * The devices that the configured driver shows, for whoever has to choose some. It opens the
- * driver: for short-lived processes, since a supervisor must not.
+ * Lists the devices of the configured driver, so that the caller can choose some. It opens the
+ * driver, which a supervisor must not do: call it in a short-lived process.
  */
 #ifndef PIPELINE_DEVICES_H
 #define PIPELINE_DEVICES_H

@@ -1,13 +1,13 @@
 /**
- * What one reading of the configuration and the programs gave, and jobs are run by: each is
- * admitted under the edition that is current then, and keeps it to its end, while SIGHUP makes
- * another one current (reload.h). So nothing that a job goes by changes while it is under way, and
- * an edition ends when the last of its jobs has.
+ * One reading of the configuration and the programs. A job is admitted under the current edition
+ * and keeps it to its end. SIGHUP makes another edition current (reload.h). So nothing changes for
+ * a job while it is under way, and an edition ends when its last job has ended.
  *
- * Of an edition's settings those that do not reload are as they were at the start.
+ * Settings that do not reload have the values of the start in every edition.
  *
- * Lifetime: editions_create() to editions_destroy(). Threads: any, but editions_bury() and
- * editions_destroy(), which unload modules, are a bound thread's. Private to pipeline/.
+ * Lifetime: editions_create() to editions_destroy(). Threads: any, except that editions_bury() and
+ * editions_destroy() unload modules and need a thread that is bound to the device. Private to
+ * pipeline/.
  */
 #ifndef PIPELINE_EDITION_H
 #define PIPELINE_EDITION_H
@@ -31,7 +31,7 @@ struct edition {
     struct module_set *modules;
 };
 
-/** Of a device, which outlives them, with its modules. ERR_NO_MEMORY, ERR_IO. */
+/** The device and its modules outlive the editions. ERR_NO_MEMORY, ERR_IO. */
 MUST_CHECK enum err editions_create(
     struct modules *modules, const struct device *device, struct editions **ret, struct error *err);
 
@@ -39,9 +39,9 @@ MUST_CHECK enum err editions_create(
 void editions_destroy(struct editions *editions);
 
 /**
- * Makes another edition current, of `settings` and `registry`, which are its own then; not after an
- * error. Bound thread, one at a time. ERR_CONFIG: no program fits the device, or the driver rejects
- * the image of one; ERR_NO_MEMORY, or a sticky code.
+ * Makes an edition of `settings` and `registry` current, and owns both; after an error it owns
+ * neither. Bound thread, one at a time. ERR_CONFIG: no program fits the device, or the driver
+ * rejects the image of one; ERR_NO_MEMORY, or a sticky code.
  */
 MUST_CHECK enum err editions_publish(struct editions *editions, struct settings *settings,
     struct registry *registry, struct error *err);
@@ -49,13 +49,13 @@ MUST_CHECK enum err editions_publish(struct editions *editions, struct settings 
 /** The current edition, held by the caller. */
 struct edition *editions_take(struct editions *editions);
 
-/** The current edition, for the thread alone that publishes: others take it. */
+/** The current edition. Only for the thread that publishes editions; others take one. */
 const struct edition *editions_current(const struct editions *editions);
 
 /** The edition that the job was admitted under. */
 const struct edition *edition_of(const struct job *job);
 
-/** Readable once an edition has ended, until editions_bury(), which frees what has. */
+/** Readable when an edition has ended; editions_bury() frees those that have. */
 int editions_fd(const struct editions *editions);
 void editions_bury(struct editions *editions);
 

@@ -6,8 +6,8 @@
  *        ^                                                               |
  *        +----------------------- finished: may be committed ------------+
  *
- * What one message makes it hold is bounded: limits.jobs_in_flight and limits.bytes_in_flight count
- * from the arrival of a message until everything that answers it is acknowledged.
+ * Its memory is bounded by limits.jobs_in_flight and limits.bytes_in_flight. A message counts from
+ * its arrival until all of its answers are acknowledged.
  *
  * Threads: executor_run() is the intake thread. It logs failures, each once.
  */
@@ -17,14 +17,14 @@
 #include "pipeline/options.h"
 
 /**
- * Runs until the source ends, `stop` is set, or something breaks that no single job can answer for.
+ * Runs until the source ends, `stop` is set, or an error occurs that does not belong to one job.
  *
- * ERR_OK       drained: every message that was taken is answered, or handed back: jobs that waited
- *              to be tried again when `stop` was set were not committed, and come again.
+ * ERR_OK       drained: every message that was taken is answered or handed back. Jobs that waited
+ *              for another try when `stop` was set are not committed, and are read again.
  * ERR_TIMEOUT  drain_timeout_ms passed first: threads may still run, so the process must end with
- *              _exit(). What was not answered was not committed and comes again.
- * ERR_GPU_*    the GPU is lost to this process; as above, nothing is committed that was not
- * answered. ERR_CONFIG, ERR_BROKER, ERR_IO, ERR_NO_MEMORY, ...  what the message says.
+ *              _exit(). Messages without an answer are not committed, and are read again.
+ * ERR_GPU_*    the GPU is lost to this process; messages without an answer are not committed.
+ * others       ERR_CONFIG, ERR_BROKER, ERR_IO, ERR_NO_MEMORY, ...: as the message says.
  */
 MUST_CHECK enum err executor_run(
     const struct executor_options *options, struct executor_summary *summary, struct error *err);

@@ -1,8 +1,8 @@
 /**
- * Whether a worker can work as it is configured: its programs are there and whole, one of them has
- * an image for the driver, and its folders can be used, librdkafka takes its keys, NVTX is what it
- * says, and http.listen is an address of this machine. What it finds keeps `run` from taking jobs,
- * and `check` reports it. No broker and no device is asked.
+ * Checks whether a worker can work as it is configured. Its programs are there and whole, and one
+ * of them has an image for the driver. Its folders can be used. librdkafka accepts its keys, the
+ * NVTX library can be loaded, and http.listen is an address of this machine. A problem keeps `run`
+ * from taking jobs, and `check` reports it. No broker and no device is asked.
  *
  * Threads: any.
  */
@@ -25,30 +25,30 @@ struct fitness_source {
 };
 
 /**
- * Reads all that a worker needs, as `check`, the start of `run` and SIGHUP do alike. Every problem
- * is added, those of the folders, too. *settings are to be ended in any case, and the registry,
- * which shares with `earlier` what has not changed; NULL: a problem says why.
+ * Reads all that a worker needs; `check`, the start of `run` and SIGHUP use it alike. Adds every
+ * problem, those of the folders too. Returns the registry, which shares unchanged programs with
+ * `earlier`; NULL: a problem says why. The caller ends it, and *settings in any case.
  */
 struct registry *fitness_read(const struct fitness_source *source, const struct registry *earlier,
     struct settings *settings, struct problems *problems);
 
 /** What is read again while a worker runs. */
 struct reading {
-    struct settings settings; /* those that do not reload as they were */
+    struct settings settings; /* those that do not reload have their old values */
     struct registry *registry;
-    struct fixed_changes changes; /* what that passed over */
+    struct fixed_changes changes; /* of settings that do not reload */
 };
 
 /**
- * The same, where the worker began with `running`. ERR_CONFIG with the first problem and how many
- * there are, ERR_NO_MEMORY: there is nothing to end then.
+ * The same for a worker that started with `running`. ERR_CONFIG, with the first problem and how
+ * many there are, or ERR_NO_MEMORY; then there is nothing to end.
  */
 MUST_CHECK enum err fitness_read_again(const struct fitness_source *source,
     const struct settings *running, const struct registry *earlier, struct reading *ret,
     struct error *err);
 void reading_fini(struct reading *reading);
 
-/** Logs what changes at the next start alone; one line, or none. */
+/** Logs which changes take effect only at the next start; one line, or none. */
 void reading_log_fixed(const struct reading *reading);
 
 /** Loads the programs that `settings` name. NULL: a problem says why. */

@@ -1,5 +1,4 @@
-/** The intake: polls the source, turns messages into jobs, and holds back when enough is in flight.
- */
+/** The intake: polls the source, passes messages on, and pauses when enough is in flight. */
 #ifndef PIPELINE_INTAKE_H
 #define PIPELINE_INTAKE_H
 

@@ -14,9 +14,9 @@
 
 struct executor_options {
     const struct settings *settings;
-    /** What SIGHUP, which all threads block, reads again; NULL: nothing does. */
+    /** What SIGHUP reads again; all threads block that signal. NULL: SIGHUP does nothing. */
     const struct fitness_source *reloads;
-    bool is_supervised;     /* another process says what of it does not reload */
+    bool is_supervised;     /* the supervisor logs which changes do not reload */
     struct source *source;  /* owned */
     struct sink *sink;      /* owned */
     struct sink *telemetry; /* owned; NULL: none is published */
@@ -25,7 +25,8 @@ struct executor_options {
     struct state *state;    /* opened; NULL: nothing is noted for the next executor */
     /**
      * The GPU is lost to this process, and `state` says so. Called once, before anything else is
-     * tried, and need not return: the driver may never do again. NULL: the run ends with the error.
+     * tried, since calls of the driver may hang from now on. It need not return. NULL: the run ends
+     * with the error.
      */
     void (*on_lost)(const struct error *err);
     /** Becomes 1 when the worker is to drain and stop; written by a signal handler. */

@@ -1,9 +1,9 @@
 /**
- * SIGHUP: the configuration and the programs are read again, and jobs that come from then on are
- * admitted under the new edition. What is wrong changes nothing, and is one line of the log.
+ * SIGHUP: reads the configuration and the programs again. Jobs that come later are admitted under
+ * the new edition. If anything is wrong, nothing changes, and one line of the log says so.
  *
- * SIGHUP is blocked on all threads: it waits until this one looks for it, and many that come at
- * once are one. Lifetime: reload_start() to reload_stop(). Threads: its own, which also frees the
+ * All threads block SIGHUP; it stays pending until this thread looks for it, so several signals at
+ * once count as one. Lifetime: reload_start() to reload_stop(). Threads: its own, which also frees
  * editions that have ended. It logs. Private to pipeline/.
  */
 #ifndef PIPELINE_RELOAD_H
@@ -13,12 +13,12 @@
 
 struct reload;
 
-/** Makes the first edition, of stages->settings and of `registry`, which is its own then; not after
- * an error. Bound thread. */
+/** Makes the first edition, of stages->settings and `registry`, and owns the registry; not after an
+ * error. From a thread that is bound to the device. */
 MUST_CHECK enum err reload_begin(
     struct stages *stages, struct registry *registry, struct error *err);
 
-/** Where `source` is NULL, nothing reloads, and *ret stays as it is. */
+/** With `source` NULL nothing reloads, and *ret stays as it is. */
 MUST_CHECK enum err reload_start(struct stages *stages, const struct fitness_source *source,
     bool is_supervised, struct reload **ret, struct error *err);
 void reload_stop(struct reload *reload); /* NULL is fine */

@@ -1,8 +1,8 @@
 /**
- * What the stages share and no job passes through: the device, its programs and memory, and the
- * blob store, made from the settings. Rows of the table in stages.c, which says when.
+ * What all stages use and no job passes through: the device, its programs and memory, and the blob
+ * store. They are made from the settings, as rows of the table in lifecycle.c, which decides when.
  *
- * Every destroy() copes with what was not made. Private to pipeline/.
+ * Every destroy function accepts that its part was never made. Private to pipeline/.
  */
 #ifndef PIPELINE_RESOURCES_H
 #define PIPELINE_RESOURCES_H
@@ -12,22 +12,22 @@
 MUST_CHECK enum err resources_open_device(struct stages *stages, struct error *err);
 void resources_close_device(struct stages *stages);
 
-/** As the supervisor saw them, in modules that are loaded when a job first needs them. */
+/** The programs that the supervisor read. A module is loaded when a job first needs it. */
 MUST_CHECK enum err resources_load_programs(struct stages *stages, struct error *err);
 void resources_drop_programs(struct stages *stages);
 
-/** None where the settings name no store. */
+/** Opens nothing where the settings name no store. */
 MUST_CHECK enum err resources_open_blobs(struct stages *stages, struct error *err);
 void resources_close_blobs(struct stages *stages);
 
-/** Device and pinned memory, streams, and what keeps tenants apart in them. */
+/** Device and pinned memory, streams, and the isolation of tenants in them. */
 MUST_CHECK enum err resources_create_pools(struct stages *stages, struct error *err);
 void resources_destroy_pools(struct stages *stages);
 
 MUST_CHECK enum err resources_create_statics(struct stages *stages, struct error *err);
 void resources_destroy_statics(struct stages *stages);
 
-/** None with `ordering: none`. */
+/** Creates nothing with `ordering: none`. */
 MUST_CHECK enum err resources_create_residents(struct stages *stages, struct error *err);
 void resources_destroy_residents(struct stages *stages);
 

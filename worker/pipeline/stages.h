@@ -1,6 +1,6 @@
 /**
- * What the executor's own files share: all stages (lifecycle.h starts them) and the count of what
- * is in flight. Private to pipeline/.
+ * What the files of pipeline/ share: all stages (lifecycle.h starts them) and the counts of what is
+ * in flight. Private to pipeline/.
  */
 #ifndef PIPELINE_STAGES_H
 #define PIPELINE_STAGES_H
@@ -19,11 +19,11 @@
 #include "publish/publisher.h"
 #include "quarantine/refusals.h"
 
-/* Messages that wait for others of their key, and count as in flight by their bytes alone
- * (ordering.h): as many as stand in the windows of four partitions (broker/offsets.h). */
+/* So many messages that wait for others of their key count as in flight by their bytes alone
+ * (ordering.h): as many as the windows of four partitions hold (broker/offsets.h). */
 enum { ASIDE_MAX = 4 * OFFSETS_WINDOW };
 
-/* Jobs that are moved together take one turn of each lock. */
+/* Jobs move in groups of up to so many, so that each lock is taken once for a group. */
 enum { STAGES_GROUP_MAX = 64 };
 
 struct control;
@@ -35,13 +35,13 @@ struct reporter;
 struct retries;
 struct suspects;
 
-/* What is counted, and logged once a minute. */
+/* Events that are counted, and logged once a minute. */
 struct rare {
     uint64_t count, due_ns;
 };
 
 struct stages {
-    const struct settings *settings; /* as at the start: of those that reload, editions know more */
+    const struct settings *settings; /* as at the start; those that reload: see editions */
     const volatile sig_atomic_t *stop;
     void (*on_lost)(const struct error *err); /* as executor.h has it */
     uint32_t device_index;
