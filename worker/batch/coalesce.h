@@ -1,13 +1,13 @@
 /**
- * Coalesced launches: jobs of a batch that stand side by side, have the same launch signature, and
- * whose kernels all have a batched form, share one launch a step. The batched kernel is
- * `kernel(rows, jobs)`, launched with grid.y = jobs; rows[block_y()] holds one job's arguments in
- * the order of the entry, 8 bytes each: a device pointer, or a value in its low bytes. Words are
- * there by pointer, where the entry has them in a buffer; an entry that takes them by value is
+ * Coalesced launches: neighbouring jobs of a batch share one launch for each step, if they have the
+ * same launch signature and all of their kernels have a batched form. The batched kernel is
+ * `kernel(rows, jobs)`, launched with grid.y = jobs. rows[block_y()] holds one job's arguments in
+ * the order of the entry, 8 bytes each: a device pointer, or a value in its low bytes. A parameter
+ * block is there as a pointer, if the entry has it in a buffer. Entries that take it by value are
  * launched for each job.
  *
- * Timed jobs never share a launch. The rows of a batch travel in its packed upload, in front of the
- * groups. Threads: those of batch.h.
+ * Timed jobs never share a launch. The rows of a batch go up with its packed upload, in front of
+ * the groups. Threads: those of batch.h.
  */
 #ifndef BATCH_COALESCE_H
 #define BATCH_COALESCE_H
@@ -27,8 +27,8 @@ void coalesce_lay_out(struct batch *batch);
 struct coalesced_run coalesced_run_at(const struct batch *batch, size_t first);
 
 /**
- * How many such jobs a device runs side by side, one block on each of its multiprocessors, should
- * they share launches: 1 where they cannot.
+ * How many jobs like this one a device runs side by side when they share launches, with one block
+ * on each multiprocessor; 1 where they cannot share launches.
  */
 uint32_t coalesce_jobs_at_once(const struct job *job, uint32_t multiprocessors);
 

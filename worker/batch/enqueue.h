@@ -5,8 +5,8 @@
 #include "batch/layout.h"
 
 /**
- * A job whose own launches are refused fails alone, in its outcome; what moves for all fails all:
- * then the error is returned.
+ * If the driver refuses a job's own launches, that job fails alone, in its outcome. If it refuses a
+ * copy that all jobs share, all fail, and the error is returned.
  */
 MUST_CHECK enum err enqueue_batch(struct batch *batch, struct error *err);
 

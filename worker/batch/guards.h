@@ -1,10 +1,11 @@
 /**
- * A guarded batch: one job, each of its own buffers in a block of its own between guard bytes, so
- * that what a kernel writes outside of a buffer is seen and hits nobody. It is how a job runs that
- * is suspected of having killed an executor; slower than a packed batch, and the same otherwise:
- * the bytes are staged in the same places on the host, and only their places on the device differ.
+ * A guarded batch: one job, with each of its own buffers in its own block, between guard bytes. So
+ * a write outside of a buffer is seen and damages no other job. A job runs guarded if it is
+ * suspected of having killed an executor. That is slower than a packed batch, and otherwise the
+ * same: on the host the bytes are staged in the same places, and only their places on the device
+ * differ.
  *
- * Statics and residents stand where they always do: guards protect what the job owns. Threads:
+ * Guards protect only what the job owns: statics and residents stand where they always do. Threads:
  * those of batch.h.
  */
 #ifndef BATCH_GUARDS_H

@@ -1,15 +1,15 @@
 /**
- * A lane: a thread with one CUDA stream that takes what is ready, runs it in batches, and hands
+ * A lane: a thread with one CUDA stream that takes ready jobs, runs them in batches, and hands
  * every outcome on. Up to `depth` batches are in flight, so that the host stages one while the
- * device runs another; a batch of slow jobs has the lane to itself.
+ * device runs another. A batch of slow jobs has the lane to itself.
  *
- * Who shares a batch is decided in ready.h, where lanes also tell how long batches took. A lane
- * does not wait for more jobs: what is ready is the batch.
+ * ready.h decides which jobs share a batch, and learns from the lanes how long batches took. A lane
+ * does not wait for more jobs: those that are ready are the batch.
  *
- * The stream is leased for the lane's life, not for a batch: while outputs are collected the next
- * batch is on it already, and there is no lease to give back.
+ * A stream is leased for the life of the lane, since the next batch is on it while outputs of the
+ * last one are collected.
  *
- * Lifetime: lanes_start() to lanes_stop(), which lets the queue run empty first. Threads: the
+ * Lifetime: lanes_start() to lanes_stop(), which first runs all jobs in the queue. Threads: the
  * callbacks come from the lanes' threads.
  */
 #ifndef BATCH_LANE_H
@@ -33,21 +33,21 @@ struct lanes_options {
     bool can_map;        /* batches may be mapped (batch.h) */
     uint32_t batch_jobs_max;
     struct ready *ready; /* the lanes own what they take */
-    /** Asked before the job is run: an error where it is not to be. */
+    /** Asked before the job is run: an error where it must not run. */
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
     /** The job is not run, since it is not wanted any more; the callee owns it. */
     void (*on_refused)(void *context, struct job *job, const struct error *err);
-    /** These jobs have run; their outcomes say what became of them. The callee owns them. Outputs
-     * are valid during the call. */
+    /** These jobs have run, as their outcomes say. The callee owns them. Outputs are valid during
+     * the call. */
     void (*on_done)(void *context, struct job *const *jobs, size_t count);
-    /** After it: the memory that their batch had for so many jobs has come back. */
+    /** Called after on_done: the batch has given back the memory of `count` jobs. */
     void (*on_released)(void *context, size_t count);
     /** There is no memory for the job now, though the lane holds nothing else; the callee owns it.
      */
     void (*on_memory_short)(void *context, struct job *job, const struct error *err);
     /**
-     * The GPU is lost to this process, and the lane stops: once for each job that it had. Whose
-     * fault it was is not known. The callee owns the job.
+     * The GPU is lost to this process, and the lane stops. Called once for each job that the lane
+     * had; it is not known which job caused the loss. The callee owns the job.
      */
     void (*on_lost)(void *context, struct job *job, const struct error *err);
     void *context;

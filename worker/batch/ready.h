@@ -1,22 +1,22 @@
 /**
- * Jobs that are ready for the device, and who of them shares a batch. All of that policy is here;
- * what it knows of times is durations.h's.
+ * Jobs that are ready for the device, and the policy that decides which of them share a batch.
+ * durations.h keeps the measured times.
  *
- * A job is quick where one alone takes at most `span_ns`, as measured, and slow where it takes
- * longer or is not known yet. Quick jobs wait in one queue. A batch of them holds jobs of one
- * tenant that follow each other in it, not counting those of other tenants in between, whose
- * expected times fit `span_ns` together; beyond some, no more than a lane's share of what waits.
+ * A job is quick if one alone takes at most `span_ns`, as measured. It is slow if it takes longer
+ * or has not been measured. Quick jobs wait in one queue. A batch of quick jobs holds jobs of one
+ * tenant in the order of the queue, skipping those of other tenants; their expected times add up to
+ * `span_ns` at most. Beyond a few jobs, a lane takes no more than its share.
  *
- * Slow jobs gather by launch signature and tenant, and groups take turns. A batch of them holds one
- * group's alone, as many as durations_allow() says: so long as they take about as long as one. A
- * batch of slow jobs has its lane to itself: no quick job is behind it. While quick jobs come, slow
- * ones have at most half of the lanes, and a single lane alternates. A signature of which nothing
- * is known runs one job, in one lane, and the others of it wait to learn from that.
+ * Slow jobs gather by launch signature and tenant, and the groups take turns. A batch of slow jobs
+ * is of one group: as many as durations_allow() says, that is, as long as together they take about
+ * as long as one. It has its lane to itself: no quick job waits behind it there. While quick jobs
+ * come, slow jobs get at most half of the lanes, and a single lane alternates. Of a signature that
+ * is not known yet, one job runs, in one lane, and the others wait for its measured time.
  *
- * All batches: their bytes fit the slab together. A job that failed before runs alone, lest it
+ * The bytes of a batch always fit the slab. A job that failed before runs alone, so that it cannot
  * spoil another batch.
  *
- * Lifetime: jobs are owned by whoever takes them. Threads: any.
+ * Lifetime: the caller of ready_take() owns the jobs. Threads: any.
  */
 #ifndef BATCH_READY_H
 #define BATCH_READY_H
@@ -38,23 +38,23 @@ struct ready;
 /** NULL when memory is short. */
 struct ready *ready_create(const struct ready_options *options);
 
-/** It is empty, or its jobs are owned elsewhere; NULL is fine. */
+/** Call it when the queue is empty or its jobs are owned elsewhere. NULL is fine. */
 void ready_destroy(struct ready *ready);
 
-/** Adds jobs; not once it is closed. */
+/** Adds jobs; not after ready_close(). */
 void ready_push(struct ready *ready, struct job *const *jobs, size_t count);
 
 /** What a lane takes at a time. */
 struct ready_batch {
     size_t count;
-    bool is_slow;     /* nothing else goes into the lane until ready_leave() */
-    uint64_t span_ns; /* what it is expected to take, or may without harm */
+    bool is_slow;     /* the lane takes nothing else until ready_leave() */
+    uint64_t span_ns; /* expected time of the batch, or the time that it may take */
 };
 
 /**
- * Takes the jobs of a lane's next batch, with room for options.batch_jobs_max. `is_busy`: batches
- * are in flight in the lane, none of them slow; then it does not wait. No jobs: none for a busy
- * lane, or closed and empty.
+ * Takes the jobs of a lane's next batch into `jobs`, which has room for options.batch_jobs_max.
+ * `is_busy`: the lane has batches in flight, none of them slow; then the call does not wait.
+ * Returns no jobs if there are none for a busy lane, or when the queue is closed and empty.
  */
 struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs);
 
@@ -62,19 +62,19 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
 void ready_leave(struct ready *ready, uint32_t lane);
 
 /**
- * `count` jobs of the signature of `first` shared a batch of `lane` that took `ns`; before
- * ready_leave(). What failed says little, and counts only until something went well.
+ * `count` jobs with the signature of `first` shared a batch of `lane` that took `ns`. Call it
+ * before ready_leave(). The time of a failed batch is used only until one has gone well.
  */
 void ready_learn(struct ready *ready, uint32_t lane, const struct job *first, size_t count,
     bool is_ok, uint64_t ns);
 
-/** Whether jobs are learned from together: they launch the same. */
+/** Whether two jobs have the same launch signature, so that their times are kept together. */
 bool ready_same_signature(const struct job *a, const struct job *b);
 
-/** No more pushes; what is inside can still be taken. Wakes all lanes. */
+/** Ends pushes; jobs in the queue can still be taken. Wakes all lanes. */
 void ready_close(struct ready *ready);
 
-/** Any job; NULL where there is none. Once the lanes have stopped. */
+/** Takes any job; NULL if there is none. Call it when the lanes have stopped. */
 struct job *ready_pop(struct ready *ready);
 
 size_t ready_count(struct ready *ready);

@@ -1,5 +1,5 @@
 /**
- * Puts what a batch's jobs bring along into its upload slab, where its layout has it. Part of
+ * Copies the data of a batch's jobs into its upload slab, to the places of its layout. Part of
  * batch.h.
  */
 #ifndef BATCH_STAGE_H
@@ -7,7 +7,7 @@
 
 #include "batch/layout.h"
 
-/** The batch is laid out and has its memory. A mapped one is cleared and filled here, too. */
+/** The batch has its layout and its memory. A mapped batch is cleared and filled here, too. */
 void stage_batch(const struct batch *batch);
 
 #endif

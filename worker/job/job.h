@@ -1,13 +1,13 @@
 /**
- * A job: one message, from when it is taken until its answer is acknowledged. It is the only thing
- * that travels between the stages: what it came in, what it says, what is to be done, what it holds
- * on the device, what became of it, what is said of it, and where it waits.
+ * A job: one message, from when it is taken until its answer is acknowledged. Only jobs travel
+ * between the stages. A job holds its message, what the message says, its plan, what it holds on
+ * the device, its outcome, its answers, and its places in queues.
  *
- * A part is filled by the folder that it names, and read by those behind it. The state says which
- * parts are there; only job_move() changes it.
+ * Each part of the struct names the folder that fills it in; later stages read it. The state says
+ * which parts are filled in. Only job_move() changes the state.
  *
  * Units: bytes and nanoseconds. Lifetime: job_create() to job_destroy(), which pipeline/ends.h
- * calls; what it points to lives in its arena or its delivery, unless a comment says otherwise.
+ * calls; what a job points to lives in its arena or its delivery, unless a comment says otherwise.
  * Threads: one stage owns a job at a time.
  */
 #ifndef JOB_JOB_H
@@ -52,7 +52,7 @@ enum job_state {
         JOB_STATE_COUNT
 };
 
-/** How far a job's run came; set by batch/, for its residents. */
+/** How far a job has run; batch/ sets it, and its residents depend on it. */
 enum run_state { RUN_NONE, RUN_STARTED, RUN_DONE };
 
 /** What a planned launch runs. */
@@ -81,11 +81,11 @@ struct job {
 
     /* the message that it came in */
     struct delivery *delivery; /* owned */
-    struct shared *edition;    /* held: what it goes by (pipeline/edition.h); NULL: nothing */
+    struct shared *edition;    /* a reference (pipeline/edition.h); NULL: none */
     struct arena arena;
 
     /* what the message says: decode/ */
-    struct slice id; /* empty: it cannot be decoded, and has a dead letter alone */
+    struct slice id; /* empty: the message cannot be decoded and gets only a dead letter */
     size_t buffer_count;
     const struct job_buffer *buffers;
     size_t step_count;
@@ -102,7 +102,7 @@ struct job {
     /* what is to be done: plan/ */
     const struct plan *plan;          /* NULL: it is not planned yet */
     const struct module_set *modules; /* of the programs that it was planned with; not its own */
-    struct slice tenant;              /* whose job it is */
+    struct slice tenant;              /* the owner of the job (prepare/tenant.h) */
 
     /* what it holds on the device and in the store: prepare/; by index as the buffers */
     struct static_entry **statics;
@@ -117,7 +117,7 @@ struct job {
     uint64_t init_bytes_uploaded;   /* start values of residents that the job creates */
     uint64_t submitted_ns, ready_ns;
 
-    /* what became of it: batch/, or whoever refuses it */
+    /* what became of it: batch/, or the stage that refuses it */
     enum run_state run;
     struct slice *found; /* where its outputs are: what outcome.outputs points to */
     struct outcome outcome;
@@ -155,10 +155,10 @@ struct job {
 /** Owns `delivery` from then on. NULL when memory is short. */
 struct job *job_create(struct delivery *delivery);
 
-/** It is over, and holds nothing but its message any more. NULL is fine. */
+/** The job is over and holds only its message. NULL is fine. */
 void job_destroy(struct job *job);
 
-/** Ends the process where the table says that there is no way from here to there. */
+/** Moves the job to another state. Ends the process if the table does not allow it. */
 void job_move(struct job *job, enum job_state to);
 
 /** For messages. */

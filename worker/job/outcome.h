@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-/** What really moved for a batch, padding included. The same for all of its jobs. */
+/** The bytes that really moved for a batch, padding included. The same for all of its jobs. */
 struct batch_telemetry {
     uint64_t id; /* unique in this process; 0: the job reached no batch */
     uint64_t jobs;

@@ -1,6 +1,6 @@
 /**
- * Key order: the queues of keys, and a thread that sends jobs on once they have passed, so that
- * neither a lane nor the publisher plans and prepares what it has just let through.
+ * Key order: the queues of keys, and a thread that sends jobs on when their turn has come. So a
+ * lane or the publisher, which lets the next job pass, does not have to plan and prepare it.
  *
  * Lifetime: key_order_start() to key_order_destroy(). Threads: any.
  */
@@ -19,8 +19,8 @@ struct key_order_options {
     /** The thread's first call. */
     void (*on_start)(void *context);
     /**
-     * Jobs that have waited may run, KEY_ORDER_GROUP_MAX at most; the callee owns them. False, and
-     * it owns none: nothing runs any more, and each is dropped.
+     * Jobs that have waited may run, KEY_ORDER_GROUP_MAX at most; the callee owns them. False: no
+     * job runs any more, the callee owns none, and each is dropped.
      */
     bool (*on_passed)(void *context, struct job *const *jobs, size_t count);
     /** A job that has left its key queue is not run; the callee owns it. */
@@ -32,10 +32,10 @@ struct key_order_options {
 MUST_CHECK enum err key_order_start(
     const struct key_order_options *options, struct key_order **ret, struct error *err);
 
-/** Ends the thread: from here on jobs are only dropped. NULL is fine. */
+/** Ends the thread: from now on jobs that pass are dropped. NULL is fine. */
 void key_order_finish(struct key_order *order);
 
-/** Once no job is in a key queue any more. NULL is fine. */
+/** Call it when no job is in a key queue any more. NULL is fine. */
 void key_order_destroy(struct key_order *order);
 
 /** As key_queues_enter(); a job that waits goes to on_passed later. */
@@ -45,7 +45,7 @@ MUST_CHECK enum err key_order_enter(
 /** The job that stood in `queue` is over: the next one goes to on_passed. NULL is fine. */
 void key_order_leave(struct key_order *order, struct key_queue *queue);
 
-/** The same, but the next one is the caller's; NULL where there is none. */
+/** The same, but returns the next job, which the caller owns; NULL if there is none. */
 MUST_CHECK struct job *key_order_take_next(struct key_order *order, struct key_queue *queue);
 
 /** As key_queues_take_waiting(). */

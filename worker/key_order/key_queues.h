@@ -1,15 +1,15 @@
 /**
- * The queues of keys: of the jobs of one key, `width` at most have passed and not left; the others
+ * The queues of keys. Of the jobs of one key, at most `width` have passed and not left; the others
  * wait in the order in which they came. With a width of 1 they run one after the other. Jobs of
  * different keys do not wait for each other.
  *
- * A key queue holds the jobs of one topic, partition and key. Its first ones pass at once, each
- * other one when a job before it has left. A job without a key passes at once, unless it uses
- * residents: for those, no key is a key like any other.
+ * A key queue holds the jobs of one topic, partition and key. Its first jobs pass at once; each
+ * later one passes when a job before it has left. A job without a key passes at once, unless it
+ * uses residents: then the missing key counts as a key.
  *
- * Lifetime: jobs that wait are owned here until they pass or are taken out; a key queue lives while
- * a job of it has passed and not left. Memory: a key queue for each key with jobs in flight, and a
- * copy of the key. Threads: any.
+ * Lifetime: the queues own jobs that wait, until these pass or are taken out. A key queue lives
+ * while a job of it has passed and not left. Memory: a key queue for each key with jobs in flight,
+ * and a copy of the key. Threads: any.
  */
 #ifndef KEY_ORDER_KEY_QUEUES_H
 #define KEY_ORDER_KEY_QUEUES_H
@@ -25,8 +25,8 @@ MUST_CHECK enum err key_queues_create(size_t width, struct key_queues **ret, str
 void key_queues_destroy(struct key_queues *queues);
 
 /**
- * *passes: the job may run, and is still the caller's. Else it waits, owned here, until
- * key_queues_leave() returns it. ERR_NO_MEMORY: as if it had never come.
+ * *passes true: the job may run, and the caller still owns it. False: the job waits, owned here,
+ * until key_queues_leave() returns it. ERR_NO_MEMORY: nothing has changed.
  */
 MUST_CHECK enum err key_queues_enter(
     struct key_queues *queues, struct job *job, bool *passes, struct error *err);

@@ -15,8 +15,8 @@ MUST_CHECK enum err lifecycle_start(
     struct stages *stages, const struct executor_options *options, struct error *err);
 
 /**
- * Finishes the jobs that were submitted and stops every stage. The source stops late, so that it
- * can commit what was finished. ERR_TIMEOUT and others as executor_run().
+ * Finishes the jobs that were submitted and stops every stage. The source finishes last, so that
+ * it commits what was finished. ERR_TIMEOUT and others as executor_run().
  */
 MUST_CHECK enum err lifecycle_stop(struct stages *stages, struct error *err);
 

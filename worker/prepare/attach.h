@@ -1,7 +1,7 @@
 /**
  * The residents of a job, from before it runs until it has ended. Part of prepare.h.
  *
- * Threads: the job's. Needs key order: nobody else uses the job's residents meanwhile.
+ * Threads: the job's. Needs key order, so that no other job uses these residents meanwhile.
  */
 #ifndef PREPARE_ATTACH_H
 #define PREPARE_ATTACH_H
@@ -10,9 +10,9 @@
 #include "plan/plan.h"
 
 /**
- * Attaches all that the job names, creating those that it may; after an error, none. A job that was
- * applied before is marked so: it launches nothing and reads what it left. Where that cannot give
- * all its outputs: ERR_RESIDENT_GENERATION; others as residents_attach().
+ * Attaches all residents that the job names, and creates those that it may; after an error, none is
+ * attached. A job that was applied before is marked so: it launches nothing and only reads its
+ * outputs. ERR_RESIDENT_GENERATION: not all of them can be read; other codes as residents_attach().
  */
 MUST_CHECK enum err attach_residents(
     struct residents *residents, struct job *job, struct error *err);

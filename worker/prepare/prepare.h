@@ -1,14 +1,14 @@
 /**
- * All cold work, off the lanes: blobs are fetched and statics uploaded here, so that a lane never
- * waits for a disk or for another job's upload. A job enters a lane only when everything it names
- * is at hand.
+ * All cold work, away from the lanes: it fetches blobs, uploads statics and loads modules, so that
+ * a lane never waits for a disk or for another job's upload. A job goes to a lane only when
+ * everything that it names is at hand.
  *
- * A job whose inputs are all warm comes back to the caller at once; the others wait in a queue for
- * one of the preparation threads. One that names a static which a job ahead of it brings waits for
- * that job first (providers.h).
+ * A job whose inputs are all warm comes back to the caller at once. Other jobs wait in a queue for
+ * a preparation thread. A job that names a static which a job ahead of it provides waits for that
+ * job first (providers.h).
  *
- * Threads: prepare_submit() from any bound thread; on_ready comes from a preparation thread, the
- * other callbacks from that or the caller's.
+ * Threads: prepare_submit() from any thread that is bound to the device. on_ready comes from a
+ * preparation thread, the other callbacks from that or from the caller's thread.
  */
 #ifndef PREPARE_PREPARE_H
 #define PREPARE_PREPARE_H
@@ -33,22 +33,23 @@ struct prepare_options {
     enum isolation isolation;
     uint32_t threads;      /* for jobs that wait for the store, and as many for the others */
     uint32_t queue_length; /* at least as many as jobs can be in flight: submit never waits */
-    /** Asked before cold work: an error where the job is not to be run any more. */
+    /** Asked before cold work: an error where the job must not run any more. */
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
-    /** Around a preparation thread's work on a job, which may be over at its end. */
+    /** Called before and after a preparation thread works on a job; afterwards the job may be gone.
+     */
     void (*on_begin)(void *context, const struct job *job);
     void (*on_end)(void *context);
     /** A job that was cold may run; the callee owns `job` from here on. */
     void (*on_ready)(void *context, struct job *job);
     /** The job failed; the callee owns `job` from here on. */
     void (*on_failed)(void *context, struct job *job, const struct error *err);
-    /** A job, the caller's still, begins or ceases to wait for one ahead of it; while it waits, it
-     * holds nothing. */
+    /** A job begins or ends to wait for one ahead of it. While it waits, it holds nothing. The
+     * callee does not own it. */
     void (*on_waiting)(void *context, struct job *job);
     void (*on_resumed)(void *context, struct job *job);
-    /** A job that was submitted is not prepared any more: the run ends. The callee owns it. */
+    /** A submitted job is not prepared any more, since the run ends. The callee owns it. */
     void (*on_dropped)(void *context, struct job *job);
-    /** A static's payload could not be stored; after a restart its sender has to send it again. */
+    /** A static's payload could not be stored: after a restart its sender must send it again. */
     void (*on_not_stored)(void *context, const struct error *err);
     void *context;
 };
@@ -58,11 +59,11 @@ struct prepare;
 MUST_CHECK enum err prepare_create(
     const struct prepare_options *options, struct prepare **ret, struct error *err);
 
-/** Finishes what was submitted and ends the threads; prepare_again() still works. NULL is fine. */
+/** Finishes submitted jobs and ends the threads; prepare_again() still works. NULL is fine. */
 void prepare_finish(struct prepare *prepare);
 
-/** After prepare_finish(), once no more jobs end: drops those that still wait for others. NULL is
- * fine. */
+/** Drops the jobs that still wait for others. Call it after prepare_finish(), when no more jobs
+ * end. NULL is fine. */
 void prepare_drop_waiting(struct prepare *prepare);
 
 /** After prepare_drop_waiting(). NULL is fine. */
@@ -77,8 +78,8 @@ MUST_CHECK enum err prepare_submit(struct prepare *prepare, struct job *job,
     const struct plan *plan, const struct module_set *modules, struct job **ret, struct error *err);
 
 /**
- * The same for a job that was prepared before, and that prepare_release() has let go of: it comes
- * back where it may run, else NULL.
+ * The same for a job that was prepared before and then released with prepare_release(). Returns the
+ * job if it may run now, else NULL.
  */
 MUST_CHECK struct job *prepare_resubmit(struct prepare *prepare, struct job *job);
 
@@ -98,8 +99,8 @@ MUST_CHECK enum err prepare_again(struct prepare *prepare, struct job *job, stru
 void prepare_release(struct job *job, struct statics *statics, struct residents *residents);
 
 /**
- * Whether this run of the job makes a planned fill or write of a buffer: not where the resident has
- * its start value, and none of a job that was applied before.
+ * Whether this run of the job does a planned fill or write of a buffer. It does not if the resident
+ * has its start value already, or if the job was applied before.
  */
 bool prepare_wants(const struct job *job, size_t buffer, bool is_init);
 

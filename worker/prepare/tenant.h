@@ -1,6 +1,6 @@
 /**
- * Whose job it is, where jobs are isolated from each other: that of a key in its topic, or that of
- * the programs that it launches. Jobs without a key are one tenant of their topic.
+ * The tenant of a job, where jobs are isolated from each other: its key in its topic, or the
+ * programs that it launches. Jobs without a key are one tenant of their topic.
  *
  * Threads: pure.
  */
@@ -9,7 +9,7 @@
 
 #include "plan/plan.h"
 
-/** Which jobs may find each other's bytes: a kernel that reads outside of its buffers can. */
+/** Which jobs are kept from reading each other's bytes with kernels that leave their buffers. */
 enum isolation { ISOLATION_NONE, ISOLATION_PROGRAM, ISOLATION_KEY };
 
 /**
