@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/invariant.h"
-#include "base/pack.h"
+#include "base/writer.h"
 #include "broker/dead_letter.h"
 #include "publish/uploader.h"
 
@@ -98,168 +98,142 @@ static uint32_t attempts_of(const struct job *job) {
     return job->delivery->failed_attempts + job->retry_count + 1;
 }
 
-static void pack_error(msgpack_packer *packer, const struct job *job) {
+static void write_error(struct writer *writer, const struct job *job) {
     const struct outcome *outcome = &job->outcome;
-    pack_text(packer, "error");
-    msgpack_pack_map(packer, 5);
-    pack_text(packer, "code");
-    pack_text(packer, err_code(outcome->code));
-    pack_text(packer, "message");
-    pack_text(packer, outcome->err.message);
-    pack_text(packer, "fix");
-    pack_text(packer, outcome->err.fix);
-    pack_text(packer, "retry");
-    pack_text(packer, err_retry_name(outcome->code));
-    pack_uint(packer, "attempts", attempts_of(job));
+    write_text(writer, "error");
+    write_map(writer, 5);
+    write_text(writer, "code");
+    write_text(writer, err_code(outcome->code));
+    write_text(writer, "message");
+    write_text(writer, outcome->err.message);
+    write_text(writer, "fix");
+    write_text(writer, outcome->err.fix);
+    write_text(writer, "retry");
+    write_text(writer, err_retry_name(outcome->code));
+    write_number(writer, "attempts", attempts_of(job));
 }
 
-static void pack_blob(msgpack_packer *packer, const struct digest *digest) {
+static void write_blob(struct writer *writer, const struct digest *digest) {
     char name[DIGEST_TEXT_SIZE];
-    pack_text(packer, "blob");
-    pack_text(packer, digest_format(digest, name));
+    write_text(writer, "blob");
+    write_text(writer, digest_format(digest, name));
 }
 
-static void pack_data(msgpack_packer *packer, struct slice bytes) {
-    pack_text(packer, "data");
-    msgpack_pack_bin(packer, bytes.size);
-    msgpack_pack_bin_body(packer, bytes.data, bytes.size);
+static void write_data(struct writer *writer, struct slice bytes) {
+    write_text(writer, "data");
+    write_bin(writer, bytes.size);
+    write_bin_body(writer, bytes.data, bytes.size);
 }
 
-static void pack_output(msgpack_packer *packer, const struct job *job, size_t index) {
+static void write_output(struct writer *writer, const struct job *job, size_t index) {
     const struct digest *blob = upload_digest(job, index);
     const struct job_output *output = &job->outputs[index];
     const struct job_buffer *buffer = &job->buffers[output->buffer];
     bool has_type = buffer->datatype != DATATYPE_NONE;
     bool has_shape = output->is_whole && buffer->shape != NULL;
-    msgpack_pack_map(packer, 2 + (size_t)has_type + (size_t)has_shape);
-    pack_text(packer, "name");
-    pack_slice(packer, output->name);
+    write_map(writer, 2 + (size_t)has_type + (size_t)has_shape);
+    write_text(writer, "name");
+    write_slice(writer, output->name);
     if (has_type) {
-        pack_text(packer, "datatype");
-        pack_text(packer, datatype_name(buffer->datatype));
+        write_text(writer, "datatype");
+        write_text(writer, datatype_name(buffer->datatype));
     }
     if (has_shape) {
-        pack_text(packer, "shape");
-        msgpack_pack_array(packer, buffer->rank);
-        for (size_t i = 0; i < buffer->rank; i++) msgpack_pack_uint64(packer, buffer->shape[i]);
+        write_text(writer, "shape");
+        write_array(writer, buffer->rank);
+        for (size_t i = 0; i < buffer->rank; i++) write_uint64(writer, buffer->shape[i]);
     }
-    if (blob != NULL) pack_blob(packer, blob);
-    else pack_data(packer, job->outcome.outputs[index]);
+    if (blob != NULL) write_blob(writer, blob);
+    else write_data(writer, job->outcome.outputs[index]);
 }
 
-static void pack_residents(msgpack_packer *packer, const struct job *job) {
+static void write_residents(struct writer *writer, const struct job *job) {
     size_t count = 0;
     for (size_t i = 0; i < job->buffer_count; i++) count += job->buffers[i].resident.size > 0;
-    pack_text(packer, "residents");
-    msgpack_pack_map(packer, count);
+    write_text(writer, "residents");
+    write_map(writer, count);
     for (size_t i = 0; i < job->buffer_count; i++) {
         if (job->buffers[i].resident.size == 0) continue;
-        pack_slice(packer, job->buffers[i].resident);
-        msgpack_pack_uint64(packer, job->outcome.generations[i]);
+        write_slice(writer, job->buffers[i].resident);
+        write_uint64(writer, job->outcome.generations[i]);
     }
 }
 
-static void pack_telemetry(msgpack_packer *packer, const struct job_telemetry *telemetry) {
-    const struct {
-        const char *key;
-        uint64_t value;
-    } fields[] = {
-        {"h2d_bytes", telemetry->h2d_bytes},
-        {"d2h_bytes", telemetry->d2h_bytes},
-        {"param_bytes", telemetry->param_bytes},
-        {"kernel_launches", telemetry->kernel_launches},
-        {"static_hits", telemetry->static_hits},
-        {"static_misses", telemetry->static_misses},
-        {"static_bytes_saved", telemetry->static_bytes_saved},
-        {"queue_ns", telemetry->queue_ns},
-        {"decode_ns", telemetry->decode_ns},
-        {"prepare_ns", telemetry->prepare_ns},
-        {"stage_ns", telemetry->stage_ns},
-        {"enqueue_ns", telemetry->enqueue_ns},
-        {"wait_ns", telemetry->wait_ns},
-        {"wall_ns", telemetry->wall_ns},
-    };
+static void write_telemetry(struct writer *writer, const struct job_telemetry *telemetry) {
     const struct batch_telemetry *batch = &telemetry->batch;
-    const size_t count = sizeof fields / sizeof fields[0];
-    pack_text(packer, "telemetry");
-    msgpack_pack_map(packer, count + (telemetry->is_timed ? 2 : 1));
-    for (size_t i = 0; i < count; i++) pack_uint(packer, fields[i].key, fields[i].value);
-    if (telemetry->is_timed) pack_uint(packer, "device_ns", telemetry->device_ns);
-    pack_text(packer, "batch");
-    msgpack_pack_map(packer, 8);
-    pack_uint(packer, "id", batch->id);
-    pack_uint(packer, "jobs", batch->jobs);
-    pack_uint(packer, "copies", batch->uploads + batch->readbacks);
-    pack_uint(packer, "h2d_bytes", batch->h2d_bytes);
-    pack_uint(packer, "d2h_bytes", batch->d2h_bytes);
-    pack_uint(packer, "launches", batch->launches);
-    pack_uint(packer, "coalesced_launches", batch->coalesced_launches);
-    pack_uint(packer, "sync_points", batch->sync_points);
+    write_text(writer, "telemetry");
+    write_map(writer, telemetry->is_timed ? 16 : 15);
+    write_number(writer, "h2d_bytes", telemetry->h2d_bytes);
+    write_number(writer, "d2h_bytes", telemetry->d2h_bytes);
+    write_number(writer, "param_bytes", telemetry->param_bytes);
+    write_number(writer, "kernel_launches", telemetry->kernel_launches);
+    write_number(writer, "static_hits", telemetry->static_hits);
+    write_number(writer, "static_misses", telemetry->static_misses);
+    write_number(writer, "static_bytes_saved", telemetry->static_bytes_saved);
+    write_number(writer, "queue_ns", telemetry->queue_ns);
+    write_number(writer, "decode_ns", telemetry->decode_ns);
+    write_number(writer, "prepare_ns", telemetry->prepare_ns);
+    write_number(writer, "stage_ns", telemetry->stage_ns);
+    write_number(writer, "enqueue_ns", telemetry->enqueue_ns);
+    write_number(writer, "wait_ns", telemetry->wait_ns);
+    write_number(writer, "wall_ns", telemetry->wall_ns);
+    if (telemetry->is_timed) write_number(writer, "device_ns", telemetry->device_ns);
+    write_text(writer, "batch");
+    write_map(writer, 8);
+    write_number(writer, "id", batch->id);
+    write_number(writer, "jobs", batch->jobs);
+    write_number(writer, "copies", batch->uploads + batch->readbacks);
+    write_number(writer, "h2d_bytes", batch->h2d_bytes);
+    write_number(writer, "d2h_bytes", batch->d2h_bytes);
+    write_number(writer, "launches", batch->launches);
+    write_number(writer, "coalesced_launches", batch->coalesced_launches);
+    write_number(writer, "sync_points", batch->sync_points);
 }
 
-static void pack_source_and_worker(
-    msgpack_packer *packer, const struct position *position, const struct identity *identity) {
-    pack_text(packer, "source");
-    msgpack_pack_map(packer, 3);
-    pack_text(packer, "topic");
-    pack_text(packer, position->topic);
-    pack_text(packer, "partition");
-    msgpack_pack_int32(packer, position->partition);
-    pack_text(packer, "offset");
-    msgpack_pack_int64(packer, position->offset);
-    pack_text(packer, "worker");
-    msgpack_pack_map(packer, 3);
-    pack_text(packer, "host");
-    pack_text(packer, identity->host);
-    pack_text(packer, "device");
-    pack_text(packer, identity->device);
-    pack_text(packer, "version");
-    pack_text(packer, identity->version);
+static void write_source_and_worker(
+    struct writer *writer, const struct position *position, const struct identity *identity) {
+    write_text(writer, "source");
+    write_map(writer, 3);
+    write_text(writer, "topic");
+    write_text(writer, position->topic);
+    write_text(writer, "partition");
+    write_int32(writer, position->partition);
+    write_text(writer, "offset");
+    write_int64(writer, position->offset);
+    write_text(writer, "worker");
+    write_map(writer, 3);
+    write_text(writer, "host");
+    write_text(writer, identity->host);
+    write_text(writer, "device");
+    write_text(writer, identity->device);
+    write_text(writer, "version");
+    write_text(writer, identity->version);
 }
 
-static void pack_result(
-    msgpack_packer *packer, const struct job *job, const struct identity *identity) {
+static void write_result(
+    struct writer *writer, const struct job *job, const struct identity *identity) {
     const struct outcome *outcome = &job->outcome;
     bool is_ok = outcome->code == ERR_OK;
     bool has_residents = is_ok && outcome->generations != NULL;
-    msgpack_pack_map(packer, 7 + (size_t)!is_ok + (size_t)has_residents);
-    pack_uint(packer, "v", 1);
-    pack_text(packer, "id");
-    pack_slice(packer, job->id);
-    pack_text(packer, "status");
-    pack_text(packer, is_ok ? "ok" : "error");
-    if (!is_ok) pack_error(packer, job);
-    pack_text(packer, "outputs");
-    msgpack_pack_array(packer, is_ok ? job->output_count : 0);
-    for (size_t i = 0; is_ok && i < job->output_count; i++) pack_output(packer, job, i);
-    if (has_residents) pack_residents(packer, job);
-    pack_telemetry(packer, &outcome->telemetry);
-    pack_source_and_worker(packer, &job->delivery->position, identity);
-}
-
-/* The payload's room while it fills. */
-struct writer {
-    uint8_t *next;
-    size_t left;
-    bool is_over;
-};
-
-static int write_payload(void *context, const char *bytes, size_t size) {
-    struct writer *writer = context;
-    if (size > writer->left) writer->is_over = true;
-    if (writer->is_over) return -1;
-    if (size > 0) memcpy(writer->next, bytes, size);
-    writer->next += size;
-    writer->left -= size;
-    return 0;
+    write_map(writer, 7 + (size_t)!is_ok + (size_t)has_residents);
+    write_number(writer, "v", 1);
+    write_text(writer, "id");
+    write_slice(writer, job->id);
+    write_text(writer, "status");
+    write_text(writer, is_ok ? "ok" : "error");
+    if (!is_ok) write_error(writer, job);
+    write_text(writer, "outputs");
+    write_array(writer, is_ok ? job->output_count : 0);
+    for (size_t i = 0; is_ok && i < job->output_count; i++) write_output(writer, job, i);
+    if (has_residents) write_residents(writer, job);
+    write_telemetry(writer, &outcome->telemetry);
+    write_source_and_worker(writer, &job->delivery->position, identity);
 }
 
 static enum err encode_payload(
     struct message *message, const struct identity *identity, struct error *err) {
     struct writer writer = {.next = message->payload, .left = message->payload_max};
-    msgpack_packer packer;
-    msgpack_packer_init(&packer, &writer, write_payload);
-    pack_result(&packer, message->job, identity);
+    write_result(&writer, message->job, identity);
     if (writer.is_over)
         return error_set(err, ERR_INTERNAL, 0, "report this with the job",
             "a result is larger than the %zu bytes that were planned", message->payload_max);

@@ -1,0 +1,53 @@
+/**
+ * msgpack into a buffer of known size. The library's encoder (pack_template.h, which is made to be
+ * included so) writes straight into the buffer here, where msgpack_packer calls back for each of
+ * the hundred pieces of a result.
+ *
+ * write_uint64(), write_int32(), write_int64(), write_map(), write_array(), write_str(),
+ * write_str_body(), write_bin() and write_bin_body() are the library's msgpack_pack_*(). What does
+ * not fit is not written, and `is_over` says so. Threads: one.
+ */
+#ifndef BASE_WRITER_H
+#define BASE_WRITER_H
+
+#include <msgpack.h>
+
+#include "base/slice.h"
+
+struct writer {
+    uint8_t *next;
+    size_t left;
+    bool is_over;
+};
+
+static inline void writer_append(struct writer *writer, const void *bytes, size_t size) {
+    if (size > writer->left) writer->is_over = true;
+    if (writer->is_over || size == 0) return;
+    memcpy(writer->next, bytes, size);
+    writer->next += size;
+    writer->left -= size;
+}
+
+#define msgpack_pack_inline_func(name) static inline void write##name
+#define msgpack_pack_inline_func_cint(name) static inline void write##name
+#define msgpack_pack_inline_func_fixint(name) static inline void write_fix##name
+#define msgpack_pack_user struct writer *
+#define msgpack_pack_append_buffer(user, buf, len) writer_append(user, buf, len)
+#include <msgpack/pack_template.h>
+
+static inline void write_slice(struct writer *writer, struct slice text) {
+    write_str(writer, text.size);
+    write_str_body(writer, text.data, text.size);
+}
+
+static inline void write_text(struct writer *writer, const char *text) {
+    write_slice(writer, slice_of_text(text));
+}
+
+/** A key of a map, and its value. */
+static inline void write_number(struct writer *writer, const char *key, uint64_t value) {
+    write_text(writer, key);
+    write_uint64(writer, value);
+}
+
+#endif
