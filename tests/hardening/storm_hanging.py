@@ -6,6 +6,7 @@ complete, and never tells the partition how it has ended. What is open there sta
 often the broker is started again: readers of committed messages wait behind it, and so does whoever asks the group for
 its offsets. It needs a partition without any leader; with replicas that are alive there is none."""
 
+import contextlib
 import socket
 import struct
 import time
@@ -117,6 +118,10 @@ class Broker:
         self.ask(WRITE_TXN_MARKERS, 1, array([marker]))
 
 
+def complete_producers(brokers):
+    return set().union(*(broker.complete_producers() for broker in brokers))
+
+
 def outcomes(servers):
     """{producer: whether its last transaction that was ended is committed}, as the coordinator has noted it."""
     reader = confluent_kafka.Consumer({"log_level": 2, "bootstrap.servers": servers, "group.id": "outcomes",
@@ -148,30 +153,27 @@ class Hanging:
         self.ended = 0
 
     def look(self):
-        """Asks each broker of what it leads; how many it has ended now."""
-        ended = 0
-        for address in self._servers.split(","):
-            broker = Broker(address)
-            try:
-                ended += self._look_at(broker)
-            finally:
-                broker.close()
+        """Asks the brokers; how many it has ended now."""
+        with contextlib.ExitStack() as connections:
+            brokers = [connections.enter_context(contextlib.closing(Broker(address)))
+                       for address in self._servers.split(",")]
+            ended = self._end_due(brokers)
         self.ended += ended
         return ended
 
-    def _look_at(self, broker):
-        complete = broker.complete_producers()
-        found = broker.open_transactions(self._partitions)
-        complete &= broker.complete_producers()
-        hanging = {key: epochs for key, epochs in found.items() if key[2] in complete}
+    def _end_due(self, brokers):
+        complete = complete_producers(brokers)
+        found = {key: (broker, epochs) for broker in brokers
+                 for key, epochs in broker.open_transactions(self._partitions).items()}
+        complete &= complete_producers(brokers)
         now = time.monotonic()
-        self._seen = {key: self._seen.get(key, now) for key in hanging}
-        due = [key for key, since in self._seen.items() if now - since >= QUIET_S]
-        if not due:
+        self._seen = {key: self._seen.get(key, now) for key in found if key[2] in complete}
+        if not any(now - since >= QUIET_S for since in self._seen.values()):
             return 0
         known = outcomes(self._servers)
-        complete &= broker.complete_producers()  # what one has begun meanwhile is not for us to end
-        due = [key for key in due if key[2] in complete]
+        complete &= complete_producers(brokers)  # what one has begun meanwhile is not for us to end
+        due = [key for key, since in self._seen.items() if now - since >= QUIET_S and key[2] in complete]
         for topic, partition, producer, first in due:
-            broker.end_transaction(topic, partition, producer, hanging[topic, partition, producer, first], known[producer])
+            broker, epochs = found[topic, partition, producer, first]
+            broker.end_transaction(topic, partition, producer, epochs, known[producer])
         return len(due)
