@@ -163,8 +163,9 @@ class Hanging:
 
     def _end_due(self, brokers):
         complete = complete_producers(brokers)
-        found = {key: (broker, epochs) for broker in brokers
-                 for key, epochs in broker.open_transactions(self._partitions).items()}
+        found = {}
+        for broker in brokers:  # replicas tell as well
+            found |= broker.open_transactions(self._partitions)
         complete &= complete_producers(brokers)
         now = time.monotonic()
         self._seen = {key: self._seen.get(key, now) for key in found if key[2] in complete}
@@ -174,6 +175,6 @@ class Hanging:
         complete &= complete_producers(brokers)  # what one has begun meanwhile is not for us to end
         due = [key for key, since in self._seen.items() if now - since >= QUIET_S and key[2] in complete]
         for topic, partition, producer, first in due:
-            broker, epochs = found[topic, partition, producer, first]
-            broker.end_transaction(topic, partition, producer, epochs, known[producer])
+            for broker in brokers:  # who does not lead the partition refuses
+                broker.end_transaction(topic, partition, producer, found[topic, partition, producer, first], known[producer])
         return len(due)
