@@ -1,11 +1,11 @@
 /**
- * What a consumer claims of the partitions that it was assigned (ownership.h), where results are
- * published in transactions: a transaction of its own commits it. A plain commit that its client
- * has given up could arrive after such transactions, and take the group back behind what they have
- * committed; a late request of a transaction is refused.
+ * Claims partitions that a consumer was assigned (ownership.h), where results are published in
+ * transactions: a transaction of its own commits the claim. A plain commit would be unsafe. If its
+ * client has given it up, it could arrive after later transactions, and set the group back behind
+ * their commits. The brokers refuse a late request of a transaction.
  *
- * Of one claim at a time. Threads: ask(), get_answer() and withdraw() are the consumer's, the
- * others the transactions'.
+ * One claim at a time. Threads: ask(), get_answer() and withdraw() are the consumer's, the others
+ * the transactions'.
  */
 #ifndef BROKER_CLAIM_H
 #define BROKER_CLAIM_H
@@ -30,7 +30,7 @@ MUST_CHECK bool claim_ask(struct claim *claim, const rd_kafka_topic_partition_li
  * nothing is asked for. */
 MUST_CHECK bool claim_get_answer(struct claim *claim, rd_kafka_resp_err_t *ret);
 
-/** Nobody waits for it any more. */
+/** The consumer does not wait for the claim any more. */
 void claim_withdraw(struct claim *claim);
 
 /** Whether one waits to be taken. */

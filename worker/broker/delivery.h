@@ -1,15 +1,15 @@
 /**
- * A message as it came in: its bytes, key, headers and where it stood.
+ * A message as it came in: its bytes, key, headers and position.
  *
- * The bytes are copied out of the broker client's fetch buffers: one unfinished job would otherwise
- * pin a whole fetch (up to 50 MiB), and memory could not be bounded by counting messages. Copying
- * is what taking a message costs, so a source only lends: whoever works on a message first keeps
- * it, on a thread of its own.
+ * The bytes are copied out of the broker client's fetch buffers. Otherwise one unfinished job would
+ * keep a whole fetch in memory (up to 50 MiB), and memory could not be bounded by counting
+ * messages. Copying is most of the cost of taking a message. So a source only lends its bytes, and
+ * the first stage that works on the message copies them, on a thread of its own.
  *
- * Units: `held_bytes` is all host memory that the delivery stands for, its dead letter included.
- * Lifetime: owned by whoever
- * holds the pointer; destroying it does *not* mark the message as finished (source_finish() does).
- * What is lent goes before its source does. Threads: one owner at a time.
+ * Units: `held_bytes` is all host memory that the delivery needs, its dead letter included.
+ * Lifetime: the holder of the pointer owns it. Destroying it does *not* mark the message as
+ * finished (source_finish() does). A loan ends before its source does. Threads: one owner at a
+ * time.
  */
 #ifndef BROKER_DELIVERY_H
 #define BROKER_DELIVERY_H
@@ -41,9 +41,9 @@ struct header {
     struct slice value;
 };
 
-/** Bytes of somebody else's: `end(lender)`, on any thread, says that nobody reads them any more. */
+/** Bytes that are lent: `end(lender)`, on any thread, says that they are not read any more. */
 struct loan {
-    void (*end)(void *lender); /* NULL: nobody wants to know */
+    void (*end)(void *lender); /* NULL: the lender need not know */
     void *lender;
 };
 

@@ -1,5 +1,5 @@
 /**
- * Fetched messages that have to wait for room in their partition's window: at most a few a
+ * Fetched messages that wait for room in their partition's window. There are only a few for each
  * partition, since it is paused while any of them waits. Only for consumer.c.
  *
  * Lifetime: owns its messages. Threads: intake thread only.

@@ -1,7 +1,7 @@
 /**
- * A first word with the brokers, before anything depends on them: do they take our certificate,
- * user and password, and is a topic there? Through a client of its own, which is gone at the
- * end; joins no group, creates and writes nothing.
+ * Asks the brokers, before anything depends on them, whether they accept our certificate, user and
+ * password, and whether a topic exists. It uses a client of its own, joins no group, and creates
+ * and writes nothing.
  *
  * Threads: one call at a time.
  */
@@ -18,8 +18,8 @@ struct preflight_options {
 };
 
 /**
- * ERR_OK: a broker answered, and knows the topic. ERR_TIMEOUT: none is there, it seems. ERR_BROKER:
- * they refuse us, or the topic. ERR_CONFIG: the setting that librdkafka refuses.
+ * ERR_OK: a broker answered, and has the topic. ERR_TIMEOUT: no broker answered. ERR_BROKER: they
+ * refuse us, or the topic. ERR_CONFIG names the setting that librdkafka refuses.
  */
 MUST_CHECK enum err preflight(const struct preflight_options *options, struct error *err);
 

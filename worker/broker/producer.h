@@ -2,10 +2,10 @@
  * A sink that publishes to Kafka, over librdkafka's idempotent producer: acknowledged by all
  * in-sync replicas, no duplicates from retries, in order for each partition.
  *
- * A record waits for its brokers as long as it takes (`message.timeout.ms` 0): an outage loses
- * nothing, shows in on_event, and holds the worker up through what is in flight. A flush, or a
- * `message.timeout.ms` of the user's, ends the wait. A topic that does not exist, and that the
- * brokers do not create, refuses its records after `topic.metadata.propagation.max.ms` (5 s).
+ * A record waits for its brokers as long as it takes (`message.timeout.ms` 0). So an outage loses
+ * nothing: on_event reports it, and the worker pauses once enough is in flight. A flush, or a
+ * `message.timeout.ms` of the user's, ends the wait. If a topic does not exist and the brokers do
+ * not create it, its records are refused after `topic.metadata.propagation.max.ms` (5 s).
  */
 #ifndef BROKER_PRODUCER_H
 #define BROKER_PRODUCER_H

@@ -3,7 +3,7 @@
  * all, and for commands. Commits nothing and leaves no trace at the broker. Partitions are those
  * that the topic has when the reader is created.
  *
- * Units: milliseconds since 1970, by the clock of whoever stamps messages.
+ * Units: milliseconds since 1970, by the clock that stamps messages (the broker's or the sender's).
  * Threads: one at a time.
  */
 #ifndef BROKER_READER_H

@@ -7,11 +7,11 @@
  * ERR_OK and no error when it is acknowledged (Kafka: by all in-sync replicas, and in a transaction
  * that is committed), else with the reason. on_settled may free the record and send others.
  *
- * Errors of a record: ERR_PUBLISH_REFUSED is permanent (it is too large, or the topic that it names
- * itself does not exist or is not ours to write): sending the same again cannot help. Where that
- * topic is its route's, the operator has to mend it: ERR_BROKER. ERR_REVOKED: the message that it
- * answers is another worker's by now, and the record is dropped. ERR_BROKER and ERR_IO mean that
- * the sink itself is lost.
+ * Errors of a record: ERR_PUBLISH_REFUSED is permanent: the record is too large, or the topic that
+ * it names itself does not exist or may not be written. Sending it again cannot help. If the
+ * route's configured topic is at fault, the error is ERR_BROKER, since the operator must correct
+ * it. ERR_REVOKED: the message that it answers belongs to another worker now, and the record is
+ * dropped. ERR_BROKER and ERR_IO mean that the sink itself is lost.
  */
 #ifndef BROKER_SINK_H
 #define BROKER_SINK_H
@@ -54,8 +54,8 @@ struct sink_operations {
     enum err (*flush)(struct sink *sink, int timeout_ms, struct error *err);
 
     /**
-     * Everything that was sent is settled, and its messages are finished at the source: what the
-     * sink has is exactly what answers them. NULL where nobody has to know.
+     * Everything that was sent is settled, and its messages are finished at the source: the sink
+     * has exactly their answers. NULL: the sink need not know.
      */
     void (*settled)(struct sink *sink);
 

@@ -55,14 +55,14 @@ struct source_operations {
     void (*destroy)(struct source *source);
 };
 
-/** A partition is not ours any more. `topic` ends with the call. Intake thread, from inside poll()
- * or close(). */
+/** This worker has lost a partition. `topic` is valid during the call. Intake thread, from inside
+ * poll() or close(). */
 typedef void source_on_revoked(void *context, const char *topic, int32_t partition);
 
 /**
- * What stands below `next` is committed, and does not come again. Intake thread, from inside poll()
- * or close(), or the thread that serves the transactions; not every commit is told. `topic` ends
- * with the call.
+ * Messages below `next` are committed, and are not read again. From the intake thread, inside
+ * poll() or close(), or from the thread that serves the transactions. Not every commit is reported.
+ * `topic` is valid during the call.
  */
 typedef void source_on_committed(void *context, const char *topic, int32_t partition, int64_t next);
 
@@ -70,7 +70,7 @@ typedef void source_on_committed(void *context, const char *topic, int32_t parti
 enum fetch_verdict {
     FETCH_READ,
     FETCH_TRY,  /* alone first, while nothing is taken: reading it may end the process */
-    FETCH_ASIDE /* not at all, until this is asked again and answered otherwise */
+    FETCH_ASIDE /* not at all, until the guard answers otherwise */
 };
 
 enum fetch_event {
@@ -79,7 +79,7 @@ enum fetch_event {
     FETCH_TRIAL_PASSED
 };
 
-/** Who knows what reading a partition did before. Intake thread, from inside poll(). */
+/** Knows what reading a partition did earlier. Intake thread, from inside poll(). */
 struct fetch_guard {
     enum fetch_verdict (*ask)(void *context, const char *topic, int32_t partition, int64_t offset);
     void (*tell)(void *context, enum fetch_event event, const char *topic, int32_t partition);

@@ -1,9 +1,9 @@
 /**
- * Partitions that are read alone before anything else is, since executors may have died of reading
- * them, and partitions that are not read at all. Who that is, a fetch guard says (source.h).
+ * Partitions that are read alone first, since executors may have died of reading them, and
+ * partitions that are not read at all. A fetch guard (source.h) says which.
  *
  * A trial assigns one partition to the client, reads it as far ahead as the client would, and drops
- * what comes: only that the process survives is asked. Nothing is taken meanwhile.
+ * what it reads: it only tests whether the process survives. No message is taken meanwhile.
  *
  * Only for consumer.c; its thread's.
  */

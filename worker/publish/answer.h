@@ -1,18 +1,18 @@
 /**
- * The ladder of answers: what can be said of a message, and what next where the brokers refuse that
- * for good. Each answer has less of the sender's than the one before, so that no message can be
- * such that nothing is said of it.
+ * The ladder of answers: what to send for a message, and what to send next if the brokers refuse
+ * that for good. Each answer has less of the sender's data than the one before, so that no message
+ * can prevent its own answer.
  *
- *     result        what the job gave, or its error: to its `reply_to`, with its key
+ *     result        the job's outputs or its error: to its `reply_to`, with its key
  *     error         the error, to topics.results
- *     bare error    of the sender's only the job's id: no key, no trace
- *     letter        to topics.dead_letters: all of the message, and what was wrong with it
- *     short letter  what of payload, key and headers has more than 16 KiB is left out
- *     tiny letter   the same from 256 bytes on
- *     coordinates   nothing of the sender's but the job's id; the key is topic/partition/offset
+ *     bare error    the error with only the job's id: no key, no trace
+ *     letter        to topics.dead_letters: the whole message, and what was wrong with it
+ *     short letter  without those of payload, key and headers that have more than 16 KiB
+ *     tiny letter   without those that have more than 256 bytes
+ *     coordinates   only the job's id; the key is topic/partition/offset
  *
- * A job whose error finds no taker has a letter still. What lies below the coordinates is the
- * operator's to mend: a topic that takes no record of a kilobyte or two.
+ * A job whose error is refused everywhere still gets a letter. If even the coordinates are refused,
+ * the topic takes no record of a kilobyte or two, and the operator must correct that.
  *
  * Threads: pure.
  */
@@ -30,13 +30,13 @@ enum answer {
     ANSWER_SHORT_LETTER,
     ANSWER_TINY_LETTER,
     ANSWER_COORDINATES,
-    ANSWER_COUNT /* nothing is left to say */
+    ANSWER_COUNT /* there is no lesser answer */
 };
 
-/** ANSWER_COUNT where there is none. */
+/** The next lesser answer; ANSWER_COUNT if there is none. */
 enum answer answer_next(enum answer answer);
 
-/** True for those that go to the topic of dead letters. */
+/** True for answers that go to the topic of dead letters. */
 bool answer_is_letter(enum answer answer);
 
 /** Of a letter: how many bytes the payload, the key and all headers may have each. */

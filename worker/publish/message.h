@@ -1,6 +1,5 @@
 /**
- * What the worker says: results and dead letters, encoded (schemas/result.schema.json, and the
- * headers below on everything).
+ * Encodes results and dead letters (schemas/result.schema.json). Both have these headers:
  *
  *     content-type             application/msgpack
  *     gpu-worker-job-id        of decodable jobs
@@ -13,9 +12,9 @@
  * dlq.worker, and where something had to be left out dlq.truncated, which says what: payload, key,
  * headers, or several of them with commas in between.
  *
- * Lifetime: a message stands in the arena of its job, and borrows key, bytes and headers of the
- * job's delivery; outputs are copied. A message that is no job is answered as a job without an id.
- * Threads: the job's. NULL is returned only when memory is short.
+ * Lifetime: a message lies in the arena of its job, and borrows key, bytes and headers of the job's
+ * delivery; outputs are copied. A message that cannot be decoded is a job without an id. Threads:
+ * the job's. Functions return NULL only when memory is short.
  */
 #ifndef PUBLISH_MESSAGE_H
 #define PUBLISH_MESSAGE_H
@@ -36,18 +35,18 @@ struct message {
     struct header headers[];
 };
 
-/** Room for a result of up to `payload_max` bytes, so that whoever writes it allocates nothing. */
+/** Reserves room for a result of up to `payload_max` bytes: writing it then allocates nothing. */
 struct message *message_reserve_result(struct job *job, size_t payload_max);
 
 /**
- * Encodes what became of the message's job into its room; again, where the sink is done with what
- * was there before. `answer` is ANSWER_RESULT, or a lesser one that is a result. Outputs that the
- * blob store has are named by their digest. ERR_INTERNAL: the room is too small.
+ * Encodes the outcome of the message's job into its room. It may be called again when the sink has
+ * finished with the bytes of the last call. `answer` is ANSWER_RESULT, or a lesser one that is a
+ * result. Outputs in the blob store are named by their digest. ERR_INTERNAL: the room is too small.
  */
 MUST_CHECK enum err message_write_result(struct message *message, enum answer answer,
     const struct identity *identity, struct error *err);
 
-/** What the job has failed of, with as much of the sender's as `answer`, a letter, takes. */
+/** Why the job has failed, with as much of the sender's data as `answer`, a letter, takes. */
 struct message *message_of_dead_letter(
     struct job *job, enum answer answer, const struct identity *identity);
 

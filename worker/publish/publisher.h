@@ -1,14 +1,14 @@
 /**
- * The one thread that owns the sink. What answers a message is a result, a dead letter, or both;
- * when all of it is acknowledged, the message may be committed.
+ * The one thread that owns the sink. The answer to a message is a result, a dead letter, or both.
+ * When all of it is acknowledged, the message may be committed.
  *
- * What the sink refuses for good is replaced by the next lesser answer (answer.h). Where nothing is
- * left to say, or the sink is lost, on_failed is called once and the sink ends: what is not
- * acknowledged by then is not reported, and comes again after a restart.
+ * If the sink refuses an answer for good, the publisher sends the next lesser one (answer.h). If
+ * there is none, or if the sink is lost, on_failed is called once and the sink ends. Messages that
+ * are not acknowledged by then are not reported; they are read again after a restart.
  *
- * Lifetime: publisher_start() to publisher_stop(); the sink is owned from the start on, also where
- * that fails. Threads: publisher_push() from any; on_published and on_failed come from the
- * publisher's thread.
+ * Lifetime: publisher_start() to publisher_stop(). publisher_start() owns the sink, also after an
+ * error. Threads: publisher_push() from any; on_published and on_failed come from the publisher's
+ * thread.
  */
 #ifndef PUBLISH_PUBLISHER_H
 #define PUBLISH_PUBLISHER_H
@@ -22,25 +22,24 @@ struct publisher;
 struct publisher_options {
     struct sink *sink;
     const struct identity *identity;
-    struct blobs *blobs;       /* where larger outputs go; NULL: nowhere */
+    struct blobs *blobs;       /* where larger outputs go; NULL: there is no store */
     uint64_t inline_bytes_max; /* with `blobs` */
     struct state *state;       /* where what is being encoded is noted; NULL: nowhere */
     uint32_t queue_length;     /* at least as many as jobs can be in flight: push never waits */
-    /** The answer to a job is encoded; once a job. From whichever thread does. */
+    /** The answer to a job is encoded; once for each job. From the thread that encodes. */
     void (*on_encoded)(void *context, const struct job *job);
-    /** The outputs of a job could not be stored: it has failed as its outcome says, and is not
-     * answered yet. The callee owns it. From a thread that uploads. */
+    /** The outputs of a job could not be stored: the job has failed, as its outcome says, and has
+     * no answer yet. The callee owns it. From a thread that uploads. */
     void (*on_not_uploaded)(void *context, struct job *job);
     /**
-     * The answer to a job that stood in this key queue, and does no more, is in the sink's queue:
-     * answers go out in the order of these calls. From whichever thread pushed it; NULL: it stood
-     * in none.
+     * The answer to a job is in the sink's queue, and the job has left this key queue; NULL: it was
+     * in none. Answers go out in the order of these calls. From the thread that pushed the job.
      */
     void (*on_queued)(void *context, struct key_queue *key_queue, bool is_suspect);
     /**
-     * These jobs are over; the callee owns them. All that answers them is acknowledged, but where
-     * job->is_dropped (ERR_REVOKED of the sink: nobody saw an answer of ours) or job->is_lost (they
-     * are not answered).
+     * These jobs are over; the callee owns them. All of their answers are acknowledged, except with
+     * job->is_dropped (ERR_REVOKED of the sink: no reader saw our answer) or job->is_lost (the job
+     * is not answered).
      */
     void (*on_published)(void *context, struct job *const *jobs, size_t count);
     void (*on_failed)(void *context, const struct error *err);
@@ -51,28 +50,27 @@ MUST_CHECK enum err publisher_start(
     const struct publisher_options *options, struct publisher **ret, struct error *err);
 
 /**
- * Waits up to `timeout_ms` (-1: for ever) for what was pushed to be acknowledged, then ends the
- * thread. ERR_TIMEOUT: something was not, and was not reported by on_published. NULL is fine.
+ * Waits up to `timeout_ms` (-1: for ever) until all that was pushed is acknowledged, then ends the
+ * thread. ERR_TIMEOUT: some was not, and on_published did not report it. NULL is fine.
  */
 MUST_CHECK enum err publisher_stop(struct publisher *publisher, int timeout_ms, struct error *err);
 
 /**
- * Takes memory for the answer to a planned job, of up to `result_bytes_max` encoded: from here on
- * its answer needs no more, unless it is an error. Where nothing was reserved there is room for an
- * error. Part of the job, and ends with it. ERR_NO_MEMORY.
+ * Reserves memory for the result of a planned job, of up to `result_bytes_max` encoded. Without it
+ * there is room only for an error. The memory is part of the job and ends with it. ERR_NO_MEMORY.
  */
 MUST_CHECK enum err publisher_reserve(struct job *job, size_t result_bytes_max, struct error *err);
 
 /**
- * Encodes what became of the job: the result, and where it failed the dead letter (a job that was
- * cancelled has not failed); of a message that has no id the dead letter alone. It is to be pushed
- * where it `is_encoded`; else its outputs go to the blob store first, and it is not the caller's
- * any more. ERR_NO_MEMORY, ERR_INTERNAL: it is the caller's, without an answer.
+ * Encodes the job's outcome: a result, and if the job failed a dead letter (a cancelled job has not
+ * failed). A message without an id gets only a dead letter. *is_encoded true: the caller pushes the
+ * job. False: its outputs go to the blob store first, and the caller does not own it any more.
+ * ERR_NO_MEMORY, ERR_INTERNAL: the caller still owns the job, which has no answer.
  */
 MUST_CHECK enum err publisher_encode(
     struct publisher *publisher, struct job *job, bool *is_encoded, struct error *err);
 
-/** Hands over jobs that are encoded, in order; they leave their key queues. */
+/** Sends the answers of encoded jobs, in order. The jobs leave their key queues. */
 void publisher_push(struct publisher *publisher, struct job *const *jobs, size_t count);
 
 #endif

@@ -1,6 +1,7 @@
 /**
- * Outputs that are too large for results: copied out of the lane's memory at once, then put into
- * the blob store by threads that may wait for a disk or a network, so that no lane does.
+ * Stores outputs that are too large for results. They are copied out of the lane's memory at once.
+ * Threads of the uploader put them into the blob store, so that no lane waits for a disk or
+ * network.
  *
  * Lifetime: uploader_start() to uploader_stop(). Threads: uploader_push() from any; on_uploaded
  * from the uploader's own.
@@ -17,8 +18,8 @@ struct uploader_options {
     struct blobs *blobs;
     uint64_t inline_bytes_max; /* larger outputs are uploaded */
     uint32_t queue_length;     /* at least as many as jobs can be in flight: push never waits */
-    /** The job's outputs are in the store, or it has failed as its outcome says. The callee owns
-     * the job, and ends the upload. */
+    /** The job's outputs are in the store, or the job has failed, as its outcome says. The callee
+     * owns the job, and ends the upload. */
     void (*on_uploaded)(void *context, struct job *job);
     void *context;
 };
@@ -36,8 +37,8 @@ bool uploader_wants(const struct uploader *uploader, const struct job *job);
  * the caller's. */
 MUST_CHECK enum err uploader_push(struct uploader *uploader, struct job *job, struct error *err);
 
-/** What names the output in the blob store; NULL: it is not there. Of a job with or without an
- * upload. */
+/** The digest that names the output in the blob store; NULL: the output is not there. The job may
+ * have no upload. */
 const struct digest *upload_digest(const struct job *job, size_t output);
 
 /** Ends the job's upload, and its outputs with it. Without one it does nothing. */

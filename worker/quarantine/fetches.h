@@ -1,19 +1,20 @@
 /**
- * From where each partition is read, and which of them end executors before any message of theirs
- * is in anybody's hands: a few compressed bytes may become more than the process has.
+ * From where each partition is read, and which partitions end executors while they are read, before
+ * any message of theirs is in hand: a few compressed bytes may need more memory than the process
+ * has.
  *
- * A life notes where it begins to read each partition. If FETCHES_LIVES_MAX in a row die after they
- * began at the same place, and nobody knows of what, the next life reads that partition alone
- * first, while nothing else is read and nothing runs. One during whose trial FETCHES_DEATHS_MAX
- * lives have crashed, or were killed after their memory had grown by what no message explains, is
- * set aside: it is not read until its place has moved or somebody lifts that. A kill without such
- * growth is no evidence.
+ * A life notes where it begins to read each partition. If FETCHES_LIVES_MAX lives in a row die
+ * after they began at the same place, for no known reason, the next life tries that partition: it
+ * reads it alone first, reads nothing else and runs nothing. A partition is set aside if
+ * FETCHES_DEATHS_MAX lives have crashed during its trial, or were killed there after their memory
+ * had grown more than any message explains. It is then not read until its place has moved or an
+ * operator lifts that. A kill without such growth is no evidence.
  *
- * FETCHES_MAX partitions are noted; others are read like any that nothing is known of. Of those
- * that are not set aside nothing is known any more once a life ends as it should (state_end()).
+ * Up to FETCHES_MAX partitions are noted; others are read as usual. When a life ends as it should
+ * (state_end()), all partitions are forgotten except those that are set aside.
  *
- * Lifetime: of the state. Threads: one at a time; lift(), each() and count() any, also from
- * another process. NULL is fine: nothing is known of any partition.
+ * Lifetime: of the state. Threads: one at a time; lift(), each() and count() any, also from another
+ * process. NULL is fine: then nothing is known of any partition.
  */
 #ifndef QUARANTINE_FETCHES_H
 #define QUARANTINE_FETCHES_H
@@ -24,22 +25,22 @@ enum { FETCHES_LIVES_MAX = 2, FETCHES_DEATHS_MAX = 2 };
 
 typedef void fetches_visit(void *context, const char *topic, int32_t partition, int64_t offset);
 
-/** What the death of the life before says, between state_open() and state_begin(). */
+/** Judges the death of the last life. Call it between state_open() and state_begin(). */
 void fetches_judge(struct state *state);
 
-/** Whether that death counts against a partition on trial: so many more of these are to come. */
+/** Whether that death counts against a partition on trial; then more such deaths may follow. */
 MUST_CHECK bool fetches_has_evidence(const struct state *state);
 
 enum fetches_verdict { FETCHES_READ, FETCHES_TRY, FETCHES_ASIDE };
 
-/** Whether and how it may be read from `offset` on. Notes that it is. */
+/** Whether and how the partition may be read from `offset` on. Notes that it is read. */
 MUST_CHECK enum fetches_verdict fetches_ask(
     struct state *state, const char *topic, int32_t partition, int64_t offset);
 
-/** What stands below `next` is committed: reading it would begin there. */
+/** Messages below `next` are committed: the next reading begins there. */
 void fetches_move(struct state *state, const char *topic, int32_t partition, int64_t next);
 
-/** Its trial begins; memory grows by what no message explains; it has passed. */
+/** A trial begins; memory grows more than any message explains; the trial has passed. */
 void fetches_try(struct state *state, const char *topic, int32_t partition);
 void fetches_inflate(struct state *state, const char *topic, int32_t partition);
 void fetches_pass(struct state *state, const char *topic, int32_t partition);
@@ -48,7 +49,7 @@ void fetches_pass(struct state *state, const char *topic, int32_t partition);
 void fetches_each_aside(const struct state *state, fetches_visit *visit, void *context);
 size_t fetches_count_aside(const struct state *state);
 
-/** Has it read again; says whether it was set aside. */
+/** Allows the partition to be read again; returns whether it was set aside. */
 bool fetches_lift(struct state *state, const char *topic, int32_t partition);
 void fetches_lift_all(struct state *state);
 

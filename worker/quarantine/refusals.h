@@ -1,9 +1,9 @@
 /**
- * Which jobs are refused because others like them ended executors (suspensions.h): counts
- * convictions and good ends, and says of each job whether its key or a program of it is suspended.
+ * Refuses jobs because others like them ended executors (suspensions.h): counts convictions and
+ * good ends, and checks for each job whether its key or one of its programs is suspended.
  *
  * Lifetime: of the state and the suspects that it names. Threads: as each function says. Without a
- * state nobody is suspended.
+ * state no key and no program is suspended.
  */
 #ifndef QUARANTINE_REFUSALS_H
 #define QUARANTINE_REFUSALS_H
@@ -26,7 +26,7 @@ void refusals_note_conviction(
 /** The job ended well. Any thread. */
 void refusals_note_success(const struct refusals *refusals, const struct job *job);
 
-/** ERR_SUSPENDED, with until when and who can end it. Any thread. */
+/** ERR_SUSPENDED, with the end of the suspension and how to lift it. Any thread. */
 MUST_CHECK enum err refusals_check(
     const struct refusals *refusals, const struct job *job, struct error *err);
 

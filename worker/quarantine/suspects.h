@@ -1,12 +1,12 @@
 /**
  * Suspects: messages that an executor had in hand when it died (attribution.h), or that executors
- * whose state is lost may have had (the source says so of a delivery). Each runs alone: it is
- * admitted once everything before it is answered, and nothing is admitted until it is answered
- * itself; so a death in between is its own. What waits for that, the suspect and what the source
- * brought behind it, waits here in order. Convicted messages are not run again.
+ * with a lost state may have had (then the source says so). Each suspect runs alone: it is admitted
+ * when everything before it is answered, and nothing else is admitted until it is answered. So a
+ * death in between is its own. The suspect, and the messages that the source brought behind it,
+ * wait here in order. Convicted messages are not run again.
  *
  * Lifetime: suspects_start() to suspects_stop(). Without a state file there is no struct suspects:
- * NULL is fine everywhere, and every message is innocent. Threads: as each function says.
+ * NULL is fine everywhere, and no message is suspected. Threads: as each function says.
  */
 #ifndef QUARANTINE_SUSPECTS_H
 #define QUARANTINE_SUSPECTS_H
@@ -27,23 +27,24 @@ struct suspects_options {
     pthread_mutex_t *lock;   /* of what is in flight; guards the table of suspects as well */
     pthread_cond_t *changed; /* a suspect is answered, or handed back: another may have its turn */
     const uint64_t *in_flight; /* messages, with those that wait here; under the lock */
-    /** Ends the loan of a message that is to wait. False: it is dropped already, and the run fails.
+    /** Ends the loan of a message that has to wait. False: the message is dropped, and the run
+     * fails.
      */
     bool (*keep)(void *context, struct delivery *delivery);
-    /** Lets go of one that waited: it comes again. Without the lock. */
+    /** Drops a message that waited: it is read again later. Called without the lock. */
     void (*drop)(void *context, struct delivery *delivery);
     void *context;
 };
 
 /**
- * Attributes the death of the life before, says in the log what came of it, and begins a new life.
- * `ret` stays NULL without a state. ERR_NO_MEMORY; as state_begin().
+ * Attributes the death of the last life, logs the outcome, and begins a new life. `ret` stays NULL
+ * without a state. ERR_NO_MEMORY, and codes of state_begin().
  */
 MUST_CHECK enum err suspects_start(
     const struct suspects_options *options, struct suspects **ret, struct error *err);
 
-/** Drops what still waits. `is_lost`: the life ends by a lost device, so who runs alone stays so.
- */
+/** Drops the messages that wait. `is_lost`: the device is lost, so the message that ran alone stays
+ * noted as such. */
 void suspects_stop(struct suspects *suspects, bool is_lost);
 
 /** False: the message, owned from now on and not lent any more, waits for its turn. Intake thread.
@@ -57,12 +58,12 @@ bool suspects_are_waiting(const struct suspects *suspects); /* intake thread */
 /** With the lock held: suspects_take() has something. Intake thread. */
 bool suspects_can_take(const struct suspects *suspects);
 
-/** Lets go of what waits: it comes again. Intake thread, when the run stops. */
+/** Drops the messages that wait: they are read again later. Intake thread, when the run stops. */
 void suspects_drop_waiting(struct suspects *suspects);
 
 enum verdict { VERDICT_NONE, VERDICT_GUILTY, VERDICT_UNDECODABLE };
 
-/** Whether anything is known of any message; once not, never again. Intake thread. */
+/** Whether anything is known of any message; once false, it stays false. Intake thread. */
 bool suspects_are_known(const struct suspects *suspects);
 
 /** What is known of a message before it is decoded; `err` says what it did. Intake thread; any
@@ -70,23 +71,24 @@ bool suspects_are_known(const struct suspects *suspects);
 enum verdict suspects_verdict(
     const struct suspects *suspects, const struct position *position, struct error *err);
 
-/** True once for each conviction, over all lives: its message may come again. As the verdict. */
+/** True once for each conviction, over all lives, since a message may be read again. Threads as
+ * suspects_verdict(). */
 MUST_CHECK bool suspects_count_conviction(
     struct suspects *suspects, const struct position *position);
 
 /** The message that runs alone was decoded, and is a job. Intake thread. */
 void suspects_decoded(struct suspects *suspects, const struct delivery *delivery);
 
-/** It was answered: innocent, or at fault in a way that cost nobody else anything. Any thread. */
+/** The suspect was answered: it is innocent, or its fault harmed no other job. Any thread. */
 void suspects_answered(struct suspects *suspects);
 
-/** It comes again instead of being answered, and is tried again then. Any thread. */
+/** The suspect was handed back without an answer; it is tried when it is read again. Any thread. */
 void suspects_handed_back(struct suspects *suspects);
 
-/** Forgets what stands below `next`: it does not come again. A source_on_committed; any thread. */
+/** Forgets messages below `next`: they are not read again. A source_on_committed; any thread. */
 void suspects_on_committed(void *suspects, const char *topic, int32_t partition, int64_t next);
 
-/** With the lock held: what answers `count` suspects is published. Any thread. */
+/** With the lock held: the answers to `count` suspects are published. Any thread. */
 void suspects_published(struct suspects *suspects, uint64_t count);
 
 #endif

@@ -1,20 +1,22 @@
 /**
- * Who is refused for a while because too many jobs were convicted (attribution.h): a key, or a
- * program. It stands in the state file, since it must outlive the executors that those jobs end.
+ * Suspensions: keys and programs that are refused for a while because too many of their jobs were
+ * convicted (attribution.h). They stand in the state file, since they must outlive the executors
+ * that such jobs end.
  *
  * A key is suspended once `convictions` of its jobs were convicted within the window. A program is
- * suspended once so many of its jobs were, where those of one key count once and each without a key
- * counts: one sender with one key cannot suspend a program for others. It still runs then for keys
- * in good standing with it: those that it has finished a job for within the last day, none of which
- * was convicted. So a sender with many keys cannot take a program away from those who use it.
+ * suspended once that many of its jobs were. Jobs of one key count once there, and each job without
+ * a key counts: so one sender with one key cannot suspend a program for others. A suspended program
+ * still runs for keys in good standing: those that it has finished a job for within the last day,
+ * if none of their jobs was convicted. So a sender with many keys cannot take a program away from
+ * those who use it.
  *
  * Everything is bounded: SUSPENSION_KEYS_MAX keys, SUSPENSION_PROGRAMS_MAX programs and
- * SUSPENSION_STANDINGS_MAX pairs of both in good standing. Where there is no room the least of
- * those that are not suspended give way, and standings that were not renewed for long. Names are
- * hashed from a secret start, so that nobody can aim at a place.
+ * SUSPENSION_STANDINGS_MAX pairs of both in good standing. When the tables are full, entries that
+ * are not suspended give way, those with the least evidence first, and standings that were not
+ * renewed for long. Names are hashed with a secret seed, so that no sender can aim at an entry.
  *
  * Units: milliseconds since 1970. Lifetime: of the state. Threads: convict() one at a time; all
- * others any, also from another process. NULL is fine: nobody is suspended.
+ * others any, also from another process. NULL is fine: nothing is suspended.
  */
 #ifndef QUARANTINE_SUSPENSIONS_H
 #define QUARANTINE_SUSPENSIONS_H
