@@ -83,7 +83,7 @@ TEST(broken_references_are_refused) {
 }
 
 TEST(a_value_that_is_no_utf8_is_refused) {
-    expect_refused("${LATIN}", "the value of environment variable 'LATIN' is no UTF-8");
+    expect_refused("${LATIN}", "the value of environment variable 'LATIN' is not UTF-8");
 }
 
 TEST(many_references_stay_within_the_arena) {

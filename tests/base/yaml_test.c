@@ -141,7 +141,7 @@ TEST(a_second_document_is_refused) {
 }
 
 TEST(a_key_is_a_plain_name) {
-    expect_problem("? [a, b]\n: 1\n", "t.yaml:1:3", "a key that is no plain name");
+    expect_problem("? [a, b]\n: 1\n", "t.yaml:1:3", "a key that is not a plain name");
 }
 
 TEST(nesting_is_bounded) {

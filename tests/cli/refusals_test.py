@@ -73,7 +73,7 @@ class RefusalsTest(unittest.TestCase):
                                               "ssl.ca.location: /nowhere/ca.pem: No such file"),
             "a password file that is missing": ({"kafka": {"consumer": {"sasl.password": {"file": "/nowhere/pw"}}}},
                                                 "/nowhere/pw: No such file"),
-            "an address that is none": ({"http": {"listen": "nowhere"}}, "is no host with a port"),
+            "an address that is none": ({"http": {"listen": "nowhere"}}, "is not a host with a port"),
             "a script of faults": ({"cpu_driver": {"faults": "cuMemAlloc:explode@1"}}, "unknown effect"),
             "an address of another machine": ({"http": {"listen": "192.0.2.1:9400"}}, "Cannot assign"),
         }

@@ -111,7 +111,7 @@ class ManifestsTest(FlowTest):
                             "entry 'saxpy' has 3 arguments, but 'saxpy' in", "has 4 parameters")
 
     def test_another_kernel_for_the_batched_one_is_refused(self):
-        self.assert_refused("batched: saxpy_batched", "batched: saxpy", "11:14", "is no batched kernel")
+        self.assert_refused("batched: saxpy_batched", "batched: saxpy", "11:14", "is not a batched kernel")
 
     def test_a_kernel_that_the_image_has_not_is_refused(self):
         self.assert_refused("batched: saxpy_batched", "batched: saxpy_batch", "11:14", "has no kernel 'saxpy_batch'")

@@ -52,7 +52,7 @@ class TimeoutsTest(KafkaFlowTest):
         limits = list(map(int, KILLING.findall(self.log())))
         self.assertEqual(limits[0], TIMEOUT_MS + SPAN_MS, "in company: the largest time-out, and what a batch may take")
         self.assertEqual(limits[1:], [TIMEOUT_MS], "alone: its own time-out")
-        together = int(re.search(r"(\d+) messages were in its hands", self.log())[1])
+        together = int(re.search(r"(\d+) messages that it had in hand", self.log())[1])
         self.assertGreater(together, 3, "the sum of their time-outs would have been more")
         results = self.by_id()
         self.assertEqual(results.pop("hangs")["error"]["code"], "gpu_hang")

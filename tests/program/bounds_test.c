@@ -77,14 +77,15 @@ TEST(at_least_is_for_buffers) {
 }
 
 TEST(what_is_no_buffer_is_no_bound) {
-    assert_problem(X N("at_most: [y]"), "", "'y' is no buffer of this entry");
-    assert_problem(X N("at_most: [n]"), "", "'n' is no buffer of this entry");
-    assert_problem(X N("at_most: [[x]]"), "", "'' is no buffer of this entry");
+    assert_problem(X N("at_most: [y]"), "", "'y' is not a buffer of this entry");
+    assert_problem(X N("at_most: [n]"), "", "'n' is not a buffer of this entry");
+    assert_problem(X N("at_most: [[x]]"), "", "'' is not a buffer of this entry");
     assert_problem(X N("at_most: [{times: 2}]"), "", "'buffer' is missing");
     assert_problem(X N("at_most: x"), "", "'at_most' is not a list of 1 to 64");
     assert_problem(X N("at_most: []"), "", "'at_most' is not a list of 1 to 64");
     assert_problem(X N("at_most: [{buffer: x, time: 2}]"), "", "unknown key 'time' of a bound");
-    assert_problem(X N("at_most: [shared_byte]"), "", "'shared_byte' is no buffer of this entry");
+    assert_problem(
+        X N("at_most: [shared_byte]"), "", "'shared_byte' is not a buffer of this entry");
     assert_string_equal(problems.items[0].fix, "did you mean 'shared_bytes'?");
 }
 

@@ -177,8 +177,8 @@ TEST(an_argument_is_a_value_or_a_buffer) {
     expect_arg_problem(
         "{name: x, buffer: value}", "program.yaml:6:27", "'buffer' cannot be 'value'");
     assert_string_equal(problems.items[0].fix, "write one of in, out, inout, static");
-    expect_arg_problem(
-        "{name: x, buffer: in, type: float}", "program.yaml:6:37", "'float' is no element type");
+    expect_arg_problem("{name: x, buffer: in, type: float}", "program.yaml:6:37",
+        "'float' is not an element type");
     expect_arg_problem(
         "{name: x, value: f32, type: FP32}", "program.yaml:6:37", "'type' is for buffers");
 }
@@ -232,10 +232,10 @@ TEST(numbers_and_truths_are_checked) {
         "'shared_bytes' is not a whole number from 0 to 1048576");
     expect_entry_problem("requires: {cooperative: yes}", "program.yaml:6:29",
         "'cooperative' is neither true nor false");
-    expect_entry_problem(
-        "requires: {compute_capability: 7}", "program.yaml:6:36", "'7' is no compute capability");
+    expect_entry_problem("requires: {compute_capability: 7}", "program.yaml:6:36",
+        "'7' is not a compute capability");
     expect_entry_problem("requires: {compute_capability: sm_70}", "program.yaml:6:36",
-        "'sm_70' is no compute capability");
+        "'sm_70' is not a compute capability");
     expect_entry_problem("requires: [cooperative]", "program.yaml:6:15", "'requires' is not a map");
 }
 

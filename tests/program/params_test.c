@@ -138,7 +138,7 @@ TEST(a_batched_kernel_takes_rows_and_jobs) {
         load(BATCHED, "ptx", slice_of_text(ptx));
         assert_int_equal(problems_total(&problems), 1);
         assert_non_null(strstr(problems.items[0].where, "/p/program.yaml:8:14"));
-        assert_non_null(strstr(problems.items[0].what, "'batch' in k is no batched kernel"));
+        assert_non_null(strstr(problems.items[0].what, "'batch' in k is not a batched kernel"));
     }
     assert_refused(BATCHED, GOOD, "/p/program.yaml:8:14", "k has no kernel 'batch'");
 }
@@ -186,7 +186,7 @@ TEST(a_shared_object_is_compared_without_being_run) {
         "argument 'a' is f64 (8 bytes), but parameter 1 of 'scale' in k has 4 bytes");
     load(SCALE "    batched: scale\n", "cpu", image);
     assert_problem_is("/p/program.yaml:8:14",
-        "'scale' in k is no batched kernel: it has 2 parameters, or others than (rows, jobs)");
+        "'scale' in k is not a batched kernel: it has 2 parameters, or others than (rows, jobs)");
     static const char *const absent[] = {"none", "greedy", "short"};
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         char entries[100], what[100];

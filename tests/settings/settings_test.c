@@ -369,7 +369,7 @@ TEST(a_blob_store_is_a_folder_or_a_url_with_a_cache) {
         char text[128];
         snprintf(text, sizeof text, "blobs: {cache_dir: /c, url: '%s'}\n", urls[i]);
         expect_problem(text, "w.yaml:1:29",
-            "blobs.url is no http or https URL that a path can follow",
+            "blobs.url is not an http or https URL that a path can follow",
             "write it as https://host/path");
     }
 }
@@ -391,7 +391,7 @@ TEST(metrics_are_served_at_a_host_and_a_port) {
     expect_good("http: {listen: '127.0.0.1:9400'}\n");
     expect_good("http: {listen: '[::1]:9400'}\n");
     expect_good("http: {listen: ''}\n");
-    expect_problem("http: {listen: '9400'}\n", "w.yaml:1:16", "'9400' is no host with a port",
+    expect_problem("http: {listen: '9400'}\n", "w.yaml:1:16", "'9400' is not a host with a port",
         "write it as 127.0.0.1:9400 or [::1]:9400");
     expect_good("http: {listen: '[::1]:9400', token_file: /run/secrets/token}\n");
     expect_problem("http: {token_file: /run/secrets/token}\n", "w.yaml:1:20",

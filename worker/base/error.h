@@ -80,7 +80,7 @@ enum err_kind { ERR_KIND_PLAIN, ERR_KIND_SHORTAGE, ERR_KIND_STICKY };
     X(BROKER, "broker", WORKER, PLAIN, BROKER)                                                     \
     /* the broker refused a result for good */                                                     \
     X(PUBLISH_REFUSED, "publish_refused", NEVER, PLAIN, BROKER)                                    \
-    /* the message is another worker's by now */                                                   \
+    /* the message belongs to another worker now */                                                \
     X(REVOKED, "revoked", WORKER, PLAIN, FAILED)                                                   \
     X(TIMEOUT, "timeout", WORKER, PLAIN, DRAIN)                                                    \
     /* --- ourselves --- */                                                                        \

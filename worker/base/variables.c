@@ -65,7 +65,7 @@ static enum err look_up(struct slice reference, struct slice *ret, struct error 
     *ret = is_set ? slice_of_text(value) : fallback;
     if (!slice_is_utf8(*ret))
         return error_set(
-            err, ERR_CONFIG, 0, "", "the value of environment variable '%s' is no UTF-8", text);
+            err, ERR_CONFIG, 0, "", "the value of environment variable '%s' is not UTF-8", text);
     return ERR_OK;
 }
 

@@ -175,7 +175,7 @@ static struct yaml_node *read_sequence(struct reader *reader, int depth) {
 /* Keys are names: scalars, taken as they stand. NULL where the file cannot be read further. */
 static struct yaml_node *read_key(struct reader *reader, int depth) {
     if (reader->event.type == YAML_SCALAR_EVENT) return read_scalar(reader, YAML_KEEP_VARIABLES);
-    add_problem(reader, &reader->event.start_mark, "", "a key that is no plain name");
+    add_problem(reader, &reader->event.start_mark, "", "a key that is not a plain name");
     return read_node(reader, depth + 1) != NULL ? create_bad_node(reader) : NULL;
 }
 

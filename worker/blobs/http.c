@@ -117,7 +117,7 @@ enum err http_create(const char *url, uint32_t timeout_ms, struct http **ret, st
     if (!split_url(http, url)) {
         http_destroy(http);
         return error_set(err, ERR_CONFIG, 0, "write it as https://host/path",
-            "blobs.url is no URL of a store behind HTTP");
+            "blobs.url is not the URL of a store behind HTTP");
     }
     strip_slashes(http->url);
     *ret = http;

@@ -119,7 +119,7 @@ static const char *fix_of_loss(rd_kafka_resp_err_t native) {
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
         return "give the worker's user rights to the group and its topics; no job is lost";
-    default: return "mend what the message says, then start the worker again; no job is lost";
+    default: return "correct what the message says, then start the worker again; no job is lost";
     }
 }
 

@@ -178,8 +178,8 @@ static void let_go(struct consumer *consumer) {
             assignment_unfinished_count(consumer->offsets, partitions));
     else
         client_say(&consumer->events, LOG_WARN,
-            "gave up %s without a commit (%s): messages since the last one come again", names,
-            rd_kafka_err2name(code));
+            "gave up %s without a commit (%s): messages since the last commit are read again",
+            names, rd_kafka_err2name(code));
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
         offsets_revoke(consumer->offsets, p->topic, p->partition);
@@ -459,7 +459,7 @@ static enum err consumer_close(struct source *source, int timeout_ms, struct err
         consumer->client, consumer->close_deadline_ns, poll_and_drop, on_rebalance, consumer);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ERR_OK;
     return error_set(err, ERR_BROKER, code,
-        "nothing needs to be done: jobs since the commit before are run again",
+        "nothing needs to be done: jobs since the last commit are run again",
         "the last commit failed: %s", rd_kafka_err2str(code));
 }
 

@@ -52,7 +52,7 @@ void entries_fail(struct entries *entries, const struct error *err) {
 static bool is_over(struct offsets *offsets, struct entry *entry) {
     const struct position *answers = entry->record->answers;
     if (answers != NULL && !offsets_holds(offsets, answers))
-        error_set(&entry->err, ERR_REVOKED, 0, "", "the message is another worker's by now");
+        error_set(&entry->err, ERR_REVOKED, 0, "", "the message belongs to another worker now");
     return entry->err.code == ERR_REVOKED || entry->err.code == ERR_PUBLISH_REFUSED;
 }
 

@@ -139,7 +139,7 @@ static enum err consider(
     bool is_letter = dead_letter_read(delivery, &letter);
     if (!is_chosen(replay->arguments, delivery, &letter)) return ERR_OK;
     const char *topic = find_job_topic(replay->settings, letter.topic);
-    if (!is_letter) skip(replay, delivery, "it is no dead letter of a worker's");
+    if (!is_letter) skip(replay, delivery, "it is not a dead letter of a worker");
     else if (letter.is_truncated) skip(replay, delivery, "it is cut: send the job again");
     else if (topic == NULL) skip(replay, delivery, "its job's topic is none of topics.jobs");
     else return send_job(replay, delivery, &letter, topic, err);

@@ -202,7 +202,7 @@ static enum err check_tensor(
     uint64_t bytes;
     if (buffer->bytes % element != 0)
         return walk_fail(walk, ERR_BAD_JOB, "make bytes a multiple of the element's size",
-            "has %" PRIu64 " bytes, which is no whole number of %s of %zu bytes", buffer->bytes,
+            "has %" PRIu64 " bytes, which is not a whole number of %s of %zu bytes", buffer->bytes,
             name, element);
     if (found[KEY_SHAPE] == NULL) return ERR_OK;
     if (!shape_bytes(buffer, &bytes))

@@ -46,7 +46,7 @@ enum err cancel_encode(
     struct slice decoded;
     if (id.size > CANCEL_BYTES_MAX - HEAD)
         return error_set(err, ERR_BAD_MESSAGE, 0, "name the id of a job",
-            "an id of %zu bytes is none that a job can have", id.size);
+            "an id of %zu bytes is not a valid job id", id.size);
     memcpy(ret, before_id, BEFORE);
     ret[BEFORE] = (uint8_t)(id.size >> 8);
     ret[BEFORE + 1] = (uint8_t)id.size;

@@ -333,7 +333,7 @@ enum err parse_digest(struct walk *walk, const msgpack_object *value, void *ret)
     if (digest_parse(text, ret)) return ERR_OK;
     char quoted[QUOTED_SIZE];
     return walk_fail(walk, ERR_BAD_JOB, "send sha256: and 64 lower-case hex digits",
-        "is no SHA-256 digest: %s", walk_quote(text, quoted));
+        "is not a SHA-256 digest: %s", walk_quote(text, quoted));
 }
 
 enum err parse_version(struct walk *walk, const msgpack_object *value, void *ret) {

@@ -89,7 +89,7 @@ static unsigned check_token(const struct http *http, struct MHD_Connection *conn
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
     const char *path, const char *method, const char *version, const char *upload,
     size_t *upload_size, void **request) {
-    static char no_page[] = "there is no such page\n", no_method[] = "GET and HEAD alone\n",
+    static char no_page[] = "there is no such page\n", no_method[] = "GET and HEAD only\n",
                 no_token[] = "the token is missing or wrong, or http.token_file cannot be read\n";
     const struct http *http = context;
     const struct http_page *page = find_page(http, path);

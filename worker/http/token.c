@@ -39,7 +39,7 @@ enum err token_read(const char *path, struct digest *ret, struct error *err) {
     size_t size = 0;
     /* Reading anything else may take for ever. */
     if (stat(path, &file) != 0) return refuse(err, path, errno, strerror(errno));
-    if (!S_ISREG(file.st_mode)) return refuse(err, path, 0, "it is no plain file");
+    if (!S_ISREG(file.st_mode)) return refuse(err, path, 0, "it is not a plain file");
     enum err code = file_read(path, TOKEN_BYTES_MAX, &text, &size, &why);
     if (code == ERR_TOO_LARGE) return refuse(err, path, 0, "it is larger than any secret");
     if (code != ERR_OK) return refuse(err, path, why.native, strerror(why.native));

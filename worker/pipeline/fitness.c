@@ -127,7 +127,7 @@ static void check_token_file(const struct settings *settings, struct problems *p
     int native = stat(path, &status) != 0 || access(path, R_OK) != 0 ? errno : 0;
     if (native != 0 || !S_ISREG(status.st_mode))
         problems_add(problems, path, 0, 0, "make it a plain file that the worker can read",
-            "http.token_file: %s", native != 0 ? strerror(native) : "it is no plain file");
+            "http.token_file: %s", native != 0 ? strerror(native) : "it is not a plain file");
 }
 
 /* 0, or the errno of why nobody can listen there. */

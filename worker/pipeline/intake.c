@@ -246,7 +246,7 @@ static void hand_back_failed(struct stages *stages) {
     size_t count = retries_hand_back_all(stages->retries);
     if (count == 0) return;
     stages->summary.is_complete = false;
-    log_line(LOG_INFO, "handed back %zu jobs that waited to be tried again", count);
+    log_line(LOG_INFO, "handed back %zu jobs that waited for another try", count);
 }
 
 /* The source is still polled: it serves its group and commits. What it brings is not ours any more.

@@ -76,7 +76,7 @@ static enum err read_again(struct reload *reload, struct error *err) {
         reading.registry = NULL; /* the edition's own */
         log_set_level(level);
         log_line(LOG_INFO,
-            "reloaded: %zu programs; %zu are new or changed, %zu of before are changed or gone",
+            "reloaded: %zu programs; %zu are new or changed, %zu old ones are changed or gone",
             count, fresh, gone);
         if (!reload->is_supervised) reading_log_fixed(&reading);
     }

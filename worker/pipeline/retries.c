@@ -71,7 +71,7 @@ static bool is_in_time(const struct job *job, struct error *err) {
     struct error last = *err;
     error_conceal(&last);
     error_set(err, ERR_DEADLINE_EXCEEDED, last.native,
-        "send it with a later deadline, or mend what the message says",
+        "send it with a later deadline, or correct what the message says",
         "the next try would come after the deadline; try %" PRIu32 " failed with %s: %.200s",
         job->retry_count + job->trouble_count + 1, err_code(last.code), last.message);
     return false;

@@ -30,7 +30,7 @@ static enum err check_buffer_arg(const struct job_buffer *buffer, const struct e
             SLICE_TEXT(buffer->name));
     if (buffer->source != BUFFER_STATIC && wanted->role == ROLE_STATIC)
         return error_set(err, ERR_BAD_ARGUMENT, 0, "name the payload by `static: sha256:...`",
-            "%s: argument '%s' takes a static, and buffer '%.*s' is none", where, wanted->name,
+            "%s: argument '%s' takes a static, and buffer '%.*s' is not one", where, wanted->name,
             SLICE_TEXT(buffer->name));
     if (wanted->element_type == DATATYPE_NONE) return ERR_OK;
     if (buffer->datatype != DATATYPE_NONE && buffer->datatype != wanted->element_type)

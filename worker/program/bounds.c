@@ -74,7 +74,7 @@ static size_t read_buffer(const struct bounds *bounds, const struct yaml_node *n
         if (entry->args[i].role != ROLE_VALUE) nearest_offer(&nearest, entry->args[i].name);
     char fix[120] = "name a buffer among the arguments, or shared_bytes";
     if (nearest.text != NULL) snprintf(fix, sizeof fix, "did you mean '%s'?", nearest.text);
-    MANIFEST_ADD(bounds->manifest, node, fix, "'%.80s' is no buffer of this entry", text);
+    MANIFEST_ADD(bounds->manifest, node, fix, "'%.80s' is not a buffer of this entry", text);
     return BOUND_SHARED;
 }
 

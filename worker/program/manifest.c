@@ -44,8 +44,8 @@ static int read_capability(const struct manifest *manifest, const struct yaml_no
     bool is_right = digits > 0 && digits <= 2 && major > 0 && minor[0] == '.' && minor[1] >= '0' &&
                     minor[1] <= '9' && minor[2] == 0;
     if (is_right) return (int)major * 10 + (minor[1] - '0');
-    MANIFEST_ADD(
-        manifest, node, "write major.minor, such as 7.0", "'%.80s' is no compute capability", text);
+    MANIFEST_ADD(manifest, node, "write major.minor, such as 7.0",
+        "'%.80s' is not a compute capability", text);
     return 0;
 }
 
@@ -89,7 +89,7 @@ static void read_arg_buffer(
     ret->element_type = datatype_find(slice_of_text(type->text));
     if (ret->element_type == DATATYPE_NONE)
         MANIFEST_ADD(manifest, type, "write one such as FP32, INT64 or UINT8",
-            "'%.80s' is no element type", type->text);
+            "'%.80s' is not an element type", type->text);
 }
 
 static void read_arg(

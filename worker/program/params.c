@@ -90,7 +90,7 @@ static void compare_batched(const struct comparison *comparison, const struct ya
     if (is_right) return;
     yaml_problem(comparison->problems, comparison->document, yaml_get(node, "batched"),
         "let it take a pointer to the rows, and a uint32_t: the number of jobs",
-        "'%s' in %s is no batched kernel: it has %zu parameters, or others than (rows, jobs)",
+        "'%s' in %s is not a batched kernel: it has %zu parameters, or others than (rows, jobs)",
         entry->batched, comparison->image->file, found->count);
 }
 

@@ -58,7 +58,7 @@ static void convict(struct state_suspect *suspect, const struct state_death *dea
         text_format(suspect->message, sizeof suspect->message, "%s", death->message);
     else
         snprintf(suspect->message, sizeof suspect->message,
-            "the executor died %" PRIu32 " times while this job ran alone, and nobody knows why",
+            "the executor died %" PRIu32 " times while this job ran alone, for no known reason",
             suspect->tries);
     suspect->standing = was_decoded ? STATE_CONVICTED : STATE_UNDECODABLE;
 }

@@ -37,13 +37,13 @@ static void log_attribution(struct state *state, const struct attribution *attri
     const struct state_suspect *convicted = attribution->convicted;
     if (attribution->suspects > 0)
         log_line(LOG_WARN,
-            "the executor before died: %zu messages were in its hands and run alone now%s%s",
+            "the last executor died: %zu messages that it had in hand run alone now%s%s",
             attribution->suspects, attribution->death.message[0] != 0 ? "; " : "",
             attribution->death.message);
     if (convicted != NULL) name_message(state, convicted, "convicted, and not run again");
     if (convicted != NULL) log_line(LOG_WARN, "convicted of: %s", convicted->message);
     if (attribution->overlooked > 0)
-        log_line(LOG_WARN, "%zu more messages were in its hands than the state file can name",
+        log_line(LOG_WARN, "it had %zu more messages in hand than the state file can name",
             attribution->overlooked);
 }
 

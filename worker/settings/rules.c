@@ -221,7 +221,7 @@ static void check_blobs(const struct loaded *loaded) {
             "the blob store is either blobs.dir or blobs.url");
     if (has_url && !is_store_url(s->blobs.url))
         ADD(loaded, &s->blobs.url, "write it as https://host/path",
-            "blobs.url is no http or https URL that a path can follow");
+            "blobs.url is not an http or https URL that a path can follow");
     if (has_url && s->blobs.cache_dir[0] == 0)
         ADD(loaded, &s->blobs.url, "set blobs.cache_dir to a folder on a local disk",
             "blobs.url needs a folder for what is fetched");
@@ -242,7 +242,7 @@ static void check_http(const struct loaded *loaded) {
     struct address address;
     if (s->http.listen[0] != 0 && !address_read(s->http.listen, &address))
         ADD(loaded, &s->http.listen, "write it as 127.0.0.1:9400 or [::1]:9400",
-            "'%.80s' is no host with a port", s->http.listen);
+            "'%.80s' is not a host with a port", s->http.listen);
     if (s->http.token_file[0] != 0 && s->http.listen[0] == 0)
         ADD(loaded, &s->http.token_file, "set http.listen, or remove http.token_file",
             "http.token_file is of no use where http.listen is empty");

@@ -144,7 +144,7 @@ static enum err check_file(struct state *state, struct error *err) {
     const char *why = NULL;
     if (fstat(state->fd, &file) != 0) return fail_io(err, "reading", state->path);
     if (pread(state->fd, &fixed, sizeof fixed, 0) != (ssize_t)sizeof fixed) why = "is cut";
-    else if (memcmp(fixed.magic, STATE_MAGIC, sizeof fixed.magic) != 0) why = "is no state file";
+    else if (memcmp(fixed.magic, STATE_MAGIC, sizeof fixed.magic) != 0) why = "is not a state file";
     else if (fixed.checksum != checksum_of(&fixed)) why = "is damaged";
     else if (!shape_is_valid(&fixed.shape) || fixed.suspect_count > STATE_SUSPECTS_MAX)
         why = "is damaged";

@@ -103,7 +103,7 @@ static bool check_group(const struct question *question, char why[static WHY_BYT
 static bool check_jobs(const struct question *question, char why[static WHY_BYTES]) {
     if (question->summary.trouble[0] == 0) return true;
     text_format(why, WHY_BYTES,
-        "they wait for trouble of the worker's own (%s); mend that, as the log has it",
+        "they wait because of the worker's own trouble (%s); correct that, the log says more",
         question->summary.trouble);
     return false;
 }

@@ -92,7 +92,7 @@ struct notify *notify_open(void) {
         notify->sign_interval_ns = sign_interval_ns();
         return notify;
     }
-    log_line(LOG_WARN, "NOTIFY_SOCKET is no socket that can be told how the worker is: '%s'", name);
+    log_line(LOG_WARN, "NOTIFY_SOCKET is not a socket that can be used: '%s'", name);
     notify_close(notify);
     return NULL;
 }
