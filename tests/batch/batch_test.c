@@ -1,0 +1,324 @@
+/* Batches on the CPU driver: how they lie, what moves, and what becomes of each job. */
+#include "batch/batch.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "gpu/event.h"
+#include "prepare/kernels.h"
+#include "support/device_rig.h"
+#include "support/jobs.h"
+#include "testing.h"
+
+enum { JOBS_MAX = 4, SLAB_BYTES = 8192 };
+
+static struct device_rig rig;
+static struct batch_context context;
+static struct batch batch;
+static struct stream_lease lease;
+static struct job *jobs[JOBS_MAX];
+static size_t job_count;
+static struct error err;
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != ERR_OK) fail_msg("%s", err.message);                                         \
+    } while (0)
+
+static void open_batch(bool can_map, const char *faults) {
+    device_rig_init(&rig, faults);
+    job_count = 0;
+    OK(stream_lease_take(rig.leases, false, &lease, &err));
+    context = (struct batch_context){.device = &rig.device,
+        .device_pool = rig.device_pool,
+        .pinned_pool = rig.pinned_pool,
+        .statics = rig.statics,
+        .device_counters = &rig.device_counters,
+        .pinned_counters = &rig.pinned_counters,
+        .counters = counters_create(),
+        .leases = rig.leases,
+        .stream = lease.stream,
+        .slab_bytes = SLAB_BYTES,
+        .can_map = can_map,
+        .jobs_max = JOBS_MAX};
+    OK(batch_init(&batch, &context, 0, &err));
+}
+
+static void forget_jobs(void) {
+    for (size_t i = 0; i < job_count; i++) {
+        kernels_release(jobs[i]);
+        job_destroy(jobs[i]);
+    }
+    job_count = 0;
+}
+
+static void close_batch(void) {
+    forget_jobs();
+    batch_fini(&batch);
+    counters_destroy(context.counters);
+    OK(stream_lease_release(rig.leases, &lease, &err));
+    device_rig_fini(&rig);
+}
+
+/* A job that is ready; it holds nothing but its kernels. */
+static struct job *add(const char *yaml) {
+    struct job *job = jobs[job_count++] = test_job(yaml);
+    job->plan = device_rig_plan(&rig, job);
+    job->modules = rig.set;
+    job->statics = arena_alloc(&job->arena, job->buffer_count, sizeof job->statics[0]);
+    job->residents = arena_alloc(&job->arena, job->buffer_count, sizeof job->residents[0]);
+    job->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof job->blobs[0]);
+    job->kernels = arena_alloc(&job->arena, job->plan->launch_count, sizeof job->kernels[0]);
+    job->found = arena_alloc(&job->arena, job->output_count, sizeof job->found[0]);
+    assert_non_null(job->found);
+    assert_true(kernels_pin(job));
+    OK(kernels_load(&rig.device, job, &err));
+    job->submitted_ns = job->ready_ns = clock_ns();
+    job->state = JOB_READY;
+    return job;
+}
+
+/* y = k x + y, with x = {1, 2} and y = {10, 20}; `y` and `more` in YAML. */
+static struct job *add_saxpy(int k, const char *y, const char *more) {
+    char yaml[512];
+    snprintf(yaml, sizeof yaml,
+        "id: j\nbuffers: {x: {data: {f32: [1, 2]}}, y: {%s}}\n"
+        "steps: [{program: saxpy, args: [{f32: %d}, x, y, {u32: 2}], elements: 2%s",
+        y, k, more);
+    return add(yaml);
+}
+
+#define DATA "data: {f32: [10, 20]}"
+#define END "}]\noutputs: [{buffer: y}]\n"
+
+static enum err begin(bool is_guarded) {
+    return batch_begin(&batch, jobs, job_count, 0, is_guarded, 7, &err);
+}
+
+static void run(void) {
+    OK(begin(false));
+    OK(batch_finish(&batch, &err));
+}
+
+static void assert_output(const struct job *job, size_t index, float a, float b) {
+    const float expected[] = {a, b};
+    assert_int_equal(job->outcome.code, ERR_OK);
+    assert_int_equal(job->outcome.outputs[index].size, sizeof expected);
+    assert_memory_equal(job->outcome.outputs[index].data, expected, sizeof expected);
+}
+
+TEST(one_copy_up_one_launch_and_one_copy_back_serve_all_jobs) {
+    open_batch(false, NULL);
+    for (int k = 0; k < 3; k++) (void)add_saxpy(k, DATA, END);
+    run();
+    for (int k = 0; k < 3; k++) {
+        assert_output(jobs[k], 0, 10 + (float)k, 20 + 2 * (float)k);
+        assert_int_equal(jobs[k]->state, JOB_ON_DEVICE);
+        assert_int_equal(jobs[k]->run, RUN_DONE);
+        const struct job_telemetry *telemetry = &jobs[k]->outcome.telemetry;
+        assert_int_equal(telemetry->h2d_bytes, 16);
+        assert_int_equal(telemetry->d2h_bytes, 8);
+        assert_int_equal(telemetry->kernel_launches, 1);
+        assert_false(telemetry->is_timed);
+        assert_int_equal(telemetry->batch.id, 7);
+        assert_int_equal(telemetry->batch.jobs, 3);
+        assert_int_equal(telemetry->batch.uploads, 1);
+        assert_int_equal(telemetry->batch.readbacks, 1);
+        assert_int_equal(telemetry->batch.launches, 1);
+        assert_int_equal(telemetry->batch.coalesced_launches, 1);
+        assert_int_equal(telemetry->batch.sync_points, 1);
+        assert_int_equal(telemetry->batch.h2d_bytes, 256 + 3 * 512); /* the table, x and y */
+        assert_int_equal(telemetry->batch.d2h_bytes, 3 * 256);
+    }
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(each_group_of_all_jobs_is_one_range_behind_the_tables) {
+    open_batch(false, NULL);
+    for (int k = 0; k < 2; k++) (void)add_saxpy(k, DATA, END);
+    (void)add_saxpy(3, "bytes: 300", END);
+    OK(begin(false));
+    const uint64_t starts[] = {256, 256 + 3 * 256, 256 + 5 * 256, 256 + 7 * 256, 256 + 7 * 256};
+    for (size_t g = 0; g <= GROUP_COUNT; g++) assert_int_equal(batch.start[g], starts[g]);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(batch.items[i].base[GROUP_INPUT], 256 + i * 256);
+    assert_int_equal(batch.items[1].base[GROUP_INOUT], starts[GROUP_INOUT] + 256);
+    assert_int_equal(batch.items[2].base[GROUP_OUTPUT], starts[GROUP_OUTPUT]);
+    OK(batch_finish(&batch, &err));
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(jobs_of_other_signatures_run_beside_each_other_with_launches_of_their_own) {
+    open_batch(false, NULL);
+    (void)add_saxpy(1, DATA, END);
+    (void)add_saxpy(2, DATA, ", iterations: 3" END);
+    (void)add_saxpy(3, "bytes: 8, fill: 0, writes: [{offset: 4, data: {f32: [5]}}]", END);
+    run();
+    assert_output(jobs[0], 0, 11, 22);
+    assert_output(jobs[1], 0, 16, 32);
+    assert_output(jobs[2], 0, 3, 11);
+    assert_int_equal(jobs[0]->outcome.telemetry.batch.launches, 5);
+    assert_int_equal(jobs[0]->outcome.telemetry.batch.coalesced_launches, 0);
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(a_small_part_of_a_large_buffer_is_read_back_alone_for_each_job) {
+    open_batch(false, NULL);
+    for (int k = 1; k < 3; k++)
+        (void)add_saxpy(k, "bytes: 1000000, writes: [{offset: 0, data: {f32: [10, 20]}}]",
+            "}]\noutputs: [{buffer: y, bytes: 8}, {buffer: y, offset: 8, bytes: 8, as: rest}]\n");
+    run();
+    for (int k = 1; k < 3; k++) {
+        assert_output(jobs[k - 1], 0, 10 + (float)k, 20 + 2 * (float)k);
+        assert_output(jobs[k - 1], 1, 0, 0);
+    }
+    assert_true(jobs[0]->outcome.telemetry.batch.d2h_bytes < 10000);
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(what_does_not_fit_the_slab_has_memory_of_its_own_for_that_time) {
+    open_batch(false, NULL);
+    (void)add_saxpy(1, "bytes: 7936", END); /* with x the whole slab */
+    run();
+    assert_ptr_equal(batch.memory, &batch.slabs);
+    batch_recycle(&batch);
+    forget_jobs();
+    (void)add_saxpy(1, "bytes: 7940, writes: [{offset: 0, data: {f32: [10, 20]}}]",
+        "}]\noutputs: [{buffer: y, bytes: 8}]\n");
+    run();
+    assert_ptr_equal(batch.memory, &batch.large);
+    assert_output(jobs[0], 0, 11, 22);
+    batch_recycle(&batch);
+    assert_int_equal(batch.large.device.address, 0);
+    assert_int_equal(batch.large.upload.address, 0);
+    assert_int_equal(batch.large.readback.address, 0);
+    close_batch();
+}
+
+TEST(jobs_for_which_there_is_no_memory_are_untouched_and_the_batch_serves_others) {
+    open_batch(false, NULL);
+    struct job *job = add_saxpy(1, "bytes: 16000000", END);
+    assert_true(err_is_shortage(begin(false)));
+    assert_int_equal(job->state, JOB_READY);
+    assert_int_equal(job->run, RUN_NONE);
+    assert_int_equal(batch.large.device.address, 0);
+    forget_jobs();
+    (void)add_saxpy(1, DATA, END);
+    run();
+    assert_output(jobs[0], 0, 11, 22);
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(jobs_that_touch_each_byte_once_are_run_where_the_host_put_them) {
+    open_batch(true, NULL);
+    for (int k = 0; k < 3; k++) (void)add_saxpy(k, DATA, END);
+    run();
+    assert_true(batch.is_mapped);
+    for (int k = 0; k < 3; k++) assert_output(jobs[k], 0, 10 + (float)k, 20 + 2 * (float)k);
+    assert_int_equal(jobs[0]->outcome.telemetry.batch.uploads, 0);
+    assert_int_equal(jobs[0]->outcome.telemetry.batch.readbacks, 0);
+    assert_int_equal(jobs[0]->outcome.telemetry.batch.h2d_bytes, 3 * 16);
+    assert_int_equal(jobs[0]->outcome.telemetry.batch.d2h_bytes, 3 * 8);
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(one_job_that_touches_bytes_twice_has_all_of_its_batch_copied) {
+    open_batch(true, NULL);
+    (void)add_saxpy(1, DATA, END);
+    (void)add_saxpy(1, DATA, ", iterations: 2" END);
+    run();
+    assert_false(batch.is_mapped);
+    assert_output(jobs[0], 0, 11, 22);
+    assert_output(jobs[1], 0, 12, 24);
+    assert_int_equal(jobs[0]->outcome.telemetry.batch.uploads, 1);
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(a_guarded_job_has_blocks_of_its_own_and_gives_the_same) {
+    open_batch(true, NULL);
+    (void)add_saxpy(2, DATA, END);
+    OK(begin(true));
+    assert_false(batch.is_mapped);
+    assert_non_null(batch.guarded);
+    OK(batch_finish(&batch, &err));
+    assert_output(jobs[0], 0, 12, 24);
+    batch_recycle(&batch);
+    assert_null(batch.guarded);
+    close_batch();
+}
+
+TEST(a_timed_job_says_what_it_took_and_is_launched_alone) {
+    open_batch(false, NULL);
+    (void)add_saxpy(1, DATA, "}]\ntiming: true\noutputs: [{buffer: y}]\n");
+    (void)add_saxpy(1, DATA, END);
+    run();
+    assert_true(jobs[0]->outcome.telemetry.is_timed);
+    assert_false(jobs[1]->outcome.telemetry.is_timed);
+    assert_int_equal(jobs[0]->outcome.telemetry.batch.launches, 2);
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(a_job_that_was_applied_before_launches_nothing) {
+    open_batch(false, NULL);
+    struct job *job = add_saxpy(1, DATA, END);
+    job->is_applied = true;
+    run();
+    assert_int_equal(job->outcome.code, ERR_OK);
+    assert_int_equal(job->outcome.telemetry.batch.launches, 0);
+    assert_int_equal(job->outcome.telemetry.kernel_launches, 0);
+    assert_int_equal(job->outcome.telemetry.h2d_bytes, 0);
+    assert_int_equal(job->outcome.telemetry.param_bytes, 0);
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(a_job_whose_launch_is_refused_fails_alone) {
+    open_batch(false, "cuLaunchKernel:launch_out_of_resources@1");
+    (void)add_saxpy(1, DATA, ", iterations: 2" END);
+    (void)add_saxpy(2, DATA, END);
+    run();
+    assert_int_not_equal(jobs[0]->outcome.code, ERR_OK);
+    assert_null(jobs[0]->outcome.outputs);
+    assert_int_equal(jobs[0]->run, RUN_STARTED);
+    assert_output(jobs[1], 0, 12, 24);
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(a_copy_that_is_refused_fails_all_jobs_and_the_batch_goes_on) {
+    open_batch(false, "cuMemcpyHtoDAsync:invalid_value@1");
+    for (int k = 0; k < 2; k++) (void)add_saxpy(k, DATA, END);
+    run();
+    for (int k = 0; k < 2; k++) {
+        assert_int_not_equal(jobs[k]->outcome.code, ERR_OK);
+        assert_true(jobs[k]->outcome.err.message[0] != 0);
+    }
+    batch_recycle(&batch);
+    forget_jobs();
+    (void)add_saxpy(1, DATA, END);
+    run();
+    assert_output(jobs[0], 0, 11, 22);
+    batch_recycle(&batch);
+    close_batch();
+}
+
+RUN_TESTS(T(one_copy_up_one_launch_and_one_copy_back_serve_all_jobs),
+    T(each_group_of_all_jobs_is_one_range_behind_the_tables),
+    T(jobs_of_other_signatures_run_beside_each_other_with_launches_of_their_own),
+    T(a_small_part_of_a_large_buffer_is_read_back_alone_for_each_job),
+    T(what_does_not_fit_the_slab_has_memory_of_its_own_for_that_time),
+    T(jobs_for_which_there_is_no_memory_are_untouched_and_the_batch_serves_others),
+    T(jobs_that_touch_each_byte_once_are_run_where_the_host_put_them),
+    T(one_job_that_touches_bytes_twice_has_all_of_its_batch_copied),
+    T(a_guarded_job_has_blocks_of_its_own_and_gives_the_same),
+    T(a_timed_job_says_what_it_took_and_is_launched_alone),
+    T(a_job_that_was_applied_before_launches_nothing), T(a_job_whose_launch_is_refused_fails_alone),
+    T(a_copy_that_is_refused_fails_all_jobs_and_the_batch_goes_on))
