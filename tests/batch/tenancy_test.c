@@ -141,6 +141,29 @@ TEST(who_cannot_be_wiped_for_does_not_enter_and_tries_again) {
     close_slabs();
 }
 
+TEST(a_wipe_that_cannot_be_marked_is_waited_for) {
+    open_slabs("cuEventRecord:invalid_value@1");
+    OK(enter("one"));
+    use_slabs();
+    tenancy_leave(tenancy);
+    uint64_t waits = cpu_driver_counters().calls[CPU_stream_synchronize];
+    OK(enter("other"));
+    assert_int_equal(cpu_driver_counters().calls[CPU_stream_synchronize], waits + 1);
+    assert_true(device_is_zero());
+    tenancy_leave(tenancy);
+    close_slabs();
+}
+
+TEST(who_can_neither_mark_a_wipe_nor_wait_for_it_does_not_enter) {
+    open_slabs("cuEventRecord:invalid_value@1;cuStreamSynchronize:invalid_value@2;"
+               "cuStreamSynchronize:invalid_value@3");
+    OK(enter("one"));
+    use_slabs(); /* waits once */
+    tenancy_leave(tenancy);
+    assert_int_equal(enter("other"), ERR_GPU_FAULT); /* what waits is tried twice */
+    close_slabs();
+}
+
 static atomic_int inside[2];
 static atomic_int met;
 
@@ -186,6 +209,8 @@ int main(void) {
         D(the_same_tenant_has_nothing_wiped),
         D(tenants_are_told_apart_by_all_of_their_names),
         D(who_cannot_be_wiped_for_does_not_enter_and_tries_again),
+        D(a_wipe_that_cannot_be_marked_is_waited_for),
+        D(who_can_neither_mark_a_wipe_nor_wait_for_it_does_not_enter),
         D(two_tenants_are_never_inside_together),
         D(without_a_tenancy_everybody_enters),
     };
