@@ -134,7 +134,9 @@ class Sender(threading.Thread):
 
     def __init__(self, servers, topic, messages, rate):
         super().__init__(daemon=True)
+        # One request at a time: a new partition takes whichever comes first, and calls the one before it a duplicate.
         options = {"log_level": 2, "bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5,
+                   "max.in.flight.requests.per.connection": 1,
                    "message.max.bytes": BOMB_BYTES + MIB, "message.timeout.ms": 0}
         self._plain = confluent_kafka.Producer(options)
         self._packed = confluent_kafka.Producer(options | {"compression.type": "gzip"})
