@@ -20,8 +20,8 @@
 #include "job/request.h"
 
 /**
- * X(symbol, name, the states that it may move to, as JOB_LIST bits). A state is where a job is, and
- * who owns it.
+ * X(symbol, name, the states that a job may move to from here). job.c says what IN() is. A state is
+ * where a job is, and who owns it.
  */
 #define JOB_STATE_LIST(X)                                                                          \
     /* in the hands of the thread that admits it; nothing is known of it */                        \

@@ -42,8 +42,9 @@ void retries_finish(struct retries *retries); /* NULL is fine */
 void retries_destroy(struct retries *retries); /* NULL is fine */
 
 /**
- * Whether to try a failed job again. False: answer it as its outcome says. The outcome becomes
- * ERR_DEADLINE_EXCEEDED where another try would come too late. Any thread.
+ * Whether to try a failed job again; that try is counted then. False: answer it as its outcome
+ * says. The outcome becomes ERR_DEADLINE_EXCEEDED where another try would come too late. Any
+ * thread.
  */
 MUST_CHECK bool retries_want(struct retries *retries, struct job *job);
 
