@@ -112,8 +112,10 @@ class BlobStore(http.server.ThreadingHTTPServer):
                 self.wfile.write(data or b"")
 
             def do_PUT(self):
-                data = self.rfile.read(int(self.headers["Content-Length"]))
-                if len(held) < STORED_MAX:
+                size = int(self.headers["Content-Length"])
+                data = self.rfile.read(size)
+                is_whole = len(data) == size  # whoever sends it may die on the way
+                if is_whole and len(held) < STORED_MAX:
                     held[self.path.rpartition("/")[2]] = data
                 self.send_response(201)
                 self.send_header("Content-Length", "0")

@@ -118,6 +118,40 @@ TEST(executor_never_lets_a_quick_job_share_a_batch_with_a_slow_one) {
     assert_true(largest > 1);
 }
 
+/* The most jobs of one key that shared a batch: all that have passed wait for the lane together. */
+static uint64_t most_of_a_key(struct run *run, uint32_t jobs_per_key) {
+    enum { JOBS = 300 };
+    uint64_t most = 0;
+    run->settings.lanes = 1;
+    run->settings.limits.jobs_in_flight = 64;
+    run->settings.limits.jobs_per_key = jobs_per_key;
+    for (int k = 0; k < JOBS; k++) {
+        char yaml[256];
+        snprintf(yaml, sizeof yaml,
+            "id: job-%d\nbuffers: {x: {bytes: 8}}\n"
+            "steps: [{program: saxpy, args: [{f32: 2}, x, x, {u32: 2}], elements: 2}]\n"
+            "outputs: [{buffer: x}]\n",
+            k);
+        run_add_keyed(run, "key", yaml);
+    }
+    run_execute_ok(run);
+    for (int k = 0; k < JOBS; k++) {
+        char id[32];
+        snprintf(id, sizeof id, "job-%d", k);
+        uint64_t jobs = run_batch_telemetry(run, id, "jobs");
+        if (jobs > most) most = jobs;
+    }
+    return most;
+}
+
+TEST(executor_runs_as_many_jobs_of_a_key_at_a_time_as_the_limit_says) {
+    assert_in_range(most_of_a_key(*state, 2), 1, 2);
+}
+
+TEST(executor_gives_a_key_a_quarter_of_the_jobs_in_flight_by_default) {
+    assert_in_range(most_of_a_key(*state, 0), 2, 16);
+}
+
 /* A launch takes so long whatever it does, as that of one block on a device with many: the jobs of
  * one signature share launches. */
 static void assert_slow_jobs_share_launches(struct run *run, uint32_t lanes) {
@@ -459,6 +493,8 @@ int main(void) {
         FLOW(executor_runs_batches_as_it_runs_single_jobs),
         FLOW(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs),
         FLOW(executor_never_lets_a_quick_job_share_a_batch_with_a_slow_one),
+        FLOW(executor_runs_as_many_jobs_of_a_key_at_a_time_as_the_limit_says),
+        FLOW(executor_gives_a_key_a_quarter_of_the_jobs_in_flight_by_default),
         FLOW(executor_lets_slow_jobs_of_one_signature_share_launches),
         FLOW(executor_lets_slow_jobs_share_launches_however_many_lanes_there_are),
         FLOW(executor_fences_a_sequence_once_and_goes_from_step_to_step_on_the_device),
