@@ -1,11 +1,11 @@
 /**
  * Errors: a kind, the native code behind it, a cause and a sentence that says how to fix it.
  *
- * Whoever can fail returns `enum err` and fills the caller's `struct error`; nobody logs on the way
- * up. The code decides what happens next: ERR_LIST says for each its name on the wire (results,
- * dead letters, metrics), who can make a retry succeed, what else it means, and how a command ends.
+ * A function that can fail returns `enum err` and fills the caller's `struct error`. Nothing is
+ * logged on the way up. The code decides what happens next. ERR_LIST says for each code its name in
+ * results, dead letters and metrics, who can make a retry succeed, and how a command ends.
  *
- * Lifetime: plain values, copied freely. Threads: none of it is shared.
+ * Lifetime: plain values, copied freely. Threads: plain values.
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H

@@ -1,8 +1,8 @@
 /**
  * Errors in the log (log_line.h), on one line each.
  *
- * A failure is logged once, by whoever decides what becomes of it (pipeline/, quarantine/,
- * supervise/, cli/, and broker/connect.h); stages return errors and stay silent. Threads: any.
+ * A failure is logged once, where it is decided what happens next: in pipeline/, quarantine/,
+ * supervise/, cli/ and broker/connect.h. Stages return errors and do not log. Threads: any.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

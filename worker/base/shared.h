@@ -1,5 +1,5 @@
 /**
- * What several hold, and the last to let go of it ends. The first field of whatever is shared so.
+ * A count of holders: the last one to let go ends the object. It is the object's first field.
  *
  * Threads: any.
  */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/** As nohup wants it, a shell for what it starts in the background, or whoever speaks for us. */
+/** True where the parent asked for that, as nohup and shells do for background processes. */
 bool signal_is_ignored(int number);
 
 #endif

@@ -3,7 +3,7 @@
  * counted as 4 KiB at least. Room is made only for bytes that have arrived and matched their
  * digest, and by their use: blobs that were fetched once and not used since leave first, the least
  * recently used among them; one that is used again leaves only for one that is used more.
- * Whoever claims a blob that is not there fetches it; others who want it wait for that.
+ * The first thread that claims a missing blob fetches it; the others wait for that.
  *
  * The folder survives the process: what is found in it at start is used again.
  *

@@ -1,6 +1,6 @@
 /**
  * Copies of payloads in memory of our own: bytes are copied, the copy is hashed, and the copy is
- * used. Whoever writes to their source meanwhile, or cuts it, changes nothing.
+ * used. A writer that changes or cuts the source meanwhile changes nothing here.
  *
  * Private to blobs/. Units: bytes. Threads: a copy is one thread's; its memory is any's.
  */

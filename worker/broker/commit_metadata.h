@@ -48,8 +48,8 @@ bool commit_metadata_decode(struct slice text, struct commit_metadata *ret);
  * `owner` takes the partition. Where the one before is another and left it open, this is a takeover
  * of what that one may have had in hand, which is at most COMMIT_METADATA_WINDOW messages. The
  * window of an earlier takeover stays as it is until all of it is committed: an end comes nearer
- * with every message, however often owners die. Whoever finds its own mark has a state file that
- * says more.
+ * with every message, however often owners die. An owner that finds its own mark has a state file
+ * that says more.
  */
 void commit_metadata_claim(struct commit_metadata *metadata, uint64_t owner);
 

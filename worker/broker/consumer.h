@@ -8,8 +8,8 @@
  * committed, so that transaction markers leave no lag.
  *
  * Before anything of a partition is taken, the group is told that it is ours (commit_metadata.h),
- * and when it is given back, that it was: whoever takes it over after a death knows. What two
- * owners may have died of is delivered as suspect. In transactions a partition is handed over so
+ * and when it is given back, that it was. So the next owner knows whether the last one died. What
+ * two owners may have died of is delivered as suspect. In transactions a partition is handed over so
  * only where nothing of it is unfinished; else the next owner takes it for left by a death.
  *
  * Revoked partitions bring no more messages; poll() goes on while what was taken of them finishes,

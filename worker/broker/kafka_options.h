@@ -9,8 +9,8 @@
 #include "base/log.h"
 
 /**
- * Something that whoever runs the worker may want to know, and that the client goes on after:
- * a broker is away, partitions come or go, a commit failed. `err` is NULL where nothing is wrong.
+ * Something that an operator may want to know, and after which the client goes on: a broker is
+ * away, partitions come or go, a commit failed. `err` is NULL where nothing is wrong.
  * Called by the thread that polls the source or owns the sink, from inside its calls.
  */
 typedef void kafka_event_fn(

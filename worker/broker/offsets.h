@@ -78,7 +78,7 @@ enum offsets_begun {
 /**
  * A message is taken: `ret` becomes the position to finish later. It is not where the partition is
  * not followed, `offset` was finished before the partition was assigned, lies beyond the window, or
- * is none that a log can have: nothing has begun.
+ * is an offset that no log can have.
  */
 MUST_CHECK enum offsets_begun offsets_begin(struct offsets *offsets, const char *topic,
     int32_t partition, int64_t offset, uint64_t now_ns, struct position *ret);

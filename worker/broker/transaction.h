@@ -1,12 +1,12 @@
 /**
  * A sink that publishes to Kafka exactly once: records and the offsets of the messages that they
- * answer are committed in one transaction, or neither is. Whoever reads committed records alone
- * sees the answer to each message once, whatever happens in between.
+ * answer are committed in one transaction, or neither is. A reader of committed records sees the
+ * answer to each message once, whatever happens in between.
  *
  * A transaction begins with the first record, or where offsets alone are due. It ends
  * `commit_interval_ms` later, or with `messages_max` answered messages, or once nothing more comes
- * for a tenth of the interval. Only then are its records settled and their messages finished by
- * whoever is told. What comes while one ends waits for the next.
+ * for a tenth of the interval. Its records are settled only then, and so their messages finish only
+ * then. What comes while one ends waits for the next.
  *
  * A transaction that is aborted (a rebalance, a record that the brokers refused) is repeated with
  * the same records, except those of messages that are not ours any more: these are settled with

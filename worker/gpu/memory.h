@@ -1,7 +1,7 @@
 /**
  * Device and pinned host memory: the one place that calls the driver's allocators.
  *
- * Units: bytes. Lifetime: a block is freed by whoever allocated it, after the work that uses it is
+ * Units: bytes. Lifetime: who allocates a block frees it, after the work that uses it is
  * fenced. Threads: any bound thread. A block of zero bytes takes nothing: its address is null.
  */
 #ifndef GPU_MEMORY_H

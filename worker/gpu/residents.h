@@ -11,9 +11,9 @@
  * Redelivery. A resident remembers the offset of the job that updated it last. The same job again
  * changes nothing: it reads what that update left. A job before that one is refused.
  *
- * Gone. A job that fails after it may have changed a resident leaves nobody knows what: the
- * resident is dropped. So is every resident of a partition that is revoked, and those that no job
- * used for a while. Whoever names it next without `init` is told.
+ * Gone. A job that fails after it may have changed a resident leaves unknown bytes: the resident
+ * is dropped. So is every resident of a partition that is revoked, and one that no job has used for
+ * a while. The next job that names it without `init` gets an error.
  *
  * Budget. All residents together stay within 9/10 of the device's memory, a new one within 9/10 of
  * what the device pool has not taken of it. Their blocks are the pool's, whose limit they raise by

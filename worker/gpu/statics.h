@@ -1,10 +1,10 @@
 /**
  * The cache of statics: immutable payloads on the device, found by digest, shared by all jobs.
  *
- * A payload is uploaded once, however many ask for it at once: the first uploads, the others wait,
- * so only threads that may wait (prepare/) call statics_upload(). It is ready for everybody when
- * its copy is enqueued and fenced; whoever uses it on a stream lets that stream wait for the fence
- * with static_entry_await(), until the copy is known to be done.
+ * A payload is uploaded once, however many threads ask for it: the first uploads, the others wait.
+ * So only threads that may wait (prepare/) call statics_upload(). A payload is ready for all once
+ * its copy is enqueued and fenced. A stream that uses it waits for the fence first
+ * (static_entry_await()), until the copy is known to be done.
  *
  * An entry is pinned while a reference is held. Unpinned ones leave in the order of eviction.h when
  * the budget needs room, or when device memory is short. A payload for which the budget has no room

@@ -1,12 +1,12 @@
 /**
- * Pages over HTTP for whoever watches a worker: GET and HEAD of a few paths, each page written anew
- * for who asks. The bytes that come in, the connections and the time that each may be silent are
- * bounded, and a new connection closes the oldest where there are too many; there is no TLS and
- * the address decides who can read; with a token (token.h) those who bring it, public pages
- * excepted.
+ * Pages over HTTP, for metrics and probes: GET and HEAD of a few paths. Each page is written anew
+ * for each request. Bytes that come in, connections, and the time that each may be silent are
+ * bounded; where there are too many connections, a new one closes the oldest. There is no TLS: the
+ * address decides who can read. With a token (token.h) only requests that carry it are answered,
+ * except for public pages.
  *
- * Lifetime: http_listen() to http_close(). Threads: one at a time; there is none behind it: the
- * caller waits for http_fd() and calls http_serve(), in which pages are written.
+ * Lifetime: http_listen() to http_close(). Threads: one at a time. The
+ * server has no thread: the caller waits for http_fd() and calls http_serve(), which writes pages.
  */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
@@ -34,8 +34,9 @@ struct http_options {
 struct http;
 
 /**
- * Listens. What the options point to lives as long. ERR_CONFIG: the address is none, is not ours or
- * is taken, or the token's file is of no use; one that is later lets nobody in. ERR_NO_MEMORY.
+ * Listens. What the options point to lives as long. ERR_CONFIG: the address cannot be read, is not
+ * of this machine or is taken, or the token's file cannot be used. Where the file can no longer be
+ * used later, requests are refused. ERR_NO_MEMORY.
  */
 MUST_CHECK enum err http_listen(
     const struct http_options *options, struct http **ret, struct error *err);

@@ -1,7 +1,6 @@
 /**
- * A secret in a file, which whoever asks must bring as "Authorization: Bearer SECRET" (RFC 6750).
- * Threads: any; nothing is kept: the file is read anew for each question, so it may be changed at
- * any time.
+ * A secret in a file, which requests must carry as "Authorization: Bearer SECRET" (RFC 6750).
+ * The file is read anew for each request, so it may change at any time. Threads: any.
  */
 #ifndef HTTP_TOKEN_H
 #define HTTP_TOKEN_H
@@ -13,12 +12,12 @@
 
 /**
  * The digest of the secret that stands in `path`: visible characters of ASCII; blanks and ends of
- * lines around them do not count. ERR_CONFIG: the file cannot be read, holds none or more than 4
- * KiB.
+ * lines around them do not count. ERR_CONFIG: the file cannot be read, has no secret, or has more
+ * than 4 KiB.
  */
 MUST_CHECK enum err token_read(const char *path, struct digest *ret, struct error *err);
 
-/** Whether the header's value (NULL: there is none) brings it. Takes as long where it does not. */
+/** Whether the header's value (NULL: no header) is the secret. The time it takes does not tell. */
 MUST_CHECK bool token_is_brought(const struct digest *token, const char *authorization);
 
 #endif
