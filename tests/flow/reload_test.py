@@ -406,7 +406,8 @@ class ReloadTest(FlowTest):
                     self.assertEqual(answered_by(self.ask(answer(number))), 1)
                     self.assertEqual(self.count_lines(" error "), number)
                     if not options:
-                        self.assertRegex(readiness(), "^ready\nreload: the last one was refused")
+                        self.wait_until(lambda: readiness().startswith("ready\nreload: the last one was refused"),
+                                        "the page says so")
                     self.install_answer(1)
             self.assertEqual(self.count_lines(" reloaded: "), 0)
             self.assertRegex(self.log.read_text(), "massage_bytes.*; did you mean 'message_bytes'")
