@@ -3,8 +3,8 @@
  * operator overwrites what is to be read, or writes two streams into one file.
  *
  * Links of every kind count as the file that they lead to. "-" is standard input or output. Files
- * that cannot be looked at are left to the command that opens them, which says why. An output that does not
- * exist yet is made, empty, as the command would.
+ * that cannot be looked at are left to the command that opens them, which says why. An output that
+ * does not exist yet is made, empty, as the command would.
  */
 #ifndef CLI_APART_H
 #define CLI_APART_H
