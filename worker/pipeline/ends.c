@@ -17,13 +17,17 @@ void jobs_count(
     struct stages *stages, struct job *const *jobs, size_t count, enum job_count where) {
     uint64_t *const counts[] = {[COUNT_HOLDING] = &stages->holding,
         [COUNT_WAITING_FOR_MEMORY] = &stages->waiting_for_memory};
+    bool has_fallen = false;
     pthread_mutex_lock(&stages->lock);
     for (size_t i = 0; i < count; i++) {
-        if (jobs[i]->count != COUNT_NONE) (*counts[jobs[i]->count])--;
+        if (jobs[i]->count != COUNT_NONE) {
+            (*counts[jobs[i]->count])--;
+            has_fallen = true;
+        }
         if (where != COUNT_NONE) (*counts[where])++;
         jobs[i]->count = where;
     }
-    stages_wake(stages);
+    if (has_fallen) stages_wake(stages);
     pthread_mutex_unlock(&stages->lock);
 }
 
