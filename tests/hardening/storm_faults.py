@@ -22,7 +22,7 @@ DISK_FULL_S = 3
 CLEAN_STOPS = (0, 5, 6, -signal.SIGTERM)
 # How a worker ends that is refused by a full disk (6: its other device had begun), and what it says last of all.
 REFUSED = (1, 6)
-NO_ROOM = re.compile(rb"^gpu-worker run: .*(No space left on device|the state file has no room on its disk)", re.M)
+NO_ROOM = re.compile(rb"^gpu-worker run: .*(No space left on device|the disk of the state file is full)", re.M)
 DEATH = re.compile(rb"the executor died: (.*?)(; starting it again.*)?$", re.M)
 
 

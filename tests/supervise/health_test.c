@@ -189,7 +189,7 @@ TEST(an_executor_that_does_not_move_is_not_ready) {
 TEST(an_executor_whose_jobs_wait_for_trouble_of_its_own_is_not_ready) {
     struct fixture *fixture = *state;
     state_set_trouble(fixture->state, "blob_store");
-    assert_not_ready(fixture, "jobs: they wait because of the worker's own trouble (blob_store)");
+    assert_not_ready(fixture, "jobs: they wait because of a problem of the worker itself (blob_store)");
     state_set_trouble(fixture->state, "");
     assert_ready(fixture);
 }

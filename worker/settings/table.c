@@ -65,249 +65,263 @@ static const char *const log_format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] =
 
 const struct setting setting_table[] = {
     ENUM(driver_choice, driver, driver_names, "cuda",
-        "What runs the kernels: a GPU through libcuda.so.1, or threads of this machine's CPU."),
+        "What runs the kernels: cuda is an NVIDIA GPU through libcuda.so.1, cpu is threads of "
+        "this machine, which is enough for trials and tests."),
     DEVICES(devices, "all",
-        "GPUs to work on, an executor each: all, or a list of numbers as the driver counts them "
-        "and "
-        "of UUIDs as nvidia-smi -L prints them."),
-    UINT(lanes, 1, 64, "8", "Threads that each feed one stream of the device."),
-    UINT(
-        lane_depth, 1, 16, "2", "Batches that a lane has in flight: one is staged while one runs."),
+        "GPUs to use, with one executor for each: all, or a list of driver numbers and of UUIDs "
+        "as nvidia-smi -L prints them."),
+    UINT(lanes, 1, 64, "8", "Threads that run batches on the device, each on a stream of its own."),
+    UINT(lane_depth, 1, 16, "2",
+        "Batches that each lane has in flight, so that one is filled while another runs."),
     SIZE(lane_slab_bytes, 64 * KIB, 1 * GIB, "4MiB",
-        "Memory of the device, and pinned memory each way, that each batch in flight keeps for "
-        "small "
-        "buffers."),
+        "Device memory for small buffers of each batch in flight. As much pinned host memory is "
+        "taken for uploads, and again for results."),
     ENUM(broker_choice, broker, broker_names, "kafka",
-        "Where jobs come from: a Kafka cluster, or a broker inside the worker, for trying it out."),
+        "Where jobs come from: a Kafka cluster, or a broker inside the worker for trying it "
+        "out."),
     ENUM(ordering_choice, ordering, ordering_names, "none",
-        "Which jobs wait for each other: none, or those of one key, which then run in their order. "
-        "Residents need `key`."),
+        "none runs jobs in any order. key runs jobs of one key one after another, in the order "
+        "of their offsets; residents need it."),
     ENUM(delivery_choice, delivery, delivery_names, "at_least_once",
-        "What a crash or a rebalance does to results: some may come twice, or none does, because "
-        "results, dead letters and offsets are committed in transactions. Then readers must read "
-        "committed messages alone, and see results once a commit_interval_ms."),
+        "What readers see after a crash or a rebalance. at_least_once may send some results "
+        "twice. exactly_once commits results, dead letters and offsets in transactions: readers "
+        "of committed messages see each result once, up to commit_interval_ms later."),
     DURATION(commit_interval_ms, 10, 60 * SECOND, "500ms",
-        "How often the offsets of finished jobs are committed: what a crash makes run again."),
+        "How often the offsets of finished jobs are committed. A longer interval lets a crash "
+        "repeat more jobs."),
     DURATION(drain_timeout_ms, 0, HOUR, "25s",
-        "How long running jobs may finish after a stop is asked for. Kubernetes kills after 30 s "
-        "unless terminationGracePeriodSeconds says otherwise."),
+        "How long a worker that stops may take to finish the jobs it has. Keep it below the "
+        "grace period of whatever stops it: Kubernetes kills after 30 s by default."),
 
-    UINT(cpu_driver.devices, 1, 16, "1", "Devices that the CPU driver pretends to have."),
-    SIZE(cpu_driver.memory_bytes, 16 * MIB, 1 * TIB, "1GiB", "Memory of each of them."),
-    STRING(cpu_driver.faults, 0, "\"\"", "Faults to inject, for tests; see cpu_driver.h."),
+    UINT(cpu_driver.devices, 1, 16, "1", "How many devices the CPU driver shows."),
+    SIZE(cpu_driver.memory_bytes, 16 * MIB, 1 * TIB, "1GiB", "Memory of each of these devices."),
+    STRING(cpu_driver.faults, 0, "\"\"",
+        "Faults to inject, for tests; worker/cpu_driver/cpu_driver.h describes them."),
 
     STRING(state.dir, 0, "\"\"",
-        "Folder on this machine's disk for a state file of each executor, by which the next one "
-        "knows what the last one died of; where empty, gpu-worker in $XDG_STATE_HOME, in "
-        "~/.local/state, or in /var/lib. Two workers on one GPU need two folders."),
+        "Folder on a local disk for one state file per executor, which tells the next executor "
+        "what the last one died of. Empty: gpu-worker in $XDG_STATE_HOME, else in "
+        "~/.local/state, else in /var/lib. Two workers on one GPU need two folders."),
     UINT(executors.deaths_max, 1, 1000, "5",
-        "An executor that has died so often within ten minutes, without a job's fault and "
-        "without having finished a message, is not started again: its GPU counts as unhealthy."),
+        "After this many deaths within ten minutes that no job caused, with no message finished "
+        "in between, an executor is not started again and its GPU counts as unhealthy."),
     DURATION(executors.stall_ms, SECOND, 24 * HOUR, "5m",
-        "An executor one of whose threads has been at work on one thing for so long, and for twice "
-        "blobs.timeout_ms, is killed and started again. What waits, and what is on the device, is "
-        "not meant."),
+        "How long a thread may work on one thing before its executor is killed and started "
+        "again; at least twice blobs.timeout_ms is allowed. Idle threads and batches on the "
+        "device do not count."),
     ENUM(core_dumps_choice, executors.core_dumps, core_dumps_names, "none",
-        "Whether a crash may write a core file, which holds the data of jobs: none, or inherit "
-        "what "
-        "the process is allowed."),
+        "Whether a crash may write a core file, which contains the data of jobs: none forbids "
+        "it, inherit keeps the limits of the process."),
 
     STRING(embedded.address_file, 0, "\"\"",
-        "File to write the embedded broker's host:port to, for clients; none where empty."),
-    UINT(embedded.partitions, 1, 1024, "4", "Partitions of each of its topics."),
+        "File to which the embedded broker's host:port is written, for clients. Empty: no file."),
+    UINT(embedded.partitions, 1, 1024, "4", "Partitions of each topic of the embedded broker."),
 
-    STRING(kafka.bootstrap_servers, 1, "\"localhost:9092\"", "Brokers: host:port, by commas."),
-    STRING(kafka.group, 1, "\"gpu-worker\"", "Consumer group; its members share the jobs."),
+    STRING(kafka.bootstrap_servers, 1, "\"localhost:9092\"",
+        "Brokers to connect to first, as host:port, separated by commas."),
+    STRING(
+        kafka.group, 1, "\"gpu-worker\"", "Consumer group. Workers of one group share the jobs."),
     STRING(kafka.instance_id, 0, "\"\"",
-        "A name of this worker that survives its restarts, such as that of a StatefulSet's pod. "
-        "Each executor is the static member <instance_id>-gpu<device> of the group, and a restart "
-        "within session.timeout.ms (20 s) moves no partitions. Empty: a name that is drawn once "
-        "and "
-        "kept in state.dir."),
+        "Name of this worker that stays the same after a restart, such as the name of a "
+        "StatefulSet's pod. Each executor joins the group as the static member "
+        "<instance_id>-gpu<device>, so a restart within session.timeout.ms (20 s) moves no "
+        "partitions. Empty: a random name, drawn once and kept in state.dir."),
     MAP(kafka.consumer, "{}",
-        "More keys for librdkafka's consumer, such as auto.offset.reset or sasl.password. What "
-        "would break the delivery guarantee is refused."),
-    MAP(kafka.producer, "{}", "More keys for librdkafka's producer, such as linger.ms."),
+        "More settings of librdkafka's consumer, such as auto.offset.reset or sasl.password. "
+        "Those that would break the delivery guarantee are refused."),
+    MAP(kafka.producer, "{}", "More settings of librdkafka's producer, such as linger.ms."),
 
     LIST(topics.jobs, 1, "[\"gpu-jobs\"]", "Topics to take jobs from."),
-    STRING(topics.results, 1, "\"gpu-results\"", "Topic for one result a job."),
+    STRING(topics.results, 1, "\"gpu-results\"", "Topic for results, one for each job."),
     STRING(topics.dead_letters, 1, "\"gpu-dead-letters\"",
-        "Topic for messages that are no jobs and for jobs that failed for good."),
-    STRING(
-        topics.telemetry, 1, "\"gpu-telemetry\"", "Topic for what the workers say of themselves."),
+        "Topic for messages that cannot be decoded and for jobs that failed for good."),
+    STRING(topics.telemetry, 1, "\"gpu-telemetry\"", "Topic for the workers' metrics."),
     STRING(topics.control, 0, "\"\"",
-        "Topic on which jobs are cancelled (gpu-worker cancel); every worker reads all of it. None "
-        "is read where empty. The topic must exist."),
-    LIST(topics.reply_to, 0, "[]", "Topics that a job may name to get its result there.", RELOADS),
+        "Topic that carries cancels (gpu-worker cancel); every worker reads all of it. It must "
+        "exist. Empty: jobs cannot be cancelled."),
+    LIST(topics.reply_to, 0, "[]",
+        "Topics that a job may name as reply_to, to have its result sent there instead of "
+        "topics.results.",
+        RELOADS),
 
     UINT(retry.max_attempts, 1, 1000, "5",
-        "How often a job is tried in all that fails with `retry: worker`; after that it is "
-        "answered "
-        "with the error, and is a dead letter.",
+        "How many times a job is run in all if it fails with `retry: worker`. After the last "
+        "failure it is answered with the error, and becomes a dead letter.",
         RELOADS),
     DURATION(retry.base_ms, 1, HOUR, "200ms",
-        "Longest wait after a job's first failure. It doubles with each further one; the wait is "
-        "half of it or more, at random.",
+        "Longest wait before the first retry. It doubles with each further retry; the actual "
+        "wait is random, between half of it and all of it.",
         RELOADS),
-    DURATION(retry.max_ms, 1, HOUR, "30s", "Longest wait of all.", RELOADS),
+    DURATION(retry.max_ms, 1, HOUR, "30s", "Upper limit of the wait before any retry.", RELOADS),
 
     UINT(cancels.ids_max, 1, 10000000, "100000",
-        "Most ids of cancelled jobs that are remembered; the oldest are forgotten first."),
+        "How many ids of cancelled jobs are remembered. The oldest are forgotten first."),
     DURATION(cancels.ttl_ms, 1 * SECOND, 24 * HOUR, "1h",
-        "How long a cancel is remembered: a job of that id which comes in meanwhile is not run."),
+        "How long a cancel is remembered. A job with that id that arrives within this time is "
+        "not run."),
 
     UINT(suspend.convictions, 0, 32, "10",
-        "A key is suspended once so many of its jobs were convicted within suspend.window_ms (they "
-        "ended an executor while alone), a program once jobs of so many keys were, or so many "
-        "without a key. Their jobs are refused (suspended); 0 suspends nobody."),
-    DURATION(suspend.window_ms, SECOND, 24 * HOUR, "10m", "As suspend.convictions says."),
+        "Suspends a key when this many of its jobs are convicted within suspend.window_ms: each "
+        "ended an executor while it ran alone. Suspends a program when jobs of this many keys "
+        "are, or this many jobs without a key. Jobs of either get the error `suspended`. 0 "
+        "suspends nothing."),
+    DURATION(suspend.window_ms, SECOND, 24 * HOUR, "10m",
+        "The time within which suspend.convictions counts."),
     DURATION(suspend.for_ms, SECOND, 24 * HOUR, "10m",
-        "How long a key or program is suspended, unless gpu-worker resume ends it earlier."),
+        "How long a key or program stays suspended, unless gpu-worker resume ends it earlier."),
 
     STRING(programs.dir, 0, "\"\"",
-        "Folder with a folder for each program; where empty, share/gpu-worker/programs beside the "
-        "folder of the binary.",
+        "Folder of programs, with one folder for each. Empty: share/gpu-worker/programs beside "
+        "the folder of the binary.",
         RELOADS),
     STRING(blobs.dir, 0, "\"\"",
-        "Folder of blobs, each named by its SHA-256, that jobs may refer to; none where empty."),
+        "Folder of the blob store: large payloads that jobs refer to, each named by its "
+        "SHA-256. Empty: no folder is used."),
     STRING(blobs.url, 0, "\"\"",
-        "The same behind HTTP, instead of a folder: a blob is got from and put at the URL with "
-        "/ab/ab01... behind it, the digits of its digest. It may carry a user and a password."),
+        "URL of a blob store behind HTTP, used instead of blobs.dir. A blob is read with GET "
+        "and written with PUT at URL/ab/ab01..., where ab01... is its SHA-256. The URL may "
+        "contain a user and a password."),
     STRING(blobs.cache_dir, 0, "\"\"",
-        "Folder on this machine's disk for what came from blobs.url, kept across restarts."),
+        "Folder on a local disk for blobs that came from blobs.url; it is kept across restarts."),
     SIZE(blobs.cache_bytes, 0, 1024 * TIB, "1GiB",
-        "Most bytes kept there, 4 KiB at least for each blob. Those used once and longest ago "
-        "leave "
-        "first."),
+        "Most bytes that each executor keeps in blobs.cache_dir; every blob counts as at least "
+        "4 KiB. Blobs that were used only once, longest ago, are removed first."),
     SIZE(blobs.bytes_max, 1, 1 * TIB, "1GiB",
-        "Largest blob that is read or stored. Blobs that jobs hold in host memory take at most "
-        "this "
-        "and limits.job_bytes together."),
+        "Largest blob that is read or written. Jobs hold blobs in host memory up to this plus "
+        "limits.job_bytes in all."),
     UINT(blobs.max_age_hours, 0, 1000000, "0",
-        "Hours after its last use that a blob in blobs.dir is removed; 0 keeps all."),
-    DURATION(blobs.timeout_ms, 100, HOUR, "2m", "Longest request to blobs.url."),
+        "Blobs in blobs.dir are removed this many hours after their last use. 0 keeps them for "
+        "ever."),
+    DURATION(blobs.timeout_ms, 100, HOUR, "2m",
+        "Time limit of one request to blobs.url. Raise it for large blobs over slow links."),
 
     SIZE(results.inline_max_bytes, 0, 1 * TIB, "0",
-        "Larger outputs are put into the blob store, and results name them; 0 puts none there."),
+        "Outputs larger than this go to the blob store, and the result carries their SHA-256. 0 "
+        "keeps every output in its result."),
 
     SIZE(limits.message_bytes, 1 * KIB, 1000000000, "1MiB",
-        "Largest message that is taken as a job.", RELOADS),
-    UINT(limits.buffers_per_job, 1, 4096, "64", "Buffers of one job.", RELOADS),
-    UINT(limits.steps_per_job, 1, 4096, "64", "Steps of one job.", RELOADS),
+        "Largest message that is accepted as a job.", RELOADS),
+    UINT(limits.buffers_per_job, 1, 4096, "64", "Most buffers of one job.", RELOADS),
+    UINT(limits.steps_per_job, 1, 4096, "64", "Most steps of one job.", RELOADS),
     UINT(limits.launches_per_job, 1, 1000000000, "100000",
-        "Kernel launches of one job: repeat x the sum of its iterations.", RELOADS),
-    SIZE(limits.job_bytes, 1 * KIB, 1 * TIB, "1GiB", "Device memory of one job's own buffers."),
+        "Most kernel launches of one job: its repeat times the sum of its steps' iterations.",
+        RELOADS),
+    SIZE(limits.job_bytes, 1 * KIB, 1 * TIB, "1GiB",
+        "Most device memory for the buffers of one job. Set it to what your largest job needs: "
+        "the default sizes of the pools include it."),
     SIZE(limits.result_bytes, 1 * KIB, 1000000000, "1000000",
-        "Largest encoded result. Kafka's own default takes 1 MiB with headers.", RELOADS),
+        "Largest encoded result. Kafka's default limit is 1 MiB, headers included.", RELOADS),
     DURATION(limits.timeout_ms, 100, 24 * HOUR, "1m",
-        "Longest that a job without timeout_ms may be on the device. Then its executor is killed, "
-        "and the job that does so alone gets gpu_hang.",
+        "Time on the device for jobs that name no timeout_ms. When it is over, the executor is "
+        "killed and its jobs run again, each alone; one that hangs alone gets gpu_hang.",
         RELOADS),
     DURATION(limits.timeout_min_ms, 1, HOUR, "100ms",
-        "Least timeout_ms that a job may ask for: one that asks for less is refused (bad_job), "
-        "since a job that is only slow to start would end its executor.",
+        "Shortest timeout_ms that a job may ask for; less is refused (bad_job). Keep it above "
+        "what a slow start takes, because a job over its time ends its executor.",
         RELOADS),
     DURATION(limits.timeout_max_ms, 100, 24 * HOUR, "2m",
-        "Most that a job may ask for: one that asks for more is refused (too_large), since a "
-        "kernel that never ends holds its stream for so long.",
+        "Longest timeout_ms that a job may ask for; more is refused (too_large). A kernel that "
+        "never ends blocks its stream for this long.",
         RELOADS),
     UINT(limits.jobs_in_flight, 1, 1000000, "4096",
-        "Jobs taken and not finished. A stop waits for all of them, so jobs of more than some 40 "
-        "ms "
-        "want fewer, or a longer drain_timeout_ms."),
+        "Most jobs that are taken and not yet finished. A stop waits for all of them: with slow "
+        "jobs, lower it or raise drain_timeout_ms."),
     UINT(limits.jobs_per_key, 0, 1000000, "0",
-        "Jobs of one key and partition that are under way at a time, so that a key with slow jobs "
-        "leaves the others their places. Those behind them wait, and count by their bytes alone. 0 "
-        "is a quarter of limits.jobs_in_flight; with `ordering: key` it is one."),
+        "Most jobs of one key and partition that are under way at a time, so that a key with "
+        "slow jobs leaves room for others. Jobs beyond it wait, and count against "
+        "limits.bytes_in_flight only. 0 means a quarter of limits.jobs_in_flight; `ordering: "
+        "key` always means 1."),
     SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
-        "Host memory of messages taken and not finished, and of their results. The Kafka client "
-        "fetches up to a quarter "
-        "of it ahead, besides.",
+        "Most host memory for messages that are taken and not yet finished, and for their "
+        "results. The Kafka client fetches up to a quarter of it ahead, in addition.",
         RELOADS),
 
-    UINT(batch.jobs, 1, 1024, "256", "Most jobs that a lane runs together."),
+    UINT(batch.jobs, 1, 1024, "256",
+        "Most jobs in one batch. Lower it for shorter waits, at the cost of throughput."),
     DURATION(batch.span_ms, 1, HOUR, "2ms",
-        "Most device time of a batch, as measured. Jobs that take longer alone share batches with "
-        "their like only, as many as take at most 1.25 times as long as one, so that no quick job "
-        "waits for a slow one."),
+        "Longest time on the device that a batch is planned for, from measured durations. A job "
+        "that alone takes longer shares batches only with jobs like it, as many as take at most "
+        "1.25 times as long as one, so that quick jobs do not wait for slow ones."),
     ENUM(isolation_choice, batch.isolation, isolation_names, "none",
-        "What makes two jobs different tenants, who never find each other's bytes: nothing, other "
-        "programs, or another key or topic. Jobs of one tenant run at a time, and memory that "
-        "passes to the next is wiped."),
+        "Which jobs must never see each other's data: none isolates no jobs; program isolates "
+        "jobs of different programs; key isolates jobs of different keys or topics. Jobs of one "
+        "tenant run at a time, and memory is wiped before the next tenant gets it, which costs "
+        "time."),
     ENUM(stream_choice, batch.stream, stream_names, "mapped",
-        "Small jobs whose kernel touches each byte once (`access: stream` in its program): mapped "
-        "lets the kernel work in pinned host memory, copied goes through device memory."),
+        "Memory for small buffers that a kernel touches once (`access: stream` in its program): "
+        "mapped lets the kernel use pinned host memory directly, copied goes through device "
+        "memory."),
     SIZE(pools.device_bytes, 0, 1 * TIB, "0",
-        "Most device memory for jobs' own buffers; 0 is what the lanes and one largest job need."),
-    SIZE(pools.pinned_bytes, 0, 1 * TIB, "0", "Most pinned host memory; 0 as above."),
+        "Most device memory that the worker takes for buffers and statics. 0 means what the "
+        "lanes, the statics and one largest job need."),
+    SIZE(pools.pinned_bytes, 0, 1 * TIB, "0",
+        "Most pinned host memory that the worker takes. 0 means what the lanes, prepare.threads "
+        "and one largest job need."),
 
     SIZE(statics.budget_bytes, 0, 1 * TIB, "0",
-        "Device memory for inputs that jobs share; 0 is 1/32 of the device. Each is charged 4 KiB "
-        "at "
-        "least."),
+        "Device memory for statics, which are inputs that jobs share; each counts as at least 4 "
+        "KiB. 0 means 1/32 of the device's memory. Raise it if statics are uploaded again and "
+        "again."),
     UINT(statics.entries_max, 1, 10000000, "65536",
-        "Most of these inputs at a time, however small: each takes some host memory, too."),
+        "Most statics at a time, whatever their size; each also takes some host memory."),
 
     DURATION(residents.idle_timeout_ms, 1 * SECOND, 24 * HOUR, "1h",
-        "A resident that no job has used for so long is dropped; the next job that names it is "
-        "told to seed it again."),
+        "A resident that no job has used for this long is dropped. The next job that names it "
+        "gets resident_gone, and must seed it again."),
     UINT(residents.entries_max, 1, 10000000, "65536",
-        "Most residents at a time, however small: each takes some host memory for its key and "
-        "name, "
-        "too."),
+        "Most residents at a time, whatever their size; each also takes host memory for its key "
+        "and name."),
 
     UINT(admission.threads, 0, 64, "4",
-        "Threads that copy, decode and plan messages which come in numbers or are large; 0, and "
-        "`ordering: key`, leave all to the thread that takes them."),
+        "Threads that decode and plan messages when many arrive at once or they are large. With "
+        "0, and with `ordering: key`, the thread that reads from the source does this work."),
     UINT(prepare.threads, 1, 64, "2",
-        "Threads for reading blobs, and as many for other cold work: uploading statics that came "
-        "in a message, loading modules."),
+        "Threads that fetch blobs, and as many again that upload statics and load modules."),
 
     STRING(http.listen, 0, "\"\"",
-        "Address, host:port, at which the supervisor serves /metrics (for Prometheus), /livez and "
-        "/readyz (for probes; with ?verbose it says all) to whoever can reach it; where empty, it "
-        "listens nowhere."),
+        "host:port where the supervisor serves /metrics for Prometheus, and /livez and /readyz "
+        "for probes. Anyone who can reach it can read it. Empty: it does not listen."),
     STRING(http.token_file, 0, "\"\"",
-        "File with a secret that whoever asks for anything but /livez and /readyz must bring "
-        "(Authorization: Bearer SECRET). It is read anew for each question, so it may be changed "
-        "at "
-        "any time; where empty, nobody is asked."),
+        "File with a secret that requests must carry (Authorization: Bearer SECRET), except for "
+        "/livez and /readyz. It is read for every request, so it can be changed at any time. "
+        "Empty: no secret is asked for."),
     DURATION(telemetry.interval_ms, 0, HOUR, "10s",
-        "How often a worker publishes its sums and gauges; 0 is never."),
-    ENUM(log_level, log.level, log_level_names, "info", "The least that is logged.", RELOADS),
-    ENUM(log_format, log.format, log_format_names, "text", "How lines look: for people, or JSON."),
+        "How often a worker publishes its metrics to topics.telemetry. 0 turns this off."),
+    ENUM(log_level, log.level, log_level_names, "info", "Lowest level that is logged.", RELOADS),
+    ENUM(log_format, log.format, log_format_names, "text",
+        "Form of log lines: text for people, json for machines."),
 
     STRING(profile.nvtx_library, 0, "\"\"",
-        "NVTX library, such as libnvToolsExt.so.1, through which profilers see the worker's stages "
-        "by name; empty for none."),
+        "NVTX library, such as libnvToolsExt.so.1, that shows the worker's stages in profilers. "
+        "Empty: none is loaded."),
 };
 const size_t setting_count = sizeof setting_table / sizeof setting_table[0];
 _Static_assert(sizeof setting_table / sizeof setting_table[0] <= SETTING_COUNT_MAX, "more room");
 
 const struct section section_table[] = {
-    {"cpu_driver", "What `driver: cpu` pretends to be."},
-    {"state", "What executors leave behind."},
-    {"executors", "The processes that own a GPU each."},
-    {"embedded", "What `broker: embedded` serves."},
-    {"kafka", "How to reach the brokers."},
-    {"topics", "What is read and written."},
-    {"retry", "Jobs that failed, and may succeed here or on another worker."},
-    {"cancels", "What came on topics.control."},
-    {"suspend", "Senders and programs whose jobs end executors again and again."},
-    {"programs", "What may run."},
-    {"blobs", "Where payloads stand that are too large for messages."},
-    {"results", "What stands in results."},
-    {"limits", "Bounds on what messages may ask for, and on what is under way."},
-    {"batch", "How jobs share what travels to the device and back."},
+    {"cpu_driver", "The devices that `driver: cpu` simulates."},
+    {"state", "What an executor leaves on disk for the next one."},
+    {"executors", "The processes that each own a GPU."},
+    {"embedded", "The broker inside the worker, with `broker: embedded`."},
+    {"kafka", "How to connect to Kafka."},
+    {"topics", "The topics that are read and written."},
+    {"retry", "How failed jobs are tried again."},
+    {"cancels", "Cancelled jobs, which topics.control names."},
+    {"suspend", "When keys and programs are refused because their jobs end executors."},
+    {"programs", "The programs that jobs can name."},
+    {"blobs", "The blob store, for payloads that are too large for messages."},
+    {"results", "The contents of results."},
+    {"limits", "Limits for each job, and for all jobs in flight."},
+    {"batch", "How jobs share batches."},
     {"pools", "Memory that all lanes share."},
-    {"statics", "Inputs that stay on the device across jobs."},
-    {"residents", "Buffers that stay on the device across the jobs of one key."},
-    {"admission", "From messages to jobs."},
-    {"prepare", "Work that is done before a job reaches a lane."},
-    {"http", "What can be asked of the worker."},
-    {"telemetry", "What the worker says of itself."},
-    {"log", "What is written to standard error."},
-    {"profile", "What profilers are told."},
+    {"statics", "Immutable inputs that stay on the device and are shared by jobs."},
+    {"residents", "Buffers that stay on the device for later jobs of the same key."},
+    {"admission", "Decoding and planning of messages."},
+    {"prepare", "Slow work that is done before a job reaches a lane."},
+    {"http", "Metrics and probes over HTTP."},
+    {"telemetry", "Metrics over Kafka."},
+    {"log", "Log lines on standard error."},
+    {"profile", "Markers for profilers."},
 };
 const size_t section_count = sizeof section_table / sizeof section_table[0];
 

@@ -1,4 +1,4 @@
-/** How much a state file holds: each number is a part of its layout (layout.h). */
+/** How much a state file holds. Each number is part of its layout (layout.h). */
 #ifndef STATE_BOUNDS_H
 #define STATE_BOUNDS_H
 
@@ -11,7 +11,7 @@ enum {
     STATE_TOPICS_MAX = 256,
     STATE_THREADS_MAX = 256,
     STATE_SUSPECTS_MAX = 16384,
-    STATE_TROUBLE_BYTES = 32, /* a word of struct error's `trouble` */
+    STATE_TROUBLE_BYTES = 32, /* one word: struct error's `trouble` */
     STATE_MESSAGE_BYTES = sizeof(((struct error *)NULL)->message),
     STATE_UUID_BYTES = 48,
     STATE_PROGRESS_BYTES = 8192
@@ -24,7 +24,7 @@ enum {
     SUSPENSION_KEYS_MAX = 256,
     SUSPENSION_PROGRAMS_MAX = 64,
     SUSPENSION_STANDINGS_MAX = 4096,
-    SUSPENSION_NAME_BYTES = 64 /* longer names are shown cut */
+    SUSPENSION_NAME_BYTES = 64 /* longer names are cut */
 };
 
 #endif

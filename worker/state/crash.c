@@ -12,12 +12,12 @@
 static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
 enum { SIGNAL_COUNT = sizeof signals / sizeof signals[0], THREAD_NAME_SIZE = 16 };
 
-/* librdkafka's threads: what they have in hand is no message of ours yet, or not any more. */
+/* The names of librdkafka's threads begin with this. They never hold a message that runs here. */
 static const char CLIENT_THREADS[] = "rdk:";
 
 static const char NO_ROOM[] =
-    "gpu-worker run: the state file has no room on its disk, or was cut; free space on the disk of "
-    "state.dir, or set it to another one\n";
+    "gpu-worker run: the disk of the state file is full, or the file was truncated; free "
+    "space on the disk of state.dir, or set it to another one\n";
 
 static struct state *watched;
 static struct sigaction before[SIGNAL_COUNT];
@@ -34,10 +34,13 @@ static bool is_of_file(const void *address) {
     return at >= base && at < base + watched->bytes;
 }
 
-/* By a call, since the mapping is what has failed. What fails here is not known of, then. */
+/*
+ * Writes the death with system calls, because the mapping is what failed. If they fail too, the
+ * death stays unexplained.
+ */
 static _Noreturn void end_without_file(void) {
-    static const struct state_death death = {
-        .kind = STATE_DEATH_OWN, .message = "the state file had no room on its disk, or was cut"};
+    static const struct state_death death = {.kind = STATE_DEATH_OWN,
+        .message = "the disk of the state file was full, or the file was truncated"};
     static const uint32_t written = 1;
     (void)!pwrite(watched->fd, &death, sizeof death, offsetof(struct state_head, death));
     (void)!pwrite(
@@ -46,7 +49,10 @@ static _Noreturn void end_without_file(void) {
     _exit(CLI_FAILED);
 }
 
-/* As if nobody had watched. A signal that was sent does not come again by itself. */
+/*
+ * Lets the signal act as if there were no handler. A fault repeats when the handler returns; a
+ * signal that was sent must be raised again.
+ */
 static void pass_on(int number, const siginfo_t *info) {
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         if (signals[i] == number) sigaction(number, &before[i], NULL);

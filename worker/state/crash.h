@@ -1,19 +1,21 @@
 /**
- * What an executor that crashes says of itself, before it dies of the signal as it would anyway: a
- * crash of a thread that never holds a message, or of a store into the state file that the disk had
- * no room for, is the worker's own trouble (STATE_DEATH_OWN) and no evidence against a job.
+ * Signal handlers with which a crashing executor records what it died of; the signal then ends the
+ * process as usual. Two kinds of crashes are the worker's own fault (STATE_DEATH_OWN) and no
+ * evidence against a job: that of a thread that never holds a message, and that of a store into the
+ * state file when its disk is full.
  *
- * Threads: crash_watch() before the second one; the handlers on whichever thread crashes.
+ * Threads: call crash_watch() while the process has one thread; a handler runs on the thread that
+ * crashes.
  */
 #ifndef STATE_CRASH_H
 #define STATE_CRASH_H
 
 #include "state/state.h"
 
-/** From now on; `state` lives as long as the process. NULL is fine. */
+/** Installs the handlers. `state` must live as long as the process; NULL is fine. */
 void crash_watch(struct state *state);
 
-/** The calling thread never holds a message. */
+/** Declares that the calling thread never holds a message. */
 void crash_is_no_evidence(void);
 
 #endif

@@ -7,7 +7,7 @@
 void state_record_death(struct state *state, const struct state_death *death) {
     if (state == NULL) return;
     struct state_head *head = state->head;
-    /* relaxed: it only decides who writes */
+    /* relaxed: this only decides which thread writes */
     if (atomic_exchange_explicit(&head->death_taken, 1, memory_order_relaxed) != 0) return;
     head->death = *death;
     /* release: pairs with the acquire in state_death() */
@@ -16,21 +16,21 @@ void state_record_death(struct state *state, const struct state_death *death) {
 
 void state_note_stop(struct state *state) {
     if (state == NULL) return;
-    /* relaxed: read by whoever comes after this process */
+    /* relaxed: it is read after this process has ended */
     atomic_store_explicit(&state->head->stop_asked, 1, memory_order_relaxed);
 }
 
 struct state_death state_death(const struct state *state) {
     struct state_death none = {.kind = STATE_DEATH_NONE};
     if (state == NULL) return none;
-    /* relaxed: of a process that is over */
+    /* relaxed: the writing process has ended */
     if (atomic_load_explicit(&state->head->stop_asked, memory_order_relaxed) == 1)
         none.kind = STATE_DEATH_STOP;
     /* acquire: pairs with the release in state_record_death() */
     if (atomic_load_explicit(&state->head->death_written, memory_order_acquire) != 1) return none;
     struct state_death death = state->head->death;
     death.message[STATE_MESSAGE_BYTES - 1] = 0;
-    text_mend(death.message); /* the supervisor's, or of a life that ended in the middle */
+    text_mend(death.message); /* the supervisor wrote it, or its writer died halfway */
     bool has_code = death.kind == STATE_DEATH_STICKY || death.kind == STATE_DEATH_HANG;
     if (death.kind > STATE_DEATH_OWN || (has_code && !err_is_sticky(death.code))) return none;
     return death;

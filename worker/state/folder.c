@@ -54,7 +54,10 @@ static bool write_name(int fd) {
     return write(fd, text, sizeof text - 1) == (ssize_t)(sizeof text - 1);
 }
 
-/* Written beside and linked, so that of several processes the first one names all. */
+/*
+ * The name is written to a temporary file and linked into place, so that when several processes
+ * start at once, the first one decides.
+ */
 static enum err draw_name(const char *path, struct error *err) {
     char *beside;
     if (asprintf(&beside, "%s.XXXXXX", path) < 0) return no_memory(err);

@@ -5,8 +5,8 @@
  *          | suspects[suspect_count]
  *          | lanes[lanes] | batches[lanes x depth] | entries[lanes x depth x batch_jobs]
  *
- * Where each part starts follows from the shape alone: no offset is read from the file. Everything
- * up to the suspects stands where it stands whatever the shape.
+ * Where each part starts is computed from the shape; no offset is read from the file. Everything up
+ * to the suspects is at the same place for every shape.
  */
 #ifndef STATE_LAYOUT_H
 #define STATE_LAYOUT_H
@@ -21,7 +21,10 @@
 #define STATE_MAGIC "gpuwstat"
 enum { STATE_VERSION = 9, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
-/* What must be ours for the rest to be read; the checksum is over all before it. */
+/*
+ * The rest of the file is read only if this is as this build writes it. The checksum covers all
+ * fields before it.
+ */
 struct state_fixed {
     char magic[8];
     uint32_t version;
@@ -29,7 +32,7 @@ struct state_fixed {
     uint32_t head_bytes, suspect_bytes, batch_bytes;
     uint32_t suspect_count;
     struct state_shape shape;
-    uint32_t reserved; /* zero: no padding in what is summed */
+    uint32_t reserved; /* zero, so that no padding is in the checksum */
     uint64_t checksum;
 };
 
@@ -43,10 +46,9 @@ struct state_head {
     _Alignas(STATE_LINE_BYTES) _Atomic uint64_t heartbeat_ns;
     _Alignas(STATE_LINE_BYTES) _Atomic uint64_t ok;
     _Atomic uint64_t errors;
-    _Alignas(
-        STATE_LINE_BYTES) _Atomic uint32_t death_taken; /* somebody writes, or wrote, `death` */
+    _Alignas(STATE_LINE_BYTES) _Atomic uint32_t death_taken; /* one writer has claimed `death` */
     _Atomic uint32_t death_written;
-    _Atomic uint32_t stop_asked; /* a death that is not written is of the stop */
+    _Atomic uint32_t stop_asked; /* a death without a record was caused by the stop */
     struct state_death death;
     _Atomic uint32_t topic_count;
     _Atomic uint32_t is_unhealthy; /* with `fault` */
@@ -59,7 +61,7 @@ struct state_head {
     _Atomic uint64_t group_ns; /* since when */
 };
 
-/* What a thread has in hand. A line each, so that threads do not meet. */
+/* What a thread has in hand. Each has a cache line of its own, against false sharing. */
 struct state_thread {
     _Alignas(STATE_LINE_BYTES) _Atomic uint32_t is_set;
     struct state_entry entry;
@@ -81,7 +83,7 @@ struct state {
     int fd;
     void *base;
     size_t bytes;
-    uint64_t serial; /* tells this mapping from others that stood at the same address */
+    uint64_t serial; /* tells this mapping from earlier ones at the same address */
     struct state_shape shape;
     uint32_t suspect_count;
     uint64_t life; /* to begin; 0: any */

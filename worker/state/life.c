@@ -22,7 +22,9 @@ enum { LOCK_POLL_MS = 20 };
 static const char FIX_DISK[] = "set state.dir to a folder on this machine that can be written";
 static const char FIX_ROOM[] = "free space on the disk of state.dir, or set it to another one";
 
-/* FNV-1a (Fowler, Noll, Vo): it finds accidents, and is the same in every process. */
+/*
+ * FNV-1a (Fowler, Noll, Vo): detects accidental damage, and gives the same value in every process.
+ */
 static uint64_t checksum_of(const struct state_fixed *fixed) {
     const uint8_t *bytes = (const uint8_t *)fixed;
     uint64_t sum = 0xcbf29ce484222325u;
@@ -46,7 +48,7 @@ static struct state_fixed fixed_of(const struct state_shape *shape, uint32_t sus
 
 /* ---- what is where ---- */
 
-/* The next part of the file: `at` moves behind it, to the next line. */
+/* Takes the next part of the file, and moves `at` past it, to a cache line. */
 static void *part(struct state *state, size_t *at, size_t count, size_t bytes_each) {
     void *ret = state->base == NULL ? NULL : (char *)state->base + *at;
     size_t mask = STATE_LINE_BYTES - 1;
@@ -54,7 +56,10 @@ static void *part(struct state *state, size_t *at, size_t count, size_t bytes_ea
     return ret;
 }
 
-/* Points to every part and returns how long the file is. Shape and count are within bounds. */
+/*
+ * Sets the pointers to all parts, and returns the size of the file. Shape and count are within
+ * bounds.
+ */
 static size_t lay_out(struct state *state) {
     const struct state_shape *shape = &state->shape;
     size_t at = 0, batch_count = (size_t)shape->lanes * shape->depth;
@@ -116,14 +121,16 @@ void state_close(struct state *state) {
     free(state);
 }
 
-/* The largest file there can be is mapped, whatever there is of it: nothing moves when it grows. */
+/* Always maps the size of the largest possible file, so that nothing moves when the file grows. */
 static size_t mapping_bytes(void) {
     struct state largest = {.suspect_count = STATE_SUSPECTS_MAX,
         .shape = {STATE_LANES_MAX, STATE_DEPTH_MAX, STATE_BATCH_JOBS_MAX}};
     return lay_out(&largest);
 }
 
-/* A copy, for whoever must not die of the disk: every access to the file is a call that can fail.
+/*
+ * Maps the file, or with `is_copy` anonymous memory for a copy. A copy is for processes that must
+ * survive disk errors: they reach the file only by system calls, which can fail safely.
  */
 static enum err map(struct state *state, bool is_copy, struct error *err) {
     int flags = is_copy ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
@@ -136,7 +143,9 @@ static enum err map(struct state *state, bool is_copy, struct error *err) {
     return ERR_OK;
 }
 
-/* Takes the file's shape where head and length say that it is ours; ERR_BAD_MESSAGE with why not.
+/*
+ * Takes over the file's shape if its head and length are valid. ERR_BAD_MESSAGE says why they are
+ * not.
  */
 static enum err check_file(struct state *state, struct error *err) {
     struct state_fixed fixed;
@@ -167,7 +176,7 @@ static bool suspect_makes_sense(const struct state *state, const struct state_su
            suspect->at.attempt > 0 && state_topic(state, &suspect->at) != NULL;
 }
 
-/* Frees what no executor of this version wrote, and ends every text. */
+/* Frees entries that no executor of this version could have written, and terminates every text. */
 static void check_suspects(struct state *state) {
     for (size_t i = 0; i < state->suspect_count; i++) {
         struct state_suspect *suspect = &state->suspects[i];
@@ -179,8 +188,8 @@ static void check_suspects(struct state *state) {
 }
 
 /*
- * Has the disk keep room for all of the file, which it grows where it is shorter: a store into a
- * mapping of blocks that are not there is a SIGBUS where there is no room for them.
+ * Allocates all blocks of the file on disk, and enlarges it if it is shorter. Without that, a store
+ * into the mapping on a full disk would be a SIGBUS.
  */
 static enum err allocate(struct state *state, struct error *err) {
     int native = posix_fallocate(state->fd, 0, (off_t)lay_out(state));
@@ -189,7 +198,7 @@ static enum err allocate(struct state *state, struct error *err) {
         state->path, strerror(native));
 }
 
-/* What fails on the way leaves a file without bytes, which is none. */
+/* A failure here leaves an empty file, which counts as no file. */
 static enum err make_empty(struct state *state, struct error *err) {
     state->shape = (struct state_shape){0};
     state->suspect_count = 0;
@@ -224,7 +233,7 @@ static enum err open_file(struct state *state, int timeout_ms, struct error *err
     return lock(state, timeout_ms, err);
 }
 
-/* The file keeps its lock until it is closed, under its new name. */
+/* The renamed file stays locked until it is closed. */
 static enum err set_file_aside(struct state *state, int timeout_ms, struct error *err) {
     char *aside;
     if (asprintf(&aside, "%s.damaged", state->path) < 0) return no_memory(err, state->path);
@@ -249,7 +258,9 @@ static enum err open_checked(
     return set_file_aside(state, timeout_ms, err);
 }
 
-/* Once for each file: names are hashed from it, so that nobody can aim at a place. */
+/*
+ * Drawn once for each file. Names are hashed with it, so that nobody can choose names that collide.
+ */
 static void draw_secret(struct suspensions *all) {
     if (all->secret[0] != 0) return;
     if (getrandom(all->secret, sizeof all->secret, 0) != (ssize_t)sizeof all->secret) abort();
@@ -301,7 +312,7 @@ static enum err copy_part(
     return ERR_OK;
 }
 
-/* The suspects and what batches are made of is of no use to whoever looks on. */
+/* Suspects and the jobs of batches are left out: a watcher has no use for them. */
 enum err state_look(struct state *state, struct error *err) {
     struct state_fixed fixed = fixed_of(&state->shape, state->suspect_count);
     enum err code = copy_part(state, state->base, state->suspects, err);
@@ -349,7 +360,7 @@ enum err state_save(struct state *state, struct error *err) {
 static void forget_left(struct state *state) {
     size_t batch_count = (size_t)state->shape.lanes * state->shape.depth;
     for (size_t i = 0; i < STATE_THREADS_MAX; i++) {
-        /* relaxed, as all of this function: no other thread uses the state now */
+        /* relaxed, as everything in this function: no other thread uses the state now */
         atomic_store_explicit(&state->threads[i].is_set, 0, memory_order_relaxed);
     }
     for (size_t i = 0; i < PULSE_COUNT; i++)
@@ -367,7 +378,7 @@ uint64_t state_draw_life(void) {
     return life | 1;
 }
 
-/* The file only ever grows: whoever watches it keeps a mapping that is backed. */
+/* The file never shrinks, so the mappings of processes that watch it stay valid. */
 static enum err change_shape(
     struct state *state, const struct state_shape *shape, struct error *err) {
     size_t kept = (size_t)((char *)(state->suspects + state->suspect_count) - (char *)state->base);
@@ -386,7 +397,7 @@ enum err state_begin(struct state *state, const struct state_shape *shape, uint3
     if (state == NULL) return ERR_OK;
     struct state_head *head = state->head;
     uint64_t life = state->life != 0 ? state->life : state_draw_life();
-    /* relaxed, as all but the last store: no other thread uses the state yet */
+    /* relaxed, as all stores but the last: no other thread uses the state yet */
     atomic_store_explicit(&head->life, 0, memory_order_relaxed);
     forget_left(state);
     if (memcmp(shape, &state->shape, sizeof *shape) != 0) {
@@ -406,7 +417,9 @@ enum err state_begin(struct state *state, const struct state_shape *shape, uint3
     atomic_store_explicit(&head->heartbeat_ns, clock_ns(), memory_order_relaxed);
     atomic_fetch_add_explicit(&head->lives, 1, memory_order_relaxed);
     atomic_store_explicit(&head->pid, (int32_t)getpid(), memory_order_relaxed);
-    /* release: pairs with the acquire in state_summary(); whoever sees it sees the new shape */
+    /*
+     * release: pairs with the acquire in state_summary(); a reader that sees it sees the new shape
+     */
     atomic_store_explicit(&head->life, life, memory_order_release);
     return ERR_OK;
 }
@@ -415,11 +428,11 @@ void state_name_life(struct state *state, uint64_t life) {
     if (state != NULL) state->life = life;
 }
 
-/* Nothing is known against a partition that is not set aside. */
+/* Forgets what is known of partitions, except of those that are set aside. */
 static void forget_fetches(struct state *state) {
     for (size_t i = 0; i < FETCHES_MAX; i++) {
         _Atomic uint32_t *standing = &state->fetches[i].standing;
-        /* relaxed: each stands alone; who looks on learns the one before at worst */
+        /* relaxed: each value stands alone; a watcher sees the previous one at worst */
         if (atomic_load_explicit(standing, memory_order_relaxed) != FETCH_ASIDE)
             atomic_store_explicit(standing, FETCH_FREE, memory_order_relaxed);
     }

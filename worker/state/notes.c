@@ -1,4 +1,4 @@
-/* The hot path: what is in hand, in a few stores. */
+/* The hot path: notes what is in hand, with a few stores. */
 #include <stdint.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static bool find_topic(
 
 static bool add_topic(struct state *state, const char *topic, uint16_t *ret) {
     pthread_mutex_lock(&state->topics_lock);
-    /* relaxed: it is changed under the lock only */
+    /* relaxed: it changes only under the lock */
     uint32_t count = atomic_load_explicit(&state->head->topic_count, memory_order_relaxed);
     bool is_found = find_topic(state, topic, count, ret);
     if (!is_found && count < STATE_TOPICS_MAX) {
@@ -62,7 +62,7 @@ bool state_entry_of(struct state *state, const struct position *position, uint32
 
 /* ---- threads ---- */
 
-/* The calling thread's place; NULL where there are more threads than places. */
+/* The calling thread's slot; NULL: all slots are taken. */
 static struct state_thread *own_thread(struct state *state) {
     static _Thread_local struct {
         uint64_t serial;
@@ -80,14 +80,17 @@ void state_enter(struct state *state, const struct position *position, uint32_t 
     if (state == NULL) return;
     struct state_thread *thread = own_thread(state);
     if (thread == NULL || !state_entry_of(state, position, attempt, &thread->entry)) return;
-    /* release: whoever sees it set sees the entry; pairs with the acquire in state_each_left() */
+    /*
+     * release: pairs with the acquire in state_each_left(); a reader that sees it set sees the
+     * entry
+     */
     atomic_store_explicit(&thread->is_set, 1, memory_order_release);
 }
 
 void state_leave(struct state *state) {
     if (state == NULL) return;
     struct state_thread *thread = own_thread(state);
-    /* release: what was done in between is done */
+    /* release: nothing done before moves behind this store */
     if (thread != NULL) atomic_store_explicit(&thread->is_set, 0, memory_order_release);
 }
 
@@ -122,8 +125,10 @@ void state_fence(struct state *state, uint32_t lane, uint32_t slot) {
     struct state_batch *batch = &state->batches[state_batch_index(state, lane, slot)];
     /* relaxed: published by the count */
     atomic_store_explicit(&state->lanes[lane].fence_ns, clock_ns(), memory_order_relaxed);
-    /* release: pairs with the acquire in state_find_overdue(); who sees the next batch as the
-     * oldest sees when this one ended */
+    /*
+     * release: pairs with the acquire in state_find_overdue(); a reader that sees the next batch as
+     * the oldest also sees when this one ended
+     */
     atomic_store_explicit(&batch->job_count, 0, memory_order_release);
 }
 
@@ -131,13 +136,13 @@ void state_fence(struct state *state, uint32_t lane, uint32_t slot) {
 
 void state_heartbeat(struct state *state) {
     if (state == NULL) return;
-    /* relaxed: a time alone */
+    /* relaxed: a single time */
     atomic_store_explicit(&state->head->heartbeat_ns, clock_ns(), memory_order_relaxed);
 }
 
 void state_count(struct state *state, uint64_t ok, uint64_t errors) {
     if (state == NULL) return;
-    /* relaxed: sums alone */
+    /* relaxed: each sum stands alone */
     if (ok > 0) atomic_fetch_add_explicit(&state->head->ok, ok, memory_order_relaxed);
     if (errors > 0) atomic_fetch_add_explicit(&state->head->errors, errors, memory_order_relaxed);
 }

@@ -1,10 +1,11 @@
 /**
- * The tables that quarantine/ keeps in the state file, beside that of suspects (state.h): which
- * keys and programs are suspended, and from where partitions are read. What their values mean is
- * said in quarantine/suspensions.h and quarantine/fetches.h.
+ * The tables that quarantine/ keeps in the state file, besides that of suspects (state.h): which
+ * keys and programs are suspended, and from where partitions are read. quarantine/suspensions.h and
+ * quarantine/fetches.h say what their values mean.
  *
- * Every count and text in them may be damaged: who reads them bounds them. Lifetime: of the state.
- * Threads: the _Atomic members any, also of another process; the others as quarantine/ says.
+ * Every count and text in them may be damaged, so readers must bound them. Lifetime: that of the
+ * state. Threads: _Atomic members are for any thread, also of another process; for the others see
+ * quarantine/.
  */
 #ifndef STATE_TABLES_H
 #define STATE_TABLES_H
@@ -14,7 +15,7 @@
 #include "state/bounds.h"
 #include "state/state.h"
 
-/* A key or a program of which jobs were convicted. */
+/* A key or a program whose jobs were convicted. */
 struct suspension_entry {
     _Atomic uint64_t hash;                      /* 0: free */
     _Atomic uint64_t until_ms;                  /* 0: not suspended */
@@ -31,26 +32,26 @@ struct suspension_standing {
 
 struct suspensions {
     uint64_t secret[2];
-    _Atomic uint64_t last_until_ms; /* nobody is suspended for longer */
+    _Atomic uint64_t last_until_ms; /* all suspensions end by then */
     struct suspension_entry keys[SUSPENSION_KEYS_MAX], programs[SUSPENSION_PROGRAMS_MAX];
     struct suspension_standing standings[SUSPENSION_STANDINGS_MAX];
 };
 
 enum fetch_standing {
     FETCH_FREE,
-    FETCH_OPEN,     /* it is read, from there */
-    FETCH_LEFT,     /* it was when the life before died */
-    FETCH_SUSPECT,  /* it was when several in a row died */
-    FETCH_ON_TRIAL, /* it is read alone */
+    FETCH_OPEN,     /* it is being read */
+    FETCH_LEFT,     /* it was being read when the previous life died */
+    FETCH_SUSPECT,  /* it was being read when several lives in a row died */
+    FETCH_ON_TRIAL, /* it alone is being read */
     FETCH_ASIDE     /* it is not read */
 };
 
-/* A partition, and where reading it began. */
+/* A partition, and where reading began. */
 struct state_fetch {
     struct state_entry at;
-    uint16_t lives;            /* in a row that died after they had begun there */
-    uint16_t deaths;           /* on trial, in a row */
-    uint32_t has_inflated;     /* memory grew on trial by what no message explains */
+    uint16_t lives;            /* lives in a row that began there and died */
+    uint16_t deaths;           /* deaths in a row while on trial */
+    uint32_t has_inflated;     /* memory grew while on trial, by more than any message explains */
     _Atomic uint32_t standing; /* an enum fetch_standing */
 };
 

@@ -1,4 +1,4 @@
-/* What can be seen from outside while the executor runs. */
+/* What other processes can see while the executor runs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "state/layout.h"
 
-/* The lane's batch that is on the device, if any: the one that was launched first. */
+/* The lane's batch that the device runs, if any: the one launched first. */
 static const struct state_batch *oldest_batch(const struct state *state, uint32_t lane) {
     const struct state_batch *oldest = NULL;
     uint64_t oldest_id = 0;
@@ -66,7 +66,7 @@ bool state_find_overdue(const struct state *state, uint64_t now_ns, struct state
     return false;
 }
 
-/* Threads that wait for what is outside, or whose standstill is that of all. */
+/* Threads that wait for something outside the worker, or that stall only when all threads do. */
 static const char *const no_evidence[] = {
     "intake", "start", "fetch", "upload", "publisher", "reporter", "control"};
 
@@ -81,7 +81,7 @@ bool state_find_stall(
     bool is_any = false;
     for (size_t i = 0; state != NULL && i < PULSE_COUNT; i++) {
         const struct pulse *pulse = &state->pulses[i];
-        /* relaxed: a time alone */
+        /* relaxed: a single time */
         uint64_t from_ns = atomic_load_explicit(&pulse->busy_ns, memory_order_relaxed);
         if (from_ns == 0 || now_ns < from_ns || now_ns - from_ns <= limit_ns) continue;
         if (is_any && strncmp(pulse->name, no_evidence[0], sizeof pulse->name) != 0) continue;
@@ -111,8 +111,10 @@ struct state_summary state_summary(const struct state *state) {
     ret.is_unhealthy = atomic_load_explicit(&head->is_unhealthy, memory_order_acquire) == 1;
     if (ret.is_unhealthy)
         text_format(ret.fault, sizeof ret.fault, "%.*s", (int)sizeof head->fault - 1, head->fault);
-    /* acquire: pairs with the release in state_set_trouble(); a word that changes meanwhile may be
-     * read in part, and is a word the next time */
+    /*
+     * acquire: pairs with the release in state_set_trouble(); a word that changes meanwhile may be
+     * read in part; the next read is whole again
+     */
     if (atomic_load_explicit(&head->is_troubled, memory_order_acquire) == 1)
         text_format(
             ret.trouble, sizeof ret.trouble, "%.*s", (int)sizeof head->trouble - 1, head->trouble);

@@ -16,15 +16,17 @@
 
 enum {
     KILL_TIMEOUT_MS = 15000, /* a killed process may hang in the driver; then its GPU is stuck */
-    BACK_OFF_MS = 100,       /* after the first death without a culprit; doubled by each further */
+    BACK_OFF_MS = 100, /* after the first death that no job caused; doubled by each further one */
     BACK_OFF_MAX_MS = 30000,
-    DEATHS_WINDOW_S = 600, /* in which deaths without a culprit count together */
-    /* Looks in a row that must find the same batch overdue: after a pause of the whole machine the
-     * executor gets so long to notice that its batch has ended. */
+    DEATHS_WINDOW_S = 600, /* within which deaths that no job caused count together */
+    /*
+     * How many looks in a row must find the same batch overdue. After a pause of the whole machine
+     * this gives the executor time to notice that its batch has ended.
+     */
     OVERDUE_LOOKS = 10,
     LOCK_TIMEOUT_MS = 1000,
     ARGUMENTS_MAX = 24,
-    /* CUresult: the device itself is suspect, whoever ran */
+    /* CUresult: the device itself is at fault, whatever it ran */
     CUDA_ECC_UNCORRECTABLE = 214,
     CUDA_NVLINK_UNCORRECTABLE = 220
 };
@@ -60,20 +62,21 @@ void executor_fini(struct executor *executor) {
 
 /* ---- how it stands ---- */
 
-/* What failed in an earlier life counts as well: the last one answered only the rest. */
+/* Jobs that failed in an earlier life count too, because the last life answered only the rest. */
 static void end(struct executor *executor, int exit_code) {
     bool is_done = executor->options->is_finite && exit_code == CLI_OK;
     executor->standing = STANDING_ENDED;
     executor->exit_code = is_done && executor->has_failed_jobs ? CLI_JOBS_FAILED : exit_code;
 }
 
-/* Where a process that hangs still has the file, it stays as it is. */
+/* If a process that hangs still has the file locked, the mark is not written. */
 static void keep_fault(const struct executor *executor, const char *fault) {
     struct state *state;
     struct error err;
     if (state_amend(executor->state_path, 0, &state, &err) != ERR_OK) return;
     state_set_fault(state, fault);
-    if (state_save(state, &err) != ERR_OK) log_error(LOG_WARN, "a mark is not kept", &err);
+    if (state_save(state, &err) != ERR_OK)
+        log_error(LOG_WARN, "the state file does not say that the device is unhealthy", &err);
     state_close(state);
 }
 
@@ -91,12 +94,12 @@ bool executor_is_over(const struct executor *executor) {
 
 /* ---- deaths ---- */
 
-/* What is known of a death: from the wait status, and from what the process wrote itself. */
+/* What is known of a death, from the wait status and from what the process itself recorded. */
 struct death {
     int status;
-    bool has_begun;   /* it had begun its life: only then has it left anything */
-    bool has_left;    /* somebody was in its hands */
-    bool is_of_trial; /* it counts against a partition that was read alone */
+    bool has_begun;   /* it had begun its life; otherwise it left nothing */
+    bool has_left;    /* it had messages in hand */
+    bool is_of_trial; /* it counts against a partition on trial */
     uint64_t finished;
     struct state_death recorded;
 };
@@ -107,14 +110,17 @@ static bool is_fatal_signal(int status) {
     return false;
 }
 
-/* Tells the next executor, and reads back what stands there: an earlier record stays. */
+/*
+ * Records the death for the next executor, and reads back what is recorded, since an earlier record
+ * stays.
+ */
 static void record(
     const struct executor *executor, const struct state_death *recorded, struct death *death) {
     struct state *state = NULL;
     struct error err;
     death->recorded = *recorded;
     enum err code = state_amend(executor->state_path, LOCK_TIMEOUT_MS, &state, &err);
-    /* Of a life that is not this one, nothing is said. */
+    /* The file of another life stays untouched. */
     if (code == ERR_OK && state_summary(state).life == executor->life) {
         if (recorded->kind != STATE_DEATH_NONE) state_record_death(state, recorded);
         death->recorded = state_death(state);
@@ -122,7 +128,7 @@ static void record(
         death->is_of_trial = fetches_has_evidence(state);
         code = state_save(state, &err);
     }
-    if (code != ERR_OK) log_error(LOG_WARN, "the cause of a death is not kept", &err);
+    if (code != ERR_OK) log_error(LOG_WARN, "the cause of the death could not be recorded", &err);
     state_close(state);
 }
 
@@ -152,15 +158,16 @@ static struct state_death cause_of(const struct executor *executor, int status, 
     return death;
 }
 
-/* What its state file says now; where it cannot be read, what it said before. */
+/* Reads its state file again. If that fails, the last copy stays. */
 static bool take_look(struct executor *executor) {
     struct error err;
     if (executor->watched == NULL)
         return state_watch(executor->state_path, executor->life, &executor->watched, &err) ==
-               ERR_OK; /* else its life has not begun */
+               ERR_OK; /* otherwise its life has not begun */
     enum err code = state_look(executor->watched, &err);
     if (code != ERR_OK && !executor->is_unseen)
-        log_error(LOG_ERROR, "the state file cannot be read: batches that hang are not seen", &err);
+        log_error(
+            LOG_ERROR, "the state file cannot be read, so batches that hang go unnoticed", &err);
     executor->is_unseen = code != ERR_OK;
     return code == ERR_OK;
 }
@@ -201,9 +208,9 @@ static bool is_devices_fault(const struct death *death) {
 }
 
 /*
- * True where the process ended itself for a reason that another start would meet again: the
- * configuration, the end of a file, or whatever it met before it began: a broker that refuses it,
- * too. One that has begun and loses its brokers may only have waited for them for too long.
+ * True if the process ended itself for a reason that another start would meet again: the
+ * configuration, the end of a file, or anything before its life began, such as a broker that
+ * refuses it. If it had begun and lost its brokers, it may only have waited for them for too long.
  */
 static bool is_decision(const struct executor *executor, const struct death *death) {
     if (!WIFEXITED(death->status) || has_culprit(death)) return false;
@@ -212,7 +219,7 @@ static bool is_decision(const struct executor *executor, const struct death *dea
            (code != CLI_FAILED && code != CLI_DEVICE && code != CLI_BROKER);
 }
 
-/* What the brokers refuse again and again is no fault of the GPU. */
+/* The brokers refused it, which is no fault of the GPU. */
 static bool is_refused(const struct death *death) {
     return WIFEXITED(death->status) && WEXITSTATUS(death->status) == CLI_BROKER;
 }
@@ -239,7 +246,7 @@ static void back_off(struct executor *executor, const struct death *death, const
     }
     executor->deaths++;
     if (executor->deaths >= settings->executors.deaths_max && is_refused(death)) {
-        log_line(LOG_ERROR, "%s: the executor died: %s; another start would meet the same",
+        log_line(LOG_ERROR, "%s: the executor died: %s; another start would fail in the same way",
             executor->name, cause);
         end(executor, CLI_BROKER);
         return;
@@ -257,7 +264,9 @@ static void back_off(struct executor *executor, const struct death *death, const
     start_again(executor, cause, delay_ms < BACK_OFF_MAX_MS ? delay_ms : BACK_OFF_MAX_MS);
 }
 
-/* Nothing can be read again: what was under way is lost, and the caller must know. */
+/*
+ * Ends a run whose input cannot be read again: jobs in flight are lost, and the caller must know.
+ */
 static void give_up(struct executor *executor, const struct death *death, const char *cause) {
     bool is_gpu = death->recorded.kind == STATE_DEATH_STICKY || executor->is_hung;
     log_line(LOG_ERROR, "%s: the executor died: %s; %s, so the run ends here", executor->name,
@@ -266,7 +275,7 @@ static void give_up(struct executor *executor, const struct death *death, const 
 }
 
 static void decide(struct executor *executor, const struct death *death) {
-    char cause[STATE_MESSAGE_BYTES + 64]; /* with the name of a code */
+    char cause[STATE_MESSAGE_BYTES + 64]; /* with room for the name of a code */
     describe(death, cause, sizeof cause);
     if (is_decision(executor, death)) {
         int code = WEXITSTATUS(death->status);
@@ -278,7 +287,8 @@ static void decide(struct executor *executor, const struct death *death) {
     } else if (executor->options->final_reason != NULL) {
         give_up(executor, death, cause);
     } else if ((has_culprit(death) && death->has_left) || death->is_of_trial) {
-        start_again(executor, cause, 0); /* somebody is to be convicted, so it does not go on so */
+        start_again(
+            executor, cause, 0); /* a suspect will be convicted, so this does not go on for ever */
     } else {
         back_off(executor, death, cause);
     }
@@ -289,7 +299,7 @@ void executor_reap(struct executor *executor, int status, bool is_stopping) {
     struct death death = examine(executor, status, is_stopping);
     executor->pid = 0;
     executor->deaths_of[death.recorded.kind] += !WIFEXITED(status) || WEXITSTATUS(status) != CLI_OK;
-    if (executor->standing == STANDING_UNHEALTHY) return; /* stuck, and free after all */
+    if (executor->standing == STANDING_UNHEALTHY) return; /* it was stuck, and has died after all */
     if (is_stopping) end(executor, WIFEXITED(status) ? WEXITSTATUS(status) : CLI_DRAIN);
     else decide(executor, &death);
     executor->is_hung = executor->is_stalled = false;
@@ -332,13 +342,13 @@ void executor_kill(struct executor *executor, uint64_t now_ns) {
     kill(executor->pid, SIGKILL);
 }
 
-/* Longer than any wait for a blob that ends by itself. */
+/* Longer than any wait for a blob, since those end by themselves. */
 static uint64_t stall_limit_ns(const struct settings *settings) {
     uint64_t limit_ms = settings->executors.stall_ms, fetch_ms = 2ull * settings->blobs.timeout_ms;
     return (limit_ms > fetch_ms ? limit_ms : fetch_ms) * 1000000;
 }
 
-/* Before its life begins, an executor waits for nothing for long but the driver and its disk. */
+/* Before its life begins, an executor can wait long only for the driver and its disk. */
 static bool find_stall(const struct executor *executor, uint64_t now_ns, struct state_stall *ret) {
     uint64_t limit_ns = stall_limit_ns(executor->options->settings);
     if (executor->standing != STANDING_RUNNING) return false;
@@ -348,7 +358,7 @@ static bool find_stall(const struct executor *executor, uint64_t now_ns, struct 
     return ret->for_ns > limit_ns;
 }
 
-/* Kills an executor of which a thread hangs: what it has in hand would wait for ever. */
+/* Kills an executor if one of its threads hangs; its jobs would wait for ever. */
 static void watch_stalls(struct executor *executor, uint64_t now_ns) {
     struct state_stall stall;
     if (!find_stall(executor, now_ns, &stall)) {
@@ -365,7 +375,10 @@ static void watch_stalls(struct executor *executor, uint64_t now_ns) {
     executor->is_stalled = true;
 }
 
-/* The overdue one. Behind the lanes stands the serial fallback, whose numbers say nothing. */
+/*
+ * Names the overdue batch. The serial fallback has a place after the lanes, and its numbers mean
+ * nothing to readers.
+ */
 static void name_batch(const struct executor *executor, char ret[static 64]) {
     const struct state_overdue *overdue = &executor->overdue;
     if (overdue->lane < executor->options->settings->lanes)
@@ -373,7 +386,7 @@ static void name_batch(const struct executor *executor, char ret[static 64]) {
     else snprintf(ret, 64, "the batch of the serial fallback");
 }
 
-/* Kills an executor whose batch does not end: no call of the driver would end it. */
+/* Kills an executor whose batch does not end, because no call of the driver can end a batch. */
 static void watch(struct executor *executor, uint64_t now_ns) {
     struct state_overdue overdue;
     if (!take_look(executor)) return;
@@ -410,8 +423,7 @@ void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping)
         break;
     case STANDING_KILLED:
         if (now_ns - executor->killed_ns > KILL_TIMEOUT_MS * 1000000ull)
-            call_unhealthy(
-                executor, "stuck", "it is stuck: its executor was killed and does not die");
+            call_unhealthy(executor, "stuck", "its executor was killed and does not die");
         break;
     case STANDING_ENDED:
     case STANDING_UNHEALTHY: break;

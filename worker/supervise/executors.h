@@ -1,6 +1,6 @@
 /**
- * One executor as its supervisor sees it: a process that comes and goes, and what is known of its
- * device. Private to supervise/.
+ * One executor as its supervisor sees it: a process that is started again when it dies, and what is
+ * known of its device. Private to supervise/. Threads: the supervisor's only.
  */
 #ifndef SUPERVISE_EXECUTORS_H
 #define SUPERVISE_EXECUTORS_H
@@ -10,9 +10,9 @@
 
 enum standing {
     STANDING_RUNNING,
-    STANDING_KILLED,  /* by us; it is to die within KILL_TIMEOUT_MS */
-    STANDING_WAITING, /* to be started again */
-    STANDING_ENDED,   /* by its own decision, or because everything stops */
+    STANDING_KILLED,  /* by us; it has to die within KILL_TIMEOUT_MS */
+    STANDING_WAITING, /* for its next start */
+    STANDING_ENDED,   /* it ended itself, or everything stops */
     STANDING_UNHEALTHY
 };
 
@@ -24,30 +24,30 @@ struct executor {
     enum standing standing;
     pid_t pid;
     uint64_t life;         /* its number, which the process knows */
-    struct state *watched; /* NULL until the process has begun its life */
+    struct state *watched; /* a copy of its state file; NULL until its life has begun */
     int exit_code;         /* ENDED, UNHEALTHY */
-    const char *unhealthy; /* the reason in a word; "" while it is healthy */
+    const char *unhealthy; /* the reason, in one word; "" while it is healthy */
 
     uint64_t start_ns;   /* WAITING: when to start */
     uint64_t started_ns; /* RUNNING */
     uint64_t killed_ns;  /* KILLED */
-    bool is_unseen;      /* its state file cannot be read any more, which was logged */
+    bool is_unseen;      /* its state file cannot be read any more; this was logged */
     bool is_hung;        /* KILLED because of `overdue` */
     struct state_overdue overdue;
-    uint32_t overdue_looks; /* how often in a row it was found */
+    uint32_t overdue_looks; /* how many looks in a row have found it */
     bool is_stalled;        /* KILLED because of `stall` */
     struct state_stall stall;
     uint32_t stall_looks; /* as above */
     struct state_waits waits;
 
-    uint32_t deaths; /* without a culprit and without progress, within the window */
+    uint32_t deaths; /* within the window, without a job to blame and without progress */
     uint64_t first_death_ns;
-    uint64_t finished;    /* messages, when it last died */
+    uint64_t finished;    /* messages answered, when it last died */
     bool has_failed_jobs; /* in any life */
 
     /* for metrics alone */
     uint64_t starts, deaths_of[STATE_DEATH_KINDS];
-    struct state_summary left; /* by its last life that has ended; empty before that */
+    struct state_summary left; /* what its last ended life left; empty before that */
 };
 
 /** ERR_NO_MEMORY. */
@@ -58,16 +58,16 @@ void executor_fini(struct executor *executor);
 /** The process `executor->pid` has ended with this wait status. */
 void executor_reap(struct executor *executor, int status, bool is_stopping);
 
-/** To be called steadily: starts it when it is due, and looks at what it does. */
+/** Starts the process when it is due, and watches what it does. Call it again and again. */
 void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping);
 
-/** Asks it to read its configuration and programs again. */
+/** Asks the process to reload its configuration and programs. */
 void executor_reload(struct executor *executor);
 
-/** Asks it to drain and end. */
+/** Asks the process to finish its jobs and end. */
 void executor_stop(struct executor *executor);
 
-/** Makes it end. */
+/** Kills the process. */
 void executor_kill(struct executor *executor, uint64_t now_ns);
 
 bool executor_is_over(const struct executor *executor);

@@ -7,16 +7,16 @@
 
 enum {
     WHY_BYTES = 320,
-    /* Longer than the intake waits for brokers in the middle of a rebalance. */
+    /* Longer than the intake can wait for brokers during a rebalance. */
     LATE_S = 15,
-    /* That a group may need to share its partitions anew, beyond the drain of its members. */
+    /* How long a rebalance may take, beyond the drain of the members. */
     REBALANCE_S = 30
 };
 
-/* What is asked about one GPU. */
+/* What a check is given about one GPU. */
 struct question {
     const struct executor *executor;
-    struct state_summary summary; /* of its life; empty where it has none */
+    struct state_summary summary; /* of its running life; empty if there is none */
     uint64_t now_ns;
 };
 
@@ -24,7 +24,7 @@ static uint64_t seconds_since(const struct question *question, uint64_t ns) {
     return question->now_ns > ns ? (question->now_ns - ns) / 1000000000 : 0;
 }
 
-/* ---- what has to be well, each true or with why not ---- */
+/* ---- the checks: each is true, or says why not ---- */
 
 static bool check_device(const struct question *question, char why[static WHY_BYTES]) {
     const struct executor *executor = question->executor;
@@ -41,14 +41,15 @@ static bool check_device(const struct question *question, char why[static WHY_BY
     case STANDING_WAITING:
     case STANDING_KILLED:
         text_format(why, WHY_BYTES,
-            "it has no executor at the moment and gets another one; where that happens again and "
-            "again, the log says why");
+            "it has no executor at the moment; another one will be started; if that goes on, "
+            "look in the log for the reason");
         return false;
     case STANDING_RUNNING: break;
     }
     if (executor->watched != NULL) return true;
     text_format(why, WHY_BYTES,
-        "its executor has been starting for %" PRIu64 " s; where that takes long, the log says why",
+        "its executor has been starting for %" PRIu64
+        " s; if that takes long, look in the log for the reason",
         seconds_since(question, executor->started_ns));
     return false;
 }
@@ -86,7 +87,7 @@ static bool check_group(const struct question *question, char why[static WHY_BYT
     case STATE_GROUP_JOINING:
         text_format(why, WHY_BYTES,
             "it has been joining its group for %" PRIu64
-            " s; where that takes long, check its rights to the group and to topics.jobs",
+            " s; if that takes long, check its rights to the group and to topics.jobs",
             for_s);
         return false;
     case STATE_GROUP_NO_BROKER:
@@ -103,7 +104,7 @@ static bool check_group(const struct question *question, char why[static WHY_BYT
 static bool check_jobs(const struct question *question, char why[static WHY_BYTES]) {
     if (question->summary.trouble[0] == 0) return true;
     text_format(why, WHY_BYTES,
-        "they wait because of the worker's own trouble (%s); correct that, the log says more",
+        "they wait because of a problem of the worker itself (%s); the log says how to correct it",
         question->summary.trouble);
     return false;
 }
@@ -115,7 +116,7 @@ static const struct check {
     {"group", check_group}, {"jobs", check_jobs}};
 enum { CHECK_COUNT = sizeof checks / sizeof checks[0] };
 
-/* The first that is not well; NULL: all are. What stands behind it cannot be known. */
+/* The first check that fails; NULL: all pass. The checks after a failed one mean nothing. */
 static const struct check *find_fault(const struct question *question, char why[static WHY_BYTES]) {
     for (size_t i = 0; i < CHECK_COUNT; i++)
         if (!checks[i].is_well(question, why)) return &checks[i];
@@ -139,7 +140,7 @@ static size_t count_ready(const struct health *health) {
     return count;
 }
 
-/* Here, or by an executor. */
+/* Whether the supervisor or an executor refused the last reload. */
 static bool is_reload_refused(const struct health *health) {
     bool ret = health->is_reload_refused;
     for (size_t i = 0; i < health->count; i++)
@@ -168,8 +169,9 @@ bool health_write(const struct health *health, bool is_verbose, FILE *page) {
     }
     if (is_verbose) fprintf(page, "stop: ok\n");
     if (is_reload_refused(health))
-        fprintf(page, "reload: the last one was refused, and what was read before it goes on; mend "
-                      "what the log says, then send SIGHUP again\n");
+        fprintf(page,
+            "reload: the last one was refused, and the worker goes on with what it read before; "
+            "correct what the log names, then send SIGHUP again\n");
     for (size_t i = 0; i < health->count; i++) {
         struct question question = question_about(health, i);
         write_executor(&question, is_verbose, page);
@@ -181,7 +183,7 @@ void health_describe(const struct health *health, char *text, size_t size) {
     char why[WHY_BYTES];
     size_t ready = count_ready(health);
     if (health->is_stopping) {
-        text_format(text, size, "stops: finishes what it has and ends");
+        text_format(text, size, "stopping: it finishes the jobs that it has, then ends");
     } else if (ready > 0 || health->count == 0) {
         text_format(text, size, "ready: %zu of %zu GPUs take jobs%s", ready, health->count,
             is_reload_refused(health) ? "; the last reload was refused" : "");

@@ -1,11 +1,11 @@
 /**
- * Whether the worker is ready: at least one of its GPUs can take jobs now. For orchestrators that
- * ask (/readyz) and for `systemctl status`. Private to supervise/.
+ * Whether the worker is ready, which means that at least one of its GPUs can take jobs now. For
+ * probes (/readyz) and for `systemctl status`. Private to supervise/.
  *
- * A short absence of the brokers changes nothing: a member of its group stays one until its session
- * has ended, and is then given the time of a rebalance to join again. Nothing here says that a
- * restart would help: where the supervisor hangs, it does not answer at all, and where every GPU is
- * given up, it ends.
+ * A short outage of the brokers changes nothing: the worker stays a member of its group until its
+ * session has ended, and then has the time of a rebalance to join again. Not being ready does not
+ * mean that a restart would help. If the supervisor hangs, it does not answer at all, and if every
+ * GPU is unhealthy, it ends.
  */
 #ifndef SUPERVISE_HEALTH_H
 #define SUPERVISE_HEALTH_H
@@ -23,13 +23,13 @@ struct health {
 };
 
 /**
- * Writes "ready" or "not ready", then a line for each thing that is not well: what is wrong, and
- * how to mend it; with `is_verbose` one for each that is, too. True: ready. A reload that was
- * refused is told, and leaves it ready.
+ * Writes "ready" or "not ready", then a line for each problem with its remedy; with `is_verbose`
+ * also a line for each check that passed. Returns whether the worker is ready. A refused reload is
+ * reported, but the worker stays ready.
  */
 bool health_write(const struct health *health, bool is_verbose, FILE *page);
 
-/** The same in one sentence. */
+/** Writes the same as one sentence. */
 void health_describe(const struct health *health, char *text, size_t size);
 
 #endif

@@ -6,7 +6,7 @@
 #include "quarantine/fetches.h"
 #include "quarantine/suspensions.h"
 
-/* A family of metrics: its lines for one executor. */
+/* A family of metrics, and what writes its lines for one executor. */
 struct metric {
     const char *name, *type, *help;
     void (*write)(const struct metric *metric, const struct executor *executor, FILE *page);
@@ -20,13 +20,15 @@ static const char *const death_names[STATE_DEATH_KINDS] = {[STATE_DEATH_NONE] = 
     [STATE_DEATH_STOP] = "stop",
     [STATE_DEATH_OWN] = "own"};
 
-/* Of the life that it lives, or else of the one before. */
+/* Of the running life, or else of the previous one. */
 static struct state_summary summary_of(const struct executor *executor) {
     return executor->watched != NULL ? state_summary(executor->watched) : executor->left;
 }
 
-/* A line with one more label, where `label` is not NULL. No label's value needs escaping: a UUID,
- * and words of ours. */
+/*
+ * Writes a line, with one more label if `label` is not NULL. Values of labels are a UUID and words
+ * of ours, so none needs escaping.
+ */
 static void write_line(const struct metric *metric, const struct executor *executor,
     const char *label, const char *label_value, double value, FILE *page) {
     const struct probed_device *device = executor->device;
@@ -47,7 +49,10 @@ static void write_up(const struct metric *metric, const struct executor *executo
     write_line(metric, executor, NULL, NULL, executor->watched != NULL, page);
 }
 
-/* 0 with the reason while jobs wait for trouble of the worker's own, or nobody runs them. */
+/*
+ * 0, with the reason, while jobs wait because of a problem of the worker itself, or there is no
+ * executor.
+ */
 static void write_ready(const struct metric *metric, const struct executor *executor, FILE *page) {
     bool is_up = executor->watched != NULL;
     const struct state_summary summary = summary_of(executor);
@@ -78,7 +83,7 @@ static void write_jobs(const struct metric *metric, const struct executor *execu
     write_line(metric, executor, "status", "error", (double)summary.errors, page);
 }
 
-/* While no executor runs, what its file says is not read. */
+/* The file is not read while no executor runs. */
 static void write_suspended(
     const struct metric *metric, const struct executor *executor, FILE *page) {
     static const char *const kinds[SUSPENSION_KINDS] = {
@@ -99,23 +104,25 @@ static void write_set_aside(
 
 static const struct metric metrics[] = {
     {"gpu_worker_device_healthy", "gauge",
-        "1 while the device may have an executor; 0, with the reason, once it gets none any more.",
+        "1 while the device can have an executor; 0, with the reason, once it gets no "
+        "executor any more.",
         write_healthy},
     {"gpu_worker_executor_up", "gauge", "1 while an executor works on the device.", write_up},
     {"gpu_worker_executor_ready", "gauge",
-        "1 while nothing of the worker's own keeps jobs from running; 0, with the reason, else.",
+        "1 while jobs can run; 0, with the reason, while a problem of the worker itself keeps "
+        "them waiting.",
         write_ready},
     {"gpu_worker_executor_starts_total", "counter", "Executors started.", write_starts},
-    {"gpu_worker_executor_deaths_total", "counter", "Executors that ended otherwise than well.",
+    {"gpu_worker_executor_deaths_total", "counter", "Executors that died or ended with an error.",
         write_deaths},
     {"gpu_worker_executor_heartbeat_age_seconds", "gauge",
-        "Since the executor last said that it lives.", write_heartbeat},
+        "Seconds since the executor's last sign of life.", write_heartbeat},
     {"gpu_worker_suspended", "gauge",
-        "Keys and programs whose jobs are refused, since too many of them were convicted.",
+        "Keys and programs whose jobs are refused, because too many of them were convicted.",
         write_suspended},
     {"gpu_worker_partitions_set_aside", "gauge",
-        "Partitions that are not read, since executors died of reading them.", write_set_aside},
-    {"gpu_worker_jobs_total", "counter", "Messages answered, since the state file was made.",
+        "Partitions that are not read, because executors died of reading them.", write_set_aside},
+    {"gpu_worker_jobs_total", "counter", "Messages answered since the state file was made.",
         write_jobs},
 };
 

@@ -1,6 +1,7 @@
 /**
  * What the supervisor knows of its executors, in the text format of Prometheus ("Exposition
- * formats", version 0.0.4). Each family has its lines for each device. Private to supervise/.
+ * formats", version 0.0.4). Each family of metrics has lines for each device. Private to
+ * supervise/.
  */
 #ifndef SUPERVISE_METRICS_PAGE_H
 #define SUPERVISE_METRICS_PAGE_H

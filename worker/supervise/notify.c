@@ -25,18 +25,18 @@ struct notify {
     int fd;
     struct sockaddr_un address;
     socklen_t address_bytes;
-    uint64_t sign_interval_ns; /* between two signs of life; 0: nobody wants them */
+    uint64_t sign_interval_ns; /* between two signs of life; 0: none is wanted */
     uint64_t next_sign_ns;
     enum standing standing;
     enum standing told;
-    uint64_t reload_us; /* when the last one began that is not told; 0: none */
-    bool has_failed;    /* which was logged */
+    uint64_t reload_us; /* when a reload began that systemd does not know of yet; 0: none */
+    bool has_failed;    /* a failure was logged */
     char status[MESSAGE_BYTES - 16];
 };
 
 /* ---- datagrams ---- */
 
-/* False where it is to be said again: where the reader is behind, say. */
+/* False: it must be sent again, for example because the socket is full. */
 static bool say(struct notify *notify, const char *message) {
     const struct sockaddr *to = (const struct sockaddr *)&notify->address;
     ssize_t sent = sendto(notify->fd, message, strlen(message), MSG_DONTWAIT | MSG_NOSIGNAL, to,
@@ -44,7 +44,7 @@ static bool say(struct notify *notify, const char *message) {
     if (sent >= 0 || errno == EAGAIN || errno == ENOBUFS) return sent >= 0;
     if (!notify->has_failed)
         log_line(
-            LOG_WARN, "systemd is not told how the worker is (NOTIFY_SOCKET): %s", strerror(errno));
+            LOG_WARN, "cannot tell systemd how the worker is (NOTIFY_SOCKET): %s", strerror(errno));
     notify->has_failed = true;
     return false;
 }
@@ -63,14 +63,14 @@ static bool read_address(const char *name, struct notify *notify) {
     return true;
 }
 
-/* A number of the environment; 0: there is none. */
+/* A number from the environment; 0: it is not set. */
 static uint64_t number_of(const char *name) {
     const char *text = getenv(name);
     uint64_t ret = 0;
     return text != NULL && text[0] != 0 && number_read(text, &ret) == strlen(text) ? ret : 0;
 }
 
-/* Half of the time that systemd gives, where it is us who are asked. */
+/* Half of the watchdog's interval, if it applies to this process. */
 static uint64_t sign_interval_ns(void) {
     uint64_t pid = number_of("WATCHDOG_PID"), whole_us = number_of("WATCHDOG_USEC");
     if (getenv("WATCHDOG_PID") != NULL && pid != (uint64_t)getpid()) return 0;
@@ -111,8 +111,10 @@ static bool say_reloading(struct notify *notify) {
     return say(notify, message);
 }
 
-/* Tells how the worker stands, where that has not been told. A reload is told with its end, however
- * late: whoever asked for it waits for both. */
+/*
+ * Sends how the worker stands, if systemd has not been told. The begin and the end of a reload are
+ * both sent, however late, because systemctl waits for both.
+ */
 static void tell_standing(struct notify *notify) {
     bool is_stopping = notify->standing == STOPPING;
     if (!is_stopping && notify->reload_us != 0 && say_reloading(notify)) {
@@ -161,7 +163,7 @@ void notify_status(struct notify *notify, const char *format, ...) {
     text_vformat(status, sizeof status, format, args);
     va_end(args);
     for (char *c = status; *c != 0; c++)
-        if (*c == '\n') *c = ' '; /* a line would be another word to systemd */
+        if (*c == '\n') *c = ' '; /* to systemd a new line begins another variable */
     if (strcmp(status, notify->status) == 0) return;
     snprintf(message, sizeof message, "STATUS=%s", status);
     if (say(notify, message)) memcpy(notify->status, status, sizeof status);

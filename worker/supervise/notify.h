@@ -1,13 +1,12 @@
 /**
- * What systemd is told of the worker (sd_notify(3), Type=notify and notify-reload): datagrams to
- * the socket that the environment names (NOTIFY_SOCKET, a path or, after an @, an abstract name),
- * and signs of life where WATCHDOG_USEC asks for them. Children do not inherit these names
- * (process/child.h).
+ * Tells systemd how the worker is (sd_notify(3), Type=notify and notify-reload). It sends datagrams
+ * to the socket that NOTIFY_SOCKET names (a path or, after an @, an abstract name), and signs of
+ * life if WATCHDOG_USEC asks for them. Children do not inherit these variables (process/child.h).
  *
- * Nothing of it can stop a worker, and nobody waits for a reader: what cannot be sent, where
- * systemd is behind and its socket is full, say, is sent again with the next call of
- * notify_alive(), or notify_status() for the status. Lifetime: notify_open() to notify_close().
- * Threads: one. It logs, once.
+ * A failure here never stops a worker, and no call waits for systemd. What cannot be sent, for
+ * example because the socket is full, is sent again by the next notify_alive(), or notify_status()
+ * for the status. Lifetime: from notify_open() to notify_close(). Threads: one. It logs a failure
+ * once.
  */
 #ifndef SUPERVISE_NOTIFY_H
 #define SUPERVISE_NOTIFY_H
@@ -16,25 +15,31 @@
 
 struct notify;
 
-/** NULL: nobody asks. Every function takes NULL, and then does nothing. */
+/** NULL: systemd did not ask. Every function accepts NULL, and then does nothing. */
 struct notify *notify_open(void);
 void notify_close(struct notify *notify);
 
 /** The worker has started (READY=1). Only the first call counts. */
 void notify_ready(struct notify *notify);
 
-/** A reload begins, and has ended, well or not. Nothing is told of one before notify_ready(). */
+/**
+ * A reload begins; it has ended, with or without success. Neither is sent before notify_ready().
+ */
 void notify_reloading(struct notify *notify);
 void notify_reloaded(struct notify *notify);
 
-/** It drains and ends. From now on only the status and signs of life are told. */
+/**
+ * The worker finishes its jobs and ends. From now on only the status and signs of life are sent.
+ */
 void notify_stopping(struct notify *notify);
 
-/** The worker lives, which is told twice in each time that systemd gives. To be called steadily: it
- * also tells again what could not be told. */
+/**
+ * Sends a sign of life twice in each interval of systemd's watchdog, and again what could not be
+ * sent before. Call it again and again.
+ */
 void notify_alive(struct notify *notify, uint64_t now_ns);
 
-/** One plain sentence for `systemctl status`; told where it has changed. */
+/** One plain sentence for `systemctl status`, sent when it has changed. */
 __attribute__((format(printf, 2, 3))) void notify_status(
     struct notify *notify, const char *format, ...);
 

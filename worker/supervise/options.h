@@ -1,4 +1,4 @@
-/** What the supervisor is told. It outlives the supervisor. */
+/** The supervisor's options. They must outlive the supervisor. */
 #ifndef SUPERVISE_OPTIONS_H
 #define SUPERVISE_OPTIONS_H
 
@@ -8,15 +8,19 @@
 struct supervise_options {
     const struct settings *settings;
     const char *state_dir;
-    const char *config; /* that executors can read, NULL: none; `reload` may change the text */
-    /** At SIGHUP: reads again what executors are started with. They do so themselves then. */
+    const char
+        *config; /* a path that executors can read, NULL: none; `reload` may change the text */
+    /**
+     * Called at SIGHUP: reads again what executors are started with. Running executors then reload
+     * by themselves.
+     */
     enum err (*reload)(void *context, struct error *err);
     void *context;
-    const char *const *arguments; /* further arguments for each executor; NULL ends them */
+    const char *const *arguments; /* more arguments for each executor, ended by NULL */
     const struct probed_device *devices;
     size_t device_count;
     bool is_finite;           /* a run of files: an executor that ends itself ends the run */
-    const char *final_reason; /* why a death ends everything; NULL: executors are started again */
+    const char *final_reason; /* why a death ends the run; NULL: executors are started again */
 };
 
 #endif

@@ -16,7 +16,7 @@
 
 enum { LIST_BYTES = 32 << 10, CHILD_TIMEOUT_MS = 60000 };
 
-/* Everything that the child writes until it ends, or until its time is up. */
+/* Reads what the child writes until it ends or its time is up. */
 static void read_all(int fd, char text[static LIST_BYTES]) {
     uint64_t until_ns = clock_ns() + CHILD_TIMEOUT_MS * 1000000ull;
     size_t used = 0;
@@ -46,7 +46,7 @@ static enum err run_child(const struct settings *settings, const char *config,
     close(ends[1]);
     if (code == ERR_OK) {
         read_all(ends[0], text);
-        kill(pid, SIGKILL); /* nothing to one that has ended, which is waited for */
+        kill(pid, SIGKILL); /* has no effect if it has ended already */
         while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
         }
     }
@@ -130,10 +130,10 @@ enum err probe_devices(const struct settings *settings, const char *config,
     for (size_t i = 0; i < wanted->count && *count < max; i++) {
         const struct probed_device *device = find(shown, shown_count, wanted->items[i]);
         if (device == NULL)
-            return error_set(err, ERR_NO_DEVICE, 0, "gpu-worker devices lists those that there are",
+            return error_set(err, ERR_NO_DEVICE, 0, "run gpu-worker devices for a list",
                 "there is no device '%s' among the %zu that the driver shows", wanted->items[i],
                 shown_count);
-        /* by number and by UUID: the same one */
+        /* the list may name one device by number and by UUID */
         if (!contains(ret, *count, device->index)) ret[(*count)++] = *device;
     }
     return ERR_OK;

@@ -14,17 +14,17 @@
 enum { PROBED_DEVICES_MAX = 64 };
 
 struct probed_device {
-    uint32_t index; /* as the driver counts */
+    uint32_t index; /* the driver's number */
     char uuid[48];
-    char fault[96]; /* why it should not be used; empty: nothing is known */
+    char fault[96]; /* why it should not be used; empty: no fault is known */
 };
 
 /**
- * Fills in the configured devices, in the configuration's order, at most `max`. Without a child
- * where one device is wanted and its number is clear (its UUID stays empty).
+ * Fills in the configured devices, in the configuration's order, at most `max`. No child is started
+ * if `max` is 1 and the configuration gives the device's number (its UUID then stays empty).
  *
- * ERR_NO_DEVICE where one that is named is not there, or the driver shows none. Where the child has
- * failed, `*child_exit_code` is not 0, and the child has said why on standard error.
+ * Errors: ERR_NO_DEVICE, if a named device is missing or the driver shows none. If the child has
+ * failed, `*child_exit_code` is not 0, and the child has written why to standard error.
  */
 MUST_CHECK enum err probe_devices(const struct settings *settings, const char *config,
     struct probed_device ret[static PROBED_DEVICES_MAX], size_t max, size_t *count,

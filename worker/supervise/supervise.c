@@ -31,14 +31,14 @@ struct supervisor {
     struct executor *executors;
     size_t count;
     int signal_fd;
-    struct http *http;     /* NULL: nobody listens */
-    struct notify *notify; /* NULL: nobody asks */
-    uint64_t stop_ns;      /* when everything was asked to stop; 0: it was not */
-    bool is_asked;         /* by a signal */
+    struct http *http;     /* NULL: it does not listen */
+    struct notify *notify; /* NULL: systemd did not ask */
+    uint64_t stop_ns;      /* when everything was asked to stop; 0: not yet */
+    bool is_asked;         /* a signal asked for the stop */
     bool is_reload_refused;
 };
 
-/* They wait until they are asked for, so that none comes between two looks. */
+/* Signals are blocked and read from a descriptor, so that none is missed between two looks. */
 static enum err take_signals(struct supervisor *supervisor, struct error *err) {
     sigset_t signals;
     sigemptyset(&signals);
@@ -47,7 +47,7 @@ static enum err take_signals(struct supervisor *supervisor, struct error *err) {
     for (size_t i = 0; i < STOP_SIGNALS; i++)
         if (!signal_is_ignored(stop_signals[i])) sigaddset(&signals, stop_signals[i]);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a log that nobody reads ends nothing */
+    signal(SIGPIPE, SIG_IGN); /* a closed log must not end the worker */
     supervisor->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (supervisor->signal_fd >= 0) return ERR_OK;
     int native = errno;
@@ -76,7 +76,7 @@ static void reap_all(struct supervisor *supervisor) {
     }
 }
 
-/* True while there is an executor to look after. */
+/* True while any executor is left. */
 static bool tend_all(struct supervisor *supervisor) {
     uint64_t now_ns = clock_ns();
     uint64_t limit_ms = supervisor->options->settings->drain_timeout_ms + STOP_MARGIN_MS;
@@ -88,19 +88,22 @@ static bool tend_all(struct supervisor *supervisor) {
         executor_tend(executor, now_ns, supervisor->stop_ns != 0);
         is_any = is_any || !executor_is_over(executor);
         if (executor->watched != NULL) notify_ready(supervisor->notify);
-        /* What one decided holds for all: they share the configuration. */
+        /* If one ended itself, the others would too: they share the configuration. */
         if (executor->standing == STANDING_ENDED && executor->exit_code != CLI_OK)
             stop_all(supervisor);
     }
     return is_any;
 }
 
-/* First here, so that what is wrong is one line, and those that start later start alike. */
+/*
+ * The supervisor reloads first, so that a mistake gives one log line, and executors that start
+ * later use the same configuration.
+ */
 static void reload(struct supervisor *supervisor) {
     const struct supervise_options *options = supervisor->options;
     struct error err;
     if (supervisor->stop_ns != 0) {
-        log_line(LOG_INFO, "SIGHUP: nothing is reloaded, since the worker stops");
+        log_line(LOG_INFO, "SIGHUP: nothing is reloaded, because the worker is stopping");
         return;
     }
     notify_reloading(supervisor->notify);
@@ -119,17 +122,17 @@ static void read_signals(struct supervisor *supervisor) {
     while (read(supervisor->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGHUP) reload(supervisor);
         if (info.ssi_signo == SIGCHLD || info.ssi_signo == SIGHUP) continue;
-        /* Who asks twice does not want to wait for jobs. */
+        /* A second signal means: do not wait for jobs. */
         if (supervisor->is_asked) kill_all(supervisor);
         supervisor->is_asked = true;
         stop_all(supervisor);
     }
 }
 
-/* Serves whoever asks, until a signal has come or it is time to look again. */
+/* Serves HTTP until a signal arrives or it is time to look again. */
 static void wait_for_signal(struct supervisor *supervisor) {
     struct pollfd fds[2] = {{.fd = supervisor->signal_fd, .events = POLLIN},
-        {.fd = http_fd(supervisor->http), .events = POLLIN}}; /* poll() passes over -1 */
+        {.fd = http_fd(supervisor->http), .events = POLLIN}}; /* poll() skips -1 */
     uint64_t until_ns = clock_ns() + LOOK_MS * 1000000ull;
     for (uint64_t now_ns; fds[0].revents == 0 && (now_ns = clock_ns()) < until_ns;) {
         poll(fds, 2, (int)((until_ns - now_ns) / 1000000) + 1);
@@ -146,8 +149,10 @@ static bool write_metrics(void *context, bool is_verbose, FILE *page) {
     return true;
 }
 
-/* It is this loop that answers: where it hangs, nobody does, and a restart helps. What goes wrong
- * elsewhere is mended here, or ends the process. */
+/*
+ * The supervisor's loop answers. If it hangs, there is no answer, and a restart helps. Whatever
+ * goes wrong elsewhere, the supervisor corrects, or the process ends.
+ */
 static bool write_liveness(void *context, bool is_verbose, FILE *page) {
     fprintf(page, "live\n%s", is_verbose ? "supervisor: ok\n" : "");
     return true;
@@ -172,7 +177,7 @@ static const struct http_page pages[] = {{"/livez", PROBE_TYPE, true, write_live
     {"/readyz", PROBE_TYPE, true, write_readiness},
     {"/metrics", METRICS_PAGE_TYPE, false, write_metrics}, {0}};
 
-/* For systemd. */
+/* Tells systemd. */
 static void tell(const struct supervisor *supervisor) {
     char text[400];
     if (supervisor->notify == NULL) return;
@@ -198,7 +203,7 @@ static enum err serve(struct supervisor *supervisor, struct error *err) {
 
 /* ---- the whole ---- */
 
-/* Of the first that failed; that of devices only where no executor ended well. */
+/* The exit code of the first executor that failed. CLI_DEVICE only if no executor ended well. */
 static int exit_code(const struct supervisor *supervisor) {
     int ret = CLI_DEVICE;
     for (size_t i = 0; i < supervisor->count; i++) {
@@ -216,7 +221,7 @@ static enum err init(
     supervisor->executors = calloc(options->device_count, sizeof supervisor->executors[0]);
     if (supervisor->executors == NULL)
         return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to supervise");
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the executors");
     enum err code = ERR_OK;
     for (; supervisor->count < options->device_count && code == ERR_OK; supervisor->count++)
         code = executor_init(&supervisor->executors[supervisor->count], options,

@@ -1,22 +1,23 @@
 /**
  * The supervisor: the process that starts an executor for each device, watches them, and starts
- * them again when they die. It touches neither CUDA nor Kafka, so nothing that kills an executor
- * reaches it; an executor is `gpu-worker run --no-supervisor` in a process of its own.
+ * them again when they die. It uses neither CUDA nor Kafka, so what kills an executor does not
+ * reach it. An executor is `gpu-worker run --no-supervisor` in a process of its own.
  *
- * An executor that died with a culprit (a lost context that it recorded, a fatal signal, a batch
- * that the watchdog ended) is started again at once: the state file says whom to suspect. One that
- * died without is started again later and later, and after executors.deaths_max such deaths not at
- * all: its GPU counts as unhealthy, the others go on.
+ * If a job may be to blame for a death (a lost context, a fatal signal, a batch that the watchdog
+ * ended), the executor is started again at once, because the state file says which messages to
+ * suspect. Otherwise it is started again after growing delays, and not at all after
+ * executors.deaths_max such deaths: its GPU then counts as unhealthy, and the others go on.
  *
- * SIGHUP makes it read its configuration and programs again, and if they are right, its executors
- * as well.
+ * SIGHUP makes it reload its configuration and programs. If they are valid, its executors reload
+ * too.
  *
- * Where http.listen says so, it serves /metrics (metrics_page.h), /readyz (health.h) and /livez,
- * which anybody gets whom its loop can answer: it fails where a restart would help, and there
- * alone. systemd hears the same (notify.h): that the worker has started once the first executor has
- * begun its life, since one that waits for its brokers has started, too.
+ * With http.listen it serves /metrics (metrics_page.h), /readyz (health.h) and /livez. /livez
+ * answers as long as the supervisor's loop runs, so it fails only if a restart would help. systemd
+ * is told the same (notify.h). The worker counts as started once the first executor has begun its
+ * life, even if that still waits for its brokers.
  *
- * Threads: one, the process's first, since it is its end that ends the executors. It logs.
+ * Threads: the process's first one, because the kernel ends the executors when that thread ends. It
+ * logs.
  */
 #ifndef SUPERVISE_SUPERVISE_H
 #define SUPERVISE_SUPERVISE_H
@@ -24,8 +25,8 @@
 #include "supervise/options.h"
 
 /**
- * Until SIGTERM or SIGINT, or until there is no executor any more; the exit code says how it ended.
- * ERR_CONFIG (http.listen), ERR_IO, ERR_NO_MEMORY: nothing was started.
+ * Runs until SIGTERM or SIGINT, or until no executor is left. `*ret` is the exit code of the
+ * process. Errors: ERR_CONFIG (http.listen), ERR_IO, ERR_NO_MEMORY; nothing was started then.
  */
 MUST_CHECK enum err supervise_run(
     const struct supervise_options *options, int *ret, struct error *err);
