@@ -95,7 +95,7 @@ TEST(an_error_without_a_code_ends_the_process) {
 }
 
 TEST(a_queue_for_all_there_can_be_ends_the_process_where_it_would_wait) {
-    assert_ends(push_more_than_there_can_be, "broken invariant: a queue has room for all there");
+    assert_ends(push_more_than_there_can_be, "broken invariant: a queue has room for all items");
     assert_ends(push_after_the_last, "broken invariant: a queue is closed after the last push");
 }
 

@@ -12,7 +12,7 @@ struct address {
     char port[6];   /* 1 to 65535 */
 };
 
-/** False where `text` is no such address. Whether there is such a host is not asked. */
+/** False if `text` does not have this form. Does not check whether the host exists. */
 bool address_read(const char *text, struct address *ret);
 
 #endif

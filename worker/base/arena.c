@@ -41,14 +41,14 @@ static bool arena_grow(struct arena *arena, size_t size) {
     return true;
 }
 
-/* False where the sum is larger than any size. */
+/* False if the result would overflow. */
 static bool round_up(size_t size, size_t *ret) {
     if (__builtin_add_overflow(size, alignof(max_align_t) - 1, ret)) return false;
     *ret &= ~(alignof(max_align_t) - 1);
     return true;
 }
 
-/* `bytes` are rounded up. */
+/* `bytes` must be rounded up. */
 static void *take(struct arena *arena, size_t bytes) {
     if (arena->chunks == NULL || bytes > arena->chunks->size - arena->used)
         if (!arena_grow(arena, bytes)) return NULL;

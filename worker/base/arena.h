@@ -1,6 +1,6 @@
 /**
- * A bump allocator with a ceiling: what one message makes us allocate is freed at once, and is
- * never more than the ceiling, whatever the message claims.
+ * A bump allocator with a ceiling. All that one message makes the worker allocate is freed in one
+ * step, and never exceeds the ceiling, whatever the message claims.
  *
  * Units: bytes. Lifetime: what it returns lives until arena_fini(). Threads: one at a time.
  */
@@ -30,8 +30,8 @@ void arena_fini(struct arena *arena);
 void *arena_alloc(struct arena *arena, size_t count, size_t size);
 
 /**
- * `size` bytes on top of the ceiling, aligned for any type and not zeroed: for what we need beside
- * the message, and bound ourselves. NULL when the host's memory is short.
+ * `size` bytes that do not count against the ceiling, aligned for any type and not zeroed. For
+ * memory whose size the worker bounds, not the message. NULL: out of memory.
  */
 void *arena_alloc_beyond(struct arena *arena, size_t size);
 

@@ -22,7 +22,7 @@ size_t base64_encode(struct slice bytes, char *text) {
     return used;
 }
 
-/* How many bytes the group holds; 0 where it is none. */
+/* How many bytes the group holds; 0 if it is not valid. */
 static size_t decode_group(const uint8_t *text, uint8_t bytes[static GROUP_BYTES]) {
     size_t digit_count = GROUP_DIGITS;
     while (digit_count > 2 && text[digit_count - 1] == '=') digit_count--;

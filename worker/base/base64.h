@@ -4,15 +4,15 @@
 
 #include "base/slice.h"
 
-/** Characters that `size` bytes become. */
+/** The number of characters for `size` bytes. */
 #define BASE64_SIZE(size) (((size) + 2) / 3 * 4)
 
 /** Writes BASE64_SIZE(bytes.size) characters, without a NUL; returns their number. */
 size_t base64_encode(struct slice bytes, char *text);
 
 /**
- * Reads all of `text` into at most `size_max` bytes at `bytes`; *size is how many. False where it
- * is not base64, canonical bits and padding included, or holds more.
+ * Reads all of `text` into at most `size_max` bytes at `bytes`; *size is how many. False if it is
+ * not canonical base64, padding included, or holds more.
  */
 bool base64_decode(struct slice text, uint8_t *bytes, size_t size_max, size_t *size);
 

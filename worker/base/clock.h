@@ -1,18 +1,18 @@
-/** Time, asked in one place. Threads: any. */
+/** The clocks that the worker uses. Threads: any. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/** Monotonic nanoseconds; only differences mean something. */
+/** Monotonic nanoseconds; only differences have a meaning. */
 static inline uint64_t clock_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/** clock_ns() in so many milliseconds. */
+/** What clock_ns() will be in `ms` milliseconds. */
 static inline uint64_t clock_ns_in(uint64_t ms) {
     return clock_ns() + ms * 1000000u;
 }

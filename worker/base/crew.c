@@ -33,7 +33,7 @@ static void decide(struct crew *crew, enum verdict verdict) {
     pthread_mutex_unlock(&crew->lock);
 }
 
-/* False: the crew is not complete, and nobody runs. */
+/* False: the crew could not be completed, and no thread calls the function. */
 static bool await_others(struct crew *crew) {
     pthread_mutex_lock(&crew->lock);
     while (crew->verdict == VERDICT_NONE) pthread_cond_wait(&crew->decided, &crew->lock);

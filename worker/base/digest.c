@@ -33,7 +33,7 @@ void digester_add(struct digester *digester, struct slice piece) {
     if (EVP_DigestUpdate(digester->context, piece.data, piece.size) != 1) digester->is_good = false;
 }
 
-/* The library can fail, in theory: then the digest is one that no payload is named by. */
+/* The library can fail, in theory. The digest is then one that no payload has. */
 struct digest digester_finish(struct digester *digester) {
     struct digest ret = {0};
     bool is_done = EVP_DigestFinal_ex(digester->context, ret.bytes, NULL) == 1;

@@ -15,7 +15,10 @@ struct digest {
 
 struct digest digest_of(struct slice payload);
 
-/** The digest of bytes that come in pieces: digester_create(), digester_add() each, and finish. */
+/**
+ * The digest of bytes that arrive in pieces: digester_create(), digester_add() for each,
+ * digester_finish().
+ */
 struct digester;
 
 struct digester *digester_create(void); /* NULL when memory is short */
@@ -31,7 +34,10 @@ const char *digest_format(const struct digest *digest, char text[static DIGEST_T
 
 bool digest_equal(const struct digest *a, const struct digest *b);
 
-/** For tables. Not a part of the digest: who can make many payloads can choose those. */
+/**
+ * For hash tables. It is not simply a part of the digest, because a sender who tries many payloads
+ * could choose those bits.
+ */
 uint64_t digest_hash(const struct digest *digest);
 
 #endif

@@ -18,7 +18,7 @@ static const struct err_info {
 };
 
 static const struct err_info *info_of(enum err code) {
-    INVARIANT(code < ERR_COUNT, "a code is one of the table");
+    INVARIANT(code < ERR_COUNT, "a code is in the table");
     return &err_infos[code];
 }
 
@@ -39,8 +39,9 @@ enum err error_set(
 void error_conceal(struct error *err) {
     if (err->trouble == NULL) return;
     text_format(
-        err->message, sizeof err->message, "the worker has trouble of its own: %s", err->trouble);
-    text_format(err->fix, sizeof err->fix, "send it again later, or tell who runs the worker");
+        err->message, sizeof err->message, "the worker itself has a problem: %s", err->trouble);
+    text_format(
+        err->fix, sizeof err->fix, "send it again later, or tell the operator of the worker");
 }
 
 const char *err_code(enum err code) {

@@ -15,11 +15,13 @@
 
 #include "base/exit.h"
 
-/** Who can make a failed job succeed: nobody, this fleet by trying again, or the sender. */
+/** Who can make a failed job succeed: no one, this fleet by trying again, or the sender. */
 enum retry { RETRY_NEVER, RETRY_WORKER, RETRY_SENDER };
 
-/* What else a failure means: SHORTAGE, of memory that others may give back; STICKY, the process has
- * lost its GPU and only a new one can go on. */
+/*
+ * What else a failure means. SHORTAGE: memory is short, and other jobs may give some back. STICKY:
+ * the process has lost its GPU, and only a new process can go on.
+ */
 enum err_kind { ERR_KIND_PLAIN, ERR_KIND_SHORTAGE, ERR_KIND_STICKY };
 
 /* X(symbol, code on the wire, retry, kind, exit of a command that ends with it) */
@@ -36,7 +38,7 @@ enum err_kind { ERR_KIND_PLAIN, ERR_KIND_SHORTAGE, ERR_KIND_STICKY };
     X(RESULT_TOO_LARGE, "result_too_large", NEVER, PLAIN, FAILED)                                  \
     X(REPLY_TO_FORBIDDEN, "reply_to_forbidden", NEVER, PLAIN, FAILED)                              \
     X(DEADLINE_EXCEEDED, "deadline_exceeded", NEVER, PLAIN, FAILED)                                \
-    X(CANCELLED, "cancelled", NEVER, PLAIN, FAILED) /* its sender asked for that */                \
+    X(CANCELLED, "cancelled", NEVER, PLAIN, FAILED) /* its sender cancelled it */                  \
     /* too many of its key's or program's were convicted */                                        \
     X(SUSPENDED, "suspended", SENDER, PLAIN, FAILED)                                               \
     /* --- the plan --- */                                                                         \
@@ -97,8 +99,11 @@ enum err {
 struct error {
     enum err code;
     int native; /* CUresult, rd_kafka_resp_err_t or errno; 0 if none */
-    /* The worker's own trouble that this is, in a word for tools, such as "blob_store"; NULL: none.
-     * Nobody's job fails of it: jobs wait, and senders see error_conceal(). Constant text. */
+    /*
+     * If the worker itself is the cause: one word for tools, such as "blob_store"; otherwise NULL.
+     * No job fails because of it: jobs wait, and senders see only what error_conceal() leaves.
+     * Constant text.
+     */
     const char *trouble;
     char message[320]; /* what happened, with the names and numbers involved */
     char fix[200];     /* one sentence that says how to fix it; may be empty */
@@ -110,7 +115,10 @@ struct error {
 __attribute__((format(printf, 5, 6))) enum err error_set(
     struct error *err, enum err code, int native, const char *fix, const char *format, ...);
 
-/** Where it is the worker's own trouble: leaves the code, and says no more than the word. */
+/**
+ * If the worker itself is the cause: replaces the message by one that says no more than the word.
+ * The code stays.
+ */
 void error_conceal(struct error *err);
 
 /** The code as it stands on the wire, such as "bad_job". */
@@ -121,14 +129,16 @@ enum retry err_retry(enum err code);
 /** "worker", "sender" or "never", as results say it. */
 const char *err_retry_name(enum err code);
 
-/** True for a lack of memory that others may give back. */
+/** True if memory is short, and other jobs may give some back. */
 bool err_is_shortage(enum err code);
 
-/** True where the process has lost its GPU and only a new one can go on. What a damaged file says
- * may be no code at all: then false. */
+/**
+ * True if the process has lost its GPU and only a new process can go on. False for a value that is
+ * not a code, as a damaged file may hold.
+ */
 bool err_is_sticky(enum err code);
 
-/** How a command of gpu-worker ends that fails with it. */
+/** The exit code of a gpu-worker command that fails with this code. */
 enum cli_exit err_exit(enum err code);
 
 #endif

@@ -1,4 +1,4 @@
-/** The exit codes of gpu-worker: what a caller, and the supervisor, may go by. */
+/** The exit codes of gpu-worker, for its callers and the supervisor. */
 #ifndef BASE_EXIT_H
 #define BASE_EXIT_H
 

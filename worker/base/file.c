@@ -14,7 +14,7 @@ static enum err fail_io(struct error *err, const char *path) {
         path, strerror(native));
 }
 
-/* Reads to the end of the file or to `size` bytes; false on an error, which errno tells. */
+/* Reads to the end of the file or to `size` bytes; false on an error, with errno set. */
 static bool read_up_to(int fd, char *data, size_t size, size_t *used) {
     while (*used < size) {
         ssize_t got = read(fd, data + *used, size - *used);
@@ -25,7 +25,7 @@ static bool read_up_to(int fd, char *data, size_t size, size_t *used) {
     return true;
 }
 
-/* Grows the block until the end of the file lies in it, or one byte more than `bytes_max`. */
+/* Grows the block until it holds the whole file, or one byte more than `bytes_max`. */
 static enum err read_all(
     int fd, const char *path, size_t bytes_max, char **ret, size_t *size, struct error *err) {
     char *data = NULL;

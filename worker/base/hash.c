@@ -7,7 +7,7 @@ enum { ROUNDS_EACH = 2, ROUNDS_LAST = 4, WORD_BYTES = 8 };
 
 static uint64_t process_key[2];
 
-/* Before main(), so that no look-up has to ask whether it was done. */
+/* Runs before main(), so that no look-up has to check whether the key was drawn. */
 __attribute__((constructor)) static void draw_key(void) {
     if (getrandom(process_key, sizeof process_key, 0) != (ssize_t)sizeof process_key) abort();
 }

@@ -1,8 +1,8 @@
 /**
- * A hash for tables of names that strangers choose: SipHash-2-4 (Aumasson, Bernstein: "SipHash: a
- * fast short-input PRF", 2012) under a key that each process draws at its start, so that nobody can
- * choose names that collide and make every look-up a walk. It differs from process to process:
- * nothing that is kept or sent may hold one.
+ * A hash for tables of names that senders choose: SipHash-2-4 (Aumasson, Bernstein: "SipHash: a
+ * fast short-input PRF", 2012) with a key that each process draws at its start. So no sender can
+ * choose names that collide and make every look-up slow. Hashes differ from process to process, so
+ * they must not be stored or sent.
  *
  * Threads: any.
  */
@@ -13,10 +13,10 @@
 
 #define HASH_START 0u
 
-/** The hash of what `hash` stands for, followed by `bytes`. */
+/** The hash of what `hash` covers, followed by `bytes`. */
 uint64_t hash_more(uint64_t hash, struct slice bytes);
 
-/** The function itself, under any key. */
+/** The function itself, with any key. */
 uint64_t hash_with_key(const uint64_t key[static 2], struct slice bytes);
 
 #endif

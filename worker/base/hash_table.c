@@ -56,7 +56,7 @@ void hash_table_add(struct hash_table *table, struct hash_node *node, uint64_t h
 void hash_table_remove(struct hash_table *table, struct hash_node *node) {
     struct hash_node **link = bucket_of(table, node->hash);
     while (*link != NULL && *link != node) link = &(*link)->next;
-    INVARIANT(*link == node, "what leaves a table is in it");
+    INVARIANT(*link == node, "a node that is removed is in the table");
     *link = node->next;
     table->count--;
 }

@@ -1,9 +1,10 @@
 /**
- * A hash table of things that hold its node: chained, in buckets that grow as it does.
+ * An intrusive hash table: its items contain its nodes. Nodes are chained in buckets, whose number
+ * grows with the table.
  *
- * It knows hashes alone. Who finds something compares what it stands for with each node of its
- * hash, and gives hashes that strangers cannot choose (base/hash.h). A table of zeros is an empty
- * one; to add never fails: where memory for more buckets is short, look-ups take longer.
+ * The table knows hashes only. The caller compares keys with each node of the same hash, and uses
+ * hashes that senders cannot choose (base/hash.h). A zeroed table is empty. Adding never fails: if
+ * memory for more buckets is short, look-ups take longer.
  *
  * Lifetime: nodes are the callers' and stay where they are while they are in the table. Threads:
  * one at a time.
@@ -20,29 +21,31 @@ struct hash_node {
 };
 
 struct hash_table {
-    struct hash_node **buckets; /* NULL: all are in `only` */
+    struct hash_node **buckets; /* NULL: all nodes are in `only` */
     struct hash_node *only;
     size_t bucket_count; /* a power of two, or 0 without buckets */
     size_t count;        /* of nodes */
 };
 
-/** What holds `node`, which is its `member`; not for NULL. */
+/** The item whose `member` is `node`; not for NULL. */
 #define HASH_ITEM(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
 
-/** Gives the buckets back. Nothing happens to nodes that are still there. */
+/** Frees the buckets. Nodes that are still in the table are not touched. */
 void hash_table_fini(struct hash_table *table);
 
 void hash_table_add(struct hash_table *table, struct hash_node *node, uint64_t hash);
 
-/** The node is in the table. */
+/** Removes a node, which must be in the table. */
 void hash_table_remove(struct hash_table *table, struct hash_node *node);
 
-/** A node of this hash, and the next one of the same; NULL where there is none (more). */
+/** A node with this hash, and the next one with the same hash; NULL if there is none. */
 struct hash_node *hash_table_find(const struct hash_table *table, uint64_t hash);
 struct hash_node *hash_node_next(const struct hash_node *node);
 
-/** All nodes, one after the other: the one after `node`, and after NULL the first. `node` itself
- * may leave as soon as the one after it is known. */
+/**
+ * Walks all nodes: returns the one after `node`, or the first for NULL. `node` may be removed once
+ * the next one is known.
+ */
 struct hash_node *hash_table_walk(const struct hash_table *table, const struct hash_node *node);
 
 #endif

@@ -4,8 +4,9 @@
 
 enum {
     KEPT_BYTES = 64 << 20,
-    GROWTH_BYTES = 4 << 20,      /* a call of the system at a time */
-    MAPPED_BYTES_MIN = 32 << 20, /* the largest that the library takes: below, memory is reused */
+    GROWTH_BYTES = 4 << 20, /* taken with each system call */
+    MAPPED_BYTES_MIN =
+        32 << 20, /* the largest value that the library accepts; smaller blocks are reused */
 };
 
 void heap_keep_freed(void) {

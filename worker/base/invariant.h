@@ -1,14 +1,14 @@
 /**
- * What only we can break. INVARIANT() holds in release builds too: a bound, a count or an ownership
- * that a bug has broken ends the process with a line that names it, before memory is overrun.
+ * Checks of what only a bug of this program can break. INVARIANT() is checked in release builds
+ * too: if a bound, a count or an ownership is broken, it ends the process with a line that names
+ * it, before memory is overrun.
  *
- * It is for bugs of ours alone: what a sender, a disk or a driver can break is an error. Threads:
- * any.
+ * What a sender, a disk or a driver can break is an error instead. Threads: any.
  */
 #ifndef BASE_INVARIANT_H
 #define BASE_INVARIANT_H
 
-/** `what` is what should have been true, such as "a heap of timers has room". */
+/** `what` says what should be true, such as "a heap of timers has room". */
 #define INVARIANT(condition, what)                                                                 \
     ((condition) ? (void)0 : invariant_broken(what, __FILE__, __LINE__))
 

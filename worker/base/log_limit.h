@@ -1,7 +1,6 @@
 /**
- * A bound on log lines of one kind that strangers can cause: LOG_LIMIT_LINES in LOG_LIMIT_MS; the
- * rest is counted, and the next line that is written says how many were left out before it.
- * Threads: any.
+ * A bound on log lines of one kind that senders can cause: LOG_LIMIT_LINES in LOG_LIMIT_MS. Further
+ * lines are counted, and the next line that is written says how many were left out. Threads: any.
  */
 #ifndef BASE_LOG_LIMIT_H
 #define BASE_LOG_LIMIT_H
@@ -22,7 +21,9 @@ struct log_limit {
 #define LOG_LIMIT_INIT                                                                             \
     { .lock = PTHREAD_MUTEX_INITIALIZER }
 
-/** Whether a line may be written at `now_ns`; then *left_out is how many were not before it. */
+/**
+ * Whether a line may be written at `now_ns`. If so, *left_out is how many were left out before it.
+ */
 bool log_limit_take(struct log_limit *limit, uint64_t now_ns, uint64_t *left_out);
 
 #endif

@@ -33,8 +33,10 @@ static size_t append_number(char *line, size_t used, size_t size, unsigned c) {
     return used + (size_t)written;
 }
 
-/* Appends `text`, which is UTF-8, escaped for the format; always leaves room for the end of the
- * line, and ends with a whole character. */
+/*
+ * Appends `text`, which is UTF-8, escaped for the format. It never splits a character, and always
+ * leaves room for the end of the line.
+ */
 static size_t append_escaped(char *line, size_t used, size_t size, const char *text) {
     struct slice left = slice_of_text(text);
     while (left.size > 0 && used + 12 < size) {
@@ -43,7 +45,7 @@ static size_t append_escaped(char *line, size_t used, size_t size, const char *t
         if (c.data[0] < 0x20 || c.data[0] == 0x7f) {
             used = append_number(line, used, size, c.data[0]);
         } else if (c.data[0] == 0xc2 && c.data[1] < 0xa0) {
-            used = append_number(line, used, size, c.data[1]); /* terminals obey these, too */
+            used = append_number(line, used, size, c.data[1]); /* terminals act on these, too */
         } else {
             bool is_special = c.data[0] == '"' || c.data[0] == '\\';
             if (line_format == LOG_JSON && is_special) line[used++] = '\\';
@@ -73,7 +75,10 @@ static void write_line(enum log_level level, const char *text) {
     used = append_escaped(line, used, sizeof line, text);
     used += (size_t)snprintf(
         line + used, sizeof line - used, "%s", line_format == LOG_JSON ? "\"}\n" : "\n");
-    /* One write: lines of many threads and processes never mix. Nowhere to report its failure. */
+    /*
+     * One write, so that lines of threads and processes do not mix. A failure cannot be reported
+     * anywhere.
+     */
     ssize_t ignored = write(STDERR_FILENO, line, used);
     (void)ignored;
 }

@@ -1,9 +1,9 @@
 /**
- * One line a fact, to standard error: `2026-01-31T12:00:00.000Z info lane ready lane=3`.
+ * Log lines on standard error, one for each event: `2026-01-31T12:00:00.000Z info lane ready
+ * lane=3`.
  *
- * Text from outside is mended (text.h) and escaped, so that a line
- * is UTF-8 and stays a line.
- * Threads: any; a line is written in one piece. log_init() comes before the second thread.
+ * Text from outside is made valid UTF-8 (text.h) and escaped, so that it cannot break the line.
+ * Threads: any; each line is one write. Call log_init() before the second thread starts.
  */
 #ifndef BASE_LOG_LINE_H
 #define BASE_LOG_LINE_H

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { WORD_MAX = 64 }; /* longer words are not compared: nobody mistypes those by two letters */
+enum { WORD_MAX = 64 }; /* longer words are not compared */
 
 void nearest_init(struct nearest *nearest, const char *word) {
     *nearest = (struct nearest){.word = word};
@@ -33,7 +33,7 @@ void nearest_offer(struct nearest *nearest, const char *candidate) {
     size_t word_size = strlen(nearest->word), size = strlen(candidate);
     if (word_size > WORD_MAX || size > WORD_MAX) return;
     size_t distance = edit_distance(nearest->word, word_size, candidate, size);
-    /* A third of the word wrong is a slip of the fingers; more is another word. */
+    /* Up to a third of the letters wrong is a typing error; more is another word. */
     size_t distance_max = size < 6 ? 2 : size / 3;
     if (distance > distance_max || distance >= size) return;
     if (nearest->text != NULL && distance >= nearest->distance) return;

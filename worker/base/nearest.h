@@ -1,6 +1,6 @@
 /**
- * The known word that a mistyped one was probably meant to be. Offer the candidates one by one.
- * Lifetime: the words stay the caller's. Threads: plain values.
+ * Finds the known word that a mistyped one was probably meant to be. Offer the candidates one by
+ * one. Lifetime: the words stay the caller's. Threads: plain values.
  */
 #ifndef BASE_NEAREST_H
 #define BASE_NEAREST_H
@@ -9,7 +9,7 @@
 
 struct nearest {
     const char *word;
-    const char *text; /* NULL: nothing so far is near enough to be worth saying */
+    const char *text; /* NULL: no candidate so far is near enough */
     size_t distance;  /* edits from `word` to `text` */
 };
 

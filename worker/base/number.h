@@ -7,8 +7,8 @@
 
 /**
  * Reads the decimal digits that `text` starts with and returns how many there are; 0, and *ret
- * untouched, where there are none, where a zero leads others (octal or not? nobody can tell) or
- * where the number does not fit.
+ * untouched, if there are none, if the number has a leading zero (which could mean octal), or if it
+ * does not fit.
  */
 size_t number_read(const char *text, uint64_t *ret);
 

@@ -1,4 +1,4 @@
-/** Small parts of messages, packed. Threads: pure. */
+/** Packs small parts of messages. Threads: pure functions. */
 #ifndef BASE_PACK_H
 #define BASE_PACK_H
 

@@ -33,7 +33,10 @@ static void make_one_line(char *text) {
         if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
 }
 
-/* Takes the strings of `problem` over; false, and nothing taken, where there is no room. */
+/*
+ * Takes ownership of the strings of `problem`; false if there is no room, and they stay the
+ * caller's.
+ */
 static bool keep(struct problems *problems, const struct problem *problem) {
     if (problem->where == NULL || problem->what == NULL || problem->fix == NULL) return false;
     if (problems->count == PROBLEMS_MAX) return false;

@@ -1,5 +1,5 @@
 /**
- * What is wrong with a file that a person wrote: every problem, not only the first.
+ * Collects what is wrong with a file that a person wrote: every problem, not only the first.
  * Lifetime: problems_init() to problems_fini(). Threads: one at a time.
  */
 #ifndef BASE_PROBLEMS_H
@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 struct problem {
-    char *where; /* "worker.yaml:12:5", or the file alone where a position means nothing */
+    char *where; /* "worker.yaml:12:5", or only the file if there is no position */
     char *what;
     char *fix; /* may be empty */
 };
@@ -16,7 +16,7 @@ struct problem {
 struct problems {
     struct problem *items;
     size_t count;
-    size_t omitted; /* found but not kept: over PROBLEMS_MAX, or memory was short */
+    size_t omitted; /* found but not kept: more than PROBLEMS_MAX, or memory was short */
 };
 
 enum { PROBLEMS_MAX = 100 };
@@ -36,12 +36,12 @@ size_t problems_total(const struct problems *problems);
 bool problems_any(const struct problems *problems);
 
 /**
- * ERR_OK when there are none, else ERR_CONFIG with the first problem and how many more there are,
- * or ERR_NO_MEMORY when not even the first could be kept.
+ * ERR_OK if there are none. Otherwise ERR_CONFIG with the first problem and the number of others,
+ * or ERR_NO_MEMORY if not even the first could be kept.
  */
 MUST_CHECK enum err problems_check(const struct problems *problems, struct error *err);
 
-/** Writes one line a problem to standard error: "<prefix>: <where>: <what>; <fix>". */
+/** Writes one line for each problem to standard error: "<prefix>: <where>: <what>; <fix>". */
 void problems_print(const struct problems *problems, const char *prefix);
 
 #endif

@@ -22,7 +22,7 @@ void pulse_start(const char *name) {
     if (own != NULL) snprintf(own->name, sizeof own->name, "%s", name);
 }
 
-/* relaxed, both: a time alone, which is looked at again and again before it means anything */
+/* relaxed, both: a single time, which is believed only after several looks */
 void pulse_busy(void) {
     if (own != NULL) atomic_store_explicit(&own->busy_ns, clock_ns(), memory_order_relaxed);
 }

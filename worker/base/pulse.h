@@ -1,10 +1,11 @@
 /**
- * Since when each thread is at work on one thing, where another process sees it: one that is for
- * too long hangs, in a file system, a driver or our own code. A thread that waits for work is idle.
+ * Shows another process since when each thread has worked on one thing. A thread that does so for
+ * too long hangs in a file system, in a driver or in our own code. A thread that waits for work is
+ * idle.
  *
- * queue_pop() is where most threads wait: there it is done for them. Without pulse_start() a thread
- * has no pulse, and nothing here does anything. Threads: pulse_keep() before the second one; all
- * others speak of the calling thread.
+ * Most threads wait in queue_pop(), which calls pulse_idle() and pulse_busy() for them. A thread
+ * that has not called pulse_start() has no pulse, and these calls do nothing. Threads: call
+ * pulse_keep() before the second one starts; the other functions are about the calling thread.
  */
 #ifndef BASE_PULSE_H
 #define BASE_PULSE_H
@@ -14,22 +15,25 @@
 
 enum { PULSE_COUNT = 256, PULSE_NAME_SIZE = 16, PULSE_LINE_BYTES = 64 };
 
-/* A line each, so that threads do not meet. */
+/* Each has a cache line of its own, against false sharing. */
 struct pulse {
     _Alignas(PULSE_LINE_BYTES) _Atomic uint64_t busy_ns; /* since when; 0: it waits for work */
     char name[PULSE_NAME_SIZE];
 };
 
-/** Where pulses are kept from now on, all of them idle; PULSE_COUNT of them, as long as threads. */
+/**
+ * Sets where pulses are kept from now on, all idle: an array of PULSE_COUNT that outlives the
+ * threads.
+ */
 void pulse_keep(struct pulse *pulses);
 
-/** The thread has a pulse, of this name from now on. */
+/** Gives the thread a pulse with this name. */
 void pulse_start(const char *name);
 
-/** It begins something that is done soon. */
+/** The thread begins something that should be done soon. */
 void pulse_busy(void);
 
-/** It waits for what others bring, or for what others watch. */
+/** The thread waits for others, or for something that others watch. */
 void pulse_idle(void);
 
 #endif

@@ -14,7 +14,7 @@ struct queue {
     pthread_cond_t has_item;
     pthread_cond_t has_room;
     bool closed;
-    bool is_waking; /* a waiter was signalled, and nothing was taken since */
+    bool is_waking; /* a waiter was signalled, and nothing has been taken since */
     size_t producers_waiting;
     size_t capacity;
     size_t head; /* index of the oldest item */
@@ -40,8 +40,11 @@ void queue_destroy(struct queue *queue) {
     free(queue);
 }
 
-/* A waiter that is on its way takes what is pushed until it arrives, and wakes the next one where
- * it leaves something: a wake-up is a system call, and so is paid once a batch. */
+/*
+ * Wakes one consumer, unless one is on its way already: that one takes all that is pushed until it
+ * arrives, and wakes the next if it leaves something. A wake-up is a system call, so one is paid
+ * for each batch.
+ */
 static void wake_consumer(struct queue *queue) {
     if (queue->is_waking) return;
     queue->is_waking = true;
@@ -79,7 +82,8 @@ bool queue_push(struct queue *queue, void *item) {
 void queue_must_push_all(struct queue *queue, void *const *items, size_t count) {
     pthread_mutex_lock(&queue->lock);
     INVARIANT(!queue->closed, "a queue is closed after the last push");
-    INVARIANT(count <= queue->capacity - queue->length, "a queue has room for all there can be");
+    INVARIANT(
+        count <= queue->capacity - queue->length, "a queue has room for all items there can be");
     for (size_t i = 0; i < count; i++) append(queue, items[i]);
     pthread_mutex_unlock(&queue->lock);
 }
@@ -88,7 +92,7 @@ void queue_must_push(struct queue *queue, void *item) {
     queue_must_push_all(queue, &item, 1);
 }
 
-/* Waits until something is there; false when time is up or nothing can come any more. */
+/* Waits for an item; false when the time is up or the queue is closed and empty. */
 static bool wait_for_item(struct queue *queue, int timeout_ms) {
     uint64_t until_ns = timeout_ms < 0 ? UINT64_MAX : clock_ns_in((uint64_t)timeout_ms);
     bool is_in_time = true;

@@ -15,7 +15,7 @@ struct cell {
     uint64_t value;
 };
 
-/* Producers share the tail, consumers the head; neither side's traffic costs the other. */
+/* Producers share the tail, consumers the head, each on its own cache line. */
 struct ring {
     alignas(CACHE_LINE_BYTES) uint64_t mask;
     alignas(CACHE_LINE_BYTES) atomic_uint_fast64_t tail;
@@ -52,7 +52,7 @@ bool ring_push(struct ring *ring, uint64_t value) {
         /* acquire: pairs with the release in ring_pop(); the last value has been read */
         uint64_t turn = atomic_load_explicit(&cell->turn, memory_order_acquire);
         int64_t ahead = (int64_t)(turn - at);
-        if (ahead < 0) return false; /* still holds the value of a lap ago */
+        if (ahead < 0) return false; /* it still holds the value of the previous lap */
         if (ahead > 0) at = atomic_load_explicit(&ring->tail, memory_order_relaxed);
         else if (atomic_compare_exchange_weak_explicit(
                      &ring->tail, &at, at + 1, memory_order_relaxed, memory_order_relaxed))
@@ -90,7 +90,7 @@ size_t ring_capacity(const struct ring *ring) {
 }
 
 size_t ring_length(const struct ring *ring) {
-    /* relaxed: the two loads are no snapshot; what cannot be is cut off */
+    /* relaxed: the two loads are not a snapshot, so impossible results are clamped */
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     int64_t length = (int64_t)(tail - head);

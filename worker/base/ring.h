@@ -1,12 +1,12 @@
 /**
  * A bounded lock-free queue of 64-bit values: many producers, many consumers, first in, first out.
  *
- * It is Dmitry Vyukov's bounded MPMC queue (1024cores.net): each cell carries a turn that says
- * whose it is, so that a push or a pop is one compare-and-swap and touches one cell.
+ * This is Dmitry Vyukov's bounded MPMC queue (1024cores.net): each cell has a turn, which says
+ * which push or pop may use it next. A push or a pop is one compare-and-swap and touches one cell.
  *
- * Nobody ever waits. A thread that stops in the middle of its push or pop hides what lies behind
- * its cell until it goes on: then "full" and "empty" are said a little too early, and the caller
- * must be able to live with that (a cache of free blocks can).
+ * No call ever waits. If a thread stops in the middle of a push or pop, the cells behind its own
+ * are hidden until it goes on. Calls may then report "full" or "empty" too early, which the caller
+ * must be able to tolerate (a cache of free blocks can).
  *
  * Lifetime: ring_create() to ring_destroy(). Threads: any.
  */
@@ -25,18 +25,21 @@ struct ring;
  * memory is short. */
 struct ring *ring_create(size_t capacity_min);
 
-/** Nobody may be inside a call. NULL is fine. */
+/** No other call may be under way. NULL is fine. */
 void ring_destroy(struct ring *ring);
 
-/** False, and nothing changed, where it is full. What the pusher wrote before, the popper sees. */
+/**
+ * False, and nothing is changed, if it is full. What the pushing thread wrote before is visible to
+ * the thread that pops the value.
+ */
 bool ring_push(struct ring *ring, uint64_t value);
 
-/** False, and `ret` untouched, where it is empty. */
+/** False, and `ret` untouched, if it is empty. */
 bool ring_pop(struct ring *ring, uint64_t *ret);
 
 size_t ring_capacity(const struct ring *ring);
 
-/** How many values are inside; exact while nobody pushes or pops. */
+/** How many values are inside; exact only while no push or pop is under way. */
 size_t ring_length(const struct ring *ring);
 
 #endif

@@ -1,5 +1,6 @@
 /**
- * A count of holders: the last one to let go ends the object. It is the object's first field.
+ * A reference count: the last holder to release the object ends it. It must be the object's first
+ * field.
  *
  * Threads: any.
  */
@@ -14,13 +15,13 @@ struct shared {
     void (*end)(struct shared *shared); /* called once, on the thread of the last holder */
 };
 
-/** The caller holds it, once. */
+/** Starts with one holder, the caller. */
 void shared_init(struct shared *shared, void (*end)(struct shared *shared));
 
-/** One holder more, while the caller knows of one. */
+/** Adds a holder. The object must have one already. */
 void shared_hold(struct shared *shared);
 
-/** One holder less; NULL is fine. */
+/** Removes a holder. NULL is fine. */
 void shared_release(struct shared *shared);
 
 #endif

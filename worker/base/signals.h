@@ -1,10 +1,13 @@
-/** What this process was started with. */
+/** Signal settings that this process was started with. Threads: any. */
 #ifndef BASE_SIGNALS_H
 #define BASE_SIGNALS_H
 
 #include <stdbool.h>
 
-/** True where the parent asked for that, as nohup and shells do for background processes. */
+/**
+ * True if the signal was ignored at the start, as nohup and shells arrange for background
+ * processes.
+ */
 bool signal_is_ignored(int number);
 
 #endif

@@ -1,6 +1,6 @@
 /**
- * A view of bytes that somebody else owns. Bytes from outside are touched only through slices.
- * Units: bytes. Lifetime: that of the owner. Threads: a plain value.
+ * A view of bytes that another object owns. Bytes from outside are read only through slices. Units:
+ * bytes. Lifetime: that of the owner. Threads: a plain value.
  */
 #ifndef BASE_SLICE_H
 #define BASE_SLICE_H
@@ -35,7 +35,9 @@ static inline bool slice_is_text(struct slice s, const char *text) {
     return slice_equal(s, slice_of_text(text));
 }
 
-/** Moves the first `size` bytes of `from` into `ret`; false, and nothing moved, if there are less.
+/**
+ * Moves the first `size` bytes of `from` into `ret`; false, and nothing is moved, if there are
+ * fewer.
  */
 static inline bool slice_take(struct slice *from, size_t size, struct slice *ret) {
     if (size > from->size) return false;
@@ -45,11 +47,13 @@ static inline bool slice_take(struct slice *from, size_t size, struct slice *ret
     return true;
 }
 
-/** Bytes of the character that `s`, which is not empty, starts with; 0 if it is none (RFC 3629,
- * section 4), or NUL. */
+/**
+ * The size of the UTF-8 character that `s`, which must not be empty, starts with; 0 if it is not
+ * valid (RFC 3629, section 4), or NUL.
+ */
 size_t slice_utf8_first(struct slice s);
 
-/** True where the bytes are UTF-8 (RFC 3629: shortest forms, no surrogates) without NUL. */
+/** True if the bytes are UTF-8 (RFC 3629: shortest forms, no surrogates) without NUL. */
 bool slice_is_utf8(struct slice s);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/slice.h"
 
-/* How many bytes the character takes that begins with `first`; 1 where none does. */
+/* How many bytes a character has that begins with `first`; 1 if none begins so. */
 static size_t size_wanted(uint8_t first) {
     if (first < 0xc2 || first > 0xf4) return 1;
     return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
@@ -33,7 +33,7 @@ void text_mend(char *text) {
 }
 
 void text_vformat(char *text, size_t size, const char *format, va_list args) {
-    text[0] = 0; /* where not even the format can be read */
+    text[0] = 0; /* in case vsnprintf() fails */
     vsnprintf(text, size, format, args);
     text_mend(text);
 }

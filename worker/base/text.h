@@ -1,5 +1,5 @@
 /**
- * Text that goes out is UTF-8, whatever it was made of: foreign bytes, or text that had to be cut.
+ * Makes outgoing text valid UTF-8, even if it contains foreign bytes or was cut.
  *
  * Units: bytes. Threads: pure.
  */

@@ -1,5 +1,6 @@
 /**
- * Items that wait for their time: a binary heap of fixed capacity. The caller says what time it is.
+ * Items that wait until they are due: a binary heap of fixed capacity. The caller passes in the
+ * time.
  *
  * Units: nanoseconds of clock_ns(). Lifetime: items stay the callers'. Threads: one at a time.
  */
@@ -16,16 +17,16 @@ struct timers;
 struct timers *timers_create(size_t capacity);
 void timers_destroy(struct timers *timers); /* NULL is fine */
 
-/** There is room: the caller knows how many wait. */
+/** There must be room: the caller knows how many items wait. */
 void timers_add(struct timers *timers, uint64_t due_ns, void *item);
 
-/** When the first item is due; UINT64_MAX where none waits. */
+/** When the first item is due; UINT64_MAX if none waits. */
 uint64_t timers_next_ns(const struct timers *timers);
 
-/** Takes the item that was due first; NULL where none is due yet. */
+/** Takes the item that was due first; NULL if none is due yet. */
 void *timers_take_due(struct timers *timers, uint64_t now_ns);
 
-/** Takes any one item that `is_wanted` accepts, due or not; NULL where there is none. */
+/** Takes any one item that `is_wanted` accepts, due or not; NULL if there is none. */
 void *timers_take_any(
     struct timers *timers, bool (*is_wanted)(void *context, const void *item), void *context);
 

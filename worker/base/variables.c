@@ -6,7 +6,7 @@ enum { NAME_MAX_BYTES = 128 };
 
 static const char reference_fix[] = "write ${NAME} or ${NAME:-default}, or $$ for a dollar sign";
 
-/* Text that grows in an arena; always NUL-terminated once something was appended. */
+/* Text that grows in an arena; NUL-terminated once something was appended. */
 struct buffer {
     struct arena *arena;
     char *data;
@@ -40,7 +40,7 @@ static bool is_name(struct slice name) {
     return true;
 }
 
-/* The value of what stands between "${" and "}". */
+/* The value of the reference between "${" and "}". */
 static enum err look_up(struct slice reference, struct slice *ret, struct error *err) {
     if (memmem(reference.data, reference.size, "${", 2) != NULL)
         return error_set(err, ERR_CONFIG, 0, "give the inner one a variable of its own",
@@ -69,7 +69,7 @@ static enum err look_up(struct slice reference, struct slice *ret, struct error 
     return ERR_OK;
 }
 
-/* Takes a reference, "${" included, from the front of `text` and appends its value. */
+/* Takes a reference, with its "${", from the front of `text` and appends its value. */
 static enum err expand_reference(struct slice *text, struct buffer *buffer, struct error *err) {
     const uint8_t *end = memchr(text->data, '}', text->size);
     if (end == NULL) return error_set(err, ERR_CONFIG, 0, reference_fix, "'${' without '}'");

@@ -2,7 +2,7 @@
 
 enum kind { SCALAR, TEXT, BINARY, ARRAY, MAP, EXT, UNUSED };
 
-/* What a first byte says: the kind, and how many bytes of length (SCALAR: of payload) follow. */
+/* What a first byte means: the kind, and how many bytes of length (SCALAR: of payload) follow. */
 struct format {
     uint8_t kind;
     uint8_t width;
@@ -72,8 +72,10 @@ static enum wire_state broken(size_t at, struct error *err, const char *what) {
     return WIRE_BROKEN;
 }
 
-/* Walks the value that `bytes` start with. `open` holds, per level, the values that it waits for;
- * a level whose last value has come is closed before the next value is looked at. */
+/*
+ * Walks the value that `bytes` start with. `open` holds the number of values that each level still
+ * needs. A level that is complete is closed before the next value is read.
+ */
 static enum wire_state scan(struct slice bytes, size_t *size, size_t *values, struct error *err) {
     uint64_t open[WIRE_DEPTH_MAX + 1] = {1};
     size_t depth = 0, at = 0;
@@ -112,8 +114,8 @@ enum err wire_check(struct slice bytes, size_t *values, struct error *err) {
     size_t size;
     if (scan(bytes, &size, values, err) != WIRE_COMPLETE) return ERR_BAD_MESSAGE;
     if (size == bytes.size) return ERR_OK;
-    return error_set(err, ERR_BAD_MESSAGE, 0, "send one msgpack value a message",
-        "msgpack value ends at byte %zu, and %zu more bytes follow", size, bytes.size - size);
+    return error_set(err, ERR_BAD_MESSAGE, 0, "send one msgpack value in each message",
+        "the msgpack value ends at byte %zu, and %zu more bytes follow", size, bytes.size - size);
 }
 
 bool wire_take_map_head(struct slice *bytes, size_t *pairs) {

@@ -1,5 +1,5 @@
 /**
- * The shape of msgpack bytes, checked before anything is allocated for them.
+ * Checks the structure of msgpack bytes before anything is allocated for them.
  *
  * A msgpack header can claim 2^32 elements in five bytes, and msgpack-c allocates what is claimed.
  * So every message passes wire_check() first: each claimed count and length must be covered by the
@@ -31,14 +31,15 @@ enum wire_state {
 MUST_CHECK enum wire_state wire_scan(struct slice bytes, size_t *size, struct error *err);
 
 /**
- * ERR_OK where `bytes` are exactly one whole value, else ERR_BAD_MESSAGE. `*values` counts that
- * value and all nested in it, a map's keys too: what a decoded tree will need is known beforehand.
+ * ERR_OK if `bytes` are exactly one whole value, otherwise ERR_BAD_MESSAGE. `*values` counts that
+ * value and all values nested in it, a map's keys too, so the caller knows what a decoded tree will
+ * need.
  */
 MUST_CHECK enum err wire_check(struct slice bytes, size_t *values, struct error *err);
 
 /**
- * For a look at checked bytes without decoding them: moves `bytes` past the head of the map that
- * they start with, or past a whole string. False, and nothing moved, where something else stands.
+ * Reads checked bytes without decoding them: moves `bytes` past the head of the map that they start
+ * with, or past a whole string. False, and nothing is moved, if they start with something else.
  */
 MUST_CHECK bool wire_take_map_head(struct slice *bytes, size_t *pairs);
 MUST_CHECK bool wire_take_text(struct slice *bytes, struct slice *text);

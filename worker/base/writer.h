@@ -1,11 +1,11 @@
 /**
  * msgpack into a buffer of known size. The library's encoder (pack_template.h, which is made to be
- * included so) writes straight into the buffer here, where msgpack_packer calls back for each of
- * the hundred pieces of a result.
+ * included in this way) writes straight into the buffer, while msgpack_packer would make a call for
+ * each of the hundred pieces of a result.
  *
  * write_uint64(), write_int32(), write_int64(), write_map(), write_array(), write_str(),
  * write_str_body(), write_bin() and write_bin_body() are the library's msgpack_pack_*(). What does
- * not fit is not written, and `is_over` says so. Threads: one.
+ * not fit is not written, and sets `is_over`. Threads: one.
  */
 #ifndef BASE_WRITER_H
 #define BASE_WRITER_H

@@ -13,7 +13,7 @@
 enum {
     DEPTH_MAX = 16,
     TEXT_BYTES_MAX = 16 << 20,
-    TREE_BYTES_MAX = 64 << 20 /* what the text may become: nodes, and variables' values */
+    TREE_BYTES_MAX = 64 << 20 /* of what the text becomes: nodes, and values of variables */
 };
 
 struct yaml_document {
@@ -22,7 +22,7 @@ struct yaml_document {
     struct yaml_node *root;
 };
 
-/* The parser with the event that it stands at. */
+/* The parser and its current event. */
 struct reader {
     struct yaml_document *document;
     struct slice text;
@@ -32,7 +32,7 @@ struct reader {
     yaml_event_t event;
 };
 
-/* A list that grows in the arena; its outgrown blocks stay there, at most as much again. */
+/* A list that grows in the arena. Its old blocks stay there, at most as many bytes again. */
 struct node_list {
     struct yaml_node **items;
     size_t count, capacity;
@@ -65,7 +65,7 @@ static bool list_append(struct reader *reader, struct node_list *list, struct ya
     return true;
 }
 
-/* libyaml tells of bytes that are no text by their offset alone. */
+/* For bytes that are not text, libyaml reports only their offset. */
 static yaml_mark_t mark_at(struct slice text, size_t offset) {
     yaml_mark_t mark = {.index = offset};
     for (size_t i = 0; i < offset && i < text.size; i++) {
@@ -88,7 +88,7 @@ static void add_parser_problem(struct reader *reader) {
     add_problem(reader, &mark, "", what);
 }
 
-/* Moves on to the next event; false, and a problem added, where the text is no YAML. */
+/* Moves on to the next event; false, with a problem added, if the text is not YAML. */
 static bool next_event(struct reader *reader) {
     yaml_event_delete(&reader->event);
     if (yaml_parser_parse(&reader->parser, &reader->event)) return true;
@@ -110,7 +110,7 @@ static struct yaml_node *create_node(struct reader *reader, enum yaml_kind kind)
     return node;
 }
 
-/* In place of what cannot be a value. */
+/* Stands in for something that cannot be a value. */
 static struct yaml_node *create_bad_node(struct reader *reader) {
     struct yaml_node *node = create_node(reader, YAML_SCALAR);
     if (node != NULL) node->is_bad = true;
@@ -125,7 +125,7 @@ static void refuse_properties(struct reader *reader, const void *anchor, const v
         add_problem(reader, &reader->event.start_mark, "remove it", "tags ('!') are not allowed");
 }
 
-/* Writes the node's text; false, and a problem added, where the file cannot be read further. */
+/* Sets the node's text; false, with a problem added, if the rest of the file cannot be read. */
 static bool read_text(
     struct reader *reader, enum yaml_variables variables, struct yaml_node *node) {
     struct slice text = slice_of(reader->event.data.scalar.value, reader->event.data.scalar.length);
@@ -172,7 +172,7 @@ static struct yaml_node *read_sequence(struct reader *reader, int depth) {
     return node;
 }
 
-/* Keys are names: scalars, taken as they stand. NULL where the file cannot be read further. */
+/* Reads a key: a scalar, taken literally. NULL if the rest of the file cannot be read. */
 static struct yaml_node *read_key(struct reader *reader, int depth) {
     if (reader->event.type == YAML_SCALAR_EVENT) return read_scalar(reader, YAML_KEEP_VARIABLES);
     add_problem(reader, &reader->event.start_mark, "", "a key that is not a plain name");
@@ -186,7 +186,10 @@ static int compare_keys(const void *a, const void *b) {
     return order != 0 ? order : (*left)->column - (*right)->column;
 }
 
-/* Sorted, so that a file of a million keys takes no million times a million comparisons. */
+/*
+ * Sorts the keys, so that a file of a million keys does not take a million times a million
+ * comparisons.
+ */
 static bool refuse_duplicates(struct reader *reader, const struct node_list *keys) {
     if (keys->count < 2) return true;
     struct yaml_node **sorted =
@@ -222,7 +225,7 @@ static struct yaml_node *read_mapping(struct reader *reader, int depth) {
     return refuse_duplicates(reader, &keys) ? node : NULL;
 }
 
-/* The node that starts at the current event; NULL where the file cannot be read further. */
+/* Reads the node that starts at the current event; NULL if the rest of the file cannot be read. */
 static struct yaml_node *read_node(struct reader *reader, int depth) {
     if (depth > DEPTH_MAX) {
         add_problem(
@@ -244,7 +247,7 @@ static bool is_nothing(const struct yaml_node *node) {
     return node->kind == YAML_SCALAR && !node->is_quoted && !node->is_bad && node->text[0] == 0;
 }
 
-/* False, and a problem added, where the text is no single document. */
+/* False, with a problem added, if the text is not a single document. */
 static bool read_document(struct reader *reader) {
     if (!next_event(reader) || !next_event(reader)) return false;
     struct yaml_node *root;

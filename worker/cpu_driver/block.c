@@ -14,7 +14,7 @@ static struct {
     size_t count, capacity;
 } live;
 
-/* The oldest first. */
+/* Oldest first. */
 static struct {
     struct cpu_block *first, **end;
     size_t bytes;
@@ -24,7 +24,7 @@ static size_t round_up(size_t bytes) {
     return (bytes + GRANULE - 1) / GRANULE * GRANULE;
 }
 
-/* The guard behind the data also fills what rounding left. */
+/* The guard behind the data also covers what rounding added. */
 static uint8_t *front_guard(const struct cpu_block *block) {
     return block->data - GRANULE;
 }
@@ -41,7 +41,7 @@ static bool is_filled(const uint8_t *data, size_t bytes, uint8_t value) {
     return data[0] == value && memcmp(data, data + 1, bytes - 1) == 0;
 }
 
-/* Index of the first block that starts behind the address. */
+/* Index of the first block that starts after the address. */
 static size_t find_behind(const void *address) {
     size_t low = 0, high = live.count;
     while (low < high) {
@@ -111,7 +111,7 @@ static void block_destroy(struct cpu_block *block) {
     free(block);
 }
 
-/* Without the lock: it touches every page. */
+/* Runs without the lock, because it touches every page. */
 static struct cpu_block *block_make(
     enum cpu_block_kind kind, struct cpu_device *device, size_t bytes) {
     struct cpu_block *block = calloc(1, sizeof *block);
@@ -197,7 +197,7 @@ static struct cpu_block *quarantine_take(struct cpu_block **at) {
     return block;
 }
 
-/* Nothing names the block any more. */
+/* Called when no operation names the block any more. */
 static void retire(struct cpu_block *block) {
     cpu_block_check_guards(block);
     if (block->bytes > QUARANTINE_BYTES_MAX || block->kind == CPU_BLOCK_REGISTERED) {

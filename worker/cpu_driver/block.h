@@ -1,7 +1,7 @@
 /**
- * Device and pinned memory: host memory between guards. A block that is freed rests in a quarantine
- * first, filled with a pattern, so that writes after the free are found. Memory of the caller that
- * is registered is a block too, without any of this.
+ * Device and pinned memory: host memory between guards. A freed block first stays in a quarantine,
+ * filled with a pattern, so that writes after the free are found. Registered memory of the caller
+ * is a block too, but without guards and quarantine.
  */
 #ifndef CPU_DRIVER_BLOCK_H
 #define CPU_DRIVER_BLOCK_H
@@ -10,7 +10,7 @@
 
 enum cpu_block_kind { CPU_BLOCK_DEVICE, CPU_BLOCK_PINNED, CPU_BLOCK_REGISTERED };
 
-/** What an operation does with a block. What a kernel does with it nobody knows. */
+/** What an operation does with a block. What a kernel does with it is unknown. */
 enum cpu_access { CPU_READS, CPU_WRITES, CPU_KERNEL, CPU_ACCESS_COUNT };
 
 struct cpu_block {
@@ -21,37 +21,37 @@ struct cpu_block {
     unsigned users; /* operations that name it and are not finished */
     bool is_freed;
     bool is_reported; /* its damage has been counted */
-    /* the last operation of each stream that used it so; see hazard.h */
+    /* the last such use by each stream; see hazard.h */
     uint64_t touched[CPU_ACCESS_COUNT][CPU_STREAMS_MAX];
     struct cpu_block *next; /* in quarantine */
 };
 
-/** Lets the lock go while it fills the memory with a pattern. */
+/** Releases the lock while it fills the memory with a pattern. */
 CUresult cpu_block_create(
     enum cpu_block_kind kind, struct cpu_device *device, size_t bytes, void **ret);
 
-/** Makes the caller's memory a block until it is freed as one. */
+/** Makes the caller's memory a block until cpu_block_free(). */
 CUresult cpu_block_register(struct cpu_device *device, void *data, size_t bytes);
 
-/** Waits for nothing: what queued work still names is released after it. */
+/** Does not wait: memory that queued work still names is released after that work. */
 CUresult cpu_block_free(enum cpu_block_kind kind, struct cpu_device *device, const void *data);
 
 /** The live block that holds the address, or NULL. */
 struct cpu_block *cpu_block_find(const void *address);
 
-/** True where kernels can reach the address though it is the host's: in pinned memory. */
+/** True if kernels can use this host address, because it is in pinned memory. */
 bool cpu_block_is_mapped(const void *address);
 
-/** True where the address lies in memory that was freed not long ago. */
+/** True if the address is in memory that was freed recently. */
 bool cpu_block_was_freed(const void *address);
 
-/** True where the block holds all of the range. */
+/** True if the whole range is inside the block. */
 bool cpu_block_covers(const struct cpu_block *block, const void *address, size_t bytes);
 
 /** Ends one operation's use of the block. */
 void cpu_block_unuse(struct cpu_block *block);
 
-/** Looks at the guards; broken ones are counted and lose the context. */
+/** Checks the guards; broken ones are counted and lose the context. */
 void cpu_block_check_guards(struct cpu_block *block);
 
 void cpu_blocks_check(void);

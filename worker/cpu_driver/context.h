@@ -4,7 +4,7 @@
 
 #include "cpu_driver/state.h"
 
-/** The device, or NULL where there is none of this number. */
+/** The device with this number, or NULL. */
 struct cpu_device *cpu_device_find(CUdevice ordinal);
 
 CUresult cpu_context_retain(struct cpu_device *device, CUcontext *ret);

@@ -1,14 +1,15 @@
 /**
- * The CUDA driver API on CPU threads, for machines without a GPU and for every failure that a GPU
- * does not show on demand.
+ * The CUDA driver API on CPU threads, for machines without a GPU, and for failures that a GPU does
+ * not produce on demand.
  *
- * A thread per stream works off its queue, late on purpose: nothing happens inside the enqueuing
- * call, and a stream dawdles until somebody asks for its result or some microseconds have passed.
- * Device memory is host memory between guard bytes, filled with a pattern when it is allocated and
- * when it is freed. A range outside its allocation, memory freed while queued work names it and a
- * kernel that writes over a guard lose the context with an illegal address, as a GPU would.
+ * Each stream has a thread that runs its queue, late on purpose: nothing happens inside the
+ * enqueuing call, and a stream waits until its result is asked for or some microseconds have
+ * passed. Device memory is host memory between guard bytes, filled with a pattern when it is
+ * allocated and when it is freed. A range outside its allocation, memory freed while queued work
+ * names it, and a kernel that writes over a guard each lose the context with an illegal address, as
+ * on a GPU.
  *
- * The fault script makes calls fail: items separated by ';' or ',', each
+ * The fault script makes calls fail. Its items are separated by ';' or ','; each is
  *
  *     FUNCTION:EFFECT[=DURATION]@WHEN     or     seed=NUMBER
  *
@@ -22,13 +23,13 @@
  *     FUNCTION  a name of GPU_DRIVER_LIST
  *     EFFECT    of the call: out_of_memory, invalid_value, invalid_ptx, no_binary_for_gpu,
  *               launch_out_of_resources, not_supported, null (where a call returns a handle);
- *               of the work: illegal_address, assert, launch_failed, launch_timeout,
+ *               of the work it enqueues: illegal_address, assert, launch_failed, launch_timeout,
  *               ecc_uncorrectable (these lose the context), hang, slow=DURATION (us, ms, s).
  *               Effects of the work strike when the stream comes to it, or inside the call where
  *               a function enqueues nothing.
  *     WHEN      the n-th call from 1, '*' for every call, or 'p' and a probability
  *
- * Units: bytes. Threads: any, where not said otherwise.
+ * Units: bytes. Threads: any, unless a function says otherwise.
  */
 #ifndef CPU_DRIVER_H
 #define CPU_DRIVER_H
@@ -45,7 +46,7 @@ enum cpu_entry {
         CPU_ENTRY_COUNT
 };
 
-/** What really happened since the last reset; gauges are named live. */
+/** What happened since the last reset. Names that end with "live" are gauges. */
 struct cpu_driver_counters {
     uint64_t calls[CPU_ENTRY_COUNT];
     uint64_t bytes_to_device;
@@ -65,7 +66,7 @@ struct cpu_driver_counters {
 
     /* mistakes of the caller; all zero in a correct worker */
     uint64_t hazards;           /* conflicting use of an allocation by unordered streams */
-    uint64_t freed_in_use;      /* allocations and modules let go while queued work names them */
+    uint64_t freed_in_use;      /* allocations and modules released while queued work names them */
     uint64_t writes_after_free; /* found when freed memory leaves its quarantine */
     uint64_t guards_broken;
 };
@@ -74,18 +75,19 @@ struct cpu_driver_counters {
 void cpu_driver_table(struct gpu_driver *ret);
 
 /**
- * Sets what the driver pretends to be: 1 to 16 devices of `memory_bytes` each, and the fault script
- * (NULL for none), counted from here. Not while calls are under way. ERR_CONFIG says what is wrong.
+ * Sets what the driver simulates: 1 to 16 devices of `memory_bytes` each, and the fault script
+ * (NULL for none), whose calls are counted from now on. Not while calls are under way. Errors:
+ * ERR_CONFIG.
  */
 MUST_CHECK enum err cpu_driver_configure(
     int device_count, size_t memory_bytes, const char *faults, struct error *err);
 
-/** ERR_OK for a fault script that can be used, else ERR_CONFIG with the position. */
+/** Checks a fault script. Errors: ERR_CONFIG, with the position. */
 MUST_CHECK enum err cpu_driver_check_faults(const char *faults, struct error *err);
 
 struct cpu_driver_counters cpu_driver_counters(void);
 
-/** Looks at the guards of everything allocated and freed so far; what it finds is counted. */
+/** Checks the guards of everything allocated and freed so far; broken ones are counted. */
 void cpu_driver_check_memory(void);
 
 /**

@@ -17,7 +17,10 @@ static struct cpu_block *find_device_range(
     return is_ours ? block : NULL;
 }
 
-/* True for a host range that a copy can use: pinned as a whole (then *ret is its block) or not. */
+/*
+ * True for a host range that a copy can use: either all of it is pinned (*ret is its block), or
+ * none of it (*ret is NULL).
+ */
 static bool find_host_range(const void *address, size_t bytes, struct cpu_block **ret) {
     struct cpu_block *block = cpu_block_find(address);
     if (address == NULL) return false;
@@ -78,7 +81,7 @@ static CUresult check_shape(const struct cpu_function *function, const struct cp
     return CUDA_SUCCESS;
 }
 
-/* Arguments that look like pointers into our memory tell which blocks the kernel uses. */
+/* Assumes that the kernel uses each block that an argument could point into. */
 static void use_arguments(struct cpu_operation *operation) {
     const struct cpu_launch *launch = operation->launch;
     for (uint32_t i = 0; i < launch->kernel->param_count; i++) {
@@ -122,7 +125,7 @@ CUresult cpu_enqueue_launch(struct cpu_device *device, CUfunction function_handl
 
 bool cpu_shape_fits_at_once(const struct cpu_shape *shape) {
     uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
-    if (threads == 0 || threads > CPU_BLOCK_THREADS_MAX) return true; /* refused for that */
+    if (threads == 0 || threads > CPU_BLOCK_THREADS_MAX) return true; /* refused for that reason */
     uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
     return blocks <=
            (uint64_t)cpu_occupancy((int)threads, shape->shared_bytes) * CPU_MULTIPROCESSORS;

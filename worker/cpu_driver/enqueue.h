@@ -1,4 +1,4 @@
-/** Work as it is called for: checked against memory and limits, then put on its stream. */
+/** Checks work against memory and limits, then puts it on its stream. */
 #ifndef CPU_DRIVER_ENQUEUE_H
 #define CPU_DRIVER_ENQUEUE_H
 
@@ -9,7 +9,7 @@ struct cpu_shape {
     bool is_cooperative;
 };
 
-/** `kind` says which way; `is_pageable` of `copy` is not looked at. */
+/** `kind` says which way. `is_pageable` of `copy` is ignored. */
 CUresult cpu_enqueue_copy(struct cpu_device *device, enum cpu_operation_kind kind,
     const struct cpu_copy *copy, CUstream stream, struct cpu_fault fault);
 
@@ -19,7 +19,7 @@ CUresult cpu_enqueue_fill(struct cpu_device *device, const struct cpu_fill *fill
 CUresult cpu_enqueue_launch(struct cpu_device *device, CUfunction function,
     const struct cpu_shape *shape, void **args, CUstream stream, struct cpu_fault fault);
 
-/** False where a cooperative launch could not run all blocks together. */
+/** False if a cooperative launch could not run all blocks at once. */
 bool cpu_shape_fits_at_once(const struct cpu_shape *shape);
 
 #endif

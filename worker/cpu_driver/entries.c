@@ -1,6 +1,6 @@
 /*
- * The entry points. Each is a frame of call_begin() and call_end(), with the lock held in between,
- * around a line or two that hand over to the module behind it.
+ * The entry points. Each calls call_begin(), then the function that does the work, then call_end();
+ * the lock is held in between.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 enum needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
 
 struct call {
-    struct cpu_device *device; /* current on this thread; never NULL where a context is needed */
+    struct cpu_device *device; /* current on this thread; never NULL if a context is needed */
     struct cpu_fault fault;    /* for what the call enqueues */
     CUresult result;
 };
@@ -36,7 +36,7 @@ static void sleep_unlocked(uint64_t ns) {
     pthread_mutex_lock(&cpu.lock);
 }
 
-/* The fault strikes inside the call. True where the call goes on after it. */
+/* Applies a fault inside the call. True: the call goes on after it. */
 static bool call_suffers(struct call *call, const struct cpu_fault *fault) {
     call->result = fault->result;
     if (fault->effect == CPU_EFFECT_SLOW) sleep_unlocked(fault->delay_ns);
@@ -51,7 +51,7 @@ static bool call_suffers(struct call *call, const struct cpu_fault *fault) {
     return fault->effect == CPU_EFFECT_SLOW;
 }
 
-/* Takes the lock and counts the call. False where call_end() has its result already. */
+/* Takes the lock and counts the call. False: call_end() has its result already. */
 static bool call_begin(struct call *call, enum cpu_entry entry, enum needs needs) {
     pthread_mutex_lock(&cpu.lock);
     cpu.counters.calls[entry]++;
@@ -127,7 +127,7 @@ static CUresult entry_device_name(char *ret, int size, CUdevice ordinal) {
     return call_end(&call);
 }
 
-/* The same from start to start, as a GPU's is: the ordinal in its last byte. */
+/* The same in every process, as a GPU's is; the last byte is the ordinal. */
 static CUresult entry_device_uuid(CUuuid *ret, CUdevice ordinal) {
     struct call call;
     if (call_begin(&call, CPU_device_uuid, NEEDS_INIT)) {
@@ -376,7 +376,9 @@ static CUresult entry_event_elapsed(float *ret_ms, CUevent start_handle, CUevent
     return call_end(&call);
 }
 
-/* The driver takes some options' values as pointers that are numbers, and writes sizes back. */
+/*
+ * The driver passes some options' values as numbers in pointers, and writes sizes back into them.
+ */
 static struct cpu_module_log find_log(
     unsigned count, const CUjit_option *options, void **values, void ***ret_size) {
     struct cpu_module_log log = {.text = NULL};

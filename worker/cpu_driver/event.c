@@ -41,7 +41,7 @@ struct cpu_event *cpu_event_find(const struct cpu_device *device, CUevent handle
 }
 
 void cpu_event_pass(struct cpu_event *event, struct cpu_point point) {
-    /* Recorded again since? Then this point is nobody's any more. */
+    /* if it was recorded again since, this point has no meaning any more */
     if (event->point.slot == point.slot && event->point.number == point.number)
         event->time_ns = clock_ns();
 }

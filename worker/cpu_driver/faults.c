@@ -61,7 +61,7 @@ static bool entry_returns_handle(enum cpu_entry entry) {
     }
 }
 
-/* One item of the script, and where it stands, for the error. */
+/* One item of the script, with its position for errors. */
 struct item {
     struct slice text;
     size_t column; /* from 1 */
@@ -72,7 +72,7 @@ static enum err item_error(const struct item *item, const char *what, struct err
         item->column, SLICE_TEXT(item->text), what);
 }
 
-/* Moves what stands before `mark` from `from` into `ret`; false where there is no mark. */
+/* Moves the text before `mark` from `from` into `ret`; false if there is no mark. */
 static bool take_until(struct slice *from, char mark, struct slice *ret) {
     const uint8_t *end = memchr(from->data, mark, from->size);
     if (end == NULL) return false;
@@ -152,9 +152,9 @@ static enum err parse_rule(
     if (info == NULL) return item_error(item, "unknown effect", err);
     rule->fault = (struct cpu_fault){.effect = info->effect, .result = info->result};
     if (has_duration != (info->effect == CPU_EFFECT_SLOW))
-        return item_error(item, "a duration belongs to \"slow\" and to nothing else", err);
+        return item_error(item, "only \"slow\" takes a duration", err);
     if (has_duration && !parse_duration(duration, &rule->fault.delay_ns))
-        return item_error(item, "a duration is a number and us, ms or s", err);
+        return item_error(item, "a duration is a number with us, ms or s", err);
     if (info->effect == CPU_EFFECT_NULL && !entry_returns_handle(rule->entry))
         return item_error(item, "this function returns nothing that could be null", err);
     if (!parse_when(when, rule))
@@ -198,7 +198,7 @@ enum err cpu_faults_parse(const char *text, struct cpu_faults *ret, struct error
     return ERR_OK;
 }
 
-/* splitmix64: equal seeds strike the same calls on every machine. */
+/* splitmix64: equal seeds hit the same calls on every machine. */
 static double draw_fraction(uint64_t *random) {
     uint64_t z = *random += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -215,7 +215,7 @@ static bool rule_strikes(struct cpu_fault_rule *rule, uint64_t *random) {
 
 struct cpu_fault cpu_faults_draw(struct cpu_faults *faults, enum cpu_entry entry) {
     struct cpu_fault fault = {.effect = CPU_EFFECT_NONE};
-    /* Every rule counts every call, whichever of them strikes. */
+    /* Every rule counts every call, whichever of them applies. */
     for (size_t i = 0; i < faults->count; i++) {
         struct cpu_fault_rule *rule = &faults->rules[i];
         if (rule->entry != entry || !rule_strikes(rule, &faults->random)) continue;

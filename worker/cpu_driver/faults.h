@@ -1,4 +1,4 @@
-/** The fault script: parsed once, asked at every call. Threads: under the driver's lock. */
+/** The fault script: parsed once, consulted at every call. Threads: under the driver's lock. */
 #ifndef CPU_DRIVER_FAULTS_H
 #define CPU_DRIVER_FAULTS_H
 
@@ -7,7 +7,7 @@
 enum cpu_effect {
     CPU_EFFECT_NONE,
     CPU_EFFECT_ANSWER, /* the call answers `result` and does nothing */
-    CPU_EFFECT_NULL,   /* the call answers success and hands out nothing */
+    CPU_EFFECT_NULL,   /* the call answers success and returns a null pointer */
     CPU_EFFECT_LOSE,   /* the context is lost with `result` */
     CPU_EFFECT_HANG,
     CPU_EFFECT_SLOW /* by delay_ns */
@@ -22,7 +22,7 @@ struct cpu_fault {
 struct cpu_fault_rule {
     enum cpu_entry entry;
     struct cpu_fault fault;
-    uint64_t nth;       /* 0 where `probability` decides */
+    uint64_t nth;       /* 0: `probability` decides */
     double probability; /* 1 for every call */
     uint64_t calls;     /* seen so far */
 };
@@ -35,13 +35,15 @@ struct cpu_faults {
     uint64_t random;
 };
 
-/** NULL and "" are the script without faults. ERR_CONFIG names the position; `ret` is then void. */
+/**
+ * NULL and "" mean no faults. Errors: ERR_CONFIG with the position; `ret` must not be used then.
+ */
 MUST_CHECK enum err cpu_faults_parse(const char *text, struct cpu_faults *ret, struct error *err);
 
-/** The fault that strikes this call of `entry`; its effect is NONE for most. */
+/** The fault for this call of `entry`; for most calls its effect is NONE. */
 struct cpu_fault cpu_faults_draw(struct cpu_faults *faults, enum cpu_entry entry);
 
-/** True where `entry` puts work on a stream, so that effects of the work strike there. */
+/** True if `entry` puts work on a stream, where effects of the work happen. */
 bool cpu_entry_enqueues(enum cpu_entry entry);
 
 #endif

@@ -25,14 +25,14 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-/* Sanitizers blow up stack frames. */
+/* sanitizers enlarge stack frames */
 #if defined(WITH_ASAN) || defined(WITH_TSAN)
 static const size_t STACK_BYTES = 256 * 1024;
 #else
 static const size_t STACK_BYTES = 64 * 1024;
 #endif
 
-/* A stack and what the sanitizers want to know of it. */
+/* A stack, and what the sanitizers need to know about it. */
 struct side {
     struct cpu_stack stack;
     const void *memory; /* its lowest byte */
@@ -47,7 +47,7 @@ struct cpu_fiber {
     void (*body)(void *);
     void *argument;
     bool is_parked;
-    void *mapping; /* the stack and a page below it that nobody may touch */
+    void *mapping; /* the stack, and a guard page below it */
     struct cpu_fiber *next_idle, *next_made;
 };
 
@@ -57,7 +57,7 @@ struct cpu_fiber_pool {
     struct cpu_fiber *idle, *made;
 };
 
-/* A fiber begins in a function without arguments: it finds itself here. */
+/* A fiber begins in a function without arguments, which finds its fiber here. */
 static _Thread_local struct cpu_fiber *starting;
 
 static size_t guard_bytes(void) {

@@ -1,7 +1,7 @@
 /**
- * Stacks that one thread switches between: a kernel's thread that waits at a barrier is left on its
- * own. Fibers are kept and used again. AddressSanitizer and ThreadSanitizer are told of each
- * switch. Threads: a pool and its fibers belong to one thread. No lock.
+ * Stacks that one thread switches between, so that a kernel thread can wait at a barrier on a stack
+ * of its own. Fibers are kept and used again. AddressSanitizer and ThreadSanitizer are told of each
+ * switch. Threads: a pool and its fibers belong to one thread, and need no lock.
  */
 #ifndef CPU_DRIVER_FIBER_H
 #define CPU_DRIVER_FIBER_H
@@ -21,11 +21,11 @@ struct cpu_fiber *cpu_fiber_take(
 
 /**
  * Runs the fiber until it yields (true) or its body returns (false; the fiber is then back in the
- * pool). Not from inside a fiber.
+ * pool). Not to be called inside a fiber.
  */
 bool cpu_fiber_resume(struct cpu_fiber *fiber);
 
-/** Inside `fiber`: back to who resumed it. */
+/** Called inside `fiber`: returns to the thread that resumed it. */
 void cpu_fiber_yield(struct cpu_fiber *fiber);
 
 /** The fiber that is running, or NULL. */

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* A handle is the slot's index and how often the slot had been given away. */
+/* A handle consists of the slot's index and a count of the slot's earlier uses. */
 enum { INDEX_BITS = 24 };
 
 struct handle_slot {

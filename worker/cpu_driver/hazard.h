@@ -1,10 +1,10 @@
 /**
  * Finds memory that two streams use at once without an event between them.
  *
- * Operations of a stream are numbered. A stream knows of every other stream the last operation that
- * must be over before its own next one (a vector clock, fed by the events it waits for), and a
- * block remembers each stream's last read, write and kernel. An access is a hazard where another
- * stream's conflicting one is neither known nor finished.
+ * Operations of a stream are numbered. For every other stream, a stream knows the last operation
+ * that must have ended before its own next one (a vector clock, updated by the events it waits
+ * for). A block remembers each stream's last read, write and kernel. An access is a hazard if
+ * another stream has a conflicting one that is neither known nor finished.
  *
  * What it does not see: which bytes of a block a kernel uses (a block counts as a whole), whether
  * it writes (two kernels on one block are no hazard), and pointers that a kernel finds in memory.
@@ -16,8 +16,8 @@
 #include "cpu_driver/event.h"
 
 /**
- * Notes that the operation at `here` is going to use the block, and counts a hazard. `known` is
- * what its stream knows; `is_done` says whether a stream has come past a point.
+ * Notes that the operation at `here` is going to use the block, and counts hazards. `known` is what
+ * its stream knows; `is_done` tells whether a stream has passed a point.
  */
 void cpu_hazard_note(struct cpu_block *block, enum cpu_access access, struct cpu_point here,
     const uint64_t *known, bool (*is_done)(struct cpu_point point));

@@ -49,8 +49,10 @@ struct waiting_list {
     struct waiting *first, **end;
 };
 
-/* Blocks one after the other: all of an ordinary grid, or the one that is this run's own among the
- * runs of a cooperative grid. */
+/*
+ * Runs blocks one after the other: all blocks of an ordinary grid, or one block of a cooperative
+ * grid, which has a run for each block.
+ */
 struct run {
     const struct cpu_launch *launch;
     struct cpu_fiber_pool *fibers;
@@ -60,7 +62,7 @@ struct run {
     uint32_t unfinished;           /* of those started */
     struct kernel_thread position; /* of the thread to start next */
     struct waiting_list at_barrier;
-    struct waiting_list *at_grid_barrier; /* all runs' */
+    struct waiting_list *at_grid_barrier; /* shared by all runs */
 };
 
 /* A thread's view of the launch; `self` comes first, so that a barrier finds the rest. */
@@ -81,7 +83,7 @@ static void wait_in(struct waiting_list *list, const struct cpu_fiber_pool *fibe
     cpu_fiber_yield(waiting.fiber);
 }
 
-/* Everybody who waits goes on, in order of arrival, until the next barrier or the end. */
+/* All waiting fibers go on, in order of arrival, until the next barrier or the end. */
 static void release(struct waiting_list *list) {
     struct waiting *waiting = list->first;
     waiting_init(list);
@@ -103,7 +105,10 @@ static bool block_is_over(const struct run *run) {
     return run->started == run->thread_count && run->unfinished == 0;
 }
 
-/* Shared memory comes with whatever the last block left in it: make that visible. */
+/*
+ * On a GPU shared memory holds whatever the last block left. Fill it with a pattern, so that
+ * reading it shows.
+ */
 static void poison_shared(const struct run *run) {
     if (run->launch->shared_bytes > 0)
         memset(run->position.shared, SHARED_POISON, run->launch->shared_bytes);
@@ -126,12 +131,12 @@ static bool start_thread(struct run *run, struct running_thread *thread) {
     return true;
 }
 
-/* The body of a fiber: thread after thread, for as long as none is left waiting behind it. */
+/* The body of a fiber: runs one thread after another, until one had to wait at a barrier. */
 static void run_threads(void *argument) {
     struct run *run = argument;
     struct running_thread thread;
     while (start_thread(run, &thread)) {
-        /* The entry takes its arguments' places, not the right to change them. */
+        /* the entry must not change its arguments */
         run->launch->kernel->entry(&thread.self, (void **)run->launch->args);
         run->unfinished--;
     }
@@ -148,7 +153,7 @@ static void grid_barrier(const struct kernel_thread *self) {
     wait_in(run->at_grid_barrier, run->fibers);
 }
 
-/* As far as the run gets on its own: to its end, or to where all threads left wait for the grid. */
+/* Runs until the end, or until all remaining threads wait at the grid's barrier. */
 static bool run_on(struct run *run) {
     while (run->started < run->thread_count || run->at_barrier.first != NULL) {
         if (run->started == run->thread_count) {
@@ -206,7 +211,7 @@ static CUresult run_ordinary(const struct cpu_launch *launch, struct cpu_engine 
 /* A run for each block, in turns from grid barrier to grid barrier. */
 static CUresult run_cooperative(
     const struct cpu_launch *launch, struct cpu_engine *engine, size_t shared_bytes) {
-    uint64_t blocks = product(launch->grid); /* they fit at once: not many */
+    uint64_t blocks = product(launch->grid); /* few, since they fit at once */
     struct run *runs = calloc(blocks, sizeof runs[0]);
     struct waiting_list at_grid_barrier;
     uint32_t block[3] = {0};

@@ -1,4 +1,6 @@
-/** Kernels on the CPU: every thread of every block, one after the other, on a stream's thread. */
+/**
+ * Runs kernels on the CPU: every thread of every block, one after the other, on a stream's thread.
+ */
 #ifndef CPU_DRIVER_LAUNCH_H
 #define CPU_DRIVER_LAUNCH_H
 
@@ -11,7 +13,7 @@
 struct cpu_fiber_pool;
 struct cpu_module;
 
-/** What each stream's thread owns to run kernels with. Grows as kernels need it. */
+/** What each stream's thread needs to run kernels. It grows with the kernels' needs. */
 struct cpu_engine {
     struct cpu_fiber_pool *fibers;
     void *shared;
@@ -21,7 +23,7 @@ struct cpu_engine {
 void cpu_engine_init(struct cpu_engine *engine);
 void cpu_engine_fini(struct cpu_engine *engine);
 
-/** A launch as it was called: the arguments' values are copies. */
+/** A launch as it was called, with copies of the arguments' values. */
 struct cpu_launch {
     const struct kernel_info *kernel;
     bool is_cooperative;       /* all blocks at once, which may wait for each other */
@@ -36,8 +38,8 @@ struct cpu_launch {
 struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, void *const *args);
 
 /**
- * Runs all of it. No lock. LAUNCH_OUT_OF_RESOURCES when memory is short; LAUNCH_FAILED where blocks
- * of an ordinary launch wait for each other, which a GPU might do for ever.
+ * Runs all of the launch, without the lock. LAUNCH_OUT_OF_RESOURCES: out of memory. LAUNCH_FAILED:
+ * blocks of an ordinary launch wait for each other, which might never end on a GPU.
  */
 CUresult cpu_launch_run(const struct cpu_launch *launch, struct cpu_engine *engine);
 

@@ -1,4 +1,4 @@
-/** What the CPU driver's devices claim to be able to do. Figures of current data-centre GPUs. */
+/** The limits that the CPU driver's devices report: those of current data-centre GPUs. */
 #ifndef CPU_DRIVER_LIMITS_H
 #define CPU_DRIVER_LIMITS_H
 
@@ -17,7 +17,7 @@ enum {
     CPU_SHARED_BYTES_OPTIN = 227 * 1024,
     CPU_SHARED_BYTES_MULTIPROCESSOR = 228 * 1024,
     CPU_SHARED_BYTES_RESERVED = 1024, /* of each block, by the system */
-    CPU_MULTIPROCESSORS = 2,          /* few: each thread of a cooperative grid is a stack */
+    CPU_MULTIPROCESSORS = 2, /* few, because each thread of a cooperative grid needs a stack */
     CPU_THREADS_MULTIPROCESSOR = 2048,
     CPU_BLOCKS_MULTIPROCESSOR = 32,
     CPU_WARP_SIZE = 32,

@@ -21,7 +21,7 @@ static bool is_shared_object(const void *image) {
            header->e_shentsize == sizeof(ElfW(Shdr));
 }
 
-/* A linker writes the section headers last, or else some section. */
+/* A linker writes either the section headers or some section last. */
 static size_t shared_object_bytes(const void *image) {
     const ElfW(Ehdr) *header = image;
     const ElfW(Shdr) *sections = (const void *)((const char *)image + header->e_shoff);

@@ -23,13 +23,15 @@ struct cpu_module {
     struct cpu_function *functions;
 };
 
-/** Where the caller wants the reasons of a failure; bytes 0 for nowhere. */
+/** Where to write why loading failed; bytes 0: nowhere. */
 struct cpu_module_log {
     char *text;
     size_t bytes;
 };
 
-/** `image` must be whole: its size is read from its own header. Lets the lock go while it loads. */
+/**
+ * `image` must be complete: its size is read from its own header. Releases the lock while it loads.
+ */
 CUresult cpu_module_load(
     struct cpu_device *device, const void *image, const struct cpu_module_log *log, CUmodule *ret);
 
@@ -43,7 +45,10 @@ CUresult cpu_module_function(struct cpu_module *module, const char *name, CUfunc
 /** The function of a module of this device, or NULL. */
 struct cpu_function *cpu_function_find(const struct cpu_device *device, CUfunction handle);
 
-/** Where a parameter stands among the others, packed as on a GPU; INVALID_VALUE: there is none. */
+/**
+ * The offset of a parameter among the others, packed as on a GPU. INVALID_VALUE: there is no such
+ * parameter.
+ */
 CUresult cpu_function_param(
     const struct cpu_function *function, size_t index, size_t *ret_offset, size_t *ret_size);
 

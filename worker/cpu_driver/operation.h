@@ -39,7 +39,7 @@ struct cpu_operation {
     enum cpu_operation_kind kind;
     struct cpu_fault fault;
     uint64_t number; /* in its stream, from 1 */
-    uint64_t due_ns; /* when it runs though nobody asks */
+    uint64_t due_ns; /* when it runs even if its result is not asked for */
     unsigned use_count;
     struct cpu_use uses[KERNEL_PARAMS_MAX];
     union {
@@ -54,11 +54,11 @@ struct cpu_operation {
 /** NULL when memory is short. */
 struct cpu_operation *cpu_operation_create(enum cpu_operation_kind kind, struct cpu_fault fault);
 
-/** Says that the operation uses `block`. At most KERNEL_PARAMS_MAX blocks. */
+/** Notes that the operation uses `block`. At most KERNEL_PARAMS_MAX blocks. */
 void cpu_operation_use(
     struct cpu_operation *operation, struct cpu_block *block, enum cpu_access access);
 
-/** Lets go of everything the operation names; NULL is fine. */
+/** Releases everything the operation names. NULL is fine. */
 void cpu_operation_destroy(struct cpu_operation *operation);
 
 #endif

@@ -1,4 +1,4 @@
-/** What events and streams do with each other. */
+/** Recording events on streams, and streams that wait for events. */
 #ifndef CPU_DRIVER_RECORD_H
 #define CPU_DRIVER_RECORD_H
 

@@ -1,4 +1,4 @@
-/* What cpu_driver.h offers beside the table of calls. */
+/* The functions of cpu_driver.h besides the table of calls. */
 #include "cpu_driver/block.h"
 #include "cpu_driver/context.h"
 #include "cpu_driver/cpu_driver.h"
@@ -13,7 +13,7 @@ enum err cpu_driver_configure(
     int device_count, size_t memory_bytes, const char *faults, struct error *err) {
     if (device_count < 1 || device_count > CPU_DEVICES_MAX)
         return error_set(err, ERR_CONFIG, 0, "ask for 1 to 16 devices",
-            "the CPU driver cannot pretend to be %d devices", device_count);
+            "the CPU driver cannot simulate %d devices", device_count);
     struct cpu_faults parsed;
     enum err code = cpu_faults_parse(faults, &parsed, err);
     if (code != ERR_OK) return code;

@@ -1,8 +1,8 @@
 /**
- * What the driver remembers, under one lock: calls hold it, work on the streams (copies, kernels)
- * runs without it. A driver for tests and laptops has no need of finer locks.
+ * The driver's state, under one lock. Calls hold the lock; work on the streams (copies, kernels)
+ * runs without it. A driver for tests and laptops needs no finer locks.
  *
- * Everything declared in this folder's inner headers is called with the lock held unless it says
+ * Functions of this folder's inner headers are called with the lock held, unless they say
  * otherwise.
  */
 #ifndef CPU_DRIVER_STATE_H
@@ -27,8 +27,8 @@ struct cpu_state {
     pthread_mutex_t lock;
     pthread_cond_t stopping; /* is_stopping was set, or a wait has ended since */
     bool is_initialised;
-    bool is_stopping;           /* a reset is under way: nobody waits any more */
-    unsigned waits;             /* of threads that look at is_stopping when they wake */
+    bool is_stopping;           /* a reset is under way: all waits end */
+    unsigned waits;             /* threads that check is_stopping when they wake */
     void (*wake_streams)(void); /* cpu_streams_wake() once there is a stream; else NULL */
     int device_count;
     size_t memory_bytes; /* of each device */
@@ -39,7 +39,10 @@ struct cpu_state {
 
 extern struct cpu_state cpu;
 
-/** Frames a wait that a reset ends; the reset goes on when all have ended. */
+/**
+ * Call these around a wait that a reset must end. The reset continues when all such waits have
+ * ended.
+ */
 void cpu_wait_begin(void);
 void cpu_wait_end(void);
 

@@ -9,13 +9,13 @@
 
 static struct cpu_stream streams[CPU_STREAMS_MAX];
 
-/* Differs from operation to operation, so that streams overtake each other. */
+/* The delay differs between operations, so that streams overtake each other. */
 static uint64_t dawdle_ns(const struct cpu_stream *stream) {
     uint64_t mixed = (stream->issued * CPU_STREAMS_MAX + stream->slot) * 0x9e3779b97f4a7c15u;
     return 20000 + (mixed >> 48);
 }
 
-/* Keeps the thread of `stream` busy, for ever where `ns` is UINT64_MAX, until a reset. */
+/* Keeps the thread of `stream` busy for `ns`, or for ever with UINT64_MAX, until a reset. */
 static void stall(struct cpu_stream *stream, uint64_t ns) {
     uint64_t until = ns == UINT64_MAX ? UINT64_MAX : clock_ns() + ns;
     while (!cpu.is_stopping && clock_ns() < until) {
@@ -23,7 +23,7 @@ static void stall(struct cpu_stream *stream, uint64_t ns) {
     }
 }
 
-/* The next operation when its time has come; NULL when the thread shall end. */
+/* Waits for the next operation and its time; NULL: the thread has to end. */
 static struct cpu_operation *next_operation(struct cpu_stream *stream) {
     while (!cpu.is_stopping) {
         struct cpu_operation *first = stream->first;
@@ -86,7 +86,7 @@ static CUresult run_launch(const struct cpu_operation *operation, struct cpu_eng
     return result;
 }
 
-/* Memory that was freed while this operation was queued. */
+/* Whether the operation names memory that was freed while it was queued. */
 static bool names_freed_memory(const struct cpu_operation *operation) {
     for (unsigned i = 0; i < operation->use_count; i++)
         if (operation->uses[i].block->is_freed) return true;
@@ -99,7 +99,7 @@ static CUresult suffer(const struct cpu_fault *fault, struct cpu_stream *stream)
     return fault->effect == CPU_EFFECT_LOSE ? fault->result : CUDA_SUCCESS;
 }
 
-/* Lets the lock go while it copies, computes or waits. */
+/* Releases the lock while it copies, computes or waits. */
 static CUresult run_operation(
     struct cpu_operation *operation, struct cpu_stream *stream, struct cpu_engine *engine) {
     CUresult result = suffer(&operation->fault, stream);
@@ -155,7 +155,9 @@ static void *stream_main(void *argument) {
     return NULL;
 }
 
-/* An ended thread needs the lock no more, so it can be joined under it. */
+/*
+ * A thread that has ended does not need the lock any more, so it can be joined with the lock held.
+ */
 static void join_if_ended(struct cpu_stream *stream) {
     if (stream->state != CPU_STREAM_ENDED) return;
     pthread_join(stream->thread, NULL);
@@ -172,7 +174,7 @@ static struct cpu_stream *find_free(void) {
     return NULL;
 }
 
-/* A destroyed stream without work: its thread is on its way out. */
+/* A destroyed stream without work, whose thread is ending. */
 static struct cpu_stream *find_ending(void) {
     for (unsigned slot = 0; slot < CPU_STREAMS_MAX; slot++)
         if (streams[slot].state == CPU_STREAM_CLOSING && streams[slot].first == NULL)

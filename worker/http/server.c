@@ -18,7 +18,7 @@ static const char VERBOSE[] = "verbose";
 struct http {
     struct MHD_Daemon *daemon;
     size_t connection_count;
-    int connections[CONNECTIONS_MAX]; /* their sockets, the oldest first */
+    int connections[CONNECTIONS_MAX]; /* their sockets, oldest first */
     struct http_options options;
 };
 
@@ -73,7 +73,7 @@ static enum MHD_Result answer_page(
     return answer(connection, status, page->type, body, size, MHD_RESPMEM_MUST_FREE);
 }
 
-/* 0: who asks may read what is not public; else the status that says why not. */
+/* 0: the request may read pages that are not public; otherwise the HTTP status to answer. */
 static unsigned check_token(const struct http *http, struct MHD_Connection *connection) {
     struct digest token;
     struct error err;
@@ -85,7 +85,7 @@ static unsigned check_token(const struct http *http, struct MHD_Connection *conn
     return token_is_brought(&token, brought) ? 0 : MHD_HTTP_UNAUTHORIZED;
 }
 
-/* An MHD_AccessHandlerCallback: what a request brings beside its path is not read. */
+/* An MHD_AccessHandlerCallback. It reads nothing of a request but its path and token. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
     const char *path, const char *method, const char *version, const char *upload,
     size_t *upload_size, void **request) {
@@ -113,8 +113,8 @@ static void forget(struct http *http, int fd) {
 }
 
 /*
- * An MHD_NotifyConnectionCallback. A new connection takes the place of the oldest where there is no
- * other: whoever sends a question slowly, or none, keeps nobody else from being answered.
+ * An MHD_NotifyConnectionCallback. When all places are taken, a new connection closes the oldest,
+ * so that clients that send slowly, or nothing, cannot keep others from an answer.
  */
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
     enum MHD_ConnectionNotificationCode what) {
@@ -170,14 +170,17 @@ static enum err start(struct http *http, const char *address, struct error *err)
     int fd;
     enum err code = open_socket(address, &fd, err);
     if (code != ERR_OK) return code;
-    /* Its own limit only bounds those that were closed here and not cleared away yet. */
+    /*
+     * The library's own limit is higher: it also counts connections that were closed here but not
+     * cleaned up yet.
+     */
     http->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, http,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, 2u * CONNECTIONS_MAX,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)CONNECTION_TIMEOUT_S, MHD_OPTION_END);
     if (http->daemon != NULL) return ERR_OK;
     close(fd);
-    return fail(err, address, 0, "the HTTP server does not start");
+    return fail(err, address, 0, "the HTTP server could not be started");
 }
 
 enum err http_listen(const struct http_options *options, struct http **ret, struct error *err) {

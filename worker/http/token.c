@@ -37,7 +37,7 @@ enum err token_read(const char *path, struct digest *ret, struct error *err) {
     struct stat file;
     char *text = NULL;
     size_t size = 0;
-    /* Reading anything else may take for ever. */
+    /* Reading anything but a plain file may block for ever. */
     if (stat(path, &file) != 0) return refuse(err, path, errno, strerror(errno));
     if (!S_ISREG(file.st_mode)) return refuse(err, path, 0, "it is not a plain file");
     enum err code = file_read(path, TOKEN_BYTES_MAX, &text, &size, &why);
@@ -48,10 +48,10 @@ enum err token_read(const char *path, struct digest *ret, struct error *err) {
     if (is_good) *ret = digest_of(token);
     explicit_bzero(text, size);
     free(text);
-    return is_good ? ERR_OK : refuse(err, path, 0, "it holds no secret, or not one alone");
+    return is_good ? ERR_OK : refuse(err, path, 0, "it does not hold exactly one secret");
 }
 
-/* Of digests: how long it takes says nothing of the secret. */
+/* Compares digests, so that the time it takes reveals nothing of the secret. */
 static bool is_same(const struct digest *a, const struct digest *b) {
     unsigned difference = 0;
     for (size_t i = 0; i < sizeof a->bytes; i++) difference |= a->bytes[i] ^ b->bytes[i];

@@ -4,7 +4,7 @@
 
 enum { BOOKS_MAX = 4 };
 
-/* The books of the threads, of the residents and of the statics. */
+/* Adds up the books of the threads, of residents and of statics. */
 static struct pool_usage usage_of(const struct collector *collector, enum pool_kind kind) {
     bool is_device = kind == POOL_DEVICE;
     struct pool_books books[BOOKS_MAX] = {
@@ -16,12 +16,12 @@ static struct pool_usage usage_of(const struct collector *collector, enum pool_k
         books[count++] = residents_pool_books(collector->residents);
     struct pool_usage usage = {0};
     struct error err;
-    /* Books that do not agree are found where they are kept; here they show as zeroes. */
+    /* Inconsistent books are reported where they are kept; here they show as zeroes. */
     (void)!pool_usage_sum(books, count, &usage, &err);
     return usage;
 }
 
-/* Of some threads alone: what they acquired, another may have released. */
+/* Bytes that some of the threads acquired; other threads may have released them. */
 static uint64_t acquired_bytes(struct pool_books books) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < books.count; i++)

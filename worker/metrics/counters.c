@@ -5,7 +5,9 @@
 
 enum { BLOCKS = 64, CACHE_LINE = 64 };
 
-/* A block's neighbours are other threads': two lines apart, for processors that fetch pairs. */
+/*
+ * Blocks of different threads are two cache lines apart, because processors fetch lines in pairs.
+ */
 struct block {
     _Alignas(2 * CACHE_LINE) atomic_uint_fast64_t of[COUNTER_COUNT];
     atomic_uint_fast64_t outcomes[ERR_COUNT];
@@ -32,8 +34,11 @@ const char *const section_names[SECTION_COUNT] = {
 #undef X
 };
 
-/* Threads are numbered as they come, and share a block only where there are more than blocks; so
- * adding is a read-modify-write, which costs little while nobody else has the line. */
+/*
+ * Threads are numbered in order of their first use, and share a block only if there are more
+ * threads than blocks. That is why adding is an atomic read-modify-write; it is cheap while no
+ * other thread uses the line.
+ */
 static struct block *own_block(struct counters *counters) {
     static atomic_uint next;
     static _Thread_local unsigned number;
@@ -57,8 +62,10 @@ void counters_destroy(struct counters *counters) {
     free(counters);
 }
 
-/* Relaxed throughout: a counter says nothing about any other memory. What was added before a thread
- * was joined is seen after it. */
+/*
+ * Relaxed throughout: a counter says nothing about other memory. What a thread added is visible
+ * once it was joined.
+ */
 
 void counters_add(struct counters *counters, enum counter counter, uint64_t value) {
     atomic_fetch_add_explicit(&own_block(counters)->of[counter], value, memory_order_relaxed);

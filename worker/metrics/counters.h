@@ -1,16 +1,15 @@
 /**
- * What the worker counts, in one list. Any thread adds; every thread has a padded block of its own
- * (as long as there are no more than 64), so that counting shares no cache line on the way of a
- * job. A reading sums the blocks.
+ * The worker's counters, in one list. Any thread may add. Each of the first 64 threads has a padded
+ * block of its own, so that counting a job shares no cache line. A reading sums the blocks.
  *
- * Starting from zero. Sums are never set back: who wants what came since some moment keeps the
- * reading of that moment and subtracts it, so that no increment falls between two of them. Maxima
- * cannot be subtracted: counters_take_maxima() exchanges each for zero, so that a value is in
- * exactly one interval; it has one caller, who owns the intervals.
+ * All counters start from zero. Sums are never reset: to get the sum of an interval, keep a reading
+ * and subtract it from a later one, so that no increment is lost. Maxima cannot be subtracted:
+ * counters_take_maxima() exchanges each for zero, so that a value counts in exactly one interval.
+ * It has only one caller, which owns the intervals.
  *
  * Units: those of the names. Lifetime: counters_create() to counters_destroy(). Threads: any. Each
- * counter of a reading is exact, and no smaller than in the reading before; two counters of one
- * reading need not be of the same instant.
+ * counter of a reading is exact, and never smaller than in an earlier reading. Two counters of one
+ * reading may be of slightly different times.
  */
 #ifndef METRICS_COUNTERS_H
 #define METRICS_COUNTERS_H
@@ -21,11 +20,11 @@
 
 /** The maps of a telemetry message (schemas/telemetry.schema.json). X(section) */
 #define SECTION_LIST(X)                                                                            \
-    X(jobs)    /* sums over the jobs of what each one's telemetry says */                          \
+    X(jobs)    /* sums over the jobs' own telemetry */                                             \
     X(timed)   /* timed jobs that ended well */                                                    \
-    X(batches) /* sums over distinct batches of what really moved */                               \
-    X(intake)  /* what became of messages before they were jobs */                                 \
-    X(engine)  /* all that really happened: the batches, and work that no job owns */
+    X(batches) /* sums over batches of what was really moved */                                    \
+    X(intake)  /* what happened to messages before they became jobs */                             \
+    X(engine)  /* all that really happened: batches, and work that belongs to no job */
 
 /* X(section, counter, SUM or MAX) */
 #define COUNTER_LIST(X)                                                                            \
@@ -66,7 +65,7 @@
     X(engine, param_upload_bytes, SUM)                                                             \
     X(engine, upload_operations, SUM)                                                              \
     X(engine, readback_operations, SUM)                                                            \
-    X(engine, sync_points, SUM) /* waits for the device, whole batches each */                     \
+    X(engine, sync_points, SUM) /* waits for the device, one for each batch */                     \
     X(engine, kernel_launches, SUM)                                                                \
     X(engine, coalesced_launches, SUM)                                                             \
     /* taken from the device pool: for batches, for residents */                                   \
@@ -107,10 +106,10 @@ struct counter_info {
 extern const struct counter_info counter_infos[COUNTER_COUNT];
 extern const char *const section_names[SECTION_COUNT];
 
-/** Plain values: a reading, or what came between two. */
+/** Plain values: a reading, or the difference of two. */
 struct totals {
     uint64_t of[COUNTER_COUNT];
-    uint64_t outcomes[ERR_COUNT]; /* messages by what became of them */
+    uint64_t outcomes[ERR_COUNT]; /* messages by outcome */
 };
 
 struct counters;
@@ -129,7 +128,7 @@ void counters_read(const struct counters *counters, struct totals *ret);
 /** Fills in the maxima since the last call. */
 void counters_take_maxima(struct counters *counters, struct totals *ret);
 
-/** What came between two readings; the maxima are those of `now`. */
+/** The difference of two readings; the maxima are those of `now`. */
 struct totals totals_since(const struct totals *now, const struct totals *before);
 
 #endif

@@ -16,7 +16,7 @@ static void pack_worker(msgpack_packer *packer, const struct identity *identity)
     pack_text(packer, identity->version);
 }
 
-/* Those that occurred. */
+/* Packs the outcomes that occurred. */
 static void pack_outcomes(msgpack_packer *packer, const uint64_t outcomes[ERR_COUNT]) {
     size_t count = 0;
     for (int code = 0; code < ERR_COUNT; code++) count += outcomes[code] > 0;
@@ -64,8 +64,10 @@ static void pack_oldest(msgpack_packer *packer, const struct oldest_unfinished *
     pack_uint(packer, "age_ns", oldest->age_ns);
 }
 
-/* msgpack-c's growing buffer; a failed growth shows in the packer's return values alone, so it is
- * kept here and looked at once, at the end. */
+/*
+ * msgpack-c's growing buffer. Only the packer's return values tell that it could not grow, so this
+ * is kept here and checked once, at the end.
+ */
 struct growing {
     msgpack_sbuffer buffer;
     bool failed;

@@ -5,7 +5,7 @@
 #include "base/slice.h"
 #include "metrics/report.h"
 
-/** The message's payload, to be freed; without data when memory is short. */
+/** The message's payload, which the caller frees. Its data is NULL if memory is short. */
 struct slice encode_report(const struct report *report, const struct identity *identity);
 
 #endif

@@ -1,15 +1,15 @@
 /**
- * What the worker says about itself, once in an interval: what came since the last report, and how
- * things stand now. Plain values.
+ * The worker's telemetry for one interval: what happened since the last report, and the gauges now.
+ * Plain values.
  */
 #ifndef METRICS_REPORT_H
 #define METRICS_REPORT_H
 
 #include "metrics/counters.h"
 
-/* X(gauge): how things stand */
+/* X(gauge) */
 #define GAUGE_LIST(X)                                                                              \
-    X(jobs_in_flight)  /* taken, and not answered for good */                                      \
+    X(jobs_in_flight)  /* taken, and not finished */                                               \
     X(bytes_in_flight) /* of their messages */                                                     \
     X(jobs_ready)      /* waiting for a lane */                                                    \
     X(jobs_starved)    /* waiting for device memory */                                             \
@@ -39,7 +39,7 @@ struct oldest_unfinished {
     uint64_t age_ns; /* since it is the lowest unfinished one */
 };
 
-/** Who speaks. The strings outlive every message. */
+/** The sender of the telemetry. The strings outlive every message. */
 struct identity {
     const char *host;
     const char *device; /* such as "NVIDIA H200" */
@@ -48,9 +48,9 @@ struct identity {
 };
 
 struct report {
-    uint64_t sequence; /* from 1; a gap tells of a lost message */
+    uint64_t sequence; /* from 1; a gap means that a message was lost */
     uint64_t unix_ms, interval_ns, uptime_ns;
-    struct totals totals;            /* since the report before */
+    struct totals totals;            /* since the previous report */
     struct gauges gauges;            /* now */
     struct oldest_unfinished oldest; /* now */
 };

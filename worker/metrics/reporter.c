@@ -29,10 +29,10 @@ struct reporter {
     /* the thread's own */
     uint64_t started_ns;
     uint64_t told_ns;   /* when `told` was read */
-    struct totals told; /* all that acknowledged reports say together, since the start */
+    struct totals told; /* the sum of all acknowledged reports */
     uint64_t sequence;
     uint64_t log_due_ns;
-    bool is_on_its_way; /* what follows, until it is settled */
+    bool is_on_its_way; /* a report with the fields below, not yet settled */
     struct record record;
     struct slice payload; /* owned */
     char key[160];
@@ -44,10 +44,12 @@ static void log_unpublished(struct reporter *reporter, const struct error *err) 
     uint64_t now_ns = clock_ns();
     if (now_ns < reporter->log_due_ns) return;
     reporter->log_due_ns = now_ns + LOG_NS;
-    log_error(LOG_WARN, "telemetry is not published", err);
+    log_error(LOG_WARN, "telemetry could not be published", err);
 }
 
-/* The next report says it again: sums by themselves, maxima by being counted again. */
+/*
+ * Puts a refused report back. Sums are in the next report anyway; maxima have to be counted again.
+ */
 static void take_back(struct reporter *reporter) {
     for (int i = 0; i < COUNTER_COUNT; i++)
         if (counter_infos[i].is_max)
@@ -86,7 +88,7 @@ static void send_report(struct reporter *reporter) {
     reporter->payload = encode_report(&report, reporter->identity);
     if (reporter->payload.data == NULL) {
         take_back(reporter);
-        return; /* the next one may find memory, and says it all */
+        return; /* the next report covers this one too, if memory is back */
     }
     reporter->is_on_its_way = true;
     reporter->record = (struct record){.route = ROUTE_TELEMETRY,
@@ -99,7 +101,7 @@ static void send_report(struct reporter *reporter) {
     sink_send(reporter->sink, &reporter->record);
 }
 
-/* False once the reporter is to stop. */
+/* False: the reporter has to stop. */
 static bool wait_for_interval(struct reporter *reporter) {
     uint64_t until_ns = clock_ns_in(reporter->interval_ms);
     bool is_in_time = true;
@@ -129,7 +131,7 @@ static void run_reporter(void *context, uint32_t index) {
     flush(reporter);
     if (!reporter->is_on_its_way) send_report(reporter);
     flush(reporter);
-    pulse_idle(); /* closing has time-outs of its own */
+    pulse_idle(); /* closing has time limits of its own */
     sink_destroy(reporter->sink);
 }
 

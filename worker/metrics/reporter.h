@@ -1,9 +1,9 @@
 /**
- * The thread that publishes what the worker says of itself, through a sink of its own.
+ * The thread that publishes telemetry, through a sink of its own.
  *
- * A report says what came since the last one that was acknowledged, so one that the sink refuses
- * is not lost: the next one says it. While one is on its way, none is sent. A telemetry that cannot
- * be published fails nothing; it is logged, at most once a minute.
+ * A report covers the time since the last acknowledged one, so if the sink refuses a report, the
+ * next one includes it. Only one report is under way at a time. If telemetry cannot be published,
+ * no job fails; it is logged at most once a minute.
  *
  * Lifetime: reporter_start() to reporter_stop(). Threads: its own.
  */
@@ -16,19 +16,20 @@
 struct reporter;
 
 struct reporter_options {
-    struct sink *sink; /* owned, also where the start fails; NULL: nothing is published */
+    struct sink *sink; /* owned, even if the start fails; NULL: nothing is published */
     const struct collector *collector;
     const struct identity *identity;
     uint32_t interval_ms; /* 0: nothing is published */
 };
 
-/** What it collects from is there. *ret stays as it is where nothing is published. */
+/** Call it when everything it reads from exists. *ret is not changed if nothing is published. */
 MUST_CHECK enum err reporter_start(
     const struct reporter_options *options, struct reporter **ret, struct error *err);
 
 /**
- * Publishes what came since, and ends the thread; waits 2 s at most. Once no job runs any more, so
- * that the reports together say all, and while what it collects from is there. NULL is fine.
+ * Publishes a last report and ends the thread; waits 2 s at most. Call it when no job runs any
+ * more, so that the reports together cover everything, and while all that it reads from still
+ * exists. NULL is fine.
  */
 void reporter_stop(struct reporter *reporter);
 

@@ -10,24 +10,27 @@
 
 enum { ARGUMENTS_MAX = 32, EXIT_NO_EXEC = 127 };
 
-/* In the child. What cannot be done here ends it: the parent sees a death before a life began. */
+/*
+ * Runs in the child. Any failure ends the child, and the parent sees that it died before its life
+ * began.
+ */
 static _Noreturn void become(const char *const *arguments, int output, pid_t parent) {
     const char *all[ARGUMENTS_MAX + 2] = {"gpu-worker"};
     sigset_t hangup;
     sigemptyset(&hangup);
     sigaddset(&hangup, SIGHUP);
-    /* A terminal's signals reach all its processes; it is the parent that acts on them. */
+    /* A terminal sends its signals to all processes; only the parent is to act on them. */
     signal(SIGINT, SIG_IGN);
     for (size_t i = 0; arguments[i] != NULL && i < ARGUMENTS_MAX; i++) all[i + 1] = arguments[i];
-    /* What systemd asks of its service is the parent's to answer. */
+    /* Only the parent talks to systemd. */
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_PID");
     unsetenv("WATCHDOG_USEC");
-    /* The parent may have ended before it was asked to tell. */
+    /* The parent may have ended before the kernel was asked to report its end. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
         sigprocmask(SIG_SETMASK, &hangup, NULL) == 0 &&
         (output < 0 || dup2(output, STDOUT_FILENO) >= 0))
-        execv("/proc/self/exe", (char *const *)(uintptr_t)all); /* it changes none of them */
+        execv("/proc/self/exe", (char *const *)(uintptr_t)all); /* execv() changes none of them */
     _exit(EXIT_NO_EXEC);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Another process of this program, which ends when this one does.
- * Threads: the process's first alone: the child is told of the end of the thread that started it.
+ * Starts another process of this program, which ends when this one does. Threads: only the
+ * process's first one, because the kernel ends the child when the thread that started it ends.
  */
 #ifndef PROCESS_CHILD_H
 #define PROCESS_CHILD_H
@@ -10,9 +10,10 @@
 #include "base/error.h"
 
 /**
- * Starts gpu-worker with `arguments` (NULL ends them; the program's name comes before them), with
- * all signals unblocked but SIGHUP, which waits until it is looked for, and what systemd gave us
- * left out (supervise/notify.h). `output` becomes its standard output; -1 leaves ours. ERR_IO.
+ * Starts gpu-worker with `arguments` (ended by NULL, without the program's name). In the child all
+ * signals are unblocked except SIGHUP, which stays pending until the child is ready for it, and
+ * systemd's variables are removed (supervise/notify.h). `output` becomes its standard output; -1
+ * keeps ours. Errors: ERR_IO.
  */
 MUST_CHECK enum err child_start(
     const char *const *arguments, int output, pid_t *ret, struct error *err);

@@ -30,6 +30,9 @@ void sandbox_enter(bool allows_core_dumps) {
     drop_capabilities();
     if (allows_core_dumps) return;
     (void)setrlimit(RLIMIT_CORE, &none);
-    /* A core pattern that is a pipe knows no limit; nor may others of this user read our memory. */
+    /*
+     * A core pattern that is a pipe ignores the size limit. This also keeps other processes of this
+     * user from reading our memory.
+     */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }

@@ -1,15 +1,15 @@
 /**
- * What an executor does without: new privileges, core dumps (into pipes too), and capabilities
- * other than those by which it reads files that the configuration names, pins memory and sets
- * priorities. It writes, and changes, only what belongs to the user that it runs as. Threads:
- * before the second one.
+ * Gives up what an executor does not need: new privileges, core dumps (also into pipes), and all
+ * capabilities except those for reading files that the configuration names, pinning memory and
+ * setting priorities. Afterwards it can only write and change what belongs to its user. Threads:
+ * call it before the second one starts.
  */
 #ifndef PROCESS_SANDBOX_H
 #define PROCESS_SANDBOX_H
 
 #include <stdbool.h>
 
-/** What the system refuses is left as it is: a process may only have less than it had. */
+/** If the system refuses a step, it is skipped: no step ever gives the process more than it had. */
 void sandbox_enter(bool allows_core_dumps);
 
 #endif
