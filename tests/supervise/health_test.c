@@ -129,7 +129,7 @@ TEST(one_that_drains_is_not_ready) {
     fixture->health.is_stopping = true;
     assert_not_ready(fixture, "\nstop: the worker finishes what it has and ends");
     health_describe(&fixture->health, status, sizeof status);
-    assert_memory_equal(status, "stops", 5);
+    assert_memory_equal(status, "stopping", 8);
 }
 
 TEST(one_without_programs_is_not_ready) {
@@ -189,7 +189,8 @@ TEST(an_executor_that_does_not_move_is_not_ready) {
 TEST(an_executor_whose_jobs_wait_for_trouble_of_its_own_is_not_ready) {
     struct fixture *fixture = *state;
     state_set_trouble(fixture->state, "blob_store");
-    assert_not_ready(fixture, "jobs: they wait because of a problem of the worker itself (blob_store)");
+    assert_not_ready(
+        fixture, "jobs: they wait because of a problem of the worker itself (blob_store)");
     state_set_trouble(fixture->state, "");
     assert_ready(fixture);
 }
