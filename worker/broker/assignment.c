@@ -25,7 +25,7 @@ static rd_kafka_resp_err_t change_in_part(rd_kafka_t *client, enum assignment_ch
     rd_kafka_error_t *error = change == ASSIGNMENT_ADD
                                   ? rd_kafka_incremental_assign(client, partitions)
                                   : rd_kafka_incremental_unassign(client, partitions);
-    rd_kafka_resp_err_t code = rd_kafka_error_code(error); /* NULL is no error */
+    rd_kafka_resp_err_t code = rd_kafka_error_code(error); /* NULL means no error */
     if (error != NULL) rd_kafka_error_destroy(error);
     return code;
 }
@@ -40,7 +40,7 @@ void assignment_place_at_end(rd_kafka_topic_partition_list_t *partitions) {
     for (int i = 0; i < partitions->cnt; i++) partitions->elems[i].offset = RD_KAFKA_OFFSET_END;
 }
 
-/* What librdkafka says of each partition goes into a copy. */
+/* Pauses a copy of the list, because librdkafka writes an error code into each element. */
 rd_kafka_resp_err_t assignment_pause(
     rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions, bool paused) {
     rd_kafka_topic_partition_list_t *copy = rd_kafka_topic_partition_list_copy(partitions);

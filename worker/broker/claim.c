@@ -7,12 +7,12 @@ enum standing {
     FREE,
     ASKED,
     TAKEN,     /* a transaction commits it */
-    WITHDRAWN, /* as before, and nobody waits for the answer */
+    WITHDRAWN, /* the same, but no answer is wanted */
     ANSWERED
 };
 
 struct claim {
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards all below */
     enum standing standing;
     rd_kafka_topic_partition_list_t *partitions; /* NULL unless it is ASKED */
     rd_kafka_consumer_group_metadata_t *group;   /* as well */
@@ -25,7 +25,7 @@ struct claim *claim_create(void) {
     return claim;
 }
 
-/* Under the lock. */
+/* Call with the lock held. */
 static void drop(struct claim *claim) {
     if (claim->partitions != NULL) rd_kafka_topic_partition_list_destroy(claim->partitions);
     if (claim->group != NULL) rd_kafka_consumer_group_metadata_destroy(claim->group);

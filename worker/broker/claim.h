@@ -21,27 +21,33 @@ struct claim;
 struct claim *claim_create(void);
 void claim_destroy(struct claim *claim); /* NULL is fine */
 
-/** Asks for these offsets, as the member that has these partitions now, and takes `group`; false
- * while one that was withdrawn is still on its way. */
+/**
+ * Asks for these offsets to be committed, by the member that has these partitions now. Takes
+ * `group`. False while a withdrawn claim is still being committed.
+ */
 MUST_CHECK bool claim_ask(struct claim *claim, const rd_kafka_topic_partition_list_t *partitions,
     rd_kafka_consumer_group_metadata_t *group);
 
-/** RD_KAFKA_RESP_ERR__IN_PROGRESS until it is answered, and then once the answer; false where
- * nothing is asked for. */
+/**
+ * *ret is RD_KAFKA_RESP_ERR__IN_PROGRESS until the claim is answered, then the answer, once. False
+ * if there is no claim.
+ */
 MUST_CHECK bool claim_get_answer(struct claim *claim, rd_kafka_resp_err_t *ret);
 
-/** The consumer does not wait for the claim any more. */
+/** Withdraws the claim: the consumer does not wait for it any more. */
 void claim_withdraw(struct claim *claim);
 
-/** Whether one waits to be taken. */
+/** Whether a claim waits to be taken. */
 MUST_CHECK bool claim_is_asked(struct claim *claim);
 
-/** What is to be committed, and as which member; NULL: nothing. The caller destroys both, and
- * answers. */
+/**
+ * Takes the claim: what to commit, and as which member. NULL: there is none. The caller destroys
+ * both, and calls claim_answer().
+ */
 MUST_CHECK rd_kafka_topic_partition_list_t *claim_take(
     struct claim *claim, rd_kafka_consumer_group_metadata_t **group);
 
-/** How the commit of the one that was taken has ended; nothing where none was. */
+/** Says how the commit of the claim that was taken has ended. Does nothing if none was taken. */
 void claim_answer(struct claim *claim, rd_kafka_resp_err_t code);
 
 #endif

@@ -129,7 +129,7 @@ enum err client_lost(struct error *err, rd_kafka_resp_err_t native, const char *
 }
 
 bool client_has_met_broker(rd_kafka_t *client) {
-    char *cluster = rd_kafka_clusterid(client, 0); /* what it was told */
+    char *cluster = rd_kafka_clusterid(client, 0); /* NULL unless a broker has told it */
     if (cluster != NULL) rd_kafka_mem_free(client, cluster);
     return cluster != NULL;
 }
@@ -143,7 +143,7 @@ static uint64_t published_unix_ms(const rd_kafka_message_t *message) {
 bool client_is_final(rd_kafka_resp_err_t code) {
     switch (code) {
     case RD_KAFKA_RESP_ERR__FATAL:
-    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET: /* the settings say that it is to be the end */
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET: /* the settings ask for the run to end */
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_INVALID_GROUP_ID:
@@ -203,7 +203,7 @@ struct delivery *client_lend_message(rd_kafka_message_t *message, size_t headers
 
 /* ---- its waits ---- */
 
-/* The C library's types are those of POSIX under another name. */
+/* The C library's types are those of POSIX under other names. */
 _Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t), "mtx_t must be a pthread_mutex_t");
 _Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "cnd_t must be a pthread_cond_t");
 
@@ -216,9 +216,9 @@ static uint64_t left_ns(const struct timespec *until) {
 }
 
 /*
- * librdkafka's waits end by the wall clock: one that is under way while the clock is set back by a
- * day would take a day longer, in its threads as in whoever polls. So this stands in the place of
- * the C library's: what is left when a wait begins is waited for by the monotonic clock.
+ * librdkafka's waits end by the wall clock. If the clock is set back by a day, a wait would take a
+ * day longer, in librdkafka's threads and in callers that poll. So this function replaces the C
+ * library's: it turns what is left of a wait into a wait by the monotonic clock.
  */
 int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *until) {
     bool is_in_time = condition_wait_until(

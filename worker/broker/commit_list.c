@@ -6,7 +6,7 @@
 bool commit_list_set(rd_kafka_topic_partition_t *element, const struct offsets_commit *commit) {
     char text[COMMIT_METADATA_TEXT_SIZE];
     size_t size = commit_metadata_encode(&commit->metadata, text);
-    char *metadata = strdup(text); /* the list's own */
+    char *metadata = strdup(text); /* the list owns it */
     if (metadata == NULL) return false;
     free(element->metadata);
     element->offset = commit->offset;
@@ -31,7 +31,7 @@ rd_kafka_resp_err_t commit_list_fetch(
     return code;
 }
 
-/* RD_KAFKA_OFFSET_INVALID: nowhere, without a committed offset. */
+/* Where reading starts without a committed offset. RD_KAFKA_OFFSET_INVALID: nowhere. */
 static int64_t start_of(rd_kafka_t *client) {
     char reset[32] = "";
     size_t size = sizeof reset;
@@ -47,7 +47,7 @@ static int64_t start_of(rd_kafka_t *client) {
     return RD_KAFKA_OFFSET_INVALID;
 }
 
-/* Asked for as times, these two stand for the log's ends. */
+/* If these two are passed as times, the broker answers with the ends of the log. */
 static rd_kafka_resp_err_t find_start(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, partitions, timeout_ms);

@@ -1,6 +1,6 @@
 /**
- * What a group has committed, between our offsets and librdkafka's lists. Only for use inside
- * broker/.
+ * Converts what a group has committed between our offsets and librdkafka's lists. Only for use
+ * inside broker/.
  */
 #ifndef BROKER_COMMIT_LIST_H
 #define BROKER_COMMIT_LIST_H
@@ -8,7 +8,7 @@
 #include "broker/client.h"
 #include "broker/offsets.h"
 
-/** Makes an element of a list say what is committed. False, and unchanged, when memory is short. */
+/** Sets an element of a list to what is committed. False, and unchanged, when memory is short. */
 MUST_CHECK bool commit_list_set(
     rd_kafka_topic_partition_t *element, const struct offsets_commit *commit);
 
@@ -17,24 +17,24 @@ MUST_CHECK bool commit_list_add(rd_kafka_topic_partition_list_t *list, const cha
     int32_t partition, const struct offsets_commit *commit);
 
 /**
- * Asks the group for what is committed of `partitions` and fills it in: offsets, and metadata for
- * commit_list_get(). Offsets of a transaction that is open are not told: that is an error, as is
- * time up, and the same may be asked again. Waits up to `timeout_ms`.
+ * Asks the group what is committed for `partitions` and fills it in: offsets, and metadata for
+ * commit_list_get(). While a transaction with these offsets is open, brokers do not answer; that is
+ * an error, as is a time-out, and the call may be repeated. Waits up to `timeout_ms`.
  */
 rd_kafka_resp_err_t commit_list_fetch(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
 
 /**
- * Gives those partitions of which nothing is committed the offset where `auto.offset.reset` says
- * that reading starts; with `error` they stay without. As commit_list_fetch().
+ * Gives partitions without a committed offset the offset where reading starts by
+ * `auto.offset.reset`; with `error` they stay without. Errors and waits: as commit_list_fetch().
  */
 rd_kafka_resp_err_t commit_list_locate(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
 
-/** False where the metadata is none that this version reads: then *ret has the offset alone. */
+/** False if this version cannot read the metadata; *ret then has only the offset. */
 bool commit_list_get(const rd_kafka_topic_partition_t *element, struct offsets_commit *ret);
 
-/** True where both are there and would commit the same. */
+/** True if neither is NULL and both would commit the same. */
 bool commit_list_is_same(const rd_kafka_topic_partition_t *a, const rd_kafka_topic_partition_t *b);
 
 #endif

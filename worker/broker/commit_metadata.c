@@ -12,7 +12,7 @@
 
 enum { BITMAP_BYTES = COMMIT_METADATA_WINDOW / 8, NUMBER_DIGITS_MAX = 10, OWNER_DIGITS = 16 };
 
-/* The longest text, its numbers included, has room. */
+/* the longest possible text fits */
 _Static_assert(
     sizeof VERSION
             " mark=clean owner=0123456789abcdef takeovers=4294967295 window=16384 finished=" +
@@ -20,7 +20,7 @@ _Static_assert(
         COMMIT_METADATA_TEXT_SIZE,
     "more room");
 
-/* Bytes in one order, whatever the machine's words have. */
+/* Writes bytes in an order that does not depend on the machine. */
 static size_t write_bitmap(const uint64_t *words, uint8_t bytes[static BITMAP_BYTES]) {
     size_t size = 0;
     for (size_t i = 0; i < BITMAP_BYTES; i++) {
@@ -96,7 +96,7 @@ static const struct field {
 };
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
 
-/* Up to `end`, which is taken, too; or all that is left. */
+/* Takes the text up to `end`, and `end` itself; without an `end`, all of it. */
 static struct slice take_until(struct slice *from, char end) {
     const uint8_t *found = from->size > 0 ? memchr(from->data, end, from->size) : NULL;
     size_t size = found != NULL ? (size_t)(found - from->data) : from->size;
@@ -105,7 +105,7 @@ static struct slice take_until(struct slice *from, char end) {
     return taken;
 }
 
-/* `seen` has a bit for each field that has come. */
+/* `seen` has a bit for each field that was read. */
 static bool read_field(struct slice text, unsigned *seen, struct commit_metadata *ret) {
     struct slice name = take_until(&text, '=');
     for (unsigned i = 0; i < FIELD_COUNT; i++) {

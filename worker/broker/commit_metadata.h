@@ -1,16 +1,16 @@
 /**
  * What a group keeps beside the committed offset of a partition: which messages above it are
- * finished, and how its owner left.
+ * finished, and how its last owner left.
  *
  *     gpu-worker/1 mark=open owner=8c0ffee03141592a takeovers=2 window=300 finished=BgAAIA==
  *
  * One line of fields. `mark` is open while `owner` has the partition and clean after a hand-over.
- * `takeovers` counts how often an owner ended without one since the oldest of the `window` messages
- * from the committed offset on was first read: those were, or may have been, in the hands of owners
- * that died. `finished` is base64 of a bitmap, the lowest bit of the first byte for the committed
- * offset itself, without the zero bytes at its end. A field that is missing has its zero; fields
- * that this version does not know are skipped, so that later ones may add some. A change that must
- * not be skipped is another number after the slash.
+ * `takeovers` counts how often an owner ended without a hand-over since the oldest of the `window`
+ * messages from the committed offset on was first read. Owners that died may have had these
+ * messages in hand. `finished` is base64 of a bitmap without its trailing zero bytes; the lowest
+ * bit of the first byte is the committed offset itself. A missing field counts as zero. Fields that
+ * this version does not know are skipped, so later versions may add some. A change that older
+ * versions must not skip gets another number after the slash.
  *
  * Brokers take 4096 bytes (offset.metadata.max.bytes); COMMIT_METADATA_TEXT_SIZE is less.
  * Threads: plain values.
@@ -20,12 +20,12 @@
 
 #include "base/slice.h"
 
-/** Offsets above the committed one that the bitmap can say something of. */
+/** How many offsets from the committed one on the bitmap covers. */
 enum { COMMIT_METADATA_WINDOW = 16384 };
 
 struct commit_metadata {
     bool is_open;
-    uint64_t owner; /* 0: it has no name that the next one could know */
+    uint64_t owner; /* 0: it has no name that a restart would recognise */
     uint32_t takeovers;
     uint32_t window; /* at most COMMIT_METADATA_WINDOW; 0: no owner died with what is left */
     uint64_t finished[COMMIT_METADATA_WINDOW / 64]; /* from the lowest bit of the first word */
@@ -34,22 +34,21 @@ struct commit_metadata {
 /** Room for any encoded text and its NUL. */
 enum { COMMIT_METADATA_TEXT_SIZE = 2880 };
 
-/** Returns the length, without the NUL. */
+/** Writes the text and returns its length, without the NUL. */
 size_t commit_metadata_encode(
     const struct commit_metadata *metadata, char text[static COMMIT_METADATA_TEXT_SIZE]);
 
 /**
- * Reads what is committed. Nothing at all says nothing: zeroes. False, and *ret zeroes, where the
- * text is another tool's, or another version's, or damaged: it must not be read as something.
+ * Reads what is committed. An empty text gives zeroes. False, with zeroes in *ret, if the text is
+ * damaged, or from another tool or version.
  */
 bool commit_metadata_decode(struct slice text, struct commit_metadata *ret);
 
 /**
- * `owner` takes the partition. Where the one before is another and left it open, this is a takeover
- * of what that one may have had in hand, which is at most COMMIT_METADATA_WINDOW messages. The
- * window of an earlier takeover stays as it is until all of it is committed: an end comes nearer
- * with every message, however often owners die. An owner that finds its own mark has a state file
- * that says more.
+ * `owner` takes the partition. If another owner had it and left it open, this is a takeover of the
+ * messages that it may have had in hand, at most COMMIT_METADATA_WINDOW. The window of an earlier
+ * takeover stays until all of it is committed, so that it ends however often owners die. Finding
+ * its own mark is no takeover: the owner's state file says more.
  */
 void commit_metadata_claim(struct commit_metadata *metadata, uint64_t owner);
 

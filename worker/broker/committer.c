@@ -27,7 +27,9 @@ bool committer_is_outside(rd_kafka_resp_err_t answer) {
            answer == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION;
 }
 
-/* One line, however often the same is tried. The next commit holds what a rebalance refused. */
+/*
+ * Reports a failure once, however often it repeats. What a rebalance refused is in the next commit.
+ */
 static void report(struct committer *committer, rd_kafka_resp_err_t answer) {
     bool is_known = answer == committer->reported;
     committer->reported = answer;
@@ -60,7 +62,7 @@ void committer_serve(struct committer *committer) {
     rd_kafka_queue_poll_callback(committer->answers, 0);
 }
 
-/* Owns `list`. No request is on its way. */
+/* Takes `list`. Call it when no request is under way. */
 static void request(struct committer *committer, rd_kafka_topic_partition_list_t *list) {
     committer->last_answer = RD_KAFKA_RESP_ERR_NO_ERROR;
     if (list->cnt == 0) {
@@ -95,7 +97,7 @@ void committer_start(
     request(committer, take_commits(committer, partitions, offsets_take_commit));
 }
 
-/* True once no request is on its way. */
+/* True once no request is under way. */
 static bool wait_for_answer(struct committer *committer, uint64_t deadline_ns) {
     while (committer->requested != NULL) {
         uint64_t now_ns = clock_ns();
@@ -106,7 +108,7 @@ static bool wait_for_answer(struct committer *committer, uint64_t deadline_ns) {
     return true;
 }
 
-/* Owns `list`, which is asked for now. */
+/* Takes `list`, and sends the request now. */
 static rd_kafka_resp_err_t commit(
     struct committer *committer, rd_kafka_topic_partition_list_t *list, uint64_t deadline_ns) {
     request(committer, list);

@@ -1,6 +1,6 @@
 /**
- * Commits to the group what the offsets say, one request at a time, each answered in a queue of its
- * own: periodic commits are not waited for, the last ones of a partition are. Only for consumer.c.
+ * Commits offsets to the group, one request at a time, each answered in a queue of its own. It
+ * waits for the last commits of a partition, but not for periodic ones. Only for consumer.c.
  *
  * Lifetime: the client and the offsets outlive it. Threads: intake thread only.
  */
@@ -15,28 +15,37 @@ struct committer {
     rd_kafka_t *client;
     struct offsets *offsets;
     struct client_events *events;
-    const struct source *source; /* which tells what is committed */
+    const struct source *source; /* which is told what was committed */
     rd_kafka_queue_t *answers;
-    rd_kafka_topic_partition_list_t *requested; /* on its way; NULL: none */
+    rd_kafka_topic_partition_list_t *requested; /* the request under way; NULL: none */
     rd_kafka_resp_err_t last_answer;
-    rd_kafka_resp_err_t reported; /* the failure since the last commit that worked; 0: none */
+    rd_kafka_resp_err_t
+        reported; /* the failure that was reported since the last good commit; 0: none */
 };
 
 void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
     struct client_events *events, const struct source *source);
 void committer_fini(struct committer *committer); /* a zeroed one is fine */
 
-/** Refused only because members rejoin: the same commit works once this one has, too. */
+/**
+ * True if the commit was refused only because members rejoin; it works once this member has
+ * rejoined.
+ */
 bool committer_is_rebalancing(rd_kafka_resp_err_t answer);
 
-/** Refused because the group goes on without us: no commit works before we have joined again. */
+/**
+ * True if the commit was refused because the group goes on without this member; no commit works
+ * before it has joined again.
+ */
 bool committer_is_outside(rd_kafka_resp_err_t answer);
 
-/** Takes in an answer that has come. A failure is reported until a commit works, each kind once;
- * its offsets are due again. */
+/**
+ * Handles an answer, if there is one. Each kind of failure is reported once until a commit works;
+ * the offsets of a failed commit are due again.
+ */
 void committer_serve(struct committer *committer);
 
-/** Asks for what is due of `partitions`, unless a request is on its way. */
+/** Commits what is due for `partitions`, unless a request is under way. */
 void committer_start(
     struct committer *committer, const rd_kafka_topic_partition_list_t *partitions);
 
@@ -45,7 +54,7 @@ void committer_start(
 rd_kafka_resp_err_t committer_commit_list(
     struct committer *committer, const rd_kafka_topic_partition_list_t *list, uint64_t deadline_ns);
 
-/** The same with the last commits of `partitions`, which are given back. */
+/** The same for the last commits of `partitions` that are given up. */
 rd_kafka_resp_err_t committer_commit_last(struct committer *committer,
     const rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns);
 

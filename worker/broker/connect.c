@@ -22,12 +22,11 @@ enum {
     TRANSACTIONAL_ID_SIZE = 1024,
     BROKER_TIMEOUT_MS = 15000,
     PREFLIGHT_TIMEOUT_MS = 5000,
-    FETCH_AHEAD_SHARE = 4, /* of limits.bytes_in_flight, beside it */
+    FETCH_AHEAD_SHARE = 4, /* of limits.bytes_in_flight, in addition to it */
     ADDRESS_TRIES = 200    /* 10 s, 50 ms apart */
 };
 
-/* What the clients go on after is logged here; what they cannot go on after is returned to the run.
- */
+/* Logs events that the clients recover from. Other errors are returned to the run. */
 static void on_kafka_event(
     void *context, enum log_level level, const char *what, const struct error *err) {
     if (err != NULL) log_error(level, what, err);
@@ -43,7 +42,10 @@ static struct kafka_options kafka_options(
         .on_event = on_kafka_event};
 }
 
-/* All topics that the configuration names, in an array to be freed; NULL when memory is short. */
+/*
+ * All topics that the configuration names, in an array that the caller frees; NULL when memory is
+ * short.
+ */
 static char **list_topics(const struct settings *settings, size_t *count) {
     const struct string_list *jobs = &settings->topics.jobs, *others = &settings->topics.reply_to;
     char **topics = calloc(jobs->count + others->count + 4, sizeof topics[0]);
@@ -58,7 +60,7 @@ static char **list_topics(const struct settings *settings, size_t *count) {
     return topics;
 }
 
-/* The embedded broker makes no topic on demand: all that will be used are made at start. */
+/* The embedded broker makes no topic on demand, so all topics are made at the start. */
 static enum err start_embedded(
     const struct settings *settings, struct connection *connection, struct error *err) {
     struct embedded_options options = {.partitions = settings->embedded.partitions,
@@ -76,7 +78,9 @@ static enum err start_embedded(
     return code;
 }
 
-/* A producer of its own: telemetry waits for no transaction of results, and takes no part in one.
+/*
+ * Telemetry has a producer of its own, so that it is not part of transactions and does not wait for
+ * them.
  */
 static enum err open_telemetry(
     const struct settings *settings, const char *servers, struct sink **ret, struct error *err) {
@@ -89,15 +93,17 @@ static enum err open_telemetry(
 
 static enum err open_reader(const struct settings *settings, const char *servers, const char *topic,
     uint64_t from_unix_ms, struct reader **ret, struct error *err) {
-    /* The embedded broker cannot look times up, and would answer with the end; its topics are
-     * short. */
+    /*
+     * The embedded broker cannot look up times, and would answer with the end. Its topics are
+     * short, so read all of them.
+     */
     if (settings->broker == BROKER_EMBEDDED && from_unix_ms != READER_FROM_NOW)
         from_unix_ms = READER_FROM_BEGINNING;
     const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
     return reader_create(&options, topic, from_unix_ms, BROKER_TIMEOUT_MS, ret, err);
 }
 
-/* Cancels that are older than they are kept for have no meaning any more. */
+/* Cancels older than cancels.ttl_ms have no meaning any more. */
 static enum err open_control(
     const struct settings *settings, const char *servers, struct reader **ret, struct error *err) {
     if (settings->topics.control[0] == 0) return ERR_OK;
@@ -105,7 +111,9 @@ static enum err open_control(
         clock_unix_ms() - settings->cancels.ttl_ms, ret, err);
 }
 
-/* Executors of several devices share a configuration, but not a name; "" stays without one. */
+/*
+ * Executors of several devices share a configuration, but each has a name of its own. "" stays "".
+ */
 static void name_instance(const struct settings *settings, uint32_t device,
     const struct membership *membership, char text[static INSTANCE_NAME_SIZE]) {
     const char *id = settings->kafka.instance_id;
@@ -114,7 +122,7 @@ static void name_instance(const struct settings *settings, uint32_t device,
     if (id[0] != 0) snprintf(text, INSTANCE_NAME_SIZE, "%s-gpu%" PRIu32, id, device);
 }
 
-/* The two sections of settings, and the topics that each is for. */
+/* A section of the Kafka settings, and the topics that it is used for. */
 struct side {
     struct preflight_options options;
     size_t topic_count;
@@ -135,7 +143,9 @@ static void list_sides(const struct settings *settings, struct side ret[static S
     ret[PRODUCER_SIDE] = side_of(settings, "kafka.producer", &settings->kafka.producer);
 }
 
-/* Fails where the brokers refuse us. Where none is there yet, the clients will wait for one. */
+/*
+ * Fails if the brokers refuse the worker. If no broker answers yet, the clients will wait for one.
+ */
 static enum err introduce(const struct settings *settings, struct error *err) {
     if (settings->broker == BROKER_EMBEDDED) return ERR_OK;
     struct side sides[SIDE_COUNT];
@@ -143,11 +153,14 @@ static enum err introduce(const struct settings *settings, struct error *err) {
     list_sides(settings, sides);
     for (int i = 0; i < SIDE_COUNT && code == ERR_OK; i++) code = preflight(&sides[i].options, err);
     if (code != ERR_TIMEOUT) return code;
-    log_error(LOG_WARN, "waiting for the brokers", err);
+    log_error(LOG_WARN, "the brokers do not answer yet; waiting for them", err);
     return ERR_OK;
 }
 
-/* The brokers alone first: where they refuse us, that is one problem, and not one a topic. */
+/*
+ * First asks the brokers without a topic: if they refuse the worker, that is one problem, not one
+ * for each topic.
+ */
 static enum err check_side(
     struct side *side, void (*on_problem)(void *context, const struct error *err), void *context) {
     struct error err;
@@ -185,7 +198,10 @@ enum err connect_check(const struct settings *settings,
     return ret;
 }
 
-/* Without a name it has at least that of its machine and device, which a restart finds again. */
+/*
+ * Without a configured name, the transactional id is made of the machine's name and the device,
+ * which a restart finds again.
+ */
 static void name_transactions(const struct settings *settings, uint32_t device,
     const char *instance, char text[static TRANSACTIONAL_ID_SIZE]) {
     char host[HOST_NAME_SIZE] = "";
@@ -197,7 +213,7 @@ static void name_transactions(const struct settings *settings, uint32_t device,
             text, TRANSACTIONAL_ID_SIZE, "%s-%s-gpu%" PRIu32, settings->kafka.group, host, device);
 }
 
-/* What goes out, and with `delivery: exactly_once` what is committed with it of what came in. */
+/* Opens the sink. With `delivery: exactly_once`, it also commits the offsets of the source. */
 static enum err open_sink(const struct settings *settings, uint32_t device, const char *servers,
     const char *instance, struct source *source, struct sink **ret, struct error *err) {
     char id[TRANSACTIONAL_ID_SIZE];
@@ -286,7 +302,7 @@ static bool read_line(const char *path, char *line, size_t size) {
     return is_read;
 }
 
-/* The address of another process's embedded broker, which may have been started a moment ago. */
+/* Reads the address of another process's embedded broker, which may be just starting. */
 static enum err read_address_file(const char *path, char *address, size_t size, struct error *err) {
     const struct timespec pause = {.tv_nsec = 50 * 1000000};
     bool is_read = false;
@@ -297,7 +313,7 @@ static enum err read_address_file(const char *path, char *address, size_t size, 
     if (is_read) return ERR_OK;
     return error_set(err, ERR_BROKER, 0,
         "start the worker, and set embedded.address_file to a path that both can reach",
-        "the embedded broker's address is not in '%s'", path);
+        "'%s' does not contain the embedded broker's address", path);
 }
 
 static enum err find_servers(

@@ -1,9 +1,9 @@
 /**
- * Sources and sinks as the configuration names them: Kafka, the embedded broker, or files.
+ * Creates sources and sinks from the configuration: Kafka, the embedded broker, or files.
  *
- * Of broker/, only this file knows the settings: the clients take options of their own, and are
- * tested without a configuration. It is not in pipeline/, because commands and the benchmark build
- * the same clients. What the clients go on after is logged here.
+ * In broker/, only this file knows the settings: the clients have options of their own, and are
+ * tested without a configuration. It is not in pipeline/, because commands and the benchmark create
+ * the same clients. Events that the clients recover from are logged here.
  *
  * Lifetime: source and sinks go to executor_run(), which owns them; the rest to connection_fini().
  */
@@ -20,30 +20,31 @@ struct embedded;
 struct connection {
     struct source *source;
     struct sink *sink;
-    struct sink *telemetry;         /* a sink of its own; NULL where none is published */
+    struct sink *telemetry;         /* a sink of its own; NULL: none is published */
     struct reader *control;         /* NULL without topics.control */
-    struct file_progress *progress; /* NULL unless that of files is kept */
+    struct file_progress *progress; /* NULL unless the progress of files is kept */
     struct embedded *embedded;      /* NULL unless `broker: embedded` */
 };
 
-/** What the executor keeps, by which its group knows it again. */
+/** What an executor keeps, so that its group recognises it after a restart. */
 struct membership {
-    const char *instance_id; /* where kafka.instance_id is empty; "": none */
-    uint64_t owner;          /* names its state, so that it is told from others; 0: none */
+    const char *instance_id; /* used if kafka.instance_id is empty; "": none */
+    uint64_t owner;          /* identifies its state folder; 0: none */
 };
 
 /**
- * Consumer group and producer of the executor of `device`; starts the embedded broker where it is
- * configured. ERR_BROKER where the brokers refuse us; that they are there is not waited for. A
- * refusal that comes later, once they have taken us, is an outage like any other.
+ * Creates the consumer and the producer of the executor of `device`; starts the embedded broker if
+ * it is configured. It does not wait for brokers. Errors: ERR_BROKER, if they refuse the worker. A
+ * refusal that comes after they accepted it is treated as an outage.
  */
 MUST_CHECK enum err connect_kafka(const struct settings *settings, uint32_t device,
     const struct membership *membership, struct connection *ret, struct error *err);
 
 /**
- * For `check --connect`: whether the brokers take us and know all topics, those of jobs for
- * kafka.consumer and the others for kafka.producer. Each problem is told to `on_problem`. Returns
- * the last one's code; ERR_OK where there is none, and where the broker is embedded.
+ * For `check --connect`: whether the brokers accept the worker and know all topics, with
+ * kafka.consumer for the job topics and kafka.producer for the others. Calls `on_problem` for each
+ * problem, and returns the code of the last one. ERR_OK if there is none, or if the broker is
+ * embedded.
  */
 MUST_CHECK enum err connect_check(const struct settings *settings,
     void (*on_problem)(void *context, const struct error *err), void *context);
@@ -51,25 +52,27 @@ MUST_CHECK enum err connect_check(const struct settings *settings,
 /** Files instead of a broker; "-" is standard input and output. */
 struct file_paths {
     const char *jobs, *results;
-    const char *dead_letters, *telemetry; /* NULL: none is written */
+    const char *dead_letters, *telemetry; /* NULL: not written */
 };
 
-/** `progress_room` is FILE_PROGRESS_BYTES that outlive the process; NULL: no other goes on. */
+/**
+ * `progress_room` is FILE_PROGRESS_BYTES that outlive the process; NULL: no later process continues
+ * the run.
+ */
 MUST_CHECK enum err connect_files(const struct settings *settings, const struct file_paths *paths,
     void *progress_room, struct connection *ret, struct error *err);
 
 /**
- * For commands beside the worker: a producer, and a reader of one topic, which may bring what is
- * older than `from_unix_ms`, too. Where the configuration
- * says `broker: embedded` they speak to the running worker's, found through embedded.address_file,
- * for which they wait up to 10 s.
+ * For commands beside the worker: a producer, and a reader of one topic, which may also return
+ * messages older than `from_unix_ms`. With `broker: embedded` they connect to the running worker's
+ * broker, which they find through embedded.address_file; they wait up to 10 s for that file.
  */
 MUST_CHECK enum err connect_producer(
     const struct settings *settings, struct sink **ret, struct error *err);
 MUST_CHECK enum err connect_reader(const struct settings *settings, const char *topic,
     uint64_t from_unix_ms, struct reader **ret, struct error *err);
 
-/** Ends what outlives the executor. */
+/** Ends what the executor does not own. */
 void connection_fini(struct connection *connection);
 
 #endif

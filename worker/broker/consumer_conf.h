@@ -1,4 +1,4 @@
-/** How librdkafka is set up to be a member of a group. Only for consumer.c. */
+/** librdkafka's configuration for a member of a group. Only for consumer.c. */
 #ifndef BROKER_CONSUMER_CONF_H
 #define BROKER_CONSUMER_CONF_H
 
@@ -6,10 +6,10 @@
 
 #include "broker/consumer_options.h"
 
-/** Where the user's settings stand. */
+/** The section of the user's settings. */
 #define CONSUMER_SECTION "kafka.consumer"
 
-/** All but the callbacks. ERR_CONFIG names the setting that cannot be. */
+/** Everything but the callbacks. Errors: ERR_CONFIG names the setting that is refused. */
 MUST_CHECK enum err consumer_conf_create(
     const struct consumer_options *options, rd_kafka_conf_t **ret, struct error *err);
 

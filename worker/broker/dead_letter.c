@@ -23,7 +23,7 @@ static bool starts_with(struct slice text, const char *start) {
     return text.size >= size && memcmp(text.data, start, size) == 0;
 }
 
-/* The worker's own come last, so of two content types the first is the sender's. */
+/* The worker's own headers come last, so of two content types the first is the sender's. */
 static size_t find_own_content_type(const struct delivery *delivery) {
     size_t found = delivery->header_count;
     for (size_t i = 0; i < delivery->header_count; i++)
@@ -39,7 +39,7 @@ static bool is_workers_own(struct slice name) {
     return starts_with(name, "dlq.");
 }
 
-/* Room for one header more than the letter has. */
+/* `headers` has room for one header more than the letter has. */
 static size_t restore_headers(const struct delivery *letter, struct header *headers) {
     size_t count = 0, own_content_type = find_own_content_type(letter);
     for (size_t i = 0; i < letter->header_count; i++)

@@ -1,6 +1,6 @@
 /**
- * A dead letter: the message of a job that failed for good, or of none, with headers that say why
- * and whence. It carries the job's own bytes, key and headers, then the worker's:
+ * A dead letter: a message that failed for good, with headers that say why and where it came from.
+ * It carries the message's own bytes, key and headers, then the worker's:
  *
  *     content-type, gpu-worker-job-id, gpu-worker-status, gpu-worker-source   as on every answer
  *     dlq.*                                                                   the names below
@@ -21,25 +21,26 @@
 #define DEAD_LETTER_PARTITION "dlq.source.partition"
 #define DEAD_LETTER_OFFSET "dlq.source.offset"
 #define DEAD_LETTER_WORKER "dlq.worker"
-#define DEAD_LETTER_TRUNCATED "dlq.truncated" /* what had to be left out: payload, key, headers */
+#define DEAD_LETTER_TRUNCATED "dlq.truncated" /* what was left out: payload, key, headers */
 
-/** On a job that is sent again from its dead letter: topic/partition/offset where it stood first.
+/**
+ * On a job that is sent again from its dead letter: topic/partition/offset of the first message.
  */
 #define REPLAYED_FROM "gpu-worker-replayed-from"
 
 struct dead_letter {
     struct slice code;
-    struct slice id;    /* empty: it was no job */
-    struct slice topic; /* where the job stood */
+    struct slice id;    /* empty: the message could not be decoded */
+    struct slice topic; /* the job's topic */
     bool is_truncated;
 };
 
-/** False where the message is no dead letter of a worker's. */
+/** False if the message is not a worker's dead letter. */
 bool dead_letter_read(const struct delivery *delivery, struct dead_letter *ret);
 
 /**
- * The job's message as it was sent, with REPLAYED_FROM on top unless it has one already. A new
- * delivery; NULL when memory is short.
+ * The job's message as it was sent, plus REPLAYED_FROM unless it has one already. A new delivery;
+ * NULL when memory is short.
  */
 struct delivery *dead_letter_create_job(const struct delivery *delivery);
 

@@ -2,14 +2,14 @@
 
 #include <stdlib.h>
 
-/* The struct and its header array. False where that overflows. */
+/* The size of the struct and its header array. False on overflow. */
 static bool count_own_bytes(const struct delivery *message, size_t *ret) {
     size_t total;
     if (__builtin_mul_overflow(message->header_count, sizeof(struct header), &total)) return false;
     return !__builtin_add_overflow(total, sizeof *message, ret);
 }
 
-/* What can be lent. False where it overflows. */
+/* The size of what can be lent. False on overflow. */
 static bool count_bytes(const struct delivery *message, size_t *ret) {
     size_t total;
     if (__builtin_add_overflow(message->payload.size, message->key.size, &total)) return false;
@@ -22,7 +22,7 @@ static bool count_bytes(const struct delivery *message, size_t *ret) {
     return true;
 }
 
-/* What a dead letter of it takes besides. False where it overflows. */
+/* Adds what a dead letter of it would take. False on overflow. */
 static bool count_held_bytes(const struct delivery *message, size_t own_bytes, size_t *ret) {
     size_t bytes, held = own_bytes;
     if (!count_bytes(message, &bytes) || __builtin_add_overflow(held, bytes, &held)) return false;

@@ -1,5 +1,5 @@
 /**
- * A message as it came in: its bytes, key, headers and position.
+ * A message as it was taken: its bytes, key, headers and position.
  *
  * The bytes are copied out of the broker client's fetch buffers. Otherwise one unfinished job would
  * keep a whole fetch in memory (up to 50 MiB), and memory could not be bounded by counting
@@ -18,9 +18,9 @@
 #include "base/slice.h"
 
 /**
- * Where a message stands in its source. `topic` lives as long as the source. `lease` is the
- * source's own: which taking of the partition this was, so that a late finish() of an earlier one
- * is known.
+ * Where a message stands in its source. `topic` lives as long as the source. `lease` belongs to the
+ * source: it numbers the times in which the partition belonged to this worker, so that a late
+ * finish() from an earlier time is recognised.
  */
 struct position {
     const char *topic;
@@ -29,11 +29,13 @@ struct position {
     uint64_t lease;
 };
 
-/** A message is taken with its first headers, up to so many. */
+/** Only this many headers of a message are kept. */
 enum { DELIVERY_HEADERS_MAX = 256 };
 
-/** Beside its bytes, which a dead letter has twice: a place in the message's list, in the letter's
- * and in the client's. */
+/**
+ * What a header costs in addition to its bytes: a place in the message's list, in the dead letter's
+ * and in the client's. Its bytes count twice if there is a dead letter.
+ */
 enum { DELIVERY_HEADER_BYTES = 256 };
 
 struct header {
@@ -41,7 +43,7 @@ struct header {
     struct slice value;
 };
 
-/** Bytes that are lent: `end(lender)`, on any thread, says that they are not read any more. */
+/** Bytes that are lent. `end(lender)` is called, on any thread, when they are not read any more. */
 struct loan {
     void (*end)(void *lender); /* NULL: the lender need not know */
     void *lender;
@@ -50,12 +52,12 @@ struct loan {
 struct delivery {
     struct position position;
     uint64_t received_ns;       /* clock_ns() at arrival */
-    uint64_t published_unix_ms; /* by the broker's or the sender's clock; 0: not known */
+    uint64_t published_unix_ms; /* by the clock of the broker or the sender; 0: not known */
     size_t held_bytes;
-    bool is_suspect; /* an owner before may have died of it; then as quarantine/suspects.h says */
+    bool is_suspect; /* an earlier owner may have died of it; see quarantine/suspects.h */
     /* the executor's own (quarantine/suspects.h) */
-    uint32_t
-        failed_attempts; /* that cost an executor its life; the last is a convicted one's own */
+    uint32_t failed_attempts; /* attempts that ended an executor; the last one is the conviction
+                                 itself */
     struct delivery *next;
     uint64_t number; /* in the order in which messages are taken (prepare/providers.h) */
     struct slice payload;
@@ -63,7 +65,7 @@ struct delivery {
     struct slice key;
     size_t header_count;
     const struct header *headers;
-    bool is_cut; /* it came with more headers than these */
+    bool is_cut; /* it had more headers than these */
     /* its own */
     struct loan loan;
     void *kept; /* the bytes; NULL while they are lent */
@@ -72,11 +74,13 @@ struct delivery {
 /** A copy of all of `message`, its header array too; NULL when memory is short. */
 struct delivery *delivery_create(const struct delivery *message);
 
-/** The same, but payload, key and headers' texts stay where they are for now. NULL: the loan has
- * not begun. */
+/**
+ * The same, but payload, key and the headers' texts are not copied for now. NULL: out of memory;
+ * the loan has not begun.
+ */
 struct delivery *delivery_lend(const struct delivery *message, struct loan loan);
 
-/** Copies what is lent, and ends the loan. False when memory is short: it is lent still. */
+/** Copies what is lent, and ends the loan. False when memory is short; the loan goes on. */
 MUST_CHECK bool delivery_keep(struct delivery *delivery);
 
 void delivery_destroy(struct delivery *delivery); /* NULL is fine */

@@ -10,7 +10,9 @@ static bool is_fenced(rd_kafka_t *client) {
     return rd_kafka_fatal_error(client, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* As an event: messages that are still on their way abort a poll for callbacks. */
+/*
+ * Rebalances are read as events, because messages that still arrive would end a poll for callbacks.
+ */
 static void serve_closing(rd_kafka_t *client, rd_kafka_queue_t *queue,
     departure_on_rebalance *on_rebalance, void *opaque) {
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ATTENTION_MS);
@@ -21,8 +23,8 @@ static void serve_closing(rd_kafka_t *client, rd_kafka_queue_t *queue,
 }
 
 /*
- * Only unsubscribing makes a static member leave, too, and only where it is done before the client
- * closes. At its end the member has no name any more.
+ * A static member leaves its group only if it unsubscribes, and only if that is done before the
+ * client closes. Afterwards the member has no name any more.
  */
 static void unsubscribe(
     rd_kafka_t *client, uint64_t deadline_ns, void (*drop_next)(void *opaque), void *opaque) {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct embedded {
-    rd_kafka_t *client; /* does nothing but carry the cluster */
+    rd_kafka_t *client; /* only there to run the cluster */
     rd_kafka_mock_cluster_t *cluster;
     char *address_file; /* NULL: none */
 };
@@ -29,7 +29,7 @@ static enum err start(struct embedded *embedded, struct error *err) {
     embedded->cluster = rd_kafka_mock_cluster_new(embedded->client, 1);
     if (embedded->cluster == NULL)
         return error_set(err, ERR_BROKER, 0, "check that loopback sockets can be opened",
-            "the embedded broker does not start");
+            "the embedded broker could not be started");
     return ERR_OK;
 }
 
@@ -46,7 +46,7 @@ static enum err create_topics(
     return ERR_OK;
 }
 
-/* Whoever waits for the file finds it whole. */
+/* Readers that wait for the file never see a part of it. */
 static bool write_whole(const char *path, const char *text) {
     char draft[4096];
     if (snprintf(draft, sizeof draft, "%s.%d", path, (int)getpid()) >= (int)sizeof draft) {

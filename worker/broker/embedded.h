@@ -2,8 +2,8 @@
  * A Kafka broker inside this process, librdkafka's test broker: for a first try without Kafka and
  * for tests. Clients in other processes reach it on the loopback interface.
  *
- * It is no store: everything is in memory, it dies with the process, and a partition keeps its
- * newest 5 MiB. It takes no transactions. A group that already has members waits for a new one
+ * It does not store anything: messages are in memory, end with the process, and a partition keeps
+ * its newest 5 MiB. It has no transactions. A group that already has members waits for a new one
  * almost as long as its session timeout.
  */
 #ifndef BROKER_EMBEDDED_H
@@ -19,10 +19,12 @@ struct embedded_options {
     size_t topic_count;
     char *const *topics;
     uint32_t partitions;      /* of each topic */
-    const char *address_file; /* gets the address, in one piece; NULL or "": none */
+    const char *address_file; /* the address is written to it, in one step; NULL or "": none */
 };
 
-/** ERR_BROKER where the broker or a topic cannot be had, ERR_IO where the file cannot be written.
+/**
+ * Errors: ERR_BROKER, if the broker or a topic cannot be created; ERR_IO, if the file cannot be
+ * written.
  */
 MUST_CHECK enum err embedded_create(
     const struct embedded_options *options, struct embedded **ret, struct error *err);
@@ -30,7 +32,7 @@ MUST_CHECK enum err embedded_create(
 /** Removes the address file. Clients must be gone; NULL is fine. */
 void embedded_destroy(struct embedded *embedded);
 
-/** host:port, for bootstrap.servers; as long as it lives. */
+/** host:port, for bootstrap.servers; valid until embedded_destroy(). */
 const char *embedded_bootstrap_servers(const struct embedded *embedded);
 
 #endif

@@ -48,7 +48,7 @@ void entries_fail(struct entries *entries, const struct error *err) {
     entries_settle(first);
 }
 
-/* With the reason in its error. */
+/* The reason is then in its error. */
 static bool is_over(struct offsets *offsets, struct entry *entry) {
     const struct position *answers = entry->record->answers;
     if (answers != NULL && !offsets_holds(offsets, answers))

@@ -5,14 +5,15 @@
 #include <string.h>
 
 struct snapshot {
-    int64_t next; /* the lowest message that is not answered */
+    int64_t next; /* the lowest unanswered message */
     struct file_lengths lengths;
-    uint8_t answered[FILE_PROGRESS_WINDOW / 8]; /* a ring: of messages from `next` on */
+    uint8_t
+        answered[FILE_PROGRESS_WINDOW / 8]; /* a ring with a bit for each message from `next` on */
 };
 
-/* As it lies in the room. */
+/* The layout of the room. */
 struct kept {
-    _Atomic uint32_t active; /* 0: nothing is kept; else 1 + the index of the snapshot that holds */
+    _Atomic uint32_t active; /* 0: nothing is kept; otherwise 1 + the index of the valid snapshot */
     struct snapshot snapshots[2];
 };
 _Static_assert(sizeof(struct kept) <= FILE_PROGRESS_BYTES, "more room");
@@ -21,7 +22,7 @@ struct file_progress {
     struct kept *kept;
     bool is_resumed, is_changed;
     struct snapshot resumed; /* what an earlier process has left */
-    struct snapshot now;     /* the sink's thread's, but for: */
+    struct snapshot now;     /* for the sink's thread only; others read the next field */
     _Atomic int64_t next;    /* the same as now.next, for all threads */
 };
 
@@ -38,13 +39,13 @@ static void flip(struct snapshot *snapshot, int64_t index) {
 enum err file_progress_create(void *room, struct file_progress **ret, struct error *err) {
     struct file_progress *progress = calloc(1, sizeof *progress);
     if (progress == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for progress");
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the progress of files");
     progress->kept = room;
-    /* acquire: pairs with the release in file_progress_keep() of a process that is gone */
+    /* acquire: pairs with the release in file_progress_keep() of an earlier process */
     uint32_t active = atomic_load_explicit(&progress->kept->active, memory_order_acquire);
     if (active == 1 || active == 2) progress->resumed = progress->kept->snapshots[active - 1];
-    /* Numbers that no run reaches, and that could not be counted on from. */
+    /* larger numbers are damage: no run reaches them, and adding to them could overflow */
     bool makes_sense = progress->resumed.next >= 0 && progress->resumed.next < INT64_MAX / 2;
     progress->is_resumed = (active == 1 || active == 2) && makes_sense;
     if (!progress->is_resumed) progress->resumed = (struct snapshot){0};
@@ -71,7 +72,7 @@ bool file_progress_is_answered(const struct file_progress *progress, int64_t ind
 }
 
 bool file_progress_may_begin(const struct file_progress *progress, int64_t index) {
-    /* relaxed: it only ever grows, and an old value says no too often */
+    /* relaxed: it only grows, and an old value only refuses too early */
     int64_t next = atomic_load_explicit(&progress->next, memory_order_relaxed);
     return index < next || index - next < FILE_PROGRESS_WINDOW;
 }
@@ -81,7 +82,7 @@ void file_progress_finish(struct file_progress *progress, int64_t index) {
     if (index < now->next || index - now->next >= FILE_PROGRESS_WINDOW || has(now, index)) return;
     flip(now, index);
     for (; has(now, now->next); now->next++) flip(now, now->next);
-    /* relaxed: a number alone */
+    /* relaxed: a single number */
     atomic_store_explicit(&progress->next, now->next, memory_order_relaxed);
     progress->is_changed = true;
 }
@@ -95,6 +96,9 @@ void file_progress_keep(struct file_progress *progress, const struct file_length
     progress->now.lengths = *lengths;
     kept->snapshots[other - 1] = progress->now;
     progress->is_changed = false;
-    /* release: whoever finds it active finds it whole; pairs with file_progress_create() */
+    /*
+     * release: pairs with the acquire in file_progress_create(); a snapshot that is active is
+     * complete
+     */
     atomic_store_explicit(&kept->active, other, memory_order_release);
 }

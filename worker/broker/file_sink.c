@@ -11,23 +11,23 @@
 
 enum {
     BATCH_RECORDS = 256,
-    BATCH_BYTES = 1 << 20 /* enough for a write to cost next to nothing beside its bytes */
+    BATCH_BYTES = 1 << 20 /* large enough that the cost of a system call does not matter */
 };
 
-/* Records that wait to be written. The bytes of messages stay where they are. */
+/* Records that wait to be written. Their bytes are not copied. */
 struct batch {
     size_t count;
     size_t bytes;
     struct record *records[BATCH_RECORDS];
-    struct iovec pieces[BATCH_RECORDS]; /* one a record */
+    struct iovec pieces[BATCH_RECORDS]; /* one for each record */
 };
 
 struct output {
     char name[128]; /* for messages */
     int fd;
-    uint64_t bytes;       /* that the file has from us, and from those whom we follow */
-    bool owns_pieces;     /* they are lines made for it, not payloads */
-    struct error failure; /* of every later record; ERR_OK: none */
+    uint64_t bytes;       /* written by this process and by those that it continues */
+    bool owns_pieces;     /* the pieces are lines made for the file, not payloads */
+    struct error failure; /* the error of every later record; ERR_OK: none */
     struct batch batch;
 };
 
@@ -50,23 +50,23 @@ static enum err output_open(struct output *output, const char *path, int mode, s
         strerror(errno));
 }
 
-/* Goes on behind what an earlier process has written and knew of; what it wrote after that goes. */
+/* Keeps what an earlier process has written and recorded, and removes what it wrote after that. */
 static enum err output_cut(struct output *output, uint64_t bytes, struct error *err) {
     off_t size = lseek(output->fd, 0, SEEK_END);
     output->bytes = bytes;
     if (size >= 0 && (uint64_t)size < bytes)
-        return error_set(err, ERR_IO, 0, "leave the file to the run until it has ended",
-            "%s has lost some of the %llu bytes that were written to it", output->name,
+        return error_set(err, ERR_IO, 0, "do not change the file before the run has ended",
+            "%s is shorter than the %llu bytes that were written to it", output->name,
             (unsigned long long)bytes);
     if (size >= 0 && ftruncate(output->fd, (off_t)bytes) == 0 &&
         lseek(output->fd, (off_t)bytes, SEEK_SET) == (off_t)bytes)
         return ERR_OK;
     return error_set(err, ERR_IO, errno, "check the disk that the file is on",
-        "cutting %s back to %llu bytes: %s", output->name, (unsigned long long)bytes,
+        "truncating %s to %llu bytes: %s", output->name, (unsigned long long)bytes,
         strerror(errno));
 }
 
-/* What it had goes; a pipe has nothing. */
+/* Removes what the file had; a pipe has nothing. */
 static enum err output_empty(struct output *output, struct error *err) {
     if (output->fd == STDOUT_FILENO || ftruncate(output->fd, 0) == 0 || errno == EINVAL)
         return ERR_OK;
@@ -78,7 +78,7 @@ static void output_close(struct output *output) {
     if (output->fd > STDERR_FILENO) close(output->fd);
 }
 
-/* Writes the batch in as many calls as it takes; returns how many bytes the file has got. */
+/* Writes the batch, in as many calls as needed; returns how many bytes were written. */
 static size_t write_batch(int fd, const struct batch *batch) {
     struct iovec left[BATCH_RECORDS], *next = left;
     size_t count = batch->count, total = 0;
@@ -98,14 +98,20 @@ static size_t write_batch(int fd, const struct batch *batch) {
     return total;
 }
 
-/* Cuts the last `bytes` off, so that the file ends with a whole record. A pipe keeps them. */
+/*
+ * Removes the last `bytes`, so that the file ends with a whole record. This does not work for
+ * pipes.
+ */
 static void cut_back(int fd, size_t bytes) {
     off_t end = lseek(fd, 0, SEEK_CUR);
     if (end < (off_t)bytes || ftruncate(fd, end - (off_t)bytes) != 0) return;
     lseek(fd, -(off_t)bytes, SEEK_CUR);
 }
 
-/* How many of the batch's records lie whole within its first `bytes`, and how long those are. */
+/*
+ * How many of the batch's records are whole within its first `bytes`, and how many bytes those
+ * have.
+ */
 static size_t whole_records(const struct batch *batch, size_t bytes, size_t *whole_bytes) {
     size_t count = 0, total = 0;
     while (count < batch->count && bytes - total >= batch->pieces[count].iov_len)
@@ -120,7 +126,7 @@ static void settle(struct record *record, const struct error *failure) {
 
 static void output_flush(struct output *output) {
     static const struct error none = {.code = ERR_OK};
-    /* Settling may send again: the batch is empty by then. */
+    /* on_settled may send more records, so the batch must be empty by then */
     struct batch batch = output->batch;
     output->batch.count = 0;
     output->batch.bytes = 0;
@@ -178,10 +184,10 @@ static void file_sink_send(struct sink *sink, struct record *record) {
     else send_message(files, record);
 }
 
-/* Nothing is ever on its way: there is nothing to wait for. */
+/* Nothing is ever under way, so there is nothing to wait for. */
 static void file_sink_serve(struct sink *sink, int timeout_ms) {
     struct file_sink *files = (struct file_sink *)sink;
-    /* A settled record may bring another. */
+    /* settling a record may send another */
     while (files->results.batch.count > 0 || files->dead_letters.batch.count > 0) {
         output_flush(&files->results);
         output_flush(&files->dead_letters);
@@ -220,7 +226,10 @@ static void file_sink_settled(struct sink *sink) {
     if (files->progress != NULL) file_progress_keep(files->progress, &lengths);
 }
 
-/* As long as progress has them, or empty. Nothing is lost before both can be written. */
+/*
+ * Opens both files, empty or as long as the recorded progress. Nothing is removed before both can
+ * be written.
+ */
 static enum err open_outputs(struct file_sink *files, const char *results_path,
     const char *dead_letters_path, struct error *err) {
     struct file_lengths lengths;
@@ -254,7 +263,7 @@ static struct file_sink *files_create(const char *path, struct error *err) {
     return files;
 }
 
-/* The file sink, or nothing of it. */
+/* Returns the file sink or, on errors, destroys it. */
 static enum err finish_create(struct file_sink *files, enum err code, struct sink **ret) {
     if (code == ERR_OK) *ret = &files->sink;
     else file_sink_destroy(&files->sink);
@@ -268,7 +277,8 @@ enum err file_sink_create(const char *results_path, const char *dead_letters_pat
     files->has_dead_letters = dead_letters_path != NULL;
     files->progress = progress;
     enum err code = open_outputs(files, results_path, dead_letters_path, err);
-    if (code == ERR_OK) file_sink_settled(&files->sink); /* nobody begins the files anew */
+    if (code == ERR_OK)
+        file_sink_settled(&files->sink); /* no later process starts the files anew */
     return finish_create(files, code, ret);
 }
 

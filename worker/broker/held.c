@@ -34,7 +34,7 @@ bool held_add(struct held *held, rd_kafka_message_t *message) {
     return true;
 }
 
-/* The first of a partition has room before its later ones do, so that they stay in order. */
+/* The first message of a partition has room before its later ones, so they stay in order. */
 rd_kafka_message_t *held_take(struct held *held, struct offsets *offsets) {
     for (size_t i = 0; i < held->count; i++) {
         const rd_kafka_message_t *message = held->messages[i];

@@ -1,6 +1,6 @@
 /**
  * Fetched messages that wait for room in their partition's window. There are only a few for each
- * partition, since it is paused while any of them waits. Only for consumer.c.
+ * partition, because it is paused while any of them waits. Only for consumer.c.
  *
  * Lifetime: owns its messages. Threads: intake thread only.
  */
@@ -18,16 +18,16 @@ struct held {
 
 void held_fini(struct held *held); /* a zeroed one is fine */
 
-/** True where a message of this partition waits. */
+/** True if a message of this partition waits. */
 bool held_has(const struct held *held, const char *topic, int32_t partition);
 
-/** Takes `message`. False, and not taken, when memory is short. */
+/** Takes `message`. False when memory is short; the caller then still owns it. */
 MUST_CHECK bool held_add(struct held *held, rd_kafka_message_t *message);
 
-/** A message whose partition has half of its window free again; NULL if there is none. */
+/** Takes a message whose partition has half of its window free again; NULL if there is none. */
 rd_kafka_message_t *held_take(struct held *held, struct offsets *offsets);
 
-/** Destroys what waits of these partitions. */
+/** Destroys the waiting messages of these partitions. */
 void held_drop(struct held *held, const rd_kafka_topic_partition_list_t *partitions);
 
 #endif

@@ -7,7 +7,9 @@
 
 #include "broker/sink.h"
 
-/** The line with its newline, in one block that free() takes; data is NULL when memory is short. */
+/**
+ * The line with its newline. The caller frees it with free(); data is NULL when memory is short.
+ */
 struct slice json_line_of(const struct record *record);
 
 #endif

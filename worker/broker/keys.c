@@ -11,7 +11,7 @@ static bool ends_with(const char *text, const char *end) {
     return size >= end_size && strcmp(text + size - end_size, end) == 0;
 }
 
-/* "probe" stands for the usual places of the certificates of authorities. */
+/* "probe" means the usual places of certificates of authorities. */
 static bool names_a_file(const char *key, const char *value) {
     return ends_with(key, ".location") && value[0] != 0 && strcmp(value, "probe") != 0;
 }

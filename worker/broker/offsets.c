@@ -11,10 +11,10 @@ enum { WORD_BITS = 64, WORDS = OFFSETS_WINDOW / WORD_BITS };
 
 /*
  * All unfinished offsets lie in [lowest, lowest + OFFSETS_WINDOW) and below `next`. `lowest` is one
- * of them, or equals `next` when there is none. Of offsets from `next` on, those are finished that
- * were when the lease began.
+ * of them, or equals `next` if there is none. Of the offsets from `next` on, only those are
+ * finished that were when the lease began.
  *
- * `changes` counts what changes the commit, a message that finishes once, in whatever order.
+ * `changes` counts what changes the commit. A message that finishes counts once, in whatever order.
  */
 struct partition {
     char *topic;
@@ -25,20 +25,21 @@ struct partition {
     int64_t lowest; /* OFFSET_UNKNOWN until the first offset is known */
     int64_t next;   /* above everything that has begun */
     uint64_t changes;
-    uint64_t taken_changes; /* those in the last commit; NEVER: it failed */
+    uint64_t taken_changes; /* the value of `changes` at the last commit; NEVER: that failed */
     size_t unfinished_count;
     uint64_t lowest_since_ns;
-    uint64_t unfinished[WORDS];      /* ring: a bit an offset */
+    uint64_t unfinished[WORDS];      /* a ring with a bit for each offset */
     struct offsets_commit committed; /* when the lease began */
     int64_t committed_end;           /* above all that was finished then */
-    int64_t contested_end;           /* above all that owners before may have died of */
+    int64_t contested_end;           /* above all messages that earlier owners may have died of */
 };
 
 struct offsets {
     pthread_mutex_t lock;
     size_t partition_count;
-    struct partition **partitions; /* all that were ever assigned: leases and names stay valid */
-    size_t last_found;             /* messages come in runs of one partition */
+    struct partition *
+        *partitions;   /* all that were ever assigned, so that leases and names stay valid */
+    size_t last_found; /* messages come in runs of one partition */
 };
 
 static size_t bit_of(int64_t offset) {
@@ -55,9 +56,9 @@ static void flip(struct partition *p, int64_t offset) {
     p->unfinished[bit / WORD_BITS] ^= (uint64_t)1 << (bit % WORD_BITS);
 }
 
-/* The first unfinished offset from `from` on; there is one. */
+/* The first unfinished offset from `from` on; there must be one. */
 static int64_t find_unfinished(const struct partition *p, int64_t from) {
-    INVARIANT(p->unfinished_count > 0, "a message is finished once");
+    INVARIANT(p->unfinished_count > 0, "a message is finished only once");
     for (;;) {
         size_t bit = bit_of(from), shift = bit % WORD_BITS;
         uint64_t word = p->unfinished[bit / WORD_BITS] >> shift;
@@ -96,7 +97,7 @@ static void start_lease(struct partition *p, const struct offsets_commit *commit
     memset(p->unfinished, 0, sizeof p->unfinished);
 }
 
-/* What was finished above a later offset may be other messages by now. */
+/* Forgets what was finished above `offset`: those may be other messages by now. */
 static void start_over(struct partition *p, int64_t offset) {
     struct offsets_commit commit = {.offset = offset, .metadata = p->committed.metadata};
     memset(commit.metadata.finished, 0, sizeof commit.metadata.finished);
@@ -168,7 +169,7 @@ void offsets_destroy(struct offsets *offsets) {
     free(offsets);
 }
 
-/* A broker's numbers: no log has such offsets. */
+/* Offsets come from brokers; no log has offsets outside this range. */
 static bool is_possible(int64_t offset) {
     return offset >= 0 && offset < INT64_MAX - OFFSETS_WINDOW;
 }
@@ -210,7 +211,7 @@ int64_t offsets_ahead(
     return distance;
 }
 
-/* Nothing is unfinished below `offset`, and nothing has begun from there on. */
+/* Moves on to `offset`: nothing is unfinished below it, and nothing has begun from there on. */
 static void pass(struct partition *p, int64_t offset) {
     p->next = offset;
     p->changes++;
@@ -270,7 +271,7 @@ void offsets_finish(struct offsets *offsets, const struct position *position, ui
     pthread_mutex_unlock(&offsets->lock);
 }
 
-/* What comes from here on, no owner before has seen. */
+/* No earlier owner has seen messages from `end` on. */
 static void end_contested(struct partition *p, int64_t end) {
     if (end >= p->contested_end) return;
     if (p->lowest < p->contested_end) p->changes++;
@@ -319,7 +320,7 @@ static bool is_due(const struct partition *p) {
     return p->is_assigned && p->lowest != OFFSET_UNKNOWN && p->changes != p->taken_changes;
 }
 
-/* What is committed of it says that it is handed over. */
+/* Marks the partition as handed over, for its last commit. */
 static void hand_over(struct partition *p) {
     if (p->committed.metadata.is_open) p->changes++;
     p->committed.metadata.is_open = false;
@@ -363,7 +364,7 @@ static bool holds_all(
     return true;
 }
 
-/* Finishes them in a copy, which is then what the partition is going to be. */
+/* Finishes the messages in a copy of the partition, and takes the commit from that. */
 static void take_with(struct partition *p, const struct position *const *positions, size_t count,
     offsets_on_commit *on_commit, void *context) {
     struct partition after = *p;

@@ -24,14 +24,14 @@ static bool mark(const struct committer *committer, uint64_t owner, rd_kafka_top
     struct offsets_commit committed;
     if (!commit_list_get(p, &committed))
         client_say(committer->events, LOG_WARN,
-            "sets aside what is committed beside %s [%d], which is not this version's: messages "
-            "above offset %" PRId64 " that were finished run again",
+            "ignores the metadata committed for %s [%d], which this version cannot read: "
+            "messages above offset %" PRId64 " that were finished run again",
             p->topic, (int)p->partition, p->offset);
     commit_metadata_claim(&committed.metadata, owner);
     return commit_list_set(p, &committed);
 }
 
-/* Those that have a place; a commit of nothing else would be refused. */
+/* The partitions that have an offset; a commit without any offset would be refused. */
 static rd_kafka_topic_partition_list_t *list_placed(
     const rd_kafka_topic_partition_list_t *partitions) {
     rd_kafka_topic_partition_list_t *placed = rd_kafka_topic_partition_list_copy(partitions);
@@ -82,16 +82,18 @@ void ownership_tell_waiting(struct ownership_wait *wait, const struct client_eve
     const rd_kafka_topic_partition_list_t *partitions, rd_kafka_resp_err_t code, uint64_t now_ns) {
     if (wait->since_ns == 0) {
         wait->since_ns = now_ns;
-        client_say(events, LOG_INFO, "waits for what is committed: %s", rd_kafka_err2str(code));
+        client_say(events, LOG_INFO, "waits for the group's committed offsets: %s",
+            rd_kafka_err2str(code));
     }
     if (wait->is_long || now_ns - wait->since_ns < LONG_WAIT_S * 1000000000ull) return;
     wait->is_long = true;
     char names[256];
     assignment_text(partitions, names, sizeof names);
     client_say(events, LOG_WARN,
-        "has waited %d s for what is committed of %s, and runs nothing of it: %s; if the brokers "
-        "are well, one of them has left a transaction open when it crashed: look for it with "
-        "kafka-transactions.sh find-hanging (worker/README.md, Transactions)",
+        "has waited %d s for the committed offsets of %s, and runs none of its jobs "
+        "meanwhile: %s; if the brokers are well, one of them left a transaction open when it "
+        "crashed: look for it with kafka-transactions.sh find-hanging (worker/README.md, "
+        "Transactions)",
         LONG_WAIT_S, names, rd_kafka_err2str(code));
 }
 

@@ -1,6 +1,6 @@
 /**
- * Who has a partition, as its group keeps it beside the committed offset (commit_metadata.h). Only
- * for consumer.c.
+ * Claims and releases partitions: their owner is kept by the group beside the committed offset
+ * (commit_metadata.h). Only for consumer.c.
  *
  * Threads: intake thread only.
  */
@@ -11,37 +11,39 @@
 #include "broker/committer.h"
 
 /**
- * Finds out what is committed of partitions, with nothing committed where reading starts, and
- * commits the same for `owner`; both are in the list then. Before this, nothing of them may begin.
- * What fails may be asked again: our own mark, where only its answer was lost, changes nothing.
- * Waits up to `timeout_ms` for each of three requests. With a `claim` its transaction commits:
- * RD_KAFKA_RESP_ERR__IN_PROGRESS until this is asked again with the same list and has its answer.
+ * Reads what is committed for partitions (if nothing is, where reading starts), and commits the
+ * same with `owner` as the owner. The list then has both. No message of these partitions may begin
+ * before this. The call may be repeated after a failure: finding our own mark changes nothing.
+ * Waits up to `timeout_ms` for each of three requests. With a `claim`, a transaction makes the
+ * commit: returns RD_KAFKA_RESP_ERR__IN_PROGRESS until it is called again with the same list and
+ * there is an answer.
  */
 rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *claim,
     uint64_t owner, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
 
-/** How long the group has not said what is committed of partitions that arrive; begins zeroed. */
+/** Since when the group has not said what is committed for new partitions. Zero it at first. */
 struct ownership_wait {
     uint64_t since_ns; /* clock_ns(); 0: it has not been asked */
-    bool is_long;      /* and that was told */
+    bool is_long;      /* and this was reported */
 };
 
 /**
- * Tells that it has just not said so, with `code` for a reason: the first time, and once more where
- * that takes longer than any transaction of a worker may. A broker may have left one open for ever.
+ * Reports that the group did not answer, with `code` as the reason: the first time, and once more
+ * if it takes longer than any transaction of a worker can last, because a broker may have left one
+ * open for ever.
  */
 void ownership_tell_waiting(struct ownership_wait *wait, const struct client_events *events,
     const rd_kafka_topic_partition_list_t *partitions, rd_kafka_resp_err_t code, uint64_t now_ns);
 
 /**
- * Makes the last commits of partitions that are given back, which hand them over. With
- * `only_finished` not of those with unfinished messages: where other commits are made in
- * transactions, one on its way may count some as finished, and must not be overtaken.
+ * Makes the last commits of partitions that are given up, which hand them over. With
+ * `only_finished`, partitions with unfinished messages are left out: if commits are made in
+ * transactions, one under way may count some as finished, and must not be overtaken.
  *
- * They are plain commits there, too, while claims are transactions (claim.h). A release that is
- * late does no harm: before anybody else commits there the group has a new generation, or has lost
- * this member's id, and brokers refuse what comes with the old one. A late claim comes from who
- * still is a member of that generation, and brokers would take it.
+ * These are plain commits, even if claims are made in transactions (claim.h). A late release does
+ * no harm: before another member commits, the group has a new generation or has dropped this
+ * member's id, and brokers refuse requests with the old one. A late claim would come from a current
+ * member of that generation, and brokers would accept it.
  */
 rd_kafka_resp_err_t ownership_release(struct committer *committer,
     const rd_kafka_topic_partition_list_t *partitions, bool only_finished, uint64_t deadline_ns);

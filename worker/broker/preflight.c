@@ -6,8 +6,9 @@
 #include "broker/client.h"
 
 enum {
-    SLICE_MS = 100,             /* between looks at what went wrong meanwhile */
-    SCRAM_VERSION = 0x02080000, /* whose nonce brokers from 3.7.2 and 3.8 on accept */
+    SLICE_MS = 100, /* how often errors are checked */
+    SCRAM_VERSION =
+        0x02080000, /* brokers from 3.7.2 and 3.8 on accept only its nonce and later ones */
 };
 
 struct preflight {
@@ -25,7 +26,10 @@ static bool uses_scram(const struct kafka_options *options) {
     return false;
 }
 
-/* A handshake that fails in its first step is told as a lost connection, with OpenSSL's words. */
+/*
+ * If the first step of a handshake fails, librdkafka reports a lost connection, with OpenSSL's
+ * words.
+ */
 static bool is_about_tls(rd_kafka_event_t *event) {
     rd_kafka_resp_err_t native = rd_kafka_event_error(event);
     return native == RD_KAFKA_RESP_ERR__SSL ||
@@ -41,7 +45,7 @@ static const char *fix_of_refusal(const struct preflight *preflight, rd_kafka_ev
     return "check sasl.mechanism, sasl.username and sasl.password";
 }
 
-/* Why the brokers refuse us, or that none is there, as far as events tell it; ERR_OK: not yet. */
+/* Reads from events why the brokers refuse us, or that none answers; ERR_OK: unknown so far. */
 static enum err read_events(struct preflight *preflight, struct error *err) {
     enum err code = ERR_OK;
     rd_kafka_event_t *event;
@@ -60,7 +64,7 @@ static enum err read_events(struct preflight *preflight, struct error *err) {
     return code;
 }
 
-/* Asks for metadata, of `topic` unless it is NULL, until there is an answer or none to expect. */
+/* Asks for metadata, of `topic` unless it is NULL, until there is an answer or none can come. */
 static enum err ask(struct preflight *preflight, rd_kafka_topic_t *topic,
     const struct rd_kafka_metadata **ret, struct error *err) {
     for (;;) {
@@ -109,7 +113,7 @@ static enum err greet(struct preflight *preflight, struct error *err) {
     return code;
 }
 
-/* A consumer for either section: a producer that asks for a topic may create it. */
+/* Opens a consumer for either section, because a producer that asks for a topic may create it. */
 static enum err open_client(struct preflight *preflight, struct error *err) {
     static const struct client_setting defaults[] = {{"client.id", "gpu-worker"}, {NULL, NULL}};
     static const struct client_setting required[] = {

@@ -12,14 +12,14 @@
 
 struct preflight_options {
     struct kafka_options kafka; /* on_event is not called */
-    const char *section;        /* where its settings stand, such as "kafka.consumer" */
-    const char *topic;          /* NULL: none is asked for */
+    const char *section;        /* the section of its settings, such as "kafka.consumer" */
+    const char *topic;          /* NULL: asks for none */
     int timeout_ms;
 };
 
 /**
  * ERR_OK: a broker answered, and has the topic. ERR_TIMEOUT: no broker answered. ERR_BROKER: they
- * refuse us, or the topic. ERR_CONFIG names the setting that librdkafka refuses.
+ * refuse the worker, or the topic. ERR_CONFIG names the setting that librdkafka refuses.
  */
 MUST_CHECK enum err preflight(const struct preflight_options *options, struct error *err);
 

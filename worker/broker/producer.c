@@ -33,7 +33,7 @@ bool producer_is_about_topic(rd_kafka_resp_err_t code) {
     }
 }
 
-/* Reasons that lie in the record or its topic: sending it again cannot help. */
+/* True if the reason is the record or its topic: sending it again cannot help. */
 bool producer_is_final(rd_kafka_resp_err_t code) {
     switch (code) {
     case RD_KAFKA_RESP_ERR_INVALID_MSG:
@@ -58,8 +58,10 @@ static const char *fix_of_refusal(rd_kafka_resp_err_t native) {
                : "check that the topic exists, and that the worker may write to it";
 }
 
-/* A topic that the configuration names for all is the operator's, as this machine's clock is; one
- * that a record names for itself is a matter of that record. */
+/*
+ * The operator is responsible for the configured topics and this machine's clock; a topic that a
+ * record names itself concerns only that record.
+ */
 static enum err blame(const struct record *record, rd_kafka_resp_err_t native) {
     bool is_operators = native == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP ||
                         (record->topic == NULL && producer_is_about_topic(native));
@@ -72,7 +74,7 @@ static const char *topic_of(const struct producer *producer, const struct record
 
 static void settle(struct producer *producer, struct record *record, rd_kafka_resp_err_t native,
     const char *reason) {
-    INVARIANT(producer->unsettled_count > 0, "a record is settled once");
+    INVARIANT(producer->unsettled_count > 0, "a record is settled only once");
     producer->unsettled_count--;
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR) {
         record->on_settled(record, ERR_OK, NULL);
@@ -123,7 +125,7 @@ static bool serve_event(struct producer *producer, int timeout_ms) {
     return true;
 }
 
-/* NULL where a name or a value cannot be taken. */
+/* NULL if memory is short. */
 static rd_kafka_headers_t *headers_of(const struct record *record) {
     rd_kafka_headers_t *headers = rd_kafka_headers_new(record->header_count);
     for (size_t i = 0; i < record->header_count; i++) {
@@ -135,8 +137,8 @@ static rd_kafka_headers_t *headers_of(const struct record *record) {
 }
 
 /*
- * Headers go as a list of their own, which stays ours when producing fails: single ones are freed
- * twice then, before librdkafka 2.12. No message flag: payload and key stay where they are.
+ * Headers are passed as a list, which stays ours if producing fails: librdkafka before 2.12 frees
+ * single headers twice in that case. No message flag is set, so payload and key are not copied.
  */
 static rd_kafka_resp_err_t produce(struct producer *producer, struct record *record) {
     rd_kafka_headers_t *headers = headers_of(record);
@@ -162,7 +164,7 @@ static void producer_send(struct sink *sink, struct record *record) {
     rd_kafka_resp_err_t code;
     while ((code = produce(producer, record)) == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
         serve_event(producer, ROOM_WAIT_MS);
-        pulse_busy(); /* brokers may be away for long */
+        pulse_busy(); /* waiting for room may take long, if brokers are away */
     }
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) settle(producer, record, code, rd_kafka_err2str(code));
 }
@@ -186,7 +188,10 @@ static enum err producer_flush(struct sink *sink, int timeout_ms, struct error *
     return ERR_OK;
 }
 
-/* Taken back, a record is reported like any other: as purged, which settles it with ERR_BROKER. */
+/*
+ * Purges what is not settled. A purged record is reported like any other, which settles it with
+ * ERR_BROKER.
+ */
 static void take_back_unsettled(struct producer *producer) {
     while (producer->unsettled_count > 0) {
         rd_kafka_purge(producer->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
@@ -202,13 +207,18 @@ static void producer_destroy(struct sink *sink) {
     free(producer);
 }
 
-/* What goes to a topic that does not exist holds up what waits for it, suspects above all: the
- * client's 30 s are too long, and longer than a transaction. */
+/*
+ * A record for a missing topic holds up all that waits for it, such as suspects. The client's
+ * default of 30 s is too long, and longer than a transaction.
+ */
 #define TOPIC_WAIT_MS "5000"
 static const struct client_setting plain_defaults[] = {{"client.id", "gpu-worker"},
     {"linger.ms", "5"}, {"message.timeout.ms", "0"},
     {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};
-/* Within a transaction nothing may wait longer than that: librdkafka derives message.timeout.ms. */
+/*
+ * In a transaction nothing may wait longer than transaction.timeout.ms, from which librdkafka
+ * derives message.timeout.ms.
+ */
 static const struct client_setting transactional_defaults[] = {{"client.id", "gpu-worker"},
     {"linger.ms", "5"}, {"transaction.timeout.ms", "10000"},
     {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};

@@ -15,13 +15,13 @@
 
 struct producer_options {
     struct kafka_options kafka;
-    const char *results_topic; /* all live as long as the sink; NULL where nothing goes */
+    const char *results_topic; /* all must outlive the sink; NULL: nothing is sent there */
     const char *dead_letters_topic;
     const char *telemetry_topic;
-    const char *transactional_id; /* for transaction.h; NULL: records need no transaction */
+    const char *transactional_id; /* for transaction.h; NULL: records are not in transactions */
 };
 
-/** ERR_CONFIG names the setting that librdkafka refuses. Brokers are not waited for. */
+/** Does not wait for brokers. Errors: ERR_CONFIG names the setting that librdkafka refuses. */
 MUST_CHECK enum err producer_create(
     const struct producer_options *options, struct sink **ret, struct error *err);
 

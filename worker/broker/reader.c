@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "broker/client.h"
 
-/* A name for the client's own use: it joins no group and commits nothing. */
+/* The client requires a group's name, but joins no group and commits nothing. */
 static const struct client_setting defaults[] = {{"client.id", "gpu-worker-reader"},
     {"group.id", "gpu-worker-reader"}, {"fetch.wait.max.ms", "50"},
     {"auto.offset.reset", "earliest"}, {NULL, NULL}};
@@ -35,14 +35,14 @@ static int remaining_ms(uint64_t until_ns) {
     return now < until_ns ? (int)((until_ns - now) / 1000000u) + 1 : 1;
 }
 
-/* A topic that was made just now is not known everywhere yet: asking again helps. */
+/* A topic that was just created is not known to all brokers yet; asking again helps. */
 static bool is_passing(rd_kafka_resp_err_t native) {
     return native == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
            native == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE ||
            native == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION;
 }
 
-/* The first offset of a partition that is as new as that; `high` where there is none. */
+/* The first offset of a partition at or after that time; `high` if there is none. */
 static rd_kafka_resp_err_t find_time(struct reader *reader, int32_t partition,
     uint64_t from_unix_ms, int64_t high, uint64_t until_ns, int64_t *ret) {
     rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
@@ -84,7 +84,7 @@ static rd_kafka_resp_err_t add_partitions(struct reader *reader,
     return native;
 }
 
-/* Where to read each partition of the topic, now. */
+/* Finds where to start reading each partition. */
 static rd_kafka_resp_err_t find_offsets(struct reader *reader, uint64_t from_unix_ms,
     uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
     rd_kafka_topic_t *handle = rd_kafka_topic_new(reader->client, reader->topic, NULL);
@@ -121,7 +121,7 @@ static enum err assign(
         rd_kafka_topic_partition_list_destroy(list);
         list = rd_kafka_topic_partition_list_new(1);
         rd_kafka_resp_err_t next = find_offsets(reader, from_unix_ms, until_ns, list);
-        /* At the end of our patience, the answer before says more. */
+        /* the previous answer says more than a time-out */
         if (next != RD_KAFKA_RESP_ERR__TIMED_OUT) native = next;
     }
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR) native = rd_kafka_assign(reader->client, list);
@@ -167,7 +167,7 @@ void reader_destroy(struct reader *reader) {
     free(reader);
 }
 
-/* All of the partition below `offset` has been brought. */
+/* Notes that all of the partition below `offset` has been returned. */
 static void note_offset(struct reader *reader, int32_t partition, int64_t offset) {
     if (partition < 0 || partition >= reader->partition_count) return;
     struct reader_end *end = &reader->ends[partition];
@@ -179,7 +179,7 @@ static enum err keep(
     struct reader *reader, rd_kafka_message_t *message, struct delivery **ret, struct error *err) {
     const struct position position = {
         .topic = reader->topic, .partition = message->partition, .offset = message->offset};
-    /* a dead letter has the worker's beside the sender's */
+    /* a dead letter has the worker's headers besides the sender's */
     struct delivery *delivery = client_lend_message(message, 2 * DELIVERY_HEADERS_MAX);
     if (delivery == NULL || !delivery_keep(delivery)) {
         delivery_destroy(delivery);

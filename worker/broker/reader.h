@@ -1,7 +1,7 @@
 /**
- * Reads a topic as it is, outside of any group: for the control topic, of which every worker reads
- * all, and for commands. Commits nothing and leaves no trace at the broker. Partitions are those
- * that the topic has when the reader is created.
+ * Reads a topic outside any group: the control topic, which every worker reads in full, and topics
+ * for commands. Commits nothing and leaves no trace at the broker. Partitions are those that the
+ * topic has when the reader is created.
  *
  * Units: milliseconds since 1970, by the clock that stamps messages (the broker's or the sender's).
  * Threads: one at a time.
@@ -12,7 +12,7 @@
 #include "broker/delivery.h"
 #include "broker/kafka_options.h"
 
-/** Where a reader starts, instead of at a time. */
+/** Special values for where a reader starts. */
 #define READER_FROM_BEGINNING ((uint64_t)0)
 #define READER_FROM_NOW UINT64_MAX
 
@@ -21,20 +21,21 @@ struct reader;
 /**
  * Starts at the first message of each partition that was published at `from_unix_ms` or later.
  * Waits up to `timeout_ms` for the brokers to say where each partition starts and ends; what is
- * published after this call is read. ERR_BROKER: no broker, or no such topic.
+ * published after this call is read. Errors: ERR_BROKER, if no broker answers or the topic does not
+ * exist.
  */
 MUST_CHECK enum err reader_create(const struct kafka_options *options, const char *topic,
     uint64_t from_unix_ms, int timeout_ms, struct reader **ret, struct error *err);
 void reader_destroy(struct reader *reader); /* NULL is fine */
 
-/** Waits up to `timeout_ms` for a message; ERR_OK with *ret NULL: none came. */
+/** Waits up to `timeout_ms` for a message; ERR_OK with *ret NULL: there was none. */
 MUST_CHECK enum err reader_poll(
     struct reader *reader, int timeout_ms, struct delivery **ret, struct error *err);
 
-/** True once all has been brought that the topic held when the reader was created. */
+/** True once it has returned all messages that the topic had when the reader was created. */
 bool reader_has_caught_up(const struct reader *reader);
 
-/** True for a message that was published after the reader was created. */
+/** True if the message was published after the reader was created. */
 bool reader_is_late(const struct reader *reader, const struct position *position);
 
 #endif

@@ -7,7 +7,10 @@
 
 enum { TOPIC_NAME_MAX = 249 };
 
-/* "[thrd:main]: TOPIC [PARTITION]: offset reset (at offset FROM ...": so since librdkafka 2.0. */
+/*
+ * Since librdkafka 2.0 the line is "[thrd:main]: TOPIC [PARTITION]: offset reset (at offset FROM
+ * ...".
+ */
 static bool parse(const char *line, char topic[static TOPIC_NAME_MAX + 1], struct reset *ret) {
     const char *start = strstr(line, "]: ");
     return start != NULL &&
@@ -33,7 +36,7 @@ bool resets_note(struct resets *resets, const char *facility, const char *line) 
     struct reset reset;
     int64_t earlier;
     if (!parse(line, topic, &reset)) return true;
-    /* Reset twice before a message came, it is the first place that nothing was read from. */
+    /* if it is reset twice before a message arrives, everything after the first offset was lost */
     if (resets_take(resets, topic, reset.partition, &earlier)) reset.from = earlier;
     reset.topic = strdup(topic);
     add(resets, reset);

@@ -2,15 +2,15 @@
  * Where results, dead letters and telemetry go: a Kafka producer (producer.c) or files
  * (file_sink.c).
  *
- * One thread owns a sink and makes every call. A record that was sent is settled exactly
- * once, by a call of its `on_settled` from inside sink_send(), sink_serve() or sink_flush(): with
- * ERR_OK and no error when it is acknowledged (Kafka: by all in-sync replicas, and in a transaction
- * that is committed), else with the reason. on_settled may free the record and send others.
+ * One thread owns a sink and makes every call. A record that was sent is settled exactly once, by a
+ * call of its `on_settled` from inside sink_send(), sink_serve() or sink_flush(): with ERR_OK and
+ * no error when it is acknowledged (Kafka: by all in-sync replicas, and in a committed
+ * transaction), otherwise with the reason. on_settled may free the record and send others.
  *
  * Errors of a record: ERR_PUBLISH_REFUSED is permanent: the record is too large, or the topic that
- * it names itself does not exist or may not be written. Sending it again cannot help. If the
- * route's configured topic is at fault, the error is ERR_BROKER, since the operator must correct
- * it. ERR_REVOKED: the message that it answers belongs to another worker now, and the record is
+ * it names itself does not exist or is forbidden. Sending it again cannot help. If the route's
+ * configured topic is at fault, the error is ERR_BROKER, since the operator must correct it.
+ * ERR_REVOKED: the message that it answers belongs to another worker now, and the record is
  * dropped. ERR_BROKER and ERR_IO mean that the sink itself is lost.
  */
 #ifndef BROKER_SINK_H
@@ -34,8 +34,8 @@ struct record {
     size_t header_count;
     const struct header *headers;
     const struct position *answers; /* the message that it answers; NULL: none */
-    bool is_last;                   /* of those sent to answer it */
-    /* where a broker put it, once it is settled with ERR_OK; a file says nothing of it */
+    bool is_last;                   /* the last of the records that answer it */
+    /* its position in Kafka, once it is settled with ERR_OK; not set by files */
     int32_t partition;
     int64_t offset;
     void (*on_settled)(struct record *record, enum err code, const struct error *err);
@@ -44,7 +44,7 @@ struct record {
 struct sink;
 
 struct sink_operations {
-    /** Starts sending. Waits for room where the client's queue is full. */
+    /** Starts sending. Waits for room if the client's queue is full. */
     void (*send)(struct sink *sink, struct record *record);
 
     /** Serves acknowledgements, waiting up to `timeout_ms` for the first. */
@@ -54,12 +54,15 @@ struct sink_operations {
     enum err (*flush)(struct sink *sink, int timeout_ms, struct error *err);
 
     /**
-     * Everything that was sent is settled, and its messages are finished at the source: the sink
-     * has exactly their answers. NULL: the sink need not know.
+     * Called when everything that was sent is settled and its messages are finished at the source,
+     * so that the sink has exactly their answers. NULL: not needed.
      */
     void (*settled)(struct sink *sink);
 
-    /** What is not settled by now is settled with ERR_BROKER, and in a transaction aborted. */
+    /**
+     * Records that are not settled by now are settled with ERR_BROKER; an open transaction is
+     * aborted.
+     */
     void (*destroy)(struct sink *sink);
 };
 

@@ -12,34 +12,34 @@
 #include "broker/entries.h"
 
 enum {
-    START_WAIT_MS = 1000,   /* of one try to be the one with our id */
-    OFFSETS_WAIT_MS = 5000, /* of one try to hand over offsets */
+    START_WAIT_MS = 1000,   /* for one try to take over our id */
+    OFFSETS_WAIT_MS = 5000, /* for one try to send offsets */
     UNTIL_TIMEOUT_MS = -1,  /* what is left of transaction.timeout.ms */
     RETRY_MS = 100,
     LOOK_MS = 100,
-    REPLACE_WAIT_MS = 5000, /* longer than a heartbeat: who has lost its name knows by then */
+    REPLACE_WAIT_MS = 5000, /* longer than a heartbeat: by then a lost name is known */
     FLUSH_POLL_MS = 10,
     ABORT_WAIT_MS = 2000,
     QUIET_SHARE = 10 /* of the interval, without a record */
 };
 
 enum phase {
-    PHASE_STARTING,   /* transactions of an earlier process of our id are brought to their end */
+    PHASE_STARTING,   /* transactions of an earlier process with our id are being ended */
     PHASE_IDLE,       /* no transaction is open */
     PHASE_OPEN,       /* records are sent */
-    PHASE_DELIVERING, /* no more are; the brokers have not acknowledged all of them */
+    PHASE_DELIVERING, /* no more are sent; the brokers have not acknowledged all of them */
     PHASE_OFFSETS,
     PHASE_COMMITTING,
     PHASE_ABORTING,
-    PHASE_RETIRING, /* no transaction is open; the next one is another producer's */
-    PHASE_FENCED,   /* the producer is of no use any more; another one takes its place */
+    PHASE_RETIRING, /* no transaction is open; the next one will have another producer */
+    PHASE_FENCED,   /* the producer cannot be used any more; another one replaces it */
     PHASE_IN_DOUBT, /* it was fenced while it committed */
     PHASE_LOST
 };
 
 struct transaction {
     struct sink sink;
-    struct producer_options producer_options; /* of the next one, should this one be fenced */
+    struct producer_options producer_options; /* for the next producer, if this one is fenced */
     char *transactional_id;
     struct sink *producer;
     rd_kafka_t *client; /* the producer's */
@@ -48,24 +48,24 @@ struct transaction {
     struct offsets *offsets; /* the source's */
     struct claim *claim;     /* the source's */
     struct client_events events;
-    uint64_t interval_ns, patience_ns; /* of requests: none is given up earlier */
+    uint64_t interval_ns, patience_ns; /* no request is given up earlier */
     uint32_t messages_max;
 
     enum phase phase;
-    uint64_t retry_ns;      /* nothing is tried before */
+    uint64_t retry_ns;      /* nothing is tried before this time */
     struct error failure;   /* ERR_OK: none */
     struct entries entries; /* of the open transaction, in the order of their sending */
-    struct entries waiting; /* those behind them, for the next one */
+    struct entries waiting; /* later ones, for the next transaction */
     bool is_flushing;
 
     /* of the open transaction */
     uint64_t opened_ns, last_sent_ns, look_ns;
-    uint64_t ending_ns; /* no more records since */
-    uint64_t troubles;  /* the producer's, before it */
+    uint64_t ending_ns; /* no more records are taken since then */
+    uint64_t troubles;  /* the producer's count before the transaction */
     size_t sent_count, undelivered_count, answered_count;
     bool has_failed;             /* it must be aborted */
-    bool is_claim;               /* it is for that alone */
-    rd_kafka_resp_err_t refusal; /* why it must be aborted; 0: for no answer of the brokers */
+    bool is_claim;               /* it only commits a claim */
+    rd_kafka_resp_err_t refusal; /* why it must be aborted; 0: not because of a broker's answer */
     rd_kafka_topic_partition_list_t *commits;
     rd_kafka_consumer_group_metadata_t *group;
 
@@ -74,8 +74,8 @@ struct transaction {
     bool is_replaced;   /* the producer, and nothing has been committed since */
 };
 
-/* A record that is refused while it is being sent is none of the transaction's. A topic of ours
- * that takes nothing is the operator's to mend, and no repetition helps. */
+/* A record that is refused while it is being sent is not part of the transaction. If a configured
+ * topic refuses records, the operator must correct it, and repeating does not help. */
 static void on_delivered(struct record *sent, enum err code, const struct error *err) {
     struct entry *entry = (struct entry *)sent;
     struct transaction *t = entry->transaction;
@@ -88,7 +88,7 @@ static void on_delivered(struct record *sent, enum err code, const struct error 
     if (code == ERR_BROKER && producer_is_final(err->native)) t->failure = *err;
 }
 
-/* The end of the sink's life, but for settling what comes. */
+/* The sink is lost: from now on it only settles records with an error. */
 static void lose(struct transaction *t, rd_kafka_resp_err_t native, const char *reason) {
     client_lost(&t->failure, native, reason);
     t->phase = PHASE_LOST;
@@ -99,8 +99,7 @@ static bool is_fenced(rd_kafka_resp_err_t native) {
            native == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
 }
 
-/* The brokers have ended a transaction that was open for too long, or another producer has our id:
- * from here it looks the same. */
+/* The brokers ended a transaction that was open for too long, or another producer has our id. */
 static void on_fenced(struct transaction *t, rd_kafka_resp_err_t native, const char *reason) {
     if (t->is_replaced) {
         error_set(&t->failure, ERR_BROKER, native,
@@ -109,14 +108,14 @@ static void on_fenced(struct transaction *t, rd_kafka_resp_err_t native, const c
         t->phase = PHASE_LOST;
         return;
     }
-    client_say(&t->events, LOG_WARN, "was fenced; another producer takes its place");
+    client_say(&t->events, LOG_WARN, "was fenced; another producer replaces it");
     t->is_in_doubt = t->is_in_doubt || t->phase == PHASE_COMMITTING;
     t->retry_ns = clock_ns() + REPLACE_WAIT_MS * 1000000ull;
     t->phase = PHASE_FENCED;
 }
 
-/* What librdkafka answers, told apart in the order that it asks for. UNKNOWN: the brokers know of
- * no transaction that was to be aborted. LOST: the phase is set already. */
+/* What librdkafka answered, checked in the order that its documentation asks for. UNKNOWN: the
+ * brokers know no transaction to abort. LOST: the phase is set already. */
 enum answer { ANSWER_OK, ANSWER_AGAIN, ANSWER_ABORT, ANSWER_UNKNOWN, ANSWER_LOST };
 
 /* The producer cannot go on. */
@@ -128,7 +127,7 @@ static enum answer on_fatal(struct transaction *t, const rd_kafka_error_t *error
         native = rd_kafka_fatal_error(t->client, text, sizeof text);
         reason = text;
     }
-    /* The brokers refused all of its partitions. */
+    /* the brokers refused all of its partitions */
     if (native == RD_KAFKA_RESP_ERR_INVALID_TXN_STATE && t->phase == PHASE_ABORTING)
         return ANSWER_UNKNOWN;
     if (is_fenced(native)) on_fenced(t, native, reason);
@@ -151,15 +150,15 @@ static enum answer take_answer(struct transaction *t, rd_kafka_error_t *error) {
     return answer;
 }
 
-/* Phases: each does what it can without waiting long, and says what comes next */
+/* Phases: each does what it can without waiting long, and sets the next one */
 
 static void step_starting(struct transaction *t) {
     if (take_answer(t, rd_kafka_init_transactions(t->client, START_WAIT_MS)) == ANSWER_OK)
         t->phase = t->is_in_doubt ? PHASE_IN_DOUBT : PHASE_IDLE;
 }
 
-/* Offsets alone are due where nobody waits for an answer: the end of a partition, a gap. What was
- * lost is the next owner's to commit. */
+/* Whether offsets are due without any record, as after a gap or at the end of a partition. Once
+ * partitions are lost, committing is up to their next owner. */
 static bool is_wanted(struct transaction *t) {
     if (t->waiting.first != NULL || claim_is_asked(t->claim)) return true;
     bool is_time = t->is_flushing || clock_ns() - t->closed_ns >= t->interval_ns;
@@ -187,7 +186,7 @@ static void send_entry(struct transaction *t, struct entry *entry) {
     sink_send(t->producer, &entry->sent);
     entry->is_being_sent = false;
     if (entry->err.code == ERR_PUBLISH_REFUSED) {
-        entries_settle(entry); /* which may send what is said instead */
+        entries_settle(entry); /* on_settled may send another record instead */
         return;
     }
     t->sent_count++;
@@ -214,9 +213,9 @@ static void add_commit(
 }
 
 /*
- * The membership is asked for before the messages are looked at: were they ours later than that, it
- * is still good or refused by the brokers; the other way round, a new membership could carry
- * messages of one that has ended. A membership that was lost counts as none at once.
+ * Gets the membership before it checks the messages. If they are still ours after that, the
+ * membership is either valid or refused by the brokers. The other way round, a new membership could
+ * commit messages of one that has ended. A lost membership counts as none at once.
  */
 static bool take_commits(struct transaction *t) {
     if (t->is_claim) return (t->commits = claim_take(t->claim, &t->group)) != NULL;
@@ -230,7 +229,7 @@ static bool take_commits(struct transaction *t) {
     return is_ours && !t->has_failed;
 }
 
-/* A member that is gone for good will never commit. */
+/* Fails the sink if the member has left for good: it could never commit. */
 static bool is_member(struct transaction *t) {
     char text[256];
     rd_kafka_resp_err_t code = rd_kafka_fatal_error(t->consumer, text, sizeof text);
@@ -239,8 +238,9 @@ static bool is_member(struct transaction *t) {
 }
 
 /*
- * Where the brokers do not let a transaction write to a topic, it has failed, and its records wait
- * for their time-out: nobody tells. Whoever hands over offsets is told; none will do.
+ * If the brokers forbid a transaction to write to a topic, it has failed, but librdkafka does not
+ * report it, and its records wait for their time-out. A request to add offsets is answered with the
+ * error, so an empty list of offsets is sent to find out.
  */
 static void look_for_refusal(struct transaction *t) {
     uint64_t now_ns = clock_ns();
@@ -262,12 +262,12 @@ static void look_for_refusal(struct transaction *t) {
 static void step_delivering(struct transaction *t) {
     if (!is_member(t)) return;
     if (t->undelivered_count > 0 || t->has_failed) look_for_refusal(t);
-    if (t->phase != PHASE_DELIVERING) return; /* lost, or fenced */
+    if (t->phase != PHASE_DELIVERING) return; /* it was lost or fenced meanwhile */
     if (t->has_failed) t->phase = PHASE_ABORTING;
     else if (t->undelivered_count == 0) t->phase = take_commits(t) ? PHASE_OFFSETS : PHASE_ABORTING;
 }
 
-/* Tried again with the very same arguments. */
+/* librdkafka requires that a retry has the same arguments. */
 static void step_offsets(struct transaction *t) {
     rd_kafka_error_t *error = NULL;
     if (t->commits->cnt > 0)
@@ -279,12 +279,12 @@ static void step_offsets(struct transaction *t) {
 }
 
 /*
- * A request that was given up and repeated is still on its way, in the socket of a broker that is
- * frozen, say. With our epoch it would end the next transaction, or take its offsets back; the
+ * A request that was given up and repeated may still be under way, for example in the socket of a
+ * frozen broker. With our epoch it could end the next transaction, or take its offsets back. The
  * brokers refuse it once another producer has our id.
  */
 static enum phase phase_of_next(const struct transaction *t) {
-    sink_serve(t->producer, 0); /* what it has to tell of its connections */
+    sink_serve(t->producer, 0); /* reads events about its connections */
     bool has_waited = clock_ns() - t->ending_ns >= t->patience_ns;
     bool had_trouble = producer_trouble_count(t->producer) != t->troubles;
     return has_waited || had_trouble ? PHASE_RETIRING : PHASE_IDLE;
@@ -318,7 +318,7 @@ static void step_committing(struct transaction *t) {
     if (answer == ANSWER_OK) succeed(t);
 }
 
-/* Everything waits for the next transaction but what is over. */
+/* All records that are not over wait for the next transaction. */
 static void start_over(struct transaction *t, enum phase next) {
     struct entries over;
     offsets_commits_failed(t->offsets);
@@ -331,14 +331,14 @@ static void start_over(struct transaction *t, enum phase next) {
     entries_settle(over.first);
 }
 
-/* What is on its way to brokers comes back first: librdkafka waits for reports that we take. */
+/* Takes back what is under way first: librdkafka waits until all delivery reports were read. */
 static void step_aborting(struct transaction *t) {
     rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE);
     if (t->undelivered_count > 0) return;
     enum answer answer = take_answer(t, rd_kafka_abort_transaction(t->client, UNTIL_TIMEOUT_MS));
     if (answer != ANSWER_OK && answer != ANSWER_UNKNOWN) return;
-    client_say(&t->events, LOG_INFO, "aborted a transaction of %zu messages; it is repeated",
-        t->answered_count);
+    client_say(&t->events, LOG_INFO,
+        "aborted a transaction of %zu messages, which will be repeated", t->answered_count);
     t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
     enum phase next = answer == ANSWER_UNKNOWN ? PHASE_RETIRING : phase_of_next(t);
     start_over(t, t->failure.code == ERR_OK ? next : PHASE_LOST);
@@ -360,11 +360,11 @@ static bool replace_producer(struct transaction *t) {
 
 static void step_retiring(struct transaction *t) {
     client_say(&t->events, LOG_INFO,
-        "another producer takes its place, so that no late request of this one counts");
+        "another producer replaces it, so that brokers refuse its late requests");
     if (replace_producer(t)) t->phase = PHASE_STARTING;
 }
 
-/* The brokers end what the old producer has left open when the new one starts. */
+/* When the new producer starts, the brokers end what the old one has left open. */
 static void step_fenced(struct transaction *t) {
     rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     if (t->undelivered_count > 0 || !is_member(t) || !replace_producer(t)) return;
@@ -373,8 +373,8 @@ static void step_fenced(struct transaction *t) {
     else start_over(t, PHASE_STARTING);
 }
 
-/* Only a message that is still ours tells: of others the same may have been committed by those who
- * have them now. Without any nothing depends on it. */
+/* Only messages that are still ours can tell; others may have been committed by their new owners.
+ * */
 static bool was_committed(
     const struct transaction *t, const rd_kafka_topic_partition_list_t *committed) {
     for (const struct entry *entry = t->entries.first; entry != NULL; entry = entry->next) {
@@ -387,7 +387,7 @@ static bool was_committed(
     return false;
 }
 
-/* The group knows how the transaction has ended. */
+/* Asks the group how the transaction has ended. */
 static void step_in_doubt(struct transaction *t) {
     rd_kafka_topic_partition_list_t *committed = rd_kafka_topic_partition_list_copy(t->commits);
     if (commit_list_fetch(t->consumer, committed, OFFSETS_WAIT_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -402,7 +402,7 @@ static void settle_lost(struct transaction *t) {
     entries_fail(&t->waiting, &t->failure);
 }
 
-/* The producer gives back first what it has. */
+/* First takes back what the producer still has. */
 static void step_lost(struct transaction *t) {
     rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     if (t->undelivered_count > 0) return;
@@ -448,7 +448,7 @@ static void transaction_send(struct sink *sink, struct record *record) {
 static void transaction_serve(struct sink *sink, int timeout_ms) {
     struct transaction *t = (struct transaction *)sink;
     sink_serve(t->producer, timeout_ms);
-    pulse_idle(); /* what waits for brokers ends by their client's time-outs */
+    pulse_idle(); /* waits for brokers end by the client's time-outs */
     step(t);
     pulse_busy();
 }
@@ -474,7 +474,7 @@ static enum err transaction_flush(struct sink *sink, int timeout_ms, struct erro
         "a transaction was not committed within %d ms", timeout_ms);
 }
 
-/* What is open is not committed by anybody; told so, the brokers let readers go on at once. */
+/* Aborts an open transaction, so that readers can go on at once. */
 static void abort_open(struct transaction *t) {
     uint64_t deadline_ns = clock_ns() + ABORT_WAIT_MS * 1000000ull;
     bool is_open = t->phase == PHASE_OPEN || t->phase == PHASE_DELIVERING ||
@@ -485,7 +485,7 @@ static void abort_open(struct transaction *t) {
         sink_serve(t->producer, FLUSH_POLL_MS);
     rd_kafka_error_t *error = rd_kafka_abort_transaction(t->client, ABORT_WAIT_MS);
     if (error == NULL) return;
-    client_say(&t->events, LOG_WARN, "leaves a transaction to be aborted by the brokers: %s",
+    client_say(&t->events, LOG_WARN, "could not abort a transaction; the brokers will: %s",
         rd_kafka_error_string(error));
     rd_kafka_error_destroy(error);
 }
@@ -494,7 +494,7 @@ static void transaction_destroy(struct sink *sink) {
     struct transaction *t = (struct transaction *)sink;
     abort_open(t);
     if (t->phase != PHASE_LOST) lose(t, RD_KAFKA_RESP_ERR__DESTROY, "the sink ends");
-    sink_destroy(t->producer); /* what it still has comes back */
+    sink_destroy(t->producer); /* which settles what it still has */
     settle_lost(t);
     close_transaction(t, RD_KAFKA_RESP_ERR__DESTROY);
     free(t->transactional_id);

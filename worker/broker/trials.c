@@ -8,11 +8,11 @@
 #include "broker/assignment.h"
 
 enum {
-    TRIAL_TIMEOUT_MS = 30000, /* brokers that send nothing for so long prove nothing either */
-    END_TIMEOUT_MS = 500,     /* of the question where a partition ends */
-    LOOK_MS = 1000,           /* between two looks whether one may be read again */
+    TRIAL_TIMEOUT_MS = 30000, /* a trial ends after this time without a message */
+    END_TIMEOUT_MS = 500,     /* for asking where a partition ends */
+    LOOK_MS = 1000,           /* how often it is checked whether one may be read again */
     SEEK_TIMEOUT_MS = 1000,
-    GROWTH_BYTES = 32 << 20 /* beyond twice what came: more than a response that is on its way */
+    GROWTH_BYTES = 32 << 20 /* beyond twice what was read: more than a response under way */
 };
 
 void trials_init(struct trials *trials, const struct source *source,
@@ -50,14 +50,15 @@ void trials_sort(struct trials *trials, const rd_kafka_topic_partition_list_t *p
         case FETCH_ASIDE:
             add(&trials->aside, p);
             client_say(trials->events, LOG_ERROR,
-                "%s [%d] is set aside at offset %" PRId64 ": executors died of reading it, and it "
-                "is not read; gpu-worker resume --partition %s/%d has it read again",
+                "%s [%d] is set aside at offset %" PRId64
+                ": executors died of reading it, so it is not read; run gpu-worker resume "
+                "--partition %s/%d to read it again",
                 p->topic, (int)p->partition, p->offset, p->topic, (int)p->partition);
         }
     }
 }
 
-/* Where nothing stands there is nothing to try. */
+/* An empty partition needs no trial. */
 static bool is_empty(rd_kafka_t *client, const rd_kafka_topic_partition_t *p) {
     int64_t low, high;
     return rd_kafka_query_watermark_offsets(client, p->topic, p->partition, &low, &high,
@@ -65,7 +66,7 @@ static bool is_empty(rd_kafka_t *client, const rd_kafka_topic_partition_t *p) {
            p->offset >= high;
 }
 
-/* Of this process; 0 where it is not known. */
+/* Of this process; 0 if unknown. */
 static uint64_t resident_bytes(void) {
     uint64_t pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -75,7 +76,7 @@ static uint64_t resident_bytes(void) {
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Told as soon as it is seen: the process may be about to end of it. */
+/* Reports growth as soon as it is seen, because the process may be about to die of it. */
 static void look_at_memory(struct trials *trials) {
     const rd_kafka_topic_partition_t *p = &trials->current->elems[0];
     uint64_t allowed = trials->resident_bytes + 2 * trials->bytes + GROWTH_BYTES;
@@ -101,7 +102,8 @@ static void start_next(struct trials *trials, rd_kafka_t *client, bool is_cooper
         "had begun there",
         p->topic, (int)p->partition, p->offset);
     source_tell_guard(trials->source, FETCH_TRIAL_BEGINS, p->topic, p->partition);
-    (void)assignment_pause(client, trials->current, false); /* of when it was given back last */
+    (void)assignment_pause(
+        client, trials->current, false); /* it may still be paused from an earlier assignment */
     (void)assignment_change(client, is_cooperative, ASSIGNMENT_ADD, trials->current);
 }
 
@@ -156,7 +158,7 @@ void trials_pause_aside(const struct trials *trials, rd_kafka_t *client) {
     if (trials->aside != NULL) (void)assignment_pause(client, trials->aside, true);
 }
 
-/* Back to its place, from the end. */
+/* Moves partitions from the end back to their offsets. */
 static bool seek_back(rd_kafka_t *client, rd_kafka_topic_partition_list_t *lifted) {
     rd_kafka_error_t *error = rd_kafka_seek_partitions(client, lifted, SEEK_TIMEOUT_MS);
     bool is_there = error == NULL && lifted->elems[0].err == RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -175,7 +177,7 @@ rd_kafka_topic_partition_list_t *trials_take_lifted(struct trials *trials, rd_ka
     }
     if (lifted == NULL) return NULL;
     if (seek_back(client, lifted)) trials_forget(trials, lifted);
-    else destroy_list(&lifted); /* it stays aside until the next look */
+    else destroy_list(&lifted); /* they stay aside until the next look */
     return lifted;
 }
 
