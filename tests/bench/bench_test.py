@@ -1,6 +1,7 @@
 """What gpu-worker bench prints; how much it measures is no test's business.
 usage: bench_test.py BINARY"""
 
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,26 @@ def bench(*arguments):
     return subprocess.run([BINARY, "bench", *arguments], capture_output=True, text=True, timeout=600)
 
 
+def rows(which, rounds):
+    """What --json prints: a row each line. Nothing else is printed."""
+    done = bench(which, "--driver", "cpu", "--rounds", str(rounds), "--ms", "1", "--json")
+    if (done.returncode, done.stderr) != (0, ""):
+        raise AssertionError(done)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 class Bench(unittest.TestCase):
+    def assert_figures(self, row, *names):
+        """A row has these figures and no other, each in order."""
+        facts = {name: value for name, value in row.items() if not isinstance(value, dict)}
+        self.assertEqual("cpu", row["driver"])
+        self.assertEqual({"bench", "driver", "processors", "rounds", "work"}, set(facts))
+        self.assertEqual(set(names), set(row) - set(facts))
+        for name in names:
+            self.assertEqual(["least", "median", "most"], list(row[name]), name)
+            self.assertLessEqual(row[name]["least"], row[name]["median"], name)
+            self.assertLessEqual(row[name]["median"], row[name]["most"], name)
+
     def test_engine_prints_a_ratio_for_each_kind_of_work_and_what_a_single_job_takes(self):
         done = bench("engine", "--driver", "cpu", "--rounds", "1", "--ms", "1")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -35,6 +55,32 @@ class Bench(unittest.TestCase):
         rates = RATE.findall(done.stdout)
         self.assertEqual(len({name for name, *_ in rates}), 16, done.stdout)
         self.assertIn("not isolated", done.stdout)
+
+    def test_json_has_the_figures_of_each_row_under_names(self):
+        found = rows("state", 1)
+        self.assertEqual(7, len(found))
+        for row in found:
+            self.assert_figures(row, "baseline_jobs_per_s", "worker_jobs_per_s", "ratio_percent")
+            self.assertEqual("state", row["bench"])
+
+    def test_pools_compares_both_kinds_of_memory_with_free_lists_behind_mutexes_by_one_to_16_threads(self):
+        found = rows("pools", 3)
+        self.assertEqual({f"{memory}, {threads}, {held} held" for memory in ("device", "pinned") for held in (1, 8)
+                          for threads in ("alone", "2 threads", "4 threads", "8 threads", "16 threads")},
+                         {row["work"] for row in found})
+        for row in found:
+            self.assert_figures(row, *(f"{side}_{figure}" for side in ("baseline", "pool")
+                                       for figure in ("operations_per_s", "p50_ns", "p99_ns")))
+            for side in ("baseline", "pool"):
+                self.assertGreater(row[f"{side}_operations_per_s"]["least"], 0)
+                self.assertLessEqual(row[f"{side}_p50_ns"]["least"], row[f"{side}_p99_ns"]["most"])
+
+    def test_pools_prints_a_table_of_the_same(self):
+        done = bench("pools", "--driver", "cpu", "--rounds", "1", "--ms", "1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+        self.assertEqual(2 + 20, len(lines), done.stdout)
+        self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
 
     def test_wrong_arguments_are_one_line(self):
         for arguments in ([], ["engines"], ["engine", "--rounds", "0"], ["engine", "--rounds", "100"],

@@ -3,11 +3,12 @@
 #define BENCH_BENCH_H
 
 #include "base/error.h"
+#include "bench/table.h"
 #include "settings/settings.h"
 
 struct bench_options {
     struct settings *settings; /* the benches change limits to fit the work */
-    unsigned rounds;           /* 1 to BENCH_ROUNDS_MAX */
+    struct bench_table table;  /* with 1 to BENCH_ROUNDS_MAX rounds */
     uint32_t milliseconds;     /* of a round of the baseline, about */
     uint64_t messages;         /* of a round between topics */
 };
@@ -23,5 +24,8 @@ MUST_CHECK enum err bench_isolation(const struct bench_options *options, struct 
 
 /** Consume-to-publish of an empty program against a baseline over librdkafka. */
 MUST_CHECK enum err bench_kafka(const struct bench_options *options, struct error *err);
+
+/** Pools of device and of pinned memory against free lists behind mutexes. */
+MUST_CHECK enum err bench_pools(const struct bench_options *options, struct error *err);
 
 #endif

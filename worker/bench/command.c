@@ -12,7 +12,7 @@
 static const char about[] =
     "Measures the worker against a loop that does the same work and nothing else, in the same "
     "process,\n"
-    "round after round in turns. Prints medians, and the least and the most of the ratio.\n"
+    "round after round in turns. Prints medians, and the least and the most.\n"
     "\n"
     "  engine  jobs from memory through the whole executor, against copies and launches alone\n"
     "  state   the same jobs with a state file, against the same without one\n"
@@ -20,7 +20,10 @@ static const char about[] =
     "          the same jobs with each `batch.isolation`, by tenants that change seldom or always\n"
     "  kafka   jobs that do nothing, from topic to topic, against consuming and producing alone; "
     "makes\n"
-    "          topics of its own on the configured brokers, and removes them\n";
+    "          topics of its own on the configured brokers, and removes them\n"
+    "  pools   taking and returning a block of the memory pools, by 1 to 16 threads, against free "
+    "lists\n"
+    "          behind mutexes\n";
 
 static const char examples[] = "examples:\n"
                                "  gpu-worker bench engine --driver cuda\n"
@@ -29,6 +32,7 @@ static const char examples[] = "examples:\n"
 struct bench_arguments {
     const char *which, *config, *driver;
     uint64_t rounds, milliseconds, messages;
+    bool is_json;
 };
 
 /* False where the command ends with *ret_exit. */
@@ -38,15 +42,15 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
         {"config", "FILE", "lanes and their depth; without it, all defaults", .text = &ret->config},
         {"driver", "cuda|cpu", "overrides `driver`", .text = &ret->driver},
         {"rounds", "N", "1 to 99, 5 unless given", .number = &ret->rounds},
-        {"ms", "N",
-            "engine, state, isolation: about how long a round of the baseline takes; 300 unless "
-            "given",
+        {"ms", "N", "not kafka: about how long a round of the baseline takes; 300 unless given",
             .number = &ret->milliseconds},
         {"messages", "N", "kafka: messages of a round; 200000 unless given",
             .number = &ret->messages},
+        {"json", NULL, "one JSON object a line, a row each, instead of a table",
+            .flag = &ret->is_json},
         {0}};
     const struct cli_command command = {.name = "bench",
-        .first = "engine|isolation|kafka|state",
+        .first = "engine|isolation|kafka|pools|state",
         .about = about,
         .options = options,
         .examples = examples};
@@ -63,7 +67,7 @@ static const struct bench {
     const char *name;
     enum err (*run)(const struct bench_options *options, struct error *err);
 } benches[] = {{"engine", bench_engine}, {"isolation", bench_isolation}, {"kafka", bench_kafka},
-    {"state", bench_state}};
+    {"pools", bench_pools}, {"state", bench_state}};
 
 static const struct bench *find_bench(const char *name) {
     for (size_t i = 0; i < sizeof benches / sizeof benches[0]; i++)
@@ -84,7 +88,10 @@ int command_bench(int argc, char **argv) {
     if (cli_override_driver(arguments.driver, &settings)) {
         struct error err;
         const struct bench_options options = {.settings = &settings,
-            .rounds = (unsigned)arguments.rounds,
+            .table = {.bench = bench->name,
+                .settings = &settings,
+                .rounds = (unsigned)arguments.rounds,
+                .is_json = arguments.is_json},
             .milliseconds = (uint32_t)arguments.milliseconds,
             .messages = arguments.messages};
         log_init(LOG_WARN, settings.log.format); /* every round starts and ends a worker */

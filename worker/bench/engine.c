@@ -128,7 +128,8 @@ static enum err measure_with(const struct engine_bench *bench, const struct engi
     enum err code = run_baseline(bench, work, payload, warm_up_jobs(work), at_once, &probe_ns, err);
     if (code != ERR_OK) return code;
     uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / probe_ns) + 1;
-    for (ret->count = 0; ret->count < bench->options->rounds && code == ERR_OK; ret->count++) {
+    for (ret->count = 0; ret->count < bench->options->table.rounds && code == ERR_OK;
+         ret->count++) {
         code =
             run_baseline(bench, work, payload, jobs, at_once, &ret->baseline_ns[ret->count], err);
         if (code == ERR_OK)
@@ -152,13 +153,14 @@ static enum err measure(struct engine_bench *bench, const struct engine_work *wo
 
 static enum err measure_rates(struct engine_bench *bench, struct error *err) {
     enum err code = ERR_OK;
-    printf("%" PRIu32 " lanes, %" PRIu32 " batches in flight each, %u rounds\n\n", bench->lanes,
-        bench->depth, bench->options->rounds);
-    bench_print_rates_head(bench->baseline != NULL ? "baseline" : "without state file");
+    const struct bench_table *table = &bench->options->table;
+    bench_note(table, "%" PRIu32 " lanes, %" PRIu32 " batches in flight each, %u rounds\n\n",
+        bench->lanes, bench->depth, table->rounds);
+    bench_print_rates_head(table, bench->baseline != NULL ? "baseline" : "without state file");
     for (size_t i = 0; i < sizeof works / sizeof works[0] && code == ERR_OK; i++) {
         struct bench_rounds rounds;
         code = measure(bench, &works[i], UINT64_MAX, &rounds, err);
-        if (code == ERR_OK) bench_print_rates(works[i].name, &rounds);
+        if (code == ERR_OK) bench_print_rates(table, works[i].name, &rounds);
     }
     return code;
 }
@@ -167,8 +169,7 @@ static enum err measure_latency(struct engine_bench *bench, struct error *err) {
     struct bench_rounds rounds;
     bench->lanes = bench->depth = 1;
     enum err code = measure(bench, &single, 1, &rounds, err);
-    printf("\n");
-    if (code == ERR_OK) bench_print_latency(single.name, &rounds);
+    if (code == ERR_OK) bench_print_latency(&bench->options->table, single.name, &rounds);
     return code;
 }
 
@@ -249,7 +250,7 @@ static enum err measure_tenants(struct engine_bench *bench, const struct engine_
     enum err code = run_tenants(bench, work, &shared, payload, warm_up_jobs(work), &none_ns, err);
     if (code != ERR_OK) return code;
     uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / none_ns) + 1;
-    for (unsigned round = 0; round < bench->options->rounds && code == ERR_OK; round++) {
+    for (unsigned round = 0; round < bench->options->table.rounds && code == ERR_OK; round++) {
         code = run_tenants(bench, work, &shared, payload, jobs, &none_ns, err);
         for (size_t i = 0; i < TENANTS_COUNT && code == ERR_OK; i++) {
             ret[i].count = round + 1;
@@ -274,7 +275,7 @@ static enum err measure_isolation(
     for (size_t i = 0; i < TENANTS_COUNT && code == ERR_OK; i++) {
         char name[128];
         snprintf(name, sizeof name, "%s: %s", work->name, tenants[i].name);
-        bench_print_rates(name, &rounds[i]);
+        bench_print_rates(&bench->options->table, name, &rounds[i]);
     }
     return code;
 }
@@ -285,9 +286,10 @@ enum err bench_isolation(const struct bench_options *options, struct error *err)
         .lanes = options->settings->lanes,
         .depth = options->settings->lane_depth};
     enum err code = ERR_OK;
-    printf("%" PRIu32 " lanes, %" PRIu32 " batches in flight each, %u rounds\n\n", bench.lanes,
-        bench.depth, options->rounds);
-    bench_print_rates_head("not isolated");
+    bench_note(&options->table,
+        "%" PRIu32 " lanes, %" PRIu32 " batches in flight each, %u rounds\n\n", bench.lanes,
+        bench.depth, options->table.rounds);
+    bench_print_rates_head(&options->table, "not isolated");
     for (size_t i = 0; i < sizeof isolated_works / sizeof isolated_works[0] && code == ERR_OK; i++)
         code = measure_isolation(&bench, &isolated_works[i], err);
     return code;

@@ -138,7 +138,7 @@ static enum err take_response(struct kafka_bench *bench, struct error *err) {
 static enum err measure_rounds(struct kafka_bench *bench, struct bench_rounds *at_least_once,
     struct bench_rounds *exactly_once, struct error *err) {
     enum err code = ERR_OK;
-    for (unsigned i = 0; i < bench->options->rounds && code == ERR_OK; i++) {
+    for (unsigned i = 0; i < bench->options->table.rounds && code == ERR_OK; i++) {
         code = run_baseline(bench, i, &at_least_once->baseline_ns[i], err);
         exactly_once->baseline_ns[i] = at_least_once->baseline_ns[i];
         if (code == ERR_OK)
@@ -146,7 +146,7 @@ static enum err measure_rounds(struct kafka_bench *bench, struct bench_rounds *a
         if (code == ERR_OK)
             code = run_worker(bench, EXACTLY_ONCE, i, &exactly_once->worker_ns[i], err);
     }
-    at_least_once->count = exactly_once->count = bench->options->rounds;
+    at_least_once->count = exactly_once->count = bench->options->table.rounds;
     return code;
 }
 
@@ -158,11 +158,13 @@ static enum err measure(struct kafka_bench *bench, struct error *err) {
     if (code == ERR_OK) code = take_response(bench, err);
     if (code == ERR_OK) code = measure_rounds(bench, &at_least_once, &exactly_once, err);
     if (code != ERR_OK) return code;
-    printf("%" PRIu64 " messages a round, results of %zu bytes, %d partitions, %u rounds\n\n",
-        bench->options->messages, bench->response.size, PARTITIONS, bench->options->rounds);
-    bench_print_rates_head("baseline");
-    bench_print_rates("from topic to topic, at least once", &at_least_once);
-    bench_print_rates("the same, exactly once", &exactly_once);
+    const struct bench_table *table = &bench->options->table;
+    bench_note(table,
+        "%" PRIu64 " messages a round, results of %zu bytes, %d partitions, %u rounds\n\n",
+        bench->options->messages, bench->response.size, PARTITIONS, table->rounds);
+    bench_print_rates_head(table, "baseline");
+    bench_print_rates(table, "from topic to topic, at least once", &at_least_once);
+    bench_print_rates(table, "the same, exactly once", &exactly_once);
     return ERR_OK;
 }
 

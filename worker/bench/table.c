@@ -1,53 +1,121 @@
 #include "bench/table.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-struct spread {
-    double min, median, max;
-};
+#include <unistd.h>
 
 static int compare(const void *a, const void *b) {
     double left = *(const double *)a, right = *(const double *)b;
     return (left > right) - (left < right);
 }
 
-/* Sorts. */
-static struct spread spread_of(double *values, size_t count) {
+struct bench_spread bench_spread_of(double *values, size_t count) {
     qsort(values, count, sizeof values[0], compare);
-    return (struct spread){values[0], values[count / 2], values[count - 1]};
+    return (struct bench_spread){values[0], values[count / 2], values[count - 1]};
 }
 
-void bench_print_rates_head(const char *baseline) {
-    printf("| work | %s, jobs/s | worker, jobs/s | worker / %s | least .. most |\n"
-           "| --- | --- | --- | --- | --- |\n",
-        baseline, baseline);
+void bench_note(const struct bench_table *table, const char *format, ...) {
+    if (table->is_json) return;
+    va_list args;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    fflush(stdout);
 }
 
-void bench_print_rates(const char *work, const struct bench_rounds *rounds) {
+void bench_head(const struct bench_table *table, const char *const *names, size_t count) {
+    if (table->is_json) return;
+    for (size_t i = 0; i < count; i++) printf("| %s ", names[i]);
+    printf("|\n");
+    for (size_t i = 0; i < count; i++) printf("| --- ");
+    printf("|\n");
+}
+
+void bench_row_begin(const struct bench_table *table, const char *work) {
+    if (table->is_json)
+        printf("{\"bench\": \"%s\", \"driver\": \"%s\", \"processors\": %ld, \"rounds\": %u, "
+               "\"work\": \"%s\"",
+            table->bench, table->settings->driver == DRIVER_CPU ? "cpu" : "cuda",
+            sysconf(_SC_NPROCESSORS_ONLN), table->rounds, work);
+    else printf("| %s ", work);
+}
+
+void bench_row_end(const struct bench_table *table) {
+    printf(table->is_json ? "}\n" : "|\n");
+    fflush(stdout);
+}
+
+static void print_json(struct bench_figure figure, const struct bench_spread *spread) {
+    printf(", \"%s\": {\"least\": %.*f, \"median\": %.*f, \"most\": %.*f}", figure.key,
+        figure.decimals, spread->least, figure.decimals, spread->median, figure.decimals,
+        spread->most);
+}
+
+static const char *unit_of(struct bench_figure figure) {
+    return figure.unit != NULL ? figure.unit : "";
+}
+
+void bench_median(const struct bench_table *table, struct bench_figure figure,
+    const struct bench_spread *spread) {
+    if (table->is_json) print_json(figure, spread);
+    else printf("| %.*f%s ", figure.decimals, spread->median, unit_of(figure));
+}
+
+void bench_spread(const struct bench_table *table, struct bench_figure figure,
+    const struct bench_spread *spread) {
+    bench_median(table, figure, spread);
+    if (!table->is_json)
+        printf("| %.*f .. %.*f%s ", figure.decimals, spread->least, figure.decimals, spread->most,
+            unit_of(figure));
+}
+
+void bench_print_rates_head(const struct bench_table *table, const char *baseline) {
+    char rate[64], ratio[64];
+    snprintf(rate, sizeof rate, "%s, jobs/s", baseline);
+    snprintf(ratio, sizeof ratio, "worker / %s", baseline);
+    const char *const names[] = {"work", rate, "worker, jobs/s", ratio, "least .. most"};
+    bench_head(table, names, sizeof names / sizeof names[0]);
+}
+
+void bench_print_rates(
+    const struct bench_table *table, const char *work, const struct bench_rounds *rounds) {
     double baseline[BENCH_ROUNDS_MAX], worker[BENCH_ROUNDS_MAX], ratio[BENCH_ROUNDS_MAX];
     for (size_t i = 0; i < rounds->count; i++) {
         baseline[i] = 1e9 / rounds->baseline_ns[i];
         worker[i] = 1e9 / rounds->worker_ns[i];
         ratio[i] = 100 * worker[i] / baseline[i];
     }
-    struct spread ratios = spread_of(ratio, rounds->count);
-    printf("| %s | %.0f | %.0f | %.0f %% | %.0f .. %.0f %% |\n", work,
-        spread_of(baseline, rounds->count).median, spread_of(worker, rounds->count).median,
-        ratios.median, ratios.min, ratios.max);
-    fflush(stdout);
+    const struct bench_spread baselines = bench_spread_of(baseline, rounds->count),
+                              workers = bench_spread_of(worker, rounds->count),
+                              ratios = bench_spread_of(ratio, rounds->count);
+    bench_row_begin(table, work);
+    bench_median(table, (struct bench_figure){"baseline_jobs_per_s", 0, NULL}, &baselines);
+    bench_median(table, (struct bench_figure){"worker_jobs_per_s", 0, NULL}, &workers);
+    bench_spread(table, (struct bench_figure){"ratio_percent", 0, " %"}, &ratios);
+    bench_row_end(table);
 }
 
-void bench_print_latency(const char *work, const struct bench_rounds *rounds) {
+void bench_print_latency(
+    const struct bench_table *table, const char *work, const struct bench_rounds *rounds) {
     double baseline[BENCH_ROUNDS_MAX], worker[BENCH_ROUNDS_MAX], added[BENCH_ROUNDS_MAX];
     for (size_t i = 0; i < rounds->count; i++) {
         baseline[i] = rounds->baseline_ns[i] / 1e3;
         worker[i] = rounds->worker_ns[i] / 1e3;
         added[i] = worker[i] - baseline[i];
     }
-    struct spread more = spread_of(added, rounds->count);
-    printf("%s: baseline %.1f us, worker %.1f us, %.1f us more (%.1f .. %.1f)\n", work,
-        spread_of(baseline, rounds->count).median, spread_of(worker, rounds->count).median,
-        more.median, more.min, more.max);
-    fflush(stdout);
+    const struct bench_spread baselines = bench_spread_of(baseline, rounds->count),
+                              workers = bench_spread_of(worker, rounds->count),
+                              more = bench_spread_of(added, rounds->count);
+    if (!table->is_json) {
+        printf("\n%s: baseline %.1f us, worker %.1f us, %.1f us more (%.1f .. %.1f)\n", work,
+            baselines.median, workers.median, more.median, more.least, more.most);
+        fflush(stdout);
+        return;
+    }
+    bench_row_begin(table, work);
+    bench_median(table, (struct bench_figure){"baseline_us", 1, NULL}, &baselines);
+    bench_median(table, (struct bench_figure){"worker_us", 1, NULL}, &workers);
+    bench_median(table, (struct bench_figure){"added_us", 1, NULL}, &more);
+    bench_row_end(table);
 }

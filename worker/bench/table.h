@@ -1,13 +1,61 @@
 /**
- * Two ways to do the same work, measured in turns, so that what slows the machine for a while slows
- * both: medians, and the ratio with its spread over the rounds.
+ * What a bench prints: a Markdown table, or with --json one JSON object a line, with the same
+ * figures under names.
+ *
+ * Ways to do the same work are measured in turns, so that what slows the machine for a while slows
+ * all of them. A figure is the median of its rounds, with the least and the most.
+ *
+ * Threads: one.
  */
 #ifndef BENCH_TABLE_H
 #define BENCH_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "settings/settings.h"
+
 enum { BENCH_ROUNDS_MAX = 99 };
+
+struct bench_table {
+    const char *bench; /* the subcommand */
+    const struct settings *settings;
+    unsigned rounds;
+    bool is_json;
+};
+
+struct bench_spread {
+    double least, median, most;
+};
+
+/** Sorts `values`, of which there are some. */
+struct bench_spread bench_spread_of(double *values, size_t count);
+
+/** A line of its own before or behind a table; nothing in JSON. */
+__attribute__((format(printf, 2, 3))) void bench_note(
+    const struct bench_table *table, const char *format, ...);
+
+/** The table's head: so many names. Nothing in JSON. */
+void bench_head(const struct bench_table *table, const char *const *names, size_t count);
+
+/** A row: its begin, a cell for each name of the head, its end. `work` needs no escape. */
+void bench_row_begin(const struct bench_table *table, const char *work);
+void bench_row_end(const struct bench_table *table);
+
+/** How a figure is shown: "12.3 %". JSON knows it as `key`, which names the unit. */
+struct bench_figure {
+    const char *key;
+    int decimals;
+    const char *unit; /* " %", or NULL where the head names it */
+};
+
+/** A cell with the median. */
+void bench_median(
+    const struct bench_table *table, struct bench_figure figure, const struct bench_spread *spread);
+
+/** A cell with the median, and one with the least and the most. */
+void bench_spread(
+    const struct bench_table *table, struct bench_figure figure, const struct bench_spread *spread);
 
 /** By round: nanoseconds a job. */
 struct bench_rounds {
@@ -15,11 +63,13 @@ struct bench_rounds {
     double baseline_ns[BENCH_ROUNDS_MAX], worker_ns[BENCH_ROUNDS_MAX];
 };
 
-/** The head of a Markdown table on standard output: jobs a second. `baseline` is the other way. */
-void bench_print_rates_head(const char *baseline);
-void bench_print_rates(const char *work, const struct bench_rounds *rounds);
+/** A table of jobs a second. `baseline` is the other way. */
+void bench_print_rates_head(const struct bench_table *table, const char *baseline);
+void bench_print_rates(
+    const struct bench_table *table, const char *work, const struct bench_rounds *rounds);
 
 /** One line of microseconds a job. */
-void bench_print_latency(const char *work, const struct bench_rounds *rounds);
+void bench_print_latency(
+    const struct bench_table *table, const char *work, const struct bench_rounds *rounds);
 
 #endif
