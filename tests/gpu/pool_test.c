@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/magazines.h"
 #include "gpu/pinned.h"
 #include "gpu/pool_rig.h"
 #include "gpu/scarce_memory.h"
@@ -14,6 +15,16 @@
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
+
+static int magazines_left = INT_MAX; /* that can still be had */
+
+struct magazines *__real_magazines_create(void);
+struct magazines *__wrap_magazines_create(void);
+
+struct magazines *__wrap_magazines_create(void) {
+    if (magazines_left == 0) return NULL;
+    return __real_magazines_create();
+}
 
 static uint64_t driver_bytes(void) {
     struct cpu_driver_counters counts = cpu_driver_counters();
@@ -159,14 +170,15 @@ TEST(cached_blocks_make_room_when_the_driver_has_none) {
     close_pool();
 }
 
-TEST(a_full_ring_lets_the_driver_have_the_rest) {
-    enum { COUNT = 1030 }; /* a class caches 1024 blocks at most */
+TEST(a_full_cache_lets_the_driver_have_the_rest) {
+    /* of a class: what a ring holds at most, and what one thread keeps near */
+    enum { CACHED = 1024 + MAGAZINE_PLACES, COUNT = CACHED + 6 };
     open_pool(POOL_DEVICE, NULL);
     struct pool_block *blocks = calloc(COUNT, sizeof blocks[0]);
     for (size_t i = 0; i < COUNT; i++) blocks[i] = acquire(512);
     for (size_t i = 0; i < COUNT; i++) release(&blocks[i]);
-    assert_books(0, 1024 * 512);
-    assert_int_equal((COUNT - 1024) * 512, usage().freed_bytes);
+    assert_books(0, CACHED * 512);
+    assert_int_equal((COUNT - CACHED) * 512, usage().freed_bytes);
     free(blocks);
     close_pool();
 }
@@ -333,6 +345,18 @@ TEST(a_budget_of_nothing_refuses_everything) {
     close_pool();
 }
 
+TEST(magazines_that_cannot_be_had_are_a_typed_error_and_leak_nothing) {
+    cpu_device_open(&device, NULL);
+    budget_init(&budget, "test pool", ERR_DEVICE_MEMORY, BUDGET_BYTES);
+    pool = NULL;
+    magazines_left = 0;
+    enum err code = pool_create(&device, POOL_DEVICE, &budget, &pool, &err);
+    magazines_left = INT_MAX;
+    assert_int_equal(ERR_NO_MEMORY, code);
+    assert_null(pool);
+    device_close(&device);
+}
+
 TEST(rings_that_cannot_be_had_are_a_typed_error_and_leak_nothing) {
     cpu_device_open(&device, NULL);
     budget_init(&budget, "test pool", ERR_DEVICE_MEMORY, BUDGET_BYTES);
@@ -476,7 +500,7 @@ int main(void) {
         D(live_blocks_that_fill_the_budget_refuse_the_next),
         D(cached_blocks_of_other_classes_make_room_within_the_budget),
         D(cached_blocks_make_room_when_the_driver_has_none),
-        D(a_full_ring_lets_the_driver_have_the_rest),
+        D(a_full_cache_lets_the_driver_have_the_rest),
         D(what_comes_back_while_the_budget_is_exceeded_is_really_freed),
         D(all_blocks_of_a_batch_are_taken_or_none),
         D(clear_frees_what_is_cached_and_leaves_what_is_in_use),
@@ -488,6 +512,7 @@ int main(void) {
         D(a_free_that_the_budget_does_not_know_is_an_error),
         D(sums_that_cannot_be_are_errors_that_name_the_values),
         D(a_budget_of_nothing_refuses_everything),
+        D(magazines_that_cannot_be_had_are_a_typed_error_and_leak_nothing),
         D(rings_that_cannot_be_had_are_a_typed_error_and_leak_nothing),
         D(many_threads_share_blocks_one_owner_at_a_time_and_the_books_are_exact),
         D(a_driver_that_fails_at_random_leaks_nothing_under_traffic),

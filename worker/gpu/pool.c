@@ -7,6 +7,7 @@
 #include "base/invariant.h"
 #include "base/ring.h"
 #include "gpu/event.h"
+#include "gpu/magazines.h"
 #include "gpu/size_class.h"
 
 enum { CLASS_SLOTS_MAX = 1024 };
@@ -16,7 +17,8 @@ struct pool {
     enum pool_kind kind;
     struct budget *budget;
     bool wipes;
-    CUstream wipe_stream; /* of device memory */
+    CUstream wipe_stream;        /* of device memory */
+    struct magazines *magazines; /* before the rings */
     struct ring *free_blocks[SIZE_CLASS_COUNT];
 };
 
@@ -37,6 +39,8 @@ enum err pool_create(const struct device *device, enum pool_kind kind, struct bu
     struct pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) goto no_memory;
     *pool = (struct pool){.device = device, .kind = kind, .budget = budget};
+    pool->magazines = magazines_create();
+    if (pool->magazines == NULL) goto no_memory;
     for (size_t class = 0; class < SIZE_CLASS_COUNT; class ++) {
         pool->free_blocks[class] = ring_create(class_slots(budget_limit(budget), class));
         if (pool->free_blocks[class] == NULL) goto no_memory;
@@ -154,7 +158,12 @@ static enum err block_create(
     return err->code;
 }
 
-/* Really frees what was taken out of a ring, or did not fit into it. */
+/* A cached block, wherever it lies. */
+static bool take_cached(struct pool *pool, size_t class, uint64_t *ret) {
+    return ring_pop(pool->free_blocks[class], ret) || magazines_steal(pool->magazines, class, ret);
+}
+
+/* Really frees what was cached, or could not be. */
 static enum err block_destroy(struct pool *pool, struct pool_counters *counters,
     const struct pool_block *block, struct error *err) {
     counter_add(&counters->taken_bytes, block->bytes);
@@ -172,7 +181,7 @@ static enum err trim(struct pool *pool, struct pool_counters *counters, uint64_t
         while (*ret_freed_bytes < bytes) {
             enum err code = counters_check(counters, block.bytes, err);
             if (code != ERR_OK) return code;
-            if (!ring_pop(pool->free_blocks[class], &block.address)) break;
+            if (!take_cached(pool, class, &block.address)) break;
             code = block_destroy(pool, counters, &block, err);
             if (code != ERR_OK) return code;
             *ret_freed_bytes += block.bytes;
@@ -208,7 +217,8 @@ enum err pool_acquire(struct pool *pool, struct pool_counters *counters, size_t 
     struct pool_block block = {.bytes = size_class_bytes(class)};
     code = counters_check(counters, block.bytes, err);
     if (code != ERR_OK) return code;
-    if (ring_pop(pool->free_blocks[class], &block.address)) {
+    if (magazines_take(pool->magazines, class, &block.address) ||
+        take_cached(pool, class, &block.address)) {
         counter_add(&counters->hits, 1);
         counter_add(&counters->taken_bytes, block.bytes);
     } else {
@@ -256,8 +266,9 @@ enum err pool_release(struct pool *pool, struct pool_counters *counters, struct 
     struct error wipe_error; /* of a block that is then freed: one that comes anew is wiped */
     bool is_wiped = block_wipe(pool, &released, &wipe_error) == ERR_OK;
     bool is_over = budget_charged(pool->budget) > budget_limit(pool->budget);
-    if (is_wiped && !is_over && ring_push(pool->free_blocks[class], released.address))
-        return ERR_OK;
+    bool may_keep = is_wiped && !is_over;
+    if (may_keep && magazines_put(pool->magazines, class, released.address)) return ERR_OK;
+    if (may_keep && ring_push(pool->free_blocks[class], released.address)) return ERR_OK;
     return block_destroy(pool, counters, &released, err);
 }
 
@@ -274,6 +285,7 @@ void pool_destroy(struct pool *pool, struct pool_counters *counters) {
     if (has_rings) (void)!pool_clear(pool, counters, &freed_bytes, &ignored);
     for (size_t class = 0; class < SIZE_CLASS_COUNT; class ++)
         ring_destroy(pool->free_blocks[class]);
+    magazines_destroy(pool->magazines);
     if (pool->wipe_stream != NULL) (void)pool->device->driver->stream_destroy(pool->wipe_stream);
     free(pool);
 }

@@ -1,11 +1,13 @@
 /**
  * A cache of free memory blocks over gpu/memory.h, one for device memory and one for pinned memory,
- * shared by all threads and lock-free: a size class is a ring of free blocks.
+ * shared by all threads and lock-free: a size class is a ring of free blocks, and small classes
+ * have a few places for each thread before it (gpu/magazines.h).
  *
  * What the driver handed out, in use or cached, is charged to a budget. What is in use and what is
  * cached follows from counters that each thread keeps for itself, so that a hit and its release
- * touch one ring and nothing else that is shared. When the budget or the driver has no room, an
- * acquire frees cached blocks (large ones first) until there is, or nothing is cached any more.
+ * touch one ring at most and nothing else that is shared. When the budget or the driver has no
+ * room, an acquire frees cached blocks (large ones first) until there is, or nothing is cached any
+ * more.
  *
  * A pool may wipe: then every block that it hands out is zero, whoever had it before, this process
  * or an earlier one. Blocks are wiped when the driver gives them and when they are released, with a
@@ -40,8 +42,8 @@ struct pool_block {
     X(misses)                                                                                      \
     X(acquired_bytes)                                                                              \
     X(released_bytes)                                                                              \
-    X(kept_bytes)      /* went into a ring */                                                      \
-    X(taken_bytes)     /* came out of a ring, or did not fit into it */                            \
+    X(kept_bytes)      /* went into the cache */                                                   \
+    X(taken_bytes)     /* came out of the cache, or did not fit into it */                         \
     X(allocated_bytes) /* by the driver */                                                         \
     X(freed_bytes)     /* by the driver */
 
@@ -57,13 +59,13 @@ struct pool_usage {
 #define X(counter) uint64_t counter;
     POOL_COUNTER_LIST(X)
 #undef X
-    uint64_t live_bytes;   /* in use */
-    uint64_t cached_bytes; /* in rings */
+    uint64_t live_bytes; /* in use */
+    uint64_t cached_bytes;
 };
 
 /**
- * `budget` outlives the pool; its limit now decides how many blocks each class may cache, 1024 at
- * most. ERR_NO_MEMORY when there is none for the rings.
+ * `budget` outlives the pool; its limit now decides how many blocks the ring of each class may
+ * hold, 1024 at most. ERR_NO_MEMORY when there is none for the rings.
  */
 MUST_CHECK enum err pool_create(const struct device *device, enum pool_kind kind,
     struct budget *budget, struct pool **ret, struct error *err);
@@ -85,7 +87,7 @@ MUST_CHECK enum err pool_acquire_all(struct pool *pool, struct pool_counters *co
 
 /**
  * Gives the block back and clears `block`; an empty block is fine. It is cached, or really freed
- * where its ring is full, the budget is exceeded (its limit was lowered) or it cannot be wiped.
+ * where the cache is full, the budget is exceeded (its limit was lowered) or it cannot be wiped.
  */
 MUST_CHECK enum err pool_release(
     struct pool *pool, struct pool_counters *counters, struct pool_block *block, struct error *err);

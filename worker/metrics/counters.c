@@ -3,6 +3,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/thread_number.h"
+
 enum { BLOCKS = 64, CACHE_LINE = 64 };
 
 /*
@@ -35,17 +37,11 @@ const char *const section_names[SECTION_COUNT] = {
 };
 
 /*
- * Threads are numbered in order of their first use, and share a block only if there are more
- * threads than blocks. That is why adding is an atomic read-modify-write; it is cheap while no
- * other thread uses the line.
+ * Threads share a block only if there are more threads than blocks. That is why adding is an atomic
+ * read-modify-write; it is cheap while no other thread uses the line.
  */
 static struct block *own_block(struct counters *counters) {
-    static atomic_uint next;
-    static _Thread_local unsigned number;
-    /* relaxed: only uniqueness matters */
-    if (number == 0)
-        number = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % BLOCKS + 1;
-    return &counters->blocks[number - 1];
+    return &counters->blocks[thread_number() % BLOCKS];
 }
 
 struct counters *counters_create(void) {
