@@ -397,8 +397,8 @@ def bad_outputs():
 def too_large():
     yield "message_too_large", "one byte over the limit of a message", with_("id", "i" * 200) | {
         "buffers": {name: {"bytes": 930, "data": b"d" * 930} for name in "xy"}}  # fmt: skip
-    yield "values_too_many", "more msgpack values than the memory of a job", arg({"words": [0] * 700})
-    yield "values_too_many_unknown", "the same where nobody looks for them", saxpy() | {"x": [None] * 700}
+    yield "values_too_many", "more msgpack values than the memory of a job", arg({"words": [0] * 1100})
+    yield "values_too_many_unknown", "the same where nobody looks for them", saxpy() | {"x": [None] * 1100}
     yield "buffer_too_large", "one byte over the limit of a buffer", buffer_x(bytes=(1 << 40) + 1)
     yield "buffer_2_63", "what no device holds", buffer_x(bytes=2**63)
     yield "buffer_2_64", "the largest integer", buffer_x(bytes=U64_MAX)

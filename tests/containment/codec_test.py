@@ -44,8 +44,10 @@ class CodecTest(unittest.TestCase):
             self.assertTrue(is_saxpy(results.pop(f"job-{n}"), n))
 
     def test_a_message_that_crashes_its_decoder_gets_a_dead_letter_alone(self):
-        results = self.run_jobs(
-            [saxpy(f"crash-the-decoder-{n}" if n in CRASHING else f"job-{n}", n) for n in range(COUNT)])
+        jobs = [saxpy(f"job-{n}", n) for n in range(COUNT)]
+        for n in CRASHING:
+            jobs[n]["steps"][0]["program"] = "crash-the-decoder"
+        results = self.run_jobs(jobs)
         self.assert_innocents_are_answered(results)
         self.assertEqual(results, {})
 

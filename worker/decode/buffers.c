@@ -11,26 +11,21 @@ static const struct field write_fields[] = {
     [WRITE_DATA] = {KEY("data"), REQUIRED, parse_bytes, offsetof(struct job_write, data)},
 };
 
-static enum err parse_writes(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_write(struct walk *walk, const struct wire_value *value, void *ret) {
+    const struct wire_value *found[WRITE_KEYS];
+    return walk_map(walk, value, FIELDS(write_fields), ret, found);
+}
+
+static enum err parse_writes(struct walk *walk, const struct wire_value *value, void *ret) {
+    const struct array_field field = {.max = walk->limits->writes_max,
+        .unit = "writes",
+        .item_size = sizeof(struct job_write),
+        .parse = parse_write};
     struct job_buffer *buffer = ret;
-    enum err code = walk_is_array(walk, value);
-    if (code != ERR_OK) return code;
-    const msgpack_object_array *items = &value->via.array;
-    code = walk_limit(walk, items->size, walk->limits->writes_max, "writes", NULL);
-    if (code != ERR_OK) return code;
-    struct job_write *writes;
-    code = walk_alloc(walk, items->size, sizeof *writes, (void **)&writes);
-    if (code != ERR_OK) return code;
-    for (size_t i = 0; i < items->size; i++) {
-        const msgpack_object *found[WRITE_KEYS];
-        walk_enter_index(walk, i);
-        code = walk_map(walk, &items->ptr[i], FIELDS(write_fields), &writes[i], found);
-        if (code != ERR_OK) return code;
-        walk_leave(walk);
-    }
-    buffer->writes = writes;
-    buffer->write_count = items->size;
-    return ERR_OK;
+    void *writes;
+    enum err code = walk_array(walk, value, &field, &writes, &buffer->write_count);
+    if (code == ERR_OK) buffer->writes = writes;
+    return code;
 }
 
 enum init_key { INIT_DATA, INIT_FILL, INIT_KEYS };
@@ -40,9 +35,9 @@ static const struct field init_fields[] = {
     [INIT_FILL] = {KEY("fill"), OPTIONAL, parse_u8, offsetof(struct job_buffer, fill)},
 };
 
-static enum err parse_init(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_init(struct walk *walk, const struct wire_value *value, void *ret) {
     struct job_buffer *buffer = ret;
-    const msgpack_object *found[INIT_KEYS];
+    const struct wire_value *found[INIT_KEYS];
     enum err code = walk_map(walk, value, FIELDS(init_fields), buffer, found);
     if (code != ERR_OK) return code;
     code = walk_one_of(walk, "data", found[INIT_DATA], "fill", found[INIT_FILL]);
@@ -51,7 +46,7 @@ static enum err parse_init(struct walk *walk, const msgpack_object *value, void 
     return ERR_OK;
 }
 
-static enum err parse_datatype(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_datatype(struct walk *walk, const struct wire_value *value, void *ret) {
     struct slice name;
     enum err code = walk_text(walk, value, NAME_BYTES_MAX, &name);
     if (code != ERR_OK) return code;
@@ -65,26 +60,17 @@ static enum err parse_datatype(struct walk *walk, const msgpack_object *value, v
     return ERR_OK;
 }
 
-static enum err parse_shape(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_shape(struct walk *walk, const struct wire_value *value, void *ret) {
+    static const struct array_field field = {
+        .max = RANK_MAX, .item_size = sizeof(uint64_t), .parse = parse_u64};
     struct job_buffer *buffer = ret;
-    enum err code = walk_is_array(walk, value);
-    if (code != ERR_OK) return code;
-    const msgpack_object_array *items = &value->via.array;
-    if (items->size > RANK_MAX)
+    void *shape;
+    if (value->type == WIRE_ARRAY && value->count > RANK_MAX)
         return walk_fail(walk, ERR_BAD_JOB, "flatten the shape",
-            "has %" PRIu32 " dimensions; at most %d are allowed", items->size, RANK_MAX);
-    uint64_t *shape;
-    code = walk_alloc(walk, items->size, sizeof *shape, (void **)&shape);
-    if (code != ERR_OK) return code;
-    for (size_t i = 0; i < items->size; i++) {
-        walk_enter_index(walk, i);
-        code = parse_u64(walk, &items->ptr[i], &shape[i]);
-        if (code != ERR_OK) return code;
-        walk_leave(walk);
-    }
-    buffer->shape = shape;
-    buffer->rank = items->size;
-    return ERR_OK;
+            "has %" PRIu32 " dimensions; at most %d are allowed", value->count, RANK_MAX);
+    enum err code = walk_array(walk, value, &field, &shape, &buffer->rank);
+    if (code == ERR_OK) buffer->shape = shape;
+    return code;
 }
 
 enum buffer_key {
@@ -119,7 +105,7 @@ static const struct field buffer_fields[] = {
 
 /* The key that names the buffer's source, BUFFER_KEYS if there is none. `data` beside `static` is
  * the payload of a static that may be cold, no source of its own. */
-static enum err find_source(struct walk *walk, const msgpack_object **found, size_t *ret) {
+static enum err find_source(struct walk *walk, const struct wire_value **found, size_t *ret) {
     static const enum buffer_key keys[] = {KEY_STATIC, KEY_BLOB, KEY_FILL, KEY_RESIDENT, KEY_DATA};
     *ret = BUFFER_KEYS;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -136,7 +122,7 @@ static enum err find_source(struct walk *walk, const msgpack_object **found, siz
 }
 
 static enum err resolve_source(
-    struct walk *walk, struct job_buffer *buffer, const msgpack_object **found) {
+    struct walk *walk, struct job_buffer *buffer, const struct wire_value **found) {
     size_t key;
     enum err code = find_source(walk, found, &key);
     if (code != ERR_OK) return code;
@@ -160,7 +146,7 @@ static enum err resolve_source(
 }
 
 static enum err check_data(
-    struct walk *walk, const struct job_buffer *buffer, const msgpack_object **found) {
+    struct walk *walk, const struct job_buffer *buffer, const struct wire_value **found) {
     bool is_given = found[KEY_DATA] != NULL || buffer->init == RESIDENT_INIT_DATA;
     if (!is_given || buffer->data.size == buffer->bytes) return ERR_OK;
     return walk_fail(walk, ERR_BAD_JOB, "make bytes and the length of data equal",
@@ -195,7 +181,7 @@ static bool shape_bytes(const struct job_buffer *buffer, uint64_t *ret) {
 }
 
 static enum err check_tensor(
-    struct walk *walk, const struct job_buffer *buffer, const msgpack_object **found) {
+    struct walk *walk, const struct job_buffer *buffer, const struct wire_value **found) {
     if (buffer->datatype == DATATYPE_NONE) return ERR_OK;
     const char *name = datatype_name(buffer->datatype);
     size_t element = datatype_bytes(buffer->datatype);
@@ -214,8 +200,8 @@ static enum err check_tensor(
 }
 
 static enum err parse_buffer(
-    struct walk *walk, const msgpack_object *value, struct job_buffer *buffer) {
-    const msgpack_object *found[BUFFER_KEYS];
+    struct walk *walk, const struct wire_value *value, struct job_buffer *buffer) {
+    const struct wire_value *found[BUFFER_KEYS];
     enum err code = walk_map(walk, value, FIELDS(buffer_fields), buffer, found);
     if (code != ERR_OK) return code;
     code = walk_limit(
@@ -237,11 +223,12 @@ static bool has_name(const struct job_buffer *buffers, size_t count, struct slic
     return false;
 }
 
-static enum err parse_buffer_name(struct walk *walk, const msgpack_object *key, struct slice *ret) {
-    if (key->type != MSGPACK_OBJECT_STR)
+static enum err parse_buffer_name(
+    struct walk *walk, const struct wire_value *key, struct slice *ret) {
+    if (key->type != WIRE_TEXT)
         return walk_fail(walk, ERR_BAD_JOB, "name buffers by strings",
             "has a name that is %s; it must be a string", walk_type_name(key));
-    *ret = walk_slice(&key->via.str);
+    *ret = wire_slice(key);
     if (text_is_valid(*ret, NAME_BYTES_MAX)) return ERR_OK;
     char quoted[QUOTED_SIZE];
     return walk_fail(walk, ERR_BAD_JOB, "choose another name",
@@ -249,34 +236,34 @@ static enum err parse_buffer_name(struct walk *walk, const msgpack_object *key, 
         walk_quote(*ret, quoted), ret->size, NAME_BYTES_MAX);
 }
 
-enum err parse_buffers(struct walk *walk, const msgpack_object *value, void *ret) {
+enum err parse_buffers(struct walk *walk, const struct wire_value *value, void *ret) {
     struct job *job = ret;
     enum err code = walk_is_map(walk, value);
     if (code != ERR_OK) return code;
-    const msgpack_object_map *map = &value->via.map;
-    code =
-        walk_limit(walk, map->size, walk->limits->buffers_max, "buffers", "limits.buffers_per_job");
+    code = walk_limit(
+        walk, value->count, walk->limits->buffers_max, "buffers", "limits.buffers_per_job");
     if (code != ERR_OK) return code;
     struct job_buffer *buffers;
-    code = walk_alloc(walk, map->size, sizeof *buffers, (void **)&buffers);
+    code = walk_alloc(walk, value->count, sizeof *buffers, (void **)&buffers);
     if (code != ERR_OK) return code;
-    for (size_t i = 0; i < map->size; i++) {
+    const struct wire_value *key = value + 1;
+    for (size_t i = 0; i < value->count; i++, key = wire_next(wire_next(key))) {
         size_t earlier;
-        code = parse_buffer_name(walk, &map->ptr[i].key, &buffers[i].name);
+        code = parse_buffer_name(walk, key, &buffers[i].name);
         if (code != ERR_OK) return code;
         walk_enter_key(walk, buffers[i].name);
         if (has_name(buffers, i, buffers[i].name, &earlier))
             return walk_fail(walk, ERR_BAD_JOB, "name each buffer once", "is there twice");
-        code = parse_buffer(walk, &map->ptr[i].val, &buffers[i]);
+        code = parse_buffer(walk, wire_next(key), &buffers[i]);
         if (code != ERR_OK) return code;
         walk_leave(walk);
     }
     job->buffers = buffers;
-    job->buffer_count = map->size;
+    job->buffer_count = value->count;
     return ERR_OK;
 }
 
-enum err find_buffer(struct walk *walk, const msgpack_object *value, size_t *ret) {
+enum err find_buffer(struct walk *walk, const struct wire_value *value, size_t *ret) {
     struct slice name;
     enum err code = parse_name(walk, value, &name);
     if (code != ERR_OK) return code;

@@ -2,9 +2,9 @@
 
 #include "decode/walk.h"
 
-enum { BLOCK_BYTES_MAX = CANCEL_BYTES_MAX * sizeof(msgpack_object) };
+enum { VALUES_BYTES_MAX = CANCEL_BYTES_MAX * sizeof(struct wire_value) };
 
-static enum err parse_action(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_action(struct walk *walk, const struct wire_value *value, void *ret) {
     struct slice action;
     enum err code = walk_text(walk, value, NAME_BYTES_MAX, &action);
     if (code != ERR_OK || slice_is_text(action, "cancel")) return code;
@@ -21,14 +21,12 @@ static const struct field cancel_fields[] = {
 
 enum err cancel_decode(struct slice payload, struct slice *id, struct error *err) {
     struct walk walk = {.root = "the message", .err = err};
-    const msgpack_object *found[FIELDS_MAX];
-    msgpack_zone zone;
-    msgpack_object root;
-    enum err code =
-        walk_unpack(&walk, payload, CANCEL_BYTES_MAX, NULL, BLOCK_BYTES_MAX, &zone, &root);
+    const struct wire_value *found[FIELDS_MAX];
+    struct wire_values values;
+    enum err code = walk_read(&walk, payload, CANCEL_BYTES_MAX, NULL, VALUES_BYTES_MAX, &values);
     if (code == ERR_OK) {
-        code = walk_map(&walk, &root, FIELDS(cancel_fields), id, found);
-        msgpack_zone_destroy(&zone);
+        code = walk_map(&walk, values.items, FIELDS(cancel_fields), id, found);
+        wire_values_fini(&values);
     }
     /* Nobody is answered, so whatever is wrong with it is one kind of wrong. */
     if (code != ERR_OK && code != ERR_NO_MEMORY) err->code = code = ERR_BAD_MESSAGE;

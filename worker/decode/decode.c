@@ -3,10 +3,9 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "base/wire.h"
 #include "decode/parts.h"
 
-static enum err parse_topic(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_topic(struct walk *walk, const struct wire_value *value, void *ret) {
     return walk_text(walk, value, TOPIC_BYTES_MAX, ret);
 }
 
@@ -25,13 +24,12 @@ static const struct field job_fields[] = {
 };
 
 /* A newer v has keys that we do not know: say that it is the v before complaining about them. */
-static enum err check_version(struct walk *walk, const msgpack_object_map *map) {
-    for (uint32_t i = 0; i < map->size; i++) {
-        const msgpack_object *key = &map->ptr[i].key;
-        if (key->type != MSGPACK_OBJECT_STR || !slice_is_text(walk_slice(&key->via.str), "v"))
-            continue;
+static enum err check_version(struct walk *walk, const struct wire_value *map) {
+    const struct wire_value *key = map + 1;
+    for (uint32_t i = 0; i < map->count; i++, key = wire_next(wire_next(key))) {
+        if (key->type != WIRE_TEXT || !slice_is_text(wire_slice(key), "v")) continue;
         walk_enter_key(walk, slice_of_text("v"));
-        enum err code = parse_version(walk, &map->ptr[i].val, NULL);
+        enum err code = parse_version(walk, wire_next(key), NULL);
         if (code != ERR_OK) return code;
         walk_leave(walk);
     }
@@ -66,11 +64,11 @@ static enum err check_timeout(struct walk *walk) {
     return code;
 }
 
-static enum err parse_job(struct walk *walk, const msgpack_object *root) {
-    const msgpack_object *found[FIELDS_MAX];
+static enum err parse_job(struct walk *walk, const struct wire_value *root) {
+    const struct wire_value *found[FIELDS_MAX];
     enum err code = walk_is_map(walk, root);
     if (code != ERR_OK) return code;
-    code = check_version(walk, &root->via.map);
+    code = check_version(walk, root);
     if (code != ERR_OK) return code;
     walk->job->repeat = 1;
     code = walk_map(walk, root, FIELDS(job_fields), walk->job, found);
@@ -84,13 +82,12 @@ static enum err parse_job(struct walk *walk, const msgpack_object *root) {
 static enum err read_job(
     struct job *job, struct slice payload, const struct decode_limits *limits, struct error *err) {
     struct walk walk = {.root = "the job", .job = job, .limits = limits, .err = err};
-    msgpack_zone zone;
-    msgpack_object root;
-    enum err code = walk_unpack(&walk, payload, limits->message_bytes_max, "limits.message_bytes",
-        limits->arena_bytes_max, &zone, &root);
+    struct wire_values values;
+    enum err code = walk_read(&walk, payload, limits->message_bytes_max, "limits.message_bytes",
+        limits->arena_bytes_max, &values);
     if (code != ERR_OK) return code;
-    code = parse_job(&walk, &root);
-    msgpack_zone_destroy(&zone);
+    code = parse_job(&walk, values.items);
+    wire_values_fini(&values);
     return code;
 }
 

@@ -1,9 +1,8 @@
 /**
  * From a message to a job. The bytes are hostile: lengths are checked before use, sizes before
- * arithmetic, and memory is bounded: beside its payload a message costs one block for msgpack-c, of
- * 24 bytes per value that it holds (so at most 24 x its size), freed before decode_job() returns,
- * and the job's arena. Each of the two is at most `arena_bytes_max`; what would need more is
- * ERR_TOO_LARGE.
+ * arithmetic, and memory is bounded: beside its payload a message costs its values (base/wire.h: 16
+ * bytes each, so at most 16 x its size), freed before decode_job() returns, and the job's arena.
+ * Each of the two is at most `arena_bytes_max`; what would need more is ERR_TOO_LARGE.
  *
  * A message is *decodable* when it is one well-formed msgpack map from which a valid `id` can be
  * read. A decodable message always gets a result, so the job carries the id even when the rest

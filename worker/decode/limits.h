@@ -7,7 +7,7 @@
 
 struct decode_limits {
     size_t message_bytes_max;
-    size_t arena_bytes_max; /* of a job's arena, and of msgpack-c's block while decoding */
+    size_t arena_bytes_max; /* of a job's arena, and of the message's values while decoding */
     uint32_t buffers_max, steps_max, args_max, outputs_max, writes_max;
     uint64_t buffer_bytes_max;               /* of one buffer */
     uint32_t launches_max;                   /* sum of repeat x iterations over the steps */

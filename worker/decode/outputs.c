@@ -2,7 +2,7 @@
 
 #include "decode/parts.h"
 
-static enum err parse_output_buffer(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_output_buffer(struct walk *walk, const struct wire_value *value, void *ret) {
     return find_buffer(walk, value, ret);
 }
 
@@ -16,9 +16,9 @@ static const struct field output_fields[] = {
     [KEY_AS] = {KEY("as"), OPTIONAL, parse_name, offsetof(struct job_output, name)},
 };
 
-static enum err parse_output(
-    struct walk *walk, const msgpack_object *value, struct job_output *output) {
-    const msgpack_object *found[OUTPUT_KEYS];
+static enum err parse_output(struct walk *walk, const struct wire_value *value, void *ret) {
+    struct job_output *output = ret;
+    const struct wire_value *found[OUTPUT_KEYS];
     enum err code = walk_map(walk, value, FIELDS(output_fields), output, found);
     if (code != ERR_OK) return code;
     const struct job_buffer *buffer = &walk->job->buffers[output->buffer];
@@ -34,27 +34,26 @@ static enum err parse_output(
     return ERR_OK;
 }
 
-enum err parse_outputs(struct walk *walk, const msgpack_object *value, void *ret) {
-    struct job *job = ret;
-    enum err code = walk_is_array(walk, value);
-    if (code != ERR_OK) return code;
-    const msgpack_object_array *items = &value->via.array;
-    code = walk_limit(walk, items->size, walk->limits->outputs_max, "outputs", NULL);
-    if (code != ERR_OK) return code;
-    struct job_output *outputs;
-    code = walk_alloc(walk, items->size, sizeof *outputs, (void **)&outputs);
-    if (code != ERR_OK) return code;
-    for (size_t i = 0; i < items->size; i++) {
-        walk_enter_index(walk, i);
-        code = parse_output(walk, &items->ptr[i], &outputs[i]);
-        if (code != ERR_OK) return code;
-        for (size_t earlier = 0; earlier < i; earlier++)
-            if (slice_equal(outputs[earlier].name, outputs[i].name))
-                return walk_fail(walk, ERR_BAD_JOB, "name each output once, with \"as\"",
-                    "has the name of outputs[%zu]", earlier);
-        walk_leave(walk);
-    }
-    job->outputs = outputs;
-    job->output_count = items->size;
+static enum err check_names(struct walk *walk, const struct job_output *outputs, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        for (size_t earlier = 0; earlier < i; earlier++) {
+            if (!slice_equal(outputs[earlier].name, outputs[i].name)) continue;
+            walk_enter_index(walk, i);
+            return walk_fail(walk, ERR_BAD_JOB, "name each output once, with \"as\"",
+                "has the name of outputs[%zu]", earlier);
+        }
     return ERR_OK;
+}
+
+enum err parse_outputs(struct walk *walk, const struct wire_value *value, void *ret) {
+    const struct array_field field = {.max = walk->limits->outputs_max,
+        .unit = "outputs",
+        .item_size = sizeof(struct job_output),
+        .parse = parse_output};
+    struct job *job = ret;
+    void *outputs;
+    enum err code = walk_array(walk, value, &field, &outputs, &job->output_count);
+    if (code == ERR_OK) code = check_names(walk, outputs, job->output_count);
+    if (code == ERR_OK) job->outputs = outputs;
+    return code;
 }

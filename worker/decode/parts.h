@@ -9,6 +9,6 @@ parse_function parse_steps;   /* steps.c; needs the buffers */
 parse_function parse_outputs; /* outputs.c; needs the buffers */
 
 /** The index of the buffer that the string `value` names. */
-MUST_CHECK enum err find_buffer(struct walk *walk, const msgpack_object *value, size_t *ret);
+MUST_CHECK enum err find_buffer(struct walk *walk, const struct wire_value *value, size_t *ret);
 
 #endif

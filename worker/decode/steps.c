@@ -3,13 +3,13 @@
 
 #include "decode/parts.h"
 
-static enum err parse_arg_u32(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_arg_u32(struct walk *walk, const struct wire_value *value, void *ret) {
     struct job_arg *arg = ret;
     arg->kind = ARG_U32;
     return walk_uint(walk, value, 0, UINT32_MAX, &arg->bits);
 }
 
-static enum err parse_arg_i32(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_arg_i32(struct walk *walk, const struct wire_value *value, void *ret) {
     struct job_arg *arg = ret;
     int64_t wide = 0;
     enum err code = walk_int(walk, value, INT32_MIN, INT32_MAX, &wide);
@@ -18,13 +18,13 @@ static enum err parse_arg_i32(struct walk *walk, const msgpack_object *value, vo
     return code;
 }
 
-static enum err parse_arg_u64(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_arg_u64(struct walk *walk, const struct wire_value *value, void *ret) {
     struct job_arg *arg = ret;
     arg->kind = ARG_U64;
     return walk_uint(walk, value, 0, UINT64_MAX, &arg->bits);
 }
 
-static enum err parse_arg_i64(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_arg_i64(struct walk *walk, const struct wire_value *value, void *ret) {
     struct job_arg *arg = ret;
     int64_t wide = 0;
     enum err code = walk_int(walk, value, INT64_MIN, INT64_MAX, &wide);
@@ -33,7 +33,7 @@ static enum err parse_arg_i64(struct walk *walk, const msgpack_object *value, vo
     return code;
 }
 
-static enum err parse_arg_f32(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_arg_f32(struct walk *walk, const struct wire_value *value, void *ret) {
     struct job_arg *arg = ret;
     double wide = 0;
     enum err code = walk_number(walk, value, &wide);
@@ -49,7 +49,7 @@ static enum err parse_arg_f32(struct walk *walk, const msgpack_object *value, vo
     return ERR_OK;
 }
 
-static enum err parse_arg_f64(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_arg_f64(struct walk *walk, const struct wire_value *value, void *ret) {
     struct job_arg *arg = ret;
     double wide = 0;
     enum err code = walk_number(walk, value, &wide);
@@ -58,24 +58,15 @@ static enum err parse_arg_f64(struct walk *walk, const msgpack_object *value, vo
     return code;
 }
 
-static enum err parse_arg_words(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_arg_words(struct walk *walk, const struct wire_value *value, void *ret) {
+    static const struct array_field field = {
+        .max = UINT64_MAX, .item_size = sizeof(uint32_t), .parse = parse_u32};
     struct job_arg *arg = ret;
-    enum err code = walk_is_array(walk, value);
-    if (code != ERR_OK) return code;
-    const msgpack_object_array *items = &value->via.array;
-    uint32_t *words;
-    code = walk_alloc(walk, items->size, sizeof *words, (void **)&words);
-    if (code != ERR_OK) return code;
-    for (size_t i = 0; i < items->size; i++) {
-        walk_enter_index(walk, i);
-        code = parse_u32(walk, &items->ptr[i], &words[i]);
-        if (code != ERR_OK) return code;
-        walk_leave(walk);
-    }
+    void *words;
+    enum err code = walk_array(walk, value, &field, &words, &arg->word_count);
     arg->kind = ARG_WORDS;
-    arg->words = words;
-    arg->word_count = items->size;
-    return ERR_OK;
+    if (code == ERR_OK) arg->words = words;
+    return code;
 }
 
 static const struct field arg_fields[] = {
@@ -88,46 +79,38 @@ static const struct field arg_fields[] = {
     {KEY("words"), OPTIONAL, parse_arg_words, 0},
 };
 
-static enum err parse_arg(struct walk *walk, const msgpack_object *value, struct job_arg *arg) {
-    if (value->type == MSGPACK_OBJECT_STR) {
+static enum err parse_arg(struct walk *walk, const struct wire_value *value, void *ret) {
+    struct job_arg *arg = ret;
+    if (value->type == WIRE_TEXT) {
         arg->kind = ARG_BUFFER;
         return find_buffer(walk, value, &arg->buffer);
     }
-    if (value->type != MSGPACK_OBJECT_MAP)
+    if (value->type != WIRE_MAP)
         return walk_wrong_type(walk, value, "a buffer's name or a map such as {u32: 7}");
-    if (value->via.map.size != 1)
+    if (value->count != 1)
         return walk_fail(walk, ERR_BAD_JOB, "give one type and its value, such as {u32: 7}",
-            "is a map of %" PRIu32 " keys; it must have exactly one", value->via.map.size);
-    const msgpack_object *found[FIELDS_MAX];
+            "is a map of %" PRIu32 " keys; it must have exactly one", value->count);
+    const struct wire_value *found[FIELDS_MAX];
     return walk_map(walk, value, FIELDS(arg_fields), arg, found);
 }
 
-static enum err parse_args(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_args(struct walk *walk, const struct wire_value *value, void *ret) {
+    const struct array_field field = {.max = walk->limits->args_max,
+        .unit = "arguments",
+        .item_size = sizeof(struct job_arg),
+        .parse = parse_arg};
     struct job_step *step = ret;
-    enum err code = walk_is_array(walk, value);
-    if (code != ERR_OK) return code;
-    const msgpack_object_array *items = &value->via.array;
-    code = walk_limit(walk, items->size, walk->limits->args_max, "arguments", NULL);
-    if (code != ERR_OK) return code;
-    struct job_arg *args;
-    code = walk_alloc(walk, items->size, sizeof *args, (void **)&args);
-    if (code != ERR_OK) return code;
-    for (size_t i = 0; i < items->size; i++) {
-        walk_enter_index(walk, i);
-        code = parse_arg(walk, &items->ptr[i], &args[i]);
-        if (code != ERR_OK) return code;
-        walk_leave(walk);
-    }
-    step->args = args;
-    step->arg_count = items->size;
-    return ERR_OK;
+    void *args;
+    enum err code = walk_array(walk, value, &field, &args, &step->arg_count);
+    if (code == ERR_OK) step->args = args;
+    return code;
 }
 
 /* "name" or "name@sha256:<hex>" */
-static enum err parse_program(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_program(struct walk *walk, const struct wire_value *value, void *ret) {
     struct job_step *step = ret;
-    if (value->type != MSGPACK_OBJECT_STR) return walk_wrong_type(walk, value, "a string");
-    step->program = walk_slice(&value->via.str);
+    if (value->type != WIRE_TEXT) return walk_wrong_type(walk, value, "a string");
+    step->program = wire_slice(value);
     const uint8_t *at = memchr(step->program.data, '@', step->program.size);
     if (at != NULL) {
         size_t name_bytes = (size_t)(at - step->program.data);
@@ -142,18 +125,18 @@ static enum err parse_program(struct walk *walk, const msgpack_object *value, vo
 }
 
 /* [x, y?, z?]; what is not given is 1. */
-static enum err parse_dimensions(struct walk *walk, const msgpack_object *value, void *ret) {
+static enum err parse_dimensions(struct walk *walk, const struct wire_value *value, void *ret) {
     uint32_t *dimensions = ret;
     enum err code = walk_is_array(walk, value);
     if (code != ERR_OK) return code;
-    const msgpack_object_array *items = &value->via.array;
-    if (items->size < 1 || items->size > 3)
+    if (value->count < 1 || value->count > 3)
         return walk_fail(walk, ERR_BAD_JOB, "give [x], [x, y] or [x, y, z]",
-            "has %" PRIu32 " dimensions; 1 to 3 are allowed", items->size);
+            "has %" PRIu32 " dimensions; 1 to 3 are allowed", value->count);
     for (uint32_t i = 0; i < 3; i++) dimensions[i] = 1;
-    for (uint32_t i = 0; i < items->size; i++) {
+    const struct wire_value *item = value + 1;
+    for (uint32_t i = 0; i < value->count; i++, item = wire_next(item)) {
         walk_enter_index(walk, i);
-        code = parse_count_u32(walk, &items->ptr[i], &dimensions[i]);
+        code = parse_count_u32(walk, item, &dimensions[i]);
         if (code != ERR_OK) return code;
         walk_leave(walk);
     }
@@ -189,8 +172,9 @@ static const struct field step_fields[] = {
         offsetof(struct job_step, cooperative)},
 };
 
-static enum err parse_step(struct walk *walk, const msgpack_object *value, struct job_step *step) {
-    const msgpack_object *found[STEP_KEYS];
+static enum err parse_step(struct walk *walk, const struct wire_value *value, void *ret) {
+    struct job_step *step = ret;
+    const struct wire_value *found[STEP_KEYS];
     step->iterations = 1;
     enum err code = walk_map(walk, value, FIELDS(step_fields), step, found);
     if (code != ERR_OK) return code;
@@ -201,24 +185,17 @@ static enum err parse_step(struct walk *walk, const msgpack_object *value, struc
     return ERR_OK;
 }
 
-enum err parse_steps(struct walk *walk, const msgpack_object *value, void *ret) {
+enum err parse_steps(struct walk *walk, const struct wire_value *value, void *ret) {
+    const struct array_field field = {.max = walk->limits->steps_max,
+        .unit = "steps",
+        .setting = "limits.steps_per_job",
+        .item_size = sizeof(struct job_step),
+        .parse = parse_step};
     struct job *job = ret;
-    enum err code = walk_is_array(walk, value);
+    void *steps;
+    enum err code = walk_array(walk, value, &field, &steps, &job->step_count);
     if (code != ERR_OK) return code;
-    const msgpack_object_array *items = &value->via.array;
-    if (items->size == 0) return walk_fail(walk, ERR_BAD_JOB, "add a step", "is empty");
-    code = walk_limit(walk, items->size, walk->limits->steps_max, "steps", "limits.steps_per_job");
-    if (code != ERR_OK) return code;
-    struct job_step *steps;
-    code = walk_alloc(walk, items->size, sizeof *steps, (void **)&steps);
-    if (code != ERR_OK) return code;
-    for (size_t i = 0; i < items->size; i++) {
-        walk_enter_index(walk, i);
-        code = parse_step(walk, &items->ptr[i], &steps[i]);
-        if (code != ERR_OK) return code;
-        walk_leave(walk);
-    }
+    if (job->step_count == 0) return walk_fail(walk, ERR_BAD_JOB, "add a step", "is empty");
     job->steps = steps;
-    job->step_count = items->size;
     return ERR_OK;
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/invariant.h"
-#include "base/wire.h"
 
 enum { PATH_SIZE = 200 };
 
@@ -93,29 +92,13 @@ enum err walk_limit(
         "has %" PRIu64 " %s; at most %" PRIu64 " are allowed (%s)", count, unit, max, setting);
 }
 
-/*
- * Everything that msgpack-c takes for a message comes from one block: an object per nested value,
- * and wire_check() has counted them. So unpacking takes one allocation, of at most
- * sizeof(msgpack_object) = 24 bytes per byte of the message, and never more than the ceiling.
- */
-enum err walk_unpack(struct walk *walk, struct slice payload, size_t bytes_max, const char *setting,
-    size_t block_bytes_max, msgpack_zone *zone, msgpack_object *root) {
-    size_t values, offset = 0;
+enum err walk_read(struct walk *walk, struct slice payload, size_t bytes_max, const char *setting,
+    size_t values_bytes_max, struct wire_values *ret) {
+    size_t values_max = values_bytes_max / sizeof ret->items[0];
     enum err code = walk_limit(walk, payload.size, bytes_max, "bytes", setting);
-    if (code == ERR_OK) code = wire_check(payload, &values, walk->err);
-    if (code != ERR_OK) return code;
-    code =
-        walk_limit(walk, values, block_bytes_max / sizeof(msgpack_object), "msgpack values", NULL);
-    if (code != ERR_OK) return code;
-    if (!msgpack_zone_init(zone, values * sizeof(msgpack_object)))
-        return error_set(walk->err, ERR_NO_MEMORY, 0, "give the worker more memory",
-            "no host memory to unpack %zu msgpack values", values);
-    if (msgpack_unpack((const char *)payload.data, payload.size, &offset, zone, root) ==
-        MSGPACK_UNPACK_SUCCESS)
-        return ERR_OK;
-    msgpack_zone_destroy(zone);
-    return error_set(walk->err, ERR_NO_MEMORY, 0, "give the worker more memory",
-        "cannot unpack %zu msgpack values", values);
+    if (code == ERR_OK) code = wire_read(payload, values_max, ret, walk->err);
+    if (code != ERR_TOO_LARGE || payload.size > bytes_max) return code;
+    return walk_limit(walk, ret->count, values_max, "msgpack values", NULL);
 }
 
 enum err walk_alloc(struct walk *walk, size_t count, size_t size, void **ret) {
@@ -130,83 +113,96 @@ enum err walk_alloc(struct walk *walk, size_t count, size_t size, void **ret) {
         "cannot be decoded: no host memory for %zu x %zu bytes", count, size);
 }
 
-const char *walk_type_name(const msgpack_object *value) {
+const char *walk_type_name(const struct wire_value *value) {
     switch (value->type) {
-    case MSGPACK_OBJECT_NIL: return "nil";
-    case MSGPACK_OBJECT_BOOLEAN: return "a boolean";
-    case MSGPACK_OBJECT_POSITIVE_INTEGER: return "an integer";
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER: return "a negative integer";
-    case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64: return "a float";
-    case MSGPACK_OBJECT_STR: return "a string";
-    case MSGPACK_OBJECT_BIN: return "binary";
-    case MSGPACK_OBJECT_ARRAY: return "an array";
-    case MSGPACK_OBJECT_MAP: return "a map";
-    default: return "of an unknown type";
+    case WIRE_NIL: return "nil";
+    case WIRE_BOOL: return "a boolean";
+    case WIRE_UINT: return "an integer";
+    case WIRE_INT: return "a negative integer";
+    case WIRE_FLOAT: return "a float";
+    case WIRE_TEXT: return "a string";
+    case WIRE_BINARY: return "binary";
+    case WIRE_ARRAY: return "an array";
+    case WIRE_MAP: return "a map";
     }
+    return "of an unknown type";
 }
 
-enum err walk_wrong_type(struct walk *walk, const msgpack_object *value, const char *allowed) {
+enum err walk_wrong_type(struct walk *walk, const struct wire_value *value, const char *allowed) {
     char fix[128];
     snprintf(fix, sizeof fix, "send %s there", allowed);
     return walk_fail(
         walk, ERR_BAD_JOB, fix, "is %s; it must be %s", walk_type_name(value), allowed);
 }
 
-enum err walk_is_map(struct walk *walk, const msgpack_object *value) {
-    if (value->type == MSGPACK_OBJECT_MAP) return ERR_OK;
+enum err walk_is_map(struct walk *walk, const struct wire_value *value) {
+    if (value->type == WIRE_MAP) return ERR_OK;
     return walk_wrong_type(walk, value, "a map");
 }
 
-enum err walk_is_array(struct walk *walk, const msgpack_object *value) {
-    if (value->type == MSGPACK_OBJECT_ARRAY) return ERR_OK;
+enum err walk_is_array(struct walk *walk, const struct wire_value *value) {
+    if (value->type == WIRE_ARRAY) return ERR_OK;
     return walk_wrong_type(walk, value, "an array");
 }
 
 static enum err unknown_key(
-    struct walk *walk, const msgpack_object *key, const struct field *fields, size_t count) {
+    struct walk *walk, const struct wire_value *key, const struct field *fields, size_t count) {
     char fix[sizeof walk->err->fix], quoted[QUOTED_SIZE];
     int at = snprintf(fix, sizeof fix, "use only these keys here:");
     for (size_t i = 0; i < count && at < (int)sizeof fix; i++)
         at += snprintf(
             fix + at, sizeof fix - (size_t)at, "%s %s", i == 0 ? "" : ",", field_name(&fields[i]));
-    if (key->type != MSGPACK_OBJECT_STR)
+    if (key->type != WIRE_TEXT)
         return walk_fail(walk, ERR_BAD_JOB, fix, "has a key that is %s; keys must be strings",
             walk_type_name(key));
-    return walk_fail(walk, ERR_BAD_JOB, fix, "has the unknown key %s",
-        walk_quote(walk_slice(&key->via.str), quoted));
+    return walk_fail(
+        walk, ERR_BAD_JOB, fix, "has the unknown key %s", walk_quote(wire_slice(key), quoted));
 }
 
-/* The index of the field of that name, `count` if there is none. */
-static size_t field_find(const struct field *fields, size_t count, const msgpack_object *key) {
-    if (key->type != MSGPACK_OBJECT_STR) return count;
-    struct slice name = walk_slice(&key->via.str);
-    size_t i = 0;
-    while (i < count && !slice_equal(name, fields[i].key)) i++;
-    return i;
+static bool is_key_of(const struct field *field, struct slice name) {
+    /* The first byte tells most keys of one length apart without a call. */
+    return name.size == field->key.size && name.data[0] == field->key.data[0] &&
+           memcmp(name.data, field->key.data, name.size) == 0;
 }
 
-static enum err match_keys(struct walk *walk, const msgpack_object_map *map,
-    const struct field *fields, size_t count, const msgpack_object **found) {
+/* The index of the field of that name, `count` if there is none. Senders write keys in one order,
+ * mostly that of the table, so the search begins at `first`, behind the key before. */
+static size_t field_find(
+    const struct field *fields, size_t count, size_t first, const struct wire_value *key) {
+    if (key->type != WIRE_TEXT) return count;
+    struct slice name = wire_slice(key);
+    for (size_t i = first; i < count; i++)
+        if (is_key_of(&fields[i], name)) return i;
+    for (size_t i = 0; i < first; i++)
+        if (is_key_of(&fields[i], name)) return i;
+    return count;
+}
+
+static enum err match_keys(struct walk *walk, const struct wire_value *map,
+    const struct field *fields, size_t count, const struct wire_value **found) {
+    const struct wire_value *key = map + 1;
+    size_t next = 0;
     for (size_t i = 0; i < count; i++) found[i] = NULL;
-    for (uint32_t pair = 0; pair < map->size; pair++) {
-        const msgpack_object *key = &map->ptr[pair].key;
-        size_t i = field_find(fields, count, key);
+    for (uint32_t pair = 0; pair < map->count; pair++) {
+        const struct wire_value *value = wire_next(key);
+        size_t i = field_find(fields, count, next, key);
         if (i == count) return unknown_key(walk, key, fields, count);
         if (found[i] != NULL)
             return walk_fail(walk, ERR_BAD_JOB, "send each key once", "has the key \"%s\" twice",
                 field_name(&fields[i]));
-        found[i] = &map->ptr[pair].val;
+        found[i] = value;
+        next = i + 1;
+        key = wire_next(value);
     }
     return ERR_OK;
 }
 
-enum err walk_map(struct walk *walk, const msgpack_object *map, const struct field *fields,
-    size_t count, void *ret, const msgpack_object **found) {
+enum err walk_map(struct walk *walk, const struct wire_value *map, const struct field *fields,
+    size_t count, void *ret, const struct wire_value **found) {
     INVARIANT(count <= FIELDS_MAX, "a map has no more fields than FIELDS_MAX");
     enum err code = walk_is_map(walk, map);
     if (code != ERR_OK) return code;
-    code = match_keys(walk, &map->via.map, fields, count, found);
+    code = match_keys(walk, map, fields, count, found);
     if (code != ERR_OK) return code;
     for (size_t i = 0; i < count; i++) {
         const struct field *field = &fields[i];
@@ -222,8 +218,26 @@ enum err walk_map(struct walk *walk, const msgpack_object *map, const struct fie
     return ERR_OK;
 }
 
-enum err walk_one_of(struct walk *walk, const char *key_a, const msgpack_object *a,
-    const char *key_b, const msgpack_object *b) {
+enum err walk_array(struct walk *walk, const struct wire_value *array,
+    const struct array_field *field, void **items, size_t *count) {
+    enum err code = walk_is_array(walk, array);
+    if (code == ERR_OK)
+        code = walk_limit(walk, array->count, field->max, field->unit, field->setting);
+    if (code == ERR_OK) code = walk_alloc(walk, array->count, field->item_size, items);
+    if (code != ERR_OK) return code;
+    const struct wire_value *item = array + 1;
+    for (size_t i = 0; i < array->count; i++, item = wire_next(item)) {
+        walk_enter_index(walk, i);
+        code = field->parse(walk, item, (char *)*items + i * field->item_size);
+        if (code != ERR_OK) return code;
+        walk_leave(walk);
+    }
+    *count = array->count;
+    return ERR_OK;
+}
+
+enum err walk_one_of(struct walk *walk, const char *key_a, const struct wire_value *a,
+    const char *key_b, const struct wire_value *b) {
     if ((a == NULL) != (b == NULL)) return ERR_OK;
     char fix[128];
     snprintf(fix, sizeof fix, "give either %s or %s", key_a, key_b);
@@ -241,107 +255,105 @@ enum err walk_check_text(struct walk *walk, struct slice text, size_t max) {
         "is not UTF-8 without NUL: %s", walk_quote(text, quoted));
 }
 
-enum err walk_text(struct walk *walk, const msgpack_object *value, size_t max, struct slice *ret) {
-    if (value->type != MSGPACK_OBJECT_STR) return walk_wrong_type(walk, value, "a string");
-    *ret = walk_slice(&value->via.str);
+enum err walk_text(
+    struct walk *walk, const struct wire_value *value, size_t max, struct slice *ret) {
+    if (value->type != WIRE_TEXT) return walk_wrong_type(walk, value, "a string");
+    *ret = wire_slice(value);
     return walk_check_text(walk, *ret, max);
 }
 
 enum err walk_uint(
-    struct walk *walk, const msgpack_object *value, uint64_t min, uint64_t max, uint64_t *ret) {
-    if (value->type != MSGPACK_OBJECT_POSITIVE_INTEGER)
-        return walk_wrong_type(walk, value, "an integer from 0 up");
-    *ret = value->via.u64;
+    struct walk *walk, const struct wire_value *value, uint64_t min, uint64_t max, uint64_t *ret) {
+    if (value->type != WIRE_UINT) return walk_wrong_type(walk, value, "an integer from 0 up");
+    *ret = value->uint;
     if (*ret >= min && *ret <= max) return ERR_OK;
     return walk_fail(walk, ERR_BAD_JOB, "send an integer in that range",
         "is %" PRIu64 "; %" PRIu64 " to %" PRIu64 " are allowed", *ret, min, max);
 }
 
 enum err walk_int(
-    struct walk *walk, const msgpack_object *value, int64_t min, int64_t max, int64_t *ret) {
-    if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 > (uint64_t)max)
+    struct walk *walk, const struct wire_value *value, int64_t min, int64_t max, int64_t *ret) {
+    if (value->type == WIRE_UINT && value->uint > (uint64_t)max)
         return walk_fail(walk, ERR_BAD_JOB, "send an integer in that range",
-            "is %" PRIu64 "; %" PRId64 " to %" PRId64 " are allowed", value->via.u64, min, max);
-    if (value->type != MSGPACK_OBJECT_POSITIVE_INTEGER &&
-        value->type != MSGPACK_OBJECT_NEGATIVE_INTEGER)
+            "is %" PRIu64 "; %" PRId64 " to %" PRId64 " are allowed", value->uint, min, max);
+    if (value->type != WIRE_UINT && value->type != WIRE_INT)
         return walk_wrong_type(walk, value, "an integer");
-    *ret = value->via.i64;
+    *ret = value->integer;
     if (*ret >= min) return ERR_OK;
     return walk_fail(walk, ERR_BAD_JOB, "send an integer in that range",
         "is %" PRId64 "; %" PRId64 " to %" PRId64 " are allowed", *ret, min, max);
 }
 
 /* Integers are numbers too: a sender may write 2 for 2.0. */
-enum err walk_number(struct walk *walk, const msgpack_object *value, double *ret) {
+enum err walk_number(struct walk *walk, const struct wire_value *value, double *ret) {
     switch (value->type) {
-    case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64: *ret = value->via.f64; return ERR_OK;
-    case MSGPACK_OBJECT_POSITIVE_INTEGER: *ret = (double)value->via.u64; return ERR_OK;
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER: *ret = (double)value->via.i64; return ERR_OK;
+    case WIRE_FLOAT: *ret = value->number; return ERR_OK;
+    case WIRE_UINT: *ret = (double)value->uint; return ERR_OK;
+    case WIRE_INT: *ret = (double)value->integer; return ERR_OK;
     default: return walk_wrong_type(walk, value, "a number");
     }
 }
 
-enum err parse_u8(struct walk *walk, const msgpack_object *value, void *ret) {
+enum err parse_u8(struct walk *walk, const struct wire_value *value, void *ret) {
     uint64_t wide = 0;
     enum err code = walk_uint(walk, value, 0, UINT8_MAX, &wide);
     *(uint8_t *)ret = (uint8_t)wide;
     return code;
 }
 
-enum err parse_u32(struct walk *walk, const msgpack_object *value, void *ret) {
+enum err parse_u32(struct walk *walk, const struct wire_value *value, void *ret) {
     uint64_t wide = 0;
     enum err code = walk_uint(walk, value, 0, UINT32_MAX, &wide);
     *(uint32_t *)ret = (uint32_t)wide;
     return code;
 }
 
-enum err parse_count_u32(struct walk *walk, const msgpack_object *value, void *ret) {
+enum err parse_count_u32(struct walk *walk, const struct wire_value *value, void *ret) {
     uint64_t wide = 0;
     enum err code = walk_uint(walk, value, 1, UINT32_MAX, &wide);
     *(uint32_t *)ret = (uint32_t)wide;
     return code;
 }
 
-enum err parse_u64(struct walk *walk, const msgpack_object *value, void *ret) {
+enum err parse_u64(struct walk *walk, const struct wire_value *value, void *ret) {
     return walk_uint(walk, value, 0, UINT64_MAX, ret);
 }
 
-enum err parse_count_u64(struct walk *walk, const msgpack_object *value, void *ret) {
+enum err parse_count_u64(struct walk *walk, const struct wire_value *value, void *ret) {
     return walk_uint(walk, value, 1, UINT64_MAX, ret);
 }
 
-enum err parse_bool(struct walk *walk, const msgpack_object *value, void *ret) {
-    if (value->type != MSGPACK_OBJECT_BOOLEAN) return walk_wrong_type(walk, value, "a boolean");
-    *(bool *)ret = value->via.boolean;
+enum err parse_bool(struct walk *walk, const struct wire_value *value, void *ret) {
+    if (value->type != WIRE_BOOL) return walk_wrong_type(walk, value, "a boolean");
+    *(bool *)ret = value->boolean;
     return ERR_OK;
 }
 
-enum err parse_bytes(struct walk *walk, const msgpack_object *value, void *ret) {
-    if (value->type != MSGPACK_OBJECT_BIN) return walk_wrong_type(walk, value, "binary");
-    *(struct slice *)ret = slice_of(value->via.bin.ptr, value->via.bin.size);
+enum err parse_bytes(struct walk *walk, const struct wire_value *value, void *ret) {
+    if (value->type != WIRE_BINARY) return walk_wrong_type(walk, value, "binary");
+    *(struct slice *)ret = wire_slice(value);
     return ERR_OK;
 }
 
-enum err parse_name(struct walk *walk, const msgpack_object *value, void *ret) {
+enum err parse_name(struct walk *walk, const struct wire_value *value, void *ret) {
     return walk_text(walk, value, NAME_BYTES_MAX, ret);
 }
 
-enum err parse_digest(struct walk *walk, const msgpack_object *value, void *ret) {
-    if (value->type != MSGPACK_OBJECT_STR) return walk_wrong_type(walk, value, "a string");
-    struct slice text = walk_slice(&value->via.str);
+enum err parse_digest(struct walk *walk, const struct wire_value *value, void *ret) {
+    if (value->type != WIRE_TEXT) return walk_wrong_type(walk, value, "a string");
+    struct slice text = wire_slice(value);
     if (digest_parse(text, ret)) return ERR_OK;
     char quoted[QUOTED_SIZE];
     return walk_fail(walk, ERR_BAD_JOB, "send sha256: and 64 lower-case hex digits",
         "is not a SHA-256 digest: %s", walk_quote(text, quoted));
 }
 
-enum err parse_version(struct walk *walk, const msgpack_object *value, void *ret) {
-    if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 == 1) return ERR_OK;
+enum err parse_version(struct walk *walk, const struct wire_value *value, void *ret) {
+    if (value->type == WIRE_UINT && value->uint == 1) return ERR_OK;
     return walk_fail(walk, ERR_BAD_JOB, "send jobs of v 1, or upgrade the worker",
         "is not 1: this worker speaks v 1");
 }
 
-enum err parse_id(struct walk *walk, const msgpack_object *value, void *ret) {
+enum err parse_id(struct walk *walk, const struct wire_value *value, void *ret) {
     return walk_text(walk, value, ID_BYTES_MAX, ret);
 }

@@ -1,6 +1,6 @@
 /**
- * Internal to decode/: strict reading of unpacked msgpack. A table per kind of map says which keys
- * it may have, which it must have, and how each is read; everything else is an error that says
+ * Internal to decode/: strict reading of a message's values. A table per kind of map says which
+ * keys it may have, which it must have, and how each is read; everything else is an error that says
  * where in the message it stands, what was found and what is allowed.
  *
  * Lifetime: a walk lives on the stack of who decodes. Threads: one.
@@ -8,8 +8,7 @@
 #ifndef DECODE_WALK_H
 #define DECODE_WALK_H
 
-#include <msgpack.h>
-
+#include "base/wire.h"
 #include "decode/limits.h"
 #include "job/job.h"
 
@@ -38,7 +37,7 @@ struct walk {
 };
 
 /** Reads `value` into `ret`, whose type the field's table entry knows. */
-typedef enum err parse_function(struct walk *walk, const msgpack_object *value, void *ret);
+typedef enum err parse_function(struct walk *walk, const struct wire_value *value, void *ret);
 
 enum presence { OPTIONAL, REQUIRED };
 
@@ -72,12 +71,11 @@ MUST_CHECK enum err walk_limit(
     struct walk *walk, uint64_t count, uint64_t max, const char *unit, const char *setting);
 
 /**
- * Unpacks a message of at most `bytes_max` bytes (ERR_TOO_LARGE; `setting` as in walk_limit()) into
- * one block of at most `block_bytes_max`; its texts and data stay in `payload`. After ERR_OK `zone`
- * is the caller's to destroy.
+ * Reads a message of at most `bytes_max` bytes (ERR_TOO_LARGE; `setting` as in walk_limit()) into
+ * values that take at most `values_bytes_max`. After ERR_OK the caller calls wire_values_fini().
  */
-MUST_CHECK enum err walk_unpack(struct walk *walk, struct slice payload, size_t bytes_max,
-    const char *setting, size_t block_bytes_max, msgpack_zone *zone, msgpack_object *root);
+MUST_CHECK enum err walk_read(struct walk *walk, struct slice payload, size_t bytes_max,
+    const char *setting, size_t values_bytes_max, struct wire_values *ret);
 
 /** Zeroed items in the job's arena. */
 MUST_CHECK enum err walk_alloc(struct walk *walk, size_t count, size_t size, void **ret);
@@ -86,31 +84,43 @@ MUST_CHECK enum err walk_alloc(struct walk *walk, size_t count, size_t size, voi
  * Reads a map by its table: keys are matched first, then read in the *table's* order, so that a
  * later field may lean on an earlier one. `found[i]` is the value of field i, NULL if absent.
  */
-MUST_CHECK enum err walk_map(struct walk *walk, const msgpack_object *map,
-    const struct field *fields, size_t count, void *ret, const msgpack_object **found);
+MUST_CHECK enum err walk_map(struct walk *walk, const struct wire_value *map,
+    const struct field *fields, size_t count, void *ret, const struct wire_value **found);
 
-MUST_CHECK enum err walk_is_map(struct walk *walk, const msgpack_object *value);
-MUST_CHECK enum err walk_is_array(struct walk *walk, const msgpack_object *value);
+/** What an array may be, and what its items are read by. */
+struct array_field {
+    uint64_t max;               /* items, named by `unit` */
+    const char *unit, *setting; /* as in walk_limit() */
+    size_t item_size;
+    parse_function *parse;
+};
+
+/** Reads an array into zeroed items in the job's arena. */
+MUST_CHECK enum err walk_array(struct walk *walk, const struct wire_value *array,
+    const struct array_field *field, void **items, size_t *count);
+
+MUST_CHECK enum err walk_is_map(struct walk *walk, const struct wire_value *value);
+MUST_CHECK enum err walk_is_array(struct walk *walk, const struct wire_value *value);
 
 /** Exactly one of the two keys must be there; `a` and `b` are their values. */
-MUST_CHECK enum err walk_one_of(struct walk *walk, const char *key_a, const msgpack_object *a,
-    const char *key_b, const msgpack_object *b);
+MUST_CHECK enum err walk_one_of(struct walk *walk, const char *key_a, const struct wire_value *a,
+    const char *key_b, const struct wire_value *b);
 
 /** A string of 1 to `max` bytes of UTF-8 without NUL; walk_check_text() takes the type as given. */
 MUST_CHECK enum err walk_check_text(struct walk *walk, struct slice text, size_t max);
 MUST_CHECK enum err walk_text(
-    struct walk *walk, const msgpack_object *value, size_t max, struct slice *ret);
+    struct walk *walk, const struct wire_value *value, size_t max, struct slice *ret);
 MUST_CHECK enum err walk_uint(
-    struct walk *walk, const msgpack_object *value, uint64_t min, uint64_t max, uint64_t *ret);
+    struct walk *walk, const struct wire_value *value, uint64_t min, uint64_t max, uint64_t *ret);
 MUST_CHECK enum err walk_int(
-    struct walk *walk, const msgpack_object *value, int64_t min, int64_t max, int64_t *ret);
-MUST_CHECK enum err walk_number(struct walk *walk, const msgpack_object *value, double *ret);
+    struct walk *walk, const struct wire_value *value, int64_t min, int64_t max, int64_t *ret);
+MUST_CHECK enum err walk_number(struct walk *walk, const struct wire_value *value, double *ret);
 
 /** The value is of another type than `allowed` says. */
-enum err walk_wrong_type(struct walk *walk, const msgpack_object *value, const char *allowed);
+enum err walk_wrong_type(struct walk *walk, const struct wire_value *value, const char *allowed);
 
 /** What a value is, with its article: "a string". */
-const char *walk_type_name(const msgpack_object *value);
+const char *walk_type_name(const struct wire_value *value);
 
 /** A sender's text inside a sentence: in quotes, on one line, cut where it is long. */
 const char *walk_quote(struct slice text, char ret[static QUOTED_SIZE]);
@@ -127,10 +137,6 @@ parse_function parse_name;      /* struct slice */
 parse_function parse_digest;    /* struct digest */
 parse_function parse_id;        /* struct slice */
 parse_function parse_version;   /* nothing: it must be 1 */
-
-static inline struct slice walk_slice(const msgpack_object_str *text) {
-    return slice_of(text->ptr, text->size);
-}
 
 /** True where `text` is UTF-8 of 1 to `max` bytes. */
 static inline bool text_is_valid(struct slice text, size_t max) {
