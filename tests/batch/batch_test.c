@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "gpu/event.h"
+#include "metrics/board.h"
 #include "prepare/kernels.h"
 #include "support/device_rig.h"
 #include "support/jobs.h"
@@ -18,6 +19,7 @@ static struct batch batch;
 static struct stream_lease lease;
 static struct job *jobs[JOBS_MAX];
 static size_t job_count;
+static struct board *board;
 static struct error err;
 
 #define OK(call)                                                                                   \
@@ -29,13 +31,14 @@ static void open_batch(bool can_map, const char *faults) {
     device_rig_init(&rig, faults);
     job_count = 0;
     OK(stream_lease_take(rig.leases, false, &lease, &err));
+    OK(board_create(&board, NULL, &err));
     context = (struct batch_context){.device = &rig.device,
         .device_pool = rig.device_pool,
         .pinned_pool = rig.pinned_pool,
         .statics = rig.statics,
         .device_counters = &rig.device_counters,
         .pinned_counters = &rig.pinned_counters,
-        .counters = counters_create(),
+        .counters = &board->counters,
         .leases = rig.leases,
         .stream = lease.stream,
         .slab_bytes = SLAB_BYTES,
@@ -55,7 +58,7 @@ static void forget_jobs(void) {
 static void close_batch(void) {
     forget_jobs();
     batch_fini(&batch);
-    counters_destroy(context.counters);
+    board_destroy(board);
     OK(stream_lease_release(rig.leases, &lease, &err));
     device_rig_fini(&rig);
 }

@@ -157,7 +157,7 @@ class SuperviseTest(FlowTest):
             lines = page.read().decode().splitlines()
         found = {}
         for line in lines:
-            name, labels, value = re.fullmatch(r"(?:#.*|(\w+){([^}]*)} (\S+))", line).groups()
+            name, labels, value = re.fullmatch(r"(?:#.*|(\w+)(?:{([^}]*)})? (\S+))", line).groups()
             if name == family:
                 pairs = re.findall(r'(\w+)="([^"]*)"', labels)
                 found[tuple(text for label, text in pairs if label != "uuid")] = float(value)

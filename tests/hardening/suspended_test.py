@@ -60,7 +60,7 @@ class SuspendedTest(KafkaFlowTest):
 
     def suspended(self, kind):
         with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=60) as page:
-            values = re.findall(rf'gpu_worker_suspended{{.*kind="{kind}"}} (\d+)', page.read().decode())
+            values = re.findall(rf'gpu_worker_suspended_{kind}s{{.*}} (\d+)', page.read().decode())
         return sum(map(int, values))
 
     def resume(self, *options):

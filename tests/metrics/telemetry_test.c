@@ -117,7 +117,7 @@ static void add_result(struct sums *sums, const msgpack_object *result) {
 }
 
 static void add_report(struct sums *sums, const msgpack_object *report) {
-    for (int s = 0; s < SECTION_COUNT; s++)
+    for (int s = 0; s < SECTION_TOLD; s++)
         add_section(&sums->totals, (enum section)s, msgpack_get(report, section_names[s]));
     const msgpack_object *outcomes = msgpack_get(report, "outcomes");
     for (int code = 0; code < ERR_COUNT; code++) {
@@ -147,7 +147,9 @@ static struct sums *sum(const struct memory_broker *broker, enum route route,
 static void assert_equal_but_for_engine(const struct totals *said, const struct totals *summed) {
     for (int i = 0; i < COUNTER_COUNT; i++) {
         const struct counter_info *info = &counter_infos[i];
-        if (info->section == SECTION_engine || said->of[i] == summed->of[i]) continue;
+        if (info->section == SECTION_engine || info->section >= SECTION_TOLD ||
+            said->of[i] == summed->of[i])
+            continue;
         fail_msg("%s.%s: the reports say %llu, the results %llu", section_names[info->section],
             info->name, (unsigned long long)said->of[i], (unsigned long long)summed->of[i]);
     }

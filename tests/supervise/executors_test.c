@@ -125,15 +125,26 @@ TEST(a_batch_of_the_serial_fallback_that_does_not_end_is_named_by_that) {
         rig, rig->settings.lanes, ": the batch of the serial fallback has been on the device");
 }
 
-/* What the page says of one executor, line by line. */
-static void assert_says(const struct executor *executor, const char *line) {
+static char *page_of(const struct executor *executor) {
     char *text;
     size_t size;
     FILE *page = open_memstream(&text, &size);
     assert_non_null(page);
     metrics_page_write(executor, 1, page);
     assert_int_equal(fclose(page), 0);
+    return text;
+}
+
+/* What the page says of one executor, line by line. */
+static void assert_says(const struct executor *executor, const char *line) {
+    char *text = page_of(executor);
     if (strstr(text, line) == NULL) fail_msg("no line '%s' in\n%s", line, text);
+    free(text);
+}
+
+static void assert_says_not(const struct executor *executor, const char *part) {
+    char *text = page_of(executor);
+    if (strstr(text, part) != NULL) fail_msg("a line '%s' in\n%s", part, text);
     free(text);
 }
 
@@ -147,13 +158,35 @@ TEST(metrics_name_the_device_and_why_it_is_given_up) {
     assert_says(executor, "deaths_total{device=\"3\",uuid=\"GPU-3\",cause=\"unexplained\"} 1\n");
 }
 
-TEST(metrics_count_what_the_state_file_has_counted) {
+TEST(metrics_go_on_counting_while_no_executor_runs) {
     struct executor *executor = &((struct executor_rig *)*state)->executor;
-    executor->left.ok = (1ull << 53) - 1;
-    executor->left.errors = 2;
+    executor->board->ledger.program_count = 2;
+    snprintf(executor->board->ledger.programs[1].name, LEDGER_NAME_BYTES, "sax\"p\\y\n");
+    executor->board->ledger.programs[1].outcomes[ERR_OK] = (1ull << 53) - 1;
+    executor->board->ledger.programs[0].outcomes[ERR_BAD_MESSAGE] = 2;
+    assert_says(executor,
+        "jobs_total{device=\"3\",uuid=\"GPU-3\",program=\"sax\\\"p\\\\y\\n\",code=\"ok\"} "
+        "9007199254740991\n");
     assert_says(
-        executor, "jobs_total{device=\"3\",uuid=\"GPU-3\",status=\"ok\"} 9007199254740991\n");
-    assert_says(executor, "jobs_total{device=\"3\",uuid=\"GPU-3\",status=\"error\"} 2\n");
+        executor, "jobs_total{device=\"3\",uuid=\"GPU-3\",program=\"\",code=\"bad_message\"} 2\n");
+    counters_observe(&executor->board->counters, HISTOGRAM_total, 2000000);
+    assert_says(executor,
+        "job_seconds_bucket{device=\"3\",uuid=\"GPU-3\",stage=\"total\",le=\"0.001\"} 0\n");
+    assert_says(executor,
+        "job_seconds_bucket{device=\"3\",uuid=\"GPU-3\",stage=\"total\",le=\"0.0025\"} 1\n");
+    assert_says(executor, "job_seconds_sum{device=\"3\",uuid=\"GPU-3\",stage=\"total\"} 0.002\n");
+}
+
+/* What it says of an executor that is gone would be taken for now. */
+TEST(metrics_show_how_things_stand_only_while_somebody_shows_it) {
+    struct executor *executor = &((struct executor_rig *)*state)->executor;
+    struct panel_view *view = panel_begin(&executor->board->panel);
+    view->shown_ns = clock_ns();
+    view->gauges.jobs_in_flight = 7;
+    view->totals.of[COUNTER_engine_static_hits] = 5;
+    panel_show(&executor->board->panel);
+    assert_says_not(executor, "gpu_worker_jobs_in_flight{");
+    assert_says(executor, "static_requests_total{device=\"3\",uuid=\"GPU-3\",result=\"hit\"} 5\n");
 }
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, executor_rig_tear_down)
@@ -164,4 +197,5 @@ RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
     F(a_batch_that_does_not_end_is_named_by_its_lane),
     F(a_batch_of_the_serial_fallback_that_does_not_end_is_named_by_that),
     F(metrics_name_the_device_and_why_it_is_given_up),
-    F(metrics_count_what_the_state_file_has_counted))
+    F(metrics_go_on_counting_while_no_executor_runs),
+    F(metrics_show_how_things_stand_only_while_somebody_shows_it))

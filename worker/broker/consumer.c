@@ -12,6 +12,7 @@
 #include "broker/consumer_conf.h"
 #include "broker/departure.h"
 #include "broker/held.h"
+#include "broker/lags.h"
 #include "broker/ownership.h"
 #include "broker/resets.h"
 #include "broker/trials.h"
@@ -419,10 +420,6 @@ static void consumer_finish(struct source *source, const struct position *positi
     offsets_finish(consumer->offsets, position, clock_ns());
 }
 
-static void consumer_get_totals(const struct source *source, struct offsets_totals *ret) {
-    offsets_get_totals(((const struct consumer *)source)->offsets, ret);
-}
-
 /* A message that comes too late to be taken: its offset never begins. */
 static void poll_and_drop(void *opaque) {
     struct consumer *consumer = opaque;
@@ -491,7 +488,8 @@ enum err consumer_create(
     static const struct source_operations operations = {.poll = consumer_poll,
         .pause = consumer_pause,
         .finish = consumer_finish,
-        .get_totals = consumer_get_totals,
+        .get_totals = lags_get_totals,
+        .each_partition = lags_each,
         .close = consumer_close,
         .destroy = consumer_destroy};
     struct consumer *consumer = calloc(1, sizeof *consumer);

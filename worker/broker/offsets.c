@@ -288,16 +288,33 @@ void offsets_advance(struct offsets *offsets, const char *topic, int32_t partiti
     pthread_mutex_unlock(&offsets->lock);
 }
 
+static struct offsets_state state_of(const struct partition *p) {
+    return (struct offsets_state){.next_commit = p->lowest,
+        .unfinished_count = p->unfinished_count,
+        .lowest_since_ns = p->lowest_since_ns};
+}
+
 bool offsets_get(
     struct offsets *offsets, const char *topic, int32_t partition, struct offsets_state *ret) {
     pthread_mutex_lock(&offsets->lock);
     const struct partition *p = find(offsets, topic, partition);
-    if (p != NULL) {
-        ret->next_commit = p->lowest;
-        ret->unfinished_count = p->unfinished_count;
-    }
+    if (p != NULL) *ret = state_of(p);
     pthread_mutex_unlock(&offsets->lock);
     return p != NULL;
+}
+
+bool offsets_at(struct offsets *offsets, size_t index, struct offsets_followed *ret) {
+    pthread_mutex_lock(&offsets->lock);
+    bool is_there = index < offsets->partition_count;
+    if (is_there) {
+        const struct partition *p = offsets->partitions[index];
+        *ret = (struct offsets_followed){.topic = p->topic,
+            .partition = p->partition,
+            .is_followed = p->is_assigned,
+            .state = state_of(p)};
+    }
+    pthread_mutex_unlock(&offsets->lock);
+    return is_there;
 }
 
 static void describe_commit(const struct partition *p, struct offsets_commit *ret) {

@@ -42,6 +42,7 @@ struct offsets;
 struct offsets_state {
     int64_t next_commit; /* the lowest unfinished offset; OFFSET_UNKNOWN before the first one */
     size_t unfinished_count;
+    uint64_t lowest_since_ns; /* where unfinished_count is not 0 */
 };
 
 /** What a group has committed for a partition. */
@@ -53,6 +54,17 @@ struct offsets_commit {
 /** NULL when memory is short. */
 struct offsets *offsets_create(void);
 void offsets_destroy(struct offsets *offsets); /* NULL is fine */
+
+/** A partition that was ever followed. */
+struct offsets_followed {
+    const char *topic; /* lives as long as the offsets */
+    int32_t partition;
+    bool is_followed; /* now; only then the rest counts */
+    struct offsets_state state;
+};
+
+/** The one at `index`, which stays the same. False: there are no more. */
+MUST_CHECK bool offsets_at(struct offsets *offsets, size_t index, struct offsets_followed *ret);
 
 /**
  * Starts to follow a partition, which must not be followed yet, from what is committed. Errors:

@@ -30,6 +30,16 @@ enum source_group {
     SOURCE_GROUP_AWAY       /* it was a member, and waits to be one again */
 };
 
+/** How a partition that is read stands; `topic` is valid during the visit. */
+struct source_partition {
+    const char *topic;
+    int32_t partition;
+    int64_t lag; /* messages up to its end, as last heard, that are not finished; -1: not known */
+    size_t unfinished_count;  /* taken, and not finished */
+    uint64_t lowest_since_ns; /* since when the lowest of them is the lowest */
+};
+typedef void source_visit_partition(void *context, const struct source_partition *partition);
+
 struct source_operations {
     /**
      * Waits up to `timeout_ms` for a message, which is lent. ERR_OK with *ret NULL: none came. At
@@ -48,6 +58,10 @@ struct source_operations {
 
     /** What was taken and has not finished, any thread; NULL: this kind does not count. */
     void (*get_totals)(const struct source *source, struct offsets_totals *ret);
+
+    /** Visits the partitions that are read, any thread; NULL: this kind has none. */
+    void (*each_partition)(
+        const struct source *source, source_visit_partition *visit, void *context);
 
     /** Commits what is finished and leaves the group. Intake thread, after the drain. */
     enum err (*close)(struct source *source, int timeout_ms, struct error *err);
@@ -171,6 +185,12 @@ static inline void source_finish(struct source *source, const struct position *p
 static inline void source_get_totals(const struct source *source, struct offsets_totals *ret) {
     *ret = (struct offsets_totals){0};
     if (source->operations->get_totals != NULL) source->operations->get_totals(source, ret);
+}
+
+static inline void source_each_partition(
+    const struct source *source, source_visit_partition *visit, void *context) {
+    if (source->operations->each_partition != NULL)
+        source->operations->each_partition(source, visit, context);
 }
 
 MUST_CHECK static inline enum err source_close(

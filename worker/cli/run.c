@@ -17,6 +17,7 @@
 #include "cli/cli.h"
 #include "cli/kept_config.h"
 #include "cli/options.h"
+#include "metrics/board.h"
 #include "pipeline/executor.h"
 #include "pipeline/fitness.h"
 #include "process/sandbox.h"
@@ -50,7 +51,7 @@ enum {
 };
 
 struct run_arguments {
-    const char *config, *config_source, *driver, *device, *state, *life;
+    const char *config, *config_source, *driver, *device, *state, *life, *board;
     enum driver_choice driver_choice; /* where `driver` is not NULL */
     struct file_paths files;
     bool is_file_run, no_supervisor;
@@ -121,6 +122,8 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret, in
             .text = &ret->state},
         {"life", "N", "the number of its life, by which its supervisor knows it",
             .with = "no-supervisor", .text = &ret->life},
+        {"board", "N", "the descriptor of memory to count in, which its supervisor reads",
+            .with = "no-supervisor", .text = &ret->board},
         {"config-source", "FILE", "what SIGHUP reads, where --config is a copy",
             .with = "no-supervisor", .text = &ret->config_source},
         {0}};
@@ -167,13 +170,13 @@ static enum err find_state(const struct settings *settings, const struct run_arg
 
 /* How its group knows this executor again, by what is as lasting as the state file: a disk that is
  * lost takes both with it. */
-struct identity {
+struct instance {
     char name[STATE_INSTANCE_SIZE];
     uint64_t owner;
 };
 
 static enum err identify(
-    const char *state_path, uint32_t device, struct identity *ret, struct error *err) {
+    const char *state_path, uint32_t device, struct instance *ret, struct error *err) {
     char *folder = strdup(state_path);
     if (folder == NULL) return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
     char *slash = strrchr(folder, '/');
@@ -187,7 +190,7 @@ static enum err identify(
 /* The identity stays empty where there is no group to be known in. */
 static enum err open_own_state(const struct settings *settings,
     const struct run_arguments *arguments, uint32_t device, struct state **ret,
-    struct identity *identity, struct error *err) {
+    struct instance *identity, struct error *err) {
     char *path;
     bool is_member = !arguments->is_file_run && settings->broker == BROKER_KAFKA;
     enum err code = find_state(settings, arguments, device, &path, err);
@@ -207,17 +210,20 @@ static struct fitness_source source_of(const struct run_arguments *arguments) {
 }
 
 static int execute(const struct settings *settings, const struct run_arguments *arguments,
-    uint32_t device, const struct identity *identity, struct state *state) {
+    uint32_t device, const struct instance *identity, struct state *state) {
     const struct membership membership = {.instance_id = identity->name, .owner = identity->owner};
     struct fitness_source source = source_of(arguments);
     source.is_sandboxed = true;
     struct connection connection = {0};
+    struct board *board = NULL;
     struct executor_summary summary;
     struct error err;
-    enum err code =
-        arguments->is_file_run
-            ? connect_files(settings, &arguments->files, state_progress(state), &connection, &err)
-            : connect_kafka(settings, device, &membership, &connection, &err);
+    enum err code = ERR_OK;
+    if (arguments->board != NULL) code = board_map(atoi(arguments->board), &board, &err);
+    if (code != ERR_OK) return fail(&err);
+    code = arguments->is_file_run ? connect_files(settings, &arguments->files,
+                                        state_progress(state), &connection, &err)
+                                  : connect_kafka(settings, device, &membership, &connection, &err);
     if (code != ERR_OK) return fail(&err);
     const struct executor_options options = {.settings = settings,
         .reloads = &source,
@@ -228,6 +234,7 @@ static int execute(const struct settings *settings, const struct run_arguments *
         .control = connection.control,
         .device = device,
         .state = state,
+        .board = board,
         .on_lost = leave,
         .stop = &stop};
     code = executor_run(&options, &summary, &err);
@@ -244,7 +251,7 @@ static int execute(const struct settings *settings, const struct run_arguments *
 static int run_executor(
     const struct settings *settings, const struct run_arguments *arguments, uint32_t device) {
     struct state *state = NULL;
-    struct identity identity = {0};
+    struct instance identity = {0};
     struct error err;
     handle_signals();
     sandbox_enter(settings->executors.core_dumps == CORE_DUMPS_INHERIT);

@@ -1,6 +1,7 @@
 #include "metrics/collector.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 enum { BOOKS_MAX = 4 };
 
@@ -93,4 +94,25 @@ struct oldest_unfinished collector_read_oldest(struct source *source) {
         .partition = totals.lowest.partition,
         .offset = totals.lowest.offset,
         .age_ns = clock_ns() - totals.lowest_since_ns};
+}
+
+static void add_partition(void *context, const struct source_partition *partition) {
+    struct panel_view *view = context;
+    if (view->partition_count == PANEL_PARTITIONS_MAX) {
+        view->partitions_left_out++;
+        return;
+    }
+    struct panel_partition *ret = &view->partitions[view->partition_count++];
+    uint64_t now_ns = clock_ns();
+    bool is_held = partition->unfinished_count > 0 && now_ns > partition->lowest_since_ns;
+    text_format(ret->topic, sizeof ret->topic, "%s", partition->topic);
+    ret->partition = partition->partition;
+    ret->lag = partition->lag;
+    ret->unfinished = partition->unfinished_count;
+    ret->oldest_ns = is_held ? now_ns - partition->lowest_since_ns : 0;
+}
+
+void collector_read_partitions(struct source *source, struct panel_view *ret) {
+    ret->partition_count = ret->partitions_left_out = 0;
+    source_each_partition(source, add_partition, ret);
 }

@@ -12,7 +12,7 @@
 #include "gpu/pool.h"
 #include "gpu/residents.h"
 #include "gpu/statics.h"
-#include "metrics/report.h"
+#include "metrics/panel.h"
 
 /** Where counters and gauges are kept. The owner of these services fills it in. */
 struct collector {
@@ -23,6 +23,8 @@ struct collector {
     struct residents *residents; /* NULL: there are no residents */
     struct modules *modules;
     struct lease_pool *leases;
+    const struct budget *device_budget, *pinned_budget;
+    uint64_t statics_budget_bytes;
     /** Fills in the gauges of jobs and messages in flight. */
     void (*read_in_flight)(void *context, struct gauges *ret);
     void *context;
@@ -32,6 +34,10 @@ struct collector {
 void collector_read_totals(const struct collector *collector, struct totals *ret);
 
 struct gauges collector_read_gauges(const struct collector *collector);
+
+/** Reads the partitions that are followed now. Those that `ret` has no room for are counted there.
+ */
+void collector_read_partitions(struct source *source, struct panel_view *ret);
 
 /** The message that has held up a commit longest. Its topic lives as long as the source. */
 struct oldest_unfinished collector_read_oldest(struct source *source);

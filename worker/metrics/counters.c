@@ -1,22 +1,21 @@
 #include "metrics/counters.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-
 #include "base/thread_number.h"
 
-enum { BLOCKS = 64, CACHE_LINE = 64 };
+/* Nanoseconds: 50 us to a minute. */
+static const uint64_t TIME[] = {50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000,
+    25000000, 50000000, 100000000, 250000000, 500000000, 1000000000, 2500000000, 5000000000,
+    10000000000, 30000000000, 60000000000};
+static const uint64_t JOBS[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 
-/*
- * Blocks of different threads are two cache lines apart, because processors fetch lines in pairs.
- */
-struct block {
-    _Alignas(2 * CACHE_LINE) atomic_uint_fast64_t of[COUNTER_COUNT];
-    atomic_uint_fast64_t outcomes[ERR_COUNT];
-};
+_Static_assert(sizeof TIME / sizeof TIME[0] < HISTOGRAM_BUCKETS, "one more is for what is above");
+_Static_assert(sizeof JOBS / sizeof JOBS[0] < HISTOGRAM_BUCKETS, "one more is for what is above");
 
-struct counters {
-    struct block blocks[BLOCKS];
+const struct histogram_info histogram_infos[HISTOGRAM_COUNT] = {
+#define X(symbol, bounds)                                                                          \
+    [HISTOGRAM_##symbol] = {#symbol, sizeof bounds / sizeof bounds[0], bounds},
+    HISTOGRAM_LIST(X)
+#undef X
 };
 
 const struct counter_info counter_infos[COUNTER_COUNT] = {
@@ -40,22 +39,8 @@ const char *const section_names[SECTION_COUNT] = {
  * Threads share a block only if there are more threads than blocks. That is why adding is an atomic
  * read-modify-write; it is cheap while no other thread uses the line.
  */
-static struct block *own_block(struct counters *counters) {
-    return &counters->blocks[thread_number() % BLOCKS];
-}
-
-struct counters *counters_create(void) {
-    struct counters *counters = aligned_alloc(_Alignof(struct counters), sizeof *counters);
-    if (counters == NULL) return NULL;
-    for (int b = 0; b < BLOCKS; b++) {
-        for (int i = 0; i < COUNTER_COUNT; i++) atomic_init(&counters->blocks[b].of[i], 0);
-        for (int i = 0; i < ERR_COUNT; i++) atomic_init(&counters->blocks[b].outcomes[i], 0);
-    }
-    return counters;
-}
-
-void counters_destroy(struct counters *counters) {
-    free(counters);
+static struct counters_block *own_block(struct counters *counters) {
+    return &counters->blocks[thread_number() % COUNTERS_BLOCKS];
 }
 
 /*
@@ -79,10 +64,36 @@ void counters_add_outcome(struct counters *counters, enum err outcome) {
     atomic_fetch_add_explicit(&own_block(counters)->outcomes[outcome], 1, memory_order_relaxed);
 }
 
+void counters_observe(struct counters *counters, enum histogram histogram, uint64_t value) {
+    const struct histogram_info *info = &histogram_infos[histogram];
+    struct counters_block *block = own_block(counters);
+    size_t bucket = 0, above = info->bound_count;
+    if (value == 0) return;
+    while (bucket < above) {
+        size_t middle = (bucket + above) / 2;
+        if (value <= info->bounds[middle]) above = middle;
+        else bucket = middle + 1;
+    }
+    atomic_fetch_add_explicit(&block->buckets[histogram][bucket], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&block->sums[histogram], value, memory_order_relaxed);
+}
+
+void counters_read_histogram(
+    const struct counters *counters, enum histogram histogram, struct histogram_reading *ret) {
+    *ret = (struct histogram_reading){0};
+    for (int b = 0; b < COUNTERS_BLOCKS; b++) {
+        const struct counters_block *block = &counters->blocks[b];
+        for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+            ret->buckets[i] +=
+                atomic_load_explicit(&block->buckets[histogram][i], memory_order_relaxed);
+        ret->sum += atomic_load_explicit(&block->sums[histogram], memory_order_relaxed);
+    }
+}
+
 void counters_read(const struct counters *counters, struct totals *ret) {
     *ret = (struct totals){0};
-    for (int b = 0; b < BLOCKS; b++) {
-        const struct block *block = &counters->blocks[b];
+    for (int b = 0; b < COUNTERS_BLOCKS; b++) {
+        const struct counters_block *block = &counters->blocks[b];
         for (int i = 0; i < COUNTER_COUNT; i++)
             if (!counter_infos[i].is_max)
                 ret->of[i] += atomic_load_explicit(&block->of[i], memory_order_relaxed);
@@ -95,7 +106,7 @@ void counters_take_maxima(struct counters *counters, struct totals *ret) {
     for (int i = 0; i < COUNTER_COUNT; i++) {
         if (!counter_infos[i].is_max) continue;
         ret->of[i] = 0;
-        for (int b = 0; b < BLOCKS; b++) {
+        for (int b = 0; b < COUNTERS_BLOCKS; b++) {
             uint64_t value =
                 atomic_exchange_explicit(&counters->blocks[b].of[i], 0, memory_order_relaxed);
             if (value > ret->of[i]) ret->of[i] = value;

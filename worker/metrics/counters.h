@@ -2,18 +2,21 @@
  * The worker's counters, in one list. Any thread may add. Each of the first 64 threads has a padded
  * block of its own, so that counting a job shares no cache line. A reading sums the blocks.
  *
- * All counters start from zero. Sums are never reset: to get the sum of an interval, keep a reading
- * and subtract it from a later one, so that no increment is lost. Maxima cannot be subtracted:
- * counters_take_maxima() exchanges each for zero, so that a value counts in exactly one interval.
- * It has only one caller, which owns the intervals.
+ * Zeroed memory has counted nothing. If it is shared (board.h), the counts outlive the process.
+ * Sums are never reset: to get the sum of an interval, keep a reading and subtract it from a later
+ * one, so that no increment is lost. Maxima cannot be subtracted: counters_take_maxima() exchanges
+ * each for zero, so that a value counts in exactly one interval. It has only one caller, which owns
+ * the intervals.
  *
- * Units: those of the names. Lifetime: counters_create() to counters_destroy(). Threads: any. Each
+ * Units: those of the names. Lifetime: that of the memory. Threads: any, also of
+ * another process. Each
  * counter of a reading is exact, and never smaller than in an earlier reading. Two counters of one
  * reading may be of slightly different times.
  */
 #ifndef METRICS_COUNTERS_H
 #define METRICS_COUNTERS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -24,7 +27,8 @@
     X(timed)   /* timed jobs that ended well */                                                    \
     X(batches) /* sums over batches of what was really moved */                                    \
     X(intake)  /* what happened to messages before they became jobs */                             \
-    X(engine)  /* all that really happened: batches, and work that belongs to no job */
+    X(engine)  /* all that really happened: batches, and work that belongs to no job */            \
+    X(kinds)   /* what happened in each kind of batch; not in telemetry */
 
 /* X(section, counter, SUM or MAX) */
 #define COUNTER_LIST(X)                                                                            \
@@ -81,13 +85,32 @@
     X(engine, static_bytes_saved, SUM)                                                             \
     X(engine, module_hits, SUM)                                                                    \
     X(engine, module_compilations, SUM)                                                            \
-    X(engine, module_evictions, SUM)
+    X(engine, module_evictions, SUM)                                                               \
+    /* of a job alone in its batch; of several, one by one; of several at once */                  \
+    X(kinds, launches_alone, SUM)                                                                  \
+    X(kinds, launches_batched, SUM)                                                                \
+    X(kinds, launches_coalesced, SUM)                                                              \
+    X(kinds, sync_points_alone, SUM)                                                               \
+    X(kinds, sync_points_batched, SUM)                                                             \
+    X(kinds, sync_points_coalesced, SUM)
+
+/* X(symbol, bounds): what is counted by size: times of jobs in nanoseconds, and jobs of batches.
+ * A job that did not come to a stage is not counted there. */
+#define HISTOGRAM_LIST(X)                                                                          \
+    X(queue, TIME) /* ready, waiting for a lane */                                                 \
+    X(decode, TIME)                                                                                \
+    X(prepare, TIME)                                                                               \
+    X(device, TIME)  /* from its launch to its batch's fence */                                    \
+    X(publish, TIME) /* from its outputs on the host to its acknowledged answer */                 \
+    X(total, TIME)   /* from its arrival to that */                                                \
+    X(batch_jobs, JOBS)
 
 enum section {
 #define X(section) SECTION_##section,
     SECTION_LIST(X)
 #undef X
-        SECTION_COUNT
+        SECTION_COUNT,
+    SECTION_TOLD = SECTION_kinds /* telemetry has those before it */
 };
 
 enum counter {
@@ -106,24 +129,61 @@ struct counter_info {
 extern const struct counter_info counter_infos[COUNTER_COUNT];
 extern const char *const section_names[SECTION_COUNT];
 
+enum histogram {
+#define X(symbol, bounds) HISTOGRAM_##symbol,
+    HISTOGRAM_LIST(X)
+#undef X
+        HISTOGRAM_COUNT
+};
+enum { HISTOGRAM_BUCKETS = 20 };
+
+struct histogram_info {
+    const char *name;
+    size_t bound_count; /* < HISTOGRAM_BUCKETS: what is above the last one has a bucket, too */
+    const uint64_t *bounds;
+};
+
+extern const struct histogram_info histogram_infos[HISTOGRAM_COUNT];
+
+struct histogram_reading {
+    uint64_t
+        buckets[HISTOGRAM_BUCKETS]; /* each for itself: up to its bound, above the one before */
+    uint64_t sum;
+};
+
 /** Plain values: a reading, or the difference of two. */
 struct totals {
     uint64_t of[COUNTER_COUNT];
     uint64_t outcomes[ERR_COUNT]; /* messages by outcome */
 };
 
-struct counters;
+enum { COUNTERS_BLOCKS = 64, COUNTERS_LINE = 64 };
 
-/** NULL when memory is short. */
-struct counters *counters_create(void);
-void counters_destroy(struct counters *counters); /* NULL is fine */
+/* A block's neighbours are other threads': two lines apart, for processors that fetch pairs. */
+struct counters_block {
+    _Alignas(2 * COUNTERS_LINE) atomic_uint_fast64_t of[COUNTER_COUNT];
+    atomic_uint_fast64_t outcomes[ERR_COUNT];
+    atomic_uint_fast64_t buckets[HISTOGRAM_COUNT][HISTOGRAM_BUCKETS];
+    atomic_uint_fast64_t sums[HISTOGRAM_COUNT];
+};
+
+/** Zeroed memory, which processes may share; only counters.c reads it. */
+struct counters {
+    struct counters_block blocks[COUNTERS_BLOCKS];
+};
 
 void counters_add(struct counters *counters, enum counter counter, uint64_t value);
 void counters_raise(struct counters *counters, enum counter counter, uint64_t value);
 void counters_add_outcome(struct counters *counters, enum err outcome);
 
+/** A value of 0 is none, and not counted. */
+void counters_observe(struct counters *counters, enum histogram histogram, uint64_t value);
+
 /** All sums since the start; maxima are zero. */
 void counters_read(const struct counters *counters, struct totals *ret);
+
+void counters_read_histogram(
+    const struct counters *counters, enum histogram histogram, struct histogram_reading *ret);
 
 /** Fills in the maxima since the last call. */
 void counters_take_maxima(struct counters *counters, struct totals *ret);

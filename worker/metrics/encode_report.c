@@ -84,7 +84,7 @@ struct slice encode_report(const struct report *report, const struct identity *i
     struct growing growing = {0};
     msgpack_packer packer;
     msgpack_packer_init(&packer, &growing, write_growing);
-    msgpack_pack_map(&packer, 9 + SECTION_COUNT);
+    msgpack_pack_map(&packer, 9 + SECTION_TOLD);
     pack_uint(&packer, "v", 1);
     pack_worker(&packer, identity);
     pack_uint(&packer, "sequence", report->sequence);
@@ -92,7 +92,7 @@ struct slice encode_report(const struct report *report, const struct identity *i
     pack_uint(&packer, "interval_ns", report->interval_ns);
     pack_uint(&packer, "uptime_ns", report->uptime_ns);
     pack_outcomes(&packer, report->totals.outcomes);
-    for (int s = 0; s < SECTION_COUNT; s++) pack_section(&packer, (enum section)s, &report->totals);
+    for (int s = 0; s < SECTION_TOLD; s++) pack_section(&packer, (enum section)s, &report->totals);
     pack_gauges(&packer, &report->gauges);
     pack_oldest(&packer, &report->oldest);
     if (growing.failed) {

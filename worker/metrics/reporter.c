@@ -9,27 +9,31 @@
 #include "base/crew.h"
 #include "base/log.h"
 #include "base/pulse.h"
+#include "base/text.h"
+#include "metrics/board.h"
 #include "metrics/encode_report.h"
 #include "state/crash.h"
 
 #define LOG_NS 60000000000ull
 
-enum { FLUSH_MS = 1000 };
+enum { FLUSH_MS = 1000, SHOW_MS = 1000 };
 
 struct reporter {
     const struct collector *collector;
     const struct identity *identity;
     uint32_t interval_ms;
-    struct sink *sink;
+    struct sink *sink; /* NULL: nothing is published */
+    struct board *board;
     struct crew *crew;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t stopping;
     bool is_stopping;
 
     /* the thread's own */
-    uint64_t started_ns;
-    uint64_t told_ns;   /* when `told` was read */
-    struct totals told; /* the sum of all acknowledged reports */
+    uint64_t started_ns, due_ns; /* the next report */
+    struct totals earlier; /* of earlier lives, what no memory of the board counts by itself */
+    uint64_t told_ns;      /* when `told` was read */
+    struct totals told;    /* the sum of all acknowledged reports */
     uint64_t sequence;
     uint64_t log_due_ns;
     bool is_on_its_way; /* a report with the fields below, not yet settled */
@@ -101,9 +105,39 @@ static void send_report(struct reporter *reporter) {
     sink_send(reporter->sink, &reporter->record);
 }
 
+/* ---- the board ---- */
+
+/* What an earlier life has shown, and no memory of the board counts by itself, is added from now
+ * on. */
+static void find_earlier(struct reporter *reporter) {
+    struct panel_view view;
+    if (!panel_read(&reporter->board->panel, &view)) return;
+    for (int i = 0; i < COUNTER_COUNT; i++)
+        if (view.totals.of[i] > reporter->told.of[i])
+            reporter->earlier.of[i] = view.totals.of[i] - reporter->told.of[i];
+}
+
+static void show(struct reporter *reporter) {
+    const struct collector *collector = reporter->collector;
+    struct panel_view *view = panel_begin(&reporter->board->panel);
+    collector_read_totals(collector, &view->totals);
+    for (int i = 0; i < COUNTER_COUNT; i++) view->totals.of[i] += reporter->earlier.of[i];
+    view->gauges = collector_read_gauges(collector);
+    view->device_budget_bytes = budget_limit(collector->device_budget);
+    view->pinned_budget_bytes = budget_limit(collector->pinned_budget);
+    view->statics_budget_bytes = collector->statics_budget_bytes;
+    collector_read_partitions(collector->source, view);
+    text_format(view->device, sizeof view->device, "%s", reporter->identity->device);
+    view->shown_ns = clock_ns();
+    panel_show(&reporter->board->panel);
+}
+
+/* ---- the thread ---- */
+
 /* False: the reporter has to stop. */
-static bool wait_for_interval(struct reporter *reporter) {
-    uint64_t until_ns = clock_ns_in(reporter->interval_ms);
+static bool wait_to_show(struct reporter *reporter) {
+    uint64_t until_ns = clock_ns_in(SHOW_MS);
+    if (reporter->sink != NULL && reporter->due_ns < until_ns) until_ns = reporter->due_ns;
     bool is_in_time = true;
     pthread_mutex_lock(&reporter->lock);
     while (!reporter->is_stopping && is_in_time)
@@ -119,18 +153,32 @@ static void flush(struct reporter *reporter) {
     if (sink_flush(reporter->sink, FLUSH_MS, &err) != ERR_OK) log_unpublished(reporter, &err);
 }
 
-static void run_reporter(void *context, uint32_t index) {
-    crash_is_no_evidence();
-    struct reporter *reporter = context;
-    while (pulse_idle(), wait_for_interval(reporter)) {
-        pulse_busy();
-        sink_serve(reporter->sink, 0);
-        if (!reporter->is_on_its_way) send_report(reporter);
-        sink_serve(reporter->sink, 0);
-    }
+static void publish(struct reporter *reporter) {
+    sink_serve(reporter->sink, 0);
+    if (clock_ns() < reporter->due_ns) return;
+    reporter->due_ns = clock_ns_in(reporter->interval_ms);
+    if (!reporter->is_on_its_way) send_report(reporter);
+    sink_serve(reporter->sink, 0);
+}
+
+static void publish_last(struct reporter *reporter) {
     flush(reporter);
     if (!reporter->is_on_its_way) send_report(reporter);
     flush(reporter);
+}
+
+static void run_reporter(void *context, uint32_t index) {
+    crash_is_no_evidence();
+    struct reporter *reporter = context;
+    do {
+        pulse_busy();
+        show(reporter);
+        if (reporter->sink != NULL) publish(reporter);
+        pulse_idle();
+    } while (wait_to_show(reporter));
+    pulse_busy();
+    show(reporter);
+    if (reporter->sink != NULL) publish_last(reporter);
     pulse_idle(); /* closing has time limits of its own */
     sink_destroy(reporter->sink);
 }
@@ -144,9 +192,9 @@ static void reporter_destroy(struct reporter *reporter) {
 enum err reporter_start(
     const struct reporter_options *options, struct reporter **ret, struct error *err) {
     struct sink *sink = options->sink;
-    if (sink == NULL || options->interval_ms == 0) {
+    if (options->interval_ms == 0) {
         sink_destroy(sink);
-        return ERR_OK;
+        sink = NULL;
     }
     struct reporter *reporter = calloc(1, sizeof *reporter);
     if (reporter == NULL) {
@@ -158,7 +206,12 @@ enum err reporter_start(
     reporter->identity = options->identity;
     reporter->interval_ms = options->interval_ms;
     reporter->sink = sink;
+    reporter->board = options->board;
     reporter->started_ns = reporter->told_ns = clock_ns();
+    reporter->due_ns = clock_ns_in(options->interval_ms);
+    counters_read(options->collector->counters, &reporter->told);
+    counters_take_maxima(options->collector->counters, &reporter->now); /* of an earlier life */
+    find_earlier(reporter);
     snprintf(reporter->key, sizeof reporter->key, "%s/%" PRIu32, options->identity->host,
         options->identity->device_index);
     pthread_mutex_init(&reporter->lock, NULL);

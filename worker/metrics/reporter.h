@@ -1,5 +1,6 @@
 /**
- * The thread that publishes telemetry, through a sink of its own.
+ * The thread that reports what the worker does: once a second on its board, and in each interval as
+ * telemetry, through a sink of its own.
  *
  * A report covers the time since the last acknowledged one, so if the sink refuses a report, the
  * next one includes it. Only one report is under way at a time. If telemetry cannot be published,
@@ -14,15 +15,17 @@
 #include "metrics/collector.h"
 
 struct reporter;
+struct board;
 
 struct reporter_options {
     struct sink *sink; /* owned, even if the start fails; NULL: nothing is published */
+    struct board *board;
     const struct collector *collector;
     const struct identity *identity;
     uint32_t interval_ms; /* 0: nothing is published */
 };
 
-/** Call it when everything it reads from exists. *ret is not changed if nothing is published. */
+/** Call it when everything it reads from exists. */
 MUST_CHECK enum err reporter_start(
     const struct reporter_options *options, struct reporter **ret, struct error *err);
 

@@ -63,13 +63,19 @@ static struct job *take(struct stages *stages, struct delivery *delivery, struct
     return job;
 }
 
+static void note_conviction(
+    struct stages *stages, const struct delivery *delivery, const struct job *job, enum err code) {
+    if (refusals_note_conviction(&stages->refusals, delivery, job))
+        ledger_note_conviction(&stages->board->ledger, code);
+}
+
 /* Decodes, unless that is known to cost an executor its life; as decode_job(). */
 static enum err decode(struct stages *stages, struct job *job, struct error *err) {
     const struct delivery *delivery = job->delivery;
     struct error verdict_error;
     enum verdict verdict = suspects_verdict(stages->suspects, &delivery->position, &verdict_error);
     if (verdict == VERDICT_UNDECODABLE) {
-        refusals_note_conviction(&stages->refusals, delivery, NULL);
+        note_conviction(stages, delivery, NULL, verdict_error.code);
         *err = verdict_error;
         return err->code;
     }
@@ -81,7 +87,7 @@ static enum err decode(struct stages *stages, struct job *job, struct error *err
     if (job->id.size == 0) return code;
     suspects_decoded(stages->suspects, delivery);
     if (verdict == VERDICT_GUILTY)
-        refusals_note_conviction(&stages->refusals, delivery, code == ERR_OK ? job : NULL);
+        note_conviction(stages, delivery, code == ERR_OK ? job : NULL, verdict_error.code);
     struct error reply_to_error;
     enum err reply_to_code = check_reply_to(job, &reply_to_error);
     if (code == ERR_OK && verdict == VERDICT_GUILTY) *err = verdict_error;

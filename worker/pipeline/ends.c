@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log_limit.h"
 #include "gpu/profile.h"
+#include "metrics/accounting.h"
 #include "pipeline/retries.h"
 #include "prepare/prepare.h"
 #include "prepare/providers.h"
@@ -151,7 +152,9 @@ static bool answer(struct stages *stages, struct job *job) {
 /* True where the caller is to push the answer. */
 static bool end(struct stages *stages, struct job *job, enum end how) {
     let_go(stages, job);
+    enum err code = job->outcome.code;
     if (how == END_RETRIED && !retries_add(stages->retries, job)) how = END_HANDED_BACK;
+    else if (how == END_RETRIED) ledger_note_retry(&stages->board->ledger, code);
     if (how == END_ANSWERED) return answer(stages, job);
     if (how == END_HANDED_BACK) hand_back(stages, job);
     if (how == END_ABANDONED) abandon(stages, job);
@@ -193,7 +196,7 @@ void job_reject(struct stages *stages, struct job *job, const struct error *err)
 
 void ends_on_encoded(void *context, const struct job *job) {
     struct stages *stages = context;
-    account_job(stages->counters, job->outcome.code, &job->outcome.telemetry);
+    account_job(&stages->board->counters, job->outcome.code, &job->outcome.telemetry);
 }
 
 void ends_on_not_uploaded(void *context, struct job *job) {
@@ -206,16 +209,22 @@ void ends_on_queued(void *context, struct key_queue *key_queue, bool is_suspect)
     key_order_leave(stages->key_order, key_queue);
 }
 
+/* One that is loaded: what a message alone names is no name for counts. */
+static const char *program_of(const struct job *job) {
+    bool is_known = job->plan != NULL && job->plan->launch_count > 0;
+    return is_known ? job->plan->launches[0].program->name : "";
+}
+
 void ends_on_published(void *context, struct job *const *jobs, size_t count) {
     struct stages *stages = context;
-    uint64_t bytes = 0, ok = 0, errors = 0, suspects = 0;
+    uint64_t now_ns = clock_ns(), bytes = 0, ok = 0, errors = 0, suspects = 0;
     for (size_t i = 0; i < count; i++) {
         const struct job *job = jobs[i];
         bytes += job->delivery->held_bytes;
         if (!job->is_lost) suspects += job->delivery->is_suspect;
         if (job->is_lost || job->is_dropped) continue;
         source_finish(stages->source, &job->delivery->position);
-        counters_add_outcome(stages->counters, job->outcome.code);
+        account_answer(stages->board, job, program_of(job), now_ns);
         if (job->outcome.code != ERR_OK) errors++;
         else ok++;
     }

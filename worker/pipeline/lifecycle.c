@@ -178,7 +178,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .statics = stages->statics,
         .device_counters = stages->device_counters,
         .pinned_counters = stages->pinned_counters,
-        .counters = stages->counters,
+        .counters = &stages->board->counters,
         .leases = stages->leases,
         .count = settings->lanes,
         .depth = settings->lane_depth,
@@ -243,10 +243,11 @@ static void read_in_flight(void *context, struct gauges *ret) {
 
 static enum err start_reporter(struct stages *stages, struct error *err) {
     const struct reporter_options options = {.sink = stages->telemetry,
+        .board = stages->board,
         .collector = &stages->collector,
         .identity = &stages->identity,
         .interval_ms = stages->settings->telemetry.interval_ms};
-    stages->collector = (struct collector){.counters = stages->counters,
+    stages->collector = (struct collector){.counters = &stages->board->counters,
         .source = stages->source,
         .device_books = {stages->device_counters, stages->pool_user_count},
         .pinned_books = {stages->pinned_counters, stages->pool_user_count},
@@ -254,6 +255,9 @@ static enum err start_reporter(struct stages *stages, struct error *err) {
         .residents = stages->residents,
         .modules = stages->modules,
         .leases = stages->leases,
+        .device_budget = &stages->device_budget,
+        .pinned_budget = &stages->pinned_budget,
+        .statics_budget_bytes = resources_statics_bytes(stages),
         .read_in_flight = read_in_flight,
         .context = stages};
     stages->telemetry = NULL;
@@ -421,6 +425,7 @@ enum err lifecycle_start(
         .on_lost = options->on_lost,
         .device_index = options->device,
         .state = options->state,
+        .board = options->board,
         .reloads = options->reloads,
         .is_supervised = options->is_supervised};
     pthread_mutex_init(&stages->lock, NULL);

@@ -12,6 +12,8 @@
 #include "pipeline/fitness.h"
 #include "state/state.h"
 
+struct board;
+
 struct executor_options {
     const struct settings *settings;
     /** What SIGHUP reads again; all threads block that signal. NULL: SIGHUP does nothing. */
@@ -23,6 +25,7 @@ struct executor_options {
     struct reader *control; /* owned; NULL: no job is cancelled */
     uint32_t device;        /* as the driver counts them */
     struct state *state;    /* opened; NULL: nothing is noted for the next executor */
+    struct board *board;    /* where it counts; NULL: on one of its own */
     /**
      * The GPU is lost to this process, and `state` says so. Called once, before anything else is
      * tried, since calls of the driver may hang from now on. It need not return. NULL: the run ends

@@ -96,7 +96,7 @@ static uint64_t pool_bytes(uint64_t configured, uint64_t taken, uint64_t job, ui
     return configured != 0 ? configured : bytes;
 }
 
-static uint64_t statics_bytes(const struct stages *stages) {
+uint64_t resources_statics_bytes(const struct stages *stages) {
     uint64_t configured = stages->settings->statics.budget_bytes;
     return configured != 0 ? configured : stages->device.limits.memory_bytes / STATICS_SHARE;
 }
@@ -106,11 +106,13 @@ static enum err create_counters(struct stages *stages, struct error *err) {
     stages->pool_user_count = count;
     stages->device_counters = calloc(count, sizeof stages->device_counters[0]);
     stages->pinned_counters = calloc(count, sizeof stages->pinned_counters[0]);
-    stages->counters = counters_create();
-    if (stages->device_counters != NULL && stages->pinned_counters != NULL &&
-        stages->counters != NULL)
-        return ERR_OK;
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to count");
+    if (stages->device_counters == NULL || stages->pinned_counters == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to count");
+    if (stages->board != NULL) return ERR_OK;
+    enum err code = board_create(&stages->own_board, NULL, err);
+    stages->board = stages->own_board;
+    return code;
 }
 
 /* Memory that passes from one tenant to another is wiped. */
@@ -132,8 +134,8 @@ enum err resources_create_pools(struct stages *stages, struct error *err) {
     uint64_t staging = (uint64_t)STAGING_EACH * settings->prepare.threads * STAGING_BYTES;
     uint64_t job = settings->limits.job_bytes;
     budget_init(&stages->device_budget, "device pool", ERR_DEVICE_MEMORY,
-        pool_bytes(
-            settings->pools.device_bytes, slabs + statics_bytes(stages), job, DEVICE_POOL_MIN));
+        pool_bytes(settings->pools.device_bytes, slabs + resources_statics_bytes(stages), job,
+            DEVICE_POOL_MIN));
     budget_init(&stages->pinned_budget, "pinned pool", ERR_NO_MEMORY,
         pool_bytes(settings->pools.pinned_bytes, 2 * slabs + staging, job, PINNED_POOL_MIN));
     enum err code = create_counters(stages, err);
@@ -159,7 +161,7 @@ void resources_destroy_pools(struct stages *stages) {
         pool_destroy(stages->device_pool, &stages->device_counters[last]);
     free(stages->pinned_counters);
     free(stages->device_counters);
-    counters_destroy(stages->counters);
+    board_destroy(stages->own_board);
 }
 
 enum err resources_create_statics(struct stages *stages, struct error *err) {
@@ -167,7 +169,7 @@ enum err resources_create_statics(struct stages *stages, struct error *err) {
         .leases = stages->leases,
         .device_pool = stages->device_pool,
         .pinned_pool = stages->pinned_pool,
-        .budget_bytes = statics_bytes(stages),
+        .budget_bytes = resources_statics_bytes(stages),
         .entries_max = stages->settings->statics.entries_max,
         .staging_count = STAGING_EACH * stages->settings->prepare.threads};
     return statics_create(&options, &stages->statics, err);

@@ -24,6 +24,9 @@ void resources_close_blobs(struct stages *stages);
 MUST_CHECK enum err resources_create_pools(struct stages *stages, struct error *err);
 void resources_destroy_pools(struct stages *stages);
 
+/** What statics may take. */
+uint64_t resources_statics_bytes(const struct stages *stages);
+
 MUST_CHECK enum err resources_create_statics(struct stages *stages, struct error *err);
 void resources_destroy_statics(struct stages *stages);
 

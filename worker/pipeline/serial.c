@@ -106,7 +106,7 @@ enum err serial_start(struct stages *stages, const struct serial_options *option
         .statics = stages->statics,
         .device_counters = &stages->device_counters[stages->settings->lanes],
         .pinned_counters = &stages->pinned_counters[stages->settings->lanes],
-        .counters = stages->counters,
+        .counters = &stages->board->counters,
         .leases = stages->leases,
         .tenancy = stages->tenancy,
         .stream = serial->lease.stream,

@@ -63,7 +63,7 @@ struct stages {
     /* the pools' counters, one for each lane, then the serial fallback's, then that of stop */
     size_t pool_user_count;
     struct pool_counters *device_counters, *pinned_counters;
-    struct counters *counters;
+    struct board *board, *own_board; /* the second where the options bring none */
     struct collector collector;
     struct lease_pool *leases;
     struct tenancy *tenancy; /* NULL with `batch.isolation: none` */

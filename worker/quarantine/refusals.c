@@ -23,9 +23,9 @@ static void log_new(const struct refusals *refusals, const size_t before[static 
                 what[kind], refusals->rules.for_ms / 1000);
 }
 
-void refusals_note_conviction(
+bool refusals_note_conviction(
     const struct refusals *refusals, const struct delivery *delivery, const struct job *job) {
-    if (!suspects_count_conviction(refusals->suspects, &delivery->position)) return;
+    if (!suspects_count_conviction(refusals->suspects, &delivery->position)) return false;
     uint64_t now_ms = clock_unix_ms();
     size_t before[SUSPENSION_KINDS];
     for (enum suspension_kind kind = 0; kind < SUSPENSION_KINDS; kind++)
@@ -36,6 +36,7 @@ void refusals_note_conviction(
             suspensions_convict(
                 refusals->state, &refusals->rules, delivery->key, job->steps[i].program, now_ms);
     log_new(refusals, before);
+    return true;
 }
 
 void refusals_note_success(const struct refusals *refusals, const struct job *job) {

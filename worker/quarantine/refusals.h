@@ -18,9 +18,9 @@ struct refusals {
     struct suspension_rules rules;
 };
 
-/** The message at `delivery` is convicted; `job` is NULL where it was not decoded. Intake thread.
- */
-void refusals_note_conviction(
+/** The message at `delivery` is convicted; `job` is NULL where it was not decoded. True: for the
+ * first time. Intake thread. */
+bool refusals_note_conviction(
     const struct refusals *refusals, const struct delivery *delivery, const struct job *job);
 
 /** The job ended well. Any thread. */

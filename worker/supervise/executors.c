@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/exit.h"
@@ -35,15 +36,19 @@ static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
 
 enum err executor_init(struct executor *executor, const struct supervise_options *options,
     const struct probed_device *device, struct error *err) {
-    *executor = (struct executor){
-        .options = options, .device = device, .unhealthy = "", .standing = STANDING_WAITING};
+    *executor = (struct executor){.options = options,
+        .device = device,
+        .unhealthy = "",
+        .standing = STANDING_WAITING,
+        .board_fd = -1};
     if (device->uuid[0] == 0)
         snprintf(executor->name, sizeof executor->name, "gpu %" PRIu32, device->index);
     else
         snprintf(executor->name, sizeof executor->name, "gpu %" PRIu32 " (%s)", device->index,
             device->uuid);
     executor->state_path = state_folder_file(options->state_dir, device->index);
-    if (executor->state_path != NULL) return ERR_OK;
+    if (executor->state_path != NULL)
+        return board_create(&executor->board, &executor->board_fd, err);
     return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
 }
 
@@ -57,6 +62,8 @@ static void stop_watching(struct executor *executor) {
 
 void executor_fini(struct executor *executor) {
     stop_watching(executor);
+    board_destroy(executor->board);
+    if (executor->board_fd >= 0) close(executor->board_fd);
     free(executor->state_path);
 }
 
@@ -309,13 +316,14 @@ void executor_reap(struct executor *executor, int status, bool is_stopping) {
 
 static void start(struct executor *executor) {
     const struct supervise_options *options = executor->options;
-    char device[16], life[24];
+    char device[16], life[24], board[16];
     const char *arguments[ARGUMENTS_MAX + 1] = {"run", "--no-supervisor", "--device", device,
-        "--state", executor->state_path, "--life", life};
-    size_t count = 8;
+        "--state", executor->state_path, "--life", life, "--board", board};
+    size_t count = 10;
     executor->life = state_draw_life();
     snprintf(device, sizeof device, "%" PRIu32, executor->device->index);
     snprintf(life, sizeof life, "%" PRIu64, executor->life);
+    snprintf(board, sizeof board, "%d", executor->board_fd);
     if (options->config != NULL) {
         arguments[count++] = "--config";
         arguments[count++] = options->config;
@@ -323,7 +331,7 @@ static void start(struct executor *executor) {
     for (size_t i = 0; options->arguments[i] != NULL && count < ARGUMENTS_MAX; i++)
         arguments[count++] = options->arguments[i];
     struct error err;
-    if (child_start(arguments, -1, &executor->pid, &err) == ERR_OK) {
+    if (child_start(arguments, -1, executor->board_fd, &executor->pid, &err) == ERR_OK) {
         executor->standing = STANDING_RUNNING;
         executor->started_ns = clock_ns();
         executor->starts++;

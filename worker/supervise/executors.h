@@ -5,6 +5,7 @@
 #ifndef SUPERVISE_EXECUTORS_H
 #define SUPERVISE_EXECUTORS_H
 
+#include "metrics/board.h"
 #include "state/state.h"
 #include "supervise/options.h"
 
@@ -46,11 +47,13 @@ struct executor {
     bool has_failed_jobs; /* in any life */
 
     /* for metrics alone */
+    struct board *board; /* on which each of its lives counts */
+    int board_fd;
     uint64_t starts, deaths_of[STATE_DEATH_KINDS];
     struct state_summary left; /* what its last ended life left; empty before that */
 };
 
-/** ERR_NO_MEMORY. */
+/** ERR_IO, ERR_NO_MEMORY; executor_fini() is the caller's then as well. */
 MUST_CHECK enum err executor_init(struct executor *executor,
     const struct supervise_options *options, const struct probed_device *device, struct error *err);
 void executor_fini(struct executor *executor);

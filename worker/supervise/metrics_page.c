@@ -1,136 +1,428 @@
 #include "supervise/metrics_page.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "quarantine/fetches.h"
 #include "quarantine/suspensions.h"
+#include "supervise/deaths.h"
+#include "supervise/self.h"
+#include "supervise/views.h"
 
-/* A family of metrics, and what writes its lines for one executor. */
+/* A family of metrics: its lines for one executor. */
 struct metric {
     const char *name, *type, *help;
-    void (*write)(const struct metric *metric, const struct executor *executor, FILE *page);
+    void (*write)(const struct metric *metric, const struct view *view, FILE *page);
 };
 
-static const char *const death_names[STATE_DEATH_KINDS] = {[STATE_DEATH_NONE] = "unexplained",
-    [STATE_DEATH_STICKY] = "gpu_lost",
-    [STATE_DEATH_HANG] = "hang",
-    [STATE_DEATH_SIGNAL] = "crash",
-    [STATE_DEATH_STALL] = "stall",
-    [STATE_DEATH_STOP] = "stop",
-    [STATE_DEATH_OWN] = "own"};
-
-/* Of the running life, or else of the previous one. */
-static struct state_summary summary_of(const struct executor *executor) {
-    return executor->watched != NULL ? state_summary(executor->watched) : executor->left;
+/* A value between its quotes; topics and devices are named by others. */
+static void write_escaped(const char *text, FILE *page) {
+    for (; *text != 0; text++) {
+        if (*text == '\n') fputs("\\n", page);
+        else if (*text == '"' || *text == '\\') fprintf(page, "\\%c", *text);
+        else fputc(*text, page);
+    }
 }
 
-/*
- * Writes a line, with one more label if `label` is not NULL. Values of labels are a UUID and words
- * of ours, so none needs escaping.
- */
-static void write_line(const struct metric *metric, const struct executor *executor,
-    const char *label, const char *label_value, double value, FILE *page) {
-    const struct probed_device *device = executor->device;
-    const struct state_summary summary = summary_of(executor);
-    const char *uuid = device->uuid[0] != 0 ? device->uuid : summary.uuid;
-    fprintf(page, "%s{device=\"%" PRIu32 "\",uuid=\"%s\"", metric->name, device->index, uuid);
-    if (label != NULL) fprintf(page, ",%s=\"%s\"", label, label_value);
+/* "NAME{device=..,uuid=..", without the end: who goes on writes more labels. */
+static void begin_line(const char *name, const char *suffix, const struct view *view, FILE *page) {
+    fprintf(
+        page, "%s%s{device=\"%" PRIu32 "\",uuid=\"", name, suffix, view->executor->device->index);
+    write_escaped(view->uuid, page);
+    fputc('"', page);
+}
+
+static void write_label(const char *label, const char *value, FILE *page) {
+    fprintf(page, ",%s=\"", label);
+    write_escaped(value, page);
+    fputc('"', page);
+}
+
+static void end_line(double value, FILE *page) {
     fprintf(page, "} %.16g\n", value);
 }
 
-static void write_healthy(
-    const struct metric *metric, const struct executor *executor, FILE *page) {
-    bool is_healthy = executor->standing != STANDING_UNHEALTHY;
-    write_line(metric, executor, "reason", executor->unhealthy, is_healthy, page);
+/* A line with one more label, where `label` is not NULL. */
+static void write_line(const struct metric *metric, const struct view *view, const char *label,
+    const char *label_value, double value, FILE *page) {
+    begin_line(metric->name, "", view, page);
+    if (label != NULL) write_label(label, label_value, page);
+    end_line(value, page);
 }
 
-static void write_up(const struct metric *metric, const struct executor *executor, FILE *page) {
-    write_line(metric, executor, NULL, NULL, executor->watched != NULL, page);
+static void write_value(
+    const struct metric *metric, const struct view *view, uint64_t value, FILE *page) {
+    write_line(metric, view, NULL, NULL, (double)value, page);
+}
+
+/* ---- the executor ---- */
+
+static void write_healthy(const struct metric *metric, const struct view *view, FILE *page) {
+    bool is_healthy = view->executor->standing != STANDING_UNHEALTHY;
+    write_line(metric, view, "reason", view->executor->unhealthy, is_healthy, page);
+}
+
+static void write_up(const struct metric *metric, const struct view *view, FILE *page) {
+    write_value(metric, view, view->executor->watched != NULL, page);
 }
 
 /*
  * 0, with the reason, while jobs wait because of a problem of the worker itself, or there is no
  * executor.
  */
-static void write_ready(const struct metric *metric, const struct executor *executor, FILE *page) {
-    bool is_up = executor->watched != NULL;
-    const struct state_summary summary = summary_of(executor);
-    const char *reason = is_up ? summary.trouble : "no_executor";
-    write_line(metric, executor, "reason", reason, reason[0] == 0, page);
+static void write_ready(const struct metric *metric, const struct view *view, FILE *page) {
+    bool is_up = view->executor->watched != NULL;
+    const char *reason = is_up ? view->summary.trouble : "no_executor";
+    write_line(metric, view, "reason", reason, reason[0] == 0, page);
 }
 
-static void write_starts(const struct metric *metric, const struct executor *executor, FILE *page) {
-    write_line(metric, executor, NULL, NULL, (double)executor->starts, page);
+static void write_starts(const struct metric *metric, const struct view *view, FILE *page) {
+    write_value(metric, view, view->executor->starts, page);
 }
 
-static void write_deaths(const struct metric *metric, const struct executor *executor, FILE *page) {
+static void write_deaths(const struct metric *metric, const struct view *view, FILE *page) {
     for (size_t i = 0; i < STATE_DEATH_KINDS; i++)
-        write_line(metric, executor, "cause", death_names[i], (double)executor->deaths_of[i], page);
+        write_line(metric, view, "cause", death_name((enum state_death_kind)i),
+            (double)view->executor->deaths_of[i], page);
 }
 
-static void write_heartbeat(
-    const struct metric *metric, const struct executor *executor, FILE *page) {
-    if (executor->watched == NULL) return;
-    uint64_t now_ns = clock_ns(), beat_ns = summary_of(executor).heartbeat_ns;
+static void write_heartbeat(const struct metric *metric, const struct view *view, FILE *page) {
+    if (view->executor->watched == NULL) return;
+    uint64_t now_ns = clock_ns(), beat_ns = view->summary.heartbeat_ns;
     double age_s = now_ns > beat_ns ? (double)(now_ns - beat_ns) / 1e9 : 0;
-    write_line(metric, executor, NULL, NULL, age_s, page);
+    write_line(metric, view, NULL, NULL, age_s, page);
 }
 
-static void write_jobs(const struct metric *metric, const struct executor *executor, FILE *page) {
-    const struct state_summary summary = summary_of(executor);
-    write_line(metric, executor, "status", "ok", (double)summary.ok, page);
-    write_line(metric, executor, "status", "error", (double)summary.errors, page);
+static void write_memory(const struct metric *metric, const struct view *view, FILE *page) {
+    struct process_usage usage;
+    pid_t pid = view->executor->pid;
+    if (pid > 0 && process_usage_read(pid, &usage))
+        write_value(metric, view, usage.resident_bytes, page);
 }
 
 /* The file is not read while no executor runs. */
 static void write_suspended(
-    const struct metric *metric, const struct executor *executor, FILE *page) {
-    static const char *const kinds[SUSPENSION_KINDS] = {
-        [SUSPENSION_KEY] = "key", [SUSPENSION_PROGRAM] = "program"};
-    uint64_t now_ms = clock_unix_ms();
-    if (executor->watched == NULL) return;
-    for (enum suspension_kind kind = 0; kind < SUSPENSION_KINDS; kind++)
-        write_line(metric, executor, "kind", kinds[kind],
-            (double)suspensions_count(executor->watched, kind, now_ms), page);
+    const struct view *view, const struct metric *metric, enum suspension_kind kind, FILE *page) {
+    if (view->executor->watched != NULL)
+        write_value(
+            metric, view, suspensions_count(view->executor->watched, kind, clock_unix_ms()), page);
 }
 
-static void write_set_aside(
-    const struct metric *metric, const struct executor *executor, FILE *page) {
-    if (executor->watched != NULL)
-        write_line(
-            metric, executor, NULL, NULL, (double)fetches_count_aside(executor->watched), page);
+static void write_suspended_programs(
+    const struct metric *metric, const struct view *view, FILE *page) {
+    write_suspended(view, metric, SUSPENSION_PROGRAM, page);
+}
+
+static void write_suspended_keys(const struct metric *metric, const struct view *view, FILE *page) {
+    write_suspended(view, metric, SUSPENSION_KEY, page);
+}
+
+static void write_set_aside(const struct metric *metric, const struct view *view, FILE *page) {
+    if (view->executor->watched != NULL)
+        write_value(metric, view, fetches_count_aside(view->executor->watched), page);
+}
+
+/* ---- jobs ---- */
+
+/* What did not occur has no line, but for `ok`, so that a rate has a beginning. */
+static void write_jobs(const struct metric *metric, const struct view *view, FILE *page) {
+    const struct ledger *ledger = &view->executor->board->ledger;
+    char name[LEDGER_NAME_BYTES];
+    uint64_t outcomes[ERR_COUNT];
+    for (uint32_t i = 0; ledger_read_program(ledger, i, name, outcomes); i++)
+        for (int code = 0; code < ERR_COUNT; code++) {
+            if (outcomes[code] == 0 && code != ERR_OK) continue;
+            begin_line(metric->name, "", view, page);
+            write_label("program", name, page);
+            write_label("code", err_code((enum err)code), page);
+            end_line((double)outcomes[code], page);
+        }
+}
+
+static void write_codes(const struct metric *metric, const struct view *view,
+    const _Atomic uint64_t *counts, FILE *page) {
+    for (int code = 0; code < ERR_COUNT; code++) {
+        /* relaxed: each stands alone */
+        uint64_t count = atomic_load_explicit(&counts[code], memory_order_relaxed);
+        if (count > 0)
+            write_line(metric, view, "code", err_code((enum err)code), (double)count, page);
+    }
+}
+
+static void write_dead_letters(const struct metric *metric, const struct view *view, FILE *page) {
+    write_codes(metric, view, view->executor->board->ledger.dead_letters, page);
+}
+
+static void write_retries(const struct metric *metric, const struct view *view, FILE *page) {
+    write_codes(metric, view, view->executor->board->ledger.retries, page);
+}
+
+static void write_convictions(const struct metric *metric, const struct view *view, FILE *page) {
+    write_codes(metric, view, view->executor->board->ledger.convictions, page);
+}
+
+/* The lines of one histogram, in units of `unit`; `label` as write_line() has it. */
+static void write_histogram(const struct metric *metric, const struct view *view,
+    enum histogram histogram, const char *label, double unit, FILE *page) {
+    const struct histogram_info *info = &histogram_infos[histogram];
+    struct histogram_reading reading;
+    uint64_t count = 0;
+    counters_read_histogram(&view->executor->board->counters, histogram, &reading);
+    for (size_t i = 0; i <= info->bound_count; i++) {
+        count += reading.buckets[i];
+        begin_line(metric->name, "_bucket", view, page);
+        if (label != NULL) write_label(label, info->name, page);
+        if (i < info->bound_count) fprintf(page, ",le=\"%.10g\"", (double)info->bounds[i] / unit);
+        else fputs(",le=\"+Inf\"", page);
+        end_line((double)count, page);
+    }
+    begin_line(metric->name, "_sum", view, page);
+    if (label != NULL) write_label(label, info->name, page);
+    end_line((double)reading.sum / unit, page);
+    begin_line(metric->name, "_count", view, page);
+    if (label != NULL) write_label(label, info->name, page);
+    end_line((double)count, page);
+}
+
+static void write_seconds(const struct metric *metric, const struct view *view, FILE *page) {
+    for (int i = HISTOGRAM_queue; i <= HISTOGRAM_total; i++)
+        write_histogram(metric, view, (enum histogram)i, "stage", 1e9, page);
+}
+
+static void write_batch_jobs(const struct metric *metric, const struct view *view, FILE *page) {
+    write_histogram(metric, view, HISTOGRAM_batch_jobs, NULL, 1, page);
+}
+
+/* ---- what counters and gauges say, each a label's value ---- */
+
+struct part {
+    const char *value;
+    uint64_t count;
+};
+
+static void write_parts(const struct metric *metric, const struct view *view, const char *label,
+    const struct part *parts, size_t count, FILE *page) {
+    for (size_t i = 0; i < count; i++)
+        write_line(metric, view, label, parts[i].value, (double)parts[i].count, page);
+}
+
+static void write_launches(const struct metric *metric, const struct view *view, FILE *page) {
+    const uint64_t *of = view->totals.of;
+    const struct part parts[] = {{"alone", of[COUNTER_kinds_launches_alone]},
+        {"batched", of[COUNTER_kinds_launches_batched]},
+        {"coalesced", of[COUNTER_kinds_launches_coalesced]}};
+    write_parts(metric, view, "kind", parts, 3, page);
+}
+
+static void write_sync_points(const struct metric *metric, const struct view *view, FILE *page) {
+    const uint64_t *of = view->totals.of;
+    const struct part parts[] = {{"alone", of[COUNTER_kinds_sync_points_alone]},
+        {"batched", of[COUNTER_kinds_sync_points_batched]},
+        {"coalesced", of[COUNTER_kinds_sync_points_coalesced]}};
+    write_parts(metric, view, "kind", parts, 3, page);
+}
+
+static void write_copied(const struct metric *metric, const struct view *view, FILE *page) {
+    const struct part parts[] = {{"h2d", view->totals.of[COUNTER_engine_host_to_device_bytes]},
+        {"d2h", view->totals.of[COUNTER_engine_device_to_host_bytes]}};
+    write_parts(metric, view, "direction", parts, 2, page);
+}
+
+static void write_requests(const struct metric *metric, const struct view *view, FILE *page) {
+    const struct part parts[] = {{"hit", view->totals.of[COUNTER_engine_static_hits]},
+        {"miss", view->totals.of[COUNTER_engine_static_misses]}};
+    write_parts(metric, view, "result", parts, 2, page);
+}
+
+static void write_evictions(const struct metric *metric, const struct view *view, FILE *page) {
+    write_value(metric, view, view->totals.of[COUNTER_engine_static_evictions], page);
+}
+
+static void write_compilations(const struct metric *metric, const struct view *view, FILE *page) {
+    write_value(metric, view, view->totals.of[COUNTER_engine_module_compilations], page);
+}
+
+static void write_expired(const struct metric *metric, const struct view *view, FILE *page) {
+    write_value(metric, view, view->totals.of[COUNTER_intake_messages_expired], page);
+}
+
+#define GAUGE(function, value)                                                                     \
+    static void function(const struct metric *metric, const struct view *view, FILE *page) {       \
+        if (view->is_live) write_value(metric, view, view->panel.value, page);                     \
+    }
+GAUGE(write_in_flight, gauges.jobs_in_flight)
+GAUGE(write_bytes_in_flight, gauges.bytes_in_flight)
+GAUGE(write_static_bytes, gauges.statics_cached_bytes)
+GAUGE(write_static_budget, statics_budget_bytes)
+GAUGE(write_residents, gauges.residents)
+GAUGE(write_resident_bytes, gauges.resident_bytes)
+#undef GAUGE
+
+static void write_waiting(const struct metric *metric, const struct view *view, FILE *page) {
+    const struct gauges *gauges = &view->panel.gauges;
+    const struct part parts[] = {{"lane", gauges->jobs_ready}, {"memory", gauges->jobs_starved},
+        {"retry", gauges->jobs_retrying}};
+    if (view->is_live) write_parts(metric, view, "for", parts, 3, page);
+}
+
+static void write_pools(const struct metric *metric, const struct view *view, FILE *page) {
+    const struct gauges *gauges = &view->panel.gauges;
+    const struct part device[] = {
+        {"live", gauges->device_pool_live_bytes}, {"cached", gauges->device_pool_cached_bytes}};
+    const struct part pinned[] = {
+        {"live", gauges->pinned_pool_live_bytes}, {"cached", gauges->pinned_pool_cached_bytes}};
+    for (size_t i = 0; i < 4 && view->is_live; i++) {
+        const struct part *part = i < 2 ? &device[i] : &pinned[i - 2];
+        begin_line(metric->name, "", view, page);
+        write_label("pool", i < 2 ? "device" : "pinned", page);
+        write_label("state", part->value, page);
+        end_line((double)part->count, page);
+    }
+}
+
+static void write_budgets(const struct metric *metric, const struct view *view, FILE *page) {
+    const struct part parts[] = {
+        {"device", view->panel.device_budget_bytes}, {"pinned", view->panel.pinned_budget_bytes}};
+    if (view->is_live) write_parts(metric, view, "pool", parts, 2, page);
+}
+
+/* ---- partitions ---- */
+
+static void write_partition(const struct metric *metric, const struct view *view,
+    const struct panel_partition *partition, double value, FILE *page) {
+    begin_line(metric->name, "", view, page);
+    write_label("topic", partition->topic, page);
+    fprintf(page, ",partition=\"%" PRId32 "\"", partition->partition);
+    end_line(value, page);
+}
+
+static void write_lag(const struct metric *metric, const struct view *view, FILE *page) {
+    for (uint32_t i = 0; i < view->panel.partition_count; i++) {
+        const struct panel_partition *partition = &view->panel.partitions[i];
+        if (partition->lag >= 0)
+            write_partition(metric, view, partition, (double)partition->lag, page);
+    }
+}
+
+static void write_oldest(const struct metric *metric, const struct view *view, FILE *page) {
+    for (uint32_t i = 0; i < view->panel.partition_count; i++) {
+        const struct panel_partition *partition = &view->panel.partitions[i];
+        write_partition(metric, view, partition, (double)partition->oldest_ns / 1e9, page);
+    }
+}
+
+static void write_left_out(const struct metric *metric, const struct view *view, FILE *page) {
+    if (view->is_live) write_value(metric, view, view->panel.partitions_left_out, page);
 }
 
 static const struct metric metrics[] = {
     {"gpu_worker_device_healthy", "gauge",
-        "1 while the device can have an executor; 0, with the reason, once it gets no "
-        "executor any more.",
+        "1 while the device can have an executor; 0, with the reason, once it gets no executor any "
+        "more.",
         write_healthy},
     {"gpu_worker_executor_up", "gauge", "1 while an executor works on the device.", write_up},
     {"gpu_worker_executor_ready", "gauge",
-        "1 while jobs can run; 0, with the reason, while a problem of the worker itself keeps "
-        "them waiting.",
+        "1 while jobs can run; 0, with the reason, while a problem of the worker itself keeps them "
+        "waiting.",
         write_ready},
     {"gpu_worker_executor_starts_total", "counter", "Executors started.", write_starts},
     {"gpu_worker_executor_deaths_total", "counter", "Executors that died or ended with an error.",
         write_deaths},
     {"gpu_worker_executor_heartbeat_age_seconds", "gauge",
         "Seconds since the executor's last sign of life.", write_heartbeat},
-    {"gpu_worker_suspended", "gauge",
-        "Keys and programs whose jobs are refused, because too many of them were convicted.",
-        write_suspended},
+    {"gpu_worker_executor_resident_memory_bytes", "gauge", "Memory of the executor's process.",
+        write_memory},
+    {"gpu_worker_convictions_total", "counter",
+        "Messages that were found to have killed executors.", write_convictions},
+    {"gpu_worker_suspended_programs", "gauge",
+        "Programs whose jobs are refused, because too many of them were convicted.",
+        write_suspended_programs},
+    {"gpu_worker_suspended_keys", "gauge",
+        "Keys whose jobs are refused, because too many of them were convicted.",
+        write_suspended_keys},
     {"gpu_worker_partitions_set_aside", "gauge",
         "Partitions that are not read, because executors died of reading them.", write_set_aside},
-    {"gpu_worker_jobs_total", "counter", "Messages answered since the state file was made.",
-        write_jobs},
+    {"gpu_worker_jobs_total", "counter",
+        "Messages answered, by program (none: it is not known) and code.", write_jobs},
+    {"gpu_worker_job_seconds", "histogram",
+        "What jobs spent in each stage; total: from arrival to the acknowledged answer.",
+        write_seconds},
+    {"gpu_worker_dead_letters_total", "counter", "Messages that failed for good.",
+        write_dead_letters},
+    {"gpu_worker_retries_total", "counter", "Failed tries after which a job is tried again.",
+        write_retries},
+    {"gpu_worker_batch_jobs", "histogram", "Jobs that share a batch.", write_batch_jobs},
+    {"gpu_worker_launches_total", "counter",
+        "Kernels started: for a job alone in its batch, one by one in a batch, or for many jobs.",
+        write_launches},
+    {"gpu_worker_sync_points_total", "counter", "Waits for the device, by the batch's kind.",
+        write_sync_points},
+    {"gpu_worker_copied_bytes_total", "counter", "Bytes copied to devices and back.", write_copied},
+    {"gpu_worker_static_requests_total", "counter",
+        "Statics that jobs asked for, and whether they lay on the device.", write_requests},
+    {"gpu_worker_static_evictions_total", "counter", "Statics that made room for others.",
+        write_evictions},
+    {"gpu_worker_static_bytes", "gauge", "Statics kept on the device.", write_static_bytes},
+    {"gpu_worker_static_budget_bytes", "gauge", "What statics may take.", write_static_budget},
+    {"gpu_worker_module_compilations_total", "counter", "Images loaded into the device.",
+        write_compilations},
+    {"gpu_worker_expired_messages_total", "counter",
+        "Messages that retention deleted before they were read.", write_expired},
+    {"gpu_worker_consumer_lag", "gauge",
+        "Messages up to the end of the partition that are not finished.", write_lag},
+    {"gpu_worker_oldest_unfinished_seconds", "gauge",
+        "For how long the lowest unfinished message holds up commits; 0: there is none.",
+        write_oldest},
+    {"gpu_worker_partitions_without_lag", "gauge",
+        "Partitions that have no line of lag, since there are too many.", write_left_out},
+    {"gpu_worker_jobs_in_flight", "gauge", "Jobs taken and not answered for good.",
+        write_in_flight},
+    {"gpu_worker_bytes_in_flight", "gauge", "Of their messages.", write_bytes_in_flight},
+    {"gpu_worker_jobs_waiting", "gauge",
+        "Jobs that wait for a lane, for memory, or to be tried again.", write_waiting},
+    {"gpu_worker_pool_bytes", "gauge",
+        "Memory taken from the driver: in use, or kept for the next user.", write_pools},
+    {"gpu_worker_pool_budget_bytes", "gauge", "What pools may take from the driver.",
+        write_budgets},
+    {"gpu_worker_residents", "gauge", "Buffers kept on the device for keys.", write_residents},
+    {"gpu_worker_resident_bytes", "gauge", "Their bytes.", write_resident_bytes},
 };
 
+static void write_single(
+    const char *name, const char *type, const char *help, double value, FILE *page) {
+    fprintf(page, "# HELP %s %s\n# TYPE %s %s\n%s %.16g\n", name, help, name, type, name, value);
+}
+
+/* Of the supervisor, under the names that every exporter uses. */
+static void write_process(FILE *page) {
+    struct process_usage usage;
+    if (process_usage_read(getpid(), &usage)) {
+        write_single("process_cpu_seconds_total", "counter", "CPU time of the supervisor.",
+            usage.cpu_s, page);
+        write_single("process_start_time_seconds", "gauge", "When the supervisor began.",
+            usage.start_unix_s, page);
+        write_single("process_resident_memory_bytes", "gauge", "Its memory.",
+            (double)usage.resident_bytes, page);
+        write_single("process_virtual_memory_bytes", "gauge", "Its address space.",
+            (double)usage.virtual_bytes, page);
+    }
+    write_single("process_open_fds", "gauge", "Its open files.", (double)self_open_fds(), page);
+    write_single("process_max_fds", "gauge", "How many it may open.", (double)self_max_fds(), page);
+}
+
 void metrics_page_write(const struct executor *executors, size_t count, FILE *page) {
-    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
+    struct view *views = views_create(executors, count, clock_ns());
+    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0] && views != NULL; i++) {
         const struct metric *metric = &metrics[i];
         fprintf(page, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name,
             metric->type);
-        for (size_t k = 0; k < count; k++) metric->write(metric, &executors[k], page);
+        for (size_t k = 0; k < count; k++) metric->write(metric, &views[k], page);
     }
+    views_destroy(views);
+    fprintf(page,
+        "# HELP gpu_worker_build_info What runs.\n# TYPE gpu_worker_build_info gauge\n"
+        "gpu_worker_build_info{version=\"%s\"} 1\n",
+        GPU_WORKER_VERSION);
+    write_process(page);
 }

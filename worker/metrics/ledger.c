@@ -1,0 +1,106 @@
+#include "metrics/ledger.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+/* The writer's, of this process: a lock in shared memory might outlive its owner. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Relaxed throughout where nothing else is said: a count says nothing of any other memory. */
+static void add_one(_Atomic uint64_t *count) {
+    atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+}
+
+/* With the lock held. The first place is of no program. */
+static uint32_t find_program(struct ledger *ledger, const char *name) {
+    uint32_t count = atomic_load_explicit(&ledger->program_count, memory_order_relaxed);
+    if (count == 0) count = 1;
+    for (uint32_t i = 0; i < count; i++)
+        if (strncmp(ledger->programs[i].name, name, LEDGER_NAME_BYTES - 1) == 0) return i;
+    if (count == LEDGER_PROGRAMS_MAX) return count - 1;
+    if (count == LEDGER_PROGRAMS_MAX - 1) name = LEDGER_OTHER;
+    text_format(ledger->programs[count].name, LEDGER_NAME_BYTES, "%s", name);
+    /* release: pairs with the acquire of who reads the names */
+    atomic_store_explicit(&ledger->program_count, count + 1, memory_order_release);
+    return count;
+}
+
+/* With the lock held. */
+static void note_failure(struct ledger *ledger, const char *program, const struct job *job) {
+    const struct position *position = &job->delivery->position;
+    uint64_t number =
+        atomic_load_explicit(&ledger->failure_count, memory_order_relaxed) + 1; /* ours alone */
+    struct ledger_failure *ret = &ledger->failures[number % LEDGER_FAILURES].failure;
+    _Atomic uint64_t *shown = &ledger->failures[number % LEDGER_FAILURES].number;
+    /* relaxed, and a fence: pairs with the fence in ledger_read_failure() */
+    atomic_store_explicit(shown, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    ret->unix_ms = clock_unix_ms();
+    ret->code = job->outcome.code;
+    ret->is_dead_letter = job->has_letter;
+    ret->partition = position->partition;
+    ret->offset = position->offset;
+    text_format(ret->topic, sizeof ret->topic, "%s", position->topic);
+    text_format(ret->id, sizeof ret->id, "%.*s", SLICE_TEXT(job->id));
+    text_format(ret->program, sizeof ret->program, "%s", program);
+    text_format(ret->message, sizeof ret->message, "%s", job->outcome.err.message);
+    text_format(ret->fix, sizeof ret->fix, "%s", job->outcome.err.fix);
+    /* release: pairs with the acquires in ledger_read_failure() */
+    atomic_store_explicit(shown, number, memory_order_release);
+    atomic_store_explicit(&ledger->failure_count, number, memory_order_release);
+}
+
+void ledger_note_answer(struct ledger *ledger, const char *program, const struct job *job) {
+    enum err code = job->outcome.code;
+    if (job->has_letter) add_one(&ledger->dead_letters[code]);
+    pthread_mutex_lock(&lock);
+    add_one(&ledger->programs[find_program(ledger, program)].outcomes[code]);
+    if (code != ERR_OK) note_failure(ledger, program, job);
+    pthread_mutex_unlock(&lock);
+}
+
+void ledger_note_retry(struct ledger *ledger, enum err code) {
+    add_one(&ledger->retries[code]);
+}
+
+void ledger_note_conviction(struct ledger *ledger, enum err code) {
+    add_one(&ledger->convictions[code]);
+}
+
+/* Whoever wrote it may be damaged. */
+static void end_text(char *text, size_t size) {
+    text[size - 1] = 0;
+    text_mend(text);
+}
+
+bool ledger_read_program(const struct ledger *ledger, uint32_t index,
+    char name[static LEDGER_NAME_BYTES], uint64_t outcomes[static ERR_COUNT]) {
+    /* acquire: pairs with the release in find_program() */
+    uint32_t count = atomic_load_explicit(&ledger->program_count, memory_order_acquire);
+    if (index >= LEDGER_PROGRAMS_MAX || (index > 0 && index >= count)) return false;
+    memcpy(name, ledger->programs[index].name, LEDGER_NAME_BYTES);
+    end_text(name, LEDGER_NAME_BYTES);
+    for (int code = 0; code < ERR_COUNT; code++)
+        outcomes[code] = atomic_load_explicit(
+            &ledger->programs[index].outcomes[code], memory_order_relaxed); /* alone */
+    return true;
+}
+
+bool ledger_read_failure(const struct ledger *ledger, uint64_t number, struct ledger_failure *ret) {
+    const _Atomic uint64_t *shown = &ledger->failures[number % LEDGER_FAILURES].number;
+    /* acquire: pairs with the release in note_failure() */
+    if (atomic_load_explicit(shown, memory_order_acquire) != number) return false;
+    *ret = ledger->failures[number % LEDGER_FAILURES].failure;
+    /* pairs with the fence in note_failure(): what was overwritten meanwhile shows */
+    atomic_thread_fence(memory_order_acquire);
+    if (atomic_load_explicit(shown, memory_order_relaxed) != number) return false;
+    end_text(ret->topic, sizeof ret->topic);
+    end_text(ret->id, sizeof ret->id);
+    end_text(ret->program, sizeof ret->program);
+    end_text(ret->message, sizeof ret->message);
+    end_text(ret->fix, sizeof ret->fix);
+    return true;
+}

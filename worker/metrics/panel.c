@@ -1,0 +1,43 @@
+#include "metrics/panel.h"
+
+#include "base/text.h"
+
+enum { TRIES = 3 };
+
+struct panel_view *panel_begin(struct panel *panel) {
+    /* relaxed: only the writer changes it */
+    return &panel->sides[(atomic_load_explicit(&panel->shown, memory_order_relaxed) + 1) % 2];
+}
+
+void panel_show(struct panel *panel) {
+    /* release: pairs with the acquires in panel_read() */
+    atomic_fetch_add_explicit(&panel->shown, 1, memory_order_release);
+}
+
+static void end_text(char *text, size_t size) {
+    text[size - 1] = 0;
+    text_mend(text);
+}
+
+/* Whoever wrote it may be damaged. */
+static void bound(struct panel_view *view) {
+    end_text(view->device, sizeof view->device);
+    if (view->partition_count > PANEL_PARTITIONS_MAX) view->partition_count = PANEL_PARTITIONS_MAX;
+    for (uint32_t i = 0; i < view->partition_count; i++)
+        end_text(view->partitions[i].topic, PANEL_TOPIC_BYTES);
+}
+
+bool panel_read(const struct panel *panel, struct panel_view *ret) {
+    for (int i = 0; i < TRIES; i++) {
+        /* acquire: pairs with the release in panel_show() */
+        uint64_t shown = atomic_load_explicit(&panel->shown, memory_order_acquire);
+        if (shown == 0) return false;
+        *ret = panel->sides[shown % 2];
+        /* Between two views lies a second: this side is written again after the next one. */
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&panel->shown, memory_order_relaxed) != shown) continue;
+        bound(ret);
+        return true;
+    }
+    return false;
+}
