@@ -35,9 +35,8 @@ static void note_failure(struct ledger *ledger, const char *program, const struc
         atomic_load_explicit(&ledger->failure_count, memory_order_relaxed) + 1; /* ours alone */
     struct ledger_failure *ret = &ledger->failures[number % LEDGER_FAILURES].failure;
     _Atomic uint64_t *shown = &ledger->failures[number % LEDGER_FAILURES].number;
-    /* relaxed, and a fence: pairs with the fence in ledger_read_failure() */
-    atomic_store_explicit(shown, 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
+    /* acquire: no text is written before this; pairs with the exchange in ledger_read_failure() */
+    atomic_exchange_explicit(shown, 0, memory_order_acq_rel);
     ret->unix_ms = clock_unix_ms();
     ret->code = job->outcome.code;
     ret->is_dead_letter = job->has_letter;
@@ -89,14 +88,13 @@ bool ledger_read_program(const struct ledger *ledger, uint32_t index,
     return true;
 }
 
-bool ledger_read_failure(const struct ledger *ledger, uint64_t number, struct ledger_failure *ret) {
-    const _Atomic uint64_t *shown = &ledger->failures[number % LEDGER_FAILURES].number;
+bool ledger_read_failure(struct ledger *ledger, uint64_t number, struct ledger_failure *ret) {
+    _Atomic uint64_t *shown = &ledger->failures[number % LEDGER_FAILURES].number;
     /* acquire: pairs with the release in note_failure() */
     if (atomic_load_explicit(shown, memory_order_acquire) != number) return false;
     *ret = ledger->failures[number % LEDGER_FAILURES].failure;
-    /* pairs with the fence in note_failure(): what was overwritten meanwhile shows */
-    atomic_thread_fence(memory_order_acquire);
-    if (atomic_load_explicit(shown, memory_order_relaxed) != number) return false;
+    /* release: all was read before this; pairs with the exchange in note_failure() */
+    if (atomic_fetch_add_explicit(shown, 0, memory_order_acq_rel) != number) return false;
     end_text(ret->topic, sizeof ret->topic);
     end_text(ret->id, sizeof ret->id);
     end_text(ret->program, sizeof ret->program);

@@ -72,6 +72,6 @@ MUST_CHECK bool ledger_read_program(const struct ledger *ledger, uint32_t index,
 
 /** The failure of that number. False: it is gone, or is being written. */
 MUST_CHECK bool ledger_read_failure(
-    const struct ledger *ledger, uint64_t number, struct ledger_failure *ret);
+    struct ledger *ledger, uint64_t number, struct ledger_failure *ret);
 
 #endif

@@ -27,15 +27,15 @@ static void bound(struct panel_view *view) {
         end_text(view->partitions[i].topic, PANEL_TOPIC_BYTES);
 }
 
-bool panel_read(const struct panel *panel, struct panel_view *ret) {
+bool panel_read(struct panel *panel, struct panel_view *ret) {
     for (int i = 0; i < TRIES; i++) {
         /* acquire: pairs with the release in panel_show() */
         uint64_t shown = atomic_load_explicit(&panel->shown, memory_order_acquire);
         if (shown == 0) return false;
         *ret = panel->sides[shown % 2];
-        /* Between two views lies a second: this side is written again after the next one. */
-        atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&panel->shown, memory_order_relaxed) != shown) continue;
+        /* release: all was read before this. Between two views lies a second: this side is written
+         * again after the next one. */
+        if (atomic_fetch_add_explicit(&panel->shown, 0, memory_order_acq_rel) != shown) continue;
         bound(ret);
         return true;
     }

@@ -47,6 +47,6 @@ struct panel_view *panel_begin(struct panel *panel);
 void panel_show(struct panel *panel);
 
 /** The last one. False: nothing was shown, or it changed while it was read. */
-MUST_CHECK bool panel_read(const struct panel *panel, struct panel_view *ret);
+MUST_CHECK bool panel_read(struct panel *panel, struct panel_view *ret);
 
 #endif
