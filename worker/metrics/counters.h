@@ -8,10 +8,9 @@
  * each for zero, so that a value counts in exactly one interval. It has only one caller, which owns
  * the intervals.
  *
- * Units: those of the names. Lifetime: that of the memory. Threads: any, also of
- * another process. Each
- * counter of a reading is exact, and never smaller than in an earlier reading. Two counters of one
- * reading may be of slightly different times.
+ * Units: those of the names. Lifetime: that of the memory. Threads: any, of other processes too.
+ * Each counter of a reading is exact, and never smaller than in an earlier reading. Two counters of
+ * one reading may be of slightly different times.
  */
 #ifndef METRICS_COUNTERS_H
 #define METRICS_COUNTERS_H
