@@ -23,7 +23,10 @@ enum {
     BROKER_TIMEOUT_MS = 15000,
     PREFLIGHT_TIMEOUT_MS = 5000,
     FETCH_AHEAD_SHARE = 4, /* of limits.bytes_in_flight, in addition to it */
-    ADDRESS_TRIES = 200    /* 10 s, 50 ms apart */
+    /* Kafka answers a fetch when a message comes. The embedded broker looks again when the fetch
+     * has waited for so long. */
+    EMBEDDED_FETCH_WAIT_MS = 2,
+    ADDRESS_TRIES = 200 /* 10 s, 50 ms apart */
 };
 
 /* Logs events that the clients recover from. Other errors are returned to the run. */
@@ -249,6 +252,7 @@ enum err connect_kafka(const struct settings *settings, uint32_t device,
         .instance_id = instance,
         .owner = membership->owner,
         .fetch_ahead_bytes = settings->limits.bytes_in_flight / FETCH_AHEAD_SHARE,
+        .fetch_wait_ms = settings->broker == BROKER_EMBEDDED ? EMBEDDED_FETCH_WAIT_MS : 0,
         .topic_count = settings->topics.jobs.count,
         .topics = settings->topics.jobs.items,
         .commits_elsewhere = settings->delivery == EXACTLY_ONCE,

@@ -96,6 +96,9 @@ enum err consumer_conf_create(
         code =
             client_conf_set(conf, CONSUMER_SECTION, "group.instance.id", options->instance_id, err);
     if (code == ERR_OK) code = bound_fetches(options, conf, err);
+    if (code == ERR_OK && options->fetch_wait_ms > 0 &&
+        !is_set_by_user(&options->kafka, "fetch.wait.max.ms"))
+        code = set_number(conf, "fetch.wait.max.ms", options->fetch_wait_ms, err);
     if (code != ERR_OK) {
         rd_kafka_conf_destroy(conf);
         return code;

@@ -16,6 +16,7 @@ struct consumer_options {
     const char *instance_id;    /* of a static member; "" or NULL: a dynamic one */
     uint64_t owner;             /* identifies the owner of a state folder; 0: there is none */
     uint64_t fetch_ahead_bytes; /* how much the client may fetch ahead */
+    uint32_t fetch_wait_ms;     /* how long brokers hold a fetch that finds nothing; 0: their own */
     size_t topic_count;
     char *const *topics;
     bool commits_elsewhere; /* offsets are committed in transactions (transaction.h), never by the
