@@ -198,6 +198,28 @@ class CommandsTest(unittest.TestCase):
         words = " ".join(run("programs", "--dir", str(self.programs)).stdout.split())
         self.assertIn("a value f32, -0.5 to 2 x in FP32 needs a * 2 + 1 <= x needs 3 <= x needs blocks <= x image", words)
 
+    def test_programs_as_json_has_what_a_client_checks(self):
+        (self.programs / "scale" / "program.yaml").write_text(
+            "name: scale\ndescription: 'says \"x\"'\nentries:\n- name: scale\n  args:\n"
+            "  - {name: a, value: f32, between: [-0.1, .inf], at_most: [{buffer: x, times: threads, plus: 1}]}\n"
+            "  - {name: x, buffer: in, type: FP32, at_least: 3}\n"
+            "  blocks: {at_most: [shared_bytes]}\nimages: [{kind: ptx, file: scale.ptx}]\n")
+        done = run("programs", "--json", "--dir", str(self.programs))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (program,) = json.loads(done.stdout)
+        self.assertEqual((program["name"], program["description"]), ("scale", 'says "x"'))
+        (entry,) = program["entries"]
+        self.assertEqual((entry["block"], entry["shared_bytes"], entry["cooperative"]), ([256, 1, 1], 0, False))
+        self.assertEqual(entry["args"], [
+            {"name": "a", "role": "value", "type": "f32", "between": [-0.1, None]},
+            {"name": "x", "role": "in", "type": "FP32"}])
+        self.assertCountEqual(entry["bounds"], [
+            {"what": {"arg": "a"}, "times": {"launch": "threads"}, "plus": 1, "at_most": {"arg": "x"}},
+            {"what": 3, "times": 1, "plus": 0, "at_most": {"arg": "x"}},
+            {"what": {"launch": "blocks"}, "times": 1, "plus": 0, "at_most": {"launch": "shared_bytes"}}])
+        (image,) = program["images"]
+        self.assertEqual((image["kind"], image["file"], image["bytes"]), ("ptx", "scale.ptx", len(PTX)))
+
     def test_programs_prints_the_good_and_reports_the_bad(self):
         (self.programs / "other").mkdir()
         (self.programs / "other" / "program.yaml").write_text("name: other\n")

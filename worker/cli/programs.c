@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/programs_json.h"
 #include "program/bounds.h"
 #include "settings/settings.h"
 
@@ -12,7 +13,13 @@ static const char about[] = "Lists the programs with their entries, arguments in
                             "job can pin (program: \"name@sha256:...\").\n";
 
 static const char examples[] = "example:\n"
-                               "  gpu-worker programs --dir /etc/gpu-worker/programs\n";
+                               "  gpu-worker programs --dir /etc/gpu-worker/programs\n"
+                               "  gpu-worker programs --json > programs.json\n";
+
+struct programs_arguments {
+    const char *config, *dir;
+    bool json;
+};
 
 static void print_phases(const struct program *program, const struct entry *entry) {
     for (size_t i = 0; i < entry->phase_count; i++)
@@ -69,24 +76,26 @@ static void print_program(const struct program *program) {
 }
 
 /* Prints what is fine, adds what is not. */
-static void list(const char *dir, struct problems *problems) {
+static void list(const char *dir, bool json, struct problems *problems) {
     struct registry *registry = dir != NULL ? registry_load(dir, problems) : NULL;
     if (registry == NULL) {
         problems_add(problems, "programs", 0, 0, "", "out of memory");
         return;
     }
-    for (size_t i = 0; i < registry_count(registry); i++) print_program(registry_at(registry, i));
+    if (json) programs_print_json(registry, stdout);
+    for (size_t i = 0; !json && i < registry_count(registry); i++)
+        print_program(registry_at(registry, i));
     registry_destroy(registry);
 }
 
-static int list_programs(const char *config, const char *override) {
+static int list_programs(const struct programs_arguments *arguments) {
     struct settings settings;
     struct problems problems;
-    int code = cli_load_settings("programs", config, &settings);
+    int code = cli_load_settings("programs", arguments->config, &settings);
     if (code != CLI_OK) return code;
     problems_init(&problems);
     char *configured = settings_programs_dir(&settings);
-    list(override != NULL ? override : configured, &problems);
+    list(arguments->dir != NULL ? arguments->dir : configured, arguments->json, &problems);
     if (problems_any(&problems)) code = cli_fail_problems("programs", &problems);
     free(configured);
     problems_fini(&problems);
@@ -95,14 +104,17 @@ static int list_programs(const char *config, const char *override) {
 }
 
 int command_programs(int argc, char **argv) {
-    const char *config = NULL, *dir = NULL;
+    struct programs_arguments arguments = {0};
     char **words;
     int ret;
     const struct cli_option options[] = {
-        {"dir", "DIR", "look there instead of in programs.dir", .text = &dir},
-        {"config", "FILE", "the configuration; without it, all defaults", .text = &config}, {0}};
+        {"dir", "DIR", "look there instead of in programs.dir", .text = &arguments.dir},
+        {"config", "FILE", "the configuration; without it, all defaults",
+            .text = &arguments.config},
+        {"json", NULL, "as JSON, for programs such as the Python client", .flag = &arguments.json},
+        {0}};
     const struct cli_command command = {
         .name = "programs", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
-    return list_programs(config, dir);
+    return list_programs(&arguments);
 }
