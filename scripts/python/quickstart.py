@@ -2,7 +2,6 @@
 
 import argparse
 import ctypes
-import json
 import os
 import pathlib
 import shutil
@@ -12,7 +11,6 @@ import time
 import gpu_worker as gw
 
 import sweep
-from worker_process import Failure, embedded_address, running_worker
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULT_TIMEOUT_S = 120
@@ -40,19 +38,6 @@ def choose_driver(wanted):
     return "cpu", "no GPU answers here"
 
 
-def make_config(driver, bootstrap_servers, address_file, blobs):
-    config = {"driver": driver, "blobs": {"dir": str(blobs)}}
-    if bootstrap_servers:
-        return config | {"broker": "kafka", "kafka": {"bootstrap_servers": bootstrap_servers, "group": "quickstart"}}
-    return config | {"broker": "embedded", "embedded": {"address_file": str(address_file)}}
-
-
-def write_yaml(path, config):
-    """A key a line; what JSON calls a value is one in YAML as well."""
-    lines = ["# Written by scripts/quickstart. config/README.md has every key."]
-    path.write_text("\n".join(lines + [f"{key}: {json.dumps(value)}" for key, value in config.items()]) + "\n")
-
-
 def print_next(options, folder):
     """What to type next, where the quickstart was started; a test does."""
     binary, config = (os.path.relpath(path) for path in (options.build / "bin/gpu-worker", folder / "worker.yaml"))
@@ -68,32 +53,12 @@ def print_next(options, folder):
         print(f"  {command}")
 
 
-def show_progress(done, total):
-    """One line that grows on a terminal, a line for each quarter in a log."""
-    if sys.stdout.isatty():
-        print(f"\rquickstart: {done} of {total} jobs answered", end="\n" if done == total else "", flush=True)
-    elif done % (total // 4) == 0:
-        say(f"{done} of {total} jobs answered")
-
-
-def collect(client, worker, jobs):
-    """Sends the jobs; {id: result} and the seconds from the first job sent to the last result."""
-    started = time.monotonic()
-    client.submit(jobs)
-    results = {}
-    ids = [job["id"] for job in jobs]
-    for result in client.results(ids, RESULT_TIMEOUT_S, on_wait=worker.check):
-        results[result["id"]] = result
-        show_progress(len(results), len(jobs))
-    return results, time.monotonic() - started
-
-
-def compare_all(points, dataset, results):
+def compare_all(points, dataset, futures):
     """Every comparison, and a line for each job that failed or disagrees."""
     comparisons, faults = [], []
-    for point in points:
+    for point, future in zip(points, futures):
         try:
-            comparison = sweep.compare(point, dataset, results[point.id])
+            comparison = sweep.compare(point, dataset, future.result())
         except gw.JobFailed as failed:
             faults.append(str(failed))
             continue
@@ -125,30 +90,25 @@ def run(options):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 
-    dataset = sweep.read_dataset(options.data)
-    blobs = gw.BlobStore(folder / "blobs")
-    blobs.put(dataset.x)
-    blobs.put(dataset.y)
-    points = sweep.grid()
-    jobs = [sweep.make_job(point, dataset) for point in points]
+    dataset, points = sweep.read_dataset(options.data), sweep.grid()
+    with gw.local(driver, binary=options.build / "bin/gpu-worker", servers=options.bootstrap_servers, folder=folder) as client:
+        x, y = client.static(dataset.x), client.static(dataset.y)
+        started = time.monotonic()
+        futures = [client.submit(sweep.make_job(point, x, y)) for point in points]
+        for _ in gw.as_completed(futures, RESULT_TIMEOUT_S, progress=True):
+            pass
+        seconds = time.monotonic() - started
 
-    config, address_file = folder / "worker.yaml", folder / "broker.address"
-    write_yaml(config, make_config(driver, options.bootstrap_servers, address_file, blobs.folder))
-    with running_worker(options.build / "bin/gpu-worker", config, folder / "worker.log") as worker:
-        address = options.bootstrap_servers or embedded_address(worker, address_file)
-        with gw.KafkaClient(address) as client:
-            results, seconds = collect(client, worker, jobs)
-
-    comparisons, faults = compare_all(points, dataset, results)
+    comparisons, faults = compare_all(points, dataset, futures)
     if comparisons:
         print_table(comparisons)
-    say(f"{len(jobs)} jobs of {sweep.ITERATIONS} iterations in {seconds:.1f} s on the {driver} driver")
+    say(f"{len(points)} jobs of {sweep.ITERATIONS} iterations in {seconds:.1f} s on the {driver} driver")
     for fault in faults:
         print(f"quickstart: {fault}", file=sys.stderr)
     if not faults:
         print_next(options, folder)
         print()
-    say(f"{len(jobs) - len(faults)} of {len(jobs)} jobs ok")
+    say(f"{len(points) - len(faults)} of {len(points)} jobs ok")
     return 1 if faults else 0
 
 
@@ -164,7 +124,7 @@ def main():
     options = parser.parse_args()
     try:
         sys.exit(run(options))
-    except (Failure, ConnectionError, TimeoutError) as failure:
+    except (ConnectionError, FileNotFoundError, TimeoutError) as failure:
         print(f"quickstart: failed: {failure}", file=sys.stderr)
         sys.exit(1)
 

@@ -1,4 +1,4 @@
-"""Real workers as processes, for the quickstart and the tests."""
+"""Real workers as processes, for the tests."""
 
 import contextlib
 import json
@@ -10,7 +10,6 @@ import sys
 import time
 
 LOG_LINES_SHOWN = 40
-START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 
 
@@ -96,31 +95,4 @@ class Worker:
 
     def print_log(self):
         lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
-        print(f"quickstart: the end of {self._log}:", *lines, sep="\n  ", file=sys.stderr)
-
-
-@contextlib.contextmanager
-def running_worker(binary, config, log):
-    """A worker that must be alive at the end of the block, and end well when it is asked to."""
-    worker = Worker(binary, config, log)
-    try:
-        yield worker
-        worker.check()
-        status = worker.stop()
-        if status != 0:
-            raise Failure(f"the worker ended with status {status} when it was asked to stop")
-    except BaseException:
-        worker.stop()
-        worker.print_log()
-        raise
-
-
-def embedded_address(worker, file):
-    """Waits until the worker has written where its embedded broker listens."""
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while not file.exists() or not file.read_text().strip():
-        worker.check()
-        if time.monotonic() > deadline:
-            raise Failure(f"the embedded broker did not start within {START_TIMEOUT_S} s")
-        time.sleep(0.05)
-    return file.read_text().strip()
+        print(f"the end of {self._log}:", *lines, sep="\n  ", file=sys.stderr)

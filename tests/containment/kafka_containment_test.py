@@ -11,9 +11,9 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "flow"))
+from job_client import JobClient
 from worker_flow import BUILD, FlowTest, Topics, headers_of, lag, read_all, unpack
 
-import gpu_worker as gw
 from containment_test import link_programs
 from poison import Mixture
 
@@ -40,7 +40,7 @@ class KafkaContainmentTest(FlowTest):
         return self.start_worker(config, disk, *options)
 
     def submit(self, mixture):
-        client = gw.KafkaClient(SERVERS, self.topics.jobs, self.topics.results)
+        client = JobClient(SERVERS, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         client.submit(mixture.jobs)
 

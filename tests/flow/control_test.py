@@ -5,10 +5,10 @@ import os
 import time
 import unittest
 
+from job_client import JobClient
 from worker_flow import PATIENCE_S, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
 
 import confluent_kafka
-import gpu_worker as gw
 import msgpack
 
 SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
@@ -31,7 +31,7 @@ class ControlTest(FlowTest):
         return done.stdout, done.stderr
 
     def client(self):
-        client = gw.KafkaClient(SERVERS, self.topics.jobs, self.topics.results, self.topics.control)
+        client = JobClient(SERVERS, self.topics.jobs, self.topics.results, self.topics.control)
         self.addCleanup(client.close)
         return client
 

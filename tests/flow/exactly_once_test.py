@@ -5,6 +5,7 @@ import collections
 import os
 import unittest
 
+from job_client import JobClient
 from worker_flow import PATIENCE_S, SLOW, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
 
 import confluent_kafka
@@ -25,7 +26,7 @@ class ExactlyOnceTest(FlowTest):
         return self.start_worker(config, name, *options)
 
     def submit(self, count):
-        client = gw.KafkaClient(SERVERS, self.topics.jobs, self.topics.results)
+        client = JobClient(SERVERS, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         client.submit([saxpy(n) for n in range(count)])
 

@@ -7,10 +7,10 @@ import unittest
 
 import confluent_kafka.admin
 
+from job_client import JobClient
 from worker_flow import BINARY, PATIENCE_S, SLOW, KafkaFlowTest, headers_of, is_saxpy, read_all, saxpy, unpack
 
 import check_job
-import gpu_worker as gw
 import msgpack
 
 SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
@@ -18,7 +18,7 @@ SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
 
 class KafkaTest(KafkaFlowTest):
     def client(self):
-        client = gw.KafkaClient(SERVERS, self.topics.jobs, self.topics.results)
+        client = JobClient(SERVERS, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         return client
 

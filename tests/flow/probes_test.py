@@ -9,10 +9,10 @@ import unittest
 import urllib.error
 import urllib.request
 
+from job_client import JobClient
 from kafka_cluster import KafkaCluster
 from worker_flow import SLOW, FlowTest, Topics, saxpy
 
-import gpu_worker as gw
 # After which a broker that is away has cost a member its place; the worker is given 30 s more to find it again.
 SESSION_TIMEOUT_MS = 6000
 
@@ -114,7 +114,7 @@ class ProbesTest(Rig):
         config = SLOW | {"cpu_driver": {"faults": "cuLaunchKernel:slow=300ms@*"}}
         worker, address = self.start(**config)
         self.wait_for_ready(address)
-        client = gw.KafkaClient(self.cluster.servers, self.topics.jobs, self.topics.results)
+        client = JobClient(self.cluster.servers, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         client.submit([saxpy(number) for number in range(10)])
         self.wait_until(lambda: self.answered(address) > 0, "an answer")

@@ -9,9 +9,9 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "containment"))
+from job_client import JobClient
 from worker_flow import BUILD, KafkaFlowTest, headers_of, read_all
 
-import gpu_worker as gw
 from containment_test import link_programs
 from poison import Mixture
 from worker_environment import for_faults
@@ -24,7 +24,7 @@ FAULTS = "seed=9;cuMemcpyHtoDAsync:not_supported@p0.2"
 class InFlightTest(KafkaFlowTest):
     def assert_answers_all(self, delivery):
         mixture = Mixture(600, 4, "cpu", random.SystemRandom().randrange(1 << 32))
-        client = gw.KafkaClient(self.servers, self.topics.jobs, self.topics.results)
+        client = JobClient(self.servers, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         client.submit(mixture.jobs)
         self.use_environment(for_faults())

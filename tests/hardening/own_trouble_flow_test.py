@@ -8,6 +8,7 @@ import unittest
 import urllib.request
 
 import numpy
+from job_client import JobClient
 from worker_environment import for_faults
 from worker_flow import BUILD, KafkaFlowTest, is_saxpy, read_all, saxpy, unpack
 
@@ -56,7 +57,7 @@ class OwnTroubleTest(KafkaFlowTest):
 
     def assert_waits(self, delivery):
         worker = self.start_worker_with_faults(delivery)
-        client = gw.KafkaClient(self.servers, self.topics.jobs, self.topics.results)
+        client = JobClient(self.servers, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         self.trouble.touch()
         client.submit([with_blob(number) for number in range(BLOB_JOBS)])

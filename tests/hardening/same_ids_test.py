@@ -7,9 +7,9 @@ import os
 import subprocess
 import unittest
 
+from job_client import JobClient
 from worker_flow import BINARY, PATIENCE_S, KafkaFlowTest, is_saxpy, read_all, saxpy
 
-import gpu_worker as gw
 import worker_process
 
 CLIENTS = 3
@@ -24,7 +24,7 @@ def job_of(client, number):
 
 class SameIdsTest(KafkaFlowTest):
     def client(self):
-        client = gw.KafkaClient(self.servers, self.topics.jobs, self.topics.results)
+        client = JobClient(self.servers, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         return client
 

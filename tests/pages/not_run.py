@@ -8,6 +8,7 @@ INSTALL = "tests/deploy/install_test.py installs into folders of its own"
 PACKAGE = "tests/deploy/package_test.py does so in a Debian of its own"
 UNIT = "it wants a machine that systemd runs; tests/deploy/unit_test.py asks systemd about the unit"
 IMAGE = "tests/deploy/image_test.py does so through buildah"
+CLIENT = "tests/python/package_test.py installs it into a folder of its own"
 CLUSTER = "it needs a cluster; deploy/helm/chart renders these values and checks them as a cluster would"
 
 NOT_RUN = {
@@ -37,6 +38,7 @@ NOT_RUN = {
         "deploy/exercise --seed 3": "it takes minutes; the test deploy/exercise runs its short form",
     },
     "config/examples/README.md": {"scripts/setup kafka": SETUP},
+    "scripts/python/README.md": {"pip install ./scripts/python": CLIENT},
     "deploy/helm/gpu-worker/README.md": {
         "helm install sweep deploy/helm/gpu-worker --set config.kafka.bootstrap_servers=kafka:9092": CLUSTER,
     },

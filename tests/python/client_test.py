@@ -1,16 +1,25 @@
 #!/usr/bin/env python3
 """The Python client: what it builds, stores and reads back."""
 
+import asyncio
+import concurrent.futures
 import hashlib
 import os
 import pathlib
+import pickle
 import tempfile
+import threading
 import unittest
+import unittest.mock
 
+import check_job
 import confluent_kafka
 import gpu_worker as gw
 import msgpack
 import numpy
+from gpu_worker import Program
+
+SCHEMAS = pathlib.Path(check_job.__file__).parent
 
 
 class Buffers(unittest.TestCase):
@@ -82,76 +91,334 @@ class Results(unittest.TestCase):
             gw.arrays({"id": "x", "status": "error", "error": error, "outputs": []})
 
 
-class Kafka(unittest.TestCase):
-    """Against the broker that librdkafka brings for tests; what a worker would say is said by hand."""
+SAXPY = {
+    "name": "saxpy", "description": "", "images": [], "entries": [{
+        "name": "saxpy", "block": [256, 1, 1], "shared_bytes": 0, "cooperative": False,
+        "args": [
+            {"name": "a", "role": "value", "type": "f32", "between": [-8, 8]},
+            {"name": "x", "role": "in", "type": "FP32"}, {"name": "y", "role": "inout", "type": "FP32"},
+            {"name": "n", "role": "value", "type": "u32"}],
+        "bounds": [
+            {"what": {"arg": "n"}, "times": 1, "plus": 0, "at_most": {"arg": "x"}},
+            {"what": {"arg": "n"}, "times": 1, "plus": 0, "at_most": {"arg": "y"}},
+            {"what": {"launch": "blocks"}, "times": 2, "plus": 1, "at_most": {"arg": "x"}}]}]}
+X, Y = numpy.arange(4, dtype="<f4"), numpy.ones(4, "<f4")
 
-    def setUp(self):
-        options = {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 3}
-        self.broker = confluent_kafka.Producer(options)
 
-    def address(self):
+class Golden(unittest.TestCase):
+    def test_the_encoder_spells_every_golden_job_as_a_worker_takes_it(self):
+        paths = sorted((SCHEMAS / "golden/valid").glob("*.msgpack"))
+        self.assertGreater(len(paths), 40)
+        for path in paths:
+            with self.subTest(path.name):
+                job = msgpack.unpackb(path.read_bytes())
+                encoded = gw.encode(job)
+                self.assertEqual(("ok", ""), check_job.verdict(encoded))
+                self.assertEqual(repr(job), repr(msgpack.unpackb(encoded)))
+
+    def test_golden_results_become_arrays_or_failures(self):
+        for path in sorted((SCHEMAS / "golden/results").glob("*.msgpack")):
+            result = msgpack.unpackb(path.read_bytes())
+            with self.subTest(path.name):
+                if result["status"] == "error":
+                    with self.assertRaises(gw.JobFailed) as caught:
+                        gw.arrays(result)
+                    self.assertEqual(result["error"], {key: getattr(caught.exception, key) for key in result["error"]})
+                else:
+                    for output in result["outputs"]:
+                        if "data" in output:
+                            array = gw.arrays({**result, "outputs": [output]})[output["name"]]
+                            self.assertEqual(output["data"], array.tobytes())
+
+
+class FakeWorker:
+    """Takes what is sent to the jobs' topic of librdkafka's own broker, and answers what `say` makes of it: a list of
+    results, or parts of them."""
+
+    def __init__(self, test, say):
+        self.broker = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 3})
         (broker,) = self.broker.list_topics(timeout=30).brokers.values()
-        return f"{broker.host}:{broker.port}"
+        self.address = f"{broker.host}:{broker.port}"
+        self.say, self.jobs, self.is_over = say, [], False
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+        test.addCleanup(self.stop)
 
-    def client(self):
-        client = gw.KafkaClient(self.address(), "jobs", "results")
-        self.addCleanup(client.close)
-        return client
+    def stop(self):
+        self.is_over = True
+        self.thread.join()
 
-    def jobs(self, count):
-        """The jobs that were sent, as (id, where it stands)."""
-        consumer = confluent_kafka.Consumer({"bootstrap.servers": self.address(), "group.id": "worker"})
+    def work(self):
+        consumer = confluent_kafka.Consumer({
+            "bootstrap.servers": self.address, "group.id": "worker", "fetch.wait.max.ms": 2, "log_level": 3,
+            "allow.auto.create.topics": True})
         partitions = consumer.list_topics("jobs", timeout=30).topics["jobs"].partitions
         consumer.assign([confluent_kafka.TopicPartition("jobs", number, 0) for number in partitions])
-        found = []
-        while len(found) < count:
-            for message in consumer.consume(1000, 0.1):
-                source = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
-                found.append((msgpack.unpackb(message.value())["id"], source))
+        while not self.is_over:
+            message = consumer.poll(0.05)
+            if message is None or message.error() is not None:
+                continue
+            job = msgpack.unpackb(message.value())
+            self.jobs.append(job)
+            self.partition = message.partition()
+            source = {"topic": "jobs", "partition": message.partition(), "offset": message.offset()}
+            for result in self.say(job):
+                whole = {"id": job["id"], "status": "ok", "outputs": [], "source": source, **result}
+                self.broker.produce("results", msgpack.packb(whole), headers={"gpu-worker-job-id": whole["id"]})
+            self.broker.poll(0)
         consumer.close()
-        return found
 
-    def answer(self, *jobs):
-        """All to one partition, so that they come in this order."""
-        for id, source in jobs:
-            result = {"id": id, "status": "ok", "outputs": [], "source": source}
-            self.broker.produce("results", msgpack.packb(result), partition=0)
-        self.assertEqual(0, self.broker.flush(30))
 
-    def test_a_client_sees_each_of_its_results_once_and_nobody_elses(self):
-        client = self.client()
-        client.submit([gw.job(id, {}, [], []) for id in ("a", "b")])
-        a, b = sorted(self.jobs(2), key=lambda job: job[0])
-        self.answer(("a", {"topic": "jobs", "partition": 0, "offset": 1000}), b, b, a)
-        self.assertEqual([b, a], [(result["id"], result["source"]) for result in client.results(["a", "b"], 30)])
+def failed(code):
+    return {"status": "error", "error": {"code": code, "message": "no", "fix": "do", "retry": "sender", "attempts": 3}}
 
-    def test_what_a_client_did_not_send_it_does_not_wait_for(self):
-        with self.assertRaisesRegex(ValueError, "has not sent"):
-            self.client().results(["a"], 30)
 
-    def test_a_client_that_stops_reading_loses_no_result(self):
-        client = self.client()
-        client.submit([gw.job(id, {}, [], []) for id in ("a", "b", "c")])
-        a, b, c = sorted(self.jobs(3), key=lambda job: job[0])
-        self.answer(c, b, a)
-        self.assertEqual("a", next(client.results(["a"], 30))["id"])
-        self.assertEqual("c", next(client.results(["a", "b", "c"][1:], 30))["id"])
-        self.assertEqual(["b"], [result["id"] for result in client.results(["b"], 30)])
+def echo(job):
+    """Each upload comes back as it is."""
+    buffers = job.get("buffers", {})  # a cancel has none
+    return [{"outputs": [{**buffer, "name": name} for name, buffer in buffers.items() if "data" in buffer]}]
 
-    def test_an_id_that_is_sent_twice_has_two_results(self):
-        client = self.client()
-        results = client.run(gw.job(id, {}, [], []) for id in ("a", "a"))
-        self.answer(*self.jobs(2))
-        self.assertEqual(["a", "a"], [result["id"] for result in results])
 
-    def test_who_waits_is_told_when_nobody_will_answer(self):
-        def on_wait():
-            raise ConnectionError("the worker is gone")
+def numbered(number):
+    return gw.job("job", {"x": numpy.array([number])}, [gw.step("p", [], grid=[1])], ["x"])
 
-        client = self.client()
-        client.submit([gw.job("a", {}, [], [])])
-        with self.assertRaisesRegex(ConnectionError, "gone"):
-            list(client.results(["a"], 30, on_wait))
+
+class Clients(unittest.TestCase):
+    """What a worker would say is said by hand."""
+
+    def start(self, say=echo, **options):
+        self.worker = FakeWorker(self, say)
+        return self.client(**options)
+
+    def client(self, **options):
+        client = gw.Client(self.worker.address, "jobs", "results", programs=[SAXPY], **options)
+        self.addCleanup(client.close, wait=False)
+        return client
+
+    def test_each_future_gets_its_own_result_whoever_else_is_there(self):
+        one = self.start(lambda job: echo(job) * 2)  # everything is answered twice
+        clients = [one, self.client()]
+        answers = {}
+
+        def send(client, first):
+            futures = {number: client.submit(numbered(number)) for number in range(first, first + 200)}
+            answers.update({number: future.result(60)["x"][0] for number, future in futures.items()})
+
+        threads = [threading.Thread(target=send, args=(client, 1000 * n)) for n, client in enumerate(clients * 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(800, len(answers))
+        self.assertTrue(all(number == answer for number, answer in answers.items()))
+
+    def test_a_name_stands_beside_the_id_that_is_drawn(self):
+        client = self.start(lambda job: [failed("bad_launch")])
+        future = client.submit({**numbered(1), "id": "sweep \u00e4" * 100})
+        with self.assertRaises(gw.JobFailed) as caught:
+            future.result(60)
+        error = caught.exception
+        self.assertEqual((error.code, error.message, error.fix, error.retry, error.attempts),
+                         ("bad_launch", "no", "do", "sender", 3))
+        self.assertEqual(error.name, future.name)
+        self.assertNotEqual(future.id, future.name)
+        self.assertLessEqual(len(future.id.encode()), 256)
+        self.assertEqual(str(error), str(pickle.loads(pickle.dumps(error))))
+
+    def test_who_stops_iterating_loses_no_result(self):
+        client = self.start()
+        futures = [client.submit(numbered(number)) for number in range(20)]
+        for future in gw.as_completed(futures, 60):
+            break
+        self.assertEqual(list(range(20)), [int(future.result(60)["x"][0]) for future in futures])
+        self.assertCountEqual(futures, gw.as_completed((future for future in futures), 60))
+
+    def test_a_coroutine_awaits_its_jobs(self):
+        client = self.start()
+
+        async def run():
+            futures = [client.submit(numbered(number)) for number in range(10)]
+            return [int((await asyncio.wrap_future(future))["x"][0]) for future in futures]
+
+        self.assertEqual(list(range(10)), asyncio.run(asyncio.wait_for(run(), 60)))
+
+    def test_a_sender_waits_while_too_many_jobs_are_unanswered(self):
+        gate = threading.Event()
+        client = self.start(lambda job: gate.wait(60) and echo(job), in_flight=3)
+        sent = []
+        sender = threading.Thread(target=lambda: sent.extend(client.submit(numbered(n)) for n in range(10)))
+        sender.start()
+        while not sent or len(client._unanswered) < 3:
+            sender.join(0.01)
+        sender.join(0.2)
+        self.assertEqual(3, len(client._unanswered))
+        self.assertTrue(sender.is_alive())
+        gate.set()
+        sender.join()
+        self.assertEqual(list(range(10)), [int(future.result(60)["x"][0]) for future in sent])
+
+    def test_a_callback_may_send_more_than_there_is_room_for(self):
+        client = self.start(in_flight=1)
+        whole = concurrent.futures.Future()
+        client.submit(numbered(1)).add_done_callback(
+            lambda _: whole.set_result([client.submit(numbered(number)) for number in (2, 3)]))
+        self.assertEqual([2, 3], [int(future.result(60)["x"][0]) for future in whole.result(60)])
+
+    def test_a_forked_child_has_its_own_jobs_and_leaves_its_parents_alone(self):
+        gate = threading.Event()
+        client = self.start(lambda job: gate.wait(60) and echo(job))
+        future = client.submit(numbered(1))
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                try:
+                    future.result(60)
+                except RuntimeError:
+                    status = 0 if int(client.submit(numbered(2)).result(60)["x"][0]) == 2 else 2
+                client.close()
+            finally:
+                os._exit(status)
+        gate.set()
+        self.assertEqual(1, int(future.result(60)["x"][0]))
+        self.assertEqual(0, os.waitpid(child, 0)[1])
+        self.assertEqual(3, int(client.submit(numbered(3)).result(60)["x"][0]))
+
+    def test_what_a_worker_misses_is_brought_once_to_each_partition(self):
+        had = set()
+
+        def say(job):
+            buffer = job["buffers"]["x"]
+            if "data" in buffer:
+                had.add(self.worker.partition)
+            return [failed("static_missing")] if self.worker.partition not in had else [{}]
+
+        client = self.start(say)
+        table = client.static(X)
+        job = gw.job("job", {"x": table}, [gw.step("p", [], grid=[1])], [])
+        client.submit(job).result(60)
+        for future in [client.submit(job) for _ in range(50)]:
+            future.result(60)
+        bringing = sum("data" in job["buffers"]["x"] for job in self.worker.jobs)
+        self.assertEqual(len(had), bringing)
+        self.assertGreater(len(had), 1)
+
+    def test_a_static_that_nobody_ever_has_fails_in_the_end(self):
+        client = self.start(lambda job: [failed("static_missing")])
+        job = gw.job("job", {"x": client.static(X)}, [gw.step("p", [], grid=[1])], [])
+        with self.assertRaisesRegex(gw.JobFailed, "static_missing"):
+            client.submit(job).result(60)
+
+    def test_a_resident_that_is_gone_comes_back_and_its_jobs_keep_their_order(self):
+        """A worker of one number, which loses it twice: before anything changed it, and after it was read whole."""
+        held, runs = {}, []
+
+        def say(job):
+            buffer, number = job["buffers"]["r"], job["steps"][0]["args"][0]["u32"]
+            if "init" in buffer and buffer["resident"] not in held:
+                held[buffer["resident"]] = [0, int(numpy.frombuffer(buffer["init"]["data"], "<i4")[0])]
+            if number in losses:
+                losses.remove(number)
+                held.clear()
+            if buffer["resident"] not in held:
+                return [failed("resident_gone")]
+            runs.append(number)
+            held[buffer["resident"]][0] += 1
+            held[buffer["resident"]][1] += number
+            generation, value = held[buffer["resident"]]
+            output = {"name": "r", "datatype": "INT32", "shape": [1], "data": numpy.array([value], "<i4").tobytes()}
+            return [{"outputs": [output] if job["outputs"] else [], "residents": {buffer["resident"]: generation}}]
+
+        losses = [0, 10]
+        client = self.start(say)
+        with client.resident("sum", [1], "<i4", key="k") as resident:
+            def add(number, outputs=("r",)):
+                return client.submit(gw.job("add", {"r": resident}, [gw.step("p", [gw.u32(number)], grid=[1])], outputs))
+
+            futures = [add(number) for number in range(20)]
+            totals = [int(future.result(60)["r"][0]) for future in futures]
+            self.assertEqual([sum(range(number + 1)) for number in range(20)], totals)
+            self.assertEqual(list(range(20)), runs)
+
+            add(100, ()).result(60)  # nobody but the worker knows what it is now
+            losses.append(101)
+            with self.assertRaisesRegex(gw.JobFailed, "resident_gone"):
+                add(101).result(60)
+            resident.seed(numpy.array([7], "<i4"))
+            self.assertEqual(8, int(add(1).result(60)["r"][0]))
+
+    def test_a_cancelled_future_is_cancelled_and_the_workers_hear_of_it(self):
+        gate = threading.Event()
+        client = self.start(lambda job: gate.wait(60) and echo(job), control="jobs")  # which the fake worker reads
+        client.submit(numbered(1))
+        future = client.submit(numbered(2))
+        self.assertTrue(future.cancel())
+        gate.set()
+        self.assertTrue(future.cancelled())
+        client.close()
+        self.assertIn({"v": 1, "id": future.id, "action": "cancel"}, self.worker.jobs)
+
+    def test_what_is_too_large_for_a_message_says_what_to_do(self):
+        client = self.start()
+        with self.assertRaisesRegex(ConnectionError, "blob store"):
+            client.submit(gw.job("job", {"x": numpy.zeros(2_000_000)}, [], []))
+        self.assertEqual(1, int(client.submit(numbered(1)).result(60)["x"][0]))
+
+    def test_large_arrays_go_through_the_blob_store(self):
+        with tempfile.TemporaryDirectory() as folder:
+            client = self.start(lambda job: [{"outputs": [{**job["buffers"]["x"], "name": "x"}]}], blobs=folder)
+            large = numpy.arange(100_000)
+            answer = client.submit(gw.job("job", {"x": large}, [], [])).result(60)
+            numpy.testing.assert_array_equal(large, answer["x"])
+            self.assertIn("blob", self.worker.jobs[0]["buffers"]["x"])
+
+    def test_closing_without_waiting_fails_what_is_unanswered(self):
+        client = self.start(lambda job: [])
+        future = client.submit(numbered(1))
+        client.close(wait=False)
+        with self.assertRaisesRegex(ConnectionError, "closed"):
+            future.result(60)
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            client.submit(numbered(1))
+
+    def test_brokers_that_are_not_there_are_named(self):
+        with unittest.mock.patch("gpu_worker.link.START_TIMEOUT_S", 0.5):
+            with self.assertRaisesRegex(ConnectionError, "cannot be reached.*127.0.0.1:1/"):
+                gw.Client("127.0.0.1:1", kafka={"log_level": 2})
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.sent = []
+        sink = unittest.mock.Mock(submit=lambda job, key: self.sent.append(job))
+        self.saxpy = Program(sink, [SAXPY], "saxpy")
+
+    def test_a_call_is_a_job_that_a_worker_accepts(self):
+        job = self.saxpy.job(a=2, x=X, y=[1, 1, 1, 1])
+        buffers = {name: gw.upload(array) for name, array in job["buffers"].items()}
+        self.assertEqual(("ok", ""), check_job.verdict(gw.encode({**job, "buffers": buffers})))
+        self.assertEqual([{"program": "saxpy", "args": [{"f32": 2.0}, "x", "y", {"u32": 4}], "elements": 4}], job["steps"])
+        self.assertEqual([{"buffer": "y"}], job["outputs"])
+
+    def test_arguments_that_the_manifest_does_not_take_are_named(self):
+        good = {"a": 1, "x": X, "y": Y}
+        for error, words, args in [
+            (TypeError, "'y' is missing", {"a": 1, "x": X}), (TypeError, "'a' is missing", {"x": X, "y": Y}),
+            (TypeError, "no argument 'z'", {**good, "z": 1}),
+            (TypeError, r"'x' is FP64, .* FP32: use .astype\('float32'\)", {**good, "x": X.astype("<f8")}),
+            (ValueError, "n is 5, and x has 4", {**good, "n": 5}),
+            (ValueError, "'n' is -1, and u32 goes from 0", {**good, "n": -1}),
+            (TypeError, "'n' is 2.5, and the kernel takes a whole number", {**good, "n": 2.5}),
+            (ValueError, "'a' is 9.0, and the kernel takes -8 to 8", {**good, "a": 9}),
+            (ValueError, "'a' is nan", {**good, "a": float("nan")}),
+        ]:
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                self.saxpy(**args)
+        with self.assertRaisesRegex(ValueError, r"blocks \* 2 \+ 1 is 5, and x has 4"):
+            self.saxpy.options(grid=2)(**good)
+        with self.assertRaisesRegex(LookupError, "no program 'saxpi'; there is saxpy"):
+            Program(None, [SAXPY], "saxpi")
+        self.assertEqual([], self.sent)
 
 
 if __name__ == "__main__":

@@ -59,9 +59,10 @@ def main():
         if message is None or message.error():
             continue
         job = msgpack.unpackb(message.value())
-        fault = os.environ.get("FAKE_FAULT") if job["id"] == last else None
+        fault = os.environ.get("FAKE_FAULT") if job["id"].startswith(f"{last}:") else None
         source = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
-        producer.produce("gpu-results", msgpack.packb(answer(job, dataset, fault) | {"source": source}))
+        result = msgpack.packb(answer(job, dataset, fault) | {"source": source})
+        producer.produce("gpu-results", result, headers={"gpu-worker-job-id": job["id"]})
         producer.poll(0)
 
 

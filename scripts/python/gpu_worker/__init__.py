@@ -1,23 +1,25 @@
-"""A client of gpu-worker: builds jobs from NumPy arrays, sends them, and reads the results.
+"""A client of gpu-worker: NumPy arrays go to GPU workers through Kafka, and come back as futures.
 
     import gpu_worker as gw
 
-    job = gw.job("sum-1",
-        buffers={"a": gw.upload(a), "b": gw.upload(b), "c": gw.zeros(a.shape, a.dtype)},
-        steps=[gw.step("vector_add", ["a", "b", "c", gw.u32(a.size)], elements=a.size)],
-        outputs=["c"])
-    with gw.KafkaClient("127.0.0.1:9092") as client:
-        for result in client.run([job]):
-            print(gw.arrays(result)["c"])
+    with gw.Client("kafka-1:9092") as client:
+        saxpy = client.program("saxpy")
+        future = saxpy(a=2.0, x=x, y=y)
+        print(future.result(timeout=30)["y"])
 """
 
-from .blobs import BlobStore
+from .blobs import BlobStore, HttpBlobStore, Store
+from .client import Client
 from .files import read_results, write_jobs
-from .job import digest, f32, f64, i32, i64, job, static, step, u32, u64, upload, zeros, blob
-from .kafka import KafkaClient
+from .futures import Future, MapFuture, as_completed
+from .handles import Resident, Static
+from .job import blob, digest, encode, f32, f64, i32, i64, job, static, step, u32, u64, upload, zeros
+from .local import LocalClient, local
+from .program import Program
 from .result import JobFailed, arrays
 
 __all__ = [
-    "BlobStore", "JobFailed", "KafkaClient", "arrays", "blob", "digest", "f32", "f64", "i32", "i64", "job",
-    "read_results", "static", "step", "u32", "u64", "upload", "write_jobs", "zeros",
+    "BlobStore", "Client", "Future", "HttpBlobStore", "JobFailed", "LocalClient", "MapFuture", "Program",
+    "Resident", "Static", "Store", "arrays", "as_completed", "blob", "digest", "encode", "f32", "f64", "i32", "i64", "job",
+    "local", "read_results", "static", "step", "u32", "u64", "upload", "write_jobs", "zeros",
 ]

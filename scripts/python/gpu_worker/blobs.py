@@ -1,30 +1,53 @@
-"""The blob store: a folder that senders and workers share, each file named by the digest of its bytes."""
+"""The blob store: payloads that senders and workers share, each named by the digest of its bytes."""
+
+from __future__ import annotations
 
 import os
 import pathlib
 import secrets
+import ssl
+import urllib.error
+import urllib.request
+from typing import Optional, Protocol, Union
 
-from .job import digest
+import numpy.typing
+
 from .datatypes import little_endian
+from .job import digest
+
+TIMEOUT_S = 120
+
+
+class Store(Protocol):
+    """What a client asks of a blob store; a class of your own will do."""
+
+    def get(self, name: str) -> bytes: ...
+
+    def put(self, array: numpy.typing.ArrayLike) -> str: ...
+
+
+def _checked(name: str, data: bytes, where: object) -> bytes:
+    if digest(bytearray(data)) != name:
+        raise ValueError(f"{where} does not hold {name}")
+    return data
 
 
 class BlobStore:
-    def __init__(self, folder):
+    """A folder: `blobs.dir` of the workers' configuration."""
+
+    def __init__(self, folder: Union[str, os.PathLike[str]]) -> None:
         self.folder = pathlib.Path(folder)
 
-    def path(self, name):
+    def path(self, name: str) -> pathlib.Path:
         """Where the bytes of "sha256:<hex>" stand: 256 folders keep each of them short."""
         hexadecimal = name.removeprefix("sha256:")
         return self.folder / hexadecimal[:2] / hexadecimal
 
-    def get(self, name):
+    def get(self, name: str) -> bytes:
         """The bytes of that name; FileNotFoundError where the store has none."""
-        data = self.path(name).read_bytes()
-        if digest(bytearray(data)) != name:
-            raise ValueError(f"{self.path(name)} does not hold {name}")
-        return data
+        return _checked(name, self.path(name).read_bytes(), self.path(name))
 
-    def put(self, array):
+    def put(self, array: numpy.typing.ArrayLike) -> str:
         """Stores the array's bytes and returns their name. A reader never sees a part of them."""
         name = digest(array)
         path = self.path(name)
@@ -42,3 +65,46 @@ class BlobStore:
             os.fsync(file.fileno())
         os.rename(unfinished, path)
         return name
+
+
+class HttpBlobStore:
+    """GET and PUT below a URL: `blobs.url` of the workers' configuration."""
+
+    def __init__(self, url: str, context: Optional[ssl.SSLContext] = None, timeout_s: float = TIMEOUT_S) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"{url} is neither http:// nor https://")
+        self._url = url.rstrip("/")
+        self._context = context
+        self._timeout_s = timeout_s
+
+    def _request(self, name: str, method: str, data: Optional[bytes] = None) -> bytes:
+        hexadecimal = name.removeprefix("sha256:")
+        request = urllib.request.Request(f"{self._url}/{hexadecimal[:2]}/{hexadecimal}", data, method=method)
+        request.add_header("Content-Type", "application/octet-stream")
+        with urllib.request.urlopen(request, timeout=self._timeout_s, context=self._context) as response:
+            body: bytes = response.read()
+        return body
+
+    def get(self, name: str) -> bytes:
+        """The bytes of that name; FileNotFoundError where the store has none."""
+        try:
+            return _checked(name, self._request(name, "GET"), self._url)
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
+            raise FileNotFoundError(f"{self._url} has no {name}") from error
+
+    def put(self, array: numpy.typing.ArrayLike) -> str:
+        """Stores the array's bytes and returns their name."""
+        name = digest(array)
+        self._request(name, "PUT", little_endian(array).tobytes())
+        return name
+
+
+def open_store(store: Union[None, str, os.PathLike[str], Store]) -> Optional[Store]:
+    """A folder, a URL, or a store that is one already."""
+    if isinstance(store, str) and "://" in store:
+        return HttpBlobStore(store)
+    if isinstance(store, (str, os.PathLike)):
+        return BlobStore(store)
+    return store

@@ -1,15 +1,25 @@
 """Streams of messages in files, as `gpu-worker run --jobs FILE --results FILE` takes and writes them."""
 
-import msgpack
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Union
+
+import msgpack  # type: ignore[import-untyped]
+
+from .job import encode
+
+Path = Union[str, "os.PathLike[str]"]
 
 
-def write_jobs(path, jobs):
+def write_jobs(path: Path, jobs: Iterable[Mapping[str, Any]]) -> None:
     with open(path, "wb") as file:
         for job in jobs:
-            file.write(msgpack.packb(job))
+            file.write(encode(job))
 
 
-def read_results(path):
+def read_results(path: Path) -> Iterator[dict[str, Any]]:
     """Yields the results of a file, one after the other."""
     with open(path, "rb") as file:
         yield from msgpack.Unpacker(file, max_buffer_size=0)

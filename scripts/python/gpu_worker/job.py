@@ -1,78 +1,113 @@
 """Jobs are plain dicts in the shape of schemas/job.schema.json; these functions spell their parts."""
 
+from __future__ import annotations
+
 import hashlib
 import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Union
 
+import msgpack  # type: ignore[import-untyped]
 import numpy
+import numpy.typing
 
 from .datatypes import DATATYPES, little_endian
 
+Buffer = dict[str, Any]
+Step = dict[str, Any]
+Output = Union[str, Mapping[str, Any]]
+Job = dict[str, Any]
 
-def digest(array):
-    """The name of the array's bytes, as statics and blobs carry it."""
+
+def digest(array: numpy.typing.ArrayLike) -> str:
+    """The name of the array's bytes, as statics and blobs carry it.
+
+    >>> digest(numpy.zeros(2, "<f4"))
+    'sha256:af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc'
+    """
     return "sha256:" + hashlib.sha256(little_endian(array).data).hexdigest()
 
 
-def _describe(shape, dtype):
-    dtype = numpy.dtype(dtype).newbyteorder("<")
-    return {"bytes": math.prod(shape) * dtype.itemsize, "datatype": DATATYPES[dtype], "shape": list(shape)}
+def describe(shape: Iterable[int], dtype: numpy.typing.DTypeLike) -> Buffer:
+    """What every buffer says of itself: bytes, datatype, shape."""
+    shape = [int(extent) for extent in shape]
+    exact = numpy.dtype(dtype).newbyteorder("<")
+    if exact not in DATATYPES:
+        raise TypeError(f"no buffer can hold {exact}; it takes {', '.join(str(known) for known in DATATYPES)}")
+    return {"bytes": math.prod(shape) * exact.itemsize, "datatype": DATATYPES[exact], "shape": shape}
 
 
-def _describe_array(array):
-    return _describe(numpy.shape(array), numpy.asarray(array).dtype)
+def describe_array(array: numpy.typing.ArrayLike) -> Buffer:
+    return describe(numpy.shape(array), numpy.asarray(array).dtype)
 
 
-def upload(array):
-    """A buffer whose bytes travel in the job."""
-    return _describe_array(array) | {"data": little_endian(array).tobytes()}
+def upload(array: numpy.typing.ArrayLike) -> Buffer:
+    """A buffer whose bytes travel in the job.
+
+    >>> upload(numpy.array([1, 2], "<u2"))
+    {'bytes': 4, 'datatype': 'UINT16', 'shape': [2], 'data': b'\\x01\\x00\\x02\\x00'}
+    """
+    return {**describe_array(array), "data": little_endian(array).tobytes()}
 
 
-def static(array, with_data=False):
+def static(array: numpy.typing.ArrayLike, with_data: bool = False) -> Buffer:
     """A buffer named by digest and kept on the device; with the data, it need not be in the blob store."""
-    described = _describe_array(array) | {"static": digest(array)}
-    return described | {"data": little_endian(array).tobytes()} if with_data else described
+    described = {**describe_array(array), "static": digest(array)}
+    return {**described, "data": little_endian(array).tobytes()} if with_data else described
 
 
-def blob(array):
+def blob(array: numpy.typing.ArrayLike) -> Buffer:
     """A buffer named by digest and read from the blob store for this job alone."""
-    return _describe_array(array) | {"blob": digest(array)}
+    return {**describe_array(array), "blob": digest(array)}
 
 
-def zeros(shape, dtype):
-    """A buffer that the device clears."""
-    return _describe(shape, dtype)
+def zeros(shape: Iterable[int], dtype: numpy.typing.DTypeLike) -> Buffer:
+    """A buffer that the device clears.
+
+    >>> zeros([2, 3], "<f4")
+    {'bytes': 24, 'datatype': 'FP32', 'shape': [2, 3]}
+    """
+    return describe(shape, dtype)
 
 
-def u32(value):
+def u32(value: int) -> dict[str, int]:
     return {"u32": int(value)}
 
 
-def i32(value):
+def i32(value: int) -> dict[str, int]:
     return {"i32": int(value)}
 
 
-def u64(value):
+def u64(value: int) -> dict[str, int]:
     return {"u64": int(value)}
 
 
-def i64(value):
+def i64(value: int) -> dict[str, int]:
     return {"i64": int(value)}
 
 
-def f32(value):
+def f32(value: float) -> dict[str, float]:
     return {"f32": float(value)}
 
 
-def f64(value):
+def f64(value: float) -> dict[str, float]:
     return {"f64": float(value)}
 
 
-def step(program, args, **options):
+def step(program: str, args: Iterable[Any], **options: Any) -> Step:
     """One launch, or `iterations` of them. Options: entry, grid or elements, block, shared_bytes, iterations."""
     return {"program": program, "args": list(args), **options}
 
 
-def job(id, buffers, steps, outputs, **options):
+def job(
+    id: str, buffers: Mapping[str, Any], steps: Sequence[Step], outputs: Sequence[Output], **options: Any
+) -> Job:
     """A whole job. An output is the name of a buffer or a dict. Options: repeat, timing, deadline_ms, timeout_ms."""
-    listed = [{"buffer": output} if isinstance(output, str) else output for output in outputs]
-    return {"v": 1, "id": id, "buffers": buffers, "steps": list(steps), "outputs": listed, **options}
+    listed = [{"buffer": output} if isinstance(output, str) else dict(output) for output in outputs]
+    return {"v": 1, "id": id, "buffers": dict(buffers), "steps": list(steps), "outputs": listed, **options}
+
+
+def encode(job: Mapping[str, Any]) -> bytes:
+    """The message of a job."""
+    packed: bytes = msgpack.packb(job)
+    return packed

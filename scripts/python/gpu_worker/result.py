@@ -1,35 +1,56 @@
 """What comes back: a dict in the shape of schemas/result.schema.json."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Optional
+
 import numpy
 
-from .datatypes import DTYPES
+from .blobs import Store
+from .datatypes import DTYPES, Array
 
 
 class JobFailed(Exception):
-    """A job that was answered with an error; `result` is the whole answer."""
+    """A job that was answered with an error.
 
-    def __init__(self, result):
+    `code` is a row of the table in schemas/README.md, `message` says what happened and `fix` what to do; `retry` is who
+    can make it succeed (`worker`, `sender`, `never`), and `attempts` how often the worker tried. `name` is the
+    sender's own, and `result` the whole answer.
+    """
+
+    def __init__(self, result: Mapping[str, Any], name: Optional[str] = None) -> None:
         error = result["error"]
-        super().__init__(f'{result["id"]}: {error["code"]}: {error["message"]} {error.get("fix", "")}'.rstrip())
+        self.name = name or result["id"]
+        self.code: str = error["code"]
+        self.message: str = error["message"]
+        self.fix: str = error.get("fix", "")
+        self.retry: str = error.get("retry", "never")
+        self.attempts: int = error.get("attempts", 1)
         self.result = result
+        super().__init__(f"{self.name}: {self.code}: {self.message} {self.fix}".rstrip())
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.result, self.name)
 
 
-def _bytes(output, store):
+def _bytes(output: Mapping[str, Any], store: Optional[Store]) -> bytes:
     if "data" in output:
-        return output["data"]
+        data: bytes = output["data"]
+        return data
     if store is None:
         raise ValueError(f'output {output["name"]} is blob {output["blob"]}: pass the store that holds it')
     return store.get(output["blob"])
 
 
-def _array(output, store):
-    flat = numpy.frombuffer(_bytes(output, store), DTYPES[output.get("datatype", "UINT8")])
+def _array(output: Mapping[str, Any], store: Optional[Store]) -> Array:
+    flat = numpy.frombuffer(bytearray(_bytes(output, store)), DTYPES[output.get("datatype", "UINT8")])
     return flat.reshape(output["shape"]) if "shape" in output else flat
 
 
-def arrays(result, store=None):
+def arrays(result: Mapping[str, Any], store: Optional[Store] = None) -> dict[str, Array]:
     """{output name: array}; raises JobFailed where the job failed. An output without a datatype is bytes. Large outputs
-    may have gone to the blob store (`results.inline_max_bytes`): `store` is its BlobStore."""
+    may have gone to the blob store (`results.inline_max_bytes`): `store` holds them."""
     if result["status"] != "ok":
         raise JobFailed(result)
     return {output["name"]: _array(output, store) for output in result["outputs"]}

@@ -1,22 +1,22 @@
-"""Jobs and results through Kafka. confluent-kafka is imported only when a client is made."""
+"""Jobs as they are, under their own ids, and what a worker answers: for tests that look at messages. Who uses the worker
+takes gpu_worker.Client."""
 
 import functools
 import time
 
+import confluent_kafka
 import msgpack
 
 POLL_S = 0.1
 START_TIMEOUT_S = 30
 
 
-class KafkaClient:
+class JobClient:
     """Sends jobs and reads their results. It belongs to no consumer group: many clients share the topics, and each
     picks the results of its own jobs. It knows them by where the brokers put each job, which its result repeats as
     `source`: two clients may use the same ids, and one client an id twice. Not for several threads at once."""
 
     def __init__(self, bootstrap_servers, jobs_topic="gpu-jobs", results_topic="gpu-results", control_topic=None):
-        import confluent_kafka
-
         self._jobs_topic = jobs_topic
         self._control_topic = control_topic
         # A topic that is not there yet comes into being when its metadata is asked for.
@@ -27,9 +27,9 @@ class KafkaClient:
         self._consumer = confluent_kafka.Consumer(
             common | {"group.id": "unused", "enable.auto.commit": False, "isolation.level": "read_committed"}
         )
-        self._consumer.assign(self._wait_for_ends(results_topic, confluent_kafka))
+        self._consumer.assign(self._wait_for_ends(results_topic))
 
-    def _wait_for_ends(self, topic, confluent_kafka):
+    def _wait_for_ends(self, topic):
         """A topic that has just come into being has no partitions, or none with a leader, for a moment."""
         deadline = time.monotonic() + START_TIMEOUT_S
         trouble = "it did not come into being"

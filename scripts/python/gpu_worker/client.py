@@ -1,0 +1,417 @@
+"""The client: sends jobs through Kafka and brings their answers back as futures."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import itertools
+import os
+import secrets
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Optional, Union
+
+import confluent_kafka
+import msgpack  # type: ignore[import-untyped]
+import numpy
+import numpy.typing
+
+from .blobs import Store, open_store
+from .datatypes import little_endian
+from .futures import Future, MapFuture
+from .handles import Kept, Resident, Static
+from .job import Buffer, Job, blob, encode, upload
+from .line import Line
+from .link import Link, POLL_S
+from .program import Listing, Program, read_listing
+from .result import JobFailed, arrays
+from .ticket import ATTEMPTS_MAX, Ticket, code_of
+
+NAME_BYTES_MAX = 200  # an id has 256 at most
+JOB_OVERHEAD_BYTES = 1024
+BLOB_THREADS = 4
+
+Key = Union[None, str, bytes]
+
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+class Client:
+    """Sends jobs to the workers that read `jobs`, and reads `results`. Any number of clients may share both topics: each
+    finds its answers by ids that it draws itself. All methods may be called from any thread.
+
+    `servers`      host:port of brokers, by commas
+    `results`      the workers' `topics.results`; with `reply_to=True` a topic that the workers have in `topics.reply_to`,
+                   which the jobs then name
+    `control`      the workers' `topics.control`: cancelling a future also tells the workers
+    `kafka`        any settings of confluent_kafka, such as security.protocol; `producer` and `consumer` for one of both
+    `blobs`        the workers' blob store: a folder, a URL, or an object with get() and put(). Arrays of more than
+                   `inline_bytes` go there
+    `programs`     what `gpu-worker programs --json` printed, as a file or as read; without it, `binary` is asked
+    `in_flight`    jobs that may be unanswered, and `in_flight_bytes` what they may hold: who sends more waits
+    """
+
+    def __init__(
+        self, servers: str, jobs: str = "gpu-jobs", results: str = "gpu-results", *, reply_to: bool = False,
+        control: Optional[str] = None, kafka: Optional[Mapping[str, Any]] = None,
+        producer: Optional[Mapping[str, Any]] = None, consumer: Optional[Mapping[str, Any]] = None,
+        blobs: Union[None, str, os.PathLike[str], Store] = None, inline_bytes: int = 256 * 1024,
+        programs: Union[None, str, os.PathLike[str], Listing] = None, binary: str = "gpu-worker",
+        in_flight: int = 10_000, in_flight_bytes: int = 256 * 1024 * 1024,
+    ) -> None:
+        self.store = open_store(blobs)
+        self._jobs, self._results, self._control = jobs, results, control
+        self._reply_to = {"reply_to": results} if reply_to else {}
+        self._options = (servers, results, kafka or {}, producer or {}, consumer or {})
+        self._inline_bytes = inline_bytes
+        self._programs, self._binary = programs, binary
+        self._listing: Optional[Listing] = None
+        self._in_flight, self._in_flight_bytes = in_flight, in_flight_bytes
+        self._start()
+        self._run_reader()
+        _clients.add(self)
+
+    def _start(self) -> None:
+        """All that a forked child begins anew."""
+        self._token = secrets.token_hex(6)
+        self._numbers = itertools.count(1)
+        self._pending: dict[str, Ticket] = {}
+        self._refused: deque[tuple[str, str]] = deque()
+        self._lines: dict[bytes, Line] = {}
+        self._unanswered: dict[Ticket, None] = {}  # what is in _pending, and what lines hold
+        self._unanswered_bytes = 0
+        self._room = threading.Condition()
+        self._send_lock = threading.RLock()  # who brings a static's bytes is sent before who does not
+        self._failure: Optional[BaseException] = None
+        self._is_closed = False
+        self._helpers = concurrent.futures.ThreadPoolExecutor(BLOB_THREADS, "gpu-worker-blobs")
+
+    def _run_reader(self) -> None:
+        self._link = Link(*self._options)
+        self._reader: Optional[threading.Thread] = threading.Thread(
+            target=self._read, name="gpu-worker-results", daemon=True)
+        self._reader.start()
+
+    def _after_fork(self) -> None:
+        self._link.abandon()
+        was_closed = self._is_closed
+        self._start()
+        self._is_closed = was_closed
+        self._reader = None  # the next submit() opens a link of the child's own
+
+    # --- what jobs are made of ---
+
+    def program(self, name: str, entry: str = "") -> Program:
+        """A program that the workers have, to be called with the arguments of its manifest."""
+        if self._listing is None:
+            self._listing = self._list_programs()
+        return Program(self, self._listing, name, entry)
+
+    def _list_programs(self) -> Listing:
+        return read_listing(self._programs, [self._binary, "programs", "--json"])
+
+    def static(self, array: numpy.typing.ArrayLike) -> Static:
+        """An input that many jobs share and none changes. It goes to the blob store, where there is one; else the first
+        job brings it, and every job that finds a worker without it is sent again with it."""
+        static = Static(array)
+        if self.store is not None:
+            self.store.put(static.array())
+        return static
+
+    def resident(
+        self, name: str, shape: Iterable[int] = (), dtype: numpy.typing.DTypeLike = "<f4", *, key: Union[str, bytes],
+        init: Optional[numpy.typing.ArrayLike] = None,
+    ) -> Resident:
+        """A buffer that stays on the device for the jobs of `key`, which run in order: zeros of `shape`, or `init`. The
+        workers need `ordering: key`."""
+        content = numpy.zeros(tuple(shape), dtype) if init is None else numpy.asarray(init)
+        whole = key.encode() if isinstance(key, str) else key
+        with self._room:
+            line = self._lines.setdefault(whole, Line(self, whole))
+        return Resident(line, name, content)
+
+    def _buffer(self, value: Any) -> Any:
+        """A handle, a buffer as job.schema.json has it, or an array."""
+        if isinstance(value, (Kept, Mapping)):
+            return value
+        array = little_endian(value)
+        if self.store is None or array.nbytes <= self._inline_bytes:
+            return upload(array)
+        self.store.put(array)
+        return blob(array)
+
+    # --- sending ---
+
+    def submit(self, job: Mapping[str, Any], key: Key = None, name: Optional[str] = None) -> Future:
+        """Sends a job, which may have arrays, statics and residents among its buffers. Its id becomes the future's name;
+        the message has one that the client draws. Waits while too many jobs are unanswered."""
+        buffers = {buffer: self._buffer(value) for buffer, value in job["buffers"].items()}
+        future = Future(str(name or job["id"]), self._tell_cancelled)
+        whole: Job = {**job, **self._reply_to, "buffers": buffers}
+        ticket = Ticket(future, whole, _bytes_of(key), JOB_OVERHEAD_BYTES + sum(map(_size_of, buffers.values())))
+        lines = {resident.line for resident in ticket.residents}
+        if len(lines) > 1 or any(key is not None and line.key != ticket.key for line in lines):
+            raise ValueError("a job has the key of all its residents")
+        self._reopen()
+        self._take_room(ticket)
+        try:
+            for line in lines:
+                ticket.line, ticket.key = line, line.key
+                line.submit(ticket)
+            if not lines:
+                self.dispatch(ticket)
+        except BaseException:
+            self._give_room(ticket)
+            raise
+        return future
+
+    def map(self, jobs: Iterable[Mapping[str, Any]], key: Key = None) -> MapFuture:
+        """Sends jobs with outputs of the same names and shapes; the future has them stacked."""
+        return self.gather([self.submit(job, key) for job in jobs])
+
+    def gather(self, futures: list[Future]) -> MapFuture:
+        """One future of several jobs."""
+        if not futures:
+            raise ValueError("there is no job to send")
+        return MapFuture(futures, self._stack)
+
+    def _stack(self, whole: MapFuture) -> None:
+        self._helpers.submit(whole.stack)
+
+    def _reopen(self) -> None:
+        if self._reader is None:
+            with self._send_lock:
+                if self._reader is None:
+                    self._run_reader()
+        self.check()
+
+    def check(self) -> None:
+        """Raises where no more answers can come."""
+        if self._is_closed:
+            raise RuntimeError("the client is closed")
+        if self._failure is not None:
+            raise ConnectionError(str(self._failure)) from self._failure
+
+    def _take_room(self, ticket: Ticket) -> None:
+        is_reader = threading.current_thread() is self._reader  # which makes room, and cannot wait for it
+        with self._room:
+            while not is_reader and self._unanswered and (
+                len(self._unanswered) >= self._in_flight or self._unanswered_bytes + ticket.size > self._in_flight_bytes
+            ):
+                self._room.wait(POLL_S)
+                self.check()
+            self._unanswered[ticket] = None
+            self._unanswered_bytes += ticket.size
+
+    def _give_room(self, ticket: Ticket) -> None:
+        with self._room:
+            del self._unanswered[ticket]
+            self._unanswered_bytes -= ticket.size
+            self._room.notify_all()
+
+    def draw(self) -> str:
+        """A name that nobody else has."""
+        return f"{self._token}-{next(self._numbers):x}"
+
+    def dispatch(self, ticket: Ticket) -> None:
+        """Sends it, for the first time or again, under an id of its own."""
+        ticket.attempts += 1
+        name = ticket.future.name.replace("\0", " ").encode()[:NAME_BYTES_MAX].decode(errors="ignore")
+        id = f"{name}:{self.draw()}"
+        with self._send_lock:
+            buffers = {buffer: self._spell(value, ticket, id) for buffer, value in ticket.job["buffers"].items()}
+            message = encode({**ticket.job, "id": id, "buffers": buffers})
+            ticket.future.id = id
+            self._pending[id] = ticket
+            try:
+                self._link.send(self._jobs, message, ticket.key, ticket.partition, _Delivery(self._refused, id))
+            except BaseException as failure:
+                del self._pending[id]
+                self._settle_statics(ticket, id, False)
+                if isinstance(failure, confluent_kafka.KafkaException):
+                    raise ConnectionError(f"{name} was not sent: {_advice(failure.args[0])}") from failure
+                raise
+
+    def _spell(self, value: Any, ticket: Ticket, id: str) -> Buffer:
+        if isinstance(value, Static):
+            return value.buffer(self.store is None and self._brings(value, ticket, id))
+        if isinstance(value, Resident):
+            return value.buffer()
+        spelled: Buffer = value
+        return spelled
+
+    def _brings(self, static: Static, ticket: Ticket, id: str) -> bool:
+        """Whether the job brings the static's bytes. Behind one that does, in the same partition, others need not."""
+        if ticket.line is not None:
+            return ticket.line.brings(static)
+        if static.is_seeded() and ticket.attempts == 1:
+            return False
+        if ticket.partition is None:
+            if ticket.key is not None:  # the partitioner knows where to
+                return True
+            ticket.partition = static.seeded_partition()
+        if ticket.partition is None:
+            ticket.partition = secrets.randbelow(self._link.partition_count(self._jobs))
+        return static.claim(ticket.partition, id)
+
+    @staticmethod
+    def _settle_statics(ticket: Ticket, id: str, is_ok: bool) -> None:
+        for static in ticket.statics:
+            static.settle(id, is_ok)
+
+    def cancel(self, ids: Iterable[str]) -> None:
+        """Tells all workers not to run the jobs of these ids, where they still wait: those are answered with `cancelled`.
+        A future's own cancel() does so for its job."""
+        if self._control is None:
+            raise ValueError("a client without `control` cannot cancel")
+        self._reopen()
+        for id in ids:
+            message = encode({"v": 1, "id": id, "action": "cancel"})
+            self._link.send(self._control, message, None, None, _Delivery(self._refused, ""))
+
+    def _tell_cancelled(self, future: Future) -> None:
+        if self._control is not None and future.id and not self._is_closed:
+            self.cancel([future.id])
+
+    # --- answers: the reader's thread ---
+
+    def _read(self) -> None:
+        link = self._link
+        try:
+            while not self._is_closed:
+                for id, message in link.read():
+                    self._take(id, message)
+                while self._refused:
+                    self._drop(*self._refused.popleft())
+                self.check_worker()
+        except BaseException as failure:
+            self._fail_all(failure)
+        finally:
+            link.close()
+
+    def check_worker(self) -> None:
+        """Raises where whoever answers is known to be gone."""
+
+    def _take(self, id: str, message: bytes) -> None:
+        ticket = self._pending.pop(id, None)
+        if ticket is None:
+            return  # somebody else's, or one that was answered twice
+        try:
+            result = msgpack.unpackb(message)
+            self._answer(ticket, id, result)
+        except Exception as failure:
+            self._fail(ticket, failure)
+
+    def _answer(self, ticket: Ticket, id: str, result: dict[str, Any]) -> None:
+        with self._send_lock:
+            self._settle_statics(ticket, id, result["status"] == "ok")
+        if ticket.line is not None:
+            ticket.line.answered(ticket, result)
+        elif code_of(result) == "static_missing" and ticket.statics and ticket.attempts < ATTEMPTS_MAX:
+            ticket.partition = result["source"]["partition"]
+            if self.store is not None:
+                for static in ticket.statics:
+                    self.store.put(static.array())
+            self.dispatch(ticket)
+        else:
+            self.finish(ticket, result)
+
+    def finish(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
+        self._give_room(ticket)
+        ticket.future.answer = {**result}
+        if any("blob" in output for output in result["outputs"]):
+            self._helpers.submit(self._resolve, ticket.future, result)
+        else:
+            self._resolve(ticket.future, result)
+
+    def _resolve(self, future: Future, result: Mapping[str, Any]) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(arrays(result, self.store))
+        except JobFailed:
+            future.set_exception(JobFailed(result, future.name))
+        except Exception as failure:
+            future.set_exception(failure)
+
+    def _drop(self, id: str, why: str) -> None:
+        ticket = self._pending.pop(id, None)
+        if ticket is None:
+            return
+        self._settle_statics(ticket, id, False)
+        if ticket.line is not None:
+            ticket.line.dropped()
+        self._fail(ticket, ConnectionError(f"{ticket.future.name} was not sent: {why}"))
+
+    def _fail(self, ticket: Ticket, failure: BaseException) -> None:
+        self._give_room(ticket)
+        if ticket.future.set_running_or_notify_cancel():
+            ticket.future.set_exception(failure)
+
+    def _fail_all(self, failure: BaseException) -> None:
+        self._failure = failure
+        self._pending.clear()
+        for ticket in list(self._unanswered):
+            self._fail(ticket, failure)
+
+    # --- the end ---
+
+    def close(self, wait: bool = True) -> None:
+        """Ends the client. With `wait` it waits for all answers first, as executors do; else what is not answered
+        fails."""
+        if self._is_closed or self._reader is None:
+            self._is_closed = True
+            return
+        with self._room:
+            while wait and self._unanswered and self._failure is None:
+                self._room.wait(POLL_S)
+        unsent = self._link.flush() if self._failure is None else 0
+        self._is_closed = True
+        self._reader.join()
+        del self._link  # its connections end here, not when the garbage is collected
+        self._fail_all(ConnectionError("the client was closed before the answer came"))
+        self._helpers.shutdown()
+        if unsent and wait:
+            raise ConnectionError(f"{unsent} messages were not sent")
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        self.close(wait=kind is None)
+
+
+class _Delivery:
+    """What becomes of a message: refusals are left for the reader's thread."""
+
+    __slots__ = ("_refused", "_id")
+
+    def __init__(self, refused: deque[tuple[str, str]], id: str) -> None:
+        self._refused, self._id = refused, id
+
+    def __call__(self, error: Optional[confluent_kafka.KafkaError], message: confluent_kafka.Message) -> None:
+        if error is not None:
+            self._refused.append((self._id, _advice(error)))
+
+
+def _advice(error: confluent_kafka.KafkaError) -> str:
+    if error.code() == confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE:
+        return f"{error.str()}: give the client a blob store (`blobs`), or raise message.max.bytes"
+    return error.str()
+
+
+def _bytes_of(key: Key) -> Optional[bytes]:
+    return key.encode() if isinstance(key, str) else key
+
+
+def _size_of(buffer: Any) -> int:
+    return len(buffer.get("data", b"")) if isinstance(buffer, Mapping) else 0
+
+
+def _forget_parents() -> None:
+    for client in list(_clients):
+        client._after_fork()
+
+
+os.register_at_fork(after_in_child=_forget_parents)

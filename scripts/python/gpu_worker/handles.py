@@ -1,0 +1,140 @@
+"""Arrays that stay on the device: statics and residents."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy
+import numpy.typing
+
+from .datatypes import DTYPES, Array, little_endian
+from .job import Buffer, describe_array, digest
+
+if TYPE_CHECKING:
+    from .line import Line
+
+
+class Kept:
+    """What a static and a resident have alike: bytes with a shape and a type."""
+
+    def __init__(self, array: numpy.typing.ArrayLike) -> None:
+        self._described = describe_array(array)
+        self._content = little_endian(array).tobytes()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self._described["shape"])
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        return DTYPES[self._described["datatype"]]
+
+    @property
+    def described(self) -> Buffer:
+        """`bytes`, `datatype` and `shape`."""
+        return dict(self._described)
+
+
+class Static(Kept):
+    """An input that never changes, named by the digest of its bytes. The client has a copy, and brings the bytes where a
+    worker misses them. Made by `Client.static()`."""
+
+    def __init__(self, array: numpy.typing.ArrayLike) -> None:
+        super().__init__(array)
+        self.digest = digest(numpy.frombuffer(self._content, numpy.uint8))
+        self._process = os.getpid()
+        self._is_seeded = False
+        self._seeding: dict[int, str] = {}  # by partition: the job on its way there that has the bytes
+
+    def array(self) -> Array:
+        """What it holds."""
+        return numpy.frombuffer(self._content, self.dtype).reshape(self.shape)
+
+    def buffer(self, with_data: bool) -> Buffer:
+        named = {**self._described, "static": self.digest}
+        return {**named, "data": self._content} if with_data else named
+
+    # For the client, one thread at a time.
+
+    def is_seeded(self) -> bool:
+        """Whether a job that names it was answered well: then most workers have it."""
+        if self._process != os.getpid():  # what was under way is the parent's
+            self._process, self._seeding = os.getpid(), {}
+        return self._is_seeded
+
+    def seeded_partition(self) -> Optional[int]:
+        """Where a job with the bytes is on its way to."""
+        return next(iter(self._seeding), None)
+
+    def claim(self, partition: int, id: str) -> bool:
+        """Whether the job of this id has to bring the bytes to the partition: no other is on its way there with them."""
+        return self._seeding.setdefault(partition, id) == id
+
+    def settle(self, id: str, is_ok: bool) -> None:
+        self._is_seeded = self._is_seeded or is_ok
+        self._seeding = {partition: other for partition, other in self._seeding.items() if other != id}
+
+
+class Resident(Kept):
+    """A buffer on the device that jobs change, for the jobs of one key; as a `with` block it ends when they are answered.
+
+    After a worker has lost it, the client makes it again where it knows what it held: what it was made from while no job
+    has changed it, or what the last job that changed it gave back as a whole. Else its jobs fail with `resident_gone`,
+    and `seed()` says what the next one begins from. Made by `Client.resident()`.
+    """
+
+    def __init__(self, line: Line, label: str, array: numpy.typing.ArrayLike) -> None:
+        super().__init__(array)
+        self._label = label
+        self._line = line
+        self._renew()
+
+    def _renew(self) -> None:
+        self.name = f"{self._label}.{self._line.draw()}"
+        self._generation = 0  # after the last of its jobs that was answered well
+        self._content_generation = 0  # when it held `_content`
+        self._is_sown = False  # a job that makes it is on its way, or was answered
+
+    @property
+    def line(self) -> Line:
+        return self._line
+
+    def seed(self, array: numpy.typing.ArrayLike) -> None:
+        """The next job begins from this array. RuntimeError while jobs are under way."""
+        if describe_array(array) != self._described:
+            raise ValueError(f"resident {self._label} is {self._described}, and not {describe_array(array)}")
+        with self._line.idle():
+            self._content = little_endian(array).tobytes()
+            self._renew()
+
+    def __enter__(self) -> Resident:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            self._line.wait()
+
+    # For the line, under its lock.
+
+    def is_known(self) -> bool:
+        return self._content_generation == self._generation
+
+    def lose(self) -> None:
+        """The next job makes it again."""
+        self._is_sown = False
+
+    def buffer(self) -> Buffer:
+        named = {**self._described, "resident": self.name}
+        if self._is_sown:
+            return named
+        self._is_sown = True
+        return {**named, "init": {"data": self._content}}
+
+    def note(self, generation: int, whole: Optional[bytes]) -> None:
+        """A job was answered that left it with this generation, and gave it back if `whole` is given."""
+        if generation < self._generation:
+            return
+        self._generation = generation
+        if whole is not None:
+            self._content, self._content_generation = whole, generation

@@ -1,0 +1,172 @@
+"""What a client has of Kafka: a producer of jobs and a reader of results. It belongs to no consumer group."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+import confluent_kafka
+
+POLL_S = 0.1
+START_TIMEOUT_S = 30.0
+REQUEST_TIMEOUT_S = 5.0
+FLUSH_TIMEOUT_S = 60.0
+REFRESH_S = 30.0  # a topic may get more partitions
+BATCH = 1000
+JOB_ID = "gpu-worker-job-id"
+ANY_PARTITION = -1
+# The broker inside a worker looks for messages again only when a fetch has waited in vain.
+EMBEDDED, EMBEDDED_WAIT_MS = "mockCluster", 2
+PRODUCER = {
+    "client.id": "gpu-worker-client", "allow.auto.create.topics": True, "enable.idempotence": True, "linger.ms": 1,
+    "queue.buffering.max.kbytes": 65536,
+}
+CONSUMER = {
+    "client.id": "gpu-worker-client", "allow.auto.create.topics": True, "group.id": "gpu-worker-client",
+    "enable.auto.commit": False, "isolation.level": "read_committed", "auto.offset.reset": "earliest",
+    "queued.max.messages.kbytes": 65536,
+}
+
+OnDelivery = Callable[[Optional[confluent_kafka.KafkaError], confluent_kafka.Message], None]
+
+
+class _Trouble:
+    """What librdkafka said last. Not the link's own method: that would tie the clients to it in a ring."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def __call__(self, error: confluent_kafka.KafkaError) -> None:
+        self.text = error.str()
+
+
+class Link:
+    """Opened with where the topic of results ends now: what is sent afterwards is answered behind it.
+
+    Threads: send() and partition_count() from any; read() from one."""
+
+    def __init__(
+        self, servers: str, results: str, kafka: Mapping[str, Any], producer: Mapping[str, Any],
+        consumer: Mapping[str, Any],
+    ) -> None:
+        self._results = results
+        self._trouble = _Trouble()
+        common = {"bootstrap.servers": servers, "error_cb": self._trouble, **kafka}
+        self._producer = confluent_kafka.Producer({**PRODUCER, **common, **producer})
+        waits = {"fetch.wait.max.ms": EMBEDDED_WAIT_MS} if self._is_embedded() else {}
+        self._consumer = confluent_kafka.Consumer({**CONSUMER, **waits, **common, **consumer})
+        self._partition_counts: dict[str, int] = {}
+        self._next = self._wait_for_ends()
+        self._refresh_at = time.monotonic() + REFRESH_S
+        self._assign()
+
+    def _is_embedded(self) -> bool:
+        try:
+            metadata = self._producer.list_topics(self._results, timeout=START_TIMEOUT_S)
+        except confluent_kafka.KafkaException as failure:
+            self._producer.poll(0)
+            why = self._trouble.text or failure.args[0].str()
+            raise ConnectionError(f"the brokers cannot be reached: {why}") from failure
+        return str(metadata.cluster_id).startswith(EMBEDDED)
+
+    def _wait_for_ends(self) -> dict[int, int]:
+        """A topic that has just come into being has no partitions, or none with a leader, for a moment."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        trouble = "it did not come into being"
+        while time.monotonic() < deadline:
+            try:
+                ends = {partition: self._end(partition) for partition in self._partitions()}
+            except confluent_kafka.KafkaException as failure:
+                trouble, ends = failure.args[0].str(), {}
+            if ends:
+                return ends
+            time.sleep(POLL_S)
+        raise ConnectionError(f"topic {self._results}: {trouble}")
+
+    def _partitions(self) -> list[int]:
+        topic = self._consumer.list_topics(self._results, timeout=REQUEST_TIMEOUT_S).topics[self._results]
+        if topic.error is not None:
+            raise confluent_kafka.KafkaException(topic.error)
+        return list(topic.partitions)
+
+    def _end(self, partition: int) -> int:
+        """Where it ends now, not when the first fetch asks: by then a result may have come."""
+        place = confluent_kafka.TopicPartition(self._results, partition)
+        _, high = self._consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)
+        return int(high)
+
+    def _assign(self) -> None:
+        self._consumer.assign(
+            [confluent_kafka.TopicPartition(self._results, partition, offset) for partition, offset in self._next.items()])
+
+    def _refresh(self) -> None:
+        """Reads from their beginning the partitions that the topic did not have before."""
+        self._refresh_at = time.monotonic() + REFRESH_S
+        try:
+            new = set(self._partitions()) - self._next.keys()
+        except confluent_kafka.KafkaException:
+            return  # until the next time
+        if new:
+            self._next.update(dict.fromkeys(new, 0))
+            self._assign()
+
+    def partition_count(self, topic: str) -> int:
+        if topic not in self._partition_counts:
+            partitions = self._producer.list_topics(topic, timeout=START_TIMEOUT_S).topics[topic].partitions
+            self._partition_counts[topic] = max(len(partitions), 1)
+        return self._partition_counts[topic]
+
+    def send(
+        self, topic: str, value: bytes, key: Optional[bytes], partition: Optional[int], on_delivery: OnDelivery
+    ) -> None:
+        """Waits while the queue of unsent messages is full."""
+        place = ANY_PARTITION if partition is None else partition
+        while True:
+            try:
+                self._producer.produce(topic, value, key, place, on_delivery=on_delivery)
+                self._producer.poll(0)
+                return
+            except BufferError:
+                self._producer.poll(POLL_S)
+
+    def read(self) -> list[tuple[str, bytes]]:
+        """(job's id, result) of what has come, or [] when nothing came for a moment. ConnectionError where the brokers
+        refuse to go on."""
+        self._producer.poll(0)
+        if time.monotonic() > self._refresh_at:
+            self._refresh()
+        # consume() by itself would wait for a whole batch.
+        first = self._consumer.poll(POLL_S)
+        if first is None:
+            return []
+        return [found for message in [first, *self._consumer.consume(BATCH, 0)] for found in self._take(message)]
+
+    def _take(self, message: confluent_kafka.Message) -> list[tuple[str, bytes]]:
+        error = message.error()
+        if error is not None:
+            if error.retriable() or error.code() in (
+                confluent_kafka.KafkaError._ALL_BROKERS_DOWN, confluent_kafka.KafkaError._TRANSPORT
+            ):
+                return []  # librdkafka goes on by itself
+            raise ConnectionError(f"reading {self._results}: {error.str()}")
+        partition, offset, value = message.partition(), message.offset(), message.value()
+        if partition is not None and offset is not None:
+            self._next[partition] = offset + 1
+        headers: Any = message.headers() or []
+        ids: list[bytes] = [header for name, header in headers if name == JOB_ID and header is not None]
+        return [(ids[0].decode(errors="replace"), bytes(value))] if ids and value is not None else []
+
+    def flush(self) -> int:
+        """Waits until the brokers have all; how many they do not."""
+        return int(self._producer.flush(FLUSH_TIMEOUT_S))
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._consumer.close()
+
+    def abandon(self) -> None:
+        """In a forked child: librdkafka's threads are the parent's, and destroying what is left of them would hang."""
+        for client in (self._producer, self._consumer):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))

@@ -1,0 +1,288 @@
+"""Programs as functions: arguments are checked against the manifest before anything is sent."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+import numpy
+
+from .datatypes import DATATYPES, DTYPES, Array
+from .handles import Kept
+from .job import Job, Output, describe, job, step
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .futures import Future, MapFuture
+
+Listing = Sequence[Mapping[str, Any]]
+
+INTEGERS = {"u32": (0, 2**32 - 1), "i32": (-(2**31), 2**31 - 1), "u64": (0, 2**64 - 1), "i64": (-(2**63), 2**63 - 1)}
+F32_MAX = 3.4028235677973366e38  # what rounds to more is infinite
+
+
+def read_listing(programs: Union[None, str, os.PathLike[str], Listing], command: Sequence[str]) -> Listing:
+    """What `gpu-worker programs --json` says: as it is, from a file, or from the command itself."""
+    if programs is None:
+        return _ask(command)
+    if not isinstance(programs, (str, os.PathLike)):
+        return programs
+    with open(programs, encoding="utf-8") as file:
+        listing: Listing = json.load(file)
+    return listing
+
+
+def _ask(command: Sequence[str]) -> Listing:
+    try:
+        run = subprocess.run(command, check=True, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{command[0]} is not here to tell what programs take: give the client `programs`, a file with what "
+            "`gpu-worker programs --json` prints where the workers are") from None
+    except subprocess.CalledProcessError as failure:
+        raise RuntimeError(f"{' '.join(command)}: {failure.stderr.strip()}") from None
+    listing: Listing = json.loads(run.stdout)
+    return listing
+
+
+def _find(items: Sequence[Mapping[str, Any]], name: str, what: str) -> Mapping[str, Any]:
+    for item in items:
+        if item["name"] == name:
+            return item
+    raise LookupError(f"there is no {what} '{name}'; there is {', '.join(item['name'] for item in items)}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a program is called, beside its arguments."""
+
+    elements: Optional[int] = None
+    grid: Union[None, int, Sequence[int]] = None
+    block: Union[None, int, Sequence[int]] = None
+    shared_bytes: Optional[int] = None
+    iterations: Optional[int] = None
+    outputs: Optional[Sequence[Output]] = None
+    name: Optional[str] = None
+    key: Union[None, str, bytes] = None
+    timing: Optional[bool] = None
+    timeout_ms: Optional[int] = None
+    deadline_ms: Optional[int] = None
+
+
+def _extents(value: Union[int, Sequence[int]]) -> list[int]:
+    return [value] if isinstance(value, int) else [int(extent) for extent in value]
+
+
+class Program:
+    """One entry of a program; call it with its arguments by name, and get a Future.
+
+    A value is a number. A buffer is an array or nested lists; a Static or a Resident; for one that the kernel only
+    writes (`out`), a shape; or a dict as `gw.zeros()` makes it. Left out may be whole numbers that count elements of
+    buffers (`at_most` in the manifest): they are as large as those allow. The kernel then has a thread for each element
+    of the largest buffer that it writes. What it writes comes back, but for residents.
+    """
+
+    def __init__(
+        self, client: Client, listing: Listing, name: str, entry: str = "", options: Options = Options()
+    ) -> None:
+        self._client = client
+        self._listing = listing
+        self._options = options
+        program = _find(listing, name, "program")
+        self.name = name
+        self.description: str = program["description"]
+        self._entry = _find(program["entries"], entry, f"entry of {name}") if entry else program["entries"][0]
+        self._is_default = self._entry is program["entries"][0]
+        self._args: list[Mapping[str, Any]] = self._entry["args"]
+
+    def __repr__(self) -> str:
+        args = ", ".join(f"{arg['name']}: {arg['role']} {arg['type'] or 'bytes'}" for arg in self._args)
+        return f"{self.name}({args})"
+
+    def options(self, **options: Any) -> Program:
+        """The same program, called in another way: `elements` or `grid`, `block`, `shared_bytes`, `iterations`;
+        `outputs` as jobs have them; `name`, `key`, `timing`, `timeout_ms`, `deadline_ms`."""
+        changed = dataclasses.replace(self._options, **options)
+        return Program(self._client, self._listing, self.name, self._entry["name"], changed)
+
+    def __call__(self, **args: Any) -> Future:
+        """Sends a job. TypeError and ValueError where the arguments are not what the manifest wants."""
+        return self._client.submit(self.job(**args), self._options.key)
+
+    def map(self, **args: Any) -> MapFuture:
+        """Sends a job for each row: arrays (of values: one number a job; of buffers: the first axis) are cut, all else is
+        the same for every job. The outputs come back stacked."""
+        cut = {name: numpy.asarray(value) for name, value in args.items() if self._is_cut(name, value)}
+        counts = {name: value.shape[0] for name, value in cut.items()}
+        if len(set(counts.values())) != 1:
+            raise ValueError(f"the arrays of a map() have one length, the number of jobs; these have {counts or 'none'}")
+        (count,) = set(counts.values())
+        same = {name: value for name, value in args.items() if name not in cut}
+        label = self._options.name or self.name
+        futures = [
+            self.options(name=f"{label}[{row}]")(**same, **{name: value[row] for name, value in cut.items()})
+            for row in range(count)
+        ]
+        return self._client.gather(futures)
+
+    def _is_cut(self, name: str, value: Any) -> bool:
+        if isinstance(value, (Kept, Mapping)):
+            return False
+        if self._arg(name)["type"] == "words":
+            return numpy.ndim(value) == 2
+        if self._arg(name)["role"] == "value":
+            return numpy.ndim(value) == 1
+        return not self._is_shape(self._arg(name), value)
+
+    # --- what is checked ---
+
+    def _arg(self, name: str) -> Mapping[str, Any]:
+        for arg in self._args:
+            if arg["name"] == name:
+                return arg
+        raise TypeError(f"{self.name} takes no argument '{name}'; it is {self!r}")
+
+    @staticmethod
+    def _is_shape(arg: Mapping[str, Any], value: Any) -> bool:
+        return arg["role"] == "out" and (
+            isinstance(value, int) or isinstance(value, tuple) and all(isinstance(extent, int) for extent in value))
+
+    def _buffer(self, arg: Mapping[str, Any], value: Any) -> Any:
+        wanted = None if arg["type"] is None else DTYPES[arg["type"]]
+        if self._is_shape(arg, value):
+            return describe([value] if isinstance(value, int) else value, wanted or numpy.uint8)
+        if isinstance(value, Kept):
+            found: Any = value.described["datatype"]
+        elif isinstance(value, Mapping):
+            found = value.get("datatype", arg["type"])
+        else:
+            if not isinstance(value, numpy.ndarray):
+                value = numpy.asarray(value, wanted)
+            found = DATATYPES.get(value.dtype.newbyteorder("<"))
+        if arg["type"] not in (None, found) and not (arg["type"] == "BF16" and found == "UINT16"):
+            raise TypeError(f"{self.name}: '{arg['name']}' is {found}, and the kernel takes {arg['type']}: "
+                            f"use .astype('{wanted}')")
+        return value
+
+    def _number(self, arg: Mapping[str, Any], value: Any) -> Union[int, float]:
+        name = f"{self.name}: '{arg['name']}'"
+        low, high = arg.get("between", (None, None))
+        number: Union[int, float]
+        if arg["type"] in ("f32", "f64"):
+            number = float(value)
+            if arg["type"] == "f32" and math.isfinite(number) and abs(number) >= F32_MAX:
+                raise ValueError(f"{name} is {number}, more than an f32 holds")
+        else:
+            if isinstance(value, (float, numpy.floating)) or int(value) != value:
+                raise TypeError(f"{name} is {value!r}, and the kernel takes a whole number ({arg['type']})")
+            number = int(value)
+            least, most = INTEGERS["u32" if arg["type"] == "words" else arg["type"]]
+            if not least <= number <= most:
+                raise ValueError(f"{name} is {number}, and {arg['type']} goes from {least} to {most}")
+        if low is not None and not number >= low or high is not None and not number <= high:
+            raise ValueError(f"{name} is {number}, and the kernel takes {low} to {high}")
+        return number
+
+    def _value(self, arg: Mapping[str, Any], value: Any) -> Any:
+        if arg["type"] != "words":
+            return self._number(arg, value)
+        if len(value) != arg["count"]:
+            raise ValueError(f"{self.name}: '{arg['name']}' has {len(value)} words, and the kernel takes {arg['count']}")
+        return [self._number(arg, word) for word in value]
+
+    @staticmethod
+    def _bytes_of(value: Any) -> int:
+        if isinstance(value, Kept):
+            value = value.described
+        return int(value["bytes"] if isinstance(value, Mapping) else value.nbytes)
+
+    def _elements(self, name: str, buffers: Mapping[str, Any]) -> int:
+        datatype = self._arg(name)["type"]
+        return self._bytes_of(buffers[name]) // (1 if datatype is None else DTYPES[datatype].itemsize)
+
+    def _fill_in(self, values: dict[str, Any], buffers: Mapping[str, Any]) -> None:
+        """Counts that are left out."""
+        for arg in self._args:
+            name = arg["name"]
+            if arg["role"] != "value" or name in values:
+                continue
+            plain = [bound["at_most"]["arg"] for bound in self._entry["bounds"]
+                     if bound["what"] == {"arg": name} and (bound["times"], bound["plus"]) == (1, 0)
+                     and "arg" in bound["at_most"]]
+            if not plain or arg["type"] not in INTEGERS:
+                raise TypeError(f"{self.name}: argument '{name}' is missing; it is {self!r}")
+            values[name] = self._number(arg, min(self._elements(buffer, buffers) for buffer in plain))
+
+    def _check_bounds(self, values: Mapping[str, Any], buffers: Mapping[str, Any], launch: Mapping[str, int]) -> None:
+        def terms(term: Any) -> list[int]:
+            if isinstance(term, int):
+                return [term]
+            if "launch" in term:
+                return [launch[term["launch"]]]
+            value = values[term["arg"]]
+            return list(value) if isinstance(value, list) else [value]
+
+        for bound in self._entry["bounds"]:
+            of = bound["at_most"]
+            room = launch[of["launch"]] if "launch" in of else self._elements(of["arg"], buffers)
+            (times,), (plus,) = terms(bound["times"]), terms(bound["plus"])
+            for what in terms(bound["what"]):
+                if what < 0 or times < 0 or plus < 0 or what * times + plus > room:
+                    raise ValueError(f"{self.name}: {self._say(bound)} is {what * times + plus}, and "
+                                     f"{next(iter(of.values()))} has {room}")
+
+    @staticmethod
+    def _say(bound: Mapping[str, Any]) -> str:
+        def say(term: Any) -> str:
+            return str(term) if isinstance(term, int) else str(next(iter(term.values())))
+
+        text = say(bound["what"])
+        text += f" * {say(bound['times'])}" if bound["times"] != 1 else ""
+        return text + (f" + {say(bound['plus'])}" if bound["plus"] != 0 else "")
+
+    def job(self, **args: Any) -> Job:
+        """The job that a call with these arguments sends; its buffers are as they were given."""
+        given = {name: self._arg(name) for name in args}
+        values = {name: self._value(arg, args[name]) for name, arg in given.items() if arg["role"] == "value"}
+        buffers = {name: self._buffer(arg, args[name]) for name, arg in given.items() if arg["role"] != "value"}
+        missing = [arg["name"] for arg in self._args if arg["role"] != "value" and arg["name"] not in buffers]
+        if missing:
+            raise TypeError(f"{self.name}: argument '{missing[0]}' is missing; it is {self!r}")
+        self._fill_in(values, buffers)
+        written = [arg["name"] for arg in self._args if arg["role"] in ("out", "inout")]
+        options, shape = self._options, self._shape(written, buffers)
+        self._check_bounds(values, buffers, self._launch(shape))
+        spelled = [arg["name"] if arg["role"] != "value" else {arg["type"]: values[arg["name"]]} for arg in self._args]
+        entry = {} if self._is_default else {"entry": self._entry["name"]}
+        how = {key: getattr(options, key) for key in ("shared_bytes", "iterations")}
+        whole = {key: getattr(options, key) for key in ("timing", "timeout_ms", "deadline_ms")}
+        outputs = options.outputs
+        if outputs is None:
+            outputs = [name for name in written if not isinstance(buffers[name], Kept)]
+        return job(
+            options.name or self.name, buffers,
+            [step(self.name, spelled, **entry, **shape, **{key: value for key, value in how.items() if value is not None})],
+            outputs, **{key: value for key, value in whole.items() if value is not None})
+
+    def _shape(self, written: Sequence[str], buffers: Mapping[str, Any]) -> dict[str, Any]:
+        """`grid` or `elements`, and `block`, as a step has them."""
+        options = self._options
+        block = {} if options.block is None else {"block": _extents(options.block)}
+        if options.grid is not None:
+            return {"grid": _extents(options.grid), **block}
+        elements = options.elements
+        if elements is None:
+            elements = max((self._elements(name, buffers) for name in written), default=1)
+        return {"elements": max(elements, 1), **block}
+
+    def _launch(self, shape: Mapping[str, Any]) -> dict[str, int]:
+        threads = math.prod(shape.get("block", self._entry["block"]))
+        blocks = math.prod(shape["grid"]) if "grid" in shape else -(-shape["elements"] // threads)
+        shared = self._options.shared_bytes
+        return {"blocks": blocks, "threads": threads,
+                "shared_bytes": self._entry["shared_bytes"] if shared is None else shared}

@@ -1,0 +1,164 @@
+"""The Python client with real workers: beside it, and through the Kafka of GPU_WORKER_TEST_KAFKA where there is one.
+usage: client_test.py BUILD_FOLDER [TEST...]; CLIENT_JOBS says how many jobs the test of killed workers sends."""
+
+import os
+import pathlib
+import signal
+import threading
+import unittest
+
+from worker_flow import BINARY, FlowTest, Topics
+
+import confluent_kafka.admin
+import gpu_worker as gw
+import numpy
+
+SERVERS = os.environ.get("GPU_WORKER_TEST_KAFKA")
+PASSWORD = os.environ.get("KAFKA_PASSWORD")
+JOBS = int(os.environ.get("CLIENT_JOBS", 8000))
+THREADS, KILLS = 8, 4
+PATIENCE_S = 240
+X = numpy.arange(4, dtype="<f4")
+
+
+class ClientTest(FlowTest):
+    def local(self, **options):
+        client = gw.local(binary=BINARY, **options)
+        self.addCleanup(client.close, wait=False)
+        return client
+
+
+class LocalTest(ClientTest):
+    def test_a_program_is_a_function_of_arrays(self):
+        client = self.local()
+        saxpy = client.program("saxpy")
+        self.assertEqual([1, 3, 5, 7], saxpy(a=2, x=X, y=numpy.ones(4, "<f4")).result(PATIENCE_S)["y"].tolist())
+        sums = client.program("reduce_sum").options(grid=1)(x=X, sums=1)
+        self.assertEqual([6], sums.result(PATIENCE_S)["sums"].tolist())
+        with self.assertRaisesRegex(ValueError, "blocks is 2, and sums has 1"):
+            client.program("reduce_sum").options(grid=2)(x=X, sums=1)
+
+    def test_a_map_is_stacked_in_order_over_a_static_that_workers_are_given_once(self):
+        client = self.local()
+        table = client.static(X)
+        rows = numpy.arange(400, dtype="<f4").reshape(100, 4)
+        whole = client.program("saxpy").map(a=numpy.arange(100), x=table, y=rows)
+        numpy.testing.assert_array_equal(
+            rows + numpy.arange(100)[:, None] * X, whole.result(PATIENCE_S)["y"])
+
+    def test_without_a_blob_store_jobs_bring_what_a_worker_misses(self):
+        client = self.local(blobs=None, config={"blobs": {}})
+        saxpy = client.program("saxpy")
+        table = client.static(X)
+        for future in [saxpy(a=a, x=table, y=numpy.zeros(4, "<f4")) for a in range(100)]:
+            future.result(PATIENCE_S)
+
+    def test_a_large_array_and_a_large_result_go_through_the_blob_store(self):
+        client = self.local(config={"results": {"inline_max_bytes": 1024}}, inline_bytes=1024)
+        large = numpy.arange(100_000, dtype="<f4")
+        future = client.program("saxpy")(a=1, x=large, y=large)
+        numpy.testing.assert_array_equal(2 * large, future.result(PATIENCE_S)["y"])
+        self.assertIn("blob", future.answer["outputs"][0])
+
+    def test_a_worker_that_ends_fails_what_is_unanswered_and_says_why(self):
+        client = self.local(config={"cpu_driver": {"faults": "cuLaunchKernel:slow=1s@*"}})
+        future = client.program("saxpy")(a=1, x=X, y=X)
+        os.killpg(client.worker._process.pid, signal.SIGKILL)
+        with self.assertRaisesRegex(ConnectionError, "the worker ended with status"):
+            future.result(PATIENCE_S)
+
+    def test_a_configuration_that_the_worker_refuses_is_shown(self):
+        with self.assertRaisesRegex(ConnectionError, "lanez"):
+            self.local(config={"lanez": 3})
+
+
+@unittest.skipUnless(SERVERS and not PASSWORD, "it wants the Kafka of with_kafka")
+class KafkaTest(ClientTest):
+    def setUp(self):
+        super().setUp()
+        self.topics = Topics(SERVERS)
+        self.config = self.topics.config(SERVERS)
+
+    def client(self, **options):
+        client = gw.Client(SERVERS, self.topics.jobs, self.topics.results, binary=str(BINARY), **options)
+        self.addCleanup(client.close, wait=False)
+        return client
+
+    def test_each_future_gets_its_own_result_though_workers_are_killed(self):
+        client = self.client()
+        saxpy = client.program("saxpy")
+        table = client.static(numpy.ones(4, "<f4"))
+        wrong, done = [], []
+
+        def send(first):
+            numbers = range(first, JOBS, THREADS)
+            futures = {number: saxpy(a=1, x=table, y=numpy.full(4, number, "<f4")) for number in numbers}
+            for number, future in futures.items():
+                if future.result(PATIENCE_S)["y"].tolist() != [number + 1] * 4:
+                    wrong.append(number)
+                done.append(number)
+
+        threads = [threading.Thread(target=send, args=(first,)) for first in range(THREADS)]
+        workers = [self.start_worker(self.config, f"worker-{n}") for n in range(2)]
+        for thread in threads:
+            thread.start()
+        for kill in range(KILLS):
+            answered = (kill + 1) * JOBS // (KILLS + 2)
+            self.wait_until(lambda: len(done) >= answered or not any(map(threading.Thread.is_alive, threads)),
+                            f"{answered} jobs are answered", PATIENCE_S * JOBS / 8000)
+            workers.pop(0).kill_with_executors()
+            workers.append(self.start_worker(self.config, f"worker-{kill + 2}"))
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], wrong)
+        self.assertCountEqual(range(JOBS), done)
+
+    def test_residents_outlive_the_executor_that_had_them(self):
+        worker = self.start_worker({**self.config, "ordering": "key"})
+        client = self.client()
+        saxpy = client.program("saxpy").options(outputs=["y"])
+        with client.resident("y", init=numpy.zeros(4, "<f4"), key="model") as y:
+            for step in range(6):
+                total = saxpy(a=1, x=X, y=y).result(PATIENCE_S)["y"]
+                numpy.testing.assert_array_equal((step + 1) * X, total)
+                if step == 2:
+                    os.kill(worker.executors()[0], signal.SIGKILL)
+
+    def test_results_in_a_partition_that_was_added_later_are_read(self):
+        client = self.client()
+        client._link._refresh_at = 0
+        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": SERVERS})
+        admin.create_partitions([confluent_kafka.admin.NewPartitions(self.topics.results, 5)])[self.topics.results].result(30)
+        self.wait_until(lambda: setattr(client._link, "_refresh_at", 0) or len(client._link._next) == 5, "it is found")
+        self.start_worker(self.config)
+        saxpy = client.program("saxpy")
+        futures = [saxpy.options(key=f"key {n}")(a=1, x=X, y=X) for n in range(50)]
+        for future in futures:
+            future.result(PATIENCE_S)
+
+    def test_a_client_may_have_a_topic_of_its_own(self):
+        self.config["topics"]["reply_to"] = [self.topics.control]
+        self.start_worker(self.config)
+        client = gw.Client(SERVERS, self.topics.jobs, self.topics.control, reply_to=True, binary=str(BINARY))
+        self.addCleanup(client.close)
+        self.assertEqual([0, 2, 4, 6], client.program("saxpy")(a=1, x=X, y=X).result(PATIENCE_S)["y"].tolist())
+
+
+@unittest.skipUnless(PASSWORD, "it wants the Kafka of with_secure_kafka")
+class SecureKafkaTest(ClientTest):
+    def test_any_setting_of_confluent_kafka_is_passed_on(self):
+        topics = Topics(SERVERS)
+        self.start_worker(topics.config(SERVERS))
+        host, port = SERVERS.split(",")[0].split(":")
+        secure = {
+            "security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN", "sasl.username": "worker", "sasl.password": PASSWORD,
+            "ssl.ca.location": str(pathlib.Path(os.environ["GPU_WORKER_TEST_KAFKA_DIR"], "tls/ca.pem")), "log_level": 2}
+        servers = f"{host}:{int(port) + 4}"
+        with gw.Client(servers, topics.jobs, topics.results, kafka=secure, binary=str(BINARY)) as client:
+            self.assertEqual([0, 2, 4, 6], client.program("saxpy")(a=1, x=X, y=X).result(PATIENCE_S)["y"].tolist())
+        with self.assertRaisesRegex(ConnectionError, "(?i)authentication"):
+            gw.Client(servers, topics.jobs, topics.results, kafka={**secure, "sasl.password": "wrong"})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
