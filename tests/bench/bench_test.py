@@ -82,6 +82,23 @@ class Bench(unittest.TestCase):
         self.assertEqual(2 + 20, len(lines), done.stdout)
         self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
 
+    def test_latency_compares_single_jobs_of_three_sizes_with_the_baseline(self):
+        found = rows("latency", 3)
+        self.assertEqual(3, len({row["work"] for row in found}))
+        for row in found:
+            self.assert_figures(row, *(f"{side}_{figure}_us" for side in ("baseline", "worker", "added")
+                                       for figure in ("p50", "p99")))
+            for side in ("baseline", "worker"):
+                self.assertGreater(row[f"{side}_p50_us"]["least"], 0)
+                self.assertLessEqual(row[f"{side}_p50_us"]["least"], row[f"{side}_p99_us"]["least"])
+
+    def test_latency_prints_a_table_of_the_same(self):
+        done = bench("latency", "--driver", "cpu", "--rounds", "1", "--ms", "1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+        self.assertEqual(2 + 3, len(lines), done.stdout)
+        self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
+
     def test_wrong_arguments_are_one_line(self):
         for arguments in ([], ["engines"], ["engine", "--rounds", "0"], ["engine", "--rounds", "100"],
                           ["engine", "--ms", "x"], ["engine", "--driver", "gpu"], ["engine", "engine"]):

@@ -25,6 +25,9 @@ MUST_CHECK enum err bench_isolation(const struct bench_options *options, struct 
 /** Consume-to-publish of an empty program against a baseline over librdkafka. */
 MUST_CHECK enum err bench_kafka(const struct bench_options *options, struct error *err);
 
+/** How long a job takes from memory to its result, one at a time, against the baseline. */
+MUST_CHECK enum err bench_latency(const struct bench_options *options, struct error *err);
+
 /** Pools of device and of pinned memory against free lists behind mutexes. */
 MUST_CHECK enum err bench_pools(const struct bench_options *options, struct error *err);
 

@@ -21,6 +21,7 @@ static const char about[] =
     "  kafka   jobs that do nothing, from topic to topic, against consuming and producing alone; "
     "makes\n"
     "          topics of its own on the configured brokers, and removes them\n"
+    "  latency one job at a time, from memory to its result, against the same copies and a launch\n"
     "  pools   taking and returning a block of the memory pools, by 1 to 16 threads, against free "
     "lists\n"
     "          behind mutexes\n";
@@ -50,7 +51,7 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
             .flag = &ret->is_json},
         {0}};
     const struct cli_command command = {.name = "bench",
-        .first = "engine|isolation|kafka|pools|state",
+        .first = "engine|isolation|kafka|latency|pools|state",
         .about = about,
         .options = options,
         .examples = examples};
@@ -67,7 +68,7 @@ static const struct bench {
     const char *name;
     enum err (*run)(const struct bench_options *options, struct error *err);
 } benches[] = {{"engine", bench_engine}, {"isolation", bench_isolation}, {"kafka", bench_kafka},
-    {"pools", bench_pools}, {"state", bench_state}};
+    {"latency", bench_latency}, {"pools", bench_pools}, {"state", bench_state}};
 
 static const struct bench *find_bench(const char *name) {
     for (size_t i = 0; i < sizeof benches / sizeof benches[0]; i++)

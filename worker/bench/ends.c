@@ -23,7 +23,16 @@ static uint64_t finished(struct bench_clock *clock) {
     return atomic_load_explicit(&clock->finished, memory_order_acquire);
 }
 
+/* Before the message counts as finished: until then no other is issued. */
+static void note_sample(struct bench_clock *clock) {
+    /* relaxed: where messages go one at a time, what finished the last one issued this one */
+    uint64_t before = atomic_load_explicit(&clock->finished, memory_order_relaxed);
+    if (clock->samples != NULL && before >= clock->warm_up)
+        clock->samples[before - clock->warm_up] = clock_ns() - clock->issued_ns;
+}
+
 static void finish_one(struct bench_clock *clock) {
+    note_sample(clock);
     /* release: pairs with the acquire in finished() */
     uint64_t count = atomic_fetch_add_explicit(&clock->finished, 1, memory_order_release) + 1;
     if (count == clock->total) clock->ended_ns = clock_ns();
@@ -70,6 +79,7 @@ static enum err memory_poll(
     *at_end = memory->issued == memory->clock->total;
     if (*at_end || !wait_for_turn(memory, timeout_ms)) return ERR_OK;
     uint64_t now_ns = clock_ns();
+    memory->clock->issued_ns = now_ns;
     if (memory->issued == memory->clock->warm_up) memory->clock->started_ns = now_ns;
     const struct delivery message = {
         .position = {.topic = "bench", .partition = 0, .offset = (int64_t)memory->issued},

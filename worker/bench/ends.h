@@ -22,8 +22,12 @@ struct bench_clock {
     uint64_t warm_up, total; /* messages; `total` includes the warm-up */
     uint64_t started_ns, ended_ns;
     atomic_uint_fast64_t finished;
+    /** Where messages go one at a time: how long each measured one took. NULL: not noted. */
+    uint64_t *samples;
+    uint64_t issued_ns; /* the last message */
 };
 
+/** Without samples. */
 void bench_clock_init(struct bench_clock *clock, uint64_t warm_up, uint64_t measured);
 
 /** Nanoseconds a measured message. */

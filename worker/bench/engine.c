@@ -1,13 +1,11 @@
+#include "bench/engine.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bench/bench.h"
-#include "bench/ends.h"
-#include "bench/gpu_baseline.h"
 #include "bench/job.h"
-#include "bench/table.h"
 
 #define CPU_MEMORY_BYTES (8ull << 30) /* nothing is taken before it is used */
 
@@ -15,13 +13,6 @@ enum {
     WARM_UP_JOBS_MAX = 256,
     WARM_UP_BYTES = 64 << 20, /* or fewer jobs, where they are large */
     POOL_BYTES_MIN = 64 << 20
-};
-
-struct engine_work {
-    const char *name;
-    uint64_t buffer_bytes;
-    uint32_t batch_jobs;
-    bool is_coalesced;
 };
 
 static const struct engine_work works[] = {
@@ -58,22 +49,21 @@ enum { TENANTS_COUNT = sizeof tenants / sizeof tenants[0] };
 static const struct engine_work single = {
     "2 x 4 KiB in, 4 KiB out, one job at a time", 4 << 10, 1, false};
 
-struct engine_bench {
-    const struct bench_options *options;
-    struct gpu_baseline *baseline; /* NULL: the worker without a state file in its place */
-    struct state *state;           /* NULL: none is kept */
-    uint64_t jobs_a_key;           /* as bench_source() takes it */
-    uint32_t lanes, depth;
-};
+void engine_init(struct engine_bench *bench, const struct bench_options *options) {
+    options->settings->cpu_driver.memory_bytes = CPU_MEMORY_BYTES;
+    *bench = (struct engine_bench){.options = options,
+        .lanes = options->settings->lanes,
+        .depth = options->settings->lane_depth};
+}
 
 /* Enough for the worker to learn how long such a job takes, and to say how many make a round. */
-static uint64_t warm_up_jobs(const struct engine_work *work) {
+uint64_t engine_warm_up_jobs(const struct engine_work *work) {
     uint64_t jobs = WARM_UP_BYTES / work->buffer_bytes;
     return jobs < WARM_UP_JOBS_MAX ? jobs : WARM_UP_JOBS_MAX;
 }
 
 /* Limits that this work does not reach, and a batch of the size asked for. */
-static void fit_settings(const struct engine_bench *bench, const struct engine_work *work) {
+void engine_fit_settings(const struct engine_bench *bench, const struct engine_work *work) {
     struct settings *settings = bench->options->settings;
     uint64_t job_bytes = 3 * work->buffer_bytes + (64 << 10);
     uint64_t batches = bench->lanes * bench->depth;
@@ -92,18 +82,28 @@ static void fit_settings(const struct engine_bench *bench, const struct engine_w
     settings->pools.pinned_bytes = 2 * settings->pools.device_bytes;
 }
 
+enum err engine_job(const struct engine_work *work, struct slice *ret, struct error *err) {
+    const char *entry = work->is_coalesced ? "add_coalesced" : "add";
+    return bench_job_add(entry, work->buffer_bytes, ret, err);
+}
+
+enum err engine_run_worker(const struct engine_bench *bench, struct state *state,
+    struct slice payload, uint64_t at_once, struct bench_clock *clock, struct error *err) {
+    return bench_run(bench->options->settings,
+        bench_source(clock, payload, at_once, bench->jobs_a_key), bench_sink(), state, err);
+}
+
 static enum err run_worker(const struct engine_bench *bench, const struct engine_work *work,
     struct state *state, struct slice payload, uint64_t jobs, uint64_t at_once, double *ns_a_job,
     struct error *err) {
     struct bench_clock clock;
-    bench_clock_init(&clock, warm_up_jobs(work), jobs);
-    enum err code = bench_run(bench->options->settings,
-        bench_source(&clock, payload, at_once, bench->jobs_a_key), bench_sink(), state, err);
+    bench_clock_init(&clock, engine_warm_up_jobs(work), jobs);
+    enum err code = engine_run_worker(bench, state, payload, at_once, &clock, err);
     *ns_a_job = bench_clock_ns_each(&clock);
     return code;
 }
 
-static struct gpu_baseline_work baseline_work(
+struct gpu_baseline_work engine_baseline_work(
     const struct engine_bench *bench, const struct engine_work *work, uint64_t jobs) {
     return (struct gpu_baseline_work){.threads = bench->lanes,
         .depth = bench->depth,
@@ -118,14 +118,15 @@ static enum err run_baseline(const struct engine_bench *bench, const struct engi
     struct slice payload, uint64_t jobs, uint64_t at_once, double *ns_a_job, struct error *err) {
     if (bench->baseline == NULL)
         return run_worker(bench, work, NULL, payload, jobs, at_once, ns_a_job, err);
-    const struct gpu_baseline_work baseline = baseline_work(bench, work, jobs);
+    const struct gpu_baseline_work baseline = engine_baseline_work(bench, work, jobs);
     return gpu_baseline_run(bench->baseline, &baseline, ns_a_job, err);
 }
 
 static enum err measure_with(const struct engine_bench *bench, const struct engine_work *work,
     struct slice payload, uint64_t at_once, struct bench_rounds *ret, struct error *err) {
     double probe_ns;
-    enum err code = run_baseline(bench, work, payload, warm_up_jobs(work), at_once, &probe_ns, err);
+    enum err code =
+        run_baseline(bench, work, payload, engine_warm_up_jobs(work), at_once, &probe_ns, err);
     if (code != ERR_OK) return code;
     uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / probe_ns) + 1;
     for (ret->count = 0; ret->count < bench->options->table.rounds && code == ERR_OK;
@@ -142,10 +143,9 @@ static enum err measure_with(const struct engine_bench *bench, const struct engi
 static enum err measure(struct engine_bench *bench, const struct engine_work *work,
     uint64_t at_once, struct bench_rounds *ret, struct error *err) {
     struct slice payload;
-    enum err code = bench_job_add(
-        work->is_coalesced ? "add_coalesced" : "add", work->buffer_bytes, &payload, err);
+    enum err code = engine_job(work, &payload, err);
     if (code != ERR_OK) return code;
-    fit_settings(bench, work);
+    engine_fit_settings(bench, work);
     code = measure_with(bench, work, payload, at_once, ret, err);
     free((void *)(uintptr_t)payload.data);
     return code;
@@ -183,25 +183,32 @@ static enum err create_baseline(
     return gpu_baseline_create(&options, &bench->baseline, err);
 }
 
-enum err bench_engine(const struct bench_options *options, struct error *err) {
-    options->settings->cpu_driver.memory_bytes = CPU_MEMORY_BYTES;
-    struct engine_bench bench = {.options = options,
-        .lanes = options->settings->lanes,
-        .depth = options->settings->lane_depth};
+enum err engine_open_baseline(struct engine_bench *bench, struct error *err) {
     struct problems problems;
     problems_init(&problems);
-    char *dir = settings_programs_dir(options->settings);
-    struct registry *registry = dir != NULL ? registry_load(dir, &problems) : NULL;
+    char *dir = settings_programs_dir(bench->options->settings);
+    bench->registry = dir != NULL ? registry_load(dir, &problems) : NULL;
     enum err code = ERR_OK;
-    if (registry == NULL)
+    if (bench->registry == NULL)
         code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the programs");
-    if (code == ERR_OK) code = create_baseline(&bench, registry, err);
-    if (code == ERR_OK) code = measure_rates(&bench, err);
-    if (code == ERR_OK) code = measure_latency(&bench, err);
-    gpu_baseline_destroy(bench.baseline);
-    registry_destroy(registry);
+    if (code == ERR_OK) code = create_baseline(bench, bench->registry, err);
     problems_fini(&problems);
     free(dir);
+    return code;
+}
+
+void engine_close(struct engine_bench *bench) {
+    gpu_baseline_destroy(bench->baseline);
+    registry_destroy(bench->registry);
+}
+
+enum err bench_engine(const struct bench_options *options, struct error *err) {
+    struct engine_bench bench;
+    engine_init(&bench, options);
+    enum err code = engine_open_baseline(&bench, err);
+    if (code == ERR_OK) code = measure_rates(&bench, err);
+    if (code == ERR_OK) code = measure_latency(&bench, err);
+    engine_close(&bench);
     return code;
 }
 
@@ -224,10 +231,8 @@ static enum err open_state(struct state **ret, struct error *err) {
 }
 
 enum err bench_state(const struct bench_options *options, struct error *err) {
-    options->settings->cpu_driver.memory_bytes = CPU_MEMORY_BYTES;
-    struct engine_bench bench = {.options = options,
-        .lanes = options->settings->lanes,
-        .depth = options->settings->lane_depth};
+    struct engine_bench bench;
+    engine_init(&bench, options);
     enum err code = open_state(&bench.state, err);
     if (code == ERR_OK) code = measure_rates(&bench, err);
     state_close(bench.state);
@@ -247,7 +252,8 @@ static enum err measure_tenants(struct engine_bench *bench, const struct engine_
     struct slice payload, struct bench_rounds *ret, struct error *err) {
     static const struct engine_tenants shared = {"", ISOLATE_NONE, BENCH_NO_KEYS};
     double none_ns;
-    enum err code = run_tenants(bench, work, &shared, payload, warm_up_jobs(work), &none_ns, err);
+    enum err code =
+        run_tenants(bench, work, &shared, payload, engine_warm_up_jobs(work), &none_ns, err);
     if (code != ERR_OK) return code;
     uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / none_ns) + 1;
     for (unsigned round = 0; round < bench->options->table.rounds && code == ERR_OK; round++) {
@@ -266,10 +272,9 @@ static enum err measure_isolation(
     struct engine_bench *bench, const struct engine_work *work, struct error *err) {
     struct bench_rounds rounds[TENANTS_COUNT];
     struct slice payload;
-    enum err code = bench_job_add(
-        work->is_coalesced ? "add_coalesced" : "add", work->buffer_bytes, &payload, err);
+    enum err code = engine_job(work, &payload, err);
     if (code != ERR_OK) return code;
-    fit_settings(bench, work);
+    engine_fit_settings(bench, work);
     code = measure_tenants(bench, work, payload, rounds, err);
     free((void *)(uintptr_t)payload.data);
     for (size_t i = 0; i < TENANTS_COUNT && code == ERR_OK; i++) {
@@ -281,10 +286,8 @@ static enum err measure_isolation(
 }
 
 enum err bench_isolation(const struct bench_options *options, struct error *err) {
-    options->settings->cpu_driver.memory_bytes = CPU_MEMORY_BYTES;
-    struct engine_bench bench = {.options = options,
-        .lanes = options->settings->lanes,
-        .depth = options->settings->lane_depth};
+    struct engine_bench bench;
+    engine_init(&bench, options);
     enum err code = ERR_OK;
     bench_note(&options->table,
         "%" PRIu32 " lanes, %" PRIu32 " batches in flight each, %u rounds\n\n", bench.lanes,

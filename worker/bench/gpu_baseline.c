@@ -29,6 +29,7 @@ struct slot {
     struct pinned_block pinned;
     CUevent fence;
     bool is_in_flight;
+    uint64_t begun_ns;
 };
 
 struct stream_thread {
@@ -37,6 +38,7 @@ struct stream_thread {
     const struct gpu_baseline_work *work;
     struct stream_lease lease;
     struct slot *slots; /* `depth` */
+    uint64_t finished;  /* batches */
     uint8_t *x, *y, *z; /* where the jobs are, and where their results go */
     uint64_t batches;
     enum err code;
@@ -106,6 +108,7 @@ static enum err begin(struct stream_thread *thread, struct slot *slot, struct er
     CUstream stream = thread->lease.stream;
     CUdeviceptr at = slot->device.address;
     size_t in = input_bytes(thread->work), out = side_bytes(thread->work);
+    if (thread->work->samples != NULL) slot->begun_ns = clock_ns();
     stage(thread, slot);
     enum err code = GPU_TRY(gpu, copy_to_device(at, slot->pinned.data, in, stream), err);
     if (code == ERR_OK) code = GPU_TRY(gpu, fill(at + in, 0, out, stream), err);
@@ -127,6 +130,8 @@ static enum err finish(struct stream_thread *thread, struct slot *slot, struct e
     }
     slot->is_in_flight = false;
     memcpy(thread->z, slot->pinned.data + input_bytes(thread->work), side_bytes(thread->work));
+    if (thread->work->samples != NULL)
+        thread->work->samples[thread->finished++] = clock_ns() - slot->begun_ns;
     return code;
 }
 

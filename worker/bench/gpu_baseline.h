@@ -29,6 +29,9 @@ struct gpu_baseline_work {
     bool is_coalesced; /* one launch a batch, else one a job */
     uint64_t buffer_bytes;
     uint64_t jobs; /* rounded up to whole batches of all threads */
+    /** With one thread and a depth of one: how long each batch took, from copying in until its
+     * results were copied out. NULL: not noted. */
+    uint64_t *samples;
 };
 
 MUST_CHECK enum err gpu_baseline_create(
