@@ -133,6 +133,18 @@ static bool begins(const char *text, const char *with) {
 
 #define END " HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
 
+/* A browser that is led here by somebody else's page does nothing with what it finds. */
+TEST(every_answer_says_what_a_browser_may_do_with_it) {
+    static const char *const requests[] = {"GET /count" END, "GET /nothing" END, "POST /count" END};
+    char answer[ANSWER_BYTES];
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+        ask(*state, requests[i], answer);
+        assert_non_null(strstr(answer, "Content-Security-Policy: default-src 'none'\r\n"));
+        assert_non_null(strstr(answer, "X-Content-Type-Options: nosniff\r\n"));
+        assert_non_null(strstr(answer, "Referrer-Policy: no-referrer\r\n"));
+    }
+}
+
 TEST(a_page_is_written_anew_for_each_who_asks) {
     char answer[ANSWER_BYTES];
     ask(*state, "GET /count" END, answer);
@@ -400,7 +412,8 @@ TEST(questions_with_random_bytes_end_nothing) {
 
 #define WITH_TOKEN(name) cmocka_unit_test_setup_teardown(name, set_up_with_token, tear_down)
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-RUN_TESTS(F(a_page_is_written_anew_for_each_who_asks), F(head_has_no_body),
+RUN_TESTS(F(every_answer_says_what_a_browser_may_do_with_it),
+    F(a_page_is_written_anew_for_each_who_asks), F(head_has_no_body),
     F(a_page_that_says_what_is_wrong_says_so_to_machines_too), F(who_asks_for_all_gets_all),
     F(nobody_keeps_a_page_for_later), F(what_is_no_page_or_no_question_is_refused),
     F(who_never_ends_a_question_holds_nobody_up),

@@ -30,8 +30,8 @@ static const struct http_page *find_page(const struct http *http, const char *pa
     return NULL;
 }
 
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
-    void *body, size_t size, enum MHD_ResponseMemoryMode mode) {
+static enum MHD_Result answer(const struct http *http, struct MHD_Connection *connection,
+    unsigned status, const char *type, void *body, size_t size, enum MHD_ResponseMemoryMode mode) {
     struct MHD_Response *response = MHD_create_response_from_buffer(size, body, mode);
     if (response == NULL) {
         if (mode == MHD_RESPMEM_MUST_FREE) free(body);
@@ -40,6 +40,13 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
     enum MHD_Result ret = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     if (ret == MHD_YES)
         ret = MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (ret == MHD_YES)
+        ret = MHD_add_response_header(response, "Content-Security-Policy",
+            http->options.policy != NULL ? http->options.policy : "default-src 'none'");
+    /* What is text to us is not taken for a page, and no other site learns from where one came. */
+    if (ret == MHD_YES)
+        ret = MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (ret == MHD_YES) ret = MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
     if (ret == MHD_YES && status == MHD_HTTP_METHOD_NOT_ALLOWED)
         ret = MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     if (ret == MHD_YES && status == MHD_HTTP_UNAUTHORIZED)
@@ -49,10 +56,10 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
     return ret;
 }
 
-static enum MHD_Result refuse(
-    struct MHD_Connection *connection, unsigned status, char *text, size_t size) {
+static enum MHD_Result refuse(const struct http *http, struct MHD_Connection *connection,
+    unsigned status, char *text, size_t size) {
     return answer(
-        connection, status, "text/plain; charset=utf-8", text, size, MHD_RESPMEM_PERSISTENT);
+        http, connection, status, "text/plain; charset=utf-8", text, size, MHD_RESPMEM_PERSISTENT);
 }
 
 static enum MHD_Result answer_page(
@@ -70,7 +77,7 @@ static enum MHD_Result answer_page(
         free(body);
         return MHD_NO;
     }
-    return answer(connection, status, page->type, body, size, MHD_RESPMEM_MUST_FREE);
+    return answer(http, connection, status, page->type, body, size, MHD_RESPMEM_MUST_FREE);
 }
 
 /* 0: the request may read pages that are not public; otherwise the HTTP status to answer. */
@@ -94,12 +101,14 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     const struct http *http = context;
     const struct http_page *page = find_page(http, path);
     unsigned denied = page != NULL && page->is_public ? 0 : check_token(http, connection);
-    if (denied != 0) return refuse(connection, denied, no_token, sizeof no_token - 1);
+    if (denied != 0) return refuse(http, connection, denied, no_token, sizeof no_token - 1);
     bool is_read =
         strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     if (!is_read)
-        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, no_method, sizeof no_method - 1);
-    if (page == NULL) return refuse(connection, MHD_HTTP_NOT_FOUND, no_page, sizeof no_page - 1);
+        return refuse(
+            http, connection, MHD_HTTP_METHOD_NOT_ALLOWED, no_method, sizeof no_method - 1);
+    if (page == NULL)
+        return refuse(http, connection, MHD_HTTP_NOT_FOUND, no_page, sizeof no_page - 1);
     return answer_page(http, connection, page);
 }
 

@@ -31,6 +31,7 @@ struct http_options {
     const char *token_file;        /* "": no token is needed */
     const struct http_page *pages; /* ended by a page without a path */
     void *context;
+    const char *policy; /* Content-Security-Policy of all answers; NULL: browsers load nothing */
 };
 
 struct http;

@@ -17,6 +17,8 @@
 #include "supervise/health.h"
 #include "supervise/metrics_page.h"
 #include "supervise/notify.h"
+#include "supervise/page.h"
+#include "supervise/status.h"
 
 enum {
     LOOK_MS = 100,
@@ -36,6 +38,7 @@ struct supervisor {
     uint64_t stop_ns;      /* when everything was asked to stop; 0: not yet */
     bool is_asked;         /* a signal asked for the stop */
     bool is_reload_refused;
+    char policy[PAGE_POLICY_BYTES]; /* of what http serves */
 };
 
 /* Signals are blocked and read from a descriptor, so that none is missed between two looks. */
@@ -171,11 +174,24 @@ static bool write_readiness(void *context, bool is_verbose, FILE *page) {
     return health_write(&health, is_verbose, page);
 }
 
+static bool write_status(void *context, bool is_verbose, FILE *page) {
+    const struct health health = health_of(context);
+    status_write(&health, page);
+    return true;
+}
+
+/* It says nothing itself: what it draws is behind the token. */
+static bool write_page(void *context, bool is_verbose, FILE *page) {
+    page_write(page);
+    return true;
+}
+
 #define PROBE_TYPE "text/plain; charset=utf-8"
 
 static const struct http_page pages[] = {{"/livez", PROBE_TYPE, true, write_liveness},
     {"/readyz", PROBE_TYPE, true, write_readiness},
-    {"/metrics", METRICS_PAGE_TYPE, false, write_metrics}, {0}};
+    {"/metrics", METRICS_PAGE_TYPE, false, write_metrics},
+    {"/status.json", STATUS_TYPE, false, write_status}, {"/", PAGE_TYPE, true, write_page}, {0}};
 
 /* Tells systemd. */
 static void tell(const struct supervisor *supervisor) {
@@ -192,11 +208,14 @@ static enum err serve(struct supervisor *supervisor, struct error *err) {
     const struct http_options options = {.address = settings->http.listen,
         .token_file = settings->http.token_file,
         .pages = pages,
-        .context = supervisor};
+        .context = supervisor,
+        .policy = supervisor->policy};
     if (options.address[0] == 0) return ERR_OK;
+    page_policy(supervisor->policy);
     enum err code = http_listen(&options, &supervisor->http, err);
     if (code == ERR_OK)
-        log_line(LOG_INFO, "metrics and probes at http://%s: /metrics, /livez, /readyz?verbose",
+        log_line(LOG_INFO,
+            "a page at http://%s/, and /status.json, /metrics, /livez, /readyz?verbose",
             options.address);
     return code;
 }

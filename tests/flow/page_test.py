@@ -1,0 +1,137 @@
+"""/status.json and the page at /, in a real browser, of a worker with the broker inside it.
+usage: page_test.py BUILD_FOLDER"""
+
+import html
+import json
+import re
+import shutil
+import socket
+import subprocess
+import unittest
+import urllib.error
+import urllib.request
+
+import jsonschema
+from worker_flow import BINARY, ROOT, FlowTest
+
+HOSTILE = "<img src=x onerror=document.title='taken'>"
+JOB = """
+id: "%s"
+buffers: {x: {data: {f32: [1, 2]}, datatype: FP32}, y: {data: {f32: [3, 4]}, datatype: FP32}}
+steps: [{program: %s, args: [{f32: 10}, x, y, {u32: 2}], elements: 2}]
+outputs: [{buffer: y}]
+"""
+# A machine on which nothing else of the page's can be seen: a root's browser has no sandbox of its own.
+BROWSER = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
+
+
+def can_browse():
+    """Where mounts or seccomp forbid a browser its processes, it cannot even draw nothing."""
+    if shutil.which("chromium") is None:
+        return False
+    try:
+        drawn = subprocess.run([*BROWSER, "--dump-dom", "about:blank"], capture_output=True, text=True, timeout=240)
+    except subprocess.TimeoutExpired:
+        return False
+    return "<html>" in drawn.stdout
+
+
+class PageTest(FlowTest):
+    def start(self, **more):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = "127.0.0.1:%d" % probe.getsockname()[1]
+        broker = self.folder / "address"
+        worker = self.start_worker({
+            "driver": "cpu", "lanes": 1, "broker": "embedded", "embedded": {"address_file": str(broker)},
+            "http": {"listen": self.address} | more, "retry": {"max_attempts": 1}})
+        self.wait_until(broker.exists, "the embedded broker is there")
+        self.wait_until(lambda: self.ask("/readyz")[0] == 200, "the worker is ready")
+        return worker
+
+    def ask(self, page, **headers):
+        try:
+            with urllib.request.urlopen(urllib.request.Request(f"http://{self.address}{page}", headers=headers)) as answer:
+                return answer.status, answer.read().decode(), answer.headers
+        except urllib.error.HTTPError as answer:
+            return answer.code, answer.read().decode(), answer.headers
+        except OSError:
+            return 0, "", {}
+
+    def submit(self, name, program):
+        job = self.folder / "job.yaml"
+        job.write_text(JOB % (name, program))
+        subprocess.run([BINARY, "submit", "--config", self.folder / "worker.yaml", job], capture_output=True, timeout=240)
+
+    def status(self):
+        found = json.loads(self.ask("/status.json")[1])
+        jsonschema.validate(found, json.loads((ROOT / "schemas/status.schema.json").read_text()))
+        return found
+
+    def answered(self):
+        return sum(job["count"] for job in self.status()["devices"][0]["jobs"])
+
+    def browse(self, *options):
+        drawn = subprocess.run([*BROWSER, "--virtual-time-budget=7000", *options, "--dump-dom", f"http://{self.address}/"],
+                               capture_output=True, text=True, timeout=240)
+        return drawn.stdout
+
+    def text_of(self, dom):
+        return html.unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style)>.*?</\1>", "", dom, flags=re.DOTALL)))
+
+    def test_status_says_what_became_of_jobs(self):
+        worker = self.start()
+        self.submit("good", "saxpy")
+        self.submit(HOSTILE, "nonsense")
+        self.wait_until(lambda: self.answered() == 2, "both are answered, and acknowledged")
+        self.wait_until(lambda: self.status()["devices"][0]["now"] is not None, "the executor shows how things stand")
+        status = self.status()
+        device = status["devices"][0]
+        self.assertEqual((status["is_ready"], status["problems"]), (True, []))
+        self.assertEqual((device["standing"], device["executor"]["starts"]), ("working", 1))
+        self.assertCountEqual(device["jobs"], [{"program": "saxpy", "code": "ok", "count": 1},
+                                               {"program": "", "code": "unknown_program", "count": 1}])
+        self.assertEqual(sum(device["stages"]["total"]["buckets"]), 2)
+        failure = device["failures"][0]
+        self.assertEqual((failure["id"], failure["code"], failure["is_dead_letter"]), (HOSTILE, "unknown_program", True))
+        self.assertGreater(len(failure["fix"]), 0)
+        self.stop_well(worker)
+
+    def test_a_browser_draws_it_and_runs_nothing_that_a_sender_wrote(self):
+        if not can_browse():
+            self.skipTest("no browser can run here")
+        worker = self.start()
+        self.submit("good", "saxpy")
+        self.submit(HOSTILE, "nonsense")
+        self.wait_until(lambda: self.answered() == 2, "both are answered, and acknowledged")
+        status, page, headers = self.ask("/")
+        self.assertEqual(status, 200)
+        policy = headers["Content-Security-Policy"]
+        self.assertNotIn("unsafe", policy)
+        for part in ("default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"):
+            self.assertIn(part, policy)
+        self.assertNotRegex(page, r"(src|href)=\"(?!data:)", "no outside assets")
+        dom = self.browse("--window-size=390,800")
+        text = self.text_of(dom)
+        self.assertIn("ready – gpu-worker", dom)
+        for said in ("1 of 1", "saxpy", "unknown_program", "Stage times", HOSTILE):
+            self.assertIn(said, text)
+        self.assertNotIn("<img", dom, "a text of a sender has become a part of the page")
+        self.stop_well(worker)
+
+    def test_with_a_token_the_page_asks_for_it_and_status_is_refused(self):
+        token = self.folder / "token"
+        token.write_text("s3cret\n")
+        worker = self.start(token_file=str(token))
+        self.assertEqual(self.ask("/")[0], 200)
+        self.assertEqual(self.ask("/status.json")[0], 401)
+        self.assertEqual(self.ask("/status.json", Authorization="Bearer s3cret")[0], 200)
+        if can_browse():
+            dom = self.browse()
+            self.assertIn("a token is needed – gpu-worker", dom)
+            self.assertNotIn("1 of 1", self.text_of(dom))
+        self.stop_well(worker)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
