@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "cpu_driver/cpu_driver.h"
 #include "decode/decode.h"
+#include "pipeline/admission.h"
 #include "pipeline/ends.h"
 #include "pipeline/flow.h"
 #include "pipeline/lifecycle.h"
@@ -15,6 +16,7 @@
 #include "plan/planner.h"
 #include "prepare/prepare.h"
 #include "prepare/providers.h"
+#include "support/allocation_faults.h"
 #include "support/jobs.h"
 #include "support/memory_broker.h"
 #include "testing.h"
@@ -76,8 +78,8 @@ static int tear_down(void **state) {
 
 /* --- jobs in a state --- */
 
-/* A job of the rig's one key, as the intake takes it. */
-static struct job *take(struct rig *rig) {
+/* A message of the rig's one key, as the intake takes it. */
+static struct delivery *poll(struct rig *rig) {
     assert_true(rig->taken < MESSAGES_MAX);
     const struct slice payload = test_job_bytes(rig->yaml);
     const struct delivery message = {
@@ -89,12 +91,17 @@ static struct job *take(struct rig *rig) {
     rig->taken++;
     struct delivery *delivery = delivery_create(&message);
     free((void *)(uintptr_t)payload.data);
-    providers_number(rig->stages.providers, delivery);
     delivery->held_bytes = 1000;
     pthread_mutex_lock(&rig->stages.lock);
     rig->stages.in_flight++;
     rig->stages.bytes_in_flight += delivery->held_bytes;
     pthread_mutex_unlock(&rig->stages.lock);
+    return delivery;
+}
+
+static struct job *take(struct rig *rig) {
+    struct delivery *delivery = poll(rig);
+    providers_number(rig->stages.providers, delivery);
     struct job *job = job_create(delivery);
     assert_non_null(job);
     job->edition = &editions_take(rig->stages.editions)->shared;
@@ -212,13 +219,17 @@ static bool is_a_way(enum job_state state, enum end how) {
     }
 }
 
-static void end_one(struct rig *rig, enum job_state state, bool waits_for_memory, enum end how) {
-    print_message("%s%s, %s\n", waits_for_memory ? "waiting for memory, " : "",
-        job_state_name(state), ends[how]);
-    /* One before it, so that static and kernel are on the device. */
+/* So that static and kernel are on the device. */
+static void run_one(struct rig *rig) {
     struct job *warm = take(rig);
     if (decode(rig, warm)) flow_plan(&rig->stages, &warm, 1);
     wait_until_all_are_over(rig);
+}
+
+static void end_one(struct rig *rig, enum job_state state, bool waits_for_memory, enum end how) {
+    print_message("%s%s, %s\n", waits_for_memory ? "waiting for memory, " : "",
+        job_state_name(state), ends[how]);
+    run_one(rig);
     size_t first = rig->taken;
     struct job *job = take(rig);
     bring_to(rig, job, state, waits_for_memory);
@@ -271,8 +282,36 @@ TEST(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing) {
     assert_int_equal(atomic_load(&rig->broker.finished_count), 0);
 }
 
+/* --- short memory --- */
+
+/* False: the job's way takes fewer allocations on the thread that admits it. */
+static bool fail_allocation(uint64_t nth) {
+    void *state;
+    set_up(&state);
+    struct rig *rig = state;
+    run_one(rig);
+    size_t first = rig->taken;
+    struct delivery *delivery = poll(rig);
+    allocation_faults_arm(nth);
+    admission_take(rig->stages.admission, &delivery, 1);
+    bool has_failed = allocation_faults_end();
+    assert_nothing_is_left(rig);
+    int finished = atomic_load(&rig->broker.finished[first]);
+    if (finished != !stages_has_failed(&rig->stages))
+        fail_msg("allocation %llu: answered %d times", (unsigned long long)nth, finished);
+    tear_down(&state);
+    return has_failed;
+}
+
+TEST(whichever_allocation_fails_a_job_is_answered_or_the_run_fails_and_nothing_is_left) {
+    uint64_t nth = 1;
+    while (fail_allocation(nth)) nth++;
+    assert_true(nth > 5);
+}
+
 #define ENDS(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 RUN_TESTS(ENDS(nothing_of_a_job_is_left_behind_whatever_its_state_and_however_it_ends),
     ENDS(an_answer_that_others_gave_meanwhile_is_over_and_not_finished),
-    ENDS(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing))
+    ENDS(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing),
+    T(whichever_allocation_fails_a_job_is_answered_or_the_run_fails_and_nothing_is_left))
