@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "support/allocation_faults.h"
 #include "support/jobs.h"
 #include "support/scratch.h"
 #include "testing.h"
@@ -31,6 +32,7 @@ struct rig {
     pthread_cond_t changed;
     enum err answer; /* to what is held: once it is set */
     size_t answer_count;
+    bool is_memory_short; /* for what is said instead of what is refused */
     size_t encoded_count, queued_count, published_count, failed_count, not_uploaded_count;
     struct job *published[JOBS_MAX], *not_uploaded;
     struct key_queue *queued[JOBS_MAX];
@@ -46,8 +48,10 @@ static const struct identity identity = {.host = "host", .device = "device", .ve
 
 static void settle(struct record *record, enum err code) {
     struct error why;
-    if (code == ERR_OK) record->on_settled(record, ERR_OK, NULL);
-    else record->on_settled(record, error_set(&why, code, 0, "look at the brokers", "lost"), &why);
+    if (code != ERR_OK) error_set(&why, code, 0, "look at the brokers", "lost");
+    if (rig->is_memory_short) allocation_faults_arm(1);
+    record->on_settled(record, code, code == ERR_OK ? NULL : &why);
+    if (rig->is_memory_short) assert_true(allocation_faults_end());
 }
 
 static void send_held(struct sink *sink, struct record *record) {
@@ -383,6 +387,32 @@ TEST(a_lost_sink_ends_once_and_what_comes_later_is_lost_unsent) {
     for (size_t i = 0; i < 3; i++) assert_true(jobs[i]->is_lost);
 }
 
+TEST(a_refused_result_that_there_is_no_memory_to_replace_is_lost_and_fails_the_run) {
+    hold();
+    struct job *job = encoded_job(ERR_OK);
+    rig->is_memory_short = true;
+    settle_next(1, ERR_PUBLISH_REFUSED);
+    publisher_push(rig->publisher, &job, 1);
+    wait_until(&rig->failed_count, 1);
+    wait_until(&rig->published_count, 1);
+    assert_int_equal(stop(-1), ERR_OK); /* on_failed has told */
+    assert_true(job->is_lost);
+    assert_int_equal(rig->sink.sent_count, 1);
+}
+
+TEST(a_letter_that_there_is_no_memory_for_leaves_the_job_to_its_caller) {
+    bool is_encoded;
+    struct job *job = finished_job(&small, ERR_BAD_LAUNCH);
+    allocation_faults_arm(1);
+    enum err code = publisher_encode(rig->publisher, job, &is_encoded, &err);
+    assert_true(allocation_faults_end());
+    assert_int_equal(code, ERR_NO_MEMORY);
+    assert_false(is_encoded);
+    assert_int_equal(rig->encoded_count, 0);
+    job_destroy(job);
+    assert_int_equal(stop(-1), ERR_OK);
+}
+
 TEST(stopping_gives_up_when_its_time_is_over_and_what_is_left_is_lost) {
     hold();
     rig->sink.flush_code = ERR_TIMEOUT;
@@ -470,6 +500,8 @@ RUN_TESTS(P(what_a_job_is_answered_with_is_there_once_it_is_encoded),
     P(a_job_is_over_when_the_last_of_its_answers_is_acknowledged),
     P(what_others_answer_by_now_is_dropped_and_the_run_goes_on),
     P(a_lost_sink_ends_once_and_what_comes_later_is_lost_unsent),
+    P(a_refused_result_that_there_is_no_memory_to_replace_is_lost_and_fails_the_run),
+    P(a_letter_that_there_is_no_memory_for_leaves_the_job_to_its_caller),
     P(stopping_gives_up_when_its_time_is_over_and_what_is_left_is_lost),
     P(stopping_says_what_the_sink_says), P(stopping_waits_for_what_is_held),
     P(a_job_whose_outputs_are_too_large_is_answered_when_they_are_stored),
