@@ -148,6 +148,18 @@ TEST(while_quick_jobs_come_slow_ones_leave_them_half_of_the_lanes) {
     assert_batch(take(3), 3, Q, 5, false);
 }
 
+/* The third lane waits until then. */
+TEST(once_no_quick_job_has_come_for_a_while_slow_ones_have_all_lanes) {
+    know(Q, 1, QUICK_NS);
+    push(Q, 1);
+    assert_batch(take(0), 0, Q, 1, false);
+    for (uint64_t signature = A; signature < A + LANES; signature++) {
+        know(signature, 1, SLOW_NS);
+        push(signature, 1);
+    }
+    for (uint32_t lane = 0; lane < LANES; lane++) assert_true(take(lane).is_slow);
+}
+
 TEST(without_quick_jobs_slow_ones_have_all_lanes) {
     for (uint64_t signature = A; signature < A + LANES; signature++) {
         know(signature, 1, SLOW_NS);
@@ -290,6 +302,21 @@ TEST(the_bytes_of_a_batch_fit_the_slab_and_a_larger_job_runs_alone) {
     }
 }
 
+TEST(jobs_that_fill_the_slab_to_its_last_byte_share_a_batch) {
+    static const uint64_t signatures[] = {A, Q};
+    know(A, 1, SLOW_NS);
+    know(Q, 1, QUICK_NS);
+    for (int kind = 0; kind < 2; kind++) {
+        for (int i = 0; i < 2; i++) {
+            struct job *job = job_of(signatures[kind]);
+            plans[used - 1].group_bytes[GROUP_INPUT] = SLAB / 2 - PLAN_ALIGNMENT;
+            ready_push(ready, &job, 1);
+        }
+        assert_batch(take(0), 0, signatures[kind], 2, kind == 0);
+        if (kind == 0) ready_leave(ready, 0);
+    }
+}
+
 TEST(timed_jobs_are_learned_from_by_themselves) {
     struct job *timed = job_of(A);
     timed->timing = true;
@@ -394,6 +421,7 @@ int main(void) {
         R(thousands_of_slow_jobs_need_few_launches),
         R(jobs_that_fill_the_device_run_alone_but_for_a_try),
         R(while_quick_jobs_come_slow_ones_leave_them_half_of_the_lanes),
+        R(once_no_quick_job_has_come_for_a_while_slow_ones_have_all_lanes),
         R(without_quick_jobs_slow_ones_have_all_lanes),
         cmocka_unit_test_setup_teardown(
             a_single_lane_alternates_between_quick_and_slow_jobs, set_up_one_lane, tear_down),
@@ -406,6 +434,7 @@ int main(void) {
         R(a_job_that_failed_before_runs_alone),
         R(tenants_never_share_a_batch),
         R(the_bytes_of_a_batch_fit_the_slab_and_a_larger_job_runs_alone),
+        R(jobs_that_fill_the_slab_to_its_last_byte_share_a_batch),
         R(timed_jobs_are_learned_from_by_themselves),
         R(a_batch_of_slow_jobs_may_take_what_it_is_expected_to),
         R(a_quick_batch_beside_slow_ones_stays_quick),

@@ -36,7 +36,7 @@ struct rig {
     char yaml[768];
 };
 
-static int set_up(void **state) {
+static int start(void **state, enum ordering_choice ordering) {
     struct rig *rig = calloc(1, sizeof *rig);
     struct error err;
     char digest[DIGEST_TEXT_SIZE];
@@ -44,7 +44,8 @@ static int set_up(void **state) {
     log_init(LOG_OFF, LOG_TEXT);
     settings_init(&rig->settings);
     rig->settings.driver = DRIVER_CPU;
-    rig->settings.ordering = ORDERING_KEY;
+    rig->settings.ordering = ordering;
+    rig->settings.limits.jobs_per_key = 1;
     rig->settings.retry.base_ms = rig->settings.retry.max_ms = 1; /* tries come at once */
     free(rig->settings.programs.dir);
     rig->settings.programs.dir = strdup(GPU_WORKER_PROGRAMS_DIR);
@@ -63,6 +64,14 @@ static int set_up(void **state) {
     if (lifecycle_start(&rig->stages, &options, &err) != ERR_OK) fail_msg("%s", err.message);
     *state = rig;
     return 0;
+}
+
+static int set_up(void **state) {
+    return start(state, ORDERING_KEY);
+}
+
+static int set_up_without_order(void **state) {
+    return start(state, ORDERING_NONE);
 }
 
 static int tear_down(void **state) {
@@ -282,6 +291,30 @@ TEST(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing) {
     assert_int_equal(atomic_load(&rig->broker.finished_count), 0);
 }
 
+/* --- places in key queues --- */
+
+/* A job waits for one ahead of it, which provides its static. True: another of its key passes. */
+static bool is_passed_while_it_waits(struct rig *rig) {
+    struct job *waiting = take(rig), *other = take(rig);
+    assert_true(decode(rig, waiting));
+    jobs_count(&rig->stages, &waiting, 1, COUNT_HOLDING);
+    flow_on_waiting(&rig->stages, waiting);
+    assert_int_equal(rig->stages.holding, 0);
+    bool passes = decode(rig, other);
+    if (passes) job_end(&rig->stages, other, END_HANDED_BACK);
+    job_end(&rig->stages, waiting, END_HANDED_BACK);
+    assert_nothing_is_left(rig);
+    return passes;
+}
+
+TEST(a_job_that_waits_for_a_static_keeps_its_place_among_the_jobs_of_its_key) {
+    assert_false(is_passed_while_it_waits(*state));
+}
+
+TEST(without_key_order_it_leaves_its_place_which_the_one_that_it_waits_for_may_need) {
+    assert_true(is_passed_while_it_waits(*state));
+}
+
 /* --- short memory --- */
 
 /* False: the job's way takes fewer allocations on the thread that admits it. */
@@ -314,4 +347,8 @@ TEST(whichever_allocation_fails_a_job_is_answered_or_the_run_fails_and_nothing_i
 RUN_TESTS(ENDS(nothing_of_a_job_is_left_behind_whatever_its_state_and_however_it_ends),
     ENDS(an_answer_that_others_gave_meanwhile_is_over_and_not_finished),
     ENDS(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing),
+    ENDS(a_job_that_waits_for_a_static_keeps_its_place_among_the_jobs_of_its_key),
+    cmocka_unit_test_setup_teardown(
+        without_key_order_it_leaves_its_place_which_the_one_that_it_waits_for_may_need,
+        set_up_without_order, tear_down),
     T(whichever_allocation_fails_a_job_is_answered_or_the_run_fails_and_nothing_is_left))
