@@ -1,7 +1,9 @@
 /* Proves: from every state and in every way that a job may end, nothing of it is left behind: no
  * place in flight, count, key queue, static or promise to bring one; and the job behind it in its
  * key queue goes on, or goes back with it. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/digest.h"
@@ -291,6 +293,35 @@ TEST(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing) {
     assert_int_equal(atomic_load(&rig->broker.finished_count), 0);
 }
 
+/* What is logged while a job in that state is refused. */
+static void read_log_of_refusal(struct rig *rig, enum job_state state, char *ret, int size) {
+    struct error err;
+    struct job *job = take(rig);
+    FILE *log = tmpfile();
+    int kept = dup(STDERR_FILENO);
+    assert_non_null(log);
+    bring_to(rig, job, state, false);
+    error_set(&err, ERR_BAD_JOB, 0, "fix", "it is no job");
+    dup2(fileno(log), STDERR_FILENO);
+    log_init(LOG_WARN, LOG_TEXT);
+    job_reject(&rig->stages, job, &err);
+    log_init(LOG_OFF, LOG_TEXT);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    rewind(log);
+    ret[fread(ret, 1, (size_t)size - 1, log)] = 0;
+    fclose(log);
+    assert_nothing_is_left(rig);
+}
+
+TEST(a_refusal_is_logged_where_no_result_tells_of_it) {
+    char log[512];
+    read_log_of_refusal(*state, JOB_TAKEN, log, sizeof log); /* its id is not known */
+    assert_non_null(strstr(log, "dead letter: jobs/0/0: bad_job: it is no job\n"));
+    read_log_of_refusal(*state, JOB_DECODED, log, sizeof log);
+    assert_string_equal(log, "");
+}
+
 /* --- places in key queues --- */
 
 /* A job waits for one ahead of it, which provides its static. True: another of its key passes. */
@@ -347,6 +378,7 @@ TEST(whichever_allocation_fails_a_job_is_answered_or_the_run_fails_and_nothing_i
 RUN_TESTS(ENDS(nothing_of_a_job_is_left_behind_whatever_its_state_and_however_it_ends),
     ENDS(an_answer_that_others_gave_meanwhile_is_over_and_not_finished),
     ENDS(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing),
+    ENDS(a_refusal_is_logged_where_no_result_tells_of_it),
     ENDS(a_job_that_waits_for_a_static_keeps_its_place_among_the_jobs_of_its_key),
     cmocka_unit_test_setup_teardown(
         without_key_order_it_leaves_its_place_which_the_one_that_it_waits_for_may_need,
