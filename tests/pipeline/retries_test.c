@@ -135,6 +135,7 @@ TEST(a_waiting_job_holds_up_no_other_and_is_handed_back_when_the_worker_stops) {
     assert_int_equal(run_execute(run), ERR_OK);
     assert_int_equal(run->summary.ok, 49);
     assert_int_equal(run->summary.errors, 0);
+    assert_false(run->summary.is_complete);
     assert_int_equal(run->broker.finished[0], 0); /* not committed: it comes again */
     for (int k = 1; k < 50; k++) assert_saxpy(run, k);
 }

@@ -122,6 +122,7 @@ void run_execute_ok(struct run *run) {
     enum err code = run_execute(run);
     if (code != ERR_OK) print_message("%s\n", run->err.message);
     assert_int_equal(code, ERR_OK);
+    if (!run->stop) assert_true(run->summary.is_complete);
     for (size_t i = 0; i < run->job_count; i++) assert_int_equal(run->broker.finished[i], 1);
 }
 
