@@ -40,6 +40,8 @@ TEST(whichever_allocation_fails_a_start_fails_or_succeeds_and_can_be_stopped) {
     settings_init(&settings);
     settings.driver = DRIVER_CPU;
     settings.ordering = ORDERING_KEY;
+    /* As few threads and batches as can be: each of the starts makes them. */
+    settings.lanes = settings.lane_depth = settings.prepare.threads = 1;
     free(settings.programs.dir);
     settings.programs.dir = strdup(POISON_FOLDER); /* it has one program: fewer allocations */
     while (fail_allocation(&settings, nth)) nth++;
