@@ -88,6 +88,17 @@ TEST(of_an_unknown_signature_one_job_runs_and_the_others_wait_for_what_it_teache
     assert_batch(take(0), 0, A, 9, true);
 }
 
+TEST(of_a_known_signature_nobody_waits_for_the_first) {
+    know(A, 1, SLOW_NS);
+    know(Q, 1, QUICK_NS);
+    push(A, MULTIPROCESSORS + 1);
+    assert_batch(take(0), 0, A, MULTIPROCESSORS, true);
+    push(Q, 1);
+    assert_batch(take(1), 1, Q, 1, false);
+    push(Q, 1);
+    assert_int_equal(ready_take(ready, 1, true, taken[1]).count, 0); /* it empties for the rest */
+}
+
 TEST(slow_jobs_of_one_signature_gather_and_a_free_lane_takes_as_many_as_are_allowed) {
     know(A, 1, SLOW_NS);
     push(A, 300);
@@ -416,6 +427,7 @@ TEST(many_threads_get_every_job_exactly_once) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         R(of_an_unknown_signature_one_job_runs_and_the_others_wait_for_what_it_teaches),
+        R(of_a_known_signature_nobody_waits_for_the_first),
         R(slow_jobs_of_one_signature_gather_and_a_free_lane_takes_as_many_as_are_allowed),
         R(slow_jobs_that_came_one_after_another_while_lanes_were_busy_run_together),
         R(thousands_of_slow_jobs_need_few_launches),

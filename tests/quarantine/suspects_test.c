@@ -137,6 +137,9 @@ TEST(a_stray_write_is_silent_in_a_slab_and_an_error_alone) {
     leave(fixture, (const int64_t[]){0}, 1);
     run_execute_ok(run);
     run_assert_error(run, "stray", "gpu_stray_write");
+    const struct memory_message *letter = memory_find(&run->broker, ROUTE_DEAD_LETTER, "stray");
+    assert_non_null(letter);
+    assert_non_null(strstr(memory_header(letter, "dlq.error.message"), "outside of buffer 'y'"));
     assert_int_equal(count_standing(fixture, STATE_SUSPECT), 0);
 }
 
