@@ -18,7 +18,7 @@ TEST(a_gpu_that_fell_off_the_bus_is_faulty) {
 }
 
 TEST(rows_that_could_not_be_replaced_are_a_fault_and_replaced_ones_are_none) {
-    assert_fault("rows", "rows of its memory that fail could not be replaced");
+    assert_fault("rows", "failing rows of its memory could not be replaced");
     assert_fault("fine", "");
 }
 

@@ -183,7 +183,7 @@ TEST(modules_ask_the_driver_what_kernels_take) {
     assert_rejected("p3", "program.yaml:2:32: argument 'a' has 8 bytes, but parameter 1 of kernel "
                           "'saxpy' of the image has 4");
     assert_rejected("p4",
-        "program.yaml: kernel 'saxpy' is to take 3 parameters, and that of the image takes more");
+        "program.yaml: kernel 'saxpy' must take 3 parameters, but the image's kernel takes more");
     assert_rejected("p5", "program.yaml: parameter 1 of a batched kernel has 8 bytes, but "
                           "parameter 1 of kernel 'saxpy' of the "
                           "image has 4");

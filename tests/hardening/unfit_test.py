@@ -93,7 +93,7 @@ class UnfitTest(KafkaFlowTest):
         for fault in ("no_binary_for_gpu", "invalid_ptx"):
             ended = self.run_to_end(self.config(cpu_driver={"faults": f"cuModuleLoadDataEx:{fault}@*"}), "run")
             self.assertEqual(ended.returncode, CONFIG, ended.stderr)
-            self.assertIn("program 'saxpy' does not load: ", ended.stderr)
+            self.assertIn("program 'saxpy' cannot be loaded: ", ended.stderr)
             self.assertIn("take it out of programs.dir", ended.stderr)
         self.assert_nothing_taken()
 

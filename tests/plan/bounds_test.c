@@ -129,11 +129,11 @@ TEST(a_count_is_not_below_0) {
     value(2, ARG_I32, 10);
     assert_kept();
     value(2, ARG_I32, (uint32_t)-1);
-    assert_broken("steps[0]: the kernel needs n <= x, and a number there is below 0 or NaN");
+    assert_broken("steps[0]: the kernel needs n <= x, but a number in it is negative or NaN");
     given(", {name: k, value: i64}, {name: n, value: i64, at_most: [{buffer: x, plus: k}]}", "");
     value(2, ARG_I64, (uint64_t)-1);
     value(3, ARG_I64, 1);
-    assert_broken("steps[0]: the kernel needs n + k <= x, and a number there is below 0 or NaN");
+    assert_broken("steps[0]: the kernel needs n + k <= x, but a number in it is negative or NaN");
 }
 
 TEST(a_fraction_is_rounded_up) {

@@ -210,7 +210,7 @@ TEST(names_do_not_repeat) {
     expect_problem(HEAD "  - {name: p, args: []}\n  - {name: p, args: []}\n", "program.yaml:5:5",
         "a second entry 'p'");
     expect_problem(HEAD "  - name: p\n    args: [{name: x, value: f32}, {name: x, buffer: in}]\n",
-        "program.yaml:5:35", "a second argument 'x'");
+        "program.yaml:5:35", "a second argument is named 'x'");
 }
 
 TEST(a_block_is_what_a_device_can_run) {

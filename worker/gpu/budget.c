@@ -2,10 +2,8 @@
 
 #include <inttypes.h>
 
-/*
- * All orders are relaxed: each counter stands for itself and hands over no other memory. What a
- * charge must not outrun, the driver's own free and allocation, the driver orders.
- */
+/* All orders are relaxed: each counter stands alone and publishes no other memory. The driver
+ * itself orders its allocations and frees. */
 static uint64_t load(const atomic_uint_fast64_t *counter) {
     return atomic_load_explicit(counter, memory_order_relaxed);
 }

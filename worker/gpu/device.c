@@ -59,7 +59,7 @@ enum err device_bind(const struct device *device, struct error *err) {
     return GPU_TRY(device->driver, context_set_current(device->context), err);
 }
 
-/* The form that tools print and CUDA_VISIBLE_DEVICES takes. */
+/* Reads the UUID in the form that tools print and CUDA_VISIBLE_DEVICES accepts. */
 static enum err read_uuid(struct device *device, struct error *err) {
     static const char dash_before[16] = {[4] = 1, [6] = 1, [8] = 1, [10] = 1};
     CUuuid uuid = {{0}};
@@ -78,7 +78,7 @@ static enum err check_index(const struct gpu_driver *gpu, int index, struct erro
     enum err code = GPU_TRY(gpu, device_count(&count), err);
     if (code != ERR_OK) return code;
     if (index < 0 || index >= count)
-        return error_set(err, ERR_NO_DEVICE, 0, "set `devices` to some that exist",
+        return error_set(err, ERR_NO_DEVICE, 0, "set `devices` to devices that exist",
             "there is no device %d: the %s driver shows %d", index, gpu->name, count);
     return ERR_OK;
 }
@@ -111,8 +111,7 @@ enum err device_open(
 
 void device_close(struct device *device) {
     if (device->context == NULL) return;
-    /* After a sticky error even this fails, and the process is about to end: nothing to do about
-     * it. */
+    /* After a sticky error even this fails, but the process is about to end anyway. */
     (void)device->driver->primary_context_release(device->handle);
     device->context = NULL;
 }

@@ -1,7 +1,7 @@
 /**
  * One GPU and the context that all threads of an executor share (the device's primary context).
  *
- * Lifetime: device_open() to device_close(); everything made on a device is destroyed before it.
+ * Lifetime: from device_open() to device_close(); destroy everything made on a device before that.
  * Threads: every thread that calls the driver binds itself first with device_bind().
  */
 #ifndef GPU_DEVICE_H
@@ -23,12 +23,16 @@ struct device {
     char uuid[GPU_UUID_SIZE]; /* as nvidia-smi prints it: GPU-0a1b... */
 };
 
-/** Fills in what a device is, without opening it: nothing is bound, nothing has to be closed. */
+/**
+ * Fills in a device's properties without opening it: nothing is bound, and nothing has to be
+ * closed.
+ */
 MUST_CHECK enum err device_identify(
     struct device *device, const struct gpu_driver *driver, int index, struct error *err);
 
-/** Opens device `index` of an open driver and binds the calling thread. ERR_NO_DEVICE: no such
- * device.
+/**
+ * Opens device `index` of an open driver and binds the calling thread. Errors: ERR_NO_DEVICE, if
+ * there is no such device.
  */
 MUST_CHECK enum err device_open(
     struct device *device, const struct gpu_driver *driver, int index, struct error *err);

@@ -5,10 +5,8 @@
 
 #include "cpu_driver/cpu_driver.h"
 
-/*
- * cuGetProcAddress as 11.3 has it and as 12.0 has it; written out, since our header declares only
- * one of them.
- */
+/* cuGetProcAddress of CUDA 11.3 and of 12.0. Both are declared here, because our header has only
+ * one of them. */
 typedef CUresult (*get_entry_v1)(
     const char *symbol, void **ret, int cuda_version, cuuint64_t flags);
 typedef CUresult (*get_entry_v2)(
@@ -74,7 +72,7 @@ static enum err fill_from_cpu(
     return code;
 }
 
-/* What cannot be used now is the machine's fault, whatever kind of error the driver calls it. */
+/* A driver that cannot start is a problem of the machine, whatever error it returns. */
 static enum err start(const struct gpu_driver *table, struct error *err) {
     const char *fix = "see that nvidia-smi works and that the process may use a GPU";
     int device_count = 0;
@@ -104,7 +102,7 @@ static const char FIX_FAULT[] = "the process has lost its GPU; only a new one ca
 static const char FIX_IMAGE[] =
     "build the image for this device and for a PTX version that its driver knows";
 
-/* Results that mean something to us; all others are ERR_DRIVER. */
+/* Results that have a code of their own; all others are ERR_DRIVER. */
 static const struct result_kind {
     CUresult result;
     enum err code;
@@ -144,11 +142,11 @@ static const struct result_kind {
 static struct result_kind kind_of(CUresult result) {
     for (size_t i = 0; i < sizeof result_kinds / sizeof result_kinds[0]; i++)
         if (result_kinds[i].result == result) return result_kinds[i];
-    return (struct result_kind){
-        result, ERR_DRIVER, "look the result up; if only this job meets it, change the job"};
+    return (struct result_kind){result, ERR_DRIVER,
+        "look the result up in CUDA's documentation; if only this job gets it, change the job"};
 }
 
-/* Our table's name for the function in `call` becomes CUDA's: the one that people look up. */
+/* Replaces our table's name for the function in `call` by CUDA's, which people can look up. */
 static const char *function_of(const char *call, size_t field_size) {
     static const struct {
         const char *field, *function;

@@ -1,13 +1,14 @@
 /**
- * The CUDA driver API as one table: the worker calls nothing of CUDA but through it.
+ * The CUDA driver API as one table: all CUDA calls of the worker go through it.
  *
  * `driver: cuda` fills it from libcuda.so.1 (opened at run time: the binary starts on machines
- * without one), `driver: cpu` from cpu_driver/. Every entry point is asked from the library's own
- * cuGetProcAddress at the version whose signature our header declares, so that a newer driver never
- * hands out a newer, incompatible one.
+ * without one), `driver: cpu` from cpu_driver/. Every entry point is looked up with the library's
+ * cuGetProcAddress, for the version whose signature our header declares, so that a newer driver
+ * never returns a newer, incompatible one.
  *
  * Lifetime: a table stays valid until the process ends. Threads: any, each with its context bound.
- * Errors: ERR_DRIVER with the CUresult in `native`, or the kind below where the code has its own.
+ * Errors: ERR_DRIVER with the CUresult in `native`, or a code of its own for some results
+ * (driver.c).
  */
 #ifndef GPU_DRIVER_H
 #define GPU_DRIVER_H
@@ -20,8 +21,8 @@
 CUresult CUDAAPI cuFuncGetParamInfo(CUfunction, size_t index, size_t *ret_offset, size_t *ret_size);
 #endif
 
-/* X(field, function of cuda.h, CUDA version that introduced this signature). Those that a driver
- * may be without are NULL there. */
+/* X(field, function of cuda.h, CUDA version that introduced this signature). Functions that a
+ * driver may lack are NULL. */
 #define GPU_DRIVER_LIST(X) GPU_DRIVER_REQUIRED_LIST(X) GPU_DRIVER_OPTIONAL_LIST(X)
 #define GPU_DRIVER_OPTIONAL_LIST(X) X(function_param, cuFuncGetParamInfo, 12040)
 #define GPU_DRIVER_REQUIRED_LIST(X)                                                                \
@@ -76,8 +77,7 @@ struct gpu_driver {
 
 enum gpu_driver_kind { GPU_DRIVER_CUDA, GPU_DRIVER_CPU };
 
-/** What `driver: cpu` pretends to be; see cpu_driver/cpu_driver.h for the fault script's language.
- */
+/** What `driver: cpu` simulates. cpu_driver/cpu_driver.h describes the fault script. */
 struct gpu_cpu_options {
     int device_count;
     size_t memory_bytes; /* of each device */
@@ -85,19 +85,19 @@ struct gpu_cpu_options {
 };
 
 /**
- * Opens a driver and calls its cuInit. ERR_NO_DEVICE where the library, an entry point or a device
- * is missing: the message names it and the fix says what to install or set. `cpu` is read for
- * GPU_DRIVER_CPU only. Once in a process.
+ * Opens a driver and calls its cuInit. Call it once in a process. `cpu` is read only for
+ * GPU_DRIVER_CPU. Errors: ERR_NO_DEVICE, if the library, an entry point or a device is missing; the
+ * message names it, and the fix says what to install or set.
  */
 MUST_CHECK enum err gpu_driver_open(enum gpu_driver_kind kind, const struct gpu_cpu_options *cpu,
     const struct gpu_driver **ret, struct error *err);
 
-/** ERR_OK for a fault script that `driver: cpu` would take, else ERR_CONFIG with the position. */
+/** Checks a fault script of `driver: cpu`. Errors: ERR_CONFIG, with the position. */
 MUST_CHECK enum err gpu_cpu_faults_check(const char *faults, struct error *err);
 
 /**
- * ERR_OK for CUDA_SUCCESS, else `err` is filled:
- * "cuMemAlloc(&block, size): CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
+ * ERR_OK for CUDA_SUCCESS; otherwise fills in `err`, for example "cuMemAlloc(&block, size):
+ * CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
  */
 MUST_CHECK enum err gpu_check(
     const struct gpu_driver *driver, CUresult result, const char *call, struct error *err);

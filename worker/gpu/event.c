@@ -40,7 +40,7 @@ enum err event_elapsed_ns(const struct device *device, CUevent started, CUevent 
     code = GPU_TRY(device->driver, event_elapsed(&ms, started, stopped), err);
     if (code != ERR_OK) return code;
     double ns = (double)ms * 1e6;
-    if (!(ns >= 0 && ns < 0x1p63)) /* not a number fails both */
+    if (!(ns >= 0 && ns < 0x1p63)) /* also refuses NaN */
         return error_set(err, ERR_DRIVER, 0, "update the GPU driver",
             "the driver measured %g ms between two events", (double)ms);
     *ret = (uint64_t)ns;

@@ -1,15 +1,15 @@
 #include "gpu/eviction.h"
 
 enum {
-    USES_MAX = 63,       /* that count: no favourite is one for ever */
-    USES_TO_JOIN = 2,    /* beside the one that brought it */
-    TRIAL_SHARE = 10,    /* of the budget, the least that is left for those on trial */
-    STEPS_MAX = 1024,    /* that making room for one item may take */
-    PASSED_OVER_MAX = 64 /* members that a newcomer is compared with */
+    USES_MAX = 63,       /* more do not count, so that no item stays for ever */
+    USES_TO_JOIN = 2,    /* besides the use that added it */
+    TRIAL_SHARE = 10,    /* 1/10 of the budget is kept for items on trial */
+    STEPS_MAX = 1024,    /* for making room for one item */
+    PASSED_OVER_MAX = 64 /* how many members are checked for a new item */
 };
 
-/* All orders are relaxed: a count that is read a little too early makes an item leave a little too
- * early, and nothing else is handed over with it. */
+/* All orders are relaxed: an old count only makes an item leave a little too early, and publishes
+ * no other memory. */
 static uint64_t uses_of(const struct eviction_item *item) {
     return atomic_load_explicit(&item->uses, memory_order_relaxed);
 }
@@ -83,8 +83,8 @@ void eviction_put_back(struct eviction *eviction, struct eviction_item *item) {
 
 /* ---- taking ---- */
 
-/* The first member without a use that is left, each that is passed giving one of its uses; or the
- * least used of as many as one step may take. */
+/* Takes the first member that has no uses left. Each member that is passed loses one use. If a
+ * step's bound is reached, takes the least used of the members passed. */
 static struct eviction_item *take_member(struct eviction *eviction) {
     struct eviction_item *least = NULL;
     for (int i = 0; i < STEPS_MAX && eviction->members.first != NULL; i++) {
@@ -99,7 +99,7 @@ static struct eviction_item *take_member(struct eviction *eviction) {
     return least;
 }
 
-/* The same, but those that are passed lose nothing. */
+/* The same, but members that are passed lose no use. */
 static struct eviction_item *take_unused_member(struct eviction *eviction) {
     for (int i = 0; i < PASSED_OVER_MAX && eviction->members.first != NULL; i++) {
         struct eviction_item *item = remove_first(&eviction->members);
@@ -109,8 +109,8 @@ static struct eviction_item *take_unused_member(struct eviction *eviction) {
     return NULL;
 }
 
-/* The first on trial that did not earn its place; those that did join the members, and may be too
- * many with them. */
+/* Takes the first item on trial that was not used enough. Those that were join the members, which
+ * may then have too many. */
 static struct eviction_item *take_from_trial(struct eviction *eviction) {
     while (eviction->trial.first != NULL) {
         struct eviction_item *item = remove_first(&eviction->trial);

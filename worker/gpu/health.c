@@ -45,7 +45,7 @@ static void check(const struct nvml *nvml, const char *uuid, char *fault, size_t
     if (result == NVML_SUCCESS)
         result = nvml->remapped_rows(device, &ignored, &ignored, &ignored, &has_failed);
     if (result == NVML_SUCCESS && has_failed != 0)
-        snprintf(fault, size, "rows of its memory that fail could not be replaced");
+        snprintf(fault, size, "failing rows of its memory could not be replaced");
 }
 
 void health_check(const char *uuid, char *fault, size_t size) {

@@ -1,7 +1,7 @@
 /**
- * What NVIDIA's management library says against a GPU. The library is opened at run time, where it
- * is there; its functions and results are as NVIDIA's "NVML API Reference" has them.
- * Threads: one at a time.
+ * Faults of a GPU that NVIDIA's management library reports. The library is opened at run time if it
+ * is installed; its functions and results follow NVIDIA's "NVML API Reference". Threads: one at a
+ * time.
  */
 #ifndef GPU_HEALTH_H
 #define GPU_HEALTH_H
@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 /**
- * Writes why the GPU of this UUID should not be used: it has fallen off the bus, or memory rows
- * that fail could not be replaced. Empty where nothing is known against it, or nobody knows.
+ * Writes why the GPU with this UUID should not be used: it has fallen off the bus, or failing
+ * memory rows could not be replaced. Empty if no fault is known.
  */
 void health_check(const char *uuid, char *fault, size_t size);
 

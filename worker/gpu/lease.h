@@ -1,13 +1,13 @@
 /**
- * Streams and events, lent: a shared lock-free cache of 128 streams, 128 fences (completion events:
- * timing disabled, waiting blocks) and 128 timing events. What does not fit is destroyed.
+ * Lends streams and events: a shared lock-free cache of 128 streams, 128 fences (completion events:
+ * timing disabled, waits block) and 128 timing events. Those that do not fit are destroyed.
  *
- * Who borrows holds the only copy. Giving back clears it, so that a second time, like any use in
- * between (gpu/event.h), meets a null handle: ERR_INTERNAL, never a crash.
+ * The borrower holds the only copy of the handle. Giving it back clears that copy, so that giving
+ * it back twice, or using it afterwards (gpu/event.h), is ERR_INTERNAL and never a crash.
  *
- * Lifetime: everything is given back, or dropped for good, before lease_pool_destroy(). A stream
- * comes back when its work is fenced; where the wait failed it is dropped, not given back.
- * Threads: any bound one; a lease, one at a time.
+ * Lifetime: give everything back, or drop it, before lease_pool_destroy(). A stream is given back
+ * when its work is fenced; if that wait failed, it is dropped instead. Threads: any bound one; one
+ * at a time for a lease.
  */
 #ifndef GPU_LEASE_H
 #define GPU_LEASE_H
@@ -22,12 +22,12 @@ struct timing_pair {
 };
 
 struct stream_lease {
-    CUstream stream;           /* non-blocking; NULL when it was given back */
-    bool is_timed;             /* `timing` is there */
+    CUstream stream;           /* non-blocking; NULL after it was given back */
+    bool is_timed;             /* `timing` is set */
     struct timing_pair timing; /* on request */
 };
 
-/** How many of each are cached; exact while nobody borrows or gives back. */
+/** How many of each are cached; exact only while no lease is taken or given back. */
 struct lease_counts {
     size_t streams, fences, timing_events;
 };
@@ -40,7 +40,7 @@ void lease_pool_destroy(struct lease_pool *pool);
 
 struct lease_counts lease_pool_counts(const struct lease_pool *pool);
 
-/** A stream, and a pair of timing events where `is_timed`. After an error nothing is taken. */
+/** Takes a stream and, if `is_timed`, a pair of timing events. After an error nothing is taken. */
 MUST_CHECK enum err stream_lease_take(
     struct lease_pool *pool, bool is_timed, struct stream_lease *ret, struct error *err);
 MUST_CHECK enum err stream_lease_release(

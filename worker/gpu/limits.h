@@ -1,5 +1,5 @@
 /**
- * What a device can do, as plain values: planning checks jobs against them without touching a GPU.
+ * The limits of a device, as plain values: planning checks jobs against them without using a GPU.
  * Units: bytes, threads, blocks. Threads: plain values.
  */
 #ifndef GPU_LIMITS_H
@@ -15,7 +15,7 @@ struct gpu_limits {
     uint32_t block_max[3];
     uint32_t grid_max[3];
     uint32_t param_bytes_max;  /* all arguments of a kernel, by value */
-    uint32_t shared_bytes_max; /* dynamic shared memory a block may opt in to */
+    uint32_t shared_bytes_max; /* dynamic shared memory that a block may opt in to */
     uint32_t multiprocessors;
     bool can_map;      /* kernels can work in pinned host memory */
     bool reaches_host; /* kernels can read all memory of the process, pinned or not */

@@ -1,8 +1,8 @@
 /**
  * Device and pinned host memory: the one place that calls the driver's allocators.
  *
- * Units: bytes. Lifetime: who allocates a block frees it, after the work that uses it is
- * fenced. Threads: any bound thread. A block of zero bytes takes nothing: its address is null.
+ * Units: bytes. Lifetime: the caller frees each block, after the work that uses it is fenced.
+ * Threads: any bound thread. A block of zero bytes takes no memory: its address is null.
  */
 #ifndef GPU_MEMORY_H
 #define GPU_MEMORY_H
@@ -19,12 +19,15 @@ struct pinned_block {
     size_t bytes;
 };
 
-/** ERR_DEVICE_MEMORY when the device has no room. The contents are whatever was there before. */
+/** Errors: ERR_DEVICE_MEMORY, if the device has no room. The contents are undefined. */
 MUST_CHECK enum err device_block_alloc(
     const struct device *device, size_t bytes, struct device_block *ret, struct error *err);
 void device_block_free(const struct device *device, struct device_block *block);
 
-/** ERR_NO_MEMORY when the host cannot pin that much. Visible to every context and to kernels. */
+/**
+ * Errors: ERR_NO_MEMORY, if the host cannot pin that much. The block is visible to every context
+ * and to kernels.
+ */
 MUST_CHECK enum err pinned_block_alloc(
     const struct device *device, size_t bytes, struct pinned_block *ret, struct error *err);
 /** The address under which kernels see a host address in a pinned block. */

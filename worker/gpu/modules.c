@@ -18,11 +18,11 @@ struct module {
     const struct image *image;
     CUmodule handle;
     struct kernel *kernels; /* as many as the program has entries */
-    enum err code;          /* why it cannot be used, or ERR_OK */
+    enum err code;          /* why it cannot be used; ERR_OK: it can */
     struct error err;
-    bool is_default; /* loaded with a set, and stays: references are not counted */
+    bool is_default; /* loaded with a set, and kept by it; references are not counted */
     /* under the lock */
-    uint32_t sets; /* defaults: that have it */
+    uint32_t sets; /* defaults: how many sets have it */
     bool is_loading;
     uint32_t references;
     struct module *older; /* by last use */
@@ -40,12 +40,12 @@ struct modules {
     atomic_uint_fast64_t hits;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t settled;
-    struct module *newest; /* of those that are no defaults */
-    size_t count;          /* all of them */
+    struct module *newest; /* of those that are not defaults */
+    size_t count;          /* of all modules */
     uint64_t compilations, evictions;
 };
 
-/* The end of the compiler's log says most; an error has room for a few lines of it. */
+/* The end of the compiler's log is most useful; an error has room for a few lines of it. */
 static void append_log(struct error *err, const char *log) {
     size_t used = strlen(err->message), room = sizeof err->message - used - 1;
     size_t size = strlen(log);
@@ -80,7 +80,7 @@ static enum err find_function(const struct device *device, CUmodule module, cons
         name);
 }
 
-/* Allows what the device can give, once: planning holds each launch below it. */
+/* Allows all shared memory of the device, once. Planning keeps each launch within the limit. */
 static enum err allow_shared_memory(
     const struct device *device, CUfunction function, uint32_t *static_bytes, struct error *err) {
     const struct gpu_driver *gpu = device->driver;
@@ -130,7 +130,7 @@ static enum err reject_params(
     const char *kernel = wanted->is_batched ? entry->batched : entry->name;
     if (index == wanted_count(wanted) || bytes == 0)
         return error_set(err, ERR_MODULE_REJECTED, 0, fix,
-            "program.yaml: kernel '%s' is to take %zu parameters, and that of the image takes %s",
+            "program.yaml: kernel '%s' must take %zu parameters, but the image's kernel takes %s",
             kernel, wanted_count(wanted), bytes == 0 ? "fewer" : "more");
     char place[160];
     if (wanted->is_batched)
@@ -143,7 +143,7 @@ static enum err reject_params(
         wanted_bytes(wanted, index), index + 1, kernel, bytes);
 }
 
-/* Of a cubin only the driver knows. A driver that cannot say is believed. */
+/* Only the driver knows the parameters of a cubin. If it cannot tell, they are not checked. */
 static enum err check_params(const struct device *device, CUfunction function,
     const struct wanted_params *wanted, struct error *err) {
     if (device->driver->function_param == NULL) return ERR_OK;
@@ -214,7 +214,7 @@ static enum err module_create(struct modules *modules, const struct program *pro
     return ERR_OK;
 }
 
-/* ERR_OK also for an image that the driver rejects: that is what its kernels' users are told. */
+/* ERR_OK also for an image that the driver rejects: module_kernel() returns that error. */
 static enum err module_load(struct module *module, struct error *err) {
     const struct device *device = module->modules->device;
     const struct program *program = &module->program;
@@ -271,7 +271,7 @@ static struct module **link_of(struct modules *modules, const struct module *mod
     return link;
 }
 
-/* Becomes the newest when it is found. */
+/* A module that is found becomes the newest. */
 static struct module *look_up(
     struct modules *modules, const struct program *program, const struct image *image) {
     struct module *module = modules->newest;
@@ -298,11 +298,11 @@ static struct module *take_victim(struct modules *modules) {
 }
 
 static void count_hit(struct modules *modules) {
-    /* relaxed: a number of its own, nothing is published with it */
+    /* relaxed: a single number, which publishes nothing */
     atomic_fetch_add_explicit(&modules->hits, 1, memory_order_relaxed);
 }
 
-/* A default's kernels serve a job that pins just that image as well. */
+/* A default module also serves a job that pins the same image. */
 static struct module *find_default(
     const struct module_set *set, const struct program *program, const struct image *image) {
     struct module *module = default_of(set, program);
@@ -326,8 +326,8 @@ struct module *modules_find(
     return module;
 }
 
-/* The module that is there, after whatever load is under way; or `fresh`, which is then the one
- * whose load the others wait for; NULL where there is no room. */
+/* Finds the module, waiting for a load under way; or inserts `fresh`, for whose load others wait.
+ * NULL: no room. */
 static struct module *find_or_insert(
     struct modules *modules, struct module *fresh, struct module **victim) {
     pthread_mutex_lock(&modules->lock);
@@ -350,7 +350,7 @@ static struct module *find_or_insert(
     return module;
 }
 
-/* Ends the wait of those who want the same; they find it, or try themselves. */
+/* Wakes threads that wait for the same module; they find it, or load it themselves. */
 static void settle(struct modules *modules, struct module *module, bool stays) {
     pthread_mutex_lock(&modules->lock);
     module->is_loading = false;
@@ -392,20 +392,20 @@ void module_unref(struct module *module) {
     if (module == NULL || module->is_default) return;
     struct modules *modules = module->modules;
     pthread_mutex_lock(&modules->lock);
-    INVARIANT(module->references > 0, "a reference to a module is given back once");
+    INVARIANT(module->references > 0, "a reference to a module is given back only once");
     module->references--;
     pthread_mutex_unlock(&modules->lock);
 }
 
 /* ---- sets ---- */
 
-/* What fails in a way that may pass is left to the first job that asks for it. */
+/* If a failure may pass, loading is left to the first job that needs the module. */
 static enum err load_default(struct module_set *set, size_t index, struct error *err) {
     struct modules *modules = set->modules;
     const struct program *program = registry_at(set->registry, index);
     const struct image *image = image_of(modules, program, NULL);
     struct module *module;
-    pulse_busy(); /* each may be compiled for long */
+    pulse_busy(); /* each may take long to compile */
     if (image == NULL) return ERR_OK;
     enum err code = module_create(modules, program, image, &module, err);
     if (code != ERR_OK) return code;
@@ -424,7 +424,7 @@ static enum err load_default(struct module_set *set, size_t index, struct error 
     return err_is_sticky(code) ? code : ERR_OK;
 }
 
-/* False where `earlier` has no such program, or has not loaded it. */
+/* False if `earlier` does not have this program, or has not loaded it. */
 static bool share_default(struct module_set *set, const struct module_set *earlier, size_t index) {
     const struct program *program = registry_at(set->registry, index);
     const struct program *other =
@@ -439,7 +439,7 @@ static bool share_default(struct module_set *set, const struct module_set *earli
     return true;
 }
 
-/* Half of the places are for defaults, so that there is always one for an image that a job pins. */
+/* Defaults get at most half of the places, so that there is always one for a pinned image. */
 static bool has_room(struct modules *modules) {
     pthread_mutex_lock(&modules->lock);
     bool ret = modules->count < modules->count_max / 2;
@@ -480,7 +480,7 @@ enum err module_set_check(const struct module_set *set, struct error *err) {
         const struct module *module = set->defaults[i];
         if (module != NULL && module->code != ERR_OK)
             return error_set(err, ERR_CONFIG, module->err.native, fix,
-                "program '%s' does not load: %s", module->program.name, module->err.message);
+                "program '%s' cannot be loaded: %s", module->program.name, module->err.message);
     }
     return ERR_OK;
 }

@@ -1,6 +1,7 @@
 /**
- * Host copies into pinned memory, checked in every build: a range that is not wholly
- * inside its block moves nothing and is ERR_INTERNAL, for planning should have refused it.
+ * Copies into pinned memory by the host, checked in every build: if a range is not wholly inside
+ * its block, nothing is copied and the error is ERR_INTERNAL, because planning should have refused
+ * it.
  *
  * Units: bytes. Threads: one at a time for a range, and none while the device copies it.
  */

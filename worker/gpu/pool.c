@@ -17,7 +17,7 @@ struct pool {
     enum pool_kind kind;
     struct budget *budget;
     bool wipes;
-    CUstream wipe_stream;        /* of device memory */
+    CUstream wipe_stream;        /* only for device memory */
     struct magazines *magazines; /* before the rings */
     struct ring *free_blocks[SIZE_CLASS_COUNT];
 };
@@ -26,7 +26,8 @@ static const char FIX_BUG[] = "report this as a bug of the worker";
 
 /*
  * Slots for min(1024, max(1, budget / class)) blocks. A ring's size is a power of two of at least
- * 2, so some rings have room for more; the budget, which counts cached blocks too, holds the bound.
+ * 2, so some rings have room for more. The budget, which also counts cached blocks, still keeps the
+ * bound.
  */
 static size_t class_slots(uint64_t budget_bytes, size_t class) {
     uint64_t slots = budget_bytes / size_class_bytes(class);
@@ -71,10 +72,11 @@ uint64_t pool_room_bytes(const struct pool *pool) {
     return charged < limit ? limit - charged : 0;
 }
 
-/* Only the counter's own thread writes it, so that no locked instruction is needed. */
+/* Only the counter's own thread writes it, so no atomic read-modify-write is needed. */
 static void counter_add(atomic_uint_fast64_t *counter, uint64_t amount) {
     uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
-    /* release: pairs with the acquire in counter_read(); whoever sees this sees what came before */
+    /* release: pairs with the acquire in counter_read(); a reader that sees this sees earlier
+     * counts */
     atomic_store_explicit(counter, value + amount, memory_order_release);
 }
 
@@ -90,10 +92,8 @@ static enum err refuse_wrap(
         attempted);
 }
 
-/*
- * Comes before anything moves: every counter can take `bytes` more. No other thread writes them,
- * so counting cannot fail later, when there would be an allocation to take back.
- */
+/* Checks, before anything moves, that no counter would overflow. No other thread writes them, so
+ * counting cannot fail later, when an allocation would have to be undone. */
 static enum err counters_check(
     const struct pool_counters *counters, uint64_t bytes, struct error *err) {
 #define X(counter)                                                                                 \
@@ -104,7 +104,7 @@ static enum err counters_check(
     return ERR_OK;
 }
 
-/* Nobody uses the block. */
+/* The block must not be in use. */
 static enum err block_wipe(
     const struct pool *pool, const struct pool_block *block, struct error *err) {
     if (!pool->wipes) return ERR_OK;
@@ -141,7 +141,8 @@ static void backing_free(const struct pool *pool, const struct pool_block *block
     }
 }
 
-/* Charged before the driver allocates and refunded after it freed: never more than the limit. */
+/* Charges before the driver allocates and refunds after it has freed, so the limit is never
+ * exceeded. */
 static enum err block_create(
     struct pool *pool, size_t bytes, struct pool_block *ret, struct error *err) {
     enum err code = budget_charge(pool->budget, bytes, err);
@@ -158,12 +159,12 @@ static enum err block_create(
     return err->code;
 }
 
-/* A cached block, wherever it lies. */
+/* Takes a cached block, from the ring or another thread's magazine. */
 static bool take_cached(struct pool *pool, size_t class, uint64_t *ret) {
     return ring_pop(pool->free_blocks[class], ret) || magazines_steal(pool->magazines, class, ret);
 }
 
-/* Really frees what was cached, or could not be. */
+/* Frees a block that was cached, or could not be. */
 static enum err block_destroy(struct pool *pool, struct pool_counters *counters,
     const struct pool_block *block, struct error *err) {
     counter_add(&counters->taken_bytes, block->bytes);
@@ -190,7 +191,8 @@ static enum err trim(struct pool *pool, struct pool_counters *counters, uint64_t
     return ERR_OK;
 }
 
-/* Ends: a round that frees nothing is the last, and where one freed in vain, others got it. */
+/* The loop ends: a round that frees nothing is the last, and if a round did not help, other threads
+ * got the memory. */
 static enum err block_create_making_room(struct pool *pool, struct pool_counters *counters,
     size_t bytes, struct pool_block *ret, struct error *err) {
     for (;;) {
@@ -261,9 +263,10 @@ enum err pool_release(struct pool *pool, struct pool_counters *counters, struct 
     struct pool_block released = *block;
     *block = (struct pool_block){0};
     counter_add(&counters->released_bytes, released.bytes);
-    /* Counted before the push: nobody can count the block as taken before it counts as kept. */
+    /* Counts before the push, so that no thread can count the block as taken before it counts as
+     * kept. */
     counter_add(&counters->kept_bytes, released.bytes);
-    struct error wipe_error; /* of a block that is then freed: one that comes anew is wiped */
+    struct error wipe_error; /* ignored: the block is freed, and new blocks are wiped anyway */
     bool is_wiped = block_wipe(pool, &released, &wipe_error) == ERR_OK;
     bool is_over = budget_charged(pool->budget) > budget_limit(pool->budget);
     bool may_keep = is_wiped && !is_over;
@@ -281,7 +284,7 @@ void pool_destroy(struct pool *pool, struct pool_counters *counters) {
     if (pool == NULL) return;
     bool has_rings = pool->free_blocks[SIZE_CLASS_COUNT - 1] != NULL;
     uint64_t freed_bytes;
-    struct error ignored; /* the budget outlives the pool, and shows what is wrong with it */
+    struct error ignored; /* ignored: the budget, which outlives the pool, shows the error */
     if (has_rings) (void)!pool_clear(pool, counters, &freed_bytes, &ignored);
     for (size_t class = 0; class < SIZE_CLASS_COUNT; class ++)
         ring_destroy(pool->free_blocks[class]);
@@ -325,8 +328,9 @@ enum err pool_usage_sum(
     const struct pool_books *books, size_t count, struct pool_usage *ret, struct error *err) {
     struct pool_usage usage = {0};
     /*
-     * What goes out is read before what came in. A block is counted in before it can be handed on
-     * and counted out, so a way out that was seen has its way in behind it (tests/model/books.pml).
+     * Counters of blocks going out are read before those of blocks coming in. A block is counted in
+     * before it can be counted out, so for every exit that is read, its entry is read too
+     * (tests/model/books.pml).
      */
 #define SUM(counter)                                                                               \
     code =                                                                                         \

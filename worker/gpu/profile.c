@@ -7,7 +7,7 @@ struct profile_hooks profile_hooks;
 static enum err unusable(const char *library, struct error *err) {
     const char *reason = dlerror();
     return error_set(err, ERR_CONFIG, 0,
-        "set profile.nvtx_library to a libnvToolsExt.so.1, or drop it", "no NVTX in '%s': %s",
+        "set profile.nvtx_library to a libnvToolsExt.so.1, or remove it", "no NVTX in '%s': %s",
         library, reason != NULL ? reason : "unknown");
 }
 
@@ -27,7 +27,7 @@ static enum err open_library(
 }
 
 enum err profile_open(const char *library, struct error *err) {
-    void *handle; /* stays: threads may be inside it */
+    void *handle; /* never closed: threads may be inside it */
     profile_hooks = (struct profile_hooks){0};
     return library[0] == 0 ? ERR_OK : open_library(library, &handle, &profile_hooks, err);
 }

@@ -1,10 +1,10 @@
 /**
  * Named ranges for profilers: decode, stage, enqueue, wait and publish, as Nsight shows them.
  *
- * The NVTX library is opened at run time, and only where the configuration names one; without, a
- * range costs one branch. Ranges are per thread and nest.
+ * The NVTX library is opened at run time, and only if the configuration names one; otherwise a
+ * range costs one branch. Ranges belong to a thread, and nest.
  *
- * Threads: profile_open() before the second thread; the others any.
+ * Threads: call profile_open() before the second thread starts; the others any.
  */
 #ifndef GPU_PROFILE_H
 #define GPU_PROFILE_H
@@ -17,10 +17,12 @@ struct profile_hooks {
 };
 extern struct profile_hooks profile_hooks;
 
-/** Turns ranges on through `library`, such as libnvToolsExt.so.1, or off with "". ERR_CONFIG. */
+/**
+ * Turns ranges on with `library`, such as libnvToolsExt.so.1, or off with "". Errors: ERR_CONFIG.
+ */
 MUST_CHECK enum err profile_open(const char *library, struct error *err);
 
-/** Whether profile_open() would do; nothing is turned on. Any thread. */
+/** Whether profile_open() would succeed; turns nothing on. Threads: any. */
 MUST_CHECK enum err profile_check(const char *library, struct error *err);
 
 static inline void profile_push(const char *name) {

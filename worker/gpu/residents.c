@@ -14,11 +14,11 @@ enum { NEVER_APPLIED = -1 };
 struct resident {
     /* guarded by the lock */
     struct hash_node node;
-    struct resident *older, *newer; /* not attached: by last use */
+    struct resident *older, *newer; /* while not attached: in order of last use */
     uint64_t used_ns;
     bool is_attached;
-    bool is_revoked; /* while attached: dropped when detached */
-    /* the job's while it is attached */
+    bool is_revoked; /* while attached: it is dropped when it is detached */
+    /* used by the job while it is attached */
     struct pool_block block;
     uint64_t bytes;
     uint64_t generation;
@@ -47,10 +47,10 @@ struct residents {
     struct hash_table table;
     struct resident *oldest, *newest;
     struct revoked *revoked;
-    struct residents_counts counts; /* but for `count`, which the table knows */
-    uint64_t pending_bytes;         /* of counts.bytes: not charged to the pool's budget yet */
+    struct residents_counts counts; /* `count` is not used here: the table has it */
+    uint64_t pending_bytes; /* part of counts.bytes that is not charged to the pool's budget yet */
 
-    pthread_mutex_t pool_lock; /* guards the counters: pools want one thread at a time for them */
+    pthread_mutex_t pool_lock; /* guards the counters, which one thread may use at a time */
     struct pool_counters counters;
 };
 
@@ -110,14 +110,15 @@ static void use_list_append(struct residents *residents, struct resident *reside
 
 /* --- dropping --- */
 
-/* The pool may keep no more for jobs than it did before the resident came. */
+/* Lowers the pool's limit again, to what it was before the resident existed. */
 static void lower_limit(struct residents *residents, uint64_t block_bytes) {
     struct budget *budget = residents->options.budget;
     budget_set_limit(budget, budget_limit(budget) - block_bytes);
     residents->counts.bytes -= block_bytes;
 }
 
-/* Takes a resident that is in no use list out of the table, onto a list for free_dropped(). */
+/* Moves a resident that is not in the list by last use from the table to a list for free_dropped().
+ * */
 static void drop(
     struct residents *residents, struct resident *resident, struct resident **dropped) {
     hash_table_remove(&residents->table, &resident->node);
@@ -126,11 +127,12 @@ static void drop(
     *dropped = resident;
 }
 
-/* Frees a list linked by `newer`; without the lock, since a free may wait for the device. */
+/* Frees a list linked by `newer`. Call it without the lock, because a free may wait for the device.
+ * */
 static void free_dropped(struct residents *residents, struct resident *dropped) {
     while (dropped != NULL) {
         struct resident *next = dropped->newer;
-        struct error ignored; /* the budget shows what is wrong with it */
+        struct error ignored; /* ignored: the budget shows the error */
         pthread_mutex_lock(&residents->pool_lock);
         (void)!pool_release(
             residents->options.pool, &residents->counters, &dropped->block, &ignored);
@@ -200,8 +202,8 @@ static struct revoked *add_revoked(
     return revoked;
 }
 
-/* Without memory for the note a late job may create a resident that nobody asks for; it is dropped
- * when it has been idle for long. */
+/* If there is no memory for the note, a late job may create a resident that no other job uses; it
+ * is dropped when it has been idle for long. */
 static void note_revoked(
     struct residents *residents, const char *topic, int32_t partition, uint64_t now_ns) {
     struct revoked *revoked = find_revoked(residents, topic, partition);
@@ -232,7 +234,7 @@ void residents_revoke(
 
 static enum err refuse_gone(const struct resident_use *use, const char *why, struct error *err) {
     return error_set(err, ERR_RESIDENT_GONE, 0,
-        "seed it again: send a job that names it with `init`", "resident '%.*s' is not there: %s",
+        "seed it again: send a job that names it with `init`", "resident '%.*s' does not exist: %s",
         SLICE_TEXT(use->name), why);
 }
 
@@ -240,7 +242,7 @@ static enum err check_can_create(
     const struct residents *residents, const struct resident_use *use, struct error *err) {
     const struct revoked *revoked = find_revoked(residents, use->topic, use->partition);
     if (revoked != NULL && use->received_ns <= revoked->at_ns)
-        return refuse_gone(use, "the job's partition was given to another worker", err);
+        return refuse_gone(use, "the job's partition now belongs to another worker", err);
     if (!use->can_create)
         return refuse_gone(use, "it was never created here, or was dropped since", err);
     if (use->has_expect && use->expect != 0)
@@ -257,14 +259,14 @@ static enum err check_found(
     if (use->is_update && use->offset <= resident->applied_offset) {
         if (use->offset == resident->applied_offset) return ERR_OK;
         return error_set(err, ERR_RESIDENT_GENERATION, 0,
-            "read the resident with another job: this one is not applied again",
-            "the job was delivered again, and resident '%.*s' has gone on since, to the job at "
-            "offset %" PRId64,
+            "read the resident with another job: this one will not be applied again",
+            "the job was delivered again, but resident '%.*s' has been updated since, by the "
+            "job at offset %" PRId64,
             SLICE_TEXT(use->name), resident->applied_offset);
     }
     if (use->has_expect && use->expect != resident->generation)
         return error_set(err, ERR_RESIDENT_GENERATION, 0,
-            "read the resident, and make the job for the generation that it has",
+            "read the resident, and send a job that expects its present generation",
             "resident '%.*s' is at generation %" PRIu64 ", and the job expects %" PRIu64,
             SLICE_TEXT(use->name), resident->generation, use->expect);
     return ERR_OK;
@@ -319,7 +321,7 @@ static struct resident *resident_alloc(const struct resident_use *use) {
     return resident;
 }
 
-/* Puts a new resident into the table, with room for its block but without the block. */
+/* Adds a new resident to the table, with room in the budget but without its block. */
 static enum err reserve(struct residents *residents, const struct resident_use *use, uint64_t hash,
     struct resident **ret, struct error *err) {
     size_t class;
@@ -344,7 +346,7 @@ static enum err reserve(struct residents *residents, const struct resident_use *
     return ERR_OK;
 }
 
-/* Gives a reserved resident its block; where there is none, it is as if it had never been. */
+/* Gives a reserved resident its block. If that fails, removes the resident again. */
 static enum err acquire(struct residents *residents, struct resident *resident, struct error *err) {
     struct pool_block block;
     uint64_t reserved_bytes = resident->block.bytes;

@@ -3,29 +3,29 @@
  * counts within its scope: topic, partition and key.
  *
  * Generation. A resident is created with generation 0 by the first job that names it with `init`;
- * each job that updates it (by a write, or as an argument that its kernel writes) and ends well
- * adds 1. Reading alone adds nothing. A job that creates and updates leaves generation 1. `expect`
- * is compared with the generation that the job finds; one that it creates has 0. `init` of a
- * resident that is there is not looked at.
+ * each job that updates it (by a write, or as an argument that its kernel writes) and succeeds adds
+ * 1. Reading adds nothing. A job that creates and updates leaves generation 1. `expect` is compared
+ * with the generation that the job finds, which is 0 if it creates the resident. `init` is ignored
+ * if the resident exists.
  *
- * Redelivery. A resident remembers the offset of the job that updated it last. The same job again
- * changes nothing: it reads what that update left. A job before that one is refused.
+ * Redelivery. A resident remembers the offset of the job that updated it last. If the same job runs
+ * again, it changes nothing, and reads what its update left. A job with a lower offset is refused.
  *
  * Gone. A job that fails after it may have changed a resident leaves unknown bytes: the resident
  * is dropped. So is every resident of a partition that is revoked, and one that no job has used for
  * a while. The next job that names it without `init` gets an error.
  *
  * Budget. All residents together stay within 9/10 of the device's memory, a new one within 9/10 of
- * what the device pool has not taken of it. Their blocks are the pool's, whose limit they raise by
- * their own size while they live: residents and jobs take nothing from each other.
+ * what the device pool has not taken of it. Their blocks come from the pool, whose limit they raise
+ * by their own size while they live, so residents and jobs take no memory from each other.
  *
- * Host memory. There are `entries_max` residents at most, and each keeps its key, which is
- * therefore bounded, and its name. None is dropped for another's sake: nobody can drive out what
- * others keep.
+ * Host memory. There are at most `entries_max` residents, and each keeps its name and its key,
+ * whose size is therefore bounded. No resident is dropped to make room for another, so no sender
+ * can drive out what others keep.
  *
- * Units: bytes; nanoseconds of clock_ns(). Lifetime: all are detached before residents_destroy().
- * Threads: any bound one; the jobs of a scope one at a time, as key order has it: an attached
- * resident is its job's alone. No driver call happens under the lock that jobs wait for.
+ * Units: bytes; nanoseconds of clock_ns(). Lifetime: detach all before residents_destroy().
+ * Threads: any bound one. Jobs of a scope run one at a time, because of key order, so an attached
+ * resident belongs to one job. No driver call happens under the lock that jobs wait for.
  */
 #ifndef GPU_RESIDENTS_H
 #define GPU_RESIDENTS_H
@@ -41,19 +41,19 @@ struct resident;
 struct residents_options {
     const struct device *device;
     struct pool *pool;       /* of device memory */
-    struct statics *statics; /* which make room in it */
+    struct statics *statics; /* evicted to make room in the pool */
     struct budget *budget;   /* the pool's */
-    uint64_t idle_ns;        /* unused for longer, a resident is dropped */
-    uint64_t entries_max;    /* however small they are */
+    uint64_t idle_ns;        /* a resident that is unused for longer is dropped */
+    uint64_t entries_max;    /* whatever their size */
 };
 
 MUST_CHECK enum err residents_create(
     const struct residents_options *options, struct residents **ret, struct error *err);
 
-/** Drops all of them. NULL is fine. */
+/** Drops all residents. NULL is fine. */
 void residents_destroy(struct residents *residents);
 
-/** What one job wants of one resident. */
+/** How one job uses one resident. */
 struct resident_use {
     const char *topic; /* lives as long as the residents */
     int32_t partition;
@@ -64,43 +64,45 @@ struct resident_use {
     uint64_t expect;
     bool is_update;       /* the job changes it */
     int64_t offset;       /* of the job */
-    uint64_t received_ns; /* when the job came in */
+    uint64_t received_ns; /* when the job was taken */
 };
 
 /**
  * Finds or creates a resident and makes it the job's until residents_detach().
  *
- * ERR_RESIDENT_GONE        it does not exist, or the job's partition was revoked since it came in
- * ERR_RESIDENT_SIZE        it has another size
- * ERR_RESIDENT_GENERATION  it is at another generation than expected, or beyond this job's update
- * ERR_RESIDENTS_FULL       there are entries_max of them
- * ERR_DEVICE_MEMORY, ERR_TOO_LARGE, ERR_NO_MEMORY  it cannot be created, now or ever
+ * ERR_RESIDENT_GONE it does not exist, or the job's partition was revoked since it came in
+ * ERR_RESIDENT_SIZE it has another size ERR_RESIDENT_GENERATION it is at another generation than
+ * expected, or beyond this job's update ERR_RESIDENTS_FULL there are entries_max of them
+ * ERR_DEVICE_MEMORY, ERR_TOO_LARGE, ERR_NO_MEMORY it cannot be created, now, or at all
  */
 MUST_CHECK enum err residents_attach(struct residents *residents, const struct resident_use *use,
     uint64_t now_ns, struct resident **ret, struct error *err);
 
 enum resident_verdict {
-    RESIDENT_UNTOUCHED, /* nothing was enqueued */
-    RESIDENT_APPLIED,   /* the job ended well */
-    RESIDENT_SPOILT     /* it failed on the way */
+    RESIDENT_UNTOUCHED, /* no work was enqueued */
+    RESIDENT_APPLIED,   /* the job succeeded */
+    RESIDENT_SPOILT     /* the job failed after it was enqueued */
 };
 
 /** Ends the job's use, after its fence. */
 void residents_detach(struct residents *residents, struct resident *resident,
     enum resident_verdict verdict, uint64_t now_ns);
 
-/** Drops what no job has used for `idle_ns`; attaching does the same on its way. */
+/** Drops residents that no job has used for `idle_ns`; residents_attach() does the same. */
 void residents_drop_idle(struct residents *residents, uint64_t now_ns);
 
-/** Drops all of a partition, those in use when they are detached; jobs that came before `now_ns`
- * find none any more. `topic` is copied. */
+/**
+ * Drops all residents of a partition; those in use are dropped when they are detached. Jobs that
+ * were taken before `now_ns` get none any more. `topic` is copied.
+ */
 void residents_revoke(
     struct residents *residents, const char *topic, int32_t partition, uint64_t now_ns);
 
 /* Of an attached resident. */
-CUdeviceptr resident_address(const struct resident *resident);       /* 0 for an empty one */
-bool resident_is_fresh(const struct resident *resident);             /* this job creates it */
-bool resident_has_applied(const struct resident *resident);          /* this job's update, before */
+CUdeviceptr resident_address(const struct resident *resident); /* 0 for an empty one */
+bool resident_is_fresh(const struct resident *resident);       /* this job creates it */
+bool resident_has_applied(
+    const struct resident *resident); /* this job's update was applied by an earlier run */
 uint64_t resident_generation_after(const struct resident *resident); /* if the job ends well */
 
 struct residents_counts {
@@ -110,7 +112,7 @@ struct residents_counts {
 
 struct residents_counts residents_read_counts(struct residents *residents);
 
-/** The residents' part of the pool's books. */
+/** The residents' counters of the pool. */
 struct pool_books residents_pool_books(const struct residents *residents);
 
 #endif

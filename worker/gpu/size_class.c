@@ -38,7 +38,7 @@ enum err size_class_find(size_t bytes, size_t *ret_index, struct error *err) {
 }
 
 size_t size_class_bytes(size_t index) {
-    INVARIANT(index < SIZE_CLASS_COUNT, "a size class is one of the table");
+    INVARIANT(index < SIZE_CLASS_COUNT, "a size class is in the table");
     if (index < FINE_INDEX) return (size_t)1 << (SMALL_LOG + index);
     size_t doubling = FINE_LOG + (index - FINE_INDEX) / STEPS, step = (index - FINE_INDEX) % STEPS;
     return (STEPS + step) << (doubling - STEPS_LOG);

@@ -1,6 +1,6 @@
 /**
- * Sizes of pooled blocks: powers of two from 256 bytes to 1 MiB, then four a doubling up to 1 TiB.
- * Above 1 MiB a block is at most 25 % larger than what was asked for.
+ * Sizes of pooled blocks: powers of two from 256 bytes to 1 MiB, then four sizes for each doubling
+ * up to 1 TiB. Above 1 MiB a block is at most 25 % larger than what was asked for.
  *
  * Units: bytes. Threads: plain arithmetic.
  */
@@ -14,7 +14,7 @@
 enum { SIZE_CLASS_COUNT = 93 };
 
 /**
- * The smallest class that holds `bytes`, of which there are some. ERR_TOO_LARGE beyond 1 TiB.
+ * The smallest class that holds `bytes`, which must not be 0. Errors: ERR_TOO_LARGE beyond 1 TiB.
  */
 MUST_CHECK enum err size_class_find(size_t bytes, size_t *ret_index, struct error *err);
 

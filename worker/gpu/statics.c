@@ -12,25 +12,26 @@
 
 enum {
     SHARD_COUNT = 64,
-    CHARGE_MIN = 4096,      /* the notes of a payload of a few bytes are larger than that payload */
-    PINNED_PASSED_MAX = 64, /* entries in use that a newcomer is kept waiting for */
-    COUNTERS_COUNT = 16     /* threads inside the device pool at once; more wait for their turn */
+    CHARGE_MIN = 4096,      /* a small payload takes more memory for its entry than for itself */
+    PINNED_PASSED_MAX = 64, /* how many entries in use are passed to make room for a new one */
+    COUNTERS_COUNT = 16     /* threads that use the device pool at once; others wait */
 };
 
 struct static_entry {
-    struct eviction_item item; /* first: the entry is found from it */
+    struct eviction_item item; /* first member: the entry is found from it */
     struct digest digest;
     size_t payload_bytes, block_bytes; /* the block's size class */
     struct pool_block block;
-    CUevent fence;        /* the upload's own */
+    CUevent fence;        /* owned by the upload stream */
     atomic_bool is_there; /* the fence is known to be done */
     atomic_uint references;
-    bool is_cached; /* fixed before the entry is ready; else it belongs to its references alone */
-    bool is_ready;  /* under the shard's lock: the fence is recorded */
+    bool is_cached; /* set before the entry is ready; if false, only its references keep it */
+    bool is_ready;  /* the fence is recorded; under the shard's lock */
     struct hash_node node;
 };
 
-/* A part of the table by digest. References are taken under its lock, and given back without. */
+/* A part of the table, chosen by digest. References are taken under its lock, and released without
+ * it. */
 struct shard {
     pthread_mutex_t lock;
     pthread_cond_t settled; /* an upload of one of its entries has ended */
@@ -41,12 +42,13 @@ struct shard {
 struct statics {
     struct statics_options options;
     struct upload_stream *upload;
-    struct queue *idle_counters; /* of device_counters: a thread takes one for each visit */
+    struct queue
+        *idle_counters; /* of device_counters: a thread takes one for each use of the pool */
     struct pool_counters device_counters[COUNTERS_COUNT], pinned_counters;
 
     pthread_mutex_t lock; /* guards what follows; a shard's lock may be taken under it */
     struct eviction eviction;
-    uint64_t charge; /* of the entries that are cached, against the budget */
+    uint64_t charge; /* of cached entries, against the budget */
     uint64_t cached_bytes, cached_count, evictions, misses, uploaded_bytes;
 
     struct shard shards[SHARD_COUNT];
@@ -64,24 +66,24 @@ static void counters_give(struct statics *statics, struct pool_counters *counter
     queue_must_push(statics->idle_counters, counters);
 }
 
-/* A copy into the block may be under way even if no job ever used it. */
+/* Waits for the copy into the block, which may be under way even if no job used it. */
 static bool copy_is_over(struct statics *statics, const struct static_entry *entry) {
     struct error err;
     /* acquire: pairs with the release in static_entry_await() */
     if (atomic_load_explicit(&entry->is_there, memory_order_acquire)) return true;
     if (entry->fence != NULL && event_wait(statics->options.device, entry->fence, &err) == ERR_OK)
         return true;
-    return upload_drain(statics->upload, &err) == ERR_OK; /* behind everything that was copied */
+    return upload_drain(statics->upload, &err) == ERR_OK; /* waits for all copies */
 }
 
-/* Memory that a lost context may still write to is not given back. */
+/* Memory that a lost context may still write to is not released. */
 static void entry_destroy(
     struct statics *statics, struct pool_counters *counters, struct static_entry *entry) {
     struct error err;
     enum err code = ERR_OK;
     if (entry->block.address != 0 && copy_is_over(statics, entry))
         code = pool_release(statics->options.device_pool, counters, &entry->block, &err);
-    INVARIANT(code == ERR_OK, "memory that was taken is given back once");
+    INVARIANT(code == ERR_OK, "memory that was taken is released only once");
     free(entry);
 }
 
@@ -94,7 +96,7 @@ static void entry_drop(struct statics *statics, struct static_entry *entry) {
 
 /* ---- the table ---- */
 
-/* By the hash's upper bits: the lower ones are for the shard's own buckets. */
+/* Chosen by the hash's upper bits; the lower ones choose the bucket in the shard. */
 static struct shard *shard_of(struct statics *statics, uint64_t name) {
     return &statics->shards[name >> 32 & (SHARD_COUNT - 1)];
 }
@@ -136,8 +138,8 @@ struct static_entry *statics_ref(struct statics *statics, struct static_entry *e
     return entry;
 }
 
-/* The entry that is there, with a reference, after whatever upload is under way; or `fresh`, which
- * is then the one whose upload the others wait for. */
+/* Finds the entry and adds a reference, waiting for an upload under way; or inserts `fresh`, for
+ * whose upload others wait. */
 static struct static_entry *find_or_insert(struct statics *statics, struct static_entry *fresh) {
     struct shard *shard = shard_of(statics, fresh->item.name);
     pthread_mutex_lock(&shard->lock);
@@ -152,7 +154,7 @@ static struct static_entry *find_or_insert(struct statics *statics, struct stati
     return entry != NULL ? entry : fresh;
 }
 
-/* Ends the wait of those who want the same; they find `entry`, or try themselves. */
+/* Wakes threads that wait for the same payload; they find `entry`, or upload it themselves. */
 static void settle(struct statics *statics, struct static_entry *entry, bool stays) {
     struct shard *shard = shard_of(statics, entry->item.name);
     pthread_mutex_lock(&shard->lock);
@@ -166,7 +168,7 @@ static bool remove_unpinned(struct statics *statics, struct static_entry *entry)
     struct shard *shard = shard_of(statics, entry->item.name);
     pthread_mutex_lock(&shard->lock);
     /* acquire: pairs with the release in statics_unref(); all uses of the entry are over. It stays
-     * unpinned, for references are taken under this lock. */
+     * unpinned, because references are taken under this lock. */
     bool is_unpinned = atomic_load_explicit(&entry->references, memory_order_acquire) == 0;
     if (is_unpinned) hash_table_remove(&shard->entries, &entry->node);
     pthread_mutex_unlock(&shard->lock);
@@ -175,12 +177,12 @@ static bool remove_unpinned(struct statics *statics, struct static_entry *entry)
 
 /* ---- room ---- */
 
-/* What is to be true before enough entries have left. */
+/* How much has to be evicted. */
 struct wanted {
     enum eviction_claim claim;
     uint64_t freed_bytes;           /* at least */
-    uint64_t charge_max, count_max; /* of those that stay */
-    size_t pinned_max;              /* in use, looked at on the way */
+    uint64_t charge_max, count_max; /* of entries that stay */
+    size_t pinned_max;              /* how many entries in use are passed */
 };
 
 static void uncharge(struct statics *statics, const struct static_entry *entry) {
@@ -189,8 +191,8 @@ static void uncharge(struct statics *statics, const struct static_entry *entry) 
     statics->cached_count--;
 }
 
-/* Takes unpinned entries out, as many as wanted or as there are, under the lock; to be destroyed
- * without it. */
+/* Takes out unpinned entries, as many as wanted or as there are. Call it with the lock held;
+ * destroy them without it. */
 static struct static_entry *take_victims(struct statics *statics, const struct wanted *wanted) {
     struct eviction_item *victims = NULL, *pinned = NULL, *item;
     uint64_t freed_bytes = 0;
@@ -242,7 +244,7 @@ uint64_t statics_shed(struct statics *statics, struct pool_counters *counters, u
     return destroy_victims(statics, counters, victims);
 }
 
-/* Whether `bytes` could be had if all statics were gone. */
+/* Whether there would be room for `bytes` without any statics. */
 static bool shedding_could_help(struct statics *statics, uint64_t bytes) {
     pthread_mutex_lock(&statics->lock);
     uint64_t cached_bytes = statics->cached_bytes;
@@ -259,8 +261,8 @@ enum err statics_acquire_memory(struct statics *statics, struct pool_counters *c
     return code;
 }
 
-/* Charges the budget, evicting for it; false where what is in use, or worth more, leaves no room.
- */
+/* Charges the budget, evicting entries for it; false if entries that are in use, or worth more,
+ * leave no room. */
 static bool charge(
     struct statics *statics, struct pool_counters *counters, struct static_entry *entry) {
     struct wanted wanted = {.charge_max = statics->options.budget_bytes - entry->item.charge,
@@ -311,7 +313,7 @@ static enum err entry_create(struct statics *statics, const struct digest *diges
     return ERR_OK;
 }
 
-/* Memory for the entry, and its place in the budget where there is one. */
+/* Gets memory for the entry, and charges the budget if it has room. */
 static enum err make_place(struct statics *statics, struct static_entry *entry, struct error *err) {
     struct pool_counters *counters = counters_take(statics);
     if (entry->is_cached && !charge(statics, counters, entry)) {
@@ -327,7 +329,7 @@ static enum err make_place(struct statics *statics, struct static_entry *entry, 
 static enum err send(struct statics *statics, struct static_entry *entry,
     const struct payload *payload, struct error *err) {
     enum err code = upload_send(statics->upload, payload, entry->block.address, &entry->fence, err);
-    if (code != ERR_OK) entry->fence = NULL; /* it may be older than the last copy */
+    if (code != ERR_OK) entry->fence = NULL; /* the fence may be older than the last copy */
     else if (entry->fence == NULL)           /* relaxed: settle() publishes the entry */
         atomic_store_explicit(&entry->is_there, true, memory_order_relaxed);
     return code;
@@ -367,12 +369,13 @@ enum err statics_upload(struct statics *statics, const struct digest *digest,
 }
 
 void statics_unref(struct statics *statics, struct static_entry *entry) {
-    /* Once we let go, a cached entry may be evicted at any time, and is not looked at again. */
+    /* Once the reference is released, a cached entry may be evicted at any time, so it must not be
+     * used again. */
     bool is_cached = entry->is_cached;
     /* release: pairs with the acquire in remove_unpinned(), and of the last one here; acquire: what
-     * the others did with the entry comes before its end */
+     * other threads did with the entry happens before its end */
     unsigned before = atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel);
-    INVARIANT(before > 0, "a reference to a static is given back once");
+    INVARIANT(before > 0, "a reference to a static is released only once");
     if (before == 1 && !is_cached) entry_drop(statics, entry);
 }
 
@@ -380,7 +383,8 @@ void statics_unref(struct statics *statics, struct static_entry *entry) {
 
 enum err static_entry_await(
     const struct device *device, struct static_entry *entry, CUstream stream, struct error *err) {
-    /* acquire: pairs with the release below; whoever knows needs no look at the event */
+    /* acquire: pairs with the release below; if the copy is known to be done, the event need not be
+     * checked */
     if (atomic_load_explicit(&entry->is_there, memory_order_acquire)) return ERR_OK;
     bool is_done;
     enum err code = event_poll(device, entry->fence, &is_done, err);

@@ -82,7 +82,7 @@ size_t key_order_waiting_count(struct key_order *order) {
 
 void key_order_leave(struct key_order *order, struct key_queue *queue) {
     struct job *next = key_order_take_next(order, queue);
-    /* Once the queue of passed jobs is closed, all that wait for the key are dropped here. */
+    /* once the queue of passed jobs is closed, all jobs that wait for the key are dropped */
     while (next != NULL && !queue_push(order->passed, next)) {
         next->key_queue = NULL;
         order->options.on_dropped(order->options.context, next);

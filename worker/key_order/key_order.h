@@ -14,8 +14,8 @@ enum { KEY_ORDER_GROUP_MAX = 64 };
 struct key_order;
 
 struct key_order_options {
-    size_t width;    /* so many jobs of a key run at a time */
-    size_t jobs_max; /* as many as can be in hand */
+    size_t width;    /* how many jobs of a key run at a time */
+    size_t jobs_max; /* how many jobs can be in flight */
     /** The thread's first call. */
     void (*on_start)(void *context);
     /**
@@ -42,7 +42,7 @@ void key_order_destroy(struct key_order *order);
 MUST_CHECK enum err key_order_enter(
     struct key_order *order, struct job *job, bool *passes, struct error *err);
 
-/** The job that stood in `queue` is over: the next one goes to on_passed. NULL is fine. */
+/** The job that was in `queue` is over: the next one goes to on_passed. NULL is fine. */
 void key_order_leave(struct key_order *order, struct key_queue *queue);
 
 /** The same, but returns the next job, which the caller owns; NULL if there is none. */

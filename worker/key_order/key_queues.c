@@ -9,7 +9,7 @@
 
 struct key_queue {
     struct hash_node node;
-    size_t passed_count;      /* and not left */
+    size_t passed_count;      /* passed and not left */
     struct job *first, *last; /* that wait */
     const char *topic;        /* lives as long as the source */
     int32_t partition;
@@ -111,7 +111,7 @@ enum err key_queues_enter(
     *passes = queue == NULL || queue->passed_count < queues->width;
     if (queue != NULL && *passes) queue->passed_count++;
     else if (queue != NULL) append(queues, queue, job);
-    /* Before the lock is let go: from then on the job may pass, and end, on another thread. */
+    /* set before the lock is released: after that the job may pass, and end, on another thread */
     job->key_queue = queue;
     pthread_mutex_unlock(&queues->lock);
     if (queue != NULL) return ERR_OK;

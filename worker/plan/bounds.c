@@ -15,7 +15,8 @@ enum { TEXT_SIZE = 40 };
 struct check {
     const struct job *job;
     const struct plan_launch *launch;
-    const struct entry *entry; /* the launch's, or a phase of it: the arguments are the same */
+    const struct entry
+        *entry; /* the launch's entry, or one of its phases, which have the same arguments */
     const char *where;
     struct error *err;
 };
@@ -47,7 +48,7 @@ static struct scalar value_of(const struct job_arg *arg, size_t index) {
     return ret;
 }
 
-/* Rounded up; false: below 0, or not a number. */
+/* Rounded up; false if it is negative or NaN. */
 static bool count_of(const struct scalar *value, uint64_t *ret) {
     *ret = value->kind == SCALAR_UINT ? value->uint : (uint64_t)value->integer;
     if (value->kind == SCALAR_UINT) return true;
@@ -58,11 +59,11 @@ static bool count_of(const struct scalar *value, uint64_t *ret) {
 }
 
 static uint64_t product(const uint32_t sides[static 3]) {
-    /* each side is below 2^31, 2^16 and 2^16 on every device so far: no overflow */
+    /* no overflow: the sides are below 2^31, 2^16 and 2^16 on every device so far */
     return (uint64_t)sides[0] * sides[1] * sides[2];
 }
 
-/* Value `index` of the term; false where no count can be made of it. */
+/* Value `index` of the term; false if it cannot be a count. */
 static bool term_value(
     const struct check *check, const struct term *term, size_t index, uint64_t *ret) {
     if (term->kind == TERM_ARG) {
@@ -75,7 +76,7 @@ static bool term_value(
     return true;
 }
 
-/* Elements, or bytes. */
+/* In elements, or in bytes. */
 static uint64_t room_of(const struct check *check, size_t buffer) {
     if (buffer == BOUND_SHARED) return check->launch->shared_bytes;
     enum datatype type = check->entry->args[buffer].element_type;
@@ -136,7 +137,7 @@ static enum err refuse_count(const struct check *check, const struct bound *boun
     char text[260];
     bound_format(check->entry, bound, text, sizeof text);
     return error_set(check->err, ERR_BAD_ARGUMENT, 0, "send numbers that are 0 or more",
-        "%s: the kernel needs %s, and a number there is below 0 or NaN", check->where, text);
+        "%s: the kernel needs %s, but a number in it is negative or NaN", check->where, text);
 }
 
 /* ---- the checks ---- */
@@ -146,7 +147,7 @@ static enum err check_value(const struct check *check, const struct bound *bound
     if (!term_value(check, &bound->what, index, &what) ||
         !term_value(check, &bound->times, 0, &times) || !term_value(check, &bound->plus, 0, &plus))
         return refuse_count(check, bound);
-    wide needed = (wide)what * times + plus; /* below 2^128 whatever they are */
+    wide needed = (wide)what * times + plus; /* always below 2^128 */
     return needed <= room_of(check, bound->buffer) ? ERR_OK : refuse(check, bound, index, needed);
 }
 
@@ -162,7 +163,7 @@ static __int128 whole(const struct scalar *value) {
     return value->kind == SCALAR_UINT ? (__int128)value->uint : (__int128)value->integer;
 }
 
-/* a <= b; false with NaN. A whole number has its `number` too where a manifest gives it. */
+/* a <= b; false with NaN. If the manifest has a whole number, `number` is set too. */
 static bool is_ordered(const struct scalar *a, const struct scalar *b) {
     if (a->kind == SCALAR_FLOAT || b->kind == SCALAR_FLOAT) return a->number <= b->number;
     return whole(a) <= whole(b);

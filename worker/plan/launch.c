@@ -41,7 +41,7 @@ static enum err check_buffer_arg(const struct job_buffer *buffer, const struct e
     if (buffer->bytes % datatype_bytes(wanted->element_type) != 0)
         return error_set(err, ERR_BAD_ARGUMENT, 0, "send whole elements",
             "%s: argument '%s' takes %s, and the %" PRIu64
-            " bytes of buffer '%.*s' are no whole number of them",
+            " bytes of buffer '%.*s' are not a whole number of them",
             where, wanted->name, datatype_name(wanted->element_type), buffer->bytes,
             SLICE_TEXT(buffer->name));
     return ERR_OK;
@@ -122,7 +122,7 @@ static enum err find_entry(const struct job_step *step, const struct registry *r
     launch->program = registry_find(registry, step->program);
     if (launch->program == NULL)
         return error_set(err, ERR_UNKNOWN_PROGRAM, 0,
-            "install it in the worker's programs folder; `gpu-worker programs` lists those there",
+            "install it in programs.dir; `gpu-worker programs` lists the programs there",
             "%s: this worker has no program '%.*s'", where, SLICE_TEXT(step->program));
     launch->entry = program_entry(launch->program, step->entry);
     if (launch->entry == NULL)
@@ -132,8 +132,7 @@ static enum err find_entry(const struct job_step *step, const struct registry *r
     return ERR_OK;
 }
 
-/* A pinned program must be loaded from exactly that image; another image of it is another program.
- */
+/* A job that pins an image must run exactly that image. */
 static enum err check_pin(const struct job_step *step, const struct program *program,
     const char *where, struct error *err) {
     if (!step->has_image) return ERR_OK;
@@ -141,7 +140,7 @@ static enum err check_pin(const struct job_step *step, const struct program *pro
         if (digest_equal(&program->images[i].digest, &step->image)) return ERR_OK;
     char text[DIGEST_TEXT_SIZE];
     return error_set(err, ERR_UNKNOWN_PROGRAM, 0,
-        "pin an image that `gpu-worker programs` lists, or drop the '@sha256:' part",
+        "pin an image that `gpu-worker programs` lists, or leave out the '@sha256:' part",
         "%s: program '%s' has no image %s here", where, program->name,
         digest_format(&step->image, text));
 }
@@ -156,7 +155,7 @@ uint64_t plan_launch_param_bytes(const struct plan_launch *launch) {
     return bytes;
 }
 
-/* What goes by value; a parameter block in a buffer leaves a pointer. */
+/* Arguments by value. For a parameter block in a buffer only a pointer counts. */
 static enum err check_param_bytes(const struct plan_launch *launch, const struct gpu_limits *device,
     const char *where, struct error *err) {
     if (launch->entry->params_in_buffer) return ERR_OK;

@@ -1,4 +1,7 @@
-/** The part of planning that is about steps: programs, arguments, launch shapes. See plan.h. */
+/**
+ * The part of planning that is about steps: programs, arguments, launch shapes. See plan.h.
+ * Threads: pure.
+ */
 #ifndef PLAN_LAUNCH_H
 #define PLAN_LAUNCH_H
 

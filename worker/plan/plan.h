@@ -1,21 +1,21 @@
 /**
- * From a job to what a lane does: sizes, copies, fills and launches, all checked against the
- * programs and the device before any GPU work. Pure: no I/O, no GPU, no clock.
+ * The plan of a job: sizes, copies, fills and launches, all checked against the programs and the
+ * device before any GPU work. Planning is pure: no I/O, no GPU, no clock.
  *
- * Where bytes travel. Each of a job's own buffers goes into one of four groups, so that a batch
- * moves with one copy up, one clear and one copy back, however many jobs and buffers it has:
+ * Groups. Each of a job's own buffers belongs to one of four groups, so that a batch needs one copy
+ * up, one clear and one copy back, however many jobs and buffers it has:
  *
  *     group      INPUT    INOUT    OUTPUT   SCRATCH
  *     uploaded   [----------------]
  *     cleared                     [----------------]
  *     read back           [----------------]
  *
- * Some bytes are unpacked: each piece of them has a copy of its own. These are writes into a filled
- * buffer or a resident, and outputs that are a small part of a large buffer or lie in a static or a
- * resident. They stand in the staging areas behind the groups. The start value of a resident is
- * planned as a fill or a write; only later it shows whether this job creates the resident.
+ * Some bytes are unpacked: each piece has a copy of its own. These are writes into a filled buffer
+ * or a resident, and outputs that are a small part of a large buffer or are in a static or a
+ * resident. They use the staging areas behind the groups. The initial value of a resident is
+ * planned as a fill or a write; whether this job creates the resident is known only later.
  *
- * Units: bytes. Buffers start at multiples of 256 in their group. Lifetime: everything lies in the
+ * Units: bytes. Buffers start at multiples of 256 in their group. Lifetime: everything is in the
  * job's arena. Threads: pure; any number of jobs at once.
  */
 #ifndef PLAN_PLAN_H
@@ -37,15 +37,15 @@ enum plan_group {
     GROUP_OUTPUT,
     GROUP_SCRATCH,
     GROUP_COUNT,
-    GROUP_NONE /* not the job's own: a static or a resident; or empty */
+    GROUP_NONE /* a static or a resident, or empty */
 };
 
-/* By index as the job's buffers. */
+/* Indexed like the job's buffers. */
 struct plan_buffer {
     enum plan_group group;
     uint64_t offset; /* in its group */
     uint64_t bytes;
-    bool is_update; /* a resident that the job changes: by a write, or as what a kernel writes */
+    bool is_update; /* a resident that the job changes, by a write or in a kernel */
 };
 
 /** A device memset: `value` over the whole buffer, after the clear. */
@@ -68,16 +68,16 @@ struct plan_launch {
     const struct program *program;
     const struct entry *entry;
     const struct digest *image; /* the program's image that the job pins; NULL: any */
-    const struct job_arg *args; /* as many as the entry has */
+    const struct job_arg *args; /* as many as the entry has arguments */
     uint32_t grid[3], block[3];
     uint32_t shared_bytes;
     uint32_t iterations;
-    bool cooperative;            /* its blocks wait for each other, or it is done in phases */
-    uint64_t param_block_offset; /* entry->params_in_buffer: where its parameter block starts in
+    bool cooperative;            /* its blocks wait for each other, or it is launched in phases */
+    uint64_t param_block_offset; /* entry->params_in_buffer: offset of its parameter block in
                                     GROUP_INPUT */
 };
 
-/* By index as the job's outputs. */
+/* Indexed like the job's outputs. */
 struct plan_output {
     bool is_unpacked;
     uint64_t staging; /* unpacked: in the job's part of the readback's staging area */
@@ -93,18 +93,18 @@ struct plan {
     size_t write_count;
     const struct plan_write *writes;
     uint64_t write_staging_bytes;
-    size_t launch_count; /* of the steps; the job's `repeat` comes on top */
+    size_t launch_count; /* of the steps, without the job's `repeat` */
     const struct plan_launch *launches;
     const struct plan_output *outputs;
     uint64_t output_staging_bytes;
-    /* no byte of the job's own buffers, which are small, is touched twice: its kernel may work
-     * where the host put them, and nothing but its own buffers is read back */
+    /* the job's own buffers are small, each of their bytes is used once, and only they are read
+     * back: its kernel may work in host memory */
     bool is_streamed;
     uint64_t signature;        /* plan/signature.h */
-    uint64_t result_bytes_max; /* of the encoded result, an error's too */
+    uint64_t result_bytes_max; /* of the encoded result, also of an error */
 
-    /* what the job asks for, exactly, as its telemetry reports it */
-    uint64_t h2d_bytes; /* own uploads and writes: cold statics and start values come on top */
+    /* exactly what the job asks for, as its telemetry reports it */
+    uint64_t h2d_bytes; /* own uploads and writes, without cold statics and initial values */
     uint64_t d2h_bytes;
     uint64_t param_bytes;
     uint64_t kernel_launches;

@@ -6,12 +6,15 @@
 #include "plan/signature.h"
 
 enum {
-    /* A buffer that small is read back whole: a copy of its own costs more than the bytes. */
+    /* Smaller buffers are read back whole: separate copies would cost more than the bytes. */
     READ_WHOLE_BYTES = 64 << 10,
-    /* Of a job's own buffers. With 768 KiB a kernel that works in host memory is 20 % faster than
-     * copies (H200, PCIe 5), and with more the host's clears cost what the copies would. */
+    /*
+     * For all of a job's own buffers. With 768 KiB a kernel that works in host memory is 20 %
+     * faster than copies (H200, PCIe 5); with more, clearing on the host costs as much as the
+     * copies would.
+     */
     STREAMED_BYTES_MAX = 1 << 20,
-    /* An output's name in the blob store. */
+    /* The reference to an output in the blob store. */
     BLOB_REFERENCE_BYTES = 80,
     OUTPUT_OVERHEAD_BYTES = 64,
     RESIDENT_OVERHEAD_BYTES = 16
@@ -37,7 +40,7 @@ static bool is_uploaded(const struct job_buffer *buffer) {
     return buffer->source == BUFFER_DATA || buffer->source == BUFFER_BLOB;
 }
 
-/* True where the buffer travels back whole with its group; false: each of its outputs alone. */
+/* True if the buffer is read back whole with its group; false: each of its outputs alone. */
 static bool is_read_whole(const struct job *job, size_t index) {
     const struct job_buffer *buffer = &job->buffers[index];
     uint64_t asked = 0;
@@ -90,7 +93,7 @@ static bool is_blob(const struct job_output *output, const struct plan_limits *l
     return limits->inline_bytes_max > 0 && output->bytes > limits->inline_bytes_max;
 }
 
-/* Outputs travel through host memory, in the result or not. */
+/* Outputs go through host memory, whether they are in the result or in the blob store. */
 static enum err check_output_bytes(
     const struct job *job, const struct plan_limits *limits, struct error *err) {
     uint64_t total = 0;
@@ -173,12 +176,12 @@ static enum err place_buffers(
     return ERR_OK;
 }
 
-/* NULL where the launch has none. */
+/* NULL if the launch has none. */
 static const struct job_arg *param_block_of(const struct plan_launch *launch) {
     return launch->entry->params_in_buffer ? &launch->args[launch->entry->arg_count - 1] : NULL;
 }
 
-/* The launch before `index` with the same parameter block: equal blocks are uploaded once. */
+/* Finds an earlier launch with the same parameter block: equal blocks are uploaded once. */
 static const struct plan_launch *find_equal_param_block(
     const struct plan_launch *launches, size_t index) {
     const struct job_arg *wanted = param_block_of(&launches[index]);
@@ -191,7 +194,7 @@ static const struct plan_launch *find_equal_param_block(
     return NULL;
 }
 
-/* Parameter blocks stand behind the buffers that are only uploaded. */
+/* Parameter blocks are placed after the buffers that are only uploaded. */
 static void place_param_blocks(struct plan *plan, struct plan_launch *launches) {
     for (size_t i = 0; i < plan->launch_count; i++) {
         const struct job_arg *block = param_block_of(&launches[i]);
@@ -227,8 +230,8 @@ static void add_write(struct plan *plan, struct plan_write *writes, struct plan_
     (void)add_aligned(&plan->write_staging_bytes, write.data.size); /* the message holds it */
 }
 
-/* Writes into an uploaded buffer are merged while staging; only those into a filled one or a
- * resident travel alone, the resident's start value in front of them. */
+/* Writes into an uploaded buffer are merged while staging. Only writes into a filled buffer or a
+ * resident need copies of their own, after the resident's initial value. */
 static enum err plan_writes(struct job *job, struct plan *plan, struct error *err) {
     size_t count = job->buffer_count;
     for (size_t i = 0; i < job->buffer_count; i++) count += job->buffers[i].write_count;
@@ -300,8 +303,8 @@ static uint64_t own_bytes(const struct plan *plan) {
     return bytes;
 }
 
-/* One launch of an entry that touches each byte once, and neither residents nor an output of what
- * lies on the device. */
+/* True for one launch of an entry that uses each byte once, without residents and without outputs
+ * from statics. */
 static bool is_streamed(const struct plan *plan) {
     const struct job *job = plan->job;
     const struct plan_launch *launch = &plan->launches[0];
@@ -323,7 +326,7 @@ enum err plan_job(struct job *job, const struct registry *registry,
     plan->job = job;
     enum err code = check_sources(job, limits, err);
     if (code == ERR_OK) code = check_result_bytes(job, limits, plan, err);
-    /* Before all that sums outputs, and cannot overflow once this holds. */
+    /* first, because later sums of outputs cannot overflow once this has passed */
     if (code == ERR_OK) code = check_output_bytes(job, limits, err);
     if (code == ERR_OK) code = plan_launches(job, registry, limits, plan, launches, err);
     if (code == ERR_OK) code = place_buffers(job, limits, plan, err);

@@ -11,13 +11,13 @@ struct plan_limits {
     uint64_t job_bytes_max;    /* device memory of a job's own buffers: limits.job_bytes */
     uint64_t result_bytes_max; /* of the encoded result: limits.result_bytes */
     bool has_key_order;        /* ordering: key, which residents need */
-    uint64_t inline_bytes_max; /* larger outputs travel as blobs; 0: none does */
-    uint64_t blob_bytes_max;   /* of one such output */
+    uint64_t inline_bytes_max; /* larger outputs become blobs; 0: none does */
+    uint64_t blob_bytes_max;   /* the largest such output */
 };
 
 /**
  * Plans `job`; the plan is allocated in its arena. Errors name the buffer, step or argument, what
- * was asked, what is allowed, and how to fix it: ERR_UNKNOWN_PROGRAM, ERR_UNKNOWN_ENTRY,
+ * was asked for, what is allowed, and how to fix it: ERR_UNKNOWN_PROGRAM, ERR_UNKNOWN_ENTRY,
  * ERR_BAD_ARGUMENT, ERR_BAD_LAUNCH, ERR_UNSUPPORTED, ERR_TOO_LARGE, ERR_RESULT_TOO_LARGE,
  * ERR_NO_MEMORY.
  */

@@ -9,7 +9,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
 
 static uint64_t mix_image(uint64_t hash, const struct digest *image) {
     uint64_t value;
-    memcpy(&value, image->bytes, sizeof value); /* of a digest a part is as good */
+    memcpy(&value, image->bytes, sizeof value); /* a part of a digest is enough */
     return mix(hash, value);
 }
 

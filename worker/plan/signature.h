@@ -8,9 +8,9 @@
 
 #include "plan/plan.h"
 
-/** A hash: jobs of one signature have the same, which is never 0. */
+/** A hash of the signature, never 0. */
 uint64_t plan_signature(const struct plan *plan);
-/** The same to the last value, whatever the hashes say. */
+/** Whether both signatures are equal, compared value by value and not by hash. */
 bool plan_same_signature(const struct plan *a, const struct plan *b);
 
 #endif

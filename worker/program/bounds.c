@@ -9,7 +9,7 @@
 
 enum { AT_MOST_MAX = 64 };
 
-/* What a bound may name beside the entry's arguments, whose names go first. */
+/* What a bound may name besides the entry's arguments. An argument of the same name wins. */
 static const char BLOCKS[] = "blocks", THREADS[] = "threads", SHARED[] = "shared_bytes";
 
 struct bounds {
@@ -23,7 +23,7 @@ static const char *text_of(const struct yaml_node *node) {
     return node->kind == YAML_SCALAR ? node->text : "";
 }
 
-/* arg_count where there is none of that name. */
+/* arg_count if there is no argument of that name. */
 static size_t find_arg(const struct entry *entry, const char *name) {
     size_t i = 0;
     while (i < entry->arg_count && strcmp(entry->args[i].name, name) != 0) i++;
@@ -49,7 +49,7 @@ static bool read_term(const struct bounds *bounds, const struct yaml_node *node,
     return true;
 }
 
-/* `key` of an item, or `otherwise` where it has none. */
+/* `key` of an item, or `otherwise` if it has none. */
 static struct term read_factor(const struct bounds *bounds, const struct yaml_node *item,
     const char *key, uint64_t otherwise) {
     struct term ret = {.kind = TERM_CONSTANT, .constant = otherwise};
@@ -78,7 +78,7 @@ static size_t read_buffer(const struct bounds *bounds, const struct yaml_node *n
     return BOUND_SHARED;
 }
 
-/* A buffer's name, or a map with what the number is multiplied by, and what is added. */
+/* Reads an item: a buffer's name, or a map with a factor and a summand. */
 static void read_item(
     struct bounds *bounds, const struct yaml_node *item, const struct term *what) {
     static const char *const known[] = {"buffer", "times", "plus", NULL};

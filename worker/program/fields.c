@@ -11,7 +11,7 @@ void *manifest_alloc(const struct manifest *manifest, size_t count, size_t size)
     return ret;
 }
 
-/* `known` are the keys that a mapping may have; NULL ends them. */
+/* `known` are the keys that a mapping may have, ended by NULL. */
 bool manifest_check_mapping(const struct manifest *manifest, const struct yaml_node *node,
     const char *what, const char *const *known) {
     if (node->kind != YAML_MAPPING) {
@@ -42,7 +42,7 @@ const struct yaml_node *manifest_require(
     return ret;
 }
 
-/* A list of 1 to `count_max` items, or 0 to it; NULL, and a problem added, where it is none. */
+/* A list of `count_min` to `count_max` items; NULL, with a problem added, if it is not one. */
 const struct yaml_node *manifest_require_list(const struct manifest *manifest,
     const struct yaml_node *node, const char *key, size_t count_min, size_t count_max) {
     const struct yaml_node *list = manifest_require(manifest, node, key);
@@ -72,7 +72,7 @@ static bool is_name(const char *text, size_t size_max, const char *more) {
     return size > 0 && size <= size_max && good == size;
 }
 
-/* A name of letters, digits, '_' and, but for the first, the characters of `more`. */
+/* A name of letters, digits, '_' and, except for the first character, those of `more`. */
 char *manifest_read_name(const struct manifest *manifest, const struct yaml_node *parent,
     const char *key, size_t size_max, const char *more) {
     const struct yaml_node *node = manifest_require(manifest, parent, key);
@@ -86,7 +86,8 @@ char *manifest_read_name(const struct manifest *manifest, const struct yaml_node
     return NULL;
 }
 
-/* The index from `first` on; -1, and a problem added, where the node is none of the names. */
+/* The index of the name, from `first` on; -1, with a problem added, if the node is not one of them.
+ * */
 int manifest_read_choice(const struct manifest *manifest, const struct yaml_node *node,
     const char *what, const char *const *names, int first) {
     const char *text = node->kind == YAML_SCALAR ? node->text : "";

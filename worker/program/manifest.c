@@ -16,7 +16,7 @@ enum {
     WORDS_MAX = 1 << 20
 };
 
-/* By value; NULL ends each. */
+/* Indexed by value, ended by NULL. */
 static const char *const role_names[] = {[ROLE_VALUE] = "value",
     [ROLE_IN] = "in",
     [ROLE_OUT] = "out",
@@ -120,8 +120,8 @@ static void read_args(
         read_arg(manifest, list->values[i], &ret->args[i]);
         for (size_t k = 0; k < i && ret->args[i].name != NULL; k++)
             if (ret->args[k].name != NULL && strcmp(ret->args[k].name, ret->args[i].name) == 0)
-                MANIFEST_ADD(
-                    manifest, list->values[i], "", "a second argument '%s'", ret->args[i].name);
+                MANIFEST_ADD(manifest, list->values[i], "", "a second argument is named '%s'",
+                    ret->args[i].name);
     }
 }
 
@@ -241,7 +241,7 @@ static void read_entries(
             if (ret->entries[k].name != NULL && strcmp(ret->entries[k].name, name) == 0)
                 MANIFEST_ADD(manifest, list->values[i], "", "a second entry '%s'", name);
     }
-    if (problems_total(manifest->problems) != before) return; /* entries are not all there */
+    if (problems_total(manifest->problems) != before) return; /* some entries are missing */
     for (size_t i = 0; i < list->count; i++)
         read_phases(manifest, list->values[i], ret, &ret->entries[i]);
 }

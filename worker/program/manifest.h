@@ -1,6 +1,6 @@
 /**
- * program.yaml: what a program's author says of it. Strict: an unknown key, a role that does not
- * exist or a file outside the program's folder is a problem with its place.
+ * Reads program.yaml, in which a program's author describes it. Strict: an unknown key, an unknown
+ * role or a file outside the program's folder is a problem with its position.
  */
 #ifndef PROGRAM_MANIFEST_H
 #define PROGRAM_MANIFEST_H
@@ -11,7 +11,7 @@
 
 /**
  * Reads a manifest into *ret, whose strings and arrays live in `arena`; images have no bytes yet.
- * False, and problems added, where anything is wrong; *ret must not be used then.
+ * False, with problems added, if anything is wrong; *ret must not be used then.
  */
 bool manifest_read(const struct yaml_document *document, struct arena *arena, struct program *ret,
     struct problems *problems);

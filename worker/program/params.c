@@ -16,7 +16,7 @@ struct kernel_param entry_param(const struct entry *entry, size_t index) {
     struct kernel_param ret = {.bytes = 8, .alignment = 8, .class = PARAM_WHOLE};
     if (kind == ARG_U32 || kind == ARG_I32 || kind == ARG_F32) ret.bytes = ret.alignment = 4;
     if (kind == ARG_F32 || kind == ARG_F64) ret.class = PARAM_FLOAT;
-    /* a block is what its author makes of it */
+    /* the kernel may declare a parameter block as any type */
     if (kind == ARG_WORDS && !entry->params_in_buffer)
         ret = (struct kernel_param){.bytes = 4 * arg->word_count};
     return ret;
@@ -43,7 +43,7 @@ static bool agree(const struct kernel_param *wanted, const struct kernel_param *
     return wanted->bytes == found->bytes && is_aligned && is_class;
 }
 
-/* "4 bytes", and what else is known and not as it is wanted. */
+/* Writes "4 bytes", and what else is known and differs. */
 static void describe(
     const struct kernel_param *wanted, const struct kernel_param *found, char *ret, size_t size) {
     int used = snprintf(ret, size, "%" PRIu32 " bytes", found->bytes);

@@ -46,7 +46,7 @@ static bool begins(const struct ptx *ptx, const char *text) {
     return ptx->rest.size >= size && memcmp(ptx->rest.data, text, size) == 0;
 }
 
-/* Up to and with `end`, or to the end of the text. */
+/* Skips up to and including `end`, or to the end of the text. */
 static void skip_past(struct ptx *ptx, const char *end) {
     const uint8_t *found = memmem(ptx->rest.data, ptx->rest.size, end, strlen(end));
     skip(ptx, found != NULL ? (size_t)(found - ptx->rest.data) + strlen(end) : ptx->rest.size);
@@ -66,7 +66,7 @@ static bool is_of_word(uint8_t c) {
            c == '$' || c == '%' || c == '.';
 }
 
-/* Empty at the end of the text. A string in quotes is passed over as one token. */
+/* Empty at the end of the text. A string in quotes is skipped as one token. */
 static struct slice next_token(struct ptx *ptx) {
     skip_blank(ptx);
     struct slice token = slice_of(ptx->rest.data, 0);
@@ -108,7 +108,8 @@ static const struct type *find_type(struct slice token) {
     return NULL;
 }
 
-/* `.ptr .global .align 4`: of what the parameter points to, which says nothing of itself. */
+/* Skips `.ptr .global .align 4`, which describes what the parameter points to, not the parameter.
+ * */
 static bool take_pointee(struct ptx *ptx) {
     static const char *const spaces[] = {".const", ".global", ".local", ".shared"};
     uint32_t ignored;

@@ -17,11 +17,11 @@ enum {
     IMAGE_BYTES_MAX = 256 << 20
 };
 
-/* What a program is made of. */
+/* A program and the memory that it owns. */
 struct bundle {
     struct shared shared;
-    atomic_size_t registries; /* among its holders */
-    struct arena arena;       /* what the manifest says */
+    atomic_size_t registries; /* how many of its holders are registries */
+    struct arena arena;       /* what was read from the manifest */
     struct digest manifest;
     size_t image_count;
     struct image *images;
@@ -62,7 +62,7 @@ bool program_is_same(const struct program *a, const struct program *b) {
 }
 
 bool program_is_installed(const struct program *program) {
-    /* relaxed: who asks has let go of the registry before, on the same thread */
+    /* relaxed: the caller has released the registry before, on the same thread */
     return atomic_load_explicit(&program->bundle->registries, memory_order_relaxed) > 0;
 }
 
@@ -75,7 +75,7 @@ static bool are_alike(const struct bundle *a, const struct bundle *b) {
 
 /* ---- one program ---- */
 
-/* Reads the bytes of an image; what is wrong is added at `node`, its file's name. */
+/* Reads the bytes of an image. Problems are added at `node`, the file's name. */
 static void load_image(const char *folder, const struct yaml_document *document,
     const struct yaml_node *node, struct image *image, struct problems *problems) {
     char *path, *bytes;
@@ -88,7 +88,7 @@ static void load_image(const char *folder, const struct yaml_document *document,
     if (file_read(path, IMAGE_BYTES_MAX, &bytes, &size, &err) != ERR_OK) {
         yaml_problem(problems, document, node, err.fix, "%s", err.message);
     } else {
-        image->bytes = slice_of(bytes, size); /* file_read() ends them with the NUL for PTX */
+        image->bytes = slice_of(bytes, size); /* file_read() adds the NUL that PTX needs */
         image->digest = digest_of(image->bytes);
         if (size == 0) yaml_problem(problems, document, node, "build it again", "%s: empty", path);
         if (image->kind == IMAGE_PTX && strlen(bytes) != size)
@@ -129,26 +129,26 @@ static bool append(struct registry *registry, const struct program *program) {
     registry->programs = programs;
     programs[registry->count++] = *program;
     program_hold(program);
-    /* relaxed: a number of its own, read once the registry is gone */
+    /* relaxed: a single number, read once the registry is gone */
     atomic_fetch_add_explicit(&program->bundle->registries, 1, memory_order_relaxed);
     return true;
 }
 
-/* The program, or the one of that name that `earlier` has if that is the same. */
+/* The program, or the program of the same name in `earlier` if nothing has changed. */
 static const struct program *choose(const struct program *program, const struct registry *earlier) {
     const struct program *other =
         earlier != NULL ? registry_find(earlier, slice_of_text(program->name)) : NULL;
     return other != NULL && are_alike(program->bundle, other->bundle) ? other : program;
 }
 
-/* What stands in a folder, and with it the registry that it is to be a part of. */
+/* A folder of a program, and the registry that the program is added to. */
 struct place {
     const char *folder, *name;
     const struct registry *earlier;
     struct registry *registry;
 };
 
-/* Adds the program of a manifest's text, if nothing is wrong with it. */
+/* Adds the program of a manifest's text, if it has no problems. */
 static void add_program(
     const struct place *place, const char *path, struct slice text, struct problems *problems) {
     struct program program;
@@ -167,7 +167,7 @@ static void add_program(
     if (bundle != NULL) shared_release(&bundle->shared);
 }
 
-/* Adds the program in the folder, if that holds one and nothing is wrong with it. */
+/* Adds the program in the folder, if there is one and it has no problems. */
 static void load_folder(const struct place *place, struct problems *problems) {
     char *path, *text;
     size_t size;
@@ -188,7 +188,7 @@ static void load_folder(const struct place *place, struct problems *problems) {
     free(path);
 }
 
-/* Folders of mounted volumes have dotted ones beside them that hold the same files. */
+/* Mounted volumes have hidden folders with the same files, whose names begin with a dot. */
 static int is_visible(const struct dirent *entry) {
     return entry->d_name[0] != '.';
 }

@@ -6,7 +6,7 @@
 
 #include "kernel_cpu.h"
 
-/* Copies: nothing in the file need be aligned. */
+/* Copies, because data in the file may not be aligned. */
 static bool read_at(struct slice image, uint64_t at, void *ret, size_t size) {
     if (at > image.size || size > image.size - at) return false;
     memcpy(ret, image.data + at, size);
@@ -29,7 +29,7 @@ static bool read_section(
            read_at(image, at, ret, sizeof *ret);
 }
 
-/* Where `size` bytes at an address stand in the file. */
+/* Finds `size` bytes at an address in the file. */
 static bool find_bytes(
     struct slice image, const Elf64_Ehdr *header, uint64_t address, uint64_t size, uint64_t *ret) {
     for (uint32_t i = 0; i < header->e_phnum; i++) {

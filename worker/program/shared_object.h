@@ -1,16 +1,17 @@
 /**
- * What the kernels of a `cpu` image say of themselves (kernel_cpu.h), read from the file: nothing
- * of it is run. The file is not trusted: every offset is checked against its size.
+ * Reads how the kernels of a `cpu` image describe themselves (kernel_cpu.h) from the file, without
+ * running any of it. The file is not trusted: every offset is checked against its size. Threads:
+ * any.
  */
 #ifndef PROGRAM_SHARED_OBJECT_H
 #define PROGRAM_SHARED_OBJECT_H
 
 #include "program/kernel_params.h"
 
-/** False for what is no shared object of 64 bits; the driver says what is wrong with it. */
+/** False if the image is not a 64-bit shared object; the driver will say what is wrong with it. */
 bool shared_object_is_one(struct slice image);
 
-/** False where it has no kernel of that name, or one that is not whole. */
+/** False if it has no kernel of that name, or an incomplete one. */
 bool shared_object_find(struct slice image, const char *name, struct kernel_params *ret);
 
 #endif
