@@ -1,6 +1,4 @@
-/**
- * A payload of the blob store in memory of our own. Units: bytes. Threads: one at a time.
- */
+/** A payload of the blob store, in memory of this process. Units: bytes. Threads: one at a time. */
 #ifndef BLOBS_BLOB_H
 #define BLOBS_BLOB_H
 
@@ -12,7 +10,7 @@ struct blob_memory;
 struct blob {
     struct slice bytes;
     void *mapping;              /* what blob_fini() unmaps; NULL: there is none */
-    struct blob_memory *memory; /* private: what it counts against */
+    struct blob_memory *memory; /* private: the account that it counts against */
 };
 
 void blob_fini(struct blob *blob); /* a zeroed one is fine */

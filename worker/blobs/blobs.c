@@ -17,7 +17,7 @@ struct blobs {
     uint64_t bytes_max;
     uint32_t max_age_hours;
     struct blob_memory memory;
-    atomic_uint_fast64_t answers; /* relaxed, as the next: they say nothing of other memory */
+    atomic_uint_fast64_t answers; /* relaxed, like the next: they publish no other memory */
     atomic_bool is_troubled;
     /* either a folder ... */
     struct folder folder;
@@ -36,7 +36,7 @@ static enum err check_bytes(const struct blobs *blobs, uint64_t bytes, struct er
         "a blob of %" PRIu64 " bytes is over blobs.bytes_max, %" PRIu64, bytes, blobs->bytes_max);
 }
 
-/* After the store, not the cache, was asked. */
+/* Notes an answer of the store itself, not of the cache. */
 static enum err note_answer(struct blobs *blobs, enum err code, struct error *err) {
     bool is_troubled = code == ERR_IO;
     if (is_troubled) err->trouble = BLOBS_TROUBLE;
@@ -92,8 +92,8 @@ static enum err write_cache_file(struct blobs *blobs, const struct digest *diges
     return code;
 }
 
-/* Ends the claim of a blob that is there, checked, with a file or without: what a disk has against
- * that is no trouble of the job's. */
+/* Settles the claim of a blob that was fetched and checked, with a file if possible: a problem of
+ * the disk must not fail the job. */
 static void keep(struct blobs *blobs, const struct digest *digest, struct slice bytes,
     struct cache_entry *claimed) {
     struct temp_file file;
@@ -119,7 +119,8 @@ static enum err fetch(struct blobs *blobs, const struct digest *digest, uint64_t
     return code;
 }
 
-/* What the cache has is used if it is whole; what is damaged, or just left, is fetched again. */
+/* Uses the cached file if it is intact; otherwise, or if it was just removed, fetches the blob
+ * again. */
 static enum err open_through_cache(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
     struct blob *ret, struct error *err) {
     for (;;) {

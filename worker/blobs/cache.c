@@ -12,8 +12,8 @@
 enum {
     FETCHED_PLACES = 8192,
     CHARGE_BYTES_MIN = 4096,
-    EPOCH_CLAIMS = 4096, /* after so many claims, each use so far counts half */
-    VICTIMS_MAX = 64     /* looked at for one newcomer */
+    EPOCH_CLAIMS = 4096, /* after this many claims, earlier uses count half */
+    VICTIMS_MAX = 64     /* how many blobs are compared with a new one */
 };
 
 /* Uses over time. */
@@ -25,11 +25,11 @@ struct cache_entry {
     struct hash_node node;
     struct digest digest;
     uint64_t bytes;
-    uint64_t used_unix_ns; /* of what was found at start */
+    uint64_t used_unix_ns; /* of files found at the start */
     bool is_loading;       /* claimed; in no list of uses */
-    bool is_checked;       /* fetched by this process: `bytes` is what the digest stands for */
+    bool is_checked;       /* fetched by this process, so `bytes` is right for this digest */
     struct tally tally;
-    struct uses *uses;                 /* the list that it stands in */
+    struct uses *uses;                 /* the list that it is in */
     struct cache_entry *older, *newer; /* by last use */
 };
 
@@ -38,18 +38,18 @@ struct uses {
     uint64_t bytes; /* charged for them */
 };
 
-/* Files are renamed and removed under the lock, so that they and the books never differ. Only
- * threads that do cold work ever wait for it. */
+/* Files are renamed and removed under the lock, so that they and the entries always agree. Only
+ * threads for slow work ever wait for it. */
 struct cache {
     struct folder folder;
     uint64_t budget_bytes;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t settled;
     struct hash_table entries;
-    /* Blobs that were fetched and not used since leave first: what is used once drives out nothing
-     * that is used again. Together within the budget. */
+    /* Blobs that were fetched and not used since are removed first, so a blob that is used once
+     * cannot replace one that is used again. Both together are within the budget. */
     struct uses once, again;
-    /* What was fetched lately: a part of its digest, in the place that another part says. */
+    /* Recent fetches: one part of the digest, at an index given by another part. */
     struct {
         uint64_t part;
         struct tally tally;
@@ -96,7 +96,7 @@ static void uses_append(struct uses *uses, struct cache_entry *entry) {
     uses->bytes += charge_of(entry->bytes);
 }
 
-/* Ends an entry that is not loading, and its file. */
+/* Removes an entry that is not loading, and its file. */
 static void drop(struct cache *cache, struct cache_entry *entry) {
     hash_table_remove(&cache->entries, &entry->node);
     uses_remove(entry);
@@ -121,7 +121,7 @@ static void count_claim(struct cache *cache) {
     cache->epoch++;
 }
 
-/* Counts a fetch, beside those of this blob that are remembered. */
+/* Counts a fetch, in addition to remembered fetches of this blob. */
 static void count_fetch(struct cache *cache, struct cache_entry *entry) {
     uint64_t place, part;
     memcpy(&place, entry->digest.bytes + 8, sizeof place);
@@ -135,7 +135,7 @@ static void count_fetch(struct cache *cache, struct cache_entry *entry) {
 
 /* ---- room ---- */
 
-/* The next blob, from `from` on, that has been used less than a newcomer. */
+/* The next blob, from `from` on, that has been used less than the new one. */
 static struct cache_entry *find_less_used(
     const struct cache *cache, struct cache_entry *from, uint32_t count, int *looks) {
     while (from != NULL && tally_now(cache, &from->tally) >= count && ++*looks < VICTIMS_MAX)
@@ -143,7 +143,8 @@ static struct cache_entry *find_less_used(
     return *looks < VICTIMS_MAX ? from : NULL;
 }
 
-/* Whether `entry` would find room: beside what is used again, or in place of what is less so. */
+/* Whether there would be room for `entry`: next to blobs that are used again, or instead of some
+ * that are used less. */
 static bool has_room(struct cache *cache, const struct cache_entry *entry) {
     uint64_t charge = charge_of(entry->bytes), left = cache->budget_bytes - cache->again.bytes;
     uint32_t count = tally_now(cache, &entry->tally);
@@ -252,7 +253,7 @@ struct scan {
 
 static void scan_file(void *context, const struct folder_file *file) {
     struct scan *scan = context;
-    if (file->is_temp) { /* a fetch that did not end */
+    if (file->is_temp) { /* left by an unfinished fetch */
         folder_expire(&scan->cache->folder, file, UINT64_MAX);
         return;
     }
@@ -281,7 +282,7 @@ static int compare_uses(const void *a, const void *b) {
            (first->used_unix_ns < second->used_unix_ns);
 }
 
-/* Takes over what an earlier process left, as far as the budget goes. */
+/* Loads what an earlier process left, within the budget. */
 static enum err load(struct cache *cache, struct error *err) {
     struct scan scan = {.cache = cache};
     folder_visit(&cache->folder, scan_file, &scan);
@@ -308,7 +309,7 @@ enum err cache_create(
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->settled, NULL);
     enum err code = folder_open(&cache->folder, "blobs.cache_dir", path, 0700, err);
-    /* Held until the folder is closed, also by a crash. */
+    /* the lock is held until the folder is closed, also by a crash */
     if (code == ERR_OK && flock(cache->folder.fd, LOCK_EX | LOCK_NB) != 0)
         code = error_set(err, ERR_CONFIG, errno, "give each worker a blobs.cache_dir of its own",
             "another process uses the blob cache %s", path);

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
-enum { PIECE_BYTES_MAX = 1 << 20 }; /* hashed while the cache of the processor has it */
+enum { PIECE_BYTES_MAX = 1 << 20 }; /* small enough to be hashed while in the processor's cache */
 
 /* ---- memory ---- */
 
@@ -27,7 +27,7 @@ static enum err map(
         return error_set(err, ERR_NO_MEMORY, 0,
             "raise blobs.bytes_max, or let fewer jobs with blobs come at once",
             "no room for a blob of %" PRIu64 " bytes beside those that other jobs hold", bytes);
-    /* Shared with nobody, but such that a driver may register it (gpu/upload.h). */
+    /* no other process shares it, but only a MAP_SHARED mapping may be registered (gpu/upload.h) */
     void *mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED) {
         give(memory, bytes);

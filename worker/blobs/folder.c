@@ -21,7 +21,7 @@ const char *blob_name(const struct digest *digest, char name[static BLOB_NAME_SI
     return name;
 }
 
-/* Of a blob's relative name: the file on its shelf. */
+/* The file name within its shelf (sub-folder). */
 static const char *name_on_shelf(const char *name) {
     return name + strlen("ab/");
 }
@@ -58,20 +58,20 @@ static int open_shelf(const struct folder *folder, const char *name) {
     return openat(folder->fd, shelf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* With the errno of what failed in between. */
+/* Keeps errno. */
 static void close_shelf(int fd) {
     int native = errno;
     if (fd >= 0) close(fd);
     errno = native;
 }
 
-/* Not waiting: something else than a file, such as a pipe, must not hold the thread. */
+/* Opens without waiting, because something other than a file, such as a pipe, must not block the
+ * thread. */
 static int open_on_shelf(int shelf_fd, const char *name) {
     return openat(shelf_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* Whoever may write in the folder can put anything there, or take it away; the rest is the disk's.
- */
+/* True for errors that other writers in the folder can cause; all others are errors of the disk. */
 static bool is_absence(int native) {
     return native == ENOENT || native == ENOTDIR || native == ELOOP || native == ENXIO ||
            native == EACCES;
@@ -101,7 +101,7 @@ static enum err open_blob(const struct folder *folder, const char *name, int *re
     return code;
 }
 
-/* What follows a cut file's end is missing from the copy, and copy_finish() says so. */
+/* If the file was truncated, the copy is incomplete, and copy_finish() reports it. */
 static enum err fill(
     const struct folder *folder, int fd, const char *name, struct copy *copy, struct error *err) {
     size_t room;
@@ -126,7 +126,7 @@ static enum err read_file(const struct folder *folder, int fd, const char *name,
     return code;
 }
 
-/* A store that is only read expires nothing of ours. */
+/* Failures do not matter: in a store that cannot be written, nothing expires. */
 static void mark_used(int fd, const struct stat *status) {
     if (status->st_nlink == 1) (void)futimens(fd, NULL);
 }
@@ -156,7 +156,7 @@ bool folder_touch(const struct folder *folder, const struct digest *digest, uint
     if (open_blob(folder, blob_name(digest, name), &fd, &status, &ignored) != ERR_OK) return false;
     mark_used(fd, &status);
     close(fd);
-    /* In this order: what is there after it was touched is not expired any more. */
+    /* in this order: a file that exists after it was touched will not expire */
     int shelf_fd = open_shelf(folder, name);
     bool is_there =
         shelf_fd >= 0 && fstatat(shelf_fd, name_on_shelf(name), &now, AT_SYMLINK_NOFOLLOW) == 0;
@@ -168,17 +168,17 @@ bool folder_touch(const struct folder *folder, const struct digest *digest, uint
 void folder_remove(const struct folder *folder, const struct digest *digest) {
     char name[BLOB_NAME_SIZE];
     int shelf_fd = open_shelf(folder, blob_name(digest, name));
-    /* else it is found again, as bad */
+    /* otherwise it would be found again, as damaged */
     if (shelf_fd >= 0) (void)unlinkat(shelf_fd, name_on_shelf(name), 0);
     close_shelf(shelf_fd);
 }
 
 /* ---- writing ---- */
 
-/* A name that nobody else uses. */
+/* A name that no other file has. */
 static void make_temp_name(char temp[static TEMP_NAME_SIZE]) {
     uint64_t random = 0;
-    /* Few bytes at a time always come; if not, the exclusive open tells of a name that is taken. */
+    /* so few bytes never fail; if they did, the exclusive open would notice a name in use */
     (void)!getrandom(&random, sizeof random, 0);
     snprintf(temp, TEMP_NAME_SIZE, TEMP_PREFIX "%016" PRIx64, random);
 }
@@ -247,7 +247,7 @@ enum err temp_file_commit_durably(const struct temp_file *file, struct error *er
     enum err code = temp_file_commit(file, err);
     if (code != ERR_OK || fsync(file->shelf_fd) == 0) return code;
     code = write_failed(file, "sync the folder of", err);
-    /* Else the next try would find it, and take it for stored. */
+    /* otherwise the next try would find it, and take it for stored */
     (void)unlinkat(file->shelf_fd, name_on_shelf(blob_name(&file->digest, name)), 0);
     return code;
 }
@@ -259,7 +259,7 @@ void temp_file_close(struct temp_file *file) {
 }
 
 void temp_file_discard(struct temp_file *file) {
-    (void)unlinkat(file->shelf_fd, file->name, 0); /* else the next sweep removes it */
+    (void)unlinkat(file->shelf_fd, file->name, 0); /* if this fails, the next sweep removes it */
     temp_file_close(file);
 }
 
@@ -269,7 +269,7 @@ static uint64_t mtime_unix_ns(const struct stat *status) {
     return (uint64_t)status->st_mtim.tv_sec * 1000000000u + (uint64_t)status->st_mtim.tv_nsec;
 }
 
-/* False for what is neither a blob nor an unfinished file of ours. */
+/* False for anything but a blob or an unfinished file of ours. */
 static bool describe(int shelf_fd, const char *shelf, const char *name, struct folder_file *ret) {
     char text[DIGEST_TEXT_SIZE];
     struct stat status;
@@ -312,10 +312,8 @@ void folder_visit(const struct folder *folder,
     }
 }
 
-/*
- * A blob is moved aside before the last look at its age: a writer that marks it as used either did
- * so before, and it is put back, or does not find it, and stores it again.
- */
+/* Renames a blob before the last check of its age: a writer that marks it as used either did so
+ * before, and the blob is renamed back, or does not find it, and stores it again. */
 static void expire_on_shelf(int shelf_fd, const struct folder_file *file, uint64_t before_unix_ns) {
     char aside[TEMP_NAME_SIZE];
     struct stat status;

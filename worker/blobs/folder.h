@@ -1,14 +1,15 @@
 /**
- * A folder of blobs: `<path>/<first two hex>/<64 hex>`. A file appears under its name whole, by a
- * rename; until then it has a temporary name, `.gpu-worker.<16 hex>`, in the same folder. The time
- * of a file's last use is its mtime.
+ * A folder of blobs: `<path>/<first two hex>/<64 hex>`. Files are written with a temporary name,
+ * `.gpu-worker.<16 hex>`, in the same folder, and then renamed, so a file with a blob's name is
+ * complete. The time of a file's last use is its mtime.
  *
  * Others may write in the folder. The 256 folders below it are opened without following links, and
  * a file only relative to one of them, without following links or waiting: nothing outside is ever
- * read, written or removed. What is no plain file is not there. A file that has other names (hard
- * links) is read, but neither marked as used nor expired: it may be somebody else's.
+ * read, written or removed. Anything but a plain file counts as missing. A file with other names
+ * (hard links) is read, but neither marked as used nor expired: it may belong to someone else.
  *
- * Messages name the folder by its setting and files by their digests: senders may see them.
+ * Error messages name the folder by its setting and files by their digests, because senders may see
+ * them.
  *
  * Private to blobs/. Threads: any; the file system is the only state.
  */
@@ -27,13 +28,13 @@ enum {
 
 struct folder {
     int fd;              /* -1: it is not open */
-    const char *setting; /* that names it, such as "blobs.dir" */
+    const char *setting; /* the setting that names it, such as "blobs.dir" */
 };
 
 /** A file that is being written. */
 struct temp_file {
     const struct folder *folder;
-    struct digest digest; /* of what it will hold */
+    struct digest digest; /* of its future contents */
     int shelf_fd, fd;
     char name[TEMP_NAME_SIZE];
 };
@@ -42,7 +43,7 @@ struct temp_file {
 const char *blob_name(const struct digest *digest, char name[static BLOB_NAME_SIZE]);
 
 /**
- * Opens `path`, which `setting` says, making its last part with `mode` where it is missing.
+ * Opens `path`, the value of `setting`; creates its last part with `mode` if it is missing. Errors:
  * ERR_CONFIG.
  */
 MUST_CHECK enum err folder_open(
@@ -56,7 +57,7 @@ void folder_close(struct folder *folder); /* one that was not opened (fd -1) is 
 MUST_CHECK enum err folder_read(const struct folder *folder, const struct digest *digest,
     uint64_t bytes, struct blob_memory *memory, struct blob *ret, struct error *err);
 
-/** Marks a blob as used now; false where there is none of that size. */
+/** Marks a blob as used now; false if there is none of that size. */
 bool folder_touch(const struct folder *folder, const struct digest *digest, uint64_t bytes);
 void folder_remove(const struct folder *folder, const struct digest *digest);
 
@@ -64,9 +65,9 @@ MUST_CHECK enum err temp_file_create(const struct folder *folder, const struct d
     struct temp_file *ret, struct error *err);
 MUST_CHECK enum err temp_file_write(
     const struct temp_file *file, struct slice bytes, struct error *err);
-/** Gives the file its name, in place of an older one; it stays open. */
+/** Gives the file its name, replacing an older file; it stays open. */
 MUST_CHECK enum err temp_file_commit(const struct temp_file *file, struct error *err);
-/** The same, and afterwards bytes and name outlive a crash. */
+/** The same; afterwards bytes and name outlive a crash. */
 MUST_CHECK enum err temp_file_commit_durably(const struct temp_file *file, struct error *err);
 void temp_file_close(struct temp_file *file);
 void temp_file_discard(struct temp_file *file); /* removes it, and closes */
@@ -75,18 +76,20 @@ void temp_file_discard(struct temp_file *file); /* removes it, and closes */
 struct folder_file {
     char shelf[SHELF_SIZE];
     char name[BLOB_NAME_SIZE]; /* on its shelf */
-    bool is_temp;              /* unfinished; else a blob's */
+    bool is_temp;              /* unfinished; otherwise a blob */
     bool has_other_names;
     struct digest digest;
     uint64_t bytes;
     uint64_t used_unix_ns;
 };
 
-/** Calls `visit` for each blob and unfinished file; what has another name is nobody's business. */
+/** Calls `visit` for each blob and unfinished file; ignores files with other names. */
 void folder_visit(const struct folder *folder,
     void (*visit)(void *context, const struct folder_file *file), void *context);
 
-/** Removes the file if its last use was before `before_unix_ns`, also when that changed just now.
+/**
+ * Removes the file if its last use was before `before_unix_ns`. Safe if the file is being marked as
+ * used at the same time.
  */
 void folder_expire(
     const struct folder *folder, const struct folder_file *file, uint64_t before_unix_ns);

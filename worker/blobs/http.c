@@ -10,7 +10,7 @@ enum {
     IDLE_MAX = 16, /* connections kept for the next request */
     REDIRECTS_MAX = 3,
     CONNECT_TIMEOUT_MS = 10000,
-    /* Slower than this for that long is a dead peer. */
+    /* A peer that is slower than this for that long counts as dead. */
     STALLED_BYTES_PER_S = 1024,
     STALLED_S = 20,
     STATUS_NOT_FOUND = 404,
@@ -18,7 +18,7 @@ enum {
 };
 
 struct http {
-    char *url;             /* without credentials and without a slash at the end */
+    char *url;             /* without credentials and without a trailing slash */
     char *user, *password; /* NULL: there is none */
     uint32_t timeout_ms;
     pthread_mutex_t lock; /* guards what follows */
@@ -31,7 +31,7 @@ struct transfer {
     http_take *take; /* NULL: a PUT */
     void *context;
     CURL *handle;
-    uint64_t bytes_left; /* of the body, before it is too long */
+    uint64_t bytes_left; /* how many more bytes the body may have */
     bool is_too_long;
     struct slice upload; /* what is still to be sent of `payload` */
     struct slice payload;
@@ -51,7 +51,7 @@ static void strip_slashes(char *url) {
     while (size > 0 && url[size - 1] == '/') url[--size] = 0;
 }
 
-/* A part of a URL; NULL where it has none, or no memory. */
+/* A part of a URL; NULL if there is none, or no memory. */
 static char *part_of(CURLU *url, CURLUPart what, unsigned flags) {
     char *part = NULL, *ret = NULL;
     if (curl_url_get(url, what, &part, flags) == CURLUE_OK) ret = strdup(part);
@@ -63,7 +63,7 @@ static bool is_of_http(const char *url) {
     return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
 }
 
-/* Credentials travel apart from the URL, so that no message and no redirect can carry them. */
+/* Credentials are kept apart from the URL, so that no message and no redirect can contain them. */
 static bool split_url(struct http *http, const char *url) {
     CURLU *parts = curl_url();
     bool is_url = parts != NULL && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK;
@@ -78,7 +78,7 @@ static bool split_url(struct http *http, const char *url) {
     return http->url != NULL && is_of_http(http->url);
 }
 
-/* Where a URL leads: scheme, host and port. */
+/* The origin of a URL: scheme, host and port. */
 static char *origin_of(const char *url) {
     char *scheme = NULL, *host = NULL, *port = NULL, *ret = NULL;
     CURLU *parts = curl_url();
@@ -150,13 +150,14 @@ static bool is_good(long status) {
 static size_t on_body(char *data, size_t size, size_t count, void *context) {
     struct transfer *transfer = context;
     struct slice piece = slice_of(data, size * count);
-    if (!is_good(status_of(transfer->handle))) return piece.size; /* words about a redirect */
+    if (!is_good(status_of(transfer->handle)))
+        return piece.size; /* the body of a redirect is ignored */
     if (piece.size > transfer->bytes_left) {
         transfer->is_too_long = true;
         return 0;
     }
     transfer->bytes_left -= piece.size;
-    if (transfer->take != NULL) /* what is said of an upload is not read */
+    if (transfer->take != NULL) /* the answer to an upload is not read */
         transfer->code = transfer->take(transfer->context, piece, transfer->err);
     return transfer->code == ERR_OK ? piece.size : 0;
 }
@@ -171,7 +172,7 @@ static size_t on_upload(char *to, size_t size, size_t count, void *context) {
     return bytes;
 }
 
-/* libcurl starts an upload again on a fresh connection where a kept one turned out to be closed. */
+/* libcurl starts an upload again on a new connection if a kept one turns out to be closed. */
 static int on_rewind(void *context, curl_off_t offset, int origin) {
     struct transfer *transfer = context;
     if (origin != SEEK_SET || offset != 0) return CURL_SEEKFUNC_CANTSEEK;
@@ -198,7 +199,7 @@ static void give_handle(struct http *http, CURL *handle) {
 
 #define SET(option, value) (is_set = is_set && curl_easy_setopt(handle, option, value) == CURLE_OK)
 
-/* What both methods share. Certificates are verified because nothing here says otherwise. */
+/* Sets what both methods share. Certificates are verified, which is libcurl's default. */
 static bool set_up(
     const struct http *http, CURL *handle, const char *url, struct transfer *transfer) {
     bool is_set = true;
@@ -225,7 +226,8 @@ static bool set_up_get(CURL *handle, const struct transfer *transfer) {
     return is_set;
 }
 
-/* Redirects are not followed: some of them would turn the upload into a GET that looks well. */
+/* Redirects are not followed: some of them would turn the upload into a GET that seems to succeed.
+ * */
 static bool set_up_put(CURL *handle, struct transfer *transfer, const struct curl_slist *headers) {
     bool is_set = true;
     SET(CURLOPT_UPLOAD, 1L);
@@ -238,8 +240,8 @@ static bool set_up_put(CURL *handle, struct transfer *transfer, const struct cur
     return is_set;
 }
 
-/* What a request came to. libcurl's own words may quote the URL; only its fixed ones are used. What
- * a sender can mend does not name the store. */
+/* The result of a request. libcurl's detailed messages may quote the URL, so only its fixed ones
+ * are used. Errors that a sender can correct do not name the store. */
 static enum err judge(const struct http *http, const char *name, CURLcode result,
     const struct transfer *transfer, struct error *err) {
     bool is_put = transfer->take == NULL;
@@ -260,7 +262,8 @@ static enum err judge(const struct http *http, const char *name, CURLcode result
         is_put ? "PUT" : "GET", http->url, name, reason, status);
 }
 
-/* Where a GET is sent on to, if that is the store itself. libcurl would go anywhere. */
+/* Whether a GET is redirected within the store's origin. libcurl itself would follow any redirect.
+ * */
 static bool is_sent_on(const struct http *http, const struct transfer *transfer, CURLcode result) {
     char *location = NULL;
     if (result != CURLE_OK || transfer->take == NULL || is_good(status_of(transfer->handle)))
@@ -300,7 +303,8 @@ enum err http_get(struct http *http, const char *name, uint64_t bytes_max, http_
 }
 
 enum err http_put(struct http *http, const char *name, struct slice payload, struct error *err) {
-    /* Asking first costs a round trip, or a second where the server does not know the question. */
+    /* "Expect: 100-continue" would cost a round trip, or a second if the server does not know it.
+     * */
     struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
     if (headers == NULL) return out_of_memory(err);
     struct transfer transfer = {

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-/* As cuda.h names them: what the device, not the job, is to blame for. */
+/* Errors of cuda.h for which the device is to blame, not the job. */
 enum { ECC_UNCORRECTABLE = 214, NVLINK_UNCORRECTABLE = 220 };
 
 struct hearing {
@@ -18,7 +18,8 @@ static bool is_alone(const struct state_suspect *suspect) {
     return suspect->standing == STATE_DECODING_ALONE || suspect->standing == STATE_ALONE;
 }
 
-/* Who ran alone when the executor died; NULL: nobody, or more than one, which nobody wrote. */
+/* The message that ran alone when the executor died. NULL: none, or more than one, which only
+ * damage can cause. */
 static struct state_suspect *find_alone(struct state *state) {
     size_t capacity, count = 0;
     struct state_suspect *suspects = state_suspects(state, &capacity), *found = NULL;
@@ -63,7 +64,7 @@ static void convict(struct state_suspect *suspect, const struct state_death *dea
     suspect->standing = was_decoded ? STATE_CONVICTED : STATE_UNDECODABLE;
 }
 
-/* The message's place in the table, or one that is free; NULL where there is neither. */
+/* The message's entry in the table, or a free one; NULL if there is neither. */
 static struct state_suspect *find_place(struct state *state, const struct state_entry *entry) {
     size_t capacity;
     struct state_suspect *suspects = state_suspects(state, &capacity), *place = NULL;
@@ -77,7 +78,8 @@ static struct state_suspect *find_place(struct state *state, const struct state_
     return place;
 }
 
-/* Where answering a convicted message is what crashes, it gets a dead letter alone in the end. */
+/* If answering a convicted message crashes again and again, it gets only a dead letter in the end.
+ * */
 static void suspect_answer(struct state_suspect *convicted) {
     convicted->tries++;
     if (convicted->tries > ATTRIBUTION_TRIES_MAX) convicted->standing = STATE_UNDECODABLE;
@@ -99,12 +101,12 @@ static void suspect(void *context, const struct state_left *left) {
     }
 }
 
-/* A stop and trouble of the worker's own say nothing of what was in hand. */
+/* A stop, or a problem of the worker itself, is no evidence against messages in hand. */
 static bool concerns_messages(const struct state_death *death) {
     return death->kind == STATE_DEATH_NONE || state_is_evidence(death->kind);
 }
 
-/* Who ran alone answers for the death, or is tried again. */
+/* Convicts the message that ran alone, or gives it another try. */
 static void judge(struct state_suspect *alone, struct attribution *attribution) {
     bool is_explained = state_is_evidence(attribution->death.kind);
     if (concerns_messages(&attribution->death) && !is_fault_of_device(&attribution->death)) {

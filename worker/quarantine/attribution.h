@@ -14,7 +14,7 @@
  * ATTRIBUTION_TRIES_MAX further crashes, it gets a dead letter alone, like a message that crashed
  * its decoder.
  *
- * Threads: the one that has opened the state, between state_open() and state_begin().
+ * Threads: the one that opened the state, between state_open() and state_begin().
  */
 #ifndef QUARANTINE_ATTRIBUTION_H
 #define QUARANTINE_ATTRIBUTION_H
@@ -27,7 +27,7 @@ struct attribution {
     struct state_death death;
     const struct state_suspect *convicted; /* by this death; NULL: none */
     size_t suspects;                       /* in the table now */
-    size_t overlooked;                     /* left, but the table had no room for them */
+    size_t overlooked; /* messages that were left but did not fit into the table */
 };
 
 /** Updates the table of suspects from what the last life left. */

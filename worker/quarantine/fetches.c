@@ -4,8 +4,8 @@
 
 #include "state/tables.h"
 
-/* relaxed, as all of this file: a standing is one value, and whoever reads it from outside learns
- * the one before at worst */
+/* relaxed, as everything in this file: a standing is one value, and other processes see the
+ * previous one at worst */
 static enum fetch_standing standing_of(const struct state_fetch *fetch) {
     return (enum fetch_standing)atomic_load_explicit(&fetch->standing, memory_order_relaxed);
 }
@@ -43,7 +43,7 @@ static bool is_crash(enum state_death_kind kind) {
     return kind == STATE_DEATH_SIGNAL || kind == STATE_DEATH_OWN;
 }
 
-/* Somebody who kills a process from outside leaves a trial without any evidence. */
+/* A kill from outside during a trial is no evidence. */
 static bool is_evidence(const struct state_fetch *fetch, bool has_crashed) {
     return standing_of(fetch) == FETCH_ON_TRIAL && (has_crashed || fetch->has_inflated != 0);
 }

@@ -55,7 +55,7 @@ static enum err refuse(
         " s, or ask for gpu-worker resume %s where the worker runs",
         (until_ms - now_ms) / 1000 + 1, option);
     return error_set(err, ERR_SUSPENDED, 0, fix,
-        "%s is suspended, since too many of its jobs ended an executor", whose);
+        "%s is suspended because too many of its jobs ended an executor", whose);
 }
 
 enum err refusals_check(const struct refusals *refusals, const struct job *job, struct error *err) {

@@ -2,8 +2,8 @@
  * Refuses jobs because others like them ended executors (suspensions.h): counts convictions and
  * good ends, and checks for each job whether its key or one of its programs is suspended.
  *
- * Lifetime: of the state and the suspects that it names. Threads: as each function says. Without a
- * state no key and no program is suspended.
+ * Lifetime: that of the state and the suspects that it points to. Threads: each function says
+ * which. Without a state no key and no program is suspended.
  */
 #ifndef QUARANTINE_REFUSALS_H
 #define QUARANTINE_REFUSALS_H
@@ -18,15 +18,15 @@ struct refusals {
     struct suspension_rules rules;
 };
 
-/** The message at `delivery` is convicted; `job` is NULL where it was not decoded. True: for the
- * first time. Intake thread. */
+/** The message was convicted; `job` is NULL if it was not decoded. Returns whether this conviction
+ * counts for the first time. Threads: intake. */
 bool refusals_note_conviction(
     const struct refusals *refusals, const struct delivery *delivery, const struct job *job);
 
-/** The job ended well. Any thread. */
+/** The job succeeded. Threads: any. */
 void refusals_note_success(const struct refusals *refusals, const struct job *job);
 
-/** ERR_SUSPENDED, with the end of the suspension and how to lift it. Any thread. */
+/** Errors: ERR_SUSPENDED, with the end of the suspension and how to lift it. Threads: any. */
 MUST_CHECK enum err refusals_check(
     const struct refusals *refusals, const struct job *job, struct error *err);
 

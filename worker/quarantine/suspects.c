@@ -16,12 +16,12 @@ struct suspects {
     /* messages that wait, in order; the intake thread's */
     struct delivery *first, **end;
     size_t waiting_count;
-    /* The table is not known to be empty. Written by the intake thread; relaxed: others only ask
-     * about messages that they got while nothing was known of any. */
+    /* False: the table is known to be empty. Written by the intake thread; relaxed: other threads
+     * only ask about messages that they got while it was false. */
     atomic_bool is_active;
     /* under the lock */
     size_t count, capacity;       /* of `table` */
-    struct state_suspect **table; /* suspects and convicted, where they stand in the file */
+    struct state_suspect **table; /* suspects and convicted messages, in the state file */
     struct state_suspect *alone;  /* it was admitted and is not answered; NULL: none */
     uint64_t in_flight;           /* suspects that were admitted and are not published */
 };
@@ -47,7 +47,7 @@ static void log_attribution(struct state *state, const struct attribution *attri
             attribution->overlooked);
 }
 
-/* One life ends with its attribution, the next begins; the table may move in between. */
+/* Attributes the last death and begins a new life. The table may move in between. */
 static enum err begin_life(const struct suspects_options *options, struct error *err) {
     fetches_judge(options->state);
     const struct attribution attribution = attribution_apply(options->state);
@@ -87,13 +87,13 @@ enum err suspects_start(
 void suspects_stop(struct suspects *suspects, bool is_lost) {
     if (suspects == NULL) return;
     suspects_drop_waiting(suspects);
-    /* Not answered, and not the death of anybody: a later life tries it again. */
+    /* it was not answered and did not end this life, so a later life runs it again */
     if (suspects->alone != NULL && !is_lost) suspects->alone->standing = STATE_SUSPECT;
     free(suspects->table);
     free(suspects);
 }
 
-/* NULL: nothing is known of it. */
+/* NULL: nothing is known of the message. */
 static struct state_suspect *find(
     const struct suspects *suspects, const struct position *position) {
     struct state_entry entry;
@@ -103,7 +103,7 @@ static struct state_suspect *find(
     return NULL;
 }
 
-/* As it stands now; STATE_FREE: nothing is known of it. */
+/* What is known of the message; STATE_FREE: nothing. */
 static struct state_suspect look_up(
     const struct suspects *suspects, const struct position *position) {
     pthread_mutex_lock(suspects->options.lock);
@@ -114,8 +114,9 @@ static struct state_suspect look_up(
 }
 
 /*
- * The attempts before the one that is answered: with the one that the first death ended, and a
- * death each while it was alone. A convicted message is not run again, and answered for its last.
+ * The number of attempts before the present one: those up to the first death, plus one for each
+ * death while it was alone. A convicted message does not run again, so its answer counts for its
+ * last attempt.
  */
 static uint32_t failed_attempts(const struct state_suspect *known) {
     if (known->standing == STATE_FREE) return 0;
@@ -152,7 +153,7 @@ bool suspects_are_waiting(const struct suspects *suspects) {
     return suspects != NULL && suspects->first != NULL;
 }
 
-/* A suspect goes once everything else in flight is a suspect too, that was answered. */
+/* A suspect may run once all other messages in flight are answered suspects. */
 bool suspects_can_take(const struct suspects *suspects) {
     if (!suspects_are_waiting(suspects) || suspects->alone != NULL) return false;
     return !suspects->first->is_suspect ||
@@ -167,8 +168,8 @@ static struct delivery *remove_first(struct suspects *suspects) {
     return first;
 }
 
-/* One that is new was tried by an owner before, which died. NULL where the state file has no room.
- */
+/* A new entry is for a message that an earlier owner ran, and died. NULL if the state file has no
+ * room. */
 static struct state_suspect *find_or_add(
     struct suspects *suspects, const struct position *position) {
     struct state_suspect *found = find(suspects, position);

@@ -1,12 +1,12 @@
 /**
- * Suspects: messages that an executor had in hand when it died (attribution.h), or that executors
- * with a lost state may have had (then the source says so). Each suspect runs alone: it is admitted
- * when everything before it is answered, and nothing else is admitted until it is answered. So a
- * death in between is its own. The suspect, and the messages that the source brought behind it,
- * wait here in order. Convicted messages are not run again.
+ * Suspects: messages that an executor had in hand when it died (attribution.h), or may have had if
+ * its state is lost (then the source says so). Each suspect runs alone: it is admitted when
+ * everything before it is answered, and nothing else is admitted until it is answered, so a death
+ * in between was caused by it. Suspects, and the messages that the source delivers after them, wait
+ * here in order. Convicted messages are not run again.
  *
  * Lifetime: suspects_start() to suspects_stop(). Without a state file there is no struct suspects:
- * NULL is fine everywhere, and no message is suspected. Threads: as each function says.
+ * NULL is fine everywhere, and no message is a suspect. Threads: each function says which.
  */
 #ifndef QUARANTINE_SUSPECTS_H
 #define QUARANTINE_SUSPECTS_H
@@ -20,13 +20,13 @@ struct suspects;
 
 /** Except for `uuid`, what it points to outlives the suspects. */
 struct suspects_options {
-    struct state *state;      /* NULL: none is kept */
-    struct state_shape shape; /* with device and uuid: of the life that begins */
+    struct state *state;      /* NULL: there is no state file */
+    struct state_shape shape; /* with device and uuid: for the new life */
     uint32_t device;
     const char *uuid;
     pthread_mutex_t *lock;   /* of what is in flight; guards the table of suspects as well */
     pthread_cond_t *changed; /* a suspect is answered, or handed back: another may have its turn */
-    const uint64_t *in_flight; /* messages, with those that wait here; under the lock */
+    const uint64_t *in_flight; /* messages, including those that wait here; under the lock */
     /** Ends the loan of a message that has to wait. False: the message is dropped, and the run
      * fails.
      */
@@ -43,15 +43,17 @@ struct suspects_options {
 MUST_CHECK enum err suspects_start(
     const struct suspects_options *options, struct suspects **ret, struct error *err);
 
-/** Drops the messages that wait. `is_lost`: the device is lost, so the message that ran alone stays
- * noted as such. */
+/**
+ * Drops the messages that wait. `is_lost`: the device is lost, so the note about the message that
+ * ran alone stays.
+ */
 void suspects_stop(struct suspects *suspects, bool is_lost);
 
 /** False: the message, owned from now on and not lent any more, waits for its turn. Intake thread.
  */
 MUST_CHECK bool suspects_pass(struct suspects *suspects, struct delivery *delivery);
 
-/** The next message whose turn has come; NULL: none. Intake thread. */
+/** Takes the next message whose turn has come; NULL: none. Intake thread. */
 struct delivery *suspects_take(struct suspects *suspects);
 
 bool suspects_are_waiting(const struct suspects *suspects); /* intake thread */
@@ -66,23 +68,27 @@ enum verdict { VERDICT_NONE, VERDICT_GUILTY, VERDICT_UNDECODABLE };
 /** Whether anything is known of any message; once false, it stays false. Intake thread. */
 bool suspects_are_known(const struct suspects *suspects);
 
-/** What is known of a message before it is decoded; `err` says what it did. Intake thread; any
- * other that got the message once nothing was known. */
+/**
+ * What is known of a message before it is decoded; `err` says what it did. Intake thread, or any
+ * thread that got the message while nothing was known of any message.
+ */
 enum verdict suspects_verdict(
     const struct suspects *suspects, const struct position *position, struct error *err);
 
-/** True once for each conviction, over all lives, since a message may be read again. Threads as
- * suspects_verdict(). */
+/**
+ * True only once for each conviction, over all lives, because a message may be read again. Threads:
+ * as suspects_verdict().
+ */
 MUST_CHECK bool suspects_count_conviction(
     struct suspects *suspects, const struct position *position);
 
-/** The message that runs alone was decoded, and is a job. Intake thread. */
+/** The message that runs alone was decoded into a job. Intake thread. */
 void suspects_decoded(struct suspects *suspects, const struct delivery *delivery);
 
 /** The suspect was answered: it is innocent, or its fault harmed no other job. Any thread. */
 void suspects_answered(struct suspects *suspects);
 
-/** The suspect was handed back without an answer; it is tried when it is read again. Any thread. */
+/** The suspect was handed back without an answer; it runs when it is read again. Any thread. */
 void suspects_handed_back(struct suspects *suspects);
 
 /** Forgets messages below `next`: they are not read again. A source_on_committed; any thread. */

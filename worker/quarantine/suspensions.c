@@ -8,14 +8,15 @@
 
 enum {
     PROBES = 8,
-    STANDING_MS = 24 * 3600 * 1000,  /* how long good standing lasts */
-    STANDING_KEPT_MS = 600 * 1000,   /* one that was renewed so lately gives way to nobody */
-    STANDING_RENEWED_MS = 60 * 1000, /* a younger one is not written again */
+    STANDING_MS = 24 * 3600 * 1000, /* how long good standing lasts */
+    STANDING_KEPT_MS = 600 * 1000,  /* one that was renewed within this time is not replaced */
+    STANDING_RENEWED_MS =
+        60 * 1000, /* one that was renewed within this time is not written again */
 };
 
 /* ---- names ---- */
 
-/* Never 0, which is a free place. */
+/* Never 0, which marks a free entry. */
 static uint64_t hash_of(const struct suspensions *all, struct slice name) {
     uint64_t hash = hash_with_key(all->secret, name);
     return hash != 0 ? hash : 1;
@@ -39,8 +40,8 @@ static struct entries entries_of(const struct state *state, enum suspension_kind
     return (struct entries){all->programs, SUSPENSION_PROGRAMS_MAX};
 }
 
-/* relaxed, as all of this file: each value stands alone, and a job that is decided on the one
- * before is as good */
+/* relaxed, as everything in this file: each value stands alone, and a decision on the previous one
+ * is as good */
 static uint64_t load(const _Atomic uint64_t *value) {
     return atomic_load_explicit(value, memory_order_relaxed);
 }
@@ -57,7 +58,7 @@ static struct suspension_entry *find(struct entries entries, uint64_t hash) {
     return NULL;
 }
 
-/* When it last mattered: a suspended one matters until it ends. */
+/* Until when the entry matters: a suspended one until its suspension ends. */
 static uint64_t weight(const struct suspension_entry *entry) {
     uint64_t until_ms = load(&entry->until_ms), last_ms = 0;
     for (size_t i = 0; i < SUSPENSION_CONVICTIONS_MAX; i++)
@@ -135,7 +136,7 @@ static bool is_within(
            now_ms - entry->at_ms[i] <= window_ms;
 }
 
-/* The place of the oldest one. */
+/* The index of the oldest conviction. */
 static size_t oldest(const struct suspension_entry *entry) {
     size_t ret = 0;
     for (size_t i = 1; i < SUSPENSION_CONVICTIONS_MAX; i++)
@@ -143,7 +144,8 @@ static size_t oldest(const struct suspension_entry *entry) {
     return ret;
 }
 
-/* `by` is whose job it was: of one that is not 0, only one conviction counts within the window. */
+/* `by` is the key of the job; unless it is 0, only one conviction of it counts within the window.
+ * */
 static void convict(struct state *state, const struct suspension_rules *rules,
     enum suspension_kind kind, struct slice name, uint64_t by, uint64_t now_ms) {
     struct suspensions *all = state_suspensions(state);
@@ -160,7 +162,7 @@ static void convict(struct state *state, const struct suspension_rules *rules,
     if (count < rules->convictions) return;
     uint64_t until_ms = now_ms + rules->for_ms;
     store(&entry->until_ms, until_ms);
-    memset(entry->at_ms, 0, sizeof entry->at_ms); /* afterwards it starts anew */
+    memset(entry->at_ms, 0, sizeof entry->at_ms); /* counting starts anew after the suspension */
     if (load(&all->last_until_ms) < until_ms) store(&all->last_until_ms, until_ms);
 }
 
