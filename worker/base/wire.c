@@ -173,14 +173,14 @@ static enum err check_end(struct slice bytes, size_t size, struct error *err) {
 }
 
 enum err wire_check(struct slice bytes, size_t *values, struct error *err) {
-    size_t size;
+    size_t size = 0;
     if (walk(bytes, NULL, 0, &size, values, err) != WIRE_COMPLETE) return ERR_BAD_MESSAGE;
     return check_end(bytes, size, err);
 }
 
 enum err wire_read(
     struct slice bytes, size_t values_max, struct wire_values *ret, struct error *err) {
-    size_t size;
+    size_t size = 0;
     ret->items = ret->at_hand;
     if (walk(bytes, ret->items, WIRE_VALUES_AT_HAND, &size, &ret->count, err) != WIRE_COMPLETE)
         return ERR_BAD_MESSAGE;
