@@ -99,6 +99,27 @@ class Bench(unittest.TestCase):
         self.assertEqual(2 + 3, len(lines), done.stdout)
         self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
 
+    def test_cost_tells_the_time_of_each_range_and_thread_and_they_add_up_to_the_process(self):
+        found = {row["work"]: row for row in rows("cost", 1)}
+        switches = found.pop("voluntary context switches")
+        self.assert_figures(switches, "baseline_switches", "worker_switches")
+        for row in found.values():
+            self.assert_figures(row, "cpu_ns", "share_percent")
+        sums = {name: found.pop(name)["cpu_ns"]["median"]
+                for name in ("all of these", "whole process", "baseline, whole process")}
+        for name in ("lane: stage", "lane: enqueue", "lane: other", "intake: other"):
+            self.assertIn(name, found)
+        parts = sum(row["cpu_ns"]["median"] for row in found.values())
+        self.assertAlmostEqual(parts, sums["all of these"], delta=len(found))  # each is rounded
+        self.assertAlmostEqual(sums["all of these"], sums["whole process"], delta=0.1 * sums["whole process"])
+        self.assertGreater(sums["baseline, whole process"], 0)
+
+    def test_cost_prints_tables_of_the_same(self):
+        done = bench("cost", "--driver", "cpu", "--rounds", "1", "--ms", "1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"\| lane: stage \| \d+ \| \d+ \.\. \d+ \| [\d.]+ % \|\n")
+        self.assertRegex(done.stdout, r"\| voluntary context switches \| [\d.]+ \| [\d.]+ \| [\d.]+ \.\. [\d.]+ \|\n")
+
     def test_wrong_arguments_are_one_line(self):
         for arguments in ([], ["engines"], ["engine", "--rounds", "0"], ["engine", "--rounds", "100"],
                           ["engine", "--ms", "x"], ["engine", "--driver", "gpu"], ["engine", "engine"]):

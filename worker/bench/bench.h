@@ -25,6 +25,9 @@ MUST_CHECK enum err bench_isolation(const struct bench_options *options, struct 
 /** Consume-to-publish of an empty program against a baseline over librdkafka. */
 MUST_CHECK enum err bench_kafka(const struct bench_options *options, struct error *err);
 
+/** Where the CPU time of a small job goes, against all that the baseline needs. */
+MUST_CHECK enum err bench_cost(const struct bench_options *options, struct error *err);
+
 /** How long a job takes from memory to its result, one at a time, against the baseline. */
 MUST_CHECK enum err bench_latency(const struct bench_options *options, struct error *err);
 

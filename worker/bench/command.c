@@ -21,6 +21,8 @@ static const char about[] =
     "  kafka   jobs that do nothing, from topic to topic, against consuming and producing alone; "
     "makes\n"
     "          topics of its own on the configured brokers, and removes them\n"
+    "  cost    nanoseconds of CPU that a small job costs, by thread and range, and context "
+    "switches\n"
     "  latency one job at a time, from memory to its result, against the same copies and a launch\n"
     "  pools   taking and returning a block of the memory pools, by 1 to 16 threads, against free "
     "lists\n"
@@ -51,7 +53,7 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
             .flag = &ret->is_json},
         {0}};
     const struct cli_command command = {.name = "bench",
-        .first = "engine|isolation|kafka|latency|pools|state",
+        .first = "cost|engine|isolation|kafka|latency|pools|state",
         .about = about,
         .options = options,
         .examples = examples};
@@ -67,8 +69,9 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
 static const struct bench {
     const char *name;
     enum err (*run)(const struct bench_options *options, struct error *err);
-} benches[] = {{"engine", bench_engine}, {"isolation", bench_isolation}, {"kafka", bench_kafka},
-    {"latency", bench_latency}, {"pools", bench_pools}, {"state", bench_state}};
+} benches[] = {{"cost", bench_cost}, {"engine", bench_engine}, {"isolation", bench_isolation},
+    {"kafka", bench_kafka}, {"latency", bench_latency}, {"pools", bench_pools},
+    {"state", bench_state}};
 
 static const struct bench *find_bench(const char *name) {
     for (size_t i = 0; i < sizeof benches / sizeof benches[0]; i++)

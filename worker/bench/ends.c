@@ -35,7 +35,9 @@ static void finish_one(struct bench_clock *clock) {
     note_sample(clock);
     /* release: pairs with the acquire in finished() */
     uint64_t count = atomic_fetch_add_explicit(&clock->finished, 1, memory_order_release) + 1;
-    if (count == clock->total) clock->ended_ns = clock_ns();
+    if (count != clock->total) return;
+    clock->ended_ns = clock_ns();
+    if (clock->on_edge != NULL) clock->on_edge(true);
 }
 
 /* --- a source in memory --- */
@@ -78,9 +80,11 @@ static enum err memory_poll(
     *ret = NULL;
     *at_end = memory->issued == memory->clock->total;
     if (*at_end || !wait_for_turn(memory, timeout_ms)) return ERR_OK;
+    bool is_edge = memory->issued == memory->clock->warm_up;
+    if (is_edge && memory->clock->on_edge != NULL) memory->clock->on_edge(false);
     uint64_t now_ns = clock_ns();
     memory->clock->issued_ns = now_ns;
-    if (memory->issued == memory->clock->warm_up) memory->clock->started_ns = now_ns;
+    if (is_edge) memory->clock->started_ns = now_ns;
     const struct delivery message = {
         .position = {.topic = "bench", .partition = 0, .offset = (int64_t)memory->issued},
         .received_ns = now_ns,

@@ -25,9 +25,11 @@ struct bench_clock {
     /** Where messages go one at a time: how long each measured one took. NULL: not noted. */
     uint64_t *samples;
     uint64_t issued_ns; /* the last message */
+    /** Called when time begins and when it ends, by the thread that sees it. NULL: nobody. */
+    void (*on_edge)(bool is_end);
 };
 
-/** Without samples. */
+/** Without samples, and without anybody to call. */
 void bench_clock_init(struct bench_clock *clock, uint64_t warm_up, uint64_t measured);
 
 /** Nanoseconds a measured message. */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/crew.h"
+#include "bench/cpu_time.h"
 #include "gpu/event.h"
 #include "gpu/lease.h"
 #include "gpu/memory.h"
@@ -231,10 +232,16 @@ enum err gpu_baseline_run(struct gpu_baseline *baseline, const struct gpu_baseli
         threads[i] = (struct stream_thread){.baseline = baseline, .work = work, .batches = rounds};
     for (uint32_t i = 0; i < work->threads && code == ERR_OK; i++)
         code = thread_init(&threads[i], err);
+    uint64_t cpu_ns = cpu_time_process_ns(), switches = cpu_time_switches();
     if (code == ERR_OK) code = run_threads(threads, work->threads, &ns, err);
+    double jobs = (double)(rounds * jobs_a_round);
+    if (work->cost != NULL)
+        *work->cost =
+            (struct gpu_baseline_cost){.cpu_ns = (double)(cpu_time_process_ns() - cpu_ns) / jobs,
+                .switches = (double)(cpu_time_switches() - switches) / jobs};
     for (uint32_t i = 0; i < work->threads; i++) thread_fini(&threads[i]);
     free(threads);
-    *ns_a_job = (double)ns / (double)(rounds * jobs_a_round);
+    *ns_a_job = (double)ns / jobs;
     return code;
 }
 

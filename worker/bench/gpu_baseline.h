@@ -23,6 +23,11 @@ struct gpu_baseline_options {
     const struct registry *registry; /* outlives the baseline */
 };
 
+/** Of a job, by the whole process while the baseline's threads ran. */
+struct gpu_baseline_cost {
+    double cpu_ns, switches; /* voluntary context switches */
+};
+
 struct gpu_baseline_work {
     uint32_t threads, depth;
     uint32_t batch_jobs;
@@ -32,6 +37,7 @@ struct gpu_baseline_work {
     /** With one thread and a depth of one: how long each batch took, from copying in until its
      * results were copied out. NULL: not noted. */
     uint64_t *samples;
+    struct gpu_baseline_cost *cost; /* NULL: nobody asks */
 };
 
 MUST_CHECK enum err gpu_baseline_create(

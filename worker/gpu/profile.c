@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 struct profile_hooks profile_hooks;
+static struct profile_hooks hooks_without_library;
 
 static enum err unusable(const char *library, struct error *err) {
     const char *reason = dlerror();
@@ -26,9 +27,13 @@ static enum err open_library(
     return ERR_OK;
 }
 
+void profile_use(struct profile_hooks hooks) {
+    hooks_without_library = hooks;
+}
+
 enum err profile_open(const char *library, struct error *err) {
     void *handle; /* never closed: threads may be inside it */
-    profile_hooks = (struct profile_hooks){0};
+    profile_hooks = hooks_without_library;
     return library[0] == 0 ? ERR_OK : open_library(library, &handle, &profile_hooks, err);
 }
 

@@ -22,6 +22,9 @@ extern struct profile_hooks profile_hooks;
  */
 MUST_CHECK enum err profile_open(const char *library, struct error *err);
 
+/** Sends ranges to `hooks` where profile_open() gets no library. Call it before profile_open(). */
+void profile_use(struct profile_hooks hooks);
+
 /** Whether profile_open() would succeed; turns nothing on. Threads: any. */
 MUST_CHECK enum err profile_check(const char *library, struct error *err);
 
