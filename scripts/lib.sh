@@ -1,4 +1,4 @@
-# What the scripts share; source it first. It moves to the repository's root, where all paths begin.
+# Functions that the scripts share; source it first. It changes to the repository's root, to which all paths are relative.
 # shellcheck shell=bash
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -14,7 +14,7 @@ fail() {
     exit 1
 }
 
-# quietly COMMAND...: its output is worth reading only when it fails.
+# quietly COMMAND...: prints the command's output only if it fails.
 quietly() {
     local log status=0
     log=$(mktemp)
@@ -24,7 +24,7 @@ quietly() {
     return "$status"
 }
 
-# Headings carry the seconds since the script began, so that a log shows what took long.
+# Headings have the seconds since the script began, so that a log shows what took long.
 stage() { printf '\n== %s (at %d s)\n' "$*" "$SECONDS"; }
 
 # usage: the comment under the script's first line is its help text.

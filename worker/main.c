@@ -12,17 +12,18 @@ static const struct command {
     const char *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"bench", "measure the worker against baselines: loops that do the same", command_bench},
+    {"bench", "compare the worker with baselines: loops that do the same work", command_bench},
     {"cancel", "tell all workers not to run jobs that still wait", command_cancel},
     {"check", "check a configuration and the programs without starting anything", command_check},
     {"config", "print the defaults, the effective configuration or its schema", command_config},
     {"devices", "list the devices that the configured driver shows", command_devices},
     {"programs", "list the programs that jobs can name", command_programs},
     {"replay", "send dead letters back to the topics that they came from", command_replay},
-    {"resume", "show who is refused or set aside after deaths, and end it", command_resume},
+    {"resume", "show keys, programs and partitions refused after deaths, or allow them",
+        command_resume},
     {"run", "take jobs from Kafka or a file, run them, publish their results", command_run},
     {"submit", "send one job that is written as YAML and print its result", command_submit},
-    {"tail", "follow a topic of results or dead letters, decoded", command_tail},
+    {"tail", "follow a topic of results or dead letters, and print it decoded", command_tail},
     {"version", "print what this binary was built from", command_version},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
@@ -54,7 +55,7 @@ static int refuse(const char *name) {
     return CLI_USAGE;
 }
 
-/* The command sees "gpu-worker NAME" as its name, which getopt_long() puts before its messages. */
+/* The command gets "gpu-worker NAME" as argv[0], which getopt_long() puts before its messages. */
 static int run(const struct command *command, int argc, char **argv) {
     char name[64];
     snprintf(name, sizeof name, "gpu-worker %s", command->name);

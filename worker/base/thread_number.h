@@ -1,7 +1,7 @@
 /**
- * A number of the calling thread, for tables with a place for each thread: from 0 on, in the order
- * in which threads ask for it. Numbers of threads that ended are not given again, so a table has a
- * bound, and its places may have several users. Threads: any.
+ * The calling thread's number, for tables with a place for each thread: from 0 on, in the order in
+ * which threads ask. Numbers of ended threads are not reused, so a table of bounded size must let
+ * several threads share a place. Threads: any.
  */
 #ifndef BASE_THREAD_NUMBER_H
 #define BASE_THREAD_NUMBER_H

@@ -8,21 +8,21 @@
 
 struct bench_options {
     struct settings *settings; /* the benches change limits to fit the work */
-    struct bench_table table;  /* with 1 to BENCH_ROUNDS_MAX rounds */
-    uint32_t milliseconds;     /* of a round of the baseline, about */
-    uint64_t messages;         /* of a round between topics */
+    struct bench_table table;  /* 1 to BENCH_ROUNDS_MAX rounds */
+    uint32_t milliseconds;     /* about how long a round of the baseline takes */
+    uint64_t messages;         /* messages in a round between topics */
 };
 
-/** The executor between two ends in memory against a baseline over the driver. */
+/** The executor with a source and a sink in memory, against a baseline over the driver. */
 MUST_CHECK enum err bench_engine(const struct bench_options *options, struct error *err);
 
-/** The executor with a state file against the same without one. */
+/** The executor with a state file, against the same without one. */
 MUST_CHECK enum err bench_state(const struct bench_options *options, struct error *err);
 
-/** The executor with jobs isolated from each other against the same without. */
+/** The executor with each kind of isolation, against the same without. */
 MUST_CHECK enum err bench_isolation(const struct bench_options *options, struct error *err);
 
-/** Consume-to-publish of an empty program against a baseline over librdkafka. */
+/** Jobs that do nothing, from topic to topic, against a baseline over librdkafka. */
 MUST_CHECK enum err bench_kafka(const struct bench_options *options, struct error *err);
 
 /** Where the CPU time of a small job goes, against all that the baseline needs. */
@@ -31,7 +31,7 @@ MUST_CHECK enum err bench_cost(const struct bench_options *options, struct error
 /** How long a job takes from memory to its result, one at a time, against the baseline. */
 MUST_CHECK enum err bench_latency(const struct bench_options *options, struct error *err);
 
-/** Pools of device and of pinned memory against free lists behind mutexes. */
+/** Pools of device and pinned memory, against free lists behind mutexes. */
 MUST_CHECK enum err bench_pools(const struct bench_options *options, struct error *err);
 
 #endif

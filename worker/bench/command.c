@@ -10,16 +10,17 @@
 #include "cli/options.h"
 
 static const char about[] =
-    "Measures the worker against a loop that does the same work and nothing else, in the same "
+    "Compares the worker with a loop that does the same work and nothing else, in the same "
     "process,\n"
-    "round after round in turns. Prints medians, and the least and the most.\n"
-    "\n"
-    "  engine  jobs from memory through the whole executor, against copies and launches alone\n"
+    "round after round in turns. Prints medians, with the least and the most.\n\n"
+    "  engine  jobs from memory through the whole executor, against only the copies and "
+    "launches\n"
     "  state   the same jobs with a state file, against the same without one\n"
     "  isolation\n"
-    "          the same jobs with each `batch.isolation`, by tenants that change seldom or always\n"
-    "  kafka   jobs that do nothing, from topic to topic, against consuming and producing alone; "
-    "makes\n"
+    "          the same jobs with each `batch.isolation`, with tenants that change seldom or "
+    "always\n"
+    "  kafka   jobs that do nothing, from topic to topic, against only consuming and producing; "
+    "creates\n"
     "          topics of its own on the configured brokers, and removes them\n"
     "  cost    nanoseconds of CPU that a small job costs, by thread and range, and context "
     "switches\n"
@@ -38,18 +39,21 @@ struct bench_arguments {
     bool is_json;
 };
 
-/* False where the command ends with *ret_exit. */
+/* False: the command must end with *ret_exit. */
 static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, int *ret_exit) {
     char **words;
     const struct cli_option options[] = {
-        {"config", "FILE", "lanes and their depth; without it, all defaults", .text = &ret->config},
+        {"config", "FILE",
+            "the configuration, of which it takes lanes and lane_depth; without it, all defaults",
+            .text = &ret->config},
         {"driver", "cuda|cpu", "overrides `driver`", .text = &ret->driver},
-        {"rounds", "N", "1 to 99, 5 unless given", .number = &ret->rounds},
-        {"ms", "N", "not kafka: about how long a round of the baseline takes; 300 unless given",
+        {"rounds", "N", "1 to 99; 5 if not given", .number = &ret->rounds},
+        {"ms", "N",
+            "about how long a round of the baseline takes (not for kafka); 300 if not given",
             .number = &ret->milliseconds},
-        {"messages", "N", "kafka: messages of a round; 200000 unless given",
+        {"messages", "N", "messages in a round (only for kafka); 200000 if not given",
             .number = &ret->messages},
-        {"json", NULL, "one JSON object a line, a row each, instead of a table",
+        {"json", NULL, "print each row as a line of JSON, instead of a table",
             .flag = &ret->is_json},
         {0}};
     const struct cli_command command = {.name = "bench",
@@ -98,7 +102,8 @@ int command_bench(int argc, char **argv) {
                 .is_json = arguments.is_json},
             .milliseconds = (uint32_t)arguments.milliseconds,
             .messages = arguments.messages};
-        log_init(LOG_WARN, settings.log.format); /* every round starts and ends a worker */
+        log_init(LOG_WARN,
+            settings.log.format); /* every round starts and ends a worker, which would log that */
         if (bench->run(&options, &err) != ERR_OK) ret = cli_fail_error("bench", &err);
     } else {
         ret = cli_fail(CLI_USAGE, "bench", "--driver is cuda or cpu, not '%s'", arguments.driver);

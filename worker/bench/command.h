@@ -1,4 +1,4 @@
-/** gpu-worker bench: the worker against baselines, in the same process and in turns. */
+/** gpu-worker bench: compares the worker with baselines, in the same process and in turns. */
 #ifndef BENCH_COMMAND_H
 #define BENCH_COMMAND_H
 

@@ -51,7 +51,7 @@ struct memory_source {
     uint64_t issued;
 };
 
-/* One byte that lasts, as a message that is lent wants it. */
+/* A key of one byte in static memory, because the message is lent. */
 static struct slice key_of(const struct memory_source *memory) {
     static const uint8_t keys[BENCH_KEYS] = {
 #define ROW(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
@@ -62,7 +62,7 @@ static struct slice key_of(const struct memory_source *memory) {
     return slice_of(&keys[memory->issued / memory->messages_a_key % BENCH_KEYS], 1);
 }
 
-/* Waits until another message may go out; false when time is up. */
+/* Waits until another message may be delivered; false when the time is up. */
 static bool wait_for_turn(const struct memory_source *memory, int timeout_ms) {
     uint64_t until_ns = clock_ns_in((uint64_t)timeout_ms);
     bool is_first = memory->issued == memory->clock->warm_up;
@@ -225,7 +225,7 @@ enum err bench_run(const struct settings *settings, struct source *source, struc
     }
     enum err code = executor_run(&options, &summary, err);
     if (code == ERR_OK && summary.errors > 0)
-        code = error_set(err, ERR_INTERNAL, 0, "run one such job by itself to see why",
+        code = error_set(err, ERR_INTERNAL, 0, "run one such job alone to see why",
             "%" PRIu64 " of the bench's jobs failed", summary.errors);
     return code;
 }

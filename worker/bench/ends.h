@@ -1,12 +1,12 @@
 /**
- * What a bench puts in front of the worker and behind it: a source and a sink in memory, or a
- * source around another, and the clock that they keep.
+ * The source and the sink of a benched worker, in memory or wrapped around another source, and the
+ * clock that they share.
  *
- * Time is taken from the first message after the warm-up, which begins when all of the warm-up is
- * finished, until the last one is finished: when its answer is acknowledged.
+ * The time runs from the first message after the warm-up, which starts when all of the warm-up is
+ * finished, until the last message is finished: until its answer is acknowledged.
  *
- * Lifetime: struct bench_clock outlives the sources. Threads: as sources and sinks; the clock is
- * read when the run is over.
+ * Lifetime: struct bench_clock must outlive the sources. Threads: as sources and sinks; read the
+ * clock when the run is over.
  */
 #ifndef BENCH_ENDS_H
 #define BENCH_ENDS_H
@@ -32,15 +32,18 @@ struct bench_clock {
 /** Without samples, and without anybody to call. */
 void bench_clock_init(struct bench_clock *clock, uint64_t warm_up, uint64_t measured);
 
-/** Nanoseconds a measured message. */
+/** Nanoseconds per measured message. */
 double bench_clock_ns_each(const struct bench_clock *clock);
 
-/** Messages without a key; or of BENCH_KEYS keys in turn, each for so many messages. */
+/**
+ * How many messages in a row have the same key, of BENCH_KEYS keys in turn; BENCH_NO_KEYS: messages
+ * have no key.
+ */
 enum { BENCH_NO_KEYS = 0, BENCH_KEYS = 64 };
 
 /**
- * Brings `payload`, which outlives it, as often as the clock says, at most `at_once` unfinished at
- * a time. NULL when memory is short.
+ * Delivers `payload`, which must outlive it, as often as the clock says, with at most `at_once`
+ * unfinished at a time. NULL when memory is short.
  */
 struct source *bench_source(
     struct bench_clock *clock, struct slice payload, uint64_t at_once, uint64_t messages_a_key);
@@ -49,14 +52,14 @@ struct source *bench_source(
 struct sink *bench_sink(void);
 
 /**
- * Around `inner`, owned: the clock starts with its first message, and it ends when as many as the
- * clock says are finished. NULL when memory is short.
+ * Wraps `inner`, which it owns: the clock starts with its first message, and the source ends when
+ * as many as the clock says are finished. NULL when memory is short.
  */
 struct source *bench_counting(struct bench_clock *clock, struct source *inner);
 
 /**
- * Runs the worker between two ends, which it owns; NULL stands for one that there was no memory
- * for. ERR_INTERNAL where a job failed, or as executor_run().
+ * Runs the worker with this source and sink, which it owns; NULL means that there was no memory for
+ * one. Errors: ERR_INTERNAL, if a job failed; or as executor_run().
  */
 MUST_CHECK enum err bench_run(const struct settings *settings, struct source *source,
     struct sink *sink, struct state *state, struct error *err);

@@ -7,11 +7,11 @@
 
 #include "bench/job.h"
 
-#define CPU_MEMORY_BYTES (8ull << 30) /* nothing is taken before it is used */
+#define CPU_MEMORY_BYTES (8ull << 30) /* memory is not used before it is touched */
 
 enum {
     WARM_UP_JOBS_MAX = 256,
-    WARM_UP_BYTES = 64 << 20, /* or fewer jobs, where they are large */
+    WARM_UP_BYTES = 64 << 20, /* fewer warm-up jobs if they are large */
     POOL_BYTES_MIN = 64 << 20
 };
 
@@ -25,7 +25,8 @@ static const struct engine_work works[] = {
     {"2 x 16 MiB in, 16 MiB out", 16 << 20, 1, false},
 };
 
-/* Batches of one job lose none to isolation: what is left is the turns and the wiping. */
+/* Batches of one job do not become smaller with isolation, so only the cost of turns and wiping
+ * remains. */
 static const struct engine_work isolated_works[] = {
     {"2 x 4 KiB in, 4 KiB out, batches of 1", 4 << 10, 1, false},
     {"the same, 32 jobs a launch", 4 << 10, 32, true},
@@ -33,7 +34,7 @@ static const struct engine_work isolated_works[] = {
     {"2 x 16 MiB in, 16 MiB out", 16 << 20, 1, false},
 };
 
-/* How tenants follow each other. */
+/* How often the tenant changes. */
 static const struct engine_tenants {
     const char *name;
     enum isolation_choice isolation;
@@ -56,13 +57,13 @@ void engine_init(struct engine_bench *bench, const struct bench_options *options
         .depth = options->settings->lane_depth};
 }
 
-/* Enough for the worker to learn how long such a job takes, and to say how many make a round. */
+/* Enough jobs for the worker to learn how long they take, and to compute how many make a round. */
 uint64_t engine_warm_up_jobs(const struct engine_work *work) {
     uint64_t jobs = WARM_UP_BYTES / work->buffer_bytes;
     return jobs < WARM_UP_JOBS_MAX ? jobs : WARM_UP_JOBS_MAX;
 }
 
-/* Limits that this work does not reach, and a batch of the size asked for. */
+/* Sets limits that this work does not reach, and the wanted batch size. */
 void engine_fit_settings(const struct engine_bench *bench, const struct engine_work *work) {
     struct settings *settings = bench->options->settings;
     uint64_t job_bytes = 3 * work->buffer_bytes + (64 << 10);
@@ -76,7 +77,7 @@ void engine_fit_settings(const struct engine_bench *bench, const struct engine_w
     settings->limits.jobs_in_flight = (uint32_t)(4 * batches * work->batch_jobs);
     settings->limits.bytes_in_flight = 1 << 30;
     settings->statics.budget_bytes = 1 << 20;
-    /* A job that is larger than the slab takes blocks, which are rounded up. */
+    /* jobs larger than the slab take blocks, whose sizes are rounded up */
     settings->pools.device_bytes =
         POOL_BYTES_MIN + batches * (settings->lane_slab_bytes + 2 * job_bytes);
     settings->pools.pinned_bytes = 2 * settings->pools.device_bytes;
@@ -113,7 +114,7 @@ struct gpu_baseline_work engine_baseline_work(
         .jobs = jobs};
 }
 
-/* What the worker is compared with. */
+/* Runs what the worker is compared with. */
 static enum err run_baseline(const struct engine_bench *bench, const struct engine_work *work,
     struct slice payload, uint64_t jobs, uint64_t at_once, double *ns_a_job, struct error *err) {
     if (bench->baseline == NULL)
@@ -178,7 +179,8 @@ static enum err create_baseline(
     const struct settings *settings = bench->options->settings;
     const struct gpu_baseline_options options = {.on_cpu = settings->driver == DRIVER_CPU,
         .cpu_memory_bytes = settings->cpu_driver.memory_bytes,
-        .device = 0, /* as executors of a bench have it; CUDA_VISIBLE_DEVICES chooses another */
+        .device =
+            0, /* the same device as the benched executor; CUDA_VISIBLE_DEVICES chooses another */
         .registry = registry};
     return gpu_baseline_create(&options, &bench->baseline, err);
 }
@@ -212,7 +214,7 @@ enum err bench_engine(const struct bench_options *options, struct error *err) {
     return code;
 }
 
-/* In a folder of its own, where a folder for temporary files is configured. */
+/* Opens a state file in a temporary folder. */
 static enum err open_state(struct state **ret, struct error *err) {
     const char *parent = getenv("TMPDIR");
     char *folder = NULL, *path = NULL;
@@ -222,7 +224,7 @@ static enum err open_state(struct state **ret, struct error *err) {
     if (asprintf(&folder, "%s/gpu-worker-bench-XXXXXX", parent != NULL ? parent : "/tmp") >= 0 &&
         mkdtemp(folder) != NULL && asprintf(&path, "%s/state", folder) >= 0) {
         code = state_open(path, 0, ret, &set_aside, err);
-        unlink(path); /* what is open stays */
+        unlink(path); /* the open file stays usable */
         rmdir(folder);
     }
     free(path);
@@ -247,7 +249,7 @@ static enum err run_tenants(struct engine_bench *bench, const struct engine_work
     return run_worker(bench, work, NULL, payload, jobs, UINT64_MAX, ns_a_job, err);
 }
 
-/* All ways against the same rounds without isolation. */
+/* Compares all ways with the same rounds without isolation. */
 static enum err measure_tenants(struct engine_bench *bench, const struct engine_work *work,
     struct slice payload, struct bench_rounds *ret, struct error *err) {
     static const struct engine_tenants shared = {"", ISOLATE_NONE, BENCH_NO_KEYS};

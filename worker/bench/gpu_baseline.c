@@ -24,7 +24,7 @@ struct gpu_baseline {
 
 /* --- one batch in flight --- */
 
-/* In device memory as in pinned memory: rows, all x, all y | all z. */
+/* The layout of device memory and of pinned memory: rows, all x, all y | all z. */
 struct slot {
     struct device_block device;
     struct pinned_block pinned;
@@ -40,7 +40,7 @@ struct stream_thread {
     struct stream_lease lease;
     struct slot *slots; /* `depth` */
     uint64_t finished;  /* batches */
-    uint8_t *x, *y, *z; /* where the jobs are, and where their results go */
+    uint8_t *x, *y, *z; /* the jobs' inputs, and their results */
     uint64_t batches;
     enum err code;
     struct error err;
@@ -51,7 +51,7 @@ static size_t rows_bytes(const struct gpu_baseline_work *work) {
     return (work->batch_jobs * CELLS * sizeof(uint64_t) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 }
 
-/* Of all x, of all y, or of all z. */
+/* The size of all x, of all y, or of all z. */
 static size_t side_bytes(const struct gpu_baseline_work *work) {
     return (size_t)(work->batch_jobs * work->buffer_bytes);
 }
@@ -127,7 +127,7 @@ static enum err finish(struct stream_thread *thread, struct slot *slot, struct e
     if (is_done) return ERR_OK;
     while (code == ERR_OK && !is_done) {
         code = event_poll(&thread->baseline->device, slot->fence, &is_done, err);
-        if (!is_done) sched_yield(); /* where there are fewer processors than threads */
+        if (!is_done) sched_yield(); /* there may be fewer processors than threads */
     }
     slot->is_in_flight = false;
     memcpy(thread->z, slot->pinned.data + input_bytes(thread->work), side_bytes(thread->work));
@@ -176,14 +176,14 @@ static enum err thread_init(struct stream_thread *thread, struct error *err) {
         return error_set(err, ERR_NO_MEMORY, 0, "bench smaller jobs", "no memory for the baseline");
     thread->y = thread->x + side;
     thread->z = thread->y + side;
-    memset(thread->x, 0, 3 * side); /* touched now, not while time is taken */
+    memset(thread->x, 0, 3 * side); /* touched now, not while the time runs */
     enum err code = stream_lease_take(thread->baseline->leases, false, &thread->lease, err);
     for (uint32_t i = 0; i < work->depth && code == ERR_OK; i++)
         code = slot_init(thread, &thread->slots[i], err);
     return code;
 }
 
-/* What cannot be given back after a lost context ends with the process. */
+/* After a lost context some memory cannot be freed; it ends with the process. */
 static void thread_fini(struct stream_thread *thread) {
     const struct device *device = &thread->baseline->device;
     struct error err;
@@ -200,7 +200,7 @@ static void thread_fini(struct stream_thread *thread) {
     free(thread->x);
 }
 
-/* `ns` is from the first one's start to the last one's end. */
+/* `ns` is the time from the start of the first thread to the end of the last. */
 static enum err run_threads(
     struct stream_thread *threads, uint32_t count, uint64_t *ns, struct error *err) {
     const struct crew_options options = {

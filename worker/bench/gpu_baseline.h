@@ -1,12 +1,12 @@
 /**
- * The loop that a programmer would write who has the jobs in memory and nothing else to care for:
- * copy in, clear, launch, copy back, over `threads` streams with `depth` batches each. What the
- * worker reaches is measured against it (gpu-worker bench).
+ * The baseline for a GPU: the loop that a programmer would write for jobs in memory and nothing
+ * else. It copies in, clears, launches and copies back, on `threads` streams with `depth` batches
+ * each. gpu-worker bench compares the worker with it.
  *
- * A job is z = x + y over buffers of `buffer_bytes` each, by the program `bench`. Host copies into
- * and out of pinned memory are part of it, as they are of the worker's work.
+ * A job is z = x + y over buffers of `buffer_bytes` each, by the program `bench`. It includes host
+ * copies into and out of pinned memory, as the worker's work does.
  *
- * Lifetime: gpu_baseline_create() to gpu_baseline_destroy(). Threads: one; it starts its own.
+ * Lifetime: from gpu_baseline_create() to gpu_baseline_destroy(). Threads: one; it starts its own.
  */
 #ifndef BENCH_GPU_BASELINE_H
 #define BENCH_GPU_BASELINE_H
@@ -31,7 +31,7 @@ struct gpu_baseline_cost {
 struct gpu_baseline_work {
     uint32_t threads, depth;
     uint32_t batch_jobs;
-    bool is_coalesced; /* one launch a batch, else one a job */
+    bool is_coalesced; /* one launch for each batch; otherwise one for each job */
     uint64_t buffer_bytes;
     uint64_t jobs; /* rounded up to whole batches of all threads */
     /** With one thread and a depth of one: how long each batch took, from copying in until its
@@ -44,7 +44,7 @@ MUST_CHECK enum err gpu_baseline_create(
     const struct gpu_baseline_options *options, struct gpu_baseline **ret, struct error *err);
 void gpu_baseline_destroy(struct gpu_baseline *baseline); /* NULL is fine */
 
-/** Nanoseconds a job, from the first batch of all threads to the last; set-up is left out. */
+/** Nanoseconds per job, from the first batch of all threads to the last, without set-up. */
 MUST_CHECK enum err gpu_baseline_run(struct gpu_baseline *baseline,
     const struct gpu_baseline_work *work, double *ns_a_job, struct error *err);
 

@@ -33,7 +33,7 @@ enum err bench_job_nothing(struct slice *ret, struct error *err) {
         ret, err);
 }
 
-/* Ones, in a file that has no name any more once it is closed. */
+/* Writes ones to a temporary file. */
 static enum err write_ones(uint64_t bytes, char *path, struct error *err) {
     int fd = mkstemp(path);
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;

@@ -5,11 +5,16 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-/** A job of the program `bench` that launches one thread which does nothing: no buffers, no
- * outputs. `ret.data` is to be freed. */
+/**
+ * A job of the program `bench` without buffers and outputs, which launches one thread that does
+ * nothing. The caller frees `ret.data`.
+ */
 MUST_CHECK enum err bench_job_nothing(struct slice *ret, struct error *err);
 
-/** z = x + y over buffers of `buffer_bytes` by that entry; z is read back. As above. */
+/**
+ * A job that computes z = x + y over buffers of `buffer_bytes` with that entry, and reads z back.
+ * The caller frees `ret.data`.
+ */
 MUST_CHECK enum err bench_job_add(
     const char *entry, uint64_t buffer_bytes, struct slice *ret, struct error *err);
 

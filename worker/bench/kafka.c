@@ -14,7 +14,7 @@
 
 enum { PARTITIONS = 8, NAME_SIZE = 96, FIRST_RESULT_MS = 60000, READ_MS = 1000 };
 
-/* Indices of the topics; the worker and the baseline answer to the same one. */
+/* Indices of the topics. The worker and the baseline write results to the same one. */
 enum { TOPIC_JOBS, TOPIC_RESULTS, TOPIC_DEAD_LETTERS, TOPIC_COUNT };
 
 struct kafka_bench {
@@ -33,7 +33,7 @@ static struct kafka_options kafka_options(
         .setting_values = map->values};
 }
 
-/* Names that nobody else has. */
+/* Gives the topics unique names. */
 static void name_topics(struct kafka_bench *bench) {
     static const char *const kinds[] = {"jobs", "results", "dead-letters"};
     uint64_t mark = clock_ns() / 1000000 % 1000000;
@@ -44,7 +44,7 @@ static void name_topics(struct kafka_bench *bench) {
     }
 }
 
-/* Every run reads all jobs, so every run is a group of its own. */
+/* Every run reads all jobs, so every run needs a group of its own. */
 static void name_group(struct kafka_bench *bench, const char *who, unsigned round) {
     snprintf(bench->group, NAME_SIZE, "%.60s-%s-%u", bench->names[TOPIC_JOBS], who, round);
 }
@@ -57,7 +57,7 @@ static bool replace(char **text, const char *with) {
     return true;
 }
 
-/* The configured worker, but between our topics. */
+/* Uses the configured worker, but with the bench's topics. */
 static enum err fit_settings(const struct kafka_bench *bench, struct error *err) {
     struct settings *settings = bench->options->settings;
     struct string_list *jobs = &settings->topics.jobs;
@@ -110,8 +110,8 @@ static enum err run_baseline(
     return code;
 }
 
-/* The baseline answers with as many bytes as the worker does, so that brokers have as much to do:
- * those of the first result that the worker wrote. */
+/* Reads the worker's first result. The baseline answers with the same bytes, so that the brokers
+ * have the same work. */
 static enum err take_response(struct kafka_bench *bench, struct error *err) {
     struct reader *reader;
     struct delivery *delivery = NULL;
@@ -130,11 +130,11 @@ static enum err take_response(struct kafka_bench *bench, struct error *err) {
     reader_destroy(reader);
     if (code == ERR_OK && bench->response.data == NULL)
         code = error_set(err, ERR_BROKER, 0, "look at the topics that start with gpu-worker-bench-",
-            "no result can be read back");
+            "no result could be read back");
     return code;
 }
 
-/* Both ways of delivery against the same rounds of the baseline. */
+/* Compares both values of `delivery` with the same rounds of the baseline. */
 static enum err measure_rounds(struct kafka_bench *bench, struct bench_rounds *at_least_once,
     struct bench_rounds *exactly_once, struct error *err) {
     enum err code = ERR_OK;
@@ -153,7 +153,7 @@ static enum err measure_rounds(struct kafka_bench *bench, struct bench_rounds *a
 static enum err measure(struct kafka_bench *bench, struct error *err) {
     struct bench_rounds at_least_once, exactly_once;
     double ignored;
-    /* A round before the first warms the brokers up. */
+    /* an extra round warms up the brokers */
     enum err code = run_worker(bench, AT_LEAST_ONCE, BENCH_ROUNDS_MAX, &ignored, err);
     if (code == ERR_OK) code = take_response(bench, err);
     if (code == ERR_OK) code = measure_rounds(bench, &at_least_once, &exactly_once, err);

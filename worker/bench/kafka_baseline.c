@@ -7,7 +7,7 @@
 
 enum {
     ADMIN_TIMEOUT_MS = 15000,
-    SILENCE_MS = 60000, /* without anything moving */
+    SILENCE_MS = 60000, /* without any progress */
     POLL_MS = 100,
     MESSAGES_AT_ONCE = 1000
 };
@@ -28,7 +28,7 @@ static enum err create_admin(
     return code;
 }
 
-/* The first failure among the answers about single topics. */
+/* The first failure among the answers for single topics. */
 static rd_kafka_resp_err_t first_failure(rd_kafka_event_t *event) {
     size_t count = 0;
     if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -112,7 +112,7 @@ static enum err create_producer(
     if (code != ERR_OK) return code;
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivered);
     rd_kafka_conf_set_opaque(conf, responses);
-    rd_kafka_conf_set_log_cb(conf, NULL); /* errors come through the calls */
+    rd_kafka_conf_set_log_cb(conf, NULL); /* errors are returned by the calls */
     return client_create(RD_KAFKA_PRODUCER, conf, "kafka.producer", &responses->client, err);
 }
 
@@ -179,7 +179,7 @@ static enum err create_consumer(
     return native == RD_KAFKA_RESP_ERR_NO_ERROR ? ERR_OK : no_answer(native, "subscribing", err);
 }
 
-/* Answers all that is at hand; returns how many messages that was. The first sets the clock. */
+/* Answers all available messages; returns how many. The first one starts the clock. */
 static uint64_t answer_some(const struct kafka_baseline_work *work, rd_kafka_queue_t *queue,
     struct responses *responses, uint64_t *started_ns) {
     rd_kafka_message_t *messages[MESSAGES_AT_ONCE];

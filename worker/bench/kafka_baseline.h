@@ -1,10 +1,10 @@
 /**
- * The loop that a programmer would write over librdkafka who has nothing else to care for: messages
- * in, as many messages out, offsets committed now and then. What the worker reaches between two
- * topics is measured against it (gpu-worker bench kafka). With it, what such a bench needs of the
- * brokers: topics of its own, full of messages.
+ * The baseline for Kafka: the loop that a programmer would write with librdkafka and nothing else.
+ * It reads messages, writes one for each, and commits offsets now and then. gpu-worker bench kafka
+ * compares the worker with it. This file also prepares the brokers: it creates topics for the bench
+ * and fills them.
  *
- * Both clients have the settings of the worker's own (broker/consumer.h, broker/producer.h).
+ * Both clients have the same settings as the worker's (broker/consumer.h, broker/producer.h).
  * Threads: one.
  */
 #ifndef BENCH_KAFKA_BASELINE_H
@@ -13,11 +13,11 @@
 #include "base/slice.h"
 #include "broker/kafka_options.h"
 
-/** Makes topics of `partitions` partitions, one replica each. ERR_BROKER. */
+/** Creates topics with `partitions` partitions and one replica. Errors: ERR_BROKER. */
 MUST_CHECK enum err kafka_baseline_make_topics(const struct kafka_options *kafka,
     const char *const *names, size_t count, int partitions, struct error *err);
 
-/** What cannot be removed is left. */
+/** Topics that cannot be removed are left. */
 void kafka_baseline_remove_topics(
     const struct kafka_options *kafka, const char *const *names, size_t count);
 
@@ -29,11 +29,14 @@ struct kafka_baseline_work {
     struct kafka_options consumer, producer;
     const char *group;
     const char *from, *to;
-    uint64_t messages;     /* that stand in `from` */
-    struct slice response; /* to each */
+    uint64_t messages;     /* messages in `from` */
+    struct slice response; /* to each message */
 };
 
-/** From the first message that came in until the last response was acknowledged. ERR_BROKER. */
+/**
+ * *ns is the time from the first message read until the last response was acknowledged. Errors:
+ * ERR_BROKER.
+ */
 MUST_CHECK enum err kafka_baseline_run(
     const struct kafka_baseline_work *work, uint64_t *elapsed_ns, struct error *err);
 

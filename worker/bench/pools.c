@@ -9,13 +9,13 @@
 #include "bench/bench.h"
 #include "bench/free_lists.h"
 
-#define BUDGET_BYTES (256ull << 20) /* is not reached */
+#define BUDGET_BYTES (256ull << 20) /* never reached */
 
 enum {
     SIZES = 8,
     THREADS_MAX = 16,
     HELD_MAX = 8,
-    SAMPLED = 32,         /* time is taken of one operation in so many */
+    SAMPLED = 32,         /* one operation in this many is timed */
     SAMPLES_MAX = 1 << 16 /* of a thread */
 };
 
@@ -28,7 +28,7 @@ enum { THREAD_COUNTS = sizeof thread_counts / sizeof thread_counts[0] };
 static const uint32_t held_counts[] = {1, HELD_MAX};
 enum { HELD_COUNTS = sizeof held_counts / sizeof held_counts[0] };
 
-/* Who hands out blocks: what is measured, and what it is measured against. */
+/* What hands out blocks: the baseline, or the pools. */
 enum side { SIDE_BASELINE, SIDE_POOL, SIDE_COUNT };
 
 /* One kind of memory. */
@@ -37,19 +37,20 @@ struct memory {
     struct budget budget;
     struct pool *pool;
     struct free_lists *lists;
-    double clock_cost_ns; /* of a reading between two others */
+    double clock_cost_ns; /* the time that reading the clock takes */
 };
 
 struct pool_work {
     struct memory *memory;
     enum side side;
     uint32_t threads;
-    uint32_t held;       /* blocks that a thread has at a time */
+    uint32_t held;       /* blocks that a thread holds at a time */
     uint64_t operations; /* of each thread */
     pthread_barrier_t start;
 };
 
-/* An operation returns the block that was taken longest ago, and takes one of a random size. */
+/* A thread's blocks. An operation returns the block that was taken longest ago, and takes one of a
+ * random size. */
 struct hand {
     struct pool_work *work;
     struct pool_counters counters;
@@ -124,7 +125,7 @@ static int compare(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* Moves all samples together, into those of the first. */
+/* Appends all threads' samples to those of the first. */
 static enum err sum_up(
     struct hand *hands, uint32_t count, struct measured *ret, struct error *err) {
     uint64_t started_ns = hands[0].started_ns, ended_ns = hands[0].ended_ns;
@@ -181,8 +182,8 @@ static enum err run_round(struct pool_work *work, struct measured *ret, struct e
 
 /* --- rows --- */
 
-/* Both sides in turns; the first round of each says how many operations make one, and is left out.
- */
+/* Measures both sides in turns. The first round of each only determines the number of operations
+ * for a round. */
 static enum err measure(const struct bench_options *options, struct pool_work *work,
     struct measured (*ret)[BENCH_ROUNDS_MAX], struct error *err) {
     struct measured probe;
@@ -250,7 +251,8 @@ static enum err measure_row(const struct bench_options *options, struct memory *
 
 /* --- memory --- */
 
-/* As many blocks of each size as all threads can hold: none comes from the driver later. */
+/* Fills the lists with as many blocks of each size as all threads can hold, so that none comes from
+ * the driver later. */
 static enum err fill(struct memory *memory, struct error *err) {
     struct pool_counters counters = {0};
     struct pool_block blocks[2][THREADS_MAX * HELD_MAX];
@@ -270,7 +272,7 @@ static enum err fill(struct memory *memory, struct error *err) {
     return code;
 }
 
-/* The median of many. */
+/* The median of many readings. */
 static double clock_cost(void) {
     enum { READINGS = 1001 };
     double costs[READINGS];

@@ -1,8 +1,8 @@
 /**
- * What a bench prints: a Markdown table, or with --json one JSON object a line, with the same
- * figures under names.
+ * Prints the results of a bench: as a Markdown table or, with --json, as one JSON object per row
+ * with the same figures.
  *
- * Ways to do the same work are measured in turns, so that what slows the machine for a while slows
+ * The ways to do the same work are measured in turns, so that a disturbance of the machine slows
  * all of them. A figure is the median of its rounds, with the least and the most.
  *
  * Threads: one.
@@ -28,25 +28,27 @@ struct bench_spread {
     double least, median, most;
 };
 
-/** Sorts `values`, of which there are some. */
+/** Sorts `values`; `count` must not be 0. */
 struct bench_spread bench_spread_of(double *values, size_t count);
 
-/** A line of its own before or behind a table; nothing in JSON. */
+/** A line of text before or after a table; nothing in JSON. */
 __attribute__((format(printf, 2, 3))) void bench_note(
     const struct bench_table *table, const char *format, ...);
 
-/** The table's head: so many names. Nothing in JSON. */
+/** The table's head, with `count` names. Nothing in JSON. */
 void bench_head(const struct bench_table *table, const char *const *names, size_t count);
 
-/** A row: its begin, a cell for each name of the head, its end. `work` needs no escape. */
+/** A row: its begin, a cell for each name of the head, its end. `work` must not need escaping. */
 void bench_row_begin(const struct bench_table *table, const char *work);
 void bench_row_end(const struct bench_table *table);
 
-/** How a figure is shown: "12.3 %". JSON knows it as `key`, which names the unit. */
+/**
+ * How a figure is printed, such as "12.3 %". Its name in JSON is `key`, which includes the unit.
+ */
 struct bench_figure {
     const char *key;
     int decimals;
-    const char *unit; /* " %", or NULL where the head names it */
+    const char *unit; /* " %", or NULL if the head names the unit */
 };
 
 /** A cell with the median. */
@@ -57,18 +59,18 @@ void bench_median(
 void bench_spread(
     const struct bench_table *table, struct bench_figure figure, const struct bench_spread *spread);
 
-/** By round: nanoseconds a job. */
+/** Nanoseconds per job, by round. */
 struct bench_rounds {
     size_t count;
     double baseline_ns[BENCH_ROUNDS_MAX], worker_ns[BENCH_ROUNDS_MAX];
 };
 
-/** A table of jobs a second. `baseline` is the other way. */
+/** A table of jobs per second. `baseline` names the other way. */
 void bench_print_rates_head(const struct bench_table *table, const char *baseline);
 void bench_print_rates(
     const struct bench_table *table, const char *work, const struct bench_rounds *rounds);
 
-/** One line of microseconds a job. */
+/** A line with microseconds per job. */
 void bench_print_latency(
     const struct bench_table *table, const char *work, const struct bench_rounds *rounds);
 

@@ -6,7 +6,7 @@ void lags_get_totals(const struct source *source, struct offsets_totals *ret) {
     offsets_get_totals(consumer_offsets(source), ret);
 }
 
-/* -1: one of the two ends is not known yet. */
+/* -1: the lag is not known yet. */
 static int64_t lag_of(const struct source *source, const struct offsets_followed *at) {
     int64_t low = RD_KAFKA_OFFSET_INVALID, end = RD_KAFKA_OFFSET_INVALID;
     int64_t next = at->state.next_commit;
@@ -14,7 +14,7 @@ static int64_t lag_of(const struct source *source, const struct offsets_followed
         consumer_client(source), at->topic, at->partition, &low, &end);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR || low < 0 || end < 0 || next == OFFSET_UNKNOWN)
         return -1;
-    if (next < low) next = low; /* what is between is deleted */
+    if (next < low) next = low; /* messages below `low` are deleted */
     return end > next ? end - next : 0;
 }
 

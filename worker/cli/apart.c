@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Nothing else is opened: a pipe that somebody opens and closes again ends its other side. */
+/* Opens nothing that exists: opening and closing a pipe would end its other side. */
 static bool make(const char *path, struct stat *ret) {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
     if (fd < 0) return false;
@@ -22,8 +22,8 @@ static bool identify(const struct named_file *file, struct stat *ret) {
     return file->is_output && make(file->path, ret);
 }
 
-/* Two streams may share a device, such as /dev/null or a terminal; and what is read from a pipe or
- * socket is not what is written to it. */
+/* Two streams may share a device, such as /dev/null or a terminal. Reading and writing one pipe or
+ * socket is fine too. */
 static bool clash(const struct named_file *a, const struct named_file *b) {
     struct stat one, other;
     if (!a->is_output && !b->is_output) return false;

@@ -1,10 +1,10 @@
 /**
- * Whether the files that one command line names are different files, so that no slip of the
- * operator overwrites what is to be read, or writes two streams into one file.
+ * Checks that the files on a command line are different, so that no typing error overwrites an
+ * input, or writes two streams into one file.
  *
  * Links of every kind count as the file that they lead to. "-" is standard input or output. Files
- * that cannot be looked at are left to the command that opens them, which says why. An output that
- * does not exist yet is made, empty, as the command would.
+ * that cannot be examined are ignored; the command that opens them will report why. An output that
+ * does not exist is created, empty, as the command would. Threads: any.
  */
 #ifndef CLI_APART_H
 #define CLI_APART_H
@@ -13,12 +13,14 @@
 #include <stddef.h>
 
 struct named_file {
-    const char *option; /* as it is typed: "--jobs" */
+    const char *option; /* as on the command line: "--jobs" */
     const char *path;   /* NULL: it was not given */
     bool is_output;
 };
 
-/** False where two of them are one file, of which at least one is written: *first and *second. */
+/**
+ * False if two of them are the same file and at least one is written; these are *first and *second.
+ */
 bool files_are_apart(const struct named_file *files, size_t count, const struct named_file **first,
     const struct named_file **second);
 

@@ -1,4 +1,4 @@
-/* gpu-worker cancel: jobs that are not to be run any more. */
+/* gpu-worker cancel: tells all workers not to run some jobs. */
 
 #include "decode/cancel.h"
 #include "cli/cli.h"
@@ -48,7 +48,7 @@ int command_cancel(int argc, char **argv) {
     char **words;
     int exit_code;
     const struct cli_option options[] = {
-        {"config", "FILE", "where the brokers and topics stand; without it, all defaults",
+        {"config", "FILE", "the configuration with brokers and topics; without it, all defaults",
             .text = &config},
         {0}};
     const struct cli_command command = {.name = "cancel",

@@ -1,4 +1,4 @@
-/* gpu-worker check: everything that is wrong with a configuration and its programs. */
+/* gpu-worker check: reports everything that is wrong with a configuration and its programs. */
 #include <stdio.h>
 
 #include "broker/connect.h"
@@ -9,8 +9,9 @@
 
 static const char about[] =
     "Reads the configuration as `run` does, looks at its programs, folders, files, keys for\n"
-    "librdkafka and addresses, and reports every problem with its place. What `run` refuses, it\n"
-    "refuses. Starts nothing: no broker and no device is needed.\n";
+    "librdkafka and addresses, and reports every problem with its position. It refuses what "
+    "`run`\n"
+    "refuses. It starts nothing: no broker and no device is needed.\n";
 
 static const char examples[] = "example:\n"
                                "  gpu-worker check --config worker.yaml\n";
@@ -51,12 +52,11 @@ int command_check(int argc, char **argv) {
     int ret;
     const struct cli_option options[] = {
         {"config", "FILE", "the configuration; - is standard input", CLI_MUST, .text = &config},
-        {"programs", "DIR", "look for programs there instead of in programs.dir",
-            .text = &programs},
+        {"programs", "DIR", "the folder of programs, instead of programs.dir", .text = &programs},
         {"connect", NULL,
-            "also ask the brokers: whether they are there, take the user, password and\n"
-            "certificates of kafka.consumer and kafka.producer, and know all topics.\n"
-            "Writes nothing, so that a topic may be written to shows only in a run.",
+            "also ask the brokers: whether they answer, accept the user, password and\n"
+            "certificates of kafka.consumer and kafka.producer, and have all topics.\n"
+            "It writes nothing, so it cannot tell whether a topic may be written to.",
             .flag = &connect},
         {0}};
     const struct cli_command command = {

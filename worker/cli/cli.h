@@ -1,11 +1,11 @@
 /**
- * The subcommands of gpu-worker, but for bench/command.h. Each is one file with one function that
- * reads its own arguments (cli/options.h; argv[0] is "gpu-worker <command>") and returns an exit
- * code of base/exit.h.
+ * The subcommands of gpu-worker, except that of bench/command.h. Each is a file with one function
+ * that reads its own arguments (cli/options.h; argv[0] is "gpu-worker <command>") and returns an
+ * exit code of base/exit.h.
  *
  * Every command answers --help, from the table of its options. Results go to standard output,
- * everything else to standard error. Option names that mean the same are the same everywhere:
- * --config FILE.
+ * everything else to standard error. Options with the same meaning have the same name in all
+ * commands, such as --config FILE.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -26,38 +26,41 @@ int command_submit(int argc, char **argv);
 int command_tail(int argc, char **argv);
 int command_version(int argc, char **argv);
 
-/** The end of each help text, after an empty line: what the exit codes mean. */
+/** Prints the end of each help text, after an empty line: what the exit codes mean. */
 void cli_print_exits(void);
 
 /** Prints `usage` and the exit codes to standard output; returns CLI_OK. */
 int cli_help(const char *usage);
 
-/** One line "gpu-worker <command>: ..." to standard error; returns `code`. */
+/** Prints a line "gpu-worker <command>: ..." to standard error; returns `code`. */
 __attribute__((format(printf, 3, 4))) int cli_fail(
     enum cli_exit code, const char *command, const char *format, ...);
 
-/** That line for what a stage reported, with the code that fits it. */
+/** The same for an error; returns the exit code that fits it. */
 int cli_fail_error(const char *command, const struct error *err);
 
-/** The same for a command that only talks to brokers: CLI_BROKER, or CLI_FAILED for all else. */
+/**
+ * The same for a command that only talks to brokers: CLI_BROKER, or CLI_FAILED for all other
+ * errors.
+ */
 int cli_fail_sending(const char *command, const struct error *err);
 
-/** The line for arguments that make no sense; returns CLI_USAGE. */
+/** The same for wrong arguments; returns CLI_USAGE. */
 int cli_fail_usage(const char *command);
 
-/** One such line for each problem; returns CLI_CONFIG. */
+/** Prints such a line for each problem; returns CLI_CONFIG. */
 int cli_fail_problems(const char *command, const struct problems *problems);
 
 /**
- * Initialises `settings` and loads `path` (NULL: all defaults) into them. CLI_OK: settings_fini()
- * is the caller's; else the problems are printed and there is nothing to end.
+ * Initialises `settings` and loads `path` (NULL: all defaults) into them. CLI_OK: the caller must
+ * call settings_fini(). Otherwise the problems are printed, and nothing has to be freed.
  */
 int cli_load_settings(const char *command, const char *path, struct settings *settings);
 
-/** --driver: *ret stays as it is where `name` is NULL. False where there is no such driver. */
+/** Reads --driver; *ret is not changed if `name` is NULL. False if there is no such driver. */
 MUST_CHECK bool cli_read_driver(const char *name, enum driver_choice *ret);
 
-/** The same, over what the configuration says. */
+/** The same, overriding the configuration. */
 MUST_CHECK bool cli_override_driver(const char *name, struct settings *settings);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpu-worker config: the configuration, as it is and as it may be. */
+/* gpu-worker config: prints the defaults, the effective configuration or its schema. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "settings/settings.h"
 
 static const char about[] =
-    "  defaults        every setting with its default and what it is for, as a file to start from\n"
+    "  defaults        every setting with its default and help, as a file to start from\n"
     "  show            what a worker started with FILE would use; secrets are masked\n"
     "  schema          a JSON Schema of the file, for editors\n"
     "  table           all settings as a Markdown table\n";

@@ -1,4 +1,4 @@
-/* gpu-worker devices: what `devices` can name. The supervisor reads it, too. */
+/* gpu-worker devices: lists what the setting `devices` can name. The supervisor reads this too. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -7,8 +7,9 @@
 #include "pipeline/devices.h"
 
 static const char about[] =
-    "Lists the devices that the driver shows, one a line, with tabs between number, UUID, what is\n"
-    "known against its health (-: nothing) and name.\n";
+    "Lists the devices that the driver shows, one on each line: number, UUID, known fault (-: "
+    "none) and\n"
+    "name, separated by tabs.\n";
 
 static const char examples[] = "example:\n"
                                "  gpu-worker devices --config worker.yaml\n";

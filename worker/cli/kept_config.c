@@ -12,7 +12,7 @@
 
 enum { CONFIG_BYTES_MAX = 16 << 20 };
 
-/* Not closed on exec: executors read it. */
+/* The descriptor stays open in children, because executors read it. */
 static bool seal(struct kept_config *kept) {
     kept->fd = memfd_create("gpu-worker-config", MFD_ALLOW_SEALING);
     snprintf(kept->path, sizeof kept->path, "/proc/self/fd/%d", kept->fd);
@@ -32,7 +32,7 @@ enum err kept_config_init(struct kept_config *kept, const char *path, struct err
     int native = errno;
     kept_config_fini(kept);
     return error_set(err, ERR_IO, native, "give the process more memory",
-        "keeping the configuration: %s", strerror(native));
+        "copying the configuration: %s", strerror(native));
 }
 
 void kept_config_fini(struct kept_config *kept) {

@@ -9,9 +9,9 @@
 #include "cli/cli.h"
 
 enum {
-    LABEL_MAX = 19, /* one that is longer has a line of its own */
+    LABEL_MAX = 19, /* a longer label has a line of its own */
     GAP = 2,
-    HELP = CLI_OPTIONS_MAX, /* beside the places of the table */
+    HELP = CLI_OPTIONS_MAX, /* an index after those of the table */
     LABEL_SIZE = 64,
     USAGE_SIZE = LABEL_SIZE + 8,
     USAGE_COLUMNS = 90
@@ -36,7 +36,7 @@ static size_t widest_label(const struct cli_option *options) {
     return widest;
 }
 
-/* Every line of its help begins at the same column. */
+/* Prints an option; all lines of its help begin at the same column. */
 static void print_option(const struct cli_option *option, int column) {
     char label[LABEL_SIZE];
     bool is_long = write_label(option, label) > LABEL_MAX;
@@ -50,9 +50,10 @@ static void print_option(const struct cli_option *option, int column) {
     }
 }
 
-/* "[--config FILE]"; the brackets are also around those that are given with it or instead. */
+/* Writes "[--config FILE]"; the brackets include options that are given with it or instead of it.
+ * */
 static void write_usage(const struct cli_option *option, char ret[static USAGE_SIZE]) {
-    const struct cli_option *next = option + 1; /* or the table's end */
+    const struct cli_option *next = option + 1; /* or the end of the table */
     char label[LABEL_SIZE];
     (void)write_label(option, label);
     bool is_owner = next->with != NULL && strcmp(next->with, option->name) == 0;
@@ -118,7 +119,7 @@ static bool take(const struct cli_option *option, const char *value) {
 static void fill(struct option *long_options, const struct cli_option *options) {
     size_t count = 0;
     for (; options != NULL && options[count].name != NULL; count++) {
-        INVARIANT(count < CLI_OPTIONS_MAX, "a command has no more options than that");
+        INVARIANT(count < CLI_OPTIONS_MAX, "a command has at most CLI_OPTIONS_MAX options");
         bool is_flag = options[count].takes == NULL;
         long_options[count] = (struct option){.name = options[count].name,
             .has_arg = is_flag ? no_argument : required_argument,
@@ -133,9 +134,9 @@ static bool is_given(const struct cli_option *options, const bool *given, const 
     return given[i];
 }
 
-/* Together, and with all that must be. */
+/* Whether the given options may be combined, and all required ones are there. */
 static bool can_be_given(const struct cli_option *options, const bool *given) {
-    bool is_taken = false; /* the row of alternatives */
+    bool is_taken = false; /* one of a row of alternatives was given */
     for (size_t i = 0; options != NULL && options[i].name != NULL; i++) {
         const char *with = options[i].with;
         bool may = with == NULL || is_given(options, given, with);

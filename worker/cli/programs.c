@@ -1,4 +1,4 @@
-/* gpu-worker programs: what jobs can name. */
+/* gpu-worker programs: lists the programs that jobs can name. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -75,7 +75,7 @@ static void print_program(const struct program *program) {
     for (size_t i = 0; i < program->image_count; i++) print_image(&program->images[i]);
 }
 
-/* Prints what is fine, adds what is not. */
+/* Prints valid programs, and adds problems of others. */
 static void list(const char *dir, bool json, struct problems *problems) {
     struct registry *registry = dir != NULL ? registry_load(dir, problems) : NULL;
     if (registry == NULL) {
@@ -108,7 +108,7 @@ int command_programs(int argc, char **argv) {
     char **words;
     int ret;
     const struct cli_option options[] = {
-        {"dir", "DIR", "look there instead of in programs.dir", .text = &arguments.dir},
+        {"dir", "DIR", "the folder of programs, instead of programs.dir", .text = &arguments.dir},
         {"config", "FILE", "the configuration; without it, all defaults",
             .text = &arguments.config},
         {"json", NULL, "as JSON, for programs such as the Python client", .flag = &arguments.json},

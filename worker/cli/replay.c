@@ -1,4 +1,4 @@
-/* gpu-worker replay: dead letters become jobs again. */
+/* gpu-worker replay: sends dead letters as jobs again. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,10 +13,13 @@
 #include "decode/print.h"
 
 static const char about[] =
-    "Sends dead letters back to the job topic that they came from, with their own bytes, key and\n"
-    "headers, and a header gpu-worker-replayed-from that says where the job stood first. They are\n"
-    "tried as new jobs. The dead letters stay where they are: a second replay sends the same jobs\n"
-    "again, so say with --since which ones are new. What is published while it runs is not read.\n";
+    "Sends dead letters back to the job topic that they came from, with their own bytes, key "
+    "and\n"
+    "headers, and a header gpu-worker-replayed-from with the first position of the job. They run "
+    "as new\n"
+    "jobs. The dead letters stay in their topic: a second replay sends the same jobs again, so "
+    "choose new\n"
+    "ones with --since. Dead letters that are published while it runs are not read.\n";
 
 static const char examples[] =
     "example:\n"
@@ -26,7 +29,7 @@ enum { POLL_MS = 200, PROGRESS_MS = 2000, SILENCE_MS = 60000 };
 
 struct replay_arguments {
     const char *config, *topic;
-    struct cli_values codes, ids; /* none: anything goes */
+    struct cli_values codes, ids; /* none: all match */
     uint64_t since_ms, until_ms;
     uint64_t count;
     bool all, dry_run;
@@ -40,26 +43,26 @@ static void on_stop_signal(int number) {
 
 /* --- arguments --- */
 
-/* False where the command ends with *ret_exit. */
+/* False: the command must end with *ret_exit. */
 static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret, int *ret_exit) {
     const char *since = NULL, *until = NULL;
     char **words;
     const struct cli_option options[] = {
-        {"config", "FILE", "where the brokers and topics stand; only topics.jobs are sent to",
+        {"config", "FILE", "the configuration with brokers and topics; jobs go only to topics.jobs",
             .text = &ret->config},
-        {"topic", "NAME", "where the dead letters stand, instead of topics.dead_letters",
+        {"topic", "NAME", "the topic of dead letters, instead of topics.dead_letters",
             .text = &ret->topic},
-        {"dry-run", NULL, "says what would be sent, and sends nothing", .flag = &ret->dry_run},
-        {"all", NULL, "all of them; else at least one of the following says which",
+        {"dry-run", NULL, "print what would be sent, and send nothing", .flag = &ret->dry_run},
+        {"all", NULL, "replay all; otherwise at least one of the following selects which",
             .flag = &ret->all},
-        {"code", "CODE", "only those with this error code; may be given again",
+        {"code", "CODE", "only those with this error code; may be given several times",
             .values = &ret->codes},
-        {"id", "ID", "only the job of this id; may be given again", .values = &ret->ids},
+        {"id", "ID", "only the job with this id; may be given several times", .values = &ret->ids},
         {"since", "WHEN",
-            "only those that were published then or later: 2026-11-21T08:30:00Z, or how\n"
-            "long ago, such as 90s, 15m, 2h or 7d",
+            "only those published at this time or later: 2026-11-21T08:30:00Z, or how long\n"
+            "ago, such as 90s, 15m, 2h or 7d",
             .text = &since},
-        {"until", "WHEN", "only those that were published before then", .text = &until},
+        {"until", "WHEN", "only those published before this time", .text = &until},
         {"count", "N", "at most so many", .number = &ret->count}, {0}};
     const struct cli_command command = {
         .name = "replay", .about = about, .options = options, .examples = examples};
@@ -80,7 +83,7 @@ struct replay {
     const struct settings *settings;
     const struct replay_arguments *arguments;
     struct reader *reader;
-    struct sender *sender; /* NULL: a dry run */
+    struct sender *sender; /* NULL in a dry run */
     uint64_t read, chosen, skipped;
     uint64_t progress_due_ns, heard_ns;
 };
@@ -98,7 +101,7 @@ static bool is_chosen(const struct replay_arguments *arguments, const struct del
            published_ms >= arguments->since_ms && published_ms < arguments->until_ms;
 }
 
-/* The topic as the configuration has it; NULL where it is none of ours. */
+/* The configured job topic of that name; NULL if there is none. */
 static const char *find_job_topic(const struct settings *settings, struct slice topic) {
     for (size_t i = 0; i < settings->topics.jobs.count; i++)
         if (slice_is_text(topic, settings->topics.jobs.items[i]))
@@ -139,9 +142,10 @@ static enum err consider(
     bool is_letter = dead_letter_read(delivery, &letter);
     if (!is_chosen(replay->arguments, delivery, &letter)) return ERR_OK;
     const char *topic = find_job_topic(replay->settings, letter.topic);
-    if (!is_letter) skip(replay, delivery, "it is not a dead letter of a worker");
-    else if (letter.is_truncated) skip(replay, delivery, "it is cut: send the job again");
-    else if (topic == NULL) skip(replay, delivery, "its job's topic is none of topics.jobs");
+    if (!is_letter) skip(replay, delivery, "it is not a worker's dead letter");
+    else if (letter.is_truncated)
+        skip(replay, delivery, "it is incomplete: send the job again from its source");
+    else if (topic == NULL) skip(replay, delivery, "its job's topic is not in topics.jobs");
     else return send_job(replay, delivery, &letter, topic, err);
     return ERR_OK;
 }
@@ -173,7 +177,7 @@ static enum err read_all(struct replay *replay, struct error *err) {
             delivery_destroy(delivery);
         } else if (code == ERR_OK && clock_ns() - replay->heard_ns > SILENCE_MS * 1000000ull) {
             code = error_set(err, ERR_BROKER, 0, "check that the brokers run, and try again",
-                "nothing came from the topic for %d s, and its end is not reached",
+                "no message came from the topic for %d s, but its end was not reached",
                 SILENCE_MS / 1000);
         }
         print_progress(replay);

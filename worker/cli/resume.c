@@ -1,4 +1,4 @@
-/* gpu-worker resume: who is suspended on this machine, and the end of it. */
+/* gpu-worker resume: shows what is suspended or set aside on this machine, and ends it. */
 #include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
@@ -35,7 +35,7 @@ static int count_of(const struct wish *wish) {
     return (wish->key != NULL) + (wish->program != NULL) + (wish->partition != NULL) + wish->is_all;
 }
 
-/* A name is a stranger's: what is no plain text is written as \xNN. */
+/* Names come from senders: characters that are not plain text are written as \xNN. */
 static void print_name(struct slice name) {
     for (size_t i = 0; i < name.size; i++) {
         uint8_t byte = name.data[i];
@@ -60,7 +60,7 @@ static void print_aside(void *context, const char *topic, int32_t partition, int
         partition, offset);
 }
 
-/* Of TOPIC/N. */
+/* `name` is TOPIC/N. */
 static bool lift_partition(struct state *state, const char *name) {
     const char *slash = strrchr(name, '/');
     uint64_t number;
@@ -132,10 +132,12 @@ int command_resume(int argc, char **argv) {
     char **words;
     int ret;
     const struct cli_option options[] = {
-        {"config", "FILE", "where state.dir stands; without it, all defaults", .text = &config},
-        {"key", "KEY", "jobs whose messages have this key", .text = &wish.key},
-        {"program", "NAME", "jobs that name this program", CLI_OR, .text = &wish.program},
-        {"partition", "TOPIC/N", "a partition that was set aside", CLI_OR, .text = &wish.partition},
+        {"config", "FILE", "the configuration with state.dir; without it, all defaults",
+            .text = &config},
+        {"key", "KEY", "run jobs again whose messages have this key", .text = &wish.key},
+        {"program", "NAME", "run jobs again that name this program", CLI_OR, .text = &wish.program},
+        {"partition", "TOPIC/N", "read a partition again that was set aside", CLI_OR,
+            .text = &wish.partition},
         {"all", NULL, "all of these", CLI_OR, .flag = &wish.is_all}, {0}};
     const struct cli_command command = {
         .name = "resume", .about = about, .options = options, .examples = examples};

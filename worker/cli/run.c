@@ -28,18 +28,19 @@
 static const char about[] =
     "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM or\n"
     "SIGINT: then it takes no more, finishes what it has within drain_timeout_ms, commits, and\n"
-    "leaves its group. A second such signal ends it at once; what was not finished comes again.\n"
+    "leaves its group. A second such signal ends it at once; unfinished jobs then run again "
+    "later.\n"
     "SIGHUP reads the configuration and the programs again.\n"
     "With --jobs it runs a stream of job messages (msgpack, one after the other) without any "
     "broker,\n"
     "on the first of `devices`; the exit code says whether a job failed (7) or the run was "
-    "interrupted (6).\n"
-    "\n"
-    "With http.listen it answers /livez, /readyz?verbose and /metrics. To systemd it says when it\n"
-    "has started (the first executor runs), that it lives, stops, and what it waits for.\n"
-    "\n"
-    "Each GPU gets a process of its own, an executor, which is started again when it dies: a job\n"
-    "that takes its process down costs itself alone.\n";
+    "interrupted (6).\n\n"
+    "With http.listen it serves /livez, /readyz?verbose and /metrics. It tells systemd when it "
+    "has\n"
+    "started (the first executor runs), that it is alive or stopping, and what it waits for.\n\n"
+    "Each GPU gets a process of its own, an executor, which is started again when it dies: a "
+    "job\n"
+    "that crashes this process fails, and no other job does.\n";
 
 static const char examples[] =
     "examples:\n"
@@ -47,22 +48,22 @@ static const char examples[] =
     "  gpu-worker run --driver cpu --jobs jobs.msgpack --results results.msgpack\n";
 
 enum {
-    LOCK_TIMEOUT_MS = 20000 /* a predecessor that was killed may take its time in the driver */
+    LOCK_TIMEOUT_MS = 20000 /* a killed predecessor may need time to leave the driver */
 };
 
 struct run_arguments {
     const char *config, *config_source, *driver, *device, *state, *life, *board;
-    enum driver_choice driver_choice; /* where `driver` is not NULL */
+    enum driver_choice driver_choice; /* used if `driver` is not NULL */
     struct file_paths files;
     bool is_file_run, no_supervisor;
 };
 
 static volatile sig_atomic_t stop;
-static struct state *_Atomic noted; /* that this process was asked to stop; NULL: nowhere */
+static struct state *_Atomic noted; /* where a stop is noted; NULL: nowhere */
 
 static volatile sig_atomic_t is_supervised;
 
-/* The second one ends an executor that nobody else would end. */
+/* The second signal ends an executor without a supervisor. */
 static void on_stop_signal(int number) {
     if (stop && !is_supervised) _exit(CLI_DRAIN);
     stop = 1;
@@ -70,7 +71,7 @@ static void on_stop_signal(int number) {
     state_note_stop(atomic_load_explicit(&noted, memory_order_acquire));
 }
 
-/* One that was ignored when we began stays so: a shell, or a supervisor that speaks for us. */
+/* A signal that was ignored at the start stays ignored: a shell or the supervisor wants that. */
 static void handle_stop_signal(int number) {
     const struct sigaction action = {.sa_handler = on_stop_signal};
     if (!signal_is_ignored(number)) sigaction(number, &action, NULL);
@@ -82,10 +83,10 @@ static void handle_signals(void) {
     is_supervised = parent_death_signal != 0;
     handle_stop_signal(SIGTERM);
     handle_stop_signal(SIGINT);
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe shall be a write error */
 }
 
-/* It asks for a reload, whenever it comes: it waits until somebody looks for it. */
+/* SIGHUP asks for a reload. It is blocked, and stays pending until the executor checks for it. */
 static void hold_back_hangup(void) {
     sigset_t hangup;
     sigemptyset(&hangup);
@@ -93,7 +94,7 @@ static void hold_back_hangup(void) {
     sigprocmask(SIG_BLOCK, &hangup, NULL);
 }
 
-/* False where the command ends with *ret_exit. */
+/* False: the command must end with *ret_exit. */
 static bool parse_arguments(int argc, char **argv, struct run_arguments *ret, int *ret_exit) {
     char **words;
     const struct cli_option options[] = {
@@ -107,24 +108,23 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret, in
             .text = &ret->files.jobs},
         {"results", "FILE", "result messages; - is standard output, as above", CLI_MUST,
             .with = "jobs", .text = &ret->files.results},
-        {"dead-letters", "FILE", "what could not be run, as JSON lines (schemas/README.md)",
-            .with = "jobs", .text = &ret->files.dead_letters},
-        {"telemetry", "FILE",
-            "what the worker says of itself, each telemetry.interval_ms and at the end",
+        {"dead-letters", "FILE", "dead letters, as JSON lines (schemas/README.md)", .with = "jobs",
+            .text = &ret->files.dead_letters},
+        {"telemetry", "FILE", "telemetry, every telemetry.interval_ms and at the end",
             .with = "jobs", .text = &ret->files.telemetry},
         {"no-supervisor", NULL,
-            "one executor alone, in this process, for debugging; nothing starts it\n"
-            "again and nothing ends it when a kernel hangs",
+            "run one executor in this process, for debugging; it is not started again,\n"
+            "and not ended when a kernel hangs",
             .flag = &ret->no_supervisor},
-        {"device", "N", "the device, as the driver counts; else the first of `devices`",
+        {"device", "N", "the device, by the driver's number; the first of `devices` if not given",
             .with = "no-supervisor", .text = &ret->device},
         {"state", "FILE", "the state file, instead of one in state.dir", .with = "no-supervisor",
             .text = &ret->state},
-        {"life", "N", "the number of its life, by which its supervisor knows it",
-            .with = "no-supervisor", .text = &ret->life},
+        {"life", "N", "the number of its life, given by its supervisor", .with = "no-supervisor",
+            .text = &ret->life},
         {"board", "N", "the descriptor of memory to count in, which its supervisor reads",
             .with = "no-supervisor", .text = &ret->board},
-        {"config-source", "FILE", "what SIGHUP reads, where --config is a copy",
+        {"config-source", "FILE", "what SIGHUP reads, if --config is a copy",
             .with = "no-supervisor", .text = &ret->config_source},
         {0}};
     const struct cli_command command = {
@@ -140,7 +140,7 @@ static int fail(const struct error *err) {
 
 /* ---- one executor ---- */
 
-/* At once: no call of the driver is sure to return, and the next executor waits. */
+/* Ends the process at once: driver calls may never return, and the next executor waits. */
 static void leave(const struct error *err) {
     _exit(fail(err));
 }
@@ -153,8 +153,8 @@ static enum err open_state(const char *path, struct state **ret, struct error *e
     return code;
 }
 
-/* Where the state file is, to be freed; NULL, and ERR_OK, for a file's run alone, which needs none.
- */
+/* The path of the state file, which the caller frees; NULL, and ERR_OK, for a run of files without
+ * a supervisor, which needs none. */
 static enum err find_state(const struct settings *settings, const struct run_arguments *arguments,
     uint32_t device, char **ret, struct error *err) {
     *ret = arguments->state != NULL ? strdup(arguments->state) : NULL;
@@ -168,8 +168,8 @@ static enum err find_state(const struct settings *settings, const struct run_arg
     return code;
 }
 
-/* How its group knows this executor again, by what is as lasting as the state file: a disk that is
- * lost takes both with it. */
+/* What identifies this executor to its group. It is kept next to the state file, so both are lost
+ * with the disk. */
 struct instance {
     char name[STATE_INSTANCE_SIZE];
     uint64_t owner;
@@ -187,7 +187,7 @@ static enum err identify(
     return code;
 }
 
-/* The identity stays empty where there is no group to be known in. */
+/* The identity stays empty if there is no group. */
 static enum err open_own_state(const struct settings *settings,
     const struct run_arguments *arguments, uint32_t device, struct state **ret,
     struct instance *identity, struct error *err) {
@@ -261,7 +261,7 @@ static int run_executor(
     if (code == ERR_OK) crash_watch(state);
     if (code == ERR_OK) pulse_keep(state_pulses(state));
     int ret = code == ERR_OK ? execute(settings, arguments, device, &identity, state) : fail(&err);
-    /* Not closed: what may still crash, or be told to stop, notes it there. */
+    /* the state is not closed: a later crash or stop is still noted in it */
     return ret;
 }
 
@@ -274,7 +274,7 @@ static bool is_plain_file(const char *path, bool may_be_missing) {
     return S_ISREG(file.st_mode);
 }
 
-/* Why nothing can go on where an executor died; NULL where it can. */
+/* Why the run cannot go on after an executor died; NULL: it can. */
 static const char *final_reason(
     const struct settings *settings, const struct run_arguments *arguments) {
     const struct file_paths *files = &arguments->files;
@@ -283,14 +283,14 @@ static const char *final_reason(
             return "jobs that come through a pipe cannot be read again";
         if (!is_plain_file(files->results, true) ||
             (files->dead_letters != NULL && !is_plain_file(files->dead_letters, true)))
-            return "what went into a pipe cannot be taken back";
+            return "output that went into a pipe cannot be taken back";
         return NULL;
     }
     return settings->broker == BROKER_EMBEDDED ? "the embedded broker and its jobs died with it"
                                                : NULL;
 }
 
-/* The state of a run of files is worth nothing after it. */
+/* A run of files needs its state only until it ends, so this folder is temporary. */
 static char *make_state_folder(
     const struct settings *settings, bool is_file_run, struct error *err) {
     const char *temporary = getenv("TMPDIR");
@@ -319,7 +319,7 @@ static void remove_state_folder(const char *folder, uint32_t device) {
     rmdir(folder);
 }
 
-/* What executors get beside what every one of them gets. */
+/* Arguments for executors that depend on the command line. */
 static void list_arguments(const struct run_arguments *arguments, const char *ret[static 16]) {
     const struct {
         const char *name, *value;
@@ -335,13 +335,13 @@ static void list_arguments(const struct run_arguments *arguments, const char *re
     ret[count] = NULL;
 }
 
-/* Only one executor can read a file, and only one can be the embedded broker. */
+/* Only one executor can read a file, or run the embedded broker. */
 static size_t count_max(const struct settings *settings, const struct run_arguments *arguments) {
     bool is_single = arguments->is_file_run || settings->broker == BROKER_EMBEDDED;
     return is_single ? 1 : PROBED_DEVICES_MAX;
 }
 
-/* CLI_OK, or what stopped us, with its line. */
+/* CLI_OK, or the exit code of an error that was reported. */
 static int find_devices(const struct settings *settings, const char *config, size_t max,
     struct probed_device devices[static PROBED_DEVICES_MAX], size_t *count) {
     struct error err;
@@ -351,13 +351,13 @@ static int find_devices(const struct settings *settings, const char *config, siz
     return child_exit_code != 0 ? child_exit_code : fail(&err);
 }
 
-/* What a core dump of the supervisor would show, too: it knows the configuration. */
+/* The supervisor's memory contains the configuration too, so it writes no core dump either. */
 static void hide_memory(const struct settings *settings) {
     if (settings->executors.core_dumps != CORE_DUMPS_INHERIT)
         (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-/* What the supervisor reads again before its executors do; those that start later get it, too. */
+/* What the supervisor reloads before its executors do; executors that start later use it too. */
 struct rereading {
     const struct run_arguments *arguments;
     const struct settings *running;
@@ -430,7 +430,7 @@ static int run_alone(const struct settings *settings, const struct run_arguments
     return ret == CLI_OK ? run_executor(settings, arguments, devices[0].index) : ret;
 }
 
-/* One mistyped name must not cost the operator the other file. */
+/* A mistyped name must not overwrite another file. */
 static int check_apart(const struct run_arguments *arguments) {
     const struct file_paths *files = &arguments->files;
     const struct named_file all[] = {{"--config", arguments->config, false},
@@ -451,7 +451,7 @@ static int run_with(const struct settings *settings, const struct run_arguments 
                                     : run_supervisor(settings, arguments, kept);
 }
 
-/* What cannot work takes nothing. */
+/* A worker that cannot work must not take jobs. */
 static int run_if_fit(struct run_arguments *arguments, const char *path, struct kept_config *kept) {
     struct fitness_source source = source_of(arguments);
     struct settings settings;
@@ -467,7 +467,7 @@ static int run_if_fit(struct run_arguments *arguments, const char *path, struct 
     return ret;
 }
 
-/* What can be read once is read once: then SIGHUP finds the copy. */
+/* A pipe can be read only once, so it is copied, and SIGHUP reads the copy. */
 static int run_as_configured(struct run_arguments *arguments) {
     struct kept_config kept = {.fd = -1};
     struct error err;

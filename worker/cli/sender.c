@@ -9,15 +9,15 @@
 enum {
     ON_THEIR_WAY_MAX = 1000,
     SERVE_MS = 100,
-    PATIENCE_MS = 45000 /* longer than a topic that does not exist is waited for */
+    PATIENCE_MS = 45000 /* longer than the client waits for a missing topic */
 };
 
 struct sender {
     struct sink *sink;
     uint64_t on_their_way, sent;
-    int32_t partition; /* of the last that was taken */
+    int32_t partition; /* of the last accepted message */
     int64_t offset;
-    enum err code; /* of the first that was not taken */
+    enum err code; /* of the first refused message */
     struct error err;
 };
 
@@ -60,7 +60,7 @@ static void on_settled(struct record *record, enum err code, const struct error 
     free(sending);
 }
 
-/* Until at most so many are on their way. */
+/* Waits until at most `max` are under way. */
 static enum err wait_for(struct sender *sender, uint64_t max, struct error *err) {
     uint64_t left = sender->on_their_way, since_ns = clock_ns();
     while (sender->on_their_way > max) {

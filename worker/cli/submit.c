@@ -1,4 +1,4 @@
-/* gpu-worker submit: one job from a person, and its result. */
+/* gpu-worker submit: sends one job written as YAML, and prints its result. */
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct submit_arguments {
     bool encode;
 };
 
-/* The job as it travels. */
+/* The job as a message. */
 struct submission {
     uint8_t *bytes;
     size_t size;
@@ -40,7 +40,7 @@ struct submission {
 static bool parse_arguments(int argc, char **argv, struct submit_arguments *ret, int *ret_exit) {
     char **words;
     const struct cli_option options[] = {
-        {"config", "FILE", "where the brokers and topics stand; without it, all defaults",
+        {"config", "FILE", "the configuration with brokers and topics; without it, all defaults",
             .text = &ret->config},
         {"topic", "NAME", "job topic; the first of topics.jobs if not given", .text = &ret->topic},
         {"timeout", "SECONDS", "how long to wait for the result (30)", .number = &ret->timeout_s},
@@ -90,8 +90,8 @@ static int encode(const char *path, struct submission *ret) {
     return exit_code;
 }
 
-/* `ret_source` becomes where the job stands, as its result names it, to be freed: another job may
- * have the same id. */
+/* `ret_source` becomes the job's position as its result names it, because another job may have the
+ * same id. The caller frees it. */
 static enum err send_job(const struct settings *settings, const char *topic,
     const struct submission *submission, char **ret_source, struct error *err) {
     int32_t partition;
@@ -116,7 +116,7 @@ static bool answers(const struct delivery *delivery, const char *source) {
     return delivery_header(delivery, "gpu-worker-source", &value) && slice_is_text(value, source);
 }
 
-/* CLI_OK for a result that says ok; its print is the command's output. */
+/* Prints the result; CLI_OK if its status is ok. */
 static int print_result(const struct delivery *delivery) {
     struct slice status = {0};
     bool is_ok =
@@ -150,7 +150,7 @@ static int submit(const struct settings *settings, const struct submit_arguments
     struct reader *reader;
     struct error err;
     char *source = NULL;
-    /* The reader first: the result may be there before the acknowledgement of the job. */
+    /* opens the reader first: the result may arrive before the acknowledgement of the job */
     enum err code =
         connect_reader(settings, settings->topics.results, READER_FROM_NOW, &reader, &err);
     if (code != ERR_OK) return cli_fail_sending("submit", &err);

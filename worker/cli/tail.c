@@ -16,7 +16,7 @@ static const char about[] =
 struct tail_arguments {
     const char *config, *topic;
     bool from_beginning;
-    uint64_t count; /* 0: no end */
+    uint64_t count; /* 0: no limit */
 };
 
 static volatile sig_atomic_t stop;
@@ -29,10 +29,10 @@ static void on_stop_signal(int number) {
 static bool parse_arguments(int argc, char **argv, struct tail_arguments *ret, int *ret_exit) {
     char **words;
     const struct cli_option options[] = {
-        {"config", "FILE", "where the brokers and topics stand; without it, all defaults",
+        {"config", "FILE", "the configuration with brokers and topics; without it, all defaults",
             .text = &ret->config},
         {"topic", "NAME", "another topic, such as the dead letters'", .text = &ret->topic},
-        {"from-beginning", NULL, "what is there already, first", .flag = &ret->from_beginning},
+        {"from-beginning", NULL, "begin with the oldest message", .flag = &ret->from_beginning},
         {"count", "N", "ends after N messages", .number = &ret->count}, {0}};
     const struct cli_command command = {.name = "tail", .about = about, .options = options};
     return cli_parse(&command, argc, argv, &words, ret_exit);

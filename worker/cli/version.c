@@ -1,4 +1,4 @@
-/* gpu-worker version: what this binary was built from, and what it can do. */
+/* gpu-worker version: prints what this binary was built from, and what it can do. */
 #include <stdio.h>
 
 #include "broker/version.h"
@@ -29,7 +29,8 @@ int command_version(int argc, char **argv) {
     printf("drivers cuda cpu\ncuda.h %d.%d\n", GPU_WORKER_CUDA_VERSION / 1000,
         GPU_WORKER_CUDA_VERSION % 1000 / 10);
     struct broker_version version = broker_version();
-    printf("librdkafka %s, built against %s\nnvtx where profile.nvtx_library names one\n",
+    printf("librdkafka %s, built against %s\n"
+           "nvtx if profile.nvtx_library names a library\n",
         version.loaded, version.built);
     return CLI_OK;
 }

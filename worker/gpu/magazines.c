@@ -6,7 +6,7 @@
 #include "base/ring.h"
 #include "base/thread_number.h"
 
-/* A row's neighbours are other threads': two lines apart, for processors that fetch pairs. */
+/* Rows of different threads are two cache lines apart, because processors fetch lines in pairs. */
 struct row {
     _Alignas(2 * CACHE_LINE_BYTES)
         atomic_uint_fast64_t places[MAGAZINE_CLASSES][MAGAZINE_PLACES]; /* 0: empty */
@@ -38,7 +38,7 @@ bool magazines_put(struct magazines *magazines, size_t class, uint64_t address) 
     if (class >= MAGAZINE_CLASSES) return false;
     atomic_uint_fast64_t *places = own_row(magazines)->places[class];
     for (size_t i = 0; i < MAGAZINE_PLACES; i++) {
-        /* relaxed: a full place is only passed over */
+        /* relaxed: a full place is only skipped */
         uint_fast64_t empty = atomic_load_explicit(&places[i], memory_order_relaxed);
         /* release: pairs with the acquire in take_from(); publishes what the block holds */
         if (empty == 0 && atomic_compare_exchange_strong_explicit(&places[i], &empty, address,
@@ -51,10 +51,11 @@ bool magazines_put(struct magazines *magazines, size_t class, uint64_t address) 
 static bool take_from(struct row *row, size_t class, uint64_t *ret) {
     atomic_uint_fast64_t *places = row->places[class];
     for (size_t i = 0; i < MAGAZINE_PLACES; i++) {
-        /* relaxed: an empty place is only passed over, without taking its line from its user */
+        /* relaxed: an empty place is only skipped, without taking its cache line from another
+         * thread */
         if (atomic_load_explicit(&places[i], memory_order_relaxed) == 0) continue;
-        /* acquire: pairs with the release in magazines_put(). Whoever gets the address has it
-         * alone; for others the place is empty (tests/model/magazines.pml). */
+        /* acquire: pairs with the release in magazines_put(). Only one thread gets the address; for
+         * others the place is empty (tests/model/magazines.pml). */
         uint64_t address = atomic_exchange_explicit(&places[i], 0, memory_order_acquire);
         if (address == 0) continue;
         *ret = address;

@@ -1,12 +1,12 @@
 /**
- * Free blocks of small size classes, kept near the thread that returned them: each thread has a few
- * places for each class, so that one that takes and returns blocks shares no cache line with others
- * (Bonwick's magazines). A block in a place belongs to nobody: any thread may take it from there,
- * so none waits for a block that lies in the places of an idle thread.
+ * Free blocks of small size classes, kept near the thread that returned them. Each thread has a few
+ * places for each class, so that a thread that takes and returns blocks shares no cache line with
+ * others (Bonwick's magazines). Any thread may take a block from any place, so no block is out of
+ * reach in the places of an idle thread.
  *
- * Units: blocks as addresses, which are not 0. Lifetime: magazines_create() to magazines_destroy(),
- * which forgets what is inside. Threads: any; nobody waits. Beyond MAGAZINE_ROWS threads some share
- * their places, which costs time and nothing else.
+ * Units: blocks as addresses, which are not 0. Lifetime: from magazines_create() to
+ * magazines_destroy(), which forgets the blocks inside. Threads: any; no call waits. If there are
+ * more than MAGAZINE_ROWS threads, some share their places, which only costs time.
  */
 #ifndef GPU_MAGAZINES_H
 #define GPU_MAGAZINES_H
@@ -27,14 +27,18 @@ struct magazines;
 struct magazines *magazines_create(void);
 void magazines_destroy(struct magazines *magazines); /* NULL is fine */
 
-/** False where the calling thread's places of the class are full, or the class has none. What the
- * thread wrote before, the taker sees. */
+/**
+ * Puts a block into the calling thread's places. False if these are full, or the class has none.
+ * What the thread wrote before is visible to the thread that takes the block.
+ */
 bool magazines_put(struct magazines *magazines, size_t class, uint64_t address);
 
-/** From the calling thread's places. False, and `ret` untouched, where they are empty. */
+/**
+ * Takes a block from the calling thread's places. False, and `ret` untouched, if they are empty.
+ */
 bool magazines_take(struct magazines *magazines, size_t class, uint64_t *ret);
 
-/** From any thread's places. False, and `ret` untouched, where all of them were empty. */
+/** Takes a block from any thread's places. False, and `ret` untouched, if all were empty. */
 bool magazines_steal(struct magazines *magazines, size_t class, uint64_t *ret);
 
 #endif

@@ -1,12 +1,13 @@
 /**
- * All that an executor counts and shows, in one piece of memory. A supervisor makes it, hands it to
- * each executor of a device in turn, and reads it: so counts survive executors, and nothing is
- * asked of one that hangs. An executor without a supervisor has one of its own.
+ * All that an executor counts and shows, in one block of memory. The supervisor creates it, passes
+ * it to each executor of a device in turn, and reads it. So counts survive executors, and the
+ * supervisor never has to ask an executor that may hang. An executor without a supervisor has a
+ * board of its own.
  *
- * Nothing in it is trusted by who reads it: texts are ended and counts bounded there. Its size is
- * sealed, so that no executor can take it away from its supervisor.
+ * Readers do not trust its contents: they terminate texts and bound counts. Its size is sealed, so
+ * that no executor can truncate it.
  *
- * Lifetime: board_create() or board_map() to board_destroy(). Threads: as each part says.
+ * Lifetime: from board_create() or board_map() to board_destroy(). Threads: each part says which.
  */
 #ifndef METRICS_BOARD_H
 #define METRICS_BOARD_H
@@ -22,13 +23,13 @@ struct board {
 };
 
 /**
- * Makes one. With `fd` it can be shared, and *fd becomes the descriptor that board_map() takes
- * elsewhere, closed by exec(); the caller closes it, where it is not -1, also after an error.
+ * Creates a board. With `fd` it can be shared: *fd becomes a descriptor for board_map() in another
+ * process, which exec() closes. The caller closes it unless it is -1, also after an error. Errors:
  * ERR_NO_MEMORY, ERR_IO.
  */
 MUST_CHECK enum err board_create(struct board **ret, int *fd, struct error *err);
 
-/** One that another process made. ERR_CONFIG: that is no board of this version. */
+/** Maps a board of another process. Errors: ERR_CONFIG, if it is not a board of this version. */
 MUST_CHECK enum err board_map(int fd, struct board **ret, struct error *err);
 
 void board_destroy(struct board *board); /* NULL is fine */

@@ -6,15 +6,15 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* The writer's, of this process: a lock in shared memory might outlive its owner. */
+/* For writers in this process: a lock in shared memory could outlive its owner. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Relaxed throughout where nothing else is said: a count says nothing of any other memory. */
+/* Relaxed unless a comment says otherwise: a count publishes no other memory. */
 static void add_one(_Atomic uint64_t *count) {
     atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
 }
 
-/* With the lock held. The first place is of no program. */
+/* Call with the lock held. The first place is for messages without a program. */
 static uint32_t find_program(struct ledger *ledger, const char *name) {
     uint32_t count = atomic_load_explicit(&ledger->program_count, memory_order_relaxed);
     if (count == 0) count = 1;
@@ -23,19 +23,20 @@ static uint32_t find_program(struct ledger *ledger, const char *name) {
     if (count == LEDGER_PROGRAMS_MAX) return count - 1;
     if (count == LEDGER_PROGRAMS_MAX - 1) name = LEDGER_OTHER;
     text_format(ledger->programs[count].name, LEDGER_NAME_BYTES, "%s", name);
-    /* release: pairs with the acquire of who reads the names */
+    /* release: pairs with the acquire in ledger_read_program() */
     atomic_store_explicit(&ledger->program_count, count + 1, memory_order_release);
     return count;
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static void note_failure(struct ledger *ledger, const char *program, const struct job *job) {
     const struct position *position = &job->delivery->position;
-    uint64_t number =
-        atomic_load_explicit(&ledger->failure_count, memory_order_relaxed) + 1; /* ours alone */
+    uint64_t number = atomic_load_explicit(&ledger->failure_count, memory_order_relaxed) +
+                      1; /* only we write it */
     struct ledger_failure *ret = &ledger->failures[number % LEDGER_FAILURES].failure;
     _Atomic uint64_t *shown = &ledger->failures[number % LEDGER_FAILURES].number;
-    /* acquire: no text is written before this; pairs with the exchange in ledger_read_failure() */
+    /* acquire: the texts are not written before this; pairs with the exchange in
+     * ledger_read_failure() */
     atomic_exchange_explicit(shown, 0, memory_order_acq_rel);
     ret->unix_ms = clock_unix_ms();
     ret->code = job->outcome.code;
@@ -69,7 +70,7 @@ void ledger_note_conviction(struct ledger *ledger, enum err code) {
     add_one(&ledger->convictions[code]);
 }
 
-/* Whoever wrote it may be damaged. */
+/* The writing process may have damaged it. */
 static void end_text(char *text, size_t size) {
     text[size - 1] = 0;
     text_mend(text);
@@ -83,8 +84,8 @@ bool ledger_read_program(const struct ledger *ledger, uint32_t index,
     memcpy(name, ledger->programs[index].name, LEDGER_NAME_BYTES);
     end_text(name, LEDGER_NAME_BYTES);
     for (int code = 0; code < ERR_COUNT; code++)
-        outcomes[code] = atomic_load_explicit(
-            &ledger->programs[index].outcomes[code], memory_order_relaxed); /* alone */
+        outcomes[code] = atomic_load_explicit(&ledger->programs[index].outcomes[code],
+            memory_order_relaxed); /* relaxed: a single count */
     return true;
 }
 
@@ -93,7 +94,7 @@ bool ledger_read_failure(struct ledger *ledger, uint64_t number, struct ledger_f
     /* acquire: pairs with the release in note_failure() */
     if (atomic_load_explicit(shown, memory_order_acquire) != number) return false;
     *ret = ledger->failures[number % LEDGER_FAILURES].failure;
-    /* release: all was read before this; pairs with the exchange in note_failure() */
+    /* release: all reads happen before this; pairs with the exchange in note_failure() */
     if (atomic_fetch_add_explicit(shown, 0, memory_order_acq_rel) != number) return false;
     end_text(ret->topic, sizeof ret->topic);
     end_text(ret->id, sizeof ret->id);

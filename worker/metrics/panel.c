@@ -19,7 +19,7 @@ static void end_text(char *text, size_t size) {
     text_mend(text);
 }
 
-/* Whoever wrote it may be damaged. */
+/* The writing process may have damaged it. */
 static void bound(struct panel_view *view) {
     end_text(view->device, sizeof view->device);
     if (view->partition_count > PANEL_PARTITIONS_MAX) view->partition_count = PANEL_PARTITIONS_MAX;
@@ -33,8 +33,8 @@ bool panel_read(struct panel *panel, struct panel_view *ret) {
         uint64_t shown = atomic_load_explicit(&panel->shown, memory_order_acquire);
         if (shown == 0) return false;
         *ret = panel->sides[shown % 2];
-        /* release: all was read before this. Between two views lies a second: this side is written
-         * again after the next one. */
+        /* release: all reads happen before this. This side is written again only after the next
+         * view, which takes a second. */
         if (atomic_fetch_add_explicit(&panel->shown, 0, memory_order_acq_rel) != shown) continue;
         bound(ret);
         return true;

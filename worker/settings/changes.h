@@ -1,18 +1,18 @@
 /**
- * A configuration that is read again while its worker runs: what may change then does (the rows of
- * the table that reload), and everything else stays as it is.
+ * A configuration that is read again while its worker runs: settings that reload (by the table)
+ * change, and all others stay as they are.
  *
- * Threads: any; what is only read may be read by many.
+ * Threads: any; many may read the same settings at once.
  */
 #ifndef SETTINGS_CHANGES_H
 #define SETTINGS_CHANGES_H
 
 #include "settings/settings.h"
 
-/** False when memory is short: nothing is to be freed then. */
+/** False when memory is short; nothing has to be freed then. */
 MUST_CHECK bool settings_copy(const struct settings *settings, struct settings *ret);
 
-/** Settings that have changed, and do not reload. */
+/** Settings that have changed but do not reload. */
 struct fixed_changes {
     size_t count;
     const char *first; /* its path */
@@ -27,8 +27,8 @@ const char *fixed_changes_describe(
     const struct fixed_changes *changes, char text[static FIXED_CHANGES_TEXT_SIZE]);
 
 /**
- * Gives `loaded` the values of `running` where they do not reload. Adds a problem where the two do
- * not go together, or memory is short: then `loaded` is good for settings_fini() alone.
+ * Gives settings of `loaded` that do not reload the values of `running`. Adds a problem if the
+ * result is not valid or memory is short; `loaded` may then only be passed to settings_fini().
  */
 void settings_keep_fixed(const struct settings *running, struct settings *loaded, const char *file,
     struct problems *problems);

@@ -1,4 +1,4 @@
-/** What the worker knows of librdkafka's keys: those that it refuses, and those that are secret. */
+/** librdkafka's keys that the worker refuses, and those that are secret. Threads: any. */
 #ifndef SETTINGS_KAFKA_KEYS_H
 #define SETTINGS_KAFKA_KEYS_H
 
@@ -13,10 +13,10 @@ struct kafka_refusal {
 extern const struct kafka_refusal kafka_refusals[];
 extern const size_t kafka_refusal_count;
 
-/** NULL where the key may be set, for consumers and producers alike. */
+/** Why the key is refused; NULL: it may be set. The same for consumers and producers. */
 const struct kafka_refusal *kafka_key_refusal(const char *key);
 
-/** True where a value must not be printed. */
+/** True if its value must not be printed. */
 bool kafka_key_is_secret(const char *key);
 
 #endif

@@ -23,8 +23,8 @@ static void read_fallback(const struct setting *setting, void *field) {
     struct yaml_document *document =
         yaml_parse(setting->path, slice_of_text(setting->fallback), YAML_KEEP_VARIABLES, &problems);
     if (document != NULL) value_read(setting, field, document, yaml_root(document), &problems);
-    /* A default that is refused is our own mistake, and the first kilobytes that a process asks for
-     * are not worth a way to fail in every caller. */
+    /* A default that is refused is a bug, and callers need not handle a failure to allocate the
+     * process's first kilobytes. */
     if (problems_any(&problems)) abort();
     yaml_destroy(document);
     problems_fini(&problems);
@@ -41,7 +41,7 @@ void settings_fini(struct settings *settings) {
         value_fini(&setting_table[i], field_of(settings, &setting_table[i]));
 }
 
-/* Where a setting of this name, perhaps with its section's before a dot, would have its place. */
+/* Finds a setting with this name, with or without its section, in another place. */
 static const struct setting *find_misplaced(const char *key) {
     for (size_t i = 0; i < setting_count; i++)
         if (strcmp(setting_table[i].path, key) == 0 ||
@@ -107,7 +107,7 @@ static void read_section(
     }
 }
 
-/* Takes `document` over; NULL stands for one whose problems were added. */
+/* Takes ownership of `document`. NULL: it could not be read, and its problems were added. */
 static void read_document(
     struct settings *settings, struct yaml_document *document, struct problems *problems) {
     if (document == NULL) return;
@@ -127,7 +127,7 @@ void settings_parse(
     read_document(settings, yaml_parse(file, text, YAML_EXPAND_VARIABLES, problems), problems);
 }
 
-/* The folder that the binary's own folder stands in; false where the system does not tell. */
+/* The parent of the binary's folder; false if it is unknown. */
 static bool find_prefix(char *path, size_t size) {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);
     if (length < 0) return false;

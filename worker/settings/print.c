@@ -10,7 +10,7 @@
 
 enum { COMMENT_COLUMNS = 100, HELP_SIZE = 600 };
 
-/* The help, and what the type alone does not say of the values. */
+/* The help, followed by the allowed values. */
 static const char *describe(const struct setting *setting, char text[static HELP_SIZE]) {
     char min[VALUE_NUMBER_SIZE], max[VALUE_NUMBER_SIZE];
     size_t used = (size_t)snprintf(text, HELP_SIZE, "%s", setting->help);
@@ -28,7 +28,7 @@ static const char *describe(const struct setting *setting, char text[static HELP
     return text;
 }
 
-/* Lines of whole words behind "# ". */
+/* Prints whole words in lines that begin with "# ". */
 static void print_comment(const char *text, int indent, FILE *out) {
     int column = fprintf(out, "%*s#", indent, "");
     while (*text != 0) {
@@ -75,7 +75,7 @@ void settings_print_defaults(FILE *out) {
     settings_fini(&defaults);
 }
 
-/* A default is written in the table as it stands in YAML: for these types that is JSON as well. */
+/* The table has defaults in YAML. For these types that is JSON as well. */
 static bool fallback_is_json(const struct setting *setting) {
     return setting->type == SETTING_UINT || setting->type == SETTING_STRING ||
            setting->type == SETTING_LIST || setting->type == SETTING_MAP;
@@ -99,7 +99,7 @@ static void print_refused_keys(FILE *out) {
     fputc(']', out);
 }
 
-/* The keywords that say which values are right. */
+/* Prints the keywords that say which values are valid. */
 static void print_constraint(const struct setting *setting, FILE *out) {
     switch (setting->type) {
     case SETTING_UINT:

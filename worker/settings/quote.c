@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The character that a two- or three-byte sequence stands for; *size is the sequence's length. */
+/* The character of a two- or three-byte sequence; *size is the sequence's length. */
 static unsigned decode(const unsigned char *c, size_t *size) {
     *size = c[0] < 0xe0 ? 2 : 3;
     if (*size == 2) return (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu);

@@ -6,7 +6,7 @@
 
 void quote_json(const char *text, FILE *out);
 
-/** With "$" doubled, so that the loader takes it for itself and not for a variable. */
+/** With "$" doubled, so that the loader does not take it for a variable. */
 void quote_yaml(const char *text, FILE *out);
 
 #endif

@@ -6,11 +6,11 @@
 
 enum {
     KAFKA_NAME_MAX = 249,
-    INSTANCE_ID_MAX = 240, /* of which each executor's name is made */
+    INSTANCE_ID_MAX = 240, /* each executor's name adds a few characters to it */
     DEVICE_NUMBER_MAX = 1024
 };
 
-/* Where the setting with this field stands in the file; NULL where it has its default. */
+/* Where the setting of this field is in the file; NULL if it has its default. */
 static const struct yaml_node *place_of(const struct loaded *loaded, const void *field) {
     size_t offset = (size_t)((const char *)field - (const char *)loaded->settings);
     for (size_t i = 0; i < setting_count; i++)
@@ -43,7 +43,7 @@ static void check_devices(const struct loaded *loaded) {
             ADD(loaded, devices, "nvidia-smi -L lists numbers and UUIDs",
                 "'%.80s' is neither the number nor the UUID of a device", devices->items[i]);
         if (list_has(devices, devices->items[i], i))
-            ADD(loaded, devices, "remove one of them", "device '%s' stands twice in the list",
+            ADD(loaded, devices, "remove one of them", "device '%s' is in the list twice",
                 devices->items[i]);
     }
 }
@@ -56,7 +56,7 @@ static void check_driver(const struct loaded *loaded) {
             "%u lanes of lane_slab_bytes each do not fit into cpu_driver.memory_bytes", s->lanes);
 }
 
-/* Printed settings name the default servers, and must load again whatever the broker. */
+/* Printed settings contain the default servers, and must be valid for any broker. */
 static bool has_default_servers(const struct settings *settings) {
     struct settings defaults;
     settings_init(&defaults);
@@ -75,7 +75,7 @@ static void check_broker(const struct loaded *loaded) {
             "the embedded broker keeps no offsets of transactions");
 }
 
-/* What Kafka takes as the name of a topic or of a group's member. */
+/* Whether Kafka accepts this as the name of a topic or of a group's member. */
 static bool is_kafka_name(const char *name, size_t size_max) {
     size_t size = strlen(name);
     bool known =
@@ -94,12 +94,12 @@ static void check_topic_list(const struct loaded *loaded, const struct string_li
     for (size_t i = 0; i < list->count; i++) {
         check_topic_name(loaded, list, list->items[i]);
         if (list_has(list, list->items[i], i))
-            ADD(loaded, list, "remove one of them", "topic '%s' stands twice in one list",
+            ADD(loaded, list, "remove one of them", "topic '%s' is in one list twice",
                 list->items[i]);
     }
 }
 
-/* What others write elsewhere must not cancel jobs. */
+/* Messages for other purposes must not cancel jobs. */
 static void check_control_topic(const struct loaded *loaded) {
     const struct settings *s = loaded->settings;
     const char *control = s->topics.control;
@@ -112,11 +112,11 @@ static void check_control_topic(const struct loaded *loaded) {
         is_shared = is_shared || strcmp(others[i], control) == 0;
     if (is_shared)
         ADD(loaded, &s->topics.control, "give control messages a topic of their own",
-            "'%s' is used for something else, too", control);
+            "'%s' is used for something else too", control);
 }
 
-/* What the worker writes must not come back to it as jobs, and nobody else may write dead letters.
- */
+/* The worker's own messages must not come back as jobs, and only the worker may write dead letters.
+ * */
 static void check_topics(const struct loaded *loaded) {
     const struct settings *s = loaded->settings;
     const struct string_list *jobs = &s->topics.jobs, *reply_to = &s->topics.reply_to;
@@ -156,7 +156,7 @@ static void check_kafka_keys(
     }
 }
 
-/* Adds a problem where one of the producer's keys is a number over `max`. */
+/* Adds a problem if this key of the producer is a number over `max`. */
 static void check_producer_max(
     const struct loaded *loaded, const char *key, uint64_t max, const char *why) {
     const struct string_map *map = &loaded->settings->kafka.producer;
@@ -207,7 +207,8 @@ static void check_limits(const struct loaded *loaded) {
     }
 }
 
-/* What is appended must be a part of the path. The URL is not shown: it may carry a password. */
+/* The blob's name is appended, so the URL must end with a path. It is not shown, because it may
+ * contain a password. */
 static bool is_store_url(const char *url) {
     bool is_http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
     return is_http && strpbrk(url, "?# \t\r\n") == NULL;
@@ -245,7 +246,7 @@ static void check_http(const struct loaded *loaded) {
             "'%.80s' is not a host with a port", s->http.listen);
     if (s->http.token_file[0] != 0 && s->http.listen[0] == 0)
         ADD(loaded, &s->http.token_file, "set http.listen, or remove http.token_file",
-            "http.token_file is of no use where http.listen is empty");
+            "http.token_file has no effect while http.listen is empty");
 }
 
 void rules_check(const struct loaded *loaded) {

@@ -1,4 +1,4 @@
-/** What no single value shows: settings that cannot work together. */
+/** Checks for settings that cannot work together. Threads: any. */
 #ifndef SETTINGS_RULES_H
 #define SETTINGS_RULES_H
 
@@ -6,7 +6,7 @@
 #include "settings/settings.h"
 #include "settings/table.h"
 
-/** Settings while they are read, and where each stands in the file. */
+/** Settings while they are read, and where each is in the file. */
 struct loaded {
     struct settings *settings;
     const struct yaml_document *document;

@@ -29,7 +29,7 @@ struct string_list {
     size_t count;
 };
 
-/** Keys and values that go to librdkafka as they are. */
+/** Keys and values that are passed to librdkafka unchanged. */
 struct string_map {
     char **keys;
     char **values;
@@ -39,23 +39,24 @@ struct string_map {
 struct settings {
     /* where it runs */
     enum driver_choice driver;
-    struct string_list devices; /* numbers and UUIDs; none: each that the driver shows */
+    struct string_list devices; /* numbers and UUIDs; empty: all that the driver shows */
     uint32_t lanes;             /* threads with a CUDA stream each */
     uint32_t lane_depth;        /* batches that a lane has in flight */
-    uint64_t lane_slab_bytes;   /* of each: device memory, and pinned memory each way */
+    uint64_t
+        lane_slab_bytes; /* of each batch: on the device, and pinned for uploads and for results */
     struct {
         uint32_t devices;
         uint64_t memory_bytes; /* of each device */
         char *faults;
     } cpu_driver;
 
-    /* the processes that own a device each, and what they leave behind */
+    /* the processes that each own a device, and what they leave behind */
     struct {
         char *dir; /* "": settings_state_dir() says which */
     } state;
     struct {
-        uint32_t deaths_max; /* without a culprit, within ten minutes */
-        uint32_t stall_ms;   /* that a thread may be at work on one thing */
+        uint32_t deaths_max; /* without a job to blame, within ten minutes */
+        uint32_t stall_ms;   /* how long a thread may work on one thing */
         enum core_dumps_choice core_dumps;
     } executors;
 
@@ -68,7 +69,7 @@ struct settings {
     struct {
         char *bootstrap_servers;
         char *group;
-        char *instance_id; /* "": the one kept in the folder of state files */
+        char *instance_id; /* "": the name kept in the folder of state files */
         struct string_map consumer;
         struct string_map producer;
     } kafka;
@@ -77,7 +78,7 @@ struct settings {
         char *results;
         char *dead_letters;
         char *telemetry;
-        char *control;               /* "": none is read */
+        char *control;               /* "": there is none */
         struct string_list reply_to; /* what jobs may name */
     } topics;
     enum ordering_choice ordering;
@@ -87,7 +88,7 @@ struct settings {
 
     struct {
         uint32_t max_attempts;
-        uint32_t base_ms, max_ms; /* the longest first wait; of all */
+        uint32_t base_ms, max_ms; /* longest first wait; longest wait of all */
     } retry;
 
     struct {
@@ -96,7 +97,7 @@ struct settings {
     } cancels;
 
     struct {
-        uint32_t convictions; /* 0: nobody is suspended */
+        uint32_t convictions; /* 0: nothing is suspended */
         uint32_t window_ms, for_ms;
     } suspend;
 
@@ -106,7 +107,7 @@ struct settings {
     } programs;
     struct {
         char *dir;       /* "" unless the store is a folder */
-        char *url;       /* "" unless it is behind HTTP; may carry credentials */
+        char *url;       /* "" unless the store is behind HTTP; may contain credentials */
         char *cache_dir; /* with `url`; each executor has a folder of its own in it */
         uint64_t cache_bytes;
         uint64_t bytes_max;     /* of one blob */
@@ -114,7 +115,7 @@ struct settings {
         uint32_t timeout_ms;
     } blobs;
     struct {
-        uint64_t inline_max_bytes; /* larger outputs become blobs; 0: none does */
+        uint64_t inline_max_bytes; /* larger outputs become blobs; 0: none do */
     } results;
 
     /* bounds */
@@ -128,7 +129,7 @@ struct settings {
         uint32_t jobs_in_flight;
         uint32_t jobs_per_key;                   /* 0: a share of jobs_in_flight */
         uint32_t timeout_ms;                     /* device time of a job that names none */
-        uint32_t timeout_min_ms, timeout_max_ms; /* of those that name one */
+        uint32_t timeout_min_ms, timeout_max_ms; /* of jobs that name one */
         uint64_t bytes_in_flight;                /* host memory of taken, unfinished messages */
     } limits;
     struct {
@@ -158,7 +159,7 @@ struct settings {
 
     struct {
         char *listen;     /* empty: nowhere */
-        char *token_file; /* empty: whoever reaches it may read */
+        char *token_file; /* empty: no secret is needed */
     } http;
     struct {
         uint32_t interval_ms; /* 0: no telemetry is published */
@@ -185,18 +186,23 @@ void settings_fini(struct settings *settings);
  */
 void settings_load(struct settings *settings, const char *path, struct problems *problems);
 
-/** The same from text; `file` is the name that problems carry. For tests and fuzzing. */
+/** The same from text; `file` is the name used in problems. For tests and fuzzing. */
 void settings_parse(
     struct settings *settings, const char *file, struct slice text, struct problems *problems);
 
-/** The folder of programs: programs.dir or its default. To be freed; NULL when memory is short. */
+/**
+ * The folder of programs: programs.dir or its default. The caller frees it; NULL when memory is
+ * short.
+ */
 char *settings_programs_dir(const struct settings *settings);
 
-/** The number of the first of `devices`, 0 where that is all; false where only its UUID is known.
- */
+/** The number of the first of `devices`, 0 if it is `all`; false if only its UUID is known. */
 MUST_CHECK bool settings_first_device(const struct settings *settings, uint32_t *ret);
 
-/** The folder of state files: state.dir or its default. To be freed; NULL when memory is short. */
+/**
+ * The folder of state files: state.dir or its default. The caller frees it; NULL when memory is
+ * short.
+ */
 char *settings_state_dir(const struct settings *settings);
 
 /** Effective configuration as YAML that settings_load() accepts; secrets are masked as "***". */

@@ -33,12 +33,13 @@ static const char *const log_level_names[] = {[LOG_DEBUG] = "debug",
     NULL};
 static const char *const log_format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
 
-/* The offset of a field; the comparison, never evaluated, makes a wrong type a compiler's error. */
+/* The offset of a field. The comparison, which is never evaluated, makes a wrong type a compiler
+ * error. */
 #define AT(type, field)                                                                            \
     (offsetof(struct settings, field) +                                                            \
         0 * sizeof((type *)NULL == &((struct settings *)NULL)->field))
 
-/* The last argument of each is the help, which RELOADS may follow: SIGHUP changes the setting. */
+/* The last argument of each is the help; RELOADS may follow: SIGHUP then changes the setting. */
 #define RELOADS .reloads = true
 #define ROW(field, kind, c_type, ...)                                                              \
     { .path = #field, .type = kind, .offset = AT(c_type, field), __VA_ARGS__ }

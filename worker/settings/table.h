@@ -1,6 +1,6 @@
 /**
- * The one table of settings: where each stands in the file and in struct settings, what it may be,
- * and what a person should know about it.
+ * The table of settings: where each is in the file and in struct settings, its range, its default
+ * and its help.
  */
 #ifndef SETTINGS_TABLE_H
 #define SETTINGS_TABLE_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The type of a setting's field follows from its own. */
+/* The type of a setting, with the C type of its field. */
 enum setting_type {
     SETTING_UINT,     /* uint32_t */
     SETTING_DURATION, /* uint32_t milliseconds: 250, 250ms, 20s, 5m, 1h */
@@ -25,9 +25,9 @@ struct setting {
     const char *path; /* "limits.message_bytes"; at most one section deep */
     enum setting_type type;
     size_t offset;            /* in struct settings */
-    uint64_t min, max;        /* numbers; `min` also of a string's or list's length */
-    const char *const *names; /* ENUM: by value; NULL ends them */
-    const char *fallback;     /* the default, as it would stand in the file */
+    uint64_t min, max;        /* of numbers; `min` also of the length of a string or list */
+    const char *const *names; /* ENUM: by value, ended by NULL */
+    const char *fallback;     /* the default, as in the file */
     bool reloads;             /* SIGHUP changes it while the worker runs */
     const char *help;
 };
@@ -39,16 +39,16 @@ struct section {
 
 enum { SETTING_COUNT_MAX = 96, SETTING_PATH_MAX = 64 };
 
-/* In the order in which they are printed: a section's settings stand together. */
+/* In the order in which they are printed; a section's settings are together. */
 extern const struct setting setting_table[];
 extern const size_t setting_count;
 extern const struct section section_table[];
 extern const size_t section_count;
 
-/** NULL if there is none of that name. */
+/** NULL if there is no section of that name. */
 const struct section *section_find(const char *name);
 
-/** The section that a setting stands in; NULL at the top level. */
+/** The section of a setting; NULL at the top level. */
 const struct section *setting_section(const struct setting *setting);
 
 /** The last part of its path: the key in the file. */

@@ -12,7 +12,7 @@
 
 enum { SECRET_BYTES_MAX = 1 << 20 };
 
-/* A file's value on its way into a field: everything that a problem needs. */
+/* Where a value comes from, for problems. */
 struct source {
     const struct setting *setting;
     const struct yaml_document *document;
@@ -24,7 +24,7 @@ struct unit {
     uint64_t factor;
 };
 
-/* From the largest; the last is also meant where no unit is given. */
+/* From the largest; the last one is also used if no unit is given. */
 static const struct unit duration_units[] = {
     {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}, {NULL, 0}};
 static const struct unit size_units[] = {{"TiB", (uint64_t)1 << 40}, {"GiB", (uint64_t)1 << 30},
@@ -45,7 +45,8 @@ const char *value_format_number(
     return text;
 }
 
-/* "64MiB" by its type's units; false where it is no number, has another unit or is too large. */
+/* Reads a number such as "64MiB" with the units of its type; false if it is not a number, has
+ * another unit or is too large. */
 static bool parse_number(enum setting_type type, const char *text, uint64_t *ret) {
     uint64_t value;
     size_t digits = number_read(text, &value);
@@ -73,7 +74,7 @@ static void add_range_problem(const struct source *source, const struct yaml_nod
         value_format_number(setting->type, setting->max, max));
 }
 
-/* False, and a problem added, where the node is no number of the setting's type and range. */
+/* False, with a problem added, if the node is not a number of the setting's type and range. */
 static bool read_number(const struct source *source, const struct yaml_node *node, uint64_t *ret) {
     if (node->kind != YAML_SCALAR || !parse_number(source->setting->type, node->text, ret)) {
         yaml_problem(source->problems, source->document, node, number_fix(source->setting->type),
@@ -107,7 +108,7 @@ static void read_enum(const struct source *source, const struct yaml_node *node,
         source->setting->path, text);
 }
 
-/* What `{file: path}` stands for; NULL, and a problem added, where it cannot be had. */
+/* The text of `{file: path}`; NULL, with a problem added, if it cannot be read. */
 static char *read_secret_file(const struct source *source, const struct yaml_node *node) {
     char *text;
     size_t size;
@@ -134,7 +135,8 @@ static bool is_null(const struct yaml_node *node) {
     return !node->is_quoted && (strcmp(node->text, "null") == 0 || strcmp(node->text, "~") == 0);
 }
 
-/* A new string; NULL, and a problem added, where the node is none. `name` is what to call it. */
+/* A new string; NULL, with a problem added, if the node is not one. `name` is its name for
+ * problems. */
 static char *read_string(
     const struct source *source, const struct yaml_node *node, const char *name) {
     if (node->is_bad) return NULL;
@@ -171,7 +173,7 @@ static void free_texts(char **texts, size_t count) {
     free(texts);
 }
 
-/* `count` strings from nodes; NULL, and problems added, where one of them is none. */
+/* `count` strings from nodes; NULL, with problems added, if one of them is not a string. */
 static char **read_texts(
     const struct source *source, struct yaml_node *const *nodes, char *const *names, size_t count) {
     char **texts = calloc(count + 1, sizeof *texts);
@@ -211,7 +213,7 @@ static void read_list(
     *field = (struct string_list){.items = items, .count = node->count};
 }
 
-/* "all" is the list of none. */
+/* "all" is an empty list. */
 static void read_devices(
     const struct source *source, const struct yaml_node *node, struct string_list *field) {
     bool is_all = node->kind == YAML_SCALAR && !node->is_bad && strcmp(node->text, "all") == 0;
@@ -382,14 +384,14 @@ static void print_map(const struct string_map *map, FILE *out) {
     fputc('{', out);
     for (size_t i = 0; i < map->count; i++) {
         if (i > 0) fputs(", ", out);
-        quote_json(map->keys[i], out); /* keys take no variables */
+        quote_json(map->keys[i], out); /* variables are not expanded in keys */
         fputs(": ", out);
         quote_yaml(kafka_key_is_secret(map->keys[i]) ? "***" : map->values[i], out);
     }
     fputc('}', out);
 }
 
-/* What stands before the host of a URL is a secret, also where the URL is not well-formed. */
+/* The part before the host of a URL is secret, also if the URL is not well-formed. */
 static void print_string(const char *text, FILE *out) {
     const char *host = strrchr(text, '@'), *scheme = strstr(text, "://");
     if (host == NULL || scheme == NULL || scheme > host) {

@@ -1,6 +1,6 @@
 /**
- * One setting's value: from the file into its field, and back into text. `field` points to what the
- * setting's type says (table.h).
+ * The value of one setting: reads it from the file into its field, and prints it. `field` points to
+ * the C type of the setting's type (table.h). Threads: any.
  */
 #ifndef SETTINGS_VALUE_H
 #define SETTINGS_VALUE_H
@@ -11,8 +11,8 @@
 #include "settings/table.h"
 
 /**
- * Replaces the field's value by what `node` says. Where that is wrong, a problem is added and the
- * field keeps its value.
+ * Replaces the field's value by that of `node`. If that is wrong, adds a problem and keeps the
+ * field's value.
  */
 void value_read(const struct setting *setting, void *field, const struct yaml_document *document,
     const struct yaml_node *node, struct problems *problems);
@@ -23,7 +23,10 @@ void value_fini(const struct setting *setting, void *field);
 /** Whether two fields of a setting have the same value. */
 bool value_equal(const struct setting *setting, const void *a, const void *b);
 
-/** Into a field that owns nothing. False when memory is short: it owns nothing then, either. */
+/**
+ * Copies into a field that owns nothing. False when memory is short; the field still owns nothing
+ * then.
+ */
 MUST_CHECK bool value_copy(const struct setting *setting, void *to, const void *from);
 
 /** As YAML on one line; secrets of maps and URLs as "***". */

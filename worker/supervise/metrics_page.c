@@ -16,7 +16,7 @@ struct metric {
     void (*write)(const struct metric *metric, const struct view *view, FILE *page);
 };
 
-/* A value between its quotes; topics and devices are named by others. */
+/* Escapes a label's value; names of topics and devices come from outside. */
 static void write_escaped(const char *text, FILE *page) {
     for (; *text != 0; text++) {
         if (*text == '\n') fputs("\\n", page);
@@ -25,7 +25,7 @@ static void write_escaped(const char *text, FILE *page) {
     }
 }
 
-/* "NAME{device=..,uuid=..", without the end: who goes on writes more labels. */
+/* Writes "NAME{device=..,uuid=.." without the end, so that the caller can write more labels. */
 static void begin_line(const char *name, const char *suffix, const struct view *view, FILE *page) {
     fprintf(
         page, "%s%s{device=\"%" PRIu32 "\",uuid=\"", name, suffix, view->executor->device->index);
@@ -125,7 +125,7 @@ static void write_set_aside(const struct metric *metric, const struct view *view
 
 /* ---- jobs ---- */
 
-/* What did not occur has no line, but for `ok`, so that a rate has a beginning. */
+/* Outcomes that have not occurred have no line, except `ok`, so that its rate starts from 0. */
 static void write_jobs(const struct metric *metric, const struct view *view, FILE *page) {
     const struct ledger *ledger = &view->executor->board->ledger;
     char name[LEDGER_NAME_BYTES];
@@ -162,7 +162,7 @@ static void write_convictions(const struct metric *metric, const struct view *vi
     write_codes(metric, view, view->executor->board->ledger.convictions, page);
 }
 
-/* The lines of one histogram, in units of `unit`; `label` as write_line() has it. */
+/* The lines of a histogram, in units of `unit`; `label` as in write_line(). */
 static void write_histogram(const struct metric *metric, const struct view *view,
     enum histogram histogram, const char *label, double unit, FILE *page) {
     const struct histogram_info *info = &histogram_infos[histogram];
@@ -333,8 +333,8 @@ static const struct metric metrics[] = {
         "Seconds since the executor's last sign of life.", write_heartbeat},
     {"gpu_worker_executor_resident_memory_bytes", "gauge", "Memory of the executor's process.",
         write_memory},
-    {"gpu_worker_convictions_total", "counter",
-        "Messages that were found to have killed executors.", write_convictions},
+    {"gpu_worker_convictions_total", "counter", "Messages convicted of ending executors.",
+        write_convictions},
     {"gpu_worker_suspended_programs", "gauge",
         "Programs whose jobs are refused, because too many of them were convicted.",
         write_suspended_programs},
@@ -343,10 +343,10 @@ static const struct metric metrics[] = {
         write_suspended_keys},
     {"gpu_worker_partitions_set_aside", "gauge",
         "Partitions that are not read, because executors died of reading them.", write_set_aside},
-    {"gpu_worker_jobs_total", "counter",
-        "Messages answered, by program (none: it is not known) and code.", write_jobs},
+    {"gpu_worker_jobs_total", "counter", "Messages answered, by program (empty: unknown) and code.",
+        write_jobs},
     {"gpu_worker_job_seconds", "histogram",
-        "What jobs spent in each stage; total: from arrival to the acknowledged answer.",
+        "Time of jobs in each stage; total: from arrival to the acknowledged answer.",
         write_seconds},
     {"gpu_worker_dead_letters_total", "counter", "Messages that failed for good.",
         write_dead_letters},
@@ -360,30 +360,29 @@ static const struct metric metrics[] = {
         write_sync_points},
     {"gpu_worker_copied_bytes_total", "counter", "Bytes copied to devices and back.", write_copied},
     {"gpu_worker_static_requests_total", "counter",
-        "Statics that jobs asked for, and whether they lay on the device.", write_requests},
-    {"gpu_worker_static_evictions_total", "counter", "Statics that made room for others.",
+        "Statics that jobs asked for, by whether they were on the device.", write_requests},
+    {"gpu_worker_static_evictions_total", "counter", "Statics removed to make room for others.",
         write_evictions},
     {"gpu_worker_static_bytes", "gauge", "Statics kept on the device.", write_static_bytes},
-    {"gpu_worker_static_budget_bytes", "gauge", "What statics may take.", write_static_budget},
+    {"gpu_worker_static_budget_bytes", "gauge", "Most bytes that statics may take.",
+        write_static_budget},
     {"gpu_worker_module_compilations_total", "counter", "Images loaded into the device.",
         write_compilations},
     {"gpu_worker_expired_messages_total", "counter",
         "Messages that retention deleted before they were read.", write_expired},
     {"gpu_worker_consumer_lag", "gauge",
-        "Messages up to the end of the partition that are not finished.", write_lag},
+        "Messages of the partition, up to its end, that are not finished.", write_lag},
     {"gpu_worker_oldest_unfinished_seconds", "gauge",
-        "For how long the lowest unfinished message holds up commits; 0: there is none.",
+        "For how long the lowest unfinished message has held up commits; 0: there is none.",
         write_oldest},
     {"gpu_worker_partitions_without_lag", "gauge",
-        "Partitions that have no line of lag, since there are too many.", write_left_out},
-    {"gpu_worker_jobs_in_flight", "gauge", "Jobs taken and not answered for good.",
-        write_in_flight},
+        "Partitions without lines of lag, because there are too many.", write_left_out},
+    {"gpu_worker_jobs_in_flight", "gauge", "Jobs taken and not finished.", write_in_flight},
     {"gpu_worker_bytes_in_flight", "gauge", "Of their messages.", write_bytes_in_flight},
     {"gpu_worker_jobs_waiting", "gauge",
         "Jobs that wait for a lane, for memory, or to be tried again.", write_waiting},
-    {"gpu_worker_pool_bytes", "gauge",
-        "Memory taken from the driver: in use, or kept for the next user.", write_pools},
-    {"gpu_worker_pool_budget_bytes", "gauge", "What pools may take from the driver.",
+    {"gpu_worker_pool_bytes", "gauge", "Memory from the driver, in use or cached.", write_pools},
+    {"gpu_worker_pool_budget_bytes", "gauge", "Most bytes that pools may take from the driver.",
         write_budgets},
     {"gpu_worker_residents", "gauge", "Buffers kept on the device for keys.", write_residents},
     {"gpu_worker_resident_bytes", "gauge", "Their bytes.", write_resident_bytes},
@@ -394,13 +393,13 @@ static void write_single(
     fprintf(page, "# HELP %s %s\n# TYPE %s %s\n%s %.16g\n", name, help, name, type, name, value);
 }
 
-/* Of the supervisor, under the names that every exporter uses. */
+/* Metrics of the supervisor's process, with the usual names. */
 static void write_process(FILE *page) {
     struct process_usage usage;
     if (process_usage_read(getpid(), &usage)) {
         write_single("process_cpu_seconds_total", "counter", "CPU time of the supervisor.",
             usage.cpu_s, page);
-        write_single("process_start_time_seconds", "gauge", "When the supervisor began.",
+        write_single("process_start_time_seconds", "gauge", "Start time of the supervisor.",
             usage.start_unix_s, page);
         write_single("process_resident_memory_bytes", "gauge", "Its memory.",
             (double)usage.resident_bytes, page);
@@ -421,7 +420,8 @@ void metrics_page_write(const struct executor *executors, size_t count, FILE *pa
     }
     views_destroy(views);
     fprintf(page,
-        "# HELP gpu_worker_build_info What runs.\n# TYPE gpu_worker_build_info gauge\n"
+        "# HELP gpu_worker_build_info The version of this worker.\n"
+        "# TYPE gpu_worker_build_info gauge\n"
         "gpu_worker_build_info{version=\"%s\"} 1\n",
         GPU_WORKER_VERSION);
     write_process(page);

@@ -9,7 +9,7 @@
 
 enum { FIELDS_BYTES = 1024 };
 
-/* Behind the name, which may hold anything but its own end. */
+/* Reads the fields after the name, which may contain anything. */
 static bool read_fields(pid_t pid, char fields[static FIELDS_BYTES], const char **ret) {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -23,7 +23,7 @@ static bool read_fields(pid_t pid, char fields[static FIELDS_BYTES], const char 
     return end != NULL;
 }
 
-/* When the machine began, as the kernel says it: it does not change with the clock. */
+/* When the machine was started, by the kernel: this does not change with the clock. */
 static double boot_unix_s(void) {
     char line[256];
     uint64_t ret = 0;
@@ -60,7 +60,7 @@ uint64_t self_open_fds(void) {
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
         ret += entry->d_name[0] != '.';
     closedir(folder);
-    return ret - 1; /* the folder's own */
+    return ret - 1; /* without the descriptor of the folder itself */
 }
 
 uint64_t self_max_fds(void) {

@@ -1,4 +1,6 @@
-/** What the kernel says of a process (proc(5)). Private to supervise/. Threads: pure. */
+/**
+ * Reads a process's resource use from the kernel (proc(5)). Private to supervise/. Threads: pure.
+ */
 #ifndef SUPERVISE_SELF_H
 #define SUPERVISE_SELF_H
 
@@ -11,10 +13,10 @@ struct process_usage {
     uint64_t resident_bytes, virtual_bytes;
 };
 
-/** False where it does not say, since the process has ended or /proc is not there. */
+/** False if it cannot be read, because the process has ended or there is no /proc. */
 bool process_usage_read(pid_t pid, struct process_usage *ret);
 
-/** Of this process. */
+/** How many files this process has open. */
 uint64_t self_open_fds(void);
 uint64_t self_max_fds(void);
 

@@ -2,10 +2,11 @@
 
 #include <stdlib.h>
 
-/* A panel that is older shows a thread that does not move. */
+/* An older panel means that the thread that writes it does not move. */
 #define STALE_NS 15000000000ull
 
-/* What only the executor's services count is on the panel; all else is newer in the counters. */
+/* Takes counts of the executor's services from the panel, and all others from the counters, where
+ * they are newer. */
 static void read_totals(struct view *view, const struct board *board) {
     counters_read(&board->counters, &view->totals);
     for (int i = 0; i < COUNTER_COUNT; i++)
