@@ -143,7 +143,7 @@ class ControlTest(FlowTest):
         config = self.config()
         config["topics"]["jobs"] = ["others"]
         out, said = self.run_command("replay", "--all", config=config, status=1)
-        self.assertIn("its job's topic is none of topics.jobs", said)
+        self.assertIn("its job's topic is not in topics.jobs", said)
         self.assertIn("replayed 0 of 1", out)
         self.assertEqual(len(read_all(SERVERS, self.topics.jobs)), 1)
 

@@ -314,14 +314,14 @@ TEST(devices_are_all_or_a_list_of_numbers_and_uuids) {
         "'1024' is neither the number nor the UUID of a device", fix);
     expect_problem("devices: [GPU-0a1b]\n", "w.yaml:1:10",
         "'GPU-0a1b' is neither the number nor the UUID of a device", fix);
-    expect_problem("devices: [1, 1]\n", "w.yaml:1:10", "device '1' stands twice in the list",
+    expect_problem("devices: [1, 1]\n", "w.yaml:1:10", "device '1' is in the list twice",
         "remove one of them");
 }
 
 TEST(topics_are_names_and_do_not_loop) {
     expect_problem("topics: {results: 'a b'}\n", "w.yaml:1:19", "'a b' cannot be a topic's name",
         "use letters, digits, '.', '_' and '-', at most 249");
-    expect_problem("topics: {jobs: [a, a]}\n", "w.yaml:1:16", "topic 'a' stands twice in one list",
+    expect_problem("topics: {jobs: [a, a]}\n", "w.yaml:1:16", "topic 'a' is in one list twice",
         "remove one of them");
     expect_problem("topics: {results: gpu-jobs}\n", "w.yaml:1:19",
         "results would come back as jobs: 'gpu-jobs'", "");
@@ -395,7 +395,7 @@ TEST(metrics_are_served_at_a_host_and_a_port) {
         "write it as 127.0.0.1:9400 or [::1]:9400");
     expect_good("http: {listen: '[::1]:9400', token_file: /run/secrets/token}\n");
     expect_problem("http: {token_file: /run/secrets/token}\n", "w.yaml:1:20",
-        "http.token_file is of no use where http.listen is empty",
+        "http.token_file has no effect while http.listen is empty",
         "set http.listen, or remove http.token_file");
 }
 
