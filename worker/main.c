@@ -24,6 +24,7 @@ static const struct command {
     {"run", "take jobs from Kafka or a file, run them, publish their results", command_run},
     {"submit", "send one job that is written as YAML and print its result", command_submit},
     {"tail", "follow a topic of results or dead letters, and print it decoded", command_tail},
+    {"top", "show what a running worker does", command_top},
     {"version", "print what this binary was built from", command_version},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

@@ -1,8 +1,10 @@
-"""/status.json and the page at /, in a real browser, of a worker with the broker inside it.
+"""/status.json, the page at / in a real browser, and gpu-worker top, of a worker with the broker inside it.
 usage: page_test.py BUILD_FOLDER"""
 
 import html
 import json
+import os
+import pty
 import re
 import shutil
 import socket
@@ -95,6 +97,45 @@ class PageTest(FlowTest):
         failure = device["failures"][0]
         self.assertEqual((failure["id"], failure["code"], failure["is_dead_letter"]), (HOSTILE, "unknown_program", True))
         self.assertGreater(len(failure["fix"]), 0)
+        self.stop_well(worker)
+
+    def top(self, *options):
+        return subprocess.run([BINARY, "top", "--config", self.folder / "worker.yaml", *options], capture_output=True,
+                              text=True, timeout=240)
+
+    def test_top_shows_the_same_in_a_terminal_and_no_sender_steers_it(self):
+        worker = self.start()
+        self.submit("good", "saxpy")
+        self.submit("\\e[31mred\\r\\u009b", "nonsense")
+        self.wait_until(lambda: self.answered() == 2, "both are answered, and acknowledged")
+        shown = self.top()
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        for said in (": ready\n", "working", "2 answered, 1 dead letters", "unknown_program, job ?[31mred??:", "fix: "):
+            self.assertIn(said, shown.stdout)
+        self.assertRegex(shown.stdout, r"(?m)^total +\S+ \S+ +\S+ \S+ *$")
+        self.assertFalse([c for c in shown.stdout if not c.isprintable() and c != "\n"], "controls reach the terminal")
+        asked = json.loads(self.top("--json").stdout)
+        self.assertEqual(asked["devices"][0]["standing"], "working")
+        terminal, other = pty.openpty()
+        drawing = subprocess.Popen([BINARY, "top", "--config", self.folder / "worker.yaml"], stdout=other, close_fds=True)
+        self.addCleanup(drawing.wait)
+        self.addCleanup(drawing.kill)
+        os.close(other)
+        drawn = b""
+        while b"jobs a second" not in drawn:  # only a second look can know
+            drawn += os.read(terminal, 65536)
+        self.assertGreaterEqual(drawn.count(b"\x1b[H\x1b[2J"), 2)
+        os.close(terminal)
+        self.stop_well(worker)
+        gone = self.top()
+        self.assertEqual(gone.returncode, 1)
+        self.assertIn("check that the worker runs", gone.stderr)
+
+    def test_top_brings_the_token(self):
+        token = self.folder / "token"
+        token.write_text(" s3cret\n")
+        worker = self.start(token_file=str(token))
+        self.assertIn("working", self.top().stdout)
         self.stop_well(worker)
 
     def test_a_browser_draws_it_and_runs_nothing_that_a_sender_wrote(self):

@@ -24,6 +24,7 @@ int command_resume(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_submit(int argc, char **argv);
 int command_tail(int argc, char **argv);
+int command_top(int argc, char **argv);
 int command_version(int argc, char **argv);
 
 /** Prints the end of each help text, after an empty line: what the exit codes mean. */
