@@ -31,6 +31,23 @@ static const struct yaml_node *expect_scalar(
     return node;
 }
 
+TEST(a_byte_order_mark_is_no_part_of_the_text) {
+    struct yaml_document *document = parse("\xef\xbb\xbf"
+                                           "a: 1\nb: 2\n");
+    assert_non_null(document);
+    expect_scalar(yaml_root(document)->keys[0], "a", 1, 1);
+    expect_scalar(yaml_root(document)->keys[1], "b", 2, 1);
+    yaml_destroy(document);
+}
+
+TEST(a_file_that_cannot_be_read_is_named_once) {
+    problems_fini(&problems);
+    assert_null(yaml_load("/nowhere/t.yaml", YAML_EXPAND_VARIABLES, &problems));
+    assert_int_equal(problems_total(&problems), 1);
+    assert_string_equal(problems.items[0].where, "/nowhere/t.yaml");
+    assert_string_equal(problems.items[0].what, "No such file or directory");
+}
+
 TEST(every_node_knows_its_place) {
     struct yaml_document *document = parse("a: 1\nb:\n  - x\n  - {c: y}\n");
     assert_non_null(document);
@@ -215,8 +232,9 @@ static int forget_problems(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {T(every_node_knows_its_place), T(lists_and_maps_grow),
-        T(an_empty_document_is_an_empty_map), T(quotes_are_remembered),
+    const struct CMUnitTest tests[] = {T(a_byte_order_mark_is_no_part_of_the_text),
+        T(a_file_that_cannot_be_read_is_named_once), T(every_node_knows_its_place),
+        T(lists_and_maps_grow), T(an_empty_document_is_an_empty_map), T(quotes_are_remembered),
         T(variables_are_replaced_in_values_only),
         T(an_unset_variable_is_a_problem_and_the_rest_is_read),
         T(what_is_no_yaml_is_refused_with_its_place),

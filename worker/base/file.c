@@ -68,3 +68,11 @@ enum err file_read(
     close(fd);
     return code;
 }
+
+void file_add_problem(struct problems *problems, const char *path, const struct error *err) {
+    size_t length = strlen(path);
+    const char *what = err->message;
+    if (strncmp(what, path, length) == 0 && strncmp(what + length, ": ", 2) == 0)
+        what += length + 2;
+    problems_add(problems, path, 0, 0, err->fix, "%s", what);
+}

@@ -3,6 +3,7 @@
 #define BASE_FILE_H
 
 #include "base/error.h"
+#include "base/problems.h"
 
 /**
  * Reads all of `path` ("-" is standard input) into a new block that the caller frees. One NUL, not
@@ -11,5 +12,8 @@
  */
 MUST_CHECK enum err file_read(
     const char *path, size_t bytes_max, char **ret, size_t *size, struct error *err);
+
+/** Adds what file_read() failed with as a problem of the file, whose path is printed once. */
+void file_add_problem(struct problems *problems, const char *path, const struct error *err);
 
 #endif

@@ -266,6 +266,15 @@ static bool read_document(struct reader *reader) {
     return root != NULL;
 }
 
+/* Editors may put a UTF-8 byte order mark before the text. libyaml counts it as a column, so that
+ * the first key would be indented. */
+static struct slice without_mark(struct slice text) {
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t size = sizeof mark - 1;
+    if (text.size < size || memcmp(text.data, mark, size) != 0) return text;
+    return slice_of(text.data + size, text.size - size);
+}
+
 static struct yaml_document *create_document(const char *file) {
     struct yaml_document *document = calloc(1, sizeof *document);
     if (document == NULL) return NULL;
@@ -284,7 +293,7 @@ struct yaml_document *yaml_parse(
         return NULL;
     }
     struct reader reader = {.document = create_document(file),
-        .text = text,
+        .text = without_mark(text),
         .variables = variables,
         .problems = problems};
     if (reader.document == NULL || !yaml_parser_initialize(&reader.parser)) {
@@ -293,7 +302,7 @@ struct yaml_document *yaml_parse(
         return NULL;
     }
     yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&reader.parser, text.data, text.size);
+    yaml_parser_set_input_string(&reader.parser, reader.text.data, reader.text.size);
     bool complete = read_document(&reader);
     yaml_event_delete(&reader.event);
     yaml_parser_delete(&reader.parser);
@@ -308,7 +317,7 @@ struct yaml_document *yaml_load(
     size_t size;
     struct error err;
     if (file_read(path, TEXT_BYTES_MAX, &text, &size, &err) != ERR_OK) {
-        problems_add(problems, path, 0, 0, err.fix, "%s", err.message);
+        file_add_problem(problems, path, &err);
         return NULL;
     }
     const char *file = strcmp(path, "-") == 0 ? "standard input" : path;

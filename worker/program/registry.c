@@ -180,7 +180,7 @@ static void load_folder(const struct place *place, struct problems *problems) {
     if (!is_program && errno != ENOENT && errno != ENOTDIR) {
         problems_add(problems, path, 0, 0, "let the worker read it", "%s", strerror(errno));
     } else if (is_program && file_read(path, MANIFEST_BYTES_MAX, &text, &size, &err) != ERR_OK) {
-        problems_add(problems, path, 0, 0, err.fix, "%s", err.message);
+        file_add_problem(problems, path, &err);
     } else if (is_program) {
         add_program(place, path, slice_of(text, size), problems);
         free(text);
