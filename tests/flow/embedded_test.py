@@ -36,6 +36,19 @@ class EmbeddedTest(FlowTest):
         return subprocess.run(
             [BINARY, command, "--config", self.config, *arguments], timeout=120, capture_output=True, text=True)
 
+    def test_commands_find_the_broker_of_the_same_configuration_and_name_topics_that_it_has_not(self):
+        worker = self.start_worker({
+            "driver": "cpu", "lanes": 1, "broker": "embedded", "state": {"dir": str(self.folder / "state")}})
+        answered = self.run_command("submit", self.job)
+        tailed = self.run_command("tail", "--from-beginning", "--count", "1")
+        lost = self.run_command("tail", "--topic", "nowhere")
+        self.stop_well(worker)
+        self.assertIn("13, 24", answered.stdout, answered.stderr)
+        self.assertIn("13, 24", tailed.stdout, tailed.stderr)
+        self.assertEqual((lost.returncode, lost.stdout), (5, ""))
+        self.assertIn("the embedded broker has no topic 'nowhere'; name one of", lost.stderr)
+        self.assertFalse((self.folder / "state/broker.address").exists())
+
     def test_a_dead_letter_is_replayed(self):
         worker = self.start(cpu_driver={"faults": "cuLaunchKernel:launch_out_of_resources@1"})
         failed = self.run_command("submit", self.job)

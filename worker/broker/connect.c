@@ -63,18 +63,41 @@ static char **list_topics(const struct settings *settings, size_t *count) {
     return topics;
 }
 
+/* Where the embedded broker's address is written and found, to be freed; NULL when memory is short.
+ */
+static char *find_address_file(const struct settings *settings) {
+    if (settings->embedded.address_file[0] != 0) return strdup(settings->embedded.address_file);
+    char *folder = settings_state_dir(settings), *ret = NULL;
+    if (folder == NULL || asprintf(&ret, "%s/broker.address", folder) < 0) ret = NULL;
+    free(folder);
+    return ret;
+}
+
+/* Nobody asked for the file in state.dir: without that folder there is none. */
+static bool is_address_wanted(const struct settings *settings) {
+    if (settings->embedded.address_file[0] != 0) return true;
+    char *folder = settings_state_dir(settings);
+    bool ret = folder != NULL && access(folder, W_OK | X_OK) == 0;
+    free(folder);
+    return ret;
+}
+
 /* The embedded broker makes no topic on demand, so all topics are made at the start. */
 static enum err start_embedded(
     const struct settings *settings, struct connection *connection, struct error *err) {
-    struct embedded_options options = {.partitions = settings->embedded.partitions,
-        .address_file = settings->embedded.address_file};
+    struct embedded_options options = {.partitions = settings->embedded.partitions};
+    char *address_file = find_address_file(settings);
     char **topics = list_topics(settings, &options.topic_count);
-    if (topics == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for topics");
-    options.topics = topics;
-    enum err code = embedded_create(&options, &connection->embedded, err);
+    enum err code = ERR_NO_MEMORY;
+    if (topics == NULL || address_file == NULL) {
+        error_set(err, code, 0, "give the process more memory", "no memory for topics");
+    } else {
+        options.topics = topics;
+        options.address_file = is_address_wanted(settings) ? address_file : NULL;
+        code = embedded_create(&options, &connection->embedded, err);
+    }
     free(topics);
+    free(address_file);
     if (code == ERR_OK)
         log_line(
             LOG_INFO, "embedded broker at %s", embedded_bootstrap_servers(connection->embedded));
@@ -310,22 +333,45 @@ static bool read_line(const char *path, char *line, size_t size) {
 static enum err read_address_file(const char *path, char *address, size_t size, struct error *err) {
     const struct timespec pause = {.tv_nsec = 50 * 1000000};
     bool is_read = false;
-    for (int tries = 0; path[0] != 0 && !is_read && tries < ADDRESS_TRIES; tries++) {
+    for (int tries = 0; !is_read && tries < ADDRESS_TRIES; tries++) {
         if (tries > 0) nanosleep(&pause, NULL);
         is_read = read_line(path, address, size);
     }
     if (is_read) return ERR_OK;
     return error_set(err, ERR_BROKER, 0,
-        "start the worker, and set embedded.address_file to a path that both can reach",
+        "start the worker with the same configuration, or set embedded.address_file to a path that "
+        "both can reach",
         "'%s' does not contain the embedded broker's address", path);
 }
 
 static enum err find_servers(
     const struct settings *settings, char *servers, size_t size, struct error *err) {
-    if (settings->broker == BROKER_EMBEDDED)
-        return read_address_file(settings->embedded.address_file, servers, size, err);
+    if (settings->broker == BROKER_EMBEDDED) {
+        char *path = find_address_file(settings);
+        enum err code = path != NULL ? read_address_file(path, servers, size, err)
+                                     : error_set(err, ERR_NO_MEMORY, 0,
+                                           "give the process more memory", "no memory for a path");
+        free(path);
+        return code;
+    }
     snprintf(servers, size, "%s", settings->kafka.bootstrap_servers);
     return ERR_OK;
+}
+
+/* The embedded broker would make a topic that is asked for, and nothing would ever come of it. */
+static enum err check_topic(const struct settings *settings, const char *topic, struct error *err) {
+    if (settings->broker != BROKER_EMBEDDED) return ERR_OK;
+    size_t count;
+    bool is_known = false;
+    char **topics = list_topics(settings, &count);
+    if (topics == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for topics");
+    for (size_t i = 0; i < count && !is_known; i++) is_known = strcmp(topics[i], topic) == 0;
+    free(topics);
+    if (is_known) return ERR_OK;
+    return error_set(err, ERR_BROKER, 0, "name one of the configuration's topics",
+        "the embedded broker has no topic '%s'", topic);
 }
 
 enum err connect_producer(const struct settings *settings, struct sink **ret, struct error *err) {
@@ -342,7 +388,8 @@ enum err connect_producer(const struct settings *settings, struct sink **ret, st
 enum err connect_reader(const struct settings *settings, const char *topic, uint64_t from_unix_ms,
     struct reader **ret, struct error *err) {
     char servers[SERVERS_TEXT_MAX];
-    enum err code = find_servers(settings, servers, sizeof servers, err);
+    enum err code = check_topic(settings, topic, err);
+    if (code == ERR_OK) code = find_servers(settings, servers, sizeof servers, err);
     if (code != ERR_OK) return code;
     return open_reader(settings, servers, topic, from_unix_ms, ret, err);
 }

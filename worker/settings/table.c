@@ -115,7 +115,8 @@ const struct setting setting_table[] = {
         "it, inherit keeps the limits of the process."),
 
     STRING(embedded.address_file, 0, "\"\"",
-        "File to which the embedded broker's host:port is written, for clients. Empty: no file."),
+        "File to which the embedded broker's host:port is written, for clients. Empty: "
+        "broker.address in state.dir, where commands with the same configuration find it."),
     UINT(embedded.partitions, 1, 1024, "4", "Partitions of each topic of the embedded broker."),
 
     STRING(kafka.bootstrap_servers, 1, "\"localhost:9092\"",
