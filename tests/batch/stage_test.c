@@ -165,7 +165,7 @@ TEST(a_mapped_batch_is_cleared_filled_and_written_by_the_host) {
         planned_add("id: j\nbuffers: {x: {data: {u32: [1, 2]}}, y: {bytes: "
                     "12, fill: 5, writes: [{offset: 3, data: {u8: [9]}}]}}\n" STEP);
     struct batch_item *second =
-        planned_add("id: k\nbuffers: {x: {bytes: 8}, y: {bytes: 8}}\n" STEP);
+        planned_add("id: k\nbuffers: {x: {bytes: 8, fill: 6}, y: {bytes: 8}}\n" STEP);
     place(first, 1024, 0, 12288);
     first->base[GROUP_OUTPUT] = 4096;
     second->base[GROUP_OUTPUT] = 4096 + PLAN_ALIGNMENT;
@@ -177,7 +177,9 @@ TEST(a_mapped_batch_is_cleared_filled_and_written_by_the_host) {
     assert_bytes(1024, (const uint32_t[]){1, 2}, 8);
     assert_filled(1024 + 8, 0, PLAN_ALIGNMENT - 8);
     assert_bytes(4096, (const uint8_t[]){5, 5, 5, 9, 5, 5, 5, 5, 5, 5, 5, 5}, 12);
-    assert_filled(4096 + 12, 0, 3 * PLAN_ALIGNMENT - 12);
+    assert_filled(4096 + 12, 0, 2 * PLAN_ALIGNMENT - 12);
+    assert_filled(4096 + 2 * PLAN_ALIGNMENT, 6, 8);
+    assert_filled(4096 + 2 * PLAN_ALIGNMENT + 8, 0, PLAN_ALIGNMENT - 8);
     assert_nothing_else(); /* nor the staging of writes */
 }
 
