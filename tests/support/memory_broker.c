@@ -68,6 +68,7 @@ static enum err poll_memory(
     if (broker->is_revoking) source_tell_revoked(source, "jobs", 0);
     *at_end = broker->next == broker->job_count && !broker->is_endless;
     if (self->is_paused || broker->next == broker->job_count) return ERR_OK;
+    if (broker->comes_singly && timeout_ms == 0) return ERR_OK;
     const size_t index = broker->next;
     const struct memory_place place = broker->places != NULL
                                           ? broker->places[index]

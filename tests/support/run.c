@@ -96,11 +96,13 @@ enum err run_execute(struct run *run) {
     const bool refuse_errors = run->broker.refuse_errors;
     const int64_t revoke_from = run->broker.revoke_from;
     const uint64_t settle_ns = run->broker.settle_ns;
+    const bool comes_singly = run->broker.comes_singly;
     memory_broker_init(&run->broker, run->jobs, run->job_count);
     run->broker.refuse_over_bytes = refuse_over_bytes;
     run->broker.refuse_errors = refuse_errors;
     run->broker.revoke_from = revoke_from;
     run->broker.settle_ns = settle_ns;
+    run->broker.comes_singly = comes_singly;
     run->broker.places = run->places;
     run->broker.is_endless = run->stop_after > 0;
     run->broker.on_poll = on_poll;
