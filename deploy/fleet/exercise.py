@@ -275,7 +275,7 @@ class Exercise:
     # the account
 
     def _account(self, events):
-        self.watch.end()  # nobody writes any more
+        self.watch.end()  # no pod writes any more
         account = Account(self.load.sent_at, self.watch, events, self.delivery == "exactly_once",
                           {1: self.topics.results_1, 2: self.topics.results_2})
         uncommitted = lag(self.servers, self.topics)

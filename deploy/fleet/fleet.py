@@ -47,7 +47,7 @@ class Pod:
         try:
             with urllib.request.urlopen(f"http://{self._http}/readyz", timeout=PROBE_TIMEOUT_S):
                 return True
-        except OSError:  # nobody listens yet, or it says that it is not ready
+        except OSError:  # it does not listen yet, or is not ready
             return False
 
     def status(self):

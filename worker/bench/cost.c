@@ -10,10 +10,10 @@ static const struct engine_work work = {
 
 enum {
     PARTS_MAX = CPU_TIME_PARTS_MAX,
-    JOBS_MIN = 1024 /* of a round: of fewer, too few ranges are measured */
+    JOBS_MIN = 1024 /* in a round; with fewer, too few ranges would be measured */
 };
 
-/* Nanoseconds of a job, or switches, by round; 0 where a round did not have it. */
+/* Nanoseconds or switches per job, by round; 0 if a round did not have it. */
 struct cost {
     char name[CPU_TIME_NAME_SIZE];
     double rounds[BENCH_ROUNDS_MAX];
@@ -99,7 +99,7 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(((const struct cost *)a)->name, ((const struct cost *)b)->name);
 }
 
-/* A thread that had nothing to do. */
+/* True for a thread that had nothing to do. */
 static bool is_idle(const struct cost *cost, unsigned rounds) {
     bool is_range = strstr(cost->name, ": other") == NULL;
     for (unsigned i = 0; i < rounds; i++)
@@ -113,8 +113,9 @@ static void print_costs(const struct bench_table *table, struct costs *costs) {
     double whole_ns = median_of(&costs->process, table->rounds);
     qsort(costs->parts, costs->count, sizeof costs->parts[0], compare_names);
     bench_note(table,
-        "%s, %u rounds. Time of threads is exact; ranges, as profilers see them, are sampled, and "
-        "\"other\" is what they leave of a thread. cpu-stream is the device of `driver: cpu`.\n\n",
+        "%s, %u rounds. The time of threads is exact. The time of ranges, which profilers show, "
+        "is sampled; \"other\" is the rest of a thread. cpu-stream is the device of `driver: "
+        "cpu`.\n\n",
         work.name, table->rounds);
     bench_head(table, names, sizeof names / sizeof names[0]);
     for (size_t i = 0; i < costs->count; i++)

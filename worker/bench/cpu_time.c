@@ -14,9 +14,9 @@
 #include "gpu/profile.h"
 
 enum {
-    PERIOD = 13, /* one range in so many is measured; no divisor of a batch */
+    PERIOD = 13, /* one range in this many is measured; must not divide the size of a batch */
     THREADS_MAX = 256,
-    RANGES_MAX = 16, /* names of a thread's ranges */
+    RANGES_MAX = 16, /* different names of a thread's ranges */
     DEPTH_MAX = 8,
     THREAD_NAME_SIZE = 16
 };
@@ -39,14 +39,14 @@ uint64_t cpu_time_switches(void) {
 
 /* --- ranges --- */
 
-/* Written by its own thread, and read when that has ended. */
+/* Written by its thread, and read when that has ended. */
 struct thread_ranges {
     pid_t thread;
     size_t count;
     struct {
         const char *name;
         uint64_t seen;
-        double ns; /* of those that were measured */
+        double ns; /* of the measured ones */
     } ranges[RANGES_MAX];
 };
 
@@ -54,7 +54,7 @@ static struct thread_ranges records[THREADS_MAX];
 static atomic_size_t record_count;
 static atomic_uint round_number; /* records of earlier rounds are used again */
 static atomic_bool is_measuring;
-static double clock_cost_ns; /* of one reading between two others */
+static double clock_cost_ns; /* the time that reading the clock takes */
 
 static _Thread_local struct {
     unsigned round;
@@ -76,7 +76,7 @@ static struct thread_ranges *own_record(void) {
     return own.record;
 }
 
-/* RANGES_MAX where there are more names than that. */
+/* RANGES_MAX if there are too many names. */
 static size_t find_range(struct thread_ranges *record, const char *name) {
     size_t i = 0;
     while (i < record->count && record->ranges[i].name != name &&
@@ -87,7 +87,7 @@ static size_t find_range(struct thread_ranges *record, const char *name) {
     return i;
 }
 
-/* The time since the last boundary is the innermost open range's. */
+/* Adds the time since the last boundary to the innermost open range. */
 static void end_slice(struct thread_ranges *record) {
     uint64_t now_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
     if (own.depth > 0 && own.depth <= DEPTH_MAX)
@@ -122,7 +122,7 @@ static int compare(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* The median of many. */
+/* The median of many readings. */
 static double measure_clock_cost(void) {
     enum { READINGS = 101 };
     double costs[READINGS];
@@ -163,7 +163,7 @@ static clockid_t thread_clock(pid_t thread) {
     return (clockid_t)(~(unsigned)thread << 3 | PER_THREAD | SCHEDULED);
 }
 
-/* "lane-3" is of the crew "lane". The first thread of a process is the intake. */
+/* Thread "lane-3" belongs to the crew "lane". The first thread of a process is the intake. */
 static void read_crew(pid_t thread, char ret[static THREAD_NAME_SIZE]) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/comm", (int)thread);
@@ -221,7 +221,7 @@ static void add(struct cpu_time *time, const char *crew, const char *what, doubl
 static uint64_t ns_at_begin(pid_t thread) {
     for (size_t i = 0; i < at_begin.count; i++)
         if (at_begin.of[i].thread == thread) return at_begin.of[i].ns;
-    return 0; /* it started since */
+    return 0; /* it started after that */
 }
 
 /* Adds the ranges of a thread, and returns their sum. */

@@ -1,10 +1,10 @@
 /**
- * Where a process' CPU time goes: by thread, exactly, from each thread's own clock; and within a
- * thread by the ranges that profilers see (gpu/profile.h), from samples of them.
+ * Measures where a process's CPU time goes: by thread, exactly, with each thread's clock; and
+ * within a thread by the ranges that profilers show (gpu/profile.h), from samples.
  *
- * Reading a thread's clock costs about as much as decoding a small message does, so one range in a
- * few is measured, and stands for the others of its name. Of ranges within ranges the inner one
- * has the time. A range that the worker gets anew is found without a change here.
+ * Reading a thread's clock costs about as much as decoding a small message, so only some ranges are
+ * measured, and stand for the others of the same name. If ranges are nested, the time counts for
+ * the inner one. New ranges in the worker need no change here.
  *
  * Units: nanoseconds of CPU time. Threads: cpu_time_begin() and cpu_time_end() any, one at a time;
  * cpu_time_take() when the threads with ranges have ended.
@@ -17,7 +17,7 @@
 
 enum { CPU_TIME_NAME_SIZE = 32, CPU_TIME_PARTS_MAX = 64 };
 
-/** A part of what was measured: "lane: stage", or "lane: other", what no range of it covers. */
+/** A part of the time: "lane: stage", or "lane: other" for what no range covers. */
 struct cpu_time_part {
     char name[CPU_TIME_NAME_SIZE];
     double ns;
@@ -26,20 +26,20 @@ struct cpu_time_part {
 struct cpu_time {
     struct cpu_time_part parts[CPU_TIME_PARTS_MAX];
     size_t count;
-    double threads_ns, process_ns; /* the parts together; by the process' own clock */
+    double threads_ns, process_ns; /* the sum of the parts; by the process's clock */
     uint64_t switches;             /* voluntary context switches */
 };
 
-/** Ranges are seen from now on. Before the threads start. */
+/** Ranges are noted from now on. Call it before the threads start. */
 void cpu_time_start(void);
 
-/** What comes until cpu_time_end() is measured. Neither needs memory. */
+/** Starts the measurement, which cpu_time_end() ends. Neither allocates memory. */
 void cpu_time_begin(void);
 void cpu_time_end(void);
 
 void cpu_time_take(struct cpu_time *ret);
 
-/** Of the whole process, since it started. */
+/** CPU time of the whole process since it started. */
 uint64_t cpu_time_process_ns(void);
 uint64_t cpu_time_switches(void);
 

@@ -22,14 +22,16 @@ struct bench_clock {
     uint64_t warm_up, total; /* messages; `total` includes the warm-up */
     uint64_t started_ns, ended_ns;
     atomic_uint_fast64_t finished;
-    /** Where messages go one at a time: how long each measured one took. NULL: not noted. */
+    /**
+     * If messages are delivered one at a time: how long each measured one took. NULL: not noted.
+     */
     uint64_t *samples;
     uint64_t issued_ns; /* the last message */
-    /** Called when time begins and when it ends, by the thread that sees it. NULL: nobody. */
+    /** Called when the time begins and when it ends, by the thread that notices. May be NULL. */
     void (*on_edge)(bool is_end);
 };
 
-/** Without samples, and without anybody to call. */
+/** Initialises a clock without samples and without on_edge. */
 void bench_clock_init(struct bench_clock *clock, uint64_t warm_up, uint64_t measured);
 
 /** Nanoseconds per measured message. */

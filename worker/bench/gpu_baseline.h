@@ -23,7 +23,7 @@ struct gpu_baseline_options {
     const struct registry *registry; /* outlives the baseline */
 };
 
-/** Of a job, by the whole process while the baseline's threads ran. */
+/** The cost of a job, for the whole process while the baseline's threads ran. */
 struct gpu_baseline_cost {
     double cpu_ns, switches; /* voluntary context switches */
 };
@@ -37,7 +37,7 @@ struct gpu_baseline_work {
     /** With one thread and a depth of one: how long each batch took, from copying in until its
      * results were copied out. NULL: not noted. */
     uint64_t *samples;
-    struct gpu_baseline_cost *cost; /* NULL: nobody asks */
+    struct gpu_baseline_cost *cost; /* NULL: not measured */
 };
 
 MUST_CHECK enum err gpu_baseline_create(

@@ -12,7 +12,7 @@
 #include "supervise/self.h"
 #include "supervise/views.h"
 
-/* ---- JSON: what is written next has a comma before it, unless it is the first ---- */
+/* ---- JSON: each value but the first has a comma before it ---- */
 
 static void write_name(const char *name, bool *is_first, FILE *page) {
     if (!*is_first) fputc(',', page);
@@ -149,7 +149,7 @@ static void write_work(const struct view *view, bool *is_first, FILE *page) {
     fputc('}', page);
 }
 
-/* null: nobody shows it. */
+/* Writes null if no executor shows it. */
 static void write_now(const struct view *view, bool *is_first, FILE *page) {
     const struct gauges *gauges = &view->panel.gauges;
     if (!view->is_live) {
@@ -227,7 +227,7 @@ static void write_failure(const struct ledger_failure *failure, bool *is_first, 
     fputc('}', page);
 }
 
-/* The newest first. */
+/* Newest first. */
 static void write_failures(struct ledger *ledger, bool *is_first, FILE *page) {
     struct ledger_failure failure;
     bool first = begin("failures", '[', is_first, page);
@@ -264,7 +264,7 @@ static void write_device(const struct view *view, uint64_t now_ns, bool *is_firs
 
 /* ---- the whole ---- */
 
-/* What /readyz says, line by line; the first is whether it is ready. */
+/* The lines of /readyz; the first one says whether the worker is ready. */
 static bool write_problems(const struct health *health, bool *is_first, FILE *page) {
     char *text = NULL;
     size_t size;

@@ -1,7 +1,7 @@
 /**
- * How the worker stands, as JSON (schemas/status.schema.json): for the page, for `gpu-worker top`,
- * and for whoever does not want to read metrics. Counts are since the start of this worker.
- * Private to supervise/.
+ * The status of the worker as JSON (schemas/status.schema.json): for the page, for `gpu-worker
+ * top`, and for other readers that do not use metrics. Counts start when this worker starts.
+ * Private to supervise/. Threads: the supervisor's only.
  */
 #ifndef SUPERVISE_STATUS_H
 #define SUPERVISE_STATUS_H

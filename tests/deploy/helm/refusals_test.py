@@ -25,7 +25,7 @@ WRONG = [
     ("securityContext: {runAsUser: 0}", "at '/securityContext/runAsUser': minimum: got 0, want 1"),
     ("gpu: {count: 0}", "at '/gpu/count': minimum: got 0, want 1"),
     ("config: {kafka: null}", "config.kafka.bootstrap_servers is missing: name the brokers"),
-    ("config: {broker: embedded}", "config.broker is embedded, which nobody outside of the pod can reach: use kafka"),
+    ("config: {broker: embedded}", "config.broker is embedded, which cannot be reached from outside the pod: use kafka"),
     ("config: {drain_timeout_ms: '${DRAIN}'}",
      "config.drain_timeout_ms is '${DRAIN}': the chart computes from it, so write a number there, and no variable"),
     ("config: {kafka: {consumer: {sasl.password: hunter2}}}",

@@ -7,7 +7,7 @@
 {{- add (div (add $drain 999) 1000) 10 -}}
 {{- end -}}
 
-{{/* The port of http.listen; empty where it listens nowhere. */}}
+{{/* The port of http.listen; empty if it does not listen. */}}
 {{- define "gpu-worker.port" -}}
 {{- $settings := include "gpu-worker.settings" . | fromYaml -}}
 {{- regexFind "[0-9]+$" $settings.http.listen -}}
@@ -25,7 +25,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The most pods that have a partition for each of their executors; 0 where nobody said how many there are. */}}
+{{/* The most pods that have a partition for each of their executors; 0 if topics.partitions is not set. */}}
 {{- define "gpu-worker.podsMax" -}}
 {{- $settings := include "gpu-worker.settings" . | fromYaml -}}
 {{- div (mul (default 0 .Values.topics.partitions | int64) (len $settings.topics.jobs)) (include "gpu-worker.executors" . | int64) -}}

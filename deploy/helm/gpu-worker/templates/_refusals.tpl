@@ -19,7 +19,7 @@
 {{- $settings := include "gpu-worker.settings" . | fromYaml -}}
 {{- $given := default dict .Values.config.kafka -}}
 {{- if eq $settings.broker "embedded" -}}
-{{- fail "config.broker is embedded, which nobody outside of the pod can reach: use kafka" -}}
+{{- fail "config.broker is embedded, which cannot be reached from outside the pod: use kafka" -}}
 {{- end -}}
 {{- if not (get $given "bootstrap_servers") -}}
 {{- fail "config.kafka.bootstrap_servers is missing: name the brokers, host:port, by commas" -}}
