@@ -35,9 +35,10 @@ static const char about[] =
     "broker,\n"
     "on the first of `devices`; the exit code says whether a job failed (7) or the run was "
     "interrupted (6).\n\n"
-    "With http.listen it serves /livez, /readyz?verbose and /metrics. It tells systemd when it "
-    "has\n"
-    "started (the first executor runs), that it is alive or stopping, and what it waits for.\n\n"
+    "With http.listen it serves a page at /, /status.json, /metrics, /livez and "
+    "/readyz?verbose.\n"
+    "It tells systemd when it has started (the first executor runs), that it is alive or stopping, "
+    "and what it waits for.\n\n"
     "Each GPU gets a process of its own, an executor, which is started again when it dies: a "
     "job\n"
     "that crashes this process fails, and no other job does.\n";

@@ -281,8 +281,9 @@ const struct setting setting_table[] = {
         "Threads that fetch blobs, and as many again that upload statics and load modules."),
 
     STRING(http.listen, 0, "\"\"",
-        "host:port where the supervisor serves /metrics for Prometheus, and /livez and /readyz "
-        "for probes. Anyone who can reach it can read it. Empty: it does not listen."),
+        "host:port where the supervisor serves a page at / and /status.json, /metrics for "
+        "Prometheus, and /livez and /readyz for probes. Anyone who can reach it can read it, job "
+        "ids and error texts too. Empty: it does not listen."),
     STRING(http.token_file, 0, "\"\"",
         "File with a secret that requests must carry (Authorization: Bearer SECRET), except for "
         "/livez and /readyz. It is read for every request, so it can be changed at any time. "
