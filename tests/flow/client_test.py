@@ -124,6 +124,12 @@ class KafkaTest(ClientTest):
                 if step == 2:
                     os.kill(worker.executors()[0], signal.SIGKILL)
 
+    def test_a_worker_beside_meets_its_client_at_a_kafka_with_its_own_settings(self):
+        config = {"topics": self.config["topics"], "kafka": {"group": self.topics.group}}
+        client = self.local(servers=SERVERS, config=config, jobs=self.topics.jobs, results=self.topics.results)
+        self.assertEqual([0, 2, 4, 6], client.program("saxpy")(a=1, x=X, y=X).result(PATIENCE_S)["y"].tolist())
+        self.assertIn(self.topics.group, client.worker.config.read_text())
+
     def test_results_in_a_partition_that_was_added_later_are_read(self):
         client = self.client()
         client._link._refresh_at = 0

@@ -38,7 +38,7 @@ class Worker:
         self._servers = servers
         self._address = self.folder / "broker.address"
         self.config = self.folder / "worker.yaml"
-        whole = {"blobs": {"dir": str(self.folder / "blobs")}, **config, **self._broker()}
+        whole = {"blobs": {"dir": str(self.folder / "blobs")}, **config, **self._broker(config)}
         self.blobs = whole["blobs"].get("dir")
         (self.folder / "blobs").mkdir(parents=True, exist_ok=True)
         _write_yaml(self.config, whole)
@@ -49,10 +49,11 @@ class Worker:
                 stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
                 env={**os.environ, "XDG_STATE_HOME": str(self.folder / "state")})
 
-    def _broker(self) -> Mapping[str, Any]:
+    def _broker(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         if self._servers is None:
             return {"broker": "embedded", "embedded": {"address_file": str(self._address)}}
-        return {"broker": "kafka", "kafka": {"bootstrap_servers": self._servers, "group": "local"}}
+        kafka = {"group": "local", **config.get("kafka", {}), "bootstrap_servers": self._servers}
+        return {"broker": "kafka", "kafka": kafka}
 
     def address(self) -> str:
         """Of its brokers, once they listen."""
