@@ -74,7 +74,7 @@ TEST(what_is_decoded_counts_as_held) {
             "outputs: [{buffer: y}]\n");
         run_add_job(run, yaml);
     }
-    run->settings.admission.threads = 0;
+    run->settings.ordering = ORDERING_KEY; /* the intake admits all */
     run->settings.limits.bytes_in_flight = 256 << 10;
     run->settings.limits.message_bytes = 16 << 10;
     run_execute_ok(run);

@@ -38,7 +38,7 @@ class StaticsFollowTest(KafkaFlowTest):
 
     def check(self, delivery):
         self.send_all()  # before the worker starts: it takes them as fast as it can
-        worker = self.start_worker(self.config(delivery=delivery, admission={"threads": 4}))
+        worker = self.start_worker(self.config(delivery=delivery))
         self.wait_for_no_lag()
         self.stop_well(worker)
         wrong = [result for result in self.results() if result["status"] != "ok"]

@@ -39,7 +39,7 @@ static int set_up(void **state) {
     struct run *run = *state;
     run->settings.lanes = 1;
     run->settings.batch.jobs = 1;
-    run->settings.admission.threads = 0;
+    run->settings.ordering = ORDERING_KEY; /* jobs are ready in the order in which they came */
     run->settings.retry.max_attempts = 3;
     run->settings.retry.base_ms = run->settings.retry.max_ms = FOR_EVER_MS;
     snprintf(topic, sizeof topic, "control-%d", topic_count++);

@@ -11,8 +11,8 @@ enum { FOR_EVER_MS = 3600000 }; /* longer than any test: who waits so long never
 static int set_up(void **state) {
     int code = run_set_up(state);
     struct run *run = *state;
-    run->settings.batch.jobs = 1;        /* a launch is a job */
-    run->settings.admission.threads = 0; /* the first of them is the first that came */
+    run->settings.batch.jobs = 1;          /* a launch is a job */
+    run->settings.ordering = ORDERING_KEY; /* the first of them is the first that came */
     run->settings.retry.max_attempts = 3;
     run->settings.retry.base_ms = 1;
     run->settings.retry.max_ms = 2;

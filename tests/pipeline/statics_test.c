@@ -157,7 +157,6 @@ static void check_families(struct run *run) {
 
 TEST(jobs_behind_the_one_that_brings_a_payload_find_it_whichever_is_decoded_first) {
     struct run *run = *state;
-    run->settings.admission.threads = 8;
     add_families(run);
     run_execute_ok(run);
     check_families(run);

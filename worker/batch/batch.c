@@ -245,6 +245,13 @@ enum err batch_begin(struct batch *batch, struct job *const *jobs, size_t count,
     return code;
 }
 
+bool batch_is_done(const struct batch *batch) {
+    struct error err;
+    bool is_done = false;
+    enum err code = event_poll(batch->context->device, batch->fence, &is_done, &err);
+    return code == ERR_OK && is_done;
+}
+
 /* Short batches are met by polling; for the others the lane sleeps in the driver. */
 static enum err wait_for_fence(struct batch *batch, struct error *err) {
     const struct device *device = batch->context->device;

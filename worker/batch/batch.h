@@ -40,6 +40,9 @@ void batch_abandon(struct batch *batch);
 MUST_CHECK enum err batch_begin(struct batch *batch, struct job *const *jobs, size_t count,
     uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err);
 
+/** Whether batch_finish() would not wait. False also where that cannot be told. */
+bool batch_is_done(const struct batch *batch);
+
 /**
  * Waits for the fence. Each item's outcome says how its job went; outputs are valid until
  * batch_recycle(). After any error the context is lost, and no outcome may be used: it is not known

@@ -46,14 +46,23 @@ static void leave_slow(struct lane *lane) {
     lane->is_slow = false;
 }
 
-/* Takes the jobs of the next batch; none: nothing is there for a lane with others in flight, or
- * for ever. */
+static void admit(struct lane *lane, size_t count) {
+    const struct lanes_options *options = &lane->lanes->options;
+    options->admit(options->context, count);
+}
+
+/* Takes the jobs of the next batch, and admits messages until there are some. None: nothing is
+ * there for a lane with others in flight, or for ever. */
 static struct ready_batch take_jobs(struct lane *lane) {
     struct lanes *lanes = lane->lanes;
     struct ready_batch batch = {.count = 0};
     while (batch.count == 0) {
         batch = ready_take(
             lanes->options.ready, (uint32_t)(lane - lanes->items), lane->in_flight > 0, lane->jobs);
+        if (batch.claimed > 0) {
+            admit(lane, batch.claimed);
+            continue;
+        }
         if (batch.count == 0) return batch;
         lane->is_slow = batch.is_slow;
         size_t taken = batch.count;
@@ -81,9 +90,17 @@ static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns
         batch->count, is_ok, done_ns - from);
 }
 
+/* While the device works, there is time for messages. */
+static void admit_until_done(struct lane *lane, const struct batch *batch) {
+    size_t count;
+    while (!batch_is_done(batch) && (count = ready_claim(lane->lanes->options.ready)) > 0)
+        admit(lane, count);
+}
+
 static enum err finish_oldest(struct lane *lane, struct error *err) {
     const struct lanes_options *options = &lane->lanes->options;
     struct batch *batch = &lane->batches[lane->oldest];
+    admit_until_done(lane, batch);
     pulse_idle(); /* the watchdog knows how long a batch may take */
     enum err code = batch_finish(batch, err);
     pulse_busy();

@@ -3,6 +3,9 @@
  * every outcome on. Up to `depth` batches are in flight, so that the host stages one while the
  * device runs another. A batch of slow jobs has the lane to itself.
  *
+ * A lane without a whole batch to run, or whose batches are on the device, admits messages: most
+ * small jobs stay with one thread, and in its caches, from their message to their result.
+ *
  * ready.h decides which jobs share a batch, and learns from the lanes how long batches took. A lane
  * does not wait for more jobs: those that are ready are the batch.
  *
@@ -33,6 +36,8 @@ struct lanes_options {
     bool can_map;        /* batches may be mapped (batch.h) */
     uint32_t batch_jobs_max;
     struct ready *ready; /* the lanes own what they take */
+    /** Admits `count` messages that were offered to the lanes (ready.h). */
+    void (*admit)(void *context, size_t count);
     /** Asked before the job is run: an error where it must not run. */
     enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
     /** The job is not run, since it is not wanted any more; the callee owns it. */

@@ -34,6 +34,7 @@ struct ready {
     pthread_cond_t has_jobs;
     bool is_closed;
     bool is_waking; /* a lane was signalled, and has not arrived yet */
+    size_t offered; /* messages that wait to be admitted */
     size_t count;   /* of all jobs */
     struct job *quick, *quick_last;
     struct job *groups, *groups_last; /* the first job of each; place.next: the others */
@@ -308,7 +309,7 @@ static void wake_a_lane(struct ready *ready) {
 
 static bool has_work_for_a_lane(struct ready *ready) {
     struct job *before;
-    return ready->quick != NULL || find_group(ready, &before) != NULL;
+    return ready->offered > 0 || ready->quick != NULL || find_group(ready, &before) != NULL;
 }
 
 static size_t take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs) {
@@ -325,6 +326,18 @@ static size_t take(struct ready *ready, uint32_t lane, bool is_busy, struct job 
     return count;
 }
 
+/* Whether a lane finds a whole batch: else those that wait to be admitted may belong to it. */
+static bool has_full_batch(const struct ready *ready) {
+    return ready->count >=
+           (ready->quick != NULL ? quick_share(ready) : ready->options.batch_jobs_max);
+}
+
+static size_t claim(struct ready *ready) {
+    size_t count = ready->offered < READY_CLAIM_MAX ? ready->offered : READY_CLAIM_MAX;
+    ready->offered -= count;
+    return count;
+}
+
 static uint64_t expected_span(struct ready *ready, const struct ready_batch *batch, uint64_t key) {
     uint64_t ns = durations_expect(&ready->durations, key, (uint32_t)batch->count);
     return batch->is_slow && ns > ready->options.span_ns ? ns : ready->options.span_ns;
@@ -336,8 +349,11 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
     pthread_mutex_lock(&ready->lock);
     for (;;) {
         ready->is_waking = false;
-        batch.count = take(ready, lane, is_busy, jobs);
-        if (batch.count > 0 || is_busy || (ready->count == 0 && ready->is_closed)) break;
+        if (!has_full_batch(ready)) batch.claimed = claim(ready);
+        if (batch.claimed == 0) batch.count = take(ready, lane, is_busy, jobs);
+        if (batch.claimed == 0 && batch.count == 0) batch.claimed = claim(ready);
+        bool is_over = ready->count == 0 && ready->is_closed;
+        if (batch.count > 0 || batch.claimed > 0 || is_busy || is_over) break;
         (void)condition_wait_until(&ready->has_jobs, &ready->lock,
             ready->groups != NULL ? clock_ns_in(FIRST_MS) : UINT64_MAX);
     }
@@ -345,10 +361,11 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
         ready->count -= batch.count;
         batch.is_slow = ready->lanes[lane].is_slow;
         batch.span_ns = expected_span(ready, &batch, signature_of(jobs[0]));
-        if (has_work_for_a_lane(ready)) wake_a_lane(ready);
     }
+    bool has_something = batch.count > 0 || batch.claimed > 0;
+    if (has_something && has_work_for_a_lane(ready)) wake_a_lane(ready);
     pthread_mutex_unlock(&ready->lock);
-    if (batch.count > 0) pulse_busy();
+    if (has_something) pulse_busy();
     return batch;
 }
 
@@ -384,6 +401,22 @@ void ready_learn(struct ready *ready, uint32_t lane, const struct job *first, si
 }
 
 /* --- from outside --- */
+
+size_t ready_offer(struct ready *ready, size_t count) {
+    pthread_mutex_lock(&ready->lock);
+    ready->offered += count;
+    size_t waiting = ready->offered;
+    wake_a_lane(ready);
+    pthread_mutex_unlock(&ready->lock);
+    return waiting;
+}
+
+size_t ready_claim(struct ready *ready) {
+    pthread_mutex_lock(&ready->lock);
+    size_t count = claim(ready);
+    pthread_mutex_unlock(&ready->lock);
+    return count;
+}
 
 void ready_push(struct ready *ready, struct job *const *jobs, size_t count) {
     size_t quick = 0;

@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "prepare/prepare.h"
 
-enum { READY_LANES_MAX = 64 };
+enum { READY_LANES_MAX = 64, READY_CLAIM_MAX = 8 };
 
 struct ready_options {
     uint32_t lanes; /* READY_LANES_MAX at most */
@@ -44,9 +44,20 @@ void ready_destroy(struct ready *ready);
 /** Adds jobs; not after ready_close(). */
 void ready_push(struct ready *ready, struct job *const *jobs, size_t count);
 
-/** What a lane takes at a time. */
+/**
+ * `count` messages wait to be admitted: decoded, planned, and pushed here as jobs. The lanes admit
+ * them, a few at a time, when they have no whole batch to run. ready_claim() is for others that
+ * have time. Returns how many wait now.
+ */
+size_t ready_offer(struct ready *ready, size_t count);
+
+/** The caller admits so many of the messages; READY_CLAIM_MAX at most, 0: none waits. */
+size_t ready_claim(struct ready *ready);
+
+/** What a lane takes at a time: jobs, or messages. */
 struct ready_batch {
-    size_t count;
+    size_t claimed;   /* messages that the lane admits; then there are no jobs */
+    size_t count;     /* jobs */
     bool is_slow;     /* the lane takes nothing else until ready_leave() */
     uint64_t span_ns; /* expected time of the batch, or the time that it may take */
 };
@@ -54,7 +65,8 @@ struct ready_batch {
 /**
  * Takes the jobs of a lane's next batch into `jobs`, which has room for options.batch_jobs_max.
  * `is_busy`: the lane has batches in flight, none of them slow; then the call does not wait.
- * Returns no jobs if there are none for a busy lane, or when the queue is closed and empty.
+ * Returns messages if there are fewer jobs than a batch may have, or none that may run now. Returns
+ * nothing if there is nothing for a busy lane, or when the queue is closed and empty.
  */
 struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs);
 

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "base/crew.h"
 #include "base/invariant.h"
+#include "base/queue.h"
 #include "decode/decode.h"
 #include "gpu/profile.h"
 #include "pipeline/ends.h"
@@ -16,18 +16,16 @@
 enum {
     SHARED_COUNT_MIN = 8,         /* fewer are admitted sooner than another thread wakes up, */
     SHARED_BYTES_MIN = 128 << 10, /* unless there is much to copy */
-    WAITING_COUNT_MAX =
-        STAGES_GROUP_MAX, /* what they will hold is not known yet, and not counted */
-    THREADS_MAX = 64      /* as the setting's range says */
+    WAITING_COUNT_MAX = STAGES_GROUP_MAX /* what they will hold is not known yet, and not counted */
 };
-_Static_assert(WAITING_COUNT_MAX + THREADS_MAX * SHARED_COUNT_MIN + STAGES_GROUP_MAX <=
+_Static_assert(WAITING_COUNT_MAX + READY_LANES_MAX * READY_CLAIM_MAX + STAGES_GROUP_MAX <=
                    PROVIDERS_UNDECODED_MAX,
     "messages that were numbered and not decoded");
 
 struct admission {
     struct stages *stages;
-    struct queue *taken; /* of struct delivery */
-    struct crew *crew;
+    struct queue *waiting; /* of struct delivery: those that are offered to the lanes */
+    bool has_offered;      /* and the lanes may not have claimed all; the intake's */
 };
 
 /* ---- one message ---- */
@@ -160,17 +158,26 @@ static void drop(struct stages *stages, struct delivery *const *deliveries, size
     providers_decoded(stages->providers, numbers, count);
 }
 
-static void run_admission(void *context, uint32_t index) {
-    struct admission *admission = context;
-    struct stages *stages = admission->stages;
-    struct error err;
-    void *taken[SHARED_COUNT_MIN];
+/* Claimed messages, the oldest that wait. Exactly so many are there: a message is pushed before it
+ * is offered, and claimed once. */
+static void admit_claimed(struct admission *admission, size_t count) {
+    void *claimed[READY_CLAIM_MAX];
+    size_t popped = queue_pop(admission->waiting, claimed, count, 0);
+    INVARIANT(popped == count, "what is claimed was offered");
+    struct delivery *const *deliveries = (struct delivery *const *)claimed;
+    if (stages_has_failed(admission->stages)) drop(admission->stages, deliveries, count);
+    else admit_all(admission->stages, deliveries, count);
+}
+
+void admission_admit(void *context, size_t count) {
+    struct stages *stages = context;
+    admit_claimed(stages->admission, count);
+}
+
+void admission_help(struct admission *admission) {
     size_t count;
-    if (device_bind(&stages->device, &err) != ERR_OK) stages_fail(stages, &err);
-    while ((count = queue_pop(admission->taken, taken, SHARED_COUNT_MIN, -1)) > 0) {
-        if (!stages_has_failed(stages)) admit_all(stages, (struct delivery *const *)taken, count);
-        else drop(stages, (struct delivery *const *)taken, count);
-    }
+    admission->has_offered = false;
+    while ((count = ready_claim(admission->stages->ready)) > 0) admit_claimed(admission, count);
 }
 
 static bool are_worth_sharing(struct delivery *const *deliveries, size_t count) {
@@ -180,42 +187,52 @@ static bool are_worth_sharing(struct delivery *const *deliveries, size_t count) 
     return bytes >= SHARED_BYTES_MIN;
 }
 
+bool admission_is_due(const struct admission *admission) {
+    return admission->has_offered;
+}
+
+/* The lanes admit these, unless too many wait then: the lanes have other things to do. */
+static void offer(struct admission *admission, struct delivery *const *deliveries, size_t count) {
+    struct ready *ready = admission->stages->ready;
+    queue_must_push_all(admission->waiting, (void *const *)deliveries, count);
+    admission->has_offered = true;
+    size_t waiting = ready_offer(ready, count), claimed;
+    for (; waiting > WAITING_COUNT_MAX && (claimed = ready_claim(ready)) > 0; waiting -= claimed)
+        admit_claimed(admission, claimed);
+}
+
 void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        providers_number(admission->stages->providers, deliveries[i]);
-    bool is_shared = crew_count(admission->crew) > 0 && are_worth_sharing(deliveries, count) &&
-                     !suspects_are_known(admission->stages->suspects);
-    if (!is_shared) {
-        admit_all(admission->stages, deliveries, count);
+    struct stages *stages = admission->stages;
+    for (size_t i = 0; i < count; i++) providers_number(stages->providers, deliveries[i]);
+    bool is_in_order =
+        stages->settings->ordering == ORDERING_KEY || suspects_are_known(stages->suspects);
+    if (!is_in_order && are_worth_sharing(deliveries, count)) {
+        offer(admission, deliveries, count);
         return;
     }
-    INVARIANT(queue_push_all(admission->taken, (void *const *)deliveries, count) == count,
-        "the queue of messages is closed after the last one was taken");
+    admission_help(admission); /* older ones first: these may wait for what they bring */
+    admit_all(stages, deliveries, count);
 }
 
 enum err admission_start(struct stages *stages, struct admission **ret, struct error *err) {
-    const struct settings *settings = stages->settings;
-    uint32_t threads = settings->ordering == ORDERING_KEY ? 0 : settings->admission.threads;
     struct admission *admission = calloc(1, sizeof *admission);
-    if (admission != NULL) admission->taken = queue_create(WAITING_COUNT_MAX);
-    if (admission == NULL || admission->taken == NULL) {
+    if (admission != NULL) admission->waiting = queue_create(PROVIDERS_UNDECODED_MAX);
+    if (admission == NULL || admission->waiting == NULL) {
         free(admission);
         return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
             "no memory for the queue of messages that came");
     }
     admission->stages = stages;
-    const struct crew_options crew = {
-        .name = "admission", .count = threads, .run = run_admission, .context = admission};
-    enum err code = crew_start(&crew, &admission->crew, err);
-    if (code == ERR_OK) *ret = admission;
-    else admission_destroy(admission);
-    return code;
+    *ret = admission;
+    return ERR_OK;
+}
+
+void admission_finish(struct admission *admission) {
+    if (admission != NULL) admission_help(admission);
 }
 
 void admission_destroy(struct admission *admission) {
     if (admission == NULL) return;
-    queue_close(admission->taken);
-    crew_join(&admission->crew);
-    queue_destroy(admission->taken);
+    queue_destroy(admission->waiting);
     free(admission);
 }

@@ -2,11 +2,13 @@
  * From bytes to jobs that can go on: decoding, the checks that need no plan, key order, planning.
  * Private to pipeline/.
  *
- * The thread that took a few messages admits them itself. When many messages come, admission
- * threads share them, so that one processor does not limit the worker. With `ordering: key` they do
- * not: messages must enter the key queues in the order in which they came.
+ * Admission has no threads of its own. The intake admits a few messages itself. It offers many, or
+ * large ones, to the lanes (batch/ready.h), and admits what they leave when it has nothing else to
+ * do. With `ordering: key` it admits all of them: messages must enter the key queues in the order
+ * in which they came.
  *
- * Lifetime: admission_start() to admission_destroy(). Threads: as each function says.
+ * Lifetime: admission_start() to admission_destroy(). Threads: the intake's, but for
+ * admission_admit().
  */
 #ifndef PIPELINE_ADMISSION_H
 #define PIPELINE_ADMISSION_H
@@ -16,12 +18,23 @@
 MUST_CHECK enum err admission_start(
     struct stages *stages, struct admission **ret, struct error *err);
 
-/** Admits messages that came together, STAGES_GROUP_MAX at most, now or later. Owns them. Intake
- * thread only. */
+/** Admits messages that came together, STAGES_GROUP_MAX at most, or offers them to the lanes. Owns
+ * them. */
 void admission_take(struct admission *admission, struct delivery *const *deliveries, size_t count);
 
-/** Admits what was taken, or drops it after a failure, and ends the threads. Before
- * key_order_finish(). NULL is fine. */
+/** Whether messages may wait that no lane has claimed. */
+bool admission_is_due(const struct admission *admission);
+
+/** Admits what waits; drops it after a failure. */
+void admission_help(struct admission *admission);
+
+/** Admits messages that a lane has claimed (lanes_options.admit); `context` is struct stages. */
+void admission_admit(void *context, size_t count);
+
+/** As admission_help(). Before key_order_finish(). NULL is fine. */
+void admission_finish(struct admission *admission);
+
+/** After the lanes have stopped. NULL is fine. */
 void admission_destroy(struct admission *admission);
 
 #endif

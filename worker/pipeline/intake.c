@@ -205,8 +205,10 @@ static void admit_waiting(struct stages *stages) {
 static enum err take(
     struct stages *stages, struct room room, int timeout_ms, bool *at_end, struct error *err) {
     struct group group = {.count = 0};
+    if (admission_is_due(stages->admission)) timeout_ms = 0;
     enum err code = poll_group(stages, room, timeout_ms, &group, at_end, err);
     if (group.count > 0) pass_on(stages, &group);
+    else admission_help(stages->admission);
     return code;
 }
 
@@ -255,6 +257,7 @@ static enum err drain(struct stages *stages, struct error *err) {
     bool at_end = false;
     uint64_t stopped_ns = 0;
     source_pause(stages->source, true);
+    admission_help(stages->admission);
     while (count_in_flight(stages) > 0 && !stages_has_failed(stages)) {
         if (stopped_ns == 0 && *stages->stop) {
             stopped_ns = clock_ns();

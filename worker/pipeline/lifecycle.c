@@ -188,6 +188,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .tenancy = stages->tenancy,
         .state = stages->state,
         .ready = stages->ready,
+        .admit = admission_admit,
         .still_wanted = flow_still_wanted,
         .on_done = flow_on_done,
         .on_refused = flow_on_failed,
@@ -289,7 +290,7 @@ static enum err finish_retries(struct stages *stages, struct error *err) {
 }
 
 static enum err finish_admission(struct stages *stages, struct error *err) {
-    admission_destroy(stages->admission);
+    admission_finish(stages->admission);
     return ERR_OK;
 }
 
@@ -354,6 +355,10 @@ static void destroy_retries(struct stages *stages) {
     retries_destroy(stages->retries);
 }
 
+static void destroy_admission(struct stages *stages) {
+    admission_destroy(stages->admission);
+}
+
 static void destroy_key_order(struct stages *stages) {
     key_order_destroy(stages->key_order);
 }
@@ -405,7 +410,7 @@ static const struct stage {
     {"lanes", start_lanes, finish_lanes, destroy_lanes},
     {"prepare", start_prepare, finish_prepare, destroy_prepare},
     {"key order", start_key_order, finish_key_order, destroy_key_order},
-    {"admission", start_admission, finish_admission, NULL},
+    {"admission", start_admission, finish_admission, destroy_admission},
     {"retries", start_retries, finish_retries, destroy_retries},
     {"control", start_control, NULL, destroy_control},
     {"reporter", start_reporter, NULL, destroy_reporter},

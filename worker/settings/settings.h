@@ -152,9 +152,6 @@ struct settings {
     } residents;
     struct {
         uint32_t threads;
-    } admission;
-    struct {
-        uint32_t threads;
     } prepare;
 
     struct {
