@@ -37,6 +37,7 @@ class Bench:
         self.options = options
         self.folder = folder
         self.dataset = sweep.read_dataset(ROOT / "config/examples/breast_cancer.csv")
+        self.statics = {"x": gw.static(self.dataset.x), "y": gw.static(self.dataset.y)}
         for array in (self.dataset.x, self.dataset.y):
             content = array.tobytes()
             digest = hashlib.sha256(content).hexdigest()
@@ -48,7 +49,8 @@ class Bench:
 
     def training(self, number):
         rate, l2 = 1e-3 * 1.02 ** (number % 256), 1e-6 * 1.2 ** (number // 256 % 64)
-        return msgpack.packb(sweep.make_job(sweep.Point(f"training-{number}", rate, l2), self.dataset))
+        job = sweep.make_job(sweep.Point(f"training-{number}", rate, l2), self.dataset.x, self.dataset.y)
+        return msgpack.packb({**job, "buffers": {**job["buffers"], **self.statics}})
 
     @staticmethod
     def quick(name):
