@@ -179,6 +179,15 @@ TEST(a_board_that_is_damaged_is_read_within_its_bounds) {
     free(view);
 }
 
+TEST(the_life_after_the_one_that_damaged_it_counts_within_its_bounds) {
+    uint64_t outcomes[ERR_COUNT];
+    char name[LEDGER_NAME_BYTES];
+    memset(board, 0xff, sizeof *board);
+    for (int i = 1; i <= 20; i++) answer(NULL, "saxpy", ERR_BAD_JOB, i);
+    assert_true(ledger_read_program(&board->ledger, LEDGER_PROGRAMS_MAX - 1, name, outcomes));
+    assert_int_equal(outcomes[ERR_BAD_JOB], 19); /* the damaged count was -1 */
+}
+
 TEST(a_panel_shows_what_was_shown_and_not_what_is_being_written) {
     struct panel_view *view = malloc(sizeof *view);
     assert_false(panel_read(&board->panel, view));
@@ -201,4 +210,5 @@ RUN_TESTS(F(a_board_outlives_the_process_that_counts_on_it),
     F(batches_count_by_kind), F(programs_beyond_the_last_place_share_it),
     F(the_last_failures_are_kept_and_no_older_ones),
     F(a_board_that_is_damaged_is_read_within_its_bounds),
+    F(the_life_after_the_one_that_damaged_it_counts_within_its_bounds),
     F(a_panel_shows_what_was_shown_and_not_what_is_being_written))

@@ -1,5 +1,5 @@
 /**
- * The worker's counters, in one list. Any thread may add. Each of the first 64 threads has a padded
+ * The worker's counters, in one list. Any thread may add. Each of the first 63 threads has a padded
  * block of its own, so that counting a job shares no cache line. A reading sums the blocks.
  *
  * Zeroed memory has counted nothing. If it is shared (board.h), the counts outlive the process.

@@ -18,6 +18,8 @@ static void add_one(_Atomic uint64_t *count) {
 static uint32_t find_program(struct ledger *ledger, const char *name) {
     uint32_t count = atomic_load_explicit(&ledger->program_count, memory_order_relaxed);
     if (count == 0) count = 1;
+    /* The life before this one may have damaged it. */
+    if (count > LEDGER_PROGRAMS_MAX) count = LEDGER_PROGRAMS_MAX;
     for (uint32_t i = 0; i < count; i++)
         if (strncmp(ledger->programs[i].name, name, LEDGER_NAME_BYTES - 1) == 0) return i;
     if (count == LEDGER_PROGRAMS_MAX) return count - 1;
