@@ -1,4 +1,5 @@
-/* Proves: a job moves only as the table of states says, and every state leads to its end. */
+/* Proves: a job moves only as the table of states says, and every state leads to its end; it keeps
+ * its message, apart from what is allocated for it. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,8 +65,35 @@ TEST(a_way_that_the_table_does_not_have_ends_the_process) {
     assert_false(may_move(JOB_RETRYING, JOB_ANSWERED));
 }
 
+static void count_end(void *lender) {
+    (*(int *)lender)++;
+}
+
+TEST(a_job_keeps_its_message_whatever_its_size_and_what_is_allocated_for_it) {
+    static uint8_t bytes[2 * JOB_BYTES];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 7 + 1);
+    for (size_t size = 0; size < sizeof bytes; size += 97) {
+        int ends = 0;
+        const struct delivery message = {
+            .payload = slice_of(bytes, size), .has_key = true, .key = slice_of_text("the key")};
+        const struct loan loan = {.end = count_end, .lender = &ends};
+        struct job *job = job_create(delivery_lend(&message, loan));
+        assert_non_null(job);
+        assert_int_equal(ends, 1);
+        job_init_arena(job, 1 << 20);
+        for (size_t used = 0; used < 2 * JOB_BYTES; used += 100)
+            memset(arena_alloc(&job->arena, 1, 100), 0xff, 100);
+        assert_true(slice_equal(job->delivery->payload, message.payload));
+        assert_true(slice_equal(job->delivery->key, message.key));
+        assert_ptr_not_equal(job->delivery->payload.data, bytes);
+        job_destroy(job);
+        assert_int_equal(ends, 1);
+    }
+}
+
 RUN_TESTS(T(a_job_goes_the_whole_way_and_ends),
     T(every_state_but_the_last_may_end_and_none_follows_the_end),
     T(an_answered_job_is_neither_run_nor_tried_again),
     T(nothing_reaches_the_device_without_having_been_ready),
-    T(a_way_that_the_table_does_not_have_ends_the_process))
+    T(a_way_that_the_table_does_not_have_ends_the_process),
+    T(a_job_keeps_its_message_whatever_its_size_and_what_is_allocated_for_it))

@@ -44,6 +44,12 @@ static struct rig *rig;
 static struct error err;
 static const struct identity identity = {.host = "host", .device = "device", .version = "1"};
 
+/* So that what is allocated for the job from now on takes a block of its own. */
+static void use_up_memory(struct job *job) {
+    assert_non_null(arena_alloc_beyond(&job->arena, job->arena.left));
+    assert_int_equal(job->arena.left, 0);
+}
+
 /* --- the sink; the publisher's thread --- */
 
 static void settle(struct record *record, enum err code) {
@@ -390,6 +396,7 @@ TEST(a_lost_sink_ends_once_and_what_comes_later_is_lost_unsent) {
 TEST(a_refused_result_that_there_is_no_memory_to_replace_is_lost_and_fails_the_run) {
     hold();
     struct job *job = encoded_job(ERR_OK);
+    use_up_memory(job);
     rig->is_memory_short = true;
     settle_next(1, ERR_PUBLISH_REFUSED);
     publisher_push(rig->publisher, &job, 1);
@@ -403,6 +410,7 @@ TEST(a_refused_result_that_there_is_no_memory_to_replace_is_lost_and_fails_the_r
 TEST(a_letter_that_there_is_no_memory_for_leaves_the_job_to_its_caller) {
     bool is_encoded;
     struct job *job = finished_job(&small, ERR_BAD_LAUNCH);
+    use_up_memory(job);
     allocation_faults_arm(1);
     enum err code = publisher_encode(rig->publisher, job, &is_encoded, &err);
     assert_true(allocation_faults_end());

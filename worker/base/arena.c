@@ -9,12 +9,16 @@ enum { CHUNK_BYTES = 4096 };
 
 struct arena_chunk {
     struct arena_chunk *next;
-    size_t size;
     alignas(max_align_t) uint8_t data[];
 };
 
 void arena_init(struct arena *arena, size_t reserved_max) {
     *arena = (struct arena){.reserved_max = reserved_max};
+}
+
+void arena_init_within(struct arena *arena, size_t reserved_max, void *memory, size_t size) {
+    *arena =
+        (struct arena){.next = memory, .left = size, .is_lent = true, .reserved_max = reserved_max};
 }
 
 void arena_fini(struct arena *arena) {
@@ -23,7 +27,8 @@ void arena_fini(struct arena *arena) {
         arena->chunks = chunk->next;
         free(chunk);
     }
-    arena->used = 0;
+    arena->next = NULL;
+    arena->left = 0;
     arena->reserved = 0;
 }
 
@@ -34,26 +39,30 @@ static bool arena_grow(struct arena *arena, size_t size) {
     struct arena_chunk *chunk = malloc(sizeof *chunk + bytes);
     if (chunk == NULL) return false;
     chunk->next = arena->chunks;
-    chunk->size = bytes;
     arena->chunks = chunk;
-    arena->used = 0;
+    arena->next = chunk->data;
+    arena->left = bytes;
+    arena->is_lent = false;
     arena->reserved += bytes;
     return true;
 }
 
-/* False if the result would overflow. */
+/* False where the sum is larger than any size. */
 static bool round_up(size_t size, size_t *ret) {
     if (__builtin_add_overflow(size, alignof(max_align_t) - 1, ret)) return false;
     *ret &= ~(alignof(max_align_t) - 1);
     return true;
 }
 
-/* `bytes` must be rounded up. */
+/* `bytes` are rounded up. */
 static void *take(struct arena *arena, size_t bytes) {
-    if (arena->chunks == NULL || bytes > arena->chunks->size - arena->used)
+    bool is_allowed = !arena->is_lent || bytes <= arena->reserved_max - arena->reserved;
+    if (arena->next == NULL || bytes > arena->left || !is_allowed)
         if (!arena_grow(arena, bytes)) return NULL;
-    void *ret = arena->chunks->data + arena->used;
-    arena->used += bytes;
+    if (arena->is_lent) arena->reserved += bytes;
+    void *ret = arena->next;
+    arena->next += bytes;
+    arena->left -= bytes;
     return ret;
 }
 

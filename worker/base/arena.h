@@ -7,6 +7,7 @@
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,12 +15,19 @@ struct arena_chunk;
 
 struct arena {
     struct arena_chunk *chunks; /* the newest first */
-    size_t used;                /* in the newest chunk */
-    size_t reserved;            /* over all chunks */
+    uint8_t *next;              /* memory that is not used yet, of the newest chunk */
+    size_t left;
+    bool is_lent;    /* that memory is not a chunk, but the caller's */
+    size_t reserved; /* over all chunks, and what is used of the caller's memory */
     size_t reserved_max;
 };
 
 void arena_init(struct arena *arena, size_t reserved_max);
+
+/** The same, with memory of the caller's that is used first; aligned for any type. It outlives the
+ * arena. */
+void arena_init_within(struct arena *arena, size_t reserved_max, void *memory, size_t size);
+
 void arena_fini(struct arena *arena);
 
 /**

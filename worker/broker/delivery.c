@@ -60,6 +60,7 @@ struct delivery *delivery_lend(const struct delivery *message, struct loan loan)
     for (size_t i = 0; i < message->header_count; i++)
         headers_of(delivery)[i] = message->headers[i];
     delivery->loan = loan;
+    delivery->is_kept = false;
     delivery->kept = NULL;
     return delivery;
 }
@@ -68,12 +69,9 @@ static void end_loan(struct delivery *delivery) {
     if (delivery->loan.end != NULL) delivery->loan.end(delivery->loan.lender);
 }
 
-bool delivery_keep(struct delivery *delivery) {
-    size_t bytes;
-    if (delivery->kept != NULL) return true;
-    if (!count_bytes(delivery, &bytes)) return false;
-    uint8_t *to = delivery->kept = malloc(bytes > 0 ? bytes : 1);
-    if (to == NULL) return false;
+void delivery_keep_within(struct delivery *delivery, void *memory) {
+    if (delivery->is_kept) return;
+    uint8_t *to = memory;
     struct header *headers = headers_of(delivery);
     delivery->payload = copy_to(&to, delivery->payload);
     delivery->key = copy_to(&to, delivery->key);
@@ -82,6 +80,21 @@ bool delivery_keep(struct delivery *delivery) {
         headers[i].value = copy_to(&to, headers[i].value);
     }
     end_loan(delivery);
+    delivery->is_kept = true;
+}
+
+size_t delivery_bytes(const struct delivery *delivery) {
+    size_t bytes;
+    if (delivery->is_kept) return 0;
+    return count_bytes(delivery, &bytes) ? bytes : SIZE_MAX;
+}
+
+bool delivery_keep(struct delivery *delivery) {
+    if (delivery->is_kept) return true;
+    size_t bytes = delivery_bytes(delivery);
+    delivery->kept = malloc(bytes > 0 ? bytes : 1);
+    if (delivery->kept == NULL) return false;
+    delivery_keep_within(delivery, delivery->kept);
     return true;
 }
 
@@ -94,7 +107,7 @@ struct delivery *delivery_create(const struct delivery *message) {
 
 void delivery_destroy(struct delivery *delivery) {
     if (delivery == NULL) return;
-    if (delivery->kept == NULL) end_loan(delivery);
+    if (!delivery->is_kept) end_loan(delivery);
     free(delivery->kept);
     free(delivery);
 }

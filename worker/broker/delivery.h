@@ -68,7 +68,8 @@ struct delivery {
     bool is_cut; /* it had more headers than these */
     /* its own */
     struct loan loan;
-    void *kept; /* the bytes; NULL while they are lent */
+    bool is_kept; /* not lent any more */
+    void *kept;   /* the bytes; NULL: somebody else's */
 };
 
 /** A copy of all of `message`, its header array too; NULL when memory is short. */
@@ -82,6 +83,13 @@ struct delivery *delivery_lend(const struct delivery *message, struct loan loan)
 
 /** Copies what is lent, and ends the loan. False when memory is short; the loan goes on. */
 MUST_CHECK bool delivery_keep(struct delivery *delivery);
+
+/** The same, into memory of the caller's, which must outlive the delivery: delivery_bytes()
+ * bytes. */
+void delivery_keep_within(struct delivery *delivery, void *memory);
+
+/** How many bytes delivery_keep() copies; none once they are kept. */
+size_t delivery_bytes(const struct delivery *delivery);
 
 void delivery_destroy(struct delivery *delivery); /* NULL is fine */
 

@@ -117,7 +117,11 @@ static bool find_text(struct slice payload, const char *key, size_t max, struct 
 
 /* Nothing of what was read so far may be used. */
 static void forget_request(struct job *job) {
-    struct job fresh = {.state = job->state, .delivery = job->delivery, .edition = job->edition};
+    struct job fresh = {.state = job->state,
+        .delivery = job->delivery,
+        .edition = job->edition,
+        .memory = job->memory,
+        .memory_size = job->memory_size};
     arena_fini(&job->arena);
     *job = fresh;
 }
@@ -141,7 +145,7 @@ static enum err read_envelope(
 
 enum err decode_job(struct job *job, const struct decode_limits *limits, struct error *err) {
     uint64_t started_ns = clock_ns();
-    arena_init(&job->arena, limits->arena_bytes_max);
+    job_init_arena(job, limits->arena_bytes_max);
     enum err code = read_job(job, job->delivery->payload, limits, err);
     if (code != ERR_OK) code = read_envelope(job, job->delivery->payload, code, err);
     job->decode_ns = clock_ns() - started_ns;

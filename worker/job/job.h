@@ -150,13 +150,28 @@ struct job {
     bool is_left;   /* the job that it waited for was left to another worker */
     struct ready_place place;
     enum job_count count; /* which count it stands in (pipeline/stages.h) */
+
+    /* of the job's block: what the arena uses first */
+    uint8_t *memory;
+    size_t memory_size;
 };
 
-/** Owns `delivery` from then on. NULL when memory is short. */
+/** What a job takes, its memory included: enough for a small job with its message and result, which
+ * then needs no other block. */
+enum { JOB_BYTES = 16384 };
+
+/**
+ * Owns `delivery` from then on, and keeps its bytes (broker/delivery.h). Blocks of jobs that are
+ * over are used again. NULL when memory is short; the delivery is the caller's as it was.
+ */
 struct job *job_create(struct delivery *delivery);
 
-/** The job is over and holds only its message. NULL is fine. */
-void job_destroy(struct job *job);
+/** The jobs are over and hold only their messages. */
+void jobs_destroy(struct job *const *jobs, size_t count);
+void job_destroy(struct job *job); /* NULL is fine */
+
+/** Starts the arena, which has held nothing yet. */
+void job_init_arena(struct job *job, size_t reserved_max);
 
 /** Moves the job to another state. Ends the process if the table does not allow it. */
 void job_move(struct job *job, enum job_state to);

@@ -48,10 +48,10 @@ static enum err check_reply_to(struct job *job, struct error *err) {
 /* NULL when memory is short, which fails the run: the message is dropped. */
 static struct job *take(struct stages *stages, struct delivery *delivery, struct edition *edition) {
     struct error err;
-    if (!stages_keep(stages, delivery)) return NULL;
     struct job *job = job_create(delivery);
     if (job == NULL) {
-        error_set(&err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a job");
+        error_set(&err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
+            "no memory for a job and its message of %zu bytes", delivery->payload.size);
         stages_drop(stages, delivery);
         stages_fail(stages, &err);
         return NULL;
@@ -114,7 +114,7 @@ static struct job *admit(
 static void hold_results(struct stages *stages, struct job *const *jobs, size_t count) {
     uint64_t total = 0;
     for (size_t i = 0; i < count; i++) {
-        uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES + jobs[i]->arena.reserved;
+        uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES + JOB_BYTES + jobs[i]->arena.reserved;
         bytes += jobs[i]->delivery->key.size;
         for (size_t k = 0; k < jobs[i]->output_count; k++) bytes += jobs[i]->outputs[k].bytes;
         jobs[i]->delivery->held_bytes += bytes;

@@ -235,7 +235,7 @@ void ends_on_published(void *context, struct job *const *jobs, size_t count) {
     pthread_mutex_unlock(&stages->lock);
     stages_end_flight(stages, count, bytes);
     state_count(stages->state, ok, errors);
-    for (size_t i = 0; i < count; i++) job_destroy(jobs[i]);
+    jobs_destroy(jobs, count);
 }
 
 void ends_on_dropped(void *context, struct job *job) {
