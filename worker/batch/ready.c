@@ -32,6 +32,9 @@ struct ready {
     struct durations durations;
     pthread_mutex_t lock;
     pthread_cond_t has_jobs;
+    pthread_cond_t has_messages; /* for those that only admit */
+    uint32_t lanes_waiting;
+    bool has_closed_offers;
     bool is_closed;
     bool is_waking; /* a lane was signalled, and has not arrived yet */
     size_t offered; /* messages that wait to be admitted */
@@ -53,11 +56,13 @@ struct ready *ready_create(const struct ready_options *options) {
     durations_init(&ready->durations);
     pthread_mutex_init(&ready->lock, NULL);
     pthread_cond_init(&ready->has_jobs, NULL);
+    pthread_cond_init(&ready->has_messages, NULL);
     return ready;
 }
 
 void ready_destroy(struct ready *ready) {
     if (ready == NULL) return;
+    pthread_cond_destroy(&ready->has_messages);
     pthread_cond_destroy(&ready->has_jobs);
     pthread_mutex_destroy(&ready->lock);
     free(ready);
@@ -307,9 +312,17 @@ static void wake_a_lane(struct ready *ready) {
     pthread_cond_signal(&ready->has_jobs);
 }
 
+/* Somebody is to admit messages: a lane that waits, which then has the jobs at hand; or else those
+ * that do nothing else. */
+static void wake_for_messages(struct ready *ready) {
+    if (ready->offered == 0) return;
+    if (ready->lanes_waiting > 0) wake_a_lane(ready);
+    else pthread_cond_signal(&ready->has_messages);
+}
+
 static bool has_work_for_a_lane(struct ready *ready) {
     struct job *before;
-    return ready->offered > 0 || ready->quick != NULL || find_group(ready, &before) != NULL;
+    return ready->quick != NULL || find_group(ready, &before) != NULL;
 }
 
 static size_t take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs) {
@@ -354,8 +367,10 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
         if (batch.claimed == 0 && batch.count == 0) batch.claimed = claim(ready);
         bool is_over = ready->count == 0 && ready->is_closed;
         if (batch.count > 0 || batch.claimed > 0 || is_busy || is_over) break;
+        ready->lanes_waiting++;
         (void)condition_wait_until(&ready->has_jobs, &ready->lock,
             ready->groups != NULL ? clock_ns_in(FIRST_MS) : UINT64_MAX);
+        ready->lanes_waiting--;
     }
     if (batch.count > 0) {
         ready->count -= batch.count;
@@ -364,6 +379,7 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
     }
     bool has_something = batch.count > 0 || batch.claimed > 0;
     if (has_something && has_work_for_a_lane(ready)) wake_a_lane(ready);
+    wake_for_messages(ready);
     pthread_mutex_unlock(&ready->lock);
     if (has_something) pulse_busy();
     return batch;
@@ -406,9 +422,28 @@ size_t ready_offer(struct ready *ready, size_t count) {
     pthread_mutex_lock(&ready->lock);
     ready->offered += count;
     size_t waiting = ready->offered;
-    wake_a_lane(ready);
+    wake_for_messages(ready);
     pthread_mutex_unlock(&ready->lock);
     return waiting;
+}
+
+size_t ready_wait_for_messages(struct ready *ready) {
+    pulse_idle();
+    pthread_mutex_lock(&ready->lock);
+    while (ready->offered == 0 && !ready->has_closed_offers)
+        pthread_cond_wait(&ready->has_messages, &ready->lock);
+    size_t count = claim(ready);
+    wake_for_messages(ready);
+    pthread_mutex_unlock(&ready->lock);
+    if (count > 0) pulse_busy();
+    return count;
+}
+
+void ready_close_offers(struct ready *ready) {
+    pthread_mutex_lock(&ready->lock);
+    ready->has_closed_offers = true;
+    pthread_cond_broadcast(&ready->has_messages);
+    pthread_mutex_unlock(&ready->lock);
 }
 
 size_t ready_claim(struct ready *ready) {

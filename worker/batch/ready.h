@@ -46,13 +46,22 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count);
 
 /**
  * `count` messages wait to be admitted: decoded, planned, and pushed here as jobs. The lanes admit
- * them, a few at a time, when they have no whole batch to run. ready_claim() is for others that
- * have time. Returns how many wait now.
+ * them, a few at a time, when they have no whole batch to run; while no lane waits for work, so do
+ * the threads of ready_wait_for_messages(). Returns how many wait now.
  */
 size_t ready_offer(struct ready *ready, size_t count);
 
-/** The caller admits so many of the messages; READY_CLAIM_MAX at most, 0: none waits. */
+/** For another thread that has time: it admits so many messages; READY_CLAIM_MAX at most. */
 size_t ready_claim(struct ready *ready);
+
+/**
+ * The same for threads that do nothing else: waits for messages that no lane waits for. 0:
+ * ready_close_offers() was called, and none is left.
+ */
+size_t ready_wait_for_messages(struct ready *ready);
+
+/** No more messages are offered. */
+void ready_close_offers(struct ready *ready);
 
 /** What a lane takes at a time: jobs, or messages. */
 struct ready_batch {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/crew.h"
 #include "base/invariant.h"
 #include "base/queue.h"
 #include "decode/decode.h"
@@ -16,16 +17,20 @@
 enum {
     SHARED_COUNT_MIN = 8,         /* fewer are admitted sooner than another thread wakes up, */
     SHARED_BYTES_MIN = 128 << 10, /* unless there is much to copy */
-    WAITING_COUNT_MAX = STAGES_GROUP_MAX /* what they will hold is not known yet, and not counted */
+    WAITING_COUNT_MAX =
+        STAGES_GROUP_MAX, /* what they will hold is not known yet, and not counted */
+    THREADS_MAX = 64      /* as the setting's range says */
 };
-_Static_assert(WAITING_COUNT_MAX + READY_LANES_MAX * READY_CLAIM_MAX + STAGES_GROUP_MAX <=
-                   PROVIDERS_UNDECODED_MAX,
+_Static_assert(
+    WAITING_COUNT_MAX + (READY_LANES_MAX + THREADS_MAX) * READY_CLAIM_MAX + STAGES_GROUP_MAX <=
+        PROVIDERS_UNDECODED_MAX,
     "messages that were numbered and not decoded");
 
 struct admission {
     struct stages *stages;
-    struct queue *waiting; /* of struct delivery: those that are offered to the lanes */
-    bool has_offered;      /* and the lanes may not have claimed all; the intake's */
+    struct queue *waiting; /* of struct delivery: offered to the lanes and the crew */
+    struct crew *crew;
+    bool has_offered; /* and they may not have been claimed yet; the intake's */
 };
 
 /* ---- one message ---- */
@@ -174,6 +179,15 @@ void admission_admit(void *context, size_t count) {
     admit_claimed(stages->admission, count);
 }
 
+static void run_admission(void *context, uint32_t index) {
+    struct admission *admission = context;
+    struct stages *stages = admission->stages;
+    struct error err;
+    size_t count;
+    if (device_bind(&stages->device, &err) != ERR_OK) stages_fail(stages, &err);
+    while ((count = ready_wait_for_messages(stages->ready)) > 0) admit_claimed(admission, count);
+}
+
 void admission_help(struct admission *admission) {
     size_t count;
     admission->has_offered = false;
@@ -215,6 +229,8 @@ void admission_take(struct admission *admission, struct delivery *const *deliver
 }
 
 enum err admission_start(struct stages *stages, struct admission **ret, struct error *err) {
+    const struct settings *settings = stages->settings;
+    uint32_t threads = settings->ordering == ORDERING_KEY ? 0 : settings->admission.threads;
     struct admission *admission = calloc(1, sizeof *admission);
     if (admission != NULL) admission->waiting = queue_create(PROVIDERS_UNDECODED_MAX);
     if (admission == NULL || admission->waiting == NULL) {
@@ -223,12 +239,17 @@ enum err admission_start(struct stages *stages, struct admission **ret, struct e
             "no memory for the queue of messages that came");
     }
     admission->stages = stages;
+    const struct crew_options crew = {
+        .name = "admission", .count = threads, .run = run_admission, .context = admission};
     *ret = admission;
-    return ERR_OK;
+    return crew_start(&crew, &admission->crew, err);
 }
 
 void admission_finish(struct admission *admission) {
-    if (admission != NULL) admission_help(admission);
+    if (admission == NULL) return;
+    admission_help(admission);
+    ready_close_offers(admission->stages->ready);
+    crew_join(&admission->crew);
 }
 
 void admission_destroy(struct admission *admission) {

@@ -2,10 +2,11 @@
  * From bytes to jobs that can go on: decoding, the checks that need no plan, key order, planning.
  * Private to pipeline/.
  *
- * Admission has no threads of its own. The intake admits a few messages itself. It offers many, or
- * large ones, to the lanes (batch/ready.h), and admits what they leave when it has nothing else to
- * do. With `ordering: key` it admits all of them: messages must enter the key queues in the order
- * in which they came.
+ * The intake admits a few messages itself. It offers many, or large ones, to the lanes
+ * (batch/ready.h): what a lane has admitted it can run at once. While no lane waits for work,
+ * admission threads do it, so that lanes are fed while they are busy with the device. The intake
+ * helps when it has nothing else to do. With `ordering: key` it admits all messages: they must
+ * enter the key queues in the order in which they came.
  *
  * Lifetime: admission_start() to admission_destroy(). Threads: the intake's, but for
  * admission_admit().
@@ -31,7 +32,7 @@ void admission_help(struct admission *admission);
 /** Admits messages that a lane has claimed (lanes_options.admit); `context` is struct stages. */
 void admission_admit(void *context, size_t count);
 
-/** As admission_help(). Before key_order_finish(). NULL is fine. */
+/** Admits what waits, and ends the threads. Before key_order_finish(). NULL is fine. */
 void admission_finish(struct admission *admission);
 
 /** After the lanes have stopped. NULL is fine. */

@@ -152,6 +152,9 @@ struct settings {
     } residents;
     struct {
         uint32_t threads;
+    } admission;
+    struct {
+        uint32_t threads;
     } prepare;
 
     struct {

@@ -274,6 +274,10 @@ const struct setting setting_table[] = {
         "Most residents at a time, whatever their size; each also takes host memory for its key "
         "and name."),
 
+    UINT(admission.threads, 0, 64, "4",
+        "Threads that decode and plan messages when many arrive at once or they are large, and no "
+        "lane has time for them. With `ordering: key` there are none: the thread that reads from "
+        "the source does this work."),
     UINT(prepare.threads, 1, 64, "2",
         "Threads that fetch blobs, and as many again that upload statics and load modules."),
 
@@ -316,6 +320,7 @@ const struct section section_table[] = {
     {"pools", "Memory that all lanes share."},
     {"statics", "Immutable inputs that stay on the device and are shared by jobs."},
     {"residents", "Buffers that stay on the device for later jobs of the same key."},
+    {"admission", "Decoding and planning of messages."},
     {"prepare", "Slow work that is done before a job reaches a lane."},
     {"http", "Metrics and probes over HTTP."},
     {"telemetry", "Metrics over Kafka."},
