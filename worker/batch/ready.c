@@ -32,7 +32,7 @@ struct ready {
     struct durations durations;
     pthread_mutex_t lock;
     pthread_cond_t has_jobs;
-    pthread_cond_t has_messages; /* for those that only admit */
+    pthread_cond_t has_messages; /* for admission threads */
     uint32_t lanes_waiting;
     bool has_closed_offers;
     bool is_closed;
@@ -312,8 +312,8 @@ static void wake_a_lane(struct ready *ready) {
     pthread_cond_signal(&ready->has_jobs);
 }
 
-/* Somebody is to admit messages: a lane that waits, which then has the jobs at hand; or else those
- * that do nothing else. */
+/* Wakes a thread that admits messages: a waiting lane, which can then run the jobs, or else an
+ * admission thread. */
 static void wake_for_messages(struct ready *ready) {
     if (ready->offered == 0) return;
     if (ready->lanes_waiting > 0) wake_a_lane(ready);
@@ -339,7 +339,7 @@ static size_t take(struct ready *ready, uint32_t lane, bool is_busy, struct job 
     return count;
 }
 
-/* Whether a lane finds a whole batch: else those that wait to be admitted may belong to it. */
+/* Whether the jobs that are ready make a whole batch. If not, messages may still add to it. */
 static bool has_full_batch(const struct ready *ready) {
     return ready->count >=
            (ready->quick != NULL ? quick_share(ready) : ready->options.batch_jobs_max);

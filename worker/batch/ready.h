@@ -55,8 +55,8 @@ size_t ready_offer(struct ready *ready, size_t count);
 size_t ready_claim(struct ready *ready);
 
 /**
- * The same for threads that do nothing else: waits for messages that no lane waits for. 0:
- * ready_close_offers() was called, and none is left.
+ * The same for admission threads: waits for messages. 0: ready_close_offers() was called, and no
+ * messages are left.
  */
 size_t ready_wait_for_messages(struct ready *ready);
 

@@ -227,7 +227,7 @@ static void serve_trials(struct consumer *consumer) {
     forget_arriving(consumer);
 }
 
-/* Nobody leaves an assignment unanswered: it is taken, and nothing of it is read. */
+/* An assignment must be answered: this takes it, and reads nothing of it. */
 static void refuse_arriving(struct consumer *consumer) {
     if (consumer->arriving == NULL) return;
     pause_partitions(consumer, consumer->arriving, true);
@@ -317,7 +317,7 @@ static void serve_leaving(struct consumer *consumer) {
 
 /* Messages */
 
-/* Consumes `message`. *ret stays NULL for one that is nobody's to run here. */
+/* Consumes `message`. *ret stays NULL for one that must not run here. */
 static void deliver(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
     /* A message that is cut is copied and given back at once. The name is the client's, which
      * follows the topic. */
@@ -429,7 +429,7 @@ static void poll_and_drop(void *opaque) {
     INVARIANT(dropped == NULL, "a message that comes too late is not handed on");
 }
 
-/* Commits all that is finished. In the middle of a rebalance there is nobody to take it. */
+/* Commits all that is finished. In the middle of a rebalance, no broker takes commits. */
 static rd_kafka_resp_err_t commit_last(struct consumer *consumer) {
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     for (;;) {
@@ -462,7 +462,8 @@ static enum err consumer_close(struct source *source, int timeout_ms, struct err
 
 /*
  * Destroying a client that waits for absent brokers takes as long as a session, or for ever (with
- * librdkafka 2.0.2). Such a one is left to the end of the process: nobody hears its callbacks.
+ * librdkafka 2.0.2). Such a client is left to the end of the process: its callbacks are not called
+ * any more.
  */
 static void consumer_destroy(struct source *source) {
     struct consumer *consumer = (struct consumer *)source;

@@ -191,7 +191,7 @@ static enum err take_first(struct file_source *file, struct delivery **ret, stru
     return ERR_OK;
 }
 
-/* The first unread message that nobody has answered. */
+/* The first unread message without an answer. */
 static enum err take_unread(struct file_source *file, struct delivery **ret, struct error *err) {
     int64_t before;
     enum err code;

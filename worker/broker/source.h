@@ -103,13 +103,13 @@ struct fetch_guard {
 /** The first member of each kind of source. */
 struct source {
     const struct source_operations *operations;
-    source_on_revoked *on_revoked; /* NULL: nobody asks */
+    source_on_revoked *on_revoked; /* NULL: not watched */
     void *on_revoked_context;
-    source_on_committed *on_committed; /* NULL: nobody asks */
+    source_on_committed *on_committed; /* NULL: not watched */
     void *on_committed_context;
     struct fetch_guard guard; /* without functions: everything may be read */
     atomic_uint_fast64_t expired_count;
-    enum source_group group; /* for whoever polls, after poll() */
+    enum source_group group; /* for the caller of poll() */
 };
 
 /** Before the first poll(). */
@@ -151,7 +151,7 @@ static inline void source_tell_committed(
         source->on_committed(source->on_committed_context, topic, partition, next);
 }
 
-/** For the kinds of source: tells whoever watches. */
+/** For the kinds of source: tells the watcher. */
 static inline void source_tell_revoked(
     const struct source *source, const char *topic, int32_t partition) {
     if (source->on_revoked != NULL)

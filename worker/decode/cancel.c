@@ -28,7 +28,7 @@ enum err cancel_decode(struct slice payload, struct slice *id, struct error *err
         code = walk_map(&walk, values.items, FIELDS(cancel_fields), id, found);
         wire_values_fini(&values);
     }
-    /* Nobody is answered, so whatever is wrong with it is one kind of wrong. */
+    /* A cancel message gets no answer, so one code is enough. */
     if (code != ERR_OK && code != ERR_NO_MEMORY) err->code = code = ERR_BAD_MESSAGE;
     return code;
 }

@@ -18,8 +18,9 @@ static const struct {
 };
 
 /*
- * Blocks of jobs that are over. A job is created by one thread and ends on another; without this
- * the allocator would carry each of its blocks back, which costs more than using them.
+ * Blocks of jobs that are over, for the next jobs. One thread creates a job and another ends it;
+ * without this, the allocator would move each block between their caches, which costs more than
+ * the work on a small job.
  */
 enum { SPARES_MAX = 512 };
 

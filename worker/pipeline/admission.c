@@ -153,7 +153,7 @@ static void admit_all(struct stages *stages, struct delivery *const *deliveries,
     flow_plan(stages, jobs, passed_count);
 }
 
-/* Unanswered: they come again. */
+/* They get no answer, and are read again. */
 static void drop(struct stages *stages, struct delivery *const *deliveries, size_t count) {
     uint64_t numbers[STAGES_GROUP_MAX];
     for (size_t i = 0; i < count; i++) {

@@ -42,7 +42,7 @@ static void derive_limits(struct edition *edition) {
     };
 }
 
-/* By whoever held it last, who need not be bound to the device. */
+/* The last holder calls it, on a thread that need not be bound to the device. */
 static void on_end(struct shared *shared) {
     struct edition *edition = (struct edition *)shared;
     struct editions *editions = edition->editions;

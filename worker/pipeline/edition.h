@@ -1,7 +1,7 @@
 /**
  * One reading of the configuration and the programs. A job is admitted under the current edition
  * and keeps it to its end. SIGHUP makes another edition current (reload.h). So nothing changes for
- * a job while it is under way, and an edition ends when its last job has ended.
+ * a job until it ends, and an edition ends when its last job has ended.
  *
  * Settings that do not reload have the values of the start in every edition.
  *

@@ -48,7 +48,7 @@ static void let_go(struct stages *stages, struct job *job) {
     else jobs_count(stages, &job, 1, COUNT_NONE);
 }
 
-/* Jobs that waited for a static of this one go on, or learn that nobody provides it. Where this one
+/* Jobs that waited for a static of this one go on, or learn that no job provides it. If this one
  * `is_left` unanswered, those of its partition are left, too. */
 static void end_providing(struct stages *stages, struct job *job, bool is_left) {
     struct job *woken = providers_end(stages->providers, job, is_left);
@@ -62,7 +62,7 @@ static bool goes_with_its_provider(const struct stages *stages, const struct job
     return job->is_left || retries_are_over(stages->retries);
 }
 
-/* Nobody else held anything when it found no memory: another try would find no more. */
+/* No other job held memory when this one found none: another try would fail in the same way. */
 static bool can_never_fit(const struct stages *stages, const struct job *job) {
     return job->count == COUNT_WAITING_FOR_MEMORY && err_is_shortage(job->outcome.code) &&
            !stages_has_failed(stages);
@@ -71,7 +71,7 @@ static bool can_never_fit(const struct stages *stages, const struct job *job) {
 static enum end judge(struct stages *stages, struct job *job) {
     enum err code = job->outcome.code;
     if (code == ERR_OK) return END_ANSWERED;
-    if (err_is_sticky(code)) { /* a GPU that is lost is nobody's fault that we know of */
+    if (err_is_sticky(code)) { /* it is not known which job lost the GPU */
         stages_fail(stages, &job->outcome.err);
         return END_ABANDONED;
     }
@@ -117,7 +117,7 @@ static void log_dead_letter(const struct job *job) {
         job->outcome.err.message);
 }
 
-/* With log_batch() the stages that profilers see, for whoever has no profiler. */
+/* Shows, with log_batch(), the same stages as a profiler. */
 static void log_answer(const struct job *job, uint64_t publish_ns) {
     const struct position *position = &job->delivery->position;
     const struct job_telemetry *telemetry = &job->outcome.telemetry;

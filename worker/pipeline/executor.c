@@ -26,7 +26,7 @@ enum err executor_run(
     if (code == ERR_OK) code = intake_run(&stages, &failure);
     /* After a drain that took too long, threads may hang in the driver: leave them to _exit(). */
     if (code == ERR_TIMEOUT) {
-        state_end(options->state); /* what still runs was not finished, but killed nobody */
+        state_end(options->state); /* what still runs has not finished, and has killed no process */
         *err = failure;
         return code;
     }

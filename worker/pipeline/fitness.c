@@ -130,7 +130,7 @@ static void check_token_file(const struct settings *settings, struct problems *p
             "http.token_file: %s", native != 0 ? strerror(native) : "it is not a plain file");
 }
 
-/* 0, or the errno of why nobody can listen there. */
+/* 0, or the errno of why it is not possible to listen there. */
 static int try_address(const struct addrinfo *at) {
     int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
     int native = fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
@@ -138,7 +138,7 @@ static int try_address(const struct addrinfo *at) {
     return native;
 }
 
-/* That somebody listens there now, such as the worker that is to be started again, is no fault of
+/* That a process listens there now, such as the worker that is to be started again, is no fault of
  * the configuration: `run` will say so. */
 static void check_listen(const struct settings *settings, struct problems *problems) {
     const struct addrinfo wanted = {

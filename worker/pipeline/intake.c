@@ -19,7 +19,7 @@ enum {
     HOLD_MS = 500,
     PROGRESS_MS = 10000,
     LATE_MS = 60000, /* a message that holds up its partition's commit so long is named */
-    IDLE_MS = 1000,  /* between two looks for residents that nobody uses */
+    IDLE_MS = 1000,  /* between two looks for residents that no job uses */
     /* More at once would keep the lanes waiting for its last message. */
     GROUP_BYTES_MAX = 1 << 20
 };
@@ -128,7 +128,7 @@ static void log_progress(struct stages *stages, struct progress *progress) {
         summary.ok, summary.errors, in_flight);
 }
 
-/* While no job comes, nobody else would. */
+/* While no job comes, no other stage drops them. */
 static void drop_idle_residents(struct stages *stages, uint64_t *due_ns) {
     uint64_t now_ns = clock_ns();
     if (stages->residents == NULL || now_ns < *due_ns) return;

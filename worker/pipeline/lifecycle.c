@@ -304,7 +304,7 @@ static enum err finish_prepare(struct stages *stages, struct error *err) {
     return ERR_OK;
 }
 
-/* Jobs that no lane took, because the GPU was lost: they were not answered and come again. */
+/* Jobs that no lane took, because the GPU was lost: they were not answered, and are read again. */
 static void drop_ready(struct stages *stages) {
     struct job *job;
     if (stages->ready == NULL) return;

@@ -1,4 +1,4 @@
-/** What a run of the executor gets, and what it has done. */
+/** The options of an executor, and the summary of its run. */
 #ifndef PIPELINE_OPTIONS_H
 #define PIPELINE_OPTIONS_H
 

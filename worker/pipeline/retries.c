@@ -46,7 +46,7 @@ static bool is_worth_it(const struct job *job, enum err code) {
            !has_spoilt_residents(job);
 }
 
-/* Nobody's failure: the job waits for as long as the trouble lasts. */
+/* The job is not to blame: it waits for as long as the trouble lasts. */
 static bool is_own_trouble(
     const struct retries *retries, struct job *job, const struct error *err) {
     if (err->trouble == NULL || has_spoilt_residents(job)) return false;

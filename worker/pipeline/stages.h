@@ -114,7 +114,7 @@ void stages_wake(struct stages *stages);
 /** Messages are in flight no more. */
 void stages_end_flight(struct stages *stages, uint64_t count, uint64_t bytes);
 
-/** Lets go of a message that nobody answers: it comes again. */
+/** Lets go of a message without an answer: it is read again. */
 void stages_drop(struct stages *stages, struct delivery *delivery);
 
 /** Ends the loan of a message. False when memory is short: it is dropped, and the run fails. */

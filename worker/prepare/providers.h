@@ -33,7 +33,7 @@ enum { PROVIDERS_UNDECODED_MAX = 2048 };
 
 /**
  * Notes what the decoded job provides. Where memory is short nothing is noted, and jobs that need
- * the static may fail as if nobody provided it.
+ * the static may fail as if no job provided it.
  */
 void providers_add(struct providers *providers, struct job *job);
 
@@ -48,8 +48,8 @@ bool providers_are_ahead(
     struct providers *providers, const struct job *job, const struct digest *digest);
 
 /**
- * Keeps a job until the static of its buffer `index` is there or nobody provides it any more.
- * False: nobody provides it, and the caller still owns the job.
+ * Keeps a job until the static of its buffer `index` is there or no job provides it any more.
+ * False: no job provides it, and the caller still owns the job.
  */
 MUST_CHECK bool providers_wait(struct providers *providers, struct job *job, size_t index);
 

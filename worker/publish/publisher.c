@@ -215,7 +215,7 @@ void publisher_push(struct publisher *publisher, struct job *const *jobs, size_t
         push_some(publisher, jobs + i, count - i < JOBS_AT_ONCE ? count - i : JOBS_AT_ONCE);
 }
 
-/* What was cancelled did as its sender wished: nobody has to look at it, and nobody replays it. */
+/* A cancelled job ended as its sender wished: it needs no look and no replay. */
 static bool is_failure(enum err code) {
     return code != ERR_OK && code != ERR_CANCELLED;
 }
