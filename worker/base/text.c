@@ -32,6 +32,11 @@ void text_mend(char *text) {
     }
 }
 
+void text_mend_within(char *text, size_t size) {
+    text[size - 1] = 0;
+    text_mend(text);
+}
+
 void text_vformat(char *text, size_t size, const char *format, va_list args) {
     text[0] = 0; /* in case vsnprintf() fails */
     vsnprintf(text, size, format, args);

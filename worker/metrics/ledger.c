@@ -72,19 +72,13 @@ void ledger_note_conviction(struct ledger *ledger, enum err code) {
     add_one(&ledger->convictions[code]);
 }
 
-/* The writing process may have damaged it. */
-static void end_text(char *text, size_t size) {
-    text[size - 1] = 0;
-    text_mend(text);
-}
-
 bool ledger_read_program(const struct ledger *ledger, uint32_t index,
     char name[static LEDGER_NAME_BYTES], uint64_t outcomes[static ERR_COUNT]) {
     /* acquire: pairs with the release in find_program() */
     uint32_t count = atomic_load_explicit(&ledger->program_count, memory_order_acquire);
     if (index >= LEDGER_PROGRAMS_MAX || (index > 0 && index >= count)) return false;
     memcpy(name, ledger->programs[index].name, LEDGER_NAME_BYTES);
-    end_text(name, LEDGER_NAME_BYTES);
+    text_mend_within(name, LEDGER_NAME_BYTES);
     for (int code = 0; code < ERR_COUNT; code++)
         outcomes[code] = atomic_load_explicit(&ledger->programs[index].outcomes[code],
             memory_order_relaxed); /* relaxed: a single count */
@@ -98,10 +92,10 @@ bool ledger_read_failure(struct ledger *ledger, uint64_t number, struct ledger_f
     *ret = ledger->failures[number % LEDGER_FAILURES].failure;
     /* release: all reads happen before this; pairs with the exchange in note_failure() */
     if (atomic_fetch_add_explicit(shown, 0, memory_order_acq_rel) != number) return false;
-    end_text(ret->topic, sizeof ret->topic);
-    end_text(ret->id, sizeof ret->id);
-    end_text(ret->program, sizeof ret->program);
-    end_text(ret->message, sizeof ret->message);
-    end_text(ret->fix, sizeof ret->fix);
+    text_mend_within(ret->topic, sizeof ret->topic);
+    text_mend_within(ret->id, sizeof ret->id);
+    text_mend_within(ret->program, sizeof ret->program);
+    text_mend_within(ret->message, sizeof ret->message);
+    text_mend_within(ret->fix, sizeof ret->fix);
     return true;
 }

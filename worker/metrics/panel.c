@@ -14,17 +14,12 @@ void panel_show(struct panel *panel) {
     atomic_fetch_add_explicit(&panel->shown, 1, memory_order_release);
 }
 
-static void end_text(char *text, size_t size) {
-    text[size - 1] = 0;
-    text_mend(text);
-}
-
 /* The writing process may have damaged it. */
 static void bound(struct panel_view *view) {
-    end_text(view->device, sizeof view->device);
+    text_mend_within(view->device, sizeof view->device);
     if (view->partition_count > PANEL_PARTITIONS_MAX) view->partition_count = PANEL_PARTITIONS_MAX;
     for (uint32_t i = 0; i < view->partition_count; i++)
-        end_text(view->partitions[i].topic, PANEL_TOPIC_BYTES);
+        text_mend_within(view->partitions[i].topic, PANEL_TOPIC_BYTES);
 }
 
 bool panel_read(struct panel *panel, struct panel_view *ret) {
