@@ -34,7 +34,7 @@ static int help(void) {
            "\n"
            "Takes GPU jobs from Kafka, runs them, and publishes their results.\n"
            "\n"
-           "commands (gpu-worker COMMAND --help says more):\n");
+           "commands (gpu-worker help COMMAND says more):\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         printf("  %-10s %s\n", commands[i].name, commands[i].summary);
     return cli_help("\n"
@@ -67,15 +67,26 @@ static int run(const struct command *command, int argc, char **argv) {
     return code;
 }
 
+static const struct command *find(const char *name) {
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    return NULL;
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) {
         fprintf(stderr, "gpu-worker: no command; see gpu-worker --help\n");
         return CLI_USAGE;
     }
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) return help();
-    if (strcmp(name, "--version") == 0) name = "version";
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(commands[i].name, name) == 0) return run(&commands[i], argc - 1, argv + 1);
-    return refuse(name);
+    char *help_of[] = {argv[0], "--help", NULL};
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return help();
+    if (strcmp(name, "help") == 0) {
+        if (argc == 2) return help();
+        const struct command *command = find(argv[2]);
+        return command != NULL ? run(command, 2, help_of) : refuse(argv[2]);
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) name = "version";
+    const struct command *command = find(name);
+    return command != NULL ? run(command, argc - 1, argv + 1) : refuse(name);
 }

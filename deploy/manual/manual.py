@@ -4,6 +4,8 @@
 manual.py BINARY commands    gpu-worker.1
 manual.py BINARY settings    gpu-worker.yaml.5
 manual.py BINARY completion  the completion for bash
+manual.py BINARY zsh         the same for zsh
+manual.py BINARY fish        the same for fish
 """
 
 import json
@@ -131,11 +133,15 @@ def settings_page(binary):
 
 
 def words_of(help_text, command):
-    """What can follow a command: its own words in the usage, and its options, each with what it takes."""
+    """The command's own words, as its usage shows them."""
     found = re.search(rf"gpu-worker {command} ([a-z]+(?:\|[a-z]+)+)", help_text)
-    words = found[1].split("|") if found is not None else []
-    options = re.findall(r"(?m)^  (--[a-z-]+)(?: ([A-Z/]+|[a-z]+(?:\|[a-z]+)+))?(?:  |$)", help_text)
-    return words, dict(options) | {"--help": ""}
+    return found[1].split("|") if found is not None else []
+
+
+def options_of(help_text):
+    """Each option with what it takes, and the first line of what it means."""
+    found = re.findall(r"(?m)^  (--[a-z-]+)(?: ([A-Z/.=]+|[a-z]+(?:\|[a-z]+)+))?(?:\n +|  +)(\S.*)$", help_text)
+    return [*found, ("--help", "", "print this text")]
 
 
 def completion(binary):
@@ -147,25 +153,28 @@ def completion(binary):
         '    local word=${COMP_WORDS[COMP_CWORD]} words=""',
         "    COMPREPLY=()",
         "    if [ \"$COMP_CWORD\" -eq 1 ]; then",
-        f"        words=\"{' '.join(name for name, _ in names)} --help --version\"",
+        f"        words=\"{' '.join(name for name, _ in names)} help --help --version\"",
         "    else",
         '        case "${COMP_WORDS[1]} ${COMP_WORDS[COMP_CWORD - 1]}" in',
+        f"            \"help \"*) words=\"{' '.join(name for name, _ in names)}\" ;;",
     ]
     for name, _ in names:
-        words, options = words_of(ask(binary, name, "--help"), name)
-        for option, takes in options.items():
+        help_text = ask(binary, name, "--help")
+        options = options_of(help_text)
+        for option, takes, _ in options:
             if takes == "DIR":
                 action = 'mapfile -t COMPREPLY < <(compgen -d -- "$word") && return'
             elif "|" in takes:
                 action = f'words="{takes.replace("|", " ")}"'
-            elif takes == "FILE":
+            elif "FILE" in takes:
                 action = 'mapfile -t COMPREPLY < <(compgen -f -- "$word") && return'
             elif takes:
                 action = "return"
             else:
                 continue
             lines.append(f'            "{name} {option}") {action} ;;')
-        lines.append(f'            "{name} "*) words="{" ".join([*words, *options])}" ;;')
+        words = [*words_of(help_text, name), *(option for option, _, _ in options)]
+        lines.append(f'            "{name} "*) words="{" ".join(words)}" ;;')
     lines += [
         "        esac",
         "    fi",
@@ -176,8 +185,77 @@ def completion(binary):
     return lines
 
 
+def quoted(text):
+    """For a shell, between single quotes."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def zsh_option(option, takes, text):
+    meaning = re.sub(r"([][\\:])", r"\\\1", text)
+    action = ("_files -/" if takes == "DIR" else f"({takes.replace('|', ' ')})" if "|" in takes
+              else "_files" if "FILE" in takes else " ")
+    return quoted(f"*{option}[{meaning}]" + (f":{takes.split('|')[0] if '|' not in takes else 'one'}:{action}" if takes else ""))
+
+
+def zsh_completion(binary):
+    names = commands_of(binary)
+    lines = [
+        "#compdef gpu-worker",
+        "# Completion of gpu-worker for zsh. Made by manual.py from what gpu-worker says of itself.",
+        "_gpu_worker() {",
+        "    local -a commands=(",
+        *(f"        {quoted(name + ':' + summary.replace(':', chr(92) + ':'))}" for name, summary in names),
+        "        'help:say more about a command'",
+        "    )",
+        "    if (( CURRENT == 2 )); then",
+        "        _describe command commands -- '(--help --version)'",
+        "        return",
+        "    fi",
+        "    shift words",
+        "    (( CURRENT-- ))",
+        "    case $words[1] in",
+        "        help) _describe command commands ;;",
+    ]
+    for name, _ in names:
+        help_text = ask(binary, name, "--help")
+        words = words_of(help_text, name)
+        lines.append(f"        {name})")
+        lines.append("            _arguments \\")
+        lines += [f"                {zsh_option(*option)} \\" for option in options_of(help_text)]
+        lines += [f"                '1:word:({' '.join(words)})' \\"] if words else []
+        lines.append("                '*:file:_files' ;;")
+    return [*lines, "    esac", "}", "_gpu_worker \"$@\""]
+
+
+def fish_completion(binary):
+    lines = [
+        "# Completion of gpu-worker for fish. Made by manual.py from what gpu-worker says of itself.",
+        "complete -c gpu-worker -f -n __fish_use_subcommand -l help -d 'print this text'",
+        "complete -c gpu-worker -f -n __fish_use_subcommand -l version -d 'print what this binary was built from'",
+        "complete -c gpu-worker -f -n __fish_use_subcommand -a help -d 'say more about a command'",
+    ]
+    for name, summary in commands_of(binary):
+        help_text = ask(binary, name, "--help")
+        lines.append(f"complete -c gpu-worker -f -n __fish_use_subcommand -a {name} -d {fish_quoted(summary)}")
+        lines.append(f"complete -c gpu-worker -f -n '__fish_seen_subcommand_from help' -a {name}")
+        here = f"-n '__fish_seen_subcommand_from {name}; and not __fish_seen_subcommand_from help'"
+        for word in words_of(help_text, name):
+            lines.append(f"complete -c gpu-worker -f {here} -a {word}")
+        for option, takes, text in options_of(help_text):
+            what = (f"-x -a {fish_quoted(takes.replace('|', ' '))}" if "|" in takes
+                    else "-x -a '(__fish_complete_directories)'" if takes == "DIR"
+                    else "-r -F" if "FILE" in takes else "-x" if takes else "-f")
+            lines.append(f"complete -c gpu-worker {here} -l {option[2:]} {what} -d {fish_quoted(text)}")
+    return lines
+
+
+def fish_quoted(text):
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def main(arguments):
-    makers = {"commands": commands_page, "settings": settings_page, "completion": completion}
+    makers = {"commands": commands_page, "settings": settings_page, "completion": completion,
+              "zsh": zsh_completion, "fish": fish_completion}
     if len(arguments) != 2 or arguments[1] not in makers:
         sys.exit(__doc__)
     print("\n".join(makers[arguments[1]](arguments[0])))

@@ -86,6 +86,33 @@ class CommandsTest(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
             self.assertIn(f"see gpu-worker {arguments[0]} --help", done.stderr)
 
+    def test_wrong_arguments_are_named_with_the_nearest_right_one(self):
+        for arguments, said in ((["tail", "--confg", "f"], "there is no option '--confg'; did you mean '--config'?"),
+                                (["tail", "--confg=f"], "there is no option '--confg=f'; did you mean '--config'?"),
+                                (["tail", "--zzzzzzzz"], "there is no option '--zzzzzzzz'"),
+                                (["tail", "-x"], "there is no option '-x'"),
+                                (["tail", "--count", "abc"], "--count takes a whole number, not 'abc'"),
+                                (["tail", "--count"], "--count needs a value: N"),
+                                (["tail", "--from-beginning=1"], "--from-beginning takes no value"),
+                                (["tail", "word"], "'word' is too much"),
+                                (["submit"], "a word is missing: JOB.yaml"),
+                                (["config", "shwo"], "'shwo' is none of defaults|show|schema|table; did you mean 'show'?"),
+                                (["config"], "a word is missing: defaults|show|schema|table"),
+                                (["run", "--jobs", "f"], "--results FILE is missing; it goes with --jobs"),
+                                (["run", "--results", "f"], "--results goes only with --jobs")):
+            done = run(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+            self.assertEqual(done.stderr, f"gpu-worker {arguments[0]}: {said}; see gpu-worker {arguments[0]} --help\n")
+
+    def test_help_is_asked_for_in_several_ways(self):
+        self.assertEqual(run("-h").stdout, run("--help").stdout)
+        self.assertEqual(run("help").stdout, run("--help").stdout)
+        self.assertEqual(run("help", "run").stdout, run("run", "--help").stdout)
+        self.assertEqual(run("run", "-h").stdout, run("run", "--help").stdout)
+        done = run("help", "rnu")
+        self.assertEqual((done.returncode, done.stderr), (2, "gpu-worker: unknown command 'rnu'; did you mean 'run'?\n"))
+        self.assertEqual(run("-V").stdout, run("version").stdout)
+
     def test_version_names_the_commit_and_the_features(self):
         done = run("version")
         lines = dict(line.split(" ", 1) for line in done.stdout.splitlines())

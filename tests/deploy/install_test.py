@@ -19,6 +19,8 @@ lib/systemd/system/gpu-worker@.service
 lib/sysusers.d/gpu-worker.conf
 lib/tmpfiles.d/gpu-worker.conf
 share/bash-completion/completions/gpu-worker
+share/fish/vendor_completions.d/gpu-worker.fish
+share/zsh/vendor-completions/_gpu-worker
 share/doc/gpu-worker/LICENSE
 share/doc/gpu-worker/README.md
 share/doc/gpu-worker/SECURITY.md

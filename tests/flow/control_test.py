@@ -149,7 +149,7 @@ class ControlTest(FlowTest):
 
     def test_replay_wants_to_be_told_which(self):
         _, said = self.run_command("replay", status=2)
-        self.assertIn("wrong arguments", said)
+        self.assertIn("say which dead letters, or --all", said)
         self.run_command("replay", "--all", "--code", "io", status=2)
         self.run_command("replay", "--since", "yesterday", status=2)
 

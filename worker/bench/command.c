@@ -66,7 +66,10 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
     bool is_in_range = ret->rounds >= 1 && ret->rounds <= BENCH_ROUNDS_MAX &&
                        ret->milliseconds >= 1 && ret->milliseconds <= 60000 && ret->messages >= 1 &&
                        ret->messages <= 1000000000;
-    if (!is_in_range) *ret_exit = cli_fail_usage("bench");
+    if (!is_in_range)
+        *ret_exit = cli_fail_usage("bench",
+            "--rounds is 1 to %d, --milliseconds 1 to 60000, and --messages 1 to 1000000000",
+            BENCH_ROUNDS_MAX);
     return is_in_range;
 }
 
@@ -88,7 +91,7 @@ int command_bench(int argc, char **argv) {
     int exit_code;
     if (!parse_arguments(argc, argv, &arguments, &exit_code)) return exit_code;
     const struct bench *bench = find_bench(arguments.which);
-    if (bench == NULL) return cli_fail_usage("bench");
+    if (bench == NULL) return cli_fail_usage("bench", "there is no bench '%s'", arguments.which);
 
     struct settings settings;
     int ret = cli_load_settings("bench", arguments.config, &settings);

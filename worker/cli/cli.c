@@ -17,13 +17,17 @@ int cli_help(const char *usage) {
     return CLI_OK;
 }
 
-int cli_fail(enum cli_exit code, const char *command, const char *format, ...) {
+static void say(const char *command, const char *format, va_list args, const char *end) {
     fprintf(stderr, "gpu-worker %s: ", command);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "%s\n", end);
+}
+
+int cli_fail(enum cli_exit code, const char *command, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    say(command, format, args, "");
     va_end(args);
-    fputc('\n', stderr);
     return (int)code;
 }
 
@@ -39,8 +43,19 @@ int cli_fail_sending(const char *command, const struct error *err) {
     return fail_with(err->code == ERR_BROKER ? CLI_BROKER : CLI_FAILED, command, err);
 }
 
-int cli_fail_usage(const char *command) {
-    return cli_fail(CLI_USAGE, command, "wrong arguments; see gpu-worker %s --help", command);
+int cli_fail_usage(const char *command, const char *format, ...) {
+    char end[64];
+    va_list args;
+    snprintf(end, sizeof end, "; see gpu-worker %s --help", command);
+    va_start(args, format);
+    say(command, format, args, end);
+    va_end(args);
+    return CLI_USAGE;
+}
+
+int cli_fail_when(const char *command, const char *option, const char *given) {
+    return cli_fail_usage(command,
+        "--%s is a time such as 2026-11-21T08:30:00Z, 90s, 15m, 2h or 7d, not '%s'", option, given);
 }
 
 int cli_fail_problems(const char *command, const struct problems *problems) {

@@ -46,8 +46,12 @@ int cli_fail_error(const char *command, const struct error *err);
  */
 int cli_fail_sending(const char *command, const struct error *err);
 
-/** The same for wrong arguments; returns CLI_USAGE. */
-int cli_fail_usage(const char *command);
+/** The same for wrong arguments, and names the command's --help; returns CLI_USAGE. */
+__attribute__((format(printf, 2, 3))) int cli_fail_usage(
+    const char *command, const char *format, ...);
+
+/** The same for a time that when_read() does not take. */
+int cli_fail_when(const char *command, const char *option, const char *given);
 
 /** Prints such a line for each problem; returns CLI_CONFIG. */
 int cli_fail_problems(const char *command, const struct problems *problems);

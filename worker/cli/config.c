@@ -50,5 +50,5 @@ int command_config(int argc, char **argv) {
             pages[i].print(stdout);
             return CLI_OK;
         }
-    return cli_fail_usage("config");
+    return cli_fail_usage("config", "--config goes only with show");
 }

@@ -5,13 +5,15 @@
 #include <string.h>
 
 #include "base/invariant.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "cli/cli.h"
 
 enum {
     LABEL_MAX = 19, /* a longer label has a line of its own */
     GAP = 2,
-    HELP = CLI_OPTIONS_MAX, /* an index after those of the table */
+    FIRST = 256, /* the first option of the table, as getopt_long() calls it: no letter */
+    HELP = FIRST + CLI_OPTIONS_MAX,
     LABEL_SIZE = 64,
     USAGE_SIZE = LABEL_SIZE + 8,
     USAGE_COLUMNS = 90
@@ -102,18 +104,55 @@ static bool read_number(const char *text, uint64_t *ret) {
     return digits > 0 && text[digits] == 0;
 }
 
-static bool add_value(struct cli_values *values, const char *value) {
-    if (values->count == CLI_VALUES_MAX) return false;
-    values->items[values->count++] = value;
-    return true;
+/* Each returns CLI_OK, or the exit code of what it has reported. */
+
+static int take(
+    const struct cli_command *command, const struct cli_option *option, const char *value) {
+    if (option->flag != NULL) {
+        *option->flag = true;
+    } else if (option->number != NULL) {
+        if (!read_number(value, option->number))
+            return cli_fail_usage(
+                command->name, "--%s takes a whole number, not '%s'", option->name, value);
+    } else if (option->values != NULL) {
+        if (option->values->count == CLI_VALUES_MAX)
+            return cli_fail_usage(
+                command->name, "--%s is given more than %d times", option->name, CLI_VALUES_MAX);
+        option->values->items[option->values->count++] = value;
+    } else {
+        *option->text = value;
+    }
+    return CLI_OK;
 }
 
-static bool take(const struct cli_option *option, const char *value) {
-    if (option->flag != NULL) return *option->flag = true;
-    if (option->number != NULL) return read_number(value, option->number);
-    if (option->values != NULL) return add_value(option->values, value);
-    *option->text = value;
-    return true;
+/* `given` is "--confg" or "--confg=FILE". */
+static int refuse_unknown(const struct cli_command *command, const char *given) {
+    char name[LABEL_SIZE];
+    struct nearest nearest;
+    const char *start = given + strspn(given, "-");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(start, "="), start);
+    nearest_init(&nearest, name);
+    for (const struct cli_option *option = command->options; option != NULL && option->name != NULL;
+         option++)
+        nearest_offer(&nearest, option->name);
+    nearest_offer(&nearest, "help");
+    if (nearest.text == NULL)
+        return cli_fail_usage(command->name, "there is no option '%s'", given);
+    return cli_fail_usage(
+        command->name, "there is no option '%s'; did you mean '--%s'?", given, nearest.text);
+}
+
+/* What getopt_long() does not take: `found` is '?' or ':', and `optopt` the option, or 0. */
+static int refuse_option(const struct cli_command *command, int found, char **argv) {
+    if (found == ':')
+        return cli_fail_usage(command->name, "--%s needs a value: %s",
+            command->options[optopt - FIRST].name, command->options[optopt - FIRST].takes);
+    if (optopt == HELP) return cli_fail_usage(command->name, "--help takes no value");
+    if (optopt >= FIRST)
+        return cli_fail_usage(
+            command->name, "--%s takes no value", command->options[optopt - FIRST].name);
+    if (optopt != 0) return cli_fail_usage(command->name, "there is no option '-%c'", optopt);
+    return refuse_unknown(command, argv[optind - 1]);
 }
 
 static void fill(struct option *long_options, const struct cli_option *options) {
@@ -123,7 +162,7 @@ static void fill(struct option *long_options, const struct cli_option *options) 
         bool is_flag = options[count].takes == NULL;
         long_options[count] = (struct option){.name = options[count].name,
             .has_arg = is_flag ? no_argument : required_argument,
-            .val = (int)count};
+            .val = FIRST + (int)count};
     }
     long_options[count] = (struct option){.name = "help", .has_arg = no_argument, .val = HELP};
 }
@@ -135,35 +174,60 @@ static bool is_given(const struct cli_option *options, const bool *given, const 
 }
 
 /* Whether the given options may be combined, and all required ones are there. */
-static bool can_be_given(const struct cli_option *options, const bool *given) {
-    bool is_taken = false; /* one of a row of alternatives was given */
+static int check_options(const struct cli_command *command, const bool *given) {
+    const struct cli_option *options = command->options;
+    const char *taken = NULL; /* the given one of a row of alternatives */
     for (size_t i = 0; options != NULL && options[i].name != NULL; i++) {
-        const char *with = options[i].with;
+        const char *name = options[i].name, *with = options[i].with;
         bool may = with == NULL || is_given(options, given, with);
-        if (given[i] ? !may : may && options[i].use == CLI_MUST) return false;
-        if (options[i].use != CLI_OR) is_taken = false;
-        if (given[i] && is_taken) return false;
-        is_taken = is_taken || given[i];
+        if (given[i] && !may)
+            return cli_fail_usage(command->name, "--%s goes only with --%s", name, with);
+        if (!given[i] && may && options[i].use == CLI_MUST)
+            return cli_fail_usage(command->name, "--%s %s is missing%s%s", name, options[i].takes,
+                with != NULL ? "; it goes with --" : "", with != NULL ? with : "");
+        if (options[i].use != CLI_OR) taken = NULL;
+        if (given[i] && taken != NULL)
+            return cli_fail_usage(
+                command->name, "--%s and --%s cannot be given together", taken, name);
+        if (given[i]) taken = name;
     }
-    return true;
+    return CLI_OK;
 }
 
-/* Whether it is in "this|that". */
-static bool is_one_of(const char *names, const char *word) {
-    for (size_t size; (size = strcspn(names, "|")) > 0; names += size + (names[size] == '|'))
-        if (strlen(word) == size && memcmp(names, word, size) == 0) return true;
-    return false;
+/* Whether `word` is in "this|that". */
+static int check_first(const struct cli_command *command, const char *word) {
+    char name[LABEL_SIZE], names[8][LABEL_SIZE]; /* a nearest one is kept until it is printed */
+    struct nearest nearest;
+    const char *rest = command->first;
+    nearest_init(&nearest, word);
+    for (size_t i = 0; *rest != 0; rest += strcspn(rest, "|"), rest += *rest == '|', i++) {
+        INVARIANT(i < 8, "a command has at most 8 first words");
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(rest, "|"), rest);
+        if (strcmp(name, word) == 0) return CLI_OK;
+        memcpy(names[i], name, sizeof name);
+        nearest_offer(&nearest, names[i]);
+    }
+    if (nearest.text == NULL)
+        return cli_fail_usage(command->name, "'%s' is none of %s", word, command->first);
+    return cli_fail_usage(command->name, "'%s' is none of %s; did you mean '%s'?", word,
+        command->first, nearest.text);
 }
 
-static bool are_words_right(const struct cli_command *command, char **words) {
-    size_t count = 0;
-    while (words[count] != NULL) count++;
+static int check_words(const struct cli_command *command, char **words) {
     if (command->first != NULL) {
-        if (count == 0 || !is_one_of(command->first, words[0])) return false;
-        count--;
+        if (words[0] == NULL)
+            return cli_fail_usage(command->name, "a word is missing: %s", command->first);
+        int code = check_first(command, words[0]);
+        if (code != CLI_OK) return code;
+        words++;
     }
-    if (command->words == NULL) return count == 0;
-    return strstr(command->words, "...") != NULL ? count > 0 : count == 1;
+    if (command->words != NULL) {
+        if (words[0] == NULL)
+            return cli_fail_usage(command->name, "a word is missing: %s", command->words);
+        if (strstr(command->words, "...") != NULL) return CLI_OK;
+        words++;
+    }
+    return words[0] == NULL ? CLI_OK : cli_fail_usage(command->name, "'%s' is too much", words[0]);
 }
 
 bool cli_parse(
@@ -172,20 +236,19 @@ bool cli_parse(
     bool given[CLI_OPTIONS_MAX] = {0};
     int found;
     fill(long_options, command->options);
-    while ((found = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (found == HELP) {
+    *ret_exit = CLI_OK;
+    while ((found = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+        if (found == HELP || found == 'h') {
             print_help(command);
-            *ret_exit = CLI_OK;
             return false;
         }
-        if (found == '?' || !take(&command->options[found], optarg)) {
-            *ret_exit = cli_fail_usage(command->name);
-            return false;
-        }
-        given[found] = true;
+        if (found < FIRST) *ret_exit = refuse_option(command, found, argv);
+        else *ret_exit = take(command, &command->options[found - FIRST], optarg);
+        if (*ret_exit != CLI_OK) return false;
+        given[found - FIRST] = true;
     }
     *ret_words = argv + optind;
-    if (can_be_given(command->options, given) && are_words_right(command, *ret_words)) return true;
-    *ret_exit = cli_fail_usage(command->name);
-    return false;
+    *ret_exit = check_options(command, given);
+    if (*ret_exit == CLI_OK) *ret_exit = check_words(command, *ret_words);
+    return *ret_exit == CLI_OK;
 }

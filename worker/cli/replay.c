@@ -70,11 +70,16 @@ static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret,
     uint64_t now_ms = clock_unix_ms();
     bool is_filtered = ret->codes.count > 0 || ret->ids.count > 0 || since != NULL ||
                        until != NULL || ret->count != UINT64_MAX;
-    bool is_fine = ret->all != is_filtered && ret->count > 0 &&
-                   (since == NULL || when_read(since, now_ms, &ret->since_ms)) &&
-                   (until == NULL || when_read(until, now_ms, &ret->until_ms));
-    if (!is_fine) *ret_exit = cli_fail_usage("replay");
-    return is_fine;
+    if (ret->all && is_filtered)
+        *ret_exit = cli_fail_usage("replay", "--all excludes options that select dead letters");
+    else if (!ret->all && !is_filtered)
+        *ret_exit = cli_fail_usage("replay", "say which dead letters, or --all");
+    else if (ret->count == 0) *ret_exit = cli_fail_usage("replay", "--count is at least 1");
+    else if (since != NULL && !when_read(since, now_ms, &ret->since_ms))
+        *ret_exit = cli_fail_when("replay", "since", since);
+    else if (until != NULL && !when_read(until, now_ms, &ret->until_ms))
+        *ret_exit = cli_fail_when("replay", "until", until);
+    return *ret_exit == CLI_OK;
 }
 
 /* --- one dead letter --- */

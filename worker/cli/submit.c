@@ -57,7 +57,8 @@ static bool parse_arguments(int argc, char **argv, struct submit_arguments *ret,
     if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
     ret->job = words[0];
     bool is_fine = ret->timeout_s > 0 && ret->timeout_s <= TIMEOUT_S_MAX;
-    if (!is_fine) *ret_exit = cli_fail_usage("submit");
+    if (!is_fine)
+        *ret_exit = cli_fail_usage("submit", "--timeout is 1 to %d seconds", TIMEOUT_S_MAX);
     return is_fine;
 }
 
