@@ -30,6 +30,8 @@ share/doc/gpu-worker/deploy/README.md
 share/doc/gpu-worker/schemas/README.md
 share/doc/gpu-worker/examples/saxpy.yaml
 share/doc/gpu-worker/examples/worker.yaml
+share/gpu-worker/observability/alerts.yaml
+share/gpu-worker/observability/dashboard.json
 share/gpu-worker/programs/saxpy/program.yaml
 share/gpu-worker/programs/saxpy/saxpy.ptx
 share/gpu-worker/programs/saxpy/saxpy.so

@@ -83,6 +83,9 @@ class MetricsTest(KafkaFlowTest):
         page = self.wait_for(lambda page: page.sum("gpu_worker_jobs_in_flight") == 0
                              and list(page.samples["gpu_worker_consumer_lag"].values()) == [0] * 4, "no lag")
         self.assertEqual(page.sum("gpu_worker_oldest_unfinished_seconds"), 0)
+        self.assertGreaterEqual(page.sum("gpu_worker_rebalances_total"), 1)
+        self.assertIn((("code", "gpu_hang"), ("device", "0")), page.samples["gpu_worker_convictions_total"],
+                      "what has not occurred is 0, so that its first increase shows")
         self.assert_clean(page)
         self.assert_documented(page)
 

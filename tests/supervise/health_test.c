@@ -64,12 +64,20 @@ static char *page_of(const struct fixture *fixture, bool is_verbose, bool *is_re
     return text;
 }
 
+/* The word that metrics have for it. */
+static void assert_reason(const struct fixture *fixture, const char *reason) {
+    char ret[HEALTH_REASON_BYTES];
+    health_reason(&fixture->rig->executor, fixture->health.now_ns, ret);
+    assert_string_equal(ret, reason);
+}
+
 static void assert_ready(const struct fixture *fixture) {
     bool is_ready;
     char *text = page_of(fixture, false, &is_ready);
     assert_string_equal(text, "ready\n");
     assert_true(is_ready);
     free(text);
+    assert_reason(fixture, "");
 }
 
 static void assert_not_ready(const struct fixture *fixture, const char *why) {
@@ -136,6 +144,7 @@ TEST(one_without_programs_is_not_ready) {
     struct fixture *fixture = *state;
     state_set_programs(fixture->state, 0);
     assert_not_ready(fixture, "gpu 3 (GPU-3), programs: they are not loaded yet");
+    assert_reason(fixture, "no_programs");
 }
 
 TEST(one_that_has_never_been_a_member_is_not_ready_and_says_how_far_it_came) {
@@ -149,6 +158,7 @@ TEST(one_that_has_never_been_a_member_is_not_ready_and_says_how_far_it_came) {
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         state_set_group(fixture->state, all[i].group);
         assert_not_ready(fixture, all[i].why);
+        assert_reason(fixture, "group");
     }
 }
 
@@ -184,6 +194,7 @@ TEST(an_executor_that_does_not_move_is_not_ready) {
     assert_ready(fixture);
     fixture->health.now_ns = clock_ns() + LATE_S * SECOND_NS;
     assert_not_ready(fixture, "executor: it has not moved for 15 s");
+    assert_reason(fixture, "silent");
 }
 
 TEST(an_executor_whose_jobs_wait_for_trouble_of_its_own_is_not_ready) {
@@ -191,6 +202,7 @@ TEST(an_executor_whose_jobs_wait_for_trouble_of_its_own_is_not_ready) {
     state_set_trouble(fixture->state, "blob_store");
     assert_not_ready(
         fixture, "jobs: they wait because of a problem of the worker itself (blob_store)");
+    assert_reason(fixture, "blob_store");
     state_set_trouble(fixture->state, "");
     assert_ready(fixture);
 }
@@ -215,6 +227,7 @@ TEST(a_device_without_an_executor_is_not_ready) {
     executor->standing = STANDING_RUNNING;
     executor->started_ns = fixture->health.now_ns - 3 * SECOND_NS;
     assert_not_ready(fixture, "device: its executor has been starting for 3 s");
+    assert_reason(fixture, "no_executor");
 }
 
 TEST(one_device_of_two_that_takes_jobs_makes_the_worker_ready) {

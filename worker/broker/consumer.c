@@ -267,6 +267,7 @@ static void on_assigned(
     /* Asked now: a client that is closing does not say any more. */
     consumer->is_cooperative = assignment_is_cooperative(consumer->client);
     consumer->source.group = SOURCE_GROUP_MEMBER;
+    source_add_rebalance(&consumer->source);
     consumer->arriving = rd_kafka_topic_partition_list_copy(partitions);
     consumer->is_claimed = false;
     consumer->next_fetch_ns = 0;

@@ -108,7 +108,7 @@ struct source {
     source_on_committed *on_committed; /* NULL: not watched */
     void *on_committed_context;
     struct fetch_guard guard; /* without functions: everything may be read */
-    atomic_uint_fast64_t expired_count;
+    atomic_uint_fast64_t expired_count, rebalance_count;
     enum source_group group; /* for the caller of poll() */
 };
 
@@ -167,6 +167,16 @@ static inline void source_add_expired(struct source *source, uint64_t count) {
 /** Since the source was created. Any thread. */
 static inline uint64_t source_expired_count(struct source *source) {
     return atomic_load_explicit(&source->expired_count, memory_order_relaxed); /* as above */
+}
+
+/** For the kinds of source: the group has given partitions, or none, to this member once more. */
+static inline void source_add_rebalance(struct source *source) {
+    atomic_fetch_add_explicit(&source->rebalance_count, 1, memory_order_relaxed); /* as above */
+}
+
+/** Since the source was created. Any thread. */
+static inline uint64_t source_rebalance_count(struct source *source) {
+    return atomic_load_explicit(&source->rebalance_count, memory_order_relaxed); /* as above */
 }
 
 MUST_CHECK static inline enum err source_poll(

@@ -60,6 +60,7 @@ void collector_read_totals(const struct collector *collector, struct totals *ret
     add_pools(collector, ret);
     add_statics(collector, ret);
     ret->of[COUNTER_intake_messages_expired] = source_expired_count(collector->source);
+    ret->of[COUNTER_group_rebalances] = source_rebalance_count(collector->source);
     struct modules_counts modules = modules_read_counts(collector->modules);
     ret->of[COUNTER_engine_module_hits] = modules.hits;
     ret->of[COUNTER_engine_module_compilations] = modules.compilations;

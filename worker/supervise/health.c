@@ -112,8 +112,10 @@ static bool check_jobs(const struct question *question, char why[static WHY_BYTE
 static const struct check {
     const char *name;
     bool (*is_well)(const struct question *question, char why[static WHY_BYTES]);
-} checks[] = {{"device", check_device}, {"executor", check_executor}, {"programs", check_programs},
-    {"group", check_group}, {"jobs", check_jobs}};
+    const char *reason; /* where it fails; NULL: the summary has one */
+} checks[] = {{"device", check_device, "no_executor"}, {"executor", check_executor, "silent"},
+    {"programs", check_programs, "no_programs"}, {"group", check_group, "group"},
+    {"jobs", check_jobs, NULL}};
 enum { CHECK_COUNT = sizeof checks / sizeof checks[0] };
 
 /* The first check that fails; NULL: all pass. The checks after a failed one mean nothing. */
@@ -123,11 +125,13 @@ static const struct check *find_fault(const struct question *question, char why[
     return NULL;
 }
 
+static struct question question_of(const struct executor *executor, uint64_t now_ns) {
+    return (struct question){
+        .executor = executor, .summary = state_summary(executor->watched), .now_ns = now_ns};
+}
+
 static struct question question_about(const struct health *health, size_t index) {
-    const struct executor *executor = &health->executors[index];
-    return (struct question){.executor = executor,
-        .summary = state_summary(executor->watched),
-        .now_ns = health->now_ns};
+    return question_of(&health->executors[index], health->now_ns);
 }
 
 static size_t count_ready(const struct health *health) {
@@ -177,6 +181,17 @@ bool health_write(const struct health *health, bool is_verbose, FILE *page) {
         write_executor(&question, is_verbose, page);
     }
     return is_ready;
+}
+
+void health_reason(
+    const struct executor *executor, uint64_t now_ns, char ret[static HEALTH_REASON_BYTES]) {
+    char why[WHY_BYTES];
+    struct question question = question_of(executor, now_ns);
+    const struct check *fault = find_fault(&question, why);
+    const char *reason = fault == NULL           ? ""
+                         : fault->reason != NULL ? fault->reason
+                                                 : question.summary.trouble;
+    text_format(ret, HEALTH_REASON_BYTES, "%s", reason);
 }
 
 void health_describe(const struct health *health, char *text, size_t size) {

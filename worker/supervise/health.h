@@ -14,6 +14,8 @@
 
 #include "supervise/executors.h"
 
+enum { HEALTH_REASON_BYTES = STATE_TROUBLE_BYTES };
+
 struct health {
     const struct executor *executors;
     size_t count;
@@ -28,6 +30,13 @@ struct health {
  * reported, but the worker stays ready.
  */
 bool health_write(const struct health *health, bool is_verbose, FILE *page);
+
+/**
+ * Writes why no job can run on this executor's GPU now, as one word: what the check that failed is
+ * about, or the trouble that makes jobs wait; "" if jobs can run.
+ */
+void health_reason(
+    const struct executor *executor, uint64_t now_ns, char ret[static HEALTH_REASON_BYTES]);
 
 /** Writes the same as one sentence. */
 void health_describe(const struct health *health, char *text, size_t size);

@@ -7,6 +7,7 @@
 #include "quarantine/fetches.h"
 #include "quarantine/suspensions.h"
 #include "supervise/deaths.h"
+#include "supervise/health.h"
 #include "supervise/self.h"
 #include "supervise/views.h"
 
@@ -67,13 +68,10 @@ static void write_up(const struct metric *metric, const struct view *view, FILE 
     write_value(metric, view, view->executor->watched != NULL, page);
 }
 
-/*
- * 0, with the reason, while jobs wait because of a problem of the worker itself, or there is no
- * executor.
- */
+/* 0, with the reason, while no job can run there. */
 static void write_ready(const struct metric *metric, const struct view *view, FILE *page) {
-    bool is_up = view->executor->watched != NULL;
-    const char *reason = is_up ? view->summary.trouble : "no_executor";
+    char reason[HEALTH_REASON_BYTES];
+    health_reason(view->executor, clock_ns(), reason);
     write_line(metric, view, "reason", reason, reason[0] == 0, page);
 }
 
@@ -140,12 +138,13 @@ static void write_jobs(const struct metric *metric, const struct view *view, FIL
         }
 }
 
+/* Codes that have not occurred are 0, so that whoever watches the increase sees the first. */
 static void write_codes(const struct metric *metric, const struct view *view,
     const _Atomic uint64_t *counts, FILE *page) {
     for (int code = 0; code < ERR_COUNT; code++) {
         /* relaxed: each stands alone */
         uint64_t count = atomic_load_explicit(&counts[code], memory_order_relaxed);
-        if (count > 0)
+        if (code != ERR_OK)
             write_line(metric, view, "code", err_code((enum err)code), (double)count, page);
     }
 }
@@ -247,6 +246,10 @@ static void write_expired(const struct metric *metric, const struct view *view, 
     write_value(metric, view, view->totals.of[COUNTER_intake_messages_expired], page);
 }
 
+static void write_rebalances(const struct metric *metric, const struct view *view, FILE *page) {
+    write_value(metric, view, view->totals.of[COUNTER_group_rebalances], page);
+}
+
 #define GAUGE(function, value)                                                                     \
     static void function(const struct metric *metric, const struct view *view, FILE *page) {       \
         if (view->is_live) write_value(metric, view, view->panel.value, page);                     \
@@ -323,9 +326,7 @@ static const struct metric metrics[] = {
         write_healthy},
     {"gpu_worker_executor_up", "gauge", "1 while an executor works on the device.", write_up},
     {"gpu_worker_executor_ready", "gauge",
-        "1 while jobs can run; 0, with the reason, while a problem of the worker itself keeps them "
-        "waiting.",
-        write_ready},
+        "1 while jobs can run; 0, with the reason, while they cannot.", write_ready},
     {"gpu_worker_executor_starts_total", "counter", "Executors started.", write_starts},
     {"gpu_worker_executor_deaths_total", "counter", "Executors that died or ended with an error.",
         write_deaths},
@@ -370,6 +371,9 @@ static const struct metric metrics[] = {
         write_compilations},
     {"gpu_worker_expired_messages_total", "counter",
         "Messages that retention deleted before they were read.", write_expired},
+    {"gpu_worker_rebalances_total", "counter",
+        "How often the group has shared out its partitions anew, as seen by the executor.",
+        write_rebalances},
     {"gpu_worker_consumer_lag", "gauge",
         "Messages of the partition, up to its end, that are not finished.", write_lag},
     {"gpu_worker_oldest_unfinished_seconds", "gauge",
