@@ -16,6 +16,7 @@ static const struct command {
     {"cancel", "tell all workers not to run jobs that still wait", command_cancel},
     {"check", "check a configuration and the programs without starting anything", command_check},
     {"config", "print the defaults, the effective configuration or its schema", command_config},
+    {"decode", "print messages that stand in a file", command_decode},
     {"devices", "list the devices that the configured driver shows", command_devices},
     {"programs", "list the programs that jobs can name", command_programs},
     {"replay", "send dead letters back to the topics that they came from", command_replay},

@@ -1,7 +1,9 @@
 """A worker with the broker inside it, and the commands that find it there.
 usage: embedded_test.py BUILD_FOLDER"""
 
+import json
 import subprocess
+import time
 import unittest
 
 from worker_flow import BINARY, FlowTest
@@ -60,6 +62,57 @@ class EmbeddedTest(FlowTest):
         tailed = self.run_command("tail", "--from-beginning", "--count", "2")
         self.stop_well(worker)
         self.assertIn("13, 24", tailed.stdout)
+
+    def test_tail_chooses_by_time_id_and_code_and_prints_json(self):
+        worker = self.start()
+        before = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        broken = self.folder / "broken.yaml"
+        broken.write_text(JOB.replace("by-hand", "broken").replace("saxpy", "saxpi"))
+        self.assertEqual(self.run_command("submit", self.job).returncode, 0)
+        self.assertEqual(self.run_command("submit", broken).returncode, 1)
+
+        def tailed(*options):
+            done = self.run_command("tail", "--json", *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [json.loads(line) for line in done.stdout.splitlines()]
+
+        first, second = tailed("--from-beginning", "--count", "2")
+        self.assertEqual((first["message"]["id"], second["message"]["id"]), ("by-hand", "broken"))
+        self.assertEqual(first["message"]["outputs"][0]["data"], {"f32": [13, 24]})
+        self.assertIn(["gpu-worker-status", "ok"], first["headers"])
+        self.assertEqual([first["topic"], first["offset"], first["key"]], ["gpu-results", 0, None])
+        self.assertEqual(tailed("--since", before, "--count", "1"), [first])
+        self.assertEqual(tailed("--since", "1h", "--id", "broken", "--count", "1"), [second])
+        self.assertEqual(tailed("--from-beginning", "--code", "unknown_program", "--count", "1"), [second])
+        (letter,) = tailed("--topic", "gpu-dead-letters", "--since", "1h", "--code", "unknown_program", "--count", "1")
+        self.assertEqual(letter["message"]["id"], "broken")
+        wrong = self.run_command("tail", "--since", "yesterday")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("--since is a time such as 2026-11-21T08:30:00Z, 90s", wrong.stderr)
+        self.stop_well(worker)
+
+    def test_dead_letters_of_a_file_are_replayed(self):
+        jobs, dead = self.folder / "jobs.msgpack", self.folder / "dead.json"
+        with open(jobs, "wb") as out:
+            subprocess.run([BINARY, "submit", "--encode", self.job], stdout=out, check=True)
+        subprocess.run([BINARY, "run", "--config", self.faulty(), "--jobs", jobs, "--results", "/dev/null",
+                        "--dead-letters", dead], capture_output=True, timeout=120)
+        worker = self.start()
+        dry = self.run_command("replay", "--from", dead, "--all", "--dry-run")
+        self.assertEqual(dry.stdout.splitlines()[0], "by-hand: driver_error: to gpu-jobs", dry.stderr)
+        self.assertEqual(self.run_command("replay", "--from", dead, "--since", "1h").returncode, 2)
+        replayed = self.run_command("replay", "--from", dead, "--code", "driver_error")
+        self.assertEqual(replayed.stdout, "replayed 1 of 1 dead letters; 0 skipped, 0 not taken by the brokers\n",
+                         replayed.stderr)
+        tailed = self.run_command("tail", "--from-beginning", "--count", "1")
+        self.stop_well(worker)
+        self.assertIn("13, 24", tailed.stdout)
+
+    def faulty(self):
+        path = self.folder / "faulty.yaml"
+        path.write_text(json.dumps({"driver": "cpu", "retry": {"max_attempts": 1},
+                                    "cpu_driver": {"faults": "cuLaunchKernel:launch_out_of_resources@1"}}))
+        return path
 
     def test_a_job_is_cancelled(self):
         worker = self.start()

@@ -7,6 +7,7 @@
 #include "broker/connect.h"
 #include "broker/dead_letter.h"
 #include "cli/cli.h"
+#include "cli/messages_file.h"
 #include "cli/options.h"
 #include "cli/sender.h"
 #include "cli/when.h"
@@ -28,7 +29,7 @@ static const char examples[] =
 enum { POLL_MS = 200, PROGRESS_MS = 2000, SILENCE_MS = 60000 };
 
 struct replay_arguments {
-    const char *config, *topic;
+    const char *config, *topic, *from;
     struct cli_values codes, ids; /* none: all match */
     uint64_t since_ms, until_ms;
     uint64_t count;
@@ -52,6 +53,11 @@ static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret,
             .text = &ret->config},
         {"topic", "NAME", "the topic of dead letters, instead of topics.dead_letters",
             .text = &ret->topic},
+        {"from", "FILE",
+            "dead letters of a run of files (run --dead-letters), instead of a topic; - is "
+            "standard\n"
+            "input. Their jobs go to the first of topics.jobs",
+            CLI_OR, .text = &ret->from},
         {"dry-run", NULL, "print what would be sent, and send nothing", .flag = &ret->dry_run},
         {"all", NULL, "replay all; otherwise at least one of the following selects which",
             .flag = &ret->all},
@@ -75,6 +81,8 @@ static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret,
     else if (!ret->all && !is_filtered)
         *ret_exit = cli_fail_usage("replay", "say which dead letters, or --all");
     else if (ret->count == 0) *ret_exit = cli_fail_usage("replay", "--count is at least 1");
+    else if (ret->from != NULL && (since != NULL || until != NULL))
+        *ret_exit = cli_fail_usage("replay", "dead letters of a file have no time");
     else if (since != NULL && !when_read(since, now_ms, &ret->since_ms))
         *ret_exit = cli_fail_when("replay", "since", since);
     else if (until != NULL && !when_read(until, now_ms, &ret->until_ms))
@@ -142,11 +150,13 @@ static enum err send_job(struct replay *replay, const struct delivery *delivery,
 static enum err consider(
     struct replay *replay, const struct delivery *delivery, struct error *err) {
     struct dead_letter letter;
-    if (reader_is_late(replay->reader, &delivery->position)) return ERR_OK;
+    bool is_of_file = replay->reader == NULL;
+    if (!is_of_file && reader_is_late(replay->reader, &delivery->position)) return ERR_OK;
     replay->read++;
     bool is_letter = dead_letter_read(delivery, &letter);
     if (!is_chosen(replay->arguments, delivery, &letter)) return ERR_OK;
-    const char *topic = find_job_topic(replay->settings, letter.topic);
+    const char *topic = is_of_file ? replay->settings->topics.jobs.items[0]
+                                   : find_job_topic(replay->settings, letter.topic);
     if (!is_letter) skip(replay, delivery, "it is not a worker's dead letter");
     else if (letter.is_truncated)
         skip(replay, delivery, "it is incomplete: send the job again from its source");
@@ -158,8 +168,8 @@ static enum err consider(
 /* --- all of them --- */
 
 static bool is_over(const struct replay *replay) {
-    return stop || reader_has_caught_up(replay->reader) ||
-           replay->chosen >= replay->arguments->count;
+    bool is_at_end = replay->reader != NULL && reader_has_caught_up(replay->reader);
+    return stop || is_at_end || replay->chosen >= replay->arguments->count;
 }
 
 static void print_progress(struct replay *replay) {
@@ -190,6 +200,20 @@ static enum err read_all(struct replay *replay, struct error *err) {
     return code;
 }
 
+static enum err read_file(struct replay *replay, struct error *err) {
+    struct messages_file *file = NULL;
+    const struct delivery *delivery;
+    bool is_letter;
+    enum err code = messages_file_open(replay->arguments->from, &file, err);
+    while (code == ERR_OK && !is_over(replay)) {
+        code = messages_file_next(file, &delivery, &is_letter, err);
+        if (code != ERR_OK || delivery == NULL) break;
+        code = consider(replay, delivery, err);
+    }
+    messages_file_close(file);
+    return code;
+}
+
 static void print_summary(const struct replay *replay) {
     uint64_t sent = replay->sender != NULL ? sender_sent_count(replay->sender) : replay->chosen;
     printf("%s %" PRIu64 " of %" PRIu64 " dead letters; %" PRIu64 " skipped, %" PRIu64
@@ -202,10 +226,12 @@ static int replay(const struct settings *settings, const struct replay_arguments
     const char *topic = arguments->topic != NULL ? arguments->topic : settings->topics.dead_letters;
     struct replay replay = {.settings = settings, .arguments = arguments};
     struct error err, finish_error;
-    enum err code = connect_reader(settings, topic, arguments->since_ms, &replay.reader, &err);
+    enum err code = ERR_OK;
+    if (arguments->from == NULL)
+        code = connect_reader(settings, topic, arguments->since_ms, &replay.reader, &err);
     if (code == ERR_OK && !arguments->dry_run) code = sender_open(settings, &replay.sender, &err);
     if (code == ERR_OK) {
-        code = read_all(&replay, &err);
+        code = arguments->from != NULL ? read_file(&replay, &err) : read_all(&replay, &err);
         enum err finished =
             replay.sender != NULL ? sender_finish(replay.sender, &finish_error) : ERR_OK;
         if (code == ERR_OK && finished != ERR_OK) {

@@ -3,20 +3,31 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/wire.h"
 #include "broker/connect.h"
+#include "broker/dead_letter.h"
 #include "cli/cli.h"
+#include "cli/message.h"
 #include "cli/options.h"
-#include "decode/print.h"
+#include "cli/when.h"
 
 static const char about[] =
     "Follows a topic, topics.results if none is named, and prints every message decoded, with "
     "where it\n"
     "stands, its key and its headers. Joins no group and commits nothing. Ends with Ctrl-C.\n";
 
+static const char examples[] =
+    "examples:\n"
+    "  gpu-worker tail --config worker.yaml\n"
+    "  gpu-worker tail --topic gpu-dead --since 2h --json | jq .headers\n";
+
 struct tail_arguments {
     const char *config, *topic;
-    bool from_beginning;
-    uint64_t count; /* 0: no limit */
+    bool from_beginning, json;
+    struct cli_values ids, codes; /* none: all are shown */
+    uint64_t since_ms;            /* 0: from now, or from the beginning */
+    uint64_t count;               /* 0: no limit */
 };
 
 static volatile sig_atomic_t stop;
@@ -27,46 +38,87 @@ static void on_stop_signal(int number) {
 
 /* False where the command ends with *ret_exit. */
 static bool parse_arguments(int argc, char **argv, struct tail_arguments *ret, int *ret_exit) {
+    const char *since = NULL;
     char **words;
     const struct cli_option options[] = {
         {"config", "FILE", "the configuration with brokers and topics; without it, all defaults",
             .text = &ret->config},
         {"topic", "NAME", "another topic, such as the dead letters'", .text = &ret->topic},
         {"from-beginning", NULL, "begin with the oldest message", .flag = &ret->from_beginning},
+        {"since", "WHEN",
+            "begin with messages published at this time or later: 2026-11-21T08:30:00Z, or how\n"
+            "long ago, such as 90s, 15m, 2h or 7d",
+            CLI_OR, .text = &since},
+        {"id", "ID", "only of the job with this id; may be given several times",
+            .values = &ret->ids},
+        {"code", "CODE", "only errors and dead letters with this code; may be given several times",
+            .values = &ret->codes},
+        {"json", NULL, "each message as a line of JSON", .flag = &ret->json},
         {"count", "N", "ends after N messages", .number = &ret->count}, {0}};
-    const struct cli_command command = {.name = "tail", .about = about, .options = options};
-    return cli_parse(&command, argc, argv, &words, ret_exit);
+    const struct cli_command command = {
+        .name = "tail", .about = about, .options = options, .examples = examples};
+    if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
+    if (since != NULL && !when_read(since, clock_unix_ms(), &ret->since_ms))
+        *ret_exit = cli_fail_when("tail", "since", since);
+    return *ret_exit == CLI_OK;
 }
 
-static void print_delivery(const struct delivery *delivery) {
-    const struct position *position = &delivery->position;
-    printf("--- # %s/%" PRId32 "/%" PRId64 "\n", position->topic, position->partition,
-        position->offset);
-    if (delivery->has_key) {
-        printf("# key: ");
-        print_text(delivery->key, stdout);
-        printf("\n");
+/* --- what is shown --- */
+
+static bool find(const struct wire_value *map, const char *key, const struct wire_value **ret) {
+    const struct wire_value *at = map + 1;
+    for (uint32_t i = 0; map->type == WIRE_MAP && i < map->count; i++) {
+        const struct wire_value *value = wire_next(at);
+        if (at->type == WIRE_TEXT && slice_is_text(wire_slice(at), key)) {
+            *ret = value;
+            return true;
+        }
+        at = wire_next(value);
     }
-    for (size_t i = 0; i < delivery->header_count; i++) {
-        printf("# ");
-        print_text(delivery->headers[i].name, stdout);
-        printf(": ");
-        print_text(delivery->headers[i].value, stdout);
-        printf("\n");
-    }
-    print_message_payload(delivery->payload, stdout);
-    fflush(stdout);
+    return false;
 }
 
-static enum err follow(struct reader *reader, uint64_t count, struct error *err) {
+static bool accepts(const struct cli_values *values, struct slice value) {
+    for (size_t i = 0; i < values->count; i++)
+        if (slice_is_text(value, values->items[i])) return true;
+    return values->count == 0;
+}
+
+/* A dead letter says its code in a header, a result in itself. */
+static bool has_code(const struct delivery *delivery, const struct cli_values *codes) {
+    const struct wire_value *error, *code;
+    struct slice value;
+    struct wire_values values;
+    struct error err;
+    if (codes->count == 0) return true;
+    if (delivery_header(delivery, DEAD_LETTER_CODE, &value)) return accepts(codes, value);
+    if (wire_read(delivery->payload, SIZE_MAX, &values, &err) != ERR_OK) return false;
+    bool has = find(values.items, "error", &error) && find(error, "code", &code) &&
+               code->type == WIRE_TEXT && accepts(codes, wire_slice(code));
+    wire_values_fini(&values);
+    return has;
+}
+
+static bool is_shown(const struct tail_arguments *arguments, const struct delivery *delivery) {
+    struct slice id = {0};
+    (void)delivery_header(delivery, "gpu-worker-job-id", &id);
+    return delivery->published_unix_ms >= arguments->since_ms && accepts(&arguments->ids, id) &&
+           has_code(delivery, &arguments->codes);
+}
+
+static enum err follow(
+    struct reader *reader, const struct tail_arguments *arguments, struct error *err) {
+    uint64_t count = arguments->count;
     enum err code = ERR_OK;
     for (uint64_t n = 0; code == ERR_OK && !stop && (count == 0 || n < count);) {
         struct delivery *delivery = NULL;
         code = reader_poll(reader, 200, &delivery, err);
         if (delivery == NULL) continue;
-        print_delivery(delivery);
+        if (is_shown(arguments, delivery)) {
+            message_print(delivery, arguments->json);
+            n++;
+        }
         delivery_destroy(delivery);
-        n++;
     }
     return code;
 }
@@ -86,9 +138,11 @@ int command_tail(int argc, char **argv) {
     struct reader *reader = NULL;
     struct error err;
     const char *topic = arguments.topic != NULL ? arguments.topic : settings.topics.results;
-    uint64_t from_unix_ms = arguments.from_beginning ? READER_FROM_BEGINNING : READER_FROM_NOW;
+    uint64_t from_unix_ms = arguments.from_beginning  ? READER_FROM_BEGINNING
+                            : arguments.since_ms != 0 ? arguments.since_ms
+                                                      : READER_FROM_NOW;
     enum err code = connect_reader(&settings, topic, from_unix_ms, &reader, &err);
-    if (code == ERR_OK) code = follow(reader, arguments.count, &err);
+    if (code == ERR_OK) code = follow(reader, &arguments, &err);
     if (code != ERR_OK) exit_code = cli_fail(CLI_BROKER, "tail", "%s; %s", err.message, err.fix);
     reader_destroy(reader);
     settings_fini(&settings);

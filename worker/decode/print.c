@@ -1,11 +1,11 @@
 #include "decode/print.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <msgpack.h>
 #include <stdlib.h>
 
 #include "base/wire.h"
+#include "decode/number_text.h"
 #include "decode/scalar.h"
 #include "job/job.h"
 
@@ -50,89 +50,14 @@ void print_text(struct slice text, FILE *out) {
     fputc('"', out);
 }
 
-/* The shortest digits that lead back to the same number. */
-static void print_float(FILE *out, double number, bool is_narrow) {
-    if (isnan(number)) {
-        fputs(".nan", out);
-        return;
-    }
-    if (isinf(number)) {
-        fputs(number < 0 ? "-.inf" : ".inf", out);
-        return;
-    }
-    char text[40];
-    int digits_max = is_narrow ? 9 : 17;
-    for (int digits = is_narrow ? 6 : 15; digits <= digits_max; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, number);
-        if (is_narrow ? strtof(text, NULL) == (float)number : strtod(text, NULL) == number) break;
-    }
-    fputs(text, out);
-}
-
-static double half_to_double(uint16_t bits) {
-    int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
-    double magnitude = exponent == 0      ? ldexp(fraction, -24)
-                       : exponent != 0x1f ? ldexp(fraction | 0x400, exponent - 25)
-                       : fraction == 0    ? INFINITY
-                                          : NAN;
-    return bits & 0x8000 ? -magnitude : magnitude;
-}
-
-static float float_of_bits(uint32_t bits) {
-    float number;
-    memcpy(&number, &bits, sizeof number);
-    return number;
-}
-
-static uint64_t read_little_endian(const uint8_t *bytes, size_t width) {
-    uint64_t value = 0;
-    for (size_t i = width; i > 0; i--) value = value << 8 | bytes[i - 1];
-    return value;
-}
-
-static void print_element(FILE *out, enum datatype type, const uint8_t *bytes) {
-    uint64_t bits = read_little_endian(bytes, datatype_bytes(type));
-    double wide;
-    switch (type) {
-    case DATATYPE_BOOL: fputs(bits != 0 ? "true" : "false", out); break;
-    case DATATYPE_INT8: fprintf(out, "%d", (int8_t)bits); break;
-    case DATATYPE_INT16: fprintf(out, "%d", (int16_t)bits); break;
-    case DATATYPE_INT32: fprintf(out, "%" PRId32, (int32_t)bits); break;
-    case DATATYPE_INT64: fprintf(out, "%" PRId64, (int64_t)bits); break;
-    case DATATYPE_FP16: print_float(out, half_to_double((uint16_t)bits), true); break;
-    case DATATYPE_BF16: print_float(out, float_of_bits((uint32_t)bits << 16), true); break;
-    case DATATYPE_FP32: print_float(out, float_of_bits((uint32_t)bits), true); break;
-    case DATATYPE_FP64:
-        memcpy(&wide, &bits, sizeof wide);
-        print_float(out, wide, false);
-        break;
-    default: fprintf(out, "%" PRIu64, bits); break;
-    }
-}
-
-/* As the forms of job_yaml.h are called, where it has them. */
-static const char *const form_names[] = {
-    [DATATYPE_BOOL] = "bool",
-    [DATATYPE_UINT8] = "u8",
-    [DATATYPE_UINT16] = "u16",
-    [DATATYPE_UINT32] = "u32",
-    [DATATYPE_UINT64] = "u64",
-    [DATATYPE_INT8] = "i8",
-    [DATATYPE_INT16] = "i16",
-    [DATATYPE_INT32] = "i32",
-    [DATATYPE_INT64] = "i64",
-    [DATATYPE_FP16] = "f16",
-    [DATATYPE_BF16] = "bf16",
-    [DATATYPE_FP32] = "f32",
-    [DATATYPE_FP64] = "f64",
-};
+static const struct number_words yaml_words = {".nan", ".inf", "-.inf"};
 
 static void print_numbers(FILE *out, struct slice data, enum datatype type) {
     size_t width = datatype_bytes(type), count = data.size / width;
-    fprintf(out, "{%s: [", form_names[type]);
+    fprintf(out, "{%s: [", number_form(type));
     for (size_t i = 0; i < count && i < ITEMS_SHOWN; i++) {
         if (i > 0) fputs(", ", out);
-        print_element(out, type, data.data + i * width);
+        number_print_element(out, type, data.data + i * width, &yaml_words);
     }
     fputs(count > ITEMS_SHOWN ? ", ...]}" : "]}", out);
     if (count > ITEMS_SHOWN) fprintf(out, "  # %zu items", count);
@@ -163,8 +88,8 @@ static void print_scalar(FILE *out, const msgpack_object *value, enum datatype t
     case MSGPACK_OBJECT_BOOLEAN: fputs(value->via.boolean ? "true" : "false", out); break;
     case MSGPACK_OBJECT_POSITIVE_INTEGER: fprintf(out, "%" PRIu64, value->via.u64); break;
     case MSGPACK_OBJECT_NEGATIVE_INTEGER: fprintf(out, "%" PRId64, value->via.i64); break;
-    case MSGPACK_OBJECT_FLOAT32: print_float(out, value->via.f64, true); break;
-    case MSGPACK_OBJECT_FLOAT64: print_float(out, value->via.f64, false); break;
+    case MSGPACK_OBJECT_FLOAT32: number_print(out, value->via.f64, true, &yaml_words); break;
+    case MSGPACK_OBJECT_FLOAT64: number_print(out, value->via.f64, false, &yaml_words); break;
     case MSGPACK_OBJECT_STR: print_text(slice_of_string(value), out); break;
     case MSGPACK_OBJECT_BIN: print_binary(out, value, type); break;
     case MSGPACK_OBJECT_ARRAY: fputs("[]", out); break;
