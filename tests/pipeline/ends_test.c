@@ -115,7 +115,7 @@ static struct job *take(struct rig *rig) {
     providers_number(rig->stages.providers, delivery);
     struct job *job = job_create(delivery);
     assert_non_null(job);
-    job->edition = &editions_take(rig->stages.editions)->shared;
+    job->edition = &editions_take(rig->stages.editions, 1)->shared;
     return job;
 }
 

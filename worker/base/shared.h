@@ -18,10 +18,12 @@ struct shared {
 /** Starts with one holder, the caller. */
 void shared_init(struct shared *shared, void (*end)(struct shared *shared));
 
-/** Adds a holder. The object must have one already. */
+/** Adds holders. The object must have one already. */
+void shared_hold_many(struct shared *shared, size_t holders);
 void shared_hold(struct shared *shared);
 
-/** Removes a holder. NULL is fine. */
+/** Removes holders. NULL is fine. */
+void shared_release_many(struct shared *shared, size_t holders);
 void shared_release(struct shared *shared);
 
 #endif

@@ -36,76 +36,98 @@ enum { KEEPS_SPARES = true };
 
 struct job_block {
     struct job job; /* first, so that a job finds its block */
-    struct job_block *next;
     alignas(max_align_t) uint8_t memory[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct job_block *spares;
-static size_t spare_count;
+/* Blocks are taken and given by the group: all threads that admit or end jobs meet at this lock,
+ * and nothing of a block itself is touched under it. */
+static struct {
+    pthread_mutex_t lock;
+    size_t count;
+    struct job_block *blocks[SPARES_MAX];
+} spares = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct job_block *take_spare(void) {
-    pthread_mutex_lock(&lock);
-    struct job_block *spare = spares;
-    if (spare != NULL) {
-        spares = spare->next;
-        spare_count--;
-    }
-    pthread_mutex_unlock(&lock);
-    return spare;
+/* Returns how many there were. */
+static size_t take_spares(struct job_block **ret, size_t count) {
+    pthread_mutex_lock(&spares.lock);
+    if (count > spares.count) count = spares.count;
+    spares.count -= count;
+    for (size_t i = 0; i < count; i++) ret[i] = spares.blocks[spares.count + i];
+    pthread_mutex_unlock(&spares.lock);
+    return count;
 }
 
 /* Frees those that there is no place for. */
-static void give_spares(struct job_block *first) {
-    pthread_mutex_lock(&lock);
-    while (first != NULL && KEEPS_SPARES && spare_count < SPARES_MAX) {
-        struct job_block *next = first->next;
-        first->next = spares;
-        spares = first;
-        spare_count++;
-        first = next;
+static void give_spares(struct job_block *const *blocks, size_t count) {
+    size_t given = 0;
+    if (KEEPS_SPARES) {
+        pthread_mutex_lock(&spares.lock);
+        while (given < count && spares.count < SPARES_MAX)
+            spares.blocks[spares.count++] = blocks[given++];
+        pthread_mutex_unlock(&spares.lock);
     }
-    pthread_mutex_unlock(&lock);
-    while (first != NULL) {
-        struct job_block *next = first->next;
-        free(first);
-        first = next;
-    }
+    while (given < count) free(blocks[given++]);
 }
 
-struct job *job_create(struct delivery *delivery) {
-    struct job_block *block = take_spare();
-    if (block == NULL) block = malloc(JOB_BYTES);
-    if (block == NULL) return NULL;
+/* False when memory is short. */
+static bool job_init(struct job_block *block, struct delivery *delivery) {
     size_t bytes = delivery_bytes(delivery), room = JOB_BYTES - sizeof *block;
     if (bytes <= MESSAGE_MAX) {
         room = (room - bytes) & ~(alignof(max_align_t) - 1);
         delivery_keep_within(delivery, block->memory + room);
     } else if (!delivery_keep(delivery)) {
-        free(block);
-        return NULL;
+        return false;
     }
     block->job = (struct job){.delivery = delivery, .memory = block->memory, .memory_size = room};
-    return &block->job;
+    return true;
+}
+
+size_t jobs_create(struct delivery *const *deliveries, size_t count, struct job **ret) {
+    struct job_block *blocks[JOBS_GROUP_MAX];
+    size_t created = 0;
+    INVARIANT(count <= JOBS_GROUP_MAX, "a group of jobs is no larger than JOBS_GROUP_MAX");
+    size_t taken = take_spares(blocks, count);
+    while (taken < count && (blocks[taken] = malloc(JOB_BYTES)) != NULL) taken++;
+    while (created < taken && job_init(blocks[created], deliveries[created])) {
+        ret[created] = &blocks[created]->job;
+        created++;
+    }
+    give_spares(blocks + created, taken - created);
+    return created;
+}
+
+struct job *job_create(struct delivery *delivery) {
+    struct job *job;
+    return jobs_create(&delivery, 1, &job) == 1 ? job : NULL;
 }
 
 void job_init_arena(struct job *job, size_t reserved_max) {
     arena_init_within(&job->arena, reserved_max, job->memory, job->memory_size);
 }
 
-void jobs_destroy(struct job *const *jobs, size_t count) {
-    struct job_block *first = NULL;
+static void destroy_group(struct job *const *jobs, size_t count) {
+    struct job_block *blocks[JOBS_GROUP_MAX];
+    struct shared *edition = NULL;
+    size_t holders = 0; /* of `edition`, which jobs side by side nearly always share */
     for (size_t i = 0; i < count; i++) {
-        struct shared *edition = jobs[i]->edition;
+        if (jobs[i]->edition != edition) {
+            shared_release_many(edition, holders);
+            edition = jobs[i]->edition;
+            holders = 0;
+        }
+        holders++;
         job_move(jobs[i], JOB_OVER);
         arena_fini(&jobs[i]->arena);
         delivery_destroy(jobs[i]->delivery);
-        struct job_block *block = (struct job_block *)jobs[i];
-        block->next = first;
-        first = block;
-        shared_release(edition);
+        blocks[i] = (struct job_block *)jobs[i];
     }
-    give_spares(first);
+    shared_release_many(edition, holders);
+    give_spares(blocks, count);
+}
+
+void jobs_destroy(struct job *const *jobs, size_t count) {
+    for (size_t i = 0; i < count; i += JOBS_GROUP_MAX)
+        destroy_group(jobs + i, count - i < JOBS_GROUP_MAX ? count - i : JOBS_GROUP_MAX);
 }
 
 void job_destroy(struct job *job) {

@@ -160,13 +160,21 @@ struct job {
  * then needs no other block. */
 enum { JOB_BYTES = 16384 };
 
+/** Of jobs that are created or destroyed together. */
+enum { JOBS_GROUP_MAX = 64 };
+
 /**
- * Owns `delivery` from then on, and keeps its bytes (broker/delivery.h). Blocks of jobs that are
- * over are used again. NULL when memory is short; the delivery is the caller's as it was.
+ * Makes a job of each delivery, in order, which owns the delivery from then on and keeps its bytes
+ * (broker/delivery.h). Blocks of jobs that are over are used again. Returns how many were made:
+ * fewer than `count`, which is at most JOBS_GROUP_MAX, when memory is short. The deliveries of the
+ * others are the caller's as they were.
  */
+size_t jobs_create(struct delivery *const *deliveries, size_t count, struct job **ret);
+
+/** Of one delivery; NULL when memory is short. */
 struct job *job_create(struct delivery *delivery);
 
-/** The jobs are over and hold only their messages. */
+/** The jobs are over and hold only their messages, and their editions. */
 void jobs_destroy(struct job *const *jobs, size_t count);
 void job_destroy(struct job *job); /* NULL is fine */
 

@@ -21,6 +21,7 @@ enum {
         STAGES_GROUP_MAX, /* what they will hold is not known yet, and not counted */
     THREADS_MAX = 64      /* as the setting's range says */
 };
+_Static_assert((int)STAGES_GROUP_MAX <= (int)JOBS_GROUP_MAX, "a group is created at once");
 _Static_assert(
     WAITING_COUNT_MAX + (READY_LANES_MAX + THREADS_MAX) * READY_CLAIM_MAX + STAGES_GROUP_MAX <=
         PROVIDERS_UNDECODED_MAX,
@@ -50,20 +51,21 @@ static enum err check_reply_to(struct job *job, struct error *err) {
         "reply_to '%.*s' is not a topic that this worker may answer to", SLICE_TEXT(topic));
 }
 
-/* NULL when memory is short, which fails the run: the message is dropped. */
-static struct job *take(struct stages *stages, struct delivery *delivery, struct edition *edition) {
+/* Returns how many became jobs. For the others memory is short, which fails the run: they are
+ * dropped. */
+static size_t take(
+    struct stages *stages, struct delivery *const *deliveries, size_t count, struct job **ret) {
     struct error err;
-    struct job *job = job_create(delivery);
-    if (job == NULL) {
-        error_set(&err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
-            "no memory for a job and its message of %zu bytes", delivery->payload.size);
-        stages_drop(stages, delivery);
-        stages_fail(stages, &err);
-        return NULL;
-    }
-    job->edition = &edition->shared;
-    shared_hold(job->edition);
-    return job;
+    struct edition *edition = editions_take(stages->editions, count);
+    size_t taken = jobs_create(deliveries, count, ret);
+    for (size_t i = 0; i < taken; i++) ret[i]->edition = &edition->shared;
+    if (taken == count) return taken;
+    shared_release_many(&edition->shared, count - taken);
+    error_set(&err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
+        "no memory for a job and its message of %zu bytes", deliveries[taken]->payload.size);
+    stages_fail(stages, &err);
+    for (size_t i = taken; i < count; i++) stages_drop(stages, deliveries[i]);
+    return taken;
 }
 
 static void note_conviction(
@@ -99,19 +101,16 @@ static enum err decode(struct stages *stages, struct job *job, struct error *err
     return err->code;
 }
 
-/* From bytes to a job. NULL: what is wrong with it was answered, or the run has failed. */
-static struct job *admit(
-    struct stages *stages, struct delivery *delivery, struct edition *edition) {
+/* Decodes the message. False: what is wrong with it was answered, or the run has failed. */
+static bool admit(struct stages *stages, struct job *job) {
     struct error err;
-    struct job *job = take(stages, delivery, edition);
-    if (job == NULL) return NULL;
     if (decode(stages, job, &err) != ERR_OK) {
         job_reject(stages, job, &err);
-        return NULL;
+        return false;
     }
     job_move(job, JOB_DECODED);
     providers_add(stages->providers, job);
-    return job;
+    return true;
 }
 
 /* Results wait in host memory, which is reserved before their jobs run, so they count from now on;
@@ -137,13 +136,10 @@ static void admit_all(struct stages *stages, struct delivery *const *deliveries,
     uint64_t numbers[STAGES_GROUP_MAX] = {0};
     size_t job_count = 0;
     INVARIANT(count <= STAGES_GROUP_MAX, "a group of messages is no larger than STAGES_GROUP_MAX");
-    struct edition *edition = editions_take(stages->editions);
-    for (size_t i = 0; i < count; i++) {
-        numbers[i] = deliveries[i]->number;
-        struct job *job = admit(stages, deliveries[i], edition);
-        if (job != NULL) jobs[job_count++] = job;
-    }
-    shared_release(&edition->shared);
+    for (size_t i = 0; i < count; i++) numbers[i] = deliveries[i]->number;
+    size_t taken = take(stages, deliveries, count, jobs);
+    for (size_t i = 0; i < taken; i++)
+        if (admit(stages, jobs[i])) jobs[job_count++] = jobs[i];
     /* Before any is planned: it may wait until those ahead are decoded, on other threads too. */
     providers_decoded(stages->providers, numbers, count);
     hold_results(stages, jobs, job_count);

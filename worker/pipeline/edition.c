@@ -146,10 +146,10 @@ enum err editions_publish(struct editions *editions, struct settings *settings,
     return ERR_OK;
 }
 
-struct edition *editions_take(struct editions *editions) {
+struct edition *editions_take(struct editions *editions, size_t holders) {
     pthread_mutex_lock(&editions->lock);
     struct edition *edition = editions->current;
-    shared_hold(&edition->shared);
+    shared_hold_many(&edition->shared, holders);
     pthread_mutex_unlock(&editions->lock);
     return edition;
 }

@@ -46,8 +46,8 @@ void editions_destroy(struct editions *editions);
 MUST_CHECK enum err editions_publish(struct editions *editions, struct settings *settings,
     struct registry *registry, struct error *err);
 
-/** The current edition, held by the caller. */
-struct edition *editions_take(struct editions *editions);
+/** The current edition, held `holders` times. */
+struct edition *editions_take(struct editions *editions, size_t holders);
 
 /** The current edition. Only for the thread that publishes editions; others take one. */
 const struct edition *editions_current(const struct editions *editions);
