@@ -13,3 +13,16 @@ size_t number_read(const char *text, uint64_t *ret) {
     if (digits > 0) *ret = value;
     return digits;
 }
+
+size_t number_write(char text[static NUMBER_TEXT_MAX], int64_t value) {
+    char digits[NUMBER_TEXT_MAX], *first = digits + sizeof digits;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do {
+        *--first = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (value < 0) *--first = '-';
+    size_t size = (size_t)(digits + sizeof digits - first);
+    memcpy(text, first, size);
+    return size;
+}

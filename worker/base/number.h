@@ -12,4 +12,10 @@
  */
 size_t number_read(const char *text, uint64_t *ret);
 
+/** Of any number: its sign and digits. */
+enum { NUMBER_TEXT_MAX = 20 };
+
+/** Writes `value` in decimal, without a NUL behind it. Returns how many characters that took. */
+size_t number_write(char text[static NUMBER_TEXT_MAX], int64_t value);
+
 #endif

@@ -44,10 +44,30 @@ static inline void write_text(struct writer *writer, const char *text) {
     write_slice(writer, slice_of_text(text));
 }
 
-/** A key of a map, and its value. */
-static inline void write_number(struct writer *writer, const char *key, uint64_t value) {
-    write_text(writer, key);
-    write_uint64(writer, value);
+enum { WRITER_FIXSTR = 0xa0, WRITER_FIXSTR_MAX = 31 }; /* the format's "fixstr" */
+
+/* What fits its head byte, in one piece: a result has some forty. */
+static inline void write_fixstr(struct writer *writer, const char *text, size_t size) {
+    if (size + 1 > writer->left) writer->is_over = true;
+    if (writer->is_over) return;
+    writer->next[0] = (uint8_t)(WRITER_FIXSTR | size);
+    memcpy(writer->next + 1, text, size);
+    writer->next += size + 1;
+    writer->left -= size + 1;
 }
+
+/** A key of a map: a literal, whose size the compiler knows. */
+#define write_key(writer, key)                                                                     \
+    do {                                                                                           \
+        _Static_assert(sizeof(key) - 1 <= WRITER_FIXSTR_MAX, "a key of up to 31 bytes");           \
+        write_fixstr((writer), (key), sizeof(key) - 1);                                            \
+    } while (0)
+
+/** A key of a map, and its value. */
+#define write_number(writer, key, value)                                                           \
+    do {                                                                                           \
+        write_key((writer), key);                                                                  \
+        write_uint64((writer), (value));                                                           \
+    } while (0)
 
 #endif

@@ -12,6 +12,7 @@
 #include "batch/durations.h"
 
 enum {
+    SHARED_CLAIM_MAX = 8,
     LOOK_PAST_MAX = 256,    /* jobs of other tenants, or groups, that are passed over */
     QUICK_SHARE_MIN = 64,   /* quick jobs of a batch, before the others' lanes are thought of */
     QUICK_MEMORY_MS = 1000, /* so long after a quick job, others are expected */
@@ -345,8 +346,10 @@ static bool has_full_batch(const struct ready *ready) {
            (ready->quick != NULL ? quick_share(ready) : ready->options.batch_jobs_max);
 }
 
+/* Few while lanes wait, which are woken for the others. Taking many at once costs less. */
 static size_t claim(struct ready *ready) {
-    size_t count = ready->offered < READY_CLAIM_MAX ? ready->offered : READY_CLAIM_MAX;
+    size_t most = ready->lanes_waiting > 0 ? SHARED_CLAIM_MAX : READY_CLAIM_MAX;
+    size_t count = ready->offered < most ? ready->offered : most;
     ready->offered -= count;
     return count;
 }

@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "prepare/prepare.h"
 
-enum { READY_LANES_MAX = 64, READY_CLAIM_MAX = 8 };
+enum { READY_LANES_MAX = 64, READY_CLAIM_MAX = 32 };
 
 struct ready_options {
     uint32_t lanes; /* READY_LANES_MAX at most */

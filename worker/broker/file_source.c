@@ -20,7 +20,9 @@ enum {
 /* Bytes that were read. Messages in it are lent, so that it lives until the last of them is kept.
  */
 struct chunk {
-    atomic_size_t users; /* the source, and each loan */
+    /* How many messages are lent, once the source has left the chunk; until then only those that
+     * were given back count, below zero. So a loan costs one change of it, not two. */
+    atomic_int_fast64_t lent;
     uint8_t bytes[];
 };
 
@@ -38,23 +40,34 @@ struct file_source {
     size_t cut_bytes;     /* unread bytes that were scanned and found to be a cut message */
     size_t message_bytes_max, capacity;
     struct chunk *chunk;
+    int_fast64_t lent; /* messages of the chunk, so far */
 };
 
 static struct chunk *chunk_create(size_t capacity) {
     struct chunk *chunk = malloc(sizeof *chunk + capacity);
-    if (chunk != NULL) atomic_init(&chunk->users, 1);
+    if (chunk != NULL) atomic_init(&chunk->lent, 0);
     return chunk;
 }
 
-static void chunk_leave(void *context) {
-    struct chunk *chunk = context;
-    /* acq_rel: pairs with itself; who frees or moves the bytes comes after all who read them */
-    if (atomic_fetch_sub_explicit(&chunk->users, 1, memory_order_acq_rel) == 1) free(chunk);
+static void give_back(void *lender) {
+    struct chunk *chunk = lender;
+    /* acq_rel: pairs with itself and leave_chunk(); who frees or moves the bytes comes after all
+     * who read them */
+    if (atomic_fetch_sub_explicit(&chunk->lent, 1, memory_order_acq_rel) == 1) free(chunk);
 }
 
-static bool is_lent(struct chunk *chunk) {
-    /* acquire: pairs with the release in chunk_leave(), as above */
-    return atomic_load_explicit(&chunk->users, memory_order_acquire) > 1;
+/* The last loan ends it, if there are any. */
+static void leave_chunk(struct file_source *file) {
+    /* acq_rel: pairs with give_back(), as there */
+    if (atomic_fetch_add_explicit(&file->chunk->lent, file->lent, memory_order_acq_rel) ==
+        -file->lent)
+        free(file->chunk);
+    file->lent = 0;
+}
+
+static bool is_lent(struct file_source *file) {
+    /* acquire: pairs with give_back(), as there */
+    return atomic_load_explicit(&file->chunk->lent, memory_order_acquire) != -file->lent;
 }
 
 static size_t unread_bytes(const struct file_source *file) {
@@ -70,14 +83,14 @@ static const uint8_t *unread(const struct file_source *file) {
 static bool make_room(struct file_source *file) {
     if (file->start < READ_BYTES && file->capacity - file->end >= ROOM_BYTES_MIN) return true;
     struct chunk *chunk = file->chunk;
-    if (is_lent(chunk)) chunk = chunk_create(file->capacity);
+    if (is_lent(file)) chunk = chunk_create(file->capacity);
     if (chunk == NULL) {
         error_set(&file->failure, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
             "no memory to read %s", file->topic);
         return false;
     }
     memmove(chunk->bytes, unread(file), unread_bytes(file));
-    if (chunk != file->chunk) chunk_leave(file->chunk);
+    if (chunk != file->chunk) leave_chunk(file);
     file->chunk = chunk;
     file->end -= file->start;
     file->start = 0;
@@ -143,12 +156,11 @@ static enum err take(
         .received_ns = clock_ns(),
         .payload = slice_of(unread(file), size)};
     if (!is_answered(file)) {
-        *ret = delivery_lend(&message, (struct loan){.end = chunk_leave, .lender = file->chunk});
+        *ret = delivery_lend(&message, (struct loan){.end = give_back, .lender = file->chunk});
         if (*ret == NULL)
             return error_set(err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
                 "no memory for a message of %zu bytes", size);
-        /* relaxed: the source uses it meanwhile, so it does not go */
-        atomic_fetch_add_explicit(&file->chunk->users, 1, memory_order_relaxed);
+        file->lent++;
     }
     pass(file, size);
     return ERR_OK;
@@ -242,7 +254,7 @@ static enum err file_source_close(struct source *source, int timeout_ms, struct 
 static void file_source_destroy(struct source *source) {
     struct file_source *file = (struct file_source *)source;
     if (file->fd > STDIN_FILENO) close(file->fd);
-    if (file->chunk != NULL) chunk_leave(file->chunk);
+    if (file->chunk != NULL) leave_chunk(file);
     free(file->topic);
     free(file);
 }

@@ -29,7 +29,7 @@ void providers_destroy(struct providers *providers); /* NULL is fine */
  */
 void providers_number(struct providers *providers, struct delivery *delivery);
 
-enum { PROVIDERS_UNDECODED_MAX = 2048 };
+enum { PROVIDERS_UNDECODED_MAX = 16384 };
 
 /**
  * Notes what the decoded job provides. Where memory is short nothing is noted, and jobs that need
