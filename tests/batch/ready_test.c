@@ -410,23 +410,35 @@ static void *take_many(void *context) {
 TEST(a_lane_admits_messages_unless_it_has_a_whole_batch) {
     know(Q, 1, QUICK_NS);
     push(Q, 63);
-    assert_int_equal(ready_offer(ready, 20), 20);
+    assert_int_equal(ready_offer(ready, 2 * READY_CLAIM_MAX + 3, 1000), 2 * READY_CLAIM_MAX + 3);
     struct ready_batch batch = take(0);
     assert_int_equal(batch.claimed, READY_CLAIM_MAX);
     assert_int_equal(batch.count, 0);
     push(Q, 1);
     assert_batch(take(0), 0, Q, 64, false);
     assert_int_equal(take(1).claimed, READY_CLAIM_MAX);
-    assert_int_equal(take(1).claimed, 20 - 2 * READY_CLAIM_MAX);
+    assert_int_equal(take(1).claimed, 3);
+}
+
+TEST(no_thread_claims_many_bytes_while_others_could) {
+    enum { LARGE = READY_CLAIM_BYTES_MAX / 4 };
+    ready_offer(ready, 9, 9 * LARGE);
+    assert_int_equal(ready_claim(ready), 4);
+    assert_int_equal(ready_claim(ready), 4);
+    assert_int_equal(ready_claim(ready), 1);
+    assert_int_equal(ready_claim(ready), 0);
+    ready_offer(ready, 2, 2 * (READY_CLAIM_BYTES_MAX + 1ull));
+    assert_int_equal(ready_claim(ready), 1);
+    assert_int_equal(ready_claim(ready), 1);
 }
 
 TEST(a_lane_whose_jobs_may_not_run_yet_or_with_batches_in_flight_admits_messages) {
     push(A, 1);
     (void)take(0); /* the others of A wait for what it teaches */
     push(A, 300);
-    ready_offer(ready, 1);
+    ready_offer(ready, 1, 100);
     assert_int_equal(take(1).claimed, 1);
-    ready_offer(ready, 1);
+    ready_offer(ready, 1, 100);
     assert_int_equal(ready_take(ready, 2, true, taken[2]).claimed, 1);
     struct ready_batch batch = ready_take(ready, 2, true, taken[2]);
     assert_int_equal(batch.claimed + batch.count, 0);
@@ -444,7 +456,7 @@ TEST(messages_that_no_lane_waits_for_are_admitted_by_those_that_do_nothing_else)
     size_t admitted[THREADS] = {0}, claimed = 0, sum = 0, count;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, admit_all, &admitted[i]), 0);
-    for (int i = 0; i < OFFERS; i++) ready_offer(ready, 5);
+    for (int i = 0; i < OFFERS; i++) ready_offer(ready, 5, 500);
     while ((count = ready_claim(ready)) > 0) claimed += count;
     ready_close_offers(ready);
     for (int i = 0; i < THREADS; i++) {
@@ -500,6 +512,7 @@ int main(void) {
         R(a_failure_teaches_only_until_something_went_well),
         R(a_closed_queue_gives_what_it_has_and_then_nothing),
         R(a_lane_admits_messages_unless_it_has_a_whole_batch),
+        R(no_thread_claims_many_bytes_while_others_could),
         R(a_lane_whose_jobs_may_not_run_yet_or_with_batches_in_flight_admits_messages),
         R(messages_that_no_lane_waits_for_are_admitted_by_those_that_do_nothing_else),
         R(many_threads_get_every_job_exactly_once),

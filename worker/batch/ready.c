@@ -12,7 +12,6 @@
 #include "batch/durations.h"
 
 enum {
-    SHARED_CLAIM_MAX = 8,
     LOOK_PAST_MAX = 256,    /* jobs of other tenants, or groups, that are passed over */
     QUICK_SHARE_MIN = 64,   /* quick jobs of a batch, before the others' lanes are thought of */
     QUICK_MEMORY_MS = 1000, /* so long after a quick job, others are expected */
@@ -39,7 +38,8 @@ struct ready {
     bool is_closed;
     bool is_waking; /* a lane was signalled, and has not arrived yet */
     size_t offered; /* messages that wait to be admitted */
-    size_t count;   /* of all jobs */
+    uint64_t offered_bytes;
+    size_t count; /* of all jobs */
     struct job *quick, *quick_last;
     struct job *groups, *groups_last; /* the first job of each; place.next: the others */
     uint64_t quick_ns;                /* when a quick job came last; 0: none */
@@ -346,11 +346,14 @@ static bool has_full_batch(const struct ready *ready) {
            (ready->quick != NULL ? quick_share(ready) : ready->options.batch_jobs_max);
 }
 
-/* Few while lanes wait, which are woken for the others. Taking many at once costs less. */
 static size_t claim(struct ready *ready) {
-    size_t most = ready->lanes_waiting > 0 ? SHARED_CLAIM_MAX : READY_CLAIM_MAX;
-    size_t count = ready->offered < most ? ready->offered : most;
+    if (ready->offered == 0) return 0;
+    uint64_t each = ready->offered_bytes / ready->offered;
+    size_t count = ready->offered < READY_CLAIM_MAX ? ready->offered : READY_CLAIM_MAX;
+    if (count * each > READY_CLAIM_BYTES_MAX) count = READY_CLAIM_BYTES_MAX / each;
+    if (count == 0) count = 1;
     ready->offered -= count;
+    ready->offered_bytes -= count * each;
     return count;
 }
 
@@ -421,9 +424,10 @@ void ready_learn(struct ready *ready, uint32_t lane, const struct job *first, si
 
 /* --- from outside --- */
 
-size_t ready_offer(struct ready *ready, size_t count) {
+size_t ready_offer(struct ready *ready, size_t count, uint64_t bytes) {
     pthread_mutex_lock(&ready->lock);
     ready->offered += count;
+    ready->offered_bytes += bytes;
     size_t waiting = ready->offered;
     wake_for_messages(ready);
     pthread_mutex_unlock(&ready->lock);

@@ -24,7 +24,13 @@
 #include "base/error.h"
 #include "prepare/prepare.h"
 
-enum { READY_LANES_MAX = 64, READY_CLAIM_MAX = 32 };
+enum {
+    READY_LANES_MAX = 64,
+    /* Messages that are claimed together: more take fewer locks, but no one thread should copy many
+     * bytes while others have nothing to do. */
+    READY_CLAIM_MAX = 32,
+    READY_CLAIM_BYTES_MAX = 512 << 10
+};
 
 struct ready_options {
     uint32_t lanes; /* READY_LANES_MAX at most */
@@ -45,13 +51,14 @@ void ready_destroy(struct ready *ready);
 void ready_push(struct ready *ready, struct job *const *jobs, size_t count);
 
 /**
- * `count` messages wait to be admitted: decoded, planned, and pushed here as jobs. The lanes admit
- * them, a few at a time, when they have no whole batch to run; while no lane waits for work, so do
- * the threads of ready_wait_for_messages(). Returns how many wait now.
+ * `count` messages of `bytes` altogether wait to be admitted: decoded, planned, and pushed here as
+ * jobs. The lanes admit them, a few at a time, when they have no whole batch to run; while no lane
+ * waits for work, so do the threads of ready_wait_for_messages(). Returns how many wait now.
  */
-size_t ready_offer(struct ready *ready, size_t count);
+size_t ready_offer(struct ready *ready, size_t count, uint64_t bytes);
 
-/** For another thread that has time: it admits so many messages; READY_CLAIM_MAX at most. */
+/** For another thread that has time: it admits so many messages. READY_CLAIM_MAX at most, and of
+ * large ones as many as have READY_CLAIM_BYTES_MAX, or one. */
 size_t ready_claim(struct ready *ready);
 
 /**

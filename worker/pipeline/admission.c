@@ -190,11 +190,10 @@ void admission_help(struct admission *admission) {
     while ((count = ready_claim(admission->stages->ready)) > 0) admit_claimed(admission, count);
 }
 
-static bool are_worth_sharing(struct delivery *const *deliveries, size_t count) {
-    size_t bytes = 0;
-    if (count >= SHARED_COUNT_MIN) return true;
+static uint64_t bytes_of(struct delivery *const *deliveries, size_t count) {
+    uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++) bytes += deliveries[i]->held_bytes;
-    return bytes >= SHARED_BYTES_MIN;
+    return bytes;
 }
 
 bool admission_is_due(const struct admission *admission) {
@@ -202,11 +201,12 @@ bool admission_is_due(const struct admission *admission) {
 }
 
 /* The lanes admit these, unless too many wait then: the lanes have other things to do. */
-static void offer(struct admission *admission, struct delivery *const *deliveries, size_t count) {
+static void offer(
+    struct admission *admission, struct delivery *const *deliveries, size_t count, uint64_t bytes) {
     struct ready *ready = admission->stages->ready;
     queue_must_push_all(admission->waiting, (void *const *)deliveries, count);
     admission->has_offered = true;
-    size_t waiting = ready_offer(ready, count), claimed;
+    size_t waiting = ready_offer(ready, count, bytes), claimed;
     for (; waiting > WAITING_COUNT_MAX && (claimed = ready_claim(ready)) > 0; waiting -= claimed)
         admit_claimed(admission, claimed);
 }
@@ -216,8 +216,9 @@ void admission_take(struct admission *admission, struct delivery *const *deliver
     for (size_t i = 0; i < count; i++) providers_number(stages->providers, deliveries[i]);
     bool is_in_order =
         stages->settings->ordering == ORDERING_KEY || suspects_are_known(stages->suspects);
-    if (!is_in_order && are_worth_sharing(deliveries, count)) {
-        offer(admission, deliveries, count);
+    uint64_t bytes = bytes_of(deliveries, count);
+    if (!is_in_order && (count >= SHARED_COUNT_MIN || bytes >= SHARED_BYTES_MIN)) {
+        offer(admission, deliveries, count, bytes);
         return;
     }
     admission_help(admission); /* older ones first: these may wait for what they bring */
