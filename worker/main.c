@@ -17,6 +17,7 @@ static const struct command {
     {"check", "check a configuration and the programs without starting anything", command_check},
     {"config", "print the defaults, the effective configuration or its schema", command_config},
     {"decode", "print messages that stand in a file", command_decode},
+    {"demo", "start a worker with a broker inside it, and send it a job", command_demo},
     {"devices", "list the devices that the configured driver shows", command_devices},
     {"programs", "list the programs that jobs can name", command_programs},
     {"replay", "send dead letters back to the topics that they came from", command_replay},

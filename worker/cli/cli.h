@@ -18,6 +18,7 @@ int command_cancel(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_config(int argc, char **argv);
 int command_decode(int argc, char **argv);
+int command_demo(int argc, char **argv);
 int command_devices(int argc, char **argv);
 int command_programs(int argc, char **argv);
 int command_replay(int argc, char **argv);

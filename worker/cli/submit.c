@@ -7,10 +7,14 @@
 #include "base/yaml.h"
 #include "broker/connect.h"
 #include "cli/cli.h"
+#include "cli/job_set.h"
+#include "cli/local_job.h"
 #include "cli/options.h"
 #include "cli/sender.h"
 #include "decode/job_yaml.h"
+#include "decode/npy.h"
 #include "decode/print.h"
+#include "decode/print_json.h"
 
 static const char about[] =
     "Sends a job that is written as YAML and prints its result; fails where the job fails. `-` is "
@@ -19,15 +23,17 @@ static const char about[] =
     "{hex: \"00ff\"}.\n";
 
 static const char examples[] =
-    "example:\n"
-    "  gpu-worker submit --config worker.yaml config/examples/saxpy.yaml\n";
+    "examples:\n"
+    "  gpu-worker submit --config worker.yaml config/examples/saxpy.yaml\n"
+    "  gpu-worker submit --local --driver cpu --set a=5 --out y.npy config/examples/saxpy.yaml\n";
 
 enum { TIMEOUT_S_MAX = 365 * 86400 };
 
 struct submit_arguments {
-    const char *config, *topic, *job;
+    const char *config, *topic, *job, *driver;
     uint64_t timeout_s;
-    bool encode;
+    bool encode, local, json;
+    struct cli_values sets, outs;
 };
 
 /* The job as a message. */
@@ -43,6 +49,18 @@ static bool parse_arguments(int argc, char **argv, struct submit_arguments *ret,
         {"config", "FILE", "the configuration with brokers and topics; without it, all defaults",
             .text = &ret->config},
         {"topic", "NAME", "job topic; the first of topics.jobs if not given", .text = &ret->topic},
+        {"local", NULL, "run it here, in a worker that is started for it, without any broker",
+            CLI_OR, .flag = &ret->local},
+        {"driver", "cuda|cpu", "overrides `driver` of that worker", .with = "local",
+            .text = &ret->driver},
+        {"set", "NAME=VALUE",
+            "another value for this argument of the job's kernels; may be given several times",
+            .values = &ret->sets},
+        {"out", "[NAME=]FILE",
+            "write the output, or the one of that name, for numpy.load(); may be given several\n"
+            "times",
+            .values = &ret->outs},
+        {"json", NULL, "print the result as a line of JSON", .flag = &ret->json},
         {"timeout", "SECONDS", "how long to wait for the result (30)", .number = &ret->timeout_s},
         {"encode", NULL,
             "write the job's message to standard output and send nothing: input for\n"
@@ -56,10 +74,12 @@ static bool parse_arguments(int argc, char **argv, struct submit_arguments *ret,
         .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
     ret->job = words[0];
-    bool is_fine = ret->timeout_s > 0 && ret->timeout_s <= TIMEOUT_S_MAX;
-    if (!is_fine)
+    enum driver_choice driver;
+    if (ret->timeout_s == 0 || ret->timeout_s > TIMEOUT_S_MAX)
         *ret_exit = cli_fail_usage("submit", "--timeout is 1 to %d seconds", TIMEOUT_S_MAX);
-    return is_fine;
+    else if (!cli_read_driver(ret->driver, &driver))
+        *ret_exit = cli_fail_usage("submit", "--driver is cuda or cpu, not '%s'", ret->driver);
+    return *ret_exit == CLI_OK;
 }
 
 static enum err encode_document(const struct yaml_document *document, const char *path,
@@ -76,14 +96,18 @@ static enum err encode_document(const struct yaml_document *document, const char
     return code;
 }
 
-static int encode(const char *path, struct submission *ret) {
+static int encode(const struct settings *settings, const struct submit_arguments *arguments,
+    struct submission *ret) {
+    const char *path = arguments->job;
     struct problems problems;
     struct error err;
     problems_init(&problems);
     int exit_code = CLI_OK;
     struct yaml_document *document = yaml_load(path, YAML_EXPAND_VARIABLES, &problems);
     enum err code = ERR_OK;
-    if (document != NULL) code = encode_document(document, path, &problems, ret, &err);
+    if (document != NULL) code = job_set(document, &arguments->sets, settings, &problems, &err);
+    if (document != NULL && code == ERR_OK)
+        code = encode_document(document, path, &problems, ret, &err);
     if (problems.count > 0) exit_code = cli_fail_problems("submit", &problems);
     else if (code != ERR_OK) exit_code = cli_fail_sending("submit", &err);
     yaml_destroy(document);
@@ -117,31 +141,43 @@ static bool answers(const struct delivery *delivery, const char *source) {
     return delivery_header(delivery, "gpu-worker-source", &value) && slice_is_text(value, source);
 }
 
-/* Prints the result; CLI_OK if its status is ok. */
-static int print_result(const struct delivery *delivery) {
-    struct slice status = {0};
-    bool is_ok =
-        delivery_header(delivery, "gpu-worker-status", &status) && slice_is_text(status, "ok");
-    print_message_payload(delivery->payload, stdout);
-    return is_ok ? CLI_OK : CLI_FAILED;
+/* Prints the result, and writes its outputs; CLI_OK if it is ok. */
+static int show_result(const struct submit_arguments *arguments, struct slice result, bool is_ok) {
+    struct error err;
+    if (arguments->json) {
+        print_message_json(result, stdout);
+        printf("\n");
+    } else {
+        print_message_payload(result, stdout);
+    }
+    if (!is_ok) return CLI_FAILED;
+    if (arguments->outs.count == 0 ||
+        npy_write(result, arguments->outs.items, arguments->outs.count, &err) == ERR_OK)
+        return CLI_OK;
+    return cli_fail(CLI_FAILED, "submit", "%s; %s", err.message, err.fix);
 }
 
-static int await_result(struct reader *reader, const char *source, uint64_t timeout_s) {
-    uint64_t until = clock_ns() + timeout_s * 1000000000u;
+static int await_result(
+    struct reader *reader, const char *source, const struct submit_arguments *arguments) {
+    uint64_t until = clock_ns() + arguments->timeout_s * 1000000000u;
     while (clock_ns() < until) {
         struct delivery *delivery = NULL;
         struct error err;
         if (reader_poll(reader, 100, &delivery, &err) != ERR_OK)
             return cli_fail_sending("submit", &err);
         if (delivery != NULL && answers(delivery, source)) {
-            int exit_code = print_result(delivery);
+            struct slice status = {0};
+            bool is_ok = delivery_header(delivery, "gpu-worker-status", &status) &&
+                         slice_is_text(status, "ok");
+            int exit_code = show_result(arguments, delivery->payload, is_ok);
             delivery_destroy(delivery);
             return exit_code;
         }
         delivery_destroy(delivery);
     }
     return cli_fail(CLI_FAILED, "submit",
-        "no result within %" PRIu64 " s; check that a worker runs and reads the topic", timeout_s);
+        "no result within %" PRIu64 " s; check that a worker runs and reads the topic",
+        arguments->timeout_s);
 }
 
 static int submit(const struct settings *settings, const struct submit_arguments *arguments,
@@ -156,10 +192,26 @@ static int submit(const struct settings *settings, const struct submit_arguments
         connect_reader(settings, settings->topics.results, READER_FROM_NOW, &reader, &err);
     if (code != ERR_OK) return cli_fail_sending("submit", &err);
     code = send_job(settings, topic, submission, &source, &err);
-    int exit_code = code == ERR_OK ? await_result(reader, source, arguments->timeout_s)
-                                   : cli_fail_sending("submit", &err);
+    int exit_code =
+        code == ERR_OK ? await_result(reader, source, arguments) : cli_fail_sending("submit", &err);
     free(source);
     reader_destroy(reader);
+    return exit_code;
+}
+
+static int run_here(const struct submit_arguments *arguments, const struct submission *submission) {
+    const struct local_job job = {.config = arguments->config,
+        .driver = arguments->driver,
+        .message = slice_of(submission->bytes, submission->size),
+        .timeout_s = arguments->timeout_s};
+    struct error err;
+    uint8_t *result;
+    size_t size;
+    int exit_code;
+    if (local_job_run(&job, &result, &size, &exit_code, &err) != ERR_OK)
+        return cli_fail(CLI_FAILED, "submit", "%s; %s", err.message, err.fix);
+    exit_code = show_result(arguments, slice_of(result, size), exit_code == CLI_OK);
+    free(result);
     return exit_code;
 }
 
@@ -179,10 +231,10 @@ int command_submit(int argc, char **argv) {
     struct submission submission = {0};
     exit_code = cli_load_settings("submit", arguments.config, &settings);
     if (exit_code != CLI_OK) return exit_code;
-    exit_code = encode(arguments.job, &submission);
-    if (exit_code == CLI_OK)
-        exit_code = arguments.encode ? write_bytes(&submission)
-                                     : submit(&settings, &arguments, &submission);
+    exit_code = encode(&settings, &arguments, &submission);
+    if (exit_code == CLI_OK && arguments.encode) exit_code = write_bytes(&submission);
+    else if (exit_code == CLI_OK && arguments.local) exit_code = run_here(&arguments, &submission);
+    else if (exit_code == CLI_OK) exit_code = submit(&settings, &arguments, &submission);
     free(submission.bytes);
     settings_fini(&settings);
     return exit_code;

@@ -18,6 +18,7 @@
 #include "supervise/metrics_page.h"
 #include "supervise/notify.h"
 #include "supervise/page.h"
+#include "supervise/progress.h"
 #include "supervise/status.h"
 
 enum {
@@ -263,11 +264,15 @@ enum err supervise_run(const struct supervise_options *options, int *ret, struct
     struct supervisor supervisor;
     enum err code = init(&supervisor, options, err);
     if (code == ERR_OK) {
+        struct progress progress;
+        progress_init(&progress, options->is_finite, clock_ns());
         while (tend_all(&supervisor)) {
             tell(&supervisor);
+            progress_show(&progress, supervisor.executors, supervisor.count, clock_ns());
             wait_for_signal(&supervisor);
             reap_all(&supervisor);
         }
+        progress_fini(&progress);
         *ret = exit_code(&supervisor);
     }
     fini(&supervisor);

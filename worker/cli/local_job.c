@@ -1,0 +1,94 @@
+#include "cli/local_job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/quiet.h"
+
+enum { PATH_SIZE = QUIET_PATH_SIZE + 16, RESULT_BYTES_MAX = 1 << 30, LOG_BYTES_MAX = 1 << 20 };
+
+/* The folder of a run and what is in it. */
+struct room {
+    char folder[QUIET_PATH_SIZE], job[PATH_SIZE], result[PATH_SIZE], log[PATH_SIZE];
+};
+
+static enum err room_make(struct room *room, struct error *err) {
+    enum err code = quiet_make_folder("gpu-worker", room->folder, err);
+    snprintf(room->job, sizeof room->job, "%s/job", room->folder);
+    snprintf(room->result, sizeof room->result, "%s/result", room->folder);
+    snprintf(room->log, sizeof room->log, "%s/log", room->folder);
+    return code;
+}
+
+static enum err start(
+    const struct local_job *job, const struct room *room, pid_t *ret, struct error *err) {
+    const char *arguments[12] = {"run", "--jobs", room->job, "--results", room->result};
+    size_t count = 5;
+    if (job->config != NULL) {
+        arguments[count++] = "--config";
+        arguments[count++] = job->config;
+    }
+    if (job->driver != NULL) {
+        arguments[count++] = "--driver";
+        arguments[count++] = job->driver;
+    }
+    return quiet_start(arguments, room->log, ret, err);
+}
+
+/* A worker that is late is killed. */
+static enum err await(pid_t pid, uint64_t timeout_s, int *ret_exit, struct error *err) {
+    struct pollfd ended = {.fd = pidfd_open(pid, 0), .events = POLLIN};
+    uint64_t timeout_ms = timeout_s * 1000;
+    int found = poll(&ended, 1, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
+    if (found <= 0) kill(pid, SIGKILL);
+    *ret_exit = quiet_wait(pid);
+    if (ended.fd >= 0) close(ended.fd);
+    if (found > 0) return ERR_OK;
+    return error_set(err, ERR_TIMEOUT, 0, "give it more with --timeout",
+        "no result within %" PRIu64 " s", timeout_s);
+}
+
+static void print_log(const struct room *room) {
+    char *text = NULL;
+    size_t size = 0;
+    struct error err;
+    if (file_read(room->log, LOG_BYTES_MAX, &text, &size, &err) == ERR_OK)
+        fwrite(text, 1, size, stderr);
+    free(text);
+}
+
+static enum err take_result(
+    const struct room *room, uint8_t **ret, size_t *ret_size, struct error *err) {
+    char *result = NULL;
+    *ret_size = 0;
+    enum err code = file_read(room->result, RESULT_BYTES_MAX, &result, ret_size, err);
+    if (code == ERR_OK && *ret_size > 0) {
+        *ret = (uint8_t *)result;
+        return ERR_OK;
+    }
+    free(result);
+    print_log(room);
+    return error_set(err, ERR_IO, 0, "see the lines above", "the worker gave no result");
+}
+
+enum err local_job_run(const struct local_job *job, uint8_t **ret, size_t *ret_size, int *ret_exit,
+    struct error *err) {
+    struct room room = {0};
+    pid_t pid;
+    *ret = NULL;
+    enum err code = room_make(&room, err);
+    if (code != ERR_OK) return code;
+    code = quiet_write_file(room.job, job->message.data, job->message.size, err);
+    if (code == ERR_OK) code = start(job, &room, &pid, err);
+    if (code == ERR_OK) code = await(pid, job->timeout_s, ret_exit, err);
+    if (code == ERR_OK) code = take_result(&room, ret, ret_size, err);
+    quiet_remove_folder(room.folder);
+    return code;
+}
