@@ -19,6 +19,7 @@ static const struct command {
     {"decode", "print messages that stand in a file", command_decode},
     {"demo", "start a worker with a broker inside it, and send it a job", command_demo},
     {"devices", "list the devices that the configured driver shows", command_devices},
+    {"explain", "say where a job is, or what became of it", command_explain},
     {"programs", "list the programs that jobs can name", command_programs},
     {"replay", "send dead letters back to the topics that they came from", command_replay},
     {"resume", "show keys, programs and partitions refused after deaths, or allow them",

@@ -394,6 +394,15 @@ enum err connect_reader(const struct settings *settings, const char *topic, uint
     return open_reader(settings, servers, topic, from_unix_ms, ret, err);
 }
 
+enum err connect_committed(const struct settings *settings, const struct position *position,
+    struct committed *ret, struct error *err) {
+    char servers[SERVERS_TEXT_MAX];
+    enum err code = find_servers(settings, servers, sizeof servers, err);
+    if (code != ERR_OK) return code;
+    const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
+    return committed_read(&options, settings->kafka.group, position, BROKER_TIMEOUT_MS, ret, err);
+}
+
 void connection_fini(struct connection *connection) {
     embedded_destroy(connection->embedded);
     file_progress_destroy(connection->progress);

@@ -10,6 +10,7 @@
 #ifndef BROKER_CONNECT_H
 #define BROKER_CONNECT_H
 
+#include "broker/committed.h"
 #include "broker/reader.h"
 #include "broker/sink.h"
 #include "broker/source.h"
@@ -71,6 +72,10 @@ MUST_CHECK enum err connect_producer(
     const struct settings *settings, struct sink **ret, struct error *err);
 MUST_CHECK enum err connect_reader(const struct settings *settings, const char *topic,
     uint64_t from_unix_ms, struct reader **ret, struct error *err);
+
+/** What kafka.group has committed, as committed_read() says it. */
+MUST_CHECK enum err connect_committed(const struct settings *settings,
+    const struct position *position, struct committed *ret, struct error *err);
 
 /** Ends what the executor does not own. */
 void connection_fini(struct connection *connection);

@@ -20,6 +20,7 @@ int command_config(int argc, char **argv);
 int command_decode(int argc, char **argv);
 int command_demo(int argc, char **argv);
 int command_devices(int argc, char **argv);
+int command_explain(int argc, char **argv);
 int command_programs(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_resume(int argc, char **argv);
