@@ -65,12 +65,13 @@ TEST(random_bytes_become_utf8_and_utf8_stays_as_it_is) {
 }
 
 /* What is logged while `say` runs. */
-static void log_into(char *ret, size_t size, enum log_format format, const char *text) {
+static void log_with(char *ret, size_t size, enum log_format format,
+    const struct log_fields *fields, const char *text) {
     int ends[2], kept = dup(STDERR_FILENO);
     assert_int_equal(pipe(ends), 0);
     dup2(ends[1], STDERR_FILENO);
     log_init(LOG_INFO, format);
-    log_line(LOG_INFO, "%s", text);
+    log_event(LOG_INFO, fields, "%s", text);
     log_init(LOG_OFF, LOG_TEXT);
     dup2(kept, STDERR_FILENO);
     close(kept);
@@ -79,6 +80,35 @@ static void log_into(char *ret, size_t size, enum log_format format, const char 
     close(ends[0]);
     assert_true(got > 0);
     ret[got] = 0;
+}
+
+static void log_into(char *ret, size_t size, enum log_format format, const char *text) {
+    log_with(ret, size, format, &(struct log_fields){0}, text);
+}
+
+TEST(a_log_line_is_whole_however_long_its_fields_are) {
+    static const uint8_t bytes[] = {0x1b, '"', '\\', 'a', 0xff};
+    char line[8192], text[2000];
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        memset(text, bytes[i], sizeof text - 1);
+        text[sizeof text - 1] = 0;
+        const struct slice whole = slice_of(text, sizeof text - 1);
+        const struct log_fields fields = {.event = text,
+            .code = text,
+            .topic = text,
+            .partition = INT32_MIN,
+            .offset = INT64_MIN,
+            .job = whole,
+            .program = whole,
+            .trace_id = whole};
+        log_with(line, sizeof line, LOG_JSON, &fields, text);
+        assert_utf8(line);
+        assert_in_range(strlen(line), 200, 4096);
+        assert_string_equal(line + strlen(line) - 3, "\"}\n");
+        assert_non_null(
+            strstr(line, "\",\"partition\":-2147483648,\"offset\":-9223372036854775808,"));
+        assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
+    }
 }
 
 TEST(a_log_line_is_one_line_of_utf8_without_controls) {
@@ -104,4 +134,5 @@ TEST(a_log_line_is_one_line_of_utf8_without_controls) {
 RUN_TESTS(T(an_error_is_utf8_wherever_its_message_and_its_fix_are_cut),
     T(bytes_of_no_character_are_marked_and_the_rest_stays),
     T(random_bytes_become_utf8_and_utf8_stays_as_it_is),
+    T(a_log_line_is_whole_however_long_its_fields_are),
     T(a_log_line_is_one_line_of_utf8_without_controls))

@@ -1,5 +1,6 @@
 #include "base/log_line.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -7,8 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/slice.h"
 #include "base/text.h"
+
+/* Escaped. A whole line is at most what a pipe takes in one piece, 4096 bytes. */
+enum { NAME_BYTES = 80, TEXT_BYTES = 600, MESSAGE_BYTES = 1400, LINE_BYTES = 4096 };
+
+_Static_assert(3 * TEXT_BYTES + 3 * NAME_BYTES + MESSAGE_BYTES + 400 < LINE_BYTES,
+    "all fields and the message fit");
 
 static atomic_int level_min = LOG_INFO; /* relaxed: nothing is published with it */
 static enum log_format line_format = LOG_TEXT;
@@ -37,8 +43,7 @@ static size_t append_number(char *line, size_t used, size_t size, unsigned c) {
  * Appends `text`, which is UTF-8, escaped for the format. It never splits a character, and always
  * leaves room for the end of the line.
  */
-static size_t append_escaped(char *line, size_t used, size_t size, const char *text) {
-    struct slice left = slice_of_text(text);
+static size_t append_escaped(char *line, size_t used, size_t size, struct slice left) {
     while (left.size > 0 && used + 12 < size) {
         struct slice c;
         if (!slice_take(&left, slice_utf8_first(left), &c) || c.size == 0) break;
@@ -56,10 +61,36 @@ static size_t append_escaped(char *line, size_t used, size_t size, const char *t
     return used;
 }
 
-static void write_line(enum log_level level, const char *text) {
+/* `,"name":"value"`; nothing for an empty value. */
+static size_t append_field(
+    char *line, size_t used, size_t value_max, const char *name, struct slice value) {
+    if (value.size == 0) return used;
+    used += (size_t)sprintf(line + used, ",\"%s\":\"", name);
+    used = append_escaped(line, used, used + value_max, value);
+    line[used++] = '"';
+    return used;
+}
+
+static struct slice slice_or_none(const char *text) {
+    return text != NULL ? slice_of_text(text) : slice_of(NULL, 0);
+}
+
+static size_t append_fields(char *line, size_t used, const struct log_fields *fields) {
+    used = append_field(line, used, NAME_BYTES, "event", slice_or_none(fields->event));
+    used = append_field(line, used, NAME_BYTES, "code", slice_or_none(fields->code));
+    used = append_field(line, used, TEXT_BYTES, "job", fields->job);
+    used = append_field(line, used, TEXT_BYTES, "topic", slice_or_none(fields->topic));
+    if (fields->topic != NULL && fields->topic[0] != 0)
+        used += (size_t)sprintf(line + used, ",\"partition\":%" PRId32 ",\"offset\":%" PRId64,
+            fields->partition, fields->offset);
+    used = append_field(line, used, TEXT_BYTES, "program", fields->program);
+    return append_field(line, used, NAME_BYTES, "trace_id", fields->trace_id);
+}
+
+static void write_line(enum log_level level, const struct log_fields *fields, const char *text) {
     static const char *const names[] = {
         [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error"};
-    char stamp[32], line[1400];
+    char stamp[32], line[LINE_BYTES];
     struct timespec now;
     struct tm utc;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -68,13 +99,16 @@ static void write_line(enum log_level level, const char *text) {
     snprintf(stamp + n, sizeof stamp - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
 
     size_t used;
-    if (line_format == LOG_JSON)
-        used = (size_t)snprintf(line, sizeof line,
-            "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"", stamp, names[level]);
-    else used = (size_t)snprintf(line, sizeof line, "%s %s ", stamp, names[level]);
-    used = append_escaped(line, used, sizeof line, text);
-    used += (size_t)snprintf(
-        line + used, sizeof line - used, "%s", line_format == LOG_JSON ? "\"}\n" : "\n");
+    bool is_json = line_format == LOG_JSON;
+    if (is_json) {
+        used = (size_t)sprintf(line, "{\"time\":\"%s\",\"level\":\"%s\"", stamp, names[level]);
+        if (fields != NULL) used = append_fields(line, used, fields);
+        used += (size_t)sprintf(line + used, ",\"message\":\"");
+    } else {
+        used = (size_t)sprintf(line, "%s %s ", stamp, names[level]);
+    }
+    used = append_escaped(line, used, used + MESSAGE_BYTES, slice_of_text(text));
+    used += (size_t)sprintf(line + used, "%s", is_json ? "\"}\n" : "\n");
     /*
      * One write, so that lines of threads and processes do not mix. A failure cannot be reported
      * anywhere.
@@ -83,12 +117,31 @@ static void write_line(enum log_level level, const char *text) {
     (void)ignored;
 }
 
+__attribute__((format(printf, 3, 0))) static void write_formatted(
+    enum log_level level, const struct log_fields *fields, const char *format, va_list args) {
+    char text[1200];
+    text_vformat(text, sizeof text, format, args);
+    write_line(level, fields, text);
+}
+
 void log_line(enum log_level level, const char *format, ...) {
     if (!log_is_on(level)) return;
-    char text[1200];
     va_list args;
     va_start(args, format);
-    text_vformat(text, sizeof text, format, args);
+    write_formatted(level, NULL, format, args);
     va_end(args);
-    write_line(level, text);
+}
+
+void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...) {
+    if (!log_is_on(level)) return;
+    va_list args;
+    va_start(args, format);
+    write_formatted(level, fields, format, args);
+    va_end(args);
+}
+
+bool log_fatal_json(const char *code, const char *text) {
+    if (line_format != LOG_JSON) return false;
+    write_line(LOG_ERROR, &(struct log_fields){.event = "fatal", .code = code}, text);
+    return true;
 }

@@ -32,8 +32,8 @@ enum {
 /* Logs events that the clients recover from. Other errors are returned to the run. */
 static void on_kafka_event(
     void *context, enum log_level level, const char *what, const struct error *err) {
-    if (err != NULL) log_error(level, what, err);
-    else log_line(level, "%s", what);
+    if (err != NULL) log_error_event(level, LOG_EVENT("kafka"), what, err);
+    else log_event(level, LOG_EVENT("kafka"), "%s", what);
 }
 
 static struct kafka_options kafka_options(

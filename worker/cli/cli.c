@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "base/text.h"
+
+enum { SAID_BYTES = 1400 };
+
 void cli_print_exits(void) {
     printf("\nexit codes:\n");
 #define X(symbol, code, when) printf("  %d  %s\n", code, when);
@@ -17,22 +22,35 @@ int cli_help(const char *usage) {
     return CLI_OK;
 }
 
-static void say(const char *command, const char *format, va_list args, const char *end) {
-    fprintf(stderr, "gpu-worker %s: ", command);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "%s\n", end);
+/* `code` of an error; NULL: it is none. */
+static void say(
+    const char *command, const char *code, const char *format, va_list args, const char *end) {
+    char text[SAID_BYTES];
+    text_vformat(text, sizeof text, format, args);
+    if (log_fatal_json(code, text)) return;
+    fprintf(stderr, "gpu-worker %s: %s%s\n", command, text, end);
 }
 
 int cli_fail(enum cli_exit code, const char *command, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    say(command, format, args, "");
+    say(command, NULL, format, args, "");
     va_end(args);
     return (int)code;
 }
 
+__attribute__((format(printf, 3, 4))) static void say_code(
+    const char *command, const char *code, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    say(command, code, format, args, "");
+    va_end(args);
+}
+
 static int fail_with(enum cli_exit code, const char *command, const struct error *err) {
-    return cli_fail(code, command, "%s%s%s", err->message, err->fix[0] != 0 ? "; " : "", err->fix);
+    say_code(command, err_code(err->code), "%s%s%s", err->message, err->fix[0] != 0 ? "; " : "",
+        err->fix);
+    return (int)code;
 }
 
 int cli_fail_error(const char *command, const struct error *err) {
@@ -48,7 +66,7 @@ int cli_fail_usage(const char *command, const char *format, ...) {
     va_list args;
     snprintf(end, sizeof end, "; see gpu-worker %s --help", command);
     va_start(args, format);
-    say(command, format, args, end);
+    say(command, NULL, format, args, end);
     va_end(args);
     return CLI_USAGE;
 }
@@ -60,6 +78,15 @@ int cli_fail_when(const char *command, const char *option, const char *given) {
 
 int cli_fail_problems(const char *command, const struct problems *problems) {
     char prefix[64];
+    bool is_told = false;
+    for (size_t i = 0; i < problems->count; i++) {
+        const struct problem *problem = &problems->items[i];
+        char text[SAID_BYTES];
+        text_format(text, sizeof text, "%s: %s%s%s", problem->where, problem->what,
+            problem->fix[0] != 0 ? "; " : "", problem->fix);
+        is_told = log_fatal_json(err_code(ERR_CONFIG), text);
+    }
+    if (is_told) return CLI_CONFIG;
     snprintf(prefix, sizeof prefix, "gpu-worker %s", command);
     problems_print(problems, prefix);
     return CLI_CONFIG;

@@ -242,8 +242,9 @@ static int execute(const struct settings *settings, const struct run_arguments *
     if (code == ERR_TIMEOUT) _exit(fail(&err)); /* threads may hang in the driver */
     connection_fini(&connection);
     if (code != ERR_OK) return fail(&err);
-    log_line(LOG_INFO, "done: %" PRIu64 " jobs ok, %" PRIu64 " failed, in %.1f s", summary.ok,
-        summary.errors, (double)summary.elapsed_ns / 1e9);
+    log_event(LOG_INFO, LOG_EVENT("done"),
+        "done: %" PRIu64 " jobs ok, %" PRIu64 " failed, in %.1f s", summary.ok, summary.errors,
+        (double)summary.elapsed_ns / 1e9);
     if (!arguments->is_file_run) return CLI_OK;
     if (!summary.is_complete) return CLI_DRAIN;
     return summary.errors > 0 ? CLI_JOBS_FAILED : CLI_OK;
@@ -447,7 +448,6 @@ static int check_apart(const struct run_arguments *arguments) {
 
 static int run_with(const struct settings *settings, const struct run_arguments *arguments,
     struct kept_config *kept) {
-    log_init(settings->log.level, settings->log.format);
     return arguments->no_supervisor ? run_alone(settings, arguments)
                                     : run_supervisor(settings, arguments, kept);
 }
@@ -461,6 +461,7 @@ static int run_if_fit(struct run_arguments *arguments, const char *path, struct 
     source.text = kept->text;
     problems_init(&problems);
     registry_destroy(fitness_read(&source, NULL, &settings, &problems));
+    log_init(settings.log.level, settings.log.format); /* also for what is wrong */
     int ret = problems_any(&problems) ? cli_fail_problems("run", &problems) : CLI_OK;
     problems_fini(&problems);
     if (ret == CLI_OK) ret = run_with(&settings, arguments, kept);

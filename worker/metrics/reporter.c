@@ -48,7 +48,8 @@ static void log_unpublished(struct reporter *reporter, const struct error *err) 
     uint64_t now_ns = clock_ns();
     if (now_ns < reporter->log_due_ns) return;
     reporter->log_due_ns = now_ns + LOG_NS;
-    log_error(LOG_WARN, "telemetry could not be published", err);
+    log_error_event(
+        LOG_WARN, LOG_EVENT("telemetry_unpublished"), "telemetry could not be published", err);
 }
 
 /*

@@ -30,7 +30,12 @@ static void log_refused(const struct delivery *delivery, const struct error *err
     if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
     if (left_out > 0)
         log_line(LOG_WARN, "%" PRIu64 " more control messages ignored, without a line", left_out);
-    log_line(LOG_WARN, "control message ignored: %s/%" PRId32 "/%" PRId64 ": %s; %s",
+    const struct log_fields fields = {.event = "control_ignored",
+        .code = err_code(err->code),
+        .topic = position->topic,
+        .partition = position->partition,
+        .offset = position->offset};
+    log_event(LOG_WARN, &fields, "control message ignored: %s/%" PRId32 "/%" PRId64 ": %s; %s",
         position->topic, position->partition, position->offset, err->message, err->fix);
 }
 
@@ -57,7 +62,9 @@ static void take(struct control *control, const struct delivery *delivery) {
         code = cancels_add(
             control->cancels, id, cancelled_ms(delivery, now_ms), now_ms, &forgot, &err);
     if (code != ERR_OK) log_refused(delivery, &err);
-    else log_line(LOG_DEBUG, "cancelled: %.*s", SLICE_TEXT(id));
+    else
+        log_event(LOG_DEBUG, &(struct log_fields){.event = "cancelled", .job = id},
+            "cancelled: %.*s", SLICE_TEXT(id));
     if (forgot) log_forgot(control, now_ms);
 }
 

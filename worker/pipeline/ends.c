@@ -6,6 +6,7 @@
 #include "base/log_limit.h"
 #include "gpu/profile.h"
 #include "metrics/accounting.h"
+#include "pipeline/job_fields.h"
 #include "pipeline/retries.h"
 #include "prepare/prepare.h"
 #include "prepare/providers.h"
@@ -112,7 +113,8 @@ static void log_dead_letter(const struct job *job) {
     uint64_t left_out;
     if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
     if (left_out > 0) log_line(LOG_WARN, "%" PRIu64 " more dead letters, without a line", left_out);
-    log_line(LOG_WARN, "dead letter: %s/%" PRId32 "/%" PRId64 ": %s: %s", position->topic,
+    const struct log_fields fields = job_fields(job, "dead_letter");
+    log_event(LOG_WARN, &fields, "dead letter: %s/%" PRId32 "/%" PRId64 ": %s: %s", position->topic,
         position->partition, position->offset, err_code(job->outcome.code),
         job->outcome.err.message);
 }
@@ -121,11 +123,18 @@ static void log_dead_letter(const struct job *job) {
 static void log_answer(const struct job *job, uint64_t publish_ns) {
     const struct position *position = &job->delivery->position;
     const struct job_telemetry *telemetry = &job->outcome.telemetry;
-    log_line(LOG_DEBUG,
+    const struct log_fields fields = job_fields(job, "job_answered");
+    log_event(LOG_DEBUG, &fields,
         "job %s/%" PRId32 "/%" PRId64 ": batch %" PRIu64 ", decode %" PRIu64 " ns, publish %" PRIu64
         " ns",
         position->topic, position->partition, position->offset, telemetry->batch.id,
         telemetry->decode_ns, publish_ns);
+}
+
+static void log_failure(const struct job *job) {
+    if (!log_is_on(LOG_DEBUG)) return;
+    const struct log_fields fields = job_fields(job, "job_failed");
+    log_error_event(LOG_DEBUG, &fields, "job failed", &job->outcome.err);
 }
 
 /* True where the answer is to be pushed; else the job is over, or its outputs are under way. */
@@ -134,7 +143,7 @@ static bool answer(struct stages *stages, struct job *job) {
     bool is_encoded;
     if (job->outcome.code == ERR_OK) refusals_note_success(&stages->refusals, job);
     else if (job->id.size == 0) log_dead_letter(job);
-    else log_error(LOG_DEBUG, "job failed", &job->outcome.err);
+    else log_failure(job);
     end_providing(stages, job, false);
     uint64_t start_ns = log_is_on(LOG_DEBUG) ? clock_ns() : 0;
     profile_push("publish");

@@ -118,7 +118,7 @@ void flow_on_failed(void *context, struct job *job, const struct error *err) {
 static void log_batch(const struct job *job) {
     const struct job_telemetry *telemetry = &job->outcome.telemetry;
     const struct batch_telemetry *batch = &telemetry->batch;
-    log_line(LOG_DEBUG,
+    log_event(LOG_DEBUG, LOG_EVENT("batch"),
         "batch %" PRIu64 ": %" PRIu64 " jobs, %" PRIu64 " launches, stage %" PRIu64
         " ns, enqueue %" PRIu64 " ns, wait %" PRIu64 " ns",
         batch->id, batch->jobs, batch->launches, telemetry->stage_ns, telemetry->enqueue_ns,

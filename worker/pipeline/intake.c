@@ -110,7 +110,11 @@ static void log_late(struct stages *stages, struct oldest_unfinished *late) {
                     oldest.offset == late->offset;
     if (oldest.topic == NULL || is_known || oldest.age_ns < LATE_MS * 1000000ull) return;
     *late = oldest;
-    log_line(LOG_WARN,
+    const struct log_fields fields = {.event = "held_up",
+        .topic = oldest.topic,
+        .partition = oldest.partition,
+        .offset = oldest.offset};
+    log_event(LOG_WARN, &fields,
         "%s/%" PRId32 "/%" PRId64 " has been unfinished for %" PRIu64
         " s; %d messages above it at most are run until it is",
         oldest.topic, oldest.partition, oldest.offset, oldest.age_ns / 1000000000u, OFFSETS_WINDOW);
@@ -124,8 +128,9 @@ static void log_progress(struct stages *stages, struct progress *progress) {
     struct executor_summary summary = stages->summary;
     uint64_t in_flight = stages->in_flight;
     pthread_mutex_unlock(&stages->lock);
-    log_line(LOG_INFO, "running: %" PRIu64 " ok, %" PRIu64 " failed, %" PRIu64 " in flight",
-        summary.ok, summary.errors, in_flight);
+    log_event(LOG_INFO, LOG_EVENT("progress"),
+        "running: %" PRIu64 " ok, %" PRIu64 " failed, %" PRIu64 " in flight", summary.ok,
+        summary.errors, in_flight);
 }
 
 /* While no job comes, no other stage drops them. */
@@ -142,8 +147,8 @@ static void show_trouble(struct stages *stages, bool *is_shown) {
     if (is_ready != *is_shown) return;
     *is_shown = !is_ready;
     state_set_trouble(stages->state, is_ready ? "" : BLOBS_TROUBLE);
-    log_line(
-        is_ready ? LOG_INFO : LOG_WARN, is_ready ? "ready again" : "not ready: " BLOBS_TROUBLE);
+    log_event(is_ready ? LOG_INFO : LOG_WARN, LOG_EVENT(is_ready ? "ready" : "not_ready"), "%s",
+        is_ready ? "ready again" : "not ready: " BLOBS_TROUBLE);
 }
 
 /* For tools. What a group gives and takes, it does within poll(). */

@@ -267,9 +267,9 @@ static enum err start_reporter(struct stages *stages, struct error *err) {
 
 static void log_ready(struct stages *stages) {
     struct edition *edition = editions_take(stages->editions, 1);
-    log_line(LOG_INFO, "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs",
-        stages->device.name, stages->device.driver->name, stages->settings->lanes,
-        registry_count(edition->registry));
+    log_event(LOG_INFO, LOG_EVENT("ready"),
+        "ready: %s through the %s driver, %" PRIu32 " lanes, %zu programs", stages->device.name,
+        stages->device.driver->name, stages->settings->lanes, registry_count(edition->registry));
     shared_release(&edition->shared);
 }
 

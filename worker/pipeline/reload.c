@@ -75,7 +75,7 @@ static enum err read_again(struct reload *reload, struct error *err) {
     if (code == ERR_OK) {
         reading.registry = NULL; /* the edition's own */
         log_set_level(level);
-        log_line(LOG_INFO,
+        log_event(LOG_INFO, LOG_EVENT("reloaded"),
             "reloaded: %zu programs; %zu are new or changed, %zu old ones are changed or gone",
             count, fresh, gone);
         if (!reload->is_supervised) reading_log_fixed(&reading);
@@ -88,7 +88,9 @@ static void on_hangup(struct reload *reload) {
     struct error err;
     enum err code = read_again(reload, &err);
     state_set_reload(reload->stages->state, code != ERR_OK);
-    if (code != ERR_OK) log_error(LOG_ERROR, "not reloaded, nothing has changed", &err);
+    if (code != ERR_OK)
+        log_error_event(
+            LOG_ERROR, LOG_EVENT("reload_refused"), "not reloaded, nothing has changed", &err);
     if (err_is_sticky(code)) stages_fail(reload->stages, &err);
 }
 

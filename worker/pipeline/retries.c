@@ -1,4 +1,5 @@
 #include "pipeline/retries.h"
+#include "pipeline/job_fields.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -89,7 +90,9 @@ static void log_trouble(struct retries *retries, const struct error *err) {
     bool is_due = clock_ns() >= retries->trouble_log_due_ns;
     if (is_due) retries->trouble_log_due_ns = clock_ns() + TROUBLE_LOG_NS;
     pthread_mutex_unlock(&retries->lock);
-    if (is_due) log_error(LOG_WARN, "jobs wait, for trouble of this worker's own", err);
+    if (is_due)
+        log_error_event(
+            LOG_WARN, LOG_EVENT("trouble"), "jobs wait, for trouble of this worker's own", err);
 }
 
 bool retries_want(struct retries *retries, struct job *job) {
@@ -103,7 +106,10 @@ bool retries_want(struct retries *retries, struct job *job) {
         error_conceal(err);
         return false;
     }
-    log_error(LOG_DEBUG, "job failed, and is tried again", err);
+    if (log_is_on(LOG_DEBUG)) {
+        const struct log_fields fields = job_fields(job, "job_retried");
+        log_error_event(LOG_DEBUG, &fields, "job failed, and is tried again", err);
+    }
     if (!is_ours) job->retry_count++;
     return true;
 }

@@ -17,7 +17,7 @@ static void log_new(const struct refusals *refusals, const size_t before[static 
     static const char *const what[SUSPENSION_KINDS] = {"a key is", "a program is"};
     for (enum suspension_kind kind = 0; kind < SUSPENSION_KINDS; kind++)
         if (suspensions_count(refusals->state, kind, clock_unix_ms()) > before[kind])
-            log_line(LOG_WARN,
+            log_event(LOG_WARN, LOG_EVENT("suspended"),
                 "%s suspended for %" PRIu32 " s: too many of its jobs were convicted; gpu-worker "
                 "resume shows it",
                 what[kind], refusals->rules.for_ms / 1000);

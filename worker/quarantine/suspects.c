@@ -27,20 +27,25 @@ struct suspects {
 };
 
 static void name_message(
-    struct state *state, const struct state_suspect *suspect, const char *what) {
+    struct state *state, const struct state_suspect *suspect, const char *event, const char *what) {
     const char *topic = state_topic(state, &suspect->at);
-    log_line(LOG_WARN, "%s: %s/%" PRId32 "/%" PRId64, what, topic != NULL ? topic : "?",
+    const struct log_fields fields = {.event = event,
+        .topic = topic,
+        .partition = suspect->at.partition,
+        .offset = suspect->at.offset};
+    log_event(LOG_WARN, &fields, "%s: %s/%" PRId32 "/%" PRId64, what, topic != NULL ? topic : "?",
         suspect->at.partition, suspect->at.offset);
 }
 
 static void log_attribution(struct state *state, const struct attribution *attribution) {
     const struct state_suspect *convicted = attribution->convicted;
     if (attribution->suspects > 0)
-        log_line(LOG_WARN,
+        log_event(LOG_WARN, LOG_EVENT("suspects"),
             "the last executor died: %zu messages that it had in hand run alone now%s%s",
             attribution->suspects, attribution->death.message[0] != 0 ? "; " : "",
             attribution->death.message);
-    if (convicted != NULL) name_message(state, convicted, "convicted, and not run again");
+    if (convicted != NULL)
+        name_message(state, convicted, "convicted", "convicted, and not run again");
     if (convicted != NULL) log_line(LOG_WARN, "convicted of: %s", convicted->message);
     if (attribution->overlooked > 0)
         log_line(LOG_WARN, "it had %zu more messages in hand than the state file can name",

@@ -92,7 +92,8 @@ static void call_unhealthy(struct executor *executor, const char *reason, const 
     executor->standing = STANDING_UNHEALTHY;
     executor->unhealthy = reason;
     executor->exit_code = CLI_DEVICE;
-    log_line(LOG_ERROR, "%s is unhealthy and gets no executor any more: %s", executor->name, why);
+    log_event(LOG_ERROR, LOG_EVENT("device_unhealthy"),
+        "%s is unhealthy and gets no executor any more: %s", executor->name, why);
 }
 
 bool executor_is_over(const struct executor *executor) {
@@ -237,10 +238,12 @@ static void start_again(struct executor *executor, const char *cause, uint64_t d
     executor->standing = STANDING_WAITING;
     executor->start_ns = clock_ns_in(delay_ms);
     if (delay_ms == 0)
-        log_line(LOG_WARN, "%s: the executor died: %s; starting it again", executor->name, cause);
+        log_event(LOG_WARN, LOG_EVENT("executor_died"),
+            "%s: the executor died: %s; starting it again", executor->name, cause);
     else
-        log_line(LOG_WARN, "%s: the executor died: %s; starting it again in %" PRIu64 " ms",
-            executor->name, cause, delay_ms);
+        log_event(LOG_WARN, LOG_EVENT("executor_died"),
+            "%s: the executor died: %s; starting it again in %" PRIu64 " ms", executor->name, cause,
+            delay_ms);
 }
 
 static void back_off(struct executor *executor, const struct death *death, const char *cause) {
@@ -253,8 +256,9 @@ static void back_off(struct executor *executor, const struct death *death, const
     }
     executor->deaths++;
     if (executor->deaths >= settings->executors.deaths_max && is_refused(death)) {
-        log_line(LOG_ERROR, "%s: the executor died: %s; another start would fail in the same way",
-            executor->name, cause);
+        log_event(LOG_ERROR, LOG_EVENT("executor_died"),
+            "%s: the executor died: %s; another start would fail in the same way", executor->name,
+            cause);
         end(executor, CLI_BROKER);
         return;
     }
@@ -276,8 +280,9 @@ static void back_off(struct executor *executor, const struct death *death, const
  */
 static void give_up(struct executor *executor, const struct death *death, const char *cause) {
     bool is_gpu = death->recorded.kind == STATE_DEATH_STICKY || executor->is_hung;
-    log_line(LOG_ERROR, "%s: the executor died: %s; %s, so the run ends here", executor->name,
-        cause, executor->options->final_reason);
+    log_event(LOG_ERROR, LOG_EVENT("executor_died"),
+        "%s: the executor died: %s; %s, so the run ends here", executor->name, cause,
+        executor->options->final_reason);
     end(executor, is_gpu ? CLI_DEVICE : CLI_FAILED);
 }
 
@@ -335,7 +340,8 @@ static void start(struct executor *executor) {
         executor->standing = STANDING_RUNNING;
         executor->started_ns = clock_ns();
         executor->starts++;
-        log_line(LOG_DEBUG, "%s: executor started as process %d", executor->name, executor->pid);
+        log_event(LOG_DEBUG, LOG_EVENT("executor_started"), "%s: executor started as process %d",
+            executor->name, executor->pid);
         return;
     }
     log_error(LOG_WARN, executor->name, &err);
@@ -377,8 +383,9 @@ static void watch_stalls(struct executor *executor, uint64_t now_ns) {
     executor->stall_looks = is_same ? executor->stall_looks + 1 : 1;
     executor->stall = stall;
     if (executor->stall_looks < OVERDUE_LOOKS) return;
-    log_line(LOG_WARN, "%s: thread %s has not moved for %" PRIu64 " s: killing the executor",
-        executor->name, stall.name, stall.for_ns / 1000000000);
+    log_event(LOG_WARN, LOG_EVENT("executor_stalled"),
+        "%s: thread %s has not moved for %" PRIu64 " s: killing the executor", executor->name,
+        stall.name, stall.for_ns / 1000000000);
     executor_kill(executor, now_ns);
     executor->is_stalled = true;
 }
@@ -409,7 +416,7 @@ static void watch(struct executor *executor, uint64_t now_ns) {
     if (executor->overdue_looks < OVERDUE_LOOKS) return;
     char name[64];
     name_batch(executor, name);
-    log_line(LOG_WARN,
+    log_event(LOG_WARN, LOG_EVENT("batch_overdue"),
         "%s: %s has been on the device for %" PRIu64 " ms longer than the %" PRIu64
         " ms that its jobs may take: killing the executor",
         executor->name, name, overdue.overdue_ns / 1000000, overdue.limit_ns / 1000000);

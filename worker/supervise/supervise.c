@@ -113,10 +113,12 @@ static void reload(struct supervisor *supervisor) {
     notify_reloading(supervisor->notify);
     supervisor->is_reload_refused = options->reload(options->context, &err) != ERR_OK;
     if (!supervisor->is_reload_refused) {
-        log_line(LOG_INFO, "the configuration and the programs were read again");
+        log_event(
+            LOG_INFO, LOG_EVENT("reloaded"), "the configuration and the programs were read again");
         for (size_t i = 0; i < supervisor->count; i++) executor_reload(&supervisor->executors[i]);
     } else {
-        log_error(LOG_ERROR, "not reloaded, nothing has changed", &err);
+        log_error_event(
+            LOG_ERROR, LOG_EVENT("reload_refused"), "not reloaded, nothing has changed", &err);
     }
     notify_reloaded(supervisor->notify);
 }
@@ -215,7 +217,7 @@ static enum err serve(struct supervisor *supervisor, struct error *err) {
     page_policy(supervisor->policy);
     enum err code = http_listen(&options, &supervisor->http, err);
     if (code == ERR_OK)
-        log_line(LOG_INFO,
+        log_event(LOG_INFO, LOG_EVENT("listening"),
             "a page at http://%s/, and /status.json, /metrics, /livez, /readyz?verbose",
             options.address);
     return code;

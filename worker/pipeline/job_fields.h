@@ -1,0 +1,11 @@
+/** What log lines say of a job, besides their message. Private to pipeline/. Threads: pure. */
+#ifndef PIPELINE_JOB_FIELDS_H
+#define PIPELINE_JOB_FIELDS_H
+
+#include "base/log_line.h"
+#include "job/job.h"
+
+/** Its id, place, first program, outcome and trace; valid as long as the job and its delivery. */
+struct log_fields job_fields(const struct job *job, const char *event);
+
+#endif
