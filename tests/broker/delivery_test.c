@@ -1,5 +1,7 @@
 #include "broker/delivery.h"
 
+#include <stdlib.h>
+
 #include "testing.h"
 
 TEST(a_delivery_is_a_copy_of_everything) {
@@ -64,6 +66,37 @@ TEST(what_is_lent_stays_where_it_is_until_it_is_kept) {
     assert_int_equal(ends, 1);
 }
 
+TEST(what_is_lent_or_kept_moves_into_memory_of_the_callers) {
+    struct header header = {slice_of_text("name"), slice_of_text("value")};
+    const struct delivery message = {.payload = slice_of_text("payload"),
+        .has_key = true,
+        .key = slice_of_text("key"),
+        .header_count = 1,
+        .headers = &header};
+    for (int is_kept = 0; is_kept < 2; is_kept++) {
+        int ends = 0;
+        struct delivery *delivery =
+            delivery_lend(&message, (struct loan){.end = count_end, .lender = &ends});
+        assert_non_null(delivery);
+        if (is_kept) assert_true(delivery_keep(delivery));
+        size_t room = delivery_room(delivery), texts = is_kept ? 0 : strlen("payloadkeynamevalue");
+        assert_int_equal(room, sizeof *delivery + sizeof header + texts);
+        void *memory = malloc(room); /* in which a sanitizer minds every byte */
+        struct delivery *moved = delivery_move(delivery, memory);
+        assert_ptr_equal(moved, memory);
+        assert_int_equal(ends, 1);
+        assert_true(slice_is_text(moved->payload, "payload"));
+        assert_ptr_not_equal(moved->payload.data, message.payload.data);
+        assert_true(slice_is_text(moved->key, "key"));
+        assert_ptr_equal(moved->headers, moved + 1);
+        assert_true(slice_is_text(moved->headers[0].name, "name"));
+        assert_true(slice_is_text(moved->headers[0].value, "value"));
+        delivery_destroy(moved);
+        free(memory);
+        assert_int_equal(ends, 1);
+    }
+}
+
 TEST(a_loan_ends_with_its_delivery) {
     int ends = 0;
     const struct loan loan = {.end = count_end, .lender = &ends};
@@ -102,6 +135,7 @@ TEST(the_last_header_of_a_name_counts) {
     assert_false(delivery_header(&message, "c", &value));
 }
 
-RUN_TESTS(T(what_is_lent_stays_where_it_is_until_it_is_kept), T(a_loan_ends_with_its_delivery),
+RUN_TESTS(T(what_is_lent_stays_where_it_is_until_it_is_kept),
+    T(what_is_lent_or_kept_moves_into_memory_of_the_callers), T(a_loan_ends_with_its_delivery),
     T(a_delivery_is_a_copy_of_everything), T(an_empty_message_can_be_copied),
     T(sizes_that_cannot_be_are_refused), T(the_last_header_of_a_name_counts))

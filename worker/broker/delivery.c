@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/invariant.h"
+
 /* The size of the struct and its header array. False on overflow. */
 static bool count_own_bytes(const struct delivery *message, size_t *ret) {
     size_t total;
@@ -60,7 +62,7 @@ struct delivery *delivery_lend(const struct delivery *message, struct loan loan)
     for (size_t i = 0; i < message->header_count; i++)
         headers_of(delivery)[i] = message->headers[i];
     delivery->loan = loan;
-    delivery->is_kept = false;
+    delivery->is_kept = delivery->is_moved = false;
     delivery->kept = NULL;
     return delivery;
 }
@@ -69,9 +71,8 @@ static void end_loan(struct delivery *delivery) {
     if (delivery->loan.end != NULL) delivery->loan.end(delivery->loan.lender);
 }
 
-void delivery_keep_within(struct delivery *delivery, void *memory) {
-    if (delivery->is_kept) return;
-    uint8_t *to = memory;
+/* Copies what is lent to where there is room for it, and ends the loan. */
+static void keep_at(struct delivery *delivery, uint8_t *to) {
     struct header *headers = headers_of(delivery);
     delivery->payload = copy_to(&to, delivery->payload);
     delivery->key = copy_to(&to, delivery->key);
@@ -83,7 +84,8 @@ void delivery_keep_within(struct delivery *delivery, void *memory) {
     delivery->is_kept = true;
 }
 
-size_t delivery_bytes(const struct delivery *delivery) {
+/* The bytes that are lent, which were counted before. */
+static size_t lent_bytes(const struct delivery *delivery) {
     size_t bytes;
     if (delivery->is_kept) return 0;
     return count_bytes(delivery, &bytes) ? bytes : SIZE_MAX;
@@ -91,11 +93,30 @@ size_t delivery_bytes(const struct delivery *delivery) {
 
 bool delivery_keep(struct delivery *delivery) {
     if (delivery->is_kept) return true;
-    size_t bytes = delivery_bytes(delivery);
+    size_t bytes = lent_bytes(delivery);
     delivery->kept = malloc(bytes > 0 ? bytes : 1);
     if (delivery->kept == NULL) return false;
-    delivery_keep_within(delivery, delivery->kept);
+    keep_at(delivery, delivery->kept);
     return true;
+}
+
+size_t delivery_room(const struct delivery *delivery) {
+    size_t own_bytes, room;
+    if (!count_own_bytes(delivery, &own_bytes)) return SIZE_MAX;
+    return __builtin_add_overflow(own_bytes, lent_bytes(delivery), &room) ? SIZE_MAX : room;
+}
+
+struct delivery *delivery_move(struct delivery *delivery, void *memory) {
+    size_t own_bytes;
+    bool is_counted = count_own_bytes(delivery, &own_bytes);
+    INVARIANT(is_counted && !delivery->is_moved, "a delivery moves once");
+    struct delivery *moved = memory;
+    memcpy(moved, delivery, own_bytes);
+    moved->headers = headers_of(moved);
+    free(delivery);
+    moved->is_moved = true;
+    if (!moved->is_kept) keep_at(moved, (uint8_t *)memory + own_bytes);
+    return moved;
 }
 
 struct delivery *delivery_create(const struct delivery *message) {
@@ -109,7 +130,7 @@ void delivery_destroy(struct delivery *delivery) {
     if (delivery == NULL) return;
     if (!delivery->is_kept) end_loan(delivery);
     free(delivery->kept);
-    free(delivery);
+    if (!delivery->is_moved) free(delivery);
 }
 
 bool delivery_header(const struct delivery *delivery, const char *name, struct slice *ret) {

@@ -68,8 +68,9 @@ struct delivery {
     bool is_cut; /* it had more headers than these */
     /* its own */
     struct loan loan;
-    bool is_kept; /* not lent any more */
-    void *kept;   /* the bytes; NULL: somebody else's */
+    bool is_kept;  /* not lent any more */
+    bool is_moved; /* it is in memory of its holder's */
+    void *kept;    /* the bytes; NULL: somebody else's, or behind it */
 };
 
 /** A copy of all of `message`, its header array too; NULL when memory is short. */
@@ -84,12 +85,12 @@ struct delivery *delivery_lend(const struct delivery *message, struct loan loan)
 /** Copies what is lent, and ends the loan. False when memory is short; the loan goes on. */
 MUST_CHECK bool delivery_keep(struct delivery *delivery);
 
-/** The same, into memory of the caller's, which must outlive the delivery: delivery_bytes()
- * bytes. */
-void delivery_keep_within(struct delivery *delivery, void *memory);
-
-/** How many bytes delivery_keep() copies; none once they are kept. */
-size_t delivery_bytes(const struct delivery *delivery);
+/**
+ * The same, but the delivery itself moves as well, once, into memory of the caller's that must
+ * outlive it: delivery_room() bytes, aligned as for malloc(). Returns where it is now.
+ */
+struct delivery *delivery_move(struct delivery *delivery, void *memory);
+size_t delivery_room(const struct delivery *delivery);
 
 void delivery_destroy(struct delivery *delivery); /* NULL is fine */
 

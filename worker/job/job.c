@@ -24,7 +24,7 @@ static const struct {
  */
 enum { SPARES_MAX = 512 };
 
-/* A larger message has a block of its own, so that a job's has room for what is decoded, and for a
+/* A larger delivery has a block of its own, so that a job's has room for what is decoded, and for a
  * result. */
 enum { MESSAGE_MAX = 9216 };
 
@@ -71,10 +71,10 @@ static void give_spares(struct job_block *const *blocks, size_t count) {
 
 /* False when memory is short. */
 static bool job_init(struct job_block *block, struct delivery *delivery) {
-    size_t bytes = delivery_bytes(delivery), room = JOB_BYTES - sizeof *block;
+    size_t bytes = delivery_room(delivery), room = JOB_BYTES - sizeof *block;
     if (bytes <= MESSAGE_MAX) {
         room = (room - bytes) & ~(alignof(max_align_t) - 1);
-        delivery_keep_within(delivery, block->memory + room);
+        delivery = delivery_move(delivery, block->memory + room);
     } else if (!delivery_keep(delivery)) {
         return false;
     }

@@ -84,6 +84,18 @@ struct job {
     struct shared *edition;    /* a reference (pipeline/edition.h); NULL: none */
     struct arena arena;
 
+    /* what is said of it: publish/. These stand together, since the publisher's thread is the one
+     * that all jobs pass. */
+    struct publisher *publisher;
+    const char *counted_as;       /* its program's name, or "" */
+    struct message *result;       /* NULL: no room for one is reserved yet */
+    struct message *unsent[2];    /* a result, a dead letter */
+    struct output_upload *upload; /* its outputs on their way to the blob store; NULL: none */
+    uint32_t unsettled_count;     /* answers on their way; these are the publisher's thread's */
+    bool has_letter;              /* sent, or about to be */
+    bool is_dropped;              /* others answer it by now */
+    bool is_lost;                 /* an answer of it found no taker */
+
     /* what the message says: decode/ */
     struct slice id; /* empty: the message cannot be decoded and gets only a dead letter */
     size_t buffer_count;
@@ -129,16 +141,6 @@ struct job {
     uint32_t trouble_count, trouble_alone_count;
     uint64_t trouble_answers;
     uint64_t retry_wait_ms; /* before the next one */
-
-    /* what is said of it: publish/ */
-    struct publisher *publisher;
-    struct message *result;       /* NULL: no room for one is reserved yet */
-    struct message *unsent[2];    /* a result, a dead letter */
-    struct output_upload *upload; /* its outputs on their way to the blob store; NULL: none */
-    uint32_t unsettled_count;     /* answers on their way; these are the publisher's thread's */
-    bool has_letter;              /* sent, or about to be */
-    bool is_dropped;              /* others answer it by now */
-    bool is_lost;                 /* an answer of it found no taker */
 
     /* where it waits */
     struct key_queue *key_queue; /* key_order/; NULL: the job stands in none */

@@ -36,11 +36,11 @@ struct job_telemetry {
 
 struct outcome {
     enum err code;
-    struct error err;            /* unless code is ERR_OK */
     const struct slice *outputs; /* by index as the job's outputs; only with ERR_OK */
     /* of residents, after the job, by index as its buffers; NULL: with an error, or none */
     const uint64_t *generations;
     struct job_telemetry telemetry;
+    struct error err; /* unless code is ERR_OK */
 };
 
 #endif

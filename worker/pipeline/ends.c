@@ -137,6 +137,12 @@ static void log_failure(const struct job *job) {
     log_error_event(LOG_DEBUG, &fields, "job failed", &job->outcome.err);
 }
 
+/* One that is loaded: what a message alone names is no name for counts. */
+static const char *program_of(const struct job *job) {
+    bool is_known = job->plan != NULL && job->plan->launch_count > 0;
+    return is_known ? job->plan->launches[0].program->name : "";
+}
+
 /* True where the answer is to be pushed; else the job is over, or its outputs are under way. */
 static bool answer(struct stages *stages, struct job *job) {
     struct error err;
@@ -145,6 +151,7 @@ static bool answer(struct stages *stages, struct job *job) {
     else if (job->id.size == 0) log_dead_letter(job);
     else log_failure(job);
     end_providing(stages, job, false);
+    job->counted_as = program_of(job);
     uint64_t start_ns = log_is_on(LOG_DEBUG) ? clock_ns() : 0;
     profile_push("publish");
     enum err code = publisher_encode(stages->publisher, job, &is_encoded, &err);
@@ -218,12 +225,6 @@ void ends_on_queued(void *context, struct key_queue *key_queue, bool is_suspect)
     key_order_leave(stages->key_order, key_queue);
 }
 
-/* One that is loaded: what a message alone names is no name for counts. */
-static const char *program_of(const struct job *job) {
-    bool is_known = job->plan != NULL && job->plan->launch_count > 0;
-    return is_known ? job->plan->launches[0].program->name : "";
-}
-
 void ends_on_published(void *context, struct job *const *jobs, size_t count) {
     struct stages *stages = context;
     uint64_t now_ns = clock_ns(), bytes = 0, ok = 0, errors = 0, suspects = 0;
@@ -233,7 +234,7 @@ void ends_on_published(void *context, struct job *const *jobs, size_t count) {
         if (!job->is_lost) suspects += job->delivery->is_suspect;
         if (job->is_lost || job->is_dropped) continue;
         source_finish(stages->source, &job->delivery->position);
-        account_answer(stages->board, job, program_of(job), now_ns);
+        account_answer(stages->board, job, job->counted_as, now_ns);
         if (job->outcome.code != ERR_OK) errors++;
         else ok++;
     }
