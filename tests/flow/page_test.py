@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 
 import jsonschema
-from worker_flow import BINARY, ROOT, FlowTest
+from worker_flow import BINARY, BUILD, ROOT, FlowTest
 
 HOSTILE = "<img src=x onerror=document.title='taken'>"
 JOB = """
@@ -130,6 +130,22 @@ class PageTest(FlowTest):
         gone = self.top()
         self.assertEqual(gone.returncode, 1)
         self.assertIn("check that the worker runs", gone.stderr)
+
+    def test_what_the_management_library_measures_is_shown(self):
+        self.use_environment({"LD_LIBRARY_PATH": str((BUILD / "tests/gpu/fake_nvml").resolve()), "FAKE_NVML": "fine"})
+        worker = self.start()
+        self.wait_until(lambda: self.status()["devices"][0]["usage"]["memory_bytes"] is not None, "it is read")
+        usage = self.status()["devices"][0]["usage"]
+        self.assertEqual((usage["utilisation_percent"], usage["power_milliwatts"], usage["ecc_uncorrected"]), (75, 312500, 2))
+        self.assertIn("device: 20.0 GiB of 80.0 GiB, 75 % busy, 41 C, 312 W, 2 memory errors\n", self.top().stdout)
+        self.assertIn(" 0 of 1 lanes busy; in flight 0", self.top().stdout)
+        for line in ("memory_used_bytes{.*} 21474836480", "utilization_ratio{.*} 0.75", "temperature_celsius{.*} 41",
+                     "power_watts{.*} 312.5", 'ecc_errors_total{.*kind="uncorrected"} 2'):
+            self.assertRegex(self.ask("/metrics")[1], f"(?m)^gpu_worker_device_{line}$")
+        if can_browse():
+            for said in ("20.0 GiB of 80.0 GiB", "75 %", "41 °C", "313 W", "Memory errors"):
+                self.assertIn(said, self.text_of(self.browse()))
+        self.stop_well(worker)
 
     def test_top_brings_the_token(self):
         token = self.folder / "token"

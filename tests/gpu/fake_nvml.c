@@ -1,10 +1,10 @@
-/* NVIDIA's management library as health.c asks it, with the GPU that FAKE_NVML names: fine, lost,
- * rows (that fail and could not be replaced), unknown (no such UUID); or dead: it does not start.
- */
+/* NVIDIA's management library as health.c and usage.c ask it, with the GPU that FAKE_NVML names:
+ * fine, lost, rows (that fail and could not be replaced), slice (of MIG, which has its memory
+ * alone), unknown (no such UUID); or dead: it does not start. */
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, UNINITIALIZED = 1, NOT_FOUND = 6, GPU_IS_LOST = 15 };
+enum { SUCCESS = 0, UNINITIALIZED = 1, NOT_SUPPORTED = 3, NOT_FOUND = 6, GPU_IS_LOST = 15 };
 
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
@@ -13,10 +13,23 @@ int nvmlDeviceGetEccMode(void *device, unsigned *current, unsigned *pending);
 int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncorrected,
     unsigned *is_pending, unsigned *has_failed);
 
+struct memory {
+    unsigned long long total, free, used;
+};
+struct utilization {
+    unsigned gpu, memory;
+};
+int nvmlDeviceGetMemoryInfo(void *device, struct memory *ret);
+int nvmlDeviceGetUtilizationRates(void *device, struct utilization *ret);
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius);
+int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
+int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *ret);
+
 static int started, gpu;
 
 static int is(const char *name) {
-    return strcmp(getenv("FAKE_NVML"), name) == 0;
+    const char *named = getenv("FAKE_NVML");
+    return named != NULL && strcmp(named, name) == 0;
 }
 
 int nvmlInit_v2(void) {
@@ -50,4 +63,38 @@ int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncor
     *corrected = *uncorrected = *is_pending = 1; /* each of which a GPU lives on with */
     *has_failed = (unsigned)is("rows");
     return SUCCESS;
+}
+
+/* What a slice does not have, and nobody has once it is lost. */
+static int measured(const void *device) {
+    if (device != &gpu || started != 1) abort();
+    return is("lost") ? GPU_IS_LOST : is("slice") ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, struct memory *ret) {
+    if (measured(device) == GPU_IS_LOST) return GPU_IS_LOST;
+    *ret = (struct memory){.total = 80ull << 30, .free = 60ull << 30, .used = 20ull << 30};
+    return SUCCESS;
+}
+
+int nvmlDeviceGetUtilizationRates(void *device, struct utilization *ret) {
+    *ret = (struct utilization){.gpu = 75, .memory = 11};
+    return measured(device);
+}
+
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius) {
+    if (sensor != 0) abort();
+    *celsius = 41;
+    return measured(device);
+}
+
+int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
+    *milliwatts = 312500;
+    return measured(device);
+}
+
+int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *ret) {
+    if (counter != 0) abort();
+    *ret = type == 0 ? 7 : 2;
+    return measured(device);
 }

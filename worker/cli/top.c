@@ -48,6 +48,24 @@ static uint64_t sum_of_codes(node codes) {
 
 /* ---- parts ---- */
 
+/* Nothing where nobody measures it. */
+static void write_usage(node usage) {
+    if (strcmp(document_text(usage, "memory_bytes"), "null") == 0 || usage == NULL) return;
+    printf("  device: ");
+    write_bytes(document_number(usage, "memory_used_bytes"));
+    printf(" of ");
+    write_bytes(document_number(usage, "memory_bytes"));
+    if (strcmp(document_text(usage, "utilisation_percent"), "null") != 0)
+        printf(", %" PRIu64 " %% busy", document_number(usage, "utilisation_percent"));
+    if (strcmp(document_text(usage, "temperature_celsius"), "null") != 0)
+        printf(", %" PRIu64 " C", document_number(usage, "temperature_celsius"));
+    if (strcmp(document_text(usage, "power_milliwatts"), "null") != 0)
+        printf(", %" PRIu64 " W", document_number(usage, "power_milliwatts") / 1000);
+    if (document_number(usage, "ecc_uncorrected") > 0)
+        printf(", %" PRIu64 " memory errors", document_number(usage, "ecc_uncorrected"));
+    printf("\n");
+}
+
 static void write_device(node device) {
     node executor = document_get(device, "executor"), now = document_get(device, "now");
     const char *reason = document_text(device, "reason");
@@ -63,8 +81,11 @@ static void write_device(node device) {
     printf("\n  executor: process %" PRIu64 ", ", document_number(executor, "pid"));
     write_bytes(document_number(executor, "resident_bytes"));
     printf(", started %" PRIu64 " times\n", document_number(executor, "starts"));
+    write_usage(document_get(device, "usage"));
     if (document_count(now) == 0) return;
-    printf("  in flight %" PRIu64 ": ready %" PRIu64 ", waiting for memory %" PRIu64
+    printf("  %" PRIu64 " of %" PRIu64 " lanes busy;", document_number(device, "busy_lanes"),
+        document_number(device, "lanes"));
+    printf(" in flight %" PRIu64 ": ready %" PRIu64 ", waiting for memory %" PRIu64
            ", for a retry %" PRIu64 "; device pool ",
         document_number(now, "jobs_in_flight"), document_number(now, "jobs_ready"),
         document_number(now, "jobs_starved"), document_number(now, "jobs_retrying"));

@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 
+#include "gpu/usage.h"
 #include "metrics/report.h"
 
 enum { PANEL_PARTITIONS_MAX = 256, PANEL_TOPIC_BYTES = 256, PANEL_NAME_BYTES = 96 };
@@ -28,6 +29,7 @@ struct panel_view {
     char device[PANEL_NAME_BYTES];
     struct totals totals; /* of all lives; the counters (counters.h) have newer values */
     struct gauges gauges;
+    struct usage_reading usage; /* of the device */
     uint64_t device_budget_bytes, pinned_budget_bytes, statics_budget_bytes;
     uint32_t partition_count;
     uint32_t partitions_left_out; /* partitions for which there was no room */

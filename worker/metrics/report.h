@@ -44,6 +44,7 @@ struct identity {
     const char *host;
     const char *device; /* such as "NVIDIA H200" */
     uint32_t device_index;
+    const char *uuid; /* of the device */
     const char *version;
 };
 

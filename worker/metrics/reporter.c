@@ -36,7 +36,8 @@ struct reporter {
     struct totals told;    /* the sum of all acknowledged reports */
     uint64_t sequence;
     uint64_t log_due_ns;
-    bool is_on_its_way; /* a report with the fields below, not yet settled */
+    struct usage_reading usage; /* of the device, since the last look */
+    bool is_on_its_way;         /* a report with the fields below, not yet settled */
     struct record record;
     struct slice payload; /* owned */
     char key[160];
@@ -124,6 +125,7 @@ static void show(struct reporter *reporter) {
     collector_read_totals(collector, &view->totals);
     for (int i = 0; i < COUNTER_COUNT; i++) view->totals.of[i] += reporter->earlier.of[i];
     view->gauges = collector_read_gauges(collector);
+    view->usage = reporter->usage;
     view->device_budget_bytes = budget_limit(collector->device_budget);
     view->pinned_budget_bytes = budget_limit(collector->pinned_budget);
     view->statics_budget_bytes = collector->statics_budget_bytes;
@@ -171,7 +173,9 @@ static void publish_last(struct reporter *reporter) {
 static void run_reporter(void *context, uint32_t index) {
     crash_is_no_evidence();
     struct reporter *reporter = context;
+    struct usage *usage = usage_open(reporter->identity->uuid);
     do {
+        usage_read(usage, &reporter->usage); /* while idle: a driver may hang, and no job for it */
         pulse_busy();
         show(reporter);
         if (reporter->sink != NULL) publish(reporter);
@@ -182,6 +186,7 @@ static void run_reporter(void *context, uint32_t index) {
     if (reporter->sink != NULL) publish_last(reporter);
     pulse_idle(); /* closing has time limits of its own */
     sink_destroy(reporter->sink);
+    usage_close(usage);
 }
 
 static void reporter_destroy(struct reporter *reporter) {

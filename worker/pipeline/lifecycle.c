@@ -63,6 +63,7 @@ static void describe_self(struct stages *stages) {
     stages->identity = (struct identity){.host = stages->host,
         .device = stages->device.name,
         .device_index = stages->device_index,
+        .uuid = stages->device.uuid,
         .version = GPU_WORKER_VERSION};
 }
 

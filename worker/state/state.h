@@ -243,6 +243,9 @@ MUST_CHECK enum err state_save(struct state *amended, struct error *err);
  */
 MUST_CHECK enum err state_touch(const char *path, struct state **ret, struct error *err);
 
+/** How many lanes have a batch on the device; NULL: none. */
+uint32_t state_busy_lanes(const struct state *state);
+
 struct state_overdue {
     uint32_t lane;
     uint64_t batch;

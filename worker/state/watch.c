@@ -58,6 +58,13 @@ static bool is_overdue(const struct state *state, uint32_t lane, uint64_t now_ns
     return true;
 }
 
+uint32_t state_busy_lanes(const struct state *state) {
+    uint32_t ret = 0;
+    for (uint32_t lane = 0; state != NULL && lane < state->shape.lanes; lane++)
+        ret += oldest_batch(state, lane) != NULL;
+    return ret;
+}
+
 bool state_find_overdue(const struct state *state, uint64_t now_ns, struct state_waits *waits,
     struct state_overdue *ret) {
     if (state == NULL) return false;

@@ -262,6 +262,36 @@ GAUGE(write_residents, gauges.residents)
 GAUGE(write_resident_bytes, gauges.resident_bytes)
 #undef GAUGE
 
+static void write_busy(const struct metric *metric, const struct view *view, FILE *page) {
+    if (view->executor->watched != NULL)
+        write_value(metric, view, state_busy_lanes(view->executor->watched), page);
+}
+
+/* ---- the device, where the management library knows it ---- */
+
+static void write_usage(const struct metric *metric, const struct view *view,
+    enum usage_figure figure, const char *label, const char *value, double unit, FILE *page) {
+    const struct usage_reading *usage = &view->panel.usage;
+    if (view->is_live && usage_knows(usage, figure))
+        write_line(metric, view, label, value, (double)usage->of[figure] / unit, page);
+}
+
+#define USAGE(function, figure, unit)                                                              \
+    static void function(const struct metric *metric, const struct view *view, FILE *page) {       \
+        write_usage(metric, view, USAGE_##figure, NULL, NULL, unit, page);                         \
+    }
+USAGE(write_device_memory, memory_bytes, 1)
+USAGE(write_device_memory_used, memory_used_bytes, 1)
+USAGE(write_utilisation, utilisation_percent, 100)
+USAGE(write_temperature, temperature_celsius, 1)
+USAGE(write_power, power_milliwatts, 1000)
+#undef USAGE
+
+static void write_ecc(const struct metric *metric, const struct view *view, FILE *page) {
+    write_usage(metric, view, USAGE_ecc_corrected, "kind", "corrected", 1, page);
+    write_usage(metric, view, USAGE_ecc_uncorrected, "kind", "uncorrected", 1, page);
+}
+
 static void write_waiting(const struct metric *metric, const struct view *view, FILE *page) {
     const struct gauges *gauges = &view->panel.gauges;
     const struct part parts[] = {{"lane", gauges->jobs_ready}, {"memory", gauges->jobs_starved},
@@ -324,6 +354,16 @@ static const struct metric metrics[] = {
         "1 while the device can have an executor; 0, with the reason, once it gets no executor any "
         "more.",
         write_healthy},
+    {"gpu_worker_device_memory_bytes", "gauge", "Memory of the device.", write_device_memory},
+    {"gpu_worker_device_memory_used_bytes", "gauge", "What all processes use of it.",
+        write_device_memory_used},
+    {"gpu_worker_device_utilization_ratio", "gauge",
+        "Share of the time in which a kernel ran, of any process.", write_utilisation},
+    {"gpu_worker_device_temperature_celsius", "gauge", "Temperature of the device.",
+        write_temperature},
+    {"gpu_worker_device_power_watts", "gauge", "Power that the device draws.", write_power},
+    {"gpu_worker_device_ecc_errors_total", "counter",
+        "Memory errors of the device since its driver was loaded.", write_ecc},
     {"gpu_worker_executor_up", "gauge", "1 while an executor works on the device.", write_up},
     {"gpu_worker_executor_ready", "gauge",
         "1 while jobs can run; 0, with the reason, while they cannot.", write_ready},
@@ -381,6 +421,7 @@ static const struct metric metrics[] = {
         write_oldest},
     {"gpu_worker_partitions_without_lag", "gauge",
         "Partitions without lines of lag, because there are too many.", write_left_out},
+    {"gpu_worker_busy_lanes", "gauge", "Lanes that have a batch on the device.", write_busy},
     {"gpu_worker_jobs_in_flight", "gauge", "Jobs taken and not finished.", write_in_flight},
     {"gpu_worker_bytes_in_flight", "gauge", "Of their messages.", write_bytes_in_flight},
     {"gpu_worker_jobs_waiting", "gauge",

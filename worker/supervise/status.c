@@ -149,6 +149,24 @@ static void write_work(const struct view *view, bool *is_first, FILE *page) {
     fputc('}', page);
 }
 
+/* Writes null for what is not known. */
+static void write_usage(const struct view *view, bool *is_first, FILE *page) {
+    static const char *const names[USAGE_COUNT] = {
+#define X(figure) #figure,
+        USAGE_LIST(X)
+#undef X
+    };
+    const struct usage_reading *usage = &view->panel.usage;
+    bool first = begin("usage", '{', is_first, page);
+    for (int i = 0; i < USAGE_COUNT; i++) {
+        write_name(names[i], &first, page);
+        if (view->is_live && usage_knows(usage, (enum usage_figure)i))
+            fprintf(page, "%" PRIu64, usage->of[i]);
+        else fputs("null", page);
+    }
+    fputc('}', page);
+}
+
 /* Writes null if no executor shows it. */
 static void write_now(const struct view *view, bool *is_first, FILE *page) {
     const struct gauges *gauges = &view->panel.gauges;
@@ -248,6 +266,8 @@ static void write_device(const struct view *view, uint64_t now_ns, bool *is_firs
     write_text("standing", standing_of(executor), &first, page);
     write_text("reason", executor->unhealthy, &first, page);
     write_number("lanes", executor->options->settings->lanes, &first, page);
+    write_number("busy_lanes", state_busy_lanes(executor->watched), &first, page);
+    write_usage(view, &first, page);
     write_executor(view, now_ns, &first, page);
     write_outcomes(&board->ledger, &first, page);
     write_codes("dead_letters", board->ledger.dead_letters, &first, page);

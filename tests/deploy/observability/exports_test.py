@@ -15,7 +15,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "flow"))
 
-from worker_flow import BINARY, FlowTest
+from worker_flow import BINARY, BUILD, FlowTest
 
 import expressions
 import yaml
@@ -39,6 +39,7 @@ class ExportsTest(FlowTest):
         super().setUp()
         self.address, self.prometheus = free_address(), free_address()
         broker = self.folder / "address"
+        self.use_environment({"LD_LIBRARY_PATH": str((BUILD / "tests/gpu/fake_nvml").resolve()), "FAKE_NVML": "fine"})
         self.worker = self.start_worker({
             "driver": "cpu", "lanes": 1, "broker": "embedded", "embedded": {"address_file": str(broker)},
             "http": {"listen": self.address}, "retry": {"max_attempts": 2}})
