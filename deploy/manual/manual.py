@@ -134,7 +134,7 @@ def settings_page(binary):
 
 def words_of(help_text, command):
     """The command's own words, as its usage shows them."""
-    found = re.search(rf"gpu-worker {command} ([a-z]+(?:\|[a-z]+)+)", help_text)
+    found = re.search(rf"gpu-worker {command} \[?([a-z]+(?:\|[a-z]+)+)", help_text)
     return found[1].split("|") if found is not None else []
 
 

@@ -247,6 +247,21 @@ class CommandsTest(unittest.TestCase):
         (image,) = program["images"]
         self.assertEqual((image["kind"], image["file"], image["bytes"]), ("ptx", "scale.ptx", len(PTX)))
 
+    def test_a_kernel_with_a_mangled_name_has_a_name_of_its_own(self):
+        folder = self.programs / "scale"
+        mangled = "_Z5scalefPf$1.x"
+        (folder / "scale.ptx").write_text(PTX.replace("scale", mangled))
+        (folder / "program.yaml").write_text(MANIFEST.replace("  - name: scale\n", f"  - name: scale\n    symbol: {mangled}\n"))
+        done = run("programs", "--dir", str(self.programs))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn(f"entry scale: block [32, 4, 1], shared_bytes 0, compute capability 7.0, symbol {mangled}\n", done.stdout)
+        (program,) = json.loads(run("programs", "--dir", str(self.programs), "--json").stdout)
+        self.assertEqual((program["entries"][0]["name"], program["entries"][0]["symbol"]), ("scale", mangled))
+        (folder / "program.yaml").write_text(MANIFEST.replace("  - name: scale\n", "  - name: scale\n    symbol: other\n"))
+        done = run("programs", "--dir", str(self.programs))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("program.yaml:5:13: scale.ptx has no kernel 'other'", done.stderr)
+
     def test_programs_prints_the_good_and_reports_the_bad(self):
         (self.programs / "other").mkdir()
         (self.programs / "other" / "program.yaml").write_text("name: other\n")

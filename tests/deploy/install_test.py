@@ -1,5 +1,6 @@
 """What `cmake --install` lays out, and that it works wherever it is put. usage: install_test.py BUILD"""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -84,6 +85,15 @@ class InstallTest(unittest.TestCase):
         source = self.folder / "twice.c"
         source.write_text('#include "kernel.h"\nKERNEL(twice, (float *)x) { x[global_x()] *= 2.0f; }\n')
         run("cc", "-shared", "-fPIC", "-I", self.folder / "include/gpu-worker", "-o", self.folder / "twice.so", source)
+
+    def test_the_kit_works_outside_the_source(self):
+        self.install("--prefix", self.folder / "there")
+        worker, work = self.folder / "there/bin/gpu-worker", self.folder / "work"
+        work.mkdir()
+        run(worker, "programs", "new", "twice", cwd=work)
+        done = run(worker, "programs", "test", "twice", cwd=work, env=os.environ | {
+            "PATH": f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"})  # its Python has NumPy
+        self.assertIn("twice on cpu: 4 of 4 cases pass\n", done.stdout)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "scripts/python"
 TOOLS = ROOT / "build/deps/client/bin/python3"
 OLDEST = (3, 9)
+PACKAGES = ("gpu_worker", "gpu_worker_kit")
 
 USER = """
 import asyncio
@@ -49,8 +50,9 @@ class Package(unittest.TestCase):
         shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
         self.run_tool("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
                       "--disable-pip-version-check", "--target", installed, source)
-        ours = {path.name for path in (SOURCE / "gpu_worker").iterdir() if path.is_file()}
-        self.assertEqual(ours, {path.name for path in (installed / "gpu_worker").iterdir() if path.is_file()})
+        for package in PACKAGES:
+            ours = {path.name for path in (SOURCE / package).iterdir() if path.is_file()}
+            self.assertEqual(ours, {path.name for path in (installed / package).iterdir() if path.is_file()})
         (self.folder / "user.py").write_text(USER)
         said = self.run_tool("-m", "mypy", "--strict", "--python-executable", sys.executable, "--cache-dir",
                              self.folder / "cache", "user.py", cwd=self.folder,
@@ -60,10 +62,11 @@ class Package(unittest.TestCase):
 
     def test_its_own_types_are_strict(self):
         self.run_tool("-m", "mypy", "--strict", "--python-executable", sys.executable, "--cache-dir",
-                      self.folder / "cache", "--config-file", SOURCE / "pyproject.toml", SOURCE / "gpu_worker")
+                      self.folder / "cache", "--config-file", SOURCE / "pyproject.toml",
+                      *(SOURCE / package for package in PACKAGES))
 
     def test_its_text_is_that_of_the_oldest_python(self):
-        for path in (SOURCE / "gpu_worker").glob("*.py"):
+        for path in (path for package in PACKAGES for path in (SOURCE / package).glob("*.py")):
             ast.parse(path.read_text(), path.name, feature_version=OLDEST)
 
     def test_the_examples_in_docstrings_print_what_they_say(self):

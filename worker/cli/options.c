@@ -74,7 +74,12 @@ static void print_usage_word(const char *word, int indent, int *column) {
 static void print_usage(const struct cli_command *command) {
     char text[USAGE_SIZE];
     int indent = printf("usage: gpu-worker %s", command->name), column = indent;
-    if (command->first != NULL) print_usage_word(command->first, indent, &column);
+    if (command->first != NULL) {
+        bool may_lack = command->first_may_lack;
+        snprintf(
+            text, sizeof text, "%s%s%s", may_lack ? "[" : "", command->first, may_lack ? "]" : "");
+        print_usage_word(text, indent, &column);
+    }
     for (const struct cli_option *option = command->options; option != NULL && option->name != NULL;
          option++) {
         write_usage(option, text);
@@ -214,7 +219,7 @@ static int check_first(const struct cli_command *command, const char *word) {
 }
 
 static int check_words(const struct cli_command *command, char **words) {
-    if (command->first != NULL) {
+    if (command->first != NULL && (words[0] != NULL || !command->first_may_lack)) {
         if (words[0] == NULL)
             return cli_fail_usage(command->name, "a word is missing: %s", command->first);
         int code = check_first(command, words[0]);

@@ -48,6 +48,7 @@ struct cli_option {
 struct cli_command {
     const char *name;  /* as in gpu-worker NAME */
     const char *first; /* "this|that": a word before the options; NULL: none */
+    bool first_may_lack;
     const char *words; /* words after the options: "FILE" is one, "ID..." one or more; NULL: none */
     const char *about; /* paragraphs; NULL: none */
     const struct cli_option *options; /* NULL: only --help */

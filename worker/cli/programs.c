@@ -1,8 +1,10 @@
 /* gpu-worker programs: lists the programs that jobs can name. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
+#include "cli/kit.h"
 #include "cli/options.h"
 #include "cli/programs_json.h"
 #include "program/bounds.h"
@@ -10,11 +12,16 @@
 
 static const char about[] = "Lists the programs with their entries, arguments in order, and images "
                             "with the digests that a\n"
-                            "job can pin (program: \"name@sha256:...\").\n";
+                            "job can pin (program: \"name@sha256:...\").\n\n"
+                            "new, build, test and import are a kit for programs of your own, in "
+                            "Python:\n"
+                            "gpu-worker programs new --help.\n";
 
-static const char examples[] = "example:\n"
+static const char examples[] = "examples:\n"
                                "  gpu-worker programs --dir /etc/gpu-worker/programs\n"
-                               "  gpu-worker programs --json > programs.json\n";
+                               "  gpu-worker programs list --json > programs.json\n"
+                               "  gpu-worker programs new scale\n"
+                               "  gpu-worker programs test scale\n";
 
 struct programs_arguments {
     const char *config, *dir;
@@ -41,6 +48,7 @@ static void print_entry(const struct program *program, const struct entry *entry
             ", compute capability %d.%d", entry->capability_min / 10, entry->capability_min % 10);
     if (entry->cooperative) printf(", cooperative");
     print_phases(program, entry);
+    if (strcmp(entry->symbol, entry->name) != 0) printf(", symbol %s", entry->symbol);
     printf("\n");
     for (size_t i = 0; i < entry->arg_count; i++) {
         const struct entry_arg *arg = &entry->args[i];
@@ -107,14 +115,19 @@ int command_programs(int argc, char **argv) {
     struct programs_arguments arguments = {0};
     char **words;
     int ret;
+    if (argc > 1 && kit_takes(argv[1])) return kit_run(argv);
     const struct cli_option options[] = {
         {"dir", "DIR", "the folder of programs, instead of programs.dir", .text = &arguments.dir},
         {"config", "FILE", "the configuration; without it, all defaults",
             .text = &arguments.config},
         {"json", NULL, "as JSON, for programs such as the Python client", .flag = &arguments.json},
         {0}};
-    const struct cli_command command = {
-        .name = "programs", .about = about, .options = options, .examples = examples};
+    const struct cli_command command = {.name = "programs",
+        .first = "list|" KIT_WORDS,
+        .first_may_lack = true,
+        .about = about,
+        .options = options,
+        .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
     return list_programs(&arguments);
 }

@@ -74,6 +74,8 @@ static void print_bound(const struct entry *entry, const struct bound *bound, FI
 static void print_entry(const struct entry *entry, FILE *out) {
     fputs("\n      {", out);
     print_text("name", entry->name, out);
+    fputs(", ", out);
+    print_text("symbol", entry->symbol, out);
     fprintf(out,
         ", \"block\": [%" PRIu32 ", %" PRIu32 ", %" PRIu32 "], \"shared_bytes\": %" PRIu32
         ", \"cooperative\": %s,\n       \"args\": [",

@@ -127,7 +127,7 @@ static enum err reject_params(
     const struct wanted_params *wanted, size_t index, size_t bytes, struct error *err) {
     static const char fix[] = "declare the arguments in program.yaml as the kernel has them";
     const struct entry *entry = wanted->entry;
-    const char *kernel = wanted->is_batched ? entry->batched : entry->name;
+    const char *kernel = wanted->is_batched ? entry->batched : entry->symbol;
     if (index == wanted_count(wanted) || bytes == 0)
         return error_set(err, ERR_MODULE_REJECTED, 0, fix,
             "program.yaml: kernel '%s' must take %zu parameters, but the image's kernel takes %s",
@@ -161,7 +161,7 @@ static enum err check_params(const struct device *device, CUfunction function,
 static enum err read_kernel(const struct device *device, CUmodule module, const struct entry *entry,
     struct kernel *ret, struct error *err) {
     int threads = 0;
-    enum err code = find_function(device, module, entry->name, &ret->function, err);
+    enum err code = find_function(device, module, entry->symbol, &ret->function, err);
     if (code == ERR_OK)
         code = check_params(device, ret->function, &(struct wanted_params){.entry = entry}, err);
     if (code == ERR_OK)

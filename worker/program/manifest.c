@@ -10,6 +10,7 @@
 enum {
     NAME_MAX_BYTES = 64,
     FILE_NAME_MAX_BYTES = 255,
+    SYMBOL_MAX_BYTES = 1000, /* mangled names are long */
     IMAGES_MAX = 64,
     BLOCK_THREADS_MAX = 1024, /* of every device so far */
     SHARED_BYTES_MAX = 1 << 20,
@@ -170,10 +171,13 @@ static void read_params(
 
 static void read_entry(
     const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
-    static const char *const known[] = {"name", "args", "params", "block", "shared_bytes",
+    static const char *const known[] = {"name", "symbol", "args", "params", "block", "shared_bytes",
         "requires", "phases", "batched", "blocks", "threads", NULL};
     if (!manifest_check_mapping(manifest, node, "an entry", known)) return;
     ret->name = manifest_read_name(manifest, node, "name", FILE_NAME_MAX_BYTES, "$");
+    ret->symbol = ret->name;
+    if (yaml_get(node, "symbol") != NULL)
+        ret->symbol = manifest_read_name(manifest, node, "symbol", SYMBOL_MAX_BYTES, "$.");
     size_t before = problems_total(manifest->problems);
     read_args(manifest, node, ret);
     if (problems_total(manifest->problems) == before) bounds_read(manifest, node, ret);

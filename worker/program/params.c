@@ -65,7 +65,7 @@ static void compare_entry(const struct comparison *comparison, const struct yaml
     if (found->count != entry->arg_count) {
         yaml_problem(comparison->problems, comparison->document, args, fix,
             "entry '%s' has %zu arguments, but '%s' in %s has %zu parameters", entry->name,
-            entry->arg_count, entry->name, comparison->image->file, found->count);
+            entry->arg_count, entry->symbol, comparison->image->file, found->count);
         return;
     }
     for (size_t i = 0; i < entry->arg_count; i++) {
@@ -75,7 +75,7 @@ static void compare_entry(const struct comparison *comparison, const struct yaml
         describe(&wanted, &found->items[i], text, sizeof text);
         yaml_problem(comparison->problems, comparison->document, args->values[i], fix,
             "argument '%s' is %s (%" PRIu32 " bytes), but parameter %zu of '%s' in %s has %s",
-            entry->args[i].name, kind_name(&entry->args[i]), wanted.bytes, i + 1, entry->name,
+            entry->args[i].name, kind_name(&entry->args[i]), wanted.bytes, i + 1, entry->symbol,
             comparison->image->file, text);
     }
 }
@@ -101,6 +101,11 @@ static void report_absent(const struct comparison *comparison, const struct yaml
         comparison->image->file, name);
 }
 
+/* Where the manifest says what the images call an entry. */
+static const char *symbol_key(const struct yaml_node *node) {
+    return yaml_get(node, "symbol") != NULL ? "symbol" : "name";
+}
+
 /* ---- PTX ---- */
 
 enum { SEEN_ENTRY = 1, SEEN_BATCHED = 2 };
@@ -110,7 +115,7 @@ static void compare_named(const struct comparison *comparison, const struct yaml
     uint8_t *seen) {
     for (size_t i = 0; i < program->entry_count; i++) {
         const struct entry *entry = &program->entries[i];
-        if (!(seen[i] & SEEN_ENTRY) && slice_is_text(name, entry->name)) {
+        if (!(seen[i] & SEEN_ENTRY) && slice_is_text(name, entry->symbol)) {
             seen[i] |= SEEN_ENTRY;
             compare_entry(comparison, entries->values[i], entry, found);
         }
@@ -140,7 +145,8 @@ static void check_ptx(const struct comparison *comparison, const struct yaml_nod
     for (size_t i = 0; i < program->entry_count; i++) {
         const struct entry *entry = &program->entries[i];
         if (!(seen[i] & SEEN_ENTRY))
-            report_absent(comparison, entries->values[i], "name", entry->name);
+            report_absent(
+                comparison, entries->values[i], symbol_key(entries->values[i]), entry->symbol);
         if (entry->batched != NULL && !(seen[i] & SEEN_BATCHED))
             report_absent(comparison, entries->values[i], "batched", entry->batched);
     }
@@ -156,8 +162,8 @@ static void check_shared_object(const struct comparison *comparison,
     for (size_t i = 0; i < program->entry_count; i++) {
         const struct entry *entry = &program->entries[i];
         const struct yaml_node *node = entries->values[i];
-        if (!shared_object_find(bytes, entry->name, &found))
-            report_absent(comparison, node, "name", entry->name);
+        if (!shared_object_find(bytes, entry->symbol, &found))
+            report_absent(comparison, node, symbol_key(node), entry->symbol);
         else compare_entry(comparison, node, entry, &found);
         if (entry->batched == NULL) continue;
         if (!shared_object_find(bytes, entry->batched, &found))

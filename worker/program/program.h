@@ -75,6 +75,7 @@ struct bound {
  */
 struct entry {
     char *name;
+    char *symbol;     /* what the images call the kernel: `name`, unless the manifest says more */
     size_t arg_count; /* <= ENTRY_ARGS_MAX */
     struct entry_arg *args;
     size_t bound_count;

@@ -1,0 +1,1 @@
+"""The kit for programs, which `gpu-worker programs new | build | test | import` runs."""

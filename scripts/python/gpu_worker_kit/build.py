@@ -1,0 +1,74 @@
+"""`programs build`: a kernel becomes PTX and a shared object for the CPU driver."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+from typing import Optional
+
+from .tools import KitError, headers, program_of, run
+
+# As config/programs/gpu_program.cmake has them. Contraction into fused multiply-adds is off on all ways, so that results agree.
+CLANG_PTX = ["-x", "cuda", "-std=c++17", "--cuda-device-only", "--cuda-gpu-arch=sm_70", "-nocudainc", "-nocudalib",
+             "-ffreestanding", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-S"]
+NVCC_PTX = ["-x", "cu", "-std=c++17", "-ptx", "-arch=compute_75", "-O3", "-fmad=false"]
+CPU = ["-x", "c", "-O3", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-Wno-unused-parameter", "-shared", "-fPIC",
+       "-Wl,-z,defs"]
+EXTERN = re.compile(r"^[ \t]*\.extern[ \t]+\.func[^;]*", re.M)
+
+
+def c_compiler() -> str:
+    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if not found:
+        raise KitError("there is no C compiler on the path; install gcc or clang, or set CC")
+    return found
+
+
+def ptx_compiler(given: Optional[str]) -> str:
+    found = given or shutil.which("clang") or shutil.which("nvcc")
+    if not found:
+        raise KitError("nothing compiles kernels to PTX here; install clang (14 or newer) or nvcc, or take the PTX out of program.yaml")
+    return found
+
+
+def source_of(folder: pathlib.Path) -> pathlib.Path:
+    source = folder / f"{folder.resolve().name}.c"
+    if not source.exists():
+        raise KitError(f"there is no {source}; gpu-worker programs new makes one")
+    return source
+
+
+def make_ptx(source: pathlib.Path, compiler: str) -> None:
+    image = source.with_suffix(".ptx")
+    draft = image.with_suffix(".ptx.new")
+    flags = NVCC_PTX if "nvcc" in pathlib.Path(compiler).name else CLANG_PTX
+    run(compiler, *flags, "-I", headers(), "-o", draft, source)
+    missing = [line.strip() for line in EXTERN.findall(draft.read_text()) if "__assertfail" not in line]
+    if missing:
+        draft.unlink()
+        raise KitError("the kernel calls functions that exist on no GPU; kernel.h has its own:\n  " + "\n  ".join(missing))
+    draft.replace(image)
+
+
+def make_cpu(source: pathlib.Path) -> None:
+    image = source.with_suffix(".so")
+    draft = image.with_suffix(".so.new")
+    run(c_compiler(), *CPU, "-I", headers(), "-o", draft, source)
+    draft.replace(image)
+
+
+def build(folder: pathlib.Path, compiler: Optional[str]) -> None:
+    """Compiles the images that the manifest names, and lets the worker compare them with it."""
+    source = source_of(folder)
+    manifest = (folder / "program.yaml").read_text()
+    made = []
+    if re.search(r"kind:\s*ptx", manifest):
+        make_ptx(source, ptx_compiler(compiler))
+        made.append("ptx")
+    if re.search(r"kind:\s*cpu", manifest):
+        make_cpu(source)
+        made.append("cpu")
+    program_of(folder)
+    print(f"built {folder.resolve().name}: {', '.join(made)}", flush=True)

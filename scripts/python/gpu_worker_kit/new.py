@@ -1,0 +1,65 @@
+"""`programs new`: a folder with a kernel, its manifest and its cases, to start from."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+from .tools import KitError
+
+KERNEL = """\
+/** y[i] = a * x[i]. The functions that a kernel has are listed at the top of kernel.h. */
+#include "kernel.h"
+
+KERNEL(NAME, (float)a, (const float *)x, (float *)y, (uint32_t)n) {
+    uint32_t i = global_x();
+    if (i < n) y[i] = a * x[i];
+}
+"""
+MANIFEST = """\
+name: NAME
+description: y = a*x
+entries:
+  - name: NAME
+    args: # in the kernel's order
+      - {name: a, value: f32}
+      - {name: x, buffer: in, type: FP32}
+      - {name: y, buffer: out, type: FP32}
+      - {name: n, value: u32, at_most: [x, y]} # a bound for every number that leads to memory
+    block: [256]
+images:
+  - {kind: ptx, file: NAME.ptx}
+  - {kind: cpu, file: NAME.so}
+"""
+CASES = '''\
+"""Cases of NAME, for `gpu-worker programs test`."""
+import numpy as np
+
+TOLERANCE = 1e-6  # relative, and absolute below one
+
+
+def reference(a, x, y, n):
+    """What the kernel leaves in the buffers that it writes."""
+    return {"y": np.float32(a) * x}
+
+
+def cases():
+    """Arguments as in the manifest: numbers, and arrays for buffers. `_elements` or `_grid` says how wide it is launched;
+    without them it is as wide as the largest buffer that it writes."""
+    for n in (1, 255, 256, 1000):
+        yield {"a": 3.0, "x": np.arange(n, dtype=np.float32), "y": np.zeros(n, np.float32), "n": n}
+'''
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+def create(folder: pathlib.Path) -> None:
+    name = folder.name
+    if NAME.fullmatch(name) is None:
+        raise KitError(f"'{name}' is no name for a kernel: use letters, digits and _")
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise KitError(f"{folder} exists; choose another name") from None
+    for file, text in ((f"{name}.c", KERNEL), ("program.yaml", MANIFEST), ("cases.py", CASES)):
+        (folder / file).write_text(text.replace("NAME", name))
+    print(f"{folder}: {name}.c, program.yaml, cases.py\nnext: gpu-worker programs test {folder}")

@@ -1,0 +1,54 @@
+"""What the commands of the kit share: where things are, and other processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+from typing import Any
+
+
+class KitError(Exception):
+    """What is wrong, and how to fix it."""
+
+
+def binary() -> str:
+    """The worker that started the kit, or the one on the path."""
+    found = os.environ.get("GPU_WORKER_BINARY") or shutil.which("gpu-worker")
+    if found is None:
+        raise KitError("there is no gpu-worker on the path; install it, or set GPU_WORKER_BINARY to it")
+    return found
+
+
+def headers() -> pathlib.Path:
+    """The folder of kernel.h: installed beside the worker."""
+    folder = pathlib.Path(binary()).resolve().parent.parent / "include" / "gpu-worker"
+    if not (folder / "kernel.h").exists():
+        raise KitError(f"there is no kernel.h in {folder}; install gpu-worker with its headers")
+    return folder
+
+
+def run(*command: object) -> str:
+    """The output of a command that must succeed."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise KitError(f"{words[0]} failed:\n{(done.stderr or done.stdout).rstrip()}")
+    return done.stdout
+
+
+def program_of(folder: pathlib.Path) -> dict[str, Any]:
+    """The program in `folder` as the worker reads it."""
+    folder = folder.resolve()
+    done = subprocess.run([binary(), "programs", "--json", "--dir", str(folder.parent)], capture_output=True, text=True)
+    wrong = [line for line in done.stderr.splitlines() if f"{folder}/" in line]
+    if wrong:
+        raise KitError("the worker refuses the program:\n" + "\n".join(line.split(": ", 1)[-1] for line in wrong))
+    if not done.stdout:
+        raise KitError(done.stderr.rstrip())
+    found: list[dict[str, Any]] = [program for program in json.loads(done.stdout) if program["name"] == folder.name]
+    if not found:
+        raise KitError(f"there is no program in {folder}; make one with gpu-worker programs new")
+    return found[0]

@@ -1,0 +1,241 @@
+"""The kit for programs, as a person types it. usage: kit_test.py BINARY"""
+
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BINARY = pathlib.Path(sys.argv.pop(1)).resolve()
+PROGRAMS = BINARY.parents[1] / "share/gpu-worker/programs"
+
+PATH = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # its Python has NumPy
+
+# In the shape of what Triton and Numba write: mangled names, blocks, parameters that nothing loads.
+TRITON = """
+.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry add_kernel(
+    .param .u64 .ptr .global .align 1 add_kernel_param_0,
+    .param .u64 .ptr .global .align 1 add_kernel_param_1,
+    .param .u32 add_kernel_param_2,
+    .param .u64 .ptr .global .align 1 add_kernel_param_3,
+    .param .u64 .ptr .global .align 1 add_kernel_param_4
+)
+.reqntid 128, 1, 1
+{
+    .reg .b64 %rd<9>;
+    ld.param.b64 %rd1, [add_kernel_param_0];
+    ld.param.b64 %rd2, [add_kernel_param_1];
+    ld.param.b32 %r1, [add_kernel_param_2];
+    ret;
+}
+"""
+NUMBA = """
+.version 8.0
+.target sm_75
+.address_size 64
+.visible .func (.param .b32 func_retval0) helper(.param .b64 helper_param_0) { ret; }
+.visible .entry _ZN8__main__5scaleB2v1B94cw51cXTLSUwv1sDUaKthrqVjs7qDmDxkbyp1E8CPointerIfEfj(
+    .param .b64 p_param_0,
+    .param .b32 p_param_1, /* a comment, with .entry x( in it */
+    .param .b32 p_param_2,
+    .param .align 8 .b8 p_param_3[24]
+)
+{
+    ld.param.u64 %rd1, [p_param_0];
+    ld.param.f32 %f1, [p_param_1];
+    ld.param.u32 %r1, [p_param_2];
+    cvta.to.global.u64 %rd2, %rd1;
+    { ret; }
+}
+"""
+
+
+def cubin(symbol, sizes, flags, abi):
+    """A file with what a cubin says of one kernel."""
+    info = b"".join(struct.pack("<BBHIHHI", 0x04, 0x17, 12, 0, ordinal, 8 * ordinal, size << 18)
+                    for ordinal, size in reversed(list(enumerate(sizes)))) + struct.pack("<BBH", 0x03, 0x19, 24)
+    names = f"\0.text.{symbol}\0.nv.info.{symbol}\0.shstrtab\0".encode()
+    at = 64
+    heads = [struct.pack("<IIQQQQ16x8x", 0, 0, 0, 0, 0, 0)]
+    body = b""
+    for name, data in ((f".text.{symbol}", b"\0" * 16), (f".nv.info.{symbol}", info), (".shstrtab", names)):
+        heads.append(struct.pack("<IIQQQQ", names.index(name.encode()), 1, 0, 0, at + len(body), len(data)) + b"\0" * 24)
+        body += data
+    head = b"\x7fELF\x02\x01\x01" + bytes(abi) + b"\0" * 7
+    return head + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, at + len(body), flags, 64, 0, 0, 64, 4, 3) + body + b"".join(heads)
+
+
+class KitTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gpu-worker-kit-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def kit(self, *words, status=0, binary=BINARY):
+        done = subprocess.run([binary, "programs", *words], cwd=self.folder, capture_output=True, text=True, timeout=280,
+                              env={**os.environ, "PATH": PATH, "XDG_STATE_HOME": str(self.folder / "state")})
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def change(self, file, old, new):
+        path = self.folder / file
+        text = path.read_text()
+        self.assertIn(old, text)
+        path.write_text(text.replace(old, new))
+
+    def make(self, name="mine"):
+        self.kit("new", name)
+        return self.folder / name
+
+    def test_a_new_program_builds_and_passes_its_cases(self):
+        self.assertIn("next: gpu-worker programs test mine\n", self.kit("new", "mine"))
+        self.assertEqual(self.kit("build", "mine"), "built mine: ptx, cpu\n")
+        self.assertEqual(self.kit("test", "mine"), "built mine: ptx, cpu\nmine on cpu: 4 of 4 cases pass\n")
+        self.assertIn("entry mine:", self.kit("--dir", str(self.folder)))
+        self.assertIn("mine exists; choose another name", self.kit("new", "mine", status=1))
+        self.assertIn("'1x' is no name for a kernel", self.kit("new", "1x", status=1))
+
+    def test_a_wrong_number_is_shown_beside_that_of_the_reference(self):
+        self.make()
+        self.change("mine/mine.c", "y[i] = a * x[i]", "y[i] = a * x[i] + (i == 3 ? 1.0f : 0.0f)")
+        said = self.kit("test", "mine", status=1)
+        self.assertIn("case 2: y[3] is 10.0, and the reference says 9.0 (1 of 255 differ)\n", said)
+        self.assertIn("mine on cpu: 1 of 4 cases pass\n", said)
+
+    def test_a_write_past_the_end_is_named_by_the_guard_and_by_the_sanitizer(self):
+        self.make()
+        self.change("mine/mine.c", "y[i] = a * x[i]", "y[i + 1] = a * x[i]")
+        said = self.kit("test", "mine", status=1)
+        self.assertIn("case 2: mine writes y[255], and y has 255 elements\n", said)
+        self.assertIn("case 3: mine writes y[256], and y has 256 elements (block 0, 0, 0, thread 255, 0, 0)\n", said)
+
+    def test_a_read_outside_is_named_by_the_sanitizer(self):
+        self.make()
+        self.change("mine/mine.c", "a * x[i]", "(a * x[i] + 0.0f * x[i + 1])")
+        self.assertIn("case 1: mine reads x[1], and x has 1 elements (block 0, 0, 0, thread 0, 0, 0)\n",
+                      self.kit("test", "mine", status=1))
+        self.change("mine/mine.c", "x[i + 1]", "x[(int32_t)i - 2]")
+        self.assertIn("mine reads x[-", self.kit("test", "mine", status=1))
+
+    def test_a_write_into_an_input_is_named(self):
+        self.make()
+        self.change("mine/mine.c", "y[i] = a * x[i];", "{ y[i] = a * x[i]; ((float *)(uintptr_t)x)[i] = 7.0f; }")
+        self.assertIn("case 1: mine writes x[0], and the manifest says `buffer: in`\n", self.kit("test", "mine", status=1))
+
+    def test_shared_memory_barriers_and_several_entries_are_tested_too(self):
+        folder = self.make("turn")
+        (folder / "turn.c").write_text("""#include "kernel.h"
+KERNEL(turn, (uint32_t *)data) {
+    SHARED(uint32_t, turned);
+    turned[block_dim_x() - 1 - thread_x()] = data[global_x()];
+    barrier();
+    data[global_x()] = turned[thread_x()];
+}
+KERNEL(shifted, (uint32_t *)data, (uint64_t)by) { data[global_x()] += (uint32_t)by; }
+""")
+        (folder / "program.yaml").write_text("""name: turn
+entries:
+  - {name: turn, args: [{name: data, buffer: inout, type: UINT32}], block: [32, 2], shared_bytes: 128}
+  - {name: shifted, args: [{name: data, buffer: inout, type: UINT32}, {name: by, value: u64}], block: [16]}
+images: [{kind: cpu, file: turn.so}]
+""")
+        (folder / "cases.py").write_text("""import numpy as np
+def reference(data, by=None):
+    return {"data": data + np.uint32(by) if by is not None else data.reshape(-1, 32)[:, ::-1].ravel()}
+def cases():
+    yield {"_grid": [3], "_block": [32], "data": np.arange(96, dtype=np.uint32)}
+    yield {"_entry": "shifted", "data": np.arange(48, dtype=np.uint32), "by": 5}
+""")
+        self.assertIn("turn on cpu: 2 of 2 cases pass\n", self.kit("test", "turn"))
+        self.change("turn/turn.c", "turned[block_dim_x() - 1 -", "turned[block_dim_x() -")
+        self.assertRegex(self.kit("test", "turn", status=1),
+                         r"case 1: turn writes shared memory\[12\d\], and shared memory has 128 elements")
+
+    def test_mistakes_are_said_with_what_to_do(self):
+        self.assertIn("there is no", self.kit("build", ".", status=1))
+        folder = self.make()
+        self.change("mine/mine.c", "a * x[i]", "a * sinf(x[i])")
+        self.kit("build", "mine", status=1)
+        self.change("mine/mine.c", "sinf(", "(")
+        self.change("mine/program.yaml", "value: f32", "value: f64")
+        said = self.kit("build", "mine", status=1)
+        self.assertIn("the worker refuses the program:\n", said)
+        self.assertIn("argument 'a' is f64", said)
+        self.change("mine/program.yaml", "value: f64", "value: f32")
+        self.change("mine/cases.py", '"n": n}', '"m": n}')
+        self.assertIn("a case has the arguments ['a', 'm', 'x', 'y'], and mine takes ['a', 'n', 'x', 'y']",
+                      self.kit("test", "mine", status=1))
+        (folder / "cases.py").unlink()
+        self.assertIn("cases.py; gpu-worker programs new shows", self.kit("test", "mine", status=1))
+
+    def test_what_it_imports_from_ptx_the_worker_takes(self):
+        for program in ("saxpy", "logreg_adam", "bfs_csr", "reduce_sum"):
+            self.kit("import", PROGRAMS / program / f"{program}.ptx", "--name", f"my_{program}")
+        manifest = (self.folder / "my_saxpy/program.yaml").read_text()
+        self.assertIn("""\
+  - name: saxpy
+    args:
+      - {name: arg0, value: f32}
+      - {name: arg1, buffer: inout} # in, out, inout or static
+      - {name: arg2, buffer: inout} # in, out, inout or static
+      - {name: arg3, value: u32}
+    block: [256]
+""", manifest)
+        self.assertIn("exists; choose another name", self.kit("import", PROGRAMS / "saxpy/saxpy.ptx", "--name", "my_saxpy", status=1))
+
+    def test_hidden_parameters_and_mangled_names_are_imported(self):
+        (self.folder / "add.ptx").write_text(TRITON)
+        self.kit("import", "add.ptx")
+        self.assertEqual((self.folder / "add/program.yaml").read_text(), """\
+name: add
+description: imported; say here what it does
+entries:
+  - name: add_kernel
+    args:
+      - {name: arg0, buffer: inout} # in, out, inout or static
+      - {name: arg1, buffer: inout} # in, out, inout or static
+      - {name: arg2, value: u32}
+      - {name: arg3, value: u64} # the kernel does not use it: give it 0
+      - {name: arg4, value: u64} # the kernel does not use it: give it 0
+    block: [128, 1, 1]
+images:
+  - {kind: ptx, file: add.ptx}
+""")
+        (self.folder / "numba.ptx").write_text(NUMBA)
+        self.assertIn("program.yaml: scale\n", self.kit("import", "numba.ptx", "--name", "scaling"))
+        text = (self.folder / "scaling/program.yaml").read_text()
+        self.assertRegex(text, r"  - name: scale\n    symbol: _ZN8__main__5scale\w+\n")
+        self.assertEqual(re.findall(r"(?:value|buffer): \w+", text),
+                         ["buffer: inout", "value: f32", "value: u32", "value: words"])
+
+    def test_a_cubin_is_imported(self):
+        for name, flags, abi, architecture in (("old", 0x46055A, b"\x33\x07", "9.0"), ("new", 0x6006402, b"\x41\x08", "10.0")):
+            (self.folder / f"{name}.cubin").write_bytes(cubin("_Z5scalefPfj", [4, 8, 16], flags, abi))
+            self.kit("import", f"{name}.cubin")
+            text = (self.folder / name / "program.yaml").read_text()
+            self.assertIn("  - name: scale\n    symbol: _Z5scalefPfj\n", text)
+            self.assertIn(f"{{kind: cubin, file: {name}.cubin, architecture: {architecture}}}", text)
+            self.assertIn("value: words, count: 4", text)
+
+    def test_what_is_no_image_is_refused(self):
+        whole = cubin("k", [8], 90, b"\x33\x07")
+        for name, data, said in (("a.ptx", b".version 6.0\n", "there is no kernel in it"), ("b.ptx", b"\xff\xfe", "b.ptx:"),
+                                 ("c.cubin", b"text", "it is no cubin"), ("d.cubin", whole[:100], "damaged"),
+                                 ("e.ptx", b".entry k(.param .u8 x) { ret; }", "the parameter x is a .u8"),
+                                 ("f.ptx", b".entry k(.param .u32 x) { ", "ends within a kernel")):
+            (self.folder / name).write_bytes(data)
+            self.assertIn(said, self.kit("import", name, status=1), name)
+            self.assertFalse((self.folder / name[0]).exists())
+        for size in range(64, len(whole) - 24, 7):
+            (self.folder / "d.cubin").write_bytes(whole[:size])
+            self.assertIn("gpu-worker programs import: ", self.kit("import", "d.cubin", status=1))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
