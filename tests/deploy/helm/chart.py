@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 
 TOOLS, BUILD = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
 sys.path.append(str(TOOLS / "python"))
@@ -17,6 +18,7 @@ import yaml  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 CHART = HERE.parents[2] / "deploy/helm/gpu-worker"
+OBSERVABILITY = HERE.parents[2] / "deploy/observability"
 WORKER = BUILD / "bin/gpu-worker"
 KUBERNETES = "1.34"
 CRDS = ("ScaledObject", "TriggerAuthentication", "PodMonitor")
@@ -88,11 +90,25 @@ def crd_schemas():
             yield (crd["spec"]["names"]["kind"], f"{crd['spec']['group']}/{version['name']}"), schema
 
 
+def check_rules(document):
+    """Its specification is a file of rules, which promtool reads, strictly as well."""
+    assert set(document) == {"apiVersion", "kind", "metadata", "spec"}
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as rules:
+        yaml.safe_dump(document["spec"], rules)
+        rules.flush()
+        checked = run("promtool", "check", "rules", rules.name, check=False)
+    if checked.returncode != 0:
+        raise jsonschema.ValidationError(checked.stderr)
+
+
 def validate(document, crds):
     """Raises where a key is unknown, a value has the wrong type, or a key is missing."""
     key = (document["kind"], document["apiVersion"])
+    if document["kind"] == "PrometheusRule":
+        check_rules(document)
     if key in crds:
         jsonschema.validate(document, crds[key])
+    if key in crds or document["kind"] == "PrometheusRule":
         # Its metadata is that of every object: a ConfigMap of the same metadata stands in for it.
         document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": document["metadata"]}
     kubernetes_validate.validate(document, KUBERNETES, strict=True)

@@ -2,6 +2,7 @@
 usage: chart_test.py TOOLS BUILD"""
 
 import functools
+import json
 import pathlib
 import re
 import shutil
@@ -9,7 +10,7 @@ import tempfile
 import unittest
 
 import chart
-from chart import BUILD, CHART, HERE, WORKER, find, helm, kinds, render, run, yaml
+from chart import BUILD, CHART, HERE, OBSERVABILITY, WORKER, find, helm, kinds, render, run, yaml
 
 MIB = 1 << 20
 UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000,
@@ -65,9 +66,14 @@ class Rendered:
         self.workload = find(self.documents, self.values["kind"])
         self.spec = self.workload["spec"]["template"]["spec"]
         self.container = self.spec["containers"][0]
-        config = find(self.documents, "ConfigMap")
+        config = config_map(self.documents)
         self.pod = chart.Pod(self.spec, {**OBJECTS, config["metadata"]["name"]: config["data"]}, folder)
         self.settings = yaml.load(self.pod.worker("config", "show"), yaml.CSafeLoader)
+
+
+def config_map(documents):
+    """The one with the worker's configuration."""
+    return find([each for each in documents if "worker.yaml" in each.get("data", {})], "ConfigMap")
 
 
 def of_each_set(test):
@@ -173,7 +179,7 @@ class ValueSets(unittest.TestCase):
     def test_a_changed_configuration_changes_the_pods(self):
         sums = [rendered.workload["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
                 for rendered in self.sets.values()]
-        configs = [find(rendered.documents, "ConfigMap")["data"]["worker.yaml"] for rendered in self.sets.values()]
+        configs = [config_map(rendered.documents)["data"]["worker.yaml"] for rendered in self.sets.values()]
         self.assertEqual(len(set(sums)), len(set(configs)))
 
     @of_each_set
@@ -249,6 +255,18 @@ class ValueSets(unittest.TestCase):
         read = pathlib.Path(rendered.settings["http"]["token_file"]).read_text()
         self.assertEqual(read, OBJECTS[told["name"]][told["key"]])
 
+    def test_alerts_and_dashboard_are_those_of_the_folder_and_what_reads_them_finds_them(self):
+        documents = self.sets["fenced"].documents
+        rule = find(documents, "PrometheusRule")
+        self.assertEqual(rule["metadata"]["labels"]["release"], "prometheus")
+        shipped = OBSERVABILITY / "alerts.yaml"
+        self.assertEqual(rule["spec"], yaml.safe_load(shipped.read_text()))
+        dashboard = find(documents, "ConfigMap", "-dashboard")
+        self.assertEqual(dashboard["metadata"]["labels"]["grafana_dashboard"], "1")
+        self.assertEqual(json.loads(dashboard["data"]["gpu-worker.json"]),
+                         json.loads((OBSERVABILITY / "dashboard.json").read_text()))
+        self.assertNotIn("PrometheusRule", kinds(self.sets["minimal"].documents))
+
     def test_a_claim_of_dynamic_allocation_takes_the_place_of_the_resource(self):
         rendered = self.sets["dra"]
         template = find(rendered.documents, "ResourceClaimTemplate")
@@ -307,7 +325,7 @@ class ValueSets(unittest.TestCase):
         command = spec["containers"][0]["command"]
         self.assertEqual(command[:2], ["gpu-worker", "check"])
         self.assertEqual(command[2:4], rendered.container["command"][2:4])
-        config = find(rendered.documents, "ConfigMap")
+        config = config_map(rendered.documents)
         with tempfile.TemporaryDirectory() as folder:
             pod = chart.Pod(spec, {**OBJECTS, config["metadata"]["name"]: config["data"]}, pathlib.Path(folder))
             self.assertIn("ok: ", pod.check())
@@ -322,11 +340,15 @@ class Chart(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder) / "helm"
             shutil.copytree(CHART.parent, copy)
+            shutil.copytree(OBSERVABILITY, pathlib.Path(folder) / "observability")
+            alerts = pathlib.Path(folder) / "observability/alerts.yaml"
+            alerts.write_text(alerts.read_text().replace("900 *", "300 *"))
             schema = copy / "gpu-worker/values.schema.json"
             schema.write_text(schema.read_text().replace('"lane_depth"', '"lane_deepness"'))
             done = run(copy / "generate", WORKER, "--check", check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn("values.schema.json is stale", done.stdout)
+            self.assertIn("files/alerts.yaml is stale", done.stdout)
             run(copy / "generate", WORKER)
             self.assertEqual(schema.read_text(), (CHART / "values.schema.json").read_text())
 
