@@ -21,7 +21,8 @@ set(clang_ptx_flags -x cuda -std=c++17 --cuda-device-only --cuda-gpu-arch=sm_70 
 set(nvcc_ptx_flags -x cu -std=c++17 -ptx -arch=compute_75 -O3 -fmad=false -Werror all-warnings)
 set(cpu_flags -O3 -ffp-contract=off -fno-math-errno
   -Wall -Wextra -Wshadow -Wconversion -Wundef -Wno-unused-parameter -Werror)
-set(kernel_headers kernel.h kernel_atomic.h kernel_cpu.h kernel_math.h)
+set(kernel_headers kernel.h kernel_atomic.h kernel_cpu.h kernel_functions.h kernel_half.h kernel_math.h kernel_random.h
+  kernel_warp.h)
 list(TRANSFORM kernel_headers PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 
 # ptx_image(SOURCE COMPILER OUTPUT): the PTX appears only if it needs nothing that no one would link.

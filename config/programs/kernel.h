@@ -21,6 +21,12 @@
  *     block_sum_f32()                     the sum of one value a thread
  *     atomic_*()                          kernel_atomic.h
  *     exp_f32() log_f32() sqrt_f32()      kernel_math.h
+ *     sin_f32() cos_f32() pow_f32() tanh_f32() erf_f32() abs_f32()
+ *     min_f32() max_f32(), the same of u32 and i32      kernel_functions.h
+ *     f32_of_f16() f16_of_f32() f32_of_bf16() bf16_of_f32()      kernel_half.h
+ *     philox4x32() uniform_f32() normal_f32()      random numbers: kernel_random.h
+ *     warp_lane() warp_shuffle_u32() warp_shuffle_f32() warp_sum_f32()      kernel_warp.h
+ *     bool, true and false
  *
  * There is no C library behind a kernel. Contraction into fused multiply-adds is off: with the same
  * block size a kernel without atomics on floats gives the same bits wherever it runs.
@@ -36,6 +42,8 @@
 #define KERNEL_ON_CLANG
 #else
 #define KERNEL_ON_CPU
+#include <stdbool.h>
+
 #include "kernel_cpu.h"
 #endif
 
@@ -182,6 +190,11 @@ DEVICE void block_sum_f32(float *values) {
 
 #include "kernel_atomic.h"
 #include "kernel_math.h"
+
+#include "kernel_functions.h"
+#include "kernel_half.h"
+#include "kernel_random.h"
+#include "kernel_warp.h"
 
 #ifndef KERNEL_ON_CPU
 

@@ -14,7 +14,11 @@ bin/gpu-worker
 include/gpu-worker/kernel.h
 include/gpu-worker/kernel_atomic.h
 include/gpu-worker/kernel_cpu.h
+include/gpu-worker/kernel_functions.h
+include/gpu-worker/kernel_half.h
 include/gpu-worker/kernel_math.h
+include/gpu-worker/kernel_random.h
+include/gpu-worker/kernel_warp.h
 lib/systemd/system/gpu-worker.service
 lib/systemd/system/gpu-worker@.service
 lib/sysusers.d/gpu-worker.conf

@@ -23,10 +23,6 @@ enum { TILE_ROWS = 1024 };
 #define SQUARE_DECAY 0.999f
 #define EPSILON 1e-8f
 
-DEVICE uint32_t min_u32(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
-
 /** The log-odds of label 1. */
 DEVICE float logit(const float *row, const float *weights, uint32_t features) {
     float z = weights[features];

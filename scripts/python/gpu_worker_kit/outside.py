@@ -16,7 +16,7 @@ from .build import c_compiler
 from .tools import headers, run
 
 HARNESS = pathlib.Path(__file__).with_name("outside.c")
-FLAGS = ["-x", "c", "-std=gnu11", "-g", "-O1", "-ffp-contract=off", "-fno-omit-frame-pointer", "-fsanitize=address", "-pthread"]
+FLAGS = ["-x", "c", "-std=gnu11", "-g", "-O1", "-ffp-contract=off", "-fno-omit-frame-pointer", "-DKERNEL_ONE_BLOCK", "-fsanitize=address", "-pthread"]
 OPTIONS = "detect_leaks=0:redzone=2048:max_redzone=2048:symbolize=0:print_stats=0:exitcode=99"
 VALUES = {"u32": "<I", "i32": "<i", "u64": "<Q", "i64": "<q", "f32": "<f", "f64": "<d"}
 

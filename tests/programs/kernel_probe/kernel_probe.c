@@ -9,6 +9,44 @@ KERNEL(probe_math, (const float *)x, (float *)exps, (float *)logs, (float *)root
     roots[i] = sqrt_f32(x[i]);
 }
 
+KERNEL(probe_functions, (const float *)x, (const float *)y, (float *)out, (uint32_t)n) {
+    uint32_t i = global_x();
+    if (i >= n) return;
+    out[i] = sin_f32(x[i]);
+    out[n + i] = cos_f32(x[i]);
+    out[2 * n + i] = tanh_f32(x[i]);
+    out[3 * n + i] = erf_f32(x[i]);
+    out[4 * n + i] = pow_f32(x[i], y[i]);
+    out[5 * n + i] = min_f32(x[i], y[i]);
+    out[6 * n + i] = max_f32(x[i], y[i]);
+}
+
+/** Each half to a float, each float to a half. */
+KERNEL(probe_half, (const uint16_t *)halves, (float *)of_f16, (float *)of_bf16, (const float *)x,
+    (uint16_t *)f16, (uint16_t *)bf16, (uint32_t)n) {
+    uint32_t i = global_x();
+    if (i >= n) return;
+    of_f16[i] = f32_of_f16(halves[i]);
+    of_bf16[i] = f32_of_bf16(halves[i]);
+    f16[i] = f16_of_f32(x[i]);
+    bf16[i] = bf16_of_f32(x[i]);
+}
+
+KERNEL(probe_warp, (const uint32_t *)from, (uint32_t *)got, (float *)sums) {
+    uint32_t i = global_x();
+    got[i] = warp_shuffle_u32(i, from[i]);
+    sums[i] = warp_sum_f32((float)i);
+}
+
+/** Four words, a uniform and a normal number a thread. */
+KERNEL(probe_random, (const uint64_t *)keys, (uint32_t *)words, (float *)numbers) {
+    uint32_t i = global_x();
+    struct philox drawn = philox4x32(keys[3 * i], keys[3 * i + 1], keys[3 * i + 2]);
+    for (uint32_t k = 0; k < 4; k++) words[4 * i + k] = drawn.word[k];
+    numbers[2 * i] = uniform_f32(drawn.word[0]);
+    numbers[2 * i + 1] = normal_f32(drawn.word[1], drawn.word[2]);
+}
+
 /** Twelve numbers a thread, in the order of threads within blocks within the grid. */
 KERNEL(probe_positions, (uint32_t *)out) {
     uint32_t block = (block_z() * grid_dim_y() + block_y()) * grid_dim_x() + block_x();
