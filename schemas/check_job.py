@@ -38,6 +38,7 @@ class Limits(NamedTuple):
     writes: int = 4
     buffer_bytes: int = 1 << 40
     launches: int = 1000
+    instances: int = 100
     timeout_ms_min: int = 100
     timeout_ms_max: int = 60000
 
@@ -122,6 +123,11 @@ def require(condition, why, code="bad_job"):
         raise Refused(code, why)
 
 
+def instances_of(job, buffer):
+    """How many parts the buffer has."""
+    return job.get("count", 1) if buffer.get("each") else 1
+
+
 def check_limits(job, limits):
     def at_most(count, limit, what):
         require(count <= limit, f"{count} {what}, at most {limit}", "too_large")
@@ -129,8 +135,10 @@ def check_limits(job, limits):
     at_most(len(job["buffers"]), limits.buffers, "buffers")
     at_most(len(job["steps"]), limits.steps, "steps")
     at_most(len(job["outputs"]), limits.outputs, "outputs")
+    at_most(job.get("count", 1), limits.instances, "instances")
     for buffer in job["buffers"].values():
         at_most(buffer["bytes"], limits.buffer_bytes, "bytes")
+        at_most(instances_of(job, buffer) * buffer["bytes"], limits.buffer_bytes, "bytes in all instances")
         at_most(len(buffer.get("writes", [])), limits.writes, "writes")
     for step in job["steps"]:
         at_most(len(step["args"]), limits.args, "args")
@@ -153,11 +161,17 @@ def check_names(job):
     require("reply_to" not in job or is_text(job["reply_to"], 249), "bad reply_to")
 
 
-def check_buffer(name, buffer):
+def check_buffer(job, name, buffer):
     size = buffer["bytes"]
+    is_each = buffer.get("each", False)
+    require(not is_each or "count" in job, f"{name}: each without count")
+    require(not is_each or "static" not in buffer, f"{name}: a static is shared")
     for holder in (buffer, buffer.get("init", {})):
-        require("data" not in holder or len(holder["data"]) == size, f"{name}: length of data is not bytes")
+        total = size * instances_of(job, buffer)
+        require("data" not in holder or len(holder["data"]) == total, f"{name}: length of data is not bytes")
     for write in buffer.get("writes", []):
+        require(("instance" in write) == is_each, f"{name}: only a write of an each buffer names an instance")
+        require(write.get("instance", 0) < job.get("count", 1), f"{name}: no such instance")
         require(write["offset"] + len(write["data"]) <= size, f"{name}: write past the end")
     if "datatype" in buffer:
         element = DATATYPE_BYTES[buffer["datatype"]]
@@ -170,6 +184,10 @@ def check_step(job, step):
     for arg in step["args"]:
         if isinstance(arg, str):
             require(arg in job["buffers"], f"no buffer {arg!r}")
+        elif "each" in arg:
+            require("count" in job, "each without count")
+            [(kind, values)] = arg["each"].items()
+            require(len(values) == job["count"] * (4 if kind.endswith("32") else 8), "not a value for each instance")
         elif "f32" in arg:
             try:
                 struct.pack("<f", arg["f32"])
@@ -182,7 +200,9 @@ def check_outputs(job):
     require(len(set(names)) == len(names), "an output's name comes twice")
     for output in job["outputs"]:
         require(output["buffer"] in job["buffers"], f"no buffer {output['buffer']!r}")
-        size = job["buffers"][output["buffer"]]["bytes"]
+        buffer = job["buffers"][output["buffer"]]
+        require("count" not in job or buffer.get("each", False), "an output of a shared buffer")
+        size = buffer["bytes"]
         offset = output.get("offset", 0)
         require(offset + output.get("bytes", 0) <= size, "output past the end")
 
@@ -201,7 +221,7 @@ def check(payload, limits=Limits()):
     check_names(job)
     check_limits(job, limits)
     for name, buffer in job["buffers"].items():
-        check_buffer(name, buffer)
+        check_buffer(job, name, buffer)
     for step in job["steps"]:
         check_step(job, step)
     check_outputs(job)

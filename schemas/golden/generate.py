@@ -138,8 +138,92 @@ def everything():
     }
 
 
+def array(**keys):
+    """Three instances of the small job, with these keys; None takes one away."""
+    job = saxpy() | {
+        "count": 3,
+        "buffers": {
+            "x": {"bytes": 8, "each": True, "data": X[:8] * 3},
+            "y": {"bytes": 16, "each": True, "writes": [{"instance": 2, "offset": 4, "data": b"1234"}]},
+            "z": {"bytes": 16, "data": X},
+        },
+    } | keys  # fmt: skip
+    return {key: value for key, value in job.items() if value is not None}
+
+
+def array_buffer(**keys):
+    """The same, where x is this buffer."""
+    return array(buffers=array()["buffers"] | {"x": keys})
+
+
+def array_arg(value, **keys):
+    return array(steps=[array()["steps"][0] | {"args": [value, "x", "y", {"u32": 4}]}], **keys)
+
+
+def arrays():
+    """(name, description, message)"""
+    yield "array", "three instances, two buffers of each and one that they share", array()
+    yield "array_of_one", "one instance is an array, too", array_arg(
+        {"each": {"f64": bytes(8)}}, count=1, buffers={"x": {"bytes": 4}, "y": {"bytes": 4, "each": True}})  # fmt: skip
+    yield "array_longest", "exactly the limit of instances", array_buffer(bytes=16, each=True) | {"count": 100}
+    for kind in ("u32", "i32", "f32", "u64", "i64", "f64"):
+        size = 4 if kind.endswith("32") else 8
+        yield f"array_arg_{kind}", "a value for each instance", array_arg({"each": {kind: bytes(3 * size)}})
+    yield "array_blob", "a blob with the parts of all instances", array_buffer(bytes=16, each=True, blob=DIGEST)
+    yield "array_resident", "a resident with the parts of all", array_buffer(
+        bytes=2, each=True, resident="w", init={"data": b"123456"})  # fmt: skip
+    yield "array_of_nothing", "instances without any bytes", array(buffers={}, outputs=[], steps=[
+        {"program": "p", "args": [], "grid": [1]}])  # fmt: skip
+    yield "each_false", "each: false is as if it were not there", buffer_x(bytes=16, each=False, data=X)
+    yield "array_shape", "a shape is an instance's", array_buffer(
+        bytes=8, each=True, data=X[:8] * 3, datatype="FP32", shape=[2])  # fmt: skip
+
+
+def bad_arrays():
+    yield "count_0", "no instance", array(count=0)
+    yield "count_negative", "a negative number of instances", array(count=-1)
+    yield "count_float", "a count that is a float", array(count=3.0)
+    yield "count_missing", "each, but no count", array(count=None)
+    yield "each_integer", "1 for true", array_buffer(bytes=16, each=1)
+    yield "each_static", "a static for each instance", array_buffer(bytes=16, each=True, static=DIGEST)
+    yield "each_data_of_one", "the data of one instance", array_buffer(bytes=16, each=True, data=X)
+    yield "each_data_long", "one byte too many", array_buffer(bytes=16, each=True, data=X * 3 + b"1")
+    yield "shared_data_of_all", "the data of three for a shared buffer", array_buffer(bytes=16, data=X * 3)
+    yield "each_init_short", "a seed for one instance", array_buffer(
+        bytes=2, each=True, resident="w", init={"data": b"12"})  # fmt: skip
+    yield "write_without_instance", "a write that names no instance", array_buffer(
+        bytes=16, each=True, writes=[{"offset": 0, "data": b"1"}])  # fmt: skip
+    yield "write_shared_instance", "a write of a shared buffer that names one", array_buffer(
+        bytes=16, writes=[{"instance": 0, "offset": 0, "data": b"1"}])  # fmt: skip
+    yield "write_instance_past_end", "a write of an instance that is not there", array_buffer(
+        bytes=16, each=True, writes=[{"instance": 3, "offset": 0, "data": b"1"}])  # fmt: skip
+    yield "write_past_instance", "a write past the end of its instance", array_buffer(
+        bytes=16, each=True, writes=[{"instance": 0, "offset": 15, "data": b"12"}])  # fmt: skip
+    yield "single_write_instance", "a write of a single job that names an instance", buffer_x(
+        bytes=16, writes=[{"instance": 0, "offset": 0, "data": b"1"}])  # fmt: skip
+    yield "each_arg_without_count", "values for each instance of a single job", arg({"each": {"f32": bytes(4)}})
+    yield "each_arg_short", "a value too few", array_arg({"each": {"f32": bytes(8)}})
+    yield "each_arg_width", "values of another width", array_arg({"each": {"f64": bytes(12)}})
+    yield "each_arg_words", "words for each instance", array_arg({"each": {"words": bytes(12)}})
+    yield "each_arg_array", "values that are no binary", array_arg({"each": {"f32": [1.0, 2.0, 3.0]}})
+    yield "each_arg_two", "values of two types", array_arg({"each": {"f32": bytes(12), "u32": bytes(12)}})
+    yield "each_arg_empty", "values of no type", array_arg({"each": {}})
+    yield "each_arg_buffer", "a name instead of values", array_arg({"each": "x"})
+    yield "each_arg_key_integer", "a type that is an integer", array_arg({"each": Pairs([(1, bytes(12))])})
+    yield "output_shared", "an output of a shared buffer", array(outputs=[{"buffer": "z"}])
+
+
+def large_arrays():
+    yield "count_too_large", "one instance more than allowed", array_buffer(bytes=16, each=True) | {"count": 101}
+    yield "count_largest", "as many as a number can say", array(count=2**32 - 1)
+    yield "each_bytes_too_large", "over the limit with all instances", array_buffer(bytes=1 << 39, each=True)
+    yield "each_bytes_overflow", "a total that 64 bits cannot hold", array_buffer(bytes=1 << 40, each=True) | {
+        "count": 100}  # fmt: skip
+
+
 def valid():
     """(name, description, message)"""
+    yield from arrays()
     yield "saxpy", "a small job", saxpy()
     yield "every_key", "every key that a job may have", everything()
     yield "keys_reversed", "the order of keys means nothing: steps may come before buffers", Pairs(
@@ -426,6 +510,8 @@ def invalid():
         (bad_steps, "bad_job"),
         (bad_outputs, "bad_job"),
         (too_large, "too_large"),
+        (bad_arrays, "bad_job"),
+        (large_arrays, "too_large"),
     ):
         for name, description, message in vectors():
             yield name, description, code, message
@@ -498,6 +584,10 @@ def results():
     timed = copy.deepcopy(ok_result())
     timed["telemetry"]["device_ns"] = 1
     yield "ok_timed", "a timed job's result", timed
+    array_result = copy.deepcopy(ok_result())
+    array_result["telemetry"] |= {"instances": 2, "slices": 1}
+    array_result["outputs"][0]["shape"] = [2, 2]
+    yield "ok_array", "an array's result", array_result
     yield "error", "what a job that broke the format gets", error_result()
 
 

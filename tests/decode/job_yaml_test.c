@@ -23,6 +23,7 @@ static const struct decode_limits limits = {
     .writes_max = 16,
     .buffer_bytes_max = (uint64_t)1 << 40,
     .launches_max = 1000,
+    .instances_max = 100,
     .timeout_ms_max = UINT32_MAX,
 };
 

@@ -1,6 +1,7 @@
 """`gpu-worker run --jobs FILE --results FILE`: the worker without any broker.
 usage: file_test.py BUILD_FOLDER"""
 
+import array
 import subprocess
 import unittest
 
@@ -8,6 +9,17 @@ from worker_flow import BINARY, FlowTest, is_saxpy, saxpy
 
 import gpu_worker as gw
 import msgpack
+
+
+def saxpy_array(n, count):
+    """y = k x + y of three floats, where x is {k, k + 1, k + 2} of instance k, and y is n."""
+    x = array.array("f", [k + i for k in range(count) for i in range(3)]).tobytes()
+    y = array.array("f", [n] * 3 * count).tobytes()
+    k = array.array("f", range(count)).tobytes()
+    each = {"bytes": 12, "each": True, "datatype": "FP32", "shape": [3]}
+    step = gw.step("saxpy", [{"each": {"f32": k}}, "x", "y", {"u32": 3}], elements=3)
+    buffers = {"x": each | {"data": x}, "y": each | {"data": y}}
+    return {"v": 1, "id": f"array-{n}", "count": count, "buffers": buffers, "steps": [step], "outputs": [{"buffer": "y"}]}
 
 
 class FileTest(FlowTest):
@@ -28,6 +40,37 @@ class FileTest(FlowTest):
         self.assertEqual(len(results), count)
         for result in results:
             self.assertTrue(is_saxpy(result, int(result["id"].removeprefix("job-"))), result)
+
+    def test_arrays_beside_single_jobs_give_what_their_instances_give_alone(self):
+        jobs = b""
+        for n in range(200):
+            jobs += msgpack.packb(saxpy_array(n, count=1 + n * 37 % 3000)) + msgpack.packb(saxpy(n))
+        run, results = self.run_jobs(jobs)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(len(results), 400)
+        for result in results:
+            kind, _, n = result["id"].partition("-")
+            if kind == "job":
+                self.assertTrue(is_saxpy(result, int(n)), result)
+                continue
+            [output] = result["outputs"]
+            count = 1 + int(n) * 37 % 3000
+            self.assertEqual(output["shape"], [count, 3])
+            expected = [k * x + int(n) for k in range(count) for x in (k, k + 1, k + 2)]
+            self.assertEqual(output["data"], array.array("f", expected).tobytes(), result["id"])
+            self.assertEqual(result["telemetry"]["instances"], count)
+            self.assertEqual(result["telemetry"]["kernel_launches"], count)
+            self.assertGreaterEqual(result["telemetry"]["slices"], 1)
+
+    def test_a_million_instances_of_nothing_end_well_or_with_a_clear_error(self):
+        nothing = {"v": 1, "count": 1_000_000, "buffers": {}, "outputs": [], "timeout_ms": 120000}
+        steps = [gw.step("saxpy", [{"f32": 1.0}, "x", "y", {"u32": 0}], grid=[1])]
+        buffers = {"x": {"bytes": 0}, "y": {"bytes": 0, "each": True}}
+        million = nothing | {"id": "million", "steps": steps, "buffers": buffers}
+        run, results = self.run_jobs(
+            msgpack.packb(million) + msgpack.packb(million | {"id": "more", "count": 1_000_001}))
+        codes = {result["id"]: result.get("error", {}).get("code") for result in results}
+        self.assertEqual(codes, {"million": None, "more": "too_large"}, run.stderr)
 
     def test_jobs_come_from_standard_input_and_results_go_to_standard_output(self):
         run = subprocess.run(

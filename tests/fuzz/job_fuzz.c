@@ -16,6 +16,7 @@ static const struct decode_limits limits = {
     .writes_max = 64,
     .buffer_bytes_max = (uint64_t)1 << 40,
     .launches_max = 100000,
+    .instances_max = 1000,
     .timeout_ms_min = 100,
     .timeout_ms_max = 600000,
 };
@@ -33,19 +34,24 @@ static void check_name(struct slice name, size_t max, struct slice payload) {
     check_inside(name, payload);
 }
 
-static void check_buffer(const struct job_buffer *buffer, struct slice payload) {
+static void check_buffer(const struct job *job, const struct job_buffer *buffer) {
+    struct slice payload = job->delivery->payload;
     check_name(buffer->name, 128, payload);
     check_inside(buffer->data, payload);
-    FUZZ_CHECK(buffer->bytes <= limits.buffer_bytes_max);
+    uint64_t total = buffer->bytes * (buffer->is_each ? job->instances : 1);
+    FUZZ_CHECK(total <= limits.buffer_bytes_max && buffer->bytes <= limits.buffer_bytes_max);
+    FUZZ_CHECK(!buffer->is_each || (job->instances > 0 && buffer->source != BUFFER_STATIC));
     bool holds_data = buffer->source == BUFFER_DATA || buffer->has_data ||
                       (buffer->source == BUFFER_RESIDENT && buffer->init == RESIDENT_INIT_DATA);
-    FUZZ_CHECK(!holds_data || buffer->data.size == buffer->bytes);
+    FUZZ_CHECK(!holds_data || buffer->data.size == total);
     FUZZ_CHECK(buffer->source == BUFFER_RESIDENT ||
                (buffer->init == RESIDENT_MUST_EXIST && !buffer->has_expect));
     if (buffer->source == BUFFER_RESIDENT) check_name(buffer->resident, 128, payload);
     for (size_t i = 0; i < buffer->write_count; i++) {
         const struct job_write *write = &buffer->writes[i];
         check_inside(write->data, payload);
+        FUZZ_CHECK(write->names_instance == buffer->is_each);
+        FUZZ_CHECK(write->instance == 0 || write->instance < job->instances);
         FUZZ_CHECK(
             write->offset <= buffer->bytes && write->data.size <= buffer->bytes - write->offset);
     }
@@ -66,6 +72,11 @@ static uint64_t check_step(const struct job *job, const struct job_step *step) {
         const struct job_arg *arg = &step->args[i];
         FUZZ_CHECK(arg->kind != ARG_BUFFER || arg->buffer < job->buffer_count);
         for (size_t k = 0; k < arg->word_count; k++) sum += arg->words[k];
+        for (uint32_t k = 0; arg->each != NULL && k < job->instances; k++)
+            sum += job_arg_bits(arg, k) & 1;
+        if (arg->each != NULL)
+            check_inside(slice_of(arg->each, arg_kind_bytes(arg->kind) * job->instances),
+                job->delivery->payload);
     }
     FUZZ_CHECK(sum <= UINT32_MAX * (uint64_t)limits.message_bytes_max);
     return step->iterations;
@@ -73,16 +84,17 @@ static uint64_t check_step(const struct job *job, const struct job_step *step) {
 
 static void check_job(const struct job *job) {
     uint64_t launches = 0;
+    FUZZ_CHECK(job->instances <= limits.instances_max);
     FUZZ_CHECK(job->step_count >= 1 && job->step_count <= limits.steps_max);
     FUZZ_CHECK(job->buffer_count <= limits.buffers_max && job->output_count <= limits.outputs_max);
-    for (size_t i = 0; i < job->buffer_count; i++)
-        check_buffer(&job->buffers[i], job->delivery->payload);
+    for (size_t i = 0; i < job->buffer_count; i++) check_buffer(job, &job->buffers[i]);
     for (size_t i = 0; i < job->step_count; i++) launches += check_step(job, &job->steps[i]);
     FUZZ_CHECK(job->repeat >= 1 && launches <= limits.launches_max / job->repeat);
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
         check_name(output->name, 128, job->delivery->payload);
         FUZZ_CHECK(output->buffer < job->buffer_count);
+        FUZZ_CHECK(job->instances == 0 || job->buffers[output->buffer].is_each);
         uint64_t bytes = job->buffers[output->buffer].bytes;
         FUZZ_CHECK(output->offset <= bytes && output->bytes <= bytes - output->offset);
         FUZZ_CHECK(output->is_whole == (output->bytes == bytes));

@@ -84,6 +84,72 @@ TEST(plan_starts_buffers_of_a_group_at_multiples_of_256) {
     job_destroy(job);
 }
 
+/* ---- arrays ---- */
+
+/* Three instances of saxpy; the plan's buffers are x, y and what follows. */
+static struct job *array_job(const char *buffers, const char *args) {
+    char yaml[2048];
+    snprintf(yaml, sizeof yaml,
+        "id: j\ncount: 3\nbuffers: {%s}\nsteps: [{program: saxpy, args: [%s], elements: 3}]\n"
+        "outputs: [{buffer: y}]\n",
+        buffers, args);
+    return test_job(yaml);
+}
+
+#define EACH_X "x: {each: true, bytes: 12}"
+#define EACH_Y "y: {each: true, bytes: 12, data: {f32: [1, 2, 3, 4, 5, 6, 7, 8, 9]}}"
+#define ARGS "{f32: 2}, x, y, {u32: 3}"
+
+TEST(plan_of_an_array_counts_all_instances_and_lays_none_out) {
+    struct job *job = array_job(EACH_X ", " EACH_Y, ARGS);
+    const struct plan *plan = plan_valid(job);
+    assert_int_equal(plan->buffers[0].group, GROUP_SCRATCH);
+    assert_int_equal(plan->buffers[1].group, GROUP_INOUT);
+    assert_int_equal(plan->buffers[1].stride, 16);
+    for (int group = 0; group < GROUP_COUNT; group++) assert_int_equal(plan->group_bytes[group], 0);
+    assert_int_equal(plan->h2d_bytes, 36);
+    assert_int_equal(plan->d2h_bytes, 36);
+    assert_int_equal(plan->kernel_launches, 3);
+    assert_int_equal(plan->param_bytes, 3 * 24);
+    assert_false(plan->is_streamed);
+    job_destroy(job);
+}
+
+static void assert_array_refused(
+    const char *buffers, const char *args, enum err code, const char *part) {
+    struct plan_limits limits = generous_limits();
+    assert_refused(array_job(buffers, args), &limits, code, part);
+}
+
+TEST(plan_refuses_an_array_whose_instances_would_write_over_each_other) {
+    assert_array_refused(EACH_X ", " EACH_Y ", z: {bytes: 12}", "{f32: 2}, x, z, {u32: 3}",
+        ERR_BAD_ARGUMENT, "buffer 'z' is shared by all instances");
+}
+
+TEST(plan_refuses_residents_of_an_array) {
+    assert_array_refused("x: {bytes: 12, resident: r}, " EACH_Y, ARGS, ERR_UNSUPPORTED,
+        "array jobs have no residents");
+}
+
+TEST(plan_checks_the_arguments_of_each_instance) {
+    assert_array_refused(EACH_X ", " EACH_Y, "{f32: 2}, x, y, {each: {u32: [3, 1, 4]}}",
+        ERR_BAD_ARGUMENT, "argument 'n' is 4");
+    struct job *job = array_job(EACH_X ", " EACH_Y, "{f32: 2}, x, y, {each: {u32: [3, 0, 2]}}");
+    (void)plan_valid(job);
+    job_destroy(job);
+}
+
+TEST(plan_counts_the_bytes_of_all_instances) {
+    struct plan_limits limits = generous_limits();
+    limits.job_bytes_max = 600;
+    assert_refused(array_job(EACH_X ", " EACH_Y ", z: {each: true, bytes: 100}", ARGS), &limits,
+        ERR_TOO_LARGE, "buffers up to 'z' (336 bytes)");
+    limits = generous_limits();
+    limits.result_bytes_max = 2048 + 110;
+    assert_refused(
+        array_job(EACH_X ", " EACH_Y, ARGS), &limits, ERR_RESULT_TOO_LARGE, "outputs up to 'y'");
+}
+
 static bool is_streamed(const char *buffers, const char *step, const char *outputs) {
     struct job *job = saxpy_job(buffers, step, outputs);
     bool ret = plan_valid(job)->is_streamed;
@@ -320,6 +386,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(plan_puts_each_buffer_into_the_group_of_its_traffic),
         T(plan_starts_buffers_of_a_group_at_multiples_of_256),
+        T(plan_of_an_array_counts_all_instances_and_lays_none_out),
+        T(plan_refuses_an_array_whose_instances_would_write_over_each_other),
+        T(plan_refuses_residents_of_an_array),
+        T(plan_checks_the_arguments_of_each_instance),
+        T(plan_counts_the_bytes_of_all_instances),
         T(plan_streams_what_one_launch_touches_once),
         T(plan_gives_empty_buffers_no_place),
         T(plan_reads_a_small_part_of_a_large_buffer_alone),

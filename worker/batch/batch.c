@@ -5,12 +5,14 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
+#include "batch/array.h"
 #include "batch/coalesce.h"
 #include "batch/enqueue.h"
 #include "batch/guards.h"
 #include "batch/stage.h"
 #include "gpu/event.h"
 #include "gpu/profile.h"
+#include "plan/extent.h"
 
 enum { FENCE_POLLS = 64 }; /* before the lane sleeps in the driver */
 
@@ -101,8 +103,9 @@ static void lay_out(struct batch *batch) {
     for (int group = 0; group < GROUP_COUNT; group++) {
         batch->start[group] = at;
         for (size_t i = 0; i < batch->count; i++) {
+            const struct job *job = batch->items[i].job;
             batch->items[i].base[group] = at;
-            at += batch->items[i].job->plan->group_bytes[group];
+            at += extent_group_bytes(job->plan, (enum plan_group)group, job_slice_count(job));
         }
     }
     batch->start[GROUP_COUNT] = at;
@@ -117,12 +120,13 @@ static void lay_out(struct batch *batch) {
     }
 }
 
-/* Those of a guarded job, whose group they share, stay packed. */
+/* What goes up in one piece beside a guarded job's buffers: the rows of a slice, and parameter
+ * blocks with the group that they share. */
 static uint64_t param_block_bytes(const struct batch *batch) {
     const struct plan *plan = batch->items[0].job->plan;
     for (size_t i = 0; i < plan->launch_count; i++)
         if (plan->launches[i].entry->params_in_buffer) return batch->start[GROUP_INOUT];
-    return 0;
+    return batch->table_bytes;
 }
 
 /* Whether kernels can work where the jobs are staged. */
@@ -272,20 +276,25 @@ static const uint8_t *find_output(
     const struct batch *batch, const struct batch_item *item, size_t index) {
     const struct plan *plan = item->job->plan;
     const struct job_output *output = &plan->job->outputs[index];
-    const struct plan_buffer *place = &plan->buffers[output->buffer];
     const uint8_t *readback = pool_block_pinned(&batch->memory->readback).data;
     if (output->bytes == 0) return readback;
     if (batch->is_mapped)
-        return pool_block_pinned(&batch->memory->upload).data + item->base[place->group] +
-               place->offset + output->offset;
+        return pool_block_pinned(&batch->memory->upload).data + batch_place(item, output->buffer) +
+               output->offset;
     if (plan->outputs[index].is_unpacked)
         return readback + item->output_base + plan->outputs[index].staging;
-    return readback + item->base[place->group] - batch->start[GROUP_INOUT] + place->offset +
+    return readback + batch_place(item, output->buffer) - batch->start[GROUP_INOUT] +
            output->offset;
 }
 
 static void collect_outputs(const struct batch *batch, const struct batch_item *item) {
     struct job *job = item->job;
+    if (job->array != NULL) {
+        for (size_t i = 0; i < job->output_count; i++)
+            array_assemble(job, i, find_output(batch, item, i),
+                job->plan->buffers[job->outputs[i].buffer].stride);
+        return;
+    }
     for (size_t i = 0; i < job->output_count; i++)
         job->found[i] = slice_of(find_output(batch, item, i), job->outputs[i].bytes);
     job->outcome.outputs = job->found;
@@ -311,6 +320,8 @@ static struct job_telemetry describe(
         .enqueue_ns = batch->enqueued_ns - batch->staged_ns,
         .wait_ns = done_ns - batch->enqueued_ns,
         .wall_ns = done_ns - job->delivery->received_ns,
+        .instances = job->instances,
+        .slices = job->array != NULL,
         .is_timed = is_run && job->timing,
         .batch = batch->telemetry};
 }

@@ -7,7 +7,7 @@ enum { CELL_BYTES = 8 };
 /* Whether every step of the job has a batched kernel, and leaves grid.y for the jobs. */
 static bool can_coalesce(const struct job *job) {
     const struct plan *plan = job->plan;
-    if (plan->job->timing || job->is_applied) return false;
+    if ((plan->job->timing && job->array == NULL) || job->is_applied) return false;
     for (size_t i = 0; i < plan->launch_count; i++) {
         const struct plan_launch *launch = &plan->launches[i];
         bool is_flat = launch->grid[1] == 1 && launch->grid[2] == 1 && !launch->cooperative;
@@ -32,6 +32,12 @@ static uint64_t step_bytes(const struct plan_launch *launch, size_t jobs) {
     return launch->entry->arg_count * CELL_BYTES * jobs;
 }
 
+/* A single instance is launched as a job is. */
+static uint32_t rows_of_slice(const struct job *job) {
+    uint32_t count = job_slice_count(job);
+    return job->array != NULL && count > 1 && can_coalesce(job) ? count : 0;
+}
+
 static uint64_t table_bytes(const struct plan *plan, size_t jobs) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < plan->launch_count; i++) bytes += step_bytes(&plan->launches[i], jobs);
@@ -44,10 +50,13 @@ void coalesce_lay_out(struct batch *batch) {
     for (size_t i = 0; i < batch->count;) {
         size_t end = i + 1;
         const struct job *first = batch->items[i].job;
-        while (can_coalesce(first) && end < batch->count && can_coalesce(batch->items[end].job) &&
+        batch->items[i].table = batch->table_bytes;
+        batch->items[i].rows = rows_of_slice(first);
+        batch->table_bytes += table_bytes(first->plan, batch->items[i].rows);
+        while (first->array == NULL && can_coalesce(first) && end < batch->count &&
+               can_coalesce(batch->items[end].job) &&
                plan_same_signature(first->plan, batch->items[end].job->plan))
             batch->items[end++].is_coalesced = true;
-        batch->items[i].table = batch->table_bytes;
         if (end - i > 1) batch->table_bytes += table_bytes(first->plan, end - i);
         i = end;
     }
@@ -57,6 +66,7 @@ struct coalesced_run coalesced_run_at(const struct batch *batch, size_t first) {
     struct coalesced_run run = {.first = first, .count = 1};
     while (first + run.count < batch->count && batch->items[first + run.count].is_coalesced)
         run.count++;
+    run.rows = run.count > 1 ? (uint32_t)run.count : batch->items[first].rows;
     run.table = batch->items[first].table;
     return run;
 }
@@ -65,7 +75,7 @@ CUdeviceptr coalesced_rows(
     const struct batch *batch, const struct coalesced_run *run, size_t step) {
     const struct plan *plan = batch->items[run->first].job->plan;
     uint64_t at = run->table;
-    for (size_t i = 0; i < step; i++) at += step_bytes(&plan->launches[i], run->count);
+    for (size_t i = 0; i < step; i++) at += step_bytes(&plan->launches[i], run->rows);
     return batch->origin + at;
 }
 
@@ -76,6 +86,32 @@ static void write_row(const struct batch *batch, const struct batch_item *item,
         if (arg->kind == ARG_BUFFER) cells[i] = batch_address(batch, item, arg->buffer);
         else if (arg->kind == ARG_WORDS) cells[i] = batch_param_block_address(batch, item, launch);
         else cells[i] = arg->bits;
+    }
+}
+
+/* How far the cells of one instance's row are from those of the instance before. */
+static uint64_t stride_of(const struct batch_item *item, const struct job_arg *arg) {
+    return arg->kind == ARG_BUFFER ? item->job->plan->buffers[arg->buffer].stride : 0;
+}
+
+/* The first row as of a job, the others by their distance from it. */
+static void stage_slice(const struct batch *batch, const struct batch_item *item) {
+    struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
+    const struct plan *plan = item->job->plan;
+    uint64_t *row = (uint64_t *)(void *)(upload.data + item->table);
+    for (size_t step = 0; step < plan->launch_count; step++) {
+        const struct plan_launch *launch = &plan->launches[step];
+        size_t cells = launch->entry->arg_count;
+        write_row(batch, item, launch, row);
+        for (size_t k = 0; k < cells; k++) {
+            const struct job_arg *arg = &launch->args[k];
+            uint64_t first = row[k], stride = stride_of(item, arg);
+            for (uint32_t i = 0; i < item->rows; i++)
+                row[i * cells + k] = arg->each != NULL
+                                         ? job_arg_bits(arg, item->job->slice.first + i)
+                                         : first + i * stride;
+        }
+        row += cells * item->rows;
     }
 }
 
@@ -96,6 +132,7 @@ void coalesce_stage(const struct batch *batch) {
     for (size_t i = 0; i < batch->count;) {
         struct coalesced_run run = coalesced_run_at(batch, i);
         if (run.count > 1) stage_run(batch, &run);
+        else if (run.rows > 0) stage_slice(batch, &batch->items[i]);
         i += run.count;
     }
 }

@@ -6,17 +6,24 @@
  * block is there as a pointer, if the entry has it in a buffer. Entries that take it by value are
  * launched for each job.
  *
- * Timed jobs never share a launch. The rows of a batch go up with its packed upload, in front of
- * the groups. Threads: those of batch.h.
+ * The instances of an array's slice share launches in the same way, each with a row of its own: an
+ * `each` buffer's cell points to the instance's part, an `each` argument's has its value.
+ *
+ * Timed jobs never share a launch; the instances of a timed array do. The rows of a batch go up
+ * with its packed upload, in front of the groups. Threads: those of batch.h.
  */
 #ifndef BATCH_COALESCE_H
 #define BATCH_COALESCE_H
 
 #include "batch/layout.h"
 
-/** Items [first, first + count) of a batch; count 1 is a job that is launched alone. */
+/** grid.y of every CUDA device: so many jobs or instances may share a launch. */
+enum { COALESCED_ROWS_MAX = 65535 };
+
+/** Items [first, first + count) of a batch; one without rows is launched alone. */
 struct coalesced_run {
     size_t first, count;
+    uint32_t rows;  /* jobs or instances that share launches; 0: there is no table */
     uint64_t table; /* where its rows start in the layout */
 };
 

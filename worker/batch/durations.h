@@ -19,7 +19,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { DURATIONS_SLOTS = 4096, DURATIONS_LEVELS = 11 /* 1 to 1024 jobs */, DURATIONS_UNKNOWN = 0 };
+enum {
+    DURATIONS_SLOTS = 4096,
+    DURATIONS_LEVELS = 17 /* 1 to 65536 jobs or instances */,
+    DURATIONS_UNKNOWN = 0
+};
 
 struct durations {
     struct durations_slot {

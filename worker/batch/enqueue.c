@@ -4,6 +4,7 @@
 #include "batch/coalesce.h"
 #include "batch/guards.h"
 #include "gpu/event.h"
+#include "plan/extent.h"
 
 static enum err copy_up(
     struct batch *batch, CUdeviceptr to, uint64_t from, uint64_t bytes, struct error *err) {
@@ -59,12 +60,13 @@ static enum err enqueue_guarded_buffer(struct batch *batch, size_t buffer, struc
     const struct plan_buffer *place = &item->job->plan->buffers[buffer];
     if (place->group == GROUP_NONE) return ERR_OK;
     CUdeviceptr address = batch_guarded_address(batch, buffer);
+    uint64_t bytes = extent_buffer_bytes(place, job_slice_count(item->job));
     enum err code = fill(batch, address - GUARD_BYTES, GUARD_VALUE, GUARD_BYTES, err);
-    if (code == ERR_OK) code = fill(batch, address + place->bytes, GUARD_VALUE, GUARD_BYTES, err);
+    if (code == ERR_OK) code = fill(batch, address + bytes, GUARD_VALUE, GUARD_BYTES, err);
     if (code != ERR_OK) return code;
     if (place->group == GROUP_OUTPUT || place->group == GROUP_SCRATCH)
-        return fill(batch, address, 0, place->bytes, err);
-    return copy_up(batch, address, item->base[place->group] + place->offset, place->bytes, err);
+        return fill(batch, address, 0, bytes, err);
+    return copy_up(batch, address, batch_place(item, buffer), bytes, err);
 }
 
 static enum err enqueue_guarded_inputs(struct batch *batch, struct error *err) {
@@ -95,7 +97,8 @@ static enum err enqueue_fills_and_writes(
         const struct plan_fill *wanted = &plan->fills[i];
         if (prepare_wants(item->job, wanted->buffer, wanted->is_init))
             code = fill(batch, batch_address(batch, item, wanted->buffer), wanted->value,
-                plan->buffers[wanted->buffer].bytes, err);
+                extent_buffer_bytes(&plan->buffers[wanted->buffer], job_slice_count(item->job)),
+                err);
     }
     for (size_t i = 0; i < plan->write_count && code == ERR_OK; i++) {
         const struct plan_write *write = &plan->writes[i];
@@ -146,14 +149,19 @@ static enum err launch_step(struct batch *batch, const struct plan_launch *launc
 }
 
 static enum err enqueue_launch(struct batch *batch, const struct batch_item *item,
-    const struct plan_launch *launch, const struct job_kernel *chosen, struct error *err) {
+    const struct plan_launch *launch, const struct job_kernel *chosen, uint32_t instance,
+    struct error *err) {
     CUdeviceptr addresses[ENTRY_ARGS_MAX];
+    uint64_t bits[ENTRY_ARGS_MAX];
     void *params[ENTRY_ARGS_MAX];
     for (size_t i = 0; i < launch->entry->arg_count; i++) {
         const struct job_arg *arg = &launch->args[i];
-        params[i] = (void *)(uintptr_t)&arg->bits; /* little-endian: narrow values come first */
+        bits[i] = job_arg_bits(arg, item->job->slice.first + instance);
+        params[i] = &bits[i]; /* little-endian: narrow values come first */
         if (arg->kind == ARG_WORDS) params[i] = (void *)(uintptr_t)arg->words;
-        if (arg->kind == ARG_BUFFER) addresses[i] = batch_address(batch, item, arg->buffer);
+        if (arg->kind == ARG_BUFFER)
+            addresses[i] = batch_address(batch, item, arg->buffer) +
+                           item->job->plan->buffers[arg->buffer].stride * instance;
         else if (arg->kind == ARG_WORDS && launch->entry->params_in_buffer)
             addresses[i] = batch_param_block_address(batch, item, launch);
         else continue;
@@ -165,27 +173,24 @@ static enum err enqueue_launch(struct batch *batch, const struct batch_item *ite
     return code;
 }
 
-static enum err enqueue_steps(
-    struct batch *batch, const struct batch_item *item, struct error *err) {
+static enum err enqueue_instance(
+    struct batch *batch, const struct batch_item *item, uint32_t instance, struct error *err) {
     const struct plan *plan = item->job->plan;
     enum err code = ERR_OK;
     for (uint32_t n = 0; n < plan->job->repeat; n++)
         for (size_t i = 0; i < plan->launch_count && code == ERR_OK; i++)
-            code = enqueue_launch(batch, item, &plan->launches[i], &item->job->kernels[i], err);
+            code = enqueue_launch(
+                batch, item, &plan->launches[i], &item->job->kernels[i], instance, err);
     return code;
 }
 
-static enum err enqueue_alone(struct batch *batch, struct batch_item *item, struct error *err) {
-    const struct device *device = batch->context->device;
-    CUstream stream = batch->context->stream;
-    if (item->job->is_applied) return ERR_OK;
-    bool is_timed = item->job->timing;
-    enum err code = enqueue_fills_and_writes(batch, item, err);
-    if (code == ERR_OK && is_timed && item->timing.started == NULL)
-        code = timing_pair_take(batch->context->leases, &item->timing, err);
-    if (code == ERR_OK && is_timed) code = event_record(device, item->timing.started, stream, err);
-    if (code == ERR_OK) code = enqueue_steps(batch, item, err);
-    if (code == ERR_OK && is_timed) code = event_record(device, item->timing.stopped, stream, err);
+/* Instances that share no launches run one after the other. */
+static enum err enqueue_instances(
+    struct batch *batch, const struct batch_item *item, struct error *err) {
+    enum err code = ERR_OK;
+    uint32_t count = job_slice_count(item->job);
+    for (uint32_t i = 0; i < count && code == ERR_OK; i++)
+        code = enqueue_instance(batch, item, i, err);
     return code;
 }
 
@@ -195,7 +200,7 @@ static enum err launch_run(
     const struct job *first = batch->items[run->first].job;
     const struct plan_launch *launch = &first->plan->launches[step];
     CUdeviceptr rows = coalesced_rows(batch, run, step);
-    uint32_t jobs = (uint32_t)run->count;
+    uint32_t jobs = run->rows;
     void *params[] = {&rows, &jobs};
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++) {
@@ -205,16 +210,40 @@ static enum err launch_run(
     return code;
 }
 
-static enum err enqueue_run(
+static enum err launch_steps(
     struct batch *batch, const struct coalesced_run *run, struct error *err) {
     const struct plan *plan = batch->items[run->first].job->plan;
     enum err code = ERR_OK;
-    for (size_t i = run->first; i < run->first + run->count && code == ERR_OK; i++)
-        code = enqueue_fills_and_writes(batch, &batch->items[i], err);
     for (uint32_t n = 0; n < plan->job->repeat; n++)
         for (size_t step = 0; step < plan->launch_count && code == ERR_OK; step++)
             code = launch_run(batch, run, step, err);
     return code;
+}
+
+/* A job, or a slice. */
+static enum err enqueue_alone(
+    struct batch *batch, const struct coalesced_run *run, struct error *err) {
+    struct batch_item *item = &batch->items[run->first];
+    const struct device *device = batch->context->device;
+    CUstream stream = batch->context->stream;
+    if (item->job->is_applied) return ERR_OK;
+    bool is_timed = item->job->timing;
+    enum err code = enqueue_fills_and_writes(batch, item, err);
+    if (code == ERR_OK && is_timed && item->timing.started == NULL)
+        code = timing_pair_take(batch->context->leases, &item->timing, err);
+    if (code == ERR_OK && is_timed) code = event_record(device, item->timing.started, stream, err);
+    if (code == ERR_OK && run->rows > 0) code = launch_steps(batch, run, err);
+    else if (code == ERR_OK) code = enqueue_instances(batch, item, err);
+    if (code == ERR_OK && is_timed) code = event_record(device, item->timing.stopped, stream, err);
+    return code;
+}
+
+static enum err enqueue_run(
+    struct batch *batch, const struct coalesced_run *run, struct error *err) {
+    enum err code = ERR_OK;
+    for (size_t i = run->first; i < run->first + run->count && code == ERR_OK; i++)
+        code = enqueue_fills_and_writes(batch, &batch->items[i], err);
+    return code == ERR_OK ? launch_steps(batch, run, err) : code;
 }
 
 static enum err enqueue_jobs(struct batch *batch, struct error *err) {
@@ -222,7 +251,7 @@ static enum err enqueue_jobs(struct batch *batch, struct error *err) {
         struct coalesced_run run = coalesced_run_at(batch, i);
         struct outcome *outcome = &batch->items[i].job->outcome;
         outcome->code = run.count > 1 ? enqueue_run(batch, &run, &outcome->err)
-                                      : enqueue_alone(batch, &batch->items[i], &outcome->err);
+                                      : enqueue_alone(batch, &run, &outcome->err);
         if (err_is_sticky(outcome->code)) {
             *err = outcome->err;
             return outcome->code;
@@ -239,12 +268,13 @@ static enum err read_guarded_buffer(struct batch *batch, size_t buffer, struct e
     if (place->group == GROUP_NONE) return ERR_OK;
     CUdeviceptr address = batch_guarded_address(batch, buffer);
     uint64_t guards = guards_readback_at(batch, buffer);
+    uint64_t bytes = extent_buffer_bytes(place, job_slice_count(item->job));
     enum err code = copy_back(batch, guards, address - GUARD_BYTES, GUARD_BYTES, err);
     if (code == ERR_OK)
-        code = copy_back(batch, guards + GUARD_BYTES, address + place->bytes, GUARD_BYTES, err);
+        code = copy_back(batch, guards + GUARD_BYTES, address + bytes, GUARD_BYTES, err);
     if (code != ERR_OK || place->group == GROUP_INPUT || place->group == GROUP_SCRATCH) return code;
-    uint64_t to = item->base[place->group] + place->offset - batch->start[GROUP_INOUT];
-    return copy_back(batch, to, address, place->bytes, err);
+    uint64_t to = batch_place(item, buffer) - batch->start[GROUP_INOUT];
+    return copy_back(batch, to, address, bytes, err);
 }
 
 /* The outputs that all jobs share, in one copy where they are packed. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/invariant.h"
+#include "plan/extent.h"
 
 static const struct job *job_of(const struct batch *batch) {
     INVARIANT(batch->count == 1, "a guarded batch has one job");
@@ -27,7 +28,8 @@ enum err guards_take(struct batch *batch, struct error *err) {
         const struct plan_buffer *place = &job->plan->buffers[i];
         if (place->group == GROUP_NONE) continue;
         code = statics_acquire_memory(context->statics, context->device_counters,
-            place->bytes + 2 * GUARD_BYTES, &batch->guarded[i], err);
+            extent_buffer_bytes(place, job_slice_count(job)) + 2 * GUARD_BYTES, &batch->guarded[i],
+            err);
     }
     if (code != ERR_OK) guards_release(batch);
     return code;
@@ -70,8 +72,9 @@ enum err guards_check(const struct batch *batch, struct error *err) {
             "check the kernel's indices against the sizes of its buffers",
             "a kernel wrote outside of buffer '%.*s' of %" PRIu64
             " bytes: %zu of the %d bytes before it and %zu of the %d behind it are changed",
-            SLICE_TEXT(job->buffers[i].name), job->buffers[i].bytes, before, GUARD_BYTES, behind,
-            GUARD_BYTES);
+            SLICE_TEXT(job->buffers[i].name),
+            extent_buffer_bytes(&job->plan->buffers[i], job_slice_count(job)), before, GUARD_BYTES,
+            behind, GUARD_BYTES);
     }
     return ERR_OK;
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/crew.h"
 #include "base/pulse.h"
+#include "batch/array.h"
 #include "batch/ready.h"
 #include "gpu/event.h"
 
@@ -28,15 +29,57 @@ struct lanes {
     struct lane items[];
 };
 
+/* --- slices of arrays --- */
+
+/* A slice is over. With its last slice an array is: it has an outcome, whatever became of it. */
+static void end_slice(struct lane *lane, const struct job *slice) {
+    const struct lanes_options *options = &lane->lanes->options;
+    struct job *array = slice->array;
+    if (!ready_end_slice(options->ready, slice)) return;
+    struct error err = array->outcome.err;
+    if (err_is_shortage(array->outcome.code)) {
+        options->on_memory_short(options->context, array, &err);
+        return;
+    }
+    options->on_done(options->context, &array, 1);
+    options->on_released(options->context, 1);
+}
+
+/* A slice that was not run, or not to its end. */
+static void fail_slice(struct lane *lane, struct job *slice, const struct error *err) {
+    slice->outcome.code = err->code;
+    slice->outcome.err = *err;
+    end_slice(lane, slice);
+}
+
+static void lose_job(struct lane *lane, struct job *job, const struct error *err) {
+    const struct lanes_options *options = &lane->lanes->options;
+    struct job *array = job->array;
+    if (array != NULL) {
+        job->outcome.code = err->code;
+        job->outcome.err = *err;
+        if (!ready_end_slice(options->ready, job)) return;
+    }
+    options->on_lost(options->context, array != NULL ? array : job, err);
+}
+
 /* --- jobs that are not worth running --- */
 
 /* False: the job is not the lane's any more. */
-static bool is_still_wanted(const struct lanes *lanes, struct job *job) {
-    const struct lanes_options *options = &lanes->options;
+static bool is_still_wanted(struct lane *lane, struct job *job) {
+    const struct lanes_options *options = &lane->lanes->options;
     struct error err;
-    if (options->still_wanted(options->context, job, &err) == ERR_OK) return true;
-    options->on_refused(options->context, job, &err);
+    enum err code = options->still_wanted(options->context, job, &err);
+    if (code == ERR_OK && job->array != NULL) code = array_check_time(job, &err);
+    if (code == ERR_OK) return true;
+    if (job->array != NULL) fail_slice(lane, job, &err);
+    else options->on_refused(options->context, job, &err);
     return false;
+}
+
+/* The batch that the lane begins next. */
+static struct batch *next_batch(struct lane *lane) {
+    return &lane->batches[(lane->oldest + lane->in_flight) % lane->lanes->options.depth];
 }
 
 /* The lane has no slow batch any more, whether it was run or not. */
@@ -65,10 +108,14 @@ static struct ready_batch take_jobs(struct lane *lane) {
         }
         if (batch.count == 0) return batch;
         lane->is_slow = batch.is_slow;
+        if (batch.array != NULL) {
+            lane->jobs[0] = &next_batch(lane)->slice;
+            ready_make_slice(lanes->options.ready, &batch, lane->jobs[0]);
+        }
         size_t taken = batch.count;
         batch.count = 0;
         for (size_t i = 0; i < taken; i++)
-            if (is_still_wanted(lanes, lane->jobs[i])) lane->jobs[batch.count++] = lane->jobs[i];
+            if (is_still_wanted(lane, lane->jobs[i])) lane->jobs[batch.count++] = lane->jobs[i];
         if (batch.count == 0) leave_slow(lane);
     }
     return batch;
@@ -86,8 +133,9 @@ static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns
         is_ok = is_ok && batch->items[i].job->outcome.code == ERR_OK;
     }
     uint64_t from = batch->staged_ns > lane->last_done_ns ? batch->staged_ns : lane->last_done_ns;
-    ready_learn(lane->lanes->options.ready, (uint32_t)(lane - lane->lanes->items), first,
-        batch->count, is_ok, done_ns - from);
+    size_t count = first->array != NULL ? first->slice.count : batch->count;
+    ready_learn(lane->lanes->options.ready, (uint32_t)(lane - lane->lanes->items), first, count,
+        is_ok, done_ns - from);
 }
 
 /* While the device works, there is time for messages. */
@@ -111,9 +159,11 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     lane->last_done_ns = done_ns;
     size_t count = batch->count;
     for (size_t i = 0; i < count; i++) lane->done[i] = batch->items[i].job;
-    options->on_done(options->context, lane->done, count);
+    bool is_slice = lane->done[0]->array != NULL; /* its outputs are with its array */
+    if (!is_slice) options->on_done(options->context, lane->done, count);
     batch_recycle(batch);
-    options->on_released(options->context, count);
+    if (is_slice) end_slice(lane, lane->done[0]);
+    else options->on_released(options->context, count);
     lane->oldest = (lane->oldest + 1) % options->depth;
     lane->in_flight--;
     return ERR_OK;
@@ -144,11 +194,9 @@ static enum err begin(struct lane *lane, const struct ready_batch *taken, struct
     struct lanes *lanes = lane->lanes;
     enum err code = enter_tenancy(lane, err);
     if (code != ERR_OK) return code;
-    uint32_t next = (lane->oldest + lane->in_flight) % lanes->options.depth;
     /* relaxed: only uniqueness matters */
     uint64_t id = atomic_fetch_add_explicit(&lanes->batch_id, 1, memory_order_relaxed) + 1;
-    code =
-        batch_begin(&lane->batches[next], lane->jobs, taken->count, taken->span_ns, false, id, err);
+    code = batch_begin(next_batch(lane), lane->jobs, taken->count, taken->span_ns, false, id, err);
     if (code == ERR_OK) lane->in_flight++;
     return code;
 }
@@ -163,8 +211,10 @@ static enum err begin_or_pass_on(
     }
     if (code == ERR_OK || err_is_sticky(code)) return code;
     leave_slow(lane);
-    for (size_t i = 0; i < taken->count; i++)
-        lane->lanes->options.on_memory_short(lane->lanes->options.context, lane->jobs[i], err);
+    const struct lanes_options *options = &lane->lanes->options;
+    if (taken->array != NULL) fail_slice(lane, lane->jobs[0], err);
+    for (size_t i = 0; i < taken->count && taken->array == NULL; i++)
+        options->on_memory_short(options->context, lane->jobs[i], err);
     return ERR_OK;
 }
 
@@ -172,11 +222,10 @@ static enum err begin_or_pass_on(
 static void give_up(struct lane *lane, size_t unstarted, const struct error *err) {
     const struct lanes_options *options = &lane->lanes->options;
     leave_slow(lane);
-    for (size_t i = 0; i < unstarted; i++) options->on_lost(options->context, lane->jobs[i], err);
+    for (size_t i = 0; i < unstarted; i++) lose_job(lane, lane->jobs[i], err);
     for (uint32_t n = 0; n < lane->in_flight; n++) {
         struct batch *batch = &lane->batches[(lane->oldest + n) % options->depth];
-        for (size_t i = 0; i < batch->count; i++)
-            options->on_lost(options->context, batch->items[i].job, err);
+        for (size_t i = 0; i < batch->count; i++) lose_job(lane, batch->items[i].job, err);
         batch_leave(batch);
     }
 }

@@ -1,5 +1,7 @@
 #include "batch/layout.h"
 
+#include "plan/extent.h"
+
 uint64_t batch_job_bytes(const struct plan *plan) {
     uint64_t bytes = plan->write_staging_bytes + plan->output_staging_bytes;
     for (int group = 0; group < GROUP_COUNT; group++) bytes += plan->group_bytes[group];
@@ -13,6 +15,12 @@ CUdeviceptr batch_param_block_address(
     return batch->origin + item->base[GROUP_INPUT] + launch->param_block_offset;
 }
 
+uint64_t batch_place(const struct batch_item *item, size_t buffer) {
+    const struct plan *plan = item->job->plan;
+    return item->base[plan->buffers[buffer].group] +
+           extent_offset(plan, buffer, job_slice_count(item->job));
+}
+
 CUdeviceptr batch_guarded_address(const struct batch *batch, size_t buffer) {
     return pool_block_device(&batch->guarded[buffer]) + GUARD_BYTES;
 }
@@ -21,7 +29,7 @@ CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *it
     const struct plan_buffer *place = &item->job->plan->buffers[buffer];
     if (place->group != GROUP_NONE && batch->guarded != NULL)
         return batch_guarded_address(batch, buffer);
-    if (place->group != GROUP_NONE) return batch->origin + item->base[place->group] + place->offset;
+    if (place->group != GROUP_NONE) return batch->origin + batch_place(item, buffer);
     const struct resident *resident = item->job->residents[buffer];
     if (resident != NULL) return resident_address(resident);
     const struct static_entry *entry = item->job->statics[buffer];

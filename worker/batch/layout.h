@@ -37,6 +37,7 @@ struct batch_item {
     uint64_t write_base;        /* where its unpacked writes start in the upload slab */
     uint64_t output_base;       /* where its unpacked outputs start in the readback slab */
     bool is_coalesced;          /* launched together with the item before it (coalesce.h) */
+    uint32_t rows;              /* of a slice: its instances, where they share launches; else 0 */
     uint64_t table;             /* the first of a run: where its rows start in the upload */
     struct timing_pair timing;  /* taken with the first timed job, and kept */
 };
@@ -64,11 +65,13 @@ struct batch {
      * (guards.h); NULL: packed */
     struct pool_block *guarded;
     size_t guarded_count;
-    uint64_t guard_base;        /* where the guards start in the readback slab */
-    uint64_t param_block_bytes; /* packed all the same: the parameter blocks of a guarded job */
+    uint64_t guard_base; /* where the guards start in the readback slab */
+    uint64_t
+        param_block_bytes; /* packed all the same: rows and parameter blocks of a guarded job */
     struct batch_telemetry telemetry;
     size_t count;
     struct batch_item *items;
+    struct job slice; /* an array's: the batch's only job (array.h) */
     uint64_t begun_ns, staged_ns, enqueued_ns;
 };
 
@@ -80,7 +83,10 @@ uint64_t batch_job_bytes(const struct plan *plan);
 CUdeviceptr batch_param_block_address(
     const struct batch *batch, const struct batch_item *item, const struct plan_launch *launch);
 
-/** The device address of a job's buffer; 0 for an empty one. */
+/** Where one of the job's own buffers stands in the layout. */
+uint64_t batch_place(const struct batch_item *item, size_t buffer);
+
+/** The device address of a job's buffer, of a slice with its first instance; 0 for an empty one. */
 CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer);
 
 /** The same of a guarded job; its guards lie before and behind it. */

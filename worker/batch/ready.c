@@ -7,9 +7,11 @@
 #include "base/condition.h"
 #include "base/invariant.h"
 #include "base/pulse.h"
-#include "batch/batch.h"
+#include "batch/array.h"
+#include "batch/array_queue.h"
 #include "batch/coalesce.h"
-#include "batch/durations.h"
+#include "batch/composition.h"
+#include "plan/extent.h"
 
 enum {
     LOOK_PAST_MAX = 256,    /* jobs of other tenants, or groups, that are passed over */
@@ -29,6 +31,7 @@ struct lane_share {
 
 struct ready {
     struct ready_options options;
+    struct composition_limits limits;
     struct durations durations;
     pthread_mutex_t lock;
     pthread_cond_t has_jobs;
@@ -42,7 +45,9 @@ struct ready {
     size_t count; /* of all jobs */
     struct job *quick, *quick_last;
     struct job *groups, *groups_last; /* the first job of each; place.next: the others */
-    uint64_t quick_ns;                /* when a quick job came last; 0: none */
+    struct array_queue arrays;
+    bool is_turn_of_arrays; /* before slow jobs */
+    uint64_t quick_ns;      /* when a quick job came last; 0: none */
     bool is_turn_of_slow;
     uint32_t slow_lanes;
     uint64_t slow_batches; /* so far */
@@ -54,6 +59,8 @@ struct ready *ready_create(const struct ready_options *options) {
     struct ready *ready = calloc(1, sizeof *ready);
     if (ready == NULL) return NULL;
     ready->options = *options;
+    ready->limits =
+        (struct composition_limits){.span_ns = options->span_ns, .slab_bytes = options->slab_bytes};
     durations_init(&ready->durations);
     pthread_mutex_init(&ready->lock, NULL);
     pthread_cond_init(&ready->has_jobs, NULL);
@@ -71,16 +78,8 @@ void ready_destroy(struct ready *ready) {
 
 /* --- what is known of a job --- */
 
-/* Jobs that launch the same, but not together, or not at all, take other times. */
-static uint64_t signature_of(const struct job *job) {
-    uint64_t signature = job->plan->signature;
-    if (job->timing) signature ^= 2;
-    if (job->is_applied) signature ^= 4;
-    return signature != 0 ? signature : 1;
-}
-
 bool ready_same_signature(const struct job *a, const struct job *b) {
-    return signature_of(a) == signature_of(b);
+    return composition_signature(a) == composition_signature(b);
 }
 
 static bool runs_alone(const struct job *job) {
@@ -88,7 +87,7 @@ static bool runs_alone(const struct job *job) {
 }
 
 static bool is_quick(struct ready *ready, const struct job *job) {
-    uint64_t ns = durations_expect(&ready->durations, signature_of(job), 1);
+    uint64_t ns = durations_expect(&ready->durations, composition_signature(job), 1);
     return ns != DURATIONS_UNKNOWN && ns <= ready->options.span_ns && !runs_alone(job);
 }
 
@@ -140,44 +139,6 @@ static void remove_group(struct ready *ready, struct job *before, struct job *gr
 
 /* --- quick jobs --- */
 
-/* A batch of quick jobs as it grows. Those side by side that launch the same are a run, which is
- * measured as such. */
-struct composition {
-    size_t count;
-    uint64_t bytes;
-    uint64_t ns; /* of the runs before this one */
-    uint64_t signature;
-    uint32_t run;
-    unsigned passed_over;
-};
-
-static uint64_t job_bytes(const struct ready *ready, const struct job *job) {
-    uint64_t bytes = batch_job_bytes(job->plan);
-    /* A first job that is larger than the slab leaves no room for others. */
-    return bytes < ready->options.slab_bytes ? bytes : ready->options.slab_bytes;
-}
-
-/* Whether it fits, and then it is in. */
-static bool join(struct ready *ready, struct composition *so_far, const struct job *job) {
-    const struct ready_options *options = &ready->options;
-    struct composition next = *so_far;
-    uint64_t signature = signature_of(job);
-    if (signature != next.signature) {
-        if (next.run > 0) next.ns += durations_expect(&ready->durations, next.signature, next.run);
-        next.signature = signature;
-        next.run = 0;
-    }
-    next.run++;
-    next.count++;
-    next.bytes += job_bytes(ready, job);
-    uint64_t run_ns = durations_expect(&ready->durations, signature, next.run);
-    if (next.count > 1 && (run_ns == DURATIONS_UNKNOWN || next.ns + run_ns > options->span_ns ||
-                              next.bytes > options->slab_bytes))
-        return false;
-    *so_far = next;
-    return true;
-}
-
 /* Groups that turned out to be quick go to the queue. */
 static void move_quick_groups(struct ready *ready) {
     struct job *before = NULL, *group = ready->groups;
@@ -220,7 +181,7 @@ static size_t take_quick(struct ready *ready, struct job **jobs) {
             before = job;
         } else {
             size_t index = composition.count;
-            if (!join(ready, &composition, job)) break;
+            if (!composition_join(&composition, &ready->limits, &ready->durations, job)) break;
             jobs[index] = job;
             if (before == NULL) ready->quick = next;
             else before->place.next = next;
@@ -243,7 +204,7 @@ static uint32_t slow_lanes_max(const struct ready *ready) {
 
 /* Whether the group may run now, or waits to learn from the first job of its signature. */
 static bool is_due(struct ready *ready, const struct job *group) {
-    uint64_t signature = signature_of(group);
+    uint64_t signature = composition_signature(group);
     if (runs_alone(group) || durations_expect(&ready->durations, signature, 1) != DURATIONS_UNKNOWN)
         return true;
     uint64_t now_ns = clock_ns();
@@ -272,8 +233,8 @@ static struct job *find_group(struct ready *ready, struct job **before) {
 static size_t allowed(struct ready *ready, const struct job *group) {
     const struct ready_options *options = &ready->options;
     if (runs_alone(group)) return 1;
-    size_t count = durations_allow(&ready->durations, signature_of(group), options->span_ns,
-        coalesce_jobs_at_once(group, options->multiprocessors));
+    size_t count = durations_allow(&ready->durations, composition_signature(group),
+        options->span_ns, coalesce_jobs_at_once(group, options->multiprocessors));
     return count < options->batch_jobs_max ? count : options->batch_jobs_max;
 }
 
@@ -293,7 +254,7 @@ static size_t take_slow(struct ready *ready, uint32_t lane, struct job **jobs) {
     struct job *last = group->place.last, *job = group;
     remove_group(ready, before, group);
     for (; job != NULL && count < most; job = job->place.next) {
-        bytes += job_bytes(ready, job);
+        bytes += composition_job_bytes(&ready->limits, job);
         if (count > 0 && bytes > ready->options.slab_bytes) break;
         jobs[count++] = job;
     }
@@ -301,8 +262,71 @@ static size_t take_slow(struct ready *ready, uint32_t lane, struct job **jobs) {
         job->place.last = last;
         add_group(ready, job); /* the other groups have their turn first */
     }
-    enter(ready, lane, signature_of(jobs[0]));
+    enter(ready, lane, composition_signature(jobs[0]));
     return count;
+}
+
+/* --- slices of arrays --- */
+
+static uint32_t slice_count(struct ready *ready, const struct job *array) {
+    const struct ready_options *options = &ready->options;
+    uint32_t left = array->instances - array->progress.taken;
+    uint32_t fitting = extent_instances(array->plan, options->slab_bytes);
+    uint32_t count = durations_allow(&ready->durations, composition_signature(array),
+        options->span_ns, coalesce_jobs_at_once(array, options->multiprocessors));
+    if (count > fitting) count = fitting;
+    if (count > COALESCED_ROWS_MAX) count = COALESCED_ROWS_MAX;
+    return count < left ? count : left;
+}
+
+/* Whether the lane may have the array's next slice. One that is as quick as a quick job needs no
+ * lane to itself. */
+static bool may_take(struct ready *ready, const struct job *array, bool is_busy, bool *is_quick) {
+    uint64_t ns = durations_expect(&ready->durations, composition_signature(array), 1);
+    *is_quick = ns != DURATIONS_UNKNOWN && ns <= ready->options.span_ns;
+    if (*is_quick) return true;
+    return !is_busy && ready->slow_lanes < slow_lanes_max(ready) && is_due(ready, array);
+}
+
+/* The array whose turn it is; NULL: the lane may have none. */
+static struct job *find_array(struct ready *ready, bool is_busy, bool *is_quick) {
+    struct job *array = ready->arrays.first;
+    for (int i = 0; array != NULL && i < LOOK_PAST_MAX; i++, array = array->place.next)
+        if (may_take(ready, array, is_busy, is_quick)) return array;
+    return NULL;
+}
+
+/* The array then stands behind the others, if it has more. */
+static bool take_slice(
+    struct ready *ready, uint32_t lane, bool is_busy, struct ready_batch *batch) {
+    bool is_quick;
+    struct job *array = find_array(ready, is_busy, &is_quick);
+    if (array == NULL) return false;
+    if (array->state == JOB_READY) job_move(array, JOB_ON_DEVICE);
+    batch->array = array;
+    batch->slice = array_take(array, slice_count(ready, array), clock_ns());
+    batch->count = 1;
+    (void)array_queue_remove(&ready->arrays, array);
+    if (array_has_more(array)) array_queue_add(&ready->arrays, array);
+    else ready->count--;
+    if (!is_quick) enter(ready, lane, composition_signature(array));
+    return true;
+}
+
+void ready_make_slice(struct ready *ready, const struct ready_batch *batch, struct job *ret) {
+    pthread_mutex_lock(&ready->lock); /* others change the array's progress and outcome */
+    array_make_slice(batch->array, batch->slice, clock_ns(), ret);
+    pthread_mutex_unlock(&ready->lock);
+}
+
+bool ready_end_slice(struct ready *ready, const struct job *slice) {
+    pthread_mutex_lock(&ready->lock);
+    bool is_last = array_merge(slice->array, slice);
+    bool is_stopped = slice->array->progress.is_stopped;
+    if (is_stopped && array_queue_remove(&ready->arrays, slice->array)) ready->count--;
+    if (ready->count == 0 && ready->is_closed) pthread_cond_broadcast(&ready->has_jobs);
+    pthread_mutex_unlock(&ready->lock);
+    return is_last;
 }
 
 /* --- lanes --- */
@@ -323,21 +347,36 @@ static void wake_for_messages(struct ready *ready) {
 
 static bool has_work_for_a_lane(struct ready *ready) {
     struct job *before;
-    return ready->quick != NULL || find_group(ready, &before) != NULL;
+    bool is_quick;
+    return ready->quick != NULL || find_group(ready, &before) != NULL ||
+           find_array(ready, false, &is_quick) != NULL;
 }
 
-static size_t take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs) {
+/* Slow jobs, or a slice of an array. */
+static void take_long(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs,
+    struct ready_batch *batch) {
+    bool is_turn_of_arrays = ready->is_turn_of_arrays;
+    if (is_turn_of_arrays && take_slice(ready, lane, is_busy, batch)) {
+        ready->is_turn_of_arrays = false;
+        return;
+    }
+    if (!is_busy) batch->count = take_slow(ready, lane, jobs);
+    if (batch->count > 0) ready->is_turn_of_arrays = true;
+    else if (!is_turn_of_arrays) (void)take_slice(ready, lane, is_busy, batch);
+}
+
+static void take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs,
+    struct ready_batch *batch) {
     struct job *before;
-    size_t count = 0;
     move_quick_groups(ready);
     move_slow_jobs(ready);
     if (ready->is_turn_of_slow && is_busy && find_group(ready, &before) != NULL)
-        return 0; /* once the lane is empty */
-    if (ready->is_turn_of_slow && !is_busy) count = take_slow(ready, lane, jobs);
-    if (count == 0) count = take_quick(ready, jobs);
-    if (count == 0 && !is_busy) count = take_slow(ready, lane, jobs);
-    if (count > 0) ready->is_turn_of_slow = !ready->lanes[lane].is_slow;
-    return count;
+        return; /* once the lane is empty */
+    if (ready->is_turn_of_slow) take_long(ready, lane, is_busy, jobs, batch);
+    if (batch->count == 0) batch->count = take_quick(ready, jobs);
+    if (batch->count == 0) take_long(ready, lane, is_busy, jobs, batch);
+    if (batch->count > 0)
+        ready->is_turn_of_slow = batch->array == NULL && !ready->lanes[lane].is_slow;
 }
 
 /* Whether the jobs that are ready make a whole batch. If not, messages may still add to it. */
@@ -358,7 +397,8 @@ static size_t claim(struct ready *ready) {
 }
 
 static uint64_t expected_span(struct ready *ready, const struct ready_batch *batch, uint64_t key) {
-    uint64_t ns = durations_expect(&ready->durations, key, (uint32_t)batch->count);
+    uint32_t count = batch->array != NULL ? batch->slice.count : (uint32_t)batch->count;
+    uint64_t ns = durations_expect(&ready->durations, key, count);
     return batch->is_slow && ns > ready->options.span_ns ? ns : ready->options.span_ns;
 }
 
@@ -369,19 +409,21 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
     for (;;) {
         ready->is_waking = false;
         if (!has_full_batch(ready)) batch.claimed = claim(ready);
-        if (batch.claimed == 0) batch.count = take(ready, lane, is_busy, jobs);
+        if (batch.claimed == 0) take(ready, lane, is_busy, jobs, &batch);
         if (batch.claimed == 0 && batch.count == 0) batch.claimed = claim(ready);
         bool is_over = ready->count == 0 && ready->is_closed;
         if (batch.count > 0 || batch.claimed > 0 || is_busy || is_over) break;
         ready->lanes_waiting++;
         (void)condition_wait_until(&ready->has_jobs, &ready->lock,
-            ready->groups != NULL ? clock_ns_in(FIRST_MS) : UINT64_MAX);
+            ready->groups != NULL || ready->arrays.first != NULL ? clock_ns_in(FIRST_MS)
+                                                                 : UINT64_MAX);
         ready->lanes_waiting--;
     }
     if (batch.count > 0) {
-        ready->count -= batch.count;
+        const struct job *first = batch.array != NULL ? batch.array : jobs[0];
+        if (batch.array == NULL) ready->count -= batch.count;
         batch.is_slow = ready->lanes[lane].is_slow;
-        batch.span_ns = expected_span(ready, &batch, signature_of(jobs[0]));
+        batch.span_ns = expected_span(ready, &batch, composition_signature(first));
     }
     bool has_something = batch.count > 0 || batch.claimed > 0;
     if (has_something && has_work_for_a_lane(ready)) wake_a_lane(ready);
@@ -415,11 +457,11 @@ static uint32_t count_beside(struct ready *ready, uint32_t lane) {
 void ready_learn(struct ready *ready, uint32_t lane, const struct job *first, size_t count,
     bool is_ok, uint64_t ns) {
     if (!is_ok) {
-        durations_guess(&ready->durations, signature_of(first), ns);
+        durations_guess(&ready->durations, composition_signature(first), ns);
         return;
     }
-    durations_learn(
-        &ready->durations, signature_of(first), (uint32_t)count, ns, count_beside(ready, lane));
+    durations_learn(&ready->durations, composition_signature(first), (uint32_t)count, ns,
+        count_beside(ready, lane));
 }
 
 /* --- from outside --- */
@@ -465,6 +507,11 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count) {
     pthread_mutex_lock(&ready->lock);
     INVARIANT(!ready->is_closed, "the lanes stop after all that sends them jobs");
     for (size_t i = 0; i < count; i++) {
+        if (jobs[i]->instances > 0) {
+            array_reset(jobs[i]);
+            array_queue_add(&ready->arrays, jobs[i]);
+            continue;
+        }
         bool is_for_queue = is_quick(ready, jobs[i]);
         (is_for_queue ? add_quick : add_slow)(ready, jobs[i]);
         if (is_for_queue) quick++;
@@ -489,7 +536,7 @@ struct job *ready_pop(struct ready *ready) {
         return job;
     }
     job = ready->groups;
-    if (job == NULL) return NULL;
+    if (job == NULL) return array_queue_pop(&ready->arrays);
     struct job *last = job->place.last, *next = job->place.next;
     remove_group(ready, NULL, job);
     if (next == NULL) return job;

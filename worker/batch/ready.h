@@ -13,6 +13,11 @@
  * come, slow jobs get at most half of the lanes, and a single lane alternates. Of a signature that
  * is not known yet, one job runs, in one lane, and the others wait for its measured time.
  *
+ * An array is taken in slices (array.h), each as large as a batch of so many jobs might be; lanes
+ * that are free share it, and several arrays take turns. A slice that is expected to take at most
+ * `span_ns` is as quick as a quick job; another has its lane to itself, as slow jobs have. Slices
+ * and slow jobs take turns, too.
+ *
  * The bytes of a batch always fit the slab. A job that failed before runs alone, so that it cannot
  * spoil another batch.
  *
@@ -72,8 +77,10 @@ void ready_close_offers(struct ready *ready);
 
 /** What a lane takes at a time: jobs, or messages. */
 struct ready_batch {
-    size_t claimed;   /* messages that the lane admits; then there are no jobs */
-    size_t count;     /* jobs */
+    size_t claimed;    /* messages that the lane admits; then there are no jobs */
+    size_t count;      /* jobs */
+    struct job *array; /* instead of jobs: the lane runs `slice` of it, and ends that */
+    struct array_slice slice;
     bool is_slow;     /* the lane takes nothing else until ready_leave() */
     uint64_t span_ns; /* expected time of the batch, or the time that it may take */
 };
@@ -85,6 +92,16 @@ struct ready_batch {
  * nothing if there is nothing for a busy lane, or when the queue is closed and empty.
  */
 struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs);
+
+/** Makes `ret` the slice that was taken. */
+void ready_make_slice(struct ready *ready, const struct ready_batch *batch, struct job *ret);
+
+/**
+ * A slice has ended, as its outcome says, or was not run. True: it was the last one of its array,
+ * which the caller owns from then on, with its whole outcome. After an error of a slice its array
+ * leaves the queue.
+ */
+bool ready_end_slice(struct ready *ready, const struct job *slice);
 
 /** The lane's slow batch is over, or was never begun. */
 void ready_leave(struct ready *ready, uint32_t lane);
@@ -102,7 +119,8 @@ bool ready_same_signature(const struct job *a, const struct job *b);
 /** Ends pushes; jobs in the queue can still be taken. Wakes all lanes. */
 void ready_close(struct ready *ready);
 
-/** Takes any job; NULL if there is none. Call it when the lanes have stopped. */
+/** Takes any job; NULL if there is none. Call it when the lanes have stopped; of an array that they
+ * had begun, no slice is in flight then. */
 struct job *ready_pop(struct ready *ready);
 
 size_t ready_count(struct ready *ready);

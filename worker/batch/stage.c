@@ -14,10 +14,39 @@ static void copy_in(const struct pinned_block *slab, uint64_t at, struct slice b
     INVARIANT(code == ERR_OK, "what is staged fits the upload block");
 }
 
-/* Where one of the job's own buffers stands in the layout. */
-static uint64_t place_of(const struct batch_item *item, size_t buffer) {
-    const struct plan_buffer *place = &item->job->plan->buffers[buffer];
-    return item->base[place->group] + place->offset;
+static void set(const struct pinned_block *slab, uint64_t at, uint8_t value, uint64_t bytes) {
+    INVARIANT(at <= slab->bytes && bytes <= slab->bytes - at, "what is staged fits the block");
+    memset(slab->data + at, value, bytes);
+}
+
+static struct slice source_of(const struct job *job, size_t index) {
+    const struct job_buffer *buffer = &job->buffers[index];
+    return buffer->source == BUFFER_BLOB ? job->blobs[index].bytes : buffer->data;
+}
+
+/* The parts of a slice's instances: in one piece where the message has them as the device wants
+ * them. */
+static void stage_each(
+    const struct pinned_block *upload, const struct batch_item *item, size_t index) {
+    const struct job *job = item->job;
+    const struct job_buffer *buffer = &job->buffers[index];
+    uint64_t bytes = buffer->bytes, stride = job->plan->buffers[index].stride;
+    uint64_t at = batch_place(item, index), first = job->slice.first, count = job->slice.count;
+    if (buffer->source == BUFFER_FILL) {
+        set(upload, at, buffer->fill, stride * count);
+    } else {
+        const uint8_t *from = source_of(job, index).data + bytes * first;
+        if (stride == bytes) copy_in(upload, at, slice_of(from, bytes * count));
+        else set(upload, at, 0, stride * count);
+        for (uint64_t i = 0; i < count && stride != bytes; i++)
+            copy_in(upload, at + stride * i, slice_of(from + bytes * i, bytes));
+    }
+    for (size_t i = 0; i < buffer->write_count; i++) {
+        const struct job_write *write = &buffer->writes[i];
+        if (write->instance < first || write->instance - first >= count) continue;
+        copy_in(upload, at + stride * (write->instance - first) + write->offset, write->data);
+    }
+    set(upload, at + stride * count, 0, -(stride * count) & (PLAN_ALIGNMENT - 1));
 }
 
 /* The buffer as the job wants it: its source, the writes over it, and zeroes up to the next buffer.
@@ -27,9 +56,12 @@ static void stage_buffer(
     const struct job_buffer *buffer = &item->job->buffers[index];
     const struct plan_buffer *place = &item->job->plan->buffers[index];
     if (place->group != GROUP_INPUT && place->group != GROUP_INOUT) return;
-    uint64_t at = place_of(item, index);
-    copy_in(
-        upload, at, buffer->source == BUFFER_BLOB ? item->job->blobs[index].bytes : buffer->data);
+    if (buffer->is_each) {
+        stage_each(upload, item, index);
+        return;
+    }
+    uint64_t at = batch_place(item, index);
+    copy_in(upload, at, source_of(item->job, index));
     for (size_t i = 0; i < buffer->write_count; i++)
         copy_in(upload, at + buffer->writes[i].offset, buffer->writes[i].data);
     static const uint8_t zeroes[PLAN_ALIGNMENT];
@@ -69,11 +101,11 @@ static void set_mapped(const struct batch *batch, const struct pinned_block *upl
         const struct plan *plan = item->job->plan;
         for (size_t k = 0; k < plan->fill_count; k++) {
             const struct plan_fill *wanted = &plan->fills[k];
-            memset(upload->data + place_of(item, wanted->buffer), wanted->value,
+            memset(upload->data + batch_place(item, wanted->buffer), wanted->value,
                 plan->buffers[wanted->buffer].bytes);
         }
         for (size_t k = 0; k < plan->write_count; k++)
-            copy_in(upload, place_of(item, plan->writes[k].buffer) + plan->writes[k].offset,
+            copy_in(upload, batch_place(item, plan->writes[k].buffer) + plan->writes[k].offset,
                 plan->writes[k].data);
     }
 }

@@ -4,16 +4,20 @@
 
 enum { RANK_MAX = 32 };
 
-enum write_key { WRITE_OFFSET, WRITE_DATA, WRITE_KEYS };
+enum write_key { WRITE_INSTANCE, WRITE_OFFSET, WRITE_DATA, WRITE_KEYS };
 
 static const struct field write_fields[] = {
+    [WRITE_INSTANCE] = {KEY("instance"), OPTIONAL, parse_u32, offsetof(struct job_write, instance)},
     [WRITE_OFFSET] = {KEY("offset"), REQUIRED, parse_u64, offsetof(struct job_write, offset)},
     [WRITE_DATA] = {KEY("data"), REQUIRED, parse_bytes, offsetof(struct job_write, data)},
 };
 
 static enum err parse_write(struct walk *walk, const struct wire_value *value, void *ret) {
     const struct wire_value *found[WRITE_KEYS];
-    return walk_map(walk, value, FIELDS(write_fields), ret, found);
+    struct job_write *write = ret;
+    enum err code = walk_map(walk, value, FIELDS(write_fields), write, found);
+    write->names_instance = found[WRITE_INSTANCE] != NULL;
+    return code;
 }
 
 static enum err parse_writes(struct walk *walk, const struct wire_value *value, void *ret) {
@@ -75,6 +79,7 @@ static enum err parse_shape(struct walk *walk, const struct wire_value *value, v
 
 enum buffer_key {
     KEY_BYTES,
+    KEY_EACH,
     KEY_DATA,
     KEY_STATIC,
     KEY_BLOB,
@@ -90,6 +95,7 @@ enum buffer_key {
 
 static const struct field buffer_fields[] = {
     [KEY_BYTES] = {KEY("bytes"), REQUIRED, parse_u64, offsetof(struct job_buffer, bytes)},
+    [KEY_EACH] = {KEY("each"), OPTIONAL, parse_bool, offsetof(struct job_buffer, is_each)},
     [KEY_DATA] = {KEY("data"), OPTIONAL, parse_bytes, offsetof(struct job_buffer, data)},
     [KEY_STATIC] = {KEY("static"), OPTIONAL, parse_digest, offsetof(struct job_buffer, digest)},
     [KEY_BLOB] = {KEY("blob"), OPTIONAL, parse_digest, offsetof(struct job_buffer, digest)},
@@ -145,10 +151,33 @@ static enum err resolve_source(
     return ERR_OK;
 }
 
+/* Of all instances; check_each() has found that it does not overflow. */
+static uint64_t total_bytes(const struct walk *walk, const struct job_buffer *buffer) {
+    return buffer->is_each ? buffer->bytes * walk->job->instances : buffer->bytes;
+}
+
+static enum err check_each(struct walk *walk, const struct job_buffer *buffer) {
+    uint64_t total;
+    if (!buffer->is_each) return ERR_OK;
+    if (walk->job->instances == 0)
+        return walk_fail(walk, ERR_BAD_JOB, "say with \"count\" how many instances the job has",
+            "is for each instance, but the job has no \"count\"");
+    if (buffer->source == BUFFER_STATIC)
+        return walk_fail(walk, ERR_BAD_JOB, "send it as data or blob, or leave out \"each\"",
+            "is a static for each instance, but a static is shared");
+    if (__builtin_mul_overflow(buffer->bytes, walk->job->instances, &total)) total = UINT64_MAX;
+    return walk_limit(
+        walk, total, walk->limits->buffer_bytes_max, "bytes in all instances", "limits.job_bytes");
+}
+
 static enum err check_data(
     struct walk *walk, const struct job_buffer *buffer, const struct wire_value **found) {
     bool is_given = found[KEY_DATA] != NULL || buffer->init == RESIDENT_INIT_DATA;
-    if (!is_given || buffer->data.size == buffer->bytes) return ERR_OK;
+    if (!is_given || buffer->data.size == total_bytes(walk, buffer)) return ERR_OK;
+    if (buffer->is_each)
+        return walk_fail(walk, ERR_BAD_JOB, "send the bytes of all instances, one behind the other",
+            "has %zu bytes of data for %" PRIu32 " instances of %" PRIu64 " bytes",
+            buffer->data.size, walk->job->instances, buffer->bytes);
     return walk_fail(walk, ERR_BAD_JOB, "make bytes and the length of data equal",
         "has %zu bytes of data for a buffer of %" PRIu64 " bytes", buffer->data.size,
         buffer->bytes);
@@ -157,10 +186,20 @@ static enum err check_data(
 static enum err check_writes(struct walk *walk, const struct job_buffer *buffer) {
     for (size_t i = 0; i < buffer->write_count; i++) {
         const struct job_write *write = &buffer->writes[i];
-        if (write->offset <= buffer->bytes && write->data.size <= buffer->bytes - write->offset)
-            continue;
+        bool is_inside =
+            write->offset <= buffer->bytes && write->data.size <= buffer->bytes - write->offset;
+        bool is_placed = write->names_instance == buffer->is_each &&
+                         (!buffer->is_each || write->instance < walk->job->instances);
+        if (is_inside && is_placed) continue;
         walk_enter_key(walk, slice_of_text("writes"));
         walk_enter_index(walk, i);
+        if (write->names_instance != buffer->is_each)
+            return walk_fail(walk, ERR_BAD_JOB,
+                "name the instance in writes of \"each\" buffers, and only there",
+                buffer->is_each ? "names no instance" : "names an instance of a shared buffer");
+        if (!is_placed)
+            return walk_fail(walk, ERR_BAD_JOB, "number the instances from 0 to count - 1",
+                "names instance %" PRIu32 " of %" PRIu32, write->instance, walk->job->instances);
         return walk_fail(walk, ERR_BAD_JOB, "keep offset + length within the buffer",
             "puts %zu bytes at offset %" PRIu64 " of a buffer of %" PRIu64 " bytes",
             write->data.size, write->offset, buffer->bytes);
@@ -208,6 +247,7 @@ static enum err parse_buffer(
         walk, buffer->bytes, walk->limits->buffer_bytes_max, "bytes", "limits.job_bytes");
     if (code != ERR_OK) return code;
     code = resolve_source(walk, buffer, found);
+    if (code == ERR_OK) code = check_each(walk, buffer);
     if (code != ERR_OK) return code;
     code = check_data(walk, buffer, found);
     if (code != ERR_OK) return code;

@@ -9,11 +9,20 @@ static enum err parse_topic(struct walk *walk, const struct wire_value *value, v
     return walk_text(walk, value, TOPIC_BYTES_MAX, ret);
 }
 
-/* Fields are read in this order: steps and outputs name buffers. */
+static enum err parse_instances(struct walk *walk, const struct wire_value *value, void *ret) {
+    enum err code = parse_count_u32(walk, value, ret);
+    if (code != ERR_OK) return code;
+    return walk_limit(walk, *(uint32_t *)ret, walk->limits->instances_max, "instances",
+        "limits.instances_per_job");
+}
+
+/* Fields are read in this order: buffers and arguments may have one part for each instance, steps
+ * and outputs name buffers. */
 static const struct field job_fields[] = {
     {KEY("v"), REQUIRED, parse_version, 0},
     {KEY("id"), REQUIRED, parse_id, offsetof(struct job, id)},
     {KEY("reply_to"), OPTIONAL, parse_topic, offsetof(struct job, reply_to)},
+    {KEY("count"), OPTIONAL, parse_instances, offsetof(struct job, instances)},
     {KEY("buffers"), REQUIRED, parse_buffers, 0},
     {KEY("steps"), REQUIRED, parse_steps, 0},
     {KEY("repeat"), OPTIONAL, parse_count_u32, offsetof(struct job, repeat)},

@@ -12,7 +12,22 @@
 
 /* What a node of the document stands for; `data` means something only inside these, and an id is
  * text even where it looks like a number. */
-enum place { PLAIN, JOB, ID, BUFFERS, BUFFER, INIT, WRITES, WRITE, DATA };
+enum place {
+    PLAIN,
+    JOB,
+    ID,
+    BUFFERS,
+    BUFFER,
+    INIT,
+    WRITES,
+    WRITE,
+    DATA,
+    STEPS,
+    STEP,
+    ARGS,
+    ARG,
+    EACH /* one value for each instance: numbers under the name of their type */
+};
 
 static const struct {
     enum place place;
@@ -28,6 +43,11 @@ static const struct {
     {INIT, "data", DATA},
     {WRITES, NULL, WRITE},
     {WRITE, "data", DATA},
+    {JOB, "steps", STEPS},
+    {STEPS, NULL, STEP},
+    {STEP, "args", ARGS},
+    {ARGS, NULL, ARG},
+    {ARG, "each", EACH},
 };
 
 static enum place place_of(enum place parent, const char *key) {
@@ -222,6 +242,29 @@ static void pack_data(struct encoder *encoder, const struct yaml_node *node) {
         "data must be a map of one known form");
 }
 
+/* {f32: [..]} becomes {f32: <binary>}; {hex: ".."} and {file: ..} may stand for the numbers. */
+static void pack_each(struct encoder *encoder, const struct yaml_node *node) {
+    bool is_typed = node->kind == YAML_MAPPING && node->count == 1;
+    msgpack_pack_map(&encoder->packer, 1);
+    pack_text(encoder, is_typed ? node->keys[0]->text : "");
+    pack_data(encoder, is_typed && node->values[0]->kind == YAML_MAPPING ? node->values[0] : node);
+}
+
+/* How many instances the job has, as far as that is readable: 1 for a single job. */
+static uint64_t count_instances(const struct encoder *encoder) {
+    const struct yaml_node *count = yaml_get(yaml_root(encoder->document), "count");
+    if (count == NULL || count->kind != YAML_SCALAR) return 1;
+    struct scalar scalar = scalar_of(count);
+    return scalar.kind == SCALAR_UINT && scalar.uint > 0 ? scalar.uint : 1;
+}
+
+static bool is_each(const struct yaml_node *buffer) {
+    const struct yaml_node *each = yaml_get(buffer, "each");
+    if (each == NULL || each->kind != YAML_SCALAR) return false;
+    struct scalar scalar = scalar_of(each);
+    return scalar.kind == SCALAR_BOOL && scalar.boolean;
+}
+
 static void pack_node(struct encoder *encoder, const struct yaml_node *node, enum place place);
 
 static bool buffer_has_data(const struct yaml_node *buffer) {
@@ -246,6 +289,7 @@ static void pack_mapping(struct encoder *encoder, const struct yaml_node *node, 
         if (child == DATA || child == INIT) bytes = encoder->data_bytes;
     }
     if (lacks_bytes) {
+        if (is_each(node)) bytes /= count_instances(encoder);
         pack_text(encoder, "bytes");
         msgpack_pack_uint64(&encoder->packer, bytes);
     }
@@ -255,6 +299,8 @@ static void pack_mapping(struct encoder *encoder, const struct yaml_node *node, 
 static void pack_node(struct encoder *encoder, const struct yaml_node *node, enum place place) {
     if (place == DATA) {
         pack_data(encoder, node);
+    } else if (place == EACH) {
+        pack_each(encoder, node);
     } else if (node->kind == YAML_SCALAR && place == ID) {
         pack_text(encoder, node->text);
     } else if (node->kind == YAML_SCALAR) {

@@ -6,8 +6,10 @@
  *   {hex: "00ff"}
  *   {file: x.bin}     relative to the folder of the YAML file
  *
- * `v` is filled in, and a buffer's `bytes` where its data says them. Whether the job makes sense is
- * for decode_job() to say: this only translates. Threads: one at a time.
+ * An argument `{each: {f32: [1, 2]}}` has one number for each instance of an array job; {hex: ..}
+ * or {file: ..} may stand for the list. `v` is filled in, and a buffer's `bytes` where its data
+ * says them. Whether the job makes sense is for decode_job() to say: this only translates. Threads:
+ * one at a time.
  */
 #ifndef DECODE_JOB_YAML_H
 #define DECODE_JOB_YAML_H

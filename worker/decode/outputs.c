@@ -29,6 +29,9 @@ static enum err parse_output(struct walk *walk, const struct wire_value *value, 
         return walk_fail(walk, ERR_BAD_JOB, "keep offset + bytes within the buffer",
             "reads %" PRIu64 " bytes at offset %" PRIu64 " of a buffer of %" PRIu64 " bytes",
             output->bytes, output->offset, buffer->bytes);
+    if (walk->job->instances > 0 && !buffer->is_each)
+        return walk_fail(walk, ERR_BAD_JOB, "read a buffer that has \"each\"",
+            "reads a buffer that all instances share, which no kernel writes");
     output->is_whole = output->bytes == buffer->bytes;
     if (found[KEY_AS] == NULL) output->name = buffer->name;
     return ERR_OK;

@@ -69,6 +69,44 @@ static enum err parse_arg_words(struct walk *walk, const struct wire_value *valu
     return code;
 }
 
+/* {each: {f32: <bin>}}: one value for each instance, as they lie in memory. */
+static enum err parse_arg_each(struct walk *walk, const struct wire_value *value, void *ret) {
+    static const struct {
+        struct slice key;
+        enum arg_kind kind;
+    } kinds[] = {{KEY("u32"), ARG_U32}, {KEY("i32"), ARG_I32}, {KEY("u64"), ARG_U64},
+        {KEY("i64"), ARG_I64}, {KEY("f32"), ARG_F32}, {KEY("f64"), ARG_F64}};
+    struct job_arg *arg = ret;
+    struct slice bytes, key;
+    uint32_t instances = walk->job->instances;
+    if (instances == 0)
+        return walk_fail(walk, ERR_BAD_JOB, "say with \"count\" how many instances the job has",
+            "is for each instance, but the job has no \"count\"");
+    enum err code = walk_is_map(walk, value);
+    if (code != ERR_OK) return code;
+    if (value->count != 1 || value[1].type != WIRE_TEXT)
+        return walk_fail(walk, ERR_BAD_JOB, "give one type and its values, such as {f32: <binary>}",
+            "is a map of %" PRIu32 " keys; it must have one string", value->count);
+    key = wire_slice(&value[1]);
+    arg->kind = ARG_BUFFER;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (slice_equal(key, kinds[i].key)) arg->kind = kinds[i].kind;
+    char quoted[QUOTED_SIZE];
+    if (arg->kind == ARG_BUFFER)
+        return walk_fail(walk, ERR_BAD_JOB, "use one of u32, i32, u64, i64, f32 and f64",
+            "has the type %s, which cannot be given for each instance", walk_quote(key, quoted));
+    walk_enter_key(walk, key);
+    code = parse_bytes(walk, wire_next(&value[1]), &bytes);
+    if (code != ERR_OK) return code;
+    if (bytes.size != (uint64_t)instances * arg_kind_bytes(arg->kind))
+        return walk_fail(walk, ERR_BAD_JOB, "send the values of all instances",
+            "has %zu bytes for %" PRIu32 " instances of %zu bytes", bytes.size, instances,
+            arg_kind_bytes(arg->kind));
+    walk_leave(walk);
+    arg->each = bytes.data;
+    return ERR_OK;
+}
+
 static const struct field arg_fields[] = {
     {KEY("u32"), OPTIONAL, parse_arg_u32, 0},
     {KEY("i32"), OPTIONAL, parse_arg_i32, 0},
@@ -77,6 +115,7 @@ static const struct field arg_fields[] = {
     {KEY("f32"), OPTIONAL, parse_arg_f32, 0},
     {KEY("f64"), OPTIONAL, parse_arg_f64, 0},
     {KEY("words"), OPTIONAL, parse_arg_words, 0},
+    {KEY("each"), OPTIONAL, parse_arg_each, 0},
 };
 
 static enum err parse_arg(struct walk *walk, const struct wire_value *value, void *ret) {

@@ -76,6 +76,20 @@ struct ready_place {
     struct job *next_group; /* the first job of it */
 };
 
+/** Instances of an array that one lane runs together. */
+struct array_slice {
+    uint32_t first, count;
+};
+
+/** How far an array is (batch/array.h); the queue of ready jobs guards it. */
+struct array_progress {
+    uint32_t taken;        /* instances that a lane has, or had */
+    uint32_t in_flight;    /* slices */
+    bool is_stopped;       /* a slice failed, or was refused: no more are taken */
+    uint64_t started_ns;   /* when the first slice was taken */
+    uint64_t instances_ok; /* whose outputs are assembled */
+};
+
 struct job {
     enum job_state state;
 
@@ -102,7 +116,8 @@ struct job {
     const struct job_buffer *buffers;
     size_t step_count;
     const struct job_step *steps;
-    uint32_t repeat; /* >= 1 */
+    uint32_t repeat;    /* >= 1 */
+    uint32_t instances; /* of an array; 0: a single job */
     size_t output_count;
     const struct job_output *outputs;
     bool timing;
@@ -133,6 +148,12 @@ struct job {
     enum run_state run;
     struct slice *found; /* where its outputs are: what outcome.outputs points to */
     struct outcome outcome;
+
+    /* an array: batch/array.h */
+    uint8_t *assembled; /* the outputs of all instances; prepare/ makes room for them */
+    struct array_progress progress;
+    struct job *array; /* of a slice, which is a copy of its array; else NULL */
+    struct array_slice slice;
 
     /* tries: pipeline/retries.h */
     uint32_t retry_count; /* tries that failed before this one */
@@ -182,6 +203,20 @@ void job_destroy(struct job *job); /* NULL is fine */
 
 /** Starts the arena, which has held nothing yet. */
 void job_init_arena(struct job *job, size_t reserved_max);
+
+/** How many instances a batch runs of it: those of the slice, 1 of a single job. */
+static inline uint32_t job_slice_count(const struct job *job) {
+    return job->array != NULL ? job->slice.count : 1;
+}
+
+/* Of all instances: they fit 64 bits, as decoding has found. */
+static inline uint64_t job_buffer_bytes(const struct job *job, const struct job_buffer *buffer) {
+    return buffer->is_each ? buffer->bytes * job->instances : buffer->bytes;
+}
+
+static inline uint64_t job_output_bytes(const struct job *job, size_t output) {
+    return job->outputs[output].bytes * (job->instances > 0 ? job->instances : 1);
+}
 
 /** Moves the job to another state. Ends the process if the table does not allow it. */
 void job_move(struct job *job, enum job_state to);

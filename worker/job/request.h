@@ -3,12 +3,17 @@
  * (schemas/job.schema.json). Every name is resolved to an index, every length is known to lie
  * inside the message.
  *
+ * An array job has `count` instances: the same steps, each with its own parts of the `each` buffers
+ * and its own `each` arguments. The other buffers are shared by all of them.
+ *
  * Units: bytes, unless a name says otherwise. Numbers in data are little-endian, arrays row-major.
  * Lifetime: slices point into the message, everything else lives in the job's arena. Threads: plain
  * values.
  */
 #ifndef JOB_REQUEST_H
 #define JOB_REQUEST_H
+
+#include <string.h>
 
 #include "base/digest.h"
 #include "job/datatype.h"
@@ -26,17 +31,21 @@ enum buffer_source {
 enum resident_init { RESIDENT_MUST_EXIST, RESIDENT_INIT_DATA, RESIDENT_INIT_FILL };
 
 struct job_write {
+    bool names_instance; /* of an `each` buffer */
+    uint32_t instance;
     uint64_t offset;
     struct slice data; /* offset + data.size <= the buffer's bytes */
 };
 
 struct job_buffer {
     struct slice name;
-    uint64_t bytes;
+    uint64_t bytes; /* of an `each` buffer: of one instance */
+    bool is_each;   /* each instance of the array has its own, one behind the other */
     enum buffer_source source;
     uint8_t fill;         /* FILL, RESIDENT_INIT_FILL */
     bool has_data;        /* STATIC: the payload is in the message */
-    struct slice data;    /* DATA, STATIC with has_data, RESIDENT_INIT_DATA: exactly `bytes` */
+    struct slice data;    /* DATA, STATIC with has_data, RESIDENT_INIT_DATA: exactly `bytes`, or
+                             those of all instances */
     struct digest digest; /* STATIC, BLOB */
     struct slice resident;
     enum resident_init init;
@@ -55,6 +64,7 @@ struct job_arg {
     enum arg_kind kind;
     size_t buffer;         /* BUFFER: index into the job's buffers */
     uint64_t bits;         /* scalars: their bits, the narrower ones in the low half */
+    const uint8_t *each;   /* scalars of an array: those of all instances; NULL: all have `bits` */
     size_t word_count;     /* WORDS */
     const uint32_t *words; /* WORDS: in the host's order */
 };
@@ -83,5 +93,19 @@ struct job_output {
     bool is_whole;  /* the buffer from end to end: the result repeats datatype and shape */
     struct slice name;
 };
+
+/** The bytes of a scalar of this kind. */
+static inline size_t arg_kind_bytes(enum arg_kind kind) {
+    return kind == ARG_U32 || kind == ARG_I32 || kind == ARG_F32 ? 4 : 8;
+}
+
+/** The bits of a scalar for one instance. */
+static inline uint64_t job_arg_bits(const struct job_arg *arg, uint32_t instance) {
+    uint64_t bits = 0;
+    size_t bytes = arg_kind_bytes(arg->kind);
+    if (arg->each == NULL) return arg->bits;
+    memcpy(&bits, arg->each + bytes * instance, bytes); /* little-endian */
+    return bits;
+}
 
 #endif

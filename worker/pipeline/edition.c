@@ -28,6 +28,7 @@ static void derive_limits(struct edition *edition) {
         .writes_max = settings->limits.buffers_per_job,
         .buffer_bytes_max = settings->limits.job_bytes,
         .launches_max = settings->limits.launches_per_job,
+        .instances_max = settings->limits.instances_per_job,
         .timeout_ms_default = settings->limits.timeout_ms,
         .timeout_ms_min = settings->limits.timeout_min_ms,
         .timeout_ms_max = settings->limits.timeout_max_ms,
@@ -35,6 +36,7 @@ static void derive_limits(struct edition *edition) {
     edition->plan_limits = (struct plan_limits){
         .device = edition->editions->device->limits,
         .job_bytes_max = settings->limits.job_bytes,
+        .launches_max = settings->limits.launches_per_job,
         .result_bytes_max = settings->limits.result_bytes,
         .has_key_order = settings->ordering == ORDERING_KEY,
         .inline_bytes_max = settings->results.inline_max_bytes,

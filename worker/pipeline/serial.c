@@ -2,9 +2,13 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/crew.h"
 #include "base/pulse.h"
+#include "batch/array.h"
+#include "batch/coalesce.h"
 #include "gpu/event.h"
+#include "plan/extent.h"
 
 enum { WAIT_MS = 10 };
 
@@ -19,6 +23,44 @@ struct serial {
     uint64_t batch_id; /* counts down from the top: the lanes' count up */
 };
 
+/* A job, or a slice. Its outcome stands in it. */
+static enum err run_batch(
+    struct serial *serial, struct job *job, bool is_guarded, struct error *err) {
+    struct stages *stages = serial->stages;
+    pulse_idle(); /* the watchdog knows how long batches may take, ours and those we wait for */
+    enum err code = tenancy_enter(stages->tenancy, job->tenant, serial->lease.stream, err);
+    pulse_busy();
+    if (code == ERR_OK)
+        code = batch_begin(&serial->batch, &job, 1, 0, is_guarded, serial->batch_id--, err);
+    pulse_idle();
+    if (code == ERR_OK) code = batch_finish(&serial->batch, err);
+    pulse_busy();
+    return code;
+}
+
+/* Slice by slice. A slice that is refused, or fails, ends the array. */
+static enum err run_array(
+    struct serial *serial, struct job *array, bool is_guarded, struct error *err) {
+    const struct serial_options *options = &serial->options;
+    uint32_t most = extent_instances(array->plan, serial->stages->settings->lane_slab_bytes);
+    struct job *slice = &serial->batch.slice;
+    enum err code = ERR_OK;
+    if (most > COALESCED_ROWS_MAX) most = COALESCED_ROWS_MAX;
+    array_reset(array);
+    if (array->state == JOB_READY) job_move(array, JOB_ON_DEVICE);
+    while (code == ERR_OK && array_has_more(array)) {
+        struct array_slice next = array_take(array, most, clock_ns());
+        array_make_slice(array, next, clock_ns(), slice);
+        code = options->still_wanted(options->context, slice, err);
+        if (code == ERR_OK) code = array_check_time(slice, err);
+        if (code == ERR_OK) code = run_batch(serial, slice, is_guarded, err);
+        if (code != ERR_OK) return code;
+        batch_recycle(&serial->batch);
+        (void)array_merge(array, slice);
+    }
+    return ERR_OK;
+}
+
 /*
  * ERR_OK: the job has run, and its outcome stands in the batch. After a shortage the job holds
  * nothing.
@@ -29,15 +71,8 @@ static enum err try_to_run(
     enum err code = serial->options.still_wanted(serial->options.context, job, err);
     if (code == ERR_OK) code = device_bind(&stages->device, err);
     if (code == ERR_OK) code = prepare_again(stages->prepare, job, err);
-    pulse_idle(); /* the watchdog knows how long batches may take, ours and those we wait for */
     if (code == ERR_OK)
-        code = tenancy_enter(stages->tenancy, job->tenant, serial->lease.stream, err);
-    pulse_busy();
-    if (code == ERR_OK)
-        code = batch_begin(&serial->batch, &job, 1, 0, is_guarded, serial->batch_id--, err);
-    pulse_idle();
-    if (code == ERR_OK) code = batch_finish(&serial->batch, err);
-    pulse_busy();
+        code = (job->instances > 0 ? run_array : run_batch)(serial, job, is_guarded, err);
     if (err_is_shortage(code)) prepare_release(job, stages->statics, stages->residents);
     return code;
 }

@@ -16,7 +16,8 @@ struct check {
     const struct job *job;
     const struct plan_launch *launch;
     const struct entry
-        *entry; /* the launch's entry, or one of its phases, which have the same arguments */
+        *entry;        /* the launch's entry, or one of its phases, which have the same arguments */
+    uint32_t instance; /* of an array, whose arguments are looked at */
     const char *where;
     struct error *err;
 };
@@ -26,22 +27,24 @@ static size_t value_count(const struct job_arg *arg) {
 }
 
 /* Value `index` of an argument. */
-static struct scalar value_of(const struct job_arg *arg, size_t index) {
-    struct scalar ret = {.kind = SCALAR_UINT, .uint = arg->bits};
-    uint32_t narrow = (uint32_t)arg->bits;
+static struct scalar value_of(const struct check *check, size_t index_of_arg, size_t index) {
+    const struct job_arg *arg = &check->launch->args[index_of_arg];
+    uint64_t bits = job_arg_bits(arg, check->instance);
+    struct scalar ret = {.kind = SCALAR_UINT, .uint = bits};
+    uint32_t narrow = (uint32_t)bits;
     float number;
     switch (arg->kind) {
     case ARG_U32: ret.uint = narrow; break;
     case ARG_WORDS: ret.uint = arg->words[index]; break;
     case ARG_I32: ret = (struct scalar){.kind = SCALAR_INT, .integer = (int32_t)narrow}; break;
-    case ARG_I64: ret = (struct scalar){.kind = SCALAR_INT, .integer = (int64_t)arg->bits}; break;
+    case ARG_I64: ret = (struct scalar){.kind = SCALAR_INT, .integer = (int64_t)bits}; break;
     case ARG_F32:
         memcpy(&number, &narrow, sizeof number);
         ret = (struct scalar){.kind = SCALAR_FLOAT, .number = number};
         break;
     case ARG_F64:
         ret = (struct scalar){.kind = SCALAR_FLOAT};
-        memcpy(&ret.number, &arg->bits, sizeof ret.number);
+        memcpy(&ret.number, &bits, sizeof ret.number);
         break;
     default: break;
     }
@@ -67,7 +70,7 @@ static uint64_t product(const uint32_t sides[static 3]) {
 static bool term_value(
     const struct check *check, const struct term *term, size_t index, uint64_t *ret) {
     if (term->kind == TERM_ARG) {
-        struct scalar value = value_of(&check->launch->args[term->arg], index);
+        struct scalar value = value_of(check, term->arg, index);
         return count_of(&value, ret);
     }
     *ret = term->kind == TERM_BLOCKS    ? product(check->launch->grid)
@@ -92,7 +95,7 @@ static void describe_what(
     uint64_t count;
     switch (bound->what.kind) {
     case TERM_ARG: {
-        struct scalar value = value_of(&check->launch->args[bound->what.arg], index);
+        struct scalar value = value_of(check, bound->what.arg, index);
         scalar_format(&value, number, sizeof number);
         snprintf(
             ret, size, "argument '%s' is %s", check->entry->args[bound->what.arg].name, number);
@@ -174,7 +177,7 @@ static enum err check_between(const struct check *check, size_t arg) {
     const struct job_arg *given = &check->launch->args[arg];
     if (!between->is_set) return ERR_OK;
     for (size_t i = 0; i < value_count(given); i++) {
-        const struct scalar value = value_of(given, i);
+        const struct scalar value = value_of(check, arg, i);
         if (is_ordered(&between->min, &value) && is_ordered(&value, &between->max)) continue;
         char text[TEXT_SIZE], min[TEXT_SIZE], max[TEXT_SIZE], fix[120];
         scalar_format(&value, text, sizeof text);
@@ -197,14 +200,26 @@ static enum err check_entry(const struct check *check) {
     return code;
 }
 
+/* What is the same for all instances is checked once. */
+static enum err check_instances(struct check *check) {
+    bool has_each = false;
+    for (size_t i = 0; i < check->entry->arg_count; i++)
+        has_each = has_each || check->launch->args[i].each != NULL;
+    uint32_t count = has_each ? check->job->instances : 1;
+    enum err code = ERR_OK;
+    for (check->instance = 0; check->instance < count && code == ERR_OK; check->instance++)
+        code = check_entry(check);
+    return code;
+}
+
 enum err plan_check_bounds(
     const struct job *job, const struct plan_launch *launch, const char *where, struct error *err) {
     struct check check = {
         .job = job, .launch = launch, .entry = launch->entry, .where = where, .err = err};
-    enum err code = check_entry(&check);
+    enum err code = check_instances(&check);
     for (size_t i = 0; i < launch->entry->phase_count && code == ERR_OK; i++) {
         check.entry = &launch->program->entries[launch->entry->phases[i]];
-        code = check_entry(&check);
+        code = check_instances(&check);
     }
     return code;
 }

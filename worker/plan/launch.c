@@ -21,13 +21,20 @@ static bool role_writes(enum arg_role role) {
     return role == ROLE_OUT || role == ROLE_INOUT;
 }
 
-static enum err check_buffer_arg(const struct job_buffer *buffer, const struct entry_arg *wanted,
-    const char *where, struct error *err) {
+static enum err check_buffer_arg(const struct job *job, size_t index,
+    const struct entry_arg *wanted, const char *where, struct error *err) {
+    const struct job_buffer *buffer = &job->buffers[index];
+    bool is_shared = job->instances > 0 && !buffer->is_each;
     if (buffer->source == BUFFER_STATIC && role_writes(wanted->role))
         return error_set(err, ERR_BAD_ARGUMENT, 0,
             "send this buffer as `data` or `fill`: statics are shared by jobs and never written",
             "%s: the kernel writes '%s', and buffer '%.*s' is a static", where, wanted->name,
             SLICE_TEXT(buffer->name));
+    if (is_shared && role_writes(wanted->role))
+        return error_set(err, ERR_BAD_ARGUMENT, 0,
+            "give the buffer `each: true`: the instances would write over each other",
+            "%s: the kernel writes '%s', and buffer '%.*s' is shared by all instances", where,
+            wanted->name, SLICE_TEXT(buffer->name));
     if (buffer->source != BUFFER_STATIC && wanted->role == ROLE_STATIC)
         return error_set(err, ERR_BAD_ARGUMENT, 0, "name the payload by `static: sha256:...`",
             "%s: argument '%s' takes a static, and buffer '%.*s' is not one", where, wanted->name,
@@ -59,7 +66,7 @@ static enum err check_arg(const struct job *job, const struct job_arg *arg,
             "%s: argument '%s' takes %" PRIu32 " words, and the job gives %zu", where, wanted->name,
             wanted->word_count, arg->word_count);
     if (kind != ARG_BUFFER) return ERR_OK;
-    return check_buffer_arg(&job->buffers[arg->buffer], wanted, where, err);
+    return check_buffer_arg(job, arg->buffer, wanted, where, err);
 }
 
 static enum err check_args(const struct job *job, const struct job_step *step,
@@ -149,8 +156,7 @@ uint64_t plan_launch_param_bytes(const struct plan_launch *launch) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < launch->entry->arg_count; i++) {
         enum arg_kind kind = launch->args[i].kind;
-        bool is_narrow = kind == ARG_U32 || kind == ARG_I32 || kind == ARG_F32;
-        bytes += kind == ARG_WORDS ? 4 * launch->args[i].word_count : is_narrow ? 4u : 8u;
+        bytes += kind == ARG_WORDS ? 4 * launch->args[i].word_count : arg_kind_bytes(kind);
     }
     return bytes;
 }

@@ -15,6 +15,11 @@
  * resident. They use the staging areas behind the groups. The initial value of a resident is
  * planned as a fill or a write; whether this job creates the resident is known only later.
  *
+ * Arrays. Of an array job the groups hold the shared buffers and the parameter blocks; the `each`
+ * buffers lie behind them, as many instances as a slice has (extent.h). Instances of a buffer lie
+ * one behind the other, as in the message, so that a slice is staged with one copy for each buffer.
+ * Shared buffers go up with each slice.
+ *
  * Units: bytes. Buffers start at multiples of 256 in their group. Lifetime: everything is in the
  * job's arena. Threads: pure; any number of jobs at once.
  */
@@ -43,9 +48,10 @@ enum plan_group {
 /* Indexed like the job's buffers. */
 struct plan_buffer {
     enum plan_group group;
-    uint64_t offset; /* in its group */
-    uint64_t bytes;
-    bool is_update; /* a resident that the job changes, by a write or in a kernel */
+    uint64_t offset; /* in its group; of a shared buffer or a single job */
+    uint64_t bytes;  /* of one instance */
+    uint64_t stride; /* from one instance to the next, aligned for any type; 0: it is shared */
+    bool is_update;  /* a resident that the job changes, by a write or in a kernel */
 };
 
 /** A device memset: `value` over the whole buffer, after the clear. */
@@ -103,7 +109,7 @@ struct plan {
     uint64_t signature;        /* plan/signature.h */
     uint64_t result_bytes_max; /* of the encoded result, also of an error */
 
-    /* exactly what the job asks for, as its telemetry reports it */
+    /* exactly what the job asks for, with all instances, as its telemetry reports it */
     uint64_t h2d_bytes; /* own uploads and writes, without cold statics and initial values */
     uint64_t d2h_bytes;
     uint64_t param_bytes;

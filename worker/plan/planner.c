@@ -17,6 +17,7 @@ enum {
     /* The reference to an output in the blob store. */
     BLOB_REFERENCE_BYTES = 80,
     OUTPUT_OVERHEAD_BYTES = 64,
+    STRIDE_ALIGNMENT = 16, /* of the instances of a buffer: the widest type that a kernel loads */
     RESIDENT_OVERHEAD_BYTES = 16
 };
 
@@ -36,8 +37,18 @@ static bool is_own(const struct job_buffer *buffer) {
     return !is_shared && buffer->bytes > 0;
 }
 
-static bool is_uploaded(const struct job_buffer *buffer) {
+static bool has_payload(const struct job_buffer *buffer) {
     return buffer->source == BUFFER_DATA || buffer->source == BUFFER_BLOB;
+}
+
+/* Writes into instances are merged while staging, so what they are written to is uploaded. */
+static bool is_uploaded(const struct job_buffer *buffer) {
+    return has_payload(buffer) || (buffer->is_each && buffer->write_count > 0);
+}
+
+/* 1 for a single job. */
+static uint64_t instances_of(const struct job *job) {
+    return job->instances > 0 ? job->instances : 1;
 }
 
 /* True if the buffer is read back whole with its group; false: each of its outputs alone. */
@@ -47,6 +58,7 @@ static bool is_read_whole(const struct job *job, size_t index) {
     for (size_t i = 0; i < job->output_count; i++)
         if (job->outputs[i].buffer == index) asked += job->outputs[i].bytes; /* <= job limit */
     if (asked == 0 || !is_own(buffer)) return false;
+    if (buffer->is_each) return true; /* pieces of each instance would be as many copies */
     return buffer->bytes <= READ_WHOLE_BYTES || asked >= buffer->bytes / 2;
 }
 
@@ -79,6 +91,11 @@ static enum err check_sources(
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         enum err code = ERR_OK;
+        if (buffer->source == BUFFER_RESIDENT && job->instances > 0)
+            return error_set(err, ERR_UNSUPPORTED, 0,
+                "send it as data, blob or static, or send single jobs",
+                "buffer '%.*s' is a resident, and array jobs have no residents",
+                SLICE_TEXT(buffer->name));
         if (buffer->source == BUFFER_RESIDENT) code = check_resident(job, i, limits, err);
         if (code != ERR_OK) return code;
         if (buffer->source == BUFFER_STATIC && buffer->write_count > 0)
@@ -89,8 +106,8 @@ static enum err check_sources(
     return ERR_OK;
 }
 
-static bool is_blob(const struct job_output *output, const struct plan_limits *limits) {
-    return limits->inline_bytes_max > 0 && output->bytes > limits->inline_bytes_max;
+static bool is_blob(const struct job *job, size_t output, const struct plan_limits *limits) {
+    return limits->inline_bytes_max > 0 && job_output_bytes(job, output) > limits->inline_bytes_max;
 }
 
 /* Outputs go through host memory, whether they are in the result or in the blob store. */
@@ -99,12 +116,13 @@ static enum err check_output_bytes(
     uint64_t total = 0;
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
-        if (is_blob(output, limits) && output->bytes > limits->blob_bytes_max)
+        uint64_t bytes = job_output_bytes(job, i);
+        if (is_blob(job, i, limits) && bytes > limits->blob_bytes_max)
             return error_set(err, ERR_RESULT_TOO_LARGE, 0,
                 "read back fewer bytes, or raise blobs.bytes_max",
                 "output '%.*s' has %" PRIu64 " bytes, and a blob may have %" PRIu64,
-                SLICE_TEXT(output->name), output->bytes, limits->blob_bytes_max);
-        if (__builtin_add_overflow(total, output->bytes, &total) || total > limits->job_bytes_max)
+                SLICE_TEXT(output->name), bytes, limits->blob_bytes_max);
+        if (__builtin_add_overflow(total, bytes, &total) || total > limits->job_bytes_max)
             return error_set(err, ERR_RESULT_TOO_LARGE, 0,
                 "read back fewer bytes, or raise limits.job_bytes",
                 "outputs up to '%.*s' take more than the %" PRIu64 " bytes that a job may use",
@@ -121,8 +139,10 @@ static enum err check_result_bytes(
             bytes += RESIDENT_OVERHEAD_BYTES + job->buffers[i].resident.size;
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
-        bytes += OUTPUT_OVERHEAD_BYTES + output->name.size + 9 * job->buffers[output->buffer].rank;
-        uint64_t carried = is_blob(output, limits) ? BLOB_REFERENCE_BYTES : output->bytes;
+        bytes +=
+            OUTPUT_OVERHEAD_BYTES + output->name.size + 9 * (job->buffers[output->buffer].rank + 1);
+        uint64_t carried =
+            is_blob(job, i, limits) ? BLOB_REFERENCE_BYTES : job_output_bytes(job, i);
         if (__builtin_add_overflow(bytes, carried, &bytes) || bytes > limits->result_bytes_max)
             return error_set(err, ERR_RESULT_TOO_LARGE, 0,
                 "read back fewer bytes, or raise limits.result_bytes and what the topic accepts",
@@ -160,17 +180,26 @@ static enum err place_buffers(
         const struct job_buffer *buffer = &job->buffers[i];
         enum plan_group group = group_of(job, i);
         buffers[i] = (struct plan_buffer){.group = group, .bytes = buffer->bytes};
+        uint64_t all = buffer->bytes;
+        if (buffer->is_each) {
+            /* no overflow: all instances are within limits.job_bytes */
+            buffers[i].stride =
+                (buffer->bytes + STRIDE_ALIGNMENT - 1) & ~(uint64_t)(STRIDE_ALIGNMENT - 1);
+            all = buffers[i].stride * job->instances;
+        }
         if (buffer->source == BUFFER_RESIDENT) plan->resident_count++;
         buffers[i].is_update = is_update(plan, i);
         if (group == GROUP_NONE) continue;
-        if (!add_aligned(&total, buffer->bytes) || total > limits->job_bytes_max)
+        if (!add_aligned(&total, all) || total > limits->job_bytes_max)
             return error_set(err, ERR_TOO_LARGE, 0, "split the job, or raise limits.job_bytes",
                 "buffers up to '%.*s' (%" PRIu64 " bytes) take more than the %" PRIu64
                 " bytes that a job may use",
-                SLICE_TEXT(buffer->name), buffer->bytes, limits->job_bytes_max);
+                SLICE_TEXT(buffer->name), all, limits->job_bytes_max);
+        if (has_payload(buffer))
+            plan->h2d_bytes += buffer->bytes * (buffer->is_each ? job->instances : 1);
+        if (buffer->is_each) continue;
         buffers[i].offset = plan->group_bytes[group];
         (void)add_aligned(&plan->group_bytes[group], buffer->bytes); /* <= total */
-        if (is_uploaded(buffer)) plan->h2d_bytes += buffer->bytes;
     }
     plan->buffers = buffers;
     return ERR_OK;
@@ -214,7 +243,8 @@ static enum err plan_fills(struct job *job, struct plan *plan, struct error *err
         const struct job_buffer *buffer = &job->buffers[i];
         bool is_init = buffer->init == RESIDENT_INIT_FILL;
         bool is_cleared = buffer->source == BUFFER_FILL && buffer->fill == 0; /* with its group */
-        bool is_filled = is_init || (buffer->source == BUFFER_FILL && !is_cleared);
+        bool is_filled =
+            is_init || (buffer->source == BUFFER_FILL && !is_cleared && !is_uploaded(buffer));
         if (is_filled && buffer->bytes > 0)
             fills[plan->fill_count++] =
                 (struct plan_fill){.buffer = i, .value = buffer->fill, .is_init = is_init};
@@ -260,7 +290,7 @@ static enum err plan_outputs(struct job *job, struct plan *plan, struct error *e
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
         enum plan_group group = plan->buffers[output->buffer].group;
-        plan->d2h_bytes += output->bytes;
+        plan->d2h_bytes += job_output_bytes(job, i);
         if (output->bytes == 0 || group == GROUP_INOUT || group == GROUP_OUTPUT) continue;
         outputs[i] =
             (struct plan_output){.is_unpacked = true, .staging = plan->output_staging_bytes};
@@ -270,19 +300,35 @@ static enum err plan_outputs(struct job *job, struct plan *plan, struct error *e
     return ERR_OK;
 }
 
+/* Where instances share launches, their number does not count; else each has its own. */
+static enum err check_array_launches(const struct job *job, const struct plan_limits *limits,
+    const struct plan *plan, struct error *err) {
+    bool are_shared = true;
+    for (size_t i = 0; i < plan->launch_count; i++)
+        are_shared = are_shared && plan->launches[i].entry->batched != NULL;
+    if (job->instances == 0 || are_shared || plan->kernel_launches <= limits->launches_max)
+        return ERR_OK;
+    return error_set(err, ERR_TOO_LARGE, 0,
+        "split the job, raise limits.launches_per_job of the worker, or give the entry `batched`",
+        "%" PRIu32 " instances make %" PRIu64 " launches, at most %" PRIu32
+        " are allowed (limits.launches_per_job)",
+        job->instances, plan->kernel_launches, limits->launches_max);
+}
+
 static enum err plan_launches(struct job *job, const struct registry *registry,
     const struct plan_limits *limits, struct plan *plan, struct plan_launch *launches,
     struct error *err) {
     for (size_t i = 0; i < job->step_count; i++) {
         enum err code = plan_step(job, i, registry, &limits->device, &launches[i], err);
         if (code != ERR_OK) return code;
-        uint64_t times = (uint64_t)job->repeat * launches[i].iterations; /* <= limits at decoding */
+        /* no overflow: <= limits at decoding, and below 2^32 instances */
+        uint64_t times = (uint64_t)job->repeat * launches[i].iterations * instances_of(job);
         plan->kernel_launches += times;
         plan->param_bytes += times * plan_launch_param_bytes(&launches[i]);
     }
     plan->launches = launches;
     plan->launch_count = job->step_count;
-    return ERR_OK;
+    return check_array_launches(job, limits, plan, err);
 }
 
 static bool streams_args(const struct plan *plan, const struct plan_launch *launch) {
@@ -310,7 +356,7 @@ static bool is_streamed(const struct plan *plan) {
     const struct plan_launch *launch = &plan->launches[0];
     bool is_single = plan->launch_count == 1 && job->repeat == 1 && launch->iterations == 1;
     bool is_plain = plan->resident_count == 0 && !launch->entry->params_in_buffer;
-    if (!is_single || !is_plain || launch->cooperative) return false;
+    if (!is_single || !is_plain || launch->cooperative || job->instances > 0) return false;
     if (own_bytes(plan) > STREAMED_BYTES_MAX) return false;
     for (size_t i = 0; i < job->output_count; i++)
         if (job->outputs[i].bytes > 0 && plan->buffers[job->outputs[i].buffer].group == GROUP_NONE)

@@ -9,6 +9,7 @@
 struct plan_limits {
     struct gpu_limits device;
     uint64_t job_bytes_max;    /* device memory of a job's own buffers: limits.job_bytes */
+    uint32_t launches_max;     /* of a job: limits.launches_per_job */
     uint64_t result_bytes_max; /* of the encoded result: limits.result_bytes */
     bool has_key_order;        /* ordering: key, which residents need */
     uint64_t inline_bytes_max; /* larger outputs become blobs; 0: none does */

@@ -125,8 +125,8 @@ static enum err fetch_cold(struct prepare *prepare, struct job *job, struct erro
         const struct job_buffer *buffer = &job->buffers[i];
         if (buffer->bytes == 0) continue;
         if (buffer->source == BUFFER_BLOB)
-            code = blob_open(
-                prepare->options.blobs, &buffer->digest, buffer->bytes, &job->blobs[i], err);
+            code = blob_open(prepare->options.blobs, &buffer->digest, job_buffer_bytes(job, buffer),
+                &job->blobs[i], err);
         else if (buffer->source == BUFFER_STATIC && job->statics[i] == NULL)
             code = upload_static(prepare, job, i, err);
     }
@@ -309,6 +309,21 @@ void prepare_destroy(struct prepare *prepare) {
     free(prepare);
 }
 
+/* Where the slices of an array put their outputs. */
+static bool make_room_for_outputs(struct job *job) {
+    uint64_t bytes = 0; /* planned: the sum does not overflow */
+    if (job->instances == 0) return true;
+    for (size_t i = 0; i < job->output_count; i++) bytes += job_output_bytes(job, i);
+    job->assembled = arena_alloc_beyond(&job->arena, bytes);
+    if (job->assembled == NULL) return false;
+    uint8_t *next = job->assembled;
+    for (size_t i = 0; i < job->output_count; i++) {
+        job->found[i] = slice_of(next, job_output_bytes(job, i));
+        next += job->found[i].size;
+    }
+    return true;
+}
+
 /* Room for what the job will hold, by index as its buffers, launches and outputs. */
 static bool make_room(struct job *job, const struct plan *plan) {
     job->statics = arena_alloc(&job->arena, job->buffer_count, sizeof job->statics[0]);
@@ -318,7 +333,8 @@ static bool make_room(struct job *job, const struct plan *plan) {
     job->kernels = arena_alloc(&job->arena, plan->launch_count, sizeof job->kernels[0]);
     job->found = arena_alloc(&job->arena, job->output_count, sizeof job->found[0]);
     return job->statics != NULL && job->residents != NULL && job->generations != NULL &&
-           job->blobs != NULL && job->kernels != NULL && job->found != NULL;
+           job->blobs != NULL && job->kernels != NULL && job->found != NULL &&
+           make_room_for_outputs(job);
 }
 
 struct job *prepare_resubmit(struct prepare *prepare, struct job *job) {

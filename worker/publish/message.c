@@ -152,7 +152,8 @@ static void write_output(struct writer *writer, const struct job *job, size_t in
     }
     if (has_shape) {
         write_key(writer, "shape");
-        write_array(writer, buffer->rank);
+        write_array(writer, buffer->rank + (size_t)(job->instances > 0));
+        if (job->instances > 0) write_uint64(writer, job->instances);
         for (size_t i = 0; i < buffer->rank; i++) write_uint64(writer, buffer->shape[i]);
     }
     if (blob != NULL) write_blob(writer, blob);
@@ -174,7 +175,8 @@ static void write_residents(struct writer *writer, const struct job *job) {
 static void write_telemetry(struct writer *writer, const struct job_telemetry *telemetry) {
     const struct batch_telemetry *batch = &telemetry->batch;
     write_key(writer, "telemetry");
-    write_map(writer, telemetry->is_timed ? 16 : 15);
+    bool is_array = telemetry->instances > 0;
+    write_map(writer, 15 + (size_t)telemetry->is_timed + 2 * (size_t)is_array);
     write_number(writer, "h2d_bytes", telemetry->h2d_bytes);
     write_number(writer, "d2h_bytes", telemetry->d2h_bytes);
     write_number(writer, "param_bytes", telemetry->param_bytes);
@@ -190,6 +192,10 @@ static void write_telemetry(struct writer *writer, const struct job_telemetry *t
     write_number(writer, "wait_ns", telemetry->wait_ns);
     write_number(writer, "wall_ns", telemetry->wall_ns);
     if (telemetry->is_timed) write_number(writer, "device_ns", telemetry->device_ns);
+    if (is_array) {
+        write_number(writer, "instances", telemetry->instances);
+        write_number(writer, "slices", telemetry->slices);
+    }
     write_key(writer, "batch");
     write_map(writer, 8);
     write_number(writer, "id", batch->id);

@@ -124,6 +124,7 @@ struct settings {
         uint32_t buffers_per_job;
         uint32_t steps_per_job;
         uint32_t launches_per_job;
+        uint32_t instances_per_job;
         uint64_t job_bytes;    /* device memory of one job's own buffers */
         uint64_t result_bytes; /* of one encoded result */
         uint32_t jobs_in_flight;

@@ -208,6 +208,8 @@ const struct setting setting_table[] = {
     UINT(limits.launches_per_job, 1, 1000000000, "100000",
         "Most kernel launches of one job: its repeat times the sum of its steps' iterations.",
         RELOADS),
+    UINT(limits.instances_per_job, 1, 1000000000, "1000000", "Most instances of one array job.",
+        RELOADS),
     SIZE(limits.job_bytes, 1 * KIB, 1 * TIB, "1GiB",
         "Most device memory for the buffers of one job. Set it to what your largest job needs: "
         "the default sizes of the pools include it."),

@@ -1,0 +1,253 @@
+/* Slices of arrays on the CPU driver: any cut of an array gives the bytes that its instances give
+ * as single jobs, and the array's receipts are the sum of its slices'. */
+#include "batch/array.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "batch/batch.h"
+#include "metrics/board.h"
+#include "plan/extent.h"
+#include "prepare/kernels.h"
+#include "support/device_rig.h"
+#include "support/jobs.h"
+#include "testing.h"
+
+enum { SLAB_BYTES = 8192, INSTANCES = 7 };
+
+static struct device_rig rig;
+static struct batch_context context;
+static struct batch batch;
+static struct stream_lease lease;
+static struct board *board;
+static struct job *array;
+static struct error err;
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != ERR_OK) fail_msg("%s", err.message);                                         \
+    } while (0)
+
+static int set_up(void **state) {
+    device_rig_init(&rig, NULL);
+    OK(stream_lease_take(rig.leases, false, &lease, &err));
+    OK(board_create(&board, NULL, &err));
+    context = (struct batch_context){.device = &rig.device,
+        .device_pool = rig.device_pool,
+        .pinned_pool = rig.pinned_pool,
+        .statics = rig.statics,
+        .device_counters = &rig.device_counters,
+        .pinned_counters = &rig.pinned_counters,
+        .counters = &board->counters,
+        .leases = rig.leases,
+        .stream = lease.stream,
+        .slab_bytes = SLAB_BYTES,
+        .jobs_max = 1};
+    OK(batch_init(&batch, &context, 0, &err));
+    return 0;
+}
+
+static int tear_down(void **state) {
+    kernels_release(array);
+    job_destroy(array);
+    batch_fini(&batch);
+    board_destroy(board);
+    OK(stream_lease_release(rig.leases, &lease, &err));
+    device_rig_fini(&rig);
+    return 0;
+}
+
+/* As prepare/ leaves it. */
+static void make_array(const char *yaml) {
+    struct job *job = array = test_job(yaml);
+    uint64_t bytes = 0;
+    job->plan = device_rig_plan(&rig, job);
+    job->modules = rig.set;
+    job->statics = arena_alloc(&job->arena, job->buffer_count, sizeof job->statics[0]);
+    job->residents = arena_alloc(&job->arena, job->buffer_count, sizeof job->residents[0]);
+    job->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof job->blobs[0]);
+    job->kernels = arena_alloc(&job->arena, job->plan->launch_count, sizeof job->kernels[0]);
+    job->found = arena_alloc(&job->arena, job->output_count, sizeof job->found[0]);
+    for (size_t i = 0; i < job->output_count; i++) bytes += job_output_bytes(job, i);
+    job->assembled = arena_alloc(&job->arena, bytes, 1);
+    assert_non_null(job->assembled);
+    uint8_t *next = job->assembled;
+    for (size_t i = 0; i < job->output_count; i++) {
+        job->found[i] = slice_of(next, job_output_bytes(job, i));
+        next += job->found[i].size;
+    }
+    assert_true(kernels_pin(job));
+    OK(kernels_load(&rig.device, job, &err));
+    job->state = JOB_ON_DEVICE;
+    array_reset(job);
+}
+
+/* y = k x + y with two floats each: x is {i, 10 i}, y is 100 but for a write, k is i. */
+static void make_saxpy(const char *step, const char *outputs) {
+    char yaml[2048];
+    snprintf(yaml, sizeof yaml,
+        "id: a\ncount: 7\nbuffers:\n"
+        "  x: {each: true, bytes: 8, data: {f32: [0, 0, 1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, "
+        "60]}}\n"
+        "  y: {each: true, bytes: 8, writes: [{instance: 0, offset: 0, data: {f32: [100]}},\n"
+        "      {instance: 5, offset: 4, data: {f32: [500]}}]}\n"
+        "  z: {bytes: 300}\n"
+        "steps: [{program: saxpy, args: [{each: {f32: [0, 1, 2, 3, 4, 5, 6]}}, x, y, {u32: 2}], "
+        "elements: 2%s}]\noutputs: %s\n",
+        step, outputs);
+    make_array(yaml);
+}
+
+static void run_slice(uint32_t most) {
+    struct array_slice slice = array_take(array, most, clock_ns());
+    struct job *job = &batch.slice;
+    array_make_slice(array, slice, clock_ns(), job);
+    OK(batch_begin(&batch, &job, 1, 0, false, 1 + slice.first, &err));
+    OK(batch_finish(&batch, &err));
+    batch_recycle(&batch);
+}
+
+static void run_all(uint32_t most) {
+    bool is_last = false;
+    array_reset(array);
+    memset(array->assembled, 0xee, array->found[0].size);
+    while (array_has_more(array)) {
+        assert_false(is_last);
+        run_slice(most);
+        is_last = array_merge(array, &batch.slice);
+    }
+    assert_true(is_last);
+    assert_int_equal(array->outcome.code, ERR_OK);
+}
+
+static void assert_saxpy(void) {
+    float got[2 * INSTANCES];
+    assert_int_equal(array->outcome.outputs[0].size, sizeof got);
+    memcpy(got, array->outcome.outputs[0].data, sizeof got);
+    for (int i = 0; i < INSTANCES; i++) {
+        assert_true(got[2 * i] == (float)(i * i + (i == 0 ? 100 : 0)));
+        assert_true(got[2 * i + 1] == (float)(10 * i * i + (i == 5 ? 500 : 0)));
+    }
+}
+
+TEST(any_cut_of_an_array_gives_the_same_bytes) {
+    make_saxpy("", "[{buffer: y}]");
+    for (uint32_t most = 1; most <= INSTANCES + 1; most++) {
+        run_all(most);
+        assert_saxpy();
+        const struct job_telemetry *telemetry = &array->outcome.telemetry;
+        uint32_t slices = (INSTANCES + most - 1) / most;
+        assert_int_equal(telemetry->instances, INSTANCES);
+        assert_int_equal(telemetry->slices, slices);
+        assert_int_equal(telemetry->kernel_launches, INSTANCES);
+        assert_int_equal(telemetry->h2d_bytes, 8 * INSTANCES + 8);
+        assert_int_equal(telemetry->d2h_bytes, 8 * INSTANCES);
+        assert_int_equal(telemetry->param_bytes, 24 * INSTANCES);
+        assert_int_equal(telemetry->batch.launches, slices);
+        assert_int_equal(telemetry->batch.sync_points, slices);
+        assert_int_equal(telemetry->batch.readbacks, slices);
+        assert_int_equal(telemetry->batch.uploads, slices);
+    }
+}
+
+TEST(a_part_of_each_instance_is_read) {
+    make_saxpy("", "[{buffer: y, offset: 4, bytes: 4, as: second}]");
+    run_all(3);
+    float got[INSTANCES];
+    assert_int_equal(array->outcome.outputs[0].size, sizeof got);
+    memcpy(got, array->outcome.outputs[0].data, sizeof got);
+    for (int i = 0; i < INSTANCES; i++)
+        assert_true(got[i] == (float)(10 * i * i + (i == 5 ? 500 : 0)));
+}
+
+/* Blocks that wait for each other must be those of one launch. */
+TEST(instances_that_share_no_launches_have_their_own) {
+    make_saxpy("", "[{buffer: y}]");
+    struct plan_launch *launch = (struct plan_launch *)(uintptr_t)&array->plan->launches[0];
+    launch->cooperative = true;
+    for (uint32_t most = 1; most <= INSTANCES; most += 3) {
+        run_all(most);
+        assert_saxpy();
+        assert_int_equal(array->outcome.telemetry.batch.launches, INSTANCES);
+        assert_int_equal(array->outcome.telemetry.batch.coalesced_launches, 0);
+    }
+}
+
+TEST(a_timed_array_shares_launches_and_sums_the_time_of_its_slices) {
+    make_saxpy("", "[{buffer: y}]\ntiming: true");
+    run_all(4);
+    assert_saxpy();
+    assert_true(array->outcome.telemetry.is_timed);
+    assert_int_equal(array->outcome.telemetry.batch.launches, 2);
+    assert_int_equal(array->outcome.telemetry.batch.coalesced_launches, 2);
+}
+
+TEST(a_guarded_array_gives_the_same_bytes) {
+    make_saxpy("", "[{buffer: y}]");
+    array_reset(array);
+    struct job *job = &batch.slice;
+    array_make_slice(array, array_take(array, INSTANCES, clock_ns()), clock_ns(), job);
+    OK(batch_begin(&batch, &job, 1, 0, true, 1, &err));
+    OK(batch_finish(&batch, &err));
+    batch_recycle(&batch);
+    assert_true(array_merge(array, job));
+    assert_saxpy();
+}
+
+TEST(after_an_error_no_more_slices_are_taken_and_the_last_one_ends_the_array) {
+    struct job first, second;
+    make_saxpy("", "[{buffer: y}]");
+    array_make_slice(array, array_take(array, 2, clock_ns()), clock_ns(), &first);
+    array_make_slice(array, array_take(array, 2, clock_ns()), clock_ns(), &second);
+    assert_true(array_has_more(array));
+    first.outcome.code =
+        error_set(&first.outcome.err, ERR_CANCELLED, 0, "none", "it was cancelled");
+    assert_false(array_merge(array, &first));
+    assert_false(array_has_more(array));
+    assert_true(array_merge(array, &second));
+    assert_int_equal(array->outcome.code, ERR_CANCELLED);
+    assert_string_equal(array->outcome.err.message, "it was cancelled");
+}
+
+TEST(an_array_has_its_time_from_its_first_slice_on) {
+    struct job slice;
+    uint64_t now_ns = clock_ns();
+    make_saxpy("", "[{buffer: y}]");
+    array->timeout_ms = 100;
+    array_make_slice(array, array_take(array, 1, now_ns), now_ns, &slice);
+    assert_int_equal(slice.timeout_ms, 100);
+    OK(array_check_time(&slice, &err));
+    array_make_slice(array, array_take(array, 1, now_ns), now_ns + 60000000, &slice);
+    assert_int_equal(slice.timeout_ms, 40);
+    OK(array_check_time(&slice, &err));
+    array_make_slice(array, array_take(array, 1, now_ns), now_ns + 100000000, &slice);
+    assert_int_equal(array_check_time(&slice, &err), ERR_GPU_HANG);
+    assert_non_null(strstr(err.message, "from 2 of 7 on"));
+}
+
+TEST(a_slice_of_as_many_instances_as_fit_a_slab_fits_it) {
+    make_saxpy("", "[{buffer: y}]");
+    for (uint64_t bytes = 0; bytes < 20000; bytes += 100) {
+        uint32_t count = extent_instances(array->plan, bytes);
+        uint64_t taken = 0;
+        for (int group = 0; group < GROUP_COUNT; group++)
+            taken += extent_group_bytes(array->plan, (enum plan_group)group, count);
+        assert_true(count == 1 || taken + count * 4 * 8 <= bytes);
+    }
+}
+
+#define A(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        A(any_cut_of_an_array_gives_the_same_bytes),
+        A(a_part_of_each_instance_is_read),
+        A(instances_that_share_no_launches_have_their_own),
+        A(a_timed_array_shares_launches_and_sums_the_time_of_its_slices),
+        A(a_guarded_array_gives_the_same_bytes),
+        A(after_an_error_no_more_slices_are_taken_and_the_last_one_ends_the_array),
+        A(an_array_has_its_time_from_its_first_slice_on),
+        A(a_slice_of_as_many_instances_as_fit_a_slab_fits_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* Which slices of arrays lanes take, beside jobs of made-up signatures and times. */
+#include "batch/ready.h"
+
+#include "testing.h"
+
+enum { JOBS_MAX = 64, LANES = 4, SLAB = 1 << 20, MULTIPROCESSORS = 128 };
+enum { A = 100, B = 200, Q = 400 };
+static const uint64_t MS = 1000000, QUICK_NS = 20000;
+
+static struct ready *ready;
+static struct job jobs[JOBS_MAX];
+static struct plan plans[JOBS_MAX];
+static size_t used;
+static struct job *taken[LANES][256];
+
+static int set_up(void **state) {
+    const struct ready_options options = {.lanes = LANES,
+        .batch_jobs_max = 256,
+        .span_ns = 2 * MS,
+        .slab_bytes = SLAB,
+        .multiprocessors = MULTIPROCESSORS};
+    ready = ready_create(&options);
+    used = 0;
+    return ready == NULL;
+}
+
+static int tear_down(void **state) {
+    while (ready_pop(ready) != NULL) continue;
+    ready_destroy(ready);
+    return 0;
+}
+
+static struct job *job_of(uint64_t signature) {
+    assert_true(used < JOBS_MAX);
+    size_t i = used++;
+    plans[i] = (struct plan){.signature = signature, .job = &jobs[i]};
+    jobs[i] = (struct job){.plan = &plans[i]};
+    return &jobs[i];
+}
+
+static void push_single(uint64_t signature) {
+    struct job *job = job_of(signature);
+    ready_push(ready, &job, 1);
+}
+
+/* Nothing is waited for: a test that expects too much fails. */
+static struct ready_batch take(uint32_t lane) {
+    if (ready_count(ready) == 0) return (struct ready_batch){.count = 0};
+    return ready_take(ready, lane, false, taken[lane]);
+}
+
+static void assert_single(struct ready_batch batch, uint64_t signature) {
+    assert_null(batch.array);
+    assert_int_equal(batch.count, 1);
+    assert_int_equal(taken[0][0]->plan->signature, signature);
+}
+
+/* As large as the test says, and of no bytes. */
+static struct job *push_array(uint64_t signature, uint32_t instances) {
+    struct job *job = job_of(signature);
+    job->instances = instances;
+    job->state = JOB_READY;
+    job->timeout_ms = 60000;
+    ready_push(ready, &job, 1);
+    return job;
+}
+
+static void know_array(uint64_t signature, uint32_t count, uint64_t ns) {
+    struct job *job = job_of(signature);
+    job->instances = count;
+    ready_learn(ready, 0, job, count, true, ns);
+}
+
+static void assert_slice(
+    struct ready_batch batch, const struct job *array, uint32_t first, uint32_t count) {
+    assert_ptr_equal(batch.array, array);
+    assert_int_equal(batch.slice.first, first);
+    assert_int_equal(batch.slice.count, count);
+}
+
+static bool end(struct ready_batch batch, enum err code) {
+    struct job slice;
+    ready_make_slice(ready, &batch, &slice);
+    slice.outcome.code = code;
+    return ready_end_slice(ready, &slice);
+}
+
+TEST(free_lanes_share_the_slices_of_an_array) {
+    know_array(A, 1, 100 * 1000); /* 20 of them are as long as a batch may be */
+    know_array(A, 64, 10 * MS);
+    struct job *array = push_array(A, 50);
+    struct ready_batch batches[3];
+    for (uint32_t lane = 0; lane < 3; lane++) batches[lane] = take(lane);
+    assert_slice(batches[0], array, 0, 20);
+    assert_slice(batches[1], array, 20, 20);
+    assert_slice(batches[2], array, 40, 10);
+    assert_false(batches[0].is_slow);
+    assert_int_equal(ready_count(ready), 0);
+    assert_false(end(batches[1], ERR_OK));
+    assert_false(end(batches[2], ERR_OK));
+    assert_true(end(batches[0], ERR_OK));
+    assert_int_equal(array->outcome.code, ERR_OK);
+}
+
+TEST(of_an_array_that_is_not_known_one_instance_runs_first) {
+    struct job *array = push_array(A, 50);
+    struct ready_batch batch = take(0);
+    assert_slice(batch, array, 0, 1);
+    assert_true(batch.is_slow);
+    (void)end(batch, ERR_OK);
+    ready_leave(ready, 0);
+}
+
+TEST(arrays_and_single_jobs_take_turns) {
+    ready_learn(ready, 0, job_of(Q), 1, true, QUICK_NS);
+    know_array(A, 1, 2 * MS);
+    know_array(A, 2, 4 * MS);
+    know_array(B, 1, 2 * MS);
+    know_array(B, 2, 4 * MS);
+    struct job *a = push_array(A, 2), *b = push_array(B, 2);
+    push_single(Q);
+    assert_single(take(0), Q);
+    assert_slice(take(0), a, 0, 1);
+    push_single(Q);
+    assert_single(take(0), Q);
+    assert_slice(take(0), b, 0, 1);
+    assert_slice(take(0), a, 1, 1);
+    assert_slice(take(0), b, 1, 1);
+}
+
+TEST(an_array_whose_slice_failed_leaves_the_queue) {
+    know_array(A, 1, 100 * 1000);
+    know_array(A, 64, 10 * MS);
+    struct job *array = push_array(A, 50);
+    struct ready_batch first = take(0), second = take(1);
+    assert_int_equal(ready_count(ready), 1);
+    assert_false(end(second, ERR_CANCELLED));
+    assert_int_equal(ready_count(ready), 0);
+    assert_true(end(first, ERR_OK));
+    assert_int_equal(array->outcome.code, ERR_CANCELLED);
+}
+
+#define R(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        R(free_lanes_share_the_slices_of_an_array),
+        R(of_an_array_that_is_not_known_one_instance_runs_first),
+        R(arrays_and_single_jobs_take_turns),
+        R(an_array_whose_slice_failed_leaves_the_queue),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

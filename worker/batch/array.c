@@ -1,0 +1,100 @@
+#include "batch/array.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void array_reset(struct job *array) {
+    array->progress = (struct array_progress){.taken = 0};
+    array->outcome = (struct outcome){.code = ERR_OK};
+    array->run = RUN_NONE;
+}
+
+bool array_has_more(const struct job *array) {
+    return !array->progress.is_stopped && array->progress.taken < array->instances;
+}
+
+struct array_slice array_take(struct job *array, uint32_t most, uint64_t now_ns) {
+    struct array_progress *progress = &array->progress;
+    uint32_t left = array->instances - progress->taken;
+    struct array_slice slice = {.first = progress->taken, .count = most < left ? most : left};
+    if (progress->taken == 0) progress->started_ns = now_ns;
+    progress->taken += slice.count;
+    progress->in_flight++;
+    array->run = RUN_STARTED;
+    return slice;
+}
+
+void array_make_slice(
+    struct job *array, struct array_slice slice, uint64_t now_ns, struct job *ret) {
+    uint64_t used_ms = (now_ns - array->progress.started_ns) / 1000000;
+    *ret = *array;
+    ret->array = array;
+    ret->slice = slice;
+    ret->state = JOB_READY;
+    ret->outcome = (struct outcome){.code = ERR_OK};
+    ret->timeout_ms = used_ms < array->timeout_ms ? array->timeout_ms - (uint32_t)used_ms : 0;
+}
+
+enum err array_check_time(const struct job *slice, struct error *err) {
+    if (slice->timeout_ms > 0) return ERR_OK;
+    return error_set(err, ERR_GPU_HANG, 0, "send fewer instances, or raise timeout_ms",
+        "the array was on the device for its %" PRIu32 " ms, and instances from %" PRIu32
+        " of %" PRIu32 " on had not begun",
+        slice->array->timeout_ms, slice->slice.first, slice->instances);
+}
+
+void array_assemble(const struct job *slice, size_t output, const uint8_t *bytes, uint64_t stride) {
+    const struct job *array = slice->array;
+    uint64_t size = slice->outputs[output].bytes;
+    uint64_t at = (uint64_t)(array->found[output].data - array->assembled);
+    uint8_t *to = array->assembled + at + size * slice->slice.first;
+    if (size == stride) {
+        memcpy(to, bytes, size * slice->slice.count);
+        return;
+    }
+    for (uint32_t i = 0; i < slice->slice.count; i++)
+        memcpy(to + size * i, bytes + stride * i, size);
+}
+
+/* What the slices took together; of times on the host and of waits, each one's. */
+static void merge_telemetry(struct job_telemetry *array, const struct job_telemetry *slice) {
+    const struct job_telemetry before = *array;
+    const struct batch_telemetry *batch = &before.batch;
+    *array = *slice; /* what the whole array asks for stands in each */
+    array->slices = before.slices + 1;
+    if (before.slices > 0) array->queue_ns = before.queue_ns;
+    array->stage_ns += before.stage_ns;
+    array->enqueue_ns += before.enqueue_ns;
+    array->wait_ns += before.wait_ns;
+    array->device_ns += before.device_ns;
+    if (before.wall_ns > array->wall_ns) array->wall_ns = before.wall_ns;
+    array->batch.uploads += batch->uploads;
+    array->batch.readbacks += batch->readbacks;
+    array->batch.h2d_bytes += batch->h2d_bytes;
+    array->batch.d2h_bytes += batch->d2h_bytes;
+    array->batch.launches += batch->launches;
+    array->batch.coalesced_launches += batch->coalesced_launches;
+    array->batch.sync_points += batch->sync_points;
+}
+
+bool array_merge(struct job *array, const struct job *slice) {
+    struct array_progress *progress = &array->progress;
+    struct outcome *outcome = &array->outcome;
+    progress->in_flight--;
+    if (slice->outcome.telemetry.batch.id != 0)
+        merge_telemetry(&outcome->telemetry, &slice->outcome.telemetry);
+    if (slice->outcome.code == ERR_OK) {
+        progress->instances_ok += slice->slice.count;
+    } else {
+        progress->is_stopped = true;
+        if (outcome->code == ERR_OK) {
+            outcome->code = slice->outcome.code;
+            outcome->err = slice->outcome.err;
+        }
+    }
+    if (progress->in_flight > 0 || array_has_more(array)) return false;
+    if (outcome->code != ERR_OK) return true;
+    array->run = RUN_DONE;
+    outcome->outputs = array->found;
+    return true;
+}

@@ -1,0 +1,48 @@
+/**
+ * An array job: one message, one result, one retry and one deadline, but many instances.
+ *
+ * The array is one struct job. Lanes cut it into slices: a slice is so many instances as fit a
+ * lane's slab and the time that a batch may take (ready.h). Any lane that is free takes the next
+ * slice, so the lanes share an array, and look for other jobs between slices. A slice is a copy of
+ * the array's struct job, in the batch that runs it: it shares the plan and all that the array
+ * holds, and has a state, an outcome and a time-out of its own. It is alone in its batch, and
+ * coalesce.h gives each of its instances a row of one launch.
+ *
+ * The outputs of a slice go to their places among the outputs of all instances. The array ends when
+ * its last slice has: well, or with the first error of a slice. After an error no more slices are
+ * taken; a cancel, a deadline and the time-out are looked at before each slice. A retry starts from
+ * the first instance.
+ *
+ * Lifetime: a slice ends before its array. Threads: array_merge(), array_take(), array_make_slice()
+ * and `progress` need the lock of ready.h, or one thread that runs the whole array; a slice belongs
+ * to its lane.
+ */
+#ifndef BATCH_ARRAY_H
+#define BATCH_ARRAY_H
+
+#include "batch/layout.h"
+
+/** The array starts from its first instance: nothing of it is on the device. */
+void array_reset(struct job *array);
+
+/** The slice that starts with the next instance, of at most `most`; there is one. */
+struct array_slice array_take(struct job *array, uint32_t most, uint64_t now_ns);
+
+/** Whether there are instances that no slice has, and that are still to be run. */
+bool array_has_more(const struct job *array);
+
+/** Makes `ret` a slice of `array`, ready to run. */
+void array_make_slice(
+    struct job *array, struct array_slice slice, uint64_t now_ns, struct job *ret);
+
+/** ERR_GPU_HANG: the array has had its time before the slice was begun. */
+MUST_CHECK enum err array_check_time(const struct job *slice, struct error *err);
+
+/** Copies an output of a slice, whose instances are `stride` bytes apart, to its place. */
+void array_assemble(const struct job *slice, size_t output, const uint8_t *bytes, uint64_t stride);
+
+/** The slice has ended, as its outcome says. True where that was the last of its array, whose
+ * outcome is whole now. */
+bool array_merge(struct job *array, const struct job *slice);
+
+#endif

@@ -1,0 +1,38 @@
+/**
+ * A batch of quick jobs as it grows, and what tells jobs of one kind from others. Part of ready.h.
+ *
+ * Units: bytes and nanoseconds. Threads: pure, but for the durations.
+ */
+#ifndef BATCH_COMPOSITION_H
+#define BATCH_COMPOSITION_H
+
+#include "batch/durations.h"
+#include "job/job.h"
+
+/** Jobs side by side that launch the same are a run, which is measured as such. */
+struct composition {
+    size_t count;
+    uint64_t bytes;
+    uint64_t ns; /* of the runs before this one */
+    uint64_t signature;
+    uint32_t run;
+    unsigned passed_over;
+};
+
+/** What a batch may be. */
+struct composition_limits {
+    uint64_t span_ns, slab_bytes;
+};
+
+/** The launch signature by which a job's times are kept: jobs that launch the same, but not
+ * together, or not at all, take other times. */
+uint64_t composition_signature(const struct job *job);
+
+/** What a job takes of a slab. A first job that is larger leaves no room for others. */
+uint64_t composition_job_bytes(const struct composition_limits *limits, const struct job *job);
+
+/** Whether the job fits, and then it is in. */
+bool composition_join(struct composition *composition, const struct composition_limits *limits,
+    struct durations *durations, const struct job *job);
+
+#endif

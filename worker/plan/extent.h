@@ -1,0 +1,24 @@
+/**
+ * Where the buffers of a job, or of a slice of an array, lie in their groups (plan.h), and how much
+ * room they take. `instances` is how many the slice has; a single job has 1.
+ *
+ * Units: bytes. Threads: pure.
+ */
+#ifndef PLAN_EXTENT_H
+#define PLAN_EXTENT_H
+
+#include "plan/plan.h"
+
+/** Of a buffer, or of what all instances have of it. */
+uint64_t extent_buffer_bytes(const struct plan_buffer *buffer, uint32_t instances);
+
+/** Where the buffer starts in its group; an `each` buffer with the first instance of the slice. */
+uint64_t extent_offset(const struct plan *plan, size_t buffer, uint32_t instances);
+
+/** Of a whole group. */
+uint64_t extent_group_bytes(const struct plan *plan, enum plan_group group, uint32_t instances);
+
+/** How many instances take at most `bytes` in a batch; at least 1. */
+uint32_t extent_instances(const struct plan *plan, uint64_t bytes);
+
+#endif
