@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/py
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "schemas"))
 import check_job
 import gpu_worker as gw
+from arrays import run_array
 from defects import JOB_BYTES_MAX, RESULT_BYTES_MAX
 from features import FEATURES, SLAB_BYTES, features_of
 from generate import Generator
@@ -127,7 +128,7 @@ def check_telemetry(job, answer, telemetry):
 
 
 def check_ok(case, model, result):
-    answer = model.run(case.job)
+    answer = run_array(model, case.job) if "count" in case.job else model.run(case.job)
     if result["status"] != "ok":
         return f"{result['error']['code']} instead of ok: {result['error']['message']}"
     if result.get("residents", {}) != answer.generations:
@@ -187,7 +188,10 @@ def check_reports(reports, results):
     summed = {("outcomes", code): count for code, count in codes.items()}
     for section, messages in (("jobs", jobs), ("batches", batches)):
         summed |= {key: sum(message[key[1]] for message in messages) for key in said if key[0] == section and key[1] != "count"}
-    summed["batches", "count"] = len(batches)
+    # an array tells the sum of its slices, each of which had a batch of its own
+    more = sum(job.get("slices", 1) - 1 for job in jobs)
+    summed["batches", "count"] = len(batches) + more
+    summed["batches", "jobs"] += more
     return problems + [
         f"telemetry: {key} {said[key]} instead of {summed.get(key)}" for key in said if said[key] != summed.get(key)
     ]
@@ -230,6 +234,7 @@ def count_work(results, jobs_max):
         "worker: launches": sum(batch["launches"] for batch in batches),
         "worker: mapped batches": sum(batch["copies"] == 0 < batch["d2h_bytes"] for batch in batches),
     }
+    counts["worker: arrays in several slices"] = sum(one.get("slices", 0) > 1 for one in telemetry)
     if jobs_max > 1:
         counts["worker: shared batches"] = sum(batch["jobs"] > 1 for batch in batches)
         counts["worker: coalesced launches"] = sum(batch["coalesced_launches"] for batch in batches)

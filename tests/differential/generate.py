@@ -13,10 +13,12 @@ import random
 
 import numpy
 
+from arrays import can_be_array, make_array
 from defects import DEFECTS, DEFECT_CODES
 from model import KERNELS
 
 INVALID_CHANCE = 0.1
+ARRAY_CHANCE = 0.15  # of the valid jobs that may be one
 
 # buffers
 SOURCE_WEIGHTS = {"none": 3, "fill": 2, "data": 5, "blob": 1, "static": 2}
@@ -128,6 +130,8 @@ class Generator:
         if maker.happens(INVALID_CHANCE):
             defect = maker.random.choice(list(DEFECTS))
             DEFECTS[defect](maker, job)
+        elif can_be_array(job) and maker.happens(ARRAY_CHANCE):
+            make_array(maker.random, job)
         return Case(seed, job, defect)
 
 

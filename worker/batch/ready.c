@@ -270,13 +270,11 @@ static size_t take_slow(struct ready *ready, uint32_t lane, struct job **jobs) {
 
 static uint32_t slice_count(struct ready *ready, const struct job *array) {
     const struct ready_options *options = &ready->options;
-    uint32_t left = array->instances - array->progress.taken;
     uint32_t fitting = extent_instances(array->plan, options->slab_bytes);
     uint32_t count = durations_allow(&ready->durations, composition_signature(array),
         options->span_ns, coalesce_jobs_at_once(array, options->multiprocessors));
     if (count > fitting) count = fitting;
-    if (count > COALESCED_ROWS_MAX) count = COALESCED_ROWS_MAX;
-    return count < left ? count : left;
+    return count < COALESCED_ROWS_MAX ? count : COALESCED_ROWS_MAX;
 }
 
 /* Whether the lane may have the array's next slice. One that is as quick as a quick job needs no
@@ -322,8 +320,8 @@ void ready_make_slice(struct ready *ready, const struct ready_batch *batch, stru
 bool ready_end_slice(struct ready *ready, const struct job *slice) {
     pthread_mutex_lock(&ready->lock);
     bool is_last = array_merge(slice->array, slice);
-    bool is_stopped = slice->array->progress.is_stopped;
-    if (is_stopped && array_queue_remove(&ready->arrays, slice->array)) ready->count--;
+    if (slice->array->progress.is_stopped && array_queue_remove(&ready->arrays, slice->array))
+        ready->count--;
     if (ready->count == 0 && ready->is_closed) pthread_cond_broadcast(&ready->has_jobs);
     pthread_mutex_unlock(&ready->lock);
     return is_last;
