@@ -277,28 +277,24 @@ static uint32_t slice_count(struct ready *ready, const struct job *array) {
     return count < COALESCED_ROWS_MAX ? count : COALESCED_ROWS_MAX;
 }
 
-/* Whether the lane may have the array's next slice. One that is as quick as a quick job needs no
- * lane to itself. */
-static bool may_take(struct ready *ready, const struct job *array, bool is_busy, bool *is_quick) {
-    uint64_t ns = durations_expect(&ready->durations, composition_signature(array), 1);
-    *is_quick = ns != DURATIONS_UNKNOWN && ns <= ready->options.span_ns;
-    if (*is_quick) return true;
-    return !is_busy && ready->slow_lanes < slow_lanes_max(ready) && is_due(ready, array);
+/* Whether the lane may have the array's next slice. A quick one needs no lane to itself. */
+static bool may_take(struct ready *ready, const struct job *array, bool is_busy) {
+    return is_quick(ready, array) ||
+           (!is_busy && ready->slow_lanes < slow_lanes_max(ready) && is_due(ready, array));
 }
 
 /* The array whose turn it is; NULL: the lane may have none. */
-static struct job *find_array(struct ready *ready, bool is_busy, bool *is_quick) {
+static struct job *find_array(struct ready *ready, bool is_busy) {
     struct job *array = ready->arrays.first;
     for (int i = 0; array != NULL && i < LOOK_PAST_MAX; i++, array = array->place.next)
-        if (may_take(ready, array, is_busy, is_quick)) return array;
+        if (may_take(ready, array, is_busy)) return array;
     return NULL;
 }
 
 /* The array then stands behind the others, if it has more. */
 static bool take_slice(
     struct ready *ready, uint32_t lane, bool is_busy, struct ready_batch *batch) {
-    bool is_quick;
-    struct job *array = find_array(ready, is_busy, &is_quick);
+    struct job *array = find_array(ready, is_busy);
     if (array == NULL) return false;
     if (array->state == JOB_READY) job_move(array, JOB_ON_DEVICE);
     batch->array = array;
@@ -307,7 +303,7 @@ static bool take_slice(
     (void)array_queue_remove(&ready->arrays, array);
     if (array_has_more(array)) array_queue_add(&ready->arrays, array);
     else ready->count--;
-    if (!is_quick) enter(ready, lane, composition_signature(array));
+    if (!is_quick(ready, array)) enter(ready, lane, composition_signature(array));
     return true;
 }
 
@@ -345,9 +341,8 @@ static void wake_for_messages(struct ready *ready) {
 
 static bool has_work_for_a_lane(struct ready *ready) {
     struct job *before;
-    bool is_quick;
     return ready->quick != NULL || find_group(ready, &before) != NULL ||
-           find_array(ready, false, &is_quick) != NULL;
+           find_array(ready, false) != NULL;
 }
 
 /* Slow jobs, or a slice of an array. */
