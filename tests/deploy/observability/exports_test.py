@@ -2,15 +2,10 @@
 labels that the expression asks for, and a real Prometheus that scrapes the worker answers it.
 usage: exports_test.py BUILD_FOLDER"""
 
-import json
 import pathlib
-import socket
 import subprocess
 import sys
-import tempfile
 import unittest
-import urllib.error
-import urllib.parse
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "flow"))
@@ -18,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "flow"))
 from worker_flow import BINARY, BUILD, FlowTest
 
 import expressions
-import yaml
+from prometheus import Prometheus, free_address
 
 JOB = """
 id: "%s"
@@ -28,16 +23,10 @@ outputs: [{buffer: y}]
 """
 
 
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1:%d" % probe.getsockname()[1]
-
-
 class ExportsTest(FlowTest):
     def setUp(self):
         super().setUp()
-        self.address, self.prometheus = free_address(), free_address()
+        self.address = free_address()
         broker = self.folder / "address"
         self.use_environment({"LD_LIBRARY_PATH": str((BUILD / "tests/gpu/fake_nvml").resolve()), "FAKE_NVML": "fine"})
         self.worker = self.start_worker({
@@ -61,29 +50,6 @@ class ExportsTest(FlowTest):
         job.write_text(JOB % (name, program))
         subprocess.run([BINARY, "submit", "--config", self.folder / "worker.yaml", job], capture_output=True, timeout=240)
 
-    def start_prometheus(self):
-        config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-                  "rule_files": [str(expressions.FOLDER / "alerts.yaml")],
-                  "scrape_configs": [{"job_name": "workers", "static_configs": [{"targets": [self.address]}]}]}
-        (self.folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
-        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="gpu-worker-prometheus-"))
-        process = subprocess.Popen(
-            ["prometheus", f"--config.file={self.folder}/prometheus.yaml", f"--web.listen-address={self.prometheus}",
-             f"--storage.tsdb.path={folder}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-
-    def ask(self, expression):
-        """(its error or None, what it finds)"""
-        query = urllib.parse.urlencode({"query": expression})
-        try:
-            with urllib.request.urlopen(f"http://{self.prometheus}/api/v1/query?{query}", timeout=60) as answer:
-                return None, json.load(answer)["data"]["result"]
-        except urllib.error.HTTPError as error:
-            return error.read().decode(), []
-        except OSError as error:
-            return str(error), []
-
     def test_every_expression_finds_its_metric_and_prometheus_answers_it(self):
         self.submit("good", "saxpy")
         self.submit("bad", "nonsense")
@@ -95,15 +61,15 @@ class ExportsTest(FlowTest):
         self.assertGreater(len(asked), 40)
         self.assertEqual([fault for where, expression, shown in asked
                           for fault in expressions.faults(where, expression, shown, page)], [])
-        self.start_prometheus()
-        self.wait_until(lambda: self.ask("count_over_time(gpu_worker_build_info[5m]) > 2")[1], "Prometheus scrapes the worker")
+        prometheus = Prometheus(self, self.address)
+        self.wait_until(lambda: prometheus.has_scraped(3), "Prometheus scrapes the worker")
         self.assertEqual([f"{where}: {error}" for where, expression, _ in asked
-                          if (error := self.ask(expression)[0])], [])
-        self.assertEqual(self.ask('ALERTS{alertstate="firing"}'), (None, []), "a worker that is well fires nothing")
+                          if (error := prometheus.ask(expression)[0])], [])
+        self.assertEqual(prometheus.ask('ALERTS{alertstate="firing"}'), (None, []), "a worker that is well fires nothing")
         for panel in expressions.panels():
             if panel["type"] == "stat":
                 (target,) = panel["targets"]
-                self.assertTrue(self.ask(expressions.fill_in(target["expr"]))[1], panel["title"])
+                self.assertTrue(prometheus.ask(expressions.fill_in(target["expr"]))[1], panel["title"])
         self.stop_well(self.worker)
 
 

@@ -1,0 +1,123 @@
+"""Faults of a worker at a real Apache Kafka: /status.json, from which the page and `top` are drawn, an alert in a real
+Prometheus, and gpu-worker explain name the cause of each.
+usage: faults_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
+
+import os
+import pathlib
+import signal
+import sys
+import unittest
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "flow"))
+
+from worker_environment import for_faults
+from worker_flow import SLOW, KafkaFlowTest, gw, saxpy
+
+import msgpack
+import numpy
+from prometheus import Prometheus, free_address
+
+
+class FaultsTest(KafkaFlowTest):
+    def setUp(self):
+        super().setUp()
+        self.use_environment(for_faults())
+        self.address = free_address()
+
+    def start(self, **more):
+        self.settings = self.config(http={"listen": self.address}, retry={"max_attempts": 2, "base_ms": "1ms"}) | more
+        worker = self.start_worker(self.settings)
+        self.prometheus = Prometheus(self, self.address)
+        self.wait_until(lambda: self.prometheus.has_scraped(2), "Prometheus scrapes the worker")
+        return worker
+
+    def send(self, *jobs, key=b"one"):
+        self.produce(*map(msgpack.packb, jobs), key=key)
+
+    def status(self):
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/status.json", timeout=60) as answer:
+                return answer.read().decode()
+        except OSError:
+            return ""
+
+    def assert_named(self, alert, labels, in_status, job=None, in_sentences=""):
+        """`labels` are the alert's; the others are texts."""
+        def fires():
+            return labels.items() <= self.prometheus.alerts().get(alert, {"": ""}).items()
+        self.wait_until(fires, f"{alert} {labels}")
+        self.wait_until(lambda: in_status in self.status(), f"{in_status} in /status.json")
+        if job is not None:
+            self.wait_until(lambda: in_sentences in self.explain(job), f"explain {job}: {in_sentences}")
+
+    def explain(self, job):
+        done = self.run_to_end(self.settings, "explain", job)
+        return done.stdout + done.stderr
+
+    def test_poison_and_the_key_that_is_suspended_for_it(self):
+        worker = self.start(suspend={"convictions": 1}, cpu_driver={"faults": "cuLaunchKernel:illegal_address@1"})
+        self.send(saxpy(1))
+        self.assert_named("GpuWorkerMessageConvicted", {"code": "gpu_illegal_address"},
+                          '"convictions":{"gpu_illegal_address":1}', "job-1", "It failed with gpu_illegal_address")
+        self.send(saxpy(2))
+        self.assert_named("GpuWorkerKeySuspended", {"device": "0"}, '"suspended":[{"kind":"key"',
+                          "job-2", "It failed with suspended")
+        self.assert_named("GpuWorkerDeadLetters", {"code": "suspended"}, '"dead_letters":{')
+        worker.kill()
+
+    def test_a_blob_store_that_is_away(self):
+        worker = self.start(blobs={"url": f"http://{free_address()}/", "cache_dir": str(self.folder)})
+        job = saxpy(1)
+        job["buffers"]["x"] = gw.blob(numpy.full(4, 1, "<f4"))
+        self.send(job)
+        self.assert_named("GpuWorkerNotReady", {"reason": "blob_store"}, "(blob_store); the log says how to correct it",
+                          "job-1", "(blob_store)")
+        worker.kill()
+
+    def test_brokers_that_are_away(self):
+        gone = free_address()
+        worker = self.start(kafka={"bootstrap_servers": gone, "group": "any"})
+        self.assert_named("GpuWorkerNotReady", {"reason": "group"}, "no broker has answered yet; check kafka.bootstrap_servers",
+                          "job-1", "check kafka.bootstrap_servers")
+        worker.kill()
+
+    def test_a_gpu_that_is_given_up_and_another_that_goes_on(self):
+        worker = self.start(devices=[0, 1], cpu_driver={"devices": 2}, executors={"deaths_max": 1})
+        os.kill(worker.executors()[0], signal.SIGKILL)
+        self.wait_until(lambda: '"standing":"unhealthy"' in self.status(), "it is given up")
+        self.assert_named("GpuWorkerDeviceUnhealthy", {"reason": "deaths"}, '"standing":"unhealthy","reason":"deaths"')
+        self.send(*map(saxpy, range(8)))
+        self.assert_named("GpuWorkerNotReady", {"reason": "no_executor"}, "it is unhealthy (deaths) and gets no executor any more",
+                          "job-7", "It succeeded")
+        self.stop_well(worker)
+
+    def test_lag(self):
+        worker = self.start(**SLOW)
+        self.send(*map(saxpy, range(3000)))
+        self.assert_named("GpuWorkerLag", {"job": "workers"}, f'"topic":"{self.topics.jobs}"',
+                          "job-2999", "messages of its partition before it are not finished")
+        worker.kill()
+
+    def test_jobs_of_a_program_that_is_not_installed(self):
+        worker = self.start()
+        jobs = [saxpy(number) for number in range(20)]
+        for job in jobs:
+            job["steps"][0]["program"] = "missing"
+        self.send(*jobs)
+        self.assert_named("GpuWorkerDeadLetters", {"code": "unknown_program"}, "this worker has no program 'missing'",
+                          "job-1", "Fix: install it in programs.dir")
+        self.stop_well(worker)
+
+    def test_a_worker_that_is_gone(self):
+        worker = self.start()
+        self.send(saxpy(1))
+        self.wait_for_no_lag()
+        worker.kill()
+        self.send(saxpy(2))
+        self.assert_named("GpuWorkerDoesNotAnswer", {"instance": self.address}, "", "job-2", "The worker cannot be asked")
+        self.assertIn("It has no answer yet", self.explain("job-2"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,54 @@
+"""A real Prometheus with the alert rules, which scrapes one worker."""
+
+import json
+import socket
+import subprocess
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import expressions
+import yaml
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return "127.0.0.1:%d" % probe.getsockname()[1]
+
+
+class Prometheus:
+    """Ends with the test."""
+
+    def __init__(self, test, target):
+        self._address = free_address()
+        folder = test.enterContext(tempfile.TemporaryDirectory(prefix="gpu-worker-prometheus-"))
+        config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                  "rule_files": [str(expressions.FOLDER / "alerts.yaml")],
+                  "scrape_configs": [{"job_name": "workers", "static_configs": [{"targets": [target]}]}]}
+        with open(f"{folder}/prometheus.yaml", "w") as file:
+            yaml.safe_dump(config, file)
+        process = subprocess.Popen(
+            ["prometheus", f"--config.file={folder}/prometheus.yaml", f"--web.listen-address={self._address}",
+             f"--storage.tsdb.path={folder}/data"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        test.addCleanup(process.wait)
+        test.addCleanup(process.kill)
+
+    def ask(self, expression):
+        """(its error or None, what it finds)"""
+        query = urllib.parse.urlencode({"query": expression})
+        try:
+            with urllib.request.urlopen(f"http://{self._address}/api/v1/query?{query}", timeout=60) as answer:
+                return None, json.load(answer)["data"]["result"]
+        except urllib.error.HTTPError as error:
+            return error.read().decode(), []
+        except OSError as error:
+            return str(error), []
+
+    def has_scraped(self, times):
+        return self.ask(f"count_over_time(gpu_worker_build_info[5m]) >= {times}")[1] != []
+
+    def alerts(self):
+        """(name, labels) of those that fire, or will where it goes on."""
+        return {result["metric"]["alertname"]: result["metric"] for result in self.ask("ALERTS")[1]}
