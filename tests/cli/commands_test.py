@@ -247,6 +247,12 @@ class CommandsTest(unittest.TestCase):
         (image,) = program["images"]
         self.assertEqual((image["kind"], image["file"], image["bytes"]), ("ptx", "scale.ptx", len(PTX)))
 
+    def test_a_driver_for_which_a_program_has_no_image_is_said(self):
+        self.assertTrue(run("programs", "list", "--dir", str(self.programs)).stdout.endswith("  no image for driver: cpu\n"))
+        shipped = run("programs").stdout
+        self.assertIn("image cpu: saxpy.so", shipped)
+        self.assertNotIn("no image", shipped)
+
     def test_a_kernel_with_a_mangled_name_has_a_name_of_its_own(self):
         folder = self.programs / "scale"
         mangled = "_Z5scalefPf$1.x"

@@ -157,9 +157,16 @@ def cases():
         self.assertRegex(self.kit("test", "turn", status=1),
                          r"case 1: turn writes shared memory\[12\d\], and shared memory has 128 elements")
 
+    def test_it_leaves_nothing_beside_itself(self):
+        self.make()
+        self.kit("test", "mine")
+        self.assertEqual(sorted(path.name for path in (self.folder / "mine").iterdir()),
+                         ["cases.py", "mine.c", "mine.ptx", "mine.so", "program.yaml"])
+
     def test_mistakes_are_said_with_what_to_do(self):
         self.assertIn("there is no", self.kit("build", ".", status=1))
         folder = self.make()
+        self.assertIn("cannot run /nowhere: No such file", self.kit("build", "mine", "--ptx-compiler", "/nowhere", status=1))
         self.change("mine/mine.c", "a * x[i]", "a * sinf(x[i])")
         self.kit("build", "mine", status=1)
         self.change("mine/mine.c", "sinf(", "(")

@@ -32,7 +32,9 @@ static bool set_environment(void) {
     return used < (int)sizeof path && setenv("GPU_WORKER_BINARY", binary, 1) == 0 &&
            setenv("PYTHONPATH", path, 1) == 0 &&
            /* the folder where it is called brings no modules */
-           setenv("PYTHONSAFEPATH", "1", 1) == 0;
+           setenv("PYTHONSAFEPATH", "1", 1) == 0 &&
+           /* and the kit's own folder stays as it was installed */
+           setenv("PYTHONDONTWRITEBYTECODE", "1", 1) == 0;
 }
 
 int kit_run(char **argv) {

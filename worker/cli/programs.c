@@ -76,11 +76,22 @@ static void print_image(const struct image *image) {
         digest_format(&image->digest, digest));
 }
 
+/* Where jobs of the program get the error `unsupported`. */
+static void print_missing(const struct program *program) {
+    bool has_cpu = false, has_cuda = false;
+    for (size_t i = 0; i < program->image_count; i++)
+        if (program->images[i].kind == IMAGE_CPU) has_cpu = true;
+        else has_cuda = true;
+    if (!has_cpu) printf("  no image for driver: cpu\n");
+    if (!has_cuda) printf("  no image for driver: cuda\n");
+}
+
 static void print_program(const struct program *program) {
     printf(
         "%s%s%s\n", program->name, program->description[0] != 0 ? ": " : "", program->description);
     for (size_t i = 0; i < program->entry_count; i++) print_entry(program, &program->entries[i]);
     for (size_t i = 0; i < program->image_count; i++) print_image(&program->images[i]);
+    print_missing(program);
 }
 
 /* Prints valid programs, and adds problems of others. */

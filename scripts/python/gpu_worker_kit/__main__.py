@@ -46,7 +46,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
             return cases.test(given.folder, given.driver, not given.no_build)
         else:
             draft.import_image(given.image, given.name, given.dir)
-    except KitError as error:
+    except (KitError, OSError) as error:
         print(f"gpu-worker programs {given.command}: {error}", file=sys.stderr)
         return 1
     return 0

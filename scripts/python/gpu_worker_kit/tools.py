@@ -33,7 +33,10 @@ def headers() -> pathlib.Path:
 def run(*command: object) -> str:
     """The output of a command that must succeed."""
     words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise KitError(f"cannot run {words[0]}: {error.strerror}") from None
     if done.returncode != 0:
         raise KitError(f"{words[0]} failed:\n{(done.stderr or done.stdout).rstrip()}")
     return done.stdout
