@@ -59,7 +59,7 @@ NUMBA = """
 def cubin(symbol, sizes, flags, abi):
     """A file with what a cubin says of one kernel."""
     info = b"".join(struct.pack("<BBHIHHI", 0x04, 0x17, 12, 0, ordinal, 8 * ordinal, size << 18)
-                    for ordinal, size in reversed(list(enumerate(sizes)))) + struct.pack("<BBH", 0x03, 0x19, 24)
+                    for ordinal, size in reversed(list(enumerate(sizes)))) + struct.pack("<BBHBBH3I", 0x03, 0x19, 24, 0x04, 0x10, 12, 64, 2, 1)
     names = f"\0.text.{symbol}\0.nv.info.{symbol}\0.shstrtab\0".encode()
     at = 64
     heads = [struct.pack("<IIQQQQ16x8x", 0, 0, 0, 0, 0, 0)]
@@ -229,6 +229,7 @@ images:
             self.assertIn("  - name: scale\n    symbol: _Z5scalefPfj\n", text)
             self.assertIn(f"{{kind: cubin, file: {name}.cubin, architecture: {architecture}}}", text)
             self.assertIn("value: words, count: 4", text)
+            self.assertIn("    block: [64, 2, 1]\n", text)
 
     def test_what_is_no_image_is_refused(self):
         whole = cubin("k", [8], 90, b"\x33\x07")

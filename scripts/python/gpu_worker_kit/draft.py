@@ -22,6 +22,7 @@ VALUES = {"u32": "u32", "s32": "i32", "b32": "u32", "u64": "u64", "s64": "i64", 
 NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}")
 # What a cubin says of a parameter of a kernel: EIATTR_KPARAM_INFO.
 KPARAM_INFO = (0x04, 0x17)
+BLOCKS = ((0x04, 0x10), (0x04, 0x05))  # EIATTR_REQNTID, EIATTR_MAX_THREADS: x, y, z
 NEW_ABI = 0x41  # the architecture is in other bits of the flags
 
 
@@ -123,8 +124,9 @@ def sections_of(image: bytes) -> dict[str, bytes]:
     return {text_at(table, head[0]): b"" if head[1] == 8 else image[head[4]: head[4] + head[5]] for head in heads}
 
 
-def params_of_info(info: bytes) -> list[Param]:
-    sizes, at = {}, 0
+def read_info(info: bytes) -> tuple[list[Param], list[int]]:
+    """The parameters and the block of a kernel."""
+    sizes, at, block = {}, 0, [256]
     while at + 4 <= len(info):
         form, attribute, size = struct.unpack_from("<BBH", info, at)
         at += 4
@@ -133,6 +135,8 @@ def params_of_info(info: bytes) -> list[Param]:
         if (form, attribute) == KPARAM_INFO and size >= 12:
             _, ordinal, _, flags = struct.unpack_from("<IHHI", info, at)
             sizes[ordinal] = flags >> 18
+        if (form, attribute) in BLOCKS and size == 12:
+            block = list(struct.unpack_from("<3I", info, at))
         at += size
     found = []
     for _, size in sorted(sizes.items()):
@@ -144,7 +148,7 @@ def params_of_info(info: bytes) -> list[Param]:
             found.append(Param("words", size, "a struct, by value"))
         else:
             raise KitError(f"a parameter has {size} bytes; a program takes 4, 8, or whole words")
-    return found
+    return found, block
 
 
 def kernels_of_cubin(image: bytes) -> tuple[list[Kernel], str]:
@@ -154,8 +158,8 @@ def kernels_of_cubin(image: bytes) -> tuple[list[Kernel], str]:
     try:
         (flags,) = struct.unpack_from("<I", image, 48)
         sections = sections_of(image)
-        kernels = [Kernel(name[len(".text."):], params_of_info(sections.get(f".nv.info.{name[len('.text.'):]}", b"")), [256])
-                   for name in sections if name.startswith(".text.")]
+        kernels = [Kernel(name, *read_info(sections.get(f".nv.info.{name}", b"")))
+                   for name in (section[len(".text."):] for section in sections if section.startswith(".text."))]
     except (struct.error, IndexError, ValueError) as error:
         raise KitError(f"the cubin is damaged: {error}") from None
     number = flags >> 8 & 0xFF if image[7] == NEW_ABI else flags & 0xFF
