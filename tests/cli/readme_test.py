@@ -21,7 +21,8 @@ class Readme(unittest.TestCase):
         self.assert_quoted("config", "table")
 
     def test_every_example_passes_check(self):
-        examples = sorted(path for path in (README.parent / "examples").glob("*.yaml") if path.name != "saxpy.yaml")
+        jobs = ("saxpy.yaml", "population.yaml")
+        examples = sorted(path for path in (README.parent / "examples").glob("*.yaml") if path.name not in jobs)
         self.assertGreaterEqual(len(examples), 5)
         with tempfile.TemporaryDirectory() as folder:
             password = pathlib.Path(folder, "password")

@@ -53,8 +53,20 @@ def poisonous(id, entry):
         steps=[gw.step("poison", ["y", *MORE_ARGS.get(entry, [])], entry=entry, grid=[1])])
 
 
+def as_array(job, count):
+    """So many instances of it; its statics are shared."""
+    buffers = {}
+    for name, buffer in job["buffers"].items():
+        buffers[name] = dict(buffer)
+        if "static" not in buffer:
+            buffers[name]["each"] = True
+            if "data" in buffer:
+                buffers[name]["data"] = bytes(buffer["data"]) * count
+    return job | {"count": count, "buffers": buffers}
+
+
 class Mixture:
-    """`count` jobs of which `poison_count`, at random places, are poisonous, by turns in every way."""
+    """Some of them arrays: `count` jobs of which `poison_count`, at random places, are poisonous, by turns in every way."""
 
     def __init__(self, count, poison_count, driver, seed):
         entries = [entry for entry, codes in CODES.items() if driver in codes]
@@ -64,6 +76,8 @@ class Mixture:
         self.codes = {place: CODES[entry][driver] for place, entry in self.poison.items()}
         self.jobs = [poisonous(f"job-{n}", self.poison[n]) if n in self.poison else saxpy(f"job-{n}", n)
                      for n in range(count)]
+        for n in range(0, count, 3):
+            self.jobs[n] = as_array(self.jobs[n], 1 + n % 50)
 
     def check(self, results, dead_letters):
         """What became of everybody: counts by name, and the places of what went wrong."""

@@ -187,7 +187,7 @@ def check_reports(reports, results):
             said.update({(section, name): value for name, value in report[section].items()})
     summed = {("outcomes", code): count for code, count in codes.items()}
     for section, messages in (("jobs", jobs), ("batches", batches)):
-        summed |= {key: sum(message[key[1]] for message in messages) for key in said if key[0] == section and key[1] != "count"}
+        summed |= {key: sum(message.get(key[1], 0) for message in messages) for key in said if key[0] == section and key[1] != "count"}
     # an array tells the sum of its slices, each of which had a batch of its own
     more = sum(job.get("slices", 1) - 1 for job in jobs)
     summed["batches", "count"] = len(batches) + more

@@ -19,6 +19,8 @@ void account_job(struct counters *counters, enum err outcome, const struct job_t
     ADD(d2h_bytes)
     ADD(param_bytes)
     ADD(kernel_launches)
+    ADD(instances)
+    ADD(slices)
     ADD(static_hits)
     ADD(static_misses)
     ADD(static_bytes_saved)

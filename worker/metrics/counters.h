@@ -36,6 +36,8 @@
     X(jobs, d2h_bytes, SUM)                                                                        \
     X(jobs, param_bytes, SUM)                                                                      \
     X(jobs, kernel_launches, SUM)                                                                  \
+    X(jobs, instances, SUM) /* of arrays */                                                        \
+    X(jobs, slices, SUM)    /* of arrays: a batch each */                                          \
     X(jobs, static_hits, SUM)                                                                      \
     X(jobs, static_misses, SUM)                                                                    \
     X(jobs, static_bytes_saved, SUM)                                                               \

@@ -234,6 +234,10 @@ static void write_requests(const struct metric *metric, const struct view *view,
     write_parts(metric, view, "result", parts, 2, page);
 }
 
+static void write_instances(const struct metric *metric, const struct view *view, FILE *page) {
+    write_value(metric, view, view->totals.of[COUNTER_jobs_instances], page);
+}
+
 static void write_evictions(const struct metric *metric, const struct view *view, FILE *page) {
     write_value(metric, view, view->totals.of[COUNTER_engine_static_evictions], page);
 }
@@ -394,6 +398,8 @@ static const struct metric metrics[] = {
     {"gpu_worker_retries_total", "counter", "Failed tries after which a job is tried again.",
         write_retries},
     {"gpu_worker_batch_jobs", "histogram", "Jobs that share a batch.", write_batch_jobs},
+    {"gpu_worker_array_instances_total", "counter", "Instances of answered array jobs.",
+        write_instances},
     {"gpu_worker_launches_total", "counter",
         "Kernels started: for a job alone in its batch, one by one in a batch, or for many jobs.",
         write_launches},
