@@ -1,6 +1,7 @@
 """The main job at default settings: logistic regressions of 300 iterations against one static data set.
 
-Prints jobs/s of N of them from a file, start-up excluded, with the sizes of the batches; and how long quick jobs take from
+Prints jobs/s of N of them from a file, start-up excluded, with the sizes of the batches; the same as one array job, whose
+results are compared with those of the single jobs; and how long quick jobs take from
 sending to result, alone and beside a stream of such trainings, through pipes.
 usage: main_job.py BUILD_FOLDER [--driver cuda|cpu] [--jobs N ...] [--slow-per-s R ...]"""
 
@@ -45,12 +46,28 @@ class Bench:
             blob.parent.mkdir(parents=True, exist_ok=True)
             blob.write_bytes(content)
         (folder / "worker.yaml").write_text(json.dumps({
-            "driver": options.driver, "blobs": {"dir": str(folder / "blobs")}, "state": {"dir": str(folder / "state")}}))
+            "driver": options.driver, "limits": {"result_bytes": "256MiB", "message_bytes": "64MiB"}, "blobs": {"dir": str(folder / "blobs")}, "state": {"dir": str(folder / "state")}}))
+
+    @staticmethod
+    def point(number):
+        return 1e-3 * 1.02 ** (number % 256), 1e-6 * 1.2 ** (number // 256 % 64)
 
     def training(self, number):
-        rate, l2 = 1e-3 * 1.02 ** (number % 256), 1e-6 * 1.2 ** (number // 256 % 64)
+        rate, l2 = self.point(number)
         job = sweep.make_job(sweep.Point(f"training-{number}", rate, l2), self.dataset.x, self.dataset.y)
         return msgpack.packb({**job, "buffers": {**job["buffers"], **self.statics}})
+
+    def array(self, count):
+        """The first `count` trainings as one job."""
+        points = numpy.array([self.point(number) for number in range(count)], "<f4")
+        rate, l2 = ({"each": {"f32": points[:, i].tobytes()}} for i in range(2))
+        job = msgpack.unpackb(self.training(0))
+        train, measure = job["steps"]
+        train["args"][4:6] = [rate, l2]
+        measure["args"][4] = l2
+        for name in ("weights", "moments", "metrics"):
+            job["buffers"][name]["each"] = True
+        return msgpack.packb({**job, "id": "array", "count": count})
 
     @staticmethod
     def quick(name):
@@ -75,18 +92,35 @@ class Bench:
 
     # many trainings from a file
 
-    def run_sweep(self, count):
+    def run_file(self, messages):
+        """The results, and the seconds that they took."""
         jobs, output = self.folder / "jobs", self.folder / "results"
-        jobs.write_bytes(b"".join(map(self.training, range(count))))
+        jobs.write_bytes(messages)
         log = self.end(self.start(jobs, output))
         with output.open("rb") as file:
             results = list(msgpack.Unpacker(file, max_buffer_size=0))
         stamps = {what: datetime.datetime.fromisoformat(when.rstrip("Z")) for when, what in STAMP.findall(log)}
-        seconds = (stamps["done"] - stamps["ready"]).total_seconds()
+        return results, (stamps["done"] - stamps["ready"]).total_seconds()
+
+    def run_sweep(self, count):
+        results, seconds = self.run_file(b"".join(map(self.training, range(count))))
+        self.run_array(count, {int(result["id"].removeprefix("training-")): result for result in results})
         batches = {result["telemetry"]["batch"]["id"]: result["telemetry"]["batch"]["jobs"] for result in results}
         sizes = sorted(collections.Counter(batches.values()).items())
         print(f"{count} trainings: {seconds:.3f} s, {len(results) / seconds:,.0f} jobs/s, batches of " +
               ", ".join(f"{size} ({times} x)" for size, times in sizes), flush=True)
+
+    def run_array(self, count, singles):
+        [result], seconds = self.run_file(self.array(count))
+        telemetry = result["telemetry"]
+        for output in result["outputs"]:
+            size = len(output["data"]) // count
+            for number, single in singles.items():
+                [alone] = [one["data"] for one in single["outputs"] if one["name"] == output["name"]]
+                if output["data"][number * size : (number + 1) * size] != alone:
+                    sys.exit(f"main_job: {output['name']} of instance {number} is not that of the single job")
+        print(f"the same as one array: {seconds:.3f} s, {count / seconds:,.0f} instances/s, {telemetry['slices']} slices, "
+              f"{telemetry['batch']['launches']} launches; equal byte for byte", flush=True)
 
     # quick jobs beside trainings
 
