@@ -76,6 +76,27 @@ class ControlTest(FlowTest):
         self.assertEqual(results["job-1"]["error"]["code"], "cancelled")
         self.assertTrue(is_saxpy(results["job-2"], 2))
 
+    def test_an_array_lets_short_jobs_pass_between_its_slices_and_a_cancel_ends_it_there(self):
+        worker = self.start_worker(self.config(lanes=1))
+        client = self.client()
+        step = {"program": "saxpy", "args": [{"f32": 1}, "x", "y", {"u32": 0}], "grid": [1], "iterations": 20_000}
+        client.submit([{  # it would take hours
+            "v": 1, "id": "array", "count": 1_000_000, "timeout_ms": 120_000, "steps": [step],
+            "buffers": {"x": {"bytes": 4}, "y": {"bytes": 4, "each": True}}, "outputs": []}])
+        sent, batch = 0, 0
+        while batch <= sent:  # slices have numbers among the batches
+            sent += 1
+            client.submit([saxpy(sent)])
+            (result,) = client.results([f"job-{sent}"], PATIENCE_S)
+            self.assertTrue(is_saxpy(result, sent))
+            batch = result["telemetry"]["batch"]["id"]
+        client.cancel(["array"])
+        (result,) = client.results(["array"], PATIENCE_S)
+        self.stop_well(worker)
+        self.assertEqual(result["error"]["code"], "cancelled")
+        self.assertGreaterEqual(result["telemetry"]["slices"], 1)
+        self.assertEqual(self.letters(), [], "what was cancelled has not failed")
+
     def test_a_cancel_is_forgotten_after_its_time(self):
         self.run_command("cancel", "job-1")
         time.sleep(1.1)  # what is tested is that time passes
