@@ -22,7 +22,7 @@ static const struct {
  * without this, the allocator would move each block between their caches, which costs more than
  * the work on a small job.
  */
-enum { SPARES_MAX = 512 };
+enum { SPARES_MAX = 2048 };
 
 /* A larger delivery has a block of its own, so that a job's has room for what is decoded, and for a
  * result. */
