@@ -288,8 +288,9 @@ TEST(combinations_that_cannot_work_are_refused) {
         "lower it, or raise message.max.bytes");
     expect_problem("broker: embedded\nkafka: {bootstrap_servers: 'a:1'}\n", "w.yaml:2:28",
         "kafka.bootstrap_servers has no meaning with broker: embedded", "remove one of them");
-    expect_problem("driver: cpu\nlane_slab_bytes: 512MiB\n", "w.yaml:2:18",
-        "8 lanes of lane_slab_bytes each do not fit into cpu_driver.memory_bytes",
+    expect_problem("driver: cpu\nlane_slab_bytes: 256MiB\n", "w.yaml:2:18",
+        "8 lanes with 2 batches in flight each, of lane_slab_bytes each, do not fit into "
+        "cpu_driver.memory_bytes",
         "raise cpu_driver.memory_bytes");
     expect_problem("limits: {timeout_ms: 11m}\n", "w.yaml:1:22",
         "limits.timeout_ms is more than limits.timeout_max_ms",

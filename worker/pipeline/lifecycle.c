@@ -24,7 +24,14 @@
 enum { PUBLISH_TIMEOUT_MS = 30000 };
 
 static bool keep_waiting(void *context, struct delivery *delivery) {
-    return stages_keep(context, delivery);
+    struct stages *stages = context;
+    struct error err;
+    if (delivery_keep(delivery)) return true;
+    error_set(&err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
+        "no memory for a message of %zu bytes", delivery->payload.size);
+    stages_drop(stages, delivery);
+    stages_fail(stages, &err);
+    return false;
 }
 
 static void drop_waiting(void *context, struct delivery *delivery) {

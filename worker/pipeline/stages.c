@@ -55,13 +55,3 @@ void stages_drop(struct stages *stages, struct delivery *delivery) {
     stages_end_flight(stages, 1, delivery->held_bytes);
     delivery_destroy(delivery);
 }
-
-bool stages_keep(struct stages *stages, struct delivery *delivery) {
-    struct error err;
-    if (delivery_keep(delivery)) return true;
-    error_set(&err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
-        "no memory for a message of %zu bytes", delivery->payload.size);
-    stages_drop(stages, delivery);
-    stages_fail(stages, &err);
-    return false;
-}

@@ -117,7 +117,4 @@ void stages_end_flight(struct stages *stages, uint64_t count, uint64_t bytes);
 /** Lets go of a message without an answer: it is read again. */
 void stages_drop(struct stages *stages, struct delivery *delivery);
 
-/** Ends the loan of a message. False when memory is short: it is dropped, and the run fails. */
-MUST_CHECK bool stages_keep(struct stages *stages, struct delivery *delivery);
-
 #endif

@@ -51,9 +51,11 @@ static void check_devices(const struct loaded *loaded) {
 static void check_driver(const struct loaded *loaded) {
     const struct settings *s = loaded->settings;
     if (s->driver != DRIVER_CPU) return;
-    if (s->lane_slab_bytes > s->cpu_driver.memory_bytes / s->lanes)
+    if (s->lane_slab_bytes > s->cpu_driver.memory_bytes / s->lanes / s->lane_depth)
         ADD(loaded, &s->lane_slab_bytes, "raise cpu_driver.memory_bytes",
-            "%u lanes of lane_slab_bytes each do not fit into cpu_driver.memory_bytes", s->lanes);
+            "%u lanes with %u batches in flight each, of lane_slab_bytes each, do not fit into "
+            "cpu_driver.memory_bytes",
+            s->lanes, s->lane_depth);
 }
 
 /* Printed settings contain the default servers, and must be valid for any broker. */
