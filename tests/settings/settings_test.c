@@ -288,7 +288,7 @@ TEST(combinations_that_cannot_work_are_refused) {
         "lower it, or raise message.max.bytes");
     expect_problem("broker: embedded\nkafka: {bootstrap_servers: 'a:1'}\n", "w.yaml:2:28",
         "kafka.bootstrap_servers has no meaning with broker: embedded", "remove one of them");
-    expect_problem("driver: cpu\nlane_slab_bytes: 256MiB\n", "w.yaml:2:18",
+    expect_problem("driver: cpu\nlane_slab_bytes: 128MiB\n", "w.yaml:2:18",
         "8 lanes with 2 batches in flight each, of lane_slab_bytes each, do not fit into "
         "cpu_driver.memory_bytes",
         "raise cpu_driver.memory_bytes");

@@ -213,14 +213,14 @@ static void producer_destroy(struct sink *sink) {
  */
 #define TOPIC_WAIT_MS "5000"
 static const struct client_setting plain_defaults[] = {{"client.id", "gpu-worker"},
-    {"linger.ms", "5"}, {"message.timeout.ms", "0"},
+    {"linger.ms", "1"}, {"message.timeout.ms", "0"},
     {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};
 /*
  * In a transaction nothing may wait longer than transaction.timeout.ms, from which librdkafka
  * derives message.timeout.ms.
  */
 static const struct client_setting transactional_defaults[] = {{"client.id", "gpu-worker"},
-    {"linger.ms", "5"}, {"transaction.timeout.ms", "10000"},
+    {"linger.ms", "1"}, {"transaction.timeout.ms", "10000"},
     {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};
 
 static enum err conf_create(
