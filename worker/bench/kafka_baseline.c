@@ -104,7 +104,7 @@ static void on_delivered(rd_kafka_t *client, const rd_kafka_message_t *message, 
 
 static enum err create_producer(
     const struct kafka_options *kafka, struct responses *responses, struct error *err) {
-    static const struct client_setting defaults[] = {{"linger.ms", "5"}, {NULL, NULL}};
+    static const struct client_setting defaults[] = {{"linger.ms", "1"}, {NULL, NULL}};
     static const struct client_setting required[] = {{"enable.idempotence", "true"}, {NULL, NULL}};
     rd_kafka_conf_t *conf;
     *responses = (struct responses){.client = NULL};
