@@ -23,7 +23,7 @@ int cli_help(const char *usage) {
 }
 
 /* `code` of an error; NULL: it is none. */
-static void say(
+__attribute__((format(printf, 3, 0))) static void say(
     const char *command, const char *code, const char *format, va_list args, const char *end) {
     char text[SAID_BYTES];
     text_vformat(text, sizeof text, format, args);
