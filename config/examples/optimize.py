@@ -1,5 +1,5 @@
 """CMA-ES, an optimizer that this project did not write, whose population is evaluated by workers: each generation is one
-map(), a job for each candidate. It fits a logistic regression without any gradient, and does the same on the CPU with
+map(), an array job whose instances are the candidates. It fits a logistic regression without any gradient, and does the same on the CPU with
 NumPy beside it.
 
     pip install cma
@@ -63,7 +63,7 @@ def main():
 
         best = optimize(losses_on_workers, x.shape[1] + 1, given.generations)
     same = optimize(lambda candidates: losses_on_cpu(x, y, candidates.astype(float)), x.shape[1] + 1, given.generations)
-    print(f"{given.generations} generations of {POPULATION} jobs")
+    print(f"{given.generations} generations of {POPULATION} candidates, each generation one job")
     print(f"loss on workers {best:.4f}, on the CPU with NumPy {same:.4f}")
     print("largest difference of a candidate's loss: " + ("below 1e-5" if max(apart) < 1e-5 else f"{max(apart):.1e}"))
 

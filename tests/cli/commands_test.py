@@ -236,7 +236,8 @@ class CommandsTest(unittest.TestCase):
         (program,) = json.loads(done.stdout)
         self.assertEqual((program["name"], program["description"]), ("scale", 'says "x"'))
         (entry,) = program["entries"]
-        self.assertEqual((entry["block"], entry["shared_bytes"], entry["cooperative"]), ([256, 1, 1], 0, False))
+        self.assertEqual((entry["block"], entry["shared_bytes"], entry["cooperative"], entry["batched"]),
+                         ([256, 1, 1], 0, False, False))
         self.assertEqual(entry["args"], [
             {"name": "a", "role": "value", "type": "f32", "between": [-0.1, None]},
             {"name": "x", "role": "in", "type": "FP32"}])

@@ -46,6 +46,31 @@ class LocalTest(ClientTest):
         numpy.testing.assert_array_equal(
             rows + numpy.arange(100)[:, None] * X, whole.result(PATIENCE_S)["y"])
 
+    def test_rows_of_a_map_are_instances_of_arrays_and_come_back_as_single_jobs_do(self):
+        for options in ({}, {"blobs": None, "config": {"blobs": {}}}):
+            client = self.local(**options)
+            table = client.static(X)
+            rows = numpy.arange(400, dtype="<f4").reshape(100, 4)
+            part = {"buffer": "y", "offset": 4, "bytes": 8, "as": "part"}
+            saxpy = client.program("saxpy").options(outputs=["y", part])
+            both = [saxpy.options(instances=most).map(a=numpy.arange(100) / 3, x=table, y=rows) for most in (40, 1)]
+            array, singles = [whole.result(PATIENCE_S) for whole in both]
+            for name in ("y", "part"):
+                self.assertEqual((singles[name].shape, singles[name].dtype), (array[name].shape, array[name].dtype))
+                self.assertEqual(singles[name].tobytes(), array[name].tobytes())
+                for row, single in zip(*(whole.futures for whole in both)):
+                    numpy.testing.assert_array_equal(row.result()[name], single.result()[name])
+            counts = [future.answer["telemetry"].get("instances") for future in both[0].futures]
+            self.assertEqual([40] * 80 + [20] * 20, counts)
+
+    def test_what_a_worker_refuses_fails_the_rows_of_an_array_as_it_does_single_jobs(self):
+        saxpy = self.local().program("saxpy").options(block=4096)
+        both = [saxpy.options(instances=most).map(a=numpy.ones(3), x=gw.upload(X), y=numpy.ones((3, 4), "<f4"))
+                for most in (3, 1)]
+        array, singles = [[str(future.exception(PATIENCE_S)) for future in whole.futures] for whole in both]
+        self.assertIn("saxpy[2]: bad_launch: steps[0]: block[0] is 4096", array[2])
+        self.assertEqual(singles, array)
+
     def test_without_a_blob_store_jobs_bring_what_a_worker_misses(self):
         client = self.local(blobs=None, config={"blobs": {}})
         saxpy = client.program("saxpy")

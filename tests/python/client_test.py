@@ -387,6 +387,142 @@ class Clients(unittest.TestCase):
                 gw.Client("127.0.0.1:1", kafka={"log_level": 2})
 
 
+BATCHED = {**SAXPY, "entries": [{**SAXPY["entries"][0], "batched": True}]}
+
+
+def echo_array(job):
+    """As echo(), with the shape and the telemetry of an array job."""
+    (result,) = echo({"buffers": {name: buffer for name, buffer in job["buffers"].items() if buffer.get("each")}})
+    for output in result["outputs"]:
+        output["shape"] = [job["count"], *output["shape"]]
+    return [{**result, "telemetry": {"instances": job["count"]}}]
+
+
+class Maps(unittest.TestCase):
+    """Which rows become array jobs, and what comes back."""
+
+    def start(self, say=echo_array, **options):
+        self.worker = FakeWorker(self, say)
+        self.client = gw.Client(self.worker.address, "jobs", "results", programs=[BATCHED], **options)
+        self.addCleanup(self.client.close, wait=False)
+        return self.client.program("saxpy")
+
+    def jobs_of(self, **args):
+        """What a map sends, by counts: 0 is a single job."""
+        sent = []
+        sink = unittest.mock.Mock(submit=lambda job, *_: sent.append(job), store=None, gather=lambda futures: futures)
+        saxpy = Program(sink, [BATCHED], "saxpy").options(**args.pop("options", {}))
+        saxpy.map(**args)
+        return sent
+
+    def counts_of(self, **args):
+        return [job.get("count", 0) for job in self.jobs_of(**args)]
+
+    def test_rows_become_an_array_that_a_worker_accepts(self):
+        rows = numpy.arange(12, dtype=">f4").reshape(3, 4)
+        (job,) = self.jobs_of(a=[1, 2, 3], x=gw.upload(X), y=rows)
+        self.assertEqual(("ok", ""), check_job.verdict(gw.encode(job)))
+        self.assertEqual(3, job["count"])
+        self.assertEqual([{"each": {"f32": numpy.array([1, 2, 3], "<f4").tobytes()}}, "x", "y", {"u32": 4}],
+                         job["steps"][0]["args"])
+        self.assertEqual(gw.upload(X), job["buffers"]["x"])
+        self.assertEqual({**gw.upload(rows[0]), "each": True, "data": rows.astype("<f4").tobytes()}, job["buffers"]["y"])
+
+    def test_what_only_the_kernel_writes_is_cleared_for_each_instance(self):
+        (job,) = self.jobs_of(a=[1, 2, 3], x=gw.upload(X), y=gw.zeros([4], "<f4"))
+        self.assertEqual({**gw.zeros([4], "<f4"), "each": True}, job["buffers"]["y"])
+
+    def test_values_have_the_bits_that_single_jobs_give_them(self):
+        numbers = [2**60 // 2**58 + 2**-40, 0.1, -7, numpy.float64(1) / 3]
+        (job,) = self.jobs_of(a=numbers, x=gw.upload(X), y=gw.zeros([4], "<f4"))
+        self.assertEqual(numpy.array(numbers, "<f8").astype("<f4").tobytes(), job["steps"][0]["args"][0]["each"]["f32"])
+
+    def test_arrays_are_cut_to_what_a_message_and_a_result_hold_and_to_the_instances_asked_for(self):
+        ones = numpy.ones((400, 1000), "<f4")
+        counts = self.counts_of(a=numpy.ones(400), x=gw.upload(ones[0]), y=ones)
+        self.assertEqual(400, sum(counts))
+        self.assertGreater(len(counts), 1)
+        for job in self.jobs_of(a=numpy.ones(400), x=gw.upload(ones[0]), y=ones):
+            self.assertLess(len(gw.encode(job)), 1_000_000)
+        answered = self.counts_of(a=numpy.ones(400), x=gw.upload(ones[0]), y=gw.zeros([1000], "<f4"))
+        self.assertEqual([196, 196, 8], answered)
+        self.assertEqual([3, 3, 1], self.counts_of(a=numpy.ones(7), x=gw.upload(X), y=gw.zeros([4], "<f4"),
+                                                   options={"instances": 3}))
+
+    def test_what_an_array_cannot_say_is_sent_as_single_jobs(self):
+        rows = numpy.ones((3, 4), "<f4")
+        static, resident = gw.Static(X), gw.Resident(unittest.mock.Mock(draw=lambda: "1"), "r", X)
+        good = {"a": numpy.ones(3), "x": static, "y": rows}
+        large = numpy.ones((3, 200_000), "<f4")
+        self.assertEqual([3], self.counts_of(**good))
+        for why, args in {
+            "a job for each row is asked for": {**good, "options": {"instances": 1}},
+            "the time-out is of one row": {**good, "options": {"timeout_ms": 1000}},
+            "a resident": {**good, "y": resident},
+            "a written buffer that all rows begin with": {**good, "y": gw.upload(X)},
+            "an output of a shared buffer": {**good, "options": {"outputs": ["x"]}},
+            "two rows are larger than a message": {**good, "x": gw.Static(large[0]), "y": large},
+        }.items():
+            with self.subTest(why):
+                self.assertEqual([0, 0, 0], self.counts_of(**args))
+        self.assertEqual([0], self.counts_of(a=[1], x=static, y=rows[:1]))
+        with unittest.mock.patch.dict(BATCHED["entries"][0], batched=False):
+            self.assertEqual([0, 0, 0], self.counts_of(**good))
+
+    def test_a_row_that_the_manifest_does_not_take_is_named_before_anything_is_sent(self):
+        good = {"a": numpy.ones(3), "x": gw.upload(X), "y": numpy.ones((3, 4), "<f4")}
+        for error, words, args in [
+            (ValueError, "'a' is 9.0, and the kernel takes -8 to 8", {**good, "a": [1, 9, 10]}),
+            (ValueError, "'a' is nan", {**good, "a": [1, float("nan"), 9]}),
+            (ValueError, "'a' is inf", {**good, "a": [1, float("inf"), 9]}),
+            (ValueError, "n is 5, and x has 4", {**good, "n": [4, 4, 5]}),
+            (TypeError, "'n' is .*, and the kernel takes a whole number", {**good, "n": [4, 2.5, 4]}),
+            (TypeError, "'y' is FP64", {**good, "y": numpy.ones((3, 4))}),
+            (ValueError, "one length", {**good, "a": [1, 2]}),
+            (ValueError, "no row", {**good, "a": [], "y": numpy.ones((0, 4), "<f4")}),
+        ]:
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                self.jobs_of(**args)
+
+    def test_rows_come_back_stacked_and_each_has_a_future(self):
+        saxpy = self.start()
+        rows = numpy.arange(40, dtype="<f4").reshape(10, 4)
+        whole = saxpy.options(instances=4, name="mine").map(a=numpy.ones(10), x=gw.upload(X), y=rows)
+        numpy.testing.assert_array_equal(rows, whole.result(60)["y"])
+        self.assertCountEqual([4, 4, 2], [job["count"] for job in self.worker.jobs])
+        self.assertEqual([f"mine[{row}]" for row in range(10)], [future.name for future in whole.futures])
+        numpy.testing.assert_array_equal(rows, [future.result(60)["y"] for future in whole.futures])
+        self.assertIs(whole.futures, whole.futures)
+        self.assertTrue(all(future.answer["status"] == "ok" for future in gw.as_completed(whole.futures, 60)))
+
+    def test_an_array_that_fails_fails_its_rows_and_no_other(self):
+        saxpy = self.start(lambda job: echo_array(job) if job["id"].startswith("saxpy[0:4]") else [failed("bad_launch")])
+        whole = saxpy.options(instances=4).map(a=numpy.ones(8), x=gw.upload(X), y=numpy.ones((8, 4), "<f4"))
+        with self.assertRaisesRegex(gw.JobFailed, r"saxpy\[4:8\]: bad_launch"):
+            whole.result(60)
+        for row, future in enumerate(whole.futures):
+            if row < 4:
+                self.assertEqual([1, 1, 1, 1], future.result(60)["y"].tolist())
+            else:
+                self.assertEqual(f"saxpy[{row}]: bad_launch: no do", str(future.exception(60)))
+
+    def test_rows_of_an_array_end_with_it_when_it_is_cancelled_or_the_client_is_closed(self):
+        saxpy = self.start(lambda job: [])
+        args = {"a": numpy.ones(3), "x": gw.upload(X), "y": numpy.ones((3, 4), "<f4")}
+        cancelled, left = saxpy.map(**args), saxpy.map(**args)
+        rows = cancelled.futures
+        self.assertTrue(cancelled.cancel())
+        self.assertTrue(all(row.cancelled() for row in rows))
+        self.client.close(wait=False)
+        for row in left.futures:
+            with self.assertRaisesRegex(ConnectionError, "closed"):
+                row.result(60)
+
+    def test_an_output_without_a_shape_is_a_row_for_each_instance(self):
+        result = {"id": "x", "status": "ok", "telemetry": {"instances": 2}, "outputs": [{"name": "y", "data": b"abcd"}]}
+        self.assertEqual([[97, 98], [99, 100]], gw.arrays(result)["y"].tolist())
+
+
 class Programs(unittest.TestCase):
     def setUp(self):
         self.sent = []

@@ -25,7 +25,7 @@ class OptimizeTest(unittest.TestCase):
                               "PYTHONPATH": f"{ROOT / 'scripts/python'}{os.pathsep}{PACKAGES}"})
         self.assertEqual(done.returncode, 0, done.stderr)
         on_workers, on_cpu = map(float, re.search(r"loss on workers (\S+), on the CPU with NumPy (\S+)", done.stdout).groups())
-        self.assertIn("60 generations of 32 jobs\n", done.stdout)
+        self.assertIn("60 generations of 32 candidates, each generation one job\n", done.stdout)
         self.assertIn("largest difference of a candidate's loss: below 1e-5\n", done.stdout)
         # The search forks where two candidates are nearer to each other than floats tell.
         self.assertLess(abs(on_workers - on_cpu), 0.02)

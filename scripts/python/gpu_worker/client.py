@@ -9,7 +9,7 @@ import secrets
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Optional, Union
 
 import confluent_kafka
@@ -19,7 +19,7 @@ import numpy.typing
 
 from .blobs import Store, open_store
 from .datatypes import little_endian
-from .futures import Future, MapFuture
+from .futures import Future, MapFuture, Sent
 from .handles import Kept, Resident, Static
 from .job import Buffer, Job, blob, encode, upload
 from .line import Line
@@ -168,13 +168,13 @@ class Client:
 
     def map(self, jobs: Iterable[Mapping[str, Any]], key: Key = None) -> MapFuture:
         """Sends jobs with outputs of the same names and shapes; the future has them stacked."""
-        return self.gather([self.submit(job, key) for job in jobs])
+        return self.gather([Sent(self.submit(job, key)) for job in jobs])
 
-    def gather(self, futures: list[Future]) -> MapFuture:
+    def gather(self, sent: Sequence[Sent]) -> MapFuture:
         """One future of several jobs."""
-        if not futures:
+        if not sent:
             raise ValueError("there is no job to send")
-        return MapFuture(futures, self._stack)
+        return MapFuture(sent, self._stack)
 
     def _stack(self, whole: MapFuture) -> None:
         self._helpers.submit(whole.stack)

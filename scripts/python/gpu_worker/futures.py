@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional
 
 import numpy
 
 from .datatypes import Array
+from .result import JobFailed
 
 Arrays = dict[str, Array]
 
@@ -57,17 +60,63 @@ class Future(_Ours):
         return is_cancelled
 
 
-class MapFuture(_Ours):
-    """The jobs of a map(): its result has each output of all of them, stacked in order. `futures` are the jobs'. It fails
-    with the first of them that does, once all are done."""
+@dataclasses.dataclass(frozen=True)
+class Sent:
+    """A job of a map(): of one row, or an array that has rows of these names as instances."""
 
-    def __init__(self, futures: list[Future], on_done: Callable[[MapFuture], None]) -> None:
+    future: Future
+    names: Optional[Sequence[str]] = None
+
+    def rows(self) -> list[Future]:
+        """A future for each row, which is done when the job is."""
+        if self.names is None:
+            return [self.future]
+        rows = [Future(name, lambda _: None) for name in self.names]
+        self.future.add_done_callback(lambda _: self._settle(rows))
+        return rows
+
+    def _settle(self, rows: list[Future]) -> None:
+        failure = None if self.future.cancelled() else self.future.exception()
+        for instance, row in enumerate(rows):
+            row.id, row.answer = self.future.id, self.future.answer
+            if self.future.cancelled():
+                row.cancel()
+            if not row.set_running_or_notify_cancel():
+                continue
+            if isinstance(failure, JobFailed):
+                row.set_exception(JobFailed(failure.result, row.name))
+            elif failure is not None:
+                row.set_exception(failure)
+            else:
+                row.set_result({name: array[instance, ...] for name, array in self.future.result().items()})
+
+    def stacked(self) -> Arrays:
+        """The rows of its result: with the job's name where it failed."""
+        result = self.future.result()
+        return result if self.names is not None else {name: array[numpy.newaxis] for name, array in result.items()}
+
+
+class MapFuture(_Ours):
+    """The rows of a map(): its result has each output of all of them, stacked in order. It fails with the first of its
+    jobs that does, once all are done."""
+
+    def __init__(self, sent: Sequence[Sent], on_done: Callable[[MapFuture], None]) -> None:
         super().__init__()
-        self.futures = futures
+        self._sent = sent
         self._on_done = on_done
-        self._open = len(futures)
-        for future in futures:
-            future.add_done_callback(self._count)
+        self._open = len(sent)
+        self._rows_lock = threading.Lock()
+        self._rows: Optional[list[Future]] = None
+        for one in sent:
+            one.future.add_done_callback(self._count)
+
+    @property
+    def futures(self) -> list[Future]:
+        """Those of the rows, in order. An array's are done together, and fail together; each has the array's `answer`."""
+        with self._rows_lock:
+            if self._rows is None:
+                self._rows = [row for one in self._sent for row in one.rows()]
+            return self._rows
 
     def _count(self, _: Any) -> None:
         with self._condition:
@@ -80,14 +129,15 @@ class MapFuture(_Ours):
         """Once all are done: sets the result. Takes long where it is large."""
         self.set_running_or_notify_cancel()
         try:
-            results = [future.result() for future in self.futures]
-            self.set_result({name: numpy.stack([result[name] for result in results]) for name in results[0]})
+            parts = [one.stacked() for one in self._sent]
+            self.set_result(parts[0] if len(parts) == 1 else {
+                name: numpy.concatenate([part[name] for part in parts]) for name in parts[0]})
         except BaseException as failure:
             self.set_exception(failure)
 
     def cancel(self) -> bool:
         """Cancels what is not answered yet; True where all of it was."""
-        return all([future.cancel() for future in self.futures])
+        return all([one.future.cancel() for one in self._sent])
 
 
 class _Progress:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 import numpy
 
 from .datatypes import DATATYPES, DTYPES, Array
+from .futures import Sent
 from .handles import Kept
 from .job import Job, Output, describe, job, step
+from .population import Population
 
 if TYPE_CHECKING:
     from .client import Client
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 Listing = Sequence[Mapping[str, Any]]
 
 INTEGERS = {"u32": (0, 2**32 - 1), "i32": (-(2**31), 2**31 - 1), "u64": (0, 2**64 - 1), "i64": (-(2**63), 2**63 - 1)}
+INSTANCES = 16_384  # far below `limits.instances_per_job`: an array runs on one worker, within one time-out
 F32_MAX = 3.4028235677973366e38  # what rounds to more is infinite
 
 
@@ -72,6 +75,7 @@ class Options:
     timing: Optional[bool] = None
     timeout_ms: Optional[int] = None
     deadline_ms: Optional[int] = None
+    instances: Optional[int] = None  # rows of a map() in one job, at most
 
 
 def _extents(value: Union[int, Sequence[int]]) -> list[int]:
@@ -106,7 +110,8 @@ class Program:
 
     def options(self, **options: Any) -> Program:
         """The same program, called in another way: `elements` or `grid`, `block`, `shared_bytes`, `iterations`;
-        `outputs` as jobs have them; `name`, `key`, `timing`, `timeout_ms`, `deadline_ms`."""
+        `outputs` as jobs have them; `name`, `key`, `timing`, `timeout_ms`, `deadline_ms`; `instances`: of a map(), how
+        many rows go into one job at most, and 1 for a job for each row."""
         changed = dataclasses.replace(self._options, **options)
         return Program(self._client, self._listing, self.name, self._entry["name"], changed)
 
@@ -115,20 +120,55 @@ class Program:
         return self._client.submit(self.job(**args), self._options.key)
 
     def map(self, **args: Any) -> MapFuture:
-        """Sends a job for each row: arrays (of values: one number a job; of buffers: the first axis) are cut, all else is
-        the same for every job. The outputs come back stacked."""
+        """Runs the program for each row: arrays (of values: one number a row; of buffers: the first axis) are cut, all
+        else is the same for every row. The outputs come back stacked. Rows travel as array jobs where these can say it,
+        else each as a job."""
         cut = {name: numpy.asarray(value) for name, value in args.items() if self._is_cut(name, value)}
         counts = {name: value.shape[0] for name, value in cut.items()}
         if len(set(counts.values())) != 1:
-            raise ValueError(f"the arrays of a map() have one length, the number of jobs; these have {counts or 'none'}")
+            raise ValueError(f"the arrays of a map() have one length, the number of rows; these have {counts or 'none'}")
         (count,) = set(counts.values())
+        if count == 0:
+            raise ValueError("there is no row to send")
         same = {name: value for name, value in args.items() if name not in cut}
         label = self._options.name or self.name
-        futures = [
-            self.options(name=f"{label}[{row}]")(**same, **{name: value[row] for name, value in cut.items()})
-            for row in range(count)
-        ]
-        return self._client.gather(futures)
+        names = [f"{label}[{row}]" for row in range(count)]
+        population = self._population(same, cut)
+        at_once = 1 if population is None else population.rows_at_once(
+            self._options.instances or INSTANCES, self._client.store is None)
+        if population is None or at_once < 2 or count < 2:
+            return self._client.gather([
+                Sent(self.options(name=names[row])(**same, **{name: value[row] for name, value in cut.items()}))
+                for row in range(count)])
+        sent = []
+        for first in range(0, count, at_once):
+            end = min(first + at_once, count)
+            future = self._client.submit(population.job(first, end), self._options.key, f"{label}[{first}:{end}]")
+            sent.append(Sent(future, names[first:end]))
+        return self._client.gather(sent)
+
+    def _population(self, same: Mapping[str, Any], cut: Mapping[str, Array]) -> Optional[Population]:
+        """The rows as array jobs can have them, each of them checked; None where these cannot, or should not."""
+        is_for_one = self._options.timeout_ms is not None  # of an array it would be the time of all rows together
+        words = [name for name in cut if self._arg(name)["type"] == "words"]
+        if not self._entry.get("batched", False) or is_for_one or words:
+            return None
+        first = self.job(**same, **{name: value[0] for name, value in cut.items()})
+        values: dict[int, tuple[str, Array]] = {}
+        buffers = {}
+        for place, arg in enumerate(self._args):
+            name = arg["name"]
+            if name in cut and arg["role"] == "value":
+                values[place] = (arg["type"], self._numbers(arg, cut[name]))
+            elif name in cut:  # rows of one number take the kernel's type, as a job's would
+                buffers[name] = cut[name].astype(numpy.asarray(first["buffers"][name]).dtype, copy=False)
+        bounded = {term["arg"] for bound in self._entry["bounds"] for term in (bound["what"], bound["times"], bound["plus"])
+                   if isinstance(term, Mapping) and "arg" in term}
+        if bounded & {name for name in cut if self._arg(name)["role"] == "value"}:
+            for row in range(1, len(next(iter(cut.values())))):
+                self.job(**same, **{name: value[row] for name, value in cut.items()})
+        written = [arg["name"] for arg in self._args if arg["role"] in ("out", "inout")]
+        return Population.of(first, buffers, values, written)
 
     def _is_cut(self, name: str, value: Any) -> bool:
         if isinstance(value, (Kept, Mapping)):
@@ -187,6 +227,25 @@ class Program:
         if low is not None and not number >= low or high is not None and not number <= high:
             raise ValueError(f"{name} is {number}, and the kernel takes {low} to {high}")
         return number
+
+    def _numbers(self, arg: Mapping[str, Any], column: Array) -> Array:
+        """A value for each row, as a job has them; raises as the first row would that has a wrong one."""
+        if not self._are_numbers(arg, column):
+            for value in column:
+                self._number(arg, value)
+        wide = column.astype("<f8") if arg["type"] in ("f32", "f64") else column  # as a job's travel
+        return wide.astype({"f": "<f", "u": "<u", "i": "<i"}[arg["type"][0]] + str(int(arg["type"][1:]) // 8))
+
+    def _are_numbers(self, arg: Mapping[str, Any], column: Array) -> bool:
+        """Whether all are right since the least and the greatest are. Where it cannot be told, False."""
+        if column.dtype.kind not in "iuf" or not numpy.isfinite(column).all():
+            return False
+        try:
+            self._number(arg, column.min())
+            self._number(arg, column.max())
+        except (TypeError, ValueError):
+            return False
+        return True
 
     def _value(self, arg: Mapping[str, Any], value: Any) -> Any:
         if arg["type"] != "words":

@@ -43,14 +43,18 @@ def _bytes(output: Mapping[str, Any], store: Optional[Store]) -> bytes:
     return store.get(output["blob"])
 
 
-def _array(output: Mapping[str, Any], store: Optional[Store]) -> Array:
+def _array(output: Mapping[str, Any], store: Optional[Store], instances: Optional[int]) -> Array:
     flat = numpy.frombuffer(bytearray(_bytes(output, store)), DTYPES[output.get("datatype", "UINT8")])
-    return flat.reshape(output["shape"]) if "shape" in output else flat
+    if "shape" in output:
+        return flat.reshape(output["shape"])
+    return flat if instances is None else flat.reshape(instances, -1)
 
 
 def arrays(result: Mapping[str, Any], store: Optional[Store] = None) -> dict[str, Array]:
-    """{output name: array}; raises JobFailed where the job failed. An output without a datatype is bytes. Large outputs
-    may have gone to the blob store (`results.inline_max_bytes`): `store` holds them."""
+    """{output name: array}; raises JobFailed where the job failed. An output without a datatype is bytes. Of an array job
+    the first axis has the instances. Large outputs may have gone to the blob store (`results.inline_max_bytes`): `store`
+    holds them."""
     if result["status"] != "ok":
         raise JobFailed(result)
-    return {output["name"]: _array(output, store) for output in result["outputs"]}
+    instances = result.get("telemetry", {}).get("instances")
+    return {output["name"]: _array(output, store, instances) for output in result["outputs"]}
