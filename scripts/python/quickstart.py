@@ -1,6 +1,7 @@
 """Runs the sweep of sweep.py on a worker of its own and checks every result. scripts/quickstart calls it."""
 
 import argparse
+import concurrent.futures
 import ctypes
 import os
 import pathlib
@@ -53,6 +54,36 @@ def print_next(options, folder):
         print(f"  {command}")
 
 
+def run_singles(client, points, x, y):
+    """A job for each point: their futures, and the seconds until all are done."""
+    started = time.monotonic()
+    futures = [client.submit(sweep.make_job(point, x, y)) for point in points]
+    for _ in gw.as_completed(futures, RESULT_TIMEOUT_S, progress=True):
+        pass
+    return futures, time.monotonic() - started
+
+
+def run_array(client, points, x, y):
+    """The same as one job, which may take as long as all of them: its future, and the seconds until it is done."""
+    started = time.monotonic()
+    array = client.submit({**sweep.make_array("logreg-array", points, x, y), "timeout_ms": 1000 * RESULT_TIMEOUT_S})
+    concurrent.futures.wait([array], RESULT_TIMEOUT_S)
+    return array, time.monotonic() - started
+
+
+def compare_array(array, points, futures):
+    """A line for what is not, byte for byte, what the single jobs gave."""
+    try:
+        outputs = array.result(0)
+    except gw.JobFailed as failed:
+        return [str(failed)]
+    return [
+        f"{array.name}: the {name} of {point.id} differ from those of the single job"
+        for number, (point, future) in enumerate(zip(points, futures)) if future.exception() is None
+        for name, single in future.result().items() if outputs[name][number].tobytes() != single.tobytes()
+    ]
+
+
 def compare_all(points, dataset, futures):
     """Every comparison, and a line for each job that failed or disagrees."""
     comparisons, faults = [], []
@@ -93,23 +124,22 @@ def run(options):
     dataset, points = sweep.read_dataset(options.data), sweep.grid()
     with gw.local(driver, binary=options.build / "bin/gpu-worker", servers=options.bootstrap_servers, folder=folder) as client:
         x, y = client.static(dataset.x), client.static(dataset.y)
-        started = time.monotonic()
-        futures = [client.submit(sweep.make_job(point, x, y)) for point in points]
-        for _ in gw.as_completed(futures, RESULT_TIMEOUT_S, progress=True):
-            pass
-        seconds = time.monotonic() - started
+        futures, seconds = run_singles(client, points, x, y)
+        array, array_seconds = run_array(client, points, x, y)
 
     comparisons, faults = compare_all(points, dataset, futures)
     if comparisons:
         print_table(comparisons)
     say(f"{len(points)} jobs of {sweep.ITERATIONS} iterations in {seconds:.1f} s on the {driver} driver")
-    for fault in faults:
+    say(f"the same afterwards as one array job of {len(points)} instances in {array_seconds:.1f} s")
+    array_faults = compare_array(array, points, futures)
+    for fault in faults + array_faults:
         print(f"quickstart: {fault}", file=sys.stderr)
-    if not faults:
+    if not faults + array_faults:
         print_next(options, folder)
         print()
-    say(f"{len(points) - len(faults)} of {len(points)} jobs ok")
-    return 1 if faults else 0
+    say(f"{len(points) - len(faults)} of {len(points)} jobs ok" + (", the array job is not" if array_faults else ""))
+    return 1 if faults + array_faults else 0
 
 
 def main():

@@ -1,5 +1,5 @@
-"""The quickstart's sweep: a grid of learning rates and L2 penalties for one logistic regression, each point a job,
-and the comparison of every result with the float64 reference."""
+"""The quickstart's sweep: a grid of learning rates and L2 penalties for one logistic regression, each point a job or an
+instance of one array job, and the comparison of every result with the float64 reference."""
 
 import dataclasses
 
@@ -61,21 +61,21 @@ def grid():
     return [Point(f"logreg-{number:03}", rate, l2) for number, (rate, l2) in enumerate(pairs)]
 
 
-def make_job(point, x, y):
+def _job(id, rate, l2, x, y, **each):
     """300 iterations in one step, then the metrics of the weights. The dataset travels by digest, as statics."""
     rows, features = x.shape
     columns = features + 1
     shape = [gw.u32(rows), gw.u32(features)]
-    train = ["x", "y", "weights", "moments", gw.f32(point.learning_rate), gw.f32(point.l2), *shape]
-    measure = ["x", "y", "weights", "metrics", gw.f32(point.l2), *shape]
+    train = ["x", "y", "weights", "moments", rate, l2, *shape]
+    measure = ["x", "y", "weights", "metrics", l2, *shape]
     return gw.job(
-        point.id,
+        id,
         buffers={
             "x": x,
             "y": y,
-            "weights": gw.zeros([columns], "<f4"),
-            "moments": gw.zeros([2 * columns + 2], "<f4"),
-            "metrics": gw.zeros([2], "<f4"),
+            "weights": {**gw.zeros([columns], "<f4"), **each},
+            "moments": {**gw.zeros([2 * columns + 2], "<f4"), **each},
+            "metrics": {**gw.zeros([2], "<f4"), **each},
         },
         steps=[
             gw.step("logreg_adam", train, grid=[1], iterations=ITERATIONS),
@@ -87,6 +87,19 @@ def make_job(point, x, y):
             {"buffer": "metrics", "offset": 4, "bytes": 4, "as": "accuracy"},
         ],
     )
+
+
+def make_job(point, x, y):
+    return _job(point.id, gw.f32(point.learning_rate), gw.f32(point.l2), x, y)
+
+
+def make_array(id, points, x, y):
+    """One job that has the points as its instances."""
+    rates, penalties = (
+        {"each": {"f32": numpy.array(numbers, "<f4").tobytes()}}
+        for numbers in ([point.learning_rate for point in points], [point.l2 for point in points])
+    )
+    return {**_job(id, rates, penalties, x, y, each=True), "count": len(points)}
 
 
 def compare(point, dataset, outputs):

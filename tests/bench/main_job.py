@@ -59,15 +59,9 @@ class Bench:
 
     def array(self, count):
         """The first `count` trainings as one job."""
-        points = numpy.array([self.point(number) for number in range(count)], "<f4")
-        rate, l2 = ({"each": {"f32": points[:, i].tobytes()}} for i in range(2))
-        job = msgpack.unpackb(self.training(0))
-        train, measure = job["steps"]
-        train["args"][4:6] = [rate, l2]
-        measure["args"][4] = l2
-        for name in ("weights", "moments", "metrics"):
-            job["buffers"][name]["each"] = True
-        return msgpack.packb({**job, "id": "array", "count": count})
+        points = [sweep.Point("", *self.point(number)) for number in range(count)]
+        job = sweep.make_array("array", points, self.dataset.x, self.dataset.y)
+        return msgpack.packb({**job, "buffers": {**job["buffers"], **self.statics}})
 
     @staticmethod
     def quick(name):

@@ -35,15 +35,26 @@ class Quickstart(unittest.TestCase):
         run = self.run_with("")
         self.assertEqual(0, run.returncode, run)
         self.assertEqual("quickstart: 256 of 256 jobs ok", run.stdout.splitlines()[-1])
+        self.assertRegex(run.stdout, r"256 jobs of 300 iterations in [\d.]+ s on the cpu driver\n"
+                                     r"quickstart: the same afterwards as one array job of 256 instances in [\d.]+ s\n")
 
     def test_wrong_weights_fail_it(self):
-        self.assert_fails("weights", "quickstart: 255 of 256 jobs ok", "logreg-255: the weights' norm is off by")
+        self.assert_fails("weights", "quickstart: 255 of 256 jobs ok, the array job is not",
+                          "logreg-255: the weights' norm is off by")
 
     def test_a_loss_that_is_no_number_fails_it(self):
-        self.assert_fails("loss", "quickstart: 255 of 256 jobs ok", "logreg-255: the loss is nan")
+        self.assert_fails("loss", "quickstart: 255 of 256 jobs ok, the array job is not", "logreg-255: the loss is nan")
 
     def test_a_failed_job_fails_it(self):
         self.assert_fails("error", "quickstart: 255 of 256 jobs ok", "logreg-255: driver_error: no try again")
+
+    def test_an_array_that_gives_other_bytes_than_the_single_jobs_fails_it(self):
+        self.assert_fails("array", "quickstart: 256 of 256 jobs ok, the array job is not",
+                          "logreg-array: the loss of logreg-000 differ from those of the single job")
+
+    def test_an_array_that_fails_fails_it(self):
+        self.assert_fails("array_error", "quickstart: 256 of 256 jobs ok, the array job is not",
+                          "logreg-array: driver_error: no try again")
 
     def test_a_worker_that_dies_fails_it_at_once(self):
         run = self.run_with("death")

@@ -67,6 +67,18 @@ class Jobs(unittest.TestCase):
             named = {"x": x.buffer(with_data=False), "y": y.buffer(with_data=False)}
             self.assertEqual(("ok", ""), check_job.verdict(gw.encode({**job, "buffers": {**job["buffers"], **named}})))
 
+    def test_the_array_has_each_point_as_an_instance_and_is_one_that_a_worker_accepts(self):
+        dataset = sweep.read_dataset(DATA)
+        points = sweep.grid()[:3]
+        job = sweep.make_array("array", points, gw.Static(dataset.x), gw.Static(dataset.y))
+        named = {"x": gw.static(dataset.x), "y": gw.static(dataset.y)}
+        self.assertEqual(("ok", ""), check_job.verdict(gw.encode({**job, "buffers": {**job["buffers"], **named}})))
+        train, measure = (step["args"] for step in job["steps"])
+        rates, penalties = (numpy.frombuffer(argument["each"]["f32"], "<f4") for argument in train[4:6])
+        self.assertEqual([(point.learning_rate, point.l2) for point in points], list(zip(rates, penalties)))
+        self.assertEqual(train[5], measure[4])
+        self.assertEqual(len(points), job["count"])
+
 
 if __name__ == "__main__":
     unittest.main()
