@@ -15,9 +15,9 @@ def bench(*arguments):
     return subprocess.run([BINARY, "bench", *arguments], capture_output=True, text=True, timeout=600)
 
 
-def rows(which, rounds):
+def rows(which, rounds, *more):
     """What --json prints: a row each line. Nothing else is printed."""
-    done = bench(which, "--driver", "cpu", "--rounds", str(rounds), "--ms", "1", "--json")
+    done = bench(which, "--driver", "cpu", "--rounds", str(rounds), "--ms", "1", "--json", *more)
     if (done.returncode, done.stderr) != (0, ""):
         raise AssertionError(done)
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -82,6 +82,23 @@ class Bench(unittest.TestCase):
         self.assertEqual(2 + 20, len(lines), done.stdout)
         self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
 
+    def test_arrays_compares_array_jobs_with_single_jobs_and_the_link(self):
+        found = rows("arrays", 1, "--instances", "8")
+        self.assertEqual({"2 x 4 KiB in, 4 KiB out", "64 B in, 16 B out, one shared static"},
+                         {row["work"] for row in found})
+        rates = ("link_instances_per_s", "single_instances_per_s", "array_instances_per_s")
+        for row in found:
+            self.assert_figures(row, *rates, "ratio_percent", "times_single")
+            for rate in rates:
+                self.assertGreater(row[rate]["least"], 0)
+
+    def test_arrays_prints_a_table_of_the_same(self):
+        done = bench("arrays", "--driver", "cpu", "--rounds", "1", "--ms", "1", "--instances", "8")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+        self.assertEqual(2 + 2, len(lines), done.stdout)
+        self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
+
     def test_latency_compares_single_jobs_of_three_sizes_with_the_baseline(self):
         found = rows("latency", 3)
         self.assertEqual(3, len({row["work"] for row in found}))
@@ -122,7 +139,7 @@ class Bench(unittest.TestCase):
 
     def test_wrong_arguments_are_one_line(self):
         for arguments in ([], ["engines"], ["engine", "--rounds", "0"], ["engine", "--rounds", "100"],
-                          ["engine", "--ms", "x"], ["engine", "--driver", "gpu"], ["engine", "engine"]):
+                          ["engine", "--ms", "x"], ["arrays", "--instances", "0"], ["arrays", "--instances", "65537"], ["engine", "--driver", "gpu"], ["engine", "engine"]):
             done = bench(*arguments)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), arguments)
 

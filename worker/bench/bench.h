@@ -6,11 +6,14 @@
 #include "bench/table.h"
 #include "settings/settings.h"
 
+enum { BENCH_INSTANCES_MAX = 65536 };
+
 struct bench_options {
     struct settings *settings; /* the benches change limits to fit the work */
     struct bench_table table;  /* 1 to BENCH_ROUNDS_MAX rounds */
     uint32_t milliseconds;     /* about how long a round of the baseline takes */
     uint64_t messages;         /* messages in a round between topics */
+    uint32_t instances;        /* of an array */
 };
 
 /** The executor with a source and a sink in memory, against a baseline over the driver. */
@@ -27,6 +30,9 @@ MUST_CHECK enum err bench_kafka(const struct bench_options *options, struct erro
 
 /** Where the CPU time of a small job goes, against all that the baseline needs. */
 MUST_CHECK enum err bench_cost(const struct bench_options *options, struct error *err);
+
+/** Arrays, and the same work as single jobs, against the link to the device. */
+MUST_CHECK enum err bench_arrays(const struct bench_options *options, struct error *err);
 
 /** How long a job takes from memory to its result, one at a time, against the baseline. */
 MUST_CHECK enum err bench_latency(const struct bench_options *options, struct error *err);

@@ -85,7 +85,7 @@ void engine_fit_settings(const struct engine_bench *bench, const struct engine_w
 
 enum err engine_job(const struct engine_work *work, struct slice *ret, struct error *err) {
     const char *entry = work->is_coalesced ? "add_coalesced" : "add";
-    return bench_job_add(entry, work->buffer_bytes, ret, err);
+    return bench_job_add(entry, work->buffer_bytes, 0, ret, err);
 }
 
 enum err engine_run_worker(const struct engine_bench *bench, struct state *state,

@@ -57,6 +57,7 @@ static size_t side_bytes(const struct gpu_baseline_work *work) {
 }
 
 static size_t input_bytes(const struct gpu_baseline_work *work) {
+    if (work->link_bytes > 0) return (size_t)(work->batch_jobs * work->link_bytes);
     return rows_bytes(work) + 2 * side_bytes(work);
 }
 
@@ -109,11 +110,12 @@ static enum err begin(struct stream_thread *thread, struct slot *slot, struct er
     CUstream stream = thread->lease.stream;
     CUdeviceptr at = slot->device.address;
     size_t in = input_bytes(thread->work), out = side_bytes(thread->work);
+    bool is_link = thread->work->link_bytes > 0;
     if (thread->work->samples != NULL) slot->begun_ns = clock_ns();
-    stage(thread, slot);
+    if (!is_link) stage(thread, slot);
     enum err code = GPU_TRY(gpu, copy_to_device(at, slot->pinned.data, in, stream), err);
-    if (code == ERR_OK) code = GPU_TRY(gpu, fill(at + in, 0, out, stream), err);
-    if (code == ERR_OK) code = launch_all(thread, slot, err);
+    if (code == ERR_OK && !is_link) code = GPU_TRY(gpu, fill(at + in, 0, out, stream), err);
+    if (code == ERR_OK && !is_link) code = launch_all(thread, slot, err);
     if (code == ERR_OK)
         code = GPU_TRY(gpu, copy_to_host(slot->pinned.data + in, at + in, out, stream), err);
     if (code == ERR_OK) code = event_record(&thread->baseline->device, slot->fence, stream, err);
@@ -130,6 +132,7 @@ static enum err finish(struct stream_thread *thread, struct slot *slot, struct e
         if (!is_done) sched_yield(); /* there may be fewer processors than threads */
     }
     slot->is_in_flight = false;
+    if (thread->work->link_bytes > 0) return code;
     memcpy(thread->z, slot->pinned.data + input_bytes(thread->work), side_bytes(thread->work));
     if (thread->work->samples != NULL)
         thread->work->samples[thread->finished++] = clock_ns() - slot->begun_ns;

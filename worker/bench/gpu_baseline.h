@@ -33,6 +33,9 @@ struct gpu_baseline_work {
     uint32_t batch_jobs;
     bool is_coalesced; /* one launch for each batch; otherwise one for each job */
     uint64_t buffer_bytes;
+    /** Not 0: only copies so many bytes of a job in and `buffer_bytes` out, from and to pinned
+     * memory: what the link to the device can do. */
+    uint64_t link_bytes;
     uint64_t jobs; /* rounded up to whole batches of all threads */
     /** With one thread and a depth of one: how long each batch took, from copying in until its
      * results were copied out. NULL: not noted. */

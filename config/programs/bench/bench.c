@@ -1,4 +1,7 @@
-/** What `gpu-worker bench` runs: nothing at all, and z = x + y with and without coalescing. */
+/**
+ * What `gpu-worker bench` runs: nothing at all, z = x + y with and without coalescing, and four
+ * scores of 16 parameters against a shared table.
+ */
 #include "kernel.h"
 
 KERNEL(nothing, (uint32_t)word) {
@@ -29,4 +32,31 @@ KERNEL(add_batched, (const struct add_row *)rows, (uint32_t)jobs) {
     if (block_y() >= jobs) return;
     const struct add_row *row = &rows[block_y()];
     add_elements(row->x, row->y, row->z, row->n);
+}
+
+/* Four threads have a score each. */
+DEVICE void score_parameters(
+    const float *parameters, const float *table, float *scores, uint32_t n) {
+    uint32_t i = global_x();
+    if (i >= 4) return;
+    float sum = 0;
+    for (uint32_t k = 0; k < n; k++) sum += parameters[4 * i + k % 4] * table[k];
+    scores[i] = sum;
+}
+
+KERNEL(score, (const float *)parameters, (const float *)table, (float *)scores, (uint32_t)n) {
+    score_parameters(parameters, table, scores, n);
+}
+
+struct score_row {
+    ROW_FIELD const float *parameters;
+    ROW_FIELD const float *table;
+    ROW_FIELD float *scores;
+    ROW_FIELD uint32_t n;
+};
+
+KERNEL(score_batched, (const struct score_row *)rows, (uint32_t)jobs) {
+    if (block_y() >= jobs) return;
+    const struct score_row *row = &rows[block_y()];
+    score_parameters(row->parameters, row->table, row->scores, row->n);
 }
