@@ -63,7 +63,7 @@ static int set_up(void **state) {
     assert_int_equal(problems.count, 0);
     problems_fini(&problems);
     /* the registry would have seen that */
-    registry_find(registry, slice_of_text("other"))->entries[0].name = (char *)"no_such_kernel";
+    registry_find(registry, slice_of_text("other"))->entries[0].symbol = (char *)"no_such_kernel";
     return 0;
 }
 
