@@ -1,4 +1,4 @@
-# PTX goes to the driver as it is: a function that it only declares would fail to load on the GPU.
+# The driver gets the PTX unchanged. A function that is only declared in it would fail to load on the GPU.
 file(STRINGS ${PTX} externs REGEX "^[ \t]*\\.extern[ \t]+\\.func")
 list(FILTER externs EXCLUDE REGEX "__assertfail") # the driver has it: what assert() calls
 if(externs)

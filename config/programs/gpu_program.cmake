@@ -14,8 +14,8 @@ elseif(NOT ptx_compiler)
     "nvcc, or name one with -DGPU_WORKER_PTX_COMPILER=/path/to/clang")
 endif()
 
-# Contraction into fused multiply-adds is off on all three ways, so that results agree bit for bit.
-# sm_70 and PTX 6.0 run on everything newer; nvcc 13 starts at 75 and writes PTX 9.0.
+# All three compilers run without contraction into fused multiply-adds, so that results agree bit for bit.
+# Newer GPUs and drivers also run sm_70 and PTX 6.0. nvcc 13 starts at sm_75 and writes PTX 9.0.
 set(clang_ptx_flags -x cuda -std=c++17 --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib -ffreestanding
   -O3 -ffp-contract=off -Wall -Wextra -Werror -S)
 set(nvcc_ptx_flags -x cu -std=c++17 -ptx -arch=compute_75 -O3 -fmad=false -Werror all-warnings)
@@ -25,7 +25,7 @@ set(kernel_headers kernel.h kernel_atomic.h kernel_cpu.h kernel_functions.h kern
   kernel_warp.h)
 list(TRANSFORM kernel_headers PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 
-# ptx_image(SOURCE COMPILER OUTPUT): the PTX appears only if it needs nothing that no one would link.
+# ptx_image(SOURCE COMPILER OUTPUT): writes the PTX, unless it calls a function that is not in it.
 function(ptx_image source compiler output)
   get_filename_component(compiler_name ${compiler} NAME)
   if(compiler_name MATCHES "nvcc")
@@ -51,7 +51,7 @@ function(gpu_program name folder)
   ptx_image(${source} ${ptx_compiler} ${folder}/${name}/${name}.ptx)
   add_custom_target(program_${name}_ptx ALL DEPENDS ${folder}/${name}/${name}.ptx)
 
-  # Never sanitized or unoptimised: the image is what is shipped, and it shares nothing with the worker.
+  # Never sanitized or unoptimised, because this image is shipped, and it shares no code with the worker.
   add_library(program_${name}_cpu MODULE ${source})
   set_target_properties(program_${name}_cpu PROPERTIES
     PREFIX "" OUTPUT_NAME ${name} SUFFIX .so LIBRARY_OUTPUT_DIRECTORY ${folder}/${name})
@@ -59,7 +59,7 @@ function(gpu_program name folder)
   target_compile_options(program_${name}_cpu PRIVATE ${cpu_flags})
   target_link_options(program_${name}_cpu PRIVATE -Wl,-z,defs)
 
-  # Built by a test, not by `all`: where there is an nvcc, it takes every program too.
+  # A test builds this, and `all` does not: where nvcc is installed, it must compile every program.
   if(GPU_WORKER_NVCC)
     if(NOT TARGET programs_nvcc)
       add_custom_target(programs_nvcc)

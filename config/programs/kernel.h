@@ -65,7 +65,7 @@
 #define KERNEL_COUNT(...)                                                                          \
     KERNEL_17TH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 
-/* KERNEL_EACH(M, a, b, c) is M(3, a), M(2, b), M(1, c): each with how many are left. */
+/* KERNEL_EACH(M, a, b, c) is M(3, a), M(2, b), M(1, c): the number says how many are left. */
 #define KERNEL_EACH_1(M, param) M(1, param)
 #define KERNEL_EACH_2(M, param, ...) M(2, param), KERNEL_EACH_1(M, __VA_ARGS__)
 #define KERNEL_EACH_3(M, param, ...) M(3, param), KERNEL_EACH_2(M, __VA_ARGS__)
@@ -88,8 +88,8 @@
 
 #ifdef KERNEL_ON_CPU
 
-/* The thread that runs now. All threads of a block are fibers on one pthread, so it is set again
- * whenever one of them goes on: at its entry and after every barrier. */
+/* The kernel thread that runs now. All threads of a block are fibers on one pthread, so this is set
+ * whenever one of them continues: when it starts, and after every barrier. */
 static _Thread_local const struct kernel_thread *kernel_self;
 
 #define KERNEL_LOAD(left, param) (*(KERNEL_TYPE(param) *)args[count - (left)])
@@ -130,7 +130,7 @@ DEVICE void grid_barrier(uint32_t *word) {
 
 #define DEVICE static inline __attribute__((device))
 
-/* One symbol of one type for all: a second extern of another type would clash. */
+/* All kernels share this symbol: a second one of another type would clash. */
 #define SHARED(type, name)                                                                         \
     extern __attribute__((shared, aligned(16))) unsigned char kernel_shared[];                     \
     type *name = (type *)kernel_shared
@@ -176,8 +176,8 @@ DEVICE uint32_t global_x(void) {
 }
 
 /**
- * Adds up one value a thread of a block (x only) into values[0], where thread 0 may then read it;
- * `values` is shared memory. A fixed tree: the same order on every run.
+ * Adds up one value from each thread of a block (x only). The sum is in values[0], where thread 0
+ * may read it; `values` is shared memory. Additions have the same order on every run.
  */
 DEVICE void block_sum_f32(float *values) {
     uint32_t i = thread_x();
@@ -198,8 +198,8 @@ DEVICE void block_sum_f32(float *values) {
 
 #ifndef KERNEL_ON_CPU
 
-/* Each block adds to the word, the first one so much that all of them together flip its top bit and
- * change nothing else: it is ready for the next time. */
+/* Each block adds to the word. The first block adds so much that the sum of all flips the top bit
+ * and changes no other bit. So the word is ready for the next barrier. */
 DEVICE void grid_barrier(uint32_t *word) {
     const uint32_t flag = 0x80000000u;
     barrier();

@@ -1,6 +1,6 @@
 /**
  * Atomics on global memory, in relaxed order: barriers and the ends of launches order the rest.
- * Each but the load returns what stood there before.
+ * All except the load return the old value.
  */
 #ifndef KERNEL_ATOMIC_H
 #define KERNEL_ATOMIC_H
@@ -21,7 +21,7 @@ DEVICE uint32_t atomic_exchange_u32(uint32_t *to, uint32_t value) {
     return __atomic_exchange_n(to, value, __ATOMIC_RELAXED);
 }
 
-/** Stores `value` where `expected` stands. */
+/** Stores `value` if the old value is `expected`. */
 DEVICE uint32_t atomic_compare_exchange_u32(uint32_t *to, uint32_t expected, uint32_t value) {
     __atomic_compare_exchange_n(to, &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return expected;
@@ -70,7 +70,7 @@ DEVICE float atomic_add_f32(float *to, float value) {
 #define KERNEL_ATOMIC(nvcc, clang) clang
 #endif
 
-/** What this thread wrote before is seen by all blocks before what it writes after. */
+/** All blocks see what this thread wrote before this call, before they see what it writes later. */
 DEVICE void memory_fence(void) {
     KERNEL_ATOMIC(__threadfence(), __nvvm_membar_gl());
 }
@@ -85,7 +85,7 @@ DEVICE uint32_t atomic_exchange_u32(uint32_t *to, uint32_t value) {
         atomicExch(to, value), (uint32_t)__nvvm_atom_xchg_gen_i((int *)to, (int)value));
 }
 
-/** Stores `value` where `expected` stands. */
+/** Stores `value` if the old value is `expected`. */
 DEVICE uint32_t atomic_compare_exchange_u32(uint32_t *to, uint32_t expected, uint32_t value) {
     return KERNEL_ATOMIC(atomicCAS(to, expected, value),
         (uint32_t)__nvvm_atom_cas_gen_i((int *)to, (int)expected, (int)value));

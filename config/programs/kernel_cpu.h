@@ -1,6 +1,5 @@
 /**
- * How a kernel looks on the CPU: what kernel.h compiles a kernel into, and what the CPU driver
- * runs.
+ * The form of a kernel on the CPU: kernel.h compiles a kernel into it, and the CPU driver runs it.
  *
  * A `cpu` image is a shared object. For each kernel K it exports `const struct kernel_info
  * kernel_K`. The driver calls `entry` once for every thread of every block; `args` are pointers to
@@ -21,7 +20,7 @@ struct kernel_thread {
     void *shared; /* dynamic shared memory of this block */
     /* Returns once every thread of the block has called it or returned. */
     void (*barrier)(const struct kernel_thread *self);
-    /* The same for every thread of the grid, in cooperative launches. */
+    /* The same for all threads of the grid; only in cooperative launches. */
     void (*grid_barrier)(const struct kernel_thread *self);
 };
 

@@ -24,7 +24,7 @@ DEVICE int32_t min_i32(int32_t a, int32_t b) {
 DEVICE int32_t max_i32(int32_t a, int32_t b) {
     return a < b ? b : a;
 }
-/** The other number where one is no number. Zeroes are equal, whatever their signs. */
+/** If one of both is NaN, returns the other. Zeroes are equal, whatever their signs. */
 DEVICE float min_f32(float a, float b) {
     return a < b || b != b ? a : b;
 }
@@ -187,12 +187,12 @@ DEVICE float kernel_pow_of_edges(float size, float y) {
     return is_large == (y > 0.0f) ? KERNEL_INFINITY : 0.0f;
 }
 
-/** As C's powf() at the edges. */
+/** Special cases (zeroes, infinities, NaN) are those of C's powf(). */
 DEVICE float pow_f32(float x, float y) {
     float size = abs_f32(x), result;
     if (y == 0.0f || x == 1.0f) return 1.0f;
     if (x != x || y != y) return KERNEL_NAN;
-    bool is_small = abs_f32(y) < 0x1p+24f; /* all larger ones are even */
+    bool is_small = abs_f32(y) < 0x1p+24f; /* larger floats are all even */
     int32_t whole = is_small ? (int32_t)y : 0;
     bool is_whole = !is_small || (float)whole == y;
     bool is_negative = (bits_of_f32(x) >> 31) != 0 && (whole & 1) != 0 && is_whole;

@@ -1,6 +1,7 @@
 /**
- * FP16 and BF16, as the 16 bits that buffers of these types hold: exact into floats, to the nearest
- * (ties to even) from them. Whole numbers alone: the same bits everywhere.
+ * FP16 and BF16, as the 16 bits that buffers of these types hold. To float is exact; from float
+ * rounds to the nearest (ties to even). Only integer operations are used, so the bits are the same
+ * everywhere.
  */
 #ifndef KERNEL_HALF_H
 #define KERNEL_HALF_H
@@ -20,7 +21,7 @@ DEVICE uint16_t f16_of_f32(float x) {
     uint32_t bits = bits_of_f32(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
     if (size > 0x7f800000) return (uint16_t)(sign | 0x7e00);
     if (size >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* from 65520 on */
-    if (size < 0x38800000) /* subnormal: 0.5 has its last place where these have theirs */
+    if (size < 0x38800000) /* subnormal: the last place of 0.5 is the last place of these */
         return (uint16_t)(sign | (bits_of_f32(f32_of_bits(size) + 0.5f) - 0x3f000000));
     return (uint16_t)(sign | ((size + 0xfff + (size >> 13 & 1)) - 0x38000000) >> 13);
 }

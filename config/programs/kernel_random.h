@@ -1,7 +1,7 @@
 /**
  * A generator of random numbers without a state: Philox4x32-10 (Salmon et al., "Parallel random
  * numbers: as easy as 1, 2, 3", 2011). The same key and counter give the same four words, on any
- * thread of any device. Use a key for a run, and a counter for a thread and a draw.
+ * thread of any device. Use one key for each run, and one counter for each thread and draw.
  */
 #ifndef KERNEL_RANDOM_H
 #define KERNEL_RANDOM_H

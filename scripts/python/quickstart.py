@@ -22,7 +22,7 @@ def say(text):
 
 
 def has_cuda_device():
-    """True where libcuda.so.1 opens and finds a device: the same two questions that the worker asks."""
+    """True if libcuda.so.1 can be loaded and finds a device, as the worker checks."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -40,7 +40,7 @@ def choose_driver(wanted):
 
 
 def print_next(options, folder):
-    """What to type next, where the quickstart was started; a test does."""
+    """Prints the commands to type next. A test types them."""
     binary, config = (os.path.relpath(path) for path in (options.build / "bin/gpu-worker", folder / "worker.yaml"))
     job = os.path.relpath(ROOT / "config/examples/saxpy.yaml")
     say(f"{config} is yours to go on with. Try:")
@@ -72,7 +72,7 @@ def run_array(client, points, x, y):
 
 
 def compare_array(array, points, futures):
-    """A line for what is not, byte for byte, what the single jobs gave."""
+    """A line for each output that is not byte for byte that of the single job."""
     try:
         outputs = array.result(0)
     except gw.JobFailed as failed:

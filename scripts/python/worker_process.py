@@ -14,11 +14,11 @@ STOP_TIMEOUT_S = 60
 
 
 class Failure(Exception):
-    """Something that the user should read without a traceback."""
+    """An error that the user reads without a traceback."""
 
 
 def write_config(path, config):
-    """JSON is YAML as well, and knows how to quote any path."""
+    """Writes JSON, which is also YAML and can quote any path."""
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
@@ -38,12 +38,12 @@ class Worker:
             )
 
     def check(self):
-        """Raises once the worker has ended, so that nobody waits for it in vain."""
+        """Raises if the worker has ended, so that the caller does not wait for it."""
         if self.status() is not None:
             raise Failure(f"the worker ended with status {self.status()}")
 
     def status(self):
-        """Its exit status; None while it runs."""
+        """Its exit status, or None while it runs."""
         return self._process.poll()
 
     def peak_bytes(self):
@@ -78,19 +78,19 @@ class Worker:
             return self._process.wait()
 
     def kill(self):
-        """Ends it as nothing can be prepared for."""
+        """Kills it without warning (SIGKILL)."""
         self._process.kill()
         self._process.wait()
 
     def kill_with_executors(self):
-        """All of it at once, as where a machine is lost."""
+        """Kills all of its processes at once, as when a machine is lost."""
         for pid in [*self.executors(), self._process.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
 
     def wait(self, timeout_s):
-        """Its exit status, once it ends by itself."""
+        """Waits until it ends by itself; its exit status."""
         return self._process.wait(timeout_s)
 
     def print_log(self):

@@ -1,12 +1,13 @@
 /**
- * Breadth-first levels in a graph of compressed sparse rows, as a fixpoint: the job seeds
- * levels[source] = 0 and all others with 0xffffffff (not reached), and asks for at least as many
- * iterations as the greatest level it wants; more of them change nothing.
+ * Breadth-first levels in a graph of compressed sparse rows. The job sets levels[source] to 0 and
+ * all others to 0xffffffff, which means "not reached". It asks for at least as many iterations as
+ * the greatest level that it wants. More iterations change nothing.
  *
- * A launch relaxes every edge of every vertex reached so far, so it needs neither its own number
- * nor a look back from the host. By induction, all levels up to k are final after k launches. A
- * launch may also see levels that it wrote itself; those are lengths of real paths, hence never too
- * small, and the minimum makes the order of threads irrelevant to the final levels.
+ * Each launch follows every edge of every vertex that was reached so far. So a launch needs no
+ * number, and the host need not look at the levels between launches. After k launches all levels up
+ * to k are final (by induction). A launch may also read levels that it wrote itself. They are
+ * lengths of real paths, so they are never too small. Threads write minima, so their order does not
+ * matter.
  */
 #include "kernel.h"
 
@@ -19,11 +20,11 @@ KERNEL(bfs_csr, (const uint32_t *)row_offsets, (const uint32_t *)columns, (uint3
     uint32_t level = atomic_load_u32(&levels[vertex]);
     if (level == NOT_REACHED) return;
 
-    /* A broken graph must not lead out of its own columns and levels. */
+    /* If the graph is broken, the kernel must still stay within columns and levels. */
     uint32_t end = row_offsets[vertex + 1] < n_edges ? row_offsets[vertex + 1] : n_edges;
     for (uint32_t edge = row_offsets[vertex]; edge < end; edge++) {
         uint32_t neighbour = columns[edge];
-        /* Most neighbours need no atomic. */
+        /* Most neighbours have their level already, and need no atomic. */
         if (neighbour < n_vertices && level + 1 < atomic_load_u32(&levels[neighbour]))
             atomic_min_u32(&levels[neighbour], level + 1);
     }

@@ -1,19 +1,19 @@
 /**
  * Logistic regression by full-batch Adam, in one block.
  *
- * logreg_adam: one launch is one iteration; a job asks for as many `iterations` as it wants.
+ * logreg_adam: one launch is one iteration; the job's `iterations` say how many.
  * logreg_metrics: loss and accuracy of the weights, as a second step of the job.
  *
  *   x        rows x features, row-major, standardised by the sender
  *   y        rows labels, 0 or 1
- *   weights  features, then the bias. Zeroes start from scratch, others continue a training
+ *   weights  features, then the bias. Start with zeroes, or with weights to train on
  *   moments  2 (features + 1) + 2 floats: Adam's averages of the gradient, of its square, and of a
- *            constant 1 with each of the two decays. Starts as zeroes
+ *            constant 1 with each of the two decays. Start with zeroes
  *   metrics  loss = mean log loss + l2 / 2 |w|^2 without the bias; share of rows predicted right
  *
- * Shared memory: logreg_adam needs TILE_ROWS floats and one for each thread or column (features +
- * 1), whichever are more; logreg_metrics two floats a thread. The order of additions depends on the
- * block size only.
+ * Shared memory: logreg_adam needs TILE_ROWS floats, and one for each thread or for each column
+ * (features + 1), the larger of the two. logreg_metrics needs two floats for each thread. The order
+ * of additions depends only on the block size.
  */
 #include "kernel.h"
 
@@ -39,7 +39,7 @@ DEVICE float softplus(float z) {
     return z > 0.0f ? z + log_f32(1.0f + exp_f32(-z)) : log_f32(1.0f + exp_f32(z));
 }
 
-/** A row of the tile: its features, and a one for the bias. */
+/** A column of a row of the tile: a feature, or 1 for the bias. */
 DEVICE float input_at(const float *x, uint32_t row, uint32_t column, uint32_t features) {
     return column < features ? x[(uint64_t)row * features + column] : 1.0f;
 }
@@ -49,8 +49,8 @@ DEVICE float moving_average(float decay, float average, float value) {
 }
 
 /**
- * The sum over all rows of residual times input, for every column, as `groups` partial sums a
- * column: partial[group * columns + column] takes every groups-th row. Ends with a barrier.
+ * For every column, sums residual times input over all rows, into `groups` partial sums:
+ * partial[group * columns + column] has every groups-th row. Ends with a barrier.
  */
 DEVICE void sum_gradient(const float *x, const float *y, const float *weights, uint32_t rows,
     uint32_t features, uint32_t groups, float *residuals, float *partial) {
@@ -58,7 +58,7 @@ DEVICE void sum_gradient(const float *x, const float *y, const float *weights, u
     for (uint32_t cell = thread_x(); cell < groups * columns; cell += block_dim_x())
         partial[cell] = 0.0f;
 
-    /* 64 bits: close to 2^32 rows the next tile would be the first one again */
+    /* 64 bits: with nearly 2^32 rows, 32 bits would overflow to the first tile */
     for (uint64_t first = 0; first < rows; first += TILE_ROWS) {
         uint32_t tile = min_u32(rows - (uint32_t)first, TILE_ROWS);
         const float *tile_x = x + first * features;
@@ -86,8 +86,9 @@ DEVICE void train(const float *x, const float *y, float *weights, float *moments
     float *means = moments;
     float *squares = moments + columns;
     float *ones = moments + 2 * (uint64_t)columns;
-    /* An average that starts at 0 is too small by the same factor as that of a constant 1. All
-     * threads read the old ones before the barriers, and one writes the new ones after them. */
+    /* Averages start at 0 and are too small at first. The average of a constant 1 is too small by
+     * the same factor. All threads read the old averages before the barriers, and one thread writes
+     * the new ones after them. */
     float mean_of_ones = moving_average(MEAN_DECAY, ones[0], 1.0f);
     float square_of_ones = moving_average(SQUARE_DECAY, ones[1], 1.0f);
 
@@ -111,7 +112,7 @@ DEVICE void train(const float *x, const float *y, float *weights, float *moments
 
 DEVICE void measure(const float *x, const float *y, const float *weights, float *metrics, float l2,
     uint32_t rows, uint32_t features) {
-    SHARED(float, losses); /* one a thread */
+    SHARED(float, losses); /* one for each thread */
     float *hits = losses + block_dim_x();
     float loss = 0.0f, right = 0.0f;
     for (uint64_t i = thread_x(); i < rows; i += block_dim_x()) {

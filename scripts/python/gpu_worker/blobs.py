@@ -19,7 +19,7 @@ TIMEOUT_S = 120
 
 
 class Store(Protocol):
-    """What a client asks of a blob store; a class of your own will do."""
+    """What a client needs from a blob store. You may pass a class of your own."""
 
     def get(self, name: str) -> bytes: ...
 
@@ -39,12 +39,12 @@ class BlobStore:
         self.folder = pathlib.Path(folder)
 
     def path(self, name: str) -> pathlib.Path:
-        """Where the bytes of "sha256:<hex>" stand: 256 folders keep each of them short."""
+        """The file of "sha256:<hex>". 256 folders share the files, so that none gets long."""
         hexadecimal = name.removeprefix("sha256:")
         return self.folder / hexadecimal[:2] / hexadecimal
 
     def get(self, name: str) -> bytes:
-        """The bytes of that name; FileNotFoundError where the store has none."""
+        """The bytes of that name. Raises FileNotFoundError if the store does not have them."""
         return _checked(name, self.path(name).read_bytes(), self.path(name))
 
     def put(self, array: numpy.typing.ArrayLike) -> str:
@@ -57,7 +57,7 @@ class BlobStore:
         except FileNotFoundError:
             pass
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A name that workers know: what a writer that crashed leaves is removed by their next sweep.
+        # Workers know this form of name: if a writer crashes, their next sweep removes the file.
         unfinished = path.parent / f".gpu-worker.{secrets.token_hex(8)}"
         with open(unfinished, "xb") as file:
             file.write(little_endian(array).data)
@@ -86,7 +86,7 @@ class HttpBlobStore:
         return body
 
     def get(self, name: str) -> bytes:
-        """The bytes of that name; FileNotFoundError where the store has none."""
+        """The bytes of that name. Raises FileNotFoundError if the store does not have them."""
         try:
             return _checked(name, self._request(name, "GET"), self._url)
         except urllib.error.HTTPError as error:
@@ -102,7 +102,7 @@ class HttpBlobStore:
 
 
 def open_store(store: Union[None, str, os.PathLike[str], Store]) -> Optional[Store]:
-    """A folder, a URL, or a store that is one already."""
+    """Opens a folder or a URL; returns a store as it is."""
     if isinstance(store, str) and "://" in store:
         return HttpBlobStore(store)
     if isinstance(store, (str, os.PathLike)):

@@ -39,7 +39,7 @@ _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 
 class Client:
     """Sends jobs to the workers that read `jobs`, and reads `results`. Any number of clients may share both topics: each
-    finds its answers by ids that it draws itself. All methods may be called from any thread.
+    draws its own ids, and finds its answers by them. All methods may be called from any thread.
 
     `servers`      host:port of brokers, by commas
     `results`      the workers' `topics.results`; with `reply_to=True` a topic that the workers have in `topics.reply_to`,
@@ -49,7 +49,7 @@ class Client:
     `blobs`        the workers' blob store: a folder, a URL, or an object with get() and put(). Arrays of more than
                    `inline_bytes` go there
     `programs`     what `gpu-worker programs --json` printed, as a file or as read; without it, `binary` is asked
-    `in_flight`    jobs that may be unanswered, and `in_flight_bytes` what they may hold: who sends more waits
+    `in_flight`    most unanswered jobs, and `in_flight_bytes` the most bytes in them: a sender of more waits
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Client:
         _clients.add(self)
 
     def _start(self) -> None:
-        """All that a forked child begins anew."""
+        """Sets what a forked child must start again."""
         self._token = secrets.token_hex(6)
         self._numbers = itertools.count(1)
         self._pending: dict[str, Ticket] = {}
@@ -103,7 +103,7 @@ class Client:
     # --- what jobs are made of ---
 
     def program(self, name: str, entry: str = "") -> Program:
-        """A program that the workers have, to be called with the arguments of its manifest."""
+        """A program of the workers. Call it with the arguments of its manifest."""
         if self._listing is None:
             self._listing = self._list_programs()
         return Program(self, self._listing, name, entry)
@@ -112,8 +112,8 @@ class Client:
         return read_listing(self._programs, [self._binary, "programs", "--json"])
 
     def static(self, array: numpy.typing.ArrayLike) -> Static:
-        """An input that many jobs share and none changes. It goes to the blob store, where there is one; else the first
-        job brings it, and every job that finds a worker without it is sent again with it."""
+        """An input that many jobs share and no job changes. If there is a blob store, it goes there. Otherwise the first
+        job carries it; a job that a worker answers with `static_missing` is sent again with it."""
         static = Static(array)
         if self.store is not None:
             self.store.put(static.array())
@@ -123,8 +123,8 @@ class Client:
         self, name: str, shape: Iterable[int] = (), dtype: numpy.typing.DTypeLike = "<f4", *, key: Union[str, bytes],
         init: Optional[numpy.typing.ArrayLike] = None,
     ) -> Resident:
-        """A buffer that stays on the device for the jobs of `key`, which run in order: zeros of `shape`, or `init`. The
-        workers need `ordering: key`."""
+        """A buffer that stays on the device for the jobs of `key`, which run in order. It starts as zeros of `shape`, or as
+        `init`. The workers need `ordering: key`."""
         content = numpy.zeros(tuple(shape), dtype) if init is None else numpy.asarray(init)
         whole = key.encode() if isinstance(key, str) else key
         with self._room:
@@ -132,7 +132,7 @@ class Client:
         return Resident(line, name, content)
 
     def _buffer(self, value: Any) -> Any:
-        """A handle, a buffer as job.schema.json has it, or an array."""
+        """Makes a buffer of an array. Handles, and buffers as in job.schema.json, stay as they are."""
         if isinstance(value, (Kept, Mapping)):
             return value
         array = little_endian(value)
@@ -187,7 +187,7 @@ class Client:
         self.check()
 
     def check(self) -> None:
-        """Raises where no more answers can come."""
+        """Raises if no more answers can come."""
         if self._is_closed:
             raise RuntimeError("the client is closed")
         if self._failure is not None:
@@ -211,11 +211,11 @@ class Client:
             self._room.notify_all()
 
     def draw(self) -> str:
-        """A name that nobody else has."""
+        """A name that no other client uses."""
         return f"{self._token}-{next(self._numbers):x}"
 
     def dispatch(self, ticket: Ticket) -> None:
-        """Sends it, for the first time or again, under an id of its own."""
+        """Sends the job, for the first time or again. Each time it has a new id."""
         ticket.attempts += 1
         name = ticket.future.name.replace("\0", " ").encode()[:NAME_BYTES_MAX].decode(errors="ignore")
         id = f"{name}:{self.draw()}"
@@ -242,7 +242,7 @@ class Client:
         return spelled
 
     def _brings(self, static: Static, ticket: Ticket, id: str) -> bool:
-        """Whether the job brings the static's bytes. Behind one that does, in the same partition, others need not."""
+        """Whether this job must carry the static's bytes. Jobs behind it in the same partition need not."""
         if ticket.line is not None:
             return ticket.line.brings(static)
         if static.is_seeded() and ticket.attempts == 1:
@@ -261,8 +261,8 @@ class Client:
             static.settle(id, is_ok)
 
     def cancel(self, ids: Iterable[str]) -> None:
-        """Tells all workers not to run the jobs of these ids, where they still wait: those are answered with `cancelled`.
-        A future's own cancel() does so for its job."""
+        """Tells all workers not to run the jobs of these ids. Jobs that still wait are answered with `cancelled`. A
+        future's cancel() does the same for its job."""
         if self._control is None:
             raise ValueError("a client without `control` cannot cancel")
         self._reopen()
@@ -291,7 +291,7 @@ class Client:
             link.close()
 
     def check_worker(self) -> None:
-        """Raises where whoever answers is known to be gone."""
+        """Raises if the worker that answers is known to have ended."""
 
     def _take(self, id: str, message: bytes) -> None:
         ticket = self._pending.pop(id, None)
@@ -358,8 +358,7 @@ class Client:
     # --- the end ---
 
     def close(self, wait: bool = True) -> None:
-        """Ends the client. With `wait` it waits for all answers first, as executors do; else what is not answered
-        fails."""
+        """Ends the client. With `wait` it first waits for all answers; otherwise unanswered jobs fail."""
         if self._is_closed or self._reader is None:
             self._is_closed = True
             return
@@ -383,7 +382,7 @@ class Client:
 
 
 class _Delivery:
-    """What becomes of a message: refusals are left for the reader's thread."""
+    """Notes the messages that brokers refuse; the reader's thread handles them."""
 
     __slots__ = ("_refused", "_id")
 

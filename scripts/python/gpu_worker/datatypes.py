@@ -21,6 +21,6 @@ DTYPES["BF16"] = numpy.dtype("<u2")
 
 
 def little_endian(array: numpy.typing.ArrayLike) -> Array:
-    """The array as its bytes travel: row-major and little-endian, copied only if it is not so already."""
+    """The array in the form of messages: row-major and little-endian. Copied only if it has another form."""
     array = numpy.asarray(array)
     return numpy.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")

@@ -1,4 +1,4 @@
-"""Streams of messages in files, as `gpu-worker run --jobs FILE --results FILE` takes and writes them."""
+"""Files of messages, which `gpu-worker run --jobs FILE --results FILE` reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for a job that was sent: a concurrent.futures.Future of its arrays."""
+"""Futures of jobs: a concurrent.futures.Future whose result is the job's arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Arrays = dict[str, Array]
 
 
 class _Ours(concurrent.futures.Future[Arrays]):
-    """A future that a forked child does not wait for: the answer goes to its parent."""
+    """A future that a forked child must not wait for, because the answer goes to its parent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class _Ours(concurrent.futures.Future[Arrays]):
             raise RuntimeError("the job was sent before a fork, and the parent gets its answer: send it in the child")
 
     def result(self, timeout: Optional[float] = None) -> Arrays:
-        """{output name: array} once the job is answered; JobFailed where it failed."""
+        """Waits, and returns {output name: array}. Raises JobFailed if the job failed."""
         self._check_process()
         return super().result(timeout)
 
@@ -41,9 +41,9 @@ class _Ours(concurrent.futures.Future[Arrays]):
 
 
 class Future(_Ours):
-    """One job. `name` is its sender's own, `id` the one that the client drew for the message. Once it is done, `answer`
-    is the whole result, with telemetry and worker. `cancel()` also tells the workers, where the client has a control
-    topic."""
+    """One job. `name` is the sender's, and `id` the one that the client drew for the message. When it is done, `answer`
+    is the whole result, with telemetry and worker. If the client has a control topic, `cancel()` also tells the
+    workers."""
 
     def __init__(self, name: str, on_cancel: Callable[[Future], None]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Future(_Ours):
 
 @dataclasses.dataclass(frozen=True)
 class Sent:
-    """A job of a map(): of one row, or an array that has rows of these names as instances."""
+    """A job of a map(): of one row, or an array whose instances are rows with these names."""
 
     future: Future
     names: Optional[Sequence[str]] = None
@@ -91,14 +91,14 @@ class Sent:
                 row.set_result({name: array[instance, ...] for name, array in self.future.result().items()})
 
     def stacked(self) -> Arrays:
-        """The rows of its result: with the job's name where it failed."""
+        """The rows of its result. If the job failed, the error has the job's name."""
         result = self.future.result()
         return result if self.names is not None else {name: array[numpy.newaxis] for name, array in result.items()}
 
 
 class MapFuture(_Ours):
-    """The rows of a map(): its result has each output of all of them, stacked in order. It fails with the first of its
-    jobs that does, once all are done."""
+    """All rows of a map(). Its result has each output of all rows, stacked in order. If jobs fail, it fails when all are
+    done, with the error of the first."""
 
     def __init__(self, sent: Sequence[Sent], on_done: Callable[[MapFuture], None]) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class MapFuture(_Ours):
 
     @property
     def futures(self) -> list[Future]:
-        """Those of the rows, in order. An array's are done together, and fail together; each has the array's `answer`."""
+        """A future for each row, in order. The rows of an array are done, or fail, together; each has the array's `answer`."""
         with self._rows_lock:
             if self._rows is None:
                 self._rows = [row for one in self._sent for row in one.rows()]
@@ -126,7 +126,7 @@ class MapFuture(_Ours):
             self._on_done(self)
 
     def stack(self) -> None:
-        """Once all are done: sets the result. Takes long where it is large."""
+        """Sets the result, when all jobs are done. Large results take long."""
         self.set_running_or_notify_cancel()
         try:
             parts = [one.stacked() for one in self._sent]
@@ -136,12 +136,12 @@ class MapFuture(_Ours):
             self.set_exception(failure)
 
     def cancel(self) -> bool:
-        """Cancels what is not answered yet; True where all of it was."""
+        """Cancels the jobs that are not answered yet. True if all jobs were cancelled."""
         return all([one.future.cancel() for one in self._sent])
 
 
 class _Progress:
-    """A line that grows on a terminal, a line for each tenth elsewhere."""
+    """Shows progress: on a terminal a line that changes, elsewhere a line for each tenth."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -167,8 +167,8 @@ class _Progress:
 def as_completed(
     futures: Iterable[Future], timeout: Optional[float] = None, progress: bool = False
 ) -> Iterator[Future]:
-    """Yields each future once it is done, in the order of the answers. Who stops early loses nothing: the others go on.
-    With `progress` it says on standard error how many are answered. TimeoutError where they are not all done in time.
+    """Yields each future when it is done, in the order of the answers. If you stop early, the other jobs still run. With
+    `progress` it says on standard error how many are answered. Raises TimeoutError if not all are done in time.
     """
     wanted: dict[concurrent.futures.Future[Arrays], Future] = {future: future for future in futures}
     for future in wanted.values():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Kept:
-    """What a static and a resident have alike: bytes with a shape and a type."""
+    """What statics and residents share: bytes with a shape and a type."""
 
     def __init__(self, array: numpy.typing.ArrayLike) -> None:
         self._described = describe_array(array)
@@ -37,8 +37,8 @@ class Kept:
 
 
 class Static(Kept):
-    """An input that never changes, named by the digest of its bytes. The client has a copy, and brings the bytes where a
-    worker misses them. Made by `Client.static()`."""
+    """An input that never changes, named by the digest of its bytes. The client keeps a copy, and sends the bytes to
+    workers that do not have them. `Client.static()` makes it."""
 
     def __init__(self, array: numpy.typing.ArrayLike) -> None:
         super().__init__(array)
@@ -48,27 +48,27 @@ class Static(Kept):
         self._seeding: dict[int, str] = {}  # by partition: the job on its way there that has the bytes
 
     def array(self) -> Array:
-        """What it holds."""
+        """Its content."""
         return numpy.frombuffer(self._content, self.dtype).reshape(self.shape)
 
     def buffer(self, with_data: bool) -> Buffer:
         named = {**self._described, "static": self.digest}
         return {**named, "data": self._content} if with_data else named
 
-    # For the client, one thread at a time.
+    # The client calls these, one thread at a time.
 
     def is_seeded(self) -> bool:
-        """Whether a job that names it was answered well: then most workers have it."""
+        """Whether a job that names it has succeeded. Then most workers have it."""
         if self._process != os.getpid():  # what was under way is the parent's
             self._process, self._seeding = os.getpid(), {}
         return self._is_seeded
 
     def seeded_partition(self) -> Optional[int]:
-        """Where a job with the bytes is on its way to."""
+        """A partition to which a job with the bytes is under way."""
         return next(iter(self._seeding), None)
 
     def claim(self, partition: int, id: str) -> bool:
-        """Whether the job of this id has to bring the bytes to the partition: no other is on its way there with them."""
+        """Whether the job of this id must carry the bytes, because no other job takes them to the partition."""
         return self._seeding.setdefault(partition, id) == id
 
     def settle(self, id: str, is_ok: bool) -> None:
@@ -101,7 +101,7 @@ class Resident(Kept):
         return self._line
 
     def seed(self, array: numpy.typing.ArrayLike) -> None:
-        """The next job begins from this array. RuntimeError while jobs are under way."""
+        """The next job begins with this array. Raises RuntimeError while jobs are under way."""
         if describe_array(array) != self._described:
             raise ValueError(f"resident {self._label} is {self._described}, and not {describe_array(array)}")
         with self._line.idle():
@@ -115,13 +115,13 @@ class Resident(Kept):
         if kind is None:
             self._line.wait()
 
-    # For the line, under its lock.
+    # The line calls these, under its lock.
 
     def is_known(self) -> bool:
         return self._content_generation == self._generation
 
     def lose(self) -> None:
-        """The next job makes it again."""
+        """The next job creates it again."""
         self._is_sown = False
 
     def buffer(self) -> Buffer:
@@ -132,7 +132,7 @@ class Resident(Kept):
         return {**named, "init": {"data": self._content}}
 
     def note(self, generation: int, whole: Optional[bytes]) -> None:
-        """A job was answered that left it with this generation, and gave it back if `whole` is given."""
+        """A job succeeded. It left this generation; `whole` is the content, if the job read all of it back."""
         if generation < self._generation:
             return
         self._generation = generation

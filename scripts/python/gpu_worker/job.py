@@ -29,7 +29,7 @@ def digest(array: numpy.typing.ArrayLike) -> str:
 
 
 def describe(shape: Iterable[int], dtype: numpy.typing.DTypeLike) -> Buffer:
-    """What every buffer says of itself: bytes, datatype, shape."""
+    """The keys that every buffer has: bytes, datatype, shape."""
     shape = [int(extent) for extent in shape]
     exact = numpy.dtype(dtype).newbyteorder("<")
     if exact not in DATATYPES:
@@ -51,13 +51,13 @@ def upload(array: numpy.typing.ArrayLike) -> Buffer:
 
 
 def static(array: numpy.typing.ArrayLike, with_data: bool = False) -> Buffer:
-    """A buffer named by digest and kept on the device; with the data, it need not be in the blob store."""
+    """A buffer that stays on the device, named by its digest. With the data, the blob store need not have it."""
     described = {**describe_array(array), "static": digest(array)}
     return {**described, "data": little_endian(array).tobytes()} if with_data else described
 
 
 def blob(array: numpy.typing.ArrayLike) -> Buffer:
-    """A buffer named by digest and read from the blob store for this job alone."""
+    """A buffer from the blob store, named by its digest, for this job only."""
     return {**describe_array(array), "blob": digest(array)}
 
 

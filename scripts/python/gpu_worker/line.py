@@ -17,7 +17,7 @@ WAIT_S = 0.1
 
 
 class Sender(Protocol):
-    """What a line asks of its client."""
+    """What a line needs from its client."""
 
     def draw(self) -> str: ...
 
@@ -48,7 +48,7 @@ class Line:
         self.draw: Callable[[], str] = client.draw
 
     def brings(self, static: Static) -> bool:
-        """Whether the job that is being sent has to bring its bytes: one that cannot be sent again alone."""
+        """Whether the job must carry the static's bytes. A job of a line cannot be sent again alone."""
         is_first = static.digest not in self._brought
         self._brought.add(static.digest)
         return is_first
@@ -79,7 +79,7 @@ class Line:
             self._go_on()
 
     def dropped(self) -> None:
-        """One of its jobs was not taken by the brokers."""
+        """The brokers refused one of its jobs."""
         with self._lock:
             self._in_flight -= 1
             self._go_on()
@@ -91,7 +91,7 @@ class Line:
             self._is_idle.notify_all()
 
     def _recover(self) -> None:
-        """Sends again what found its residents gone; what nobody can seed fails."""
+        """Sends the jobs again that found their residents gone. Jobs whose residents nobody can seed fail."""
         gone, self._gone = sorted(self._gone, key=lambda one: one[0].place), []  # answers may come in another order
         self._brought.clear()
         for resident in {resident: None for ticket, _ in gone for resident in ticket.residents}:
@@ -107,14 +107,14 @@ class Line:
 
     @contextlib.contextmanager
     def idle(self) -> Iterator[None]:
-        """Nothing is under way, and nothing is sent, while the block lasts."""
+        """While the block runs, no job is under way and none is sent."""
         with self._lock:
             if self._in_flight or self._held:
                 raise RuntimeError("jobs of its key are under way: wait for their results first")
             yield
 
     def wait(self) -> None:
-        """Until all of its jobs are answered."""
+        """Waits until all of its jobs are answered."""
         with self._lock:
             while self._in_flight or self._held:
                 self._is_idle.wait(WAIT_S)

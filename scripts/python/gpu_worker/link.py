@@ -1,4 +1,4 @@
-"""What a client has of Kafka: a producer of jobs and a reader of results. It belongs to no consumer group."""
+"""A client's connection to Kafka: a producer of jobs and a reader of results, which is in no consumer group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFRESH_S = 30.0  # a topic may get more partitions
 BATCH = 1000
 JOB_ID = "gpu-worker-job-id"
 ANY_PARTITION = -1
-# The broker inside a worker looks for messages again only when a fetch has waited in vain.
+# While a fetch waits, the broker inside a worker does not look for new messages: fetches must wait only briefly.
 EMBEDDED, EMBEDDED_WAIT_MS = "mockCluster", 2
 PRODUCER = {
     "client.id": "gpu-worker-client", "allow.auto.create.topics": True, "enable.idempotence": True, "linger.ms": 1,
@@ -33,7 +33,7 @@ OnDelivery = Callable[[Optional[confluent_kafka.KafkaError], confluent_kafka.Mes
 
 
 class _Trouble:
-    """What librdkafka said last. Not the link's own method: that would tie the clients to it in a ring."""
+    """Keeps librdkafka's last error. A method of the link would make a cycle of references."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -43,7 +43,7 @@ class _Trouble:
 
 
 class Link:
-    """Opened with where the topic of results ends now: what is sent afterwards is answered behind it.
+    """Reads results from the end that the topic has when the link is opened. Answers to later jobs come behind it.
 
     Threads: send() and partition_count() from any; read() from one."""
 
@@ -72,7 +72,7 @@ class Link:
         return str(metadata.cluster_id).startswith(EMBEDDED)
 
     def _wait_for_ends(self) -> dict[int, int]:
-        """A topic that has just come into being has no partitions, or none with a leader, for a moment."""
+        """Waits for a new topic, whose partitions have no leader for a moment."""
         deadline = time.monotonic() + START_TIMEOUT_S
         trouble = "it did not come into being"
         while time.monotonic() < deadline:
@@ -92,7 +92,7 @@ class Link:
         return list(topic.partitions)
 
     def _end(self, partition: int) -> int:
-        """Where it ends now, not when the first fetch asks: by then a result may have come."""
+        """The end at this moment. When the first fetch asks, a result may have come already."""
         place = confluent_kafka.TopicPartition(self._results, partition)
         _, high = self._consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)
         return int(high)
@@ -102,7 +102,7 @@ class Link:
             [confluent_kafka.TopicPartition(self._results, partition, offset) for partition, offset in self._next.items()])
 
     def _refresh(self) -> None:
-        """Reads from their beginning the partitions that the topic did not have before."""
+        """Reads partitions that were added to the topic, from their beginning."""
         self._refresh_at = time.monotonic() + REFRESH_S
         try:
             new = set(self._partitions()) - self._next.keys()
@@ -137,7 +137,7 @@ class Link:
         self._producer.poll(0)
         if time.monotonic() > self._refresh_at:
             self._refresh()
-        # consume() by itself would wait for a whole batch.
+        # consume() alone would wait until a whole batch has come.
         first = self._consumer.poll(POLL_S)
         if first is None:
             return []
@@ -159,7 +159,7 @@ class Link:
         return [(ids[0].decode(errors="replace"), bytes(value))] if ids and value is not None else []
 
     def flush(self) -> int:
-        """Waits until the brokers have all; how many they do not."""
+        """Waits until the brokers have all messages. Returns how many they do not have."""
         return int(self._producer.flush(FLUSH_TIMEOUT_S))
 
     def close(self) -> None:
@@ -167,6 +167,6 @@ class Link:
         self._consumer.close()
 
     def abandon(self) -> None:
-        """In a forked child: librdkafka's threads are the parent's, and destroying what is left of them would hang."""
+        """For a forked child: only the parent has librdkafka's threads, and destroying the clients here would hang."""
         for client in (self._producer, self._consumer):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))

@@ -19,7 +19,7 @@ from .program import Listing, read_listing
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
 LOG_LINES = 20
-# The worker ends when its input does: with close(), and with whoever started it, however that ends.
+# The worker ends when its standard input ends: after close(), or when the process that started it ends in any way.
 GUARD = 'exec 3<&0; "$@" </dev/null 3<&- & worker=$!; (cat <&3 >/dev/null; kill "$worker") 2>/dev/null & wait "$worker"'
 
 Path = Union[str, "os.PathLike[str]"]
@@ -56,7 +56,7 @@ class Worker:
         return {"broker": "kafka", "kafka": kafka}
 
     def address(self) -> str:
-        """Of its brokers, once they listen."""
+        """Waits until its broker listens, and returns the address."""
         if self._servers is not None:
             return self._servers
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -68,11 +68,11 @@ class Worker:
         return self._address.read_text().strip()
 
     def programs(self) -> Listing:
-        """What it can run."""
+        """The programs that it can run."""
         return read_listing(None, [self._binary, "programs", "--json", "--config", str(self.config)])
 
     def check(self) -> None:
-        """Raises once it has ended."""
+        """Raises if the worker has ended."""
         status = self._process.poll()
         if status is not None:
             raise ConnectionError(f"the worker ended with status {status}{self._end_of_log()}")
@@ -95,7 +95,7 @@ class Worker:
 
 
 def _write_yaml(path: pathlib.Path, config: Mapping[str, Any]) -> None:
-    """A key a line; what JSON calls a value is one in YAML as well."""
+    """Writes one key on each line. JSON values are YAML values, too."""
     lines = ["# Written by gpu_worker.local(). config/README.md has every key."]
     path.write_text("\n".join(lines + [f"{key}: {json.dumps(value)}" for key, value in config.items()]) + "\n")
 

@@ -10,10 +10,10 @@ from .datatypes import Array, little_endian
 from .handles import Resident, Static
 from .job import Job, describe_array
 
-# Room for the rest of a message is left below the million bytes that brokers and workers take by default.
+# Brokers and workers take messages of a million bytes by default. This leaves room for the rest of a message.
 MESSAGE_BYTES = 768 * 1024
 DEVICE_BYTES = 256 * 1024 * 1024
-CLEARED = {"bytes", "datatype", "shape", "fill"}  # what a buffer may say that each instance can have for itself
+CLEARED = {"bytes", "datatype", "shape", "fill"}  # the keys of a buffer that every instance can have for itself
 
 
 def _is_cleared(buffer: Any) -> bool:
@@ -22,7 +22,7 @@ def _is_cleared(buffer: Any) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Population:
-    """What the rows have alike is in `first`, the job of the first of them."""
+    """All rows of a map(). `first` is the job of the first row, with what all rows share."""
 
     first: Job
     buffers: Mapping[str, Array]  # those with a part for each row
@@ -33,7 +33,7 @@ class Population:
     def of(
         cls, first: Job, buffers: Mapping[str, Array], values: Mapping[int, tuple[str, Array]], written: Iterable[str]
     ) -> Optional[Population]:
-        """None where an array job cannot say it."""
+        """None if an array job cannot express it."""
         cleared = frozenset(written) - buffers.keys()
         shared = [buffer for name, buffer in first["buffers"].items() if name not in buffers and name not in cleared]
         if not all(_is_cleared(first["buffers"][name]) for name in cleared):

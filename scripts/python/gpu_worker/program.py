@@ -30,7 +30,7 @@ F32_MAX = 3.4028235677973366e38  # what rounds to more is infinite
 
 
 def read_listing(programs: Union[None, str, os.PathLike[str], Listing], command: Sequence[str]) -> Listing:
-    """What `gpu-worker programs --json` says: as it is, from a file, or from the command itself."""
+    """The output of `gpu-worker programs --json`: as given, from a file, or from the command."""
     if programs is None:
         return _ask(command)
     if not isinstance(programs, (str, os.PathLike)):
@@ -62,7 +62,7 @@ def _find(items: Sequence[Mapping[str, Any]], name: str, what: str) -> Mapping[s
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a program is called, beside its arguments."""
+    """How a program is called, besides its arguments."""
 
     elements: Optional[int] = None
     grid: Union[None, int, Sequence[int]] = None
@@ -116,13 +116,13 @@ class Program:
         return Program(self._client, self._listing, self.name, self._entry["name"], changed)
 
     def __call__(self, **args: Any) -> Future:
-        """Sends a job. TypeError and ValueError where the arguments are not what the manifest wants."""
+        """Sends a job. Raises TypeError or ValueError if the manifest does not allow the arguments."""
         return self._client.submit(self.job(**args), self._options.key)
 
     def map(self, **args: Any) -> MapFuture:
         """Runs the program for each row: arrays (of values: one number a row; of buffers: the first axis) are cut, all
         else is the same for every row. The outputs come back stacked. Rows travel as array jobs where these can say it,
-        else each as a job."""
+        otherwise each row is a job."""
         cut = {name: numpy.asarray(value) for name, value in args.items() if self._is_cut(name, value)}
         counts = {name: value.shape[0] for name, value in cut.items()}
         if len(set(counts.values())) != 1:
@@ -148,7 +148,7 @@ class Program:
         return self._client.gather(sent)
 
     def _population(self, same: Mapping[str, Any], cut: Mapping[str, Array]) -> Optional[Population]:
-        """The rows as array jobs can have them, each of them checked; None where these cannot, or should not."""
+        """The rows for array jobs, after a check of each. None if the rows must be single jobs."""
         is_for_one = self._options.timeout_ms is not None  # of an array it would be the time of all rows together
         words = [name for name in cut if self._arg(name)["type"] == "words"]
         if not self._entry.get("batched", False) or is_for_one or words:
@@ -229,7 +229,7 @@ class Program:
         return number
 
     def _numbers(self, arg: Mapping[str, Any], column: Array) -> Array:
-        """A value for each row, as a job has them; raises as the first row would that has a wrong one."""
+        """The values of all rows, in the form of a message. Raises the error of the first row with a wrong value."""
         if not self._are_numbers(arg, column):
             for value in column:
                 self._number(arg, value)
@@ -237,7 +237,7 @@ class Program:
         return wide.astype({"f": "<f", "u": "<u", "i": "<i"}[arg["type"][0]] + str(int(arg["type"][1:]) // 8))
 
     def _are_numbers(self, arg: Mapping[str, Any], column: Array) -> bool:
-        """Whether all are right since the least and the greatest are. Where it cannot be told, False."""
+        """Whether all are right, because the least and the greatest are. False if that is not known."""
         if column.dtype.kind not in "iuf" or not numpy.isfinite(column).all():
             return False
         try:
@@ -265,7 +265,7 @@ class Program:
         return self._bytes_of(buffers[name]) // (1 if datatype is None else DTYPES[datatype].itemsize)
 
     def _fill_in(self, values: dict[str, Any], buffers: Mapping[str, Any]) -> None:
-        """Counts that are left out."""
+        """Adds the counts that the caller left out."""
         for arg in self._args:
             name = arg["name"]
             if arg["role"] != "value" or name in values:

@@ -24,7 +24,7 @@ except ImportError:
 
 DTYPES = {"BOOL": "?", "UINT8": "u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64": "<u8", "INT8": "i1", "INT16": "<i2",
           "INT32": "<i4", "INT64": "<i8", "FP16": "<f2", "BF16": "<u2", "FP32": "<f4", "FP64": "<f8", None: "u1"}
-# Behind each buffer that the kernel writes: what it writes there is found when the job is done.
+# Guard bytes behind each buffer that the kernel writes: after the job they show if it wrote there.
 GUARD_BYTES = 256
 GUARD = 0xA5
 SETTINGS = ("_entry", "_elements", "_grid", "_block", "_shared_bytes")
@@ -72,7 +72,7 @@ def arrays_of(entry: Entry, case: Case) -> dict[str, Any]:
 
 
 def launch_of(entry: Entry, case: Case, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """How the step is launched, as a job says it."""
+    """The launch of the step, as in a job."""
     shape: dict[str, Any] = {}
     if "_grid" in case:
         shape["grid"] = list(case["_grid"])
@@ -87,7 +87,7 @@ def launch_of(entry: Entry, case: Case, arrays: Mapping[str, Any]) -> dict[str, 
 
 
 def number(value: Any) -> Any:
-    """As YAML takes it."""
+    """The value in YAML."""
     plain = value.item() if hasattr(value, "item") else value
     if isinstance(plain, float) and not math.isfinite(plain):
         return ".nan" if math.isnan(plain) else ".inf" if plain > 0 else "-.inf"
@@ -133,7 +133,7 @@ def run_jobs(folder: pathlib.Path, driver: str, texts: list[str]) -> list[dict[s
 
 
 def difference(name: str, got: Any, wanted: Any, tolerance: float) -> str:
-    """What is wrong with a buffer; "" where nothing is."""
+    """What is wrong with a buffer, or ""."""
     if got.shape != wanted.shape:
         return f"the reference has {wanted.size} elements for {name}, which has {got.size}"
     if got.dtype.kind in "fc":
