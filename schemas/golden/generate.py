@@ -576,6 +576,15 @@ def error_result():
     return ok_result() | {"status": "error", "error": error, "outputs": []}
 
 
+def partial_result():
+    error = error_result()["error"] | {"code": "instances_failed", "message": "1 of 2 instances failed", "attempts": 3}
+    failed = [{"instance": 1, "code": "gpu_hang", "message": "over its time"}]
+    result = ok_result() | {"status": "partial", "error": error, "failed": failed}
+    result["outputs"] = [{"name": "y", "datatype": "FP32", "shape": [2, 2], "data": X[:8] + bytes(8)}]
+    result["telemetry"] |= {"instances": 2, "slices": 3}
+    return result
+
+
 def results():
     yield "ok", "a result", ok_result()
     yield "ok_untyped", "an output without a type", ok_result() | {"outputs": [{"name": "y", "data": b""}]}
@@ -588,6 +597,7 @@ def results():
     array_result["telemetry"] |= {"instances": 2, "slices": 1}
     array_result["outputs"][0]["shape"] = [2, 2]
     yield "ok_array", "an array's result", array_result
+    yield "partial_array", "an array one of whose instances failed", partial_result()
     yield "error", "what a job that broke the format gets", error_result()
 
 

@@ -51,6 +51,7 @@ def write_config(folder, arguments, settings):
         "state": {"dir": str(folder / "state")},
         "blobs": {"dir": str(folder / "blobs")},
         "suspend": {"convictions": 0},  # each poisonous job is to be convicted by itself
+        "limits": {"convictions_per_job": 2},  # all instances of a poisonous array are culprits
     } | settings
     (folder / "blobs").mkdir()
     path = folder / "config.yaml"

@@ -85,7 +85,7 @@ class Mixture:
         for result in results:
             answers[int(result["id"].removeprefix("job-"))].append(result)
         innocents = [n for n in answers if n not in self.poison]
-        failed = {n for n in innocents if any(result["status"] == "error" for result in answers[n])}
+        failed = {n for n in innocents if any(result["status"] != "ok" for result in answers[n])}
         return {
             "innocents lost": [n for n in innocents if not answers[n]],
             "innocents convicted": sorted(failed),

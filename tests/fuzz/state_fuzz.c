@@ -7,6 +7,7 @@
 #include "broker/file_progress.h"
 #include "fuzz.h"
 #include "quarantine/attribution.h"
+#include "quarantine/culprits.h"
 #include "quarantine/fetches.h"
 #include "quarantine/suspensions.h"
 #include "state/layout.h"
@@ -124,6 +125,23 @@ static void check_suspects(struct state *state) {
     }
 }
 
+/* An array is run as the file says. */
+static void run_array(struct state *state) {
+    const struct position position = {.topic = "jobs", .partition = 0, .offset = 7};
+    struct state_search *search = culprits_search(state, &position, 50, 8);
+    if (search == NULL) return;
+    struct culprits_walk walk = culprits_walk(search, 50, 7);
+    struct array_slice slice;
+    uint32_t count = 0;
+    while (culprits_walk_next(&walk, &slice)) {
+        FUZZ_CHECK(slice.count > 0 && slice.first < 50 && slice.count <= 50 - slice.first);
+        count += slice.count;
+        if (slice.first < 40) culprits_walk_fence(&walk);
+    }
+    FUZZ_CHECK(count + search->culprit_count == 50);
+    (void)!culprits_blame(search, ERR_GPU_HANG, "over its time");
+}
+
 static void go_on(struct state *state) {
     struct file_progress *progress;
     struct error err;
@@ -137,6 +155,7 @@ static void go_on(struct state *state) {
     const struct attribution attribution = attribution_apply(state);
     FUZZ_CHECK(strlen(attribution.death.message) < STATE_MESSAGE_BYTES);
     check_suspects(state);
+    run_array(state);
     suspensions_convict_key(state, &rules, slice_of_text("key"), NOW_MS);
     suspensions_convict(state, &rules, slice_of_text("key"), slice_of_text("saxpy"), NOW_MS);
     suspensions_praise(state, slice_of_text("other"), slice_of_text("saxpy"), NOW_MS);

@@ -120,10 +120,12 @@ class Golden(unittest.TestCase):
         for path in sorted((SCHEMAS / "golden/results").glob("*.msgpack")):
             result = msgpack.unpackb(path.read_bytes())
             with self.subTest(path.name):
-                if result["status"] == "error":
+                if result["status"] != "ok":
                     with self.assertRaises(gw.JobFailed) as caught:
                         gw.arrays(result)
                     self.assertEqual(result["error"], {key: getattr(caught.exception, key) for key in result["error"]})
+                    self.assertEqual(result.get("failed", []), caught.exception.failed)
+                    self.assertEqual([output["name"] for output in result["outputs"]], list(caught.exception.arrays()))
                 else:
                     for output in result["outputs"]:
                         if "data" in output:

@@ -76,6 +76,8 @@ enum err_kind { ERR_KIND_PLAIN, ERR_KIND_SHORTAGE, ERR_KIND_STICKY };
     X(GPU_FAULT, "gpu_fault", NEVER, STICKY, DEVICE)                                               \
     /* a fatal signal while the job ran alone */                                                   \
     X(WORKER_CRASH, "worker_crash", NEVER, PLAIN, FAILED)                                          \
+    /* of an array, by themselves; the outputs of all others are there */                          \
+    X(INSTANCES_FAILED, "instances_failed", NEVER, PLAIN, FAILED)                                  \
     /* --- the world --- */                                                                        \
     X(CONFIG, "config", NEVER, PLAIN, CONFIG)                                                      \
     X(IO, "io", WORKER, PLAIN, FAILED)                                                             \

@@ -13,15 +13,28 @@ bool array_has_more(const struct job *array) {
     return !array->progress.is_stopped && array->progress.taken < array->instances;
 }
 
-struct array_slice array_take(struct job *array, uint32_t most, uint64_t now_ns) {
+void array_begin_slice(struct job *array, struct array_slice slice, uint64_t now_ns) {
     struct array_progress *progress = &array->progress;
-    uint32_t left = array->instances - progress->taken;
-    struct array_slice slice = {.first = progress->taken, .count = most < left ? most : left};
-    if (progress->taken == 0) progress->started_ns = now_ns;
+    if (progress->started_ns == 0) progress->started_ns = now_ns;
     progress->taken += slice.count;
     progress->in_flight++;
     array->run = RUN_STARTED;
+}
+
+struct array_slice array_take(struct job *array, uint32_t most, uint64_t now_ns) {
+    uint32_t taken = array->progress.taken, left = array->instances - taken;
+    struct array_slice slice = {.first = taken, .count = most < left ? most : left};
+    array_begin_slice(array, slice, now_ns);
     return slice;
+}
+
+void array_leave_out(struct job *array, uint32_t instance) {
+    array->progress.taken++;
+    for (size_t i = 0; i < array->output_count; i++) {
+        uint64_t size = array->outputs[i].bytes;
+        uint64_t at = (uint64_t)(array->found[i].data - array->assembled);
+        memset(array->assembled + at + size * instance, 0, size);
+    }
 }
 
 void array_make_slice(

@@ -13,9 +13,9 @@
  * taken; a cancel, a deadline and the time-out are looked at before each slice. A retry starts from
  * the first instance.
  *
- * Lifetime: a slice ends before its array. Threads: array_merge(), array_take(), array_make_slice()
- * and `progress` need the lock of ready.h, or one thread that runs the whole array; a slice belongs
- * to its lane.
+ * Lifetime: a slice ends before its array. Threads: array_merge(), array_take(),
+ * array_begin_slice(), array_leave_out(), array_make_slice() and `progress` need the lock of
+ * ready.h, or one thread that runs the whole array; a slice belongs to its lane.
  */
 #ifndef BATCH_ARRAY_H
 #define BATCH_ARRAY_H
@@ -27,6 +27,12 @@ void array_reset(struct job *array);
 
 /** The slice that starts with the next instance, of at most `most`; there is one. */
 struct array_slice array_take(struct job *array, uint32_t most, uint64_t now_ns);
+
+/** The same with instances of the caller's choice, which no slice has had. */
+void array_begin_slice(struct job *array, struct array_slice slice, uint64_t now_ns);
+
+/** An instance that is not run; its outputs are zeros. */
+void array_leave_out(struct job *array, uint32_t instance);
 
 /** Whether there are instances that no slice has, and that are still to be run. */
 bool array_has_more(const struct job *array);

@@ -35,13 +35,28 @@ struct job_telemetry {
     struct batch_telemetry batch;
 };
 
+/** An instance of an array that ended an executor by itself; its outputs are zeros. */
+struct failed_instance {
+    uint32_t instance;
+    enum err code;
+    const char *message;
+};
+
 struct outcome {
     enum err code;
-    const struct slice *outputs; /* by index as the job's outputs; only with ERR_OK */
+    const struct slice *outputs; /* by index as the job's outputs, where it has any */
+    /* with ERR_INSTANCES_FAILED, in the order of instances */
+    const struct failed_instance *failed;
+    size_t failed_count;
     /* of residents, after the job, by index as its buffers; NULL: with an error, or none */
     const uint64_t *generations;
     struct job_telemetry telemetry;
     struct error err; /* unless code is ERR_OK */
 };
+
+/** An array some of whose instances have failed has outputs, and an error. */
+static inline bool outcome_has_outputs(const struct outcome *outcome) {
+    return outcome->code == ERR_OK || outcome->code == ERR_INSTANCES_FAILED;
+}
 
 #endif

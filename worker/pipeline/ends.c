@@ -143,11 +143,20 @@ static const char *program_of(const struct job *job) {
     return is_known ? job->plan->launches[0].program->name : "";
 }
 
+/* Some instances of an array ended executors: that counts once. The intake takes nothing beside a
+ * suspect, so that it does not count meanwhile. */
+static void note_conviction(struct stages *stages, const struct job *job) {
+    if (refusals_note_conviction(&stages->refusals, job->delivery, job))
+        ledger_note_conviction(&stages->board->ledger, job->outcome.code);
+    log_failure(job);
+}
+
 /* True where the answer is to be pushed; else the job is over, or its outputs are under way. */
 static bool answer(struct stages *stages, struct job *job) {
     struct error err;
     bool is_encoded;
     if (job->outcome.code == ERR_OK) refusals_note_success(&stages->refusals, job);
+    else if (job->outcome.code == ERR_INSTANCES_FAILED) note_conviction(stages, job);
     else if (job->id.size == 0) log_dead_letter(job);
     else log_failure(job);
     end_providing(stages, job, false);

@@ -45,6 +45,15 @@ static void push_ready(struct stages *stages, struct job *const *jobs, size_t co
     ready_push(stages->ready, ready, left); /* closed only once preparation has ended */
 }
 
+/* An array that is a suspect may have instances to name. */
+static size_t result_bytes_max(
+    const struct stages *stages, const struct job *job, const struct plan *plan) {
+    bool may_fail_partly = job->instances > 0 && job->delivery->is_suspect;
+    return plan->result_bytes_max +
+           (may_fail_partly ? message_failed_bytes(stages->settings->limits.convictions_per_job)
+                            : 0);
+}
+
 /* The job if it may run at once; NULL: it is on its way elsewhere. */
 static struct job *plan_and_prepare(struct stages *stages, struct job *job) {
     struct error err;
@@ -55,7 +64,7 @@ static struct job *plan_and_prepare(struct stages *stages, struct job *job) {
     const struct edition *edition = edition_of(job);
     if (code == ERR_OK) code = plan_job(job, edition->registry, &edition->plan_limits, &plan, &err);
     if (code == ERR_OK && job->result == NULL)
-        code = publisher_reserve(job, plan->result_bytes_max, &err);
+        code = publisher_reserve(job, result_bytes_max(stages, job, plan), &err);
     if (code == ERR_OK)
         code = prepare_submit(stages->prepare, job, plan, edition->modules, &ready, &err);
     if (code != ERR_OK) job_fail(stages, job, &err);

@@ -1,6 +1,8 @@
 #include "pipeline/serial.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/crew.h"
@@ -9,6 +11,7 @@
 #include "batch/coalesce.h"
 #include "gpu/event.h"
 #include "plan/extent.h"
+#include "quarantine/culprits.h"
 
 enum { WAIT_MS = 10 };
 
@@ -38,27 +41,105 @@ static enum err run_batch(
     return code;
 }
 
-/* Slice by slice. A slice that is refused, or fails, ends the array. */
-static enum err run_array(
-    struct serial *serial, struct job *array, bool is_guarded, struct error *err) {
+/* A slice whose outcome stands in it. After a sticky error its instances stand as running. */
+static enum err run_slice(struct serial *serial, struct job *array, struct culprits_walk *walk,
+    struct array_slice range, bool is_guarded, struct error *err) {
     const struct serial_options *options = &serial->options;
-    uint32_t most = extent_instances(array->plan, serial->stages->settings->lane_slab_bytes);
     struct job *slice = &serial->batch.slice;
-    enum err code = ERR_OK;
+    array_begin_slice(array, range, clock_ns());
+    array_make_slice(array, range, clock_ns(), slice);
+    enum err code = options->still_wanted(options->context, slice, err);
+    if (code == ERR_OK) code = array_check_time(slice, err);
+    if (code != ERR_OK) {
+        culprits_walk_fence(walk);
+        return code;
+    }
+    code = run_batch(serial, slice, is_guarded, err);
+    if (code == ERR_OK) batch_recycle(&serial->batch);
+    return code;
+}
+
+/* What a guarded slice wrote outside of its buffers is blamed on its instances, as a death is. */
+static bool is_blamed(const struct job *slice, struct state_search *search) {
+    const struct outcome *outcome = &slice->outcome;
+    return search != NULL && outcome->code == ERR_GPU_STRAY_WRITE &&
+           culprits_blame(search, outcome->code, outcome->err.message);
+}
+
+static void leave_out_culprits(struct job *array, const struct state_search *search) {
+    for (uint32_t i = 0; search != NULL && i < search->culprit_count; i++)
+        array_leave_out(array, search->culprits[i].instance);
+}
+
+/* Slice by slice, from the start. A slice that is refused, or fails, ends the array. */
+static enum err run_slices(struct serial *serial, struct job *array, struct state_search *search,
+    bool is_guarded, struct error *err) {
+    uint32_t most = extent_instances(array->plan, serial->stages->settings->lane_slab_bytes);
+    struct array_slice range;
     if (most > COALESCED_ROWS_MAX) most = COALESCED_ROWS_MAX;
+    struct culprits_walk walk = culprits_walk(search, array->instances, most);
+    uint64_t started_ns = array->progress.started_ns;
     array_reset(array);
-    if (array->state == JOB_READY) job_move(array, JOB_ON_DEVICE);
-    while (code == ERR_OK && array_has_more(array)) {
-        struct array_slice next = array_take(array, most, clock_ns());
-        array_make_slice(array, next, clock_ns(), slice);
-        code = options->still_wanted(options->context, slice, err);
-        if (code == ERR_OK) code = array_check_time(slice, err);
-        if (code == ERR_OK) code = run_batch(serial, slice, is_guarded, err);
+    array->progress.started_ns = started_ns;
+    leave_out_culprits(array, search);
+    while (array_has_more(array) && culprits_walk_next(&walk, &range)) {
+        const struct job *slice = &serial->batch.slice;
+        enum err code = run_slice(serial, array, &walk, range, is_guarded, err);
+        bool is_lost = err_is_sticky(code);
+        if (code == ERR_OK && is_blamed(slice, search))
+            return run_slices(serial, array, search, is_guarded, err);
+        if (!is_lost) culprits_walk_fence(&walk);
         if (code != ERR_OK) return code;
-        batch_recycle(&serial->batch);
         (void)array_merge(array, slice);
     }
     return ERR_OK;
+}
+
+static int compare_instances(const void *a, const void *b) {
+    const struct failed_instance *left = a, *right = b;
+    return (left->instance > right->instance) - (left->instance < right->instance);
+}
+
+/* All others have run well: the array has their outputs, and its culprits for an error. */
+static enum err end_partly(
+    struct job *array, const struct state_search *search, struct error *err) {
+    struct outcome *outcome = &array->outcome;
+    uint32_t count = search->culprit_count;
+    struct failed_instance *failed = arena_alloc_beyond(&array->arena, count * sizeof *failed);
+    char *texts = arena_alloc_beyond(&array->arena, count * (size_t)STATE_MESSAGE_BYTES);
+    if (failed == NULL || texts == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory to say which instances have failed");
+    for (uint32_t i = 0; i < count; i++, texts += STATE_MESSAGE_BYTES) {
+        memcpy(texts, search->culprits[i].message, STATE_MESSAGE_BYTES);
+        failed[i] = (struct failed_instance){
+            search->culprits[i].instance, .code = search->culprits[i].code, .message = texts};
+    }
+    qsort(failed, count, sizeof *failed, compare_instances);
+    outcome->failed = failed;
+    outcome->failed_count = count;
+    outcome->code = error_set(&outcome->err, ERR_INSTANCES_FAILED, 0,
+        "correct what these instances are given, and send them again",
+        "%" PRIu32 " of %" PRIu32 " instances failed; the first is %" PRIu32 ": %s: %s", count,
+        array->instances, failed[0].instance, err_code(failed[0].code), failed[0].message);
+    return ERR_OK;
+}
+
+/* A suspect is run without its culprits, and goes on looking for others (quarantine/culprits.h). */
+static enum err run_array(
+    struct serial *serial, struct job *array, bool is_guarded, struct error *err) {
+    struct stages *stages = serial->stages;
+    struct state_search *search = NULL;
+    if (array->delivery->is_suspect)
+        search = culprits_search(stages->state, &array->delivery->position, array->instances,
+            stages->settings->limits.convictions_per_job);
+    array_reset(array);
+    if (array->state == JOB_READY) job_move(array, JOB_ON_DEVICE);
+    enum err code = run_slices(serial, array, search, is_guarded, err);
+    bool has_ended_well = code == ERR_OK && array->outcome.code == ERR_OK;
+    if (has_ended_well && search != NULL && search->culprit_count > 0)
+        code = end_partly(array, search, err);
+    return code;
 }
 
 /*

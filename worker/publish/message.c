@@ -228,21 +228,42 @@ static void write_source_and_worker(
     write_text(writer, identity->version);
 }
 
+static const char *status_of(const struct job *job) {
+    if (job->outcome.code == ERR_OK) return "ok";
+    return outcome_has_outputs(&job->outcome) ? "partial" : "error";
+}
+
+static void write_failed(struct writer *writer, const struct outcome *outcome) {
+    write_key(writer, "failed");
+    write_array(writer, outcome->failed_count);
+    for (size_t i = 0; i < outcome->failed_count; i++) {
+        const struct failed_instance *failed = &outcome->failed[i];
+        write_map(writer, 3);
+        write_number(writer, "instance", failed->instance);
+        write_key(writer, "code");
+        write_text(writer, err_code(failed->code));
+        write_key(writer, "message");
+        write_text(writer, failed->message);
+    }
+}
+
 static void write_result(
     struct writer *writer, const struct job *job, const struct identity *identity) {
     const struct outcome *outcome = &job->outcome;
-    bool is_ok = outcome->code == ERR_OK;
+    bool is_ok = outcome->code == ERR_OK, has_outputs = outcome_has_outputs(outcome);
     bool has_residents = is_ok && outcome->generations != NULL;
-    write_map(writer, 7 + (size_t)!is_ok + (size_t)has_residents);
+    bool is_partial = has_outputs && !is_ok;
+    write_map(writer, 7 + (size_t)!is_ok + (size_t)is_partial + (size_t)has_residents);
     write_number(writer, "v", 1);
     write_key(writer, "id");
     write_slice(writer, job->id);
     write_key(writer, "status");
-    write_text(writer, is_ok ? "ok" : "error");
+    write_text(writer, status_of(job));
     if (!is_ok) write_error(writer, job);
+    if (is_partial) write_failed(writer, outcome);
     write_key(writer, "outputs");
-    write_array(writer, is_ok ? job->output_count : 0);
-    for (size_t i = 0; is_ok && i < job->output_count; i++) write_output(writer, job, i);
+    write_array(writer, has_outputs ? job->output_count : 0);
+    for (size_t i = 0; has_outputs && i < job->output_count; i++) write_output(writer, job, i);
     if (has_residents) write_residents(writer, job);
     write_telemetry(writer, &outcome->telemetry);
     write_source_and_worker(writer, &job->delivery->position, identity);
@@ -273,7 +294,7 @@ enum err message_write_result(struct message *message, enum answer answer,
         message->record.topic = (const char *)add_text(
             message, "%.*s", (int)job->reply_to.size, (const char *)job->reply_to.data)
                                     .data;
-    add_common_headers(message, job->outcome.code != ERR_OK ? "error" : "ok");
+    add_common_headers(message, status_of(job));
     if (answer == ANSWER_BARE_ERROR) {
         take_key(message, (struct slice){0});
     } else {

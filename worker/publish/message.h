@@ -3,7 +3,7 @@
  *
  *     content-type             application/msgpack
  *     gpu-worker-job-id        of decodable jobs
- *     gpu-worker-status        ok | error | dead
+ *     gpu-worker-status        ok | partial | error | dead
  *     gpu-worker-source        topic/partition/offset of the job
  *     traceparent, tracestate  copied from the job
  *
@@ -34,6 +34,11 @@ struct message {
     uint8_t *payload; /* of a result */
     struct header headers[];
 };
+
+/** Bytes of a result, besides the job's own, that name `count` instances that have failed. */
+static inline size_t message_failed_bytes(size_t count) {
+    return count * (sizeof(((struct error *)NULL)->message) + 128);
+}
 
 /** Reserves room for a result of up to `payload_max` bytes: writing it then allocates nothing. */
 struct message *message_reserve_result(struct job *job, size_t payload_max);

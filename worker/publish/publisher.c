@@ -76,9 +76,9 @@ static bool add_error_result(struct job *job, enum answer answer) {
  * no memory to say it. */
 static bool replace(struct job *job, enum answer refused, const struct error *refusal) {
     enum answer next = answer_next(refused);
-    bool has_succeeded = job->outcome.code == ERR_OK;
+    bool had_outputs = outcome_has_outputs(&job->outcome);
     if (next == ANSWER_COUNT) return false;
-    if (has_succeeded) {
+    if (had_outputs) {
         job->outcome.code = refusal->code;
         job->outcome.err = *refusal;
     }
@@ -86,7 +86,7 @@ static bool replace(struct job *job, enum answer refused, const struct error *re
         bool is_said = !answer_is_letter(refused) && job->has_letter;
         return is_said || add_letter(job, next);
     }
-    if (has_succeeded && !add_letter(job, ANSWER_LETTER)) return false;
+    if (had_outputs && !job->has_letter && !add_letter(job, ANSWER_LETTER)) return false;
     return add_error_result(job, next);
 }
 
@@ -247,9 +247,11 @@ enum err publisher_encode(
     struct publisher *publisher, struct job *job, bool *is_encoded, struct error *err) {
     *is_encoded = false;
     if (uploader_wants(publisher->uploader, job)) {
-        enum err code = uploader_push(publisher->uploader, job, &job->outcome.err);
+        struct error not_pushed;
+        enum err code = uploader_push(publisher->uploader, job, &not_pushed);
         if (code == ERR_OK) return code;
         job->outcome.code = code;
+        job->outcome.err = not_pushed;
     }
     enum err code = encode(publisher, job, err);
     *is_encoded = code == ERR_OK;
@@ -259,9 +261,16 @@ enum err publisher_encode(
 static void on_uploaded(void *context, struct job *job) {
     struct publisher *publisher = context;
     struct outcome *outcome = &job->outcome;
-    if (outcome->code == ERR_OK) outcome->code = encode(publisher, job, &outcome->err);
+    bool is_encoded = outcome_has_outputs(outcome);
+    if (is_encoded) {
+        struct error err;
+        enum err code = encode(publisher, job, &err);
+        is_encoded = code == ERR_OK;
+        if (!is_encoded) outcome->code = code;
+        if (!is_encoded) outcome->err = err;
+    }
     upload_end(job);
-    if (outcome->code == ERR_OK) publisher_push(publisher, &job, 1);
+    if (is_encoded) publisher_push(publisher, &job, 1);
     else publisher->options.on_not_uploaded(publisher->options.context, job);
 }
 

@@ -80,7 +80,7 @@ static bool is_too_large(const struct uploader *uploader, struct slice output) {
 }
 
 bool uploader_wants(const struct uploader *uploader, const struct job *job) {
-    if (uploader == NULL || job->outcome.code != ERR_OK) return false;
+    if (uploader == NULL || !outcome_has_outputs(&job->outcome)) return false;
     for (size_t i = 0; i < job->output_count; i++)
         if (is_too_large(uploader, job->outcome.outputs[i])) return true;
     return false;
@@ -88,13 +88,17 @@ bool uploader_wants(const struct uploader *uploader, const struct job *job) {
 
 static void upload_outputs(struct uploader *uploader, struct job *job) {
     struct output_upload *upload = job->upload;
-    struct outcome *outcome = &job->outcome;
-    for (size_t i = 0; i < job->output_count && outcome->code == ERR_OK; i++) {
+    struct error err;
+    for (size_t i = 0; i < job->output_count; i++) {
         if (!is_too_large(uploader, upload->outputs[i])) continue;
         upload->digests[i] = digest_of(upload->outputs[i]);
-        outcome->code = blobs_put(
-            uploader->options.blobs, &upload->digests[i], upload->outputs[i], &outcome->err);
-        upload->is_uploaded[i] = outcome->code == ERR_OK;
+        enum err code =
+            blobs_put(uploader->options.blobs, &upload->digests[i], upload->outputs[i], &err);
+        upload->is_uploaded[i] = code == ERR_OK;
+        if (code == ERR_OK) continue;
+        job->outcome.code = code;
+        job->outcome.err = err;
+        return;
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "quarantine/culprits.h"
 
 /* Errors of cuda.h for which the device is to blame, not the job. */
 enum { ECC_UNCORRECTABLE = 214, NVLINK_UNCORRECTABLE = 220 };
@@ -106,12 +107,32 @@ static bool concerns_messages(const struct state_death *death) {
     return death->kind == STATE_DEATH_NONE || state_is_evidence(death->kind);
 }
 
+/* True where the death was that of some instances of an array, which are looked at first from now
+ * on: the others have another try. */
+static bool blame_instances(
+    struct state *state, const struct state_suspect *alone, const struct state_death *death) {
+    struct state_search *search = culprits_find(state, &alone->at);
+    if (search == NULL || alone->standing != STATE_ALONE || !state_is_evidence(death->kind))
+        return false;
+    search->deaths++;
+    return culprits_blame(search, code_of(death), death->message);
+}
+
+/* Deaths that were of some instances say nothing of those without a known cause. */
+static uint32_t unexplained_tries(const struct state *state, const struct state_suspect *alone) {
+    const struct state_search *search = culprits_find(state, &alone->at);
+    return search != NULL ? alone->tries - search->deaths : alone->tries;
+}
+
 /* Convicts the message that ran alone, or gives it another try. */
-static void judge(struct state_suspect *alone, struct attribution *attribution) {
+static void judge(
+    struct state *state, struct state_suspect *alone, struct attribution *attribution) {
     bool is_explained = state_is_evidence(attribution->death.kind);
     if (concerns_messages(&attribution->death) && !is_fault_of_device(&attribution->death)) {
         alone->tries++;
-        if (is_explained || alone->tries > ATTRIBUTION_TRIES_MAX) attribution->convicted = alone;
+        attribution->has_narrowed = blame_instances(state, alone, &attribution->death);
+        bool is_proved = is_explained || unexplained_tries(state, alone) > ATTRIBUTION_TRIES_MAX;
+        if (is_proved && !attribution->has_narrowed) attribution->convicted = alone;
     }
     if (attribution->convicted != NULL) convict(alone, &attribution->death);
     else alone->standing = STATE_SUSPECT;
@@ -128,7 +149,7 @@ struct attribution attribution_apply(struct state *state) {
     struct attribution attribution = {.death = state_death(state)};
     struct hearing hearing = {.state = state, .attribution = &attribution};
     struct state_suspect *alone = find_alone(state);
-    if (alone != NULL) judge(alone, &attribution);
+    if (alone != NULL) judge(state, alone, &attribution);
     if (concerns_messages(&attribution.death)) state_each_left(state, suspect, &hearing);
     attribution.suspects = count_suspects(state);
     return attribution;

@@ -10,6 +10,9 @@
  * trouble. A fault of the device (memory errors) counts against the device, which is then given up
  * (supervise/), and not against the job.
  *
+ * Of an array that ran alone the death convicts only the instances that were on the device, as long
+ * as culprits.h can find out which.
+ *
  * A convicted message is still decoded, and answered with an error. If a thread has it in hand at
  * ATTRIBUTION_TRIES_MAX further crashes, it gets a dead letter alone, like a message that crashed
  * its decoder.
@@ -26,7 +29,8 @@ enum { ATTRIBUTION_TRIES_MAX = 3 };
 struct attribution {
     struct state_death death;
     const struct state_suspect *convicted; /* by this death; NULL: none */
-    size_t suspects;                       /* in the table now */
+    bool has_narrowed; /* it was of some instances of an array that ran alone (culprits.h) */
+    size_t suspects;   /* in the table now */
     size_t overlooked; /* messages that were left but did not fit into the table */
 };
 

@@ -7,6 +7,7 @@
 #include "base/invariant.h"
 #include "base/log.h"
 #include "quarantine/attribution.h"
+#include "quarantine/culprits.h"
 #include "quarantine/fetches.h"
 
 static const char FIX[] = "correct the kernel, or what the job gives it; see its dead letter";
@@ -44,6 +45,8 @@ static void log_attribution(struct state *state, const struct attribution *attri
             "the last executor died: %zu messages that it had in hand run alone now%s%s",
             attribution->suspects, attribution->death.message[0] != 0 ? "; " : "",
             attribution->death.message);
+    if (attribution->has_narrowed)
+        log_line(LOG_WARN, "it died of some instances of an array, which run first now, in parts");
     if (convicted != NULL)
         name_message(state, convicted, "convicted", "convicted, and not run again");
     if (convicted != NULL) log_line(LOG_WARN, "convicted of: %s", convicted->message);
@@ -62,6 +65,17 @@ static enum err begin_life(const struct suspects_options *options, struct error 
 
 static void set_active(struct suspects *suspects, bool is_active) {
     atomic_store_explicit(&suspects->is_active, is_active, memory_order_relaxed); /* see there */
+}
+
+/* Of messages that are no suspects any more. */
+static void forget_searches(const struct suspects *suspects) {
+    struct state_search *searches = state_searches(suspects->options.state);
+    for (size_t i = 0; i < STATE_SEARCHES_MAX; i++) {
+        bool is_known = false;
+        for (size_t k = 0; k < suspects->count && !is_known; k++)
+            is_known = state_same_message(&searches[i].at, &suspects->table[k]->at);
+        if (!is_known) searches[i].is_used = 0;
+    }
 }
 
 enum err suspects_start(
@@ -84,6 +98,7 @@ enum err suspects_start(
     suspects->end = &suspects->first;
     for (size_t i = 0; i < capacity; i++)
         if (all[i].standing != STATE_FREE) suspects->table[suspects->count++] = &all[i];
+    forget_searches(suspects);
     set_active(suspects, suspects->count > 0);
     *ret = suspects;
     return ERR_OK;
@@ -242,6 +257,7 @@ static void forget(struct suspects *suspects, struct state_suspect *suspect) {
     INVARIANT(i < suspects->count, "a suspect that is forgotten was known");
     suspects->table[i] = suspects->table[--suspects->count];
     suspect->standing = STATE_FREE;
+    culprits_forget(suspects->options.state, &suspect->at);
 }
 
 void suspects_answered(struct suspects *suspects) {

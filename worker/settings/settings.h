@@ -125,6 +125,7 @@ struct settings {
         uint32_t steps_per_job;
         uint32_t launches_per_job;
         uint32_t instances_per_job;
+        uint32_t convictions_per_job;
         uint64_t job_bytes;    /* device memory of one job's own buffers */
         uint64_t result_bytes; /* of one encoded result */
         uint32_t jobs_in_flight;

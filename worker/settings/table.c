@@ -210,6 +210,10 @@ const struct setting setting_table[] = {
         RELOADS),
     UINT(limits.instances_per_job, 1, 1000000000, "1000000", "Most instances of one array job.",
         RELOADS),
+    UINT(limits.convictions_per_job, 0, 32, "8",
+        "Most instances of one array job that are convicted, each by itself, of ending an "
+        "executor: the job has the outputs of all others. With one more, or with 0, the whole job "
+        "is convicted."),
     SIZE(limits.job_bytes, 1 * KIB, 1 * TIB, "1GiB",
         "Most device memory for the buffers of one job. Set it to what your largest job needs: "
         "the default sizes of the pools include it."),

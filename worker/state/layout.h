@@ -2,7 +2,7 @@
  * How the state file lies in memory. Private to state/.
  *
  *     head | topics | threads | pulses | progress | suspensions | fetches[FETCHES_MAX]
- *          | suspects[suspect_count]
+ *          | suspects[suspect_count] | searches[STATE_SEARCHES_MAX]
  *          | lanes[lanes] | batches[lanes x depth] | entries[lanes x depth x batch_jobs]
  *
  * Where each part starts is computed from the shape; no offset is read from the file. Everything up
@@ -19,7 +19,7 @@
 #include "state/tables.h"
 
 #define STATE_MAGIC "gpuwstat"
-enum { STATE_VERSION = 9, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+enum { STATE_VERSION = 10, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
 /*
  * The rest of the file is read only if this is as this build writes it. The checksum covers all
@@ -29,10 +29,9 @@ struct state_fixed {
     char magic[8];
     uint32_t version;
     uint32_t error_count; /* codes are stored as numbers */
-    uint32_t head_bytes, suspect_bytes, batch_bytes;
+    uint32_t head_bytes, suspect_bytes, batch_bytes, search_bytes;
     uint32_t suspect_count;
     struct state_shape shape;
-    uint32_t reserved; /* zero, so that no padding is in the checksum */
     uint64_t checksum;
 };
 
@@ -95,6 +94,7 @@ struct state {
     struct suspensions *suspensions;
     struct state_fetch *fetches;
     struct state_suspect *suspects;
+    struct state_search *searches;
     struct state_lane *lanes;
     struct state_batch *batches;
     struct state_entry *entries;

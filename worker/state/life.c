@@ -39,6 +39,7 @@ static struct state_fixed fixed_of(const struct state_shape *shape, uint32_t sus
         .head_bytes = sizeof(struct state_head),
         .suspect_bytes = sizeof(struct state_suspect),
         .batch_bytes = sizeof(struct state_batch),
+        .search_bytes = sizeof(struct state_search),
         .suspect_count = suspect_count,
         .shape = *shape};
     memcpy(fixed.magic, STATE_MAGIC, sizeof fixed.magic);
@@ -71,6 +72,7 @@ static size_t lay_out(struct state *state) {
     state->suspensions = part(state, &at, 1, sizeof *state->suspensions);
     state->fetches = part(state, &at, FETCHES_MAX, sizeof *state->fetches);
     state->suspects = part(state, &at, state->suspect_count, sizeof *state->suspects);
+    state->searches = part(state, &at, STATE_SEARCHES_MAX, sizeof *state->searches);
     state->lanes = part(state, &at, shape->lanes, sizeof *state->lanes);
     state->batches = part(state, &at, batch_count, sizeof *state->batches);
     state->entries = part(state, &at, batch_count * shape->batch_jobs, sizeof *state->entries);
@@ -187,6 +189,43 @@ static void check_suspects(struct state *state) {
     }
 }
 
+static bool range_makes_sense(const struct state_range *range, uint32_t instances) {
+    return range->first <= instances && range->count <= instances - range->first;
+}
+
+/* In the array, and named once. */
+static bool culprit_makes_sense(const struct state_search *search, uint32_t index) {
+    const struct state_culprit *culprit = &search->culprits[index];
+    for (uint32_t i = 0; i < index; i++)
+        if (search->culprits[i].instance == culprit->instance) return false;
+    return culprit->instance < search->instances && culprit->code > ERR_OK &&
+           culprit->code < ERR_COUNT;
+}
+
+static bool search_makes_sense(const struct state *state, const struct state_search *search) {
+    if (search->instances == 0 || search->culprits_max > STATE_CULPRITS_MAX ||
+        search->culprit_count > search->culprits_max ||
+        !range_makes_sense(&search->running, search->instances) ||
+        !range_makes_sense(&search->suspected, search->instances))
+        return false;
+    for (uint32_t i = 0; i < search->culprit_count; i++)
+        if (!culprit_makes_sense(search, i)) return false;
+    return state_topic(state, &search->at) != NULL;
+}
+
+/* As check_suspects(). */
+static void check_searches(struct state *state) {
+    for (size_t i = 0; i < STATE_SEARCHES_MAX; i++) {
+        struct state_search *search = &state->searches[i];
+        if (search->is_used == 0) continue;
+        if (!search_makes_sense(state, search)) *search = (struct state_search){.is_used = 0};
+        for (size_t k = 0; k < search->culprit_count; k++) {
+            search->culprits[k].message[STATE_MESSAGE_BYTES - 1] = 0;
+            text_mend(search->culprits[k].message);
+        }
+    }
+}
+
 /*
  * Allocates all blocks of the file on disk, and enlarges it if it is shorter. Without that, a store
  * into the mapping on a full disk would be a SIGBUS.
@@ -275,6 +314,7 @@ enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
     if (code == ERR_OK) code = map(state, false, err);
     if (code == ERR_OK) {
         check_suspects(state);
+        check_searches(state);
         draw_secret(state->suspensions);
         *ret = state;
     } else {
@@ -457,6 +497,10 @@ struct suspensions *state_suspensions(const struct state *state) {
 
 struct state_fetch *state_fetches(const struct state *state) {
     return state == NULL ? NULL : state->fetches;
+}
+
+struct state_search *state_searches(const struct state *state) {
+    return state == NULL ? NULL : state->searches;
 }
 
 struct pulse *state_pulses(struct state *state) {

@@ -5,7 +5,8 @@
  *
  * It says where each message was (being decoded or encoded by a thread, or on the device in a
  * lane's batch), why the executor died if that is known, which messages are suspects or convicted,
- * how far a run of files has come, and how many messages were answered since the file was made.
+ * which instances of arrays, how far a run of files has come, and how many messages
+ * were answered since the file was made.
  *
  * A life of an executor: state_open() takes the lock and shows what the previous life left.
  * state_begin() clears that, except for suspects, topics, progress and sums. state_end() says that
@@ -211,6 +212,36 @@ static inline bool state_same_message(const struct state_entry *a, const struct 
 
 /** NULL if the entry has no valid topic. */
 const char *state_topic(const struct state *state, const struct state_entry *entry);
+
+/* Instances of an array, from `first` on; `count` 0: none. */
+struct state_range {
+    uint32_t first, count;
+};
+
+/* An instance that ended an executor while it ran alone. */
+struct state_culprit {
+    uint32_t instance;
+    enum err code;
+    char message[STATE_MESSAGE_BYTES];
+};
+
+/* What is known of an array that is a suspect, from life to life. */
+struct state_search {
+    struct state_entry at;
+    uint32_t is_used;
+    uint32_t instances, culprits_max; /* of the array, as the life says that runs it */
+    struct state_range running;       /* on the device now */
+    struct state_range suspected;     /* in them is a culprit that is not known yet */
+    uint32_t is_narrowed;             /* a death has led to `suspected`, and no culprit yet */
+    uint32_t deaths;                  /* that were of some instances */
+    uint32_t fruitless;               /* how often all of `suspected` ran well after all */
+    uint32_t culprit_count;
+    struct state_culprit culprits[STATE_CULPRITS_MAX];
+};
+
+/** STATE_SEARCHES_MAX of them, kept from life to life (quarantine/culprits.h); NULL without a
+ * state. Threads: one at a time. A life with another shape finds none. */
+struct state_search *state_searches(const struct state *state);
 
 /* ---- from outside ---- */
 

@@ -17,6 +17,9 @@ class JobFailed(Exception):
     `code` is a row of the table in schemas/README.md, `message` says what happened and `fix` what to do; `retry` is who
     can make it succeed (`worker`, `sender`, `never`), and `attempts` how often the worker tried. `name` is the
     sender's own, and `result` the whole answer.
+
+    Where only some instances of an array have failed (`instances_failed`), `failed` says which and why, `instances` are
+    their numbers, and `arrays()` has the outputs of all others, with zeros in their places. Otherwise both are empty.
     """
 
     def __init__(self, result: Mapping[str, Any], name: Optional[str] = None) -> None:
@@ -27,11 +30,17 @@ class JobFailed(Exception):
         self.fix: str = error.get("fix", "")
         self.retry: str = error.get("retry", "never")
         self.attempts: int = error.get("attempts", 1)
+        self.failed: list[dict[str, Any]] = list(result.get("failed", []))
+        self.instances: list[int] = [one["instance"] for one in self.failed]
         self.result = result
         super().__init__(f"{self.name}: {self.code}: {self.message} {self.fix}".rstrip())
 
     def __reduce__(self) -> Any:
         return type(self), (self.result, self.name)
+
+    def arrays(self, store: Optional[Store] = None) -> dict[str, Array]:
+        """{output name: array} of an array some of whose instances have failed, as the function arrays(); else empty."""
+        return _arrays(self.result, store)
 
 
 def _bytes(output: Mapping[str, Any], store: Optional[Store]) -> bytes:
@@ -50,11 +59,15 @@ def _array(output: Mapping[str, Any], store: Optional[Store], instances: Optiona
     return flat if instances is None else flat.reshape(instances, -1)
 
 
+def _arrays(result: Mapping[str, Any], store: Optional[Store]) -> dict[str, Array]:
+    instances = result.get("telemetry", {}).get("instances")
+    return {output["name"]: _array(output, store, instances) for output in result["outputs"]}
+
+
 def arrays(result: Mapping[str, Any], store: Optional[Store] = None) -> dict[str, Array]:
     """{output name: array}; raises JobFailed where the job failed. An output without a datatype is bytes. Of an array job
     the first axis has the instances. Large outputs may have gone to the blob store (`results.inline_max_bytes`): `store`
     holds them."""
     if result["status"] != "ok":
         raise JobFailed(result)
-    instances = result.get("telemetry", {}).get("instances")
-    return {output["name"]: _array(output, store, instances) for output in result["outputs"]}
+    return _arrays(result, store)

@@ -51,5 +51,5 @@ class Ticket:
 
 def code_of(result: Mapping[str, Any]) -> str:
     """The error's; "" where there is none."""
-    code: str = result["error"]["code"] if result["status"] == "error" else ""
+    code: str = result["error"]["code"] if "error" in result else ""
     return code
