@@ -52,8 +52,11 @@ class ArrayTest(unittest.TestCase):
     def run_jobs(self, jobs, **settings):
         with tempfile.TemporaryDirectory(prefix="gpu-worker-arrays-") as name:
             folder = pathlib.Path(name)
-            limits = {"launches_per_job": 10_000_000} | settings.pop("limits", {})
-            status, log, _ = containment_test.run_worker(folder, ARGUMENTS, jobs, limits=limits, **settings)
+            # for arrays of a million instances
+            limits = {"launches_per_job": 10_000_000, "message_bytes": "32MiB", "result_bytes": "32MiB"}
+            kafka = {"producer": {"message.max.bytes": 40_000_000}}
+            status, log, _ = containment_test.run_worker(
+                folder, ARGUMENTS, jobs, limits=limits | settings.pop("limits", {}), kafka=kafka, **settings)
             self.log = [line for _, line in log]
             self.deaths = sum("the executor died" in line for line in self.log)
             self.letters = containment_test.letters_of(folder, "gpu-worker-job-id", "dlq.error.code")
