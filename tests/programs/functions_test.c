@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "rig.h"
+#include "ulps.h"
 
 enum { SWEEP = 1 << 18, OUTPUTS = 7 };
 enum { SIN, COS, TANH, ERF, POW, MIN, MAX };
@@ -24,16 +25,6 @@ static void run_functions(uint32_t n) {
     for (size_t i = 0; i < OUTPUTS; i++)
         rig_read(device_out + i * n * sizeof *x, out[i], n * sizeof *x);
     rig_free_all();
-}
-
-/* Distance in units of the last place of `expected` as a float. */
-static double ulps(float got, double expected) {
-    if (isnan(expected)) return isnan(got) ? 0.0 : INFINITY;
-    if (isinf((float)expected) || isinf(got)) return got == (float)expected ? 0.0 : INFINITY;
-    int exponent;
-    frexp(expected, &exponent);
-    if (exponent < -125) exponent = -125; /* subnormals share a last place */
-    return fabs(got - expected) / ldexp(1.0, exponent - 24);
 }
 
 static float float_of(uint32_t bits) {

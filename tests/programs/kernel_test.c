@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "rig.h"
+#include "ulps.h"
 
 enum { SWEEP = 1 << 18 };
 
@@ -22,16 +23,6 @@ static void run_math(uint32_t n) {
     rig_read(outs[1], logs, n * sizeof *x);
     rig_read(outs[2], roots, n * sizeof *x);
     rig_free_all();
-}
-
-/** Distance in units of the last place of `expected` as a float. */
-static double ulps(float got, double expected) {
-    if (isnan(expected)) return isnan(got) ? 0.0 : INFINITY;
-    if (isinf((float)expected) || isinf(got)) return got == (float)expected ? 0.0 : INFINITY;
-    int exponent;
-    frexp(expected, &exponent);
-    if (exponent < -125) exponent = -125; /* subnormals share a last place */
-    return fabs(got - expected) / ldexp(1.0, exponent - 24);
 }
 
 /** All floats, a step apart that shares no factor with their layout. */
