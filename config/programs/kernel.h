@@ -10,6 +10,7 @@
  * into a shared object for the CPU driver (kernel_cpu.h is that contract).
  *
  *     KERNEL(name, (type)parameter, ...)  a kernel: 1 to 16 parameters, scalars and pointers
+ *     BATCHED_KERNEL(name, ...)           the same, and name_batched: many jobs in one launch
  *     DEVICE type name(...)               a function that kernels call
  *     SHARED(type, name)                  `type *name`: the block's dynamic shared memory
  *     ROW_FIELD                           in front of each field of a batched kernel's row
@@ -58,8 +59,12 @@
 #define KERNEL_FIRST_OF(first, ...) first
 #define KERNEL_FIRST(...) KERNEL_FIRST_OF(__VA_ARGS__)
 
+#define KERNEL_SECOND_OF(first, second) second
+#define KERNEL_SECOND(...) KERNEL_SECOND_OF(__VA_ARGS__)
+
 #define KERNEL_DECLARATION(left, param) KERNEL_UNWRAP param
 #define KERNEL_TYPE(param) KERNEL_FIRST(KERNEL_SPLIT param)
+#define KERNEL_NAME(left, param) KERNEL_SECOND(KERNEL_SPLIT param)
 
 #define KERNEL_17TH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
 #define KERNEL_COUNT(...)                                                                          \
@@ -140,6 +145,22 @@ DEVICE void barrier(void) {
 }
 
 #endif
+
+/* `name`, and `name_batched`, which does the same for the job of row block_y(). */
+#define KERNEL_OF_ROW(left, param)                                                                 \
+    (*(KERNEL_TYPE(param) const *)(const void *)(row + 8 * (count - (left))))
+#define BATCHED_KERNEL(name, ...)                                                                  \
+    DEVICE void name##_of_job(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__));                       \
+    KERNEL(name, __VA_ARGS__) {                                                                    \
+        name##_of_job(KERNEL_EACH(KERNEL_NAME, __VA_ARGS__));                                      \
+    }                                                                                              \
+    KERNEL(name##_batched, (const unsigned char *)rows, (uint32_t)jobs) {                          \
+        enum { count = KERNEL_COUNT(__VA_ARGS__) };                                                \
+        if (block_y() >= jobs) return;                                                             \
+        const unsigned char *row = rows + (uint64_t)block_y() * 8 * count;                         \
+        name##_of_job(KERNEL_EACH(KERNEL_OF_ROW, __VA_ARGS__));                                    \
+    }                                                                                              \
+    DEVICE void name##_of_job(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__))
 
 /* X(function, CUDA's variable, PTX register, field of struct kernel_thread) */
 #define KERNEL_POSITION_LIST(X)                                                                    \

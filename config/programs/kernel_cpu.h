@@ -17,7 +17,7 @@ struct kernel_thread {
     uint32_t block[3];  /* blockIdx */
     uint32_t block_dim[3];
     uint32_t grid_dim[3];
-    void *shared; /* dynamic shared memory of this block */
+    void *shared; /* dynamic shared memory of this block, aligned to 16 bytes */
     /* Returns once every thread of the block has called it or returned. */
     void (*barrier)(const struct kernel_thread *self);
     /* The same for all threads of the grid; only in cooperative launches. */

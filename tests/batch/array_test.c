@@ -4,70 +4,29 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
-#include "batch/batch.h"
-#include "metrics/board.h"
+#include "batch_rig.h"
 #include "plan/extent.h"
-#include "prepare/kernels.h"
-#include "support/device_rig.h"
-#include "support/jobs.h"
-#include "testing.h"
 
-enum { SLAB_BYTES = 8192, INSTANCES = 7 };
+enum { INSTANCES = 7 };
 
-static struct device_rig rig;
-static struct batch_context context;
-static struct batch batch;
-static struct stream_lease lease;
-static struct board *board;
 static struct job *array;
-static struct error err;
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != ERR_OK) fail_msg("%s", err.message);                                         \
-    } while (0)
 
 static int set_up(void **state) {
-    device_rig_init(&rig, NULL);
-    OK(stream_lease_take(rig.leases, false, &lease, &err));
-    OK(board_create(&board, NULL, &err));
-    context = (struct batch_context){.device = &rig.device,
-        .device_pool = rig.device_pool,
-        .pinned_pool = rig.pinned_pool,
-        .statics = rig.statics,
-        .device_counters = &rig.device_counters,
-        .pinned_counters = &rig.pinned_counters,
-        .counters = &board->counters,
-        .leases = rig.leases,
-        .stream = lease.stream,
-        .slab_bytes = SLAB_BYTES,
-        .jobs_max = 1};
-    OK(batch_init(&batch, &context, 0, &err));
+    batch_rig_init(1, false, NULL);
     return 0;
 }
 
 static int tear_down(void **state) {
-    kernels_release(array);
-    job_destroy(array);
-    batch_fini(&batch);
-    board_destroy(board);
-    OK(stream_lease_release(rig.leases, &lease, &err));
-    device_rig_fini(&rig);
+    destroy_ready_job(array);
+    batch_rig_fini();
     return 0;
 }
 
 /* As prepare/ leaves it. */
 static void make_array(const char *yaml) {
-    struct job *job = array = test_job(yaml);
+    struct job *job = array = create_ready_job(yaml);
     uint64_t bytes = 0;
-    job->plan = device_rig_plan(&rig, job);
-    job->modules = rig.set;
-    job->statics = arena_alloc(&job->arena, job->buffer_count, sizeof job->statics[0]);
-    job->residents = arena_alloc(&job->arena, job->buffer_count, sizeof job->residents[0]);
-    job->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof job->blobs[0]);
-    job->kernels = arena_alloc(&job->arena, job->plan->launch_count, sizeof job->kernels[0]);
-    job->found = arena_alloc(&job->arena, job->output_count, sizeof job->found[0]);
+    job->spools = arena_alloc(&job->arena, job->output_count, sizeof job->spools[0]);
     for (size_t i = 0; i < job->output_count; i++) bytes += job_output_bytes(job, i);
     job->assembled = arena_alloc(&job->arena, bytes, 1);
     assert_non_null(job->assembled);
@@ -76,8 +35,6 @@ static void make_array(const char *yaml) {
         job->found[i] = slice_of(next, job_output_bytes(job, i));
         next += job->found[i].size;
     }
-    assert_true(kernels_pin(job));
-    OK(kernels_load(&rig.device, job, &err));
     job->state = JOB_ON_DEVICE;
     array_reset(job);
 }

@@ -1,84 +1,31 @@
 /* Batches on the CPU driver: how they lie, what moves, and what becomes of each job. */
-#include "batch/batch.h"
-
 #include <stdio.h>
 
-#include "base/clock.h"
+#include "batch_rig.h"
 #include "gpu/event.h"
-#include "metrics/board.h"
-#include "prepare/kernels.h"
-#include "support/device_rig.h"
-#include "support/jobs.h"
-#include "testing.h"
 
-enum { JOBS_MAX = 4, SLAB_BYTES = 8192 };
+enum { JOBS_MAX = 4 };
 
-static struct device_rig rig;
-static struct batch_context context;
-static struct batch batch;
-static struct stream_lease lease;
 static struct job *jobs[JOBS_MAX];
 static size_t job_count;
-static struct board *board;
-static struct error err;
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != ERR_OK) fail_msg("%s", err.message);                                         \
-    } while (0)
 
 static void open_batch(bool can_map, const char *faults) {
-    device_rig_init(&rig, faults);
+    batch_rig_init(JOBS_MAX, can_map, faults);
     job_count = 0;
-    OK(stream_lease_take(rig.leases, false, &lease, &err));
-    OK(board_create(&board, NULL, &err));
-    context = (struct batch_context){.device = &rig.device,
-        .device_pool = rig.device_pool,
-        .pinned_pool = rig.pinned_pool,
-        .statics = rig.statics,
-        .device_counters = &rig.device_counters,
-        .pinned_counters = &rig.pinned_counters,
-        .counters = &board->counters,
-        .leases = rig.leases,
-        .stream = lease.stream,
-        .slab_bytes = SLAB_BYTES,
-        .can_map = can_map,
-        .jobs_max = JOBS_MAX};
-    OK(batch_init(&batch, &context, 0, &err));
 }
 
 static void forget_jobs(void) {
-    for (size_t i = 0; i < job_count; i++) {
-        kernels_release(jobs[i]);
-        job_destroy(jobs[i]);
-    }
+    for (size_t i = 0; i < job_count; i++) destroy_ready_job(jobs[i]);
     job_count = 0;
 }
 
 static void close_batch(void) {
     forget_jobs();
-    batch_fini(&batch);
-    board_destroy(board);
-    OK(stream_lease_release(rig.leases, &lease, &err));
-    device_rig_fini(&rig);
+    batch_rig_fini();
 }
 
-/* A job that is ready; it holds nothing but its kernels. */
 static struct job *add(const char *yaml) {
-    struct job *job = jobs[job_count++] = test_job(yaml);
-    job->plan = device_rig_plan(&rig, job);
-    job->modules = rig.set;
-    job->statics = arena_alloc(&job->arena, job->buffer_count, sizeof job->statics[0]);
-    job->residents = arena_alloc(&job->arena, job->buffer_count, sizeof job->residents[0]);
-    job->blobs = arena_alloc(&job->arena, job->buffer_count, sizeof job->blobs[0]);
-    job->kernels = arena_alloc(&job->arena, job->plan->launch_count, sizeof job->kernels[0]);
-    job->found = arena_alloc(&job->arena, job->output_count, sizeof job->found[0]);
-    assert_non_null(job->found);
-    assert_true(kernels_pin(job));
-    OK(kernels_load(&rig.device, job, &err));
-    job->submitted_ns = job->ready_ns = clock_ns();
-    job->state = JOB_READY;
-    return job;
+    return jobs[job_count++] = create_ready_job(yaml);
 }
 
 /* y = k x + y, with x = {1, 2} and y = {10, 20}; `y` and `more` in YAML. */

@@ -1,42 +1,7 @@
 /* Which slices of arrays lanes take, beside jobs of made-up signatures and times. */
-#include "batch/ready.h"
+#include "ready_rig.h"
 
-#include "testing.h"
-
-enum { JOBS_MAX = 64, LANES = 4, SLAB = 1 << 20, MULTIPROCESSORS = 128 };
 enum { A = 100, B = 200, Q = 400 };
-static const uint64_t MS = 1000000, QUICK_NS = 20000;
-
-static struct ready *ready;
-static struct job jobs[JOBS_MAX];
-static struct plan plans[JOBS_MAX];
-static size_t used;
-static struct job *taken[LANES][256];
-
-static int set_up(void **state) {
-    const struct ready_options options = {.lanes = LANES,
-        .batch_jobs_max = 256,
-        .span_ns = 2 * MS,
-        .slab_bytes = SLAB,
-        .multiprocessors = MULTIPROCESSORS};
-    ready = ready_create(&options);
-    used = 0;
-    return ready == NULL;
-}
-
-static int tear_down(void **state) {
-    while (ready_pop(ready) != NULL) continue;
-    ready_destroy(ready);
-    return 0;
-}
-
-static struct job *job_of(uint64_t signature) {
-    assert_true(used < JOBS_MAX);
-    size_t i = used++;
-    plans[i] = (struct plan){.signature = signature, .job = &jobs[i]};
-    jobs[i] = (struct job){.plan = &plans[i]};
-    return &jobs[i];
-}
 
 static void push_single(uint64_t signature) {
     struct job *job = job_of(signature);

@@ -1,52 +1,14 @@
 /* Who shares a batch, with jobs of made-up signatures and times. */
-#include "batch/ready.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "testing.h"
+#include "ready_rig.h"
 
-enum { JOBS_MAX = 4096, LANES = 4, SLAB = 1 << 20, MULTIPROCESSORS = 128 };
-static const uint64_t MS = 1000000, QUICK_NS = 20000, SLOW_NS = 40000000;
-
-static struct ready *ready;
-static struct job jobs[JOBS_MAX];
-static struct plan plans[JOBS_MAX];
-static size_t used;
-static struct job *taken[LANES][256];
-
-static int set_up_lanes(uint32_t lanes) {
-    const struct ready_options options = {.lanes = lanes,
-        .batch_jobs_max = 256,
-        .span_ns = 2 * MS,
-        .slab_bytes = SLAB,
-        .multiprocessors = MULTIPROCESSORS};
-    ready = ready_create(&options);
-    used = 0;
-    return ready == NULL;
-}
-
-static int set_up(void **state) {
-    return set_up_lanes(LANES);
-}
+static const uint64_t SLOW_NS = 40000000;
 
 static int set_up_one_lane(void **state) {
     return set_up_lanes(1);
-}
-
-static int tear_down(void **state) {
-    while (ready_pop(ready) != NULL) continue;
-    ready_destroy(ready);
-    return 0;
-}
-
-static struct job *job_of(uint64_t signature) {
-    assert_true(used < JOBS_MAX);
-    size_t i = used++;
-    plans[i] = (struct plan){.signature = signature, .job = &jobs[i]};
-    jobs[i] = (struct job){.plan = &plans[i]};
-    return &jobs[i];
 }
 
 static void push(uint64_t signature, size_t count) {

@@ -40,7 +40,7 @@ static void assert_nothing_else(void) {
 
 TEST(each_buffer_stands_in_its_group_with_zeroes_up_to_the_next_one) {
     place(planned_add(IN_AND_OUT), 1024, 4096, 0);
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_bytes(1024, (const uint32_t[]){1, 2}, 8);
     assert_filled(1024 + 8, 0, PLAN_ALIGNMENT - 8);
     assert_bytes(4096, (const uint32_t[]){3, 4}, 8);
@@ -55,7 +55,7 @@ TEST(a_buffer_that_ends_at_the_next_one_has_no_zeroes_behind_it) {
     x->bytes = sizeof full;
     x->data = slice_of(full, sizeof full);
     place(item, 1024, 4096, 0);
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_bytes(1024, full, sizeof full);
     assert_filled(4096, 3, 1);
     assert_int_equal(slab()[1024 + PLAN_ALIGNMENT], UNTOUCHED);
@@ -68,7 +68,7 @@ TEST(several_buffers_of_a_group_stand_behind_each_other) {
                       "elements: 2}, {program: mix, entry: add_u32, args: [y, z, {u32: 1}, "
                       "{u32: 2}], elements: 2}]\noutputs: [{buffer: y}]\n"),
         1024, 4096, 0);
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_bytes(1024, (const uint32_t[]){1, 2}, 8);
     assert_bytes(1024 + PLAN_ALIGNMENT, (const uint32_t[]){5, 6}, 8);
     assert_filled(1024 + 8, 0, PLAN_ALIGNMENT - 8);
@@ -81,7 +81,7 @@ TEST(writes_stand_over_the_bytes_of_their_buffer_in_their_order) {
                       "[{offset: 2, data: {u8: [20, 21, 22]}}, {offset: 4, data: {u8: [30]}}, "
                       "{offset: 7, data: {u8: [40]}}]}, y: {bytes: 8}}\n" STEP),
         512, 4096, 8192);
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_bytes(512, (const uint8_t[]){1, 2, 20, 21, 30, 6, 7, 40}, 8);
     assert_filled(512 + 8, 0, PLAN_ALIGNMENT - 8);
     assert_nothing_else();
@@ -93,7 +93,7 @@ TEST(writes_into_what_the_device_fills_stand_in_the_staging_of_their_own) {
         "[{offset: 8, data: {u32: [70]}}, {offset: 300, data: {u32: [80, 81]}}]}}\n" STEP);
     const struct plan *plan = item->job->plan;
     place(item, 512, 4096, 8192);
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_int_equal(plan->write_count, 2);
     assert_true(plan->writes[1].staging >= plan->writes[0].staging + 4);
     assert_bytes(8192 + plan->writes[0].staging, (const uint32_t[]){70}, 4);
@@ -107,7 +107,7 @@ TEST(a_job_that_was_applied_before_stages_no_writes) {
                     "fill: 5, writes: [{offset: 8, data: {u32: [70]}}]}}\n" STEP);
     place(item, 512, 4096, 8192);
     item->job->is_applied = true;
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_nothing_else();
 }
 
@@ -118,7 +118,7 @@ TEST(a_blob_stands_where_data_would) {
                     "y: {bytes: 8}}\n" STEP);
     item->job->blobs[0].bytes = slice_of_text("blobblob");
     place(item, 1024, 4096, 0);
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_bytes(1024, "blobblob", 8);
     assert_filled(1024 + 8, 0, PLAN_ALIGNMENT - 8);
     assert_nothing_else();
@@ -132,7 +132,7 @@ TEST(a_blob_stands_where_data_would) {
 TEST(words_that_travel_in_a_buffer_stand_little_endian_where_the_plan_has_them) {
     struct batch_item *item = planned_add(WORDS("words_in_buffer"));
     place(item, 2048, 4096, 0);
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_bytes(2048 + item->job->plan->launches[0].param_block_offset,
         (const uint8_t[]){1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0xff, 0, 0xff}, 16);
     assert_nothing_else();
@@ -140,7 +140,7 @@ TEST(words_that_travel_in_a_buffer_stand_little_endian_where_the_plan_has_them) 
 
 TEST(words_by_value_are_not_staged) {
     place(planned_add(WORDS("words_by_value")), 2048, 4096, 0);
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_nothing_else();
 }
 
@@ -150,7 +150,7 @@ TEST(each_job_of_a_batch_stands_at_places_of_its_own) {
         planned_add("id: k\nbuffers: {x: {data: {u32: [7, 8]}}, y: {data: {u32: [9, 10]}}}\n" STEP),
         2048, 8192, 0);
     planned->items[1].job->kernels[0].kernel = &planned->kernels[1];
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_bytes(1024, (const uint32_t[]){1, 2}, 8);
     assert_bytes(4096, (const uint32_t[]){3, 4}, 8);
     assert_bytes(2048, (const uint32_t[]){7, 8}, 8);
@@ -173,7 +173,7 @@ TEST(a_mapped_batch_is_cleared_filled_and_written_by_the_host) {
     planned->batch.start[GROUP_OUTPUT] = 4096;
     planned->batch.start[GROUP_COUNT] = 4096 + 3 * PLAN_ALIGNMENT;
     planned->batch.is_mapped = true;
-    stage_batch(&planned->batch);
+    assert_int_equal(stage_batch(&planned->batch, &(struct error){0}), ERR_OK);
     assert_bytes(1024, (const uint32_t[]){1, 2}, 8);
     assert_filled(1024 + 8, 0, PLAN_ALIGNMENT - 8);
     assert_bytes(4096, (const uint8_t[]){5, 5, 5, 9, 5, 5, 5, 5, 5, 5, 5, 5}, 12);

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BINARY = sys.argv.pop(1)
@@ -24,11 +25,11 @@ def rows(which, rounds, *more):
 
 
 class Bench(unittest.TestCase):
-    def assert_figures(self, row, *names):
-        """A row has these figures and no other, each in order."""
+    def assert_figures(self, row, *names, facts_too=()):
+        """A row has these figures and no other, each in order, and no facts but the usual ones and those named."""
         facts = {name: value for name, value in row.items() if not isinstance(value, dict)}
         self.assertEqual("cpu", row["driver"])
-        self.assertEqual({"bench", "driver", "processors", "rounds", "work"}, set(facts))
+        self.assertEqual({"bench", "driver", "processors", "rounds", "work", *facts_too}, set(facts))
         self.assertEqual(set(names), set(row) - set(facts))
         for name in names:
             self.assertEqual(["least", "median", "most"], list(row[name]), name)
@@ -99,6 +100,89 @@ class Bench(unittest.TestCase):
         self.assertEqual(2 + 2, len(lines), done.stdout)
         self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
 
+    def test_scale_measures_one_device_and_two_at_a_time_with_each_kind_of_work(self):
+        found = rows("scale", 1, "--devices", "2", "--instances", "4", "--iterations", "2")
+        self.assertEqual(4, len({row["work"] for row in found}))
+        self.assertEqual(4 * [1, 2], [row["devices"] for row in found])
+        for row in found:
+            self.assert_figures(row, "jobs_per_s", "linear_percent", "cpu_cores", "to_device_mb_per_s", "to_host_mb_per_s",
+                                facts_too=["devices"])
+            for name in ("jobs_per_s", "linear_percent", "cpu_cores"):
+                self.assertGreater(row[name]["least"], 0, (row["work"], name))
+            if row["devices"] == 1:
+                self.assertEqual({"least": 100.0, "median": 100.0, "most": 100.0}, row["linear_percent"])
+
+    def test_scale_prints_a_table_of_the_same(self):
+        done = bench("scale", "--driver", "cpu", "--rounds", "1", "--ms", "1", "--devices", "1", "--instances", "4",
+                     "--iterations", "2")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+        self.assertEqual(2 + 4, len(lines), done.stdout)
+        self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
+
+    def test_scale_says_which_executor_could_not_work(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+            config.write('{"cpu_driver": {"faults": "cuStreamCreate:not_supported@*"}}')
+            config.flush()
+            done = bench("scale", "--driver", "cpu", "--config", config.name, "--devices", "1")
+        self.assertNotEqual(0, done.returncode)
+        self.assertIn("cuStreamCreate", done.stderr)
+        self.assertRegex(done.stderr, r"an executor ended with code \d+")
+
+    def test_scale_reads_a_configuration_that_comes_through_a_pipe(self):
+        done = subprocess.run(
+            [BINARY, "bench", "scale", "--driver", "cpu", "--config", "-", "--devices", "1", "--rounds", "1", "--ms", "1",
+             "--instances", "4", "--iterations", "2"], input="lanes: 1\n", capture_output=True, text=True, timeout=600)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_statics_compares_a_warm_static_with_none_and_jobs_by_how_many_of_their_statics_are_there(self):
+        warm, *by_hits = rows("statics", 1)
+        self.assert_figures(warm, "without_ns", "with_ns", "added_ns", "added_cpu_ns")
+        for name in ("without_ns", "with_ns"):
+            self.assertGreater(warm[name]["least"], 0)
+        self.assertEqual(5, len({row["work"] for row in by_hits}))
+        for row in by_hits:
+            self.assert_figures(row, "hit_percent", "jobs_per_s", "ratio_percent")
+            self.assertGreater(row["jobs_per_s"]["least"], 0)
+        self.assertEqual(100, by_hits[0]["hit_percent"]["least"])
+        self.assertEqual(100, by_hits[0]["ratio_percent"]["least"])
+        # Of as many jobs, each kind finds no more statics than the one before.
+        found = [row["hit_percent"]["most"] for row in by_hits]
+        self.assertEqual(sorted(found, reverse=True), found)
+        self.assertLess(found[-1], 50)
+
+    def test_statics_prints_tables_of_the_same(self):
+        done = bench("statics", "--driver", "cpu", "--rounds", "1", "--ms", "1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        warm, by_hits = ([line for line in part.splitlines() if line.startswith("|")]
+                         for part in done.stdout.split("\n\n")[1:])
+        for lines, count in ((warm, 1), (by_hits, 5)):
+            self.assertEqual(2 + count, len(lines), done.stdout)
+            self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
+
+    def test_flat_compares_many_statics_keys_and_partitions_with_one(self):
+        found = rows("flat", 1)
+        self.assertEqual([(work, count) for work in ("statics", "keys", "partitions") for count in (1, 100, 10000)],
+                         [(row["work"], row["count"]) for row in found])
+        for row in found:
+            self.assert_figures(row, "jobs_per_s", "ratio_percent", facts_too=["count"])
+            self.assertGreater(row["jobs_per_s"]["least"], 0)
+            if row["count"] == 1:
+                self.assertEqual(100, row["ratio_percent"]["least"])
+
+    def test_sweep_compares_the_main_job_as_single_jobs_with_one_array(self):
+        [row] = rows("sweep", 3, "--instances", "8", "--iterations", "2")
+        self.assert_figures(row, "array_jobs_per_s", "single_jobs_per_s", "ratio_percent", facts_too=["jobs"])
+        self.assertEqual(8, row["jobs"])
+        self.assertGreater(min(row["array_jobs_per_s"]["least"], row["single_jobs_per_s"]["least"]), 0)
+
+    def test_sweep_prints_a_table_of_the_same(self):
+        done = bench("sweep", "--driver", "cpu", "--rounds", "1", "--instances", "2", "--iterations", "2")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+        self.assertEqual(2 + 1, len(lines), done.stdout)
+        self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
+
     def test_latency_compares_single_jobs_of_three_sizes_with_the_baseline(self):
         found = rows("latency", 3)
         self.assertEqual(3, len({row["work"] for row in found}))
@@ -139,7 +223,8 @@ class Bench(unittest.TestCase):
 
     def test_wrong_arguments_are_one_line(self):
         for arguments in ([], ["engines"], ["engine", "--rounds", "0"], ["engine", "--rounds", "100"],
-                          ["engine", "--ms", "x"], ["arrays", "--instances", "0"], ["arrays", "--instances", "65537"], ["engine", "--driver", "gpu"], ["engine", "engine"]):
+                          ["engine", "--ms", "x"], ["arrays", "--instances", "0"], ["arrays", "--instances", "65537"],
+                          ["scale", "--devices", "65"], ["scale", "--board", "3"], ["scale", "--iterations", "0"], ["scale", "--ms", "0"], ["engine", "--driver", "gpu"], ["engine", "engine"]):
             done = bench(*arguments)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), arguments)
 

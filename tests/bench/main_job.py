@@ -1,13 +1,12 @@
 """The main job at default settings: logistic regressions of 300 iterations against one static data set.
 
-Prints jobs/s of N of them from a file, start-up excluded, with the sizes of the batches; the same as one array job, whose
+Prints jobs/s of N of them from a file, start-up and the end excluded, with the sizes of the batches; the same as one array job, whose
 results are compared with those of the single jobs; and how long quick jobs take from
 sending to result, alone and beside a stream of such trainings, through pipes.
-usage: main_job.py BUILD_FOLDER [--driver cuda|cpu] [--jobs N ...] [--slow-per-s R ...]"""
+usage: main_job.py BUILD_FOLDER [--driver cuda|cpu] [--jobs N ...] [--slow-per-s R ...] [--pytorch]"""
 
 import argparse
 import collections
-import datetime
 import hashlib
 import json
 import os
@@ -27,10 +26,11 @@ import msgpack
 import numpy
 import sweep
 
+PEER = ROOT / "tests/bench/peers/pytorch_batch.py"
 QUICK_PER_S = 500
 QUICK_ELEMENTS = 1024
 WARM_UP_JOBS, WARM_UP_S = 200, 3
-STAMP = re.compile(r"^(\S+) info (ready|done): ", re.MULTILINE)
+DONE = re.compile(r" info done: .* in ([0-9.]+) s$", re.MULTILINE)
 
 
 class Bench:
@@ -93,8 +93,7 @@ class Bench:
         log = self.end(self.start(jobs, output))
         with output.open("rb") as file:
             results = list(msgpack.Unpacker(file, max_buffer_size=0))
-        stamps = {what: datetime.datetime.fromisoformat(when.rstrip("Z")) for when, what in STAMP.findall(log)}
-        return results, (stamps["done"] - stamps["ready"]).total_seconds()
+        return results, float(DONE.search(log)[1])
 
     def run_sweep(self, count):
         results, seconds = self.run_file(b"".join(map(self.training, range(count))))
@@ -184,6 +183,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=4, help="of each stream of quick jobs")
     parser.add_argument("--iterations", type=int, default=sweep.ITERATIONS, help="of each training")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--pytorch", action="store_true", help="run peers/pytorch_batch.py in every round, too")
     options = parser.parse_args()
     sweep.ITERATIONS = options.iterations
     with tempfile.TemporaryDirectory(prefix="gpu-worker-bench-") as folder:
@@ -191,6 +191,8 @@ def main():
         for _ in range(options.rounds):
             for count in options.jobs:
                 bench.run_sweep(count)
+            if options.pytorch:
+                subprocess.run([sys.executable, "-B", PEER, "--rounds", "1", "--jobs", *map(str, options.jobs)], check=True)
             for rate in options.slow_per_s:
                 bench.compare_quick(rate)
 

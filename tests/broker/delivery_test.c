@@ -97,6 +97,28 @@ TEST(what_is_lent_or_kept_moves_into_memory_of_the_callers) {
     }
 }
 
+TEST(a_large_message_may_stay_where_little_else_is_held_for_it) {
+    static const struct {
+        size_t bytes, holds_bytes;
+        bool may_stay;
+    } cases[] = {
+        {8 << 20, 10 << 20, true},
+        {8 << 20, (10 << 20) + 1, false},
+        {8 << 20, SIZE_MAX, false},
+        {1 << 20, 0, true},
+        {(1 << 20) - 1, 0, false},
+    };
+    static uint8_t payload[8 << 20];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct delivery message = {.payload = slice_of(payload, cases[i].bytes)};
+        const struct loan loan = {.holds_bytes = cases[i].holds_bytes};
+        struct delivery *delivery = delivery_lend(&message, loan);
+        assert_non_null(delivery);
+        assert_int_equal(cases[i].may_stay, delivery_may_stay(delivery));
+        delivery_destroy(delivery);
+    }
+}
+
 TEST(a_loan_ends_with_its_delivery) {
     int ends = 0;
     const struct loan loan = {.end = count_end, .lender = &ends};
@@ -136,6 +158,7 @@ TEST(the_last_header_of_a_name_counts) {
 }
 
 RUN_TESTS(T(what_is_lent_stays_where_it_is_until_it_is_kept),
-    T(what_is_lent_or_kept_moves_into_memory_of_the_callers), T(a_loan_ends_with_its_delivery),
+    T(what_is_lent_or_kept_moves_into_memory_of_the_callers),
+    T(a_large_message_may_stay_where_little_else_is_held_for_it), T(a_loan_ends_with_its_delivery),
     T(a_delivery_is_a_copy_of_everything), T(an_empty_message_can_be_copied),
     T(sizes_that_cannot_be_are_refused), T(the_last_header_of_a_name_counts))

@@ -72,6 +72,18 @@ class CommandsTest(unittest.TestCase):
             self.assertTrue(done.stdout.startswith(f"usage: gpu-worker {name}"), name)
             self.assertIn("exit codes:", done.stdout)
 
+    def test_devices_are_lines_of_six_fields_or_of_json_with_node_and_cpus(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+            config.write('{"driver": "cpu", "cpu_driver": {"devices": 2}}')
+            config.flush()
+            lines = run("devices", "--config", config.name).stdout.splitlines()
+            objects = list(map(json.loads, run("devices", "--config", config.name, "--json").stdout.splitlines()))
+        self.assertEqual([[str(number), f"GPU-00000000-0000-0000-0000-00000000000{number}", "-", f"CPU driver device {number}",
+                           "-", "-"] for number in range(2)], [line.split("\t") for line in lines])
+        self.assertEqual([{"device": number, "uuid": f"GPU-00000000-0000-0000-0000-00000000000{number}",
+                           "name": f"CPU driver device {number}", "fault": None, "pci": f"ffff:0{number}:00.0",
+                           "numa_node": None, "cpus": None} for number in range(2)], objects)
+
     def test_a_mistyped_command_is_answered_with_the_nearest(self):
         done = run("chekc")
         self.assertEqual(done.returncode, 2)
@@ -123,12 +135,26 @@ class CommandsTest(unittest.TestCase):
         self.assertRegex(lines["cuda.h"], r"^\d+\.\d$")
         self.assertRegex(lines["librdkafka"], r"^\S+, built against \d+\.\d+\.\d+$")
         self.assertEqual(run("--version").stdout, done.stdout)
+        told = json.loads(run("version", "--json").stdout)
+        self.assertEqual((told["version"], told["commit"], told["cuda_h"]),
+                         (lines["gpu-worker"], lines["commit"], lines["cuda.h"]))
+        self.assertEqual(f"{told['librdkafka']['loaded']}, built against {told['librdkafka']['built']}", lines["librdkafka"])
+        self.assertEqual(told["drivers"], lines["drivers"].split())
+
+    def test_what_resume_has_to_show_is_json_lines(self):
+        config = self.write(f"state: {{dir: {self.folder}}}\n")
+        none = run("resume", "--json", "--config", config)
+        self.assertEqual((none.returncode, none.stdout), (1, ""))
+        self.assertIn("no executor has a state file in", none.stderr)
 
     def test_check_of_a_good_file_is_one_line(self):
         path = self.write("lanes: 2\n")
         done = run("check", "--config", path, "--programs", str(self.programs))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(done.stdout, f"ok: {path}, 1 program\n")
+        done = run("check", "--config", path, "--programs", str(self.programs), "--json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)),
+                         (0, {"ok": True, "config": path, "programs": 1, "problems": []}))
 
     def test_check_reports_every_problem_of_file_and_programs(self):
         path = self.write("drivr: cpu\nlanes: 0\nkafka:\n  group: ${UNSET_GROUP}\n  producer: {acks: 1}\n")
@@ -139,6 +165,12 @@ class CommandsTest(unittest.TestCase):
             f"{path}:1:1", f"{path}:2:8", f"{path}:4:10", f"{path}:5:14",
             f"{self.programs}/scale/program.yaml:11:23"]))
         self.assertIn(f"gpu-worker check: {path}:1:1: unknown key 'drivr'; did you mean 'driver'?\n", done.stderr)
+        as_json = run("check", "--config", path, "--programs", str(self.programs), "--json")
+        self.assertEqual((as_json.returncode, as_json.stderr), (3, ""))
+        told = json.loads(as_json.stdout)
+        self.assertFalse(told["ok"])
+        self.assertEqual({f"{one['where']}: {one['what']}" + (f"; {one['fix']}" if one["fix"] else "") for one in told["problems"]},
+                         {line.removeprefix("gpu-worker check: ") for line in done.stderr.splitlines()})
 
     def test_check_looks_for_programs_where_the_file_says(self):
         path = self.write(f"programs: {{dir: {self.programs}}}\n")

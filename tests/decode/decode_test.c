@@ -71,6 +71,7 @@ static const struct decode_limits roomy = {
     .outputs_max = 1 << 20,
     .writes_max = 1 << 20,
     .buffer_bytes_max = UINT64_MAX,
+    .array_bytes_max = UINT64_MAX,
     .launches_max = UINT32_MAX,
     .instances_max = UINT32_MAX,
     .timeout_ms_max = UINT32_MAX,

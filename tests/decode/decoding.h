@@ -14,6 +14,7 @@ static const struct decode_limits golden_limits = {
     .outputs_max = 8,
     .writes_max = 4,
     .buffer_bytes_max = (uint64_t)1 << 40,
+    .array_bytes_max = (uint64_t)1 << 40,
     .launches_max = 1000,
     .instances_max = 100,
     .timeout_ms_min = 100,

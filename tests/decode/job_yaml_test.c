@@ -22,6 +22,7 @@ static const struct decode_limits limits = {
     .outputs_max = 16,
     .writes_max = 16,
     .buffer_bytes_max = (uint64_t)1 << 40,
+    .array_bytes_max = (uint64_t)1 << 40,
     .launches_max = 1000,
     .instances_max = 100,
     .timeout_ms_max = UINT32_MAX,

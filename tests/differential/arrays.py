@@ -1,6 +1,7 @@
 """Random array jobs, made of random single jobs, and what they mean: each instance is a single job."""
 
 import copy
+import hashlib
 import struct
 
 from model import WRITTEN_ARGS, kernel_of
@@ -8,6 +9,7 @@ from model import WRITTEN_ARGS, kernel_of
 COUNTS = [1, 2, 3, 7, 30, 200]
 TOTAL_BYTES_MAX = 256 << 10  # of all instances
 EACH_CHANCE = 0.5  # of what may be shared
+BLOB_CHANCE = 0.3  # that the bytes of all instances are in the blob store, and not in the message
 # The arguments that may be another for each instance: none of them says how far a kernel goes.
 FREE_ARGS = {"add_u32": (2,), "scale_u64": (1, 2), "scalars": range(1, 7), "saxpy": (0,)}
 FORMATS = {"u32": "<I", "i32": "<i", "u64": "<Q", "i64": "<q", "f32": "<f", "f64": "<d"}
@@ -39,7 +41,8 @@ def _values(random, kind, count):
 
 
 def make_array(random, job):
-    """Turns a single job into an array."""
+    """Turns a single job into an array. Returns what is to be in the blob store for it, {digest: bytes}."""
+    payloads = {}
     size = sum(buffer["bytes"] for buffer in job["buffers"].values()) + 1
     count = job["count"] = random.choice([count for count in COUNTS if count * size <= TOTAL_BYTES_MAX] or [1])
     written = _written(job)
@@ -51,6 +54,10 @@ def make_array(random, job):
             del buffer["blob"]
         if "data" in buffer:
             buffer["data"] = _parts(random, buffer, count)
+            if buffer["data"] and random.random() < BLOB_CHANCE:
+                data = buffer.pop("data")
+                buffer["blob"] = "sha256:" + hashlib.sha256(data).hexdigest()
+                payloads[buffer["blob"]] = data
         for write in buffer.get("writes", []):
             write["instance"] = random.randrange(count)
     for step in job["steps"]:
@@ -60,6 +67,7 @@ def make_array(random, job):
                 values = [struct.pack(FORMATS[kind], value) for value in _values(random, kind, count)]
                 step["args"][i] = {"each": {kind: b"".join(values)}}
     job["outputs"] = [output for output in job["outputs"] if job["buffers"][output["buffer"]].get("each")]
+    return payloads
 
 
 # ---- what an array means ----
@@ -72,8 +80,8 @@ def _instance_of_arg(arg, index):
     return {kind: struct.unpack_from(FORMATS[kind], values, index * struct.calcsize(FORMATS[kind]))[0]}
 
 
-def instance_of(job, index):
-    """The single job that an instance is."""
+def instance_of(job, index, payloads):
+    """The single job that an instance is; `payloads` is what the blob store holds."""
     ret = copy.copy(job)
     del ret["count"]
     ret["buffers"] = {}
@@ -82,8 +90,9 @@ def instance_of(job, index):
         if not buffer.pop("each", False):
             continue
         size = buffer["bytes"]
-        if "data" in buffer:
-            buffer["data"] = buffer["data"][index * size : (index + 1) * size]
+        data = payloads[buffer.pop("blob")] if "blob" in buffer else buffer.get("data")
+        if data is not None:
+            buffer["data"] = data[index * size : (index + 1) * size]
         if "writes" in buffer:
             buffer["writes"] = [write for write in buffer["writes"] if write["instance"] == index]
     ret["steps"] = [step | {"args": [_instance_of_arg(arg, index) for arg in step["args"]]} for step in job["steps"]]
@@ -102,7 +111,7 @@ def _shared_bytes(job):
 
 def run_array(model, job):
     count = job["count"]
-    answers = [model.run(instance_of(job, i)) for i in range(count)]
+    answers = [model.run(instance_of(job, i, model.payloads)) for i in range(count)]
     ret = answers[0]
     for i, output in enumerate(ret.outputs):
         output["data"] = b"".join(answer.outputs[i]["data"] for answer in answers)

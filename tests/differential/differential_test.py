@@ -257,6 +257,7 @@ def run(arguments, folder):
     stored = {store.put(bytearray(data)): data for data in generator.stored_payloads()}
     write_config(folder / "config.yaml", programs, folder / "blobs", arguments)
     cases = [generator.case(arguments.seed + i) for i in range(arguments.count)]
+    stored |= {store.put(bytearray(data)): data for data in generator.array_payloads.values()}
 
     status, results, letters, reports = run_worker(arguments.build, folder, folder / "config.yaml", [case.job for case in cases])
     results_of = by_id(results, lambda result: result["id"])

@@ -64,6 +64,7 @@ def _own_bytes(job):
 _OF_VALID_JOBS = {
     "source: data": _any_buffer(lambda b: "data" in b and "static" not in b),
     "source: blob": _sources("blob"),
+    "source: blob of all instances": _any_buffer(lambda b: "blob" in b and "each" in b),
     "source: fill": _sources("fill"),
     "source: none": _any_buffer(lambda b: not {"data", "blob", "fill", "static", "resident"} & set(b)),
     "source: resident": _sources("resident"),

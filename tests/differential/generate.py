@@ -119,6 +119,7 @@ class Generator:
         """`images`: {program: digest of the image that the driver under test loads}."""
         self._images = images
         self.payloads = _make_payloads()
+        self.array_payloads = {}  # what arrays have in the blob store, {digest: bytes}
 
     def stored_payloads(self):
         return [payload.data for payload in self.payloads if payload.is_stored]
@@ -131,7 +132,7 @@ class Generator:
             defect = maker.random.choice(list(DEFECTS))
             DEFECTS[defect](maker, job)
         elif can_be_array(job) and maker.happens(ARRAY_CHANCE):
-            make_array(maker.random, job)
+            self.array_payloads |= make_array(maker.random, job)
         return Case(seed, job, defect)
 
 

@@ -138,7 +138,7 @@ class Model:
 
     def __init__(self, payloads):
         """`payloads`: what the blob store holds, {digest: bytes}."""
-        self._payloads = payloads
+        self.payloads = payloads
         self._residents = {}
 
     def run(self, job):
@@ -185,7 +185,7 @@ class Model:
         if "data" in buffer:
             array[:] = numpy.frombuffer(buffer["data"], U8)
         elif digest is not None:
-            array[:] = numpy.frombuffer(self._payloads[digest], U8)
+            array[:] = numpy.frombuffer(self.payloads[digest], U8)
         for write in buffer.get("writes", []):
             end = write["offset"] + len(write["data"])
             array[write["offset"] : end] = numpy.frombuffer(write["data"], U8)

@@ -85,6 +85,14 @@ class LocalTest(ClientTest):
         numpy.testing.assert_array_equal(2 * large, future.result(PATIENCE_S)["y"])
         self.assertIn("blob", future.answer["outputs"][0])
 
+    def test_more_bytes_than_the_broker_inside_a_worker_keeps_are_sent_and_answered(self):
+        rows = numpy.arange(200, dtype="<f4").repeat(40_000).reshape(200, -1)  # 32 MB; it keeps 20 MiB
+        saxpy = self.local().program("saxpy")
+        for sent, outputs in ((rows, ["y"]), (rows, [{"buffer": "y", "bytes": 4}])):
+            whole = saxpy.options(outputs=outputs).map(a=numpy.ones(200), x=gw.zeros([40_000], "<f4"), y=sent)
+            got = whole.result(PATIENCE_S)["y"]
+            numpy.testing.assert_array_equal(rows[:, 0], got if got.ndim == 1 else got[:, 0])
+
     def test_a_worker_that_ends_fails_what_is_unanswered_and_says_why(self):
         client = self.local(config={"cpu_driver": {"faults": "cuLaunchKernel:slow=1s@*"}})
         future = client.program("saxpy")(a=1, x=X, y=X)

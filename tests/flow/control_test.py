@@ -1,6 +1,7 @@
 """Cancels and replays against a real Apache Kafka, with real workers.
 usage: control_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA."""
 
+import json
 import os
 import time
 import unittest
@@ -67,7 +68,8 @@ class ControlTest(FlowTest):
         self.assertEqual(self.letters(), [], "what was cancelled has not failed")
 
     def test_a_worker_that_starts_later_knows_what_was_cancelled(self):
-        self.run_command("cancel", "job-1")
+        out, _ = self.run_command("cancel", "job-1", "--json")
+        self.assertEqual(json.loads(out), {"cancelled": 1, "topic": self.topics.control})
         client = self.client()
         client.submit([saxpy(1), saxpy(2)])
         worker = self.start_worker(self.config())
@@ -134,6 +136,10 @@ class ControlTest(FlowTest):
         self.assertIn(f"job-3: driver_error: to {self.topics.jobs}", out)
         self.assertTrue(out.endswith("would replay 6 of 7 dead letters; 0 skipped, 0 not taken by the brokers\n"), out)
         self.assertEqual(len(read_all(SERVERS, self.topics.jobs)), 7)
+        out, _ = self.run_command("replay", "--code", "driver_error", "--dry-run", "--json")
+        *jobs, sums = map(json.loads, out.splitlines())
+        self.assertIn({"id": "job-3", "code": "driver_error", "topic": self.topics.jobs}, jobs)
+        self.assertEqual((len(jobs), sums), (6, {"would_replay": 6, "read": 7, "skipped": 0, "not_taken": 0}))
 
         out, _ = self.run_command("replay", "--id", "job-3", "--id", "job-4", "--since", "1h")
         self.assertTrue(out.startswith("replayed 2 of 7"), out)

@@ -94,7 +94,9 @@ class LogTest(FlowTest):
         self.assertEqual((self.wait_for("convicted")["partition"], self.wait_for("convicted")["offset"]), (0, 0))
 
     def test_fatal_lines_are_json_as_well(self):
-        for config, code in (({"lanes": "many"}, "config"), ({"http": {"listen": "no.such.host.invalid:1"}}, "config")):
+        for config, code in (({"lanes": "many"}, "config"), ({"http": {"listen": "no.such.host.invalid:1"}}, "config"),
+                             ({"driver": "cuda"}, "no_device")):  # the process that lists devices says so
+            self.use_environment({"CUDA_VISIBLE_DEVICES": ""})  # as where there is no driver
             failed = self.run_to_end({"driver": "cpu", "log": {"format": "json"}} | config, "run")
             self.assertNotEqual(failed.returncode, 0)
             (self.folder / "worker.log").write_text(failed.stderr)

@@ -138,7 +138,7 @@ class PageTest(FlowTest):
         usage = self.status()["devices"][0]["usage"]
         self.assertEqual((usage["utilisation_percent"], usage["power_milliwatts"], usage["ecc_uncorrected"]), (75, 312500, 2))
         self.assertIn("device: 20.0 GiB of 80.0 GiB, 75 % busy, 41 C, 312 W, 2 memory errors\n", self.top().stdout)
-        self.assertIn(" 0 of 1 lanes busy; in flight 0", self.top().stdout)
+        self.assertIn(" 0 of 1 lanes busy; device pool", self.top().stdout)
         for line in ("memory_used_bytes{.*} 21474836480", "utilization_ratio{.*} 0.75", "temperature_celsius{.*} 41",
                      "power_watts{.*} 312.5", 'ecc_errors_total{.*kind="uncorrected"} 2'):
             self.assertRegex(self.ask("/metrics")[1], f"(?m)^gpu_worker_device_{line}$")

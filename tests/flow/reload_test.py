@@ -248,8 +248,9 @@ class ReloadTest(FlowTest):
         shutil.copytree(self.programs / "saxpy", elsewhere / "saxpy")
         self.install_answer(1)
         two_steps = saxpy(0) | {"steps": saxpy(0)["steps"] * 2}
-        two_instances = saxpy(0) | {"count": 2, "buffers": {
-            name: buffer | {"each": True, "data": buffer["data"] * 2} for name, buffer in saxpy(0)["buffers"].items()}}
+        one = saxpy(0, 1000)
+        two_instances = one | {"count": 2, "buffers": {
+            name: buffer | {"each": True, "data": buffer["data"] * 2} for name, buffer in one["buffers"].items()}}
         # What stands in the file before and after, the job, and how it is answered: a code, or how often the
         # job was tried; None: it waits.
         table = {
@@ -266,6 +267,7 @@ class ReloadTest(FlowTest):
             "limits.steps_per_job": ({}, {"limits": {"steps_per_job": 1}}, two_steps, "ok", "too_large"),
             "limits.launches_per_job": ({}, {"limits": {"launches_per_job": 1}}, two_steps, "ok", "too_large"),
             "limits.instances_per_job": ({}, {"limits": {"instances_per_job": 1}}, two_instances, "ok", "too_large"),
+            "limits.array_bytes": ({}, {"limits": {"array_bytes": "1KiB"}}, two_instances, "ok", "too_large"),
             "limits.result_bytes": ({}, {"limits": {"result_bytes": "2KiB"}}, saxpy(0, 1000), "ok",
                                     "result_too_large"),
             "limits.timeout_min_ms": ({}, {"limits": {"timeout_min_ms": 1}}, saxpy(0) | {"timeout_ms": 99},

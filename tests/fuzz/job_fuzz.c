@@ -15,6 +15,7 @@ static const struct decode_limits limits = {
     .outputs_max = 64,
     .writes_max = 64,
     .buffer_bytes_max = (uint64_t)1 << 40,
+    .array_bytes_max = (uint64_t)1 << 40,
     .launches_max = 100000,
     .instances_max = 1000,
     .timeout_ms_min = 100,
@@ -39,7 +40,7 @@ static void check_buffer(const struct job *job, const struct job_buffer *buffer)
     check_name(buffer->name, 128, payload);
     check_inside(buffer->data, payload);
     uint64_t total = buffer->bytes * (buffer->is_each ? job->instances : 1);
-    FUZZ_CHECK(total <= limits.buffer_bytes_max && buffer->bytes <= limits.buffer_bytes_max);
+    FUZZ_CHECK(total <= limits.array_bytes_max && buffer->bytes <= limits.buffer_bytes_max);
     FUZZ_CHECK(!buffer->is_each || (job->instances > 0 && buffer->source != BUFFER_STATIC));
     bool holds_data = buffer->source == BUFFER_DATA || buffer->has_data ||
                       (buffer->source == BUFFER_RESIDENT && buffer->init == RESIDENT_INIT_DATA);

@@ -20,8 +20,9 @@
 enum {
     ROUNDS = 2000,
     PAGE = 4096,
-    ARENA = 4 * PAGE, /* what may be touched of an arena */
-    SHARED_MAX = 16 << 10,
+    ARENA = 16 * PAGE, /* what may be touched of an arena */
+    SHARED_MAX = ARENA,
+    SHARED_ALIGNMENT = 16, /* of its beginning: kernel_cpu.h */
     ELEMENTS_MAX = 24,
     THREADS_RUN_MAX = 1 << 14, /* larger grids are planned, but not run */
     ROWS = 3                   /* jobs of a batched launch */
@@ -143,6 +144,7 @@ static void make_shape(struct job_step *step) {
     if (happens(30)) step->elements = happens(5) ? random_bits() >> 34 : below(100) + 1;
     step->has_shared_bytes = happens(50);
     step->shared_bytes = (uint32_t)below(happens(50) ? 512 : SHARED_MAX);
+    if (happens(80)) step->shared_bytes -= step->shared_bytes % SHARED_ALIGNMENT;
     step->cooperative = happens(5);
 }
 
@@ -179,7 +181,9 @@ static void run_kernel(const struct kernel_info *kernel, const struct plan_launc
     const uint32_t grid[3], void *const *params, bool is_cooperative) {
     /* All blocks of a cooperative grid have shared memory at once, and their engine gives it. */
     struct cpu_engine *engine = is_cooperative ? &cooperative_engine : &ordinary_engine;
-    if (!is_cooperative) engine->shared = place(&shared_arena, launch->shared_bytes, true);
+    size_t shared_bytes =
+        (launch->shared_bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT;
+    if (!is_cooperative) engine->shared = place(&shared_arena, shared_bytes, true);
     struct cpu_launch *run = cpu_launch_create(kernel, params);
     assert_non_null(run);
     memcpy(run->grid, grid, sizeof run->grid);

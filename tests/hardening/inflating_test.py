@@ -2,6 +2,7 @@
 partition, and the other partitions go on. With a real Apache Kafka, both deliveries, and a limit on each executor's memory.
 usage: inflating_test.py BUILD_FOLDER MEMORY_LIMIT, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
 
+import json
 import os
 import pathlib
 import re
@@ -95,6 +96,9 @@ class InflatingTest(KafkaFlowTest):
         self.wait_until(lambda: self.set_aside() == 1, "a metric says so")
         worker.check()
         self.assertIn(f"\tpartition\t{self.topics.jobs}/{BOMBED}\toffset 3\n", self.resume())
+        aside = json.loads(self.resume("--json"))
+        self.assertEqual((aside["kind"], aside["topic"], aside["partition"], aside["offset"]),
+                         ("partition", self.topics.jobs, BOMBED, 3))
         aside = re.findall(r"(\S+ \[\d\]) is set aside", self.log())
         self.assertEqual(set(aside), {f"{self.topics.jobs} [{BOMBED}]"}, "nobody else is")
         for result in self.results():

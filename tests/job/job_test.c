@@ -76,7 +76,7 @@ TEST(a_job_keeps_its_message_whatever_its_size_and_what_is_allocated_for_it) {
         int ends = 0;
         const struct delivery message = {
             .payload = slice_of(bytes, size), .has_key = true, .key = slice_of_text("the key")};
-        const struct loan loan = {.end = count_end, .lender = &ends};
+        const struct loan loan = {.end = count_end, .lender = &ends, .holds_bytes = SIZE_MAX};
         struct job *job = job_create(delivery_lend(&message, loan));
         assert_non_null(job);
         assert_int_equal(ends, 1);
@@ -91,9 +91,24 @@ TEST(a_job_keeps_its_message_whatever_its_size_and_what_is_allocated_for_it) {
     }
 }
 
+TEST(a_large_message_stays_lent_until_its_job_is_over) {
+    static uint8_t bytes[1 << 20];
+    int ends = 0;
+    const struct delivery message = {.payload = slice_of(bytes, sizeof bytes)};
+    const struct loan loan = {
+        .end = count_end, .lender = &ends, .holds_bytes = sizeof bytes + sizeof bytes / 8};
+    struct job *job = job_create(delivery_lend(&message, loan));
+    assert_non_null(job);
+    assert_ptr_equal(job->delivery->payload.data, bytes);
+    assert_int_equal(ends, 0);
+    job_destroy(job);
+    assert_int_equal(ends, 1);
+}
+
 RUN_TESTS(T(a_job_goes_the_whole_way_and_ends),
     T(every_state_but_the_last_may_end_and_none_follows_the_end),
     T(an_answered_job_is_neither_run_nor_tried_again),
     T(nothing_reaches_the_device_without_having_been_ready),
     T(a_way_that_the_table_does_not_have_ends_the_process),
-    T(a_job_keeps_its_message_whatever_its_size_and_what_is_allocated_for_it))
+    T(a_job_keeps_its_message_whatever_its_size_and_what_is_allocated_for_it),
+    T(a_large_message_stays_lent_until_its_job_is_over))

@@ -9,6 +9,7 @@ PACKAGE = "tests/deploy/package_test.py does so in a Debian of its own"
 UNIT = "it wants a machine that systemd runs; tests/deploy/unit_test.py asks systemd about the unit"
 IMAGE = "tests/deploy/image_test.py does so through buildah"
 CLIENT = "tests/python/package_test.py installs it into a folder of its own"
+NOTEBOOK = "it brings Jupyter; tests/python/package_test.py installs the client, and run_page.py has it on its path"
 CLUSTER = "it needs a cluster; deploy/helm/chart renders these values and checks them as a cluster would"
 
 NOT_RUN = {
@@ -38,6 +39,11 @@ NOT_RUN = {
         "deploy/exercise --seed 3": "it takes minutes; the test deploy/exercise runs its short form",
     },
     "config/examples/README.md": {"scripts/setup kafka": SETUP},
+    "config/programs/README.md": {
+        "python3 -m venv notebook": NOTEBOOK,
+        "notebook/bin/pip install ./scripts/python jupyterlab": NOTEBOOK,
+        "export PATH=$PWD/notebook/bin:$PATH": NOTEBOOK,
+    },
     "scripts/python/README.md": {"pip install ./scripts/python": CLIENT},
     "deploy/helm/gpu-worker/README.md": {
         "helm install sweep deploy/helm/gpu-worker --set config.kafka.bootstrap_servers=kafka:9092": CLUSTER,

@@ -59,6 +59,7 @@ def environment(folder, first_port):
     return os.environ | {
         "HOME": str(folder), "XDG_STATE_HOME": str(folder / "build/state"), "PS1": "", "LC_ALL": "C.UTF-8",
         "PATH": f"{folder}/build/release/bin:{python}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(folder / "scripts/python"),
         "KAFKA_PORT": str(first_port), "HTTP_PORT": str(first_port + HTTP_PORT_OFFSET),
     }  # fmt: skip
 

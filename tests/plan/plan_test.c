@@ -20,6 +20,7 @@ static struct plan_limits generous_limits(void) {
                                     .shared_bytes_max = 232448,
                                     .cooperative = true},
         .job_bytes_max = 1ull << 30,
+        .array_bytes_max = 1ull << 30,
         .result_bytes_max = 1000000,
         .has_key_order = true};
 }
@@ -139,15 +140,43 @@ TEST(plan_checks_the_arguments_of_each_instance) {
     job_destroy(job);
 }
 
-TEST(plan_counts_the_bytes_of_all_instances) {
+TEST(plan_bounds_the_bytes_of_one_instance_and_the_outputs_of_all) {
     struct plan_limits limits = generous_limits();
     limits.job_bytes_max = 600;
-    assert_refused(array_job(EACH_X ", " EACH_Y ", z: {each: true, bytes: 100}", ARGS), &limits,
-        ERR_TOO_LARGE, "buffers up to 'z' (336 bytes)");
+    assert_refused(array_job(EACH_X ", " EACH_Y ", z: {each: true, bytes: 500}", ARGS), &limits,
+        ERR_TOO_LARGE, "buffers up to 'z' (500 bytes)");
+    limits = generous_limits();
+    limits.array_bytes_max = 35;
+    assert_refused(array_job(EACH_X ", " EACH_Y, ARGS), &limits, ERR_RESULT_TOO_LARGE,
+        "outputs up to 'y' take more than the 35 bytes");
     limits = generous_limits();
     limits.result_bytes_max = 2048 + 110;
     assert_refused(
         array_job(EACH_X ", " EACH_Y, ARGS), &limits, ERR_RESULT_TOO_LARGE, "outputs up to 'y'");
+}
+
+static bool is_spooled(struct plan_limits limits, struct job *job) {
+    struct error err;
+    const struct plan *plan = NULL;
+    assert_int_equal(plan_job(job, registry, &limits, &plan, &err), ERR_OK);
+    bool ret = plan->outputs[0].is_spooled;
+    job_destroy(job);
+    return ret;
+}
+
+TEST(plan_spools_outputs_of_arrays_that_go_to_a_store_which_takes_parts) {
+    struct plan_limits limits = generous_limits();
+    limits.blob_bytes_max = 1; /* it does not bound what is spooled */
+    limits.stores_parts = true;
+    assert_false(is_spooled(limits, array_job(EACH_X ", " EACH_Y, ARGS)));
+    limits.inline_bytes_max = 35;
+    assert_true(is_spooled(limits, array_job(EACH_X ", " EACH_Y, ARGS)));
+    limits.inline_bytes_max = 36;
+    assert_false(is_spooled(limits, array_job(EACH_X ", " EACH_Y, ARGS)));
+    limits.inline_bytes_max = 1;
+    limits.stores_parts = false;
+    assert_refused(
+        array_job(EACH_X ", " EACH_Y, ARGS), &limits, ERR_RESULT_TOO_LARGE, "a blob may have 1");
 }
 
 static bool is_streamed(const char *buffers, const char *step, const char *outputs) {
@@ -390,7 +419,8 @@ int main(void) {
         T(plan_refuses_an_array_whose_instances_would_write_over_each_other),
         T(plan_refuses_residents_of_an_array),
         T(plan_checks_the_arguments_of_each_instance),
-        T(plan_counts_the_bytes_of_all_instances),
+        T(plan_bounds_the_bytes_of_one_instance_and_the_outputs_of_all),
+        T(plan_spools_outputs_of_arrays_that_go_to_a_store_which_takes_parts),
         T(plan_streams_what_one_launch_touches_once),
         T(plan_gives_empty_buffers_no_place),
         T(plan_reads_a_small_part_of_a_large_buffer_alone),

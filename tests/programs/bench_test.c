@@ -51,7 +51,7 @@ TEST(score_batched_gives_each_row_its_own_scores) {
         rows[job][3] = ENTRIES;
     }
     CUdeviceptr device_rows = rig_buffer(rows, sizeof rows);
-    rig_launch_3d(batched, (uint32_t[]){1, JOBS + 1, 1}, (uint32_t[]){32, 1, 1},
+    rig_launch_3d(batched, (uint32_t[]){1, JOBS + 1, 1}, (uint32_t[]){32, 1, 1}, 0,
         (void *[]){&device_rows, &jobs});
     rig_read(scores, got, sizeof got);
     rig_free_all();

@@ -63,7 +63,7 @@ TEST(a_thread_knows_its_place_in_three_dimensions) {
     const uint32_t grid[3] = {2, 3, 4}, block[3] = {4, 3, 2};
     static uint32_t got[THREADS][12];
     CUdeviceptr out = rig_buffer(NULL, sizeof got);
-    rig_launch_3d(probe("probe_positions"), grid, block, (void *[]){&out});
+    rig_launch_3d(probe("probe_positions"), grid, block, 0, (void *[]){&out});
     rig_read(out, got, sizeof got);
     rig_free_all();
     for (uint32_t i = 0; i < THREADS; i++) {

@@ -160,12 +160,12 @@ static struct training start(const struct data *data) {
 
 static void iterate(
     struct training *training, const struct data *data, struct settings settings, uint32_t block) {
-    uint32_t cells = block > training->columns ? block : training->columns;
     uint32_t rows = data->rows, features = data->features;
+    uint32_t room = block > training->columns ? block : training->columns;
     rig_launch(rig_kernel(PROGRAMS_FOLDER, "logreg_adam", "logreg_adam"),
         (struct rig_shape){.grid = 1,
             .block = block,
-            .shared_bytes = (1024 + cells) * (uint32_t)sizeof(float),
+            .shared_bytes = 16384 + 32 * room,
             .iterations = settings.iterations},
         (void *[]){&training->x, &training->y, &training->weights, &training->moments,
             &settings.learning_rate, &settings.l2, &rows, &features});
@@ -276,7 +276,78 @@ TEST(two_halves_of_a_training_are_the_whole_bit_for_bit) {
     data_fini(&data);
 }
 
+enum { JOBS = 7, BLOCK = 64, COLUMNS = 31, MOMENTS = 2 * COLUMNS + 2 };
+
+/** As the worker lays out the arguments of one job of a launch. */
+struct row {
+    uint64_t x, y, weights, moments;
+    float learning_rate;
+    uint32_t pad_1;
+    float l2;
+    uint32_t pad_2;
+    uint64_t rows, features;
+};
+
+static struct settings settings_of(int job) {
+    return (struct settings){0.01f * (float)(job + 1), 1e-3f, 20};
+}
+
+/** Trains JOBS models in shared launches. Every third job reads `other`. */
+static void train_together(
+    const struct data *data, const struct data *other, float weights[JOBS][COLUMNS]) {
+    const uint64_t bytes = (uint64_t)data->rows * (COLUMNS - 1) * sizeof(float);
+    const CUdeviceptr x[] = {rig_buffer(data->x, bytes), rig_buffer(other->x, bytes)};
+    const CUdeviceptr y = rig_buffer(data->y, data->rows * sizeof(float));
+    uint32_t jobs = JOBS;
+    struct row table[JOBS];
+    for (int i = 0; i < JOBS; i++)
+        table[i] = (struct row){.x = x[i % 3 == 2],
+            .y = y,
+            .weights = rig_buffer(NULL, sizeof weights[i]),
+            .moments = rig_buffer(NULL, MOMENTS * sizeof(float)),
+            .learning_rate = settings_of(i).learning_rate,
+            .l2 = settings_of(i).l2,
+            .rows = data->rows,
+            .features = COLUMNS - 1};
+    CUdeviceptr rows = rig_buffer(table, sizeof table);
+    CUfunction batched = rig_kernel(PROGRAMS_FOLDER, "logreg_adam", "logreg_adam_batched");
+    for (uint32_t n = 0; n < settings_of(0).iterations; n++)
+        rig_launch_3d(batched, (uint32_t[]){1, JOBS + 1, 1}, (uint32_t[]){BLOCK, 1, 1},
+            16384 + 32 * BLOCK, (void *[]){&rows, &jobs});
+    for (int i = 0; i < JOBS; i++)
+        rig_read((CUdeviceptr)table[i].weights, weights[i], sizeof weights[i]);
+    rig_free_all();
+}
+
+static void assert_same_bits_as_alone(const struct data *data, const struct data *other) {
+    float together[JOBS][COLUMNS], alone[COLUMNS];
+    train_together(data, other, together);
+    for (int i = 0; i < JOBS; i++) {
+        struct training training = start(i % 3 == 2 ? other : data);
+        iterate(&training, data, settings_of(i), BLOCK);
+        rig_read(training.weights, alone, sizeof alone);
+        rig_free_all();
+        assert_memory_equal(alone, together[i], sizeof alone);
+    }
+}
+
+TEST(jobs_of_one_launch_get_the_bits_that_each_gets_alone) {
+    struct data data = breast_cancer();
+    assert_same_bits_as_alone(&data, &data);
+    data_fini(&data);
+}
+
+TEST(jobs_of_one_launch_that_have_other_data_do_not_meet) {
+    struct data data = breast_cancer(), other = breast_cancer();
+    for (uint32_t i = 0; i < other.rows * other.features; i++) other.x[i] = -0.5f * other.x[i];
+    assert_same_bits_as_alone(&data, &other);
+    data_fini(&data);
+    data_fini(&other);
+}
+
 RUN_RIG_TESTS(T(the_reference_agrees_with_numpy),
     T(three_hundred_iterations_match_float64_over_rates_and_penalties),
     T(more_rows_than_a_tile_and_more_columns_than_threads_work_too),
-    T(two_halves_of_a_training_are_the_whole_bit_for_bit))
+    T(two_halves_of_a_training_are_the_whole_bit_for_bit),
+    T(jobs_of_one_launch_get_the_bits_that_each_gets_alone),
+    T(jobs_of_one_launch_that_have_other_data_do_not_meet))

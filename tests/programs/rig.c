@@ -112,10 +112,10 @@ void rig_launch(CUfunction kernel, struct rig_shape shape, void **args) {
     MUST(stream_synchronize(stream));
 }
 
-void rig_launch_3d(
-    CUfunction kernel, const uint32_t grid[3], const uint32_t block[3], void **args) {
-    MUST(launch(
-        kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, stream, args, NULL));
+void rig_launch_3d(CUfunction kernel, const uint32_t grid[3], const uint32_t block[3],
+    uint32_t shared_bytes, void **args) {
+    MUST(launch(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes,
+        stream, args, NULL));
     MUST(stream_synchronize(stream));
 }
 

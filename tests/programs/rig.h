@@ -28,7 +28,8 @@ void rig_free_all(void);
 
 /** Launches and waits. `args` are pointers to the arguments' values. */
 void rig_launch(CUfunction kernel, struct rig_shape shape, void **args);
-void rig_launch_3d(CUfunction kernel, const uint32_t grid[3], const uint32_t block[3], void **args);
+void rig_launch_3d(CUfunction kernel, const uint32_t grid[3], const uint32_t block[3],
+    uint32_t shared_bytes, void **args);
 
 /** Floats in [-1, 1) from a fixed sequence. */
 float rig_random(uint32_t *seed);

@@ -299,7 +299,7 @@ class Clients(unittest.TestCase):
         table = client.static(X)
         job = gw.job("job", {"x": table}, [gw.step("p", [], grid=[1])], [])
         client.submit(job).result(60)
-        for future in [client.submit(job) for _ in range(50)]:
+        for future in [client.submit(job, key=f"key {n}") for n in range(50)]:  # keys go to all partitions
             future.result(60)
         bringing = sum("data" in job["buffers"]["x"] for job in self.worker.jobs)
         self.assertEqual(len(had), bringing)

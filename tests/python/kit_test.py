@@ -1,5 +1,6 @@
 """The kit for programs, as a person types it. usage: kit_test.py BINARY"""
 
+import json
 import os
 import pathlib
 import re
@@ -123,6 +124,21 @@ class KitTest(unittest.TestCase):
         self.change("mine/mine.c", "x[i + 1]", "x[(int32_t)i - 2]")
         self.assertIn("mine reads x[-", self.kit("test", "mine", status=1))
 
+    def test_a_batched_kernel_that_takes_the_row_of_another_job_is_named(self):
+        self.make()
+        self.change("mine/mine.c", "BATCHED_KERNEL(mine,", """KERNEL(mine_batched, (float **)rows, (uint32_t)jobs) {
+    if (thread_x() == 0 && jobs > 0) rows[2][0] = 3.0f;
+}
+
+KERNEL(mine,""")
+        self.assertRegex(self.kit("test", "mine", status=1),
+                         r"case 1: as an array job, mine leaves other bytes in y than alone \(instance \d\): look at its batched")
+
+    def test_cases_may_be_larger_than_a_message_of_kafka(self):
+        self.make()
+        self.change("mine/cases.py", "(1, 255, 256, 1000)", "(300000,)")
+        self.assertIn("mine on cpu: 1 of 1 cases pass\n", self.kit("test", "mine"))
+
     def test_a_write_into_an_input_is_named(self):
         self.make()
         self.change("mine/mine.c", "y[i] = a * x[i];", "{ y[i] = a * x[i]; ((float *)(uintptr_t)x)[i] = 7.0f; }")
@@ -156,6 +172,51 @@ def cases():
         self.change("turn/turn.c", "turned[block_dim_x() - 1 -", "turned[block_dim_x() -")
         self.assertRegex(self.kit("test", "turn", status=1),
                          r"case 1: turn writes shared memory\[12\d\], and shared memory has 128 elements")
+
+    def test_what_a_cooperative_kernel_does_outside_of_its_buffers_is_named(self):
+        folder = self.make("turn")
+        (folder / "turn.c").write_text("""#include "kernel.h"
+KERNEL(turn, (uint32_t *)y, (uint32_t *)scratch, (uint32_t *)word, (uint32_t)n) {
+    SHARED(uint32_t, first);
+    if (thread_x() == 0) first[0] = block_x() * block_dim_x();
+    barrier();
+    uint32_t i = first[0] + thread_x();
+    if (i < n) scratch[i] = y[i];
+    grid_barrier(word);
+    if (i < n) y[n - 1 - i] = scratch[i];
+}
+""")
+        (folder / "program.yaml").write_text("""name: turn
+entries:
+  - name: turn
+    args:
+      - {name: y, buffer: inout, type: UINT32}
+      - {name: scratch, buffer: inout, type: UINT32}
+      - {name: word, buffer: inout, type: UINT32, at_least: 1}
+      - {name: n, value: u32, at_most: [y, scratch]}
+    block: [64]
+    shared_bytes: 4
+    requires: {cooperative: true}
+images: [{kind: cpu, file: turn.so}]
+""")
+        (folder / "cases.py").write_text("""import numpy as np
+def reference(y, scratch, word, n):
+    return {"y": y[::-1]}
+def cases():
+    for n in (1, 63, 500):
+        yield {"y": np.arange(n, dtype="<u4"), "scratch": np.zeros(n, "<u4"), "word": np.zeros(1, "<u4"), "n": n}
+""")
+        self.assertEqual("built turn: cpu\nturn on cpu: 3 of 3 cases pass\n", self.kit("test", "turn"))
+        self.change("turn/turn.c", "y[n - 1 - i] =", "y[n - i] =")
+        self.assertIn("case 3: turn writes y[500], and y has 500 elements (block 0, 0, 0, thread 0, 0, 0)\n",
+                      self.kit("test", "turn", status=1))
+        self.change("turn/turn.c", "y[n - i] =", "y[n - 1 - i] =")
+        self.change("turn/turn.c", "first[0] =", "first[1] =")
+        self.assertIn("writes shared memory[4], and shared memory has 4 elements (block ", self.kit("test", "turn", status=1))
+        self.change("turn/turn.c", "first[1] =", "first[0] =")
+        self.change("turn/cases.py", "500)", "1100)")
+        self.assertIn("case 3: not run under the address sanitizer, which takes at most 1024 threads in a cooperative grid, "
+                      "and this one has 1152\nturn on cpu: 3 of 3 cases pass\n", self.kit("test", "turn"))
 
     def test_it_leaves_nothing_beside_itself(self):
         self.make()
@@ -193,6 +254,8 @@ def cases():
       - {name: arg2, buffer: inout} # in, out, inout or static
       - {name: arg3, value: u32}
     block: [256]
+    batched: saxpy_batched
+images:
 """, manifest)
         self.assertIn("exists; choose another name", self.kit("import", PROGRAMS / "saxpy/saxpy.ptx", "--name", "my_saxpy", status=1))
 
@@ -221,6 +284,44 @@ images:
         self.assertEqual(re.findall(r"(?:value|buffer): \w+", text),
                          ["buffer: inout", "value: f32", "value: u32", "value: words"])
 
+    def test_what_it_imports_has_the_buffers_and_numbers_of_the_manifest(self):
+        def kinds(entry):
+            return [re.sub("^i(32|64)$", r"u\1", arg["type"]) if arg["role"] == "value" else "buffer" for arg in entry["args"]]
+
+        for program in json.loads(self.kit("--json", "--dir", PROGRAMS)):
+            name = program["name"]
+            self.kit("import", PROGRAMS / name / f"{name}.ptx", "--dir", "imported")
+            (drafted,) = [found for found in json.loads(self.kit("--json", "--dir", "imported")) if found["name"] == name]
+            entries = {entry["symbol"]: entry for entry in drafted["entries"]}
+            for entry in program["entries"]:
+                self.assertEqual(kinds(entry), kinds(entries[entry["symbol"]]), (name, entry["name"]))
+
+    def test_a_pointer_is_told_from_a_stride_and_from_an_offset(self):
+        (self.folder / "rows.ptx").write_text("""
+.visible .entry rows(.param .u64 data, .param .u64 stride, .param .u64 to, .param .u64 offset) {
+    ld.param.u64 %rd1, [data];
+    ld.param.u64 %rd2, [stride];
+    ld.param.u64 %rd3, [to];
+    ld.param.u64 %rd4, [offset];
+    mul.lo.s64 %rd5, %rd9, %rd2;
+    add.s64 %rd6, %rd5, %rd1;
+    ld.f32 %f1, [%rd6];
+    cvta.to.global.u64 %rd7, %rd3;
+    add.s64 %rd8, %rd7, %rd4;
+    st.global.f32 [%rd8], %f1;
+    ret;
+}
+""")
+        self.kit("import", "rows.ptx")
+        text = (self.folder / "rows/program.yaml").read_text()
+        self.assertEqual(re.findall(r"(?:value|buffer): \w+", text), ["buffer: inout", "value: u64", "buffer: inout", "value: u64"])
+
+    def test_a_kernel_that_no_program_can_have_is_left_out(self):
+        (self.folder / "two.ptx").write_text(".entry no(.param .u8 x) { ret; } .entry yes(.param .u32 x) { ret; }")
+        said = self.kit("import", "two.ptx")
+        self.assertIn("no is left out: the parameter x is a .u8; a program takes", said)
+        self.assertIn("two/program.yaml: yes\n", said)
+
     def test_a_cubin_is_imported(self):
         for name, flags, abi, architecture in (("old", 0x46055A, b"\x33\x07", "9.0"), ("new", 0x6006402, b"\x41\x08", "10.0")):
             (self.folder / f"{name}.cubin").write_bytes(cubin("_Z5scalefPfj", [4, 8, 16], flags, abi))
@@ -235,8 +336,10 @@ images:
         whole = cubin("k", [8], 90, b"\x33\x07")
         for name, data, said in (("a.ptx", b".version 6.0\n", "there is no kernel in it"), ("b.ptx", b"\xff\xfe", "b.ptx:"),
                                  ("c.cubin", b"text", "it is no cubin"), ("d.cubin", whole[:100], "damaged"),
+                                 ("g.cubin", whole[:40] + b"\xff" * 8 + whole[48:], "damaged"),
                                  ("e.ptx", b".entry k(.param .u8 x) { ret; }", "the parameter x is a .u8"),
-                                 ("f.ptx", b".entry k(.param .u32 x) { ", "ends within a kernel")):
+                                 ("f.ptx", b".entry k(.param .u32 x) { ", "ends within a kernel"),
+                                 ("h.ptx", b".entry k(.param .b x[8]) { ret; }", "cannot be read")):
             (self.folder / name).write_bytes(data)
             self.assertIn(said, self.kit("import", name, status=1), name)
             self.assertFalse((self.folder / name[0]).exists())

@@ -375,6 +375,17 @@ TEST(a_blob_store_is_a_folder_or_a_url_with_a_cache) {
     }
 }
 
+TEST(a_collector_of_traces_is_a_url_of_http_without_a_query) {
+    expect_good("tracing: {otlp_url: 'http://collector:4318'}\n");
+    expect_good("tracing: {otlp_url: 'https://me:hunter2@collector/v1/traces'}\n");
+    expect_problem("tracing: {otlp_url: 'http://collector/?key=hunter2'}\n", "w.yaml:1:21",
+        "tracing.otlp_url is not an http or https URL that a path can follow",
+        "write it as http://collector:4318");
+    expect_problem("tracing: {otlp_url: 'collector:4317'}\n", "w.yaml:1:21",
+        "tracing.otlp_url is not an http or https URL that a path can follow",
+        "write it as http://collector:4318");
+}
+
 TEST(blob_settings_out_of_range_are_refused) {
     expect_problem(
         "blobs: {bytes_max: 0}\n", "w.yaml:1:20", "blobs.bytes_max is 0, outside 1 to 1TiB", "");
@@ -495,6 +506,7 @@ int main(void) {
         S(combinations_that_cannot_work_are_refused),
         S(devices_are_all_or_a_list_of_numbers_and_uuids), S(topics_are_names_and_do_not_loop),
         S(what_is_printed_loads_to_the_same), S(a_blob_store_is_a_folder_or_a_url_with_a_cache),
+        S(a_collector_of_traces_is_a_url_of_http_without_a_query),
         S(blob_settings_out_of_range_are_refused), S(metrics_are_served_at_a_host_and_a_port),
         S(the_credentials_of_a_url_are_never_printed), S(secrets_are_never_printed),
         S(a_secret_in_the_wrong_place_is_not_printed_either),

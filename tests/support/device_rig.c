@@ -59,6 +59,7 @@ const struct plan *device_rig_plan(const struct device_rig *rig, struct job *job
     const struct plan *plan;
     const struct plan_limits limits = {.device = rig->device.limits,
         .job_bytes_max = 1 << 24,
+        .array_bytes_max = 1 << 24,
         .result_bytes_max = 1 << 24,
         .has_key_order = true};
     OK(plan_job(job, rig->registry, &limits, &plan, &err));

@@ -45,6 +45,7 @@ struct decode_limits test_decode_limits(void) {
         .outputs_max = 64,
         .writes_max = 64,
         .buffer_bytes_max = 1ull << 40,
+        .array_bytes_max = 1ull << 40,
         .launches_max = 100000,
         .instances_max = 1000000,
         .timeout_ms_max = UINT32_MAX};

@@ -90,6 +90,10 @@ static void pause_memory(struct source *source, bool paused) {
     ((struct memory_source *)source)->is_paused = paused;
 }
 
+static bool memory_holds(const struct source *source, const struct position *position) {
+    return !atomic_load(&((const struct memory_source *)source)->broker->has_lost);
+}
+
 static void finish_memory(struct source *source, const struct position *position) {
     struct memory_broker *broker = ((struct memory_source *)source)->broker;
     atomic_fetch_add(&broker->finished[position->lease], 1);
@@ -113,6 +117,7 @@ struct source *memory_source(struct memory_broker *broker) {
     static const struct source_operations operations = {.poll = poll_memory,
         .pause = pause_memory,
         .finish = finish_memory,
+        .holds = memory_holds,
         .close = close_memory,
         .destroy = destroy_source};
     struct memory_source *self = calloc(1, sizeof *self);

@@ -116,7 +116,8 @@ enum err run_execute(struct run *run) {
         .telemetry = memory_sink(&run->telemetry),
         .control = run->control,
         .state = run->state,
-        .stop = &run->stop};
+        .stop = &run->stop,
+        .sysfs = run->sysfs};
     return executor_run(&options, &run->summary, &run->err);
 }
 

@@ -22,6 +22,7 @@ struct run {
     /* 0: at the end of the jobs; else a signal to stop, after so many finished */
     size_t stop_after;
     struct state *state; /* NULL: none is kept */
+    const char *sysfs;   /* as pipeline/options.h has it */
     volatile sig_atomic_t stop;
     struct executor_summary summary;
     struct error err;

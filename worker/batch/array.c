@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "blobs/spool.h"
+
 void array_reset(struct job *array) {
     array->progress = (struct array_progress){.taken = 0};
     array->outcome = (struct outcome){.code = ERR_OK};
@@ -28,13 +30,32 @@ struct array_slice array_take(struct job *array, uint32_t most, uint64_t now_ns)
     return slice;
 }
 
-void array_leave_out(struct job *array, uint32_t instance) {
-    array->progress.taken++;
-    for (size_t i = 0; i < array->output_count; i++) {
-        uint64_t size = array->outputs[i].bytes;
-        uint64_t at = (uint64_t)(array->found[i].data - array->assembled);
-        memset(array->assembled + at + size * instance, 0, size);
+/* Where the outputs of all instances begin; they are in memory. */
+static uint8_t *place_of(const struct job *array, size_t output) {
+    return array->assembled + (array->found[output].data - array->assembled);
+}
+
+static enum err spool_zeros(struct spool *spool, uint64_t at, uint64_t size, struct error *err) {
+    static const uint8_t zeros[4096];
+    enum err code = ERR_OK;
+    for (uint64_t done = 0; done < size && code == ERR_OK; done += sizeof zeros) {
+        uint64_t left = size - done;
+        code = spool_write(
+            spool, at + done, slice_of(zeros, left < sizeof zeros ? left : sizeof zeros), err);
     }
+    return code;
+}
+
+enum err array_leave_out(struct job *array, uint32_t instance, struct error *err) {
+    enum err code = ERR_OK;
+    array->progress.taken++;
+    for (size_t i = 0; i < array->output_count && code == ERR_OK; i++) {
+        uint64_t size = array->outputs[i].bytes;
+        if (array->spools[i] != NULL)
+            code = spool_zeros(array->spools[i], size * instance, size, err);
+        else memset(place_of(array, i) + size * instance, 0, size);
+    }
+    return code;
 }
 
 void array_make_slice(
@@ -56,17 +77,40 @@ enum err array_check_time(const struct job *slice, struct error *err) {
         slice->array->timeout_ms, slice->slice.first, slice->instances);
 }
 
-void array_assemble(const struct job *slice, size_t output, const uint8_t *bytes, uint64_t stride) {
-    const struct job *array = slice->array;
-    uint64_t size = slice->outputs[output].bytes;
-    uint64_t at = (uint64_t)(array->found[output].data - array->assembled);
-    uint8_t *to = array->assembled + at + size * slice->slice.first;
-    if (size == stride) {
-        memcpy(to, bytes, size * slice->slice.count);
-        return;
-    }
-    for (uint32_t i = 0; i < slice->slice.count; i++)
+/* Instances that are `stride` bytes apart, side by side. */
+static void pack(
+    uint8_t *to, const uint8_t *bytes, uint64_t size, uint64_t stride, uint32_t count) {
+    if (size == stride) memcpy(to, bytes, size * count);
+    for (uint32_t i = 0; i < count && size != stride; i++)
         memcpy(to + size * i, bytes + stride * i, size);
+}
+
+/* A few at a time. */
+static enum err spool_instances(struct spool *spool, uint64_t at, const uint8_t *bytes,
+    uint64_t size, uint64_t stride, uint32_t count, struct error *err) {
+    uint8_t packed[16 << 10];
+    uint64_t at_once = size > 0 && size <= sizeof packed ? sizeof packed / size : 1;
+    enum err code = ERR_OK;
+    if (size == stride) return spool_write(spool, at, slice_of(bytes, size * count), err);
+    for (uint32_t i = 0, some; i < count && code == ERR_OK; i += some) {
+        some = count - i < at_once ? count - i : (uint32_t)at_once;
+        const uint8_t *from = bytes + stride * i;
+        if (some > 1) pack(packed, from, size, stride, some);
+        code =
+            spool_write(spool, at + size * i, slice_of(some > 1 ? packed : from, size * some), err);
+    }
+    return code;
+}
+
+enum err array_assemble(const struct job *slice, size_t output, const uint8_t *bytes,
+    uint64_t stride, struct error *err) {
+    const struct job *array = slice->array;
+    uint64_t size = slice->outputs[output].bytes, at = size * slice->slice.first;
+    if (array->spools[output] != NULL)
+        return spool_instances(
+            array->spools[output], at, bytes, size, stride, slice->slice.count, err);
+    pack(place_of(array, output) + at, bytes, size, stride, slice->slice.count);
+    return ERR_OK;
 }
 
 /* What the slices took together; of times on the host and of waits, each one's. */

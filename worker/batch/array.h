@@ -31,8 +31,8 @@ struct array_slice array_take(struct job *array, uint32_t most, uint64_t now_ns)
 /** The same with instances of the caller's choice, which no slice has had. */
 void array_begin_slice(struct job *array, struct array_slice slice, uint64_t now_ns);
 
-/** An instance that is not run; its outputs are zeros. */
-void array_leave_out(struct job *array, uint32_t instance);
+/** An instance that is not run; its outputs are zeros. Errors: those of spool_write(). */
+MUST_CHECK enum err array_leave_out(struct job *array, uint32_t instance, struct error *err);
 
 /** Whether there are instances that no slice has, and that are still to be run. */
 bool array_has_more(const struct job *array);
@@ -44,8 +44,10 @@ void array_make_slice(
 /** ERR_GPU_HANG: the array has had its time before the slice was begun. */
 MUST_CHECK enum err array_check_time(const struct job *slice, struct error *err);
 
-/** Copies an output of a slice, whose instances are `stride` bytes apart, to its place. */
-void array_assemble(const struct job *slice, size_t output, const uint8_t *bytes, uint64_t stride);
+/** Copies an output of a slice, whose instances are `stride` bytes apart, to its place. Errors:
+ * those of spool_write(). */
+MUST_CHECK enum err array_assemble(const struct job *slice, size_t output, const uint8_t *bytes,
+    uint64_t stride, struct error *err);
 
 /** The slice has ended, as its outcome says. True where that was the last of its array, whose
  * outcome is whole now. */

@@ -203,6 +203,18 @@ static void note(const struct batch *batch, uint64_t span_ns) {
         batch->telemetry.id, longest_ms * 1000000 + (batch->count > 1 ? span_ns : 0));
 }
 
+void batch_recycle(struct batch *batch) {
+    guards_release(batch);
+    batch->count = 0;
+    release_memory(batch->context, &batch->large);
+    batch_leave(batch);
+}
+
+void batch_leave(struct batch *batch) {
+    if (batch->has_entered) tenancy_leave(batch->context->tenancy);
+    batch->has_entered = false;
+}
+
 static enum err begin(struct batch *batch, struct job *const *jobs, size_t count, uint64_t span_ns,
     bool is_guarded, uint64_t id, struct error *err) {
     batch->count = count;
@@ -216,8 +228,12 @@ static enum err begin(struct batch *batch, struct job *const *jobs, size_t count
     enum err code = fit_memory(batch, is_guarded, err);
     if (code != ERR_OK) return code;
     profile_push("stage");
-    stage_batch(batch);
+    code = stage_batch(batch, err);
     profile_pop();
+    if (code != ERR_OK) {
+        batch_recycle(batch);
+        return code;
+    }
     batch->staged_ns = clock_ns();
     note(batch, span_ns);
     for (size_t i = 0; i < count; i++) {
@@ -287,17 +303,20 @@ static const uint8_t *find_output(
            output->offset;
 }
 
-static void collect_outputs(const struct batch *batch, const struct batch_item *item) {
+static enum err collect_outputs(
+    const struct batch *batch, const struct batch_item *item, struct error *err) {
     struct job *job = item->job;
     if (job->array != NULL) {
-        for (size_t i = 0; i < job->output_count; i++)
-            array_assemble(job, i, find_output(batch, item, i),
-                job->plan->buffers[job->outputs[i].buffer].stride);
-        return;
+        enum err code = ERR_OK;
+        for (size_t i = 0; i < job->output_count && code == ERR_OK; i++)
+            code = array_assemble(job, i, find_output(batch, item, i),
+                job->plan->buffers[job->outputs[i].buffer].stride, err);
+        return code;
     }
     for (size_t i = 0; i < job->output_count; i++)
         job->found[i] = slice_of(find_output(batch, item, i), job->outputs[i].bytes);
     job->outcome.outputs = job->found;
+    return ERR_OK;
 }
 
 static struct job_telemetry describe(
@@ -340,7 +359,7 @@ static enum err settle(
     if (outcome->code != ERR_OK) return err_is_sticky(outcome->code) ? outcome->code : ERR_OK;
     job->run = RUN_DONE;
     if (job->plan->resident_count > 0) outcome->generations = job->generations;
-    collect_outputs(batch, item);
+    outcome->code = collect_outputs(batch, item, &outcome->err);
     return ERR_OK;
 }
 
@@ -355,16 +374,4 @@ enum err batch_finish(struct batch *batch, struct error *err) {
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++)
         code = settle(batch, &batch->items[i], done_ns, err);
     return code;
-}
-
-void batch_recycle(struct batch *batch) {
-    guards_release(batch);
-    batch->count = 0;
-    release_memory(batch->context, &batch->large);
-    batch_leave(batch);
-}
-
-void batch_leave(struct batch *batch) {
-    if (batch->has_entered) tenancy_leave(batch->context->tenancy);
-    batch->has_entered = false;
 }

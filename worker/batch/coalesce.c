@@ -4,8 +4,7 @@
 
 enum { CELL_BYTES = 8 };
 
-/* Whether every step of the job has a batched kernel, and leaves grid.y for the jobs. */
-static bool can_coalesce(const struct job *job) {
+bool coalesce_can(const struct job *job) {
     const struct plan *plan = job->plan;
     if ((plan->job->timing && job->array == NULL) || job->is_applied) return false;
     for (size_t i = 0; i < plan->launch_count; i++) {
@@ -22,7 +21,7 @@ static bool can_coalesce(const struct job *job) {
 uint32_t coalesce_jobs_at_once(const struct job *job, uint32_t multiprocessors) {
     const struct plan *plan = job->plan;
     uint32_t blocks = 1;
-    if (!can_coalesce(job)) return 1;
+    if (!coalesce_can(job)) return 1;
     for (size_t i = 0; i < plan->launch_count; i++)
         if (plan->launches[i].grid[0] > blocks) blocks = plan->launches[i].grid[0];
     return blocks < multiprocessors ? multiprocessors / blocks : 1;
@@ -35,7 +34,7 @@ static uint64_t step_bytes(const struct plan_launch *launch, size_t jobs) {
 /* A single instance is launched as a job is. */
 static uint32_t rows_of_slice(const struct job *job) {
     uint32_t count = job_slice_count(job);
-    return job->array != NULL && count > 1 && can_coalesce(job) ? count : 0;
+    return job->array != NULL && count > 1 && coalesce_can(job) ? count : 0;
 }
 
 static uint64_t table_bytes(const struct plan *plan, size_t jobs) {
@@ -53,8 +52,8 @@ void coalesce_lay_out(struct batch *batch) {
         batch->items[i].table = batch->table_bytes;
         batch->items[i].rows = rows_of_slice(first);
         batch->table_bytes += table_bytes(first->plan, batch->items[i].rows);
-        while (first->array == NULL && can_coalesce(first) && end < batch->count &&
-               can_coalesce(batch->items[end].job) &&
+        while (first->array == NULL && coalesce_can(first) && end < batch->count &&
+               coalesce_can(batch->items[end].job) &&
                plan_same_signature(first->plan, batch->items[end].job->plan))
             batch->items[end++].is_coalesced = true;
         if (end - i > 1) batch->table_bytes += table_bytes(first->plan, end - i);

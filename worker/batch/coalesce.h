@@ -27,6 +27,10 @@ struct coalesced_run {
     uint64_t table; /* where its rows start in the layout */
 };
 
+/** Whether every step of the job, or of the slice, has a batched kernel, and leaves grid.y for the
+ * others that share its launches. */
+bool coalesce_can(const struct job *job);
+
 /** Finds the runs and reserves their tables: batch->table_bytes. Part of the batch's layout. */
 void coalesce_lay_out(struct batch *batch);
 

@@ -24,42 +24,69 @@ static struct slice source_of(const struct job *job, size_t index) {
     return buffer->source == BUFFER_BLOB ? job->blobs[index].bytes : buffer->data;
 }
 
-/* The parts of a slice's instances: in one piece where the message has them as the device wants
- * them. */
-static void stage_each(
+/* Reads the parts of a slice's instances from a blob, all at once, to the end of their place, and
+ * moves them to where the device wants them: none comes to where one stands that is yet to move. */
+static enum err read_each(const struct pinned_block *upload, const struct batch_item *item,
+    size_t index, struct error *err) {
+    const struct job *job = item->job;
+    uint64_t bytes = job->buffers[index].bytes, stride = job->plan->buffers[index].stride;
+    uint64_t at = batch_place(item, index), count = job->slice.count;
+    uint64_t skipped = (stride - bytes) * count;
+    INVARIANT(at <= upload->bytes && stride * count <= upload->bytes - at,
+        "the parts of a slice fit the block");
+    uint8_t *place = upload->data + at;
+    enum err code = blob_read(
+        &job->blobs[index], bytes * job->slice.first, place + skipped, bytes * count, err);
+    for (uint64_t i = 0; i < count && skipped > 0 && code == ERR_OK; i++) {
+        memmove(place + stride * i, place + skipped + bytes * i, bytes);
+        memset(place + stride * i + bytes, 0, stride - bytes);
+    }
+    return code;
+}
+
+static void copy_each(
     const struct pinned_block *upload, const struct batch_item *item, size_t index) {
     const struct job *job = item->job;
     const struct job_buffer *buffer = &job->buffers[index];
     uint64_t bytes = buffer->bytes, stride = job->plan->buffers[index].stride;
+    uint64_t at = batch_place(item, index), count = job->slice.count;
+    const uint8_t *from = buffer->data.data + bytes * job->slice.first;
+    if (stride == bytes) copy_in(upload, at, slice_of(from, bytes * count));
+    else set(upload, at, 0, stride * count);
+    for (uint64_t i = 0; i < count && stride != bytes; i++)
+        copy_in(upload, at + stride * i, slice_of(from + bytes * i, bytes));
+}
+
+/* The parts of a slice's instances: in one piece where the message has them as the device wants
+ * them. */
+static enum err stage_each(const struct pinned_block *upload, const struct batch_item *item,
+    size_t index, struct error *err) {
+    const struct job *job = item->job;
+    const struct job_buffer *buffer = &job->buffers[index];
+    uint64_t stride = job->plan->buffers[index].stride;
     uint64_t at = batch_place(item, index), first = job->slice.first, count = job->slice.count;
-    if (buffer->source == BUFFER_FILL) {
-        set(upload, at, buffer->fill, stride * count);
-    } else {
-        const uint8_t *from = source_of(job, index).data + bytes * first;
-        if (stride == bytes) copy_in(upload, at, slice_of(from, bytes * count));
-        else set(upload, at, 0, stride * count);
-        for (uint64_t i = 0; i < count && stride != bytes; i++)
-            copy_in(upload, at + stride * i, slice_of(from + bytes * i, bytes));
-    }
+    enum err code = ERR_OK;
+    if (buffer->source == BUFFER_FILL) set(upload, at, buffer->fill, stride * count);
+    else if (buffer->source == BUFFER_BLOB) code = read_each(upload, item, index, err);
+    else copy_each(upload, item, index);
+    if (code != ERR_OK) return code;
     for (size_t i = 0; i < buffer->write_count; i++) {
         const struct job_write *write = &buffer->writes[i];
         if (write->instance < first || write->instance - first >= count) continue;
         copy_in(upload, at + stride * (write->instance - first) + write->offset, write->data);
     }
     set(upload, at + stride * count, 0, -(stride * count) & (PLAN_ALIGNMENT - 1));
+    return ERR_OK;
 }
 
 /* The buffer as the job wants it: its source, the writes over it, and zeroes up to the next buffer.
  */
-static void stage_buffer(
-    const struct pinned_block *upload, const struct batch_item *item, size_t index) {
+static enum err stage_buffer(const struct pinned_block *upload, const struct batch_item *item,
+    size_t index, struct error *err) {
     const struct job_buffer *buffer = &item->job->buffers[index];
     const struct plan_buffer *place = &item->job->plan->buffers[index];
-    if (place->group != GROUP_INPUT && place->group != GROUP_INOUT) return;
-    if (buffer->is_each) {
-        stage_each(upload, item, index);
-        return;
-    }
+    if (place->group != GROUP_INPUT && place->group != GROUP_INOUT) return ERR_OK;
+    if (buffer->is_each) return stage_each(upload, item, index, err);
     uint64_t at = batch_place(item, index);
     copy_in(upload, at, source_of(item->job, index));
     for (size_t i = 0; i < buffer->write_count; i++)
@@ -67,6 +94,7 @@ static void stage_buffer(
     static const uint8_t zeroes[PLAN_ALIGNMENT];
     uint64_t pad = -buffer->bytes & (PLAN_ALIGNMENT - 1);
     copy_in(upload, at + buffer->bytes, slice_of(zeroes, pad));
+    return ERR_OK;
 }
 
 /* Little-endian, whatever the host is. */
@@ -110,16 +138,19 @@ static void set_mapped(const struct batch *batch, const struct pinned_block *upl
     }
 }
 
-void stage_batch(const struct batch *batch) {
+enum err stage_batch(const struct batch *batch, struct error *err) {
+    enum err code = ERR_OK;
     struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
     coalesce_stage(batch);
     if (batch->is_mapped) set_mapped(batch, &upload);
-    for (size_t i = 0; i < batch->count; i++) {
+    for (size_t i = 0; i < batch->count && code == ERR_OK; i++) {
         const struct batch_item *item = &batch->items[i];
         const struct plan *plan = item->job->plan;
-        for (size_t b = 0; b < plan->job->buffer_count; b++) stage_buffer(&upload, item, b);
+        for (size_t b = 0; b < plan->job->buffer_count && code == ERR_OK; b++)
+            code = stage_buffer(&upload, item, b, err);
         for (size_t l = 0; l < plan->launch_count; l++)
             stage_param_block(&upload, item, &plan->launches[l]);
         if (!batch->is_mapped) stage_writes(&upload, item);
     }
+    return code;
 }

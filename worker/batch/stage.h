@@ -7,7 +7,10 @@
 
 #include "batch/layout.h"
 
-/** The batch has its layout and its memory. A mapped batch is cleared and filled here, too. */
-void stage_batch(const struct batch *batch);
+/**
+ * The batch has its layout and its memory. A mapped batch is cleared and filled here, too. Errors:
+ * those of blob_read(), for a slice of an array whose blob is read in parts.
+ */
+MUST_CHECK enum err stage_batch(const struct batch *batch, struct error *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include "bench/table.h"
 #include "settings/settings.h"
 
-enum { BENCH_INSTANCES_MAX = 65536 };
+enum { BENCH_INSTANCES_MAX = 65536, BENCH_ITERATIONS_MAX = 10000, BENCH_DEVICES_MAX = 64 };
 
 struct bench_options {
     struct settings *settings; /* the benches change limits to fit the work */
@@ -14,6 +14,12 @@ struct bench_options {
     uint32_t milliseconds;     /* about how long a round of the baseline takes */
     uint64_t messages;         /* messages in a round between topics */
     uint32_t instances;        /* of an array */
+    uint32_t iterations;       /* of the main job */
+    const char *config;        /* a path that children can read; NULL: none */
+    uint32_t devices;          /* at most so many of them; 0: all */
+    /* of an executor that bench_scale() has started */
+    int board_fd; /* 0: this is none */
+    uint32_t device, work;
 };
 
 /** The executor with a source and a sink in memory, against a baseline over the driver. */
@@ -36,6 +42,18 @@ MUST_CHECK enum err bench_arrays(const struct bench_options *options, struct err
 
 /** How long a job takes from memory to its result, one at a time, against the baseline. */
 MUST_CHECK enum err bench_latency(const struct bench_options *options, struct error *err);
+
+/** 1, 2, 4 ... devices with an executor process each, against one. */
+MUST_CHECK enum err bench_scale(const struct bench_options *options, struct error *err);
+
+/** Small jobs with statics that are on the device, or are not, against jobs without. */
+MUST_CHECK enum err bench_statics(const struct bench_options *options, struct error *err);
+
+/** Small jobs over many statics, keys and partitions, against one of each. */
+MUST_CHECK enum err bench_flat(const struct bench_options *options, struct error *err);
+
+/** The main job as single jobs, against the same as one array job. */
+MUST_CHECK enum err bench_sweep(const struct bench_options *options, struct error *err);
 
 /** Pools of device and pinned memory, against free lists behind mutexes. */
 MUST_CHECK enum err bench_pools(const struct bench_options *options, struct error *err);

@@ -1,12 +1,13 @@
 #include "bench/command.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "bench/bench.h"
 #include "bench/table.h"
 #include "cli/cli.h"
+#include "cli/kept_config.h"
 #include "cli/options.h"
 
 static const char about[] =
@@ -28,6 +29,15 @@ static const char about[] =
     "  cost    nanoseconds of CPU that a small job costs, by thread and range, and context "
     "switches\n"
     "  latency one job at a time, from memory to its result, against the same copies and a launch\n"
+    "  scale   jobs from memory on 1, 2, 4 ... devices at a time, with an executor process each, "
+    "against\n"
+    "          one device\n"
+    "  statics small jobs with a static that is on the device, against jobs without; and jobs a "
+    "second\n"
+    "          by how many of their statics are there\n"
+    "  flat    small jobs over 1, 100 and 10000 statics, keys or partitions, against one\n"
+    "  sweep   the main job (trainings of 300 iterations) as single jobs, against one array of "
+    "them\n"
     "  pools   taking and returning a block of the memory pools, by 1 to 16 threads, against free "
     "lists\n"
     "          behind mutexes\n";
@@ -36,11 +46,48 @@ static const char examples[] = "examples:\n"
                                "  gpu-worker bench engine --driver cuda\n"
                                "  gpu-worker bench kafka --config worker.yaml\n";
 
+static const struct bench {
+    const char *name;
+    uint32_t milliseconds, instances; /* if not given */
+    enum err (*run)(const struct bench_options *options, struct error *err);
+} benches[] = {{"arrays", 300, 4096, bench_arrays}, {"cost", 300, 4096, bench_cost},
+    {"engine", 300, 4096, bench_engine}, {"flat", 300, 4096, bench_flat},
+    {"isolation", 300, 4096, bench_isolation}, {"kafka", 300, 4096, bench_kafka},
+    {"latency", 300, 4096, bench_latency}, {"pools", 300, 4096, bench_pools},
+    {"scale", 2000, 1024, bench_scale}, {"state", 300, 4096, bench_state},
+    {"statics", 300, 4096, bench_statics}, {"sweep", 300, 4096, bench_sweep}};
+
+static const struct bench *find_bench(const char *name) {
+    for (size_t i = 0; i < sizeof benches / sizeof benches[0]; i++)
+        if (strcmp(benches[i].name, name) == 0) return &benches[i];
+    return NULL;
+}
+
 struct bench_arguments {
-    const char *which, *config, *driver;
-    uint64_t rounds, milliseconds, messages, instances;
+    const struct bench *bench;
+    const char *config, *driver;
+    uint64_t rounds, milliseconds, messages, instances, iterations, devices;
+    uint64_t device, board, work; /* of an executor that bench scale has started */
     bool is_json;
 };
+
+static int check_ranges(const struct bench_arguments *arguments) {
+    const struct {
+        const char *name;
+        uint64_t value, least, most;
+    } ranges[] = {{"rounds", arguments->rounds, 1, BENCH_ROUNDS_MAX},
+        {"ms", arguments->milliseconds, 1, 60000}, {"messages", arguments->messages, 1, 1000000000},
+        {"instances", arguments->instances, 1, BENCH_INSTANCES_MAX},
+        {"iterations", arguments->iterations, 1, BENCH_ITERATIONS_MAX},
+        {"devices", arguments->devices, 0, BENCH_DEVICES_MAX},
+        {"device", arguments->device, 0, INT32_MAX}, {"board", arguments->board, 0, INT32_MAX},
+        {"work", arguments->work, 0, INT32_MAX}};
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most)
+            return cli_fail_usage("bench", "--%s is %" PRIu64 " to %" PRIu64, ranges[i].name,
+                ranges[i].least, ranges[i].most);
+    return CLI_OK;
+}
 
 /* False: the command must end with *ret_exit. */
 static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, int *ret_exit) {
@@ -52,78 +99,99 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
         {"driver", "cuda|cpu", "overrides `driver`", .text = &ret->driver},
         {"rounds", "N", "1 to 99; 5 if not given", .number = &ret->rounds},
         {"ms", "N",
-            "about how long a round of the baseline takes (not for kafka); 300 if not given",
+            "about how long a round of the baseline takes (not for kafka), or of scale; 300 if "
+            "not\n"
+            "given, and 2000 for scale",
             .number = &ret->milliseconds},
         {"messages", "N", "messages in a round (only for kafka); 200000 if not given",
             .number = &ret->messages},
         {"instances", "N",
             "instances of an array (only for arrays), and 16 times as many where they are small; "
-            "4096 "
-            "if not given",
+            "4096, "
+            "and 1024 for scale, if not given",
             .number = &ret->instances},
+        {"iterations", "N", "of the main job (only for scale and sweep); 300 if not given",
+            .number = &ret->iterations},
+        {"devices", "N",
+            "at most so many devices (only for scale); all if not given; with driver cpu so many "
+            "are\n"
+            "simulated, 2 if not given",
+            .number = &ret->devices},
+        {"device", "N", "the device of an executor that bench scale has started",
+            .number = &ret->device},
+        {"board", "N", "the descriptor of memory that it counts in", .with = "device",
+            .number = &ret->board},
+        {"work", "N", "the number of what it runs", .with = "device", .number = &ret->work},
         {"json", NULL, "print each row as a line of JSON, instead of a table",
             .flag = &ret->is_json},
         {0}};
     const struct cli_command command = {.name = "bench",
-        .first = "arrays|cost|engine|isolation|kafka|latency|pools|state",
+        .first = "arrays|cost|engine|flat|isolation|kafka|latency|pools|scale|state|statics|sweep",
         .about = about,
         .options = options,
         .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
-    ret->which = words[0];
-    bool is_in_range = ret->rounds >= 1 && ret->rounds <= BENCH_ROUNDS_MAX &&
-                       ret->milliseconds >= 1 && ret->milliseconds <= 60000 && ret->messages >= 1 &&
-                       ret->messages <= 1000000000 && ret->instances >= 1 &&
-                       ret->instances <= BENCH_INSTANCES_MAX;
-    if (!is_in_range)
-        *ret_exit = cli_fail_usage("bench",
-            "--rounds is 1 to %d, --ms 1 to 60000, --messages 1 to 1000000000, and --instances 1 "
-            "to "
-            "%d",
-            BENCH_ROUNDS_MAX, BENCH_INSTANCES_MAX);
-    return is_in_range;
+    ret->bench = find_bench(words[0]);
+    if (ret->bench == NULL) {
+        *ret_exit = cli_fail_usage("bench", "there is no bench '%s'", words[0]);
+        return false;
+    }
+    if (ret->milliseconds == UINT64_MAX) ret->milliseconds = ret->bench->milliseconds;
+    if (ret->instances == UINT64_MAX) ret->instances = ret->bench->instances;
+    *ret_exit = check_ranges(ret);
+    return *ret_exit == CLI_OK;
 }
 
-static const struct bench {
-    const char *name;
-    enum err (*run)(const struct bench_options *options, struct error *err);
-} benches[] = {{"arrays", bench_arrays}, {"cost", bench_cost}, {"engine", bench_engine},
-    {"isolation", bench_isolation}, {"kafka", bench_kafka}, {"latency", bench_latency},
-    {"pools", bench_pools}, {"state", bench_state}};
+static int run(const struct bench_arguments *arguments, struct settings *settings) {
+    struct error err;
+    const struct bench_options options = {.settings = settings,
+        .table = {.bench = arguments->bench->name,
+            .settings = settings,
+            .rounds = (unsigned)arguments->rounds,
+            .is_json = arguments->is_json},
+        .milliseconds = (uint32_t)arguments->milliseconds,
+        .messages = arguments->messages,
+        .instances = (uint32_t)arguments->instances,
+        .iterations = (uint32_t)arguments->iterations,
+        .config = arguments->config,
+        .devices = (uint32_t)arguments->devices,
+        .board_fd = (int)arguments->board,
+        .device = (uint32_t)arguments->device,
+        .work = (uint32_t)arguments->work};
+    /* every round starts and ends a worker, which would log that */
+    log_init(LOG_WARN, settings->log.format);
+    return arguments->bench->run(&options, &err) == ERR_OK ? CLI_OK : cli_fail_error("bench", &err);
+}
 
-static const struct bench *find_bench(const char *name) {
-    for (size_t i = 0; i < sizeof benches / sizeof benches[0]; i++)
-        if (strcmp(benches[i].name, name) == 0) return &benches[i];
-    return NULL;
+/* Executors read it as well, so what is read from a pipe is kept. */
+static int run_as_configured(struct bench_arguments *arguments) {
+    struct settings settings;
+    struct kept_config kept = {.fd = -1};
+    struct error err;
+    if (arguments->config != NULL) {
+        if (kept_config_init(&kept, arguments->config, &err) != ERR_OK)
+            return cli_fail(CLI_CONFIG, "bench", "%s; %s", err.message, err.fix);
+        arguments->config = kept.path;
+    }
+    int ret = cli_load_settings("bench", arguments->config, &settings);
+    if (ret == CLI_OK) {
+        ret = cli_override_driver(arguments->driver, &settings)
+                  ? run(arguments, &settings)
+                  : cli_fail(
+                        CLI_USAGE, "bench", "--driver is cuda or cpu, not '%s'", arguments->driver);
+        settings_fini(&settings);
+    }
+    kept_config_fini(&kept);
+    return ret;
 }
 
 int command_bench(int argc, char **argv) {
-    struct bench_arguments arguments = {
-        .rounds = 5, .milliseconds = 300, .messages = 200000, .instances = 4096};
+    struct bench_arguments arguments = {.rounds = 5,
+        .milliseconds = UINT64_MAX,
+        .messages = 200000,
+        .instances = UINT64_MAX,
+        .iterations = 300};
     int exit_code;
     if (!parse_arguments(argc, argv, &arguments, &exit_code)) return exit_code;
-    const struct bench *bench = find_bench(arguments.which);
-    if (bench == NULL) return cli_fail_usage("bench", "there is no bench '%s'", arguments.which);
-
-    struct settings settings;
-    int ret = cli_load_settings("bench", arguments.config, &settings);
-    if (ret != CLI_OK) return ret;
-    if (cli_override_driver(arguments.driver, &settings)) {
-        struct error err;
-        const struct bench_options options = {.settings = &settings,
-            .table = {.bench = bench->name,
-                .settings = &settings,
-                .rounds = (unsigned)arguments.rounds,
-                .is_json = arguments.is_json},
-            .milliseconds = (uint32_t)arguments.milliseconds,
-            .messages = arguments.messages,
-            .instances = (uint32_t)arguments.instances};
-        log_init(LOG_WARN,
-            settings.log.format); /* every round starts and ends a worker, which would log that */
-        if (bench->run(&options, &err) != ERR_OK) ret = cli_fail_error("bench", &err);
-    } else {
-        ret = cli_fail(CLI_USAGE, "bench", "--driver is cuda or cpu, not '%s'", arguments.driver);
-    }
-    settings_fini(&settings);
-    return ret;
+    return run_as_configured(&arguments);
 }

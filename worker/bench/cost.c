@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,11 +100,12 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(((const struct cost *)a)->name, ((const struct cost *)b)->name);
 }
 
-/* True for a thread that had nothing to do. */
+/* True for a thread that had nothing to do. The rest of one that had may be below zero: its ranges
+ * are sampled. */
 static bool is_idle(const struct cost *cost, unsigned rounds) {
     bool is_range = strstr(cost->name, ": other") == NULL;
     for (unsigned i = 0; i < rounds; i++)
-        if (is_range || cost->rounds[i] >= 0.5) return false;
+        if (is_range || fabs(cost->rounds[i]) >= 0.5) return false;
     return true;
 }
 

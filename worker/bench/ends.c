@@ -45,28 +45,38 @@ static void finish_one(struct bench_clock *clock) {
 struct memory_source {
     struct source source;
     struct bench_clock *clock;
-    struct slice payload;
-    uint64_t at_once;
-    uint64_t messages_a_key;
+    struct bench_feed feed;
+    uint32_t *keys; /* `feed.keys` numbers */
     uint64_t issued;
+    bool is_paused;
 };
 
-/* A key of one byte in static memory, because the message is lent. */
+/* The message is lent, so its key is in memory that outlives it. */
 static struct slice key_of(const struct memory_source *memory) {
-    static const uint8_t keys[BENCH_KEYS] = {
-#define ROW(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
-        ROW(0), ROW(8), ROW(16), ROW(24), ROW(32), ROW(40), ROW(48), ROW(56)
-#undef ROW
-    };
-    if (memory->messages_a_key == BENCH_NO_KEYS) return slice_of(NULL, 0);
-    return slice_of(&keys[memory->issued / memory->messages_a_key % BENCH_KEYS], 1);
+    if (memory->feed.messages_a_key == BENCH_NO_KEYS) return slice_of(NULL, 0);
+    uint64_t number = memory->issued / memory->feed.messages_a_key % memory->feed.keys;
+    return slice_of(&memory->keys[number], sizeof memory->keys[number]);
+}
+
+static struct slice payload_of(const struct memory_source *memory) {
+    const struct bench_feed *feed = &memory->feed;
+    if (memory->issued < feed->first_count) return feed->firsts[memory->issued];
+    return feed->payloads[(memory->issued - feed->first_count) % feed->payload_count];
+}
+
+/* Each partition has offsets of its own. */
+static struct position position_of(const struct memory_source *memory) {
+    uint32_t partitions = memory->feed.partitions;
+    return (struct position){.topic = "bench",
+        .partition = (int32_t)(memory->issued % partitions),
+        .offset = (int64_t)(memory->issued / partitions)};
 }
 
 /* Waits until another message may be delivered; false when the time is up. */
 static bool wait_for_turn(const struct memory_source *memory, int timeout_ms) {
     uint64_t until_ns = clock_ns_in((uint64_t)timeout_ms);
     bool is_first = memory->issued == memory->clock->warm_up;
-    uint64_t unfinished_max = is_first ? 0 : memory->at_once - 1;
+    uint64_t unfinished_max = is_first ? 0 : memory->feed.at_once - 1;
     while (memory->issued - finished(memory->clock) > unfinished_max) {
         if (clock_ns() >= until_ns) return false;
         sched_yield();
@@ -79,27 +89,29 @@ static enum err memory_poll(
     struct memory_source *memory = (struct memory_source *)source;
     *ret = NULL;
     *at_end = memory->issued == memory->clock->total;
-    if (*at_end || !wait_for_turn(memory, timeout_ms)) return ERR_OK;
+    if (*at_end || memory->is_paused || !wait_for_turn(memory, timeout_ms)) return ERR_OK;
     bool is_edge = memory->issued == memory->clock->warm_up;
     if (is_edge && memory->clock->on_edge != NULL) memory->clock->on_edge(false);
     uint64_t now_ns = clock_ns();
     memory->clock->issued_ns = now_ns;
     if (is_edge) memory->clock->started_ns = now_ns;
-    const struct delivery message = {
-        .position = {.topic = "bench", .partition = 0, .offset = (int64_t)memory->issued},
+    const struct delivery message = {.position = position_of(memory),
         .received_ns = now_ns,
-        .has_key = memory->messages_a_key != BENCH_NO_KEYS,
+        .has_key = memory->feed.messages_a_key != BENCH_NO_KEYS,
         .key = key_of(memory),
-        .payload = memory->payload};
+        .payload = payload_of(memory)};
     *ret = delivery_lend(&message, (struct loan){0});
     if (*ret == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
-            "no memory for a message of %zu bytes", memory->payload.size);
+            "no memory for a message of %zu bytes", message.payload.size);
     memory->issued++;
     return ERR_OK;
 }
 
-static void memory_pause(struct source *source, bool paused) {}
+/* Limits hold here, too: otherwise large jobs would take all memory of the machine. */
+static void memory_pause(struct source *source, bool paused) {
+    ((struct memory_source *)source)->is_paused = paused;
+}
 
 static void memory_finish(struct source *source, const struct position *position) {
     finish_one(((struct memory_source *)source)->clock);
@@ -110,11 +122,11 @@ static enum err memory_close(struct source *source, int timeout_ms, struct error
 }
 
 static void memory_destroy(struct source *source) {
+    free(((struct memory_source *)source)->keys);
     free(source);
 }
 
-struct source *bench_source(
-    struct bench_clock *clock, struct slice payload, uint64_t at_once, uint64_t messages_a_key) {
+struct source *bench_source(struct bench_clock *clock, const struct bench_feed *feed) {
     static const struct source_operations operations = {.poll = memory_poll,
         .pause = memory_pause,
         .finish = memory_finish,
@@ -124,9 +136,15 @@ struct source *bench_source(
     if (memory == NULL) return NULL;
     memory->source.operations = &operations;
     memory->clock = clock;
-    memory->payload = payload;
-    memory->at_once = at_once;
-    memory->messages_a_key = messages_a_key;
+    memory->feed = *feed;
+    if (feed->keys == 0) memory->feed.keys = BENCH_KEYS;
+    if (feed->partitions == 0) memory->feed.partitions = 1;
+    memory->keys = calloc(memory->feed.keys, sizeof memory->keys[0]);
+    if (memory->keys == NULL) {
+        free(memory);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < memory->feed.keys; i++) memory->keys[i] = i;
     return &memory->source;
 }
 
@@ -213,11 +231,15 @@ struct source *bench_counting(struct bench_clock *clock, struct source *inner) {
 /* --- the worker between them --- */
 
 enum err bench_run(const struct settings *settings, struct source *source, struct sink *sink,
-    struct state *state, struct error *err) {
+    struct state *state, struct board *board, struct error *err) {
     static const volatile sig_atomic_t stop;
     struct executor_summary summary;
-    const struct executor_options options = {
-        .settings = settings, .source = source, .sink = sink, .state = state, .stop = &stop};
+    const struct executor_options options = {.settings = settings,
+        .source = source,
+        .sink = sink,
+        .state = state,
+        .board = board,
+        .stop = &stop};
     if (source == NULL || sink == NULL) {
         source_destroy(source);
         sink_destroy(sink);

@@ -18,6 +18,8 @@
 #include "settings/settings.h"
 #include "state/state.h"
 
+struct board;
+
 struct bench_clock {
     uint64_t warm_up, total; /* messages; `total` includes the warm-up */
     uint64_t started_ns, ended_ns;
@@ -38,17 +40,24 @@ void bench_clock_init(struct bench_clock *clock, uint64_t warm_up, uint64_t meas
 double bench_clock_ns_each(const struct bench_clock *clock);
 
 /**
- * How many messages in a row have the same key, of BENCH_KEYS keys in turn; BENCH_NO_KEYS: messages
- * have no key.
+ * How many messages in a row have the same key, of all keys in turn; BENCH_NO_KEYS: messages have
+ * no key.
  */
 enum { BENCH_NO_KEYS = 0, BENCH_KEYS = 64 };
 
-/**
- * Delivers `payload`, which must outlive it, as often as the clock says, with at most `at_once`
- * unfinished at a time. NULL when memory is short.
- */
-struct source *bench_source(
-    struct bench_clock *clock, struct slice payload, uint64_t at_once, uint64_t messages_a_key);
+/** What a source in memory delivers. All payloads must outlive it. */
+struct bench_feed {
+    const struct slice *firsts; /* delivered once, before the others; NULL: nothing is */
+    size_t first_count;
+    const struct slice *payloads; /* in turn, again and again */
+    size_t payload_count;
+    uint64_t at_once; /* at most so many are unfinished at a time */
+    uint64_t messages_a_key;
+    uint32_t keys, partitions; /* how many of each; 0: BENCH_KEYS, and one partition */
+};
+
+/** Delivers as many messages as the clock says. NULL when memory is short. */
+struct source *bench_source(struct bench_clock *clock, const struct bench_feed *feed);
 
 /** Acknowledges everything at once. NULL when memory is short. */
 struct sink *bench_sink(void);
@@ -61,9 +70,10 @@ struct source *bench_counting(struct bench_clock *clock, struct source *inner);
 
 /**
  * Runs the worker with this source and sink, which it owns; NULL means that there was no memory for
- * one. Errors: ERR_INTERNAL, if a job failed; or as executor_run().
+ * one. It counts on `board`; NULL: on one of its own. Errors: ERR_INTERNAL, if a job failed; or as
+ * executor_run().
  */
 MUST_CHECK enum err bench_run(const struct settings *settings, struct source *source,
-    struct sink *sink, struct state *state, struct error *err);
+    struct sink *sink, struct state *state, struct board *board, struct error *err);
 
 #endif

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/temporary.h"
 #include "bench/job.h"
 
 #define CPU_MEMORY_BYTES (8ull << 30) /* memory is not used before it is touched */
 
 enum {
     WARM_UP_JOBS_MAX = 256,
+    WARM_UP_JOBS_MIN = 32,    /* by then all batches in flight have had their memory */
     WARM_UP_BYTES = 64 << 20, /* fewer warm-up jobs if they are large */
     POOL_BYTES_MIN = 64 << 20
 };
@@ -60,6 +62,7 @@ void engine_init(struct engine_bench *bench, const struct bench_options *options
 /* Enough jobs for the worker to learn how long they take, and to compute how many make a round. */
 uint64_t engine_warm_up_jobs(const struct engine_work *work) {
     uint64_t jobs = WARM_UP_BYTES / work->buffer_bytes;
+    if (jobs < WARM_UP_JOBS_MIN) return WARM_UP_JOBS_MIN;
     return jobs < WARM_UP_JOBS_MAX ? jobs : WARM_UP_JOBS_MAX;
 }
 
@@ -90,8 +93,12 @@ enum err engine_job(const struct engine_work *work, struct slice *ret, struct er
 
 enum err engine_run_worker(const struct engine_bench *bench, struct state *state,
     struct slice payload, uint64_t at_once, struct bench_clock *clock, struct error *err) {
-    return bench_run(bench->options->settings,
-        bench_source(clock, payload, at_once, bench->jobs_a_key), bench_sink(), state, err);
+    const struct bench_feed feed = {.payloads = &payload,
+        .payload_count = 1,
+        .at_once = at_once,
+        .messages_a_key = bench->jobs_a_key};
+    return bench_run(
+        bench->options->settings, bench_source(clock, &feed), bench_sink(), state, NULL, err);
 }
 
 static enum err run_worker(const struct engine_bench *bench, const struct engine_work *work,
@@ -214,28 +221,22 @@ enum err bench_engine(const struct bench_options *options, struct error *err) {
     return code;
 }
 
-/* Opens a state file in a temporary folder. */
-static enum err open_state(struct state **ret, struct error *err) {
-    const char *parent = getenv("TMPDIR");
-    char *folder = NULL, *path = NULL;
+enum err engine_open_state(struct state **ret, struct error *err) {
+    char folder[TEMPORARY_PATH_SIZE], path[TEMPORARY_PATH_SIZE + 8];
     struct error set_aside;
-    enum err code = error_set(err, ERR_IO, 0, "set TMPDIR to a folder that can be written",
-        "cannot make a folder for a state file");
-    if (asprintf(&folder, "%s/gpu-worker-bench-XXXXXX", parent != NULL ? parent : "/tmp") >= 0 &&
-        mkdtemp(folder) != NULL && asprintf(&path, "%s/state", folder) >= 0) {
-        code = state_open(path, 0, ret, &set_aside, err);
-        unlink(path); /* the open file stays usable */
-        rmdir(folder);
-    }
-    free(path);
-    free(folder);
+    enum err code = temporary_folder_make("gpu-worker-bench", folder, err);
+    if (code != ERR_OK) return code;
+    snprintf(path, sizeof path, "%s/state", folder);
+    code = state_open(path, 0, ret, &set_aside, err);
+    unlink(path); /* the open file stays usable */
+    rmdir(folder);
     return code;
 }
 
 enum err bench_state(const struct bench_options *options, struct error *err) {
     struct engine_bench bench;
     engine_init(&bench, options);
-    enum err code = open_state(&bench.state, err);
+    enum err code = engine_open_state(&bench.state, err);
     if (code == ERR_OK) code = measure_rates(&bench, err);
     state_close(bench.state);
     return code;

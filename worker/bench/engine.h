@@ -34,6 +34,9 @@ void engine_init(struct engine_bench *bench, const struct bench_options *options
 MUST_CHECK enum err engine_open_baseline(struct engine_bench *bench, struct error *err);
 void engine_close(struct engine_bench *bench);
 
+/** Opens a state file in a temporary folder, of which nothing remains afterwards. */
+MUST_CHECK enum err engine_open_state(struct state **ret, struct error *err);
+
 /** Jobs that come before those that are measured, in each run of the worker. */
 uint64_t engine_warm_up_jobs(const struct engine_work *work);
 

@@ -8,6 +8,9 @@
 #include "base/digest.h"
 #include "decode/job_yaml.h"
 
+/* Where the bytes of a buffer stand until the job is encoded: a name for mkstemp(). */
+#define DATA_FILE "/tmp/gpu-worker-bench-XXXXXX"
+
 static enum err encode(const char *yaml, struct slice *ret, struct error *err) {
     struct problems problems;
     uint8_t *bytes = NULL;
@@ -18,8 +21,8 @@ static enum err encode(const char *yaml, struct slice *ret, struct error *err) {
     enum err code = ERR_INTERNAL;
     if (document != NULL) code = job_yaml_encode(document, "/", &problems, &bytes, &size, err);
     if (problems.count > 0)
-        code = error_set(err, code, 0, "check that the disk of TMPDIR has room",
-            "making a job: %s: %s", problems.items[0].where, problems.items[0].what);
+        code = error_set(err, code, 0, "make room in /tmp", "making a job: %s: %s",
+            problems.items[0].where, problems.items[0].what);
     yaml_destroy(document);
     problems_fini(&problems);
     *ret = slice_of(bytes, size);
@@ -34,18 +37,31 @@ enum err bench_job_nothing(struct slice *ret, struct error *err) {
         ret, err);
 }
 
-/* Writes ones to a temporary file. */
-static enum err write_ones(uint64_t bytes, char *path, struct error *err) {
+static enum err end_file(FILE *file, bool is_written, const char *path, struct error *err) {
+    if (file != NULL && fclose(file) != 0) is_written = false;
+    if (is_written) return ERR_OK;
+    return error_set(err, ERR_IO, 0, "make room there", "%s cannot be written", path);
+}
+
+/* Makes a temporary file; NULL: it cannot be made. */
+static FILE *begin_file(char *path) {
     int fd = mkstemp(path);
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    return fd >= 0 ? fdopen(fd, "w") : NULL;
+}
+
+static enum err write_file(struct slice bytes, char *path, struct error *err) {
+    FILE *file = begin_file(path);
+    bool is_written = file != NULL && fwrite(bytes.data, bytes.size, 1, file) == 1;
+    return end_file(file, is_written, path, err);
+}
+
+static enum err write_ones(uint64_t bytes, char *path, struct error *err) {
+    FILE *file = begin_file(path);
     const float one = 1;
     bool is_written = file != NULL;
     for (uint64_t i = 0; i < bytes && is_written; i += sizeof one)
         is_written = fwrite(&one, sizeof one, 1, file) == 1;
-    if (file != NULL && fclose(file) != 0) is_written = false;
-    if (is_written) return ERR_OK;
-    return error_set(
-        err, ERR_IO, 0, "make room there", "%s: %" PRIu64 " bytes cannot be written", path, bytes);
+    return end_file(file, is_written, path, err);
 }
 
 /* What stands in a job and in its buffers if it is an array. */
@@ -63,7 +79,7 @@ static struct array_words array_words_of(uint32_t instances) {
 enum err bench_job_add(const char *entry, uint64_t buffer_bytes, uint32_t instances,
     struct slice *ret, struct error *err) {
     const struct array_words words = array_words_of(instances);
-    char path[] = "/tmp/gpu-worker-bench-XXXXXX", yaml[1024];
+    char path[] = DATA_FILE, yaml[1024];
     enum err code = write_ones(buffer_bytes * (instances > 0 ? instances : 1), path, err);
     snprintf(yaml, sizeof yaml,
         "id: bench\n%s"
@@ -84,7 +100,7 @@ enum err bench_job_add(const char *entry, uint64_t buffer_bytes, uint32_t instan
 enum err bench_job_score(uint32_t instances, struct slice *ret, struct error *err) {
     const struct array_words words = array_words_of(instances);
     float table[BENCH_TABLE_BYTES / sizeof(float)];
-    char parameters[] = "/tmp/gpu-worker-bench-XXXXXX", ones[] = "/tmp/gpu-worker-bench-XXXXXX";
+    char parameters[] = DATA_FILE, ones[] = DATA_FILE;
     char yaml[1024], name[DIGEST_TEXT_SIZE];
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) table[i] = 1;
     const struct digest digest = digest_of(slice_of(table, sizeof table));
@@ -106,5 +122,96 @@ enum err bench_job_score(uint32_t instances, struct slice *ret, struct error *er
     if (code == ERR_OK) code = encode(yaml, ret, err);
     unlink(parameters);
     unlink(ones);
+    return code;
+}
+
+/* ---- the main job ---- */
+
+enum { TRAIN_ROWS = 569, TRAIN_FEATURES = 30 };
+_Static_assert(BENCH_TRAINED_BYTES == (TRAIN_FEATURES + 1) * sizeof(float) + 2 * sizeof(float),
+    "weights, loss and accuracy");
+
+struct data_set {
+    float x[TRAIN_ROWS * TRAIN_FEATURES], y[TRAIN_ROWS];
+};
+
+/* Features between -1 and 1, the same in every process, and labels that a few of them decide. */
+static void fill_data_set(struct data_set *ret) {
+    uint32_t state = 1;
+    for (size_t row = 0; row < TRAIN_ROWS; row++) {
+        float *features = &ret->x[row * TRAIN_FEATURES];
+        for (size_t i = 0; i < TRAIN_FEATURES; i++) {
+            state = state * 1664525u + 1013904223u;
+            features[i] = (float)(state >> 8) / (float)(1 << 23) - 1;
+        }
+        ret->y[row] = features[0] + features[1] > features[2] ? 1 : 0;
+    }
+}
+
+/* What stands in the job for one of them; with `path` the job carries it. */
+static void describe_static(struct slice bytes, const char *path, char ret[static 256]) {
+    char name[DIGEST_TEXT_SIZE];
+    const struct digest digest = digest_of(bytes);
+    int used =
+        snprintf(ret, 256, "{static: '%s', bytes: %zu", digest_format(&digest, name), bytes.size);
+    if (path != NULL) used += snprintf(ret + used, 256 - (size_t)used, ", data: {file: %s}", path);
+    snprintf(ret + used, 256 - (size_t)used, "}");
+}
+
+enum err bench_job_train(uint32_t iterations, uint32_t instances, bool brings_data,
+    struct slice *ret, struct error *err) {
+    static struct data_set set;
+    const struct array_words words = array_words_of(instances);
+    char x_path[] = DATA_FILE, y_path[] = DATA_FILE;
+    char yaml[2048], x[256], y[256];
+    enum err code = ERR_OK;
+    fill_data_set(&set);
+    if (brings_data) code = write_file(slice_of(set.x, sizeof set.x), x_path, err);
+    if (brings_data && code == ERR_OK)
+        code = write_file(slice_of(set.y, sizeof set.y), y_path, err);
+    describe_static(slice_of(set.x, sizeof set.x), brings_data ? x_path : NULL, x);
+    describe_static(slice_of(set.y, sizeof set.y), brings_data ? y_path : NULL, y);
+    snprintf(yaml, sizeof yaml,
+        "id: bench\n%s"
+        "buffers:\n"
+        "  x: %s\n"
+        "  y: %s\n"
+        "  weights: {%sbytes: %zu}\n"
+        "  moments: {%sbytes: %zu}\n"
+        "  metrics: {%sbytes: 8}\n"
+        "steps:\n"
+        "- {program: logreg_adam, entry: logreg_adam, grid: [1], iterations: %" PRIu32 ",\n"
+        "   args: [x, y, weights, moments, {f32: 0.01}, {f32: 0.0001}, {u32: %d}, {u32: %d}]}\n"
+        "- {program: logreg_adam, entry: logreg_metrics, grid: [1],\n"
+        "   args: [x, y, weights, metrics, {f32: 0.0001}, {u32: %d}, {u32: %d}]}\n"
+        "outputs: [{buffer: weights}, {buffer: metrics}]\n",
+        words.count, x, y, words.each, (TRAIN_FEATURES + 1) * sizeof(float), words.each,
+        (2 * TRAIN_FEATURES + 4) * sizeof(float), words.each, iterations, TRAIN_ROWS,
+        TRAIN_FEATURES, TRAIN_ROWS, TRAIN_FEATURES);
+    if (code == ERR_OK) code = encode(yaml, ret, err);
+    if (brings_data) {
+        unlink(x_path);
+        unlink(y_path);
+    }
+    return code;
+}
+
+enum err bench_job_share(
+    struct slice shared, bool brings_data, struct slice *ret, struct error *err) {
+    char path[] = DATA_FILE, yaml[1024], x[256] = "{data: {f32: [1, 1, 1, 1]}}";
+    enum err code = ERR_OK;
+    if (brings_data) code = write_file(shared, path, err);
+    if (shared.data != NULL) describe_static(shared, brings_data ? path : NULL, x);
+    snprintf(yaml, sizeof yaml,
+        "id: bench\n"
+        "buffers:\n"
+        "  x: %s\n"
+        "  y: {data: {f32: [1, 1, 1, 1]}}\n"
+        "  z: {bytes: 16}\n"
+        "steps: [{program: bench, entry: add_coalesced, args: [x, y, z, {u32: 4}], elements: 4}]\n"
+        "outputs: [{buffer: z}]\n",
+        x);
+    if (code == ERR_OK) code = encode(yaml, ret, err);
+    if (brings_data) unlink(path);
     return code;
 }

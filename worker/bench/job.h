@@ -19,6 +19,9 @@ MUST_CHECK enum err bench_job_nothing(struct slice *ret, struct error *err);
 MUST_CHECK enum err bench_job_add(const char *entry, uint64_t buffer_bytes, uint32_t instances,
     struct slice *ret, struct error *err);
 
+/** Weights and metrics of a training, in bytes. */
+enum { BENCH_TRAINED_BYTES = 31 * 4 + 8 };
+
 /** A job's parameters and scores, and the static that all jobs share, in bytes. */
 enum { BENCH_PARAMETERS_BYTES = 64, BENCH_SCORES_BYTES = 16, BENCH_TABLE_BYTES = 256 };
 
@@ -27,5 +30,22 @@ enum { BENCH_PARAMETERS_BYTES = 64, BENCH_SCORES_BYTES = 16, BENCH_TABLE_BYTES =
  * reads them back; `instances` as above. The caller frees `ret.data`.
  */
 MUST_CHECK enum err bench_job_score(uint32_t instances, struct slice *ret, struct error *err);
+
+/**
+ * The main job: a logistic regression of so many iterations (logreg_adam) against a data set of 569
+ * rows and 30 features, which all such jobs share as statics. `brings_data`: it carries them, and
+ * otherwise only names them. `instances` as above; a result has
+ * BENCH_TRAINED_BYTES of each. The caller frees `ret.data`.
+ */
+MUST_CHECK enum err bench_job_train(uint32_t iterations, uint32_t instances, bool brings_data,
+    struct slice *ret, struct error *err);
+
+/**
+ * A small job that adds 16 bytes to the first 16 of `shared`, a static; it carries the static's
+ * bytes or only names it. data NULL: both are in the message, and there is no static. The caller
+ * frees `ret.data`.
+ */
+MUST_CHECK enum err bench_job_share(
+    struct slice shared, bool brings_data, struct slice *ret, struct error *err);
 
 #endif

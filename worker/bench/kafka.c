@@ -86,7 +86,7 @@ static enum err run_worker(struct kafka_bench *bench, enum delivery_choice deliv
             bench->options->settings, 0, &(struct membership){.instance_id = ""}, &connection, err);
     if (code != ERR_OK) return code;
     code = bench_run(bench->options->settings, bench_counting(&clock, connection.source),
-        connection.sink, NULL, err);
+        connection.sink, NULL, NULL, err);
     connection_fini(&connection);
     *ns_a_job = bench_clock_ns_each(&clock);
     return code;

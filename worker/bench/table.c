@@ -1,5 +1,6 @@
 #include "bench/table.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,11 @@ void bench_row_begin(const struct bench_table *table, const char *work) {
 void bench_row_end(const struct bench_table *table) {
     printf(table->is_json ? "}\n" : "|\n");
     fflush(stdout);
+}
+
+void bench_count(const struct bench_table *table, const char *key, uint64_t value) {
+    if (table->is_json) printf(", \"%s\": %" PRIu64, key, value);
+    else printf("| %" PRIu64 " ", value);
 }
 
 static void print_json(struct bench_figure figure, const struct bench_spread *spread) {

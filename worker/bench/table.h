@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "settings/settings.h"
 
@@ -50,6 +51,9 @@ struct bench_figure {
     int decimals;
     const char *unit; /* " %", or NULL if the head names the unit */
 };
+
+/** A cell with a number that is no figure: what the row is about. */
+void bench_count(const struct bench_table *table, const char *key, uint64_t value);
 
 /** A cell with the median. */
 void bench_median(

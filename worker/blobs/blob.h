@@ -1,17 +1,34 @@
-/** A payload of the blob store, in memory of this process. Units: bytes. Threads: one at a time. */
+/**
+ * A payload of the blob store. Units: bytes. Threads: one at a time, but for blob_read(), which is
+ * for any.
+ */
 #ifndef BLOBS_BLOB_H
 #define BLOBS_BLOB_H
 
+#include "base/error.h"
 #include "base/slice.h"
 
-struct blob_memory;
+/** `trouble` of an ERR_IO from the store (struct error): its disk is full, or anything else. */
+#define BLOBS_TROUBLE "blob_store"
+#define BLOBS_DISK_FULL "disk_full"
 
-/** A payload, in anonymous memory of this process. */
+struct blob_memory;
+struct blob_parts;
+
+/** A payload, in anonymous memory of this process, or in a file of the store. */
 struct blob {
-    struct slice bytes;
+    struct slice bytes;         /* of one in memory */
     void *mapping;              /* what blob_fini() unmaps; NULL: there is none */
     struct blob_memory *memory; /* private: the account that it counts against */
+    struct blob_parts *parts;   /* private: of one in a file; NULL: it is in memory */
 };
+
+/**
+ * Copies a part of the payload, which lies inside of it. From a file it may wait for a disk.
+ * Errors: ERR_DIGEST_MISMATCH, if the file was changed; ERR_NO_MEMORY, ERR_IO.
+ */
+MUST_CHECK enum err blob_read(
+    const struct blob *blob, uint64_t offset, void *to, size_t bytes, struct error *err);
 
 void blob_fini(struct blob *blob); /* a zeroed one is fine */
 

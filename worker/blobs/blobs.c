@@ -1,5 +1,6 @@
 #include "blobs/blobs.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -17,14 +18,14 @@ struct blobs {
     uint64_t bytes_max;
     uint32_t max_age_hours;
     struct blob_memory memory;
-    atomic_uint_fast64_t answers; /* relaxed, like the next: they publish no other memory */
-    atomic_bool is_troubled;
+    atomic_uint_fast64_t answers;  /* relaxed, like the next: they publish no other memory */
+    _Atomic(const char *) trouble; /* of the last request; constant text */
     /* either a folder ... */
     struct folder folder;
     struct queue *stop; /* always empty; closed to end the sweeper */
     struct crew *sweeper;
     /* ... or HTTP and a cache */
-    struct http *http;
+    struct http_client *http;
     struct cache *cache;
     void (*on_not_cached)(void *context, const struct error *err);
     void *context;
@@ -38,10 +39,14 @@ static enum err check_bytes(const struct blobs *blobs, uint64_t bytes, struct er
 
 /* Notes an answer of the store itself, not of the cache. */
 static enum err note_answer(struct blobs *blobs, enum err code, struct error *err) {
-    bool is_troubled = code == ERR_IO;
-    if (is_troubled) err->trouble = BLOBS_TROUBLE;
-    else atomic_fetch_add_explicit(&blobs->answers, 1, memory_order_relaxed); /* see there */
-    atomic_store_explicit(&blobs->is_troubled, is_troubled, memory_order_relaxed);
+    const char *trouble = "";
+    if (code == ERR_IO) {
+        bool is_full = blobs->http == NULL && err->native == ENOSPC;
+        err->trouble = trouble = is_full ? BLOBS_DISK_FULL : BLOBS_TROUBLE;
+    } else {
+        atomic_fetch_add_explicit(&blobs->answers, 1, memory_order_relaxed); /* see there */
+    }
+    atomic_store_explicit(&blobs->trouble, trouble, memory_order_relaxed);
     return code;
 }
 
@@ -49,8 +54,8 @@ uint64_t blobs_answers(const struct blobs *blobs) {
     return blobs != NULL ? atomic_load_explicit(&blobs->answers, memory_order_relaxed) : 0;
 }
 
-bool blobs_are_troubled(const struct blobs *blobs) {
-    return blobs != NULL && atomic_load_explicit(&blobs->is_troubled, memory_order_relaxed);
+const char *blobs_trouble(const struct blobs *blobs) {
+    return blobs != NULL ? atomic_load_explicit(&blobs->trouble, memory_order_relaxed) : "";
 }
 
 /* ---- through HTTP ---- */
@@ -77,7 +82,8 @@ static enum err download(struct blobs *blobs, const struct digest *digest, uint6
     enum err code = copy_begin(&blobs->memory, bytes, &copy, err);
     if (code == ERR_OK)
         code = note_answer(blobs,
-            http_get(blobs->http, blob_name(digest, name), bytes, take_piece, &copy, err), err);
+            http_get_blob(blobs->http, blob_name(digest, name), bytes, take_piece, &copy, err),
+            err);
     if (code == ERR_OK) code = copy_finish(&copy, digest, ret, err);
     copy_fini(&copy);
     return code;
@@ -201,7 +207,8 @@ enum err blobs_create(const struct blobs_options *options, struct blobs **ret, s
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the blob store");
     uint64_t held_bytes_max = options->held_bytes_max;
     if (held_bytes_max < options->bytes_max) held_bytes_max = options->bytes_max;
-    *blobs = (struct blobs){.bytes_max = options->bytes_max,
+    *blobs = (struct blobs){.trouble = "",
+        .bytes_max = options->bytes_max,
         .max_age_hours = options->max_age_hours,
         .memory = {.bytes_max = held_bytes_max},
         .on_not_cached = options->on_not_cached,
@@ -209,7 +216,9 @@ enum err blobs_create(const struct blobs_options *options, struct blobs **ret, s
         .folder = {.fd = -1}};
     enum err code;
     if (options->url != NULL) {
-        code = http_create(options->url, options->timeout_ms, &blobs->http, err);
+        const struct http_client_options http = {
+            .url = options->url, .setting = "blobs.url", .timeout_ms = options->timeout_ms};
+        code = http_client_create(&http, &blobs->http, err);
         if (code == ERR_OK)
             code = cache_create(options->cache_dir, options->cache_bytes, &blobs->cache, err);
     } else {
@@ -228,20 +237,22 @@ void blobs_destroy(struct blobs *blobs) {
     queue_destroy(blobs->stop);
     folder_close(&blobs->folder);
     cache_destroy(blobs->cache);
-    http_destroy(blobs->http);
+    http_client_destroy(blobs->http);
     free(blobs);
+}
+
+static enum err has_no_store(const struct digest *digest, struct error *err) {
+    char name[DIGEST_TEXT_SIZE];
+    return error_set(err, ERR_BLOB_MISSING, 0,
+        "set blobs.dir or blobs.url, or send the data in the message",
+        "%s is not in the message, and no blob store is configured", digest_format(digest, name));
 }
 
 enum err blob_open(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
     struct blob *ret, struct error *err) {
-    char name[DIGEST_TEXT_SIZE];
     INVARIANT(bytes > 0, "a blob that is opened has bytes");
     *ret = (struct blob){0};
-    if (blobs == NULL)
-        return error_set(err, ERR_BLOB_MISSING, 0,
-            "set blobs.dir or blobs.url, or send the data in the message",
-            "%s is not in the message, and no blob store is configured",
-            digest_format(digest, name));
+    if (blobs == NULL) return has_no_store(digest, err);
     enum err code = check_bytes(blobs, bytes, err);
     if (code != ERR_OK) return code;
     if (blobs->http != NULL) return open_through_cache(blobs, digest, bytes, ret, err);
@@ -249,12 +260,32 @@ enum err blob_open(struct blobs *blobs, const struct digest *digest, uint64_t by
     return code == ERR_NO_MEMORY ? code : note_answer(blobs, code, err);
 }
 
+enum err blob_open_parts(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
+    struct blob *ret, struct error *err) {
+    if (blobs == NULL || blobs->http != NULL) return blob_open(blobs, digest, bytes, ret, err);
+    *ret = (struct blob){0};
+    enum err code = folder_read_parts(&blobs->folder, digest, bytes, &blobs->memory, ret, err);
+    return code == ERR_NO_MEMORY ? code : note_answer(blobs, code, err);
+}
+
+enum err blobs_create_spool(
+    struct blobs *blobs, uint64_t bytes, struct spool **ret, struct error *err) {
+    INVARIANT(blobs->http == NULL, "only a folder takes payloads in parts");
+    return spool_create(&blobs->folder, &blobs->memory, bytes, ret, err);
+}
+
+enum err blobs_put_spool(
+    struct blobs *blobs, struct spool *spool, struct digest *ret, struct error *err) {
+    return note_answer(blobs, spool_store(spool, ret, err), err);
+}
+
 enum err blobs_put(
     struct blobs *blobs, const struct digest *digest, struct slice payload, struct error *err) {
     char name[BLOB_NAME_SIZE];
     enum err code = check_bytes(blobs, payload.size, err);
     if (code != ERR_OK) return code;
-    if (blobs->http != NULL) code = http_put(blobs->http, blob_name(digest, name), payload, err);
+    if (blobs->http != NULL)
+        code = http_put_blob(blobs->http, blob_name(digest, name), payload, err);
     else if (!folder_touch(&blobs->folder, digest, payload.size))
         code = write_file(blobs, digest, payload, err);
     return note_answer(blobs, code, err);

@@ -20,6 +20,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "blobs/blob.h"
+#include "blobs/spool.h"
 
 struct blobs_options {
     const char *dir;         /* the folder; NULL if the store is behind HTTP */
@@ -34,9 +35,6 @@ struct blobs_options {
     void (*on_not_cached)(void *context, const struct error *err);
     void *context;
 };
-
-/** `trouble` of an ERR_IO from the store (struct error). */
-#define BLOBS_TROUBLE "blob_store"
 
 struct blobs;
 
@@ -58,18 +56,34 @@ MUST_CHECK enum err blob_open(struct blobs *blobs, const struct digest *digest, 
     struct blob *ret, struct error *err);
 
 /**
+ * The same for a payload that is read in parts (blob_read()). In a folder it stays in its file:
+ * the blob may then be larger than bytes_max, and takes one 8192th of its size in memory.
+ */
+MUST_CHECK enum err blob_open_parts(struct blobs *blobs, const struct digest *digest,
+    uint64_t bytes, struct blob *ret, struct error *err);
+
+/**
  * Stores `payload`, which has this digest. After ERR_OK, the payload outlives a crash. If it is
  * stored already, it is only marked as used now. Errors: ERR_TOO_LARGE, ERR_IO, ERR_NO_MEMORY.
  */
 MUST_CHECK enum err blobs_put(
     struct blobs *blobs, const struct digest *digest, struct slice payload, struct error *err);
 
+/** Starts a payload of so many bytes that comes in parts, of any size (spool.h). The store is a
+ * folder. Errors: ERR_IO, ERR_NO_MEMORY. */
+MUST_CHECK enum err blobs_create_spool(
+    struct blobs *blobs, uint64_t bytes, struct spool **ret, struct error *err);
+
+/** Stores it as blobs_put() does. Errors: ERR_IO, ERR_NO_MEMORY. */
+MUST_CHECK enum err blobs_put_spool(
+    struct blobs *blobs, struct spool *spool, struct digest *ret, struct error *err);
+
 /**
  * blobs_answers(): how often the store has answered since the start, also that it has no such blob.
- * The other: whether its last request failed. For NULL: 0, and false.
+ * The other: the `trouble` of its last request, if that failed, else "". For NULL: 0, and "".
  */
 uint64_t blobs_answers(const struct blobs *blobs);
-bool blobs_are_troubled(const struct blobs *blobs);
+const char *blobs_trouble(const struct blobs *blobs);
 
 /**
  * What the store's thread does every hour: removes the blobs of `dir` that were last used more than

@@ -7,43 +7,21 @@ enum { PIECE_BYTES_MAX = 1 << 20 }; /* small enough to be hashed while in the pr
 
 /* ---- memory ---- */
 
-static bool take(struct blob_memory *memory, uint64_t bytes) {
-    /* relaxed: see the header */
-    uint64_t held = atomic_load_explicit(&memory->held, memory_order_relaxed);
-    do {
-        if (bytes > memory->bytes_max || held > memory->bytes_max - bytes) return false;
-    } while (!atomic_compare_exchange_weak_explicit(
-        &memory->held, &held, held + bytes, memory_order_relaxed, memory_order_relaxed));
-    return true;
-}
-
-static void give(struct blob_memory *memory, uint64_t bytes) {
-    atomic_fetch_sub_explicit(&memory->held, bytes, memory_order_relaxed); /* as above */
-}
-
 static enum err map(
     struct blob_memory *memory, uint64_t bytes, struct blob *ret, struct error *err) {
-    if (!take(memory, bytes))
+    if (!blob_memory_take(memory, bytes))
         return error_set(err, ERR_NO_MEMORY, 0,
             "raise blobs.bytes_max, or let fewer jobs with blobs come at once",
             "no room for a blob of %" PRIu64 " bytes beside those that other jobs hold", bytes);
     /* no other process shares it, but only a MAP_SHARED mapping may be registered (gpu/upload.h) */
     void *mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED) {
-        give(memory, bytes);
+        blob_memory_give(memory, bytes);
         return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
             "no memory for a blob of %" PRIu64 " bytes", bytes);
     }
     *ret = (struct blob){.bytes = slice_of(mapping, bytes), .mapping = mapping, .memory = memory};
     return ERR_OK;
-}
-
-void blob_fini(struct blob *blob) {
-    if (blob->mapping != NULL) {
-        munmap(blob->mapping, blob->bytes.size);
-        give(blob->memory, blob->bytes.size);
-    }
-    *blob = (struct blob){0};
 }
 
 /* ---- a copy ---- */

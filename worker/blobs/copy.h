@@ -2,22 +2,15 @@
  * Copies payloads into memory of this process: bytes are copied, the copy is hashed, and the copy
  * is used. So a writer that changes or truncates the source meanwhile has no effect.
  *
- * Private to blobs/. Units: bytes. Threads: a copy belongs to one thread; blob_memory is for any.
+ * Private to blobs/. Units: bytes. Threads: a copy belongs to one thread.
  */
 #ifndef BLOBS_COPY_H
 #define BLOBS_COPY_H
 
-#include <stdatomic.h>
-
 #include "base/digest.h"
 #include "base/error.h"
 #include "blobs/blob.h"
-
-/** The memory that all copies of a store may take. */
-struct blob_memory {
-    uint64_t bytes_max;
-    atomic_uint_fast64_t held; /* relaxed: it publishes no other memory */
-};
+#include "blobs/memory.h"
 
 /** A payload that is arriving. */
 struct copy {

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "blobs/parts.h"
+
 enum { HEX_DIGITS = 64, NO_FD = -1 };
 
 #define TEMP_PREFIX ".gpu-worker."
@@ -131,20 +133,45 @@ static void mark_used(int fd, const struct stat *status) {
     if (status->st_nlink == 1) (void)futimens(fd, NULL);
 }
 
+/* One that has the size that it is said to have. */
+static enum err open_sized(const struct folder *folder, const struct digest *digest, uint64_t bytes,
+    char name[static BLOB_NAME_SIZE], int *ret_fd, struct stat *ret_status, struct error *err) {
+    int fd;
+    enum err code = open_blob(folder, blob_name(digest, name), &fd, ret_status, err);
+    if (code != ERR_OK) return code;
+    if ((uint64_t)ret_status->st_size == bytes) {
+        *ret_fd = fd;
+        return ERR_OK;
+    }
+    close(fd);
+    return error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
+        "sha256:%s has %" PRIu64 " bytes in the blob store, and the job says %" PRIu64,
+        name_on_shelf(name), (uint64_t)ret_status->st_size, bytes);
+}
+
 enum err folder_read(const struct folder *folder, const struct digest *digest, uint64_t bytes,
     struct blob_memory *memory, struct blob *ret, struct error *err) {
     char name[BLOB_NAME_SIZE];
     struct stat status;
     int fd;
-    enum err code = open_blob(folder, blob_name(digest, name), &fd, &status, err);
+    enum err code = open_sized(folder, digest, bytes, name, &fd, &status, err);
     if (code != ERR_OK) return code;
-    if ((uint64_t)status.st_size != bytes)
-        code = error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
-            "sha256:%s has %" PRIu64 " bytes in the blob store, and the job says %" PRIu64,
-            name_on_shelf(name), (uint64_t)status.st_size, bytes);
-    if (code == ERR_OK) code = read_file(folder, fd, name, digest, bytes, memory, ret, err);
+    code = read_file(folder, fd, name, digest, bytes, memory, ret, err);
     if (code == ERR_OK) mark_used(fd, &status);
     close(fd);
+    return code;
+}
+
+enum err folder_read_parts(const struct folder *folder, const struct digest *digest, uint64_t bytes,
+    struct blob_memory *memory, struct blob *ret, struct error *err) {
+    char name[BLOB_NAME_SIZE];
+    struct stat status;
+    int fd;
+    enum err code = open_sized(folder, digest, bytes, name, &fd, &status, err);
+    if (code != ERR_OK) return code;
+    code = parts_open(fd, bytes, digest, memory, &ret->parts, err);
+    if (code == ERR_OK) mark_used(fd, &status);
+    else close(fd);
     return code;
 }
 
@@ -206,8 +233,8 @@ enum err temp_file_create(const struct folder *folder, const struct digest *dige
     enum err code = make_shelf(folder, blob_name(digest, name), &file.shelf_fd, err);
     if (code != ERR_OK) return code;
     make_temp_name(file.name);
-    file.fd = openat(
-        file.shelf_fd, file.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    file.fd =
+        openat(file.shelf_fd, file.name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file.fd < 0) {
         code = io_failed(folder, "make a file for", name, err);
         close(file.shelf_fd);
@@ -231,6 +258,23 @@ enum err temp_file_write(const struct temp_file *file, struct slice bytes, struc
         struct slice done;
         if (written > 0) (void)slice_take(&bytes, (size_t)written, &done);
     }
+    return ERR_OK;
+}
+
+/* It moves to the shelf of its digest, and stays unfinished. */
+enum err temp_file_name(struct temp_file *file, const struct digest *digest, struct error *err) {
+    char name[BLOB_NAME_SIZE];
+    int shelf_fd;
+    enum err code = make_shelf(file->folder, blob_name(digest, name), &shelf_fd, err);
+    if (code != ERR_OK) return code;
+    if (renameat(file->shelf_fd, file->name, shelf_fd, file->name) != 0) {
+        code = io_failed(file->folder, "move a file to", name, err);
+        close(shelf_fd);
+        return code;
+    }
+    close(file->shelf_fd);
+    file->shelf_fd = shelf_fd;
+    file->digest = *digest;
     return ERR_OK;
 }
 

@@ -57,6 +57,10 @@ void folder_close(struct folder *folder); /* one that was not opened (fd -1) is 
 MUST_CHECK enum err folder_read(const struct folder *folder, const struct digest *digest,
     uint64_t bytes, struct blob_memory *memory, struct blob *ret, struct error *err);
 
+/** The same for a payload that stays in its file (parts.h). */
+MUST_CHECK enum err folder_read_parts(const struct folder *folder, const struct digest *digest,
+    uint64_t bytes, struct blob_memory *memory, struct blob *ret, struct error *err);
+
 /** Marks a blob as used now; false if there is none of that size. */
 bool folder_touch(const struct folder *folder, const struct digest *digest, uint64_t bytes);
 void folder_remove(const struct folder *folder, const struct digest *digest);
@@ -65,6 +69,9 @@ MUST_CHECK enum err temp_file_create(const struct folder *folder, const struct d
     struct temp_file *ret, struct error *err);
 MUST_CHECK enum err temp_file_write(
     const struct temp_file *file, struct slice bytes, struct error *err);
+/** Of a file whose contents were not known when it was created: these are they. */
+MUST_CHECK enum err temp_file_name(
+    struct temp_file *file, const struct digest *digest, struct error *err);
 /** Gives the file its name, replacing an older file; it stays open. */
 MUST_CHECK enum err temp_file_commit(const struct temp_file *file, struct error *err);
 /** The same; afterwards bytes and name outlive a crash. */

@@ -184,7 +184,8 @@ static struct delivery *lend(rd_kafka_message_t *message, size_t headers_max) {
         .header_count = count,
         .headers = headers,
         .is_cut = is_cut};
-    const struct loan loan = {.end = destroy_message, .lender = message};
+    const struct loan loan = {
+        .end = destroy_message, .lender = message, .holds_bytes = SIZE_MAX /* a whole fetch */};
     struct delivery *lent = delivery_lend(&view, loan);
     free(headers);
     return lent;

@@ -46,8 +46,7 @@ struct consumer {
     struct ownership_wait wait;                /* for that */
     uint64_t next_fetch_ns;                    /* when it is asked again */
     bool is_claimed;                           /* `arriving` is known; some are on trial */
-
-    struct held held; /* messages beyond the window */
+    struct held held;                          /* messages beyond the window */
     struct trials trials;
     struct resets resets;
 };
@@ -82,9 +81,9 @@ static void pause_partitions(
 }
 
 static bool is_leaving(const struct consumer *consumer, const char *topic, int32_t partition) {
-    if (consumer->is_closing) return true;
-    return consumer->leaving != NULL &&
-           rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL;
+    return consumer->is_closing ||
+           (consumer->leaving != NULL &&
+               rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL);
 }
 
 /* Those that are stopped for a reason of their own stay so. Takes the list. */
@@ -490,6 +489,7 @@ enum err consumer_create(
     static const struct source_operations operations = {.poll = consumer_poll,
         .pause = consumer_pause,
         .finish = consumer_finish,
+        .holds = ownership_holds,
         .get_totals = lags_get_totals,
         .each_partition = lags_each,
         .close = consumer_close,

@@ -4,6 +4,8 @@
 
 #include "base/invariant.h"
 
+enum { LARGE_BYTES = 1 << 20 };
+
 /* The size of the struct and its header array. False on overflow. */
 static bool count_own_bytes(const struct delivery *message, size_t *ret) {
     size_t total;
@@ -89,6 +91,11 @@ static size_t lent_bytes(const struct delivery *delivery) {
     size_t bytes;
     if (delivery->is_kept) return 0;
     return count_bytes(delivery, &bytes) ? bytes : SIZE_MAX;
+}
+
+bool delivery_may_stay(const struct delivery *delivery) {
+    size_t bytes = delivery->payload.size;
+    return bytes >= LARGE_BYTES && delivery->loan.holds_bytes <= bytes + bytes / 4;
 }
 
 bool delivery_keep(struct delivery *delivery) {

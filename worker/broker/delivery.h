@@ -4,7 +4,8 @@
  * The bytes are copied out of the broker client's fetch buffers. Otherwise one unfinished job would
  * keep a whole fetch in memory (up to 50 MiB), and memory could not be bounded by counting
  * messages. Copying is most of the cost of taking a message. So a source only lends its bytes, and
- * the first stage that works on the message copies them, on a thread of its own.
+ * the first stage that works on the message copies them, on a thread of its own. Only a large
+ * message that is nearly all of what its source must keep for it stays there (delivery_may_stay()).
  *
  * Units: `held_bytes` is all host memory that the delivery needs, its dead letter included.
  * Lifetime: the holder of the pointer owns it. Destroying it does *not* mark the message as
@@ -47,6 +48,7 @@ struct header {
 struct loan {
     void (*end)(void *lender); /* NULL: the lender need not know */
     void *lender;
+    size_t holds_bytes; /* host memory that stays for as long as the loan; SIZE_MAX: not known */
 };
 
 struct delivery {
@@ -85,9 +87,13 @@ struct delivery *delivery_lend(const struct delivery *message, struct loan loan)
 /** Copies what is lent, and ends the loan. False when memory is short; the loan goes on. */
 MUST_CHECK bool delivery_keep(struct delivery *delivery);
 
+/** True if the message may stay lent until its job is over: it is large, and the loan holds at most
+ * a quarter more than the message. */
+bool delivery_may_stay(const struct delivery *delivery);
+
 /**
- * The same, but the delivery itself moves as well, once, into memory of the caller's that must
- * outlive it: delivery_room() bytes, aligned as for malloc(). Returns where it is now.
+ * As delivery_keep(), but the delivery itself moves as well, once, into memory of the caller's that
+ * must outlive it: delivery_room() bytes, aligned as for malloc(). Returns where it is now.
  */
 struct delivery *delivery_move(struct delivery *delivery, void *memory);
 size_t delivery_room(const struct delivery *delivery);

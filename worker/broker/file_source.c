@@ -156,7 +156,10 @@ static enum err take(
         .received_ns = clock_ns(),
         .payload = slice_of(unread(file), size)};
     if (!is_answered(file)) {
-        *ret = delivery_lend(&message, (struct loan){.end = give_back, .lender = file->chunk});
+        /* a chunk begins with at most a read of other messages, and ends with what came along */
+        const struct loan loan = {
+            .end = give_back, .lender = file->chunk, .holds_bytes = size + 2 * READ_BYTES};
+        *ret = delivery_lend(&message, loan);
         if (*ret == NULL)
             return error_set(err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",
                 "no memory for a message of %zu bytes", size);

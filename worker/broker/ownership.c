@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "broker/assignment.h"
+#include "broker/clients.h"
 #include "broker/commit_list.h"
 
 enum { LONG_WAIT_S = 60 };
@@ -17,6 +18,10 @@ static void tell_takeovers(const struct committer *committer, const rd_kafka_top
         " to %" PRId64 " run one by one",
         p->topic, (int)p->partition, committed.metadata.takeovers, p->offset,
         p->offset + committed.metadata.window - 1);
+}
+
+bool ownership_holds(const struct source *source, const struct position *position) {
+    return offsets_holds(consumer_offsets(source), position);
 }
 
 /* False when memory is short. */

@@ -2,7 +2,7 @@
  * Claims and releases partitions: their owner is kept by the group beside the committed offset
  * (commit_metadata.h). Only for consumer.c.
  *
- * Threads: intake thread only.
+ * Threads: intake thread only, but for ownership_holds().
  */
 #ifndef BROKER_OWNERSHIP_H
 #define BROKER_OWNERSHIP_H
@@ -20,6 +20,9 @@
  */
 rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *claim,
     uint64_t owner, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+
+/** Whether the message still belongs to this worker. `source` is a consumer. Any thread. */
+bool ownership_holds(const struct source *source, const struct position *position);
 
 /** Since when the group has not said what is committed for new partitions. Zero it at first. */
 struct ownership_wait {

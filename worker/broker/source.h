@@ -56,6 +56,9 @@ struct source_operations {
     /** Everything for the message at `position` is acknowledged. Any thread. */
     void (*finish)(struct source *source, const struct position *position);
 
+    /** Whether the message still belongs to this worker. Any thread; NULL: it always does. */
+    bool (*holds)(const struct source *source, const struct position *position);
+
     /** What was taken and has not finished, any thread; NULL: this kind does not count. */
     void (*get_totals)(const struct source *source, struct offsets_totals *ret);
 
@@ -190,6 +193,10 @@ static inline void source_pause(struct source *source, bool paused) {
 
 static inline void source_finish(struct source *source, const struct position *position) {
     source->operations->finish(source, position);
+}
+
+static inline bool source_holds(const struct source *source, const struct position *position) {
+    return source->operations->holds == NULL || source->operations->holds(source, position);
 }
 
 static inline void source_get_totals(const struct source *source, struct offsets_totals *ret) {

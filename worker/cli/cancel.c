@@ -1,9 +1,12 @@
 /* gpu-worker cancel: tells all workers not to run some jobs. */
 
-#include "decode/cancel.h"
+#include <inttypes.h>
+
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/sender.h"
+#include "decode/cancel.h"
+#include "settings/quote.h"
 
 static const char about[] = "Tells all workers, on topics.control, not to run the jobs with these "
                             "ids. A job that still waits,\n"
@@ -27,7 +30,17 @@ static enum err send_cancel(
     return sender_send(sender, topic, &message, err);
 }
 
-static int cancel(const struct settings *settings, char *const *ids) {
+static void print_sums(uint64_t count, const char *topic, bool is_json) {
+    if (!is_json) {
+        printf("cancelled %" PRIu64 " on %s\n", count, topic);
+        return;
+    }
+    printf("{\"cancelled\":%" PRIu64 ",\"topic\":", count);
+    quote_json(topic, stdout);
+    printf("}\n");
+}
+
+static int cancel(const struct settings *settings, char *const *ids, bool is_json) {
     const char *topic = settings->topics.control;
     if (topic[0] == 0)
         return cli_fail(
@@ -37,20 +50,20 @@ static int cancel(const struct settings *settings, char *const *ids) {
     enum err code = sender_open(settings, &sender, &err);
     for (; *ids != NULL && code == ERR_OK; ids++) code = send_cancel(sender, topic, *ids, &err);
     if (code == ERR_OK) code = sender_finish(sender, &err);
-    if (code == ERR_OK)
-        printf("cancelled %llu on %s\n", (unsigned long long)sender_sent_count(sender), topic);
+    if (code == ERR_OK) print_sums(sender_sent_count(sender), topic, is_json);
     sender_close(sender);
     return code == ERR_OK ? CLI_OK : cli_fail_sending("cancel", &err);
 }
 
 int command_cancel(int argc, char **argv) {
     const char *config = NULL;
+    bool is_json = false;
     char **words;
     int exit_code;
     const struct cli_option options[] = {
         {"config", "FILE", "the configuration with brokers and topics; without it, all defaults",
             .text = &config},
-        {0}};
+        {"json", NULL, "one JSON object", .flag = &is_json}, {0}};
     const struct cli_command command = {.name = "cancel",
         .words = "ID...",
         .about = about,
@@ -60,7 +73,7 @@ int command_cancel(int argc, char **argv) {
     struct settings settings;
     exit_code = cli_load_settings("cancel", config, &settings);
     if (exit_code != CLI_OK) return exit_code;
-    exit_code = cancel(&settings, words);
+    exit_code = cancel(&settings, words, is_json);
     settings_fini(&settings);
     return exit_code;
 }

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "pipeline/fitness.h"
+#include "settings/quote.h"
 #include "settings/settings.h"
 
 static const char about[] =
@@ -16,19 +17,37 @@ static const char about[] =
 static const char examples[] = "example:\n"
                                "  gpu-worker check --config worker.yaml\n";
 
-static void print_problem(void *context, const struct error *err) {
-    cli_fail(CLI_BROKER, "check", "%s; %s", err->message, err->fix);
+/* `context` is where problems are kept for JSON; NULL: they are printed as they come. */
+static void take_problem(void *context, const struct error *err) {
+    if (context == NULL) cli_fail(CLI_BROKER, "check", "%s; %s", err->message, err->fix);
+    else problems_add(context, "brokers", 0, 0, err->fix, "%s", err->message);
 }
 
-static int check_connection(const struct settings *settings) {
-    switch (connect_check(settings, print_problem, NULL)) {
+static int check_connection(const struct settings *settings, struct problems *kept) {
+    switch (connect_check(settings, take_problem, kept)) {
     case ERR_OK: return CLI_OK;
     case ERR_CONFIG: return CLI_CONFIG;
     default: return CLI_BROKER;
     }
 }
 
-static int check(const char *config, const char *programs, bool connect) {
+static void print_json(const char *config, size_t programs, const struct problems *problems) {
+    printf("{\"ok\":%s,\"config\":", problems_any(problems) ? "false" : "true");
+    quote_json(config, stdout);
+    printf(",\"programs\":%zu,\"problems\":[", programs);
+    for (size_t i = 0; i < problems->count; i++) {
+        printf("%s{\"where\":", i > 0 ? "," : "");
+        quote_json(problems->items[i].where, stdout);
+        printf(",\"what\":");
+        quote_json(problems->items[i].what, stdout);
+        printf(",\"fix\":");
+        quote_json(problems->items[i].fix, stdout);
+        printf("}");
+    }
+    printf("]}\n");
+}
+
+static int check(const char *config, const char *programs, bool connect, bool is_json) {
     const struct fitness_source source = {.config = config, .programs = programs};
     struct settings settings;
     struct problems problems;
@@ -36,9 +55,10 @@ static int check(const char *config, const char *programs, bool connect) {
     struct registry *registry = fitness_read(&source, NULL, &settings, &problems);
     size_t count = registry != NULL ? registry_count(registry) : 0;
     int ret = CLI_OK;
-    if (problems_any(&problems)) ret = cli_fail_problems("check", &problems);
-    else if (connect) ret = check_connection(&settings);
-    if (ret == CLI_OK) printf("ok: %s, %zu program%s\n", config, count, count == 1 ? "" : "s");
+    if (problems_any(&problems)) ret = is_json ? CLI_CONFIG : cli_fail_problems("check", &problems);
+    else if (connect) ret = check_connection(&settings, is_json ? &problems : NULL);
+    if (is_json) print_json(config, count, &problems);
+    else if (ret == CLI_OK) printf("ok: %s, %zu program%s\n", config, count, count == 1 ? "" : "s");
     problems_fini(&problems);
     registry_destroy(registry);
     settings_fini(&settings);
@@ -47,7 +67,7 @@ static int check(const char *config, const char *programs, bool connect) {
 
 int command_check(int argc, char **argv) {
     const char *config = NULL, *programs = NULL;
-    bool connect = false;
+    bool connect = false, is_json = false;
     char **words;
     int ret;
     const struct cli_option options[] = {
@@ -58,9 +78,10 @@ int command_check(int argc, char **argv) {
             "certificates of kafka.consumer and kafka.producer, and have all topics.\n"
             "It writes nothing, so it cannot tell whether a topic may be written to.",
             .flag = &connect},
+        {"json", NULL, "one JSON object with all problems, on standard output", .flag = &is_json},
         {0}};
     const struct cli_command command = {
         .name = "check", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
-    return check(config, programs, connect);
+    return check(config, programs, connect, is_json);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/temporary.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/quiet.h"
@@ -25,11 +26,11 @@ static const char job_text[] =
     "outputs:\n"
     "  - {buffer: y}\n";
 
-enum { PATH_SIZE = QUIET_PATH_SIZE + 16 };
+enum { PATH_SIZE = TEMPORARY_PATH_SIZE + 16 };
 
 struct demo {
     const char *driver;
-    char folder[QUIET_PATH_SIZE], config[PATH_SIZE], job[PATH_SIZE], log[PATH_SIZE];
+    char folder[TEMPORARY_PATH_SIZE], config[PATH_SIZE], job[PATH_SIZE], log[PATH_SIZE];
     pid_t worker;
 };
 
@@ -41,8 +42,8 @@ static void on_signal(int number) {
 }
 
 static enum err write_files(struct demo *demo, struct error *err) {
-    char config[2 * QUIET_PATH_SIZE];
-    enum err code = quiet_make_folder("gpu-worker-demo", demo->folder, err);
+    char config[2 * TEMPORARY_PATH_SIZE];
+    enum err code = temporary_folder_make("gpu-worker-demo", demo->folder, err);
     if (code != ERR_OK) return code;
     snprintf(demo->config, sizeof demo->config, "%s/worker.yaml", demo->folder);
     snprintf(demo->job, sizeof demo->job, "%s/job.yaml", demo->folder);

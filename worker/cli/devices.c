@@ -5,41 +5,81 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "pipeline/devices.h"
+#include "settings/quote.h"
 
 static const char about[] =
     "Lists the devices that the driver shows, one on each line: number, UUID, known fault (-: "
-    "none) and\n"
-    "name, separated by tabs.\n";
+    "none),\n"
+    "name, NUMA node and the CPUs of that node (-: not known), separated by tabs. Executors run on "
+    "these\n"
+    "CPUs, if the machine has several nodes and executors.numa is local.\n";
 
 static const char examples[] = "example:\n"
                                "  gpu-worker devices --config worker.yaml\n";
 
-static int list(const struct settings *settings) {
+static const char *or_dash(const char *text) {
+    return text[0] != 0 ? text : "-";
+}
+
+static void print_line(const struct device_info *device) {
+    char node[16] = "";
+    if (device->locality.node >= 0) snprintf(node, sizeof node, "%" PRId32, device->locality.node);
+    printf("%" PRIu32 "\t%s\t%s\t%s\t%s\t%s\n", device->index, device->uuid, or_dash(device->fault),
+        device->name, or_dash(node), or_dash(device->locality.cpus));
+}
+
+/* An empty text is null. */
+static void print_text(const char *key, const char *text) {
+    printf(", \"%s\": ", key);
+    if (text[0] != 0) quote_json(text, stdout);
+    else printf("null");
+}
+
+static void print_json(const struct device_info *device) {
+    printf("{\"device\": %" PRIu32, device->index);
+    print_text("uuid", device->uuid);
+    print_text("name", device->name);
+    print_text("fault", device->fault);
+    print_text("pci", device->pci);
+    if (device->locality.node >= 0) printf(", \"numa_node\": %" PRId32, device->locality.node);
+    else printf(", \"numa_node\": null");
+    print_text("cpus", device->locality.cpus);
+    printf("}\n");
+}
+
+static int list(const struct settings *settings, bool is_json) {
     struct device_info devices[DEVICES_MAX];
     size_t count;
     struct error err;
     enum err code = devices_list(settings, devices, &count, &err);
     if (code != ERR_OK) return cli_fail_error("devices", &err);
     for (size_t i = 0; i < count; i++)
-        printf("%" PRIu32 "\t%s\t%s\t%s\n", devices[i].index, devices[i].uuid,
-            devices[i].fault[0] != 0 ? devices[i].fault : "-", devices[i].name);
+        if (is_json) print_json(&devices[i]);
+        else print_line(&devices[i]);
     return CLI_OK;
 }
 
 int command_devices(int argc, char **argv) {
     const char *config = NULL, *driver = NULL;
+    bool is_json = false, is_logged = false;
     char **words;
     int ret;
     const struct cli_option options[] = {
         {"config", "FILE", "the configuration; without it, all defaults", .text = &config},
-        {"driver", "cuda|cpu", "overrides `driver`", .text = &driver}, {0}};
+        {"driver", "cuda|cpu", "overrides `driver`", .text = &driver},
+        {"json", NULL, "print each device as a line of JSON; what is not known is null",
+            .flag = &is_json},
+        {"log", NULL, "says what goes wrong as `run` does: in the form of log.format",
+            .flag = &is_logged},
+        {0}};
     const struct cli_command command = {
         .name = "devices", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
     struct settings settings;
     ret = cli_load_settings("devices", config, &settings);
     if (ret != CLI_OK) return ret;
-    if (cli_override_driver(driver, &settings)) ret = list(&settings);
+    if (is_logged) log_init(settings.log.level, settings.log.format);
+    if (cli_override_driver(driver, &settings)) ret = list(&settings, is_json);
     else ret = cli_fail(CLI_USAGE, "devices", "--driver is cuda or cpu, not '%s'", driver);
     settings_fini(&settings);
     return ret;

@@ -149,6 +149,12 @@ static void explain_worker(struct explanation *explanation, const struct found_j
             document_number(device, "index"), document_number(partition, "unfinished"),
             document_decimal(document_get(partition, "oldest_s")));
         node now = document_get(device, "now");
+        uint64_t rebalances = document_number(document_get(device, "work"), "rebalances");
+        if (rebalances > 1)
+            say(explanation,
+                "There, the group has shared out its partitions %" PRIu64
+                " times since this worker started; each time jobs wait.",
+                rebalances);
         if (document_number(now, "jobs_starved") > 0)
             say(explanation, "There, %" PRIu64 " jobs wait for memory of the device.",
                 document_number(now, "jobs_starved"));

@@ -10,17 +10,18 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/temporary.h"
 #include "cli/quiet.h"
 
-enum { PATH_SIZE = QUIET_PATH_SIZE + 16, RESULT_BYTES_MAX = 1 << 30, LOG_BYTES_MAX = 1 << 20 };
+enum { PATH_SIZE = TEMPORARY_PATH_SIZE + 16, RESULT_BYTES_MAX = 1 << 30, LOG_BYTES_MAX = 1 << 20 };
 
 /* The folder of a run and what is in it. */
 struct room {
-    char folder[QUIET_PATH_SIZE], job[PATH_SIZE], result[PATH_SIZE], log[PATH_SIZE];
+    char folder[TEMPORARY_PATH_SIZE], job[PATH_SIZE], result[PATH_SIZE], log[PATH_SIZE];
 };
 
 static enum err room_make(struct room *room, struct error *err) {
-    enum err code = quiet_make_folder("gpu-worker", room->folder, err);
+    enum err code = temporary_folder_make("gpu-worker", room->folder, err);
     snprintf(room->job, sizeof room->job, "%s/job", room->folder);
     snprintf(room->result, sizeof room->result, "%s/result", room->folder);
     snprintf(room->log, sizeof room->log, "%s/log", room->folder);

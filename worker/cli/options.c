@@ -13,6 +13,7 @@ enum {
     LABEL_MAX = 19, /* a longer label has a line of its own */
     GAP = 2,
     FIRST = 256, /* the first option of the table, as getopt_long() calls it: no letter */
+    FIRST_WORDS_MAX = 16,
     HELP = FIRST + CLI_OPTIONS_MAX,
     LABEL_SIZE = 64,
     USAGE_SIZE = LABEL_SIZE + 8,
@@ -201,12 +202,13 @@ static int check_options(const struct cli_command *command, const bool *given) {
 
 /* Whether `word` is in "this|that". */
 static int check_first(const struct cli_command *command, const char *word) {
-    char name[LABEL_SIZE], names[8][LABEL_SIZE]; /* a nearest one is kept until it is printed */
+    char name[LABEL_SIZE],
+        names[FIRST_WORDS_MAX][LABEL_SIZE]; /* a nearest one is kept until it is printed */
     struct nearest nearest;
     const char *rest = command->first;
     nearest_init(&nearest, word);
     for (size_t i = 0; *rest != 0; rest += strcspn(rest, "|"), rest += *rest == '|', i++) {
-        INVARIANT(i < 8, "a command has at most 8 first words");
+        INVARIANT(i < FIRST_WORDS_MAX, "a command has more first words than are compared");
         snprintf(name, sizeof name, "%.*s", (int)strcspn(rest, "|"), rest);
         if (strcmp(name, word) == 0) return CLI_OK;
         memcpy(names[i], name, sizeof name);

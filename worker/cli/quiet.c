@@ -19,15 +19,6 @@ static enum err fail(struct error *err, const char *path) {
         path, strerror(errno));
 }
 
-enum err quiet_make_folder(const char *name, char ret[static QUIET_PATH_SIZE], struct error *err) {
-    const char *temporary = getenv("TMPDIR");
-    int size = snprintf(
-        ret, QUIET_PATH_SIZE, "%s/%s-XXXXXX", temporary != NULL ? temporary : "/tmp", name);
-    if (size >= QUIET_PATH_SIZE)
-        return error_set(err, ERR_IO, 0, "set TMPDIR to a shorter path", "TMPDIR is too long");
-    return mkdtemp(ret) != NULL ? ERR_OK : fail(err, ret);
-}
-
 enum err quiet_write_file(const char *path, const void *bytes, size_t size, struct error *err) {
     FILE *out = fopen(path, "wxe");
     bool is_written = out != NULL && fwrite(bytes, 1, size, out) == size;

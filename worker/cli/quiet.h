@@ -9,12 +9,6 @@
 
 #include "base/error.h"
 
-enum { QUIET_PATH_SIZE = 256 };
-
-/** Makes a folder in TMPDIR, whose name starts with `name`. Errors: ERR_IO. */
-MUST_CHECK enum err quiet_make_folder(
-    const char *name, char ret[static QUIET_PATH_SIZE], struct error *err);
-
 /** Writes a new file. Errors: ERR_IO. */
 MUST_CHECK enum err quiet_write_file(
     const char *path, const void *bytes, size_t size, struct error *err);

@@ -12,6 +12,8 @@
 #include "cli/sender.h"
 #include "cli/when.h"
 #include "decode/print.h"
+#include "decode/print_json.h"
+#include "settings/quote.h"
 
 static const char about[] =
     "Sends dead letters back to the job topic that they came from, with their own bytes, key "
@@ -33,7 +35,7 @@ struct replay_arguments {
     struct cli_values codes, ids; /* none: all match */
     uint64_t since_ms, until_ms;
     uint64_t count;
-    bool all, dry_run;
+    bool all, dry_run, is_json;
 };
 
 static volatile sig_atomic_t stop;
@@ -69,7 +71,10 @@ static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret,
             "ago, such as 90s, 15m, 2h or 7d",
             .text = &since},
         {"until", "WHEN", "only those published before this time", .text = &until},
-        {"count", "N", "at most so many", .number = &ret->count}, {0}};
+        {"count", "N", "at most so many", .number = &ret->count},
+        {"json", NULL, "JSON objects, one a line: with --dry-run each job, then the sums",
+            .flag = &ret->is_json},
+        {0}};
     const struct cli_command command = {
         .name = "replay", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
@@ -129,14 +134,29 @@ static void skip(struct replay *replay, const struct delivery *delivery, const c
         position->partition, position->offset, why);
 }
 
-static enum err send_job(struct replay *replay, const struct delivery *delivery,
-    const struct dead_letter *letter, const char *topic, struct error *err) {
-    replay->chosen++;
-    if (replay->sender == NULL) {
+static void print_job(
+    const struct replay *replay, const struct dead_letter *letter, const char *topic) {
+    if (!replay->arguments->is_json) {
         print_text(letter->id, stdout);
         printf(": ");
         print_text(letter->code, stdout);
         printf(": to %s\n", topic);
+        return;
+    }
+    printf("{\"id\":");
+    print_text_json(letter->id, stdout);
+    printf(",\"code\":");
+    print_text_json(letter->code, stdout);
+    printf(",\"topic\":");
+    quote_json(topic, stdout);
+    printf("}\n");
+}
+
+static enum err send_job(struct replay *replay, const struct delivery *delivery,
+    const struct dead_letter *letter, const char *topic, struct error *err) {
+    replay->chosen++;
+    if (replay->sender == NULL) {
+        print_job(replay, letter, topic);
         return ERR_OK;
     }
     struct delivery *job = dead_letter_create_job(delivery);
@@ -216,10 +236,14 @@ static enum err read_file(struct replay *replay, struct error *err) {
 
 static void print_summary(const struct replay *replay) {
     uint64_t sent = replay->sender != NULL ? sender_sent_count(replay->sender) : replay->chosen;
-    printf("%s %" PRIu64 " of %" PRIu64 " dead letters; %" PRIu64 " skipped, %" PRIu64
-           " not taken by the brokers\n",
-        replay->sender != NULL ? "replayed" : "would replay", sent, replay->read, replay->skipped,
-        replay->chosen - sent);
+    printf(replay->arguments->is_json ? "{\"%s\":%" PRIu64 ",\"read\":%" PRIu64
+                                        ",\"skipped\":%" PRIu64 ",\"not_taken\":%" PRIu64 "}\n"
+                                      : "%s %" PRIu64 " of %" PRIu64 " dead letters; %" PRIu64
+                                        " skipped, %" PRIu64 " not taken by the brokers\n",
+        replay->sender != NULL       ? "replayed"
+        : replay->arguments->is_json ? "would_replay"
+                                     : "would replay",
+        sent, replay->read, replay->skipped, replay->chosen - sent);
 }
 
 static int replay(const struct settings *settings, const struct replay_arguments *arguments) {

@@ -11,8 +11,10 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "decode/print_json.h"
 #include "quarantine/fetches.h"
 #include "quarantine/suspensions.h"
+#include "settings/quote.h"
 
 static const char about[] = "Shows the keys and programs that the executors of this machine "
                             "refuse, since too many of their\n"
@@ -28,11 +30,24 @@ static const char examples[] = "example:\n"
 
 struct wish {
     const char *key, *program, *partition;
-    bool is_all;
+    bool is_all, is_json;
+};
+
+/* What is shown of one state file. */
+struct listing {
+    const char *path;
+    bool is_json;
 };
 
 static int count_of(const struct wish *wish) {
     return (wish->key != NULL) + (wish->program != NULL) + (wish->partition != NULL) + wish->is_all;
+}
+
+/* One JSON object a line, begun; the caller ends it. */
+static void begin_json(const struct listing *listing, const char *kind, const char *name) {
+    printf("{\"state\":");
+    quote_json(listing->path, stdout);
+    printf(",\"kind\":\"%s\",\"%s\":", kind, name);
 }
 
 /* Names come from senders: characters that are not plain text are written as \xNN. */
@@ -45,19 +60,33 @@ static void print_name(struct slice name) {
 }
 
 static void print_one(void *context, const struct suspension *suspension) {
+    const struct listing *listing = context;
+    const char *kind = suspension->kind == SUSPENSION_KEY ? "key" : "program";
+    if (listing->is_json) {
+        begin_json(listing, kind, "name");
+        print_text_json(suspension->name, stdout);
+        printf(",\"until_unix_ms\":%" PRIu64 "}\n", suspension->until_ms);
+        return;
+    }
     time_t until = (time_t)(suspension->until_ms / 1000);
     struct tm parts;
     char text[32] = "?";
     if (gmtime_r(&until, &parts) != NULL) strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    printf(
-        "%s\t%s\t", (const char *)context, suspension->kind == SUSPENSION_KEY ? "key" : "program");
+    printf("%s\t%s\t", listing->path, kind);
     print_name(suspension->name);
     printf("\t%s\n", text);
 }
 
 static void print_aside(void *context, const char *topic, int32_t partition, int64_t offset) {
-    printf("%s\tpartition\t%s/%" PRId32 "\toffset %" PRId64 "\n", (const char *)context, topic,
-        partition, offset);
+    const struct listing *listing = context;
+    if (listing->is_json) {
+        begin_json(listing, "partition", "topic");
+        quote_json(topic, stdout);
+        printf(",\"partition\":%" PRId32 ",\"offset\":%" PRId64 "}\n", partition, offset);
+        return;
+    }
+    printf("%s\tpartition\t%s/%" PRId32 "\toffset %" PRId64 "\n", listing->path, topic, partition,
+        offset);
 }
 
 /* `name` is TOPIC/N. */
@@ -93,8 +122,9 @@ static enum err resume_file(
     enum err code = is_shown ? state_watch(path, 0, &state, err) : state_touch(path, &state, err);
     if (code != ERR_OK) return code;
     if (is_shown) {
-        suspensions_each(state, clock_unix_ms(), print_one, path);
-        fetches_each_aside(state, print_aside, path);
+        struct listing listing = {.path = path, .is_json = wish->is_json};
+        suspensions_each(state, clock_unix_ms(), print_one, &listing);
+        fetches_each_aside(state, print_aside, &listing);
     } else {
         *lifted += lift(state, wish);
     }
@@ -120,7 +150,8 @@ static int resume(const struct settings *settings, const struct wish *wish) {
     if (found != 0)
         ret = cli_fail(
             CLI_FAILED, "resume", "no executor has a state file in %s; see state.dir", folder);
-    else if (code == ERR_OK && count_of(wish) > 0) printf("ended %zu\n", lifted);
+    else if (code == ERR_OK && count_of(wish) > 0)
+        printf(wish->is_json ? "{\"ended\":%zu}\n" : "ended %zu\n", lifted);
     free(pattern);
     free(folder);
     return ret;
@@ -138,7 +169,8 @@ int command_resume(int argc, char **argv) {
         {"program", "NAME", "run jobs again that name this program", CLI_OR, .text = &wish.program},
         {"partition", "TOPIC/N", "read a partition again that was set aside", CLI_OR,
             .text = &wish.partition},
-        {"all", NULL, "all of these", CLI_OR, .flag = &wish.is_all}, {0}};
+        {"all", NULL, "all of these", CLI_OR, .flag = &wish.is_all},
+        {"json", NULL, "JSON objects, one a line", .flag = &wish.is_json}, {0}};
     const struct cli_command command = {
         .name = "resume", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;

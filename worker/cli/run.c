@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "base/pulse.h"
 #include "base/signals.h"
+#include "base/temporary.h"
 #include "broker/connect.h"
 #include "cli/apart.h"
 #include "cli/cli.h"
@@ -243,7 +244,7 @@ static int execute(const struct settings *settings, const struct run_arguments *
     connection_fini(&connection);
     if (code != ERR_OK) return fail(&err);
     log_event(LOG_INFO, LOG_EVENT("done"),
-        "done: %" PRIu64 " jobs ok, %" PRIu64 " failed, in %.1f s", summary.ok, summary.errors,
+        "done: %" PRIu64 " jobs ok, %" PRIu64 " failed, in %.3f s", summary.ok, summary.errors,
         (double)summary.elapsed_ns / 1e9);
     if (!arguments->is_file_run) return CLI_OK;
     if (!summary.is_complete) return CLI_DRAIN;
@@ -292,23 +293,18 @@ static const char *final_reason(
                                                : NULL;
 }
 
-/* A run of files needs its state only until it ends, so this folder is temporary. */
+/* A run of files needs its state only until it ends, so its folder is temporary. */
 static char *make_state_folder(
     const struct settings *settings, bool is_file_run, struct error *err) {
-    const char *temporary = getenv("TMPDIR");
-    char *folder = NULL;
-    if (!is_file_run) folder = settings_state_dir(settings);
-    else if (asprintf(&folder, "%s/gpu-worker-XXXXXX", temporary != NULL ? temporary : "/tmp") < 0)
-        folder = NULL;
-    if (folder == NULL) {
-        error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
-        return NULL;
-    }
+    char temporary[TEMPORARY_PATH_SIZE];
     enum err code = ERR_OK;
-    if (!is_file_run) code = state_folder_make(folder, err);
-    else if (mkdtemp(folder) == NULL)
-        code = error_set(err, ERR_IO, errno, "set TMPDIR to a folder that can be written",
-            "making %s: %s", folder, strerror(errno));
+    if (is_file_run) code = temporary_folder_make("gpu-worker", temporary, err);
+    if (code != ERR_OK) return NULL;
+    char *folder = is_file_run ? strdup(temporary) : settings_state_dir(settings);
+    if (folder == NULL)
+        code = error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+    else if (!is_file_run) code = state_folder_make(folder, err);
     if (code == ERR_OK) return folder;
     free(folder);
     return NULL;

@@ -72,28 +72,32 @@ static void write_device(node device) {
     if (reason[0] == 0) reason = document_text(executor, "trouble");
     printf("GPU %-3" PRIu64 " %-10s", document_number(device, "index"),
         document_text(device, "standing"));
-    print_safely(document_text(device, "name"));
+    const char *name = document_text(device, "name");
+    print_safely(name[0] != 0 ? name : document_text(device, "uuid"));
     if (reason[0] != 0) {
         printf("  (");
         print_safely(reason);
         printf(")");
     }
-    printf("\n  executor: process %" PRIu64 ", ", document_number(executor, "pid"));
-    write_bytes(document_number(executor, "resident_bytes"));
-    printf(", started %" PRIu64 " times\n", document_number(executor, "starts"));
+    uint64_t pid = document_number(executor, "pid");
+    printf(pid != 0 ? "\n  executor: process %" PRIu64 ", " : "\n  executor: none", pid);
+    if (pid != 0) write_bytes(document_number(executor, "resident_bytes"));
+    uint64_t starts = document_number(executor, "starts");
+    printf(", started %" PRIu64 " time%s\n", starts, starts == 1 ? "" : "s");
     write_usage(document_get(device, "usage"));
     if (document_count(now) == 0) return;
-    printf("  %" PRIu64 " of %" PRIu64 " lanes busy;", document_number(device, "busy_lanes"),
-        document_number(device, "lanes"));
-    printf(" in flight %" PRIu64 ": ready %" PRIu64 ", waiting for memory %" PRIu64
-           ", for a retry %" PRIu64 "; device pool ",
-        document_number(now, "jobs_in_flight"), document_number(now, "jobs_ready"),
-        document_number(now, "jobs_starved"), document_number(now, "jobs_retrying"));
+    printf("  %" PRIu64 " of %" PRIu64 " lanes busy; device pool ",
+        document_number(device, "busy_lanes"), document_number(device, "lanes"));
     write_bytes(document_number(now, "device_pool_live_bytes") +
                 document_number(now, "device_pool_cached_bytes"));
     printf(" of ");
     write_bytes(document_number(now, "device_budget_bytes"));
-    printf("\n");
+    uint64_t rebalances = document_number(document_get(device, "work"), "rebalances");
+    if (rebalances > 1) printf("; %" PRIu64 " rebalances", rebalances);
+    printf("\n  in flight %" PRIu64 ": ready %" PRIu64 ", waiting for memory %" PRIu64
+           ", for a retry %" PRIu64 "\n",
+        document_number(now, "jobs_in_flight"), document_number(now, "jobs_ready"),
+        document_number(now, "jobs_starved"), document_number(now, "jobs_retrying"));
 }
 
 /* Straight from one bound to the next within the bucket; what is above all counts as the last. */
@@ -142,17 +146,30 @@ static void write_partitions(node device) {
         printf("/%" PRIu64 ": lag ", document_number(at, "partition"));
         print_safely(
             strcmp(document_text(at, "lag"), "null") == 0 ? "not known" : document_text(at, "lag"));
-        printf(", taken %" PRIu64 ", oldest ", document_number(at, "unfinished"));
-        write_seconds(document_decimal(document_get(at, "oldest_s")), 0);
+        printf(", taken %" PRIu64, document_number(at, "unfinished"));
+        double oldest_s = document_decimal(document_get(at, "oldest_s"));
+        if (oldest_s > 0) printf(", oldest ");
+        if (oldest_s > 0) write_seconds(oldest_s, 0);
         printf("\n");
     }
     if (count > PARTITIONS_MAX) printf("  and %zu more partitions\n", count - PARTITIONS_MAX);
 }
 
+static bool is_said_again(node failures, size_t index) {
+    const char *message = document_text(failures->values[index], "message");
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(document_text(failures->values[i], "message"), message) == 0) return true;
+    return false;
+}
+
+/* Of those that say the same, the newest. */
 static void write_failures(node device) {
     node failures = document_get(device, "failures");
-    for (size_t i = 0; i < document_count(failures) && i < FAILURES_MAX; i++) {
+    size_t shown = 0;
+    for (size_t i = 0; i < document_count(failures) && shown < FAILURES_MAX; i++) {
         node at = failures->values[i];
+        if (is_said_again(failures, i)) continue;
+        shown++;
         printf("  ");
         print_safely(document_text(at, "code"));
         printf(", job ");
@@ -164,6 +181,18 @@ static void write_failures(node device) {
             printf("\n    fix: ");
             print_safely(document_text(at, "fix"));
         }
+        printf("\n");
+    }
+}
+
+static void write_suspended(node device) {
+    node suspended = document_get(device, "suspended");
+    for (size_t i = 0; i < document_count(suspended); i++) {
+        node at = suspended->values[i];
+        printf("  suspended: ");
+        print_safely(document_text(at, "kind"));
+        printf(" ");
+        print_safely(document_text(at, "name"));
         printf("\n");
     }
 }
@@ -203,10 +232,14 @@ static void write_status(node status, struct look *look) {
     for (size_t d = 0; d < document_count(devices); d++) {
         write_device(devices->values[d]);
         write_partitions(devices->values[d]);
+        write_suspended(devices->values[d]);
     }
     write_jobs(status, look);
     write_stages(status);
-    printf("\nlast failures\n");
+    size_t failures = 0;
+    for (size_t d = 0; d < document_count(devices); d++)
+        failures += document_count(document_get(devices->values[d], "failures"));
+    printf("\nlast failures%s\n", failures == 0 ? ": none" : "");
     for (size_t d = 0; d < document_count(devices); d++) write_failures(devices->values[d]);
 }
 

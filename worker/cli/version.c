@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/commit.h"
 #include "cli/options.h"
+#include "settings/quote.h"
 
 static const char about[] =
     "Prints the version, the commit, how it was built, and its features: the drivers, librdkafka\n"
@@ -18,17 +19,41 @@ static const char about[] =
 #define COMPILER "gcc " __VERSION__
 #endif
 
+#define BUILD (GPU_WORKER_BUILD_TYPE[0] != 0 ? GPU_WORKER_BUILD_TYPE : "none")
+
+static void print_json(const struct broker_version *librdkafka) {
+    printf("{\"version\":");
+    quote_json(GPU_WORKER_VERSION, stdout);
+    printf(",\"commit\":");
+    quote_json(GPU_WORKER_COMMIT, stdout);
+    printf(",\"build\":");
+    quote_json(BUILD, stdout);
+    printf(",\"compiler\":");
+    quote_json(COMPILER, stdout);
+    printf(",\"drivers\":[\"cuda\",\"cpu\"],\"cuda_h\":\"%d.%d\",\"librdkafka\":{\"loaded\":",
+        GPU_WORKER_CUDA_VERSION / 1000, GPU_WORKER_CUDA_VERSION % 1000 / 10);
+    quote_json(librdkafka->loaded, stdout);
+    printf(",\"built\":");
+    quote_json(librdkafka->built, stdout);
+    printf("}}\n");
+}
+
 int command_version(int argc, char **argv) {
+    bool is_json = false;
     char **words;
     int ret;
-    const struct cli_command command = {.name = "version", .about = about};
+    const struct cli_option options[] = {{"json", NULL, "one JSON object", .flag = &is_json}, {0}};
+    const struct cli_command command = {.name = "version", .about = about, .options = options};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
+    struct broker_version version = broker_version();
+    if (is_json) {
+        print_json(&version);
+        return CLI_OK;
+    }
     printf("gpu-worker %s\ncommit %s\nbuild %s\ncompiler %s\n", GPU_WORKER_VERSION,
-        GPU_WORKER_COMMIT, GPU_WORKER_BUILD_TYPE[0] != 0 ? GPU_WORKER_BUILD_TYPE : "none",
-        COMPILER);
+        GPU_WORKER_COMMIT, BUILD, COMPILER);
     printf("drivers cuda cpu\ncuda.h %d.%d\n", GPU_WORKER_CUDA_VERSION / 1000,
         GPU_WORKER_CUDA_VERSION % 1000 / 10);
-    struct broker_version version = broker_version();
     printf("librdkafka %s, built against %s\n"
            "nvtx if profile.nvtx_library names a library\n",
         version.loaded, version.built);

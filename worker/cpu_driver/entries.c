@@ -138,6 +138,18 @@ static CUresult entry_device_uuid(CUuuid *ret, CUdevice ordinal) {
     return call_end(&call);
 }
 
+/* An address of a domain that no machine has, so that it is never taken for that of a real device.
+ */
+static CUresult entry_device_pci_bus_id(char *ret, int size, CUdevice ordinal) {
+    struct call call;
+    if (call_begin(&call, CPU_device_pci_bus_id, NEEDS_INIT)) {
+        if (cpu_device_find(ordinal) == NULL) call.result = CUDA_ERROR_INVALID_DEVICE;
+        else if (ret == NULL || size <= 0) call.result = CUDA_ERROR_INVALID_VALUE;
+        else snprintf(ret, (size_t)size, "FFFF:%02X:00.0", (unsigned)ordinal);
+    }
+    return call_end(&call);
+}
+
 static CUresult entry_device_attribute(int *ret, CUdevice_attribute attribute, CUdevice ordinal) {
     struct call call;
     if (call_begin(&call, CPU_device_attribute, NEEDS_INIT)) {

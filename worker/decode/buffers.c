@@ -167,7 +167,7 @@ static enum err check_each(struct walk *walk, const struct job_buffer *buffer) {
             "is a static for each instance, but a static is shared");
     if (__builtin_mul_overflow(buffer->bytes, walk->job->instances, &total)) total = UINT64_MAX;
     return walk_limit(
-        walk, total, walk->limits->buffer_bytes_max, "bytes in all instances", "limits.job_bytes");
+        walk, total, walk->limits->array_bytes_max, "bytes in all instances", "limits.array_bytes");
 }
 
 static enum err check_data(

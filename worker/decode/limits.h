@@ -9,7 +9,8 @@ struct decode_limits {
     size_t message_bytes_max;
     size_t arena_bytes_max; /* of a job's arena, and of the message's values while decoding */
     uint32_t buffers_max, steps_max, args_max, outputs_max, writes_max;
-    uint64_t buffer_bytes_max;               /* of one buffer, with all of its instances */
+    uint64_t buffer_bytes_max;               /* of one buffer; of one instance */
+    uint64_t array_bytes_max;                /* of one buffer with all instances */
     uint32_t launches_max;                   /* sum of repeat x iterations over the steps */
     uint32_t instances_max;                  /* of an array job */
     uint32_t timeout_ms_default;             /* of a job that gives none */

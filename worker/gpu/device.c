@@ -73,6 +73,17 @@ static enum err read_uuid(struct device *device, struct error *err) {
     return ERR_OK;
 }
 
+/* CUDA writes letters large, the kernel small. A device can be used without an address. */
+static void read_pci(struct device *device) {
+    const struct gpu_driver *gpu = device->driver;
+    struct error err;
+    if (GPU_TRY(gpu, device_pci_bus_id(device->pci, sizeof device->pci, device->handle), &err) !=
+        ERR_OK)
+        device->pci[0] = 0;
+    for (char *next = device->pci; *next != 0; next++)
+        if (*next >= 'A' && *next <= 'F') *next = (char)(*next - 'A' + 'a');
+}
+
 static enum err check_index(const struct gpu_driver *gpu, int index, struct error *err) {
     int count = 0;
     enum err code = GPU_TRY(gpu, device_count(&count), err);
@@ -93,6 +104,7 @@ enum err device_identify(
     if (code != ERR_OK) return code;
     code =
         GPU_TRY(driver, device_name(device->name, (int)sizeof device->name, device->handle), err);
+    read_pci(device);
     return code == ERR_OK ? read_uuid(device, err) : code;
 }
 

@@ -10,7 +10,7 @@
 #include "gpu/driver.h"
 #include "gpu/limits.h"
 
-enum { GPU_UUID_SIZE = 48 };
+enum { GPU_UUID_SIZE = 48, GPU_PCI_SIZE = 24 };
 
 struct device {
     const struct gpu_driver *driver;
@@ -21,6 +21,7 @@ struct device {
     struct gpu_limits limits;
     char name[96];
     char uuid[GPU_UUID_SIZE]; /* as nvidia-smi prints it: GPU-0a1b... */
+    char pci[GPU_PCI_SIZE];   /* its address, as sysfs writes it: 0000:1b:00.0; "": unknown */
 };
 
 /**

@@ -34,6 +34,7 @@ CUresult CUDAAPI cuFuncGetParamInfo(CUfunction, size_t index, size_t *ret_offset
     X(device_get, cuDeviceGet, 2000)                                                               \
     X(device_name, cuDeviceGetName, 2000)                                                          \
     X(device_uuid, cuDeviceGetUuid, 9020)                                                          \
+    X(device_pci_bus_id, cuDeviceGetPCIBusId, 4010)                                                \
     X(device_attribute, cuDeviceGetAttribute, 2000)                                                \
     X(device_total_memory, cuDeviceTotalMem, 3020)                                                 \
     X(primary_context_retain, cuDevicePrimaryCtxRetain, 7000)                                      \

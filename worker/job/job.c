@@ -75,7 +75,7 @@ static bool job_init(struct job_block *block, struct delivery *delivery) {
     if (bytes <= MESSAGE_MAX) {
         room = (room - bytes) & ~(alignof(max_align_t) - 1);
         delivery = delivery_move(delivery, block->memory + room);
-    } else if (!delivery_keep(delivery)) {
+    } else if (!delivery_may_stay(delivery) && !delivery_keep(delivery)) {
         return false;
     }
     block->job = (struct job){.delivery = delivery, .memory = block->memory, .memory_size = room};

@@ -126,6 +126,8 @@ struct job {
     struct slice reply_to;     /* empty: the configured result topic */
     uint64_t decode_ns;        /* time that decoding took */
 
+    struct job_trace *trace; /* job/trace.h; NULL: the job is not traced */
+
     /* what is to be done: plan/ */
     const struct plan *plan;          /* NULL: it is not planned yet */
     const struct module_set *modules; /* of the programs that it was planned with; not its own */
@@ -151,6 +153,9 @@ struct job {
 
     /* an array: batch/array.h */
     uint8_t *assembled; /* the outputs of all instances; prepare/ makes room for them */
+    /* those that go to the blob store instead, by index as the outputs, while it runs and is
+     * stored; NULL: this output is in memory */
+    struct spool **spools;
     struct array_progress progress;
     struct job *array; /* of a slice, which is a copy of its array; else NULL */
     struct array_slice slice;

@@ -28,7 +28,8 @@
     X(intake)  /* what happened to messages before they became jobs */                             \
     X(engine)  /* all that really happened: batches, and work that belongs to no job */            \
     X(kinds)   /* what happened in each kind of batch; not in telemetry */                         \
-    X(group)   /* what the group did; not in telemetry */
+    X(group)   /* what the group did; not in telemetry */                                          \
+    X(traces)  /* what became of spans; not in telemetry */
 
 /* X(section, counter, SUM or MAX) */
 #define COUNTER_LIST(X)                                                                            \
@@ -95,7 +96,9 @@
     X(kinds, sync_points_alone, SUM)                                                               \
     X(kinds, sync_points_batched, SUM)                                                             \
     X(kinds, sync_points_coalesced, SUM)                                                           \
-    X(group, rebalances, SUM)
+    X(group, rebalances, SUM)                                                                      \
+    X(traces, spans_exported, SUM)                                                                 \
+    X(traces, spans_dropped, SUM) /* there was no room, or the collector did not take them */
 
 /* X(symbol, bounds): what is counted by size: times of jobs in nanoseconds, and jobs of batches.
  * A job that did not come to a stage is not counted there. */

@@ -13,6 +13,7 @@
 #include "prepare/providers.h"
 #include "quarantine/refusals.h"
 #include "quarantine/suspects.h"
+#include "trace/tracer.h"
 
 enum {
     SHARED_COUNT_MIN = 8,         /* fewer are admitted sooner than another thread wakes up, */
@@ -87,6 +88,7 @@ static enum err decode(struct stages *stages, struct job *job, struct error *err
     profile_push("decode");
     state_enter(stages->state, &delivery->position, 1);
     enum err code = decode_job(job, &edition_of(job)->decode_limits, err);
+    if (stages->tracer != NULL) tracer_begin(stages->tracer, job);
     state_leave(stages->state);
     profile_pop();
     if (job->id.size == 0) return code;

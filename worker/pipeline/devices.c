@@ -21,6 +21,8 @@ static enum err describe(
     if (code != ERR_OK) return code;
     *ret = (struct device_info){.index = (uint32_t)index};
     snprintf(ret->uuid, sizeof ret->uuid, "%s", device.uuid);
+    snprintf(ret->pci, sizeof ret->pci, "%s", device.pci);
+    locality_find(LOCALITY_SYSFS, device.pci, &ret->locality);
     snprintf(ret->name, sizeof ret->name, "%s", device.name);
     if (!device.on_cpu) health_check(device.uuid, ret->fault, sizeof ret->fault);
     return ERR_OK;

@@ -5,6 +5,7 @@
 #ifndef PIPELINE_DEVICES_H
 #define PIPELINE_DEVICES_H
 
+#include "gpu/locality.h"
 #include "settings/settings.h"
 
 enum { DEVICES_MAX = 64 };
@@ -13,6 +14,8 @@ struct device_info {
     uint32_t index; /* as the driver counts */
     char uuid[48];
     char name[96];
+    char pci[24];
+    struct locality locality;
     char fault[96]; /* why it should not be used; empty: nothing is known against it */
 };
 

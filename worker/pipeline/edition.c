@@ -27,6 +27,7 @@ static void derive_limits(struct edition *edition) {
         .outputs_max = settings->limits.buffers_per_job,
         .writes_max = settings->limits.buffers_per_job,
         .buffer_bytes_max = settings->limits.job_bytes,
+        .array_bytes_max = settings->limits.array_bytes,
         .launches_max = settings->limits.launches_per_job,
         .instances_max = settings->limits.instances_per_job,
         .timeout_ms_default = settings->limits.timeout_ms,
@@ -36,11 +37,13 @@ static void derive_limits(struct edition *edition) {
     edition->plan_limits = (struct plan_limits){
         .device = edition->editions->device->limits,
         .job_bytes_max = settings->limits.job_bytes,
+        .array_bytes_max = settings->limits.array_bytes,
         .launches_max = settings->limits.launches_per_job,
         .result_bytes_max = settings->limits.result_bytes,
         .has_key_order = settings->ordering == ORDERING_KEY,
         .inline_bytes_max = settings->results.inline_max_bytes,
         .blob_bytes_max = settings->blobs.bytes_max,
+        .stores_parts = settings->blobs.url[0] == 0,
     };
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log_limit.h"
 #include "gpu/profile.h"
+#include "job/trace.h"
 #include "metrics/accounting.h"
 #include "pipeline/job_fields.h"
 #include "pipeline/retries.h"
@@ -12,6 +13,7 @@
 #include "prepare/providers.h"
 #include "quarantine/refusals.h"
 #include "quarantine/suspects.h"
+#include "trace/tracer.h"
 
 /* --- what a job holds --- */
 
@@ -72,6 +74,7 @@ static bool can_never_fit(const struct stages *stages, const struct job *job) {
 static enum end judge(struct stages *stages, struct job *job) {
     enum err code = job->outcome.code;
     if (code == ERR_OK) return END_ANSWERED;
+    if (code == ERR_REVOKED) return END_HANDED_BACK;
     if (err_is_sticky(code)) { /* it is not known which job lost the GPU */
         stages_fail(stages, &job->outcome.err);
         return END_ABANDONED;
@@ -97,6 +100,9 @@ static void abandon(struct stages *stages, struct job *job) {
 }
 
 static void hand_back(struct stages *stages, struct job *job) {
+    pthread_mutex_lock(&stages->lock);
+    stages->summary.is_complete = false;
+    pthread_mutex_unlock(&stages->lock);
     while (job != NULL) {
         struct key_queue *key_queue = job->key_queue;
         if (job->delivery->is_suspect) suspects_handed_back(stages->suspects);
@@ -161,6 +167,7 @@ static bool answer(struct stages *stages, struct job *job) {
     else log_failure(job);
     end_providing(stages, job, false);
     job->counted_as = program_of(job);
+    if (job->trace != NULL) job->trace->ended_ns = clock_ns();
     uint64_t start_ns = log_is_on(LOG_DEBUG) ? clock_ns() : 0;
     profile_push("publish");
     enum err code = publisher_encode(stages->publisher, job, &is_encoded, &err);
@@ -177,6 +184,8 @@ static bool answer(struct stages *stages, struct job *job) {
 /* True where the caller is to push the answer. */
 static bool end(struct stages *stages, struct job *job, enum end how) {
     let_go(stages, job);
+    if (how != END_ANSWERED || !outcome_has_outputs(&job->outcome))
+        spools_end(job->spools, job->output_count);
     enum err code = job->outcome.code;
     if (how == END_RETRIED && !retries_add(stages->retries, job)) how = END_HANDED_BACK;
     else if (how == END_RETRIED) ledger_note_retry(&stages->board->ledger, code);
@@ -244,6 +253,7 @@ void ends_on_published(void *context, struct job *const *jobs, size_t count) {
         if (job->is_lost || job->is_dropped) continue;
         source_finish(stages->source, &job->delivery->position);
         account_answer(stages->board, job, job->counted_as, now_ns);
+        if (job->trace != NULL) tracer_end(stages->tracer, job, job->counted_as, now_ns);
         if (job->outcome.code != ERR_OK) errors++;
         else ok++;
     }

@@ -20,10 +20,11 @@ enum err executor_run(
     const struct executor_options *options, struct executor_summary *summary, struct error *err) {
     struct stages stages;
     struct error failure, stop_failure;
-    uint64_t start_ns = clock_ns();
     heap_keep_freed();
     enum err code = lifecycle_start(&stages, options, &failure);
+    uint64_t ready_ns = clock_ns();
     if (code == ERR_OK) code = intake_run(&stages, &failure);
+    uint64_t drained_ns = clock_ns();
     /* After a drain that took too long, threads may hang in the driver: leave them to _exit(). */
     if (code == ERR_TIMEOUT) {
         state_end(options->state); /* what still runs has not finished, and has killed no process */
@@ -36,7 +37,7 @@ enum err executor_run(
         failure = stop_failure;
     }
     *summary = stages.summary;
-    summary->elapsed_ns = clock_ns() - start_ns;
+    summary->elapsed_ns = drained_ns - ready_ns;
     code = first_failure(&stages, code, &failure, err);
     if (!err_is_sticky(code)) state_end(options->state);
     return code;

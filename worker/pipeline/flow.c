@@ -8,11 +8,24 @@
 #include "pipeline/ends.h"
 #include "pipeline/serial.h"
 #include "quarantine/refusals.h"
+#include "trace/tracer.h"
 
 #define RARE_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
 
+/* An array may take long: between its slices it is left, whole, to the next owner of its message.
+ */
+static bool is_left_to_others(const struct stages *stages, const struct job *job) {
+    if (job->instances == 0) return false;
+    /* relaxed: it orders nothing; the slice that begins this moment is only finished */
+    return atomic_load_explicit(&stages->hands_back, memory_order_relaxed) ||
+           !source_holds(stages->source, &job->delivery->position);
+}
+
 enum err flow_still_wanted(void *context, const struct job *job, struct error *err) {
     const struct stages *stages = context;
+    if (is_left_to_others(stages, job))
+        return error_set(err, ERR_REVOKED, 0, "nothing needs to be done: it is read again",
+            "the array was left to another worker before it had ended");
     if (control_has_cancelled(stages->control, job->id))
         return error_set(err, ERR_CANCELLED, 0,
             "send it again under another id, or after cancels.ttl_ms",
@@ -29,6 +42,7 @@ enum err flow_still_wanted(void *context, const struct job *job, struct error *e
 
 static void go_serial(struct stages *stages, struct job *job) {
     prepare_release(job, stages->statics, stages->residents);
+    spools_end(job->spools, job->output_count);
     if (job->state == JOB_PREPARING) job_move(job, JOB_READY);
     jobs_count(stages, &job, 1, COUNT_WAITING_FOR_MEMORY);
     serial_push(stages->serial, job);
@@ -135,7 +149,9 @@ static void log_batch(const struct job *job) {
 }
 
 void flow_on_done(void *context, struct job *const *jobs, size_t count) {
+    const struct stages *stages = context;
     if (log_is_on(LOG_DEBUG)) log_batch(jobs[0]);
+    if (stages->tracer != NULL) tracer_note_batch(stages->tracer, jobs, count);
     jobs_end(context, jobs, count);
 }
 

@@ -26,7 +26,7 @@ enum {
 
 /* Many jobs wait for trouble of our own: more would wait as well, and other workers may be well. */
 static bool is_troubled(const struct stages *stages, uint64_t jobs_max) {
-    return blobs_are_troubled(stages->blobs) && 4 * retries_count(stages->retries) >= jobs_max;
+    return blobs_trouble(stages->blobs)[0] != 0 && 4 * retries_count(stages->retries) >= jobs_max;
 }
 
 static uint64_t at_most(uint64_t value, uint64_t max) {
@@ -143,12 +143,13 @@ static void drop_idle_residents(struct stages *stages, uint64_t *due_ns) {
 
 /* Why the worker is not ready, for tools: jobs wait for trouble of its own. */
 static void show_trouble(struct stages *stages, bool *is_shown) {
-    bool is_ready = !blobs_are_troubled(stages->blobs) || retries_count(stages->retries) == 0;
+    const char *trouble = blobs_trouble(stages->blobs);
+    bool is_ready = trouble[0] == 0 || retries_count(stages->retries) == 0;
     if (is_ready != *is_shown) return;
     *is_shown = !is_ready;
-    state_set_trouble(stages->state, is_ready ? "" : BLOBS_TROUBLE);
-    log_event(is_ready ? LOG_INFO : LOG_WARN, LOG_EVENT(is_ready ? "ready" : "not_ready"), "%s",
-        is_ready ? "ready again" : "not ready: " BLOBS_TROUBLE);
+    state_set_trouble(stages->state, is_ready ? "" : trouble);
+    log_event(is_ready ? LOG_INFO : LOG_WARN, LOG_EVENT(is_ready ? "ready" : "not_ready"), "%s%s",
+        is_ready ? "ready again" : "not ready: ", is_ready ? "" : trouble);
 }
 
 /* For tools. What a group gives and takes, it does within poll(). */
@@ -242,17 +243,20 @@ static enum err take_all(struct stages *stages, struct error *err) {
         show_group(stages, &shown_group);
         drop_idle_residents(stages, &idle_ns);
     }
+    pthread_mutex_lock(&stages->lock);
     stages->summary.is_complete =
         code == ERR_OK && at_end && !suspects_are_waiting(stages->suspects);
+    pthread_mutex_unlock(&stages->lock);
     suspects_drop_waiting(stages->suspects);
     return code;
 }
 
-/* Jobs that wait to be tried again are others' to try. */
-static void hand_back_failed(struct stages *stages) {
+/* Jobs that wait to be tried again are others' to try, and arrays others' to run. */
+static void hand_back(struct stages *stages) {
+    /* relaxed: see flow_still_wanted() */
+    atomic_store_explicit(&stages->hands_back, true, memory_order_relaxed);
     size_t count = retries_hand_back_all(stages->retries);
     if (count == 0) return;
-    stages->summary.is_complete = false;
     log_line(LOG_INFO, "handed back %zu jobs that waited for another try", count);
 }
 
@@ -267,7 +271,7 @@ static enum err drain(struct stages *stages, struct error *err) {
         if (stopped_ns == 0 && *stages->stop) {
             stopped_ns = clock_ns();
             log_line(LOG_INFO, "stopping: %" PRIu64 " jobs in flight", count_in_flight(stages));
-            hand_back_failed(stages);
+            hand_back(stages);
         }
         if (stopped_ns != 0) ordering_hand_back(stages, NULL, 0);
         uint64_t limit_ns = stages->settings->drain_timeout_ms * 1000000ull;
@@ -291,7 +295,7 @@ static enum err drain(struct stages *stages, struct error *err) {
 enum err intake_run(struct stages *stages, struct error *err) {
     pulse_start("intake");
     enum err code = take_all(stages, err);
-    if (code != ERR_OK) hand_back_failed(stages);
+    if (code != ERR_OK) hand_back(stages);
     struct error drain_error;
     enum err drained = drain(stages, code == ERR_OK ? err : &drain_error);
     pulse_idle();

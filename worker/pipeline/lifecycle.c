@@ -17,6 +17,7 @@
 #include "pipeline/resources.h"
 #include "pipeline/retries.h"
 #include "pipeline/serial.h"
+#include "pipeline/tracing.h"
 #include "prepare/providers.h"
 #include "quarantine/fetches.h"
 #include "quarantine/suspects.h"
@@ -411,6 +412,7 @@ static const struct stage {
     {"source", watch_source, finish_source, destroy_source},
     {"publisher", start_publisher, finish_publisher, NULL},
     {"pools", resources_create_pools, NULL, resources_destroy_pools},
+    {"tracing", tracing_start, NULL, tracing_stop},
     {"statics", resources_create_statics, NULL, resources_destroy_statics},
     {"residents", resources_create_residents, NULL, resources_destroy_residents},
     {"providers", start_providers, finish_providers, destroy_providers},
@@ -437,6 +439,7 @@ enum err lifecycle_start(
         .telemetry = options->telemetry,
         .on_lost = options->on_lost,
         .device_index = options->device,
+        .sysfs = options->sysfs,
         .state = options->state,
         .board = options->board,
         .reloads = options->reloads,

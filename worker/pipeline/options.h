@@ -34,13 +34,14 @@ struct executor_options {
     void (*on_lost)(const struct error *err);
     /** Becomes 1 when the worker is to drain and stop; written by a signal handler. */
     const volatile sig_atomic_t *stop;
+    const char *sysfs; /* where the kernel describes devices; NULL: LOCALITY_SYSFS */
 };
 
 struct executor_summary {
-    uint64_t ok;     /* jobs with a result */
-    uint64_t errors; /* messages with an error result, a dead letter, or both */
-    uint64_t elapsed_ns;
-    bool is_complete; /* the source came to its end: nothing is left to take */
+    uint64_t ok;         /* jobs with a result */
+    uint64_t errors;     /* messages with an error result, a dead letter, or both */
+    uint64_t elapsed_ns; /* from the first call of the source until no job was left in flight */
+    bool is_complete;    /* the source came to its end: nothing is left to take */
 };
 
 #endif

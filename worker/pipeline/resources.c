@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "gpu/locality.h"
 #include "gpu/profile.h"
 #include "pipeline/devices.h"
 #include "pipeline/fitness.h"
@@ -19,13 +20,45 @@ enum {
     PINNED_POOL_MIN = 128 << 20
 };
 
+/* Before the device is opened: what the driver starts and pins then is bound as well. */
+static void bind_to_node(const struct stages *stages, const char *pci) {
+    struct locality locality;
+    if (stages->settings->executors.numa == NUMA_ANY) return;
+    locality_find(stages->sysfs != NULL ? stages->sysfs : LOCALITY_SYSFS, pci, &locality);
+    switch (locality_bind(&locality)) {
+    case BINDING_NONE: break;
+    case BINDING_BOUND:
+        log_event(LOG_INFO, LOG_EVENT("numa"),
+            "bound to CPUs of NUMA node %" PRId32 ", where the GPU is: %s", locality.node,
+            locality.cpus);
+        break;
+    case BINDING_EXCLUDED:
+        log_event(LOG_WARN, LOG_EVENT("numa"),
+            "not bound to NUMA node %" PRId32
+            ", where the GPU is: this process may use none of its CPUs (%s); copies are slower; "
+            "let the process use them, or set executors.numa to any",
+            locality.node, locality.cpus);
+        break;
+    case BINDING_REFUSED:
+        log_event(LOG_WARN, LOG_EVENT("numa"),
+            "not bound to NUMA node %" PRId32
+            ", where the GPU is: the system refuses it; allow sched_setaffinity(), or set "
+            "executors.numa to any",
+            locality.node);
+        break;
+    }
+}
+
 enum err resources_open_device(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     const struct gpu_driver *driver;
     enum err code = profile_open(settings->profile.nvtx_library, err);
     if (code != ERR_OK) return code;
     code = devices_open_driver(settings, &driver, err);
+    if (code == ERR_OK)
+        code = device_identify(&stages->device, driver, (int)stages->device_index, err);
     if (code != ERR_OK) return code;
+    bind_to_node(stages, stages->device.pci);
     return device_open(&stages->device, driver, (int)stages->device_index, err);
 }
 

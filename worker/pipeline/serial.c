@@ -13,7 +13,7 @@
 #include "plan/extent.h"
 #include "quarantine/culprits.h"
 
-enum { WAIT_MS = 10 };
+enum { WAIT_MS = 10, SLICE_LAUNCHES_MAX = 256 };
 
 struct serial {
     struct stages *stages;
@@ -66,28 +66,43 @@ static bool is_blamed(const struct job *slice, struct state_search *search) {
            culprits_blame(search, outcome->code, outcome->err.message);
 }
 
-static void leave_out_culprits(struct job *array, const struct state_search *search) {
-    for (uint32_t i = 0; search != NULL && i < search->culprit_count; i++)
-        array_leave_out(array, search->culprits[i].instance);
+static enum err leave_out_culprits(
+    struct job *array, const struct state_search *search, struct error *err) {
+    enum err code = ERR_OK;
+    for (uint32_t i = 0; search != NULL && i < search->culprit_count && code == ERR_OK; i++)
+        code = array_leave_out(array, search->culprits[i].instance, err);
+    return code;
 }
 
-/* Slice by slice, from the start. A slice that is refused, or fails, ends the array. */
-static enum err run_slices(struct serial *serial, struct job *array, struct state_search *search,
-    bool is_guarded, struct error *err) {
-    uint32_t most = extent_instances(array->plan, serial->stages->settings->lane_slab_bytes);
-    struct array_slice range;
+/* A slice ends soon, so that a cancel or a stop does not wait for many launches. */
+static uint32_t slice_instances(const struct serial *serial, const struct job *array) {
+    uint64_t most = extent_instances(array->plan, serial->stages->settings->lane_slab_bytes);
+    uint64_t launches = array->plan->kernel_launches / array->instances;
+    if (!coalesce_can(array) && launches > 0 && most > SLICE_LAUNCHES_MAX / launches)
+        most = SLICE_LAUNCHES_MAX / launches;
     if (most > COALESCED_ROWS_MAX) most = COALESCED_ROWS_MAX;
-    struct culprits_walk walk = culprits_walk(search, array->instances, most);
+    return most > 0 ? (uint32_t)most : 1;
+}
+
+/* Slice by slice, from the start. A slice that is refused, or fails, ends the array. `*is_over`
+ * false: one was blamed, and the array is to be run again without its culprits. */
+static enum err run_slices(struct serial *serial, struct job *array, struct state_search *search,
+    bool is_guarded, bool *is_over, struct error *err) {
+    struct array_slice range;
+    struct culprits_walk walk =
+        culprits_walk(search, array->instances, slice_instances(serial, array));
     uint64_t started_ns = array->progress.started_ns;
     array_reset(array);
     array->progress.started_ns = started_ns;
-    leave_out_culprits(array, search);
+    *is_over = true;
+    enum err code = leave_out_culprits(array, search, err);
+    if (code != ERR_OK) return code;
     while (array_has_more(array) && culprits_walk_next(&walk, &range)) {
         const struct job *slice = &serial->batch.slice;
-        enum err code = run_slice(serial, array, &walk, range, is_guarded, err);
+        code = run_slice(serial, array, &walk, range, is_guarded, err);
         bool is_lost = err_is_sticky(code);
-        if (code == ERR_OK && is_blamed(slice, search))
-            return run_slices(serial, array, search, is_guarded, err);
+        *is_over = code != ERR_OK || !is_blamed(slice, search);
+        if (!*is_over) return ERR_OK;
         if (!is_lost) culprits_walk_fence(&walk);
         if (code != ERR_OK) return code;
         (void)array_merge(array, slice);
@@ -135,7 +150,10 @@ static enum err run_array(
             stages->settings->limits.convictions_per_job);
     array_reset(array);
     if (array->state == JOB_READY) job_move(array, JOB_ON_DEVICE);
-    enum err code = run_slices(serial, array, search, is_guarded, err);
+    enum err code;
+    bool is_over;
+    do code = run_slices(serial, array, search, is_guarded, &is_over, err);
+    while (!is_over);
     bool has_ended_well = code == ERR_OK && array->outcome.code == ERR_OK;
     if (has_ended_well && search != NULL && search->culprit_count > 0)
         code = end_partly(array, search, err);
@@ -154,7 +172,10 @@ static enum err try_to_run(
     if (code == ERR_OK) code = prepare_again(stages->prepare, job, err);
     if (code == ERR_OK)
         code = (job->instances > 0 ? run_array : run_batch)(serial, job, is_guarded, err);
-    if (err_is_shortage(code)) prepare_release(job, stages->statics, stages->residents);
+    if (err_is_shortage(code)) {
+        prepare_release(job, stages->statics, stages->residents);
+        spools_end(job->spools, job->output_count);
+    }
     return code;
 }
 

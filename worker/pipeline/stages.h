@@ -34,6 +34,7 @@ struct reload;
 struct reporter;
 struct retries;
 struct suspects;
+struct tracer;
 
 /* Events that are counted, and logged once a minute. */
 struct rare {
@@ -45,6 +46,7 @@ struct stages {
     const volatile sig_atomic_t *stop;
     void (*on_lost)(const struct error *err); /* as executor.h has it */
     uint32_t device_index;
+    const char *sysfs;   /* as pipeline/options.h has it */
     struct state *state; /* NULL: none is kept */
     struct source *source;
     struct sink *sink; /* until the publisher owns it */
@@ -80,8 +82,10 @@ struct stages {
     struct reader *control_reader; /* until the control owns it */
     struct control *control;       /* NULL where no control topic is read */
     struct publisher *publisher;
-    struct sink *telemetry;    /* until the reporter owns it */
-    struct reporter *reporter; /* NULL where no telemetry is published */
+    struct tracer *tracer;       /* NULL: no job is traced */
+    uint64_t tracing_log_due_ns; /* the tracer's thread's */
+    struct sink *telemetry;      /* until the reporter owns it */
+    struct reporter *reporter;   /* NULL where no telemetry is published */
     char host[128];
     struct identity identity;
 
@@ -95,6 +99,7 @@ struct stages {
     struct rare not_cached;               /* blobs that the disk of the cache did not take */
     struct executor_summary summary;
     atomic_bool has_failed; /* set under the lock; read anywhere */
+    atomic_bool hands_back; /* the worker stops: arrays are others' to run. Intake sets it */
     struct error failure;   /* the first one */
 };
 

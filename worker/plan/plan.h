@@ -85,6 +85,7 @@ struct plan_launch {
 
 /* Indexed like the job's outputs. */
 struct plan_output {
+    bool is_spooled; /* of an array: its slices go to the blob store, and no memory has all of it */
     bool is_unpacked;
     uint64_t staging; /* unpacked: in the job's part of the readback's staging area */
 };

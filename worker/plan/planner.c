@@ -110,13 +110,34 @@ static bool is_blob(const struct job *job, size_t output, const struct plan_limi
     return limits->inline_bytes_max > 0 && job_output_bytes(job, output) > limits->inline_bytes_max;
 }
 
+static bool is_spooled(const struct job *job, size_t output, const struct plan_limits *limits) {
+    return job->instances > 0 && limits->stores_parts && is_blob(job, output, limits);
+}
+
+/* Of all instances. */
+static enum err check_array_outputs(
+    const struct job *job, const struct plan_limits *limits, struct error *err) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < job->output_count; i++)
+        if (__builtin_add_overflow(total, job_output_bytes(job, i), &total) ||
+            total > limits->array_bytes_max)
+            return error_set(err, ERR_RESULT_TOO_LARGE, 0,
+                "split the job, read back fewer bytes, or raise limits.array_bytes",
+                "outputs up to '%.*s' take more than the %" PRIu64 " bytes that those of an array "
+                "may have",
+                SLICE_TEXT(job->outputs[i].name), limits->array_bytes_max);
+    return ERR_OK;
+}
+
 /* Outputs go through host memory, whether they are in the result or in the blob store. */
 static enum err check_output_bytes(
     const struct job *job, const struct plan_limits *limits, struct error *err) {
     uint64_t total = 0;
-    for (size_t i = 0; i < job->output_count; i++) {
+    enum err code = job->instances > 0 ? check_array_outputs(job, limits, err) : ERR_OK;
+    for (size_t i = 0; i < job->output_count && code == ERR_OK; i++) {
         const struct job_output *output = &job->outputs[i];
         uint64_t bytes = job_output_bytes(job, i);
+        if (is_spooled(job, i, limits)) continue;
         if (is_blob(job, i, limits) && bytes > limits->blob_bytes_max)
             return error_set(err, ERR_RESULT_TOO_LARGE, 0,
                 "read back fewer bytes, or raise blobs.bytes_max",
@@ -128,7 +149,7 @@ static enum err check_output_bytes(
                 "outputs up to '%.*s' take more than the %" PRIu64 " bytes that a job may use",
                 SLICE_TEXT(output->name), limits->job_bytes_max);
     }
-    return ERR_OK;
+    return code;
 }
 
 static enum err check_result_bytes(
@@ -180,21 +201,17 @@ static enum err place_buffers(
         const struct job_buffer *buffer = &job->buffers[i];
         enum plan_group group = group_of(job, i);
         buffers[i] = (struct plan_buffer){.group = group, .bytes = buffer->bytes};
-        uint64_t all = buffer->bytes;
-        if (buffer->is_each) {
-            /* no overflow: all instances are within limits.job_bytes */
+        if (buffer->is_each) /* no overflow: it is within limits.job_bytes */
             buffers[i].stride =
                 (buffer->bytes + STRIDE_ALIGNMENT - 1) & ~(uint64_t)(STRIDE_ALIGNMENT - 1);
-            all = buffers[i].stride * job->instances;
-        }
         if (buffer->source == BUFFER_RESIDENT) plan->resident_count++;
         buffers[i].is_update = is_update(plan, i);
         if (group == GROUP_NONE) continue;
-        if (!add_aligned(&total, all) || total > limits->job_bytes_max)
+        if (!add_aligned(&total, buffer->bytes) || total > limits->job_bytes_max)
             return error_set(err, ERR_TOO_LARGE, 0, "split the job, or raise limits.job_bytes",
                 "buffers up to '%.*s' (%" PRIu64 " bytes) take more than the %" PRIu64
                 " bytes that a job may use",
-                SLICE_TEXT(buffer->name), all, limits->job_bytes_max);
+                SLICE_TEXT(buffer->name), buffer->bytes, limits->job_bytes_max);
         if (has_payload(buffer))
             plan->h2d_bytes += buffer->bytes * (buffer->is_each ? job->instances : 1);
         if (buffer->is_each) continue;
@@ -284,16 +301,18 @@ static enum err plan_writes(struct job *job, struct plan *plan, struct error *er
     return ERR_OK;
 }
 
-static enum err plan_outputs(struct job *job, struct plan *plan, struct error *err) {
+static enum err plan_outputs(
+    struct job *job, const struct plan_limits *limits, struct plan *plan, struct error *err) {
     struct plan_output *outputs = arena_alloc(&job->arena, job->output_count, sizeof *outputs);
     if (outputs == NULL) return out_of_arena(err);
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
         enum plan_group group = plan->buffers[output->buffer].group;
         plan->d2h_bytes += job_output_bytes(job, i);
+        outputs[i].is_spooled = is_spooled(job, i, limits);
         if (output->bytes == 0 || group == GROUP_INOUT || group == GROUP_OUTPUT) continue;
-        outputs[i] =
-            (struct plan_output){.is_unpacked = true, .staging = plan->output_staging_bytes};
+        outputs[i].is_unpacked = true;
+        outputs[i].staging = plan->output_staging_bytes;
         (void)add_aligned(&plan->output_staging_bytes, output->bytes);
     }
     plan->outputs = outputs;
@@ -380,7 +399,7 @@ enum err plan_job(struct job *job, const struct registry *registry,
     place_param_blocks(plan, launches);
     code = plan_fills(job, plan, err);
     if (code == ERR_OK) code = plan_writes(job, plan, err);
-    if (code == ERR_OK) code = plan_outputs(job, plan, err);
+    if (code == ERR_OK) code = plan_outputs(job, limits, plan, err);
     if (code != ERR_OK) return code;
     plan->is_streamed = is_streamed(plan);
     plan->signature = plan_signature(plan);

@@ -9,11 +9,13 @@
 struct plan_limits {
     struct gpu_limits device;
     uint64_t job_bytes_max;    /* device memory of a job's own buffers: limits.job_bytes */
+    uint64_t array_bytes_max;  /* of the outputs of all instances: limits.array_bytes */
     uint32_t launches_max;     /* of a job: limits.launches_per_job */
     uint64_t result_bytes_max; /* of the encoded result: limits.result_bytes */
     bool has_key_order;        /* ordering: key, which residents need */
     uint64_t inline_bytes_max; /* larger outputs become blobs; 0: none does */
     uint64_t blob_bytes_max;   /* the largest such output */
+    bool stores_parts;         /* the blob store takes outputs of arrays in parts */
 };
 
 /**

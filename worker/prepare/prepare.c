@@ -50,10 +50,18 @@ static void announce(struct prepare *prepare, struct job *job, size_t index) {
         providers_arrived(prepare->options.providers, prepare->options.statics, job, index));
 }
 
+/* Where the slices of an array put outputs that go to the blob store. */
+static bool lacks_spools(const struct job *job) {
+    bool lacks = false;
+    for (size_t i = 0; i < job->output_count && !lacks; i++)
+        lacks = job->plan->outputs[i].is_spooled && job->spools[i] == NULL;
+    return lacks;
+}
+
 /* Pins the modules and statics that are on the device; true where nothing else is missing either.
  */
 static bool pin_warm(struct prepare *prepare, struct job *job) {
-    bool is_warm = kernels_pin(job);
+    bool is_warm = kernels_pin(job) && !lacks_spools(job);
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         if (buffer->bytes == 0) continue;
@@ -119,23 +127,33 @@ static enum err upload_static(
     return ERR_OK;
 }
 
+static enum err create_spools(struct prepare *prepare, struct job *job, struct error *err) {
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < job->output_count && code == ERR_OK; i++)
+        if (job->plan->outputs[i].is_spooled && job->spools[i] == NULL)
+            code = blobs_create_spool(
+                prepare->options.blobs, job_output_bytes(job, i), &job->spools[i], err);
+    return code;
+}
+
 static enum err fetch_cold(struct prepare *prepare, struct job *job, struct error *err) {
     enum err code = ERR_OK;
     for (size_t i = 0; i < job->buffer_count && code == ERR_OK; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         if (buffer->bytes == 0) continue;
         if (buffer->source == BUFFER_BLOB)
-            code = blob_open(prepare->options.blobs, &buffer->digest, job_buffer_bytes(job, buffer),
-                &job->blobs[i], err);
+            code = (buffer->is_each ? blob_open_parts : blob_open)(prepare->options.blobs,
+                &buffer->digest, job_buffer_bytes(job, buffer), &job->blobs[i], err);
         else if (buffer->source == BUFFER_STATIC && job->statics[i] == NULL)
             code = upload_static(prepare, job, i, err);
     }
+    if (code == ERR_OK) code = create_spools(prepare, job, err);
     if (code == ERR_OK) code = kernels_load(prepare->options.device, job, err);
     return code;
 }
 
 static bool needs_store(const struct job *job) {
-    bool needs = false;
+    bool needs = lacks_spools(job);
     for (size_t i = 0; i < job->buffer_count && !needs; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         bool is_cold = buffer->source == BUFFER_STATIC && job->statics[i] == NULL;
@@ -309,17 +327,20 @@ void prepare_destroy(struct prepare *prepare) {
     free(prepare);
 }
 
-/* Where the slices of an array put their outputs. */
-static bool make_room_for_outputs(struct job *job) {
+/* Where the slices of an array put their outputs, but for those that go to the blob store. */
+static bool make_room_for_outputs(struct job *job, const struct plan *plan) {
     uint64_t bytes = 0; /* planned: the sum does not overflow */
     if (job->instances == 0) return true;
-    for (size_t i = 0; i < job->output_count; i++) bytes += job_output_bytes(job, i);
+    for (size_t i = 0; i < job->output_count; i++)
+        if (!plan->outputs[i].is_spooled) bytes += job_output_bytes(job, i);
     job->assembled = arena_alloc_beyond(&job->arena, bytes);
-    if (job->assembled == NULL) return false;
+    job->spools = arena_alloc(&job->arena, job->output_count, sizeof job->spools[0]);
+    if (job->assembled == NULL || job->spools == NULL) return false;
     uint8_t *next = job->assembled;
     for (size_t i = 0; i < job->output_count; i++) {
-        job->found[i] = slice_of(next, job_output_bytes(job, i));
-        next += job->found[i].size;
+        bool is_spooled = plan->outputs[i].is_spooled;
+        job->found[i] = slice_of(is_spooled ? NULL : next, job_output_bytes(job, i));
+        if (!is_spooled) next += job->found[i].size;
     }
     return true;
 }
@@ -334,7 +355,7 @@ static bool make_room(struct job *job, const struct plan *plan) {
     job->found = arena_alloc(&job->arena, job->output_count, sizeof job->found[0]);
     return job->statics != NULL && job->residents != NULL && job->generations != NULL &&
            job->blobs != NULL && job->kernels != NULL && job->found != NULL &&
-           make_room_for_outputs(job);
+           make_room_for_outputs(job, plan);
 }
 
 struct job *prepare_resubmit(struct prepare *prepare, struct job *job) {

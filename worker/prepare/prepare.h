@@ -1,7 +1,8 @@
 /**
  * All cold work, away from the lanes: it fetches blobs, uploads statics and loads modules, so that
- * a lane never waits for a disk or for another job's upload. A job goes to a lane only when
- * everything that it names is at hand.
+ * a lane never waits for a disk or for another job's upload, but for the parts of an array's blobs
+ * and outputs, which are larger than memory (blobs/blob.h, blobs/spool.h). A job goes to a lane
+ * only when everything that it names is at hand.
  *
  * A job whose inputs are all warm comes back to the caller at once. Other jobs wait in a queue for
  * a preparation thread. A job that names a static which a job ahead of it provides waits for that

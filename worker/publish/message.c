@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/writer.h"
 #include "broker/dead_letter.h"
+#include "job/trace.h"
 #include "publish/uploader.h"
 
 enum {
@@ -298,7 +299,8 @@ enum err message_write_result(struct message *message, enum answer answer,
     if (answer == ANSWER_BARE_ERROR) {
         take_key(message, (struct slice){0});
     } else {
-        copy_header(message, job->delivery, "traceparent");
+        if (job->trace == NULL) copy_header(message, job->delivery, "traceparent");
+        else add_header(message, "traceparent", slice_of_text(job->trace->traceparent));
         copy_header(message, job->delivery, "tracestate");
     }
     return encode_payload(message, identity, err);

@@ -5,7 +5,8 @@
  *     gpu-worker-job-id        of decodable jobs
  *     gpu-worker-status        ok | partial | error | dead
  *     gpu-worker-source        topic/partition/offset of the job
- *     traceparent, tracestate  copied from the job
+ *     traceparent, tracestate  copied from the job; of a job that is traced here (job/trace.h),
+ *                              its own traceparent
  *
  * A dead letter carries the job's own bytes, key and headers, and on top dlq.error.code,
  * dlq.error.message, dlq.attempts, dlq.source.topic, dlq.source.partition, dlq.source.offset,

@@ -250,6 +250,7 @@ enum err publisher_encode(
         struct error not_pushed;
         enum err code = uploader_push(publisher->uploader, job, &not_pushed);
         if (code == ERR_OK) return code;
+        upload_end(job);
         job->outcome.code = code;
         job->outcome.err = not_pushed;
     }

@@ -45,7 +45,8 @@ static bool upload_alloc(struct output_upload *upload, size_t bytes, size_t coun
 /* NULL when memory is short. */
 static struct output_upload *upload_create(const struct job *job) {
     size_t count = job->output_count, size = 0; /* planned: the sum does not overflow */
-    for (size_t i = 0; i < count; i++) size += job->outcome.outputs[i].size;
+    for (size_t i = 0; i < count; i++)
+        if (job->outcome.outputs[i].data != NULL) size += job->outcome.outputs[i].size;
     struct output_upload *upload = calloc(1, sizeof *upload);
     if (upload == NULL || !upload_alloc(upload, size, count)) {
         upload_destroy(upload);
@@ -54,7 +55,9 @@ static struct output_upload *upload_create(const struct job *job) {
     uint8_t *next = upload->bytes;
     for (size_t i = 0; i < count; i++) {
         struct slice output = job->outcome.outputs[i];
-        if (output.size > 0) memcpy(next, output.data, output.size);
+        upload->outputs[i] = output; /* where it is spooled */
+        if (output.data == NULL) continue;
+        memcpy(next, output.data, output.size);
         upload->outputs[i] = slice_of(next, output.size);
         next += output.size;
     }
@@ -67,6 +70,7 @@ const struct digest *upload_digest(const struct job *job, size_t output) {
 }
 
 void upload_end(struct job *job) {
+    spools_end(job->spools, job->output_count);
     if (job->upload == NULL) return;
     upload_destroy(job->upload);
     job->upload = NULL;
@@ -86,14 +90,22 @@ bool uploader_wants(const struct uploader *uploader, const struct job *job) {
     return false;
 }
 
+static enum err upload_output(
+    struct uploader *uploader, struct job *job, size_t index, struct error *err) {
+    struct output_upload *upload = job->upload;
+    struct blobs *blobs = uploader->options.blobs;
+    struct spool *spool = job->spools != NULL ? job->spools[index] : NULL;
+    if (spool != NULL) return blobs_put_spool(blobs, spool, &upload->digests[index], err);
+    upload->digests[index] = digest_of(upload->outputs[index]);
+    return blobs_put(blobs, &upload->digests[index], upload->outputs[index], err);
+}
+
 static void upload_outputs(struct uploader *uploader, struct job *job) {
     struct output_upload *upload = job->upload;
     struct error err;
     for (size_t i = 0; i < job->output_count; i++) {
         if (!is_too_large(uploader, upload->outputs[i])) continue;
-        upload->digests[i] = digest_of(upload->outputs[i]);
-        enum err code =
-            blobs_put(uploader->options.blobs, &upload->digests[i], upload->outputs[i], &err);
+        enum err code = upload_output(uploader, job, i, &err);
         upload->is_uploaded[i] = code == ERR_OK;
         if (code == ERR_OK) continue;
         job->outcome.code = code;

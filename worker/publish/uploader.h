@@ -1,7 +1,7 @@
 /**
- * Stores outputs that are too large for results. They are copied out of the lane's memory at once.
- * Threads of the uploader put them into the blob store, so that no lane waits for a disk or
- * network.
+ * Stores outputs that are too large for results. They are copied out of the lane's memory at once,
+ * or are spooled already (blobs/spool.h). Threads of the uploader put them into the blob store, so
+ * that no lane waits for a disk or network.
  *
  * Lifetime: uploader_start() to uploader_stop(). Threads: uploader_push() from any; on_uploaded
  * from the uploader's own.
@@ -41,7 +41,7 @@ MUST_CHECK enum err uploader_push(struct uploader *uploader, struct job *job, st
  * have no upload. */
 const struct digest *upload_digest(const struct job *job, size_t output);
 
-/** Ends the job's upload, and its outputs with it. Without one it does nothing. */
+/** Ends the job's upload, if it has one, and its outputs with it, also those that are spooled. */
 void upload_end(struct job *job);
 
 #endif

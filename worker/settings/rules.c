@@ -209,9 +209,9 @@ static void check_limits(const struct loaded *loaded) {
     }
 }
 
-/* The blob's name is appended, so the URL must end with a path. It is not shown, because it may
- * contain a password. */
-static bool is_store_url(const char *url) {
+/* A path is appended, so nothing may follow the URL's own. It is not shown, because it may contain
+ * a password. */
+static bool is_base_url(const char *url) {
     bool is_http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
     return is_http && strpbrk(url, "?# \t\r\n") == NULL;
 }
@@ -222,7 +222,7 @@ static void check_blobs(const struct loaded *loaded) {
     if (has_dir && has_url)
         ADD(loaded, &s->blobs.url, "remove one of them",
             "the blob store is either blobs.dir or blobs.url");
-    if (has_url && !is_store_url(s->blobs.url))
+    if (has_url && !is_base_url(s->blobs.url))
         ADD(loaded, &s->blobs.url, "write it as https://host/path",
             "blobs.url is not an http or https URL that a path can follow");
     if (has_url && s->blobs.cache_dir[0] == 0)
@@ -231,6 +231,13 @@ static void check_blobs(const struct loaded *loaded) {
     if (s->results.inline_max_bytes > 0 && !has_dir && !has_url)
         ADD(loaded, &s->results.inline_max_bytes, "set blobs.dir or blobs.url",
             "results.inline_max_bytes needs a blob store");
+}
+
+static void check_tracing(const struct loaded *loaded) {
+    const struct settings *s = loaded->settings;
+    if (s->tracing.otlp_url[0] != 0 && !is_base_url(s->tracing.otlp_url))
+        ADD(loaded, &s->tracing.otlp_url, "write it as http://collector:4318",
+            "tracing.otlp_url is not an http or https URL that a path can follow");
 }
 
 static void check_retry(const struct loaded *loaded) {
@@ -261,5 +268,6 @@ void rules_check(const struct loaded *loaded) {
     check_timeouts(loaded);
     check_retry(loaded);
     check_blobs(loaded);
+    check_tracing(loaded);
     check_http(loaded);
 }

@@ -22,6 +22,7 @@ enum stream_choice { STREAM_MAPPED, STREAM_COPIED };
 enum delivery_choice { AT_LEAST_ONCE, EXACTLY_ONCE };
 enum ordering_choice { ORDERING_NONE, ORDERING_KEY };
 enum core_dumps_choice { CORE_DUMPS_NONE, CORE_DUMPS_INHERIT };
+enum numa_choice { NUMA_LOCAL, NUMA_ANY };
 enum broker_choice { BROKER_KAFKA, BROKER_EMBEDDED };
 
 struct string_list {
@@ -58,6 +59,7 @@ struct settings {
         uint32_t deaths_max; /* without a job to blame, within ten minutes */
         uint32_t stall_ms;   /* how long a thread may work on one thing */
         enum core_dumps_choice core_dumps;
+        enum numa_choice numa; /* which CPUs an executor's threads may use */
     } executors;
 
     /* where jobs come from and results go */
@@ -127,6 +129,7 @@ struct settings {
         uint32_t instances_per_job;
         uint32_t convictions_per_job;
         uint64_t job_bytes;    /* device memory of one job's own buffers */
+        uint64_t array_bytes;  /* of all instances of an array: of a buffer, and of its outputs */
         uint64_t result_bytes; /* of one encoded result */
         uint32_t jobs_in_flight;
         uint32_t jobs_per_key;                   /* 0: a share of jobs_in_flight */
@@ -163,6 +166,9 @@ struct settings {
         char *listen;     /* empty: nowhere */
         char *token_file; /* empty: no secret is needed */
     } http;
+    struct {
+        char *otlp_url; /* "": no job is traced; may contain credentials */
+    } tracing;
     struct {
         uint32_t interval_ms; /* 0: no telemetry is published */
     } telemetry;

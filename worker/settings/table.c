@@ -25,6 +25,7 @@ static const char *const isolation_names[] = {
     [ISOLATE_NONE] = "none", [ISOLATE_PROGRAM] = "program", [ISOLATE_KEY] = "key", NULL};
 static const char *const core_dumps_names[] = {
     [CORE_DUMPS_NONE] = "none", [CORE_DUMPS_INHERIT] = "inherit", NULL};
+static const char *const numa_names[] = {[NUMA_LOCAL] = "local", [NUMA_ANY] = "any", NULL};
 static const char *const log_level_names[] = {[LOG_DEBUG] = "debug",
     [LOG_INFO] = "info",
     [LOG_WARN] = "warn",
@@ -113,6 +114,10 @@ const struct setting setting_table[] = {
     ENUM(core_dumps_choice, executors.core_dumps, core_dumps_names, "none",
         "Whether a crash may write a core file, which contains the data of jobs: none forbids "
         "it, inherit keeps the limits of the process."),
+    ENUM(numa_choice, executors.numa, numa_names, "local",
+        "Which CPUs an executor's threads may use, and so where its pinned memory is, on a "
+        "machine with several NUMA nodes: local are those of its GPU's node, any are all that the "
+        "process may use. `gpu-worker devices` shows the nodes."),
 
     STRING(embedded.address_file, 0, "\"\"",
         "File to which the embedded broker's host:port is written, for clients. Empty: "
@@ -217,6 +222,13 @@ const struct setting setting_table[] = {
     SIZE(limits.job_bytes, 1 * KIB, 1 * TIB, "1GiB",
         "Most device memory for the buffers of one job. Set it to what your largest job needs: "
         "the default sizes of the pools include it."),
+    SIZE(limits.array_bytes, 1 * KIB, 1024 * TIB, "1GiB",
+        "Most bytes of a buffer of an array job with all of its instances, and of its outputs. "
+        "limits.job_bytes bounds those of one instance. With blobs.dir, buffers that are blobs, "
+        "and "
+        "outputs larger than results.inline_max_bytes, pass through memory in parts, and "
+        "blobs.bytes_max does not bound them.",
+        RELOADS),
     SIZE(limits.result_bytes, 1 * KIB, 1000000000, "1000000",
         "Largest encoded result. Kafka's default limit is 1 MiB, headers included.", RELOADS),
     DURATION(limits.timeout_ms, 100, 24 * HOUR, "1m",
@@ -297,6 +309,10 @@ const struct setting setting_table[] = {
         "Empty: no secret is asked for."),
     DURATION(telemetry.interval_ms, 0, HOUR, "10s",
         "How often a worker publishes its metrics to topics.telemetry. 0 turns this off."),
+    STRING(tracing.otlp_url, 0, "\"\"",
+        "Collector of OpenTelemetry that gets spans of jobs by OTLP over HTTP in JSON, such as "
+        "http://collector:4318; without a path, /v1/traces is added. A job is traced if its "
+        "traceparent header says that it is sampled. Empty: no job is traced."),
     ENUM(log_level, log.level, log_level_names, "info", "Lowest level that is logged.", RELOADS),
     ENUM(log_format, log.format, log_format_names, "text",
         "Form of log lines: text for people, json for machines."),
@@ -330,6 +346,7 @@ const struct section section_table[] = {
     {"prepare", "Slow work that is done before a job reaches a lane."},
     {"http", "Metrics and probes over HTTP."},
     {"telemetry", "Metrics over Kafka."},
+    {"tracing", "Traces of jobs."},
     {"log", "Log lines on standard error."},
     {"profile", "Markers for profilers."},
 };

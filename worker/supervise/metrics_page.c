@@ -254,6 +254,13 @@ static void write_rebalances(const struct metric *metric, const struct view *vie
     write_value(metric, view, view->totals.of[COUNTER_group_rebalances], page);
 }
 
+static void write_spans(const struct metric *metric, const struct view *view, FILE *page) {
+    const uint64_t *of = view->totals.of;
+    const struct part parts[] = {{"exported", of[COUNTER_traces_spans_exported]},
+        {"dropped", of[COUNTER_traces_spans_dropped]}};
+    write_parts(metric, view, "result", parts, 2, page);
+}
+
 #define GAUGE(function, value)                                                                     \
     static void function(const struct metric *metric, const struct view *view, FILE *page) {       \
         if (view->is_live) write_value(metric, view, view->panel.value, page);                     \
@@ -420,6 +427,9 @@ static const struct metric metrics[] = {
     {"gpu_worker_rebalances_total", "counter",
         "How often the group has shared out its partitions anew, as seen by the executor.",
         write_rebalances},
+    {"gpu_worker_trace_spans_total", "counter",
+        "Spans of traced jobs: those that the collector took, and those that were dropped.",
+        write_spans},
     {"gpu_worker_consumer_lag", "gauge",
         "Messages of the partition, up to its end, that are not finished.", write_lag},
     {"gpu_worker_oldest_unfinished_seconds", "gauge",

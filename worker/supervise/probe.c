@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "process/child.h"
 
-enum { LIST_BYTES = 32 << 10, CHILD_TIMEOUT_MS = 60000 };
+enum { LIST_BYTES = 64 << 10, CHILD_TIMEOUT_MS = 60000 };
 
 /* Reads what the child writes until it ends or its time is up. */
 static void read_all(int fd, char text[static LIST_BYTES]) {
@@ -33,10 +33,10 @@ static void read_all(int fd, char text[static LIST_BYTES]) {
 static enum err run_child(const struct settings *settings, const char *config,
     char text[static LIST_BYTES], int *status, struct error *err) {
     const char *arguments[8] = {
-        "devices", "--driver", (settings->driver == DRIVER_CPU ? "cpu" : "cuda")};
+        "devices", "--log", "--driver", (settings->driver == DRIVER_CPU ? "cpu" : "cuda")};
     if (config != NULL) {
-        arguments[3] = "--config";
-        arguments[4] = config;
+        arguments[4] = "--config";
+        arguments[5] = config;
     }
     int ends[2];
     pid_t pid;
@@ -54,7 +54,7 @@ static enum err run_child(const struct settings *settings, const char *config,
     return code;
 }
 
-/* One line: number, UUID, fault or "-", name. */
+/* One line: number, UUID, fault or "-", and what the supervisor need not know. */
 static bool read_line(char *line, struct probed_device *ret) {
     uint64_t index;
     char *rest = line;

@@ -142,7 +142,8 @@ static void write_work(const struct view *view, bool *is_first, FILE *page) {
         {"static_misses", COUNTER_engine_static_misses},
         {"static_evictions", COUNTER_engine_static_evictions},
         {"module_compilations", COUNTER_engine_module_compilations},
-        {"expired_messages", COUNTER_intake_messages_expired}};
+        {"expired_messages", COUNTER_intake_messages_expired},
+        {"rebalances", COUNTER_group_rebalances}};
     bool first = begin("work", '{', is_first, page);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         write_number(fields[i].name, of[fields[i].counter], &first, page);

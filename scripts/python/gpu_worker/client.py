@@ -30,7 +30,11 @@ from .ticket import ATTEMPTS_MAX, Ticket, code_of
 
 NAME_BYTES_MAX = 200  # an id has 256 at most
 JOB_OVERHEAD_BYTES = 1024
+INLINE_BYTES = 1024 * 1024  # of an output; a larger one goes to the blob store, for no message has room for it
 BLOB_THREADS = 4
+IN_FLIGHT_BYTES = 256 * 1024 * 1024
+# The broker inside a worker keeps the last 5 MiB of each partition. If more were under way, some of it would be lost.
+IN_FLIGHT_BYTES_EMBEDDED = 4 * 1024 * 1024
 
 Key = Union[None, str, bytes]
 
@@ -49,7 +53,8 @@ class Client:
     `blobs`        the workers' blob store: a folder, a URL, or an object with get() and put(). Arrays of more than
                    `inline_bytes` go there
     `programs`     what `gpu-worker programs --json` printed, as a file or as read; without it, `binary` is asked
-    `in_flight`    most unanswered jobs, and `in_flight_bytes` the most bytes in them: a sender of more waits
+    `in_flight`    most unanswered jobs, and `in_flight_bytes` the most bytes in them and their answers: a sender of more
+                   waits. Without it, 256 MiB, and 4 MiB with the broker inside a worker
     """
 
     def __init__(
@@ -58,7 +63,7 @@ class Client:
         producer: Optional[Mapping[str, Any]] = None, consumer: Optional[Mapping[str, Any]] = None,
         blobs: Union[None, str, os.PathLike[str], Store] = None, inline_bytes: int = 256 * 1024,
         programs: Union[None, str, os.PathLike[str], Listing] = None, binary: str = "gpu-worker",
-        in_flight: int = 10_000, in_flight_bytes: int = 256 * 1024 * 1024,
+        in_flight: int = 10_000, in_flight_bytes: Optional[int] = None,
     ) -> None:
         self.store = open_store(blobs)
         self._jobs, self._results, self._control = jobs, results, control
@@ -89,6 +94,8 @@ class Client:
 
     def _run_reader(self) -> None:
         self._link = Link(*self._options)
+        most = IN_FLIGHT_BYTES_EMBEDDED if self._link.is_embedded else IN_FLIGHT_BYTES
+        self._in_flight_most = most if self._in_flight_bytes is None else self._in_flight_bytes
         self._reader: Optional[threading.Thread] = threading.Thread(
             target=self._read, name="gpu-worker-results", daemon=True)
         self._reader.start()
@@ -149,7 +156,8 @@ class Client:
         buffers = {buffer: self._buffer(value) for buffer, value in job["buffers"].items()}
         future = Future(str(name or job["id"]), self._tell_cancelled)
         whole: Job = {**job, **self._reply_to, "buffers": buffers}
-        ticket = Ticket(future, whole, _bytes_of(key), JOB_OVERHEAD_BYTES + sum(map(_size_of, buffers.values())))
+        size = 2 * JOB_OVERHEAD_BYTES + sum(map(_size_of, buffers.values())) + _size_of_answer(whole)
+        ticket = Ticket(future, whole, _bytes_of(key), size)
         lines = {resident.line for resident in ticket.residents}
         if len(lines) > 1 or any(key is not None and line.key != ticket.key for line in lines):
             raise ValueError("a job has the key of all its residents")
@@ -197,7 +205,7 @@ class Client:
         is_reader = threading.current_thread() is self._reader  # which makes room, and cannot wait for it
         with self._room:
             while not is_reader and self._unanswered and (
-                len(self._unanswered) >= self._in_flight or self._unanswered_bytes + ticket.size > self._in_flight_bytes
+                len(self._unanswered) >= self._in_flight or self._unanswered_bytes + ticket.size > self._in_flight_most
             ):
                 self._room.wait(POLL_S)
                 self.check()
@@ -406,6 +414,16 @@ def _bytes_of(key: Key) -> Optional[bytes]:
 
 def _size_of(buffer: Any) -> int:
     return len(buffer.get("data", b"")) if isinstance(buffer, Mapping) else 0
+
+
+def _size_of_answer(job: Job) -> int:
+    """About how many bytes its outputs have in the answer."""
+    size = 0
+    for output in job["outputs"]:
+        buffer = job["buffers"].get(output["buffer"], {})
+        described = buffer.described if isinstance(buffer, Kept) else buffer
+        size += min(output.get("bytes", described.get("bytes", 0)) * job.get("count", 1), INLINE_BYTES)
+    return size
 
 
 def _forget_parents() -> None:

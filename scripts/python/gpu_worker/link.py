@@ -33,13 +33,14 @@ OnDelivery = Callable[[Optional[confluent_kafka.KafkaError], confluent_kafka.Mes
 
 
 class _Trouble:
-    """Keeps librdkafka's last error. A method of the link would make a cycle of references."""
+    """Keeps librdkafka's last error that names a broker. A method of the link would make a cycle of references."""
 
     def __init__(self) -> None:
         self.text = ""
 
     def __call__(self, error: confluent_kafka.KafkaError) -> None:
-        self.text = error.str()
+        if not self.text or error.code() != confluent_kafka.KafkaError._ALL_BROKERS_DOWN:
+            self.text = error.str()
 
 
 class Link:
@@ -55,14 +56,16 @@ class Link:
         self._trouble = _Trouble()
         common = {"bootstrap.servers": servers, "error_cb": self._trouble, **kafka}
         self._producer = confluent_kafka.Producer({**PRODUCER, **common, **producer})
-        waits = {"fetch.wait.max.ms": EMBEDDED_WAIT_MS} if self._is_embedded() else {}
+        self.is_embedded = self._meets_embedded()
+        waits = {"fetch.wait.max.ms": EMBEDDED_WAIT_MS} if self.is_embedded else {}
         self._consumer = confluent_kafka.Consumer({**CONSUMER, **waits, **common, **consumer})
         self._partition_counts: dict[str, int] = {}
         self._next = self._wait_for_ends()
         self._refresh_at = time.monotonic() + REFRESH_S
         self._assign()
 
-    def _is_embedded(self) -> bool:
+    def _meets_embedded(self) -> bool:
+        """Whether the broker is that inside a worker."""
         try:
             metadata = self._producer.list_topics(self._results, timeout=START_TIMEOUT_S)
         except confluent_kafka.KafkaException as failure:

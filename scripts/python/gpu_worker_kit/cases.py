@@ -1,5 +1,5 @@
-"""`programs test`: runs the cases of a program on a driver, compares them with their reference, and runs them once more on
-the CPU under the address sanitizer."""
+"""`programs test`: runs the cases of a program on a driver and compares them with their reference. An entry with a batched
+kernel runs each case as an array job, too. Then the cases run on the CPU under the address sanitizer."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ DTYPES = {"BOOL": "?", "UINT8": "u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64"
 # Guard bytes behind each buffer that the kernel writes: after the job they show if it wrote there.
 GUARD_BYTES = 256
 GUARD = 0xA5
+INSTANCES = 3  # of the array job that tries a batched kernel
+LIMITS = {"message_bytes": "256MiB", "result_bytes": "256MiB", "bytes_in_flight": "1GiB"}
 SETTINGS = ("_entry", "_elements", "_grid", "_block", "_shared_bytes")
 
 Case = Mapping[str, Any]
@@ -94,28 +96,33 @@ def number(value: Any) -> Any:
     return plain
 
 
-def job_of(program: str, entry: Entry, case: Case, arrays: Mapping[str, Any], label: str) -> str:
-    """The job as text that submit --encode reads. All buffers come back."""
-    buffers = {}
+def job_of(program: str, entry: Entry, case: Case, arrays: Mapping[str, Any], label: str, count: int = 0) -> str:
+    """The job as text that submit --encode reads. All buffers come back. With `count` it is an array of as many instances,
+    each with the same bytes in buffers of its own."""
+    array = {"count": count} if count else {}
+    buffers: dict[str, dict[str, Any]] = {}
     for arg in entry["args"]:
         if arg["role"] != "value":
             guard = bytes([GUARD]) * GUARD_BYTES if arg["role"] in ("out", "inout") else b""
-            buffers[arg["name"]] = {"data": {"hex": (arrays[arg["name"]].tobytes() + guard).hex()}}
+            data = arrays[arg["name"]].tobytes() + guard
+            buffers[arg["name"]] = {"data": {"hex": (data * max(count, 1)).hex()}}
+            if count:
+                buffers[arg["name"]] |= {"each": True, "bytes": len(data)}
     args = [arg["name"] if arg["role"] != "value" else
             {arg["type"]: [number(word) for word in case[arg["name"]]] if arg["type"] == "words" else number(case[arg["name"]])}
             for arg in entry["args"]]
     step = {"program": program, "entry": entry["name"], "args": args, **launch_of(entry, case, arrays)}
-    text = json.dumps({"id": label, "buffers": buffers, "steps": [step], "outputs": [{"buffer": name} for name in buffers]})
+    text = json.dumps({"id": label, **array, "buffers": buffers, "steps": [step], "outputs": [{"buffer": name} for name in buffers]})
     return text.replace('".nan"', ".nan").replace('".inf"', ".inf").replace('"-.inf"', "-.inf")
 
 
-def run_jobs(folder: pathlib.Path, driver: str, texts: list[str]) -> list[dict[str, Any]]:
-    """Their results, in their order."""
+def run_jobs(folder: pathlib.Path, driver: str, texts: list[str]) -> dict[str, dict[str, Any]]:
+    """Their results, by the jobs' ids."""
     with tempfile.TemporaryDirectory(prefix="gpu-worker-test-") as name:
         room = pathlib.Path(name)
         config = room / "worker.yaml"
         config.write_text(json.dumps({"driver": driver, "programs": {"dir": str(folder.resolve().parent)},
-                                      "retry": {"max_attempts": 1}}))
+                                      "retry": {"max_attempts": 1}, "limits": LIMITS}))
         with open(room / "jobs", "wb") as jobs:
             for text in texts:
                 (room / "job.yaml").write_text(text)
@@ -128,8 +135,7 @@ def run_jobs(folder: pathlib.Path, driver: str, texts: list[str]) -> list[dict[s
         if done.returncode not in (0, 7):
             raise KitError(f"the worker has failed:\n{done.stderr.rstrip()}")
         found = [json.loads(line) for line in run(binary(), "decode", "--json", room / "results").splitlines()]
-    by_id = {result["id"]: result for result in found}
-    return [by_id[f"case {number}"] for number in range(1, len(texts) + 1)]
+    return {result["id"]: result for result in found}
 
 
 def difference(name: str, got: Any, wanted: Any, tolerance: float) -> str:
@@ -171,6 +177,23 @@ def check(module: types.ModuleType, entry: Entry, case: Case, arrays: Mapping[st
     return found + [f"the reference has '{name}', which is no buffer" for name in sorted(missing)]
 
 
+def compare_instances(entry: Entry, alone: Mapping[str, Any], array: Mapping[str, Any]) -> list[str]:
+    """Where the instances of an array, which the batched kernel ran, have other bytes than the same job alone."""
+    if alone["status"] != "ok":
+        return []
+    if array["status"] != "ok":
+        return [f"as an array job, {array['error']['code']}: {array['error']['message']}"]
+    found = []
+    for one, all_of_them in zip(alone["outputs"], array["outputs"]):
+        data = bytes.fromhex(one["data"]["hex"])
+        whole = bytes.fromhex(all_of_them["data"]["hex"])
+        wrong = [i for i in range(INSTANCES) if whole[i * len(data): (i + 1) * len(data)] != data]
+        if wrong:
+            found.append(f"as an array job, {entry['name']} leaves other bytes in {one['name']} than alone (instance {wrong[0]}): "
+                         "look at its batched kernel")
+    return found
+
+
 def test(folder: pathlib.Path, driver: str, with_build: bool) -> int:
     """The exit code."""
     has_source = (folder / f"{folder.resolve().name}.c").exists()
@@ -181,10 +204,18 @@ def test(folder: pathlib.Path, driver: str, with_build: bool) -> int:
     if not cases:
         raise KitError("cases() yields none")
     arrays = [arrays_of(entry, case) for entry, case in cases]
-    texts = [job_of(program["name"], entry, case, buffers, f"case {number}")
-             for number, ((entry, case), buffers) in enumerate(zip(cases, arrays), 1)]
-    said = [check(module, entry, case, buffers, result)
-            for (entry, case), buffers, result in zip(cases, arrays, run_jobs(folder, driver, texts))]
+    texts = []
+    for number, ((entry, case), buffers) in enumerate(zip(cases, arrays), 1):
+        texts.append(job_of(program["name"], entry, case, buffers, f"case {number}"))
+        if entry["batched"]:
+            texts.append(job_of(program["name"], entry, case, buffers, f"array {number}", INSTANCES))
+    results = run_jobs(folder, driver, texts)
+    said = []
+    for number, ((entry, case), buffers) in enumerate(zip(cases, arrays), 1):
+        alone = results[f"case {number}"]
+        said.append(check(module, entry, case, buffers, alone))
+        if entry["batched"] and not said[-1]:
+            said[-1] += compare_instances(entry, alone, results[f"array {number}"])
     if has_source:
         seen = outside.find(source_of(folder), [(entry, case, buffers, launch_of(entry, case, buffers))
                                                 for (entry, case), buffers in zip(cases, arrays)])

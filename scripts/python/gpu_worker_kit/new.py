@@ -1,4 +1,4 @@
-"""`programs new`: a folder with a kernel, its manifest and its cases, to start from."""
+"""`programs new` makes a folder with a kernel, its manifest and its test cases, which all work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KERNEL = """\
 /** y[i] = a * x[i]. The functions that a kernel has are listed at the top of kernel.h. */
 #include "kernel.h"
 
-KERNEL(NAME, (float)a, (const float *)x, (float *)y, (uint32_t)n) {
+BATCHED_KERNEL(NAME, (float)a, (const float *)x, (float *)y, (uint32_t)n) {
     uint32_t i = global_x();
     if (i < n) y[i] = a * x[i];
 }
@@ -27,25 +27,27 @@ entries:
       - {name: y, buffer: out, type: FP32}
       - {name: n, value: u32, at_most: [x, y]} # a bound for every number that leads to memory
     block: [256]
+    batched: NAME_batched # runs many jobs, and the instances of an array, in one launch
 images:
   - {kind: ptx, file: NAME.ptx}
   - {kind: cpu, file: NAME.so}
 """
 CASES = '''\
-"""Cases of NAME, for `gpu-worker programs test`."""
+"""Test cases of NAME. `gpu-worker programs test` runs them."""
 import numpy as np
 
-TOLERANCE = 1e-6  # relative, and absolute below one
+TOLERANCE = 1e-6  # a result may differ by this much, plus this much of its size
 
 
 def reference(a, x, y, n):
-    """What the kernel leaves in the buffers that it writes."""
+    """Computes with NumPy what the kernel must write into its buffers."""
     return {"y": np.float32(a) * x}
 
 
 def cases():
-    """Arguments as in the manifest: numbers, and arrays for buffers. `_elements` or `_grid` says how wide it is launched;
-    without them it is as wide as the largest buffer that it writes."""
+    """Gives the arguments of each case, by their names in the manifest: a number for a value, an array for a buffer. The
+    launch has a thread for each element of the largest buffer that the kernel writes; a case changes that with `_elements`
+    (how many threads) or `_grid` (how many blocks: a list)."""
     for n in (1, 255, 256, 1000):
         yield {"a": 3.0, "x": np.arange(n, dtype=np.float32), "y": np.zeros(n, np.float32), "n": n}
 '''

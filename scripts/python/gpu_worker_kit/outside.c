@@ -1,5 +1,6 @@
-/* Runs one kernel of a CPU image on threads, with each buffer in a block of just its size, for the
- * address sanitizer. KERNEL_INFO names the kernel's description (kernel_cpu.h). */
+/* Runs one kernel of a CPU image under the address sanitizer. Each buffer lies in memory of just
+ * its size, and each thread of a block is a thread. Blocks run one after the other; those of a
+ * cooperative launch run at once. KERNEL_INFO names the kernel's description (kernel_cpu.h). */
 #include <pthread.h>
 #include <sanitizer/asan_interface.h>
 #include <stdio.h>
@@ -21,17 +22,17 @@ struct buffer {
 
 static struct {
     uint32_t grid[3], block[3], shared_bytes, count;
-    struct buffer buffers[KERNEL_PARAMS_MAX + 1]; /* and the shared memory of the block */
+    struct buffer *buffers; /* also the shared memory of each block that runs */
     size_t buffer_count;
     char *values[KERNEL_PARAMS_MAX];
     void *args[KERNEL_PARAMS_MAX];
-    void *shared;
 } job;
 
 static _Thread_local const struct kernel_thread *current;
 
 /* --- what the sanitizer finds --- */
 
+/* Finds the buffer that is nearest to the address, and how far the address is from its start. */
 static const struct buffer *nearest(const char *address, long long *offset) {
     const struct buffer *found = NULL;
     long long least = NEAR_BYTES;
@@ -48,6 +49,7 @@ static const struct buffer *nearest(const char *address, long long *offset) {
     return found;
 }
 
+/* The sanitizer calls this when it finds a wrong access, and ends the process afterwards. */
 void __asan_on_error(void) {
     const char *verb = __asan_get_report_access_type() ? "writes" : "reads";
     long long offset = 0;
@@ -68,88 +70,134 @@ void __asan_on_error(void) {
 
 /* --- barriers --- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
-static uint32_t waiting, running; /* threads of the block that have not returned */
-static uint64_t generation;
+/* Threads that wait for each other: those of a block, or of the whole grid. */
+struct group {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    uint32_t waiting, running; /* running: those that have not returned */
+    uint64_t generation;
+};
 
-static void open_if_all_wait(void) {
-    if (running == 0 || waiting < running) return;
-    waiting = 0;
-    generation++;
-    pthread_cond_broadcast(&moved);
+static void group_init(struct group *group) {
+    pthread_mutex_init(&group->lock, NULL);
+    pthread_cond_init(&group->moved, NULL);
 }
 
-static void wait_for_block(const struct kernel_thread *self) {
-    (void)self;
-    pthread_mutex_lock(&lock);
-    uint64_t now = generation;
-    waiting++;
-    open_if_all_wait();
-    while (now == generation) pthread_cond_wait(&moved, &lock);
-    pthread_mutex_unlock(&lock);
+static void open_if_all_wait(struct group *group) {
+    if (group->running == 0 || group->waiting < group->running) return;
+    group->waiting = 0;
+    group->generation++;
+    pthread_cond_broadcast(&group->moved);
 }
 
-static void leave_block(void) {
-    pthread_mutex_lock(&lock);
-    running--;
-    open_if_all_wait();
-    pthread_mutex_unlock(&lock);
+static void group_wait(struct group *group) {
+    pthread_mutex_lock(&group->lock);
+    uint64_t now = group->generation;
+    group->waiting++;
+    open_if_all_wait(group);
+    while (now == group->generation) pthread_cond_wait(&group->moved, &group->lock);
+    pthread_mutex_unlock(&group->lock);
+}
+
+static void group_leave(struct group *group) {
+    pthread_mutex_lock(&group->lock);
+    group->running--;
+    open_if_all_wait(group);
+    pthread_mutex_unlock(&group->lock);
 }
 
 /* --- threads --- */
 
-static pthread_barrier_t between_blocks;
-static uint32_t threads;
+/* One block at a time runs here. */
+struct place {
+    struct group block;
+    void *shared;
+};
 
-static void begin_block(void) {
-    struct buffer *shared = &job.buffers[job.buffer_count - 1];
-    free(job.shared);
-    job.shared = malloc(job.shared_bytes > 0 ? job.shared_bytes : 1);
-    if (job.shared == NULL) abort();
-    shared->data = job.shared;
-    running = threads;
+struct thread {
+    struct kernel_thread self; /* first: the kernel's pointer to it is one to the whole */
+    struct place *place;
+    uint32_t place_index, number; /* number: within its block */
+};
+
+static struct place *places;
+static uint32_t place_count, block_threads;
+static struct group grid;
+static pthread_barrier_t between_blocks;
+
+static void wait_for_block(const struct kernel_thread *self) {
+    group_wait(&((const struct thread *)self)->place->block);
+}
+
+static void wait_for_grid(const struct kernel_thread *self) {
+    (void)self;
+    group_wait(&grid);
+}
+
+/* Gives the block new shared memory. It is listed behind the buffers of the case, so that wrong
+ * accesses to it are named, too. */
+static void begin_block(struct thread *thread) {
+    struct place *place = thread->place;
+    struct buffer *shared = &job.buffers[job.buffer_count - place_count + thread->place_index];
+    free(place->shared);
+    place->shared = malloc(job.shared_bytes > 0 ? job.shared_bytes : 1);
+    if (place->shared == NULL) abort();
+    shared->data = place->shared;
+    place->block.running = block_threads;
 }
 
 static void *run_thread(void *context) {
-    uint32_t number = (uint32_t)(uintptr_t)context;
+    struct thread *thread = context;
+    struct kernel_thread *self = &thread->self;
     uint64_t blocks = (uint64_t)job.grid[0] * job.grid[1] * job.grid[2];
-    for (uint64_t i = 0; i < blocks; i++) {
+    for (uint64_t i = thread->place_index; i < blocks; i += place_count) {
         pthread_barrier_wait(&between_blocks);
-        if (number == 0) begin_block();
+        if (thread->number == 0) begin_block(thread);
         pthread_barrier_wait(&between_blocks);
-        struct kernel_thread self = {
-            .thread = {number % job.block[0], number / job.block[0] % job.block[1],
-                number / job.block[0] / job.block[1]},
-            .block = {(uint32_t)(i % job.grid[0]), (uint32_t)(i / job.grid[0] % job.grid[1]),
-                (uint32_t)(i / job.grid[0] / job.grid[1])},
-            .shared = job.shared,
-            .barrier = wait_for_block,
-            .grid_barrier = wait_for_block};
-        memcpy(self.block_dim, job.block, sizeof job.block);
-        memcpy(self.grid_dim, job.grid, sizeof job.grid);
-        current = &self;
-        KERNEL_INFO.entry(&self, job.args);
+        self->block[0] = (uint32_t)(i % job.grid[0]);
+        self->block[1] = (uint32_t)(i / job.grid[0] % job.grid[1]);
+        self->block[2] = (uint32_t)(i / job.grid[0] / job.grid[1]);
+        self->shared = thread->place->shared;
+        current = self;
+        KERNEL_INFO.entry(self, job.args);
         current = NULL;
-        leave_block();
+        group_leave(&thread->place->block);
     }
+    group_leave(&grid);
     return NULL;
 }
 
-static int run(void) {
-    threads = job.block[0] * job.block[1] * job.block[2];
-    pthread_t *all = calloc(threads, sizeof *all);
+static void start_thread(pthread_t *started, struct thread *thread, uint32_t index) {
+    uint32_t number = index % block_threads;
+    thread->place_index = index / block_threads;
+    thread->place = &places[thread->place_index];
+    thread->number = number;
+    thread->self = (struct kernel_thread){
+        .thread = {number % job.block[0], number / job.block[0] % job.block[1],
+            number / job.block[0] / job.block[1]},
+        .barrier = wait_for_block,
+        .grid_barrier = wait_for_grid};
+    memcpy(thread->self.block_dim, job.block, sizeof job.block);
+    memcpy(thread->self.grid_dim, job.grid, sizeof job.grid);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_barrier_init(&between_blocks, NULL, threads);
-    if (all == NULL) return 1;
-    for (uint32_t i = 0; i < threads; i++)
-        if (pthread_create(&all[i], &attributes, run_thread, (void *)(uintptr_t)i) != 0) {
-            fprintf(stderr, "no more than %u threads can be started here\n", i);
-            exit(1);
-        }
-    for (uint32_t i = 0; i < threads; i++) pthread_join(all[i], NULL);
+    if (pthread_create(started, &attributes, run_thread, thread) == 0) return;
+    fprintf(stderr, "no more than %u threads can be started here\n", index);
+    exit(1);
+}
+
+static int run(void) {
+    uint32_t count = place_count * block_threads;
+    pthread_t *started = calloc(count, sizeof *started);
+    struct thread *threads = calloc(count, sizeof *threads);
+    if (started == NULL || threads == NULL) return 1;
+    for (uint32_t i = 0; i < place_count; i++) group_init(&places[i].block);
+    group_init(&grid);
+    grid.running = count;
+    pthread_barrier_init(&between_blocks, NULL, count);
+    for (uint32_t i = 0; i < count; i++) start_thread(&started[i], &threads[i], i);
+    for (uint32_t i = 0; i < count; i++) pthread_join(started[i], NULL);
     return 0;
 }
 
@@ -187,13 +235,18 @@ static void read_argument(FILE *in, uint32_t i) {
 
 int main(int argc, char **argv) {
     FILE *in = argc == 2 ? fopen(argv[1], "rb") : NULL;
-    uint32_t head[8];
+    uint32_t head[9];
     if (in == NULL) return 2;
     take(in, head, sizeof head);
     memcpy(job.grid, head, sizeof job.grid);
     memcpy(job.block, head + 3, sizeof job.block);
     job.shared_bytes = head[6];
     job.count = head[7];
+    block_threads = job.block[0] * job.block[1] * job.block[2];
+    place_count = head[8] ? job.grid[0] * job.grid[1] * job.grid[2] : 1;
+    places = calloc(place_count, sizeof *places);
+    job.buffers = calloc(KERNEL_PARAMS_MAX + place_count, sizeof *job.buffers);
+    if (places == NULL || job.buffers == NULL) return 1;
     if (job.count > KERNEL_PARAMS_MAX || job.count != KERNEL_INFO.param_count) {
         fprintf(stderr, "the kernel has %u parameters, the case %u\n", KERNEL_INFO.param_count,
             job.count);
@@ -201,7 +254,8 @@ int main(int argc, char **argv) {
     }
     for (uint32_t i = 0; i < job.count; i++) read_argument(in, i);
     fclose(in);
-    job.buffers[job.buffer_count++] =
-        (struct buffer){.name = "shared memory", .width = 1, .bytes = job.shared_bytes};
+    for (uint32_t i = 0; i < place_count; i++)
+        job.buffers[job.buffer_count++] =
+            (struct buffer){.name = "shared memory", .width = 1, .bytes = job.shared_bytes};
     return run();
 }

@@ -1,5 +1,5 @@
-"""Runs kernels on the CPU under the address sanitizer, each buffer in a block of just its size, and says which buffer they
-read or write outside of, and where."""
+"""Runs kernels on the CPU under the address sanitizer. Each buffer has memory of exactly its size, so the sanitizer sees each
+read or write outside of it. What it finds is reported with the buffer's name and the index."""
 
 from __future__ import annotations
 
@@ -18,17 +18,21 @@ from .tools import headers, run
 HARNESS = pathlib.Path(__file__).with_name("outside.c")
 FLAGS = ["-x", "c", "-std=gnu11", "-g", "-O1", "-ffp-contract=off", "-fno-omit-frame-pointer", "-DKERNEL_ONE_BLOCK", "-fsanitize=address", "-pthread"]
 OPTIONS = "detect_leaks=0:redzone=2048:max_redzone=2048:symbolize=0:print_stats=0:exitcode=99"
+COOPERATIVE_THREADS_MAX = 1024  # all run at once, each as a thread of the system
 VALUES = {"u32": "<I", "i32": "<i", "u64": "<Q", "i64": "<q", "f32": "<f", "f64": "<d"}
 
+# The entry as the manifest has it, the case, the arrays of its buffers, and the launch.
 Run = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]
 
 
 def three(extents: Sequence[int]) -> list[int]:
+    """The same extents with x, y and z; those that are not given are 1."""
     return [*extents, 1, 1][:3]
 
 
 def argument(arg: Mapping[str, Any], case: Mapping[str, Any], buffers: Mapping[str, Any], in_buffer: bool) -> bytes:
-    """As the harness reads it: is it a buffer, its name, the bytes of an element, the bytes."""
+    """Encodes an argument for outside.c: whether it is a buffer, how long its name is, how large an element is and how large
+    all of it is; then the name and the bytes."""
     name: bytes = arg["name"].encode()
     data: bytes
     is_buffer, width = False, 1
@@ -41,25 +45,34 @@ def argument(arg: Mapping[str, Any], case: Mapping[str, Any], buffers: Mapping[s
     return struct.pack("<IIIQ", is_buffer, len(name), width, len(data)) + name + data
 
 
-def written(run_of: Run) -> bytes:
-    entry, case, buffers, shape = run_of
+def extents(run_of: Run) -> tuple[list[int], list[int]]:
+    """The grid and the block of a run."""
+    entry, _, _, shape = run_of
     block = three(shape.get("block", entry["block"]))
-    grid = three(shape["grid"]) if "grid" in shape else [-(-shape["elements"] // math.prod(block)), 1, 1]
+    return three(shape["grid"]) if "grid" in shape else [-(-shape["elements"] // math.prod(block)), 1, 1], block
+
+
+def written(run_of: Run) -> bytes:
+    """Encodes a run for outside.c."""
+    entry, case, buffers, shape = run_of
+    grid, block = extents(run_of)
     shared = shape.get("shared_bytes", entry["shared_bytes"])
-    whole = struct.pack("<8I", *grid, *block, shared, len(entry["args"]))
+    whole = struct.pack("<9I", *grid, *block, shared, len(entry["args"]), entry["cooperative"])
     return whole + b"".join(argument(arg, case, buffers, bool(entry.get("params_in_buffer"))) for arg in entry["args"])
 
 
 def find(source: pathlib.Path, runs: Sequence[Run]) -> list[list[str]]:
-    """For each run, what it does outside of its buffers. Cooperative entries wait for all blocks of the grid at once, and are
-    not run."""
+    """Runs the kernels. Returns for each run a text for each access outside of its buffers."""
     found: list[list[str]] = []
     with tempfile.TemporaryDirectory(prefix="gpu-worker-outside-") as name:
         room = pathlib.Path(name)
-        for number, run_of in enumerate(runs):
+        for number, run_of in enumerate(runs, 1):
             entry = run_of[0]
             harness = room / entry["symbol"]
-            if entry["cooperative"]:
+            threads = math.prod(sum(extents(run_of), []))
+            if entry["cooperative"] and threads > COOPERATIVE_THREADS_MAX:
+                print(f"case {number}: not run under the address sanitizer, which takes at most {COOPERATIVE_THREADS_MAX} threads "
+                      f"in a cooperative grid, and this one has {threads}")
                 found.append([])
                 continue
             if not harness.exists():

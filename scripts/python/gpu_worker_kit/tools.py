@@ -1,4 +1,4 @@
-"""What the commands of the kit share: where things are, and other processes."""
+"""Functions that all commands of the kit use: they find the worker and its files, and run other programs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 
 class KitError(Exception):
-    """What is wrong, and how to fix it."""
+    """A mistake of the caller. Its text says what is wrong and how to fix it."""
 
 
 def binary() -> str:
-    """The worker that started the kit, or the one on the path."""
+    """The path of the worker: the one that started the kit, or else the one on the path."""
     found = os.environ.get("GPU_WORKER_BINARY") or shutil.which("gpu-worker")
     if found is None:
         raise KitError("there is no gpu-worker on the path; install it, or set GPU_WORKER_BINARY to it")
@@ -23,7 +23,7 @@ def binary() -> str:
 
 
 def headers() -> pathlib.Path:
-    """The folder of kernel.h: installed beside the worker."""
+    """The folder with kernel.h. It is installed with the worker."""
     folder = pathlib.Path(binary()).resolve().parent.parent / "include" / "gpu-worker"
     if not (folder / "kernel.h").exists():
         raise KitError(f"there is no kernel.h in {folder}; install gpu-worker with its headers")
@@ -31,7 +31,7 @@ def headers() -> pathlib.Path:
 
 
 def run(*command: object) -> str:
-    """The output of a command that must succeed."""
+    """Runs a command that must succeed, and returns its output."""
     words = [str(word) for word in command]
     try:
         done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -43,7 +43,7 @@ def run(*command: object) -> str:
 
 
 def program_of(folder: pathlib.Path) -> dict[str, Any]:
-    """The program in `folder` as the worker reads it."""
+    """Lets the worker read the program in `folder`, and returns what it tells about it."""
     folder = folder.resolve()
     done = subprocess.run([binary(), "programs", "--json", "--dir", str(folder.parent)], capture_output=True, text=True)
     wrong = [line for line in done.stderr.splitlines() if f"{folder}/" in line]

@@ -237,12 +237,12 @@ class ValueSets(unittest.TestCase):
         for each in references:
             self.assertIn(each["key"], OBJECTS[each["name"]])
 
-    def test_a_fenced_pod_reaches_brokers_blob_store_and_dns_alone(self):
+    def test_a_fenced_pod_reaches_brokers_blob_store_collector_and_dns_alone(self):
         rendered = self.sets["fenced"]
         policy = find(rendered.documents, "NetworkPolicy")["spec"]
         self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
         self.assertEqual([sorted({port["port"] for port in rule["ports"]}) for rule in policy["egress"]],
-                         [[53], [9092, 9094, 9095], [9000]])
+                         [[53], [9092, 9094, 9095], [9000], [4318]])
         self.assertTrue(all(rule["to"] for rule in policy["egress"]))
         self.assertEqual([port["port"] for port in policy["ingress"][0]["ports"]], [9500])
         self.assertEqual(find(rendered.documents, "PodDisruptionBudget")["spec"]["maxUnavailable"], "25%")

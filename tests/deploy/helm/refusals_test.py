@@ -66,6 +66,9 @@ WRONG = [
     ("networkPolicy: {enabled: true}", "networkPolicy.brokers is empty: say where the brokers are"),
     ("{networkPolicy: {enabled: true, brokers: [{podSelector: {}}]}, config: {blobs: {url: 'https://store/'}}}",
      "networkPolicy.blobStore is empty, and config.blobs.url is set"),
+    ("{networkPolicy: {enabled: true, brokers: [{podSelector: {}}]}, config: {tracing: {otlp_url: 'https://traces'}}}",
+     "networkPolicy.collector is empty, and config.tracing.otlp_url is set"),
+    ("config: {tracing: {otlp_url: 'https://me:hunter2@traces/'}}", "config.tracing.otlp_url carries a password"),
     ("kafka: {tls: {secret: certificates}}", "kafka.tls.secret is set, and kafka.tls.enabled is not"),
     ("kafka: {tls: {enabled: true, secret: certificates, certKey: tls.crt}}", "kafka.tls.certKey and kafka.tls.keyKey go together"),
     ("{kafka: {sasl: {secret: user}}, config: {kafka: {producer: {sasl.mechanism: PLAIN}}}}",
@@ -107,7 +110,8 @@ class Refusals(unittest.TestCase):
 
     def test_every_line_of_a_secret_stays_out_of_the_refusal(self):
         for wrong in ("config: {kafka: {producer: {ssl.key.password: hunter2}}}",
-                      "config: {blobs: {url: 'https://me:hunter2@store/'}}"):
+                      "config: {blobs: {url: 'https://me:hunter2@store/'}}",
+                      "config: {tracing: {otlp_url: 'https://me:hunter2@traces/'}}"):
             self.assertNotIn("hunter2", self.refusal(wrong))
 
 

@@ -2,6 +2,7 @@
 Prometheus, and gpu-worker explain name the cause of each.
 usage: faults_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
 
+import json
 import os
 import pathlib
 import signal
@@ -12,8 +13,9 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "flow"))
 
 from worker_environment import for_faults
-from worker_flow import SLOW, KafkaFlowTest, gw, saxpy
+from worker_flow import BUILD, SLOW, KafkaFlowTest, gw, saxpy
 
+import confluent_kafka
 import msgpack
 import numpy
 from prometheus import Prometheus, free_address
@@ -83,14 +85,16 @@ class FaultsTest(KafkaFlowTest):
         worker.kill()
 
     def test_a_gpu_that_is_given_up_and_another_that_goes_on(self):
-        worker = self.start(devices=[0, 1], cpu_driver={"devices": 2}, executors={"deaths_max": 1})
+        slow = SLOW | {"cpu_driver": SLOW["cpu_driver"] | {"devices": 2}}
+        worker = self.start(**slow, lanes=1, devices=[0, 1], executors={"deaths_max": 1})
         os.kill(worker.executors()[0], signal.SIGKILL)
         self.wait_until(lambda: '"standing":"unhealthy"' in self.status(), "it is given up")
         self.assert_named("GpuWorkerDeviceUnhealthy", {"reason": "deaths"}, '"standing":"unhealthy","reason":"deaths"')
-        self.send(*map(saxpy, range(8)))
+        self.send(*map(saxpy, range(15000)))
         self.assert_named("GpuWorkerNotReady", {"reason": "no_executor"}, "it is unhealthy (deaths) and gets no executor any more",
-                          "job-7", "It succeeded")
-        self.stop_well(worker)
+                          "job-14999", "it is unhealthy (deaths) and gets no executor any more")
+        self.wait_until(lambda: "It succeeded" in self.explain("job-0"), "the other goes on")
+        worker.kill()
 
     def test_lag(self):
         worker = self.start(**SLOW)
@@ -108,6 +112,70 @@ class FaultsTest(KafkaFlowTest):
         self.assert_named("GpuWorkerDeadLetters", {"code": "unknown_program"}, "this worker has no program 'missing'",
                           "job-1", "Fix: install it in programs.dir")
         self.stop_well(worker)
+
+    def test_a_program_that_is_suspended(self):
+        worker = self.start(suspend={"convictions": 1}, cpu_driver={"faults": "cuLaunchKernel:illegal_address@1"},
+                            state={"dir": str(self.folder / "gpus")})
+        self.send(saxpy(1), key=None)
+        self.assert_named("GpuWorkerProgramSuspended", {"device": "0"}, '"suspended":[{"kind":"program","name":"saxpy"',
+                          "job-1", "It failed with gpu_illegal_address")
+        self.send(saxpy(2), key=None)
+        self.assert_named("GpuWorkerDeadLetters", {"code": "suspended"}, "is suspended because too many of its jobs",
+                          "job-2", "It failed with suspended")
+        shown = [json.loads(line) for line in self.run_to_end(self.settings, "resume", "--json").stdout.splitlines()]
+        self.assertEqual([(one["kind"], one["name"]) for one in shown], [("program", "saxpy")])
+        worker.kill()
+
+    def test_a_full_disk(self):
+        blobs = (self.folder / "blobs").resolve()
+        self.use_environment(for_faults(BUILD / "tests/io_faults.so", IO_FAULTS_FOLDER=str(blobs),
+                                        IO_FAULTS_ERROR="ENOSPC", IO_FAULTS_CALLS="WRITE"))
+        worker = self.start(blobs={"dir": str(blobs)}, results={"inline_max_bytes": 1})
+        self.send(saxpy(1))
+        self.assert_named("GpuWorkerNotReady", {"reason": "disk_full"}, "(disk_full); the log says how to correct it",
+                          "job-1", "(disk_full)")
+        worker.kill()
+
+    def test_memory_that_is_short(self):
+        worker = self.start(lanes=4, lane_slab_bytes="1MiB", batch={"jobs": 1},
+                            cpu_driver={"memory_bytes": "256MiB", "faults": "cuLaunchKernel:slow=20s@*"})
+        jobs = [saxpy(number) for number in range(8)]
+        for job in jobs:
+            job["buffers"]["scratch"] = {"bytes": 96 << 20}
+        self.send(*jobs)
+        self.assert_named("GpuWorkerMemoryShort", {"device": "0"}, '"jobs_starved":', "job-7", "wait for memory of the device")
+        self.assertGreater(json.loads(self.status())["devices"][0]["now"]["jobs_starved"], 0)
+        worker.kill()
+
+    def test_a_partition_that_is_stuck(self):
+        worker = self.start(cpu_driver={"faults": "cuLaunchKernel:slow=600s@1"}, limits={"timeout_ms": "1h", "timeout_max_ms": "1h"})
+        self.send(saxpy(1))
+        self.assert_named("GpuWorkerPartitionStuck", {"topic": self.topics.jobs}, '"oldest_s":', "job-1",
+                          "it is the oldest message of its partition that is not finished")
+        self.assertRegex(self.explain("job-1"), r"has held up commits for [1-9]\d* s")
+        worker.kill()
+
+    def test_a_storm_of_rebalances(self):
+        worker = self.start(**SLOW, lanes=1, drain_timeout_ms="1s")  # each new member waits for it
+        self.send(*map(saxpy, range(15000)))
+
+        def rebalances():
+            return json.loads(self.status())["devices"][0]["work"]["rebalances"]
+        self.wait_until(lambda: rebalances() > 0, "it has joined")
+        while rebalances() < 14:
+            before = rebalances()
+            member = confluent_kafka.Consumer({
+                "bootstrap.servers": self.servers, "group.id": self.settings["kafka"]["group"], "enable.auto.commit": False})
+            member.subscribe([self.topics.jobs])
+
+            def has_moved():
+                member.poll(0.1)
+                return rebalances() > before
+            self.wait_until(has_moved, "the group has a new member")
+            member.close()
+        self.assert_named("GpuWorkerRebalances", {"device": "0"}, '"rebalances":', "job-14999",
+                          "the group has shared out its partitions")
+        worker.kill()
 
     def test_a_worker_that_is_gone(self):
         worker = self.start()

@@ -12,6 +12,9 @@ import expressions
 import yaml
 
 
+STUCK = "gpu_worker_oldest_unfinished_seconds > 600"
+
+
 def free_address():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -19,13 +22,17 @@ def free_address():
 
 
 class Prometheus:
-    """Ends with the test."""
+    """Ends with the test. In the rules the time for which a message may hold up its partition is some seconds."""
 
     def __init__(self, test, target):
         self._address = free_address()
         folder = test.enterContext(tempfile.TemporaryDirectory(prefix="gpu-worker-prometheus-"))
+        rules = (expressions.FOLDER / "alerts.yaml").read_text()
+        assert STUCK in rules
+        with open(f"{folder}/alerts.yaml", "w") as file:
+            file.write(rules.replace(STUCK, "gpu_worker_oldest_unfinished_seconds > 3"))
         config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-                  "rule_files": [str(expressions.FOLDER / "alerts.yaml")],
+                  "rule_files": [f"{folder}/alerts.yaml"],
                   "scrape_configs": [{"job_name": "workers", "static_configs": [{"targets": [target]}]}]}
         with open(f"{folder}/prometheus.yaml", "w") as file:
             yaml.safe_dump(config, file)

@@ -100,12 +100,11 @@ takes, or the memory of a device of the CPU driver.
 {{- $ports | uniq | toYaml -}}
 {{- end -}}
 
-{{/* The port of blobs.url: its own, or that of its scheme. */}}
-{{- define "gpu-worker.blobPort" -}}
-{{- $settings := include "gpu-worker.settings" . | fromYaml -}}
-{{- $authority := regexFind "://[^/]*" $settings.blobs.url -}}
+{{/* The port of a URL: its own, or that of its scheme. */}}
+{{- define "gpu-worker.urlPort" -}}
+{{- $authority := regexFind "://[^/]*" . -}}
 {{- $own := regexFind ":[0-9]+$" $authority | trimPrefix ":" -}}
-{{- default (hasPrefix "https:" $settings.blobs.url | ternary "443" "80") $own -}}
+{{- default (hasPrefix "https:" . | ternary "443" "80") $own -}}
 {{- end -}}
 
 {{/* What auto.offset.reset means for KEDA, which must look at a group that never committed as the worker does. */}}

@@ -9,9 +9,11 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- $url := get (default dict .Values.config.blobs) "url" -}}
+{{- $urls := dict "blobs.url" (get (default dict .Values.config.blobs) "url") "tracing.otlp_url" (get (default dict .Values.config.tracing) "otlp_url") -}}
+{{- range $path, $url := $urls -}}
 {{- if and (kindIs "string" $url) (regexMatch "://[^/]*@" (toString $url)) (not (contains "${" (toString $url))) -}}
-{{- fail "config.blobs.url carries a password, and a ConfigMap is no place for it: take the URL from a Secret, with env and ${NAME}" -}}
+{{- fail (printf "config.%s carries a password, and a ConfigMap is no place for it: take the URL from a Secret, with env and ${NAME}" $path) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -53,7 +55,7 @@
 {{/* What the chart tells others has to stand in the values. */}}
 {{- define "gpu-worker.refuseVariables" -}}
 {{- $settings := include "gpu-worker.settings" . | fromYaml -}}
-{{- $told := dict "kafka.bootstrap_servers" $settings.kafka.bootstrap_servers "kafka.group" $settings.kafka.group "topics" $settings.topics "blobs.url" $settings.blobs.url -}}
+{{- $told := dict "kafka.bootstrap_servers" $settings.kafka.bootstrap_servers "kafka.group" $settings.kafka.group "topics" $settings.topics "blobs.url" $settings.blobs.url "tracing.otlp_url" $settings.tracing.otlp_url -}}
 {{- range $path, $value := $told -}}
 {{- $text := toJson $value -}}
 {{- range $reader := list "keda" "networkPolicy" "topics.create" -}}
@@ -175,6 +177,9 @@
 {{- end -}}
 {{- if and $settings.blobs.url (not .Values.networkPolicy.blobStore) -}}
 {{- fail "networkPolicy.blobStore is empty, and config.blobs.url is set: say where the blob store is" -}}
+{{- end -}}
+{{- if and $settings.tracing.otlp_url (not .Values.networkPolicy.collector) -}}
+{{- fail "networkPolicy.collector is empty, and config.tracing.otlp_url is set: say where the collector is" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

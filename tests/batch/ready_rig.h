@@ -1,0 +1,47 @@
+/** A queue of ready jobs with made-up signatures and times, for tests of ready.h. */
+#ifndef TESTS_BATCH_READY_RIG_H
+#define TESTS_BATCH_READY_RIG_H
+
+#include "batch/ready.h"
+#include "testing.h"
+
+enum { JOBS_MAX = 4096, LANES = 4, SLAB = 1 << 20, MULTIPROCESSORS = 128 };
+static const uint64_t MS = 1000000, QUICK_NS = 20000;
+
+static struct ready *ready;
+static struct job jobs[JOBS_MAX];
+static struct plan plans[JOBS_MAX];
+static size_t used;
+static struct job *taken[LANES][256];
+
+static int set_up_lanes(uint32_t lanes) {
+    const struct ready_options options = {.lanes = lanes,
+        .batch_jobs_max = 256,
+        .span_ns = 2 * MS,
+        .slab_bytes = SLAB,
+        .multiprocessors = MULTIPROCESSORS};
+    ready = ready_create(&options);
+    used = 0;
+    return ready == NULL;
+}
+
+static int set_up(void **state) {
+    return set_up_lanes(LANES);
+}
+
+static int tear_down(void **state) {
+    while (ready_pop(ready) != NULL) continue;
+    ready_destroy(ready);
+    return 0;
+}
+
+/* It is not in the queue yet. */
+static struct job *job_of(uint64_t signature) {
+    assert_true(used < JOBS_MAX);
+    size_t i = used++;
+    plans[i] = (struct plan){.signature = signature, .job = &jobs[i]};
+    jobs[i] = (struct job){.plan = &plans[i]};
+    return &jobs[i];
+}
+
+#endif

@@ -1,0 +1,123 @@
+#include <stdlib.h>
+
+#include "bench/engine.h"
+#include "bench/job.h"
+
+/* Whether jobs cost the same however many different things they name. */
+
+enum { SIZES = 3, WARM_UP = 256, STATIC_BYTES = 4 << 10 };
+
+static const uint32_t sizes[SIZES] = {1, 100, 10000};
+
+static const struct engine_work work = {
+    .buffer_bytes = 4 << 10, .batch_jobs = 128, .is_coalesced = true};
+
+/* What there may be many of. Keys mean what `ordering` of the configuration says. */
+enum kind { KIND_STATICS, KIND_KEYS, KIND_PARTITIONS, KIND_COUNT };
+static const char *const kind_names[KIND_COUNT] = {"statics", "keys", "partitions"};
+
+struct many {
+    struct slice *firsts, *payloads; /* `count`; firsts only of statics */
+    size_t count;
+};
+
+static void many_fini(struct many *many) {
+    for (size_t i = 0; many->firsts != NULL && i < many->count; i++)
+        free((void *)(uintptr_t)many->firsts[i].data);
+    for (size_t i = 0; many->payloads != NULL && i < many->count; i++)
+        free((void *)(uintptr_t)many->payloads[i].data);
+    free(many->firsts);
+    free(many->payloads);
+}
+
+/* Jobs that each name another static, and jobs that bring these. */
+static enum err many_init(struct many *ret, size_t count, struct error *err) {
+    static uint32_t words[STATIC_BYTES / sizeof(uint32_t)];
+    *ret = (struct many){.firsts = calloc(count, sizeof ret->firsts[0]),
+        .payloads = calloc(count, sizeof ret->payloads[0]),
+        .count = count};
+    if (ret->firsts == NULL || ret->payloads == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a bench");
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < count && code == ERR_OK; i++) {
+        const struct slice bytes = slice_of(words, sizeof words);
+        words[0] = (uint32_t)i;
+        code = bench_job_share(bytes, true, &ret->firsts[i], err);
+        if (code == ERR_OK) code = bench_job_share(bytes, false, &ret->payloads[i], err);
+    }
+    return code;
+}
+
+/* All statics are there, and each key and partition has been met, when the time begins. */
+static struct bench_feed feed_of(enum kind kind, uint32_t size, const struct many *many) {
+    bool has_statics = kind == KIND_STATICS;
+    return (struct bench_feed){.firsts = many->firsts,
+        .first_count = has_statics ? size : 1,
+        .payloads = many->payloads,
+        .payload_count = has_statics ? size : 1,
+        .at_once = UINT64_MAX,
+        .messages_a_key = kind == KIND_KEYS ? 1 : BENCH_NO_KEYS,
+        .keys = size,
+        .partitions = kind == KIND_PARTITIONS ? size : 1};
+}
+
+static enum err run_once(const struct engine_bench *bench, const struct bench_feed *feed,
+    uint32_t size, uint64_t jobs, double *ns, struct error *err) {
+    struct bench_clock clock;
+    bench_clock_init(&clock, size + WARM_UP, jobs);
+    enum err code = bench_run(
+        bench->options->settings, bench_source(&clock, feed), bench_sink(), NULL, NULL, err);
+    *ns = bench_clock_ns_each(&clock);
+    return code;
+}
+
+static void print_size(const struct bench_table *table, enum kind kind, size_t size,
+    double rates[BENCH_ROUNDS_MAX], double ratios[BENCH_ROUNDS_MAX]) {
+    const struct bench_spread jobs = bench_spread_of(rates, table->rounds),
+                              ratio = bench_spread_of(ratios, table->rounds);
+    bench_row_begin(table, kind_names[kind]);
+    bench_count(table, "count", sizes[size]);
+    bench_median(table, (struct bench_figure){"jobs_per_s", 0, NULL}, &jobs);
+    bench_spread(table, (struct bench_figure){"ratio_percent", 1, " %"}, &ratio);
+    bench_row_end(table);
+}
+
+static enum err measure(
+    const struct engine_bench *bench, enum kind kind, const struct many *many, struct error *err) {
+    const struct bench_table *table = &bench->options->table;
+    static double rates[SIZES][BENCH_ROUNDS_MAX], ratios[SIZES][BENCH_ROUNDS_MAX];
+    struct bench_feed feed = feed_of(kind, 1, many);
+    double ns;
+    enum err code = run_once(bench, &feed, 1, WARM_UP, &ns, err);
+    uint64_t jobs = code == ERR_OK ? (uint64_t)(bench->options->milliseconds * 1e6 / ns) + 1 : 0;
+    for (unsigned round = 0; round < table->rounds; round++)
+        for (size_t i = 0; i < SIZES && code == ERR_OK; i++) {
+            feed = feed_of(kind, sizes[i], many);
+            code = run_once(bench, &feed, sizes[i], jobs, &ns, err);
+            rates[i][round] = 1e9 / ns;
+            ratios[i][round] = 100 * rates[i][round] / rates[0][round];
+        }
+    for (size_t i = 0; i < SIZES && code == ERR_OK; i++)
+        print_size(table, kind, i, rates[i], ratios[i]);
+    return code;
+}
+
+enum err bench_flat(const struct bench_options *options, struct error *err) {
+    static const char *const names[] = {
+        "many", "how many", "jobs/s", "of those with one", "least .. most"};
+    struct engine_bench bench;
+    struct many many;
+    engine_init(&bench, options);
+    engine_fit_settings(&bench, &work);
+    options->settings->statics.budget_bytes = 2ull * sizes[SIZES - 1] * STATIC_BYTES;
+    options->settings->pools.device_bytes += 4ull * sizes[SIZES - 1] * STATIC_BYTES;
+    bench_note(&options->table,
+        "Jobs of 2 x 16 B in and 16 B out with a static of 4 KiB, from memory, %u rounds\n\n",
+        options->table.rounds);
+    bench_head(&options->table, names, sizeof names / sizeof names[0]);
+    enum err code = many_init(&many, sizes[SIZES - 1], err);
+    for (enum kind kind = 0; kind < KIND_COUNT && code == ERR_OK; kind++)
+        code = measure(&bench, kind, &many, err);
+    many_fini(&many);
+    return code;
+}

@@ -1,0 +1,100 @@
+#include <stdlib.h>
+
+#include "bench/engine.h"
+#include "bench/job.h"
+#include "bench/scale.h"
+#include "metrics/board.h"
+#include "pipeline/executor.h"
+#include "process/sandbox.h"
+
+enum {
+    ARRAYS_A_BATCH = 16,
+    JOBS_A_BATCH = 4 /* arrays that are in flight for each batch that may be */
+};
+
+/* Ends with an error, or never. */
+static enum err run_executor(
+    const struct bench_options *options, struct bench_feed *feed, struct error *err) {
+    static const volatile sig_atomic_t stop;
+    struct bench_clock clock;
+    struct board *board = NULL;
+    struct state *state = NULL;
+    struct executor_summary summary;
+    feed->at_once = UINT64_MAX;
+    bench_clock_init(&clock, 0, UINT64_MAX);
+    enum err code = board_map(options->board_fd, &board, err);
+    if (code == ERR_OK) code = engine_open_state(&state, err);
+    if (code != ERR_OK) return code;
+    const struct executor_options executor = {.settings = options->settings,
+        .source = bench_source(&clock, feed),
+        .sink = bench_sink(),
+        .device = options->device,
+        .state = state,
+        .board = board,
+        .stop = &stop};
+    if (executor.source == NULL || executor.sink == NULL)
+        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a bench");
+    return executor_run(&executor, &summary, err);
+}
+
+/* A job that z = x + y runs, with batches and limits of its size. */
+static enum err run_add(const struct bench_options *options, const struct engine_work *work,
+    uint32_t instances, struct error *err) {
+    struct engine_bench bench;
+    struct slice payload;
+    struct bench_feed feed = {.payloads = &payload, .payload_count = 1};
+    engine_init(&bench, options);
+    engine_fit_settings(&bench, work);
+    /* Messages that are lent hold no bytes, but results do, and there may be many executors. */
+    if (instances > 0)
+        options->settings->limits.jobs_in_flight = JOBS_A_BATCH * bench.lanes * bench.depth;
+    enum err code = instances > 0
+                        ? bench_job_add("add_coalesced", 4 << 10, instances, &payload, err)
+                        : bench_job_add(work->is_coalesced ? "add_coalesced" : "add",
+                              work->buffer_bytes, 0, &payload, err);
+    return code == ERR_OK ? run_executor(options, &feed, err) : code;
+}
+
+static enum err run_small(const struct bench_options *options, struct error *err) {
+    const struct engine_work work = {
+        .buffer_bytes = 4 << 10, .batch_jobs = 128, .is_coalesced = true};
+    return run_add(options, &work, 0, err);
+}
+
+static enum err run_large(const struct bench_options *options, struct error *err) {
+    const struct engine_work work = {.buffer_bytes = 1 << 20, .batch_jobs = 1};
+    return run_add(options, &work, 0, err);
+}
+
+static enum err run_arrays(const struct bench_options *options, struct error *err) {
+    const struct engine_work work = {
+        .buffer_bytes = (uint64_t)options->instances * (4 << 10), .batch_jobs = ARRAYS_A_BATCH};
+    options->settings->limits.instances_per_job = options->instances;
+    return run_add(options, &work, options->instances, err);
+}
+
+/* The settings stay as they are. The first job brings the data set, which all share. */
+static enum err run_main_jobs(const struct bench_options *options, struct error *err) {
+    struct slice first, payload;
+    struct bench_feed feed = {
+        .firsts = &first, .first_count = 1, .payloads = &payload, .payload_count = 1};
+    enum err code = bench_job_train(options->iterations, 0, true, &first, err);
+    if (code == ERR_OK) code = bench_job_train(options->iterations, 0, false, &payload, err);
+    return code == ERR_OK ? run_executor(options, &feed, err) : code;
+}
+
+const struct scale_work scale_works[] = {
+    {"2 x 4 KiB in, 4 KiB out, 128 jobs a launch", 1024, false, run_small},
+    {"2 x 1 MiB in, 1 MiB out", 16, false, run_large},
+    {"the main job: logreg_adam, as configured", 2, false, run_main_jobs},
+    {"arrays of 2 x 4 KiB in, 4 KiB out", 4, true, run_arrays},
+};
+const size_t scale_work_count = sizeof scale_works / sizeof scale_works[0];
+
+enum err bench_scale_executor(const struct bench_options *options, struct error *err) {
+    if (options->work >= scale_work_count)
+        return error_set(err, ERR_CONFIG, 0, "leave --device to bench scale", "no such work");
+    options->settings->cpu_driver.devices = options->devices;
+    sandbox_enter(options->settings->executors.core_dumps == CORE_DUMPS_INHERIT);
+    return scale_works[options->work].run(options, err);
+}

@@ -1,0 +1,27 @@
+#include "blobs/memory.h"
+
+static bool take(atomic_uint_fast64_t *held, uint64_t max, uint64_t more) {
+    /* relaxed: see the header */
+    uint64_t now = atomic_load_explicit(held, memory_order_relaxed);
+    do {
+        if (more > max || now > max - more) return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        held, &now, now + more, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+bool blob_memory_take(struct blob_memory *memory, uint64_t bytes) {
+    return take(&memory->held, memory->bytes_max, bytes);
+}
+
+void blob_memory_give(struct blob_memory *memory, uint64_t bytes) {
+    atomic_fetch_sub_explicit(&memory->held, bytes, memory_order_relaxed); /* as above */
+}
+
+bool blob_memory_take_file(struct blob_memory *memory) {
+    return take(&memory->files, BLOB_FILES_MAX, 1);
+}
+
+void blob_memory_give_file(struct blob_memory *memory) {
+    atomic_fetch_sub_explicit(&memory->files, 1, memory_order_relaxed); /* as above */
+}

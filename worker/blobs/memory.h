@@ -1,0 +1,28 @@
+/**
+ * What the blobs of a store may take together: host memory, and open files, which are few for a
+ * process that has to reach its brokers as well. Private to blobs/. Units: bytes. Threads: any.
+ */
+#ifndef BLOBS_MEMORY_H
+#define BLOBS_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BLOB_FILES_MAX = 256 };
+
+struct blob_memory {
+    uint64_t bytes_max;
+    atomic_uint_fast64_t held; /* relaxed, like the next: it publishes no other memory */
+    atomic_uint_fast64_t files;
+};
+
+/** False: others hold too much. */
+bool blob_memory_take(struct blob_memory *memory, uint64_t bytes);
+void blob_memory_give(struct blob_memory *memory, uint64_t bytes);
+
+/** The same for a file that stays open. */
+bool blob_memory_take_file(struct blob_memory *memory);
+void blob_memory_give_file(struct blob_memory *memory);
+
+#endif
