@@ -89,6 +89,7 @@ class MetricsTest(KafkaFlowTest):
         self.assert_clean(page)
         self.assert_documented(page)
 
+        self.wait_for_no_lag()  # what is finished but not committed would run again, and count again
         os.kill(worker.executors()[0], signal.SIGKILL)
         later = self.wait_for(lambda page: page.sum("gpu_worker_executor_starts_total") == 2, "another executor")
         self.assert_no_less(page, later)
