@@ -98,9 +98,11 @@ TEST(streams_and_events_are_counted_and_come_and_go) {
     harness_close();
 }
 
-/* Two streams on one allocation: how many hazards, with an event in between or not. Each uses a
- * half of it, since an allocation counts as a whole, and the bytes are not to race in truth. */
-static uint64_t hazards_of_two_streams(bool with_event, bool first_writes, bool second_writes) {
+/* Two streams on one allocation: how many hazards, with an event in between or not. The second one
+ * uses it from `from` on. Without an event the first has to wait: the bytes are not to race in
+ * truth. */
+static uint64_t hazards_of_two_streams(
+    bool with_event, bool first_writes, bool second_writes, size_t from) {
     open_with(NULL);
     CUstream first = harness_stream(), second = harness_stream();
     CUevent event = harness_event();
@@ -114,8 +116,9 @@ static uint64_t hazards_of_two_streams(bool with_event, bool first_writes, bool 
         WORKS(event_record(event, first));
         WORKS(stream_wait_event(second, event, 0));
     }
-    if (second_writes) WORKS(fill(memory + half, 0, half, second));
-    else WORKS(copy_to_host(two, memory + half, half, second));
+    if (second_writes) WORKS(fill(memory + from, 0, half, second));
+    else WORKS(copy_to_host(two, memory + from, half, second));
+    if (!with_event) WORKS(stream_synchronize(second));
     harness_open_gate();
     WORKS(stream_synchronize(first));
     WORKS(stream_synchronize(second));
@@ -124,17 +127,22 @@ static uint64_t hazards_of_two_streams(bool with_event, bool first_writes, bool 
     return hazards;
 }
 
-TEST(unordered_use_of_an_allocation_is_a_hazard_where_somebody_writes) {
-    assert_int_equal(1, hazards_of_two_streams(false, true, true));
-    assert_int_equal(1, hazards_of_two_streams(false, true, false));
-    assert_int_equal(1, hazards_of_two_streams(false, false, true));
-    assert_int_equal(0, hazards_of_two_streams(false, false, false));
+TEST(unordered_use_of_the_same_bytes_is_a_hazard_where_somebody_writes) {
+    assert_int_equal(1, hazards_of_two_streams(false, true, true, BYTES / 2 - 1));
+    assert_int_equal(1, hazards_of_two_streams(false, true, false, BYTES / 2 - 1));
+    assert_int_equal(1, hazards_of_two_streams(false, false, true, 0));
+    assert_int_equal(0, hazards_of_two_streams(false, false, false, 0));
+}
+
+TEST(other_bytes_of_an_allocation_are_none) {
+    assert_int_equal(0, hazards_of_two_streams(false, true, true, BYTES / 2));
+    assert_int_equal(0, hazards_of_two_streams(false, false, true, BYTES / 2));
 }
 
 TEST(an_event_in_between_makes_it_none) {
-    assert_int_equal(0, hazards_of_two_streams(true, true, true));
-    assert_int_equal(0, hazards_of_two_streams(true, true, false));
-    assert_int_equal(0, hazards_of_two_streams(true, false, true));
+    assert_int_equal(0, hazards_of_two_streams(true, true, true, 0));
+    assert_int_equal(0, hazards_of_two_streams(true, true, false, 0));
+    assert_int_equal(0, hazards_of_two_streams(true, false, true, 0));
 }
 
 TEST(order_is_handed_on_from_stream_to_stream) {
@@ -235,8 +243,8 @@ RUN_CPU_TESTS(C(the_default_stream_is_refused),
     C(an_event_destroyed_before_it_was_passed_harms_nobody),
     C(work_that_nobody_asks_for_is_done_all_the_same),
     C(streams_and_events_are_counted_and_come_and_go),
-    C(unordered_use_of_an_allocation_is_a_hazard_where_somebody_writes),
-    C(an_event_in_between_makes_it_none), C(order_is_handed_on_from_stream_to_stream),
-    C(a_host_that_waited_has_put_streams_in_order),
+    C(unordered_use_of_the_same_bytes_is_a_hazard_where_somebody_writes),
+    C(other_bytes_of_an_allocation_are_none), C(an_event_in_between_makes_it_none),
+    C(order_is_handed_on_from_stream_to_stream), C(a_host_that_waited_has_put_streams_in_order),
     C(a_kernel_and_a_copy_of_another_stream_are_a_hazard_but_two_kernels_are_not),
     C(threads_with_a_stream_each_get_their_own_results))

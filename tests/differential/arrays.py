@@ -8,6 +8,7 @@ from model import WRITTEN_ARGS, kernel_of
 
 COUNTS = [1, 2, 3, 7, 30, 200]
 TOTAL_BYTES_MAX = 256 << 10  # of all instances
+RESIDENT_ALIGNMENT = 16  # of the parts of a resident
 EACH_CHANCE = 0.5  # of what may be shared
 BLOB_CHANCE = 0.3  # that the bytes of all instances are in the blob store, and not in the message
 # The arguments that may be another for each instance: none of them says how far a kernel goes.
@@ -22,12 +23,11 @@ def _written(job):
 
 
 def can_be_array(job):
-    return not any("resident" in buffer for buffer in job["buffers"].values())
+    return all(buffer["bytes"] % RESIDENT_ALIGNMENT == 0 for buffer in job["buffers"].values() if "resident" in buffer)
 
 
-def _parts(random, buffer, count):
+def _parts(random, data, count):
     """The bytes of all instances: those of the single job, from another place on in each."""
-    data = buffer["data"]
     words = [data[i : i + 8] for i in range(0, len(data), 8)]
     starts = [random.randrange(len(words) or 1) for _ in range(count)]
     return b"".join(b"".join(words[start:] + words[:start]) if len(data) % 8 == 0 else data for start in starts)
@@ -47,13 +47,18 @@ def make_array(random, job):
     count = job["count"] = random.choice([count for count in COUNTS if count * size <= TOTAL_BYTES_MAX] or [1])
     written = _written(job)
     for name, buffer in job["buffers"].items():
-        if "static" in buffer or (name not in written and random.random() >= EACH_CHANCE):
+        may_be_shared = name not in written and "resident" not in buffer  # a shared one has no init
+        if "static" in buffer or (may_be_shared and random.random() >= EACH_CHANCE):
             continue
         buffer["each"] = True
+        if "resident" in buffer:  # of that many bytes for each instance, and that many instances
+            buffer["resident"] += f"-of-{count}"
+            if "data" in buffer["init"]:
+                buffer["init"]["data"] = _parts(random, buffer["init"]["data"], count)
         if "blob" in buffer:  # it has the bytes of one instance
             del buffer["blob"]
         if "data" in buffer:
-            buffer["data"] = _parts(random, buffer, count)
+            buffer["data"] = _parts(random, buffer["data"], count)
             if buffer["data"] and random.random() < BLOB_CHANCE:
                 data = buffer.pop("data")
                 buffer["blob"] = "sha256:" + hashlib.sha256(data).hexdigest()
@@ -80,6 +85,10 @@ def _instance_of_arg(arg, index):
     return {kind: struct.unpack_from(FORMATS[kind], values, index * struct.calcsize(FORMATS[kind]))[0]}
 
 
+def _part(data, index, size):
+    return data[index * size : (index + 1) * size]
+
+
 def instance_of(job, index, payloads):
     """The single job that an instance is; `payloads` is what the blob store holds."""
     ret = copy.copy(job)
@@ -92,9 +101,13 @@ def instance_of(job, index, payloads):
         size = buffer["bytes"]
         data = payloads[buffer.pop("blob")] if "blob" in buffer else buffer.get("data")
         if data is not None:
-            buffer["data"] = data[index * size : (index + 1) * size]
-        if "writes" in buffer:
-            buffer["writes"] = [write for write in buffer["writes"] if write["instance"] == index]
+            buffer["data"] = _part(data, index, size)
+        if "resident" in buffer:
+            buffer["resident"] += f"/{index}"
+            buffer["init"] = {key: _part(value, index, size) if key == "data" else value for key, value in buffer["init"].items()}
+        if buffer.get("writes"):
+            none = {"instance": index, "offset": 0, "data": b""}  # a resident of all is updated, wherever it is written
+            buffer["writes"] = [write for write in buffer["writes"] if write["instance"] == index] or [none]
     ret["steps"] = [step | {"args": [_instance_of_arg(arg, index) for arg in step["args"]]} for step in job["steps"]]
     return ret
 
@@ -121,4 +134,5 @@ def run_array(model, job):
         ret.telemetry[name] = sum(answer.telemetry[name] for answer in answers)
     ret.telemetry["h2d_bytes"] -= (count - 1) * _shared_bytes(job)
     ret.telemetry["instances"] = count
+    ret.generations = {name.removesuffix("/0"): generation for name, generation in ret.generations.items()}
     return ret

@@ -106,6 +106,7 @@ _OF_VALID_JOBS = {
     "array: shared data": lambda job: "count" in job and _any_buffer(lambda b: "each" not in b and "data" in b)(job),
     "array: arguments of each": _any_step(lambda s: any(isinstance(arg, dict) and "each" in arg for arg in s["args"])),
     "array: parts that are not aligned": _any_buffer(lambda b: b.get("each") and b["bytes"] % 16 != 0),
+    "array: resident of each": _any_buffer(lambda b: b.get("each") and "resident" in b),
     "array: timing": lambda job: "count" in job and "timing" in job,
     "outputs: none": lambda job: not job["outputs"],
     "outputs: whole": _any_output(lambda buffer, count: 0 < count == buffer["bytes"]),

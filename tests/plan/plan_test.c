@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/extent.h"
 #include "support/jobs.h"
 #include "testing.h"
 
@@ -127,9 +128,37 @@ TEST(plan_refuses_an_array_whose_instances_would_write_over_each_other) {
         ERR_BAD_ARGUMENT, "buffer 'z' is shared by all instances");
 }
 
-TEST(plan_refuses_residents_of_an_array) {
-    assert_array_refused("x: {bytes: 12, resident: r}, " EACH_Y, ARGS, ERR_UNSUPPORTED,
-        "array jobs have no residents");
+TEST(plan_keeps_the_parts_of_a_resident_side_by_side_and_reads_whole_ones_back) {
+    struct job *job = test_job(
+        "id: j\ncount: 3\nbuffers: {x: {bytes: 16}, t: {bytes: 16, each: true, resident: r, "
+        "init: {fill: 1}, writes: [{instance: 1, offset: 4, data: {u8: [9]}}]}}\n"
+        "steps: [{program: saxpy, args: [{f32: 2}, x, t, {u32: 4}], elements: 4}]\n"
+        "outputs: [{buffer: t, offset: 8, bytes: 4}]\n");
+    const struct plan *plan = plan_valid(job);
+    uint64_t offset;
+    assert_int_equal(plan->buffers[1].group, GROUP_NONE);
+    assert_int_equal(plan->buffers[1].stride, 16);
+    assert_int_equal(plan->h2d_bytes, 1);
+    assert_int_equal(plan->d2h_bytes, 3 * 4);
+    const struct output_extent whole = extent_output(plan, 0, 2);
+    assert_int_equal(whole.offset, 0);
+    assert_int_equal(whole.bytes, 32);
+    assert_int_equal(extent_output_bytes(plan, 2), PLAN_ALIGNMENT);
+    job->plan = plan;
+    job->array = job; /* as its slice is */
+    job->slice = (struct array_slice){.first = 1, .count = 2};
+    assert_int_equal(extent_write(job, &plan->writes[0], &offset).size, 1);
+    assert_int_equal(offset, 4);
+    job->slice.first = 2;
+    assert_int_equal(extent_write(job, &plan->writes[0], &offset).size, 0);
+    job_destroy(job);
+}
+
+TEST(plan_refuses_residents_of_an_array_that_no_slice_could_keep) {
+    assert_array_refused(EACH_X ", y: {each: true, bytes: 12, resident: r}", ARGS, ERR_BAD_ARGUMENT,
+        "have a multiple of 16");
+    assert_array_refused("x: {bytes: 12, resident: r, init: {fill: 0}}, " EACH_Y, ARGS,
+        ERR_BAD_ARGUMENT, "which an array can only read");
 }
 
 TEST(plan_checks_the_arguments_of_each_instance) {
@@ -417,7 +446,8 @@ int main(void) {
         T(plan_starts_buffers_of_a_group_at_multiples_of_256),
         T(plan_of_an_array_counts_all_instances_and_lays_none_out),
         T(plan_refuses_an_array_whose_instances_would_write_over_each_other),
-        T(plan_refuses_residents_of_an_array),
+        T(plan_keeps_the_parts_of_a_resident_side_by_side_and_reads_whole_ones_back),
+        T(plan_refuses_residents_of_an_array_that_no_slice_could_keep),
         T(plan_checks_the_arguments_of_each_instance),
         T(plan_bounds_the_bytes_of_one_instance_and_the_outputs_of_all),
         T(plan_spools_outputs_of_arrays_that_go_to_a_store_which_takes_parts),

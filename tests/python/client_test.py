@@ -349,6 +349,15 @@ class Clients(unittest.TestCase):
             resident.seed(numpy.array([7], "<i4"))
             self.assertEqual(8, int(add(1).result(60)["r"][0]))
 
+    def test_a_resident_of_each_instance_is_sent_as_its_part_and_begins_with_all(self):
+        client = self.start(echo)
+        job = gw.job("job", {}, [gw.step("p", [], grid=[1])], [], count=2)
+        with client.resident("r", key="k", init=numpy.arange(8, dtype="<f4").reshape(2, 4), each=True) as resident:
+            client.submit({**job, "buffers": {"r": resident}}).result(60)
+        (sent,) = [job["buffers"]["r"] for job in self.worker.jobs]
+        self.assertEqual({"bytes": 16, "datatype": "FP32", "shape": [4], "each": True, "resident": sent["resident"],
+                          "init": {"data": numpy.arange(8, dtype="<f4").tobytes()}}, sent)
+
     def test_a_cancelled_future_is_cancelled_and_the_workers_hear_of_it(self):
         gate = threading.Event()
         client = self.start(lambda job: gate.wait(60) and echo(job), control="jobs")  # which the fake worker reads

@@ -20,7 +20,6 @@ void array_begin_slice(struct job *array, struct array_slice slice, uint64_t now
     if (progress->started_ns == 0) progress->started_ns = now_ns;
     progress->taken += slice.count;
     progress->in_flight++;
-    array->run = RUN_STARTED;
 }
 
 struct array_slice array_take(struct job *array, uint32_t most, uint64_t now_ns) {
@@ -65,6 +64,7 @@ void array_make_slice(
     ret->array = array;
     ret->slice = slice;
     ret->state = JOB_READY;
+    ret->run = RUN_NONE;
     ret->outcome = (struct outcome){.code = ERR_OK};
     ret->timeout_ms = used_ms < array->timeout_ms ? array->timeout_ms - (uint32_t)used_ms : 0;
 }
@@ -134,10 +134,15 @@ static void merge_telemetry(struct job_telemetry *array, const struct job_teleme
     array->batch.sync_points += batch->sync_points;
 }
 
+void array_note_run(struct job *array, const struct job *slice) {
+    if (slice->run != RUN_NONE) array->run = RUN_STARTED;
+}
+
 bool array_merge(struct job *array, const struct job *slice) {
     struct array_progress *progress = &array->progress;
     struct outcome *outcome = &array->outcome;
     progress->in_flight--;
+    array_note_run(array, slice);
     if (slice->outcome.telemetry.batch.id != 0)
         merge_telemetry(&outcome->telemetry, &slice->outcome.telemetry);
     if (slice->outcome.code == ERR_OK) {
@@ -153,5 +158,6 @@ bool array_merge(struct job *array, const struct job *slice) {
     if (outcome->code != ERR_OK) return true;
     array->run = RUN_DONE;
     outcome->outputs = array->found;
+    if (array->plan->resident_count > 0) outcome->generations = array->generations;
     return true;
 }

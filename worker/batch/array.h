@@ -49,6 +49,9 @@ MUST_CHECK enum err array_check_time(const struct job *slice, struct error *err)
 MUST_CHECK enum err array_assemble(const struct job *slice, size_t output, const uint8_t *bytes,
     uint64_t stride, struct error *err);
 
+/** The array has run as far as its slice has; array_merge() does the same. */
+void array_note_run(struct job *array, const struct job *slice);
+
 /** The slice has ended, as its outcome says. True where that was the last of its array, whose
  * outcome is whole now. */
 bool array_merge(struct job *array, const struct job *slice);

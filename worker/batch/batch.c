@@ -115,8 +115,10 @@ static void lay_out(struct batch *batch) {
         item->write_base = batch->start[GROUP_OUTPUT] + batch->write_bytes;
         item->output_base =
             batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT] + batch->output_bytes;
-        batch->write_bytes += item->job->plan->write_staging_bytes;
-        batch->output_bytes += item->job->plan->output_staging_bytes;
+        struct unpacked_write write = {0};
+        while (batch_next_write(item->job, &write)) continue;
+        batch->write_bytes += write.staging;
+        batch->output_bytes += extent_output_bytes(item->job->plan, job_slice_count(item->job));
     }
 }
 
@@ -297,8 +299,10 @@ static const uint8_t *find_output(
     if (batch->is_mapped)
         return pool_block_pinned(&batch->memory->upload).data + batch_place(item, output->buffer) +
                output->offset;
-    if (plan->outputs[index].is_unpacked)
-        return readback + item->output_base + plan->outputs[index].staging;
+    if (plan->outputs[index].is_unpacked) {
+        struct output_extent extent = extent_output(plan, index, job_slice_count(item->job));
+        return readback + item->output_base + extent.staging + (output->offset - extent.offset);
+    }
     return readback + batch_place(item, output->buffer) - batch->start[GROUP_INOUT] +
            output->offset;
 }

@@ -100,12 +100,10 @@ static enum err enqueue_fills_and_writes(
                 extent_buffer_bytes(&plan->buffers[wanted->buffer], job_slice_count(item->job)),
                 err);
     }
-    for (size_t i = 0; i < plan->write_count && code == ERR_OK; i++) {
-        const struct plan_write *write = &plan->writes[i];
-        if (prepare_wants(item->job, write->buffer, write->is_init))
-            code = copy_up(batch, batch_address(batch, item, write->buffer) + write->offset,
-                item->write_base + write->staging, write->data.size, err);
-    }
+    struct unpacked_write write = {0};
+    while (code == ERR_OK && batch_next_write(item->job, &write))
+        code = copy_up(batch, batch_address(batch, item, write.buffer) + write.offset,
+            item->write_base + write.staging, write.data.size, err);
     return code;
 }
 
@@ -296,10 +294,11 @@ static enum err enqueue_readback(struct batch *batch, struct error *err) {
         const struct batch_item *item = &batch->items[i];
         const struct plan *plan = item->job->plan;
         for (size_t k = 0; k < plan->job->output_count && code == ERR_OK; k++) {
-            const struct job_output *output = &plan->job->outputs[k];
             if (!plan->outputs[k].is_unpacked) continue;
-            code = copy_back(batch, item->output_base + plan->outputs[k].staging,
-                batch_address(batch, item, output->buffer) + output->offset, output->bytes, err);
+            struct output_extent extent = extent_output(plan, k, job_slice_count(item->job));
+            code = copy_back(batch, item->output_base + extent.staging,
+                batch_address(batch, item, plan->job->outputs[k].buffer) + extent.offset,
+                extent.bytes, err);
         }
     }
     return code;

@@ -21,6 +21,19 @@ uint64_t batch_place(const struct batch_item *item, size_t buffer) {
            extent_offset(plan, buffer, job_slice_count(item->job));
 }
 
+bool batch_next_write(const struct job *job, struct unpacked_write *write) {
+    const struct plan *plan = job->plan;
+    write->staging += extent_aligned(write->data.size);
+    write->data = slice_of(NULL, 0);
+    while (write->next < plan->write_count && write->data.size == 0) {
+        const struct plan_write *planned = &plan->writes[write->next++];
+        if (!prepare_wants(job, planned->buffer, planned->is_init)) continue;
+        write->buffer = planned->buffer;
+        write->data = extent_write(job, planned, &write->offset);
+    }
+    return write->data.size > 0;
+}
+
 CUdeviceptr batch_guarded_address(const struct batch *batch, size_t buffer) {
     return pool_block_device(&batch->guarded[buffer]) + GUARD_BYTES;
 }
@@ -31,7 +44,8 @@ CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *it
         return batch_guarded_address(batch, buffer);
     if (place->group != GROUP_NONE) return batch->origin + batch_place(item, buffer);
     const struct resident *resident = item->job->residents[buffer];
-    if (resident != NULL) return resident_address(resident);
+    if (resident != NULL)
+        return resident_address(resident) + place->stride * item->job->slice.first;
     const struct static_entry *entry = item->job->statics[buffer];
     return entry != NULL ? static_entry_address(entry) : 0;
 }

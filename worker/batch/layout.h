@@ -86,6 +86,18 @@ CUdeviceptr batch_param_block_address(
 /** Where one of the job's own buffers stands in the layout. */
 uint64_t batch_place(const struct batch_item *item, size_t buffer);
 
+/** Walks over the writes that a job, or a slice, does with copies of their own; begin with zeros.
+ */
+struct unpacked_write {
+    size_t buffer;
+    uint64_t offset;  /* in it, of a slice from its first instance on */
+    uint64_t staging; /* in the job's part of the staging area; after the last, all that it takes */
+    struct slice data;
+    size_t next;
+};
+
+bool batch_next_write(const struct job *job, struct unpacked_write *write);
+
 /** The device address of a job's buffer, of a slice with its first instance; 0 for an empty one. */
 CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer);
 

@@ -111,12 +111,9 @@ static void stage_param_block(const struct pinned_block *upload, const struct ba
 
 /* What travels in copies of its own. */
 static void stage_writes(const struct pinned_block *upload, const struct batch_item *item) {
-    const struct plan *plan = item->job->plan;
-    for (size_t i = 0; i < plan->write_count; i++) {
-        const struct plan_write *write = &plan->writes[i];
-        if (prepare_wants(item->job, write->buffer, write->is_init))
-            copy_in(upload, item->write_base + write->staging, write->data);
-    }
+    struct unpacked_write write = {0};
+    while (batch_next_write(item->job, &write))
+        copy_in(upload, item->write_base + write.staging, write.data);
 }
 
 /* What the device does for a packed batch: the clear, fills, and writes over them. */

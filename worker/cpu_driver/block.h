@@ -13,6 +13,12 @@ enum cpu_block_kind { CPU_BLOCK_DEVICE, CPU_BLOCK_PINNED, CPU_BLOCK_REGISTERED }
 /** What an operation does with a block. What a kernel does with it is unknown. */
 enum cpu_access { CPU_READS, CPU_WRITES, CPU_KERNEL, CPU_ACCESS_COUNT };
 
+/** The last use of a kind by a stream; see hazard.h. */
+struct cpu_touch {
+    uint64_t number; /* of the operation in its stream; 0: none */
+    const uint8_t *first, *end;
+};
+
 struct cpu_block {
     enum cpu_block_kind kind;
     struct cpu_device *device;
@@ -21,9 +27,16 @@ struct cpu_block {
     unsigned users; /* operations that name it and are not finished */
     bool is_freed;
     bool is_reported; /* its damage has been counted */
-    /* the last such use by each stream; see hazard.h */
-    uint64_t touched[CPU_ACCESS_COUNT][CPU_STREAMS_MAX];
+    struct cpu_touch touched[CPU_ACCESS_COUNT][CPU_STREAMS_MAX];
     struct cpu_block *next; /* in quarantine */
+};
+
+/** What an operation uses of a block. */
+struct cpu_use {
+    struct cpu_block *block;
+    enum cpu_access access;
+    const uint8_t *first;
+    size_t bytes;
 };
 
 /** Releases the lock while it fills the memory with a pattern. */

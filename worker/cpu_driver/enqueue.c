@@ -45,9 +45,12 @@ CUresult cpu_enqueue_copy(struct cpu_device *device, enum cpu_operation_kind kin
     if (operation == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     operation->copy = *copy;
     operation->copy.is_pageable = host_block == NULL;
-    cpu_operation_use(operation, device_block, is_up ? CPU_WRITES : CPU_READS);
+    enum cpu_access of_source = CPU_READS, of_target = CPU_WRITES;
+    cpu_operation_use(operation, (struct cpu_use){device_block, is_up ? of_target : of_source,
+                                     is_up ? copy->to : copy->from, copy->bytes});
     if (host_block != NULL)
-        cpu_operation_use(operation, host_block, is_up ? CPU_READS : CPU_WRITES);
+        cpu_operation_use(operation, (struct cpu_use){host_block, is_up ? of_source : of_target,
+                                         is_up ? copy->from : copy->to, copy->bytes});
     cpu_stream_enqueue(stream, operation);
     return CUDA_SUCCESS;
 }
@@ -62,7 +65,7 @@ CUresult cpu_enqueue_fill(struct cpu_device *device, const struct cpu_fill *fill
     struct cpu_operation *operation = cpu_operation_create(CPU_OPERATION_FILL, fault);
     if (operation == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     operation->fill = *fill;
-    cpu_operation_use(operation, block, CPU_WRITES);
+    cpu_operation_use(operation, (struct cpu_use){block, CPU_WRITES, fill->to, fill->bytes});
     cpu_stream_enqueue(stream, operation);
     return CUDA_SUCCESS;
 }
@@ -89,7 +92,8 @@ static void use_arguments(struct cpu_operation *operation) {
         if (launch->kernel->param_bytes[i] != sizeof pointer) continue;
         memcpy(&pointer, launch->args[i], sizeof pointer);
         struct cpu_block *block = cpu_block_find(pointer);
-        if (block != NULL) cpu_operation_use(operation, block, CPU_KERNEL);
+        if (block != NULL)
+            cpu_operation_use(operation, (struct cpu_use){block, CPU_KERNEL, pointer, 1});
         else if (cpu_block_was_freed(pointer))
             operation->fault =
                 (struct cpu_fault){.effect = CPU_EFFECT_LOSE, .result = CUDA_ERROR_ILLEGAL_ADDRESS};

@@ -13,12 +13,11 @@ struct cpu_operation *cpu_operation_create(enum cpu_operation_kind kind, struct 
     return operation;
 }
 
-void cpu_operation_use(
-    struct cpu_operation *operation, struct cpu_block *block, enum cpu_access access) {
+void cpu_operation_use(struct cpu_operation *operation, struct cpu_use use) {
     INVARIANT(operation->use_count < KERNEL_PARAMS_MAX,
         "an operation has room for each block that it names");
-    operation->uses[operation->use_count++] = (struct cpu_use){.block = block, .access = access};
-    block->users++;
+    operation->uses[operation->use_count++] = use;
+    use.block->users++;
 }
 
 void cpu_operation_destroy(struct cpu_operation *operation) {

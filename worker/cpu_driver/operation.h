@@ -28,12 +28,6 @@ struct cpu_fill {
     uint8_t value;
 };
 
-/** A block that the operation names. */
-struct cpu_use {
-    struct cpu_block *block;
-    enum cpu_access access;
-};
-
 struct cpu_operation {
     struct cpu_operation *next;
     enum cpu_operation_kind kind;
@@ -54,9 +48,8 @@ struct cpu_operation {
 /** NULL when memory is short. */
 struct cpu_operation *cpu_operation_create(enum cpu_operation_kind kind, struct cpu_fault fault);
 
-/** Notes that the operation uses `block`. At most KERNEL_PARAMS_MAX blocks. */
-void cpu_operation_use(
-    struct cpu_operation *operation, struct cpu_block *block, enum cpu_access access);
+/** Notes that the operation uses a block. At most KERNEL_PARAMS_MAX times. */
+void cpu_operation_use(struct cpu_operation *operation, struct cpu_use use);
 
 /** Releases everything the operation names. NULL is fine. */
 void cpu_operation_destroy(struct cpu_operation *operation);

@@ -239,10 +239,8 @@ struct cpu_point cpu_stream_enqueue(struct cpu_stream *stream, struct cpu_operat
     operation->number = ++stream->issued;
     operation->due_ns = clock_ns() + dawdle_ns(stream);
     struct cpu_point here = {.slot = stream->slot, .number = operation->number};
-    for (unsigned i = 0; i < operation->use_count; i++) {
-        const struct cpu_use *use = &operation->uses[i];
-        cpu_hazard_note(use->block, use->access, here, stream->known, cpu_point_is_done);
-    }
+    for (unsigned i = 0; i < operation->use_count; i++)
+        cpu_hazard_note(&operation->uses[i], here, stream->known, cpu_point_is_done);
     bool was_idle = stream->first == NULL;
     *stream->end = operation;
     stream->end = &operation->next;

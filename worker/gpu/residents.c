@@ -254,8 +254,9 @@ static enum err check_found(
     const struct resident *resident, const struct resident_use *use, struct error *err) {
     if (resident->bytes != use->bytes)
         return error_set(err, ERR_RESIDENT_SIZE, 0, "use another name for another size",
-            "resident '%.*s' has %" PRIu64 " bytes, and the job says %" PRIu64,
-            SLICE_TEXT(use->name), resident->bytes, use->bytes);
+            "resident '%.*s' has %" PRIu64 " bytes, and the job says %" PRIu64 "%s",
+            SLICE_TEXT(use->name), resident->bytes, use->bytes,
+            use->is_each ? " for all instances together" : "");
     if (use->is_update && use->offset <= resident->applied_offset) {
         if (use->offset == resident->applied_offset) return ERR_OK;
         return error_set(err, ERR_RESIDENT_GENERATION, 0,

@@ -59,6 +59,7 @@ struct resident_use {
     int32_t partition;
     struct slice key, name;
     uint64_t bytes;
+    bool is_each;    /* they are those of all instances of an array */
     bool can_create; /* the job has an `init` */
     bool has_expect;
     uint64_t expect;

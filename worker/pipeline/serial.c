@@ -55,6 +55,7 @@ static enum err run_slice(struct serial *serial, struct job *array, struct culpr
         return code;
     }
     code = run_batch(serial, slice, is_guarded, err);
+    array_note_run(array, slice);
     if (code == ERR_OK) batch_recycle(&serial->batch);
     return code;
 }
@@ -115,7 +116,8 @@ static int compare_instances(const void *a, const void *b) {
     return (left->instance > right->instance) - (left->instance < right->instance);
 }
 
-/* All others have run well: the array has their outputs, and its culprits for an error. */
+/* All others have run well: the array has their outputs, and its culprits for an error. In the
+ * residents that it changes, parts are missing. */
 static enum err end_partly(
     struct job *array, const struct state_search *search, struct error *err) {
     struct outcome *outcome = &array->outcome;
@@ -131,6 +133,8 @@ static enum err end_partly(
             search->culprits[i].instance, .code = search->culprits[i].code, .message = texts};
     }
     qsort(failed, count, sizeof *failed, compare_instances);
+    array->run = RUN_STARTED;
+    outcome->generations = NULL;
     outcome->failed = failed;
     outcome->failed_count = count;
     outcome->code = error_set(&outcome->err, ERR_INSTANCES_FAILED, 0,
@@ -140,12 +144,20 @@ static enum err end_partly(
     return ERR_OK;
 }
 
+/* Whether it may run from its first instance again: what it changes has its start value then. */
+static bool can_start_again(const struct job *array) {
+    bool can = true;
+    for (size_t i = 0; i < array->buffer_count && can; i++)
+        can = !array->plan->buffers[i].is_update || resident_is_fresh(array->residents[i]);
+    return can;
+}
+
 /* A suspect is run without its culprits, and goes on looking for others (quarantine/culprits.h). */
 static enum err run_array(
     struct serial *serial, struct job *array, bool is_guarded, struct error *err) {
     struct stages *stages = serial->stages;
     struct state_search *search = NULL;
-    if (array->delivery->is_suspect)
+    if (array->delivery->is_suspect && can_start_again(array))
         search = culprits_search(stages->state, &array->delivery->position, array->instances,
             stages->settings->limits.convictions_per_job);
     array_reset(array);

@@ -18,6 +18,28 @@ uint64_t extent_offset(const struct plan *plan, size_t buffer, uint32_t instance
 /** Of a whole group. */
 uint64_t extent_group_bytes(const struct plan *plan, enum plan_group group, uint32_t instances);
 
+/**
+ * What a job, or a slice, does of a planned write. `*offset` is in the buffer, of a slice from its
+ * first instance on. Empty: the write is of other instances.
+ */
+struct slice extent_write(const struct job *job, const struct plan_write *write, uint64_t *offset);
+
+/** What is copied back for an unpacked output: of a slice, whole parts of its instances. */
+struct output_extent {
+    uint64_t offset, bytes; /* in the buffer, of a slice from its first instance on */
+    uint64_t staging;       /* where it stands among the unpacked outputs */
+};
+
+struct output_extent extent_output(const struct plan *plan, size_t output, uint32_t instances);
+
+/** Of all unpacked outputs. */
+uint64_t extent_output_bytes(const struct plan *plan, uint32_t instances);
+
+/** Padded to where the next one may start. */
+static inline uint64_t extent_aligned(uint64_t bytes) {
+    return (bytes + PLAN_ALIGNMENT - 1) & ~(uint64_t)(PLAN_ALIGNMENT - 1);
+}
+
 /** How many instances take at most `bytes` in a batch; at least 1. */
 uint32_t extent_instances(const struct plan *plan, uint64_t bytes);
 

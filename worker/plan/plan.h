@@ -18,7 +18,9 @@
  * Arrays. Of an array job the groups hold the shared buffers and the parameter blocks; the `each`
  * buffers lie behind them, as many instances as a slice has (extent.h). Instances of a buffer lie
  * one behind the other, as in the message, so that a slice is staged with one copy for each buffer.
- * Shared buffers go up with each slice.
+ * Shared buffers go up with each slice. A resident has the parts of all instances side by side, so
+ * that a single job finds them as the bytes of one buffer; each slice fills, writes and reads back
+ * its own.
  *
  * Units: bytes. Buffers start at multiples of 256 in their group. Lifetime: everything is in the
  * job's arena. Threads: pure; any number of jobs at once.
@@ -61,13 +63,13 @@ struct plan_fill {
     bool is_init; /* only where the job creates the resident */
 };
 
-/** An upload of its own, after clear and fills. */
+/** An upload of its own, after clear and fills; extent.h says what a slice has of it. */
 struct plan_write {
     size_t buffer;
-    uint64_t offset;  /* in the buffer */
-    uint64_t staging; /* in the job's part of the upload's staging area */
-    struct slice data;
-    bool is_init; /* only where the job creates the resident */
+    uint32_t instance; /* of an `each` buffer */
+    uint64_t offset;   /* in the buffer, or in the instance's part of it */
+    struct slice data; /* of an `each` resident that is created: the data of all instances */
+    bool is_init;      /* only where the job creates the resident */
 };
 
 struct plan_launch {
@@ -86,8 +88,7 @@ struct plan_launch {
 /* Indexed like the job's outputs. */
 struct plan_output {
     bool is_spooled; /* of an array: its slices go to the blob store, and no memory has all of it */
-    bool is_unpacked;
-    uint64_t staging; /* unpacked: in the job's part of the readback's staging area */
+    bool is_unpacked; /* it has a place in the job's part of the readback's staging area */
 };
 
 struct plan {
@@ -99,11 +100,11 @@ struct plan {
     const struct plan_fill *fills;
     size_t write_count;
     const struct plan_write *writes;
-    uint64_t write_staging_bytes;
-    size_t launch_count; /* of the steps, without the job's `repeat` */
+    uint64_t write_staging_bytes; /* at most, without the start values of `each` residents */
+    size_t launch_count;          /* of the steps, without the job's `repeat` */
     const struct plan_launch *launches;
     const struct plan_output *outputs;
-    uint64_t output_staging_bytes;
+    uint64_t output_staging_bytes; /* of one instance */
     /* the job's own buffers are small, each of their bytes is used once, and only they are read
      * back: its kernel may work in host memory */
     bool is_streamed;

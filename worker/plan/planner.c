@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "plan/extent.h"
 #include "plan/launch.h"
 #include "plan/signature.h"
 
@@ -43,7 +44,8 @@ static bool has_payload(const struct job_buffer *buffer) {
 
 /* Writes into instances are merged while staging, so what they are written to is uploaded. */
 static bool is_uploaded(const struct job_buffer *buffer) {
-    return has_payload(buffer) || (buffer->is_each && buffer->write_count > 0);
+    bool is_resident = buffer->source == BUFFER_RESIDENT;
+    return has_payload(buffer) || (buffer->is_each && !is_resident && buffer->write_count > 0);
 }
 
 /* 1 for a single job. */
@@ -70,6 +72,24 @@ static enum plan_group group_of(const struct job *job, size_t index) {
     return is_read ? GROUP_OUTPUT : GROUP_SCRATCH;
 }
 
+/* Instances are side by side in a resident, and kernels load the widest type from any of them. What
+ * all share is there before the first slice: no slice may be the one that makes it. */
+static enum err check_array_resident(const struct job_buffer *buffer, struct error *err) {
+    bool is_changed = buffer->init != RESIDENT_MUST_EXIST || buffer->write_count > 0;
+    if (!buffer->is_each && is_changed)
+        return error_set(err, ERR_BAD_ARGUMENT, 0,
+            "send `init` and `writes` with a single job of the same key before, or give the buffer "
+            "`each: true`",
+            "buffer '%.*s' is a resident that all instances share, which an array can only read",
+            SLICE_TEXT(buffer->name));
+    if (buffer->is_each && buffer->bytes % STRIDE_ALIGNMENT != 0)
+        return error_set(err, ERR_BAD_ARGUMENT, 0, "pad the part of each instance",
+            "buffer '%.*s' has %" PRIu64 " bytes for each instance, and the parts of a resident "
+            "have a multiple of %d",
+            SLICE_TEXT(buffer->name), buffer->bytes, STRIDE_ALIGNMENT);
+    return ERR_OK;
+}
+
 static enum err check_resident(
     const struct job *job, size_t index, const struct plan_limits *limits, struct error *err) {
     const struct job_buffer *buffer = &job->buffers[index];
@@ -83,7 +103,7 @@ static enum err check_resident(
             return error_set(err, ERR_BAD_ARGUMENT, 0, "name each resident once",
                 "buffers '%.*s' and '%.*s' are the same resident", SLICE_TEXT(job->buffers[i].name),
                 SLICE_TEXT(buffer->name));
-    return ERR_OK;
+    return job->instances > 0 ? check_array_resident(buffer, err) : ERR_OK;
 }
 
 static enum err check_sources(
@@ -91,11 +111,6 @@ static enum err check_sources(
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         enum err code = ERR_OK;
-        if (buffer->source == BUFFER_RESIDENT && job->instances > 0)
-            return error_set(err, ERR_UNSUPPORTED, 0,
-                "send it as data, blob or static, or send single jobs",
-                "buffer '%.*s' is a resident, and array jobs have no residents",
-                SLICE_TEXT(buffer->name));
         if (buffer->source == BUFFER_RESIDENT) code = check_resident(job, i, limits, err);
         if (code != ERR_OK) return code;
         if (buffer->source == BUFFER_STATIC && buffer->write_count > 0)
@@ -272,8 +287,9 @@ static enum err plan_fills(struct job *job, struct plan *plan, struct error *err
 
 static void add_write(struct plan *plan, struct plan_write *writes, struct plan_write write) {
     if (write.data.size == 0) return;
-    write.staging = plan->write_staging_bytes;
     writes[plan->write_count++] = write;
+    if (write.is_init && plan->buffers[write.buffer].stride > 0)
+        return;                                                     /* as much as a slice has */
     (void)add_aligned(&plan->write_staging_bytes, write.data.size); /* the message holds it */
 }
 
@@ -294,7 +310,10 @@ static enum err plan_writes(struct job *job, struct plan *plan, struct error *er
             plan->h2d_bytes += write->data.size; /* the message holds them: no overflow */
             if (!is_uploaded(buffer))
                 add_write(plan, writes,
-                    (struct plan_write){.buffer = i, .offset = write->offset, .data = write->data});
+                    (struct plan_write){.buffer = i,
+                        .instance = write->instance,
+                        .offset = write->offset,
+                        .data = write->data});
         }
     }
     plan->writes = writes;
@@ -310,12 +329,10 @@ static enum err plan_outputs(
         enum plan_group group = plan->buffers[output->buffer].group;
         plan->d2h_bytes += job_output_bytes(job, i);
         outputs[i].is_spooled = is_spooled(job, i, limits);
-        if (output->bytes == 0 || group == GROUP_INOUT || group == GROUP_OUTPUT) continue;
-        outputs[i].is_unpacked = true;
-        outputs[i].staging = plan->output_staging_bytes;
-        (void)add_aligned(&plan->output_staging_bytes, output->bytes);
+        outputs[i].is_unpacked = output->bytes > 0 && group != GROUP_INOUT && group != GROUP_OUTPUT;
     }
     plan->outputs = outputs;
+    plan->output_staging_bytes = extent_output_bytes(plan, 1);
     return ERR_OK;
 }
 

@@ -9,7 +9,8 @@ static struct resident_use use_of(const struct job *job, size_t index) {
         .partition = delivery->position.partition,
         .key = delivery->key,
         .name = buffer->resident,
-        .bytes = buffer->bytes,
+        .bytes = job_buffer_bytes(job, buffer),
+        .is_each = buffer->is_each,
         .can_create = buffer->init != RESIDENT_MUST_EXIST,
         .has_expect = buffer->has_expect,
         .expect = buffer->expect,
@@ -56,7 +57,7 @@ static enum err attach(struct residents *residents, struct job *job, size_t inde
     job->generations[index] = resident_generation_after(resident);
     if (resident_has_applied(resident)) job->is_applied = true;
     if (resident_is_fresh(resident) && buffer->init == RESIDENT_INIT_DATA)
-        job->init_bytes_uploaded += buffer->bytes;
+        job->init_bytes_uploaded += job_buffer_bytes(job, buffer);
     return ERR_OK;
 }
 

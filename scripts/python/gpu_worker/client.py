@@ -128,15 +128,16 @@ class Client:
 
     def resident(
         self, name: str, shape: Iterable[int] = (), dtype: numpy.typing.DTypeLike = "<f4", *, key: Union[str, bytes],
-        init: Optional[numpy.typing.ArrayLike] = None,
+        init: Optional[numpy.typing.ArrayLike] = None, each: bool = False,
     ) -> Resident:
         """A buffer that stays on the device for the jobs of `key`, which run in order. It starts as zeros of `shape`, or as
-        `init`. The workers need `ordering: key`."""
+        `init`. With `each` the first axis has a part for each instance of the array jobs that name it. The workers need
+        `ordering: key`."""
         content = numpy.zeros(tuple(shape), dtype) if init is None else numpy.asarray(init)
         whole = key.encode() if isinstance(key, str) else key
         with self._room:
             line = self._lines.setdefault(whole, Line(self, whole))
-        return Resident(line, name, content)
+        return Resident(line, name, content, each)
 
     def _buffer(self, value: Any) -> Any:
         """Makes a buffer of an array. Handles, and buffers as in job.schema.json, stay as they are."""

@@ -84,8 +84,11 @@ class Resident(Kept):
     and `seed()` says what the next one begins from. Made by `Client.resident()`.
     """
 
-    def __init__(self, line: Line, label: str, array: numpy.typing.ArrayLike) -> None:
+    def __init__(self, line: Line, label: str, array: numpy.typing.ArrayLike, each: bool = False) -> None:
         super().__init__(array)
+        self._sent: Buffer = self.described
+        if each:  # array jobs name the part of one instance
+            self._sent = {**describe_array(numpy.asarray(array)[0]), "each": True}
         self._label = label
         self._line = line
         self._renew()
@@ -125,7 +128,7 @@ class Resident(Kept):
         self._is_sown = False
 
     def buffer(self) -> Buffer:
-        named = {**self._described, "resident": self.name}
+        named = {**self._sent, "resident": self.name}
         if self._is_sown:
             return named
         self._is_sown = True
