@@ -22,7 +22,10 @@ struct bench_options {
     uint32_t device, work;
 };
 
-/** The executor with a source and a sink in memory, against a baseline over the driver. */
+/**
+ * The executor with a source and a sink in memory, against a baseline over the driver; and with
+ * distinct messages against the message loop, which also reads them and encodes results.
+ */
 MUST_CHECK enum err bench_engine(const struct bench_options *options, struct error *err);
 
 /** The executor with a state file, against the same without one. */

@@ -7,6 +7,7 @@
 
 #include "base/temporary.h"
 #include "bench/job.h"
+#include "bench/message_loop.h"
 
 #define CPU_MEMORY_BYTES (8ull << 30) /* memory is not used before it is touched */
 
@@ -14,7 +15,8 @@ enum {
     WARM_UP_JOBS_MAX = 256,
     WARM_UP_JOBS_MIN = 32,    /* by then all batches in flight have had their memory */
     WARM_UP_BYTES = 64 << 20, /* fewer warm-up jobs if they are large */
-    POOL_BYTES_MIN = 64 << 20
+    POOL_BYTES_MIN = 64 << 20,
+    DISTINCT_MESSAGES = 16384 /* 128 MiB of them: more than a cache holds */
 };
 
 static const struct engine_work works[] = {
@@ -25,6 +27,11 @@ static const struct engine_work works[] = {
     {"the same, 128 jobs a launch", 4 << 10, 128, true},
     {"2 x 1 MiB in, 1 MiB out", 1 << 20, 1, false},
     {"2 x 16 MiB in, 16 MiB out", 16 << 20, 1, false},
+};
+
+static const struct engine_work message_works[] = {
+    {"2 x 4 KiB in, 4 KiB out, distinct messages, 32 jobs a launch", 4 << 10, 32, true},
+    {"distinct messages, 128 jobs a launch", 4 << 10, 128, true},
 };
 
 /* Batches of one job do not become smaller with isolation, so only the cost of turns and wiping
@@ -181,6 +188,80 @@ static enum err measure_latency(struct engine_bench *bench, struct error *err) {
     return code;
 }
 
+/* Makes copies of the message, each with other numbers. */
+static void copy_messages(struct slice message, uint64_t buffer_bytes, uint8_t *bytes,
+    struct slice ret[DISTINCT_MESSAGES]) {
+    for (size_t i = 0; i < DISTINCT_MESSAGES; i++) {
+        uint8_t *copy = bytes + i * message.size;
+        struct message_loop_job job;
+        memcpy(copy, message.data, message.size);
+        ret[i] = slice_of(copy, message.size);
+        if (!message_loop_read(ret[i], buffer_bytes, &job)) continue; /* the loop will say so */
+        for (size_t k = 0; k < job.x.size / sizeof(float); k++) {
+            const float x = (float)(i + k), y = (float)k;
+            memcpy(copy + (job.x.data - copy) + k * sizeof x, &x, sizeof x);
+            memcpy(copy + (job.y.data - copy) + k * sizeof y, &y, sizeof y);
+        }
+    }
+}
+
+/* The message loop and the worker with the same messages. */
+static enum err compare_with_message_loop(const struct engine_bench *bench,
+    const struct engine_work *work, const struct slice messages[DISTINCT_MESSAGES],
+    struct bench_rounds *ret, struct error *err) {
+    const struct bench_feed feed = {
+        .payloads = messages, .payload_count = DISTINCT_MESSAGES, .at_once = UINT64_MAX};
+    struct gpu_baseline_work loop = engine_baseline_work(bench, work, engine_warm_up_jobs(work));
+    struct bench_clock clock;
+    double probe_ns;
+    loop.messages = messages;
+    loop.message_count = DISTINCT_MESSAGES;
+    enum err code = gpu_baseline_run(bench->baseline, &loop, &probe_ns, err);
+    if (code != ERR_OK) return code;
+    loop.jobs = (uint64_t)(bench->options->milliseconds * 1e6 / probe_ns) + 1;
+    for (unsigned round = 0; round < bench->options->table.rounds && code == ERR_OK; round++) {
+        bench_clock_init(&clock, engine_warm_up_jobs(work), loop.jobs);
+        code = gpu_baseline_run(bench->baseline, &loop, &ret->baseline_ns[round], err);
+        if (code == ERR_OK)
+            code = bench_run(bench->options->settings, bench_source(&clock, &feed), bench_sink(),
+                NULL, NULL, err);
+        ret->worker_ns[round] = bench_clock_ns_each(&clock);
+    }
+    ret->count = bench->options->table.rounds;
+    return code;
+}
+
+static enum err measure_messages(
+    const struct engine_bench *bench, const struct engine_work *work, struct error *err) {
+    struct bench_rounds rounds;
+    struct slice message = {0};
+    enum err code = engine_job(work, &message, err);
+    if (code != ERR_OK) return code;
+    struct slice *messages = calloc(DISTINCT_MESSAGES, sizeof *messages);
+    uint8_t *bytes = malloc(DISTINCT_MESSAGES * message.size);
+    engine_fit_settings(bench, work);
+    if (messages == NULL || bytes == NULL) {
+        code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for messages");
+    } else {
+        copy_messages(message, work->buffer_bytes, bytes, messages);
+        code = compare_with_message_loop(bench, work, messages, &rounds, err);
+    }
+    if (code == ERR_OK) bench_print_rates(&bench->options->table, work->name, &rounds);
+    free(bytes);
+    free(messages);
+    free((void *)(uintptr_t)message.data);
+    return code;
+}
+
+static enum err measure_all_messages(const struct engine_bench *bench, struct error *err) {
+    enum err code = ERR_OK;
+    bench_note(&bench->options->table, "\n");
+    bench_print_rates_head(&bench->options->table, "message loop");
+    for (size_t i = 0; i < sizeof message_works / sizeof message_works[0] && code == ERR_OK; i++)
+        code = measure_messages(bench, &message_works[i], err);
+    return code;
+}
+
 static enum err create_baseline(
     struct engine_bench *bench, const struct registry *registry, struct error *err) {
     const struct settings *settings = bench->options->settings;
@@ -216,6 +297,7 @@ enum err bench_engine(const struct bench_options *options, struct error *err) {
     engine_init(&bench, options);
     enum err code = engine_open_baseline(&bench, err);
     if (code == ERR_OK) code = measure_rates(&bench, err);
+    if (code == ERR_OK) code = measure_all_messages(&bench, err);
     if (code == ERR_OK) code = measure_latency(&bench, err);
     engine_close(&bench);
     return code;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/crew.h"
 #include "bench/cpu_time.h"
+#include "bench/message_loop.h"
 #include "gpu/event.h"
 #include "gpu/lease.h"
 #include "gpu/memory.h"
@@ -31,6 +32,7 @@ struct slot {
     CUevent fence;
     bool is_in_flight;
     uint64_t begun_ns;
+    struct message_loop_job *jobs; /* of the batch; only if they come from messages */
 };
 
 struct stream_thread {
@@ -40,7 +42,9 @@ struct stream_thread {
     struct stream_lease lease;
     struct slot *slots; /* `depth` */
     uint64_t finished;  /* batches */
-    uint8_t *x, *y, *z; /* the jobs' inputs, and their results */
+    uint8_t *inputs;    /* of a batch: all x, all y; none where they come from messages */
+    uint8_t *results;   /* of a batch: all z, or encoded */
+    uint64_t next_message;
     uint64_t batches;
     enum err code;
     struct error err;
@@ -61,18 +65,35 @@ static size_t input_bytes(const struct gpu_baseline_work *work) {
     return rows_bytes(work) + 2 * side_bytes(work);
 }
 
-static void stage(const struct stream_thread *thread, struct slot *slot) {
+/* The next of the messages, again and again. */
+static enum err read_message(
+    struct stream_thread *thread, struct message_loop_job *ret, struct error *err) {
+    const struct gpu_baseline_work *work = thread->work;
+    struct slice message = work->messages[thread->next_message++ % work->message_count];
+    if (message_loop_read(message, work->buffer_bytes, ret)) return ERR_OK;
+    return error_set(err, ERR_INTERNAL, 0, "report this", "the message loop met another message");
+}
+
+static enum err stage(struct stream_thread *thread, struct slot *slot, struct error *err) {
     const struct gpu_baseline_work *work = thread->work;
     size_t bytes = (size_t)work->buffer_bytes, side = side_bytes(work), rows = rows_bytes(work);
     uint64_t *cells = (uint64_t *)(void *)slot->pinned.data;
     for (uint32_t i = 0; i < work->batch_jobs; i++) {
-        memcpy(slot->pinned.data + rows + i * bytes, thread->x + i * bytes, bytes);
-        memcpy(slot->pinned.data + rows + side + i * bytes, thread->y + i * bytes, bytes);
+        const uint8_t *x = thread->inputs + i * bytes, *y = x + side;
+        if (slot->jobs != NULL) {
+            enum err code = read_message(thread, &slot->jobs[i], err);
+            if (code != ERR_OK) return code;
+            x = slot->jobs[i].x.data;
+            y = slot->jobs[i].y.data;
+        }
+        memcpy(slot->pinned.data + rows + i * bytes, x, bytes);
+        memcpy(slot->pinned.data + rows + side + i * bytes, y, bytes);
         if (!work->is_coalesced) continue;
-        uint64_t x = slot->device.address + rows + i * bytes;
-        const uint64_t row[CELLS] = {x, x + side, x + 2 * side, bytes / sizeof(float)};
+        uint64_t at = slot->device.address + rows + i * bytes;
+        const uint64_t row[CELLS] = {at, at + side, at + 2 * side, bytes / sizeof(float)};
         memcpy(cells + i * CELLS, row, sizeof row);
     }
+    return ERR_OK;
 }
 
 static enum err launch(const struct stream_thread *thread, CUfunction function, unsigned jobs,
@@ -112,8 +133,8 @@ static enum err begin(struct stream_thread *thread, struct slot *slot, struct er
     size_t in = input_bytes(thread->work), out = side_bytes(thread->work);
     bool is_link = thread->work->link_bytes > 0;
     if (thread->work->samples != NULL) slot->begun_ns = clock_ns();
-    if (!is_link) stage(thread, slot);
-    enum err code = GPU_TRY(gpu, copy_to_device(at, slot->pinned.data, in, stream), err);
+    enum err code = is_link ? ERR_OK : stage(thread, slot, err);
+    if (code == ERR_OK) code = GPU_TRY(gpu, copy_to_device(at, slot->pinned.data, in, stream), err);
     if (code == ERR_OK && !is_link) code = GPU_TRY(gpu, fill(at + in, 0, out, stream), err);
     if (code == ERR_OK && !is_link) code = launch_all(thread, slot, err);
     if (code == ERR_OK)
@@ -121,6 +142,26 @@ static enum err begin(struct stream_thread *thread, struct slot *slot, struct er
     if (code == ERR_OK) code = event_record(&thread->baseline->device, slot->fence, stream, err);
     slot->is_in_flight = code == ERR_OK;
     return code;
+}
+
+static size_t result_bytes(const struct gpu_baseline_work *work) {
+    return (size_t)work->buffer_bytes + (work->messages != NULL ? MESSAGE_LOOP_RESULT_BYTES : 0);
+}
+
+static enum err take_results(struct stream_thread *thread, struct slot *slot, struct error *err) {
+    const struct gpu_baseline_work *work = thread->work;
+    size_t bytes = (size_t)work->buffer_bytes, room = result_bytes(work);
+    const uint8_t *z = slot->pinned.data + input_bytes(work);
+    if (slot->jobs == NULL) {
+        memcpy(thread->results, z, side_bytes(work));
+        return ERR_OK;
+    }
+    for (uint32_t i = 0; i < work->batch_jobs; i++)
+        if (message_loop_write(&slot->jobs[i], slice_of(z + i * bytes, bytes), thread->next_message,
+                thread->results + i * room, room) == 0)
+            return error_set(
+                err, ERR_INTERNAL, 0, "report this", "a result of the message loop has no room");
+    return ERR_OK;
 }
 
 static enum err finish(struct stream_thread *thread, struct slot *slot, struct error *err) {
@@ -133,7 +174,7 @@ static enum err finish(struct stream_thread *thread, struct slot *slot, struct e
     }
     slot->is_in_flight = false;
     if (thread->work->link_bytes > 0) return code;
-    memcpy(thread->z, slot->pinned.data + input_bytes(thread->work), side_bytes(thread->work));
+    if (code == ERR_OK) code = take_results(thread, slot, err);
     if (thread->work->samples != NULL)
         thread->work->samples[thread->finished++] = clock_ns() - slot->begun_ns;
     return code;
@@ -161,25 +202,30 @@ static void run_thread(void *context, uint32_t index) {
 
 /* --- all threads --- */
 
+static enum err no_memory(struct error *err) {
+    return error_set(err, ERR_NO_MEMORY, 0, "bench smaller jobs", "no memory for the baseline");
+}
+
 static enum err slot_init(struct stream_thread *thread, struct slot *slot, struct error *err) {
     const struct device *device = &thread->baseline->device;
     size_t bytes = input_bytes(thread->work) + side_bytes(thread->work);
     enum err code = device_block_alloc(device, bytes, &slot->device, err);
     if (code == ERR_OK) code = pinned_block_alloc(device, bytes, &slot->pinned, err);
     if (code == ERR_OK) code = fence_take(thread->baseline->leases, &slot->fence, err);
-    return code;
+    if (code != ERR_OK || thread->work->messages == NULL) return code;
+    slot->jobs = calloc(thread->work->batch_jobs, sizeof slot->jobs[0]);
+    return slot->jobs != NULL ? ERR_OK : no_memory(err);
 }
 
 static enum err thread_init(struct stream_thread *thread, struct error *err) {
     const struct gpu_baseline_work *work = thread->work;
-    size_t side = side_bytes(work);
+    size_t in = work->messages == NULL ? 2 * side_bytes(work) : 0;
+    size_t out = work->batch_jobs * result_bytes(work);
     thread->slots = calloc(work->depth, sizeof thread->slots[0]);
-    thread->x = calloc(3, side);
-    if (thread->slots == NULL || thread->x == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "bench smaller jobs", "no memory for the baseline");
-    thread->y = thread->x + side;
-    thread->z = thread->y + side;
-    memset(thread->x, 0, 3 * side); /* touched now, not while the time runs */
+    thread->inputs = calloc(1, in + out);
+    if (thread->slots == NULL || thread->inputs == NULL) return no_memory(err);
+    thread->results = thread->inputs + in;
+    memset(thread->inputs, 0, in + out); /* touched now, not while the time runs */
     enum err code = stream_lease_take(thread->baseline->leases, false, &thread->lease, err);
     for (uint32_t i = 0; i < work->depth && code == ERR_OK; i++)
         code = slot_init(thread, &thread->slots[i], err);
@@ -196,11 +242,12 @@ static void thread_fini(struct stream_thread *thread) {
         if (slot->fence != NULL) (void)!fence_release(thread->baseline->leases, &slot->fence, &err);
         pinned_block_free(device, &slot->pinned);
         device_block_free(device, &slot->device);
+        free(slot->jobs);
     }
     if (thread->lease.stream != NULL)
         (void)!stream_lease_release(thread->baseline->leases, &thread->lease, &err);
     free(thread->slots);
-    free(thread->x);
+    free(thread->inputs);
 }
 
 /* `ns` is the time from the start of the first thread to the end of the last. */
@@ -223,6 +270,22 @@ static enum err run_threads(
     return code;
 }
 
+/* Those of the last batches, which still stand where they were read back. */
+static enum err check_results(const struct stream_thread *thread, struct error *err) {
+    const struct gpu_baseline_work *work = thread->work;
+    size_t bytes = (size_t)work->buffer_bytes;
+    uint64_t slots = thread->batches < work->depth ? thread->batches : work->depth;
+    for (uint64_t i = 0; i < slots && work->messages != NULL; i++) {
+        const struct slot *slot = &thread->slots[i];
+        const uint8_t *z = slot->pinned.data + input_bytes(work);
+        for (uint32_t job = 0; job < work->batch_jobs; job++)
+            if (!message_loop_is_right(&slot->jobs[job], slice_of(z + job * bytes, bytes)))
+                return error_set(err, ERR_INTERNAL, 0, "try another device",
+                    "the message loop has a wrong result");
+    }
+    return ERR_OK;
+}
+
 enum err gpu_baseline_run(struct gpu_baseline *baseline, const struct gpu_baseline_work *work,
     double *ns_a_job, struct error *err) {
     struct stream_thread *threads = calloc(work->threads, sizeof threads[0]);
@@ -232,7 +295,10 @@ enum err gpu_baseline_run(struct gpu_baseline *baseline, const struct gpu_baseli
     uint64_t rounds = (work->jobs + jobs_a_round - 1) / jobs_a_round;
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < work->threads; i++)
-        threads[i] = (struct stream_thread){.baseline = baseline, .work = work, .batches = rounds};
+        threads[i] = (struct stream_thread){.baseline = baseline,
+            .work = work,
+            .batches = rounds,
+            .next_message = i * work->message_count / work->threads};
     for (uint32_t i = 0; i < work->threads && code == ERR_OK; i++)
         code = thread_init(&threads[i], err);
     uint64_t cpu_ns = cpu_time_process_ns(), switches = cpu_time_switches();
@@ -242,6 +308,8 @@ enum err gpu_baseline_run(struct gpu_baseline *baseline, const struct gpu_baseli
         *work->cost =
             (struct gpu_baseline_cost){.cpu_ns = (double)(cpu_time_process_ns() - cpu_ns) / jobs,
                 .switches = (double)(cpu_time_switches() - switches) / jobs};
+    for (uint32_t i = 0; i < work->threads && code == ERR_OK; i++)
+        code = check_results(&threads[i], err);
     for (uint32_t i = 0; i < work->threads; i++) thread_fini(&threads[i]);
     free(threads);
     *ns_a_job = (double)ns / jobs;
