@@ -160,9 +160,9 @@ class Bench(unittest.TestCase):
             self.assertEqual(2 + count, len(lines), done.stdout)
             self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
 
-    def test_flat_compares_many_statics_keys_and_partitions_with_one(self):
+    def test_flat_compares_many_statics_keys_partitions_and_programs_with_one(self):
         found = rows("flat", 1)
-        self.assertEqual([(work, count) for work in ("statics", "keys", "partitions") for count in (1, 100, 10000)],
+        self.assertEqual([(work, count) for work in ("statics", "keys", "partitions", "programs") for count in (1, 100, 10000)],
                          [(row["work"], row["count"]) for row in found])
         for row in found:
             self.assert_figures(row, "jobs_per_s", "ratio_percent", facts_too=["count"])

@@ -52,7 +52,7 @@ MUST_CHECK enum err bench_scale(const struct bench_options *options, struct erro
 /** Small jobs with statics that are on the device, or are not, against jobs without. */
 MUST_CHECK enum err bench_statics(const struct bench_options *options, struct error *err);
 
-/** Small jobs over many statics, keys and partitions, against one of each. */
+/** Small jobs over many statics, keys, partitions and programs, against one of each. */
 MUST_CHECK enum err bench_flat(const struct bench_options *options, struct error *err);
 
 /** The main job as single jobs, against the same as one array job. */

@@ -196,8 +196,8 @@ enum err bench_job_train(uint32_t iterations, uint32_t instances, bool brings_da
     return code;
 }
 
-enum err bench_job_share(
-    struct slice shared, bool brings_data, struct slice *ret, struct error *err) {
+enum err bench_job_share(const char *program, struct slice shared, bool brings_data,
+    struct slice *ret, struct error *err) {
     char path[] = DATA_FILE, yaml[1024], x[256] = "{data: {f32: [1, 1, 1, 1]}}";
     enum err code = ERR_OK;
     if (brings_data) code = write_file(shared, path, err);
@@ -208,9 +208,9 @@ enum err bench_job_share(
         "  x: %s\n"
         "  y: {data: {f32: [1, 1, 1, 1]}}\n"
         "  z: {bytes: 16}\n"
-        "steps: [{program: bench, entry: add_coalesced, args: [x, y, z, {u32: 4}], elements: 4}]\n"
+        "steps: [{program: %s%s, args: [x, y, z, {u32: 4}], elements: 4}]\n"
         "outputs: [{buffer: z}]\n",
-        x);
+        x, program, strcmp(program, "bench") == 0 ? ", entry: add_coalesced" : "");
     if (code == ERR_OK) code = encode(yaml, ret, err);
     if (brings_data) unlink(path);
     return code;

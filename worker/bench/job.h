@@ -42,10 +42,11 @@ MUST_CHECK enum err bench_job_train(uint32_t iterations, uint32_t instances, boo
 
 /**
  * A small job that adds 16 bytes to the first 16 of `shared`, a static; it carries the static's
- * bytes or only names it. data NULL: both are in the message, and there is no static. The caller
- * frees `ret.data`.
+ * bytes or only names it. data NULL: both are in the message, and there is no static. It names the
+ * entry add_coalesced of the program `bench`, and the first entry of any other. The caller frees
+ * `ret.data`.
  */
-MUST_CHECK enum err bench_job_share(
-    struct slice shared, bool brings_data, struct slice *ret, struct error *err);
+MUST_CHECK enum err bench_job_share(const char *program, struct slice shared, bool brings_data,
+    struct slice *ret, struct error *err);
 
 #endif

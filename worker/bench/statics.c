@@ -120,9 +120,9 @@ static enum err measure_warm(const struct engine_bench *bench, struct error *err
     uint8_t *bytes = calloc(1, LARGE_BYTES);
     if (bytes == NULL) return no_memory(err);
     const struct slice large = slice_of(bytes, LARGE_BYTES);
-    enum err code = bench_job_share(slice_of(NULL, 0), false, &payloads[0], err);
-    if (code == ERR_OK) code = bench_job_share(large, true, &payloads[1], err);
-    if (code == ERR_OK) code = bench_job_share(large, false, &payloads[2], err);
+    enum err code = bench_job_share("bench", slice_of(NULL, 0), false, &payloads[0], err);
+    if (code == ERR_OK) code = bench_job_share("bench", large, true, &payloads[1], err);
+    if (code == ERR_OK) code = bench_job_share("bench", large, false, &payloads[2], err);
     const struct bench_feed without = {
         .payloads = &payloads[0], .payload_count = 1, .at_once = UINT64_MAX};
     const struct bench_feed with = {.firsts = &payloads[1],
@@ -158,7 +158,8 @@ static enum err fill_store(struct store *store, struct error *err) {
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < HOT + COLD && code == ERR_OK; i++) {
         words[0] = i;
-        code = bench_job_share(slice_of(words, sizeof words), true, &store->payloads[i], err);
+        code =
+            bench_job_share("bench", slice_of(words, sizeof words), true, &store->payloads[i], err);
     }
     return code;
 }
