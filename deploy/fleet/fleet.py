@@ -24,9 +24,12 @@ class Revision:
     config: pathlib.Path
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+def reserve_port():
+    """A socket at a port where one pod may listen; nobody else is given the port while the socket is open."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 class Pod:
@@ -35,7 +38,8 @@ class Pod:
     def __init__(self, name, slot, revision, binary, folder):
         self.name, self.slot, self.revision = name, slot, revision
         self._state = folder / f"{name}.state"
-        self._http = f"127.0.0.1:{free_port()}"
+        self._port = reserve_port()
+        self._http = "{}:{}".format(*self._port.getsockname())
         log = folder / f"{name}.{time.monotonic_ns()}.log"
         self._worker = worker_process.Worker(binary, revision.config, log, environment={
             "POD_NAME": name, "POD_STATE": str(self._state), "POD_HTTP": self._http})

@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "flow"))
 from job_client import JobClient
-from worker_flow import BUILD, FlowTest, Topics, headers_of, lag, read_all, unpack
+from worker_flow import BUILD, PATIENCE_S, FlowTest, Topics, headers_of, lag, read_all, unpack
 
 from containment_test import link_programs
 from poison import Mixture
@@ -55,7 +55,7 @@ class KafkaContainmentTest(FlowTest):
         self.assertEqual({name: places for name, places in wrong.items() if places and name not in allowed}, {})
 
     def wait_for_end(self):
-        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0", 240)
+        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0")
 
     def test_a_poisonous_job_costs_itself_and_everybody_else_is_answered_exactly_once(self):
         mixture = Mixture(1000, 8, "cpu", self.seed)
@@ -70,7 +70,7 @@ class KafkaContainmentTest(FlowTest):
         mixture = Mixture(1000, 1, "cpu", self.seed, with_arrays=False)  # an array would be searched for its culprits
         self.submit(mixture)
         for disk in ("first", "second"):
-            self.assertEqual(self.start("--no-supervisor", disk=disk, delivery=delivery).wait(60), -signal.SIGSEGV)
+            self.assertEqual(self.start("--no-supervisor", disk=disk, delivery=delivery).wait(PATIENCE_S), -signal.SIGSEGV)
         worker = self.start(disk="third", delivery=delivery)
         self.wait_for_end()
         self.stop_well(worker)

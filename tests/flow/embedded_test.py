@@ -56,6 +56,8 @@ class EmbeddedTest(FlowTest):
         failed = self.run_command("submit", self.job)
         self.assertEqual(failed.returncode, 1)
         self.assertIn("driver_error", failed.stdout)
+        # The result may be there before the dead letter; a tail waits for it, and a replay does not.
+        self.run_command("tail", "--topic", "gpu-dead-letters", "--from-beginning", "--count", "1")
         replayed = self.run_command("replay", "--id", "by-hand")
         self.assertEqual(replayed.stdout.splitlines()[-1],
                          "replayed 1 of 1 dead letters; 0 skipped, 0 not taken by the brokers", replayed.stderr)

@@ -2,20 +2,13 @@
 usage: explain_test.py BUILD_FOLDER [TEST...], for the classes with Kafka its host:port in GPU_WORKER_TEST_KAFKA."""
 
 import json
-import socket
 import unittest
 
 from worker_environment import for_faults
-from worker_flow import SLOW, FlowTest, KafkaFlowTest, gw, lag, saxpy
+from worker_flow import SLOW, FlowTest, KafkaFlowTest, gw, lag, reserve_address, saxpy
 
 import msgpack
 import numpy
-
-
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1:%d" % probe.getsockname()[1]
 
 
 def wrong(name, program="no-such-program"):
@@ -42,7 +35,7 @@ class EmbeddedTest(Explain, FlowTest):
         address = self.folder / "address"
         self.settings = {
             "driver": "cpu", "lanes": 1, "broker": "embedded", "embedded": {"address_file": str(address)},
-            "http": {"listen": free_address()}, "retry": {"max_attempts": 1}}
+            "http": {"listen": reserve_address(self)}, "retry": {"max_attempts": 1}}
         worker = self.start_worker(self.settings)
         self.wait_until(address.exists, "the embedded broker is there")
         for name, program in (("good", "saxpy"), ("bad\x1b[31m", "nonsense")):
@@ -69,7 +62,7 @@ class EmbeddedTest(Explain, FlowTest):
 class KafkaTest(Explain, KafkaFlowTest):
     def setUp(self):
         super().setUp()
-        self.settings = self.config(http={"listen": free_address()}, retry={"max_attempts": 2, "base_ms": "1ms"})
+        self.settings = self.config(http={"listen": reserve_address(self)}, retry={"max_attempts": 2, "base_ms": "1ms"})
         self.settings["topics"]["control"] = self.topics.control
 
     def produce_jobs(self, *jobs):
@@ -110,7 +103,7 @@ class KafkaTest(Explain, KafkaFlowTest):
         self.assertTrue(0 < before < 1499, before)
 
     def test_a_blob_store_that_is_away_is_named(self):
-        self.settings["blobs"] = {"url": f"http://{free_address()}/", "cache_dir": str(self.folder)}
+        self.settings["blobs"] = {"url": f"http://{reserve_address(self)}/", "cache_dir": str(self.folder)}
         job = saxpy(1)
         job["buffers"]["x"] = gw.blob(numpy.full(4, 1, "<f4"))
         worker = self.start_worker(self.settings)

@@ -5,12 +5,11 @@ import collections
 import os
 import re
 import signal
-import socket
 import subprocess
 import unittest
 import urllib.request
 
-from worker_flow import ROOT, SLOW, KafkaFlowTest, saxpy
+from worker_flow import ROOT, SLOW, KafkaFlowTest, reserve_address, saxpy
 
 import msgpack
 
@@ -36,9 +35,7 @@ class Page:
 
 class MetricsTest(KafkaFlowTest):
     def start(self, **more):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.address = reserve_address(self)
         return self.start_worker(self.config(http={"listen": self.address}, retry={"max_attempts": 2}, **more))
 
     def page(self):

@@ -7,14 +7,13 @@ import os
 import pty
 import re
 import shutil
-import socket
 import subprocess
 import unittest
 import urllib.error
 import urllib.request
 
 import jsonschema
-from worker_flow import BINARY, BUILD, ROOT, FlowTest
+from worker_flow import BINARY, BUILD, ROOT, FlowTest, reserve_address
 
 HOSTILE = "<img src=x onerror=document.title='taken'>"
 JOB = """
@@ -40,9 +39,7 @@ def can_browse():
 
 class PageTest(FlowTest):
     def start(self, **more):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = "127.0.0.1:%d" % probe.getsockname()[1]
+        self.address = reserve_address(self)
         broker = self.folder / "address"
         worker = self.start_worker({
             "driver": "cpu", "lanes": 1, "broker": "embedded", "embedded": {"address_file": str(broker)},

@@ -11,16 +11,10 @@ import urllib.request
 
 from job_client import JobClient
 from kafka_cluster import KafkaCluster
-from worker_flow import SLOW, FlowTest, Topics, saxpy
+from worker_flow import SLOW, FlowTest, Topics, reserve_address, saxpy
 
 # After which a broker that is away has cost a member its place; the worker is given 30 s more to find it again.
 SESSION_TIMEOUT_MS = 6000
-
-
-def free_address():
-    """One that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return "{}:{}".format(*server.getsockname())
 
 
 def setUpModule():
@@ -39,7 +33,7 @@ class Rig(FlowTest):
         return self.topics.config(self.cluster.servers, http=self.http | {"listen": address}, **more)
 
     def start(self, name="worker", **more):
-        address = free_address()
+        address = reserve_address(self)
         config = self.config(address, **more)
         config["kafka"]["consumer"] = {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": 500}
         config["kafka"]["instance_id"] = name
@@ -118,8 +112,13 @@ class ProbesTest(Rig):
         self.addCleanup(client.close)
         client.submit([saxpy(number) for number in range(10)])
         self.wait_until(lambda: self.answered(address) > 0, "an answer")
-        worker.ask_to_stop()
-        self.wait_for(address, 503, "not ready\nstop: the worker finishes what it has and ends")
+        (executor,) = worker.executors()
+        os.kill(executor, signal.SIGSTOP)  # so that it has not ended before anybody has asked
+        try:
+            worker.ask_to_stop()
+            self.wait_for(address, 503, "not ready\nstop: the worker finishes what it has and ends")
+        finally:
+            os.kill(executor, signal.SIGCONT)
         said = set()
         while worker.status() is None:
             said.add(self.ask(address, "/livez")[0])
@@ -143,7 +142,7 @@ class ProbesTest(Rig):
     def test_a_secret_keeps_strangers_from_metrics_and_from_no_probe(self):
         token = self.folder / "token"
         self.http = {"token_file": str(token)}
-        refused = self.run_to_end(self.config(free_address()), "run")
+        refused = self.run_to_end(self.config(reserve_address(self)), "run")
         self.assertEqual(refused.returncode, 3)
         self.assertIn("http.token_file", refused.stderr)
         token.write_text("first\n")

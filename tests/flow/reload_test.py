@@ -7,12 +7,11 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import unittest
 import urllib.request
 
-from worker_flow import BINARY, BUILD, SLOW, FlowTest, is_saxpy, saxpy
+from worker_flow import BINARY, BUILD, SLOW, FlowTest, is_saxpy, reserve_address, saxpy
 
 import gpu_worker as gw
 import msgpack
@@ -392,8 +391,7 @@ class ReloadTest(FlowTest):
 
         def remove_config():
             self.config.unlink()
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            address = "{}:{}".format(*server.getsockname())
+        address = reserve_address(self)
 
         def readiness():
             with urllib.request.urlopen(f"http://{address}/readyz", timeout=60) as page:

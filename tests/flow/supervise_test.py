@@ -5,12 +5,11 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import unittest
 import urllib.request
 
-from worker_flow import BINARY, FlowTest, is_saxpy, saxpy
+from worker_flow import BINARY, FlowTest, is_saxpy, reserve_address, saxpy
 
 import gpu_worker as gw
 import msgpack
@@ -37,12 +36,6 @@ def arguments_of(pid):
         return pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     except (FileNotFoundError, ProcessLookupError):
         return []
-
-
-def free_address():
-    """One that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return "{}:{}".format(*server.getsockname())
 
 
 def status_of(pid):
@@ -217,7 +210,7 @@ class SuperviseTest(FlowTest):
         self.wait_until(lambda: not any(is_alive(pid) for pid in executors), "the end of the executors")
 
     def test_a_device_whose_executor_dies_again_and_again_is_given_up_and_the_other_goes_on(self):
-        self.http = free_address()
+        self.http = reserve_address(self)
         process, log, _, executors = self.start_service(executors={"deaths_max": 1}, http={"listen": self.http})
         self.wait_until_ready(log)
         os.kill(executors[0], signal.SIGKILL)

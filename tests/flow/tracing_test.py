@@ -4,7 +4,6 @@ usage: tracing_test.py BUILD_FOLDER"""
 
 import json
 import re
-import socket
 import unittest
 import urllib.request
 
@@ -12,7 +11,7 @@ import confluent_kafka
 import msgpack
 from collector import Collector
 from kafka_topics import headers_of, read_all
-from worker_flow import QUIET, FlowTest, saxpy
+from worker_flow import QUIET, FlowTest, reserve_address, saxpy
 
 PARENT = "b7ad6b7169203331"
 
@@ -25,15 +24,9 @@ def traceparent(number, flags="01"):
     return f"00-{trace_of(number)}-{PARENT}-{flags}"
 
 
-def free_address():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{free.getsockname()[1]}"
-
-
 class TracingTest(FlowTest):
     def start(self, url, **more):
-        self.broker, self.address = self.folder / "address", free_address()
+        self.broker, self.address = self.folder / "address", reserve_address(self)
         worker = self.start_worker({
             "driver": "cpu", "lanes": 1, "broker": "embedded", "embedded": {"address_file": str(self.broker)},
             "log": {"format": "json"}, "retry": {"max_attempts": 2, "base_ms": "1ms"},
@@ -181,7 +174,7 @@ class TracingTest(FlowTest):
         self.stop_well(worker)
 
     def test_a_collector_that_is_away(self):
-        worker = self.assert_jobs_go_on(f"http://{free_address()}")
+        worker = self.assert_jobs_go_on(f"http://{reserve_address(self)}")
         self.stop_well(worker)
         self.assertEqual(len([line for line in self.log() if line.get("event") == "spans_unexported"]), 1)
 
@@ -192,9 +185,12 @@ class TracingTest(FlowTest):
 
     def test_a_collector_that_is_busy_gets_them_later_and_one_that_refuses_does_not(self):
         collector = Collector(self)
-        collector.answer = collector.refuse(503)
+
+        def be_busy_once(handler):
+            collector.answer = None
+            collector.refuse(503)(handler)
+        collector.answer = be_busy_once
         worker = self.assert_jobs_go_on(collector.url, count=10)
-        collector.answer = None
         self.wait_until(lambda: all(self.trace(collector, number) for number in range(10)), "all ten")
         self.assertEqual(self.spans_total("dropped"), 0)
         collector.answer = collector.refuse(400)

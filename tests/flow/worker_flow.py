@@ -3,6 +3,7 @@ that this project did not write."""
 
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,16 @@ def saxpy(number, size=4):
 
 def is_saxpy(result, number):
     return bool(numpy.all(gw.arrays(result)["y"] == 2 * number + 1))
+
+
+def reserve_address(test):
+    """One of this machine that nobody listens at, and that nobody else is given before the test is over. A worker may
+    listen there."""
+    held = socket.socket()
+    test.addCleanup(held.close)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as those who listen do; it does not listen itself
+    held.bind(("127.0.0.1", 0))
+    return "{}:{}".format(*held.getsockname())
 
 
 class FlowTest(unittest.TestCase):

@@ -7,7 +7,6 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import sys
 import unittest
 import urllib.request
@@ -16,7 +15,7 @@ import confluent_kafka
 import msgpack
 
 from worker_environment import for_faults
-from worker_flow import KafkaFlowTest, Topics, headers_of, is_saxpy, read_all, saxpy
+from worker_flow import KafkaFlowTest, Topics, headers_of, is_saxpy, read_all, reserve_address, saxpy
 
 MEMORY_LIMIT = pathlib.Path(sys.argv.pop(1))
 MEMORY_KIB = 480 << 10  # of each process: enough for the worker, not for what inflates
@@ -33,9 +32,7 @@ class InflatingTest(KafkaFlowTest):
         super().setUp()
         self.topics = Topics(self.servers, partitions=PARTITIONS)
         self.producer = confluent_kafka.Producer({"bootstrap.servers": self.servers})
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.http = f"127.0.0.1:{free.getsockname()[1]}"
+        self.http = reserve_address(self)
 
     def send_saxpy(self, numbers, partitions):
         for number in numbers:

@@ -3,24 +3,17 @@ and makes no dead letter: the others wait. Both deliveries, on a real Kafka.
 usage: own_trouble_flow_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
 
 import re
-import socket
 import unittest
 import urllib.request
 
 import numpy
 from job_client import JobClient
 from worker_environment import for_faults
-from worker_flow import BUILD, KafkaFlowTest, is_saxpy, read_all, saxpy, unpack
+from worker_flow import BUILD, KafkaFlowTest, is_saxpy, read_all, reserve_address, saxpy, unpack
 
 import gpu_worker as gw
 
 BLOB_JOBS = 20
-
-
-def free_address():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def with_blob(number):
@@ -43,7 +36,7 @@ class OwnTroubleTest(KafkaFlowTest):
         return {result["id"]: result for result in map(unpack, read_all(self.servers, self.topics.results))}
 
     def start_worker_with_faults(self, delivery):
-        self.http = free_address()
+        self.http = reserve_address(self)
         blobs, self.trouble = self.folder / "blobs", self.folder / "trouble"
         store = gw.BlobStore(blobs)
         for number in range(BLOB_JOBS):

@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import sys
 import unittest
 import urllib.request
@@ -16,7 +15,7 @@ import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "containment"))
 from worker_environment import for_faults
-from worker_flow import BUILD, KafkaFlowTest, Topics, saxpy
+from worker_flow import BUILD, KafkaFlowTest, Topics, reserve_address, saxpy
 
 import gpu_worker as gw
 from containment_test import link_programs
@@ -36,9 +35,7 @@ class SuspendedTest(KafkaFlowTest):
         super().setUp()
         self.use_environment(for_faults())
         self.topics = Topics(self.servers, partitions=1)  # one by one: who is convicted first is counted first
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.http = f"127.0.0.1:{free.getsockname()[1]}"
+        self.http = reserve_address(self)
         self.sent = 0
 
     def start(self, **more):

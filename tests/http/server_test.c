@@ -39,6 +39,7 @@ static const struct http_page pages[] = {{"/count", "text/plain", false, write_c
 
 struct fixture {
     struct sockaddr_in at;
+    int reserved; /* the socket that keeps the port ours */
     char address[32];
     int count;
     char *folder, *token_file;
@@ -46,17 +47,11 @@ struct fixture {
     struct http *http;
 };
 
-/* A port of the loopback that nobody listens at. */
-static struct sockaddr_in free_port(void) {
-    struct sockaddr_in at;
-    close(loopback_listen(&at));
-    return at;
-}
-
 static int set_up(void **state) {
     static struct fixture fixture;
     struct error err;
-    fixture = (struct fixture){.at = free_port()};
+    fixture = (struct fixture){0};
+    fixture.reserved = loopback_reserve(&fixture.at);
     snprintf(fixture.address, sizeof fixture.address, "127.0.0.1:%d", ntohs(fixture.at.sin_port));
     fixture.folder = scratch_create();
     assert_true(asprintf(&fixture.token_file, "%s/token", fixture.folder) > 0);
@@ -70,6 +65,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct fixture *fixture = *state;
     http_close(fixture->http);
+    close(fixture->reserved);
     scratch_remove(fixture->folder);
     free(fixture->token_file);
     return 0;

@@ -59,8 +59,9 @@ void ledger_note_answer(struct ledger *ledger, const char *program, const struct
     enum err code = job->outcome.code;
     if (job->has_letter) add_one(&ledger->dead_letters[code]);
     pthread_mutex_lock(&lock);
-    add_one(&ledger->programs[find_program(ledger, program)].outcomes[code]);
     if (code != ERR_OK) note_failure(ledger, program, job);
+    /* Last: who has seen the count also finds the dead letter and the failure. */
+    add_one(&ledger->programs[find_program(ledger, program)].outcomes[code]);
     pthread_mutex_unlock(&lock);
 }
 

@@ -185,7 +185,9 @@ class Pod:
     def check(self):
         """`check` also tries to listen; a pod has all ports, and here the port may be another test's."""
         config = self.config()
-        with socket.create_server(("", 0)) as server:
-            port = server.getsockname()[1]
-        config.write_text(re.sub(r'(listen: ".*):\d+"', rf'\1:{port}"', config.read_text()))
-        return run(WORKER, "check", "--config", config, env=self.environment()).stdout
+        with socket.socket() as held:  # while it is open, nobody else is given its port
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("", 0))
+            port = held.getsockname()[1]
+            config.write_text(re.sub(r'(listen: ".*):\d+"', rf'\1:{port}"', config.read_text()))
+            return run(WORKER, "check", "--config", config, env=self.environment()).stdout

@@ -3,6 +3,7 @@ labels that the expression asks for, and a real Prometheus that scrapes the work
 usage: exports_test.py BUILD_FOLDER"""
 
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -10,10 +11,10 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "flow"))
 
-from worker_flow import BINARY, BUILD, FlowTest
+from worker_flow import BINARY, BUILD, FlowTest, reserve_address
 
 import expressions
-from prometheus import Prometheus, free_address
+from prometheus import Prometheus
 
 JOB = """
 id: "%s"
@@ -26,7 +27,7 @@ outputs: [{buffer: y}]
 class ExportsTest(FlowTest):
     def setUp(self):
         super().setUp()
-        self.address = free_address()
+        self.address = reserve_address(self)
         broker = self.folder / "address"
         self.use_environment({"LD_LIBRARY_PATH": str((BUILD / "tests/gpu/fake_nvml").resolve()), "FAKE_NVML": "fine"})
         self.worker = self.start_worker({
@@ -53,6 +54,7 @@ class ExportsTest(FlowTest):
     def test_every_expression_finds_its_metric_and_prometheus_answers_it(self):
         self.submit("good", "saxpy")
         self.submit("bad", "nonsense")
+        self.wait_until(lambda: len(re.findall(r"(?m)^gpu_worker_jobs_total{.* 1$", self.metrics())) == 2, "both are counted")
         self.wait_until(lambda: "gpu_worker_consumer_lag{" in self.metrics(), "the worker shows how things stand")
         page = self.metrics()
         checked = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True, timeout=60)

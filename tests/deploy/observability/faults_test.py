@@ -13,19 +13,19 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "flow"))
 
 from worker_environment import for_faults
-from worker_flow import BUILD, SLOW, KafkaFlowTest, gw, saxpy
+from worker_flow import BUILD, SLOW, KafkaFlowTest, gw, reserve_address, saxpy
 
 import confluent_kafka
 import msgpack
 import numpy
-from prometheus import Prometheus, free_address
+from prometheus import Prometheus
 
 
 class FaultsTest(KafkaFlowTest):
     def setUp(self):
         super().setUp()
         self.use_environment(for_faults())
-        self.address = free_address()
+        self.address = reserve_address(self)
 
     def start(self, **more):
         self.settings = self.config(http={"listen": self.address}, retry={"max_attempts": 2, "base_ms": "1ms"}) | more
@@ -69,7 +69,7 @@ class FaultsTest(KafkaFlowTest):
         worker.kill()
 
     def test_a_blob_store_that_is_away(self):
-        worker = self.start(blobs={"url": f"http://{free_address()}/", "cache_dir": str(self.folder)})
+        worker = self.start(blobs={"url": f"http://{reserve_address(self)}/", "cache_dir": str(self.folder)})
         job = saxpy(1)
         job["buffers"]["x"] = gw.blob(numpy.full(4, 1, "<f4"))
         self.send(job)
@@ -78,7 +78,7 @@ class FaultsTest(KafkaFlowTest):
         worker.kill()
 
     def test_brokers_that_are_away(self):
-        gone = free_address()
+        gone = reserve_address(self)
         worker = self.start(kafka={"bootstrap_servers": gone, "group": "any"})
         self.assert_named("GpuWorkerNotReady", {"reason": "group"}, "no broker has answered yet; check kafka.bootstrap_servers",
                           "job-1", "check kafka.bootstrap_servers")

@@ -1,7 +1,6 @@
 """A real Prometheus with the alert rules, which scrapes one worker."""
 
 import json
-import socket
 import subprocess
 import tempfile
 import urllib.error
@@ -10,22 +9,16 @@ import urllib.request
 
 import expressions
 import yaml
-
+from worker_flow import reserve_address
 
 STUCK = "gpu_worker_oldest_unfinished_seconds > 600"
-
-
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1:%d" % probe.getsockname()[1]
 
 
 class Prometheus:
     """Ends with the test. In the rules the time for which a message may hold up its partition is some seconds."""
 
     def __init__(self, test, target):
-        self._address = free_address()
+        self._address = reserve_address(test)
         folder = test.enterContext(tempfile.TemporaryDirectory(prefix="gpu-worker-prometheus-"))
         rules = (expressions.FOLDER / "alerts.yaml").read_text()
         assert STUCK in rules
