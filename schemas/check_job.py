@@ -187,7 +187,10 @@ def check_step(job, step):
         elif "each" in arg:
             require("count" in job, "each without count")
             [(kind, values)] = arg["each"].items()
-            require(len(values) == job["count"] * (4 if kind.endswith("32") else 8), "not a value for each instance")
+            if kind == "words":
+                require(len(values) % (4 * job["count"]) == 0, "not as many words for each instance")
+            else:
+                require(len(values) == job["count"] * (4 if kind.endswith("32") else 8), "not a value for each instance")
         elif "f32" in arg:
             try:
                 struct.pack("<f", arg["f32"])

@@ -169,6 +169,8 @@ def arrays():
     for kind in ("u32", "i32", "f32", "u64", "i64", "f64"):
         size = 4 if kind.endswith("32") else 8
         yield f"array_arg_{kind}", "a value for each instance", array_arg({"each": {kind: bytes(3 * size)}})
+    yield "array_arg_words", "two words for each instance", array_arg({"each": {"words": bytes(24)}})
+    yield "array_arg_no_words", "no word for each instance", array_arg({"each": {"words": b""}})
     yield "array_blob", "a blob with the parts of all instances", array_buffer(bytes=16, each=True, blob=DIGEST)
     yield "array_resident", "a resident with the parts of all", array_buffer(
         bytes=2, each=True, resident="w", init={"data": b"123456"})  # fmt: skip
@@ -204,7 +206,8 @@ def bad_arrays():
     yield "each_arg_without_count", "values for each instance of a single job", arg({"each": {"f32": bytes(4)}})
     yield "each_arg_short", "a value too few", array_arg({"each": {"f32": bytes(8)}})
     yield "each_arg_width", "values of another width", array_arg({"each": {"f64": bytes(12)}})
-    yield "each_arg_words", "words for each instance", array_arg({"each": {"words": bytes(12)}})
+    yield "each_arg_words", "words for two of three instances", array_arg({"each": {"words": bytes(8)}})
+    yield "each_arg_half_word", "bytes that are no whole words", array_arg({"each": {"words": bytes(18)}})
     yield "each_arg_array", "values that are no binary", array_arg({"each": {"f32": [1.0, 2.0, 3.0]}})
     yield "each_arg_two", "values of two types", array_arg({"each": {"f32": bytes(12), "u32": bytes(12)}})
     yield "each_arg_empty", "values of no type", array_arg({"each": {}})

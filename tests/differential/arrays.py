@@ -12,7 +12,9 @@ RESIDENT_ALIGNMENT = 16  # of the parts of a resident
 EACH_CHANCE = 0.5  # of what may be shared
 BLOB_CHANCE = 0.3  # that the bytes of all instances are in the blob store, and not in the message
 # The arguments that may be another for each instance: none of them says how far a kernel goes.
-FREE_ARGS = {"add_u32": (2,), "scale_u64": (1, 2), "scalars": range(1, 7), "saxpy": (0,)}
+FREE_ARGS = {
+    "add_u32": (2,), "scale_u64": (1, 2), "scalars": range(1, 7), "saxpy": (0,), "words_by_value": (2,), "words_in_buffer": (2,),
+}  # fmt: skip
 FORMATS = {"u32": "<I", "i32": "<i", "u64": "<Q", "i64": "<q", "f32": "<f", "f64": "<d"}
 
 
@@ -68,9 +70,12 @@ def make_array(random, job):
     for step in job["steps"]:
         for i in FREE_ARGS.get(kernel_of(step)[1], ()):
             if random.random() < EACH_CHANCE:
-                kind = next(iter(step["args"][i]))
-                values = [struct.pack(FORMATS[kind], value) for value in _values(random, kind, count)]
-                step["args"][i] = {"each": {kind: b"".join(values)}}
+                [(kind, value)] = step["args"][i].items()
+                if kind == "words":
+                    values = random.randbytes(4 * len(value) * count)
+                else:
+                    values = b"".join(struct.pack(FORMATS[kind], value) for value in _values(random, kind, count))
+                step["args"][i] = {"each": {kind: values}}
     job["outputs"] = [output for output in job["outputs"] if job["buffers"][output["buffer"]].get("each")]
     return payloads
 
@@ -78,10 +83,13 @@ def make_array(random, job):
 # ---- what an array means ----
 
 
-def _instance_of_arg(arg, index):
+def _instance_of_arg(arg, index, count):
     if not isinstance(arg, dict) or "each" not in arg:
         return arg
     [(kind, values)] = arg["each"].items()
+    if kind == "words":
+        size = len(values) // count
+        return {kind: [word for (word,) in struct.iter_unpack("<I", _part(values, index, size))]}
     return {kind: struct.unpack_from(FORMATS[kind], values, index * struct.calcsize(FORMATS[kind]))[0]}
 
 
@@ -108,7 +116,7 @@ def instance_of(job, index, payloads):
         if buffer.get("writes"):
             none = {"instance": index, "offset": 0, "data": b""}  # a resident of all is updated, wherever it is written
             buffer["writes"] = [write for write in buffer["writes"] if write["instance"] == index] or [none]
-    ret["steps"] = [step | {"args": [_instance_of_arg(arg, index) for arg in step["args"]]} for step in job["steps"]]
+    ret["steps"] = [step | {"args": [_instance_of_arg(arg, index, job["count"]) for arg in step["args"]]} for step in job["steps"]]
     return ret
 
 

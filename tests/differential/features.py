@@ -105,6 +105,7 @@ _OF_VALID_JOBS = {
     "array: writes of an instance": lambda job: any(b.get("each") and w["data"] for b, w in _writes_of(job)),
     "array: shared data": lambda job: "count" in job and _any_buffer(lambda b: "each" not in b and "data" in b)(job),
     "array: arguments of each": _any_step(lambda s: any(isinstance(arg, dict) and "each" in arg for arg in s["args"])),
+    "array: words of each": _any_step(lambda s: any(isinstance(arg, dict) and "words" in arg.get("each", {}) for arg in s["args"])),
     "array: parts that are not aligned": _any_buffer(lambda b: b.get("each") and b["bytes"] % 16 != 0),
     "array: resident of each": _any_buffer(lambda b: b.get("each") and "resident" in b),
     "array: timing": lambda job: "count" in job and "timing" in job,

@@ -50,6 +50,7 @@ PHASES_CHANCE, PHASED_OPTIONS = 0.05, {"grid": [400], "shared_bytes": 100 << 10}
 # Even 4 * 5 * 3 launches that each make a float three times larger stay far below the largest one.
 REPEAT_CHANCE, REPEAT_MAX = 0.15, 4
 FACTOR_MAX = 2.0
+WORDS = 4  # of the kernels with a parameter block
 
 # Seeds come in blocks. In most blocks jobs take their steps' kernels and sizes from a few shapes: the worker learns how
 # long a shape takes, lets known ones share a batch, and equal ones that are neighbours a launch. A shape's twins differ
@@ -60,7 +61,10 @@ SHAPES, OTHER_SHAPE_CHANCE, TWIN_CHANCE = 20, 0.1, 0.3  # most jobs of a block h
 SHAPED_THREADS_MAX = 600
 BATCHED_SHAPE_CHANCE = 0.5  # all its kernels have a batched form, which one launch for many jobs takes
 STREAMED_SHAPE_CHANCE = 0.15  # one launch of a kernel that touches each byte once: it may work in host memory
-BATCHED_KERNELS = [("mix", "add_u32"), ("mix", "reverse_blocks"), ("mix", "scalars"), ("saxpy", "saxpy")]
+BATCHED_KERNELS = [
+    *(("mix", name) for name in ("add_u32", "reverse_blocks", "scalars", "words_in_buffer")),
+    ("saxpy", "saxpy"),
+]
 
 # results
 OUTPUTS_MAX = 5
@@ -476,6 +480,13 @@ class JobMaker:
             {"f64": self.random.uniform(-1e6, 1e6)},
         ]
         return [y, *values], 1
+
+    def _words_by_value(self):
+        y = self.take("UINT32", is_written=True)
+        n = self.count(self.elements(y, "UINT32"))
+        return [y, {"u32": n}, {"words": [self._word() for _ in range(WORDS)]}], n
+
+    _words_in_buffer = _words_by_value
 
     def _saxpy(self):
         x = self.take("FP32")

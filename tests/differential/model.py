@@ -85,6 +85,11 @@ def _scalars(launch, y, a, b, c, d, e, f):
     y.view(U64)[:6] += numpy.array(bits, U64)
 
 
+def _words(launch, y, n, words):
+    n = launch.first(n)
+    y.view(U32)[:n] += numpy.resize(numpy.array(words, U32), n)
+
+
 def _saxpy(launch, a, x, y, n):
     """Rounded after the product and after the sum."""
     n = launch.first(n)
@@ -104,6 +109,8 @@ KERNELS = {
     ("mix", "turn"): (_turn, (256, 1, 1)),
     ("mix", "positions"): (_positions, (4, 4, 2)),
     ("mix", "scalars"): (_scalars, (32, 1, 1)),
+    ("mix", "words_by_value"): (_words, (256, 1, 1)),
+    ("mix", "words_in_buffer"): (_words, (256, 1, 1)),
     ("saxpy", "saxpy"): (_saxpy, (256, 1, 1)),
 }
 WRITTEN_ARGS = {"saxpy": (2,), "turn": (0, 1)}  # the arguments that a kernel writes; of the others it is the first
@@ -221,9 +228,13 @@ def _read(buffer, buffers, output):
     return ret | {"data": buffers[output["buffer"]][offset : offset + size].tobytes()}
 
 
+def _bytes_of_arg(arg):
+    kind = next(iter(arg)) if isinstance(arg, dict) else None
+    return 4 * len(arg[kind]) if kind == "words" else NARROW_BYTES if kind in NARROW_TYPES else WIDE_BYTES
+
+
 def _param_bytes(step):
-    is_narrow = [isinstance(arg, dict) and next(iter(arg)) in NARROW_TYPES for arg in step["args"]]
-    return sum(NARROW_BYTES if narrow else WIDE_BYTES for narrow in is_narrow)
+    return sum(_bytes_of_arg(arg) for arg in step["args"])
 
 
 def _telemetry(job, outputs):

@@ -72,12 +72,12 @@ static uint64_t check_step(const struct job *job, const struct job_step *step) {
     for (size_t i = 0; i < step->arg_count; i++) {
         const struct job_arg *arg = &step->args[i];
         FUZZ_CHECK(arg->kind != ARG_BUFFER || arg->buffer < job->buffer_count);
-        for (size_t k = 0; k < arg->word_count; k++) sum += arg->words[k];
-        for (uint32_t k = 0; arg->each != NULL && k < job->instances; k++)
-            sum += job_arg_bits(arg, k) & 1;
-        if (arg->each != NULL)
-            check_inside(slice_of(arg->each, arg_kind_bytes(arg->kind) * job->instances),
-                job->delivery->payload);
+        bool is_each = arg->each != NULL;
+        size_t bytes = arg->kind == ARG_WORDS ? 4 * arg->word_count : arg_kind_bytes(arg->kind);
+        for (size_t k = 0; k < arg->word_count && !is_each; k++) sum += arg->words[k];
+        for (uint32_t k = 0; is_each && k < job->instances; k++) sum += job_arg_bits(arg, k) & 1;
+        if (is_each)
+            check_inside(slice_of(arg->each, bytes * job->instances), job->delivery->payload);
     }
     FUZZ_CHECK(sum <= UINT32_MAX * (uint64_t)limits.message_bytes_max);
     return step->iterations;

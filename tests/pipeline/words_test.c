@@ -80,6 +80,39 @@ TEST(words_in_a_buffer_leave_launches_to_be_shared) {
     assert_true(coalesced > 0);
 }
 
+enum { INSTANCES = 3000 };
+
+/* Instance i adds {i, 2, 3, i + 1} to five numbers. */
+static void add_array(struct run *run, const char *id, const char *entry) {
+    size_t size = 1024 + INSTANCES * 32;
+    char *yaml = malloc(size);
+    size_t used = (size_t)snprintf(yaml, size,
+        "id: %s\ncount: %d\nbuffers: {y: {bytes: 20, each: true}}\n"
+        "steps: [{program: mix, entry: %s, args: [y, {u32: 5}, {each: {words: [0, 2, 3, 1",
+        id, INSTANCES, entry);
+    for (int i = 1; i < INSTANCES; i++)
+        used += (size_t)snprintf(yaml + used, size - used, ", %d, 2, 3, %d", i, i + 1);
+    snprintf(yaml + used, size - used, "]}}], elements: 5}]\noutputs: [{buffer: y}]\n");
+    run_add_job(run, yaml);
+    free(yaml);
+}
+
+TEST(instances_have_words_of_their_own) {
+    struct run *run = *state;
+    static uint32_t expected[INSTANCES][5];
+    run->settings.lane_slab_bytes = 64 << 10;
+    add_array(run, "value", "words_by_value");
+    add_array(run, "buffer", "words_in_buffer");
+    run_execute_ok(run);
+    for (uint32_t i = 0; i < INSTANCES; i++)
+        memcpy(expected[i], (const uint32_t[]){i, 2, 3, i + 1, i}, sizeof expected[i]);
+    run_assert_output(run, "value", 0, expected, sizeof expected);
+    run_assert_output(run, "buffer", 0, expected, sizeof expected);
+    assert_int_equal(run_telemetry(run, "value", "param_bytes"), INSTANCES * (8 + 4 + 16));
+    assert_true(run_telemetry(run, "buffer", "slices") > 3);
+    assert_true(run_batch_telemetry(run, "buffer", "launches") < INSTANCES);
+}
+
 TEST(another_number_of_words_is_refused) {
     struct run *run = *state;
     add_words(run, "short", "words_by_value", "[1, 2, 3]");
@@ -94,6 +127,7 @@ int main(void) {
         MIX(words_arrive_by_value_and_through_a_buffer),
         MIX(equal_blocks_are_uploaded_once),
         MIX(words_in_a_buffer_leave_launches_to_be_shared),
+        MIX(instances_have_words_of_their_own),
         MIX(another_number_of_words_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -448,6 +448,17 @@ class Maps(unittest.TestCase):
         (job,) = self.jobs_of(a=numbers, x=gw.upload(X), y=gw.zeros([4], "<f4"))
         self.assertEqual(numpy.array(numbers, "<f8").astype("<f4").tobytes(), job["steps"][0]["args"][0]["each"]["f32"])
 
+    def test_rows_of_words_are_a_block_for_each_instance(self):
+        words = {"name": "block", "role": "value", "type": "words", "count": 2}
+        entry = BATCHED["entries"][0]
+        with unittest.mock.patch.dict(entry, args=[*entry["args"], words]):
+            (job,) = self.jobs_of(a=1, x=gw.upload(X), y=gw.zeros([4], "<f4"), block=[[1, 2], [3, 2**32 - 1]])
+            with self.assertRaisesRegex(ValueError, "block.*-1"):
+                self.jobs_of(a=1, x=gw.upload(X), y=gw.zeros([4], "<f4"), block=[[1, 2], [3, -1]])
+        self.assertEqual(("ok", ""), check_job.verdict(gw.encode(job)))
+        self.assertEqual(2, job["count"])
+        self.assertEqual({"each": {"words": numpy.array([1, 2, 3, 2**32 - 1], "<u4").tobytes()}}, job["steps"][0]["args"][-1])
+
     def test_arrays_are_cut_to_what_a_message_and_a_result_hold_and_to_the_instances_asked_for(self):
         ones = numpy.ones((400, 1000), "<f4")
         counts = self.counts_of(a=numpy.ones(400), x=gw.upload(ones[0]), y=ones)

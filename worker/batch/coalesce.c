@@ -89,7 +89,9 @@ static void write_row(const struct batch *batch, const struct batch_item *item,
 }
 
 /* How far the cells of one instance's row are from those of the instance before. */
-static uint64_t stride_of(const struct batch_item *item, const struct job_arg *arg) {
+static uint64_t stride_of(
+    const struct batch_item *item, const struct plan_launch *launch, const struct job_arg *arg) {
+    if (arg->kind == ARG_WORDS) return launch->param_block_stride;
     return arg->kind == ARG_BUFFER ? item->job->plan->buffers[arg->buffer].stride : 0;
 }
 
@@ -104,11 +106,11 @@ static void stage_slice(const struct batch *batch, const struct batch_item *item
         write_row(batch, item, launch, row);
         for (size_t k = 0; k < cells; k++) {
             const struct job_arg *arg = &launch->args[k];
-            uint64_t first = row[k], stride = stride_of(item, arg);
+            uint64_t first = row[k], stride = stride_of(item, launch, arg);
+            bool is_scalar = arg->each != NULL && arg->kind != ARG_WORDS;
             for (uint32_t i = 0; i < item->rows; i++)
-                row[i * cells + k] = arg->each != NULL
-                                         ? job_arg_bits(arg, item->job->slice.first + i)
-                                         : first + i * stride;
+                row[i * cells + k] =
+                    is_scalar ? job_arg_bits(arg, item->job->slice.first + i) : first + i * stride;
         }
         row += cells * item->rows;
     }

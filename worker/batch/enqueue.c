@@ -156,12 +156,15 @@ static enum err enqueue_launch(struct batch *batch, const struct batch_item *ite
         const struct job_arg *arg = &launch->args[i];
         bits[i] = job_arg_bits(arg, item->job->slice.first + instance);
         params[i] = &bits[i]; /* little-endian: narrow values come first */
-        if (arg->kind == ARG_WORDS) params[i] = (void *)(uintptr_t)arg->words;
+        if (arg->kind == ARG_WORDS)
+            params[i] =
+                (void *)(uintptr_t)job_arg_words(arg, item->job->slice.first + instance).data;
         if (arg->kind == ARG_BUFFER)
             addresses[i] = batch_address(batch, item, arg->buffer) +
                            item->job->plan->buffers[arg->buffer].stride * instance;
         else if (arg->kind == ARG_WORDS && launch->entry->params_in_buffer)
-            addresses[i] = batch_param_block_address(batch, item, launch);
+            addresses[i] = batch_param_block_address(batch, item, launch) +
+                           launch->param_block_stride * instance;
         else continue;
         params[i] = &addresses[i];
     }

@@ -12,7 +12,8 @@ uint64_t batch_job_bytes(const struct plan *plan) {
 
 CUdeviceptr batch_param_block_address(
     const struct batch *batch, const struct batch_item *item, const struct plan_launch *launch) {
-    return batch->origin + item->base[GROUP_INPUT] + launch->param_block_offset;
+    return batch->origin + item->base[GROUP_INPUT] +
+           extent_param_block(item->job->plan, launch, job_slice_count(item->job));
 }
 
 uint64_t batch_place(const struct batch_item *item, size_t buffer) {

@@ -79,7 +79,8 @@ struct batch {
  */
 uint64_t batch_job_bytes(const struct plan *plan);
 
-/** The device address of a launch's parameter block, where its entry has that in a buffer. */
+/** The device address of a launch's parameter block, where its entry has that in a buffer; of a
+ * slice that of its first instance. */
 CUdeviceptr batch_param_block_address(
     const struct batch *batch, const struct batch_item *item, const struct plan_launch *launch);
 

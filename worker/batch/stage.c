@@ -6,6 +6,7 @@
 #include "base/invariant.h"
 #include "batch/coalesce.h"
 #include "gpu/pinned.h"
+#include "plan/extent.h"
 
 /* The layout says where everything stands; that it does not fit is our own bug, found here. */
 static void copy_in(const struct pinned_block *slab, uint64_t at, struct slice bytes) {
@@ -44,16 +45,12 @@ static enum err read_each(const struct pinned_block *upload, const struct batch_
     return code;
 }
 
-static void copy_each(
-    const struct pinned_block *upload, const struct batch_item *item, size_t index) {
-    const struct job *job = item->job;
-    const struct job_buffer *buffer = &job->buffers[index];
-    uint64_t bytes = buffer->bytes, stride = job->plan->buffers[index].stride;
-    uint64_t at = batch_place(item, index), count = job->slice.count;
-    const uint8_t *from = buffer->data.data + bytes * job->slice.first;
+/* Parts that are `bytes` apart come to be `stride` apart: in one piece where that is the same. */
+static void copy_parts(const struct pinned_block *upload, uint64_t at, const uint8_t *from,
+    uint64_t bytes, uint64_t stride, uint32_t count) {
     if (stride == bytes) copy_in(upload, at, slice_of(from, bytes * count));
     else set(upload, at, 0, stride * count);
-    for (uint64_t i = 0; i < count && stride != bytes; i++)
+    for (uint32_t i = 0; i < count && stride != bytes; i++)
         copy_in(upload, at + stride * i, slice_of(from + bytes * i, bytes));
 }
 
@@ -68,7 +65,9 @@ static enum err stage_each(const struct pinned_block *upload, const struct batch
     enum err code = ERR_OK;
     if (buffer->source == BUFFER_FILL) set(upload, at, buffer->fill, stride * count);
     else if (buffer->source == BUFFER_BLOB) code = read_each(upload, item, index, err);
-    else copy_each(upload, item, index);
+    else
+        copy_parts(upload, at, buffer->data.data + buffer->bytes * first, buffer->bytes, stride,
+            job_slice_count(job));
     if (code != ERR_OK) return code;
     for (size_t i = 0; i < buffer->write_count; i++) {
         const struct job_write *write = &buffer->writes[i];
@@ -98,15 +97,23 @@ static enum err stage_buffer(const struct pinned_block *upload, const struct bat
 }
 
 /* Little-endian, whatever the host is. */
-static void stage_param_block(const struct pinned_block *upload, const struct batch_item *item,
-    const struct plan_launch *launch) {
-    if (!launch->entry->params_in_buffer) return;
-    const struct job_arg *arg = &launch->args[launch->entry->arg_count - 1];
-    uint64_t at = item->base[GROUP_INPUT] + launch->param_block_offset;
+static void stage_words(const struct pinned_block *upload, uint64_t at, const struct job_arg *arg) {
     for (size_t i = 0; i < arg->word_count; i++) {
         uint32_t word = htole32(arg->words[i]);
         copy_in(upload, at + 4 * i, slice_of(&word, sizeof word));
     }
+}
+
+static void stage_param_block(const struct pinned_block *upload, const struct batch_item *item,
+    const struct plan_launch *launch) {
+    if (!launch->entry->params_in_buffer) return;
+    const struct job *job = item->job;
+    const struct job_arg *arg = &launch->args[launch->entry->arg_count - 1];
+    uint32_t count = job_slice_count(job);
+    uint64_t at = item->base[GROUP_INPUT] + extent_param_block(job->plan, launch, count);
+    struct slice first = job_arg_words(arg, job->slice.first);
+    if (arg->each == NULL) stage_words(upload, at, arg);
+    else copy_parts(upload, at, first.data, first.size, launch->param_block_stride, count);
 }
 
 /* What travels in copies of its own. */

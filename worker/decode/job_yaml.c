@@ -124,6 +124,13 @@ static const struct element {
     {"u64", ELEMENT_UNSIGNED, 8},
 };
 
+/* NULL: there is none of that name. */
+static const struct element *find_element(const char *name) {
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+        if (strcmp(name, elements[i].name) == 0) return &elements[i];
+    return NULL;
+}
+
 static bool float_bits(const struct element *element, double number, uint64_t *bits) {
     if (element->bytes == sizeof number) {
         memcpy(bits, &number, sizeof number);
@@ -231,11 +238,11 @@ static void pack_data(struct encoder *encoder, const struct yaml_node *node) {
             pack_file(encoder, value);
             return;
         }
-        for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
-            if (strcmp(form, elements[i].name) == 0) {
-                pack_numbers(encoder, &elements[i], value);
-                return;
-            }
+        const struct element *element = find_element(form);
+        if (element != NULL) {
+            pack_numbers(encoder, element, value);
+            return;
+        }
     }
     yaml_problem(encoder->problems, encoder->document, node,
         "write {f32: [..]} (or f64, i32, i64, u8, u32, u64), {hex: \"00ff\"} or {file: x.bin}",
@@ -245,9 +252,13 @@ static void pack_data(struct encoder *encoder, const struct yaml_node *node) {
 /* {f32: [..]} becomes {f32: <binary>}; {hex: ".."} and {file: ..} may stand for the numbers. */
 static void pack_each(struct encoder *encoder, const struct yaml_node *node) {
     bool is_typed = node->kind == YAML_MAPPING && node->count == 1;
+    const char *type = is_typed ? node->keys[0]->text : "";
+    bool is_spelled = is_typed && node->values[0]->kind == YAML_MAPPING;
     msgpack_pack_map(&encoder->packer, 1);
-    pack_text(encoder, is_typed ? node->keys[0]->text : "");
-    pack_data(encoder, is_typed && node->values[0]->kind == YAML_MAPPING ? node->values[0] : node);
+    pack_text(encoder, type);
+    if (!is_spelled && strcmp(type, "words") == 0)
+        pack_numbers(encoder, find_element("u32"), node->values[0]);
+    else pack_data(encoder, is_spelled ? node->values[0] : node);
 }
 
 /* How many instances the job has, as far as that is readable: 1 for a single job. */

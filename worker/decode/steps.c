@@ -69,13 +69,27 @@ static enum err parse_arg_words(struct walk *walk, const struct wire_value *valu
     return code;
 }
 
+/* {each: {words: <bin>}}: a parameter block for each instance; all have as many words. */
+static enum err check_words_each(struct walk *walk, struct job_arg *arg, size_t size) {
+    uint64_t instances = walk->job->instances;
+    if (size % (4 * instances) != 0)
+        return walk_fail(walk, ERR_BAD_JOB, "send the words of all instances",
+            "has %zu bytes, which are not as many words of 4 bytes for each of %" PRIu64
+            " instances",
+            size, instances);
+    arg->word_count = size / (4 * instances);
+    walk_leave(walk);
+    return ERR_OK;
+}
+
 /* {each: {f32: <bin>}}: one value for each instance, as they lie in memory. */
 static enum err parse_arg_each(struct walk *walk, const struct wire_value *value, void *ret) {
     static const struct {
         struct slice key;
         enum arg_kind kind;
     } kinds[] = {{KEY("u32"), ARG_U32}, {KEY("i32"), ARG_I32}, {KEY("u64"), ARG_U64},
-        {KEY("i64"), ARG_I64}, {KEY("f32"), ARG_F32}, {KEY("f64"), ARG_F64}};
+        {KEY("i64"), ARG_I64}, {KEY("f32"), ARG_F32}, {KEY("f64"), ARG_F64},
+        {KEY("words"), ARG_WORDS}};
     struct job_arg *arg = ret;
     struct slice bytes, key;
     uint32_t instances = walk->job->instances;
@@ -93,17 +107,18 @@ static enum err parse_arg_each(struct walk *walk, const struct wire_value *value
         if (slice_equal(key, kinds[i].key)) arg->kind = kinds[i].kind;
     char quoted[QUOTED_SIZE];
     if (arg->kind == ARG_BUFFER)
-        return walk_fail(walk, ERR_BAD_JOB, "use one of u32, i32, u64, i64, f32 and f64",
+        return walk_fail(walk, ERR_BAD_JOB, "use one of u32, i32, u64, i64, f32, f64 and words",
             "has the type %s, which cannot be given for each instance", walk_quote(key, quoted));
     walk_enter_key(walk, key);
     code = parse_bytes(walk, wire_next(&value[1]), &bytes);
     if (code != ERR_OK) return code;
+    arg->each = bytes.data;
+    if (arg->kind == ARG_WORDS) return check_words_each(walk, arg, bytes.size);
     if (bytes.size != (uint64_t)instances * arg_kind_bytes(arg->kind))
         return walk_fail(walk, ERR_BAD_JOB, "send the values of all instances",
             "has %zu bytes for %" PRIu32 " instances of %zu bytes", bytes.size, instances,
             arg_kind_bytes(arg->kind));
     walk_leave(walk);
-    arg->each = bytes.data;
     return ERR_OK;
 }
 

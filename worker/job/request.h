@@ -64,9 +64,9 @@ struct job_arg {
     enum arg_kind kind;
     size_t buffer;         /* BUFFER: index into the job's buffers */
     uint64_t bits;         /* scalars: their bits, the narrower ones in the low half */
-    const uint8_t *each;   /* scalars of an array: those of all instances; NULL: all have `bits` */
-    size_t word_count;     /* WORDS */
-    const uint32_t *words; /* WORDS: in the host's order */
+    const uint8_t *each;   /* of an array: the values of all instances; NULL: all have the same */
+    size_t word_count;     /* WORDS: of one instance */
+    const uint32_t *words; /* WORDS, without `each`: in the host's order */
 };
 
 struct job_step {
@@ -103,9 +103,16 @@ static inline size_t arg_kind_bytes(enum arg_kind kind) {
 static inline uint64_t job_arg_bits(const struct job_arg *arg, uint32_t instance) {
     uint64_t bits = 0;
     size_t bytes = arg_kind_bytes(arg->kind);
-    if (arg->each == NULL) return arg->bits;
+    if (arg->each == NULL || arg->kind == ARG_WORDS) return arg->bits;
     memcpy(&bits, arg->each + bytes * instance, bytes); /* little-endian */
     return bits;
+}
+
+/** The bytes of a parameter block for one instance. */
+static inline struct slice job_arg_words(const struct job_arg *arg, uint32_t instance) {
+    size_t bytes = 4 * arg->word_count;
+    return arg->each != NULL ? slice_of(arg->each + bytes * instance, bytes)
+                             : slice_of(arg->words, bytes);
 }
 
 #endif

@@ -35,7 +35,10 @@ static struct scalar value_of(const struct check *check, size_t index_of_arg, si
     float number;
     switch (arg->kind) {
     case ARG_U32: ret.uint = narrow; break;
-    case ARG_WORDS: ret.uint = arg->words[index]; break;
+    case ARG_WORDS:
+        memcpy(&narrow, job_arg_words(arg, check->instance).data + 4 * index, sizeof narrow);
+        ret.uint = narrow;
+        break;
     case ARG_I32: ret = (struct scalar){.kind = SCALAR_INT, .integer = (int32_t)narrow}; break;
     case ARG_I64: ret = (struct scalar){.kind = SCALAR_INT, .integer = (int64_t)bits}; break;
     case ARG_F32:

@@ -23,9 +23,26 @@ uint64_t extent_offset(const struct plan *plan, size_t buffer, uint32_t instance
            each_bytes_before(plan, place->group, buffer, instances);
 }
 
+/* With the `each` buffers of GROUP_INPUT, and the parameter blocks of launches before this one. */
+static uint64_t param_blocks_before(const struct plan *plan, size_t launch, uint32_t instances) {
+    uint64_t bytes = each_bytes_before(plan, GROUP_INPUT, plan->job->buffer_count, instances);
+    for (size_t i = 0; i < launch; i++)
+        bytes += extent_aligned(plan->launches[i].param_block_stride * instances);
+    return bytes;
+}
+
+uint64_t extent_param_block(
+    const struct plan *plan, const struct plan_launch *launch, uint32_t instances) {
+    if (launch->param_block_stride == 0) return launch->param_block_offset;
+    return plan->group_bytes[GROUP_INPUT] +
+           param_blocks_before(plan, (size_t)(launch - plan->launches), instances);
+}
+
 uint64_t extent_group_bytes(const struct plan *plan, enum plan_group group, uint32_t instances) {
     uint64_t bytes = plan->group_bytes[group];
     if (plan->job->instances == 0) return bytes;
+    if (group == GROUP_INPUT)
+        return bytes + param_blocks_before(plan, plan->launch_count, instances);
     return bytes + each_bytes_before(plan, group, plan->job->buffer_count, instances);
 }
 
@@ -75,14 +92,16 @@ static uint64_t instance_bytes(const struct plan *plan) {
         if (plan->writes[i].is_init) bytes += plan->buffers[plan->writes[i].buffer].stride;
     for (size_t i = 0; i < plan->job->output_count; i++) bytes += unpacked_bytes(plan, i, 1);
     for (size_t i = 0; i < plan->launch_count; i++)
-        bytes += plan->launches[i].entry->arg_count * CELL_BYTES;
+        bytes +=
+            plan->launches[i].entry->arg_count * CELL_BYTES + plan->launches[i].param_block_stride;
     return bytes;
 }
 
 uint32_t extent_instances(const struct plan *plan, uint64_t bytes) {
     uint64_t one = instance_bytes(plan), shared = PLAN_ALIGNMENT + plan->write_staging_bytes;
     for (int group = 0; group < GROUP_COUNT; group++) shared += plan->group_bytes[group];
-    shared += PLAN_ALIGNMENT * (uint64_t)(plan->job->buffer_count + plan->job->output_count);
+    shared += PLAN_ALIGNMENT *
+              (uint64_t)(plan->job->buffer_count + plan->job->output_count + plan->launch_count);
     if (bytes <= shared) return 1;
     uint64_t count = one > 0 ? (bytes - shared) / one : UINT32_MAX;
     if (count > UINT32_MAX) return UINT32_MAX;

@@ -15,6 +15,10 @@ uint64_t extent_buffer_bytes(const struct plan_buffer *buffer, uint32_t instance
 /** Where the buffer starts in its group; an `each` buffer with the first instance of the slice. */
 uint64_t extent_offset(const struct plan *plan, size_t buffer, uint32_t instances);
 
+/** Where the launch's parameter block starts in GROUP_INPUT; with that of the first instance. */
+uint64_t extent_param_block(
+    const struct plan *plan, const struct plan_launch *launch, uint32_t instances);
+
 /** Of a whole group. */
 uint64_t extent_group_bytes(const struct plan *plan, enum plan_group group, uint32_t instances);
 

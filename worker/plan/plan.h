@@ -80,9 +80,10 @@ struct plan_launch {
     uint32_t grid[3], block[3];
     uint32_t shared_bytes;
     uint32_t iterations;
-    bool cooperative;            /* its blocks wait for each other, or it is launched in phases */
-    uint64_t param_block_offset; /* entry->params_in_buffer: offset of its parameter block in
-                                    GROUP_INPUT */
+    bool cooperative; /* its blocks wait for each other, or it is launched in phases */
+    /* entry->params_in_buffer: where its parameter block is in GROUP_INPUT, unless instances have
+     * their own; these are `stride` apart, behind the `each` buffers; 0: all have the same */
+    uint64_t param_block_offset, param_block_stride;
 };
 
 /* Indexed like the job's outputs. */

@@ -207,6 +207,10 @@ static bool is_update(const struct plan *plan, size_t index) {
     return is_written;
 }
 
+static uint64_t stride_of(uint64_t bytes) {
+    return (bytes + STRIDE_ALIGNMENT - 1) & ~(uint64_t)(STRIDE_ALIGNMENT - 1);
+}
+
 static enum err place_buffers(
     struct job *job, const struct plan_limits *limits, struct plan *plan, struct error *err) {
     struct plan_buffer *buffers = arena_alloc(&job->arena, job->buffer_count, sizeof *buffers);
@@ -217,8 +221,7 @@ static enum err place_buffers(
         enum plan_group group = group_of(job, i);
         buffers[i] = (struct plan_buffer){.group = group, .bytes = buffer->bytes};
         if (buffer->is_each) /* no overflow: it is within limits.job_bytes */
-            buffers[i].stride =
-                (buffer->bytes + STRIDE_ALIGNMENT - 1) & ~(uint64_t)(STRIDE_ALIGNMENT - 1);
+            buffers[i].stride = stride_of(buffer->bytes);
         if (buffer->source == BUFFER_RESIDENT) plan->resident_count++;
         buffers[i].is_update = is_update(plan, i);
         if (group == GROUP_NONE) continue;
@@ -248,8 +251,8 @@ static const struct plan_launch *find_equal_param_block(
     const struct job_arg *wanted = param_block_of(&launches[index]);
     for (size_t i = 0; i < index; i++) {
         const struct job_arg *block = param_block_of(&launches[i]);
-        if (block != NULL && slice_equal(slice_of(block->words, 4 * block->word_count),
-                                 slice_of(wanted->words, 4 * wanted->word_count)))
+        if (block != NULL && block->each == NULL &&
+            slice_equal(job_arg_words(block, 0), job_arg_words(wanted, 0)))
             return &launches[i];
     }
     return NULL;
@@ -260,6 +263,10 @@ static void place_param_blocks(struct plan *plan, struct plan_launch *launches) 
     for (size_t i = 0; i < plan->launch_count; i++) {
         const struct job_arg *block = param_block_of(&launches[i]);
         if (block == NULL) continue;
+        if (block->each != NULL) {
+            launches[i].param_block_stride = stride_of(4 * block->word_count);
+            continue;
+        }
         const struct plan_launch *equal = find_equal_param_block(launches, i);
         launches[i].param_block_offset =
             equal != NULL ? equal->param_block_offset : plan->group_bytes[GROUP_INPUT];

@@ -26,7 +26,7 @@ class Population:
 
     first: Job
     buffers: Mapping[str, Array]  # those with a part for each row
-    values: Mapping[int, tuple[str, Array]]  # by the argument's place: its type, and the value of each row
+    values: Mapping[int, tuple[str, Array]]  # by the argument's place: its type, and the value or the words of each row
     cleared: frozenset[str]  # the others that the kernel writes: each instance has its own
 
     @classmethod
@@ -55,7 +55,7 @@ class Population:
         apart: int = sum(len(buffer.get("data", b"")) for buffer in shared if isinstance(buffer, Mapping))
         if brings_statics:
             apart += sum(buffer.described["bytes"] for buffer in shared if isinstance(buffer, Static))
-        sent = sum(map(self._bytes, self.buffers)) + sum(column.itemsize for _, column in self.values.values())
+        sent = sum(map(self._bytes, self.buffers)) + sum(column[0].nbytes for _, column in self.values.values())
         answered: int = sum(output.get("bytes", self._bytes(output["buffer"])) for output in self.first["outputs"])
         held = sum(map(self._bytes, self.buffers.keys() | self.cleared))
         limits: list[tuple[int, int]] = [

@@ -150,8 +150,7 @@ class Program:
     def _population(self, same: Mapping[str, Any], cut: Mapping[str, Array]) -> Optional[Population]:
         """The rows for array jobs, after a check of each. None if the rows must be single jobs."""
         is_for_one = self._options.timeout_ms is not None  # of an array it would be the time of all rows together
-        words = [name for name in cut if self._arg(name)["type"] == "words"]
-        if not self._entry.get("batched", False) or is_for_one or words:
+        if not self._entry.get("batched", False) or is_for_one:
             return None
         first = self.job(**same, **{name: value[0] for name, value in cut.items()})
         values: dict[int, tuple[str, Array]] = {}
@@ -231,8 +230,10 @@ class Program:
     def _numbers(self, arg: Mapping[str, Any], column: Array) -> Array:
         """The values of all rows, in the form of a message. Raises the error of the first row with a wrong value."""
         if not self._are_numbers(arg, column):
-            for value in column:
+            for value in column.ravel():
                 self._number(arg, value)
+        if arg["type"] == "words":
+            return column.astype("<u4")
         wide = column.astype("<f8") if arg["type"] in ("f32", "f64") else column  # as a job's travel
         return wide.astype({"f": "<f", "u": "<u", "i": "<i"}[arg["type"][0]] + str(int(arg["type"][1:]) // 8))
 
