@@ -56,9 +56,9 @@ static void make_saxpy(const char *step, const char *outputs) {
 }
 
 static void run_slice(uint32_t most) {
-    struct array_slice slice = array_take(array, most, clock_ns());
+    struct array_slice slice = array_take(array, most);
     struct job *job = &batch.slice;
-    array_make_slice(array, slice, clock_ns(), job);
+    array_make_slice(array, slice, clock_ns(), 1, job);
     OK(batch_begin(&batch, &job, 1, 0, false, 1 + slice.first, &err));
     OK(batch_finish(&batch, &err));
     batch_recycle(&batch);
@@ -143,7 +143,7 @@ TEST(a_guarded_array_gives_the_same_bytes) {
     make_saxpy("", "[{buffer: y}]");
     array_reset(array);
     struct job *job = &batch.slice;
-    array_make_slice(array, array_take(array, INSTANCES, clock_ns()), clock_ns(), job);
+    array_make_slice(array, array_take(array, INSTANCES), clock_ns(), 1, job);
     OK(batch_begin(&batch, &job, 1, 0, true, 1, &err));
     OK(batch_finish(&batch, &err));
     batch_recycle(&batch);
@@ -154,8 +154,8 @@ TEST(a_guarded_array_gives_the_same_bytes) {
 TEST(after_an_error_no_more_slices_are_taken_and_the_last_one_ends_the_array) {
     struct job first, second;
     make_saxpy("", "[{buffer: y}]");
-    array_make_slice(array, array_take(array, 2, clock_ns()), clock_ns(), &first);
-    array_make_slice(array, array_take(array, 2, clock_ns()), clock_ns(), &second);
+    array_make_slice(array, array_take(array, 2), clock_ns(), 1, &first);
+    array_make_slice(array, array_take(array, 2), clock_ns(), 1, &second);
     assert_true(array_has_more(array));
     first.outcome.code =
         error_set(&first.outcome.err, ERR_CANCELLED, 0, "none", "it was cancelled");
@@ -166,20 +166,51 @@ TEST(after_an_error_no_more_slices_are_taken_and_the_last_one_ends_the_array) {
     assert_string_equal(array->outcome.err.message, "it was cancelled");
 }
 
-TEST(an_array_has_its_time_from_its_first_slice_on) {
-    struct job slice;
-    uint64_t now_ns = clock_ns();
+/* The next slice of one instance, and the milliseconds that its array has left then. */
+static uint32_t take_slice(struct job *slice, uint64_t now_ms) {
+    array_make_slice(array, array_take(array, 1), now_ms * 1000000, 1, slice);
+    return slice->timeout_ms;
+}
+
+TEST(the_time_of_an_array_runs_while_its_slices_do) {
+    struct job first, second, third;
     make_saxpy("", "[{buffer: y}]");
     array->timeout_ms = 100;
-    array_make_slice(array, array_take(array, 1, now_ns), now_ns, &slice);
-    assert_int_equal(slice.timeout_ms, 100);
-    OK(array_check_time(&slice, &err));
-    array_make_slice(array, array_take(array, 1, now_ns), now_ns + 60000000, &slice);
-    assert_int_equal(slice.timeout_ms, 40);
-    OK(array_check_time(&slice, &err));
-    array_make_slice(array, array_take(array, 1, now_ns), now_ns + 100000000, &slice);
-    assert_int_equal(array_check_time(&slice, &err), ERR_GPU_HANG);
-    assert_non_null(strstr(err.message, "from 2 of 7 on"));
+    assert_int_equal(take_slice(&first, 1000), 100);
+    array_run_slice(&first, 2000000000); /* it stood behind another batch until then */
+    array_stop_slice(&first, 2030000000);
+    assert_false(array_merge(array, &first));
+    assert_int_equal(take_slice(&second, 9000), 70); /* others had the device */
+    array_run_slice(&second, 9000000000);
+    assert_int_equal(take_slice(&third, 9060), 10);
+    OK(array_check_time(&third, &err));
+    array_run_slice(&third, 9060000000);
+    array_stop_slice(&second, 9065000000);
+    assert_false(array_merge(array, &second));
+    assert_int_equal(take_slice(&second, 9065), 0);
+    assert_int_equal(array_check_time(&second, &err), ERR_GPU_HANG);
+    assert_non_null(strstr(err.message, "from 3 of 7 on"));
+}
+
+TEST(a_slice_that_shares_the_device_may_take_as_much_longer) {
+    struct job slice;
+    make_saxpy("", "[{buffer: y}]");
+    array->timeout_ms = 100;
+    array->progress.used_ns = 70 * 1000000;
+    array_make_slice(array, array_take(array, 1), 1, 3, &slice);
+    assert_int_equal(slice.timeout_ms, 90);
+    array_make_slice(array, array_take(array, 1), 1, 4, &slice);
+    assert_int_equal(slice.timeout_ms, 100); /* no longer than the array */
+}
+
+TEST(a_slice_that_never_ran_takes_no_time) {
+    struct job slice;
+    make_saxpy("", "[{buffer: y}]");
+    array->timeout_ms = 100;
+    (void)take_slice(&slice, 1000);
+    array_stop_slice(&slice, 2000000000);
+    assert_false(array_merge(array, &slice));
+    assert_int_equal(take_slice(&slice, 3000), 100);
 }
 
 TEST(a_slice_of_as_many_instances_as_fit_a_slab_fits_it) {
@@ -203,7 +234,9 @@ int main(void) {
         A(a_timed_array_shares_launches_and_sums_the_time_of_its_slices),
         A(a_guarded_array_gives_the_same_bytes),
         A(after_an_error_no_more_slices_are_taken_and_the_last_one_ends_the_array),
-        A(an_array_has_its_time_from_its_first_slice_on),
+        A(the_time_of_an_array_runs_while_its_slices_do),
+        A(a_slice_that_shares_the_device_may_take_as_much_longer),
+        A(a_slice_that_never_ran_takes_no_time),
         A(a_slice_of_as_many_instances_as_fit_a_slab_fits_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

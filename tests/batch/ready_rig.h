@@ -2,6 +2,7 @@
 #ifndef TESTS_BATCH_READY_RIG_H
 #define TESTS_BATCH_READY_RIG_H
 
+#include "batch/composition.h"
 #include "batch/ready.h"
 #include "testing.h"
 

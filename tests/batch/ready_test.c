@@ -293,7 +293,7 @@ TEST(jobs_that_fill_the_slab_to_its_last_byte_share_a_batch) {
 TEST(timed_jobs_are_learned_from_by_themselves) {
     struct job *timed = job_of(A);
     timed->timing = true;
-    assert_false(ready_same_signature(timed, job_of(A)));
+    assert_false(composition_same_signature(timed, job_of(A)));
     know(A, 1, QUICK_NS);
     ready_push(ready, &timed, 1);
     assert_true(take(0).is_slow);

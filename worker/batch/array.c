@@ -15,17 +15,16 @@ bool array_has_more(const struct job *array) {
     return !array->progress.is_stopped && array->progress.taken < array->instances;
 }
 
-void array_begin_slice(struct job *array, struct array_slice slice, uint64_t now_ns) {
+void array_begin_slice(struct job *array, struct array_slice slice) {
     struct array_progress *progress = &array->progress;
-    if (progress->started_ns == 0) progress->started_ns = now_ns;
     progress->taken += slice.count;
     progress->in_flight++;
 }
 
-struct array_slice array_take(struct job *array, uint32_t most, uint64_t now_ns) {
+struct array_slice array_take(struct job *array, uint32_t most) {
     uint32_t taken = array->progress.taken, left = array->instances - taken;
     struct array_slice slice = {.first = taken, .count = most < left ? most : left};
-    array_begin_slice(array, slice, now_ns);
+    array_begin_slice(array, slice);
     return slice;
 }
 
@@ -57,22 +56,42 @@ enum err array_leave_out(struct job *array, uint32_t instance, struct error *err
     return code;
 }
 
-void array_make_slice(
-    struct job *array, struct array_slice slice, uint64_t now_ns, struct job *ret) {
-    uint64_t used_ms = (now_ns - array->progress.started_ns) / 1000000;
+void array_make_slice(struct job *array, struct array_slice slice, uint64_t now_ns,
+    uint32_t sharers, struct job *ret) {
+    const struct array_progress *progress = &array->progress;
+    uint64_t used_ms = (progress->used_ns + progress->running * now_ns) / 1000000;
+    uint64_t left_ms = used_ms < array->timeout_ms ? array->timeout_ms - used_ms : 0;
+    left_ms *= sharers;
     *ret = *array;
     ret->array = array;
     ret->slice = slice;
     ret->state = JOB_READY;
     ret->run = RUN_NONE;
+    ret->is_running = false;
     ret->outcome = (struct outcome){.code = ERR_OK};
-    ret->timeout_ms = used_ms < array->timeout_ms ? array->timeout_ms - (uint32_t)used_ms : 0;
+    if (left_ms < array->timeout_ms) ret->timeout_ms = (uint32_t)left_ms;
+}
+
+void array_run_slice(struct job *slice, uint64_t now_ns) {
+    struct array_progress *progress = &slice->array->progress;
+    if (slice->is_running) return;
+    slice->is_running = true;
+    progress->running++;
+    progress->used_ns -= now_ns; /* it may wrap: with the end of the slice it is right again */
+}
+
+void array_stop_slice(struct job *slice, uint64_t now_ns) {
+    struct array_progress *progress = &slice->array->progress;
+    if (!slice->is_running) return;
+    slice->is_running = false;
+    progress->running--;
+    progress->used_ns += now_ns;
 }
 
 enum err array_check_time(const struct job *slice, struct error *err) {
     if (slice->timeout_ms > 0) return ERR_OK;
     return error_set(err, ERR_GPU_HANG, 0, "send fewer instances, or raise timeout_ms",
-        "the array was on the device for its %" PRIu32 " ms, and instances from %" PRIu32
+        "the array has had the device for its %" PRIu32 " ms, and instances from %" PRIu32
         " of %" PRIu32 " on had not begun",
         slice->array->timeout_ms, slice->slice.first, slice->instances);
 }

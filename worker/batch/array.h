@@ -13,9 +13,13 @@
  * taken; a cancel, a deadline and the time-out are looked at before each slice. A retry starts from
  * the first instance.
  *
+ * The time-out counts what the slices had of the device, by a clock that the caller reads: for
+ * lanes, which share the device, that of array_clock.h.
+ *
  * Lifetime: a slice ends before its array. Threads: array_merge(), array_take(),
- * array_begin_slice(), array_leave_out(), array_make_slice() and `progress` need the lock of
- * ready.h, or one thread that runs the whole array; a slice belongs to its lane.
+ * array_begin_slice(), array_run_slice(), array_stop_slice(), array_leave_out(), array_make_slice()
+ * and `progress` need the lock of ready.h, or one thread that runs the whole array; a slice belongs
+ * to its lane.
  */
 #ifndef BATCH_ARRAY_H
 #define BATCH_ARRAY_H
@@ -26,10 +30,10 @@
 void array_reset(struct job *array);
 
 /** The slice that starts with the next instance, of at most `most`; there is one. */
-struct array_slice array_take(struct job *array, uint32_t most, uint64_t now_ns);
+struct array_slice array_take(struct job *array, uint32_t most);
 
 /** The same with instances of the caller's choice, which no slice has had. */
-void array_begin_slice(struct job *array, struct array_slice slice, uint64_t now_ns);
+void array_begin_slice(struct job *array, struct array_slice slice);
 
 /** An instance that is not run; its outputs are zeros. Errors: those of spool_write(). */
 MUST_CHECK enum err array_leave_out(struct job *array, uint32_t instance, struct error *err);
@@ -37,9 +41,16 @@ MUST_CHECK enum err array_leave_out(struct job *array, uint32_t instance, struct
 /** Whether there are instances that no slice has, and that are still to be run. */
 bool array_has_more(const struct job *array);
 
-/** Makes `ret` a slice of `array`, ready to run. */
-void array_make_slice(
-    struct job *array, struct array_slice slice, uint64_t now_ns, struct job *ret);
+/** Makes `ret` a slice of `array`, ready to run. It may be on the device for what is left of the
+ * array's time, while `sharers` lanes share that. */
+void array_make_slice(struct job *array, struct array_slice slice, uint64_t now_ns,
+    uint32_t sharers, struct job *ret);
+
+/** Nothing is before the slice in its lane any more: its array's time runs until it is stopped. */
+void array_run_slice(struct job *slice, uint64_t now_ns);
+
+/** It is over; also where it has never run. */
+void array_stop_slice(struct job *slice, uint64_t now_ns);
 
 /** ERR_GPU_HANG: the array has had its time before the slice was begun. */
 MUST_CHECK enum err array_check_time(const struct job *slice, struct error *err);

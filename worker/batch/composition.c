@@ -10,6 +10,19 @@ uint64_t composition_signature(const struct job *job) {
     return signature != 0 ? signature : 1;
 }
 
+bool composition_same_signature(const struct job *a, const struct job *b) {
+    return composition_signature(a) == composition_signature(b);
+}
+
+bool composition_runs_alone(const struct job *job) {
+    return job->retry_count > 0;
+}
+
+bool composition_same_group(const struct job *a, const struct job *b) {
+    return composition_same_signature(a, b) && slice_equal(a->tenant, b->tenant) &&
+           !composition_runs_alone(a) && !composition_runs_alone(b);
+}
+
 uint64_t composition_job_bytes(const struct composition_limits *limits, const struct job *job) {
     uint64_t bytes = batch_job_bytes(job->plan);
     return bytes < limits->slab_bytes ? bytes : limits->slab_bytes;

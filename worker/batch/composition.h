@@ -28,6 +28,14 @@ struct composition_limits {
  * together, or not at all, take other times. */
 uint64_t composition_signature(const struct job *job);
 
+bool composition_same_signature(const struct job *a, const struct job *b);
+
+/** A job that failed before shares no batch. */
+bool composition_runs_alone(const struct job *job);
+
+/** Whether two slow jobs may share a batch. */
+bool composition_same_group(const struct job *a, const struct job *b);
+
 /** What a job takes of a slab. A first job that is larger leaves no room for others. */
 uint64_t composition_job_bytes(const struct composition_limits *limits, const struct job *job);
 

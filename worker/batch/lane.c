@@ -7,6 +7,7 @@
 #include "base/crew.h"
 #include "base/pulse.h"
 #include "batch/array.h"
+#include "batch/composition.h"
 #include "batch/ready.h"
 #include "gpu/event.h"
 
@@ -32,7 +33,7 @@ struct lanes {
 /* --- slices of arrays --- */
 
 /* A slice is over. With its last slice an array is: it has an outcome, whatever became of it. */
-static void end_slice(struct lane *lane, const struct job *slice) {
+static void end_slice(struct lane *lane, struct job *slice) {
     const struct lanes_options *options = &lane->lanes->options;
     struct job *array = slice->array;
     if (!ready_end_slice(options->ready, slice)) return;
@@ -129,7 +130,7 @@ static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns
     const struct job *first = batch->items[0].job;
     bool is_ok = true;
     for (size_t i = 0; i < batch->count; i++) {
-        if (!ready_same_signature(first, batch->items[i].job)) return;
+        if (!composition_same_signature(first, batch->items[i].job)) return;
         is_ok = is_ok && batch->items[i].job->outcome.code == ERR_OK;
     }
     uint64_t from = batch->staged_ns > lane->last_done_ns ? batch->staged_ns : lane->last_done_ns;
@@ -143,6 +144,13 @@ static void admit_until_done(struct lane *lane, const struct batch *batch) {
     size_t count;
     while (!batch_is_done(batch) && (count = ready_claim(lane->lanes->options.ready)) > 0)
         admit(lane, count);
+}
+
+/* Of the batches in flight the oldest is the one that the device works on. */
+static void note_oldest(struct lane *lane) {
+    const struct batch *batch = &lane->batches[lane->oldest];
+    if (lane->in_flight == 0 || batch->items[0].job->array == NULL) return;
+    ready_run_slice(lane->lanes->options.ready, batch->items[0].job);
 }
 
 static enum err finish_oldest(struct lane *lane, struct error *err) {
@@ -166,6 +174,7 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     else options->on_released(options->context, count);
     lane->oldest = (lane->oldest + 1) % options->depth;
     lane->in_flight--;
+    note_oldest(lane);
     return ERR_OK;
 }
 
@@ -197,8 +206,10 @@ static enum err begin(struct lane *lane, const struct ready_batch *taken, struct
     /* relaxed: only uniqueness matters */
     uint64_t id = atomic_fetch_add_explicit(&lanes->batch_id, 1, memory_order_relaxed) + 1;
     code = batch_begin(next_batch(lane), lane->jobs, taken->count, taken->span_ns, false, id, err);
-    if (code == ERR_OK) lane->in_flight++;
-    return code;
+    if (code != ERR_OK) return code;
+    lane->in_flight++;
+    note_oldest(lane);
+    return ERR_OK;
 }
 
 /* Only jobs that are larger than a slab ask for memory here, and they run alone. */

@@ -46,6 +46,7 @@ struct ready {
     struct job *quick, *quick_last;
     struct job *groups, *groups_last; /* the first job of each; place.next: the others */
     struct array_queue arrays;
+    struct array_clock array_clock;
     bool is_turn_of_arrays; /* before slow jobs */
     uint64_t quick_ns;      /* when a quick job came last; 0: none */
     bool is_turn_of_slow;
@@ -78,22 +79,9 @@ void ready_destroy(struct ready *ready) {
 
 /* --- what is known of a job --- */
 
-bool ready_same_signature(const struct job *a, const struct job *b) {
-    return composition_signature(a) == composition_signature(b);
-}
-
-static bool runs_alone(const struct job *job) {
-    return job->retry_count > 0;
-}
-
 static bool is_quick(struct ready *ready, const struct job *job) {
     uint64_t ns = durations_expect(&ready->durations, composition_signature(job), 1);
-    return ns != DURATIONS_UNKNOWN && ns <= ready->options.span_ns && !runs_alone(job);
-}
-
-static bool same_group(const struct job *a, const struct job *b) {
-    return ready_same_signature(a, b) && slice_equal(a->tenant, b->tenant) && !runs_alone(a) &&
-           !runs_alone(b);
+    return ns != DURATIONS_UNKNOWN && ns <= ready->options.span_ns && !composition_runs_alone(job);
 }
 
 /* --- the queue of quick jobs, and the groups of slow ones --- */
@@ -122,7 +110,7 @@ static void add_slow(struct ready *ready, struct job *job) {
     job->place = (struct ready_place){.last = job};
     struct job *group = ready->groups;
     for (int i = 0; group != NULL && i < LOOK_PAST_MAX; i++, group = group->place.next_group) {
-        if (!same_group(group, job)) continue;
+        if (!composition_same_group(group, job)) continue;
         group->place.last->place.next = job;
         group->place.last = job;
         return;
@@ -205,7 +193,8 @@ static uint32_t slow_lanes_max(const struct ready *ready) {
 /* Whether the group may run now, or waits to learn from the first job of its signature. */
 static bool is_due(struct ready *ready, const struct job *group) {
     uint64_t signature = composition_signature(group);
-    if (runs_alone(group) || durations_expect(&ready->durations, signature, 1) != DURATIONS_UNKNOWN)
+    if (composition_runs_alone(group) ||
+        durations_expect(&ready->durations, signature, 1) != DURATIONS_UNKNOWN)
         return true;
     uint64_t now_ns = clock_ns();
     for (uint32_t i = 0; i < ready->options.lanes; i++) {
@@ -232,7 +221,7 @@ static struct job *find_group(struct ready *ready, struct job **before) {
 
 static size_t allowed(struct ready *ready, const struct job *group) {
     const struct ready_options *options = &ready->options;
-    if (runs_alone(group)) return 1;
+    if (composition_runs_alone(group)) return 1;
     size_t count = durations_allow(&ready->durations, composition_signature(group),
         options->span_ns, coalesce_jobs_at_once(group, options->multiprocessors));
     return count < options->batch_jobs_max ? count : options->batch_jobs_max;
@@ -298,7 +287,7 @@ static bool take_slice(
     if (array == NULL) return false;
     if (array->state == JOB_READY) job_move(array, JOB_ON_DEVICE);
     batch->array = array;
-    batch->slice = array_take(array, slice_count(ready, array), clock_ns());
+    batch->slice = array_take(array, slice_count(ready, array));
     batch->count = 1;
     (void)array_queue_remove(&ready->arrays, array);
     if (array_has_more(array)) array_queue_add(&ready->arrays, array);
@@ -309,12 +298,21 @@ static bool take_slice(
 
 void ready_make_slice(struct ready *ready, const struct ready_batch *batch, struct job *ret) {
     pthread_mutex_lock(&ready->lock); /* others change the array's progress and outcome */
-    array_make_slice(batch->array, batch->slice, clock_ns(), ret);
+    uint64_t now_ns = array_clock_read(&ready->array_clock, clock_ns());
+    array_make_slice(
+        batch->array, batch->slice, now_ns, array_clock_lanes(&ready->array_clock), ret);
     pthread_mutex_unlock(&ready->lock);
 }
 
-bool ready_end_slice(struct ready *ready, const struct job *slice) {
+void ready_run_slice(struct ready *ready, struct job *slice) {
     pthread_mutex_lock(&ready->lock);
+    array_run_slice(slice, array_clock_read(&ready->array_clock, clock_ns()));
+    pthread_mutex_unlock(&ready->lock);
+}
+
+bool ready_end_slice(struct ready *ready, struct job *slice) {
+    pthread_mutex_lock(&ready->lock);
+    array_stop_slice(slice, array_clock_read(&ready->array_clock, clock_ns()));
     bool is_last = array_merge(slice->array, slice);
     if (slice->array->progress.is_stopped && array_queue_remove(&ready->arrays, slice->array))
         ready->count--;
@@ -395,10 +393,15 @@ static uint64_t expected_span(struct ready *ready, const struct ready_batch *bat
     return batch->is_slow && ns > ready->options.span_ns ? ns : ready->options.span_ns;
 }
 
+static void note_lane(struct ready *ready, uint32_t lane, bool is_running) {
+    array_clock_note(&ready->array_clock, lane, is_running, clock_ns());
+}
+
 struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs) {
     struct ready_batch batch = {.count = 0};
     pulse_idle();
     pthread_mutex_lock(&ready->lock);
+    note_lane(ready, lane, is_busy);
     for (;;) {
         ready->is_waking = false;
         if (!has_full_batch(ready)) batch.claimed = claim(ready);
@@ -413,6 +416,7 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
         ready->lanes_waiting--;
     }
     if (batch.count > 0) {
+        note_lane(ready, lane, true);
         const struct job *first = batch.array != NULL ? batch.array : jobs[0];
         if (batch.array == NULL) ready->count -= batch.count;
         batch.is_slow = ready->lanes[lane].is_slow;

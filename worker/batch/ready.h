@@ -27,10 +27,11 @@
 #define BATCH_READY_H
 
 #include "base/error.h"
+#include "batch/array_clock.h"
 #include "prepare/prepare.h"
 
 enum {
-    READY_LANES_MAX = 64,
+    READY_LANES_MAX = ARRAY_CLOCK_LANES_MAX,
     /* Messages that are claimed together: more take fewer locks, but no one thread should copy many
      * bytes while others have nothing to do. */
     READY_CLAIM_MAX = 32,
@@ -96,12 +97,15 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
 /** Makes `ret` the slice that was taken. */
 void ready_make_slice(struct ready *ready, const struct ready_batch *batch, struct job *ret);
 
+/** The slice has its lane now: nothing is before it there. */
+void ready_run_slice(struct ready *ready, struct job *slice);
+
 /**
  * A slice has ended, as its outcome says, or was not run. True: it was the last one of its array,
  * which the caller owns from then on, with its whole outcome. After an error of a slice its array
  * leaves the queue.
  */
-bool ready_end_slice(struct ready *ready, const struct job *slice);
+bool ready_end_slice(struct ready *ready, struct job *slice);
 
 /** The lane's slow batch is over, or was never begun. */
 void ready_leave(struct ready *ready, uint32_t lane);
@@ -112,9 +116,6 @@ void ready_leave(struct ready *ready, uint32_t lane);
  */
 void ready_learn(struct ready *ready, uint32_t lane, const struct job *first, size_t count,
     bool is_ok, uint64_t ns);
-
-/** Whether two jobs have the same launch signature, so that their times are kept together. */
-bool ready_same_signature(const struct job *a, const struct job *b);
 
 /** Ends pushes; jobs in the queue can still be taken. Wakes all lanes. */
 void ready_close(struct ready *ready);

@@ -86,7 +86,8 @@ struct array_progress {
     uint32_t taken;        /* instances that a lane has, or had */
     uint32_t in_flight;    /* slices */
     bool is_stopped;       /* a slice failed, or was refused: no more are taken */
-    uint64_t started_ns;   /* when the first slice was taken */
+    uint32_t running;      /* of those: nothing is before them in their lanes */
+    uint64_t used_ns;      /* what slices had of the device, less the starts of those that run */
     uint64_t instances_ok; /* whose outputs are assembled */
 };
 
@@ -159,6 +160,7 @@ struct job {
     struct array_progress progress;
     struct job *array; /* of a slice, which is a copy of its array; else NULL */
     struct array_slice slice;
+    bool is_running; /* of a slice: it counts among those of its array that run */
 
     /* tries: pipeline/retries.h */
     uint32_t retry_count; /* tries that failed before this one */

@@ -46,8 +46,9 @@ static enum err run_slice(struct serial *serial, struct job *array, struct culpr
     struct array_slice range, bool is_guarded, struct error *err) {
     const struct serial_options *options = &serial->options;
     struct job *slice = &serial->batch.slice;
-    array_begin_slice(array, range, clock_ns());
-    array_make_slice(array, range, clock_ns(), slice);
+    array_begin_slice(array, range);
+    array_make_slice(array, range, clock_ns(), 1, slice);
+    array_run_slice(slice, clock_ns());
     enum err code = options->still_wanted(options->context, slice, err);
     if (code == ERR_OK) code = array_check_time(slice, err);
     if (code != ERR_OK) {
@@ -55,6 +56,7 @@ static enum err run_slice(struct serial *serial, struct job *array, struct culpr
         return code;
     }
     code = run_batch(serial, slice, is_guarded, err);
+    array_stop_slice(slice, clock_ns());
     array_note_run(array, slice);
     if (code == ERR_OK) batch_recycle(&serial->batch);
     return code;
@@ -92,9 +94,9 @@ static enum err run_slices(struct serial *serial, struct job *array, struct stat
     struct array_slice range;
     struct culprits_walk walk =
         culprits_walk(search, array->instances, slice_instances(serial, array));
-    uint64_t started_ns = array->progress.started_ns;
+    uint64_t used_ns = array->progress.used_ns; /* also when it is run again without culprits */
     array_reset(array);
-    array->progress.started_ns = started_ns;
+    array->progress.used_ns = used_ns;
     *is_over = true;
     enum err code = leave_out_culprits(array, search, err);
     if (code != ERR_OK) return code;
