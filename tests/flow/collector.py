@@ -111,6 +111,16 @@ class Collector:
             handler.end_headers()
         return answer
 
+    def reject(self, count, why):
+        """Takes all of a request but so many of its spans."""
+        def answer(handler):
+            body = json.dumps({"partialSuccess": {"rejectedSpans": str(count), "errorMessage": why}}).encode()
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(len(body)))
+            handler.end_headers()
+            handler.wfile.write(body)
+        return answer
+
     @staticmethod
     def garble(handler):
         handler.wfile.write(b"\x00\xff no HTTP at all\r\n\r\n" * 1000)

@@ -203,6 +203,23 @@ class TracingTest(FlowTest):
         self.stop_well(worker)
         self.assertEqual(collector.wrong, [])
 
+    def test_spans_that_a_collector_rejects_are_dropped_and_its_message_is_logged(self):
+        collector = Collector(self)
+        worker = self.start(collector.url)
+        collector.answer = collector.reject(1, "spans of \"yesterday\"\nare refused")
+        self.send(saxpy(0), headers=[("traceparent", traceparent(0))])
+        self.wait_until(lambda: self.spans_total("dropped") + self.spans_total("exported") == 7, "all are counted")
+        rejected = collector.requests  # one of each: the span of the batch may come before those of the job
+        self.assertEqual(self.spans_total("dropped"), rejected)
+        collector.answer = collector.reject(1000, "and again")
+        self.send(saxpy(1), headers=[("traceparent", traceparent(1))])
+        self.wait_until(lambda: self.spans_total("dropped") == rejected + 7, "no more than was sent")
+        self.assertEqual(self.spans_total("exported"), 7 - rejected)
+        self.stop_well(worker)
+        said, = [line for line in self.log() if line.get("event") == "spans_unexported"]  # once a minute
+        self.assertRegex(said["message"], r'the collector rejected 1 of \d spans: spans of "yesterday"')
+        self.assertEqual(collector.wrong, [])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -159,7 +159,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *context) {
     }
     transfer->bytes_left -= piece.size;
     const struct http_request *request = transfer->request;
-    if (request->method == HTTP_GET)
+    if (request->take != NULL)
         transfer->code = request->take(request->context, piece, transfer->err);
     return transfer->code == ERR_OK ? piece.size : 0;
 }
@@ -331,7 +331,7 @@ enum err http_client_send(struct http_client *client, const struct http_request 
     struct http_answer *ret, struct error *err) {
     struct transfer transfer = {.request = request,
         .upload = request->body,
-        .bytes_left = request->method == HTTP_GET ? request->body_max : UINT64_MAX,
+        .bytes_left = request->take != NULL ? request->body_max : UINT64_MAX,
         .err = err};
     struct curl_slist *headers;
     *ret = (struct http_answer){0};

@@ -34,8 +34,8 @@ struct http_request {
     const char *path;  /* below the URL; "": the URL itself */
     struct slice body; /* of a PUT or POST; lives until the answer */
     const char *type;  /* header of the body: "content-type: ..."; NULL: none is named */
-    uint64_t body_max; /* most bytes of a GET's answer */
-    http_take *take;   /* of a GET; answers to others are not read */
+    uint64_t body_max; /* most bytes of the answer's body, if it is taken */
+    http_take *take;   /* of the answer's body; NULL: it is not read */
     void *context;     /* for `take` */
 };
 

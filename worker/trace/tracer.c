@@ -1,5 +1,6 @@
 #include "trace/tracer.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "http/client.h"
 #include "state/crash.h"
 #include "trace/context.h"
+#include "trace/reply.h"
 #include "trace/spans.h"
 
 enum {
@@ -151,14 +153,18 @@ static bool is_worth_another(long status) {
     return status == 0 || status == 429 || (status >= 502 && status <= 504);
 }
 
-static bool send(struct tracer *tracer, struct slice body) {
+static bool send(struct tracer *tracer, struct slice body, struct reply *reply) {
     const struct http_request request = {.method = HTTP_POST,
         .path = tracer->path,
         .body = body,
-        .type = "Content-Type: application/json"};
+        .type = "Content-Type: application/json",
+        .body_max = UINT64_MAX, /* a request has its time-out, and a reply its size */
+        .take = reply_take,
+        .context = reply};
     for (uint32_t failed_count = 1; may_begin(tracer); failed_count++) {
         struct http_answer answer;
         struct error err;
+        reply->size = 0;
         if (http_client_send(tracer->client, &request, &answer, &err) == ERR_OK) return true;
         tracer->options.on_failed(tracer->options.context, &err);
         if (failed_count == TRIES_MAX || !is_worth_another(answer.status) ||
@@ -168,7 +174,22 @@ static bool send(struct tracer *tracer, struct slice body) {
     return false;
 }
 
-static bool export_records(struct tracer *tracer, const struct record *records) {
+/* How many of the spans the collector kept. What it rejected is not sent again, as the protocol has
+ * it. */
+static size_t count_kept(struct tracer *tracer, const struct reply *reply, size_t span_count) {
+    char message[REPLY_MESSAGE_BYTES];
+    struct error err;
+    uint64_t rejected = reply_rejected(reply, message);
+    if (rejected == 0) return span_count;
+    (void)error_set(&err, ERR_IO, 0, "correct what the collector's message says",
+        "the collector rejected %" PRIu64 " of %zu spans: %s", rejected, span_count, message);
+    tracer->options.on_failed(tracer->options.context, &err);
+    return rejected < span_count ? span_count - (size_t)rejected : 0;
+}
+
+/* How many of their spans the collector took. */
+static size_t export_records(
+    struct tracer *tracer, const struct record *records, size_t span_count) {
     const struct tracer_options *options = &tracer->options;
     const struct spans_options spans = {.identity = options->identity,
         .group = options->group,
@@ -177,13 +198,14 @@ static bool export_records(struct tracer *tracer, const struct record *records) 
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    if (out == NULL) return false;
+    if (out == NULL) return 0;
     spans_write(&spans, records, clock_unix_ns() - clock_ns(), out);
     bool is_whole = ferror(out) == 0;
     is_whole = fclose(out) == 0 && is_whole;
-    bool is_sent = is_whole && send(tracer, slice_of(text, size));
+    struct reply reply;
+    bool is_sent = is_whole && send(tracer, slice_of(text, size), &reply);
     free(text);
-    return is_sent;
+    return is_sent ? count_kept(tracer, &reply, span_count) : 0;
 }
 
 static void run_tracer(void *context, uint32_t index) {
@@ -195,9 +217,9 @@ static void run_tracer(void *context, uint32_t index) {
         for (const struct record *each = records; each != NULL; each = each->next)
             spans += each->spans;
         if (records == NULL) continue;
-        bool is_sent = export_records(tracer, records);
-        counters_add(tracer->options.counters,
-            is_sent ? COUNTER_traces_spans_exported : COUNTER_traces_spans_dropped, spans);
+        size_t exported = export_records(tracer, records, spans);
+        counters_add(tracer->options.counters, COUNTER_traces_spans_exported, exported);
+        counters_add(tracer->options.counters, COUNTER_traces_spans_dropped, spans - exported);
         while (records != NULL) {
             struct record *record = records;
             records = record->next;

@@ -27,7 +27,7 @@ struct tracer_options {
     const struct identity *identity;
     const char *group, *results_topic, *letters_topic;
     struct counters *counters;
-    /** Spans could not be exported. From the tracer's thread. */
+    /** Spans could not be exported, or the collector rejected some. From the tracer's thread. */
     void (*on_failed)(void *context, const struct error *err);
     void *context;
 };
