@@ -14,10 +14,10 @@ MOVING = [
 ]  # what brokers say of a group's coordinator
 
 
-def create_topics(servers, names, partitions, replicas):
-    """Returns once every partition answers: only then a new topic is of use."""
+def create_topics(servers, names, partitions, replicas, **config):
+    """`config`: of the topics. Returns once every partition answers: only then a new topic is of use."""
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": servers})
-    new = [confluent_kafka.admin.NewTopic(name, partitions, replicas) for name in names]
+    new = [confluent_kafka.admin.NewTopic(name, partitions, replicas, config=config) for name in names]
     for future in admin.create_topics(new).values():
         future.result(30)
     consumer = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": "reader"})

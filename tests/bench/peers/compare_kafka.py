@@ -101,8 +101,7 @@ class Comparison:
         """Results a second."""
         name = f"{who}-{uuid.uuid4().hex[:8]}"
         kafka_topics.create_topics(self.servers, [f"{name}-dead"], 1, 1)
-        new = confluent_kafka.admin.NewTopic(name, PARTITIONS, 1, config={"message.timestamp.type": "LogAppendTime"})
-        self.admin.create_topics([new])[name].result(PATIENCE_S)
+        kafka_topics.create_topics(self.servers, [name], PARTITIONS, 1, **{"message.timestamp.type": "LogAppendTime"})
         process = self.start(who, name, name)
         try:
             self.wait_for_results(process, name)
