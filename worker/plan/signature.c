@@ -25,9 +25,18 @@ static uint64_t mix_launch(uint64_t hash, const struct plan_launch *launch) {
     return mix(hash, launch->cooperative);
 }
 
+/* Multiplying carries nothing downwards, and addresses of entries may differ in high bits alone:
+ * each bit of the hash gets its part of all of them (the finalizer of MurmurHash3, by Appleby). */
+static uint64_t spread(uint64_t hash) {
+    hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdu;
+    hash = (hash ^ hash >> 33) * 0xc4ceb9fe1a85ec53u;
+    return hash ^ hash >> 33;
+}
+
 uint64_t plan_signature(const struct plan *plan) {
     uint64_t hash = mix(0xcbf29ce484222325u, plan->job->repeat);
     for (size_t i = 0; i < plan->launch_count; i++) hash = mix_launch(hash, &plan->launches[i]);
+    hash = spread(hash);
     return hash != 0 ? hash : 1;
 }
 
