@@ -60,8 +60,7 @@ static int start(void **state, enum ordering_choice ordering) {
         "outputs: [{buffer: y}]\n",
         digest);
     const struct executor_options options = {.settings = &rig->settings,
-        .source = memory_source(&rig->broker),
-        .sink = memory_sink(&rig->broker),
+        .life = {.source = memory_source(&rig->broker), .sink = memory_sink(&rig->broker)},
         .stop = &rig->stop};
     if (lifecycle_start(&rig->stages, &options, &err) != ERR_OK) fail_msg("%s", err.message);
     *state = rig;

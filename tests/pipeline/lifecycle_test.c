@@ -36,8 +36,7 @@ static bool fail_allocation(uint64_t nth) {
     struct error err, stop_error;
     memory_broker_init(&broker, NULL, 0);
     const struct executor_options options = {.settings = &settings,
-        .source = memory_source(&broker),
-        .sink = memory_sink(&broker),
+        .life = {.source = memory_source(&broker), .sink = memory_sink(&broker)},
         .stop = &stop};
     allocation_faults_arm(nth);
     enum err code = lifecycle_start(&stages, &options, &err);
@@ -81,7 +80,7 @@ static void assert_stop_tells(bool sink_fails, const char *message) {
     source->operations = &failing_source;
     if (sink_fails) sink->operations = &failing_sink;
     const struct executor_options options = {
-        .settings = &settings, .source = source, .sink = sink, .stop = &stop};
+        .settings = &settings, .life = {.source = source, .sink = sink}, .stop = &stop};
     assert_int_equal(lifecycle_start(&stages, &options, &err), ERR_OK);
     assert_int_equal(lifecycle_stop(&stages, &err), ERR_BROKER);
     assert_string_equal(err.message, message);

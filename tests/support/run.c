@@ -111,11 +111,11 @@ enum err run_execute(struct run *run) {
     memory_broker_init(&run->telemetry, NULL, 0);
     run->telemetry.refuse_errors = refuse_telemetry;
     const struct executor_options options = {.settings = &run->settings,
-        .source = memory_source(&run->broker),
-        .sink = memory_sink(&run->broker),
-        .telemetry = memory_sink(&run->telemetry),
-        .control = run->control,
-        .state = run->state,
+        .life = {.source = memory_source(&run->broker),
+            .sink = memory_sink(&run->broker),
+            .telemetry = memory_sink(&run->telemetry),
+            .control = run->control,
+            .state = run->state},
         .stop = &run->stop,
         .sysfs = run->sysfs};
     return executor_run(&options, &run->summary, &run->err);

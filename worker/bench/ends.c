@@ -235,9 +235,7 @@ enum err bench_run(const struct settings *settings, struct source *source, struc
     static const volatile sig_atomic_t stop;
     struct executor_summary summary;
     const struct executor_options options = {.settings = settings,
-        .source = source,
-        .sink = sink,
-        .state = state,
+        .life = {.source = source, .sink = sink, .state = state},
         .board = board,
         .stop = &stop};
     if (source == NULL || sink == NULL) {

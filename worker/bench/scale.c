@@ -57,8 +57,8 @@ static enum err start(struct group *group, uint32_t device, struct error *err) {
     snprintf(devices, sizeof devices, "%" PRIu32, options->settings->cpu_driver.devices);
     snprintf(instances, sizeof instances, "%" PRIu32, options->instances);
     snprintf(iterations, sizeof iterations, "%" PRIu32, options->iterations);
-    return code == ERR_OK ? child_start(arguments, -1, executor->board_fd, &executor->pid, err)
-                          : code;
+    const int kept[] = {executor->board_fd, -1};
+    return code == ERR_OK ? child_start(arguments, -1, kept, &executor->pid, err) : code;
 }
 
 /* What executors still run is nobody's, so nothing waits for it. */

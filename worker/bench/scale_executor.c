@@ -26,13 +26,11 @@ static enum err run_executor(
     if (code == ERR_OK) code = engine_open_state(&state, err);
     if (code != ERR_OK) return code;
     const struct executor_options executor = {.settings = options->settings,
-        .source = bench_source(&clock, feed),
-        .sink = bench_sink(),
+        .life = {.source = bench_source(&clock, feed), .sink = bench_sink(), .state = state},
         .device = options->device,
-        .state = state,
         .board = board,
         .stop = &stop};
-    if (executor.source == NULL || executor.sink == NULL)
+    if (executor.life.source == NULL || executor.life.sink == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a bench");
     return executor_run(&executor, &summary, err);
 }

@@ -61,7 +61,7 @@ static enum err submit(const struct demo *demo, int *ret_exit, struct error *err
     printf("# %s\n%s\n# gpu-worker submit --config %s %s\n", demo->job, job_text, demo->config,
         demo->job);
     fflush(stdout);
-    enum err code = child_start(arguments, -1, -1, &pid, err);
+    enum err code = child_start(arguments, -1, NULL, &pid, err);
     if (code == ERR_OK) *ret_exit = quiet_wait(pid);
     return code;
 }

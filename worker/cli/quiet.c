@@ -40,7 +40,7 @@ enum err quiet_start(const char *const *arguments, const char *log, pid_t *ret, 
     int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     enum err code = ERR_OK;
     if (fd < 0 || kept < 0 || dup2(fd, STDERR_FILENO) < 0) code = fail(err, log);
-    if (code == ERR_OK) code = child_start(arguments, -1, -1, ret, err);
+    if (code == ERR_OK) code = child_start(arguments, -1, NULL, ret, err);
     if (kept >= 0) dup2(kept, STDERR_FILENO);
     if (kept >= 0) close(kept);
     if (fd >= 0) close(fd);

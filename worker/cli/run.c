@@ -54,7 +54,7 @@ enum {
 };
 
 struct run_arguments {
-    const char *config, *config_source, *driver, *device, *state, *life, *board;
+    const char *config, *config_source, *driver, *device, *state, *life, *board, *spare;
     enum driver_choice driver_choice; /* used if `driver` is not NULL */
     struct file_paths files;
     bool is_file_run, no_supervisor;
@@ -126,6 +126,10 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret, in
             .text = &ret->life},
         {"board", "N", "the descriptor of memory to count in, which its supervisor reads",
             .with = "no-supervisor", .text = &ret->board},
+        {"spare", "N",
+            "the descriptor over which its supervisor says when its life begins: until then it\n"
+            "only waits, with the device ready",
+            .with = "no-supervisor", .text = &ret->spare},
         {"config-source", "FILE", "what SIGHUP reads, if --config is a copy",
             .with = "no-supervisor", .text = &ret->config_source},
         {0}};
@@ -211,37 +215,74 @@ static struct fitness_source source_of(const struct run_arguments *arguments) {
         .driver = arguments->driver != NULL ? &arguments->driver_choice : NULL};
 }
 
-static int execute(const struct settings *settings, const struct run_arguments *arguments,
-    uint32_t device, const struct instance *identity, struct state *state) {
+/* What a life is made from. */
+struct beginning {
+    const struct settings *settings;
+    const struct run_arguments *arguments;
+    uint32_t device;
+    struct connection connection; /* once it has begun */
+};
+
+static enum err connect(const struct beginning *beginning, const struct instance *identity,
+    struct state *state, struct connection *ret, struct error *err) {
+    const struct run_arguments *arguments = beginning->arguments;
     const struct membership membership = {.instance_id = identity->name, .owner = identity->owner};
+    if (arguments->is_file_run)
+        return connect_files(
+            beginning->settings, &arguments->files, state_progress(state), ret, err);
+    return connect_kafka(beginning->settings, beginning->device, &membership, ret, err);
+}
+
+static enum err begin_life(void *context, struct executor_life *ret, struct error *err) {
+    struct beginning *beginning = context;
+    struct connection connection;
+    struct instance identity = {0};
+    struct state *state = NULL;
+    enum err code = open_own_state(
+        beginning->settings, beginning->arguments, beginning->device, &state, &identity, err);
+    if (code != ERR_OK) return code;
+    /* release: pairs with the acquire in on_stop_signal() */
+    atomic_store_explicit(&noted, state, memory_order_release);
+    crash_watch(state);
+    pulse_keep(state_pulses(state));
+    code = connect(beginning, &identity, state, &connection, err);
+    if (code != ERR_OK) return code;
+    beginning->connection = connection;
+    *ret = (struct executor_life){.source = connection.source,
+        .sink = connection.sink,
+        .telemetry = connection.telemetry,
+        .control = connection.control,
+        .state = state};
+    return ERR_OK;
+}
+
+static int run_executor(
+    const struct settings *settings, const struct run_arguments *arguments, uint32_t device) {
+    struct beginning beginning = {settings, arguments, device, .connection = {0}};
     struct fitness_source source = source_of(arguments);
-    source.is_sandboxed = true;
-    struct connection connection = {0};
     struct board *board = NULL;
     struct executor_summary summary;
     struct error err;
+    source.is_sandboxed = true;
+    handle_signals();
+    sandbox_enter(settings->executors.core_dumps == CORE_DUMPS_INHERIT);
     enum err code = ERR_OK;
     if (arguments->board != NULL) code = board_map(atoi(arguments->board), &board, &err);
-    if (code != ERR_OK) return fail(&err);
-    code = arguments->is_file_run ? connect_files(settings, &arguments->files,
-                                        state_progress(state), &connection, &err)
-                                  : connect_kafka(settings, device, &membership, &connection, &err);
     if (code != ERR_OK) return fail(&err);
     const struct executor_options options = {.settings = settings,
         .reloads = &source,
         .is_supervised = is_supervised != 0,
-        .source = connection.source,
-        .sink = connection.sink,
-        .telemetry = connection.telemetry,
-        .control = connection.control,
+        .begin = begin_life,
+        .context = &beginning,
+        .spare_fd = arguments->spare != NULL ? atoi(arguments->spare) : 0,
         .device = device,
-        .state = state,
         .board = board,
         .on_lost = leave,
         .stop = &stop};
     code = executor_run(&options, &summary, &err);
     if (code == ERR_TIMEOUT) _exit(fail(&err)); /* threads may hang in the driver */
-    connection_fini(&connection);
+    connection_fini(&beginning.connection);
+    /* the state is not closed: a later crash or stop is still noted in it */
     if (code != ERR_OK) return fail(&err);
     log_event(LOG_INFO, LOG_EVENT("done"),
         "done: %" PRIu64 " jobs ok, %" PRIu64 " failed, in %.3f s", summary.ok, summary.errors,
@@ -249,23 +290,6 @@ static int execute(const struct settings *settings, const struct run_arguments *
     if (!arguments->is_file_run) return CLI_OK;
     if (!summary.is_complete) return CLI_DRAIN;
     return summary.errors > 0 ? CLI_JOBS_FAILED : CLI_OK;
-}
-
-static int run_executor(
-    const struct settings *settings, const struct run_arguments *arguments, uint32_t device) {
-    struct state *state = NULL;
-    struct instance identity = {0};
-    struct error err;
-    handle_signals();
-    sandbox_enter(settings->executors.core_dumps == CORE_DUMPS_INHERIT);
-    enum err code = open_own_state(settings, arguments, device, &state, &identity, &err);
-    /* release: pairs with the acquire in on_stop_signal() */
-    if (code == ERR_OK) atomic_store_explicit(&noted, state, memory_order_release);
-    if (code == ERR_OK) crash_watch(state);
-    if (code == ERR_OK) pulse_keep(state_pulses(state));
-    int ret = code == ERR_OK ? execute(settings, arguments, device, &identity, state) : fail(&err);
-    /* the state is not closed: a later crash or stop is still noted in it */
-    return ret;
 }
 
 /* ---- the supervisor ---- */

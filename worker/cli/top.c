@@ -66,6 +66,17 @@ static void write_usage(node usage) {
     printf("\n");
 }
 
+/* Nothing where none is kept. */
+static void write_spare(node spare) {
+    if (document_count(spare) == 0) return;
+    uint64_t pid = document_number(spare, "pid");
+    bool is_ready = strcmp(document_text(spare, "is_ready"), "true") == 0;
+    printf("  spare: %s", pid == 0 ? "none" : is_ready ? "ready" : "starting");
+    if (pid != 0) printf(", process %" PRIu64 ", ", pid);
+    if (pid != 0) write_bytes(document_number(spare, "resident_bytes"));
+    printf("\n");
+}
+
 static void write_device(node device) {
     node executor = document_get(device, "executor"), now = document_get(device, "now");
     const char *reason = document_text(device, "reason");
@@ -84,6 +95,7 @@ static void write_device(node device) {
     if (pid != 0) write_bytes(document_number(executor, "resident_bytes"));
     uint64_t starts = document_number(executor, "starts");
     printf(", started %" PRIu64 " time%s\n", starts, starts == 1 ? "" : "s");
+    write_spare(document_get(device, "spare"));
     write_usage(document_get(device, "usage"));
     if (document_count(now) == 0) return;
     printf("  %" PRIu64 " of %" PRIu64 " lanes busy; device pool ",

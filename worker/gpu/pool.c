@@ -275,6 +275,25 @@ enum err pool_release(struct pool *pool, struct pool_counters *counters, struct 
     return block_destroy(pool, counters, &released, err);
 }
 
+enum err pool_fill(struct pool *pool, struct pool_counters *counters, size_t bytes, size_t count,
+    struct error *err) {
+    struct pool_block *blocks = calloc(count, sizeof blocks[0]);
+    if (blocks == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to fill a pool");
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < count && code == ERR_OK; i++)
+        code = pool_acquire(pool, counters, bytes, &blocks[i], err);
+    for (size_t i = 0; i < count; i++) {
+        struct error release_error;
+        if (pool_release(pool, counters, &blocks[i], &release_error) == ERR_OK) continue;
+        if (code == ERR_OK) *err = release_error;
+        code = err->code;
+    }
+    free(blocks);
+    return code;
+}
+
 enum err pool_clear(struct pool *pool, struct pool_counters *counters, uint64_t *ret_freed_bytes,
     struct error *err) {
     return trim(pool, counters, UINT64_MAX, ret_freed_bytes, err);

@@ -91,6 +91,10 @@ MUST_CHECK enum err pool_acquire_all(struct pool *pool, struct pool_counters *co
 MUST_CHECK enum err pool_release(
     struct pool *pool, struct pool_counters *counters, struct pool_block *block, struct error *err);
 
+/** Takes `count` blocks from the driver, as far as they are not cached, and caches them. */
+MUST_CHECK enum err pool_fill(struct pool *pool, struct pool_counters *counters, size_t bytes,
+    size_t count, struct error *err);
+
 /** How many more bytes the driver may hand out, by the budget and the size of the device. */
 uint64_t pool_room_bytes(const struct pool *pool);
 

@@ -27,7 +27,7 @@ enum err executor_run(
     uint64_t drained_ns = clock_ns();
     /* After a drain that took too long, threads may hang in the driver: leave them to _exit(). */
     if (code == ERR_TIMEOUT) {
-        state_end(options->state); /* what still runs has not finished, and has killed no process */
+        state_end(stages.state); /* what still runs has not finished, and has killed no process */
         *err = failure;
         return code;
     }
@@ -39,6 +39,6 @@ enum err executor_run(
     *summary = stages.summary;
     summary->elapsed_ns = drained_ns - ready_ns;
     code = first_failure(&stages, code, &failure, err);
-    if (!err_is_sticky(code)) state_end(options->state);
+    if (!err_is_sticky(code)) state_end(stages.state);
     return code;
 }

@@ -17,6 +17,7 @@
 #include "pipeline/resources.h"
 #include "pipeline/retries.h"
 #include "pipeline/serial.h"
+#include "pipeline/spare.h"
 #include "pipeline/tracing.h"
 #include "prepare/providers.h"
 #include "quarantine/fetches.h"
@@ -37,6 +38,25 @@ static bool keep_waiting(void *context, struct delivery *delivery) {
 
 static void drop_waiting(void *context, struct delivery *delivery) {
     stages_drop(context, delivery);
+}
+
+static void take_life(struct stages *stages, const struct executor_life *life) {
+    stages->source = life->source;
+    stages->sink = life->sink;
+    stages->telemetry = life->telemetry;
+    stages->control_reader = life->control;
+    stages->state = life->state;
+}
+
+/* What stands above is ready for any life. A spare waits here for its own. */
+static enum err begin_life(struct stages *stages, struct error *err) {
+    const struct executor_options *options = stages->options;
+    struct executor_life life;
+    enum err code = options->spare_fd > 0 ? spare_wait(stages, options->spare_fd, err) : ERR_OK;
+    if (code != ERR_OK || options->begin == NULL) return code;
+    code = options->begin(options->context, &life, err);
+    if (code == ERR_OK) take_life(stages, &life);
+    return code;
 }
 
 /* From here on a start that hangs is seen. */
@@ -61,6 +81,8 @@ static enum err start_quarantine(struct stages *stages, struct error *err) {
             .window_ms = settings->suspend.window_ms,
             .for_ms = settings->suspend.for_ms}};
     pulse_start("start");
+    state_set_programs(
+        stages->state, (uint32_t)registry_count(editions_current(stages->editions)->registry));
     return code;
 }
 
@@ -345,6 +367,7 @@ static enum err finish_publisher(struct stages *stages, struct error *err) {
 
 /* It commits what was finished. */
 static enum err finish_source(struct stages *stages, struct error *err) {
+    if (stages->source == NULL) return ERR_OK;
     return source_close(stages->source, (int)stages->settings->drain_timeout_ms, err);
 }
 
@@ -406,12 +429,13 @@ static const struct stage {
     void (*destroy)(struct stages *stages);                       /* NULL: it has ended then */
 } table[] = {
     {"device", resources_open_device, NULL, resources_close_device},
-    {"quarantine", start_quarantine, NULL, stop_quarantine},
     {"programs", resources_load_programs, NULL, resources_drop_programs},
+    {"pools", resources_create_pools, NULL, resources_destroy_pools},
+    {"life", begin_life, NULL, NULL},
+    {"quarantine", start_quarantine, NULL, stop_quarantine},
     {"blobs", resources_open_blobs, NULL, resources_close_blobs},
     {"source", watch_source, finish_source, destroy_source},
     {"publisher", start_publisher, finish_publisher, NULL},
-    {"pools", resources_create_pools, NULL, resources_destroy_pools},
     {"tracing", tracing_start, NULL, tracing_stop},
     {"statics", resources_create_statics, NULL, resources_destroy_statics},
     {"residents", resources_create_residents, NULL, resources_destroy_residents},
@@ -433,17 +457,14 @@ enum err lifecycle_start(
     struct stages *stages, const struct executor_options *options, struct error *err) {
     *stages = (struct stages){.settings = options->settings,
         .stop = options->stop,
-        .source = options->source,
-        .sink = options->sink,
-        .control_reader = options->control,
-        .telemetry = options->telemetry,
+        .options = options,
         .on_lost = options->on_lost,
         .device_index = options->device,
         .sysfs = options->sysfs,
-        .state = options->state,
         .board = options->board,
         .reloads = options->reloads,
         .is_supervised = options->is_supervised};
+    take_life(stages, &options->life);
     pthread_mutex_init(&stages->lock, NULL);
     pthread_cond_init(&stages->changed, NULL);
     enum err code = ERR_OK;

@@ -14,20 +14,33 @@
 
 struct board;
 
+/** What an executor works with; owned by executor_run(), except the state. */
+struct executor_life {
+    struct source *source;
+    struct sink *sink;
+    struct sink *telemetry; /* NULL: none is published */
+    struct reader *control; /* NULL: no job is cancelled */
+    struct state *state;    /* opened; NULL: nothing is noted for the next executor */
+};
+
 struct executor_options {
     const struct settings *settings;
     /** What SIGHUP reads again; all threads block that signal. NULL: SIGHUP does nothing. */
     const struct fitness_source *reloads;
-    bool is_supervised;     /* the supervisor logs which changes do not reload */
-    struct source *source;  /* owned */
-    struct sink *sink;      /* owned */
-    struct sink *telemetry; /* owned; NULL: none is published */
-    struct reader *control; /* owned; NULL: no job is cancelled */
-    uint32_t device;        /* as the driver counts them */
-    struct state *state;    /* opened; NULL: nothing is noted for the next executor */
-    struct board *board;    /* where it counts; NULL: on one of its own */
+    bool is_supervised;        /* the supervisor logs which changes do not reload */
+    struct executor_life life; /* with `begin`: what that fills in */
     /**
-     * The GPU is lost to this process, and `state` says so. Called once, before anything else is
+     * Makes what the life needs, once the device, its programs and its memory are ready. Called
+     * once, on the thread that runs the executor. After an error it leaves nothing. NULL: `life` is
+     * there already.
+     */
+    enum err (*begin)(void *context, struct executor_life *ret, struct error *err);
+    void *context;
+    int spare_fd;        /* 0: its life begins at once; else it is a spare first (spare.h) */
+    uint32_t device;     /* as the driver counts them */
+    struct board *board; /* where it counts; NULL: on one of its own */
+    /**
+     * The GPU is lost to this process, and its state says so. Called once, before anything else is
      * tried, since calls of the driver may hang from now on. It need not return. NULL: the run ends
      * with the error.
      */

@@ -183,6 +183,21 @@ enum err resources_create_pools(struct stages *stages, struct error *err) {
     return code;
 }
 
+enum err resources_fill_pools(struct stages *stages, struct error *err) {
+    const struct settings *settings = stages->settings;
+    size_t slabs = (size_t)settings->lanes * settings->lane_depth,
+           last = stages->pool_user_count - 1;
+    struct pool_counters *pinned = &stages->pinned_counters[last];
+    enum err code = pool_fill(
+        stages->device_pool, &stages->device_counters[last], settings->lane_slab_bytes, slabs, err);
+    if (code == ERR_OK)
+        code = pool_fill(stages->pinned_pool, pinned, settings->lane_slab_bytes, 2 * slabs, err);
+    if (code == ERR_OK)
+        code = pool_fill(stages->pinned_pool, pinned, STAGING_BYTES,
+            (size_t)STAGING_EACH * settings->prepare.threads, err);
+    return code;
+}
+
 /* With the last of the books. */
 void resources_destroy_pools(struct stages *stages) {
     size_t last = stages->pool_user_count - 1;

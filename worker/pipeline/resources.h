@@ -24,6 +24,12 @@ void resources_close_blobs(struct stages *stages);
 MUST_CHECK enum err resources_create_pools(struct stages *stages, struct error *err);
 void resources_destroy_pools(struct stages *stages);
 
+/**
+ * Takes from the driver what lanes and preparation take as soon as they start, into the caches of
+ * the pools: pinned memory costs most of a start.
+ */
+MUST_CHECK enum err resources_fill_pools(struct stages *stages, struct error *err);
+
 /** What statics may take. */
 uint64_t resources_statics_bytes(const struct stages *stages);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,18 @@
 
 enum { ARGUMENTS_MAX = 32, EXIT_NO_EXEC = 127 };
 
+static bool keep(const int *kept) {
+    for (; kept != NULL && *kept >= 0; kept++)
+        if (fcntl(*kept, F_SETFD, 0) != 0) return false;
+    return true;
+}
+
 /*
  * Runs in the child. Any failure ends the child, and the parent sees that it died before its life
  * began.
  */
-static _Noreturn void become(const char *const *arguments, int output, int kept, pid_t parent) {
+static _Noreturn void become(
+    const char *const *arguments, int output, const int *kept, pid_t parent) {
     const char *all[ARGUMENTS_MAX + 2] = {"gpu-worker"};
     sigset_t hangup;
     sigemptyset(&hangup);
@@ -30,14 +38,13 @@ static _Noreturn void become(const char *const *arguments, int output, int kept,
     /* The parent may have ended before the kernel was asked to report its end. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
         sigprocmask(SIG_SETMASK, &hangup, NULL) == 0 &&
-        (output < 0 || dup2(output, STDOUT_FILENO) >= 0) &&
-        (kept < 0 || fcntl(kept, F_SETFD, 0) == 0))
+        (output < 0 || dup2(output, STDOUT_FILENO) >= 0) && keep(kept))
         execv("/proc/self/exe", (char *const *)(uintptr_t)all); /* execv() changes none of them */
     _exit(EXIT_NO_EXEC);
 }
 
 enum err child_start(
-    const char *const *arguments, int output, int kept, pid_t *ret, struct error *err) {
+    const char *const *arguments, int output, const int *kept, pid_t *ret, struct error *err) {
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) become(arguments, output, kept, parent);
     if (pid < 0) {

@@ -13,10 +13,10 @@
  * Starts gpu-worker with `arguments` (ended by NULL, without the program's name). In the child all
  * signals are unblocked except SIGHUP, which stays pending until the child is ready for it, and
  * systemd's variables are removed (supervise/notify.h). `output` becomes its standard output; -1
- * keeps ours. `kept` is a descriptor that stays open in the child, though it is closed by exec()
- * here; -1: none. Errors: ERR_IO.
+ * keeps ours. `kept` are descriptors that stay open in the child, though they are closed by exec()
+ * here; -1 ends them; NULL: none. Errors: ERR_IO.
  */
 MUST_CHECK enum err child_start(
-    const char *const *arguments, int output, int kept, pid_t *ret, struct error *err);
+    const char *const *arguments, int output, const int *kept, pid_t *ret, struct error *err);
 
 #endif

@@ -77,8 +77,9 @@ void settings_print_defaults(FILE *out) {
 
 /* The table has defaults in YAML. For these types that is JSON as well. */
 static bool fallback_is_json(const struct setting *setting) {
-    return setting->type == SETTING_UINT || setting->type == SETTING_STRING ||
-           setting->type == SETTING_LIST || setting->type == SETTING_MAP;
+    return setting->type == SETTING_UINT || setting->type == SETTING_BOOL ||
+           setting->type == SETTING_STRING || setting->type == SETTING_LIST ||
+           setting->type == SETTING_MAP;
 }
 
 static void print_names(const char *const *names, FILE *out) {
@@ -117,6 +118,9 @@ static void print_constraint(const struct setting *setting, FILE *out) {
         fputs("\"anyOf\": [{\"enum\": ", out);
         print_names(setting->names, out);
         fputs("}, {\"$ref\": \"#/$defs/variable\"}]", out);
+        break;
+    case SETTING_BOOL:
+        fputs("\"anyOf\": [{\"type\": \"boolean\"}, {\"$ref\": \"#/$defs/variable\"}]", out);
         break;
     case SETTING_STRING:
         fprintf(out, "\"$ref\": \"#/$defs/text\", \"minLength\": %" PRIu64, setting->min);
@@ -206,6 +210,7 @@ void settings_print_table(FILE *out) {
         [SETTING_DURATION] = "duration",
         [SETTING_SIZE] = "size",
         [SETTING_ENUM] = "name",
+        [SETTING_BOOL] = "true or false",
         [SETTING_STRING] = "text",
         [SETTING_LIST] = "list of texts",
         [SETTING_MAP] = "map of texts",

@@ -60,6 +60,7 @@ struct settings {
         uint32_t stall_ms;   /* how long a thread may work on one thing */
         enum core_dumps_choice core_dumps;
         enum numa_choice numa; /* which CPUs an executor's threads may use */
+        bool spare;            /* a second process waits for each device, to take over */
     } executors;
 
     /* where jobs come from and results go */

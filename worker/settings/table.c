@@ -26,6 +26,7 @@ static const char *const isolation_names[] = {
 static const char *const core_dumps_names[] = {
     [CORE_DUMPS_NONE] = "none", [CORE_DUMPS_INHERIT] = "inherit", NULL};
 static const char *const numa_names[] = {[NUMA_LOCAL] = "local", [NUMA_ANY] = "any", NULL};
+static const char *const bool_names[] = {[false] = "false", [true] = "true", NULL};
 static const char *const log_level_names[] = {[LOG_DEBUG] = "debug",
     [LOG_INFO] = "info",
     [LOG_WARN] = "warn",
@@ -55,6 +56,8 @@ static const char *const log_format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] =
         .help = __VA_ARGS__)
 #define ENUM(choice, field, known, text, ...)                                                      \
     ROW(field, SETTING_ENUM, enum choice, .names = known, .fallback = text, .help = __VA_ARGS__)
+#define BOOL(field, text, ...)                                                                     \
+    ROW(field, SETTING_BOOL, bool, .names = bool_names, .fallback = text, .help = __VA_ARGS__)
 #define STRING(field, least, text, ...)                                                            \
     ROW(field, SETTING_STRING, char *, .min = least, .fallback = text, .help = __VA_ARGS__)
 #define LIST(field, least, text, ...)                                                              \
@@ -118,6 +121,11 @@ const struct setting setting_table[] = {
         "Which CPUs an executor's threads may use, and so where its pinned memory is, on a "
         "machine with several NUMA nodes: local are those of its GPU's node, any are all that the "
         "process may use. `gpu-worker devices` shows the nodes."),
+    BOOL(executors.spare, "false",
+        "Whether a second process waits for each device, with programs loaded and the lanes' "
+        "memory taken, and takes over at once when the executor dies. It is off because it costs "
+        "another context and slabs on the device, and as much memory of the host as an idle "
+        "executor (Memory)."),
 
     STRING(embedded.address_file, 0, "\"\"",
         "File to which the embedded broker's host:port is written, for clients. Empty: "

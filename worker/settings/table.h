@@ -15,6 +15,7 @@ enum setting_type {
     SETTING_DURATION, /* uint32_t milliseconds: 250, 250ms, 20s, 5m, 1h */
     SETTING_SIZE,     /* uint64_t bytes: 1048576, 64KiB, 1GiB */
     SETTING_ENUM,     /* an enum, by one of `names` */
+    SETTING_BOOL,     /* bool: true, false */
     SETTING_STRING,   /* char *, never NULL */
     SETTING_LIST,     /* struct string_list */
     SETTING_MAP,      /* struct string_map */
@@ -26,7 +27,7 @@ struct setting {
     enum setting_type type;
     size_t offset;            /* in struct settings */
     uint64_t min, max;        /* of numbers; `min` also of the length of a string or list */
-    const char *const *names; /* ENUM: by value, ended by NULL */
+    const char *const *names; /* ENUM, BOOL: by value, ended by NULL */
     const char *fallback;     /* the default, as in the file */
     bool reloads;             /* SIGHUP changes it while the worker runs */
     const char *help;

@@ -86,7 +86,8 @@ static bool read_number(const struct source *source, const struct yaml_node *nod
     return false;
 }
 
-static void read_enum(const struct source *source, const struct yaml_node *node, int *field) {
+/* False, with a problem added, if the node is none of the setting's names. */
+static bool read_name(const struct source *source, const struct yaml_node *node, int *ret) {
     const char *text = node->kind == YAML_SCALAR ? node->text : "";
     struct nearest nearest;
     nearest_init(&nearest, text);
@@ -94,8 +95,8 @@ static void read_enum(const struct source *source, const struct yaml_node *node,
     for (int i = 0; source->setting->names[i] != NULL; i++) {
         const char *name = source->setting->names[i];
         if (strcmp(name, text) == 0) {
-            *field = i;
-            return;
+            *ret = i;
+            return true;
         }
         nearest_offer(&nearest, name);
         snprintf(
@@ -106,6 +107,7 @@ static void read_enum(const struct source *source, const struct yaml_node *node,
     else snprintf(fix, sizeof fix, "write one of %s", known);
     yaml_problem(source->problems, source->document, node, fix, "%s cannot be '%.80s'",
         source->setting->path, text);
+    return false;
 }
 
 /* The text of `{file: path}`; NULL, with a problem added, if it cannot be read. */
@@ -269,6 +271,7 @@ void value_read(const struct setting *setting, void *field, const struct yaml_do
     const struct yaml_node *node, struct problems *problems) {
     struct source source = {.setting = setting, .document = document, .problems = problems};
     uint64_t number;
+    int name;
     if (node->is_bad) return;
     switch (setting->type) {
     case SETTING_UINT:
@@ -278,7 +281,12 @@ void value_read(const struct setting *setting, void *field, const struct yaml_do
     case SETTING_SIZE:
         if (read_number(&source, node, &number)) *(uint64_t *)field = number;
         break;
-    case SETTING_ENUM: read_enum(&source, node, field); break;
+    case SETTING_ENUM:
+        if (read_name(&source, node, &name)) *(int *)field = name;
+        break;
+    case SETTING_BOOL:
+        if (read_name(&source, node, &name)) *(bool *)field = name != 0;
+        break;
     case SETTING_STRING: read_string_field(&source, node, field); break;
     case SETTING_LIST: read_list(&source, node, field); break;
     case SETTING_MAP: read_map(&source, node, field); break;
@@ -316,6 +324,7 @@ bool value_equal(const struct setting *setting, const void *a, const void *b) {
     case SETTING_DURATION: return *(const uint32_t *)a == *(const uint32_t *)b;
     case SETTING_SIZE: return *(const uint64_t *)a == *(const uint64_t *)b;
     case SETTING_ENUM: return *(const int *)a == *(const int *)b;
+    case SETTING_BOOL: return *(const bool *)a == *(const bool *)b;
     case SETTING_STRING: return strcmp(*(char *const *)a, *(char *const *)b) == 0;
     case SETTING_LIST:
     case SETTING_DEVICES: return lists_equal(a, b);
@@ -358,6 +367,7 @@ bool value_copy(const struct setting *setting, void *to, const void *from) {
     case SETTING_DURATION: *(uint32_t *)to = *(const uint32_t *)from; return true;
     case SETTING_SIZE: *(uint64_t *)to = *(const uint64_t *)from; return true;
     case SETTING_ENUM: *(int *)to = *(const int *)from; return true;
+    case SETTING_BOOL: *(bool *)to = *(const bool *)from; return true;
     case SETTING_STRING: *(char **)to = strdup(*(char *const *)from); return *(char **)to != NULL;
     case SETTING_LIST:
     case SETTING_DEVICES: return copy_list(to, from);
@@ -415,6 +425,7 @@ void value_print(const struct setting *setting, const void *field, FILE *out) {
         fputs(value_format_number(setting->type, *(const uint64_t *)field, number), out);
         break;
     case SETTING_ENUM: fputs(setting->names[*(const int *)field], out); break;
+    case SETTING_BOOL: fputs(setting->names[*(const bool *)field], out); break;
     case SETTING_STRING: print_string(*(char *const *)field, out); break;
     case SETTING_LIST: print_list(field, out); break;
     case SETTING_MAP: print_map(field, out); break;

@@ -11,22 +11,19 @@
 #include "base/clock.h"
 #include "base/exit.h"
 #include "base/log.h"
-#include "process/child.h"
 #include "quarantine/fetches.h"
 #include "state/folder.h"
+#include "supervise/deaths.h"
 
 enum {
     KILL_TIMEOUT_MS = 15000, /* a killed process may hang in the driver; then its GPU is stuck */
-    BACK_OFF_MS = 100, /* after the first death that no job caused; doubled by each further one */
-    BACK_OFF_MAX_MS = 30000,
-    DEATHS_WINDOW_S = 600, /* within which deaths that no job caused count together */
+    DEATHS_WINDOW_S = 600,   /* within which deaths that no job caused count together */
     /*
      * How many looks in a row must find the same batch overdue. After a pause of the whole machine
      * this gives the executor time to notice that its batch has ended.
      */
     OVERDUE_LOOKS = 10,
     LOCK_TIMEOUT_MS = 1000,
-    ARGUMENTS_MAX = 24,
     /* CUresult: the device itself is at fault, whatever it ran */
     CUDA_ECC_UNCORRECTABLE = 214,
     CUDA_NVLINK_UNCORRECTABLE = 220
@@ -62,6 +59,7 @@ static void stop_watching(struct executor *executor) {
 
 void executor_fini(struct executor *executor) {
     stop_watching(executor);
+    spare_drop(&executor->spare);
     board_destroy(executor->board);
     if (executor->board_fd >= 0) close(executor->board_fd);
     free(executor->state_path);
@@ -193,15 +191,18 @@ static struct death examine(struct executor *executor, int status, bool is_stopp
     return death;
 }
 
+static void describe_status(int status, char *text, size_t size) {
+    if (WIFSIGNALED(status))
+        snprintf(text, size, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else snprintf(text, size, "it ended with code %d", WEXITSTATUS(status));
+}
+
 static void describe(const struct death *death, char *text, size_t size) {
     if (death->recorded.kind == STATE_DEATH_STALL || death->recorded.kind == STATE_DEATH_OWN)
         snprintf(text, size, "%s", death->recorded.message);
     else if (death->recorded.kind == STATE_DEATH_STICKY || death->recorded.kind == STATE_DEATH_HANG)
         snprintf(text, size, "%s: %s", err_code(death->recorded.code), death->recorded.message);
-    else if (WIFSIGNALED(death->status))
-        snprintf(text, size, "signal %d (%s)", WTERMSIG(death->status),
-            strsignal(WTERMSIG(death->status)));
-    else snprintf(text, size, "it ended with code %d", WEXITSTATUS(death->status));
+    else describe_status(death->status, text, size);
 }
 
 static bool has_culprit(const struct death *death) {
@@ -237,7 +238,10 @@ static bool is_refused(const struct death *death) {
 static void start_again(struct executor *executor, const char *cause, uint64_t delay_ms) {
     executor->standing = STANDING_WAITING;
     executor->start_ns = clock_ns_in(delay_ms);
-    if (delay_ms == 0)
+    if (executor->spare.is_ready && !executor->spare.is_dropped)
+        log_event(LOG_WARN, LOG_EVENT("executor_died"),
+            "%s: the executor died: %s; its spare takes over", executor->name, cause);
+    else if (delay_ms == 0)
         log_event(LOG_WARN, LOG_EVENT("executor_died"),
             "%s: the executor died: %s; starting it again", executor->name, cause);
     else
@@ -270,9 +274,7 @@ static void back_off(struct executor *executor, const struct death *death, const
         call_unhealthy(executor, "deaths", why);
         return;
     }
-    uint64_t delay_ms = BACK_OFF_MS;
-    for (uint32_t i = 1; i < executor->deaths && delay_ms < BACK_OFF_MAX_MS; i++) delay_ms *= 2;
-    start_again(executor, cause, delay_ms < BACK_OFF_MAX_MS ? delay_ms : BACK_OFF_MAX_MS);
+    start_again(executor, cause, death_back_off_ms(executor->deaths));
 }
 
 /*
@@ -286,10 +288,20 @@ static void give_up(struct executor *executor, const struct death *death, const 
     end(executor, is_gpu ? CLI_DEVICE : CLI_FAILED);
 }
 
+/*
+ * It was told to begin, and died before its life began, as its context was lost while it waited. A
+ * new process shows whether anything is wrong with the device.
+ */
+static bool is_of_spare(const struct executor *executor, const struct death *death) {
+    return executor->was_spare && !death->has_begun;
+}
+
 static void decide(struct executor *executor, const struct death *death) {
     char cause[STATE_MESSAGE_BYTES + 64]; /* with room for the name of a code */
     describe(death, cause, sizeof cause);
-    if (is_decision(executor, death)) {
+    if (is_of_spare(executor, death)) {
+        start_again(executor, cause, 0);
+    } else if (is_decision(executor, death)) {
         int code = WEXITSTATUS(death->status);
         if (code == CLI_DEVICE && executor->options->device_count > 1)
             call_unhealthy(executor, "no_start", "its executor could not start on it");
@@ -310,7 +322,9 @@ static void decide(struct executor *executor, const struct death *death) {
 void executor_reap(struct executor *executor, int status, bool is_stopping) {
     struct death death = examine(executor, status, is_stopping);
     executor->pid = 0;
-    executor->deaths_of[death.recorded.kind] += !WIFEXITED(status) || WEXITSTATUS(status) != CLI_OK;
+    bool is_death = !WIFEXITED(status) || WEXITSTATUS(status) != CLI_OK;
+    if (is_of_spare(executor, &death)) executor->spare.deaths_total++;
+    else executor->deaths_of[death.recorded.kind] += is_death;
     if (executor->standing == STANDING_UNHEALTHY) return; /* it was stuck, and has died after all */
     if (is_stopping) end(executor, WIFEXITED(status) ? WEXITSTATUS(status) : CLI_DRAIN);
     else decide(executor, &death);
@@ -319,34 +333,43 @@ void executor_reap(struct executor *executor, int status, bool is_stopping) {
 
 /* ---- running ---- */
 
+static struct launch launch_of(const struct executor *executor) {
+    return (struct launch){.options = executor->options,
+        .device = executor->device->index,
+        .state_path = executor->state_path,
+        .board_fd = executor->board_fd,
+        .life = state_draw_life(),
+        .spare_fd = -1};
+}
+
+static void begin_watch(struct executor *executor, pid_t pid, uint64_t life, bool was_spare) {
+    executor->pid = pid;
+    executor->life = life;
+    executor->was_spare = was_spare;
+    executor->standing = STANDING_RUNNING;
+    executor->started_ns = clock_ns();
+    executor->starts++;
+    log_event(LOG_DEBUG, LOG_EVENT("executor_started"), "%s: executor %s process %d",
+        executor->name, was_spare ? "is what was its spare," : "started as", pid);
+}
+
 static void start(struct executor *executor) {
-    const struct supervise_options *options = executor->options;
-    char device[16], life[24], board[16];
-    const char *arguments[ARGUMENTS_MAX + 1] = {"run", "--no-supervisor", "--device", device,
-        "--state", executor->state_path, "--life", life, "--board", board};
-    size_t count = 10;
-    executor->life = state_draw_life();
-    snprintf(device, sizeof device, "%" PRIu32, executor->device->index);
-    snprintf(life, sizeof life, "%" PRIu64, executor->life);
-    snprintf(board, sizeof board, "%d", executor->board_fd);
-    if (options->config != NULL) {
-        arguments[count++] = "--config";
-        arguments[count++] = options->config;
-    }
-    for (size_t i = 0; options->arguments[i] != NULL && count < ARGUMENTS_MAX; i++)
-        arguments[count++] = options->arguments[i];
+    struct launch launch = launch_of(executor);
     struct error err;
-    if (child_start(arguments, -1, executor->board_fd, &executor->pid, &err) == ERR_OK) {
-        executor->standing = STANDING_RUNNING;
-        executor->started_ns = clock_ns();
-        executor->starts++;
-        log_event(LOG_DEBUG, LOG_EVENT("executor_started"), "%s: executor started as process %d",
-            executor->name, executor->pid);
+    pid_t pid;
+    if (launch_executor(&launch, &pid, &err) == ERR_OK) {
+        begin_watch(executor, pid, launch.life, false);
         return;
     }
     log_error(LOG_WARN, executor->name, &err);
     const struct death none = {.finished = executor->finished};
     back_off(executor, &none, err.message);
+}
+
+static void start_or_take_over(struct executor *executor, uint64_t now_ns) {
+    pid_t pid = spare_begin(&executor->spare);
+    if (pid != 0) begin_watch(executor, pid, executor->spare.life, true);
+    else if (now_ns >= executor->start_ns) start(executor);
 }
 
 void executor_kill(struct executor *executor, uint64_t now_ns) {
@@ -424,13 +447,53 @@ static void watch(struct executor *executor, uint64_t now_ns) {
     executor->is_hung = true;
 }
 
+/* ---- the spare ---- */
+
+static void start_spare(struct executor *executor) {
+    struct launch launch = launch_of(executor);
+    struct error err;
+    if (spare_start(&executor->spare, &launch, &err) != ERR_OK)
+        log_error(LOG_WARN, executor->name, &err);
+}
+
+/*
+ * Where a death ends the run there is nothing to take over. The first executor starts alone, so
+ * that what keeps it from starting is found once.
+ */
+static bool wants_spare(const struct executor *executor) {
+    const struct supervise_options *options = executor->options;
+    return options->settings->executors.spare && options->final_reason == NULL &&
+           executor->standing == STANDING_RUNNING && executor->watched != NULL;
+}
+
+static void keep_spare(struct executor *executor, uint64_t now_ns, bool is_stopping) {
+    struct spare *spare = &executor->spare;
+    bool is_due = now_ns >= executor->start_ns && now_ns >= spare->start_ns;
+    if (is_stopping || executor_is_over(executor)) spare_drop(spare);
+    else if (spare->pid == 0 && is_due && wants_spare(executor)) start_spare(executor);
+    spare_tend(spare, now_ns, stall_limit_ns(executor->options->settings));
+}
+
+void executor_reap_spare(struct executor *executor) {
+    struct spare *spare = &executor->spare;
+    int status;
+    char cause[64];
+    if (spare->pid == 0 || waitpid(spare->pid, &status, WNOHANG) != spare->pid) return;
+    describe_status(status, cause, sizeof cause);
+    if (!spare->is_dropped)
+        log_event(LOG_WARN, LOG_EVENT("spare_died"),
+            "%s: its spare died: %s; no job is lost; starting another", executor->name, cause);
+    spare_reap(spare);
+}
+
 void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping) {
+    keep_spare(executor, now_ns, is_stopping);
     switch (executor->standing) {
     case STANDING_WAITING:
         if (is_stopping) end(executor, executor->options->is_finite ? CLI_DRAIN : CLI_OK);
         else if (executor->device->fault[0] != 0)
             call_unhealthy(executor, "reported", executor->device->fault);
-        else if (now_ns >= executor->start_ns) start(executor);
+        else start_or_take_over(executor, now_ns);
         break;
     case STANDING_RUNNING:
         watch(executor, now_ns);
@@ -447,6 +510,7 @@ void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping)
 
 void executor_reload(struct executor *executor) {
     if (executor->standing == STANDING_RUNNING) kill(executor->pid, SIGHUP);
+    spare_drop(&executor->spare);
 }
 
 void executor_stop(struct executor *executor) {

@@ -8,6 +8,7 @@
 #include "metrics/board.h"
 #include "state/state.h"
 #include "supervise/options.h"
+#include "supervise/spare.h"
 
 enum standing {
     STANDING_RUNNING,
@@ -29,7 +30,10 @@ struct executor {
     int exit_code;         /* ENDED, UNHEALTHY */
     const char *unhealthy; /* the reason, in one word; "" while it is healthy */
 
-    uint64_t start_ns;   /* WAITING: when to start */
+    struct spare spare;
+    bool was_spare; /* the process */
+
+    uint64_t start_ns;   /* when the next process may be started */
     uint64_t started_ns; /* RUNNING */
     uint64_t killed_ns;  /* KILLED */
     bool is_unseen;      /* its state file cannot be read any more; this was logged */
@@ -61,10 +65,18 @@ void executor_fini(struct executor *executor);
 /** The process `executor->pid` has ended with this wait status. */
 void executor_reap(struct executor *executor, int status, bool is_stopping);
 
-/** Starts the process when it is due, and watches what it does. Call it again and again. */
+/** Reaps the spare, if it has ended; before executor_reap(), so that a dead one takes over nothing.
+ */
+void executor_reap_spare(struct executor *executor);
+
+/**
+ * Starts the process when it is due, or lets the spare take over; watches what it does; keeps a
+ * spare. Call it again and again.
+ */
 void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping);
 
-/** Asks the process to reload its configuration and programs. */
+/** Asks the process to reload its configuration and programs; another spare is started with them.
+ */
 void executor_reload(struct executor *executor);
 
 /** Asks the process to finish its jobs and end. */

@@ -85,6 +85,16 @@ static void write_deaths(const struct metric *metric, const struct view *view, F
             (double)view->executor->deaths_of[i], page);
 }
 
+static void write_spare(const struct metric *metric, const struct view *view, FILE *page) {
+    if (view->executor->options->settings->executors.spare)
+        write_value(metric, view, view->executor->spare.is_ready, page);
+}
+
+static void write_spare_deaths(const struct metric *metric, const struct view *view, FILE *page) {
+    if (view->executor->options->settings->executors.spare)
+        write_value(metric, view, view->executor->spare.deaths_total, page);
+}
+
 static void write_heartbeat(const struct metric *metric, const struct view *view, FILE *page) {
     if (view->executor->watched == NULL) return;
     uint64_t now_ns = clock_ns(), beat_ns = view->summary.heartbeat_ns;
@@ -381,6 +391,10 @@ static const struct metric metrics[] = {
     {"gpu_worker_executor_starts_total", "counter", "Executors started.", write_starts},
     {"gpu_worker_executor_deaths_total", "counter", "Executors that died or ended with an error.",
         write_deaths},
+    {"gpu_worker_spare_ready", "gauge",
+        "1 while a spare waits to take over from the executor; with executors.spare.", write_spare},
+    {"gpu_worker_spare_deaths_total", "counter",
+        "Spares that died before their life began; with executors.spare.", write_spare_deaths},
     {"gpu_worker_executor_heartbeat_age_seconds", "gauge",
         "Seconds since the executor's last sign of life.", write_heartbeat},
     {"gpu_worker_executor_resident_memory_bytes", "gauge", "Memory of the executor's process.",

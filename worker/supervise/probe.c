@@ -42,7 +42,7 @@ static enum err run_child(const struct settings *settings, const char *config,
     pid_t pid;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return error_set(err, ERR_IO, errno, "raise the limit on open files", "cannot make a pipe");
-    enum err code = child_start(arguments, ends[1], -1, &pid, err);
+    enum err code = child_start(arguments, ends[1], NULL, &pid, err);
     close(ends[1]);
     if (code == ERR_OK) {
         read_all(ends[0], text);

@@ -85,6 +85,24 @@ static void write_executor(const struct view *view, uint64_t now_ns, bool *is_fi
     fputc('}', page);
 }
 
+/* Writes null where none is kept. */
+static void write_spare(const struct executor *executor, bool *is_first, FILE *page) {
+    const struct spare *spare = &executor->spare;
+    struct process_usage usage = {0};
+    if (!executor->options->settings->executors.spare) {
+        write_name("spare", is_first, page);
+        fputs("null", page);
+        return;
+    }
+    if (spare->pid > 0) (void)process_usage_read(spare->pid, &usage);
+    bool first = begin("spare", '{', is_first, page);
+    write_number("pid", (uint64_t)spare->pid, &first, page);
+    write_bool("is_ready", spare->is_ready, &first, page);
+    write_number("deaths", spare->deaths_total, &first, page);
+    write_number("resident_bytes", usage.resident_bytes, &first, page);
+    fputc('}', page);
+}
+
 static void write_outcomes(const struct ledger *ledger, bool *is_first, FILE *page) {
     char name[LEDGER_NAME_BYTES];
     uint64_t outcomes[ERR_COUNT];
@@ -270,6 +288,7 @@ static void write_device(const struct view *view, uint64_t now_ns, bool *is_firs
     write_number("busy_lanes", state_busy_lanes(executor->watched), &first, page);
     write_usage(view, &first, page);
     write_executor(view, now_ns, &first, page);
+    write_spare(executor, &first, page);
     write_outcomes(&board->ledger, &first, page);
     write_codes("dead_letters", board->ledger.dead_letters, &first, page);
     write_codes("retries", board->ledger.retries, &first, page);

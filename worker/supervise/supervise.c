@@ -75,6 +75,7 @@ static void reap_all(struct supervisor *supervisor) {
     int status;
     for (size_t i = 0; i < supervisor->count; i++) {
         struct executor *executor = &supervisor->executors[i];
+        executor_reap_spare(executor);
         if (executor->pid > 0 && waitpid(executor->pid, &status, WNOHANG) == executor->pid)
             executor_reap(executor, status, supervisor->stop_ns != 0);
     }

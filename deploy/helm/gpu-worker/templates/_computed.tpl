@@ -51,7 +51,7 @@
 {{/*
 Host memory of an executor in bytes, as config/README.md, "Memory", bounds it: messages with what is fetched ahead, and one
 response of each broker that is named; pinned memory; blobs, where there is a store of them; the rest; and what CUDA
-takes, or the memory of a device of the CPU driver.
+takes, or the memory of a device of the CPU driver. A spare takes the lanes' pinned memory, the rest and CUDA's once more.
 */}}
 {{- define "gpu-worker.executorBytes" -}}
 {{- $s := include "gpu-worker.settings" . | fromYaml -}}
@@ -74,6 +74,14 @@ takes, or the memory of a device of the CPU driver.
 {{- $sum = add $sum (include "gpu-worker.bytes" (list "cpu_driver.memory_bytes" $s.cpu_driver.memory_bytes) | int64) -}}
 {{- else -}}
 {{- $sum = add $sum (include "gpu-worker.quantity" .Values.resources.cudaMemory | int64) -}}
+{{- end -}}
+{{- if $s.executors.spare -}}
+{{- $sum = add $sum (mul 2 $lanes $depth $slab) (mul 4 $mib $threads) (mul 30 $mib) -}}
+{{- if eq $s.driver "cpu" -}}
+{{- $sum = add $sum (mul $lanes $depth $slab) -}}
+{{- else -}}
+{{- $sum = add $sum (include "gpu-worker.quantity" .Values.resources.cudaMemory | int64) -}}
+{{- end -}}
 {{- end -}}
 {{- $sum -}}
 {{- end -}}
