@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One poisonous job costs itself: thousands of jobs, some of which kill the executor that runs them, through a
 whole worker and the file source. Prints who was lost, convicted and named, and how long a death held the others up.
-usage: containment_test.py BUILD_FOLDER [--driver cpu|cuda] [--count N] [--poison N] [--seed N]"""
+usage: containment_test.py BUILD_FOLDER [--driver cpu|cuda] [--count N] [--poison N] [--spare] [--seed N]"""
 
 import argparse
 import bisect
@@ -32,6 +32,7 @@ def parse_arguments():
     parser.add_argument("--driver", default=os.environ.get("GPU_WORKER_TEST_DRIVER", "cpu"))
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--poison", type=int, default=20)
+    parser.add_argument("--spare", action="store_true", help="a spare takes over at each death")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     return parser.parse_args()
 
@@ -140,7 +141,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpu-worker-containment-") as name:
         folder = pathlib.Path(name)
         mixture = Mixture(arguments.count, arguments.poison, arguments.driver, arguments.seed)
-        status, log, grown = run_worker(folder, arguments, mixture.jobs)
+        status, log, grown = run_worker(folder, arguments, mixture.jobs, executors={"spare": arguments.spare})
         wrong = mixture.check(
             list(gw.read_results(folder / "results")), letters_of(folder, "gpu-worker-job-id", "dlq.error.code"))
         print_table(arguments, mixture, wrong, log, grown)

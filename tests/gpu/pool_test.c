@@ -89,6 +89,24 @@ TEST(a_released_pinned_block_serves_the_next_of_its_class) {
     assert_int_equal(0, calls(CPU_memory_alloc));
 }
 
+TEST(a_pool_that_was_filled_asks_the_driver_for_no_more) {
+    open_pool(POOL_PINNED, NULL);
+    OK(pool_fill(pool, &counters, KIB, 3, &err));
+    assert_books(0, 3 * KIB);
+    struct pool_block blocks[3];
+    for (int i = 0; i < 3; i++) blocks[i] = acquire(KIB);
+    assert_int_equal(3, calls(CPU_host_alloc));
+    for (int i = 0; i < 3; i++) release(&blocks[i]);
+    close_pool();
+}
+
+TEST(a_pool_that_cannot_be_filled_keeps_nothing_in_use) {
+    open_pool(POOL_DEVICE, NULL);
+    assert_int_equal(ERR_DEVICE_MEMORY, pool_fill(pool, &counters, BUDGET_BYTES / 4, 5, &err));
+    assert_int_equal(0, usage().live_bytes);
+    close_pool();
+}
+
 TEST(the_whole_of_a_pinned_block_can_be_written_and_not_a_byte_more) {
     open_pool(POOL_PINNED, NULL);
     struct pool_block block = acquire(300);
@@ -493,6 +511,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         D(a_released_device_block_serves_the_next_of_its_class),
         D(a_released_pinned_block_serves_the_next_of_its_class),
+        D(a_pool_that_was_filled_asks_the_driver_for_no_more),
+        D(a_pool_that_cannot_be_filled_keeps_nothing_in_use),
         D(the_whole_of_a_pinned_block_can_be_written_and_not_a_byte_more),
         D(zero_bytes_take_nothing),
         D(a_size_beyond_the_classes_takes_nothing),

@@ -75,6 +75,7 @@ TEST(values_of_every_type_are_taken) {
                 "lanes: 3\n"
                 "lane_slab_bytes: 64KiB\n"
                 "commit_interval_ms: 2s\n"
+                "executors: {spare: true}\n"
                 "kafka:\n"
                 "  group: 'my group'\n"
                 "  consumer: {auto.offset.reset: latest, fetch.wait.max.ms: 10}\n"
@@ -84,6 +85,7 @@ TEST(values_of_every_type_are_taken) {
     assert_int_equal(settings.lanes, 3);
     assert_int_equal(settings.lane_slab_bytes, 65536);
     assert_int_equal(settings.commit_interval_ms, 2000);
+    assert_true(settings.executors.spare);
     assert_string_equal(settings.kafka.group, "my group");
     assert_int_equal(settings.kafka.consumer.count, 2);
     assert_string_equal(settings.kafka.consumer.keys[1], "fetch.wait.max.ms");
@@ -164,6 +166,8 @@ TEST(wrong_kinds_are_refused) {
     expect_problem("topics: {results: [a]}\n", "w.yaml:1:19",
         "the value of topics.results is not a string",
         "write a string, or {file: path} to take a file's contents");
+    expect_problem("executors: {spare: maybe}\n", "w.yaml:1:20",
+        "executors.spare cannot be 'maybe'", "write one of false, true");
     expect_problem(
         "topics: {jobs: a}\n", "w.yaml:1:16", "topics.jobs is not a list", "write [first, second]");
     expect_problem("kafka: {consumer: [a]}\n", "w.yaml:1:19", "kafka.consumer is not a map",
