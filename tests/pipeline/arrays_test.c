@@ -8,6 +8,7 @@
 #include "blobs/folder.h"
 #include "cpu_driver/cpu_driver.h"
 #include "state/state.h"
+#include "support/blob_server.h"
 #include "support/device_checks.h"
 #include "support/run.h"
 #include "support/scratch.h"
@@ -115,7 +116,7 @@ static float x_of(size_t i) {
     return i == WRITTEN * FLOATS + 1 ? 500 : (float)(i % 1000);
 }
 
-static struct digest store_blob(const char *dir, struct slice bytes) {
+static void store_blob(const char *dir, struct slice bytes) {
     const struct blobs_options options = {.dir = dir, .bytes_max = bytes.size};
     struct digest digest = digest_of(bytes);
     struct blobs *blobs;
@@ -123,15 +124,15 @@ static struct digest store_blob(const char *dir, struct slice bytes) {
     assert_int_equal(blobs_create(&options, &blobs, &err), ERR_OK);
     assert_int_equal(blobs_put(blobs, &digest, bytes, &err), ERR_OK);
     blobs_destroy(blobs);
-    return digest;
 }
 
-static void add_blob_array(struct run *run, const char *dir) {
-    static float x[COUNT * FLOATS];
+static float x[COUNT * FLOATS];
+
+/* The array that has x from the blob store. */
+static void add_array_of_blob(struct run *run) {
     char yaml[1024], digest[DIGEST_TEXT_SIZE];
     for (size_t i = 0; i < COUNT * FLOATS; i++) x[i] = (float)(i % 1000);
-    struct digest stored = store_blob(dir, slice_of(x, sizeof x));
-    run_set_text(&run->settings.blobs.dir, dir);
+    struct digest stored = digest_of(slice_of(x, sizeof x));
     run->settings.results.inline_max_bytes = 100;
     run->settings.lane_slab_bytes = 64 << 10;
     run->settings.blobs.bytes_max = 1 << 10;
@@ -146,6 +147,12 @@ static void add_blob_array(struct run *run, const char *dir) {
         "outputs: [{buffer: y}, {buffer: x, as: z}]\n",
         COUNT, digest_format(&stored, digest));
     run_add_job(run, yaml);
+}
+
+static void add_blob_array(struct run *run, const char *dir) {
+    add_array_of_blob(run);
+    store_blob(dir, slice_of(x, sizeof x));
+    run_set_text(&run->settings.blobs.dir, dir);
 }
 
 static void assert_stored(
@@ -204,6 +211,27 @@ TEST(blobs_and_outputs_that_are_larger_than_a_job_may_be_pass_in_parts) {
     scratch_remove(dir);
 }
 
+TEST(blobs_and_outputs_of_a_store_behind_http_pass_in_parts) {
+    struct run *run = *state;
+    char *cache_dir = scratch_create(), device_dir[512];
+    static float y[COUNT * FLOATS];
+    struct blob_server *server = blob_server_start();
+    add_array_of_blob(run);
+    blob_server_add(server, slice_of(x, sizeof x));
+    run_set_text(&run->settings.blobs.url, blob_server_url(server));
+    run_set_text(&run->settings.blobs.cache_dir, cache_dir);
+    run_execute_ok(run);
+    assert_true(run_telemetry(run, "array", "slices") > 10);
+    for (size_t i = 0; i < COUNT * FLOATS; i++) y[i] = y_of(i);
+    assert_true(blob_server_has(server, slice_of(y, sizeof y)));
+    for (size_t i = 0; i < COUNT * FLOATS; i++) y[i] = x_of(i);
+    assert_true(blob_server_has(server, slice_of(y, sizeof y)));
+    snprintf(device_dir, sizeof device_dir, "%s/gpu0", cache_dir);
+    assert_nothing_unfinished(device_dir);
+    blob_server_stop(server);
+    scratch_remove(cache_dir);
+}
+
 TEST(what_was_spooled_of_an_array_that_failed_once_is_written_anew) {
     struct run *run = *state;
     char *dir = scratch_create();
@@ -256,6 +284,7 @@ int main(void) {
         FLOW(a_stop_ends_an_array_that_runs_alone_between_its_slices),
         FLOW(a_lost_partition_ends_an_array_between_its_slices_and_leaves_it_unanswered),
         FLOW(blobs_and_outputs_that_are_larger_than_a_job_may_be_pass_in_parts),
+        FLOW(blobs_and_outputs_of_a_store_behind_http_pass_in_parts),
         FLOW(what_was_spooled_of_an_array_that_failed_once_is_written_anew),
         FLOW(an_array_that_fails_or_is_left_to_others_leaves_no_part_of_its_outputs),
         FLOW(an_array_whose_blob_is_not_there_says_so),

@@ -193,19 +193,14 @@ static bool is_spooled(struct plan_limits limits, struct job *job) {
     return ret;
 }
 
-TEST(plan_spools_outputs_of_arrays_that_go_to_a_store_which_takes_parts) {
+TEST(plan_spools_outputs_of_arrays_that_go_to_the_blob_store) {
     struct plan_limits limits = generous_limits();
     limits.blob_bytes_max = 1; /* it does not bound what is spooled */
-    limits.stores_parts = true;
     assert_false(is_spooled(limits, array_job(EACH_X ", " EACH_Y, ARGS)));
     limits.inline_bytes_max = 35;
     assert_true(is_spooled(limits, array_job(EACH_X ", " EACH_Y, ARGS)));
     limits.inline_bytes_max = 36;
     assert_false(is_spooled(limits, array_job(EACH_X ", " EACH_Y, ARGS)));
-    limits.inline_bytes_max = 1;
-    limits.stores_parts = false;
-    assert_refused(
-        array_job(EACH_X ", " EACH_Y, ARGS), &limits, ERR_RESULT_TOO_LARGE, "a blob may have 1");
 }
 
 static bool is_streamed(const char *buffers, const char *step, const char *outputs) {
@@ -450,7 +445,7 @@ int main(void) {
         T(plan_refuses_residents_of_an_array_that_no_slice_could_keep),
         T(plan_checks_the_arguments_of_each_instance),
         T(plan_bounds_the_bytes_of_one_instance_and_the_outputs_of_all),
-        T(plan_spools_outputs_of_arrays_that_go_to_a_store_which_takes_parts),
+        T(plan_spools_outputs_of_arrays_that_go_to_the_blob_store),
         T(plan_streams_what_one_launch_touches_once),
         T(plan_gives_empty_buffers_no_place),
         T(plan_reads_a_small_part_of_a_large_buffer_alone),

@@ -13,7 +13,7 @@ struct bench_options {
     struct bench_table table;  /* 1 to BENCH_ROUNDS_MAX rounds */
     uint32_t milliseconds;     /* about how long a round of the baseline takes */
     uint64_t messages;         /* messages in a round between topics */
-    uint32_t instances;        /* of an array */
+    uint32_t instances;        /* of an array; 1: between topics there are single jobs */
     uint32_t iterations;       /* of the main job */
     const char *config;        /* a path that children can read; NULL: none */
     uint32_t devices;          /* at most so many of them; 0: all */

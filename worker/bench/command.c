@@ -54,7 +54,7 @@ static const struct bench {
     enum err (*run)(const struct bench_options *options, struct error *err);
 } benches[] = {{"arrays", 300, 4096, bench_arrays}, {"cost", 300, 4096, bench_cost},
     {"engine", 300, 4096, bench_engine}, {"flat", 300, 4096, bench_flat},
-    {"isolation", 300, 4096, bench_isolation}, {"kafka", 300, 4096, bench_kafka},
+    {"isolation", 300, 4096, bench_isolation}, {"kafka", 300, 1, bench_kafka},
     {"latency", 300, 4096, bench_latency}, {"pools", 300, 4096, bench_pools},
     {"scale", 2000, 1024, bench_scale}, {"state", 300, 4096, bench_state},
     {"statics", 300, 4096, bench_statics}, {"sweep", 300, 4096, bench_sweep}};
@@ -108,9 +108,9 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
         {"messages", "N", "messages in a round (only for kafka); 200000 if not given",
             .number = &ret->messages},
         {"instances", "N",
-            "instances of an array (only for arrays), and 16 times as many where they are small; "
-            "4096, "
-            "and 1024 for scale, if not given",
+            "instances of an array, and 16 times as many where they are small; 4096, 1024 for "
+            "scale,\n"
+            "and 1 for kafka, which then has single jobs, if not given",
             .number = &ret->instances},
         {"iterations", "N", "of the main job (only for scale and sweep); 300 if not given",
             .number = &ret->iterations},

@@ -76,6 +76,22 @@ static struct array_words array_words_of(uint32_t instances) {
     return words;
 }
 
+enum err bench_job_nothing_of_each(uint32_t instances, struct slice *ret, struct error *err) {
+    char parameters[] = DATA_FILE, yaml[512];
+    enum err code = write_ones((uint64_t)BENCH_PARAMETERS_BYTES * instances, parameters, err);
+    snprintf(yaml, sizeof yaml,
+        "id: bench\ncount: %" PRIu32 "\n"
+        "buffers:\n"
+        "  parameters: {each: true, data: {file: %s}}\n"
+        "  scores: {each: true, bytes: %d}\n"
+        "steps: [{program: bench, entry: nothing_coalesced, args: [{u32: 0}], grid: [1]}]\n"
+        "outputs: [{buffer: scores}]\n",
+        instances, parameters, BENCH_SCORES_BYTES);
+    if (code == ERR_OK) code = encode(yaml, ret, err);
+    unlink(parameters);
+    return code;
+}
+
 enum err bench_job_add(const char *entry, uint64_t buffer_bytes, uint32_t instances,
     struct slice *ret, struct error *err) {
     const struct array_words words = array_words_of(instances);

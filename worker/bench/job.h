@@ -11,6 +11,16 @@
  */
 MUST_CHECK enum err bench_job_nothing(struct slice *ret, struct error *err);
 
+/** A job's parameters and scores, and the static that all jobs share, in bytes. */
+enum { BENCH_PARAMETERS_BYTES = 64, BENCH_SCORES_BYTES = 16, BENCH_TABLE_BYTES = 256 };
+
+/**
+ * An array of `instances` that launch nothing, each with parameters and scores of its own. The
+ * caller frees `ret.data`.
+ */
+MUST_CHECK enum err bench_job_nothing_of_each(
+    uint32_t instances, struct slice *ret, struct error *err);
+
 /**
  * A job that computes z = x + y over buffers of `buffer_bytes` with that entry, and reads z back;
  * with `instances` an array of so many, each with buffers of its own, and 0 for a single job. The
@@ -21,9 +31,6 @@ MUST_CHECK enum err bench_job_add(const char *entry, uint64_t buffer_bytes, uint
 
 /** Weights and metrics of a training, in bytes. */
 enum { BENCH_TRAINED_BYTES = 31 * 4 + 8 };
-
-/** A job's parameters and scores, and the static that all jobs share, in bytes. */
-enum { BENCH_PARAMETERS_BYTES = 64, BENCH_SCORES_BYTES = 16, BENCH_TABLE_BYTES = 256 };
 
 /**
  * A job that computes scores of its parameters against the shared static, which it carries, and

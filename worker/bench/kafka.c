@@ -22,6 +22,7 @@ struct kafka_bench {
     char names[TOPIC_COUNT][NAME_SIZE];
     const char *topics[TOPIC_COUNT];
     char group[NAME_SIZE];
+    size_t job_bytes;
     struct slice response; /* as large as the worker's results; owned */
 };
 
@@ -160,8 +161,10 @@ static enum err measure(struct kafka_bench *bench, struct error *err) {
     if (code != ERR_OK) return code;
     const struct bench_table *table = &bench->options->table;
     bench_note(table,
-        "%" PRIu64 " messages a round, results of %zu bytes, %d partitions, %u rounds\n\n",
-        bench->options->messages, bench->response.size, PARTITIONS, table->rounds);
+        "%" PRIu64 " messages of %zu bytes a round, results of %zu bytes, %d partitions, %u "
+        "rounds\n\n",
+        bench->options->messages, bench->job_bytes, bench->response.size, PARTITIONS,
+        table->rounds);
     bench_print_rates_head(table, "baseline");
     bench_print_rates(table, "from topic to topic, at least once", &at_least_once);
     bench_print_rates(table, "the same, exactly once", &exactly_once);
@@ -171,8 +174,11 @@ static enum err measure(struct kafka_bench *bench, struct error *err) {
 static enum err fill_and_measure(struct kafka_bench *bench, struct error *err) {
     const struct settings *settings = bench->options->settings;
     const struct kafka_options kafka = kafka_options(settings, &settings->kafka.producer);
-    struct slice job;
-    enum err code = bench_job_nothing(&job, err);
+    uint32_t instances = bench->options->instances;
+    struct slice job = {.data = NULL};
+    enum err code = instances > 1 ? bench_job_nothing_of_each(instances, &job, err)
+                                  : bench_job_nothing(&job, err);
+    bench->job_bytes = job.size;
     if (code == ERR_OK)
         code = kafka_baseline_fill(
             &kafka, bench->topics[TOPIC_JOBS], job, bench->options->messages, err);

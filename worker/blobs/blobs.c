@@ -89,6 +89,56 @@ static enum err download(struct blobs *blobs, const struct digest *digest, uint6
     return code;
 }
 
+/* A payload on its way to a file. */
+struct download {
+    struct temp_file file;
+    uint64_t bytes_left;
+};
+
+static enum err write_piece(void *context, struct slice piece, struct error *err) {
+    struct download *download = context;
+    download->bytes_left -= piece.size; /* the request takes no more than there are */
+    return temp_file_write(&download->file, piece, err);
+}
+
+static enum err download_file(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
+    struct download *ret, struct error *err) {
+    char name[BLOB_NAME_SIZE];
+    *ret = (struct download){.bytes_left = bytes};
+    enum err code = temp_file_create(cache_folder(blobs->cache), digest, &ret->file, err);
+    if (code != ERR_OK) return code;
+    code = http_get_blob(blobs->http, blob_name(digest, name), bytes, write_piece, ret, err);
+    if (code == ERR_OK && ret->bytes_left > 0)
+        code = error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
+            "the blob is %" PRIu64 " bytes shorter than the job says", ret->bytes_left);
+    if (code != ERR_OK) temp_file_discard(&ret->file);
+    return code;
+}
+
+static void tell_not_cached(const struct blobs *blobs, const struct error *err) {
+    if (blobs->on_not_cached != NULL) blobs->on_not_cached(blobs->context, err);
+}
+
+/* Whether the cache keeps the file or not, the blob has it open, and reads it. */
+static enum err fetch_parts(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
+    struct cache_entry *claimed, struct blob *ret, struct error *err) {
+    struct download download;
+    struct error not_kept;
+    bool is_kept;
+    enum err code = note_answer(blobs, download_file(blobs, digest, bytes, &download, err), err);
+    if (code != ERR_OK) {
+        (void)!cache_settle(blobs->cache, claimed, NULL, &is_kept, &not_kept);
+        return code;
+    }
+    code = temp_file_read_parts(&download.file, bytes, &blobs->memory, ret, err);
+    bool is_wanted = code == ERR_OK && cache_wants(blobs->cache, claimed);
+    enum err settled =
+        cache_settle(blobs->cache, claimed, is_wanted ? &download.file : NULL, &is_kept, &not_kept);
+    (is_kept ? temp_file_close : temp_file_discard)(&download.file);
+    if (settled != ERR_OK) tell_not_cached(blobs, &not_kept);
+    return code;
+}
+
 static enum err write_cache_file(struct blobs *blobs, const struct digest *digest,
     struct slice bytes, struct temp_file *ret, struct error *err) {
     enum err code = temp_file_create(cache_folder(blobs->cache), digest, ret, err);
@@ -113,7 +163,7 @@ static void keep(struct blobs *blobs, const struct digest *digest, struct slice 
     enum err settled = cache_settle(blobs->cache, claimed, has_file ? &file : NULL, &is_kept, &err);
     if (has_file) (is_kept ? temp_file_close : temp_file_discard)(&file);
     bool has_failed = code != ERR_OK || settled != ERR_OK;
-    if (has_failed && blobs->on_not_cached != NULL) blobs->on_not_cached(blobs->context, &err);
+    if (has_failed) tell_not_cached(blobs, &err);
 }
 
 static enum err fetch(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
@@ -125,16 +175,27 @@ static enum err fetch(struct blobs *blobs, const struct digest *digest, uint64_t
     return code;
 }
 
+/* How a blob behind HTTP is read, and where its file in the cache is. */
+struct way {
+    enum err (*fetch)(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
+        struct cache_entry *claimed, struct blob *ret, struct error *err);
+    enum err (*read)(const struct folder *folder, const struct digest *digest, uint64_t bytes,
+        struct blob_memory *memory, struct blob *ret, struct error *err);
+};
+
+static const struct way in_memory = {fetch, folder_read};
+static const struct way in_parts = {fetch_parts, folder_read_parts};
+
 /* Uses the cached file if it is intact; otherwise, or if it was just removed, fetches the blob
  * again. */
-static enum err open_through_cache(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
-    struct blob *ret, struct error *err) {
+static enum err open_through_cache(struct blobs *blobs, const struct way *way,
+    const struct digest *digest, uint64_t bytes, struct blob *ret, struct error *err) {
     for (;;) {
         struct cache_entry *claimed;
         enum err code = cache_claim(blobs->cache, digest, bytes, &claimed, err);
         if (code != ERR_OK) return code;
-        if (claimed != NULL) return fetch(blobs, digest, bytes, claimed, ret, err);
-        code = folder_read(cache_folder(blobs->cache), digest, bytes, &blobs->memory, ret, err);
+        if (claimed != NULL) return way->fetch(blobs, digest, bytes, claimed, ret, err);
+        code = way->read(cache_folder(blobs->cache), digest, bytes, &blobs->memory, ret, err);
         if (code == ERR_OK || code == ERR_NO_MEMORY) return code;
         cache_forget(blobs->cache, digest);
     }
@@ -255,28 +316,32 @@ enum err blob_open(struct blobs *blobs, const struct digest *digest, uint64_t by
     if (blobs == NULL) return has_no_store(digest, err);
     enum err code = check_bytes(blobs, bytes, err);
     if (code != ERR_OK) return code;
-    if (blobs->http != NULL) return open_through_cache(blobs, digest, bytes, ret, err);
+    if (blobs->http != NULL) return open_through_cache(blobs, &in_memory, digest, bytes, ret, err);
     code = folder_read(&blobs->folder, digest, bytes, &blobs->memory, ret, err);
     return code == ERR_NO_MEMORY ? code : note_answer(blobs, code, err);
 }
 
 enum err blob_open_parts(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
     struct blob *ret, struct error *err) {
-    if (blobs == NULL || blobs->http != NULL) return blob_open(blobs, digest, bytes, ret, err);
+    INVARIANT(bytes > 0, "a blob that is opened has bytes");
     *ret = (struct blob){0};
+    if (blobs == NULL) return has_no_store(digest, err);
+    if (blobs->http != NULL) return open_through_cache(blobs, &in_parts, digest, bytes, ret, err);
     enum err code = folder_read_parts(&blobs->folder, digest, bytes, &blobs->memory, ret, err);
     return code == ERR_NO_MEMORY ? code : note_answer(blobs, code, err);
 }
 
 enum err blobs_create_spool(
     struct blobs *blobs, uint64_t bytes, struct spool **ret, struct error *err) {
-    INVARIANT(blobs->http == NULL, "only a folder takes payloads in parts");
-    return spool_create(&blobs->folder, &blobs->memory, bytes, ret, err);
+    const struct folder *folder = blobs->http != NULL ? cache_folder(blobs->cache) : &blobs->folder;
+    return spool_create(folder, &blobs->memory, bytes, ret, err);
 }
 
 enum err blobs_put_spool(
     struct blobs *blobs, struct spool *spool, struct digest *ret, struct error *err) {
-    return note_answer(blobs, spool_store(spool, ret, err), err);
+    enum err code = blobs->http != NULL ? spool_send(spool, blobs->http, ret, err)
+                                        : spool_store(spool, ret, err);
+    return note_answer(blobs, code, err);
 }
 
 enum err blobs_put(

@@ -56,8 +56,9 @@ MUST_CHECK enum err blob_open(struct blobs *blobs, const struct digest *digest, 
     struct blob *ret, struct error *err);
 
 /**
- * The same for a payload that is read in parts (blob_read()). In a folder it stays in its file:
- * the blob may then be larger than bytes_max, and takes one 8192th of its size in memory.
+ * The same for a payload that is read in parts (blob_read()), from its file in the folder, or from
+ * one in the cache: it may be larger than bytes_max, and takes one 8192th of its size in memory.
+ * Beside what the cache keeps, its folder has such a file for each blob that is open.
  */
 MUST_CHECK enum err blob_open_parts(struct blobs *blobs, const struct digest *digest,
     uint64_t bytes, struct blob *ret, struct error *err);
@@ -69,8 +70,8 @@ MUST_CHECK enum err blob_open_parts(struct blobs *blobs, const struct digest *di
 MUST_CHECK enum err blobs_put(
     struct blobs *blobs, const struct digest *digest, struct slice payload, struct error *err);
 
-/** Starts a payload of so many bytes that comes in parts, of any size (spool.h). The store is a
- * folder. Errors: ERR_IO, ERR_NO_MEMORY. */
+/** Starts a payload of so many bytes that comes in parts, of any size (spool.h). Errors: ERR_IO,
+ * ERR_NO_MEMORY. */
 MUST_CHECK enum err blobs_create_spool(
     struct blobs *blobs, uint64_t bytes, struct spool **ret, struct error *err);
 

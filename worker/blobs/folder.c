@@ -261,6 +261,15 @@ enum err temp_file_write(const struct temp_file *file, struct slice bytes, struc
     return ERR_OK;
 }
 
+enum err temp_file_read_parts(const struct temp_file *file, uint64_t bytes,
+    struct blob_memory *memory, struct blob *ret, struct error *err) {
+    int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return write_failed(file, "open", err);
+    enum err code = parts_open(fd, bytes, &file->digest, memory, &ret->parts, err);
+    if (code != ERR_OK) close(fd);
+    return code;
+}
+
 /* It moves to the shelf of its digest, and stays unfinished. */
 enum err temp_file_name(struct temp_file *file, const struct digest *digest, struct error *err) {
     char name[BLOB_NAME_SIZE];

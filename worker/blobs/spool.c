@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "base/pulse.h"
 #include "blobs/blob.h"
 #include "blobs/folder.h"
+#include "blobs/http.h"
 
 enum { READ_BYTES = 1 << 20 };
 
@@ -123,6 +125,19 @@ enum err spool_store(struct spool *spool, struct digest *ret, struct error *err)
     if (code == ERR_OK) code = temp_file_commit_durably(&spool->file, err);
     if (code == ERR_IO) err->trouble = BLOBS_TROUBLE;
     spool->is_stored = code == ERR_OK;
+    return code;
+}
+
+/* Mapped, so that no memory of this process has to have it whole. */
+enum err spool_send(
+    struct spool *spool, struct http_client *http, struct digest *ret, struct error *err) {
+    char name[BLOB_NAME_SIZE];
+    enum err code = find_digest(spool, ret, err);
+    if (code != ERR_OK) return code;
+    void *bytes = mmap(NULL, spool->bytes, PROT_READ, MAP_SHARED, spool->file.fd, 0);
+    if (bytes == MAP_FAILED) return io_failed("read", err);
+    code = http_put_blob(http, blob_name(ret, name), slice_of(bytes, spool->bytes), err);
+    (void)munmap(bytes, spool->bytes);
     return code;
 }
 

@@ -43,7 +43,6 @@ static void derive_limits(struct edition *edition) {
         .has_key_order = settings->ordering == ORDERING_KEY,
         .inline_bytes_max = settings->results.inline_max_bytes,
         .blob_bytes_max = settings->blobs.bytes_max,
-        .stores_parts = settings->blobs.url[0] == 0,
     };
 }
 

@@ -126,7 +126,7 @@ static bool is_blob(const struct job *job, size_t output, const struct plan_limi
 }
 
 static bool is_spooled(const struct job *job, size_t output, const struct plan_limits *limits) {
-    return job->instances > 0 && limits->stores_parts && is_blob(job, output, limits);
+    return job->instances > 0 && is_blob(job, output, limits);
 }
 
 /* Of all instances. */

@@ -15,7 +15,6 @@ struct plan_limits {
     bool has_key_order;        /* ordering: key, which residents need */
     uint64_t inline_bytes_max; /* larger outputs become blobs; 0: none does */
     uint64_t blob_bytes_max;   /* the largest such output */
-    bool stores_parts;         /* the blob store takes outputs of arrays in parts */
 };
 
 /**

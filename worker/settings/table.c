@@ -232,10 +232,9 @@ const struct setting setting_table[] = {
         "the default sizes of the pools include it."),
     SIZE(limits.array_bytes, 1 * KIB, 1024 * TIB, "1GiB",
         "Most bytes of a buffer of an array job with all of its instances, and of its outputs. "
-        "limits.job_bytes bounds those of one instance. With blobs.dir, buffers that are blobs, "
-        "and "
-        "outputs larger than results.inline_max_bytes, pass through memory in parts, and "
-        "blobs.bytes_max does not bound them.",
+        "limits.job_bytes bounds those of one instance. Buffers that are blobs, and outputs larger "
+        "than results.inline_max_bytes, pass through memory in parts, and blobs.bytes_max does not "
+        "bound them.",
         RELOADS),
     SIZE(limits.result_bytes, 1 * KIB, 1000000000, "1000000",
         "Largest encoded result. Kafka's default limit is 1 MiB, headers included.", RELOADS),

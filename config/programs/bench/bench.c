@@ -1,11 +1,23 @@
 /**
- * What `gpu-worker bench` runs: nothing at all, z = x + y with and without coalescing, and four
+ * What `gpu-worker bench` runs: nothing at all and z = x + y, with and without coalescing, and four
  * scores of 16 parameters against a shared table.
  */
 #include "kernel.h"
 
 KERNEL(nothing, (uint32_t)word) {
     (void)word; /* a kernel has a parameter at least */
+}
+
+KERNEL(nothing_coalesced, (uint32_t)word) {
+    (void)word;
+}
+
+struct nothing_row {
+    ROW_FIELD uint32_t word;
+};
+
+KERNEL(nothing_batched, (const struct nothing_row *)rows, (uint32_t)jobs) {
+    (void)rows, (void)jobs;
 }
 
 DEVICE void add_elements(const float *x, const float *y, float *z, uint32_t n) {

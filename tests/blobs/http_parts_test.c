@@ -1,0 +1,175 @@
+/* Proves: a blob behind HTTP that is larger than memory may have is read in parts, from a file that
+ * leaves nothing behind; an output that came in parts is put there. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "blobs/blobs.h"
+#include "blobs/folder.h"
+#include "support/blob_server.h"
+#include "support/scratch.h"
+#include "testing.h"
+
+enum {
+    PART_BYTES = 256 << 10,
+    BYTES = 2 * PART_BYTES + 1000,
+    BLOB_BYTES_MAX = 4096,
+    HELD_BYTES_MAX = 8192
+};
+
+static char *cache_dir;
+static struct blob_server *server;
+static struct blobs *blobs;
+static struct error err;
+static uint8_t payload[BYTES], found[BYTES];
+static struct digest digest;
+
+static void open_store(uint64_t cache_bytes) {
+    const struct blobs_options options = {.url = blob_server_url(server),
+        .cache_dir = cache_dir,
+        .cache_bytes = cache_bytes,
+        .bytes_max = BLOB_BYTES_MAX,
+        .held_bytes_max = HELD_BYTES_MAX,
+        .timeout_ms = 60000};
+    assert_int_equal(blobs_create(&options, &blobs, &err), ERR_OK);
+}
+
+static int set_up(void **state) {
+    cache_dir = scratch_create();
+    server = blob_server_start();
+    for (size_t i = 0; i < BYTES; i++) payload[i] = (uint8_t)(i * 31 + i / 251);
+    digest = blob_server_add(server, slice_of(payload, BYTES));
+    open_store(1 << 20);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    blobs_destroy(blobs);
+    blob_server_stop(server);
+    scratch_remove(cache_dir);
+    return 0;
+}
+
+static void count(void *context, const struct folder_file *file) {
+    size_t *counts = context;
+    counts[file->is_temp]++;
+}
+
+static void assert_files(size_t blobs_kept) {
+    size_t counts[2] = {0, 0};
+    struct folder folder;
+    assert_int_equal(folder_open(&folder, "blobs.cache_dir", cache_dir, 0700, &err), ERR_OK);
+    folder_visit(&folder, count, counts);
+    folder_close(&folder);
+    assert_int_equal(counts[false], blobs_kept);
+    assert_int_equal(counts[true], 0);
+}
+
+static enum err open_parts(struct blob *ret) {
+    return blob_open_parts(blobs, &digest, BYTES, ret, &err);
+}
+
+static void assert_readable(const struct blob *blob) {
+    memset(found, 0, sizeof found);
+    assert_int_equal(blob_read(blob, 0, found, BYTES, &err), ERR_OK);
+    assert_memory_equal(found, payload, BYTES);
+    assert_int_equal(blob_read(blob, PART_BYTES - 1, found, 2, &err), ERR_OK);
+    assert_memory_equal(found, payload + PART_BYTES - 1, 2);
+}
+
+TEST(a_blob_that_is_larger_than_memory_may_have_is_fetched_once_and_read_in_parts) {
+    struct blob blobs_open[2];
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(open_parts(&blobs_open[i]), ERR_OK);
+        assert_readable(&blobs_open[i]);
+    }
+    assert_int_equal(blob_server_gets(server), 1);
+    for (int i = 0; i < 2; i++) blob_fini(&blobs_open[i]);
+    assert_files(1);
+    struct blob whole;
+    assert_int_equal(blob_open(blobs, &digest, BYTES, &whole, &err), ERR_TOO_LARGE);
+}
+
+TEST(a_blob_over_the_budget_of_the_cache_is_read_and_leaves_no_file) {
+    struct blob blob;
+    blobs_destroy(blobs);
+    open_store(BYTES - 1);
+    assert_int_equal(open_parts(&blob), ERR_OK);
+    assert_files(0);
+    assert_readable(&blob);
+    blob_fini(&blob);
+    assert_int_equal(open_parts(&blob), ERR_OK);
+    assert_int_equal(blob_server_gets(server), 2);
+    blob_fini(&blob);
+}
+
+TEST(what_is_not_the_blob_is_refused_and_leaves_no_file) {
+    static const struct {
+        enum mishap mishap;
+        enum err code;
+    } cases[] = {{MISHAP_STATUS_500, ERR_IO}, {MISHAP_WRONG_BYTES, ERR_DIGEST_MISMATCH},
+        {MISHAP_TOO_LONG, ERR_DIGEST_MISMATCH}, {MISHAP_ENDLESS, ERR_DIGEST_MISMATCH},
+        {MISHAP_CUT, ERR_IO}};
+    struct blob blob;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        blob_server_set_mishap(server, cases[i].mishap);
+        assert_int_equal(open_parts(&blob), cases[i].code);
+        assert_files(0);
+    }
+    blob_server_set_mishap(server, MISHAP_NONE);
+    assert_int_equal(blob_open_parts(blobs, &digest, BYTES + 1, &blob, &err), ERR_DIGEST_MISMATCH);
+    digest.bytes[0] ^= 1;
+    assert_int_equal(open_parts(&blob), ERR_BLOB_MISSING);
+    assert_files(0);
+    digest.bytes[0] ^= 1;
+    assert_int_equal(open_parts(&blob), ERR_OK);
+    assert_readable(&blob);
+    blob_fini(&blob);
+}
+
+TEST(a_file_of_the_cache_that_was_damaged_is_fetched_again) {
+    char path[512], name[BLOB_NAME_SIZE];
+    struct blob blob;
+    assert_int_equal(open_parts(&blob), ERR_OK);
+    blob_fini(&blob);
+    snprintf(path, sizeof path, "%s/%s", cache_dir, blob_name(&digest, name));
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_not_equal(fputc(payload[0] + 1, file), EOF);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(open_parts(&blob), ERR_OK);
+    assert_readable(&blob);
+    assert_int_equal(blob_server_gets(server), 2);
+    blob_fini(&blob);
+}
+
+TEST(an_output_that_came_in_parts_is_put_at_the_store_and_leaves_no_file) {
+    struct spool *spool;
+    struct digest stored;
+    memset(payload + 1000, 0, 50); /* never written */
+    assert_int_equal(blobs_create_spool(blobs, BYTES, &spool, &err), ERR_OK);
+    assert_int_equal(
+        spool_write(spool, 1050, slice_of(payload + 1050, BYTES - 1050), &err), ERR_OK);
+    assert_int_equal(spool_write(spool, 0, slice_of(payload, 1000), &err), ERR_OK);
+    blob_server_set_mishaps(server, MISHAP_STATUS_500, 1);
+    assert_int_equal(blobs_put_spool(blobs, spool, &stored, &err), ERR_IO);
+    assert_string_equal(err.trouble, BLOBS_TROUBLE);
+    assert_int_equal(blobs_put_spool(blobs, spool, &stored, &err), ERR_OK);
+    spool_destroy(spool);
+    assert_true(blob_server_has(server, slice_of(payload, BYTES)));
+    digest = digest_of(slice_of(payload, BYTES));
+    assert_true(digest_equal(&stored, &digest));
+    assert_files(0);
+}
+
+#define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        F(a_blob_that_is_larger_than_memory_may_have_is_fetched_once_and_read_in_parts),
+        F(a_blob_over_the_budget_of_the_cache_is_read_and_leaves_no_file),
+        F(what_is_not_the_blob_is_refused_and_leaves_no_file),
+        F(a_file_of_the_cache_that_was_damaged_is_fetched_again),
+        F(an_output_that_came_in_parts_is_put_at_the_store_and_leaves_no_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
