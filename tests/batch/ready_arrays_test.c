@@ -33,7 +33,7 @@ static struct job *push_array(uint64_t signature, uint32_t instances) {
 static void know_array(uint64_t signature, uint32_t count, uint64_t ns) {
     struct job *job = job_of(signature);
     job->instances = count;
-    ready_learn(ready, 0, job, count, true, ns);
+    teach(job, count, true, ns);
 }
 
 static void assert_slice(
@@ -77,7 +77,7 @@ TEST(of_an_array_that_is_not_known_one_instance_runs_first) {
 }
 
 TEST(arrays_and_single_jobs_take_turns) {
-    ready_learn(ready, 0, job_of(Q), 1, true, QUICK_NS);
+    teach(job_of(Q), 1, true, QUICK_NS);
     know_array(A, 1, 2 * MS);
     know_array(A, 2, 4 * MS);
     know_array(B, 1, 2 * MS);

@@ -19,7 +19,7 @@ static void push(uint64_t signature, size_t count) {
 }
 
 static void know(uint64_t signature, uint32_t count, uint64_t ns) {
-    ready_learn(ready, 0, job_of(signature), count, true, ns);
+    teach(job_of(signature), count, true, ns);
 }
 
 static struct ready_batch take(uint32_t lane) {
@@ -27,7 +27,7 @@ static struct ready_batch take(uint32_t lane) {
 }
 
 static void finish(uint32_t lane, struct ready_batch batch, uint64_t ns) {
-    ready_learn(ready, lane, taken[lane][0], batch.count, true, ns);
+    ready_learn(ready, lane, taken[lane], batch.count, true, ns);
     if (batch.is_slow) ready_leave(ready, lane);
 }
 
@@ -207,6 +207,23 @@ TEST(quick_jobs_of_several_signatures_share_a_batch_while_their_times_fit_the_sp
     assert_batch(take(1), 1, B, 1, false);
 }
 
+TEST(quick_jobs_of_several_signatures_learn_their_parts_of_a_batch) {
+    know(A, 1, MS / 2);
+    know(B, 1, 3 * MS / 2);
+    for (int i = 0; i < 40; i++) { /* together they take a tenth of what they took alone */
+        push(A, 1);
+        push(B, 1);
+        struct ready_batch batch = take(0);
+        assert_int_equal(batch.count, 2);
+        finish(0, batch, MS / 5);
+    }
+    for (int i = 0; i < 8; i++) {
+        push(A, 1);
+        push(B, 1);
+    }
+    assert_int_equal(take(0).count, 16);
+}
+
 TEST(lanes_share_what_waits_of_quick_jobs) {
     know(Q, 1, 1000);
     push(Q, 400);
@@ -327,12 +344,12 @@ TEST(a_quick_batch_beside_slow_ones_stays_quick) {
 }
 
 TEST(a_failure_teaches_only_until_something_went_well) {
-    ready_learn(ready, 0, job_of(A), 1, false, QUICK_NS);
+    teach(job_of(A), 1, false, QUICK_NS);
     push(A, 2);
     struct ready_batch batch = take(0);
     assert_batch(batch, 0, A, 2, false); /* better than nothing */
     finish(0, batch, SLOW_NS);
-    ready_learn(ready, 0, job_of(A), 1, false, QUICK_NS);
+    teach(job_of(A), 1, false, QUICK_NS);
     push(A, 1);
     assert_true(take(0).is_slow);
 }
@@ -463,6 +480,7 @@ int main(void) {
         R(jobs_that_turn_out_to_be_quick_leave_their_group),
         R(jobs_that_turn_out_to_be_slow_leave_the_queue),
         R(quick_jobs_of_several_signatures_share_a_batch_while_their_times_fit_the_span),
+        R(quick_jobs_of_several_signatures_learn_their_parts_of_a_batch),
         R(lanes_share_what_waits_of_quick_jobs),
         R(a_job_that_failed_before_runs_alone),
         R(tenants_never_share_a_batch),

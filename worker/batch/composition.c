@@ -47,3 +47,39 @@ bool composition_join(struct composition *composition, const struct composition_
     *composition = next;
     return true;
 }
+
+/* How many jobs from the first on launch the same. */
+static size_t run_of(struct job *const *jobs, size_t count) {
+    size_t run = 1;
+    while (run < count && composition_same_signature(jobs[0], jobs[run])) run++;
+    return run;
+}
+
+static void learn_parts(
+    struct durations *durations, struct job *const *jobs, size_t count, uint64_t ns) {
+    uint64_t expected_ns = 0;
+    for (size_t i = 0, run; i < count; i += run) {
+        run = run_of(jobs + i, count - i);
+        expected_ns += durations_expect(durations, composition_signature(jobs[i]), (uint32_t)run);
+    }
+    for (size_t i = 0, run; i < count; i += run) {
+        run = run_of(jobs + i, count - i);
+        uint64_t signature = composition_signature(jobs[i]);
+        uint64_t own_ns = durations_expect(durations, signature, (uint32_t)run);
+        if (own_ns == DURATIONS_UNKNOWN) continue; /* forgotten meanwhile */
+        double part = (double)own_ns / (double)expected_ns;
+        durations_learn(durations, signature, (uint32_t)run, (uint64_t)((double)ns * part), 0);
+    }
+}
+
+void composition_learn(struct durations *durations, struct job *const *jobs, size_t count,
+    bool is_ok, uint64_t ns, uint32_t beside) {
+    const struct job *first = jobs[0];
+    uint64_t signature = composition_signature(first);
+    uint32_t sharing = first->array != NULL ? first->slice.count : (uint32_t)count;
+    bool is_mixed = run_of(jobs, count) < count;
+    if (is_mixed && is_ok && beside == 0) learn_parts(durations, jobs, count, ns);
+    if (is_mixed) return; /* what failed, or was slowed down, tells nothing of the parts */
+    if (is_ok) durations_learn(durations, signature, sharing, ns, beside);
+    else durations_guess(durations, signature, ns);
+}

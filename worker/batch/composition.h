@@ -43,4 +43,14 @@ uint64_t composition_job_bytes(const struct composition_limits *limits, const st
 bool composition_join(struct composition *composition, const struct composition_limits *limits,
     struct durations *durations, const struct job *job);
 
+/**
+ * `count` jobs, or one slice, shared a batch that took `ns`, beside so many slow ones.
+ *
+ * Jobs of several runs are taken to have had a part of it as large as was expected of each run:
+ * what a signature took alone, when it was first seen, does not stand for ever. Of thousands of
+ * signatures hardly one would fill a batch by itself again.
+ */
+void composition_learn(struct durations *durations, struct job *const *jobs, size_t count,
+    bool is_ok, uint64_t ns, uint32_t beside);
+
 #endif

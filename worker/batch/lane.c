@@ -124,19 +124,14 @@ static struct ready_batch take_jobs(struct lane *lane) {
 
 /* --- batches --- */
 
-/* A batch of jobs that launch the same says how long they take, from when the lane's stream was
- * free for it. */
+/* A batch says how long its jobs take, from when the lane's stream was free for it. */
 static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns) {
-    const struct job *first = batch->items[0].job;
     bool is_ok = true;
-    for (size_t i = 0; i < batch->count; i++) {
-        if (!composition_same_signature(first, batch->items[i].job)) return;
-        is_ok = is_ok && batch->items[i].job->outcome.code == ERR_OK;
-    }
+    for (size_t i = 0; i < batch->count; i++)
+        is_ok = is_ok && lane->done[i]->outcome.code == ERR_OK;
     uint64_t from = batch->staged_ns > lane->last_done_ns ? batch->staged_ns : lane->last_done_ns;
-    size_t count = first->array != NULL ? first->slice.count : batch->count;
-    ready_learn(lane->lanes->options.ready, (uint32_t)(lane - lane->lanes->items), first, count,
-        is_ok, done_ns - from);
+    ready_learn(lane->lanes->options.ready, (uint32_t)(lane - lane->lanes->items), lane->done,
+        batch->count, is_ok, done_ns - from);
 }
 
 /* While the device works, there is time for messages. */
@@ -162,11 +157,11 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     pulse_busy();
     if (code != ERR_OK) return code;
     uint64_t done_ns = clock_ns();
+    size_t count = batch->count;
+    for (size_t i = 0; i < count; i++) lane->done[i] = batch->items[i].job;
     learn(lane, batch, done_ns);
     leave_slow(lane);
     lane->last_done_ns = done_ns;
-    size_t count = batch->count;
-    for (size_t i = 0; i < count; i++) lane->done[i] = batch->items[i].job;
     bool is_slice = lane->done[0]->array != NULL; /* its outputs are with its array */
     if (!is_slice) options->on_done(options->context, lane->done, count);
     batch_recycle(batch);

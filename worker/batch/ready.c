@@ -451,14 +451,9 @@ static uint32_t count_beside(struct ready *ready, uint32_t lane) {
     return (uint32_t)(beside < most ? beside : most);
 }
 
-void ready_learn(struct ready *ready, uint32_t lane, const struct job *first, size_t count,
+void ready_learn(struct ready *ready, uint32_t lane, struct job *const *jobs, size_t count,
     bool is_ok, uint64_t ns) {
-    if (!is_ok) {
-        durations_guess(&ready->durations, composition_signature(first), ns);
-        return;
-    }
-    durations_learn(&ready->durations, composition_signature(first), (uint32_t)count, ns,
-        count_beside(ready, lane));
+    composition_learn(&ready->durations, jobs, count, is_ok, ns, count_beside(ready, lane));
 }
 
 /* --- from outside --- */

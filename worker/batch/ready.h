@@ -111,10 +111,11 @@ bool ready_end_slice(struct ready *ready, struct job *slice);
 void ready_leave(struct ready *ready, uint32_t lane);
 
 /**
- * `count` jobs with the signature of `first` shared a batch of `lane` that took `ns`. Call it
- * before ready_leave(). The time of a failed batch is used only until one has gone well.
+ * `count` jobs, or one slice, shared a batch of `lane` that took `ns`. Call it before
+ * ready_leave(). `is_ok`: none of them failed; the time of a failed batch is used only until one
+ * has gone well.
  */
-void ready_learn(struct ready *ready, uint32_t lane, const struct job *first, size_t count,
+void ready_learn(struct ready *ready, uint32_t lane, struct job *const *jobs, size_t count,
     bool is_ok, uint64_t ns);
 
 /** Ends pushes; jobs in the queue can still be taken. Wakes all lanes. */
