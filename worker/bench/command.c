@@ -78,7 +78,7 @@ static int check_ranges(const struct bench_arguments *arguments) {
         const char *name;
         uint64_t value, least, most;
     } ranges[] = {{"rounds", arguments->rounds, 1, BENCH_ROUNDS_MAX},
-        {"ms", arguments->milliseconds, 1, 60000}, {"messages", arguments->messages, 1, 1000000000},
+        {"ms", arguments->milliseconds, 1, 60000}, {"messages", arguments->messages, 2, 1000000000},
         {"instances", arguments->instances, 1, BENCH_INSTANCES_MAX},
         {"iterations", arguments->iterations, 1, BENCH_ITERATIONS_MAX},
         {"devices", arguments->devices, 0, BENCH_DEVICES_MAX},

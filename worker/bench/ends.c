@@ -31,13 +31,15 @@ static void note_sample(struct bench_clock *clock) {
         clock->samples[before - clock->warm_up] = clock_ns() - clock->issued_ns;
 }
 
-static void finish_one(struct bench_clock *clock) {
+/* Returns how many are finished. */
+static uint64_t finish_one(struct bench_clock *clock) {
     note_sample(clock);
     /* release: pairs with the acquire in finished() */
     uint64_t count = atomic_fetch_add_explicit(&clock->finished, 1, memory_order_release) + 1;
-    if (count != clock->total) return;
+    if (count != clock->total) return count;
     clock->ended_ns = clock_ns();
     if (clock->on_edge != NULL) clock->on_edge(true);
+    return count;
 }
 
 /* --- a source in memory --- */
@@ -114,7 +116,7 @@ static void memory_pause(struct source *source, bool paused) {
 }
 
 static void memory_finish(struct source *source, const struct position *position) {
-    finish_one(((struct memory_source *)source)->clock);
+    (void)finish_one(((struct memory_source *)source)->clock);
 }
 
 static enum err memory_close(struct source *source, int timeout_ms, struct error *err) {
@@ -186,9 +188,7 @@ static enum err counting_poll(
     struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
     struct counting_source *counting = (struct counting_source *)source;
     enum err code = source_poll(counting->inner, timeout_ms, ret, at_end, err);
-    struct bench_clock *clock = counting->clock;
-    if (*ret != NULL && clock->started_ns == 0) clock->started_ns = clock_ns();
-    *at_end = finished(clock) >= clock->total;
+    *at_end = finished(counting->clock) >= counting->clock->total;
     return code;
 }
 
@@ -199,7 +199,8 @@ static void counting_pause(struct source *source, bool paused) {
 static void counting_finish(struct source *source, const struct position *position) {
     struct counting_source *counting = (struct counting_source *)source;
     source_finish(counting->inner, position);
-    finish_one(counting->clock);
+    struct bench_clock *clock = counting->clock;
+    if (finish_one(clock) == clock->warm_up) clock->started_ns = clock_ns();
 }
 
 static enum err counting_close(struct source *source, int timeout_ms, struct error *err) {

@@ -74,11 +74,16 @@ static enum err fit_settings(const struct kafka_bench *bench, struct error *err)
     return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for names");
 }
 
+/* Clients take up to a second before their first record is sent: it does not count. */
+static uint64_t warm_up_of(const struct kafka_bench *bench) {
+    return bench->options->messages / 10 + 1;
+}
+
 static enum err run_worker(struct kafka_bench *bench, enum delivery_choice delivery, unsigned round,
     double *ns_a_job, struct error *err) {
     struct bench_clock clock;
     struct connection connection;
-    bench_clock_init(&clock, 0, bench->options->messages);
+    bench_clock_init(&clock, warm_up_of(bench), bench->options->messages - warm_up_of(bench));
     name_group(bench, delivery == EXACTLY_ONCE ? "exactly-once" : "at-least-once", round);
     bench->options->settings->delivery = delivery;
     enum err code = fit_settings(bench, err);
@@ -104,10 +109,11 @@ static enum err run_baseline(
         .from = bench->topics[TOPIC_JOBS],
         .to = bench->topics[TOPIC_RESULTS],
         .messages = bench->options->messages,
+        .warm_up = warm_up_of(bench),
         .response = bench->response};
     uint64_t elapsed_ns;
     enum err code = kafka_baseline_run(&work, &elapsed_ns, err);
-    if (code == ERR_OK) *ns_a_job = (double)elapsed_ns / (double)work.messages;
+    if (code == ERR_OK) *ns_a_job = (double)elapsed_ns / (double)(work.messages - work.warm_up);
     return code;
 }
 
@@ -161,10 +167,13 @@ static enum err measure(struct kafka_bench *bench, struct error *err) {
     if (code != ERR_OK) return code;
     const struct bench_table *table = &bench->options->table;
     bench_note(table,
-        "%" PRIu64 " messages of %zu bytes a round, results of %zu bytes, %d partitions, %u "
-        "rounds\n\n",
-        bench->options->messages, bench->job_bytes, bench->response.size, PARTITIONS,
-        table->rounds);
+        "%" PRIu64
+        " messages of %zu bytes a round, a tenth of them as warm-up, results of %zu bytes, "
+        "%d partitions, %u rounds
+
+        ",
+        bench->options->messages,
+        bench->job_bytes, bench->response.size, PARTITIONS, table->rounds);
     bench_print_rates_head(table, "baseline");
     bench_print_rates(table, "from topic to topic, at least once", &at_least_once);
     bench_print_rates(table, "the same, exactly once", &exactly_once);

@@ -4,7 +4,8 @@
  * compares the worker with it. This file also prepares the brokers: it creates topics for the bench
  * and fills them.
  *
- * Both clients have the same settings as the worker's (broker/consumer.h, broker/producer.h).
+ * Both clients have the worker's settings (broker/consumer_conf.c, broker/producer.c), but for how
+ * long results go to one partition: the client's own default suits this loop better.
  * Threads: one.
  */
 #ifndef BENCH_KAFKA_BASELINE_H
@@ -29,13 +30,14 @@ struct kafka_baseline_work {
     struct kafka_options consumer, producer;
     const char *group;
     const char *from, *to;
-    uint64_t messages;     /* messages in `from` */
+    uint64_t messages;     /* messages in `from`, warm-up included */
+    uint64_t warm_up;      /* 1 at least */
     struct slice response; /* to each message */
 };
 
 /**
- * *ns is the time from the first message read until the last response was acknowledged. Errors:
- * ERR_BROKER.
+ * `*elapsed_ns` is the time from when the warm-up's last response was acknowledged until that of
+ * all was. Errors: ERR_BROKER.
  */
 MUST_CHECK enum err kafka_baseline_run(
     const struct kafka_baseline_work *work, uint64_t *elapsed_ns, struct error *err);

@@ -212,16 +212,24 @@ static void producer_destroy(struct sink *sink) {
  * default of 30 s is too long, and longer than a transaction.
  */
 #define TOPIC_WAIT_MS "5000"
+/*
+ * Results without a key go to one partition for as long as a batch waits, not ten times as long:
+ * five requests for the same partition can be under way, and with more to send the client's thread
+ * spins until one is answered.
+ */
+#define LINGER_MS "1"
 static const struct client_setting plain_defaults[] = {{"client.id", "gpu-worker"},
-    {"linger.ms", "1"}, {"message.timeout.ms", "0"},
-    {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};
+    {"linger.ms", LINGER_MS}, {"sticky.partitioning.linger.ms", LINGER_MS},
+    {"message.timeout.ms", "0"}, {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS},
+    {NULL, NULL}};
 /*
  * In a transaction nothing may wait longer than transaction.timeout.ms, from which librdkafka
  * derives message.timeout.ms.
  */
 static const struct client_setting transactional_defaults[] = {{"client.id", "gpu-worker"},
-    {"linger.ms", "1"}, {"transaction.timeout.ms", "10000"},
-    {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};
+    {"linger.ms", LINGER_MS}, {"sticky.partitioning.linger.ms", LINGER_MS},
+    {"transaction.timeout.ms", "10000"}, {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS},
+    {NULL, NULL}};
 
 static enum err conf_create(
     const struct producer_options *options, rd_kafka_conf_t **ret, struct error *err) {

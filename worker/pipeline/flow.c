@@ -12,20 +12,19 @@
 
 #define RARE_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
 
-/* An array may take long: between its slices it is left, whole, to the next owner of its message.
- */
+/* A worker that stops begins nothing more: what waits is left to the next owner of its message. An
+ * array may take so long that its partition is lost meanwhile; it is left whole, between slices. */
 static bool is_left_to_others(const struct stages *stages, const struct job *job) {
-    if (job->instances == 0) return false;
-    /* relaxed: it orders nothing; the slice that begins this moment is only finished */
-    return atomic_load_explicit(&stages->hands_back, memory_order_relaxed) ||
-           !source_holds(stages->source, &job->delivery->position);
+    /* relaxed: it orders nothing; the job that begins this moment is only finished */
+    if (atomic_load_explicit(&stages->hands_back, memory_order_relaxed)) return true;
+    return job->instances > 0 && !source_holds(stages->source, &job->delivery->position);
 }
 
 enum err flow_still_wanted(void *context, const struct job *job, struct error *err) {
     const struct stages *stages = context;
     if (is_left_to_others(stages, job))
         return error_set(err, ERR_REVOKED, 0, "nothing needs to be done: it is read again",
-            "the array was left to another worker before it had ended");
+            "the job was left to another worker before it had ended");
     if (control_has_cancelled(stages->control, job->id))
         return error_set(err, ERR_CANCELLED, 0,
             "send it again under another id, or after cancels.ttl_ms",

@@ -251,13 +251,17 @@ static enum err take_all(struct stages *stages, struct error *err) {
     return code;
 }
 
-/* Jobs that wait to be tried again are others' to try, and arrays others' to run. */
-static void hand_back(struct stages *stages) {
-    /* relaxed: see flow_still_wanted() */
-    atomic_store_explicit(&stages->hands_back, true, memory_order_relaxed);
+static void hand_back_retries(struct stages *stages) {
     size_t count = retries_hand_back_all(stages->retries);
     if (count == 0) return;
     log_line(LOG_INFO, "handed back %zu jobs that waited for another try", count);
+}
+
+/* Jobs that have not begun are others' to run, and so are those that wait to be tried again. */
+static void hand_back(struct stages *stages) {
+    /* relaxed: see flow_still_wanted() */
+    atomic_store_explicit(&stages->hands_back, true, memory_order_relaxed);
+    hand_back_retries(stages);
 }
 
 /* The source is still polled: it serves its group and commits. What it brings is not ours any more.
@@ -295,7 +299,7 @@ static enum err drain(struct stages *stages, struct error *err) {
 enum err intake_run(struct stages *stages, struct error *err) {
     pulse_start("intake");
     enum err code = take_all(stages, err);
-    if (code != ERR_OK) hand_back(stages);
+    if (code != ERR_OK) hand_back_retries(stages); /* what came before ends as it should */
     struct error drain_error;
     enum err drained = drain(stages, code == ERR_OK ? err : &drain_error);
     pulse_idle();

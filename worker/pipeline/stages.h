@@ -100,7 +100,7 @@ struct stages {
     struct rare not_cached;               /* blobs that the disk of the cache did not take */
     struct executor_summary summary;
     atomic_bool has_failed; /* set under the lock; read anywhere */
-    atomic_bool hands_back; /* the worker stops: arrays are others' to run. Intake sets it */
+    atomic_bool hands_back; /* the worker stops: no job begins any more. Intake sets it */
     struct error failure;   /* the first one */
 };
 
