@@ -17,8 +17,9 @@ from poison import Mixture
 from worker_environment import for_faults
 
 IN_FLIGHT_MAX = 8
-# Launches that fail and are tried again wait in a heap that is as large as the room in flight.
-FAULTS = "seed=9;cuMemcpyHtoDAsync:not_supported@p0.2"
+# Jobs that fail and are tried again wait in a heap that is as large as the room in flight. An array has several copies,
+# any of which may fail: with a fifth of them, few of its attempts would go well.
+FAULTS = "seed=9;cuMemcpyHtoDAsync:not_supported@p0.05"
 
 
 class InFlightTest(KafkaFlowTest):
