@@ -167,13 +167,10 @@ static enum err measure(struct kafka_bench *bench, struct error *err) {
     if (code != ERR_OK) return code;
     const struct bench_table *table = &bench->options->table;
     bench_note(table,
-        "%" PRIu64
-        " messages of %zu bytes a round, a tenth of them as warm-up, results of %zu bytes, "
-        "%d partitions, %u rounds
-
-        ",
-        bench->options->messages,
-        bench->job_bytes, bench->response.size, PARTITIONS, table->rounds);
+        "%" PRIu64 " messages of %zu bytes a round, a tenth of them as warm-up, results of %zu "
+        "bytes, %d partitions, %u rounds\n\n",
+        bench->options->messages, bench->job_bytes, bench->response.size, PARTITIONS,
+        table->rounds);
     bench_print_rates_head(table, "baseline");
     bench_print_rates(table, "from topic to topic, at least once", &at_least_once);
     bench_print_rates(table, "the same, exactly once", &exactly_once);
