@@ -1,4 +1,4 @@
-"""How long a device stands still when its executor is killed, with and without a spare, in turns; with --stages also
+"""How long a device stands still when its executor crashes, with and without a spare, in turns; with --stages also
 where the time goes.
 usage: take_over.py BUILD_FOLDER [--kafka] [--deaths 10] [--rounds 3] [--driver cpu] [--stages] [--spare true false]"""
 
@@ -52,8 +52,8 @@ class Files:
         self.results = folder / "results"
         (folder / "jobs").write_bytes(b"".join(msgpack.packb(saxpy(number)) for number in range(JOBS)))
 
-    def wait_for_result(self, since):
-        """The time of the first result after that time."""
+    def wait_for_result(self, _):
+        """The time of the next result."""
         size = self.results.stat().st_size
         while self.results.stat().st_size <= size:
             time.sleep(0.0005)
@@ -99,7 +99,7 @@ class Log(threading.Thread):
 
 
 def status_of(address):
-    """NULL until it answers."""
+    """What the page says of the device; None until it answers."""
     with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(f"http://{address}/status.json") as page:
         return json.load(page)["devices"][0]
 
@@ -146,6 +146,7 @@ def run(place, folder, arguments, spare):
             return [kill_one(place, "127.0.0.1:19471", log, spare == "true") for _ in range(arguments.deaths)]
         finally:
             worker.kill()
+            log.join()
 
 
 def print_stages(deaths):
