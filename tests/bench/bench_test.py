@@ -207,13 +207,15 @@ class Bench(unittest.TestCase):
         for row in found.values():
             self.assert_figures(row, "cpu_ns", "share_percent")
         sums = {name: found.pop(name)["cpu_ns"]["median"]
-                for name in ("all of these", "whole process", "baseline, whole process")}
+                for name in ("all of these", "whole process", "whole process that traces, untraced job",
+                             "baseline, whole process")}
         for name in ("lane: stage", "lane: enqueue", "lane: other", "intake: other"):
             self.assertIn(name, found)
         parts = sum(row["cpu_ns"]["median"] for row in found.values())
         self.assertAlmostEqual(parts, sums["all of these"], delta=len(found))  # each is rounded
         self.assertAlmostEqual(sums["all of these"], sums["whole process"], delta=0.1 * sums["whole process"])
-        self.assertGreater(sums["baseline, whole process"], 0)
+        for name in ("whole process that traces, untraced job", "baseline, whole process"):
+            self.assertGreater(sums[name], 0)
 
     def test_cost_prints_tables_of_the_same(self):
         done = bench("cost", "--driver", "cpu", "--rounds", "1", "--ms", "1")

@@ -61,7 +61,7 @@ static enum err run_worker(const struct array_run *run, enum side side, uint64_t
     struct bench_clock clock;
     engine_fit_settings(run->bench, &work);
     run->bench->options->settings->limits.instances_per_job = run->instances;
-    bench_clock_init(&clock, is_array ? WARM_UP_ARRAYS : engine_warm_up_jobs(&work),
+    bench_clock_init(&clock, is_array ? WARM_UP_ARRAYS : engine_warm_up_jobs(run->bench, &work),
         (count + instances - 1) / instances);
     enum err code =
         engine_run_worker(run->bench, NULL, run->payloads[side], UINT64_MAX, &clock, err);

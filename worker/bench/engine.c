@@ -13,7 +13,6 @@
 
 enum {
     WARM_UP_JOBS_MAX = 256,
-    WARM_UP_JOBS_MIN = 32,    /* by then all batches in flight have had their memory */
     WARM_UP_BYTES = 64 << 20, /* fewer warm-up jobs if they are large */
     POOL_BYTES_MIN = 64 << 20,
     DISTINCT_MESSAGES = 16384 /* 128 MiB of them: more than a cache holds */
@@ -66,10 +65,11 @@ void engine_init(struct engine_bench *bench, const struct bench_options *options
         .depth = options->settings->lane_depth};
 }
 
-/* Enough jobs for the worker to learn how long they take, and to compute how many make a round. */
-uint64_t engine_warm_up_jobs(const struct engine_work *work) {
-    uint64_t jobs = WARM_UP_BYTES / work->buffer_bytes;
-    if (jobs < WARM_UP_JOBS_MIN) return WARM_UP_JOBS_MIN;
+/* Enough jobs for the worker to learn how long they take, to compute how many make a round, and for
+ * all batches in flight to have had their memory. */
+uint64_t engine_warm_up_jobs(const struct engine_bench *bench, const struct engine_work *work) {
+    uint64_t jobs = WARM_UP_BYTES / work->buffer_bytes, batches = bench->lanes * bench->depth;
+    if (jobs < batches) return batches;
     return jobs < WARM_UP_JOBS_MAX ? jobs : WARM_UP_JOBS_MAX;
 }
 
@@ -112,7 +112,7 @@ static enum err run_worker(const struct engine_bench *bench, const struct engine
     struct state *state, struct slice payload, uint64_t jobs, uint64_t at_once, double *ns_a_job,
     struct error *err) {
     struct bench_clock clock;
-    bench_clock_init(&clock, engine_warm_up_jobs(work), jobs);
+    bench_clock_init(&clock, engine_warm_up_jobs(bench, work), jobs);
     enum err code = engine_run_worker(bench, state, payload, at_once, &clock, err);
     *ns_a_job = bench_clock_ns_each(&clock);
     return code;
@@ -140,8 +140,8 @@ static enum err run_baseline(const struct engine_bench *bench, const struct engi
 static enum err measure_with(const struct engine_bench *bench, const struct engine_work *work,
     struct slice payload, uint64_t at_once, struct bench_rounds *ret, struct error *err) {
     double probe_ns;
-    enum err code =
-        run_baseline(bench, work, payload, engine_warm_up_jobs(work), at_once, &probe_ns, err);
+    enum err code = run_baseline(
+        bench, work, payload, engine_warm_up_jobs(bench, work), at_once, &probe_ns, err);
     if (code != ERR_OK) return code;
     uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / probe_ns) + 1;
     for (ret->count = 0; ret->count < bench->options->table.rounds && code == ERR_OK;
@@ -211,7 +211,8 @@ static enum err compare_with_message_loop(const struct engine_bench *bench,
     struct bench_rounds *ret, struct error *err) {
     const struct bench_feed feed = {
         .payloads = messages, .payload_count = DISTINCT_MESSAGES, .at_once = UINT64_MAX};
-    struct gpu_baseline_work loop = engine_baseline_work(bench, work, engine_warm_up_jobs(work));
+    struct gpu_baseline_work loop =
+        engine_baseline_work(bench, work, engine_warm_up_jobs(bench, work));
     struct bench_clock clock;
     double probe_ns;
     loop.messages = messages;
@@ -220,7 +221,7 @@ static enum err compare_with_message_loop(const struct engine_bench *bench,
     if (code != ERR_OK) return code;
     loop.jobs = (uint64_t)(bench->options->milliseconds * 1e6 / probe_ns) + 1;
     for (unsigned round = 0; round < bench->options->table.rounds && code == ERR_OK; round++) {
-        bench_clock_init(&clock, engine_warm_up_jobs(work), loop.jobs);
+        bench_clock_init(&clock, engine_warm_up_jobs(bench, work), loop.jobs);
         code = gpu_baseline_run(bench->baseline, &loop, &ret->baseline_ns[round], err);
         if (code == ERR_OK)
             code = bench_run(bench->options->settings, bench_source(&clock, &feed), bench_sink(),
@@ -338,7 +339,7 @@ static enum err measure_tenants(struct engine_bench *bench, const struct engine_
     static const struct engine_tenants shared = {"", ISOLATE_NONE, BENCH_NO_KEYS};
     double none_ns;
     enum err code =
-        run_tenants(bench, work, &shared, payload, engine_warm_up_jobs(work), &none_ns, err);
+        run_tenants(bench, work, &shared, payload, engine_warm_up_jobs(bench, work), &none_ns, err);
     if (code != ERR_OK) return code;
     uint64_t jobs = (uint64_t)(bench->options->milliseconds * 1e6 / none_ns) + 1;
     for (unsigned round = 0; round < bench->options->table.rounds && code == ERR_OK; round++) {

@@ -38,7 +38,7 @@ void engine_close(struct engine_bench *bench);
 MUST_CHECK enum err engine_open_state(struct state **ret, struct error *err);
 
 /** Jobs that come before those that are measured, in each run of the worker. */
-uint64_t engine_warm_up_jobs(const struct engine_work *work);
+uint64_t engine_warm_up_jobs(const struct engine_bench *bench, const struct engine_work *work);
 
 /** Sets limits that this work does not reach, and batches of its size. */
 void engine_fit_settings(const struct engine_bench *bench, const struct engine_work *work);

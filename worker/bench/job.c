@@ -6,12 +6,32 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/temporary.h"
 #include "decode/job_yaml.h"
 
-/* Where the bytes of a buffer stand until the job is encoded: a name for mkstemp(). */
-#define DATA_FILE "/tmp/gpu-worker-bench-XXXXXX"
+/* Where the bytes of large buffers stand until the job is encoded. */
+static const char *const data_names[] = {"x", "y"};
+enum { DATA_PATH_SIZE = TEMPORARY_PATH_SIZE + 2 };
 
-static enum err encode(const char *yaml, struct slice *ret, struct error *err) {
+static const char *data_path(
+    const char *folder, const char *name, char ret[static DATA_PATH_SIZE]) {
+    snprintf(ret, DATA_PATH_SIZE, "%s/%s", folder, name);
+    return ret;
+}
+
+static enum err make_data_folder(char ret[static TEMPORARY_PATH_SIZE], struct error *err) {
+    return temporary_folder_make("gpu-worker-bench", ret, err);
+}
+
+static void remove_data_folder(const char *folder) {
+    char path[DATA_PATH_SIZE];
+    for (size_t i = 0; i < sizeof data_names / sizeof data_names[0]; i++)
+        unlink(data_path(folder, data_names[i], path));
+    rmdir(folder);
+}
+
+/* The names of its files are relative to `folder`. */
+static enum err encode(const char *yaml, const char *folder, struct slice *ret, struct error *err) {
     struct problems problems;
     uint8_t *bytes = NULL;
     size_t size = 0;
@@ -19,9 +39,9 @@ static enum err encode(const char *yaml, struct slice *ret, struct error *err) {
     struct yaml_document *document =
         yaml_parse("bench", slice_of_text(yaml), YAML_KEEP_VARIABLES, &problems);
     enum err code = ERR_INTERNAL;
-    if (document != NULL) code = job_yaml_encode(document, "/", &problems, &bytes, &size, err);
+    if (document != NULL) code = job_yaml_encode(document, folder, &problems, &bytes, &size, err);
     if (problems.count > 0)
-        code = error_set(err, code, 0, "make room in /tmp", "making a job: %s: %s",
+        code = error_set(err, code, 0, "make room in TMPDIR", "making a job: %s: %s",
             problems.items[0].where, problems.items[0].what);
     yaml_destroy(document);
     problems_fini(&problems);
@@ -34,7 +54,7 @@ enum err bench_job_nothing(struct slice *ret, struct error *err) {
                   "buffers: {}\n"
                   "steps: [{program: bench, entry: nothing, args: [{u32: 0}], grid: [1]}]\n"
                   "outputs: []\n",
-        ret, err);
+        "/", ret, err);
 }
 
 static enum err end_file(FILE *file, bool is_written, const char *path, struct error *err) {
@@ -43,20 +63,18 @@ static enum err end_file(FILE *file, bool is_written, const char *path, struct e
     return error_set(err, ERR_IO, 0, "make room there", "%s cannot be written", path);
 }
 
-/* Makes a temporary file; NULL: it cannot be made. */
-static FILE *begin_file(char *path) {
-    int fd = mkstemp(path);
-    return fd >= 0 ? fdopen(fd, "w") : NULL;
-}
-
-static enum err write_file(struct slice bytes, char *path, struct error *err) {
-    FILE *file = begin_file(path);
+static enum err write_file(
+    struct slice bytes, const char *folder, const char *name, struct error *err) {
+    char path[DATA_PATH_SIZE];
+    FILE *file = fopen(data_path(folder, name, path), "wxe");
     bool is_written = file != NULL && fwrite(bytes.data, bytes.size, 1, file) == 1;
     return end_file(file, is_written, path, err);
 }
 
-static enum err write_ones(uint64_t bytes, char *path, struct error *err) {
-    FILE *file = begin_file(path);
+static enum err write_ones(
+    uint64_t bytes, const char *folder, const char *name, struct error *err) {
+    char path[DATA_PATH_SIZE];
+    FILE *file = fopen(data_path(folder, name, path), "wxe");
     const float one = 1;
     bool is_written = file != NULL;
     for (uint64_t i = 0; i < bytes && is_written; i += sizeof one)
@@ -77,67 +95,70 @@ static struct array_words array_words_of(uint32_t instances) {
 }
 
 enum err bench_job_nothing_of_each(uint32_t instances, struct slice *ret, struct error *err) {
-    char parameters[] = DATA_FILE, yaml[512];
-    enum err code = write_ones((uint64_t)BENCH_PARAMETERS_BYTES * instances, parameters, err);
+    char folder[TEMPORARY_PATH_SIZE], yaml[512];
+    enum err code = make_data_folder(folder, err);
+    if (code != ERR_OK) return code;
+    code = write_ones((uint64_t)BENCH_PARAMETERS_BYTES * instances, folder, "x", err);
     snprintf(yaml, sizeof yaml,
         "id: bench\ncount: %" PRIu32 "\n"
         "buffers:\n"
-        "  parameters: {each: true, data: {file: %s}}\n"
+        "  parameters: {each: true, data: {file: x}}\n"
         "  scores: {each: true, bytes: %d}\n"
         "steps: [{program: bench, entry: nothing_coalesced, args: [{u32: 0}], grid: [1]}]\n"
         "outputs: [{buffer: scores}]\n",
-        instances, parameters, BENCH_SCORES_BYTES);
-    if (code == ERR_OK) code = encode(yaml, ret, err);
-    unlink(parameters);
+        instances, BENCH_SCORES_BYTES);
+    if (code == ERR_OK) code = encode(yaml, folder, ret, err);
+    remove_data_folder(folder);
     return code;
 }
 
 enum err bench_job_add(const char *entry, uint64_t buffer_bytes, uint32_t instances,
     struct slice *ret, struct error *err) {
     const struct array_words words = array_words_of(instances);
-    char path[] = DATA_FILE, yaml[1024];
-    enum err code = write_ones(buffer_bytes * (instances > 0 ? instances : 1), path, err);
+    char folder[TEMPORARY_PATH_SIZE], yaml[1024];
+    enum err code = make_data_folder(folder, err);
+    if (code != ERR_OK) return code;
+    code = write_ones(buffer_bytes * (instances > 0 ? instances : 1), folder, "x", err);
     snprintf(yaml, sizeof yaml,
         "id: bench\n%s"
         "buffers:\n"
-        "  x: {%sdata: {file: %s}}\n"
-        "  y: {%sdata: {file: %s}}\n"
+        "  x: {%sdata: {file: x}}\n"
+        "  y: {%sdata: {file: x}}\n"
         "  z: {%sbytes: %" PRIu64 "}\n"
         "steps: [{program: bench, entry: %s, args: [x, y, z, {u32: %" PRIu64
         "}], elements: %" PRIu64 "}]\n"
         "outputs: [{buffer: z}]\n",
-        words.count, words.each, path, words.each, path, words.each, buffer_bytes, entry,
+        words.count, words.each, words.each, words.each, buffer_bytes, entry,
         buffer_bytes / sizeof(float), buffer_bytes / sizeof(float));
-    if (code == ERR_OK) code = encode(yaml, ret, err);
-    unlink(path);
+    if (code == ERR_OK) code = encode(yaml, folder, ret, err);
+    remove_data_folder(folder);
     return code;
 }
 
 enum err bench_job_score(uint32_t instances, struct slice *ret, struct error *err) {
     const struct array_words words = array_words_of(instances);
     float table[BENCH_TABLE_BYTES / sizeof(float)];
-    char parameters[] = DATA_FILE, ones[] = DATA_FILE;
-    char yaml[1024], name[DIGEST_TEXT_SIZE];
+    char folder[TEMPORARY_PATH_SIZE], yaml[1024], name[DIGEST_TEXT_SIZE];
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) table[i] = 1;
     const struct digest digest = digest_of(slice_of(table, sizeof table));
     uint64_t all = (uint64_t)BENCH_PARAMETERS_BYTES * (instances > 0 ? instances : 1);
-    enum err code = write_ones(all, parameters, err);
+    enum err code = make_data_folder(folder, err);
     if (code != ERR_OK) return code;
-    code = write_ones(sizeof table, ones, err);
+    code = write_ones(all, folder, "x", err);
+    if (code == ERR_OK) code = write_ones(sizeof table, folder, "y", err);
     snprintf(yaml, sizeof yaml,
         "id: bench\n%s"
         "buffers:\n"
-        "  parameters: {%sdata: {file: %s}}\n"
-        "  table: {static: '%s', data: {file: %s}}\n"
+        "  parameters: {%sdata: {file: x}}\n"
+        "  table: {static: '%s', data: {file: y}}\n"
         "  scores: {%sbytes: %d}\n"
         "steps: [{program: bench, entry: score, grid: [1],"
         " args: [parameters, table, scores, {u32: %zu}]}]\n"
         "outputs: [{buffer: scores}]\n",
-        words.count, words.each, parameters, digest_format(&digest, name), ones, words.each,
-        BENCH_SCORES_BYTES, sizeof table / sizeof table[0]);
-    if (code == ERR_OK) code = encode(yaml, ret, err);
-    unlink(parameters);
-    unlink(ones);
+        words.count, words.each, digest_format(&digest, name), words.each, BENCH_SCORES_BYTES,
+        sizeof table / sizeof table[0]);
+    if (code == ERR_OK) code = encode(yaml, folder, ret, err);
+    remove_data_folder(folder);
     return code;
 }
 
@@ -164,13 +185,13 @@ static void fill_data_set(struct data_set *ret) {
     }
 }
 
-/* What stands in the job for one of them; with `path` the job carries it. */
-static void describe_static(struct slice bytes, const char *path, char ret[static 256]) {
+/* What stands in the job for one of them; with `file` the job carries it. */
+static void describe_static(struct slice bytes, const char *file, char ret[static 256]) {
     char name[DIGEST_TEXT_SIZE];
     const struct digest digest = digest_of(bytes);
     int used =
         snprintf(ret, 256, "{static: '%s', bytes: %zu", digest_format(&digest, name), bytes.size);
-    if (path != NULL) used += snprintf(ret + used, 256 - (size_t)used, ", data: {file: %s}", path);
+    if (file != NULL) used += snprintf(ret + used, 256 - (size_t)used, ", data: {file: %s}", file);
     snprintf(ret + used, 256 - (size_t)used, "}");
 }
 
@@ -178,15 +199,15 @@ enum err bench_job_train(uint32_t iterations, uint32_t instances, bool brings_da
     struct slice *ret, struct error *err) {
     static struct data_set set;
     const struct array_words words = array_words_of(instances);
-    char x_path[] = DATA_FILE, y_path[] = DATA_FILE;
-    char yaml[2048], x[256], y[256];
-    enum err code = ERR_OK;
+    char folder[TEMPORARY_PATH_SIZE], yaml[2048], x[256], y[256];
+    enum err code = make_data_folder(folder, err);
+    if (code != ERR_OK) return code;
     fill_data_set(&set);
-    if (brings_data) code = write_file(slice_of(set.x, sizeof set.x), x_path, err);
+    if (brings_data) code = write_file(slice_of(set.x, sizeof set.x), folder, "x", err);
     if (brings_data && code == ERR_OK)
-        code = write_file(slice_of(set.y, sizeof set.y), y_path, err);
-    describe_static(slice_of(set.x, sizeof set.x), brings_data ? x_path : NULL, x);
-    describe_static(slice_of(set.y, sizeof set.y), brings_data ? y_path : NULL, y);
+        code = write_file(slice_of(set.y, sizeof set.y), folder, "y", err);
+    describe_static(slice_of(set.x, sizeof set.x), brings_data ? "x" : NULL, x);
+    describe_static(slice_of(set.y, sizeof set.y), brings_data ? "y" : NULL, y);
     snprintf(yaml, sizeof yaml,
         "id: bench\n%s"
         "buffers:\n"
@@ -204,20 +225,18 @@ enum err bench_job_train(uint32_t iterations, uint32_t instances, bool brings_da
         words.count, x, y, words.each, (TRAIN_FEATURES + 1) * sizeof(float), words.each,
         (2 * TRAIN_FEATURES + 4) * sizeof(float), words.each, iterations, TRAIN_ROWS,
         TRAIN_FEATURES, TRAIN_ROWS, TRAIN_FEATURES);
-    if (code == ERR_OK) code = encode(yaml, ret, err);
-    if (brings_data) {
-        unlink(x_path);
-        unlink(y_path);
-    }
+    if (code == ERR_OK) code = encode(yaml, folder, ret, err);
+    remove_data_folder(folder);
     return code;
 }
 
 enum err bench_job_share(const char *program, struct slice shared, bool brings_data,
     struct slice *ret, struct error *err) {
-    char path[] = DATA_FILE, yaml[1024], x[256] = "{data: {f32: [1, 1, 1, 1]}}";
-    enum err code = ERR_OK;
-    if (brings_data) code = write_file(shared, path, err);
-    if (shared.data != NULL) describe_static(shared, brings_data ? path : NULL, x);
+    char folder[TEMPORARY_PATH_SIZE], yaml[1024], x[256] = "{data: {f32: [1, 1, 1, 1]}}";
+    enum err code = make_data_folder(folder, err);
+    if (code != ERR_OK) return code;
+    if (brings_data) code = write_file(shared, folder, "x", err);
+    if (shared.data != NULL) describe_static(shared, brings_data ? "x" : NULL, x);
     snprintf(yaml, sizeof yaml,
         "id: bench\n"
         "buffers:\n"
@@ -227,7 +246,7 @@ enum err bench_job_share(const char *program, struct slice shared, bool brings_d
         "steps: [{program: %s%s, args: [x, y, z, {u32: 4}], elements: 4}]\n"
         "outputs: [{buffer: z}]\n",
         x, program, strcmp(program, "bench") == 0 ? ", entry: add_coalesced" : "");
-    if (code == ERR_OK) code = encode(yaml, ret, err);
-    if (brings_data) unlink(path);
+    if (code == ERR_OK) code = encode(yaml, folder, ret, err);
+    remove_data_folder(folder);
     return code;
 }

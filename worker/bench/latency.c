@@ -50,7 +50,7 @@ static enum err run_round(
     if (code != ERR_OK) return code;
     take_percentiles(run, &ret->baseline, round);
 
-    bench_clock_init(&clock, engine_warm_up_jobs(run->work), run->jobs);
+    bench_clock_init(&clock, engine_warm_up_jobs(run->bench, run->work), run->jobs);
     clock.samples = run->samples;
     code = engine_run_worker(run->bench, NULL, run->payload, 1, &clock, err);
     if (code != ERR_OK) return code;
@@ -86,7 +86,7 @@ static void print_row(
 /* Says how many jobs make a round. */
 static enum err probe(struct latency_run *run, struct error *err) {
     const struct gpu_baseline_work warm_up =
-        engine_baseline_work(run->bench, run->work, engine_warm_up_jobs(run->work));
+        engine_baseline_work(run->bench, run->work, engine_warm_up_jobs(run->bench, run->work));
     double ns;
     enum err code = gpu_baseline_run(run->bench->baseline, &warm_up, &ns, err);
     if (code != ERR_OK) return code;
