@@ -1,13 +1,16 @@
 """/status.json, the page at / in a real browser, and gpu-worker top, of a worker with the broker inside it.
 usage: page_test.py BUILD_FOLDER"""
 
+import fcntl
 import html
 import json
 import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
+import termios
 import unittest
 import urllib.error
 import urllib.request
@@ -15,6 +18,7 @@ import urllib.request
 import jsonschema
 from worker_flow import BINARY, BUILD, ROOT, FlowTest, reserve_address
 
+CLEAR = b"\x1b[H\x1b[2J"
 HOSTILE = "<img src=x onerror=document.title='taken'>"
 JOB = """
 id: "%s"
@@ -113,20 +117,59 @@ class PageTest(FlowTest):
         self.assertFalse([c for c in shown.stdout if not c.isprintable() and c != "\n"], "controls reach the terminal")
         asked = json.loads(self.top("--json").stdout)
         self.assertEqual(asked["devices"][0]["standing"], "working")
-        terminal, other = pty.openpty()
-        drawing = subprocess.Popen([BINARY, "top", "--config", self.folder / "worker.yaml"], stdout=other, close_fds=True)
-        self.addCleanup(drawing.wait)
-        self.addCleanup(drawing.kill)
-        os.close(other)
-        drawn = b""
-        while b"jobs a second" not in drawn:  # only a second look can know
-            drawn += os.read(terminal, 65536)
-        self.assertGreaterEqual(drawn.count(b"\x1b[H\x1b[2J"), 2)
-        os.close(terminal)
         self.stop_well(worker)
         gone = self.top()
         self.assertEqual(gone.returncode, 1)
         self.assertIn("check that the worker runs", gone.stderr)
+
+    def draw(self, rows, columns, kind="xterm"):
+        """`top` in a terminal of that size: where it is read, and the process."""
+        terminal, other = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        termios.tcsetwinsize(other, (rows, columns))
+
+        def own_the_terminal():  # so that it hears of another size
+            os.setsid()
+            fcntl.ioctl(1, termios.TIOCSCTTY, 0)
+        process = subprocess.Popen([BINARY, "top", "--config", self.folder / "worker.yaml"], stdin=subprocess.DEVNULL,
+                                   stdout=other, env=os.environ | {"TERM": kind}, preexec_fn=own_the_terminal)
+        os.close(other)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return terminal, process
+
+    def read_pages(self, terminal, condition):
+        """What is drawn, page by page, until the condition holds of the latest."""
+        drawn = b""
+        while not condition(drawn.rpartition(CLEAR)[2]):
+            drawn += os.read(terminal, 65536)
+        return [page.decode().replace("\r\n", "\n") for page in drawn.split(CLEAR)[1:]]
+
+    def rows_of(self, page, columns):
+        return sum(max(1, -(-len(line) // columns)) for line in page.split("\n"))
+
+    def test_top_draws_again_and_again_what_fits_the_terminal(self):
+        worker = self.start()
+        self.submit("bad", "nonsense")
+        self.wait_until(lambda: self.answered() == 1, "it is answered")
+        terminal, process = self.draw(rows=100, columns=200)
+        pages = self.read_pages(terminal, lambda page: b"jobs a second" in page and b"fix: " in page)
+        self.assertGreaterEqual(len(pages), 2, "only a second look can know the rate")
+        for rows, columns in ((24, 80), (12, 30), (100, 200)):
+            termios.tcsetwinsize(terminal, (rows, columns))
+            end = b"fix: " if rows == 100 else b"... (more in a larger window)"
+            self.read_pages(terminal, lambda page: end in page)  # of this size, or one that was being drawn
+            page = self.read_pages(terminal, lambda page: end in page)[-1]
+            self.assertTrue(page.startswith("gpu-worker "), page)
+            self.assertLessEqual(self.rows_of(page, columns), rows, page)
+        os.kill(process.pid, signal.SIGINT)
+        self.assertEqual(process.wait(240), -signal.SIGINT)
+        terminal, process = self.draw(rows=24, columns=80, kind="dumb")
+        self.assertEqual(process.wait(240), 0)
+        said = os.read(terminal, 65536)
+        self.assertIn(b"jobs", said)
+        self.assertNotIn(b"\x1b", said)
+        self.stop_well(worker)
 
     def test_what_the_management_library_measures_is_shown(self):
         self.use_environment({"LD_LIBRARY_PATH": str((BUILD / "tests/gpu/fake_nvml").resolve()), "FAKE_NVML": "fine"})

@@ -298,7 +298,7 @@ static void print_json(const struct explanation *explanation) {
 static void print(const struct explanation *explanation, bool is_json) {
     if (is_json) print_json(explanation);
     for (size_t i = 0; i < explanation->count && !is_json; i++) {
-        print_safely(explanation->sentences[i]);
+        print_safely(explanation->sentences[i], stdout);
         printf("\n");
     }
 }

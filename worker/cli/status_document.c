@@ -54,11 +54,11 @@ size_t document_count(node list) {
     return list != NULL && list->kind != YAML_SCALAR ? list->count : 0;
 }
 
-void print_safely(const char *words) {
+void print_safely(const char *words, FILE *out) {
     const unsigned char *at = (const unsigned char *)words;
     for (; *at != 0; at++) {
         bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
-        putchar(*at < ' ' || *at == 0x7f || is_c1 ? '?' : *at);
+        fputc(*at < ' ' || *at == 0x7f || is_c1 ? '?' : *at, out);
         if (is_c1) at++;
     }
 }

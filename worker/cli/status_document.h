@@ -7,6 +7,8 @@
 #ifndef CLI_STATUS_DOCUMENT_H
 #define CLI_STATUS_DOCUMENT_H
 
+#include <stdio.h>
+
 #include "base/yaml.h"
 #include "settings/settings.h"
 
@@ -32,6 +34,6 @@ bool document_is_true(node at, const char *key);
 size_t document_count(node list);
 
 /** Prints a text that strangers wrote: no byte of it steers a terminal, C1 in UTF-8 included. */
-void print_safely(const char *words);
+void print_safely(const char *words, FILE *out);
 
 #endif
