@@ -132,6 +132,7 @@ TEST(what_is_no_yaml_is_refused_with_its_place) {
 TEST(bytes_that_are_no_text_are_refused_with_their_place) {
     assert_null(parse("a: 1\nb: \xff\n"));
     assert_string_equal(problems.items[0].where, "t.yaml:2:4");
+    assert_non_null(strstr(problems.items[0].fix, "UTF-8"));
     assert_null(parse("a: 1\nb: \x01\n"));
     assert_string_equal(problems.items[0].where, "t.yaml:2:4");
 }

@@ -107,6 +107,7 @@ class CommandsTest(unittest.TestCase):
                                 (["tail", "--count"], "--count needs a value: N"),
                                 (["tail", "--from-beginning=1"], "--from-beginning takes no value"),
                                 (["tail", "word"], "'word' is too much"),
+                                (["check", __file__], f"'{__file__}' is too much; did you mean '--config {__file__}'?"),
                                 (["submit"], "a word is missing: JOB.yaml"),
                                 (["config", "shwo"], "'shwo' is none of defaults|show|schema|table; did you mean 'show'?"),
                                 (["config"], "a word is missing: defaults|show|schema|table"),

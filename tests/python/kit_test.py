@@ -259,6 +259,12 @@ images:
 """, manifest)
         self.assertIn("exists; choose another name", self.kit("import", PROGRAMS / "saxpy/saxpy.ptx", "--name", "my_saxpy", status=1))
 
+    def test_what_cannot_be_imported_is_named_once(self):
+        self.assertEqual(self.kit("import", "nowhere.ptx", status=1).strip(),
+                         "gpu-worker programs import: nowhere.ptx: No such file or directory")
+        (self.folder / "bytes.ptx").write_bytes(b"\xff\xfe")
+        self.assertIn("bytes.ptx is no text", self.kit("import", "bytes.ptx", status=1))
+
     def test_hidden_parameters_and_mangled_names_are_imported(self):
         (self.folder / "add.ptx").write_text(TRITON)
         self.kit("import", "add.ptx")

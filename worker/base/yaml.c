@@ -80,12 +80,16 @@ static yaml_mark_t mark_at(struct slice text, size_t offset) {
 static void add_parser_problem(struct reader *reader) {
     const yaml_parser_t *parser = &reader->parser;
     yaml_mark_t mark = parser->problem_mark;
-    if (parser->error == YAML_READER_ERROR) mark = mark_at(reader->text, parser->problem_offset);
+    const char *fix = "";
+    if (parser->error == YAML_READER_ERROR) {
+        mark = mark_at(reader->text, parser->problem_offset);
+        fix = "give a file of YAML, which is text in UTF-8";
+    }
     char what[200];
     snprintf(what, sizeof what, "%s%s%s", parser->context != NULL ? parser->context : "",
         parser->context != NULL ? ": " : "",
         parser->problem != NULL ? parser->problem : "out of memory");
-    add_problem(reader, &mark, "", what);
+    add_problem(reader, &mark, fix, what);
 }
 
 /* Moves on to the next event; false, with a problem added, if the text is not YAML. */

@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/invariant.h"
 #include "base/nearest.h"
@@ -220,7 +221,19 @@ static int check_first(const struct cli_command *command, const char *word) {
         command->first, nearest.text);
 }
 
-static int check_words(const struct cli_command *command, char **words) {
+/* A file is probably the configuration. */
+static int refuse_word(const struct cli_command *command, const bool *given, const char *word) {
+    const struct cli_option *options = command->options;
+    bool may_be_config = false;
+    for (size_t i = 0; options != NULL && options[i].name != NULL; i++)
+        may_be_config |= strcmp(options[i].name, "config") == 0 && !given[i];
+    if (!may_be_config || access(word, R_OK) != 0)
+        return cli_fail_usage(command->name, "'%s' is too much", word);
+    return cli_fail_usage(
+        command->name, "'%s' is too much; did you mean '--config %s'?", word, word);
+}
+
+static int check_words(const struct cli_command *command, const bool *given, char **words) {
     if (command->first != NULL && (words[0] != NULL || !command->first_may_lack)) {
         if (words[0] == NULL)
             return cli_fail_usage(command->name, "a word is missing: %s", command->first);
@@ -234,7 +247,7 @@ static int check_words(const struct cli_command *command, char **words) {
         if (strstr(command->words, "...") != NULL) return CLI_OK;
         words++;
     }
-    return words[0] == NULL ? CLI_OK : cli_fail_usage(command->name, "'%s' is too much", words[0]);
+    return words[0] == NULL ? CLI_OK : refuse_word(command, given, words[0]);
 }
 
 bool cli_parse(
@@ -255,7 +268,7 @@ bool cli_parse(
         given[found - FIRST] = true;
     }
     *ret_words = argv + optind;
-    *ret_exit = check_options(command, given);
-    if (*ret_exit == CLI_OK) *ret_exit = check_words(command, *ret_words);
+    *ret_exit = check_words(command, given, *ret_words);
+    if (*ret_exit == CLI_OK) *ret_exit = check_options(command, given);
     return *ret_exit == CLI_OK;
 }

@@ -248,8 +248,10 @@ def import_image(image: pathlib.Path, name: Optional[str], folder: pathlib.Path)
         shutil.copyfile(image, folder / name / f"{name}{image.suffix}")
     except FileExistsError:
         raise KitError(f"{folder / name} exists; choose another name with --name") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise KitError(f"{image}: {error}") from None
+    except OSError as error:
+        raise KitError(f"{error.filename or image}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise KitError(f"{image} is no text: PTX is, and a cubin is named .cubin") from None
     (folder / name / "program.yaml").write_text(manifest_of(name, kernels, described))
     program_of(folder / name)
     print(f"{folder / name}/program.yaml: {', '.join(short_name(kernel.symbol) for kernel in kernels)}\n"
