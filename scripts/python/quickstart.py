@@ -1,11 +1,10 @@
 """Runs the sweep of sweep.py on a worker of its own and checks every result. scripts/quickstart calls it."""
 
 import argparse
-import concurrent.futures
-import ctypes
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import time
 
@@ -21,21 +20,11 @@ def say(text):
     print(f"quickstart: {text}", flush=True)
 
 
-def has_cuda_device():
-    """True if libcuda.so.1 can be loaded and finds a device, as the worker checks."""
-    try:
-        cuda = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    count = ctypes.c_int(0)
-    return cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
-
-
-def choose_driver(wanted):
+def choose_driver(wanted, binary):
     if wanted:
         return wanted, "as asked"
-    if has_cuda_device():
-        return "cuda", "libcuda.so.1 found a GPU"
+    if subprocess.run([binary, "devices"], capture_output=True).returncode == 0:
+        return "cuda", "gpu-worker devices lists a GPU"
     return "cpu", "no GPU answers here"
 
 
@@ -54,21 +43,13 @@ def print_next(options, folder):
         print(f"  {command}")
 
 
-def run_singles(client, points, x, y):
-    """A job for each point: their futures, and the seconds until all are done."""
+def run_jobs(client, jobs):
+    """Their futures, and the seconds until all are done."""
     started = time.monotonic()
-    futures = [client.submit(sweep.make_job(point, x, y)) for point in points]
+    futures = [client.submit(job) for job in jobs]
     for _ in gw.as_completed(futures, RESULT_TIMEOUT_S, progress=True):
         pass
     return futures, time.monotonic() - started
-
-
-def run_array(client, points, x, y):
-    """The same as one job, which may take as long as all of them: its future, and the seconds until it is done."""
-    started = time.monotonic()
-    array = client.submit({**sweep.make_array("logreg-array", points, x, y), "timeout_ms": 1000 * RESULT_TIMEOUT_S})
-    concurrent.futures.wait([array], RESULT_TIMEOUT_S)
-    return array, time.monotonic() - started
 
 
 def compare_array(array, points, futures):
@@ -115,17 +96,19 @@ def print_table(comparisons):
 
 
 def run(options):
-    driver, why = choose_driver(options.driver)
+    binary = options.build / "bin/gpu-worker"
+    driver, why = choose_driver(options.driver, binary)
     say(f"driver {driver} ({why}), broker {'kafka' if options.bootstrap_servers else 'embedded'}")
     folder = pathlib.Path(options.folder).absolute()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 
     dataset, points = sweep.read_dataset(options.data), sweep.grid()
-    with gw.local(driver, binary=options.build / "bin/gpu-worker", servers=options.bootstrap_servers, folder=folder) as client:
+    with gw.local(driver, binary=binary, servers=options.bootstrap_servers, folder=folder) as client:
         x, y = client.static(dataset.x), client.static(dataset.y)
-        futures, seconds = run_singles(client, points, x, y)
-        array, array_seconds = run_array(client, points, x, y)
+        futures, seconds = run_jobs(client, [sweep.make_job(point, x, y) for point in points])
+        whole = sweep.make_array("logreg-array", points, x, y)  # it may take as long as all of them
+        (array,), array_seconds = run_jobs(client, [{**whole, "timeout_ms": 1000 * RESULT_TIMEOUT_S}])
 
     comparisons, faults = compare_all(points, dataset, futures)
     if comparisons:
