@@ -180,7 +180,7 @@ static void bring_to(
 
 /* What is left behind never comes to zero. */
 static void wait_for_zero(struct rig *rig, const uint64_t *count, const char *what) {
-    const uint64_t until_ns = clock_ns_in(20000);
+    const uint64_t until_ns = clock_ns_in(120000);
     pthread_mutex_lock(&rig->stages.lock);
     while (*count > 0 && clock_ns() < until_ns) stages_wait(&rig->stages, 100);
     uint64_t left = *count;
