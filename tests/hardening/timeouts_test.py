@@ -16,7 +16,7 @@ from worker_flow import BUILD, KafkaFlowTest, is_saxpy, saxpy
 import gpu_worker as gw
 from containment_test import link_programs
 
-TIMEOUT_MS = 500
+TIMEOUT_MS = 2000  # longer than a machine with much to do keeps a thread waiting that should run
 SPAN_MS = 1000
 QUICK = 40
 KILLING = re.compile(r"longer than the (\d+) ms that its jobs may take: killing")
@@ -67,11 +67,11 @@ class TimeoutsTest(KafkaFlowTest):
 
     def assert_refused(self, delivery):
         """Each would cost the worker a lane, or an executor; their neighbours notice nothing."""
-        asked = {"longest": 2**32 - 1, "long": 2001, "short": 199, "shortest": 1}
+        asked = {"longest": 2**32 - 1, "long": 20_001, "short": 1999, "shortest": 1}
         for id, timeout_ms in asked.items():
             self.produce(msgpack.packb(waiting(id, 0) | {"timeout_ms": timeout_ms}))
-        self.produce(*[msgpack.packb(saxpy(n) | {"timeout_ms": 200 if n % 2 else 2000}) for n in range(8)])
-        worker = self.start(delivery, limits={"timeout_min_ms": "200ms", "timeout_ms": "1s", "timeout_max_ms": "2s"})
+        self.produce(*[msgpack.packb(saxpy(n) | {"timeout_ms": 2000 if n % 2 else 20_000}) for n in range(8)])
+        worker = self.start(delivery, limits={"timeout_min_ms": "2s", "timeout_ms": "10s", "timeout_max_ms": "20s"})
         self.wait_for_no_lag()
         self.stop_well(worker)
         self.assertNotIn("the executor died", self.log())
