@@ -23,6 +23,16 @@ static uint64_t finished(struct bench_clock *clock) {
     return atomic_load_explicit(&clock->finished, memory_order_acquire);
 }
 
+/* False when the time is up. */
+static bool wait_until_finished(struct bench_clock *clock, uint64_t count, int timeout_ms) {
+    uint64_t until_ns = clock_ns_in((uint64_t)timeout_ms);
+    while (finished(clock) < count) {
+        if (clock_ns() >= until_ns) return false;
+        sched_yield();
+    }
+    return true;
+}
+
 /* Before the message counts as finished: until then no other is issued. */
 static void note_sample(struct bench_clock *clock) {
     /* relaxed: where messages go one at a time, what finished the last one issued this one */
@@ -31,15 +41,13 @@ static void note_sample(struct bench_clock *clock) {
         clock->samples[before - clock->warm_up] = clock_ns() - clock->issued_ns;
 }
 
-/* Returns how many are finished. */
-static uint64_t finish_one(struct bench_clock *clock) {
+static void finish_one(struct bench_clock *clock) {
     note_sample(clock);
     /* release: pairs with the acquire in finished() */
     uint64_t count = atomic_fetch_add_explicit(&clock->finished, 1, memory_order_release) + 1;
-    if (count != clock->total) return count;
+    if (count != clock->total) return;
     clock->ended_ns = clock_ns();
     if (clock->on_edge != NULL) clock->on_edge(true);
-    return count;
 }
 
 /* --- a source in memory --- */
@@ -76,14 +84,10 @@ static struct position position_of(const struct memory_source *memory) {
 
 /* Waits until another message may be delivered; false when the time is up. */
 static bool wait_for_turn(const struct memory_source *memory, int timeout_ms) {
-    uint64_t until_ns = clock_ns_in((uint64_t)timeout_ms);
     bool is_first = memory->issued == memory->clock->warm_up;
     uint64_t unfinished_max = is_first ? 0 : memory->feed.at_once - 1;
-    while (memory->issued - finished(memory->clock) > unfinished_max) {
-        if (clock_ns() >= until_ns) return false;
-        sched_yield();
-    }
-    return true;
+    if (memory->issued <= unfinished_max) return true;
+    return wait_until_finished(memory->clock, memory->issued - unfinished_max, timeout_ms);
 }
 
 static enum err memory_poll(
@@ -116,7 +120,7 @@ static void memory_pause(struct source *source, bool paused) {
 }
 
 static void memory_finish(struct source *source, const struct position *position) {
-    (void)finish_one(((struct memory_source *)source)->clock);
+    finish_one(((struct memory_source *)source)->clock);
 }
 
 static enum err memory_close(struct source *source, int timeout_ms, struct error *err) {
@@ -182,13 +186,20 @@ struct counting_source {
     struct source source;
     struct bench_clock *clock;
     struct source *inner;
+    uint64_t delivered;
 };
 
 static enum err counting_poll(
     struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
     struct counting_source *counting = (struct counting_source *)source;
-    enum err code = source_poll(counting->inner, timeout_ms, ret, at_end, err);
-    *at_end = finished(counting->clock) >= counting->clock->total;
+    struct bench_clock *clock = counting->clock;
+    enum err code = ERR_OK;
+    *ret = NULL;
+    if (counting->delivered != clock->warm_up ||
+        wait_until_finished(clock, clock->warm_up, timeout_ms))
+        code = source_poll(counting->inner, timeout_ms, ret, at_end, err);
+    if (*ret != NULL && counting->delivered++ == clock->warm_up) clock->started_ns = clock_ns();
+    *at_end = finished(clock) >= clock->total;
     return code;
 }
 
@@ -199,8 +210,7 @@ static void counting_pause(struct source *source, bool paused) {
 static void counting_finish(struct source *source, const struct position *position) {
     struct counting_source *counting = (struct counting_source *)source;
     source_finish(counting->inner, position);
-    struct bench_clock *clock = counting->clock;
-    if (finish_one(clock) == clock->warm_up) clock->started_ns = clock_ns();
+    finish_one(counting->clock);
 }
 
 static enum err counting_close(struct source *source, int timeout_ms, struct error *err) {

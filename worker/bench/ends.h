@@ -63,8 +63,8 @@ struct source *bench_source(struct bench_clock *clock, const struct bench_feed *
 struct sink *bench_sink(void);
 
 /**
- * Wraps `inner`, which it owns: the clock starts when the warm-up is finished, and the source ends
- * when as many as the clock says are. NULL when memory is short.
+ * Wraps `inner`, which it owns, and ends when as many messages as the clock says are finished. NULL
+ * when memory is short.
  */
 struct source *bench_counting(struct bench_clock *clock, struct source *inner);
 

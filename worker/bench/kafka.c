@@ -74,7 +74,7 @@ static enum err fit_settings(const struct kafka_bench *bench, struct error *err)
     return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for names");
 }
 
-/* Clients take up to a second before their first record is sent: it does not count. */
+/* The time that clients take to send their first record does not count: it is up to a second. */
 static uint64_t warm_up_of(const struct kafka_bench *bench) {
     return bench->options->messages / 10 + 1;
 }
