@@ -116,7 +116,7 @@ class ProbesTest(Rig):
         os.kill(executor, signal.SIGSTOP)  # so that it has not ended before anybody has asked
         try:
             worker.ask_to_stop()
-            self.wait_for(address, 503, "not ready\nstop: the worker finishes what it has and ends")
+            self.wait_for(address, 503, "not ready\nstop: the worker finishes what it has begun and ends")
         finally:
             os.kill(executor, signal.SIGCONT)
         said = set()

@@ -135,7 +135,7 @@ TEST(one_that_drains_is_not_ready) {
     struct fixture *fixture = *state;
     char status[100];
     fixture->health.is_stopping = true;
-    assert_not_ready(fixture, "\nstop: the worker finishes what it has and ends");
+    assert_not_ready(fixture, "\nstop: the worker finishes what it has begun and ends");
     health_describe(&fixture->health, status, sizeof status);
     assert_memory_equal(status, "stopping", 8);
 }

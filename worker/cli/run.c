@@ -28,9 +28,9 @@
 
 static const char about[] =
     "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM or\n"
-    "SIGINT: then it takes no more, finishes what it has within drain_timeout_ms, commits, and\n"
-    "leaves its group. A second such signal ends it at once; unfinished jobs then run again "
-    "later.\n"
+    "SIGINT: then it begins no more, finishes what it has begun within drain_timeout_ms, commits,\n"
+    "and leaves its group. A second such signal ends it at once. Jobs that are not finished run\n"
+    "later, here or elsewhere.\n"
     "SIGHUP reads the configuration and the programs again.\n"
     "With --jobs it runs a stream of job messages (msgpack, one after the other) without any "
     "broker,\n"

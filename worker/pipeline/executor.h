@@ -19,8 +19,9 @@
 /**
  * Runs until the source ends, `stop` is set, or an error occurs that does not belong to one job.
  *
- * ERR_OK       drained: every message that was taken is answered or handed back. Jobs that waited
- *              for another try when `stop` was set are not committed, and are read again.
+ * ERR_OK       drained: every message that was taken is answered or handed back. Jobs that had not
+ *              begun when `stop` was set, or waited for another try, are not committed; they are
+ *              read again.
  * ERR_TIMEOUT  drain_timeout_ms passed first: threads may still run, so the process must end with
  *              _exit(). Messages without an answer are not committed, and are read again.
  * ERR_GPU_*    the GPU is lost to this process; messages without an answer are not committed.

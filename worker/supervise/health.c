@@ -168,7 +168,8 @@ bool health_write(const struct health *health, bool is_verbose, FILE *page) {
     bool is_ready = count_ready(health) > 0;
     fprintf(page, "%s\n", is_ready ? "ready" : "not ready");
     if (health->is_stopping) {
-        fprintf(page, "stop: the worker finishes what it has and ends; nothing needs to be done\n");
+        fprintf(page,
+            "stop: the worker finishes what it has begun and ends; nothing needs to be done\n");
         return is_ready;
     }
     if (is_verbose) fprintf(page, "stop: ok\n");
