@@ -105,7 +105,7 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
             "not\n"
             "given, and 2000 for scale",
             .number = &ret->milliseconds},
-        {"messages", "N", "messages in a round (only for kafka); 200000 if not given",
+        {"messages", "N", "messages in a round (only for kafka); 1000000 if not given",
             .number = &ret->messages},
         {"instances", "N",
             "instances of an array, and 16 times as many where they are small; 4096, 1024 for "
@@ -190,7 +190,7 @@ static int run_as_configured(struct bench_arguments *arguments) {
 int command_bench(int argc, char **argv) {
     struct bench_arguments arguments = {.rounds = 5,
         .milliseconds = UINT64_MAX,
-        .messages = 200000,
+        .messages = 1000000,
         .instances = UINT64_MAX,
         .iterations = 300};
     int exit_code;

@@ -111,10 +111,7 @@ static enum err run_baseline(
         .messages = bench->options->messages,
         .warm_up = warm_up_of(bench),
         .response = bench->response};
-    uint64_t elapsed_ns;
-    enum err code = kafka_baseline_run(&work, &elapsed_ns, err);
-    if (code == ERR_OK) *ns_a_job = (double)elapsed_ns / (double)(work.messages - work.warm_up);
-    return code;
+    return kafka_baseline_run(&work, ns_a_job, err);
 }
 
 /* Reads the worker's first result. The baseline answers with the same bytes, so that the brokers

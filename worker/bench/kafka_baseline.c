@@ -93,17 +93,13 @@ void kafka_baseline_remove_topics(
 struct responses {
     rd_kafka_t *client;
     uint64_t acknowledged;
-    uint64_t warm_up, started_ns; /* the time begins once so many are acknowledged */
-    rd_kafka_resp_err_t failure;  /* the first one */
+    rd_kafka_resp_err_t failure; /* the first one */
 };
 
 static void on_delivered(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque) {
     struct responses *responses = opaque;
-    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        if (++responses->acknowledged == responses->warm_up) responses->started_ns = clock_ns();
-    } else if (responses->failure == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        responses->failure = message->err;
-    }
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) responses->acknowledged++;
+    else if (responses->failure == RD_KAFKA_RESP_ERR_NO_ERROR) responses->failure = message->err;
 }
 
 static enum err create_producer(
@@ -183,11 +179,12 @@ static enum err create_consumer(
     return native == RD_KAFKA_RESP_ERR_NO_ERROR ? ERR_OK : no_answer(native, "subscribing", err);
 }
 
-/* Answers all available messages; returns how many. */
-static uint64_t answer_some(
-    const struct kafka_baseline_work *work, rd_kafka_queue_t *queue, struct responses *responses) {
+/* Answers available messages, `max` at most; returns how many. */
+static uint64_t answer_some(const struct kafka_baseline_work *work, rd_kafka_queue_t *queue,
+    struct responses *responses, uint64_t max) {
     rd_kafka_message_t *messages[MESSAGES_AT_ONCE];
-    ssize_t count = rd_kafka_consume_batch_queue(queue, POLL_MS, messages, MESSAGES_AT_ONCE);
+    ssize_t count = rd_kafka_consume_batch_queue(
+        queue, POLL_MS, messages, max < MESSAGES_AT_ONCE ? max : MESSAGES_AT_ONCE);
     uint64_t answered = 0;
     for (ssize_t i = 0; i < count; i++) {
         if (messages[i]->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -199,32 +196,36 @@ static uint64_t answer_some(
     return answered;
 }
 
+/* The time begins when all of the warm-up is acknowledged. */
 static enum err answer_all(const struct kafka_baseline_work *work, rd_kafka_t *consumer,
-    struct responses *responses, uint64_t *elapsed_ns, struct error *err) {
+    struct responses *responses, double *ns_each, struct error *err) {
     rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(consumer);
-    uint64_t answered = 0, moved_ns = clock_ns();
+    uint64_t answered = 0, started_ns = 0, moved_ns = clock_ns();
     enum err code = ERR_OK;
     while (answered < work->messages && code == ERR_OK) {
-        uint64_t count = answer_some(work, queue, responses);
+        uint64_t until = answered < work->warm_up ? work->warm_up : work->messages;
+        uint64_t count = answer_some(work, queue, responses, until - answered);
         if (count > 0) moved_ns = clock_ns();
         else if (clock_ns() - moved_ns > SILENCE_MS * 1000000ull)
             code = no_answer(RD_KAFKA_RESP_ERR__TIMED_OUT, "consuming", err);
         answered += count;
+        if (code != ERR_OK || started_ns != 0 || answered < work->warm_up) continue;
+        code = await(responses, answered, err);
+        started_ns = clock_ns();
     }
     if (code == ERR_OK) code = await(responses, work->messages, err);
-    *elapsed_ns = clock_ns() - responses->started_ns;
+    *ns_each = (double)(clock_ns() - started_ns) / (double)(work->messages - work->warm_up);
     rd_kafka_queue_destroy(queue);
     return code;
 }
 
 enum err kafka_baseline_run(
-    const struct kafka_baseline_work *work, uint64_t *elapsed_ns, struct error *err) {
+    const struct kafka_baseline_work *work, double *ns_each, struct error *err) {
     struct responses responses = {.client = NULL};
     rd_kafka_t *consumer = NULL;
     enum err code = create_consumer(work, &consumer, err);
     if (code == ERR_OK) code = create_producer(&work->producer, &responses, err);
-    responses.warm_up = work->warm_up;
-    if (code == ERR_OK) code = answer_all(work, consumer, &responses, elapsed_ns, err);
+    if (code == ERR_OK) code = answer_all(work, consumer, &responses, ns_each, err);
     destroy_producer(&responses);
     if (consumer != NULL) {
         rd_kafka_consumer_close(consumer);

@@ -36,10 +36,10 @@ struct kafka_baseline_work {
 };
 
 /**
- * `*elapsed_ns` is the time from when the warm-up's last response was acknowledged until that of
- * all was. Errors: ERR_BROKER.
+ * `*ns_each` is the time for each message after the warm-up, until the last response was
+ * acknowledged. Errors: ERR_BROKER.
  */
 MUST_CHECK enum err kafka_baseline_run(
-    const struct kafka_baseline_work *work, uint64_t *elapsed_ns, struct error *err);
+    const struct kafka_baseline_work *work, double *ns_each, struct error *err);
 
 #endif
