@@ -340,7 +340,8 @@ images:
 
     def test_what_is_no_image_is_refused(self):
         whole = cubin("k", [8], 90, b"\x33\x07")
-        for name, data, said in (("a.ptx", b".version 6.0\n", "there is no kernel in it"), ("b.ptx", b"\xff\xfe", "b.ptx is no text"),
+        for name, data, said in (("a.ptx", b".version 6.0\n", "there is no kernel in it"),
+                                 ("b.ptx", b"\xff\xfe", "b.ptx is no text"),
                                  ("c.cubin", b"text", "it is no cubin"), ("d.cubin", whole[:100], "damaged"),
                                  ("g.cubin", whole[:40] + b"\xff" * 8 + whole[48:], "damaged"),
                                  ("e.ptx", b".entry k(.param .u8 x) { ret; }", "the parameter x is a .u8"),
