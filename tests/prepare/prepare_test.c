@@ -349,6 +349,17 @@ TEST(a_job_that_is_cold_when_the_threads_have_ended_is_dropped) {
 
 /* --- letting go, and again --- */
 
+TEST(a_job_that_found_no_memory_is_ready_when_it_is_prepared_again) {
+    warm_up();
+    struct job *job = take_named("static", "");
+    assert_ptr_equal(submit(job), job);
+    prepare_release(job, rig.statics, rig.residents);
+    job->ready_ns = 0; /* as if it had found none at first */
+    assert_int_equal(prepare_again(prepare, job, &err), ERR_OK);
+    assert_true(job->ready_ns >= job->submitted_ns);
+    end_job(job);
+}
+
 TEST(what_a_job_gave_back_can_be_shed_and_is_fetched_and_counted_anew) {
     warm_up();
     struct job *job = take_named("static", "");
@@ -422,6 +433,7 @@ RUN_TESTS(P(a_job_that_needs_nothing_cold_comes_back_at_once),
     P(a_job_whose_provider_ended_without_bringing_looks_for_itself),
     P(jobs_that_still_wait_when_the_run_ends_are_dropped),
     P(a_job_that_is_cold_when_the_threads_have_ended_is_dropped),
+    P(a_job_that_found_no_memory_is_ready_when_it_is_prepared_again),
     P(what_a_job_gave_back_can_be_shed_and_is_fetched_and_counted_anew),
     P(a_job_that_was_not_prepared_has_nothing_to_give_back),
     P(a_resident_that_cannot_be_had_fails_the_job_at_once),

@@ -383,6 +383,7 @@ enum err prepare_again(struct prepare *prepare, struct job *job, struct error *e
     enum err code = check_warm_statics(job, err);
     if (code == ERR_OK) code = attach_residents(prepare->options.residents, job, err);
     if (code == ERR_OK) code = fetch_cold(prepare, job, err);
+    if (code == ERR_OK) job->ready_ns = clock_ns(); /* it may never have been before */
     return code;
 }
 
