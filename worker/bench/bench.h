@@ -6,7 +6,13 @@
 #include "bench/table.h"
 #include "settings/settings.h"
 
-enum { BENCH_INSTANCES_MAX = 65536, BENCH_ITERATIONS_MAX = 10000, BENCH_DEVICES_MAX = 64 };
+enum {
+    BENCH_INSTANCES_MAX = 65536,
+    BENCH_ITERATIONS_MAX = 10000,
+    BENCH_DEVICES_MAX = 64,
+    BENCH_MANY_STEP = 100, /* from few to many, and the least there are of many */
+    BENCH_MANY_MAX = 100000
+};
 
 struct bench_options {
     struct settings *settings; /* the benches change limits to fit the work */
@@ -15,6 +21,7 @@ struct bench_options {
     uint64_t messages;         /* messages in a round between topics */
     uint32_t instances;        /* of an array; 1: between topics there are single jobs */
     uint32_t iterations;       /* of the main job */
+    uint32_t many;             /* statics, keys, partitions and programs */
     const char *config;        /* a path that children can read; NULL: none */
     uint32_t devices;          /* at most so many of them; 0: all */
     /* of an executor that bench_scale() has started */
@@ -52,7 +59,8 @@ MUST_CHECK enum err bench_scale(const struct bench_options *options, struct erro
 /** Small jobs with statics that are on the device, or are not, against jobs without. */
 MUST_CHECK enum err bench_statics(const struct bench_options *options, struct error *err);
 
-/** Small jobs over many statics, keys, partitions and programs, against one of each. */
+/** Small jobs over many statics, keys, partitions and programs, and over a hundredth of them,
+ * against one of each. */
 MUST_CHECK enum err bench_flat(const struct bench_options *options, struct error *err);
 
 /** The main job as single jobs, against the same as one array job. */

@@ -36,8 +36,9 @@ static const char about[] =
     "  statics small jobs with a static that is on the device, against jobs without; and jobs a "
     "second\n"
     "          by how many of their statics are there\n"
-    "  flat    small jobs over 1, 100 and 10000 statics, keys, partitions or programs, against "
-    "one\n"
+    "  flat    small jobs over many statics, keys, partitions or programs, and over a hundredth "
+    "of them,\n"
+    "          against one\n"
     "  sweep   the main job (trainings of 300 iterations) as single jobs, against one array of "
     "them\n"
     "  pools   taking and returning a block of the memory pools, by 1 to 16 threads, against free "
@@ -68,7 +69,7 @@ static const struct bench *find_bench(const char *name) {
 struct bench_arguments {
     const struct bench *bench;
     const char *config, *driver;
-    uint64_t rounds, milliseconds, messages, instances, iterations, devices;
+    uint64_t rounds, milliseconds, messages, instances, iterations, many, devices;
     uint64_t device, board, work; /* of an executor that bench scale has started */
     bool is_json;
 };
@@ -81,6 +82,7 @@ static int check_ranges(const struct bench_arguments *arguments) {
         {"ms", arguments->milliseconds, 1, 60000}, {"messages", arguments->messages, 2, 1000000000},
         {"instances", arguments->instances, 1, BENCH_INSTANCES_MAX},
         {"iterations", arguments->iterations, 1, BENCH_ITERATIONS_MAX},
+        {"many", arguments->many, BENCH_MANY_STEP, BENCH_MANY_MAX},
         {"devices", arguments->devices, 0, BENCH_DEVICES_MAX},
         {"device", arguments->device, 0, INT32_MAX}, {"board", arguments->board, 0, INT32_MAX},
         {"work", arguments->work, 0, INT32_MAX}};
@@ -114,6 +116,8 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
             .number = &ret->instances},
         {"iterations", "N", "of the main job (only for scale and sweep); 300 if not given",
             .number = &ret->iterations},
+        {"many", "N", "how many are many (only for flat); 10000 if not given",
+            .number = &ret->many},
         {"devices", "N",
             "at most so many devices (only for scale); all if not given; with driver cpu so many "
             "are\n"
@@ -155,6 +159,7 @@ static int run(const struct bench_arguments *arguments, struct settings *setting
         .messages = arguments->messages,
         .instances = (uint32_t)arguments->instances,
         .iterations = (uint32_t)arguments->iterations,
+        .many = (uint32_t)arguments->many,
         .config = arguments->config,
         .devices = (uint32_t)arguments->devices,
         .board_fd = (int)arguments->board,
@@ -192,7 +197,8 @@ int command_bench(int argc, char **argv) {
         .milliseconds = UINT64_MAX,
         .messages = 1000000,
         .instances = UINT64_MAX,
-        .iterations = 300};
+        .iterations = 300,
+        .many = 10000};
     int exit_code;
     if (!parse_arguments(argc, argv, &arguments, &exit_code)) return exit_code;
     return run_as_configured(&arguments);

@@ -8,8 +8,6 @@
 
 enum { SIZES = 3, WARM_UP = 256, STATIC_BYTES = 4 << 10 };
 
-static const uint32_t sizes[SIZES] = {1, 100, 10000};
-
 static const struct engine_work work = {
     .buffer_bytes = 4 << 10, .batch_jobs = 128, .is_coalesced = true};
 
@@ -19,6 +17,7 @@ static const char *const kind_names[KIND_COUNT] = {"statics", "keys", "partition
 
 /* Messages, `count` of each. */
 struct many {
+    uint32_t sizes[SIZES];  /* how many of them are used, in turns */
     struct slice *firsts;   /* each brings a static */
     struct slice *payloads; /* each names that static */
     struct slice *programs; /* each names a program, and no static */
@@ -37,10 +36,11 @@ static void many_fini(struct many *many) {
     messages_free(many->programs, many->count);
 }
 
-static enum err many_init(struct many *ret, size_t count, struct error *err) {
+static enum err many_init(struct many *ret, uint32_t count, struct error *err) {
     static uint32_t words[STATIC_BYTES / sizeof(uint32_t)];
     const struct slice bytes = slice_of(words, sizeof words);
-    *ret = (struct many){.firsts = calloc(count, sizeof ret->firsts[0]),
+    *ret = (struct many){.sizes = {1, count / BENCH_MANY_STEP, count},
+        .firsts = calloc(count, sizeof ret->firsts[0]),
         .payloads = calloc(count, sizeof ret->payloads[0]),
         .programs = calloc(count, sizeof ret->programs[0]),
         .count = count};
@@ -77,19 +77,19 @@ static struct bench_feed feed_of(enum kind kind, uint32_t size, const struct man
 static enum err run_once(const struct engine_bench *bench, const struct bench_feed *feed,
     uint64_t jobs, double *ns, struct error *err) {
     struct bench_clock clock;
-    bench_clock_init(&clock, sizes[SIZES - 1] + WARM_UP, jobs);
+    bench_clock_init(&clock, bench->options->many + WARM_UP, jobs);
     enum err code = bench_run(
         bench->options->settings, bench_source(&clock, feed), bench_sink(), NULL, NULL, err);
     *ns = bench_clock_ns_each(&clock);
     return code;
 }
 
-static void print_size(const struct bench_table *table, enum kind kind, size_t size,
+static void print_size(const struct bench_table *table, enum kind kind, uint32_t size,
     double rates[BENCH_ROUNDS_MAX], double ratios[BENCH_ROUNDS_MAX]) {
     const struct bench_spread jobs = bench_spread_of(rates, table->rounds),
                               ratio = bench_spread_of(ratios, table->rounds);
     bench_row_begin(table, kind_names[kind]);
-    bench_count(table, "count", sizes[size]);
+    bench_count(table, "count", size);
     bench_median(table, (struct bench_figure){"jobs_per_s", 0, NULL}, &jobs);
     bench_spread(table, (struct bench_figure){"ratio_percent", 1, " %"}, &ratio);
     bench_row_end(table);
@@ -108,7 +108,7 @@ static enum err measure(const struct engine_bench *bench, enum kind kind, const 
     uint64_t jobs = code == ERR_OK ? (uint64_t)(bench->options->milliseconds * 1e6 / ns) + 1 : 0;
     for (unsigned round = 0; round < table->rounds; round++)
         for (size_t i = 0; i < SIZES && code == ERR_OK; i++) {
-            feed = feed_of(kind, sizes[i], many);
+            feed = feed_of(kind, many->sizes[i], many);
             if (dirs != NULL) *dir = dirs[i].dir;
             code = run_once(bench, &feed, jobs, &ns, err);
             rates[i][round] = 1e9 / ns;
@@ -116,7 +116,7 @@ static enum err measure(const struct engine_bench *bench, enum kind kind, const 
         }
     *dir = configured;
     for (size_t i = 0; i < SIZES && code == ERR_OK; i++)
-        print_size(table, kind, i, rates[i], ratios[i]);
+        print_size(table, kind, many->sizes[i], rates[i], ratios[i]);
     return code;
 }
 
@@ -126,7 +126,7 @@ static enum err measure_programs(
     struct program_copies dirs[SIZES] = {0};
     enum err code = ERR_OK;
     for (size_t i = 0; i < SIZES && code == ERR_OK; i++)
-        code = program_copies_make(bench->options->settings, sizes[i], &dirs[i], err);
+        code = program_copies_make(bench->options->settings, many->sizes[i], &dirs[i], err);
     if (code == ERR_OK) code = measure(bench, KIND_PROGRAMS, many, dirs, err);
     for (size_t i = 0; i < SIZES; i++) program_copies_remove(&dirs[i]);
     return code;
@@ -139,14 +139,14 @@ enum err bench_flat(const struct bench_options *options, struct error *err) {
     struct many many;
     engine_init(&bench, options);
     engine_fit_settings(&bench, &work);
-    options->settings->statics.budget_bytes = 2ull * sizes[SIZES - 1] * STATIC_BYTES;
-    options->settings->pools.device_bytes += 4ull * sizes[SIZES - 1] * STATIC_BYTES;
+    options->settings->statics.budget_bytes = 2ull * options->many * STATIC_BYTES;
+    options->settings->pools.device_bytes += 4ull * options->many * STATIC_BYTES;
     bench_note(&options->table,
         "Jobs of 2 x 16 B in and 16 B out with a static of 4 KiB, from memory, %u rounds; "
         "over programs\nwithout a static, and with a launch each\n\n",
         options->table.rounds);
     bench_head(&options->table, names, sizeof names / sizeof names[0]);
-    enum err code = many_init(&many, sizes[SIZES - 1], err);
+    enum err code = many_init(&many, options->many, err);
     for (enum kind kind = 0; kind < KIND_PROGRAMS && code == ERR_OK; kind++)
         code = measure(&bench, kind, &many, NULL, err);
     if (code == ERR_OK) code = measure_programs(&bench, &many, err);
