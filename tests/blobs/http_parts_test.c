@@ -2,6 +2,8 @@
  * leaves nothing behind; an output that came in parts is put there. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "blobs/blobs.h"
 #include "blobs/folder.h"
@@ -126,6 +128,49 @@ TEST(what_is_not_the_blob_is_refused_and_leaves_no_file) {
     blob_fini(&blob);
 }
 
+TEST(a_blob_that_there_is_no_room_for_is_not_fetched) {
+    struct blob others[2], blob;
+    for (uint8_t i = 0; i < 2; i++) {
+        payload[0] = i;
+        struct digest other = blob_server_add(server, slice_of(payload, BLOB_BYTES_MAX));
+        assert_int_equal(blob_open(blobs, &other, BLOB_BYTES_MAX, &others[i], &err), ERR_OK);
+    }
+    payload[0] = 0;
+    uint64_t answers = blobs_answers(blobs);
+    assert_int_equal(open_parts(&blob), ERR_NO_MEMORY);
+    assert_int_equal(blob_server_gets(server), 2);
+    assert_int_equal(blobs_answers(blobs), answers);
+    blob_fini(&others[0]);
+    assert_int_equal(open_parts(&blob), ERR_OK);
+    assert_readable(&blob);
+    blob_fini(&blob);
+    blob_fini(&others[1]);
+}
+
+/* The file and the connection are open: the next descriptor is the one that the blob keeps. Those
+ * of the standard streams stay in use, and so many may be waited for. */
+static void allow_no_more_files(void *context) {
+    struct rlimit *limit = context, less = *limit;
+    less.rlim_cur = STDERR_FILENO + 1;
+    if (setrlimit(RLIMIT_NOFILE, &less) != 0) abort();
+}
+
+TEST(a_file_that_cannot_be_opened_is_trouble_of_the_worker_and_no_fault_of_the_job) {
+    struct rlimit limit;
+    struct blob blob;
+    assert_return_code(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    blob_server_set_gate(server, allow_no_more_files, &limit);
+    assert_int_equal(open_parts(&blob), ERR_IO);
+    assert_non_null(err.trouble);
+    assert_string_equal(err.trouble, BLOBS_TROUBLE);
+    assert_return_code(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    blob_server_set_gate(server, NULL, NULL);
+    assert_files(0);
+    assert_int_equal(open_parts(&blob), ERR_OK);
+    assert_readable(&blob);
+    blob_fini(&blob);
+}
+
 TEST(a_file_of_the_cache_that_was_damaged_is_fetched_again) {
     char path[512], name[BLOB_NAME_SIZE];
     struct blob blob;
@@ -168,6 +213,8 @@ int main(void) {
         F(a_blob_that_is_larger_than_memory_may_have_is_fetched_once_and_read_in_parts),
         F(a_blob_over_the_budget_of_the_cache_is_read_and_leaves_no_file),
         F(what_is_not_the_blob_is_refused_and_leaves_no_file),
+        F(a_blob_that_there_is_no_room_for_is_not_fetched),
+        F(a_file_that_cannot_be_opened_is_trouble_of_the_worker_and_no_fault_of_the_job),
         F(a_file_of_the_cache_that_was_damaged_is_fetched_again),
         F(an_output_that_came_in_parts_is_put_at_the_store_and_leaves_no_file),
     };

@@ -163,6 +163,42 @@ TEST(of_words_each_is_bounded) {
     assert_broken("steps[0]: argument 'w' is 0, and the kernel takes 1 to 20");
 }
 
+/* A million instances and a million words that they share: all with all would take hours. */
+TEST(words_that_instances_share_are_looked_at_once) {
+    enum { MANY = 1 << 20 };
+    given(", {name: k, value: u32}, {name: w, value: words, count: 1048576, between: [1, 20], "
+          "at_most: [{buffer: x, times: k}]}",
+        "");
+    uint32_t *words = test_calloc(MANY, sizeof *words), *times = test_calloc(MANY, sizeof *times);
+    for (size_t i = 0; i < MANY; i++) words[i] = times[i] = 1;
+    words[MANY - 2] = 5;
+    times[MANY - 1] = 2;
+    args[2] = (struct job_arg){.kind = ARG_U32, .each = (const uint8_t *)times};
+    args[3] = (struct job_arg){.kind = ARG_WORDS, .word_count = MANY, .words = words};
+    job.instances = MANY;
+    assert_kept();
+    times[MANY - 1] = 3;
+    assert_broken("steps[0]: argument 'w' is 5, and the kernel needs w * k <= x: 15 elements; "
+                  "buffer 'bx' has 10 (FP32)");
+    job.instances = 0;
+    test_free(times);
+    test_free(words);
+}
+
+TEST(words_of_each_instance_are_bounded) {
+    given(", {name: w, value: words, count: 2, between: [1, 20], at_most: [x]}", "");
+    uint32_t words[] = {10, 3, 3, 10};
+    args[2] = (struct job_arg){.kind = ARG_WORDS, .word_count = 2, .each = (const uint8_t *)words};
+    job.instances = 2;
+    assert_kept();
+    words[3] = 11;
+    assert_broken("steps[0]: argument 'w' is 11, and the kernel needs w <= x: 11 elements; buffer "
+                  "'bx' has 10 (FP32)");
+    words[2] = 0;
+    assert_broken("steps[0]: argument 'w' is 0, and the kernel takes 1 to 20");
+    job.instances = 0;
+}
+
 TEST(a_buffer_has_at_least_so_many_elements) {
     given("", "");
     assert_kept();
@@ -241,5 +277,6 @@ static int set_up(void **state) {
 RUN_TESTS(S(a_number_is_no_more_than_the_elements_of_a_buffer),
     S(a_buffer_without_a_type_has_bytes), S(products_and_sums_do_not_wrap),
     S(a_count_is_not_below_0), S(a_fraction_is_rounded_up), S(of_words_each_is_bounded),
+    S(words_that_instances_share_are_looked_at_once), S(words_of_each_instance_are_bounded),
     S(a_buffer_has_at_least_so_many_elements), S(shapes_are_bounded_by_buffers_and_shared_memory),
     S(a_number_is_between_its_ends), S(phases_keep_to_their_own_bounds))

@@ -18,6 +18,7 @@ import gpu_worker as gw
 import msgpack
 import numpy
 from gpu_worker import Program
+from gpu_worker.futures import Sent
 
 SCHEMAS = pathlib.Path(check_job.__file__).parent
 
@@ -286,6 +287,44 @@ class Clients(unittest.TestCase):
         self.assertEqual(0, os.waitpid(child, 0)[1])
         self.assertEqual(3, int(client.submit(numbered(3)).result(60)["x"][0]))
 
+    def test_a_forked_child_does_not_stumble_over_clients_that_are_closed(self):
+        client = self.start()
+        closed = [self.client() for _ in range(8)]
+        for other in closed:
+            other.close()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                status = 0 if int(client.submit(numbered(2)).result(60)["x"][0]) == 2 else 2
+                client.close()
+            finally:
+                os._exit(status)
+        self.assertEqual(0, os.waitpid(child, 0)[1])
+
+    def test_an_answer_that_breaks_the_format_fails_its_own_job_alone(self):
+        broken = [{"outputs": None}, {"status": None, "outputs": [None]}, {"status": "error"}, {"error": 7},
+                  {"outputs": [{"name": "x", "blob": "sha256:" + "../" * 20 + "etc/passwd"}]}]
+        with tempfile.TemporaryDirectory() as folder:
+            client = self.start(lambda job: [broken.pop()] if broken else echo(job), blobs=folder)
+            while broken:
+                with self.assertRaisesRegex(ValueError, "no result|no digest"):
+                    client.submit(numbered(1)).result(60)
+            self.assertEqual(2, int(client.submit(numbered(2)).result(60)["x"][0]))
+
+    def test_an_answer_that_breaks_the_format_ends_a_job_of_a_resident(self):
+        client = self.start(lambda job: [{"status": None}])
+        with client.resident("r", [1], key="k") as resident:
+            job = gw.job("job", {"r": resident}, [gw.step("p", [], grid=[1])], [])
+            self.assertIsNotNone(client.submit(job).exception(60))
+            resident.seed(numpy.ones(1, "<f4"))  # none of its jobs is under way
+
+    def test_results_that_were_answered_are_stacked_after_the_client_was_closed(self):
+        client = self.start()
+        sent = [Sent(client.submit(numbered(number))) for number in range(3)]
+        client.close()
+        self.assertEqual([0, 1, 2], client.gather(sent).result(60)["x"].ravel().tolist())
+
     def test_what_a_worker_misses_is_brought_once_to_each_partition(self):
         had = set()
 
@@ -348,6 +387,30 @@ class Clients(unittest.TestCase):
                 add(101).result(60)
             resident.seed(numpy.array([7], "<i4"))
             self.assertEqual(8, int(add(1).result(60)["r"][0]))
+
+    def test_a_job_that_cannot_be_sent_again_fails_and_those_behind_it_go_on(self):
+        """The resident that has to be made again and the job's own array are too much for one message."""
+        large = numpy.zeros(600_000, "u1")
+        gate, is_lost = threading.Event(), [False, True, True]
+
+        def say(job):
+            if is_lost and is_lost.pop(0):
+                gate.wait(60)
+                return [failed("resident_gone")]
+            output = {"name": "r", "datatype": "UINT8", "shape": [600_000], "data": large.tobytes()}
+            return [{"outputs": [output] if job["outputs"] else [], "residents": {job["buffers"]["r"]["resident"]: 1}}]
+
+        client = self.start(say)
+        with client.resident("r", init=large, key="k") as resident:
+            def add(outputs, **more):
+                return client.submit(gw.job("add", {"r": resident, **more}, [gw.step("p", [], grid=[1])], outputs))
+
+            add(["r"]).result(60)
+            first, second = add([], x=large), add([])
+            gate.set()
+            with self.assertRaisesRegex(ConnectionError, "was not sent"):
+                first.result(60)
+            second.result(60)
 
     def test_a_resident_of_each_instance_is_sent_as_its_part_and_begins_with_all(self):
         client = self.start(echo)

@@ -25,6 +25,14 @@ TEST(spans_that_were_rejected_are_counted_as_a_number_or_a_string_of_one) {
     assert_string_equal(message, "too Ald");
 }
 
+/* Characters beyond U+FFFF are two escapes in JSON, and none in YAML. */
+TEST(a_message_may_have_any_character_of_json) {
+    assert_int_equal(rejected("{\"partialSuccess\":{\"rejectedSpans\":2,\"errorMessage\":"
+                              "\"\\ud83d\\uDE00 \\\\ud83d \\u00e9 \\/\"}}"),
+        2);
+    assert_string_equal(message, "\xef\xbf\xbd\xef\xbf\xbd \\ud83d \xc3\xa9 /");
+}
+
 TEST(a_collector_that_took_all_says_nothing_or_none) {
     static const char *const bodies[] = {"", "{}", "{\"partialSuccess\":{}}",
         "{\"partialSuccess\":null}", "{\"partialSuccess\":{\"rejectedSpans\":\"0\"}}",
@@ -70,7 +78,7 @@ TEST(of_an_answer_without_end_only_the_first_bytes_are_kept) {
 #define T(name) cmocka_unit_test(name)
 
 RUN_TESTS(T(spans_that_were_rejected_are_counted_as_a_number_or_a_string_of_one),
-    T(a_collector_that_took_all_says_nothing_or_none),
+    T(a_message_may_have_any_character_of_json), T(a_collector_that_took_all_says_nothing_or_none),
     T(what_is_no_answer_of_the_protocol_rejects_none),
     T(a_message_of_another_kind_is_none_and_a_long_one_is_cut),
     T(of_an_answer_without_end_only_the_first_bytes_are_kept))

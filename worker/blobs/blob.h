@@ -12,6 +12,9 @@
 #define BLOBS_TROUBLE "blob_store"
 #define BLOBS_DISK_FULL "disk_full"
 
+/** Private to blobs/: says of an ERR_IO of a disk which trouble it is. Returns `code`. */
+enum err blob_of_disk(enum err code, struct error *err);
+
 struct blob_memory;
 struct blob_parts;
 

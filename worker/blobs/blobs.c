@@ -1,6 +1,5 @@
 #include "blobs/blobs.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -11,6 +10,7 @@
 #include "blobs/cache.h"
 #include "blobs/folder.h"
 #include "blobs/http.h"
+#include "blobs/parts.h"
 
 enum { SWEEP_INTERVAL_MS = 3600 * 1000, HOUR_S = 3600 };
 
@@ -37,15 +37,17 @@ static enum err check_bytes(const struct blobs *blobs, uint64_t bytes, struct er
         "a blob of %" PRIu64 " bytes is over blobs.bytes_max, %" PRIu64, bytes, blobs->bytes_max);
 }
 
-/* Notes an answer of the store itself, not of the cache. */
+/* Notes an answer of the store itself, not of the cache. One that fails here, for want of memory,
+ * has asked nothing. */
 static enum err note_answer(struct blobs *blobs, enum err code, struct error *err) {
     const char *trouble = "";
-    if (code == ERR_IO) {
-        bool is_full = blobs->http == NULL && err->native == ENOSPC;
-        err->trouble = trouble = is_full ? BLOBS_DISK_FULL : BLOBS_TROUBLE;
-    } else {
-        atomic_fetch_add_explicit(&blobs->answers, 1, memory_order_relaxed); /* see there */
+    if (code == ERR_NO_MEMORY) return code;
+    if (code == ERR_IO && err->trouble == NULL) {
+        if (blobs->http != NULL) err->trouble = BLOBS_TROUBLE; /* `native` is a status */
+        else (void)blob_of_disk(code, err);
     }
+    if (code == ERR_IO) trouble = err->trouble;
+    else atomic_fetch_add_explicit(&blobs->answers, 1, memory_order_relaxed); /* see there */
     atomic_store_explicit(&blobs->trouble, trouble, memory_order_relaxed);
     return code;
 }
@@ -98,7 +100,7 @@ struct download {
 static enum err write_piece(void *context, struct slice piece, struct error *err) {
     struct download *download = context;
     download->bytes_left -= piece.size; /* the request takes no more than there are */
-    return temp_file_write(&download->file, piece, err);
+    return blob_of_disk(temp_file_write(&download->file, piece, err), err);
 }
 
 static enum err download_file(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
@@ -106,7 +108,7 @@ static enum err download_file(struct blobs *blobs, const struct digest *digest, 
     char name[BLOB_NAME_SIZE];
     *ret = (struct download){.bytes_left = bytes};
     enum err code = temp_file_create(cache_folder(blobs->cache), digest, &ret->file, err);
-    if (code != ERR_OK) return code;
+    if (code != ERR_OK) return blob_of_disk(code, err);
     code = http_get_blob(blobs->http, blob_name(digest, name), bytes, write_piece, ret, err);
     if (code == ERR_OK && ret->bytes_left > 0)
         code = error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
@@ -119,23 +121,25 @@ static void tell_not_cached(const struct blobs *blobs, const struct error *err) 
     if (blobs->on_not_cached != NULL) blobs->on_not_cached(blobs->context, err);
 }
 
-/* Whether the cache keeps the file or not, the blob has it open, and reads it. */
+/* Whether the cache keeps the file or not, the blob has it open, and reads it. Room comes first:
+ * who finds none tries again soon, and must not fetch all of it each time. */
 static enum err fetch_parts(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
     struct cache_entry *claimed, struct blob *ret, struct error *err) {
     struct download download;
     struct error not_kept;
-    bool is_kept;
-    enum err code = note_answer(blobs, download_file(blobs, digest, bytes, &download, err), err);
-    if (code != ERR_OK) {
-        (void)!cache_settle(blobs->cache, claimed, NULL, &is_kept, &not_kept);
-        return code;
+    bool has_file = false, is_kept;
+    enum err code = parts_create(bytes, &blobs->memory, &ret->parts, err);
+    if (code == ERR_OK) {
+        code = note_answer(blobs, download_file(blobs, digest, bytes, &download, err), err);
+        has_file = code == ERR_OK;
     }
-    code = temp_file_read_parts(&download.file, bytes, &blobs->memory, ret, err);
+    if (has_file) code = blob_of_disk(temp_file_open_parts(&download.file, ret->parts, err), err);
     bool is_wanted = code == ERR_OK && cache_wants(blobs->cache, claimed);
     enum err settled =
         cache_settle(blobs->cache, claimed, is_wanted ? &download.file : NULL, &is_kept, &not_kept);
-    (is_kept ? temp_file_close : temp_file_discard)(&download.file);
+    if (has_file) (is_kept ? temp_file_close : temp_file_discard)(&download.file);
     if (settled != ERR_OK) tell_not_cached(blobs, &not_kept);
+    if (code != ERR_OK) blob_fini(ret);
     return code;
 }
 
@@ -318,7 +322,7 @@ enum err blob_open(struct blobs *blobs, const struct digest *digest, uint64_t by
     if (code != ERR_OK) return code;
     if (blobs->http != NULL) return open_through_cache(blobs, &in_memory, digest, bytes, ret, err);
     code = folder_read(&blobs->folder, digest, bytes, &blobs->memory, ret, err);
-    return code == ERR_NO_MEMORY ? code : note_answer(blobs, code, err);
+    return note_answer(blobs, code, err);
 }
 
 enum err blob_open_parts(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
@@ -328,7 +332,7 @@ enum err blob_open_parts(struct blobs *blobs, const struct digest *digest, uint6
     if (blobs == NULL) return has_no_store(digest, err);
     if (blobs->http != NULL) return open_through_cache(blobs, &in_parts, digest, bytes, ret, err);
     enum err code = folder_read_parts(&blobs->folder, digest, bytes, &blobs->memory, ret, err);
-    return code == ERR_NO_MEMORY ? code : note_answer(blobs, code, err);
+    return note_answer(blobs, code, err);
 }
 
 enum err blobs_create_spool(

@@ -169,9 +169,14 @@ enum err folder_read_parts(const struct folder *folder, const struct digest *dig
     int fd;
     enum err code = open_sized(folder, digest, bytes, name, &fd, &status, err);
     if (code != ERR_OK) return code;
-    code = parts_open(fd, bytes, digest, memory, &ret->parts, err);
-    if (code == ERR_OK) mark_used(fd, &status);
-    else close(fd);
+    code = parts_create(bytes, memory, &ret->parts, err);
+    if (code == ERR_OK) code = parts_open(ret->parts, fd, digest, err);
+    if (code == ERR_OK) {
+        mark_used(fd, &status);
+    } else {
+        close(fd);
+        blob_fini(ret);
+    }
     return code;
 }
 
@@ -261,11 +266,11 @@ enum err temp_file_write(const struct temp_file *file, struct slice bytes, struc
     return ERR_OK;
 }
 
-enum err temp_file_read_parts(const struct temp_file *file, uint64_t bytes,
-    struct blob_memory *memory, struct blob *ret, struct error *err) {
+enum err temp_file_open_parts(
+    const struct temp_file *file, struct blob_parts *parts, struct error *err) {
     int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) return write_failed(file, "open", err);
-    enum err code = parts_open(fd, bytes, &file->digest, memory, &ret->parts, err);
+    enum err code = parts_open(parts, fd, &file->digest, err);
     if (code != ERR_OK) close(fd);
     return code;
 }

@@ -69,10 +69,10 @@ MUST_CHECK enum err temp_file_create(const struct folder *folder, const struct d
     struct temp_file *ret, struct error *err);
 MUST_CHECK enum err temp_file_write(
     const struct temp_file *file, struct slice bytes, struct error *err);
-/** All of it is written: it is read in parts (parts.h), also once it is closed and removed. Errors:
- * as of folder_read_parts(). */
-MUST_CHECK enum err temp_file_read_parts(const struct temp_file *file, uint64_t bytes,
-    struct blob_memory *memory, struct blob *ret, struct error *err);
+/** All of it is written: `parts` reads it (parts.h), also once it is closed and removed. Errors:
+ * those of parts_open(). */
+MUST_CHECK enum err temp_file_open_parts(
+    const struct temp_file *file, struct blob_parts *parts, struct error *err);
 /** Of a file whose contents were not known when it was created: these are they. */
 MUST_CHECK enum err temp_file_name(
     struct temp_file *file, const struct digest *digest, struct error *err);

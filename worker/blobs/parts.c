@@ -66,38 +66,35 @@ static enum err hash_all(struct blob_parts *parts, uint8_t *room, struct digeste
     return digest_equal(&found, digest) ? ERR_OK : has_changed(err);
 }
 
-/* NULL when memory is short. */
-static struct blob_parts *create(uint64_t bytes, struct blob_memory *memory) {
+enum err parts_create(
+    uint64_t bytes, struct blob_memory *memory, struct blob_parts **ret, struct error *err) {
     INVARIANT(bytes > 0, "a blob that is opened has bytes");
     struct blob_parts *parts = NULL;
     uint64_t count = (bytes - 1) / PART_BYTES + 1, held = count * sizeof parts->digests[0];
-    if (!blob_memory_take_file(memory)) return NULL;
+    if (!blob_memory_take_file(memory)) return no_memory(err);
     if (blob_memory_take(memory, held)) {
         parts = malloc(sizeof *parts + held);
         if (parts == NULL) blob_memory_give(memory, held);
     }
-    if (parts == NULL) blob_memory_give_file(memory);
-    else *parts = (struct blob_parts){.fd = -1, .bytes = bytes, .count = count, .memory = memory};
-    return parts;
+    if (parts == NULL) {
+        blob_memory_give_file(memory);
+        return no_memory(err);
+    }
+    *parts = (struct blob_parts){.fd = -1, .bytes = bytes, .count = count, .memory = memory};
+    *ret = parts;
+    return ERR_OK;
 }
 
-enum err parts_open(int fd, uint64_t bytes, const struct digest *digest, struct blob_memory *memory,
-    struct blob_parts **ret, struct error *err) {
-    struct blob_parts *parts = create(bytes, memory);
+enum err parts_open(
+    struct blob_parts *parts, int fd, const struct digest *digest, struct error *err) {
     uint8_t *room = malloc(PART_BYTES);
     struct digester *digester = digester_create();
-    enum err code = ERR_NO_MEMORY;
-    if (parts == NULL || room == NULL || digester == NULL) {
-        (void)!no_memory(err);
-    } else {
-        parts->fd = fd;
-        code = hash_all(parts, room, digester, digest, err);
-        if (code != ERR_OK) parts->fd = -1;
-    }
+    parts->fd = fd;
+    enum err code = room != NULL && digester != NULL ? hash_all(parts, room, digester, digest, err)
+                                                     : no_memory(err);
+    if (code != ERR_OK) parts->fd = -1;
     digester_destroy(digester);
     free(room);
-    if (code == ERR_OK) *ret = parts;
-    else parts_close(parts);
     return code;
 }
 

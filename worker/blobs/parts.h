@@ -15,14 +15,20 @@
 
 struct blob_parts;
 
-/**
- * `fd` is a file of `bytes`; parts_close() closes it. After an error it is the caller's. Errors:
- * ERR_DIGEST_MISMATCH, ERR_NO_MEMORY (also while others hold too much), ERR_IO.
- */
-MUST_CHECK enum err parts_open(int fd, uint64_t bytes, const struct digest *digest,
-    struct blob_memory *memory, struct blob_parts **ret, struct error *err);
+/** Room for a payload of so many bytes, whose file may be yet to come. Errors: ERR_NO_MEMORY, also
+ * while others hold too much. */
+MUST_CHECK enum err parts_create(
+    uint64_t bytes, struct blob_memory *memory, struct blob_parts **ret, struct error *err);
 
-/** Errors: ERR_DIGEST_MISMATCH, if the file has changed; ERR_NO_MEMORY, ERR_IO. */
+/**
+ * `fd` is a file with the payload, or with more; parts_close() closes it. After an error it is the
+ * caller's. Errors: ERR_DIGEST_MISMATCH, ERR_NO_MEMORY, ERR_IO.
+ */
+MUST_CHECK enum err parts_open(
+    struct blob_parts *parts, int fd, const struct digest *digest, struct error *err);
+
+/** Only once it is open. Errors: ERR_DIGEST_MISMATCH, if the file has changed; ERR_NO_MEMORY,
+ * ERR_IO. */
 MUST_CHECK enum err parts_read(
     const struct blob_parts *parts, uint64_t offset, void *to, size_t bytes, struct error *err);
 

@@ -24,11 +24,9 @@ struct spool {
 
 static enum err io_failed(const char *what, struct error *err) {
     int native = errno;
-    enum err code =
-        error_set(err, ERR_IO, native, "check the permissions and the state of the disk",
-            "cannot %s an output for the blob store: %s", what, strerror(native));
-    err->trouble = BLOBS_TROUBLE;
-    return code;
+    error_set(err, ERR_IO, native, "check the permissions and the state of the disk",
+        "cannot %s an output for the blob store: %s", what, strerror(native));
+    return blob_of_disk(ERR_IO, err);
 }
 
 /* Ours alone for now, and as long as it will be. */
@@ -64,9 +62,8 @@ enum err spool_create(const struct folder *folder, struct blob_memory *memory, u
             "no room for an output that goes to the blob store beside those of other jobs");
     enum err code = temp_file_create(folder, &unknown, &spool->file, err);
     if (code != ERR_OK) {
-        if (code == ERR_IO) err->trouble = BLOBS_TROUBLE;
         destroy(spool);
-        return code;
+        return blob_of_disk(code, err);
     }
     code = prepare(spool, err);
     if (code == ERR_OK) *ret = spool;
@@ -123,9 +120,8 @@ enum err spool_store(struct spool *spool, struct digest *ret, struct error *err)
     if (fchmod(spool->file.fd, spool->mode) != 0) return io_failed("store", err);
     code = temp_file_name(&spool->file, ret, err);
     if (code == ERR_OK) code = temp_file_commit_durably(&spool->file, err);
-    if (code == ERR_IO) err->trouble = BLOBS_TROUBLE;
     spool->is_stored = code == ERR_OK;
-    return code;
+    return blob_of_disk(code, err);
 }
 
 /* Mapped, so that no memory of this process has to have it whole. */

@@ -157,11 +157,33 @@ static enum err check_value(const struct check *check, const struct bound *bound
     return needed <= room_of(check, bound->buffer) ? ERR_OK : refuse(check, bound, index, needed);
 }
 
-static enum err check_bound(const struct check *check, const struct bound *bound) {
-    size_t count =
-        bound->what.kind == TERM_ARG ? value_count(&check->launch->args[bound->what.arg]) : 1;
+/* Of the words of an argument only the greatest counts; 0 where it is no words. */
+static size_t greatest_word(const struct check *check, const struct term *term) {
+    const struct job_arg *arg = term->kind == TERM_ARG ? &check->launch->args[term->arg] : NULL;
+    size_t greatest = 0;
+    for (size_t i = 1; arg != NULL && i < value_count(arg); i++)
+        if (value_of(check, term->arg, i).uint > value_of(check, term->arg, greatest).uint)
+            greatest = i;
+    return greatest;
+}
+
+static bool is_each(const struct check *check, const struct term *term) {
+    return term->kind == TERM_ARG && check->launch->args[term->arg].each != NULL;
+}
+
+/* What is the same for all instances is looked at once: shared words for each instance would be as
+ * much work as the product of both. */
+static enum err check_bound(struct check *check, const struct bound *bound) {
+    bool has_each = is_each(check, &bound->what) || is_each(check, &bound->times) ||
+                    is_each(check, &bound->plus);
+    uint32_t count = has_each ? check->job->instances : 1;
+    size_t word = 0;
     enum err code = ERR_OK;
-    for (size_t i = 0; i < count && code == ERR_OK; i++) code = check_value(check, bound, i);
+    for (check->instance = 0; check->instance < count && code == ERR_OK; check->instance++) {
+        bool is_other = check->instance == 0 || is_each(check, &bound->what);
+        if (is_other) word = greatest_word(check, &bound->what);
+        code = check_value(check, bound, word);
+    }
     return code;
 }
 
@@ -175,26 +197,32 @@ static bool is_ordered(const struct scalar *a, const struct scalar *b) {
     return whole(a) <= whole(b);
 }
 
-static enum err check_between(const struct check *check, size_t arg) {
+static enum err check_in_range(const struct check *check, size_t arg, size_t index) {
     const struct range *between = &check->entry->args[arg].between;
-    const struct job_arg *given = &check->launch->args[arg];
-    if (!between->is_set) return ERR_OK;
-    for (size_t i = 0; i < value_count(given); i++) {
-        const struct scalar value = value_of(check, arg, i);
-        if (is_ordered(&between->min, &value) && is_ordered(&value, &between->max)) continue;
-        char text[TEXT_SIZE], min[TEXT_SIZE], max[TEXT_SIZE], fix[120];
-        scalar_format(&value, text, sizeof text);
-        scalar_format(&between->min, min, sizeof min);
-        scalar_format(&between->max, max, sizeof max);
-        snprintf(fix, sizeof fix, "send a number from %s to %s", min, max);
-        return error_set(check->err, ERR_BAD_ARGUMENT, 0, fix,
-            "%s: argument '%s' is %s, and the kernel takes %s to %s", check->where,
-            check->entry->args[arg].name, text, min, max);
-    }
-    return ERR_OK;
+    const struct scalar value = value_of(check, arg, index);
+    if (is_ordered(&between->min, &value) && is_ordered(&value, &between->max)) return ERR_OK;
+    char text[TEXT_SIZE], min[TEXT_SIZE], max[TEXT_SIZE], fix[120];
+    scalar_format(&value, text, sizeof text);
+    scalar_format(&between->min, min, sizeof min);
+    scalar_format(&between->max, max, sizeof max);
+    snprintf(fix, sizeof fix, "send a number from %s to %s", min, max);
+    return error_set(check->err, ERR_BAD_ARGUMENT, 0, fix,
+        "%s: argument '%s' is %s, and the kernel takes %s to %s", check->where,
+        check->entry->args[arg].name, text, min, max);
 }
 
-static enum err check_entry(const struct check *check) {
+static enum err check_between(struct check *check, size_t arg) {
+    const struct job_arg *given = &check->launch->args[arg];
+    uint32_t count = given->each != NULL ? check->job->instances : 1;
+    enum err code = ERR_OK;
+    if (!check->entry->args[arg].between.is_set) return ERR_OK;
+    for (check->instance = 0; check->instance < count && code == ERR_OK; check->instance++)
+        for (size_t i = 0; i < value_count(given) && code == ERR_OK; i++)
+            code = check_in_range(check, arg, i);
+    return code;
+}
+
+static enum err check_entry(struct check *check) {
     enum err code = ERR_OK;
     for (size_t i = 0; i < check->entry->arg_count && code == ERR_OK; i++)
         code = check_between(check, i);
@@ -203,26 +231,14 @@ static enum err check_entry(const struct check *check) {
     return code;
 }
 
-/* What is the same for all instances is checked once. */
-static enum err check_instances(struct check *check) {
-    bool has_each = false;
-    for (size_t i = 0; i < check->entry->arg_count; i++)
-        has_each = has_each || check->launch->args[i].each != NULL;
-    uint32_t count = has_each ? check->job->instances : 1;
-    enum err code = ERR_OK;
-    for (check->instance = 0; check->instance < count && code == ERR_OK; check->instance++)
-        code = check_entry(check);
-    return code;
-}
-
 enum err plan_check_bounds(
     const struct job *job, const struct plan_launch *launch, const char *where, struct error *err) {
     struct check check = {
         .job = job, .launch = launch, .entry = launch->entry, .where = where, .err = err};
-    enum err code = check_instances(&check);
+    enum err code = check_entry(&check);
     for (size_t i = 0; i < launch->entry->phase_count && code == ERR_OK; i++) {
         check.entry = &launch->program->entries[launch->entry->phases[i]];
-        code = check_instances(&check);
+        code = check_entry(&check);
     }
     return code;
 }

@@ -136,8 +136,10 @@ static enum err create_spools(struct prepare *prepare, struct job *job, struct e
     return code;
 }
 
+/* Spools come first: a job that finds no room for them tries again soon, and must not fetch its
+ * blobs each time. */
 static enum err fetch_cold(struct prepare *prepare, struct job *job, struct error *err) {
-    enum err code = ERR_OK;
+    enum err code = create_spools(prepare, job, err);
     for (size_t i = 0; i < job->buffer_count && code == ERR_OK; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
         if (buffer->bytes == 0) continue;
@@ -147,7 +149,6 @@ static enum err fetch_cold(struct prepare *prepare, struct job *job, struct erro
         else if (buffer->source == BUFFER_STATIC && job->statics[i] == NULL)
             code = upload_static(prepare, job, i, err);
     }
-    if (code == ERR_OK) code = create_spools(prepare, job, err);
     if (code == ERR_OK) code = kernels_load(prepare->options.device, job, err);
     return code;
 }

@@ -20,7 +20,8 @@ struct reply {
 /** An http_take, with the reply as its context: keeps as much as there is room for. */
 MUST_CHECK enum err reply_take(void *context, struct slice piece, struct error *err);
 
-/** How many spans it rejected for good, and why. 0 if it took all, or says nothing that fits. */
-uint64_t reply_rejected(const struct reply *reply, char message[static REPLY_MESSAGE_BYTES]);
+/** How many spans it rejected for good, and why. 0 if it took all, or says nothing that fits. Once
+ * for a reply: its bytes may be others afterwards. */
+uint64_t reply_rejected(struct reply *reply, char message[static REPLY_MESSAGE_BYTES]);
 
 #endif

@@ -176,7 +176,7 @@ static bool send(struct tracer *tracer, struct slice body, struct reply *reply) 
 
 /* How many of the spans the collector kept. What it rejected is not sent again, as the protocol has
  * it. */
-static size_t count_kept(struct tracer *tracer, const struct reply *reply, size_t span_count) {
+static size_t count_kept(struct tracer *tracer, struct reply *reply, size_t span_count) {
     char message[REPLY_MESSAGE_BYTES];
     struct error err;
     uint64_t rejected = reply_rejected(reply, message);

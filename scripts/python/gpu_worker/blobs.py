@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import secrets
 import ssl
 import urllib.error
@@ -32,6 +33,15 @@ def _checked(name: str, data: bytes, where: object) -> bytes:
     return data
 
 
+def _place_of(name: str) -> str:
+    """Where its bytes are below a folder or a URL. 256 folders share them, so that none gets long. Names come from
+    messages: nothing else than a digest leads anywhere."""
+    if not re.fullmatch("sha256:[0-9a-f]{64}", name):
+        raise ValueError(f"{name!r} is no digest, such as results name blobs by")
+    hexadecimal = name.removeprefix("sha256:")
+    return f"{hexadecimal[:2]}/{hexadecimal}"
+
+
 class BlobStore:
     """A folder: `blobs.dir` of the workers' configuration."""
 
@@ -39,9 +49,8 @@ class BlobStore:
         self.folder = pathlib.Path(folder)
 
     def path(self, name: str) -> pathlib.Path:
-        """The file of "sha256:<hex>". 256 folders share the files, so that none gets long."""
-        hexadecimal = name.removeprefix("sha256:")
-        return self.folder / hexadecimal[:2] / hexadecimal
+        """The file of "sha256:<hex>"."""
+        return self.folder / _place_of(name)
 
     def get(self, name: str) -> bytes:
         """The bytes of that name. Raises FileNotFoundError if the store does not have them."""
@@ -78,8 +87,7 @@ class HttpBlobStore:
         self._timeout_s = timeout_s
 
     def _request(self, name: str, method: str, data: Optional[bytes] = None) -> bytes:
-        hexadecimal = name.removeprefix("sha256:")
-        request = urllib.request.Request(f"{self._url}/{hexadecimal[:2]}/{hexadecimal}", data, method=method)
+        request = urllib.request.Request(f"{self._url}/{_place_of(name)}", data, method=method)
         request.add_header("Content-Type", "application/octet-stream")
         with urllib.request.urlopen(request, timeout=self._timeout_s, context=self._context) as response:
             body: bytes = response.read()

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Optional, Union
 
 import confluent_kafka
-import msgpack  # type: ignore[import-untyped]
 import numpy
 import numpy.typing
 
@@ -25,7 +24,7 @@ from .job import Buffer, Job, blob, encode, upload
 from .line import Line
 from .link import Link, POLL_S
 from .program import Listing, Program, read_listing
-from .result import JobFailed, arrays
+from .result import JobFailed, arrays, result_of
 from .ticket import ATTEMPTS_MAX, Ticket, code_of
 
 NAME_BYTES_MAX = 200  # an id has 256 at most
@@ -186,7 +185,10 @@ class Client:
         return MapFuture(sent, self._stack)
 
     def _stack(self, whole: MapFuture) -> None:
-        self._helpers.submit(whole.stack)
+        try:
+            self._helpers.submit(whole.stack)
+        except RuntimeError:  # they have ended with the client
+            whole.stack()
 
     def _reopen(self) -> None:
         if self._reader is None:
@@ -213,11 +215,15 @@ class Client:
             self._unanswered[ticket] = None
             self._unanswered_bytes += ticket.size
 
-    def _give_room(self, ticket: Ticket) -> None:
+    def _give_room(self, ticket: Ticket) -> bool:
+        """False if the job was answered before."""
         with self._room:
+            if ticket not in self._unanswered:
+                return False
             del self._unanswered[ticket]
             self._unanswered_bytes -= ticket.size
             self._room.notify_all()
+        return True
 
     def draw(self) -> str:
         """A name that no other client uses."""
@@ -307,10 +313,14 @@ class Client:
         if ticket is None:
             return  # somebody else's, or one that was answered twice
         try:
-            result = msgpack.unpackb(message)
+            result = result_of(message)
+        except Exception as failure:
+            self._lose(ticket, id, failure)
+            return
+        try:
             self._answer(ticket, id, result)
         except Exception as failure:
-            self._fail(ticket, failure)
+            self.fail(ticket, failure)
 
     def _answer(self, ticket: Ticket, id: str, result: dict[str, Any]) -> None:
         with self._send_lock:
@@ -346,23 +356,27 @@ class Client:
 
     def _drop(self, id: str, why: str) -> None:
         ticket = self._pending.pop(id, None)
-        if ticket is None:
-            return
-        self._settle_statics(ticket, id, False)
+        if ticket is not None:
+            self._lose(ticket, id, ConnectionError(f"{ticket.future.name} was not sent: {why}"))
+
+    def _lose(self, ticket: Ticket, id: str, failure: BaseException) -> None:
+        """No answer comes that could be used."""
+        with self._send_lock:
+            self._settle_statics(ticket, id, False)
         if ticket.line is not None:
             ticket.line.dropped()
-        self._fail(ticket, ConnectionError(f"{ticket.future.name} was not sent: {why}"))
+        self.fail(ticket, failure)
 
-    def _fail(self, ticket: Ticket, failure: BaseException) -> None:
-        self._give_room(ticket)
-        if ticket.future.set_running_or_notify_cancel():
+    def fail(self, ticket: Ticket, failure: BaseException) -> None:
+        """Ends a job, unless it was answered before."""
+        if self._give_room(ticket) and ticket.future.set_running_or_notify_cancel():
             ticket.future.set_exception(failure)
 
     def _fail_all(self, failure: BaseException) -> None:
         self._failure = failure
         self._pending.clear()
         for ticket in list(self._unanswered):
-            self._fail(ticket, failure)
+            self.fail(ticket, failure)
 
     # --- the end ---
 
@@ -377,6 +391,7 @@ class Client:
         unsent = self._link.flush() if self._failure is None else 0
         self._is_closed = True
         self._reader.join()
+        _clients.discard(self)  # from here on a forked child has nothing to start again
         del self._link  # its connections end here, not when the garbage is collected
         self._fail_all(ConnectionError("the client was closed before the answer came"))
         self._helpers.shutdown()

@@ -25,6 +25,8 @@ class Sender(Protocol):
 
     def finish(self, ticket: Ticket, result: Mapping[str, Any]) -> None: ...
 
+    def fail(self, ticket: Ticket, failure: BaseException) -> None: ...
+
     def check(self) -> None: ...
 
 
@@ -67,6 +69,13 @@ class Line:
         self._client.dispatch(ticket)
         self._in_flight += 1
 
+    def _send_again(self, ticket: Ticket) -> None:
+        """What cannot be sent, because it is too large now, fails alone."""
+        try:
+            self._send(ticket)
+        except Exception as failure:
+            self._client.fail(ticket, failure)
+
     def answered(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
         with self._lock:
             self._in_flight -= 1
@@ -79,7 +88,7 @@ class Line:
             self._go_on()
 
     def dropped(self) -> None:
-        """The brokers refused one of its jobs."""
+        """One of its jobs gets no answer."""
         with self._lock:
             self._in_flight -= 1
             self._go_on()
@@ -99,11 +108,11 @@ class Line:
                 resident.lose()
         for ticket, result in gone:
             if any(resident.is_known() for resident in ticket.residents):
-                self._send(ticket)
+                self._send_again(ticket)
             else:
                 self._client.finish(ticket, result)
         while self._held:
-            self._send(self._held.popleft())
+            self._send_again(self._held.popleft())
 
     @contextlib.contextmanager
     def idle(self) -> Iterator[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Optional
 
+import msgpack  # type: ignore[import-untyped]
 import numpy
 
 from .blobs import Store
@@ -41,6 +42,24 @@ class JobFailed(Exception):
     def arrays(self, store: Optional[Store] = None) -> dict[str, Array]:
         """{output name: array} of an array some of whose instances have failed, as the function arrays(); else empty."""
         return _arrays(self.result, store)
+
+
+def _is_result(result: Any) -> bool:
+    if not isinstance(result, dict):
+        return False
+    outputs, error, residents = (result.get(key, {}) for key in ("outputs", "error", "residents"))
+    return (
+        isinstance(outputs, list) and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in outputs)
+        and isinstance(error, dict) and (result.get("status") == "ok" or {"code", "message"} <= error.keys())
+        and isinstance(residents, dict) and all(isinstance(generation, int) for generation in residents.values()))
+
+
+def result_of(message: bytes) -> dict[str, Any]:
+    """The result in a message. Raises ValueError for what no worker sends: others may write to the topic, too."""
+    result = msgpack.unpackb(message)
+    if not _is_result(result):
+        raise ValueError("the answer is no result as schemas/result.schema.json has it: see who else writes to the topic")
+    return dict(result)
 
 
 def _bytes(output: Mapping[str, Any], store: Optional[Store]) -> bytes:
