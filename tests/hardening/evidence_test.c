@@ -148,6 +148,11 @@ TEST(a_crash_of_nobody_has_a_budget_whatever_its_signal) {
     }
     live_and_crash(rig, false);
     assert_int_equal(executor->standing, STANDING_UNHEALTHY);
+    struct state *state_file = executor_rig_open_state(rig);
+    struct state_summary summary = state_summary(state_file);
+    assert_true(summary.is_unhealthy);
+    assert_non_null(strstr(summary.fault, "the last: signal 11 ("));
+    state_close(state_file);
 }
 
 TEST(a_crash_of_somebody_costs_nothing_of_the_budget) {

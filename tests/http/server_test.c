@@ -180,8 +180,16 @@ TEST(nobody_keeps_a_page_for_later) {
     char answer[ANSWER_BYTES];
     ask(*state, "GET /count" END, answer);
     assert_non_null(strcasestr(answer, "cache-control: no-store\r\n"));
+}
+
+TEST(only_the_refusal_of_a_method_names_those_that_are_allowed_and_asks_for_no_token) {
+    char answer[ANSWER_BYTES];
     ask(*state, "POST /count" END, answer);
-    assert_non_null(strcasestr(answer, "allow: GET, HEAD\r\n"));
+    assert_non_null(strcasestr(answer, "\r\nallow: GET, HEAD\r\n"));
+    assert_null(strcasestr(answer, "\r\nwww-authenticate:"));
+    ask(*state, "GET /count" END, answer);
+    assert_null(strcasestr(answer, "\r\nallow:"));
+    assert_null(strcasestr(answer, "\r\nwww-authenticate:"));
 }
 
 TEST(head_has_no_body) {
@@ -411,8 +419,9 @@ TEST(questions_with_random_bytes_end_nothing) {
 RUN_TESTS(F(every_answer_says_what_a_browser_may_do_with_it),
     F(a_page_is_written_anew_for_each_who_asks), F(head_has_no_body),
     F(a_page_that_says_what_is_wrong_says_so_to_machines_too), F(who_asks_for_all_gets_all),
-    F(nobody_keeps_a_page_for_later), F(what_is_no_page_or_no_question_is_refused),
-    F(who_never_ends_a_question_holds_nobody_up),
+    F(nobody_keeps_a_page_for_later),
+    F(only_the_refusal_of_a_method_names_those_that_are_allowed_and_asks_for_no_token),
+    F(what_is_no_page_or_no_question_is_refused), F(who_never_ends_a_question_holds_nobody_up),
     F(a_crowd_that_asks_slowly_keeps_nobody_from_an_answer), F(a_question_without_end_is_cut),
     F(an_address_that_cannot_be_had_is_a_mistake_of_the_configuration),
     WITH_TOKEN(only_public_pages_are_for_those_without_the_token),

@@ -82,20 +82,35 @@ TEST(one_that_hangs_before_its_life_begins_is_killed_and_started_again) {
     assert_int_equal(executor->standing, STANDING_WAITING);
 }
 
-/* What the log says of a batch of the lane that does not end, and of nothing else. */
-static void assert_logs_of_hang(struct executor_rig *rig, uint32_t lane, const char *named) {
-    struct executor *executor = &rig->executor;
+/* It runs, and its state file is open. */
+static struct state *begin_life(struct executor_rig *rig) {
     const struct state_shape shape = {
         .lanes = rig->settings.lanes + 1, .depth = 1, .batch_jobs = 1};
+    struct executor *executor = &rig->executor;
     struct state *state = executor_rig_open_state(rig);
     struct error err;
     state_name_life(state, 1);
     assert_int_equal(state_begin(state, &shape, 3, "GPU-3", &err), ERR_OK);
-    state_launch(state, lane, 0, 1, UINT64_MAX, 1);
     executor->life = 1;
     executor->standing = STANDING_RUNNING;
     executor->pid = start_idle_process();
     assert_true(executor->pid > 0);
+    return state;
+}
+
+static void assert_next_line_says(FILE *log, const char *part) {
+    char line[400];
+    assert_non_null(fgets(line, sizeof line, log));
+    if (strstr(line, part) == NULL) fail_msg("no '%s' in %s", part, line);
+}
+
+/* What the log says of a batch of the lane that does not end, and of nothing else. */
+static void assert_logs_of_hang(struct executor_rig *rig, uint32_t lane, const char *named) {
+    struct executor *executor = &rig->executor;
+    struct state *state = begin_life(rig);
+    int status;
+    state_launch(state, lane, 0, 1, UINT64_MAX, 1);
+    state_close(state);
     FILE *log = tmpfile();
     int kept = dup(STDERR_FILENO);
     assert_non_null(log);
@@ -103,16 +118,16 @@ static void assert_logs_of_hang(struct executor_rig *rig, uint32_t lane, const c
     log_init(LOG_WARN, LOG_TEXT);
     for (int i = 0; i < 100 && executor->standing == STANDING_RUNNING; i++)
         executor_tend(executor, clock_ns(), false);
+    bool is_killed = executor->standing == STANDING_KILLED;
+    if (is_killed && waitpid(executor->pid, &status, 0) == executor->pid)
+        executor_reap(executor, status, false);
     dup2(kept, STDERR_FILENO);
     close(kept);
-    assert_int_equal(executor->standing, STANDING_KILLED);
-    assert_int_equal(waitpid(executor->pid, NULL, 0), executor->pid);
-    char line[400];
+    assert_true(is_killed);
     rewind(log);
-    assert_non_null(fgets(line, sizeof line, log));
-    assert_non_null(strstr(line, named));
+    assert_next_line_says(log, named);
+    assert_next_line_says(log, ": the executor died: gpu_hang: its batch was on the device");
     fclose(log);
-    state_close(state);
 }
 
 TEST(a_batch_that_does_not_end_is_named_by_its_lane) {
@@ -123,6 +138,22 @@ TEST(a_batch_of_the_serial_fallback_that_does_not_end_is_named_by_that) {
     struct executor_rig *rig = *state;
     assert_logs_of_hang(
         rig, rig->settings.lanes, ": the batch of the serial fallback has been on the device");
+}
+
+TEST(batches_that_are_late_one_after_the_other_are_none_that_hangs) {
+    enum { BATCHES = 100 };
+    struct executor_rig *rig = *state;
+    struct executor *executor = &rig->executor;
+    struct state *life = begin_life(rig);
+    for (uint64_t id = 1; id <= BATCHES; id++) {
+        state_launch(life, 0, 0, 1, id, 1);
+        executor_tend(executor, clock_ns() + 1000, false);
+        assert_int_equal(executor->overdue.batch, id);
+        assert_int_equal(executor->standing, STANDING_RUNNING);
+    }
+    state_close(life);
+    kill(executor->pid, SIGKILL);
+    assert_int_equal(waitpid(executor->pid, NULL, 0), executor->pid);
 }
 
 static char *page_of(const struct executor *executor) {
@@ -194,6 +225,7 @@ RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
     F(one_that_does_not_die_makes_its_device_unhealthy_for_good),
     F(one_that_the_management_library_speaks_against_is_never_started),
     F(one_that_hangs_before_its_life_begins_is_killed_and_started_again),
+    F(batches_that_are_late_one_after_the_other_are_none_that_hangs),
     F(a_batch_that_does_not_end_is_named_by_its_lane),
     F(a_batch_of_the_serial_fallback_that_does_not_end_is_named_by_that),
     F(metrics_name_the_device_and_why_it_is_given_up),

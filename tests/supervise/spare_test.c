@@ -1,9 +1,11 @@
 /* What the supervisor decides of a spare, without waiting for it. */
 #include "supervise/spare.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -74,6 +76,23 @@ TEST(one_that_is_not_ready_in_time_is_killed) {
     close(fd);
 }
 
+TEST(one_that_cannot_be_started_is_tried_again_later_and_leaves_nothing) {
+    struct spare *spare = &executor_of(state)->spare;
+    struct launch launch = {.spare_fd = -1};
+    struct rlimit before, none;
+    struct error err;
+    assert_return_code(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_max = before.rlim_max};
+    assert_return_code(setrlimit(RLIMIT_NOFILE, &none), 0);
+    uint64_t now_ns = clock_ns();
+    enum err code = spare_start(spare, &launch, &err);
+    assert_return_code(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(code, ERR_IO);
+    assert_int_equal(err.native, EMFILE);
+    assert_int_equal(spare->pid, 0);
+    assert_true(spare->start_ns > now_ns);
+}
+
 TEST(it_becomes_the_executor_without_a_delay) {
     struct executor *executor = executor_of(state);
     int fd = add_spare(&executor->spare);
@@ -139,6 +158,7 @@ TEST(the_next_one_comes_after_growing_delays_or_at_once_where_it_was_dropped) {
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, executor_rig_tear_down)
 RUN_TESTS(F(one_that_says_so_is_ready), F(one_that_is_not_ready_in_time_is_killed),
+    F(one_that_cannot_be_started_is_tried_again_later_and_leaves_nothing),
     F(it_becomes_the_executor_without_a_delay), F(one_that_has_just_died_takes_nothing_over),
     F(one_that_was_dropped_takes_nothing_over),
     F(one_that_dies_before_its_life_begins_counts_against_nobody),

@@ -18,7 +18,6 @@
 #include "trace/spans.h"
 
 enum {
-    QUEUE_RECORDS_MAX = 4096,
     QUEUE_BYTES_MAX = 4 << 20,
     EXPORT_RECORDS_MAX = 256, /* in one request */
     EXPORT_WAIT_MS = 1000,    /* for so many */
@@ -74,8 +73,7 @@ void tracer_begin(struct tracer *tracer, struct job *job) {
 static void enqueue(struct tracer *tracer, struct record *record, size_t spans) {
     bool has_room = false;
     pthread_mutex_lock(&tracer->lock);
-    if (record != NULL && tracer->count < QUEUE_RECORDS_MAX &&
-        tracer->bytes + record->bytes <= QUEUE_BYTES_MAX) {
+    if (record != NULL && tracer->bytes + record->bytes <= QUEUE_BYTES_MAX) {
         has_room = true;
         *tracer->last = record;
         tracer->last = &record->next;
