@@ -68,8 +68,8 @@ DRIVER_CALLS = {
     "memory_free": "gpu/memory.c",
     "host_alloc": "gpu/memory.c",
     "host_free": "gpu/memory.c",
-    "module_load": "gpu/modules.c",
-    "module_unload": "gpu/modules.c",
+    "module_load": "gpu/image.c",
+    "module_unload": "gpu/image.c",
 }
 
 # Waits that end by the wall clock, which jumps: what waits asks base/condition.h. Only deadlines and ages are by it.

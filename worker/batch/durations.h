@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-    DURATIONS_SLOTS = 4096,
+    DURATIONS_SLOTS = 16384,
     DURATIONS_LEVELS = 17 /* 1 to 65536 jobs or instances */,
     DURATIONS_UNKNOWN = 0
 };

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/hash_table.h"
+#include "base/list.h"
 
 enum {
     FETCHED_PLACES = 8192,
@@ -29,13 +30,13 @@ struct cache_entry {
     bool is_loading;       /* claimed; in no list of uses */
     bool is_checked;       /* fetched by this process, so `bytes` is right for this digest */
     struct tally tally;
-    struct uses *uses;                 /* the list that it is in */
-    struct cache_entry *older, *newer; /* by last use */
+    struct uses *uses; /* the list that it is in */
+    struct list_node by_use;
 };
 
 struct uses {
-    struct cache_entry *oldest, *newest;
-    uint64_t bytes; /* charged for them */
+    struct list by_use; /* the one unused for longest first */
+    uint64_t bytes;     /* charged for them */
 };
 
 /* Files are renamed and removed under the lock, so that they and the entries always agree. Only
@@ -79,20 +80,20 @@ static void table_add(struct cache *cache, struct cache_entry *entry) {
     hash_table_add(&cache->entries, &entry->node, digest_hash(&entry->digest));
 }
 
+/* NULL: there is none. */
+static struct cache_entry *entry_at(struct list_node *node) {
+    return node != NULL ? LIST_ITEM(node, struct cache_entry, by_use) : NULL;
+}
+
 static void uses_remove(struct cache_entry *entry) {
-    struct uses *uses = entry->uses;
-    *(entry->older != NULL ? &entry->older->newer : &uses->oldest) = entry->newer;
-    *(entry->newer != NULL ? &entry->newer->older : &uses->newest) = entry->older;
-    uses->bytes -= charge_of(entry->bytes);
-    entry->older = entry->newer = NULL;
+    list_remove(&entry->uses->by_use, &entry->by_use);
+    entry->uses->bytes -= charge_of(entry->bytes);
     entry->uses = NULL;
 }
 
 static void uses_append(struct uses *uses, struct cache_entry *entry) {
     entry->uses = uses;
-    entry->older = uses->newest;
-    *(uses->newest != NULL ? &uses->newest->newer : &uses->oldest) = entry;
-    uses->newest = entry;
+    list_append(&uses->by_use, &entry->by_use);
     uses->bytes += charge_of(entry->bytes);
 }
 
@@ -139,7 +140,7 @@ static void count_fetch(struct cache *cache, struct cache_entry *entry) {
 static struct cache_entry *find_less_used(
     const struct cache *cache, struct cache_entry *from, uint32_t count, int *looks) {
     while (from != NULL && tally_now(cache, &from->tally) >= count && ++*looks < VICTIMS_MAX)
-        from = from->newer;
+        from = entry_at(from->by_use.after);
     return *looks < VICTIMS_MAX ? from : NULL;
 }
 
@@ -149,10 +150,10 @@ static bool has_room(struct cache *cache, const struct cache_entry *entry) {
     uint64_t charge = charge_of(entry->bytes), left = cache->budget_bytes - cache->again.bytes;
     uint32_t count = tally_now(cache, &entry->tally);
     int looks = 0;
-    struct cache_entry *victim = cache->again.oldest;
+    struct cache_entry *victim = entry_at(cache->again.by_use.first);
     while (left < charge && (victim = find_less_used(cache, victim, count, &looks)) != NULL) {
         left += charge_of(victim->bytes);
-        victim = victim->newer;
+        victim = entry_at(victim->by_use.after);
     }
     return charge <= left;
 }
@@ -164,11 +165,12 @@ static bool is_over(const struct cache *cache, uint64_t charge) {
 /* After has_room(). */
 static void make_room(struct cache *cache, uint64_t charge, uint32_t count) {
     int looks = 0;
-    while (is_over(cache, charge) && cache->once.oldest != NULL) drop(cache, cache->once.oldest);
-    struct cache_entry *victim = cache->again.oldest;
+    while (is_over(cache, charge) && cache->once.by_use.first != NULL)
+        drop(cache, entry_at(cache->once.by_use.first));
+    struct cache_entry *victim = entry_at(cache->again.by_use.first);
     while (
         is_over(cache, charge) && (victim = find_less_used(cache, victim, count, &looks)) != NULL) {
-        struct cache_entry *next = victim->newer;
+        struct cache_entry *next = entry_at(victim->by_use.after);
         drop(cache, victim);
         victim = next;
     }
@@ -320,9 +322,9 @@ enum err cache_create(
 }
 
 static void free_uses(struct uses *uses) {
-    while (uses->oldest != NULL) {
-        struct cache_entry *entry = uses->oldest;
-        uses->oldest = entry->newer;
+    while (uses->by_use.first != NULL) {
+        struct cache_entry *entry = entry_at(uses->by_use.first);
+        list_remove(&uses->by_use, &entry->by_use);
         free(entry);
     }
 }

@@ -2,15 +2,13 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/invariant.h"
+#include "base/list.h"
 #include "base/pulse.h"
-#include "program/params.h"
-
-enum { COMPILER_LOG_BYTES = 4096 };
 
 struct module {
     struct modules *modules;
@@ -25,7 +23,8 @@ struct module {
     uint32_t sets; /* defaults: how many sets have it */
     bool is_loading;
     uint32_t references;
-    struct module *older; /* by last use */
+    struct hash_node node;   /* of those that are not defaults */
+    struct list_node by_use; /* the same */
 };
 
 struct module_set {
@@ -40,152 +39,16 @@ struct modules {
     atomic_uint_fast64_t hits;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t settled;
-    struct module *newest; /* of those that are not defaults */
-    size_t count;          /* of all modules */
+    struct hash_table by_image; /* those that are not defaults */
+    struct list by_use;         /* the same, the one unused for longest first */
+    size_t count;               /* of all modules */
     uint64_t compilations, evictions;
 };
-
-/* The end of the compiler's log is most useful; an error has room for a few lines of it. */
-static void append_log(struct error *err, const char *log) {
-    size_t used = strlen(err->message), room = sizeof err->message - used - 1;
-    size_t size = strlen(log);
-    if (size == 0 || room < 16) return;
-    if (size > room - 2) log += size - (room - 2);
-    strcat(err->message, "; ");
-    strncat(err->message, log, room - 2);
-}
-
-static enum err load_image(
-    const struct device *device, const struct image *image, CUmodule *ret, struct error *err) {
-    char log[COMPILER_LOG_BYTES] = "";
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-    enum err code =
-        GPU_TRY(device->driver, module_load(ret, image->bytes.data, 2, options, values), err);
-    if (code == ERR_MODULE_REJECTED) append_log(err, log);
-    if (code != ERR_OK || *ret != NULL) return code;
-    return error_set(err, ERR_DRIVER, 0, "update the GPU driver",
-        "the driver reported success with a null module");
-}
-
-static enum err find_function(const struct device *device, CUmodule module, const char *name,
-    CUfunction *ret, struct error *err) {
-    enum err code = GPU_TRY(device->driver, module_function(ret, module, name), err);
-    if (code == ERR_OK && *ret == NULL)
-        return error_set(err, ERR_DRIVER, 0, "update the GPU driver",
-            "the driver reported success with a null function for '%s'", name);
-    if (code != ERR_MODULE_REJECTED) return code;
-    return error_set(err, ERR_MODULE_REJECTED, err->native,
-        "name in program.yaml only kernels that the image has", "the image has no kernel '%s'",
-        name);
-}
-
-/* Allows all shared memory of the device, once. Planning keeps each launch within the limit. */
-static enum err allow_shared_memory(
-    const struct device *device, CUfunction function, uint32_t *static_bytes, struct error *err) {
-    const struct gpu_driver *gpu = device->driver;
-    int bytes = 0;
-    enum err code = GPU_TRY(
-        gpu, function_attribute(&bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function), err);
-    if (code != ERR_OK) return code;
-    *static_bytes = (uint32_t)bytes;
-    return GPU_TRY(gpu,
-        function_set_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-            (int)device->limits.shared_bytes_max - bytes),
-        err);
-}
-
-/* 0: there is no such parameter. */
-static enum err read_param_bytes(const struct device *device, CUfunction function, size_t index,
-    size_t *ret, struct error *err) {
-    size_t offset;
-    *ret = 0;
-    enum err code = GPU_TRY(device->driver, function_param(function, index, &offset, ret), err);
-    if (code != ERR_DRIVER || err->native != CUDA_ERROR_INVALID_VALUE) return code;
-    *ret = 0;
-    return ERR_OK;
-}
-
-/* What a launch passes: an entry's own kernel, or its batched one. */
-struct wanted_params {
-    const struct entry *entry;
-    bool is_batched;
-};
-
-static size_t wanted_count(const struct wanted_params *wanted) {
-    return wanted->is_batched ? (size_t)BATCHED_PARAMS : wanted->entry->arg_count;
-}
-
-/* 0: there is no such parameter. */
-static size_t wanted_bytes(const struct wanted_params *wanted, size_t index) {
-    if (index >= wanted_count(wanted)) return 0;
-    return wanted->is_batched ? batched_param(index).bytes
-                              : entry_param(wanted->entry, index).bytes;
-}
-
-static enum err reject_params(
-    const struct wanted_params *wanted, size_t index, size_t bytes, struct error *err) {
-    static const char fix[] = "declare the arguments in program.yaml as the kernel has them";
-    const struct entry *entry = wanted->entry;
-    const char *kernel = wanted->is_batched ? entry->batched : entry->symbol;
-    if (index == wanted_count(wanted) || bytes == 0)
-        return error_set(err, ERR_MODULE_REJECTED, 0, fix,
-            "program.yaml: kernel '%s' must take %zu parameters, but the image's kernel takes %s",
-            kernel, wanted_count(wanted), bytes == 0 ? "fewer" : "more");
-    char place[160];
-    if (wanted->is_batched)
-        snprintf(place, sizeof place, "program.yaml: parameter %zu of a batched kernel", index + 1);
-    else
-        snprintf(place, sizeof place, "program.yaml:%d:%d: argument '%s'", entry->args[index].line,
-            entry->args[index].column, entry->args[index].name);
-    return error_set(err, ERR_MODULE_REJECTED, 0, fix,
-        "%s has %zu bytes, but parameter %zu of kernel '%s' of the image has %zu", place,
-        wanted_bytes(wanted, index), index + 1, kernel, bytes);
-}
-
-/* Only the driver knows the parameters of a cubin. If it cannot tell, they are not checked. */
-static enum err check_params(const struct device *device, CUfunction function,
-    const struct wanted_params *wanted, struct error *err) {
-    if (device->driver->function_param == NULL) return ERR_OK;
-    for (size_t i = 0; i <= wanted_count(wanted); i++) {
-        size_t bytes;
-        enum err code = read_param_bytes(device, function, i, &bytes, err);
-        if (code == ERR_DRIVER && err->native == CUDA_ERROR_NOT_SUPPORTED) return ERR_OK;
-        if (code == ERR_OK && bytes != wanted_bytes(wanted, i))
-            code = reject_params(wanted, i, bytes, err);
-        if (code != ERR_OK) return code;
-    }
-    return ERR_OK;
-}
-
-static enum err read_kernel(const struct device *device, CUmodule module, const struct entry *entry,
-    struct kernel *ret, struct error *err) {
-    int threads = 0;
-    enum err code = find_function(device, module, entry->symbol, &ret->function, err);
-    if (code == ERR_OK)
-        code = check_params(device, ret->function, &(struct wanted_params){.entry = entry}, err);
-    if (code == ERR_OK)
-        code = GPU_TRY(device->driver,
-            function_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ret->function),
-            err);
-    ret->block_threads_max = (uint32_t)threads;
-    if (code == ERR_OK)
-        code = allow_shared_memory(device, ret->function, &ret->static_shared_bytes, err);
-    if (code != ERR_OK || entry->batched == NULL) return code;
-    uint32_t static_bytes;
-    code = find_function(device, module, entry->batched, &ret->batched, err);
-    if (code == ERR_OK)
-        code = check_params(
-            device, ret->batched, &(struct wanted_params){.entry = entry, .is_batched = true}, err);
-    if (code != ERR_OK) return code;
-    return allow_shared_memory(device, ret->batched, &static_bytes, err);
-}
 
 /* ---- one module ---- */
 
 static void unload(struct module *module) {
-    if (module->handle != NULL)
-        (void)module->modules->device->driver->module_unload(module->handle);
+    if (module->handle != NULL) image_unload(module->modules->device, module->handle);
     module->handle = NULL;
 }
 
@@ -215,15 +78,11 @@ static enum err module_create(struct modules *modules, const struct program *pro
 }
 
 /* ERR_OK also for an image that the driver rejects: module_kernel() returns that error. */
-static enum err module_load(struct module *module, struct error *err) {
+static enum err load(struct module *module, struct error *err) {
     const struct device *device = module->modules->device;
-    const struct program *program = &module->program;
-    enum err code = load_image(device, module->image, &module->handle, err);
-    for (size_t i = 0; i < program->entry_count && code == ERR_OK; i++)
-        code = read_kernel(device, module->handle, &program->entries[i], &module->kernels[i], err);
-    for (size_t i = 0; i < program->entry_count && code == ERR_OK; i++)
-        for (size_t p = 0; p < program->entries[i].phase_count; p++)
-            module->kernels[i].phases[p] = &module->kernels[program->entries[i].phases[p]];
+    enum err code = image_load(device, module->image, &module->handle, err);
+    if (code == ERR_OK)
+        code = image_read_kernels(device, module->handle, &module->program, module->kernels, err);
     if (code != ERR_MODULE_REJECTED) return code;
     unload(module);
     module->code = code;
@@ -253,48 +112,49 @@ static const struct image *image_of(
     return program_image(program, device->on_cpu, device->limits.architecture, pinned);
 }
 
-static void remove_at(struct module **link) {
-    struct module *module = *link;
-    *link = module->older;
-    module->modules->count--;
+/* Images are a program's own, and stay where they are as long as it is held. */
+static uint64_t hash_of(const struct image *image) {
+    return hash_more(HASH_START, slice_of(&image, sizeof(struct image *)));
 }
 
 static void insert(struct modules *modules, struct module *module) {
-    module->older = modules->newest;
-    modules->newest = module;
+    hash_table_add(&modules->by_image, &module->node, hash_of(module->image));
+    list_append(&modules->by_use, &module->by_use);
     modules->count++;
 }
 
-static struct module **link_of(struct modules *modules, const struct module *module) {
-    struct module **link = &modules->newest;
-    while (*link != module) link = &(*link)->older;
-    return link;
+static void take_out(struct modules *modules, struct module *module) {
+    hash_table_remove(&modules->by_image, &module->node);
+    list_remove(&modules->by_use, &module->by_use);
+    modules->count--;
 }
 
-/* A module that is found becomes the newest. */
-static struct module *look_up(
-    struct modules *modules, const struct program *program, const struct image *image) {
-    struct module *module = modules->newest;
-    while (module != NULL && (!program_is_same(&module->program, program) ||
-                                 !digest_equal(&module->image->digest, &image->digest)))
-        module = module->older;
-    if (module == NULL) return NULL;
-    remove_at(link_of(modules, module));
-    insert(modules, module);
-    return module;
+static struct module *used_at(struct list_node *node) {
+    return LIST_ITEM(node, struct module, by_use);
+}
+
+/* A module that is found is the one used last. */
+static struct module *look_up(struct modules *modules, const struct image *image) {
+    struct hash_node *node = hash_table_find(&modules->by_image, hash_of(image));
+    for (; node != NULL; node = hash_node_next(node)) {
+        struct module *module = HASH_ITEM(node, struct module, node);
+        if (module->image != image) continue;
+        list_remove(&modules->by_use, &module->by_use);
+        list_append(&modules->by_use, &module->by_use);
+        return module;
+    }
+    return NULL;
 }
 
 /* Takes out the module that was not used for longest, for the caller to destroy without the lock;
  * NULL where all are in use. */
 static struct module *take_victim(struct modules *modules) {
-    struct module **found = NULL;
-    for (struct module **link = &modules->newest; *link != NULL; link = &(*link)->older)
-        if ((*link)->references == 0) found = link;
-    if (found == NULL) return NULL;
-    struct module *victim = *found;
-    remove_at(found);
+    struct list_node *node = modules->by_use.first;
+    while (node != NULL && used_at(node)->references > 0) node = node->after;
+    if (node == NULL) return NULL;
+    take_out(modules, used_at(node));
     modules->evictions++;
-    return victim;
+    return used_at(node);
 }
 
 static void count_hit(struct modules *modules) {
@@ -317,7 +177,7 @@ struct module *modules_find(
     struct module *module = find_default(set, program, image);
     if (module == NULL) {
         pthread_mutex_lock(&modules->lock);
-        module = look_up(modules, program, image);
+        module = look_up(modules, image);
         if (module != NULL && module->is_loading) module = NULL;
         if (module != NULL) module->references++;
         pthread_mutex_unlock(&modules->lock);
@@ -331,10 +191,10 @@ struct module *modules_find(
 static struct module *find_or_insert(
     struct modules *modules, struct module *fresh, struct module **victim) {
     pthread_mutex_lock(&modules->lock);
-    struct module *module = look_up(modules, &fresh->program, fresh->image);
+    struct module *module = look_up(modules, fresh->image);
     while (module != NULL && module->is_loading) {
         pthread_cond_wait(&modules->settled, &modules->lock);
-        module = look_up(modules, &fresh->program, fresh->image);
+        module = look_up(modules, fresh->image);
     }
     if (module == NULL) {
         if (modules->count >= modules->count_max) *victim = take_victim(modules);
@@ -354,7 +214,7 @@ static struct module *find_or_insert(
 static void settle(struct modules *modules, struct module *module, bool stays) {
     pthread_mutex_lock(&modules->lock);
     module->is_loading = false;
-    if (!stays) remove_at(link_of(modules, module));
+    if (!stays) take_out(modules, module);
     pthread_cond_broadcast(&modules->settled);
     pthread_mutex_unlock(&modules->lock);
 }
@@ -375,7 +235,7 @@ enum err modules_get(const struct module_set *set, const struct program *program
     struct module *module = find_or_insert(modules, fresh, &victim);
     module_destroy(victim);
     if (module == fresh) {
-        code = module_load(fresh, err);
+        code = load(fresh, err);
         settle(modules, fresh, code == ERR_OK);
     } else if (module != NULL) {
         count_hit(modules);
@@ -411,7 +271,7 @@ static enum err load_default(struct module_set *set, size_t index, struct error 
     if (code != ERR_OK) return code;
     module->is_default = true;
     module->sets = 1;
-    code = module_load(module, err);
+    code = load(module, err);
     pthread_mutex_lock(&modules->lock);
     modules->compilations++;
     modules->count += code == ERR_OK;
@@ -442,7 +302,7 @@ static bool share_default(struct module_set *set, const struct module_set *earli
 /* Defaults get at most half of the places, so that there is always one for a pinned image. */
 static bool has_room(struct modules *modules) {
     pthread_mutex_lock(&modules->lock);
-    bool ret = modules->count < modules->count_max / 2;
+    bool ret = modules->count < modules->count_max / 2 && modules->count < MODULES_AT_START_MAX;
     pthread_mutex_unlock(&modules->lock);
     return ret;
 }
@@ -495,11 +355,12 @@ void module_set_unload(struct module_set *set) {
 /* NULL: there is none. */
 static struct module *take_removed(struct modules *modules) {
     pthread_mutex_lock(&modules->lock);
-    struct module **link = &modules->newest;
-    while (*link != NULL && ((*link)->references > 0 || program_is_installed(&(*link)->program)))
-        link = &(*link)->older;
-    struct module *module = *link;
-    if (module != NULL) remove_at(link);
+    struct list_node *node = modules->by_use.first;
+    while (node != NULL &&
+           (used_at(node)->references > 0 || program_is_installed(&used_at(node)->program)))
+        node = node->after;
+    struct module *module = node != NULL ? used_at(node) : NULL;
+    if (module != NULL) take_out(modules, module);
     pthread_mutex_unlock(&modules->lock);
     return module;
 }
@@ -527,12 +388,13 @@ enum err modules_create(
 
 void modules_destroy(struct modules *modules) {
     if (modules == NULL) return;
-    while (modules->newest != NULL) {
-        struct module *module = modules->newest;
+    while (modules->by_use.first != NULL) {
+        struct module *module = used_at(modules->by_use.first);
         INVARIANT(module->references == 0, "no module is in use when all are unloaded");
-        modules->newest = module->older;
+        take_out(modules, module);
         module_destroy(module);
     }
+    hash_table_fini(&modules->by_image);
     pthread_cond_destroy(&modules->settled);
     pthread_mutex_destroy(&modules->lock);
     free(modules);

@@ -14,18 +14,10 @@
 #ifndef GPU_MODULES_H
 #define GPU_MODULES_H
 
-#include "gpu/device.h"
-#include "program/program.h"
+#include "gpu/image.h"
 
-enum { MODULES_MAX = 2048 };
-
-struct kernel {
-    CUfunction function;
-    CUfunction batched;         /* (rows, jobs): many jobs in one launch; NULL if there is none */
-    uint32_t block_threads_max; /* of this kernel: registers can make it less than the device's */
-    uint32_t static_shared_bytes;
-    const struct kernel *phases[ENTRY_PHASES_MAX]; /* as many as the entry has phases */
-};
+/** Loading takes long: those beyond MODULES_AT_START_MAX wait for a job that needs them. */
+enum { MODULES_MAX = 16384, MODULES_AT_START_MAX = 1024 };
 
 struct modules;
 struct module_set;

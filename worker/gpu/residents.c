@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/hash_table.h"
 #include "base/invariant.h"
+#include "base/list.h"
 #include "gpu/size_class.h"
 
 enum { NEVER_APPLIED = -1 };
@@ -14,7 +15,8 @@ enum { NEVER_APPLIED = -1 };
 struct resident {
     /* guarded by the lock */
     struct hash_node node;
-    struct resident *older, *newer; /* while not attached: in order of last use */
+    struct list_node by_use; /* while not attached */
+    struct resident *next_dropped;
     uint64_t used_ns;
     bool is_attached;
     bool is_revoked; /* while attached: it is dropped when it is detached */
@@ -45,7 +47,7 @@ struct residents {
     struct residents_options options;
     pthread_mutex_t lock; /* guards what follows */
     struct hash_table table;
-    struct resident *oldest, *newest;
+    struct list by_use; /* the one unused for longest first */
     struct revoked *revoked;
     struct residents_counts counts; /* `count` is not used here: the table has it */
     uint64_t pending_bytes; /* part of counts.bytes that is not charged to the pool's budget yet */
@@ -96,16 +98,10 @@ static struct resident *find(
     return NULL;
 }
 
-static void use_list_remove(struct residents *residents, struct resident *resident) {
-    *(resident->older != NULL ? &resident->older->newer : &residents->oldest) = resident->newer;
-    *(resident->newer != NULL ? &resident->newer->older : &residents->newest) = resident->older;
-    resident->older = resident->newer = NULL;
-}
-
-static void use_list_append(struct residents *residents, struct resident *resident) {
-    resident->older = residents->newest;
-    *(residents->newest != NULL ? &residents->newest->newer : &residents->oldest) = resident;
-    residents->newest = resident;
+/* NULL: all are attached, or there is none. */
+static struct resident *oldest(const struct residents *residents) {
+    struct list_node *first = residents->by_use.first;
+    return first != NULL ? LIST_ITEM(first, struct resident, by_use) : NULL;
 }
 
 /* --- dropping --- */
@@ -123,15 +119,14 @@ static void drop(
     struct residents *residents, struct resident *resident, struct resident **dropped) {
     hash_table_remove(&residents->table, &resident->node);
     lower_limit(residents, resident->block.bytes);
-    resident->newer = *dropped;
+    resident->next_dropped = *dropped;
     *dropped = resident;
 }
 
-/* Frees a list linked by `newer`. Call it without the lock, because a free may wait for the device.
- * */
+/* Call it without the lock, because a free may wait for the device. */
 static void free_dropped(struct residents *residents, struct resident *dropped) {
     while (dropped != NULL) {
-        struct resident *next = dropped->newer;
+        struct resident *next = dropped->next_dropped;
         struct error ignored; /* ignored: the budget shows the error */
         pthread_mutex_lock(&residents->pool_lock);
         (void)!pool_release(
@@ -143,14 +138,14 @@ static void free_dropped(struct residents *residents, struct resident *dropped) 
 }
 
 static void drop_oldest(struct residents *residents, struct resident **dropped) {
-    struct resident *resident = residents->oldest;
-    use_list_remove(residents, resident);
+    struct resident *resident = oldest(residents);
+    list_remove(&residents->by_use, &resident->by_use);
     drop(residents, resident, dropped);
 }
 
 static void drop_idle(struct residents *residents, uint64_t now_ns, struct resident **dropped) {
     uint64_t idle_ns = residents->options.idle_ns;
-    while (residents->oldest != NULL && residents->oldest->used_ns + idle_ns < now_ns)
+    while (oldest(residents) != NULL && oldest(residents)->used_ns + idle_ns < now_ns)
         drop_oldest(residents, dropped);
 }
 
@@ -165,7 +160,7 @@ void residents_drop_idle(struct residents *residents, uint64_t now_ns) {
 void residents_destroy(struct residents *residents) {
     if (residents == NULL) return;
     struct resident *dropped = NULL;
-    while (residents->oldest != NULL) drop_oldest(residents, &dropped);
+    while (oldest(residents) != NULL) drop_oldest(residents, &dropped);
     INVARIANT(residents->table.count == 0, "no resident is left when all are dropped");
     free_dropped(residents, dropped);
     while (residents->revoked != NULL) {
@@ -223,7 +218,7 @@ void residents_revoke(
         if (!is_in(resident->topic, resident->partition, topic, partition)) continue;
         resident->is_revoked = true;
         if (resident->is_attached) continue;
-        use_list_remove(residents, resident);
+        list_remove(&residents->by_use, &resident->by_use);
         drop(residents, resident, &dropped);
     }
     pthread_mutex_unlock(&residents->lock);
@@ -381,7 +376,7 @@ enum err residents_attach(struct residents *residents, const struct resident_use
     } else {
         INVARIANT(!resident->is_attached, "a resident is attached by one job at a time");
         code = check_found(resident, use, err);
-        if (code == ERR_OK) use_list_remove(residents, resident);
+        if (code == ERR_OK) list_remove(&residents->by_use, &resident->by_use);
     }
     if (code == ERR_OK) {
         resident->is_attached = true;
@@ -412,7 +407,7 @@ void residents_detach(struct residents *residents, struct resident *resident,
         drop(residents, resident, &dropped);
     } else {
         resident->used_ns = now_ns;
-        use_list_append(residents, resident);
+        list_append(&residents->by_use, &resident->by_use);
     }
     pthread_mutex_unlock(&residents->lock);
     free_dropped(residents, dropped);
