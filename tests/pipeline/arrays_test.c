@@ -267,6 +267,36 @@ TEST(an_array_that_fails_or_is_left_to_others_leaves_no_part_of_its_outputs) {
     scratch_remove(dir);
 }
 
+/* Eight outputs of two instances, each of which goes to the store. */
+static void add_array_of_outputs(struct run *run, int number) {
+    char yaml[1024], outputs[512] = "";
+    for (int i = 0; i < 8; i++) {
+        size_t used = strlen(outputs);
+        snprintf(outputs + used, sizeof outputs - used,
+            "%s{buffer: y, offset: %d, bytes: 4, as: y%d}", i > 0 ? ", " : "", 4 * i, i);
+    }
+    snprintf(yaml, sizeof yaml,
+        "id: array-%d\ncount: 2\nbuffers: {x: {data: {f32: [1, 2, 3, 4, 5, 6, 7, 8]}}, y: {bytes: "
+        "32, each: true}}\n"
+        "steps: [{program: saxpy, args: [{f32: %d}, x, y, {u32: 8}], elements: 8}]\n"
+        "outputs: [%s]\n",
+        number, number, outputs);
+    run_add_job(run, yaml);
+}
+
+TEST(arrays_wait_for_room_that_outputs_on_their_way_to_the_store_have) {
+    enum { ARRAYS = 300 };
+    struct run *run = *state;
+    char *dir = scratch_create();
+    run_set_text(&run->settings.blobs.dir, dir);
+    run->settings.results.inline_max_bytes = 4;
+    for (int i = 0; i < ARRAYS; i++) add_array_of_outputs(run, i);
+    run_execute_ok(run);
+    assert_int_equal(run->summary.ok, ARRAYS);
+    assert_nothing_unfinished(dir);
+    scratch_remove(dir);
+}
+
 TEST(an_array_whose_blob_is_not_there_says_so) {
     struct run *run = *state;
     char *dir = scratch_create(), *other = scratch_create();
@@ -287,6 +317,7 @@ int main(void) {
         FLOW(blobs_and_outputs_of_a_store_behind_http_pass_in_parts),
         FLOW(what_was_spooled_of_an_array_that_failed_once_is_written_anew),
         FLOW(an_array_that_fails_or_is_left_to_others_leaves_no_part_of_its_outputs),
+        FLOW(arrays_wait_for_room_that_outputs_on_their_way_to_the_store_have),
         FLOW(an_array_whose_blob_is_not_there_says_so),
         FLOW(an_array_is_run_to_its_end_when_no_more_messages_come),
     };

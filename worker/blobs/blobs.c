@@ -60,6 +60,10 @@ const char *blobs_trouble(const struct blobs *blobs) {
     return blobs != NULL ? atomic_load_explicit(&blobs->trouble, memory_order_relaxed) : "";
 }
 
+bool blobs_are_held(const struct blobs *blobs) {
+    return blobs != NULL && blob_memory_is_held(&blobs->memory);
+}
+
 /* ---- through HTTP ---- */
 
 static enum err take_piece(void *context, struct slice piece, struct error *err) {

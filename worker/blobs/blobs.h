@@ -87,6 +87,12 @@ uint64_t blobs_answers(const struct blobs *blobs);
 const char *blobs_trouble(const struct blobs *blobs);
 
 /**
+ * Whether payloads are open, or outputs on their way to the store: what they hold, for which others
+ * find no room, comes back. NULL: false.
+ */
+bool blobs_are_held(const struct blobs *blobs);
+
+/**
  * What the store's thread does every hour: removes the blobs of `dir` that were last used more than
  * max_age_hours before `now_unix_s`, and unfinished files older than an hour. For tests.
  */

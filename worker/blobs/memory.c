@@ -25,3 +25,8 @@ bool blob_memory_take_file(struct blob_memory *memory) {
 void blob_memory_give_file(struct blob_memory *memory) {
     atomic_fetch_sub_explicit(&memory->files, 1, memory_order_relaxed); /* as above */
 }
+
+bool blob_memory_is_held(const struct blob_memory *memory) {
+    return atomic_load_explicit(&memory->held, memory_order_relaxed) > 0 || /* as above */
+           atomic_load_explicit(&memory->files, memory_order_relaxed) > 0;
+}

@@ -25,4 +25,7 @@ void blob_memory_give(struct blob_memory *memory, uint64_t bytes);
 bool blob_memory_take_file(struct blob_memory *memory);
 void blob_memory_give_file(struct blob_memory *memory);
 
+/** Whether anything of it is taken. */
+bool blob_memory_is_held(const struct blob_memory *memory);
+
 #endif

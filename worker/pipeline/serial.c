@@ -193,9 +193,15 @@ static enum err try_to_run(
     return code;
 }
 
+/* With the lock. Also jobs that have run hold some while their outputs are on their way to the blob
+ * store. The caller's job holds nothing. */
+static bool others_hold_some(struct stages *stages) {
+    return (stages->holding > 0 || blobs_are_held(stages->blobs)) && !stages_has_failed(stages);
+}
+
 static bool others_hold_memory(struct stages *stages) {
     pthread_mutex_lock(&stages->lock);
-    bool others = stages->holding > 0 && !stages_has_failed(stages);
+    bool others = others_hold_some(stages);
     pthread_mutex_unlock(&stages->lock);
     return others;
 }
@@ -204,7 +210,7 @@ static bool others_hold_memory(struct stages *stages) {
 static void wait_for_others(struct stages *stages) {
     pulse_idle();
     pthread_mutex_lock(&stages->lock);
-    if (stages->holding > 0 && !stages_has_failed(stages)) stages_wait(stages, WAIT_MS);
+    if (others_hold_some(stages)) stages_wait(stages, WAIT_MS);
     pthread_mutex_unlock(&stages->lock);
 }
 
