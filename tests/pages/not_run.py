@@ -40,11 +40,14 @@ NOT_RUN = {
     },
     "config/examples/README.md": {"scripts/setup kafka": SETUP},
     "config/programs/README.md": {
-        "python3 -m venv notebook": NOTEBOOK,
-        "notebook/bin/pip install ./scripts/python jupyterlab": NOTEBOOK,
-        "export PATH=$PWD/notebook/bin:$PATH": NOTEBOOK,
+        "python3 -m venv build/notebook": NOTEBOOK,
+        "build/notebook/bin/pip install ./scripts/python jupyterlab": NOTEBOOK,
+        "export PATH=$PWD/build/notebook/bin:$PATH": NOTEBOOK,
     },
-    "scripts/python/README.md": {"pip install ./scripts/python": CLIENT},
+    "scripts/python/README.md": {
+        "python3 -m venv build/client": CLIENT,
+        "build/client/bin/pip install ./scripts/python": CLIENT,
+    },
     "deploy/helm/gpu-worker/README.md": {
         "helm install sweep deploy/helm/gpu-worker --set config.kafka.bootstrap_servers=kafka:9092": CLUSTER,
     },
