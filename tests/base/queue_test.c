@@ -92,6 +92,21 @@ TEST(what_must_have_room_is_pushed_in_its_order) {
     queue_destroy(queue);
 }
 
+TEST(a_wait_takes_nothing_and_ends_with_an_item_the_end_or_its_time) {
+    struct queue *queue = queue_create(2);
+    void *items[2];
+    assert_true(queue_is_empty(queue));
+    queue_wait(queue, 1);
+    queue_must_push(queue, item(1));
+    queue_wait(queue, -1);
+    assert_false(queue_is_empty(queue));
+    queue_close(queue);
+    assert_int_equal(queue_pop(queue, items, 2, 0), 1);
+    queue_wait(queue, -1);
+    assert_true(queue_is_empty(queue));
+    queue_destroy(queue);
+}
+
 static void *push_until_closed(void *argument) {
     while (queue_push(argument, item(1))) continue;
     return NULL;
@@ -162,5 +177,7 @@ RUN_TESTS(T(items_come_out_in_their_order), T(pop_takes_at_most_what_is_asked),
     T(pop_of_an_empty_queue_gives_up_when_time_is_over),
     T(a_closed_queue_takes_nothing_and_gives_what_it_has),
     T(more_than_there_is_room_for_is_pushed_as_others_make_room),
-    T(what_must_have_room_is_pushed_in_its_order), T(close_wakes_those_who_wait_for_items),
-    T(close_wakes_those_who_wait_for_room), T(many_threads_get_every_item_exactly_once))
+    T(what_must_have_room_is_pushed_in_its_order),
+    T(a_wait_takes_nothing_and_ends_with_an_item_the_end_or_its_time),
+    T(close_wakes_those_who_wait_for_items), T(close_wakes_those_who_wait_for_room),
+    T(many_threads_get_every_item_exactly_once))

@@ -1,10 +1,13 @@
 #include "broker/file_sink.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/scratch.h"
@@ -245,6 +248,44 @@ TEST(what_was_not_written_is_settled_when_the_sink_goes) {
     expect_file(dead, "");
 }
 
+/* A record that answers `size` bytes. */
+static bool takes_at_once(struct sink *sink, enum route route, size_t size) {
+    static const uint8_t bytes[PIPE_BUF + 1];
+    const struct record record = {.route = route, .payload = slice_of(bytes, size)};
+    return sink_takes_at_once(sink, &record);
+}
+
+TEST(a_pipe_takes_small_results_at_once_as_long_as_it_has_room) {
+    char *path = new_path();
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int reader = open(path, O_RDONLY | O_NONBLOCK);
+    struct sink *sink = open_sink(path, NULL);
+    assert_true(takes_at_once(sink, ROUTE_RESULT, PIPE_BUF));
+    assert_false(takes_at_once(sink, ROUTE_RESULT, PIPE_BUF + 1));
+    assert_false(takes_at_once(sink, ROUTE_DEAD_LETTER, 1));
+    int writer = open(path, O_WRONLY | O_NONBLOCK);
+    char page[PIPE_BUF] = {0};
+    while (write(writer, page, sizeof page) > 0) continue;
+    assert_false(takes_at_once(sink, ROUTE_RESULT, 1));
+    assert_int_equal(read(reader, page, sizeof page), sizeof page);
+    assert_true(takes_at_once(sink, ROUTE_RESULT, PIPE_BUF));
+    close(reader);
+    assert_false(takes_at_once(sink, ROUTE_RESULT, 1)); /* sending it says what is wrong */
+    sink_destroy(sink);
+    close(writer);
+    unlink(path);
+    free(path);
+}
+
+TEST(a_file_takes_nothing_at_once_because_a_disk_may_be_slow) {
+    char *path = new_path();
+    struct sink *sink = open_sink(path, NULL);
+    assert_false(takes_at_once(sink, ROUTE_RESULT, 1));
+    sink_destroy(sink);
+    expect_file(path, "");
+}
+
 TEST(a_file_that_cannot_be_opened_is_an_error_that_names_it) {
     struct sink *sink = NULL;
     struct error err;
@@ -264,6 +305,8 @@ int main(void) {
         T(a_full_disk_leaves_whole_records_and_says_which_are_lost),
         T(a_device_without_room_fails_every_record), T(settling_a_record_may_send_another),
         T(what_was_not_written_is_settled_when_the_sink_goes),
+        T(a_pipe_takes_small_results_at_once_as_long_as_it_has_room),
+        T(a_file_takes_nothing_at_once_because_a_disk_may_be_slow),
         T(a_file_that_cannot_be_opened_is_an_error_that_names_it)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

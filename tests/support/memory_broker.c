@@ -189,6 +189,10 @@ static void send_memory(struct sink *sink, struct record *record) {
     settle((struct memory_sink *)sink, record);
 }
 
+static bool memory_takes_at_once(struct sink *sink, const struct record *record) {
+    return ((struct memory_sink *)sink)->broker->settle_ns == 0;
+}
+
 static void serve_memory(struct sink *sink, int timeout_ms) {
     struct memory_sink *self = (struct memory_sink *)sink;
     if (self->unsettled_count > 0 && clock_ns() >= self->settle_at_ns) settle_all(self);
@@ -204,8 +208,11 @@ static void destroy_sink(struct sink *sink) {
 }
 
 struct sink *memory_sink(struct memory_broker *broker) {
-    static const struct sink_operations operations = {
-        .send = send_memory, .serve = serve_memory, .flush = flush_memory, .destroy = destroy_sink};
+    static const struct sink_operations operations = {.send = send_memory,
+        .takes_at_once = memory_takes_at_once,
+        .serve = serve_memory,
+        .flush = flush_memory,
+        .destroy = destroy_sink};
     struct memory_sink *self = calloc(1, sizeof *self);
     assert_non_null(self);
     self->sink.operations = &operations;

@@ -119,6 +119,20 @@ size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms) 
     return count;
 }
 
+void queue_wait(struct queue *queue, int timeout_ms) {
+    pulse_idle();
+    pthread_mutex_lock(&queue->lock);
+    (void)wait_for_item(queue, timeout_ms);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool queue_is_empty(struct queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    bool is_empty = queue->length == 0;
+    pthread_mutex_unlock(&queue->lock);
+    return is_empty;
+}
+
 void queue_close(struct queue *queue) {
     pthread_mutex_lock(&queue->lock);
     queue->closed = true;

@@ -37,6 +37,11 @@ void queue_must_push_all(struct queue *queue, void *const *items, size_t count);
  */
 size_t queue_pop(struct queue *queue, void **items, size_t max, int timeout_ms);
 
+/** Waits up to `timeout_ms` until the queue has an item or is closed, and takes nothing. */
+void queue_wait(struct queue *queue, int timeout_ms);
+
+bool queue_is_empty(struct queue *queue);
+
 /** No more pushes; what is inside can still be popped. Wakes all waiters. */
 void queue_close(struct queue *queue);
 bool queue_is_closed(struct queue *queue);

@@ -160,6 +160,10 @@ static void memory_send(struct sink *sink, struct record *record) {
     record->on_settled(record, ERR_OK, NULL);
 }
 
+static bool memory_takes_at_once(struct sink *sink, const struct record *record) {
+    return true;
+}
+
 static void memory_serve(struct sink *sink, int timeout_ms) {}
 
 static enum err memory_flush(struct sink *sink, int timeout_ms, struct error *err) {
@@ -172,6 +176,7 @@ static void memory_sink_destroy(struct sink *sink) {
 
 struct sink *bench_sink(void) {
     static const struct sink_operations operations = {.send = memory_send,
+        .takes_at_once = memory_takes_at_once,
         .serve = memory_serve,
         .flush = memory_flush,
         .destroy = memory_sink_destroy};

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -26,6 +29,7 @@ struct output {
     char name[128]; /* for messages */
     int fd;
     uint64_t bytes;       /* written by this process and by those that it continues */
+    bool is_pipe;         /* somebody may wait for what it gets */
     bool owns_pieces;     /* the pieces are lines made for the file, not payloads */
     struct error failure; /* the error of every later record; ERR_OK: none */
     struct batch batch;
@@ -44,6 +48,8 @@ static enum err output_open(struct output *output, const char *path, int mode, s
     snprintf(output->name, sizeof output->name, "%s", is_stdout ? "standard output" : path);
     output->fd =
         is_stdout ? STDOUT_FILENO : open(path, O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0666);
+    struct stat file;
+    output->is_pipe = output->fd >= 0 && fstat(output->fd, &file) == 0 && S_ISFIFO(file.st_mode);
     if (output->fd >= 0) return ERR_OK;
     return error_set(err, ERR_IO, errno,
         "give a file that can be written, or - for standard output", "opening %s: %s", path,
@@ -184,6 +190,14 @@ static void file_sink_send(struct sink *sink, struct record *record) {
     else send_message(files, record);
 }
 
+/* A pipe that poll() calls writable has room for PIPE_BUF bytes. */
+static bool file_sink_takes_at_once(struct sink *sink, const struct record *record) {
+    const struct output *results = &((struct file_sink *)sink)->results;
+    struct pollfd room = {.fd = results->fd, .events = POLLOUT};
+    return results->is_pipe && record->route != ROUTE_DEAD_LETTER &&
+           record->payload.size <= PIPE_BUF && poll(&room, 1, 0) == 1 && room.revents == POLLOUT;
+}
+
 /* Nothing is ever under way, so there is nothing to wait for. */
 static void file_sink_serve(struct sink *sink, int timeout_ms) {
     struct file_sink *files = (struct file_sink *)sink;
@@ -248,6 +262,7 @@ static enum err open_outputs(struct file_sink *files, const char *results_path,
 
 static struct file_sink *files_create(const char *path, struct error *err) {
     static const struct sink_operations operations = {.send = file_sink_send,
+        .takes_at_once = file_sink_takes_at_once,
         .serve = file_sink_serve,
         .flush = file_sink_flush,
         .settled = file_sink_settled,

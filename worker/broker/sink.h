@@ -2,7 +2,7 @@
  * Where results, dead letters and telemetry go: a Kafka producer (producer.c) or files
  * (file_sink.c).
  *
- * One thread owns a sink and makes every call. A record that was sent is settled exactly once, by a
+ * One thread at a time makes a call. A record that was sent is settled exactly once, by a
  * call of its `on_settled` from inside sink_send(), sink_serve() or sink_flush(): with ERR_OK and
  * no error when it is acknowledged (Kafka: by all in-sync replicas, and in a committed
  * transaction), otherwise with the reason. on_settled may free the record and send others.
@@ -47,6 +47,12 @@ struct sink_operations {
     /** Starts sending. Waits for room if the client's queue is full. */
     void (*send)(struct sink *sink, struct record *record);
 
+    /**
+     * Whether the record can be sent, and is settled by the next serve(), without waiting for
+     * anything: not for a broker, a disk or a reader. NULL: never.
+     */
+    bool (*takes_at_once)(struct sink *sink, const struct record *record);
+
     /** Serves acknowledgements, waiting up to `timeout_ms` for the first. */
     void (*serve)(struct sink *sink, int timeout_ms);
 
@@ -73,6 +79,10 @@ struct sink {
 
 static inline void sink_send(struct sink *sink, struct record *record) {
     sink->operations->send(sink, record);
+}
+
+static inline bool sink_takes_at_once(struct sink *sink, const struct record *record) {
+    return sink->operations->takes_at_once != NULL && sink->operations->takes_at_once(sink, record);
 }
 
 static inline void sink_serve(struct sink *sink, int timeout_ms) {

@@ -1,6 +1,6 @@
 #include "publish/publisher.h"
 
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -23,9 +23,10 @@ struct publisher {
     struct queue *queue;
     struct uploader *uploader; /* NULL where all outputs are in results */
     struct crew *crew;
-    uint64_t unsettled;  /* jobs; publisher's thread only */
-    bool has_failed;     /* nothing more is sent */
-    int stop_timeout_ms; /* written before the queue is closed */
+    pthread_mutex_t lock; /* of the sink: held while it is used; guards what follows */
+    uint64_t unsettled;   /* jobs */
+    bool has_failed;      /* nothing more is sent */
+    int stop_timeout_ms;  /* written before the queue is closed */
     enum err stop_code;
     struct error stop_error;
     /* answered, and not yet reported */
@@ -163,18 +164,28 @@ static void take(struct publisher *publisher, struct job *job) {
     }
 }
 
+/* Jobs leave the queue and are sent under one lock: nobody overtakes them. Returns how many. */
+static size_t send_queued(struct publisher *publisher) {
+    void *items[JOBS_AT_ONCE];
+    size_t count = queue_pop(publisher->queue, items, JOBS_AT_ONCE, 0);
+    pulse_busy(); /* also where nothing came: the sink is served */
+    for (size_t i = 0; i < count; i++) take(publisher, items[i]);
+    if (publisher->has_failed) end_sink(publisher);
+    else sink_serve(publisher->options.sink, 0);
+    report_completed(publisher);
+    return count;
+}
+
 static void run_publisher(void *context, uint32_t index) {
     struct publisher *publisher = context;
-    void *items[JOBS_AT_ONCE];
+    int wait_ms = IDLE_WAIT_MS;
     bool is_open = true;
     while (is_open) {
-        int wait_ms = publisher->unsettled > 0 ? BUSY_WAIT_MS : IDLE_WAIT_MS;
-        size_t count = queue_pop(publisher->queue, items, JOBS_AT_ONCE, wait_ms);
-        pulse_busy(); /* also where nothing came: the sink is served */
-        for (size_t i = 0; i < count; i++) take(publisher, items[i]);
-        if (publisher->has_failed) end_sink(publisher);
-        else sink_serve(publisher->options.sink, 0);
-        report_completed(publisher);
+        queue_wait(publisher->queue, wait_ms);
+        pthread_mutex_lock(&publisher->lock);
+        size_t count = send_queued(publisher);
+        wait_ms = publisher->unsettled > 0 ? BUSY_WAIT_MS : IDLE_WAIT_MS;
+        pthread_mutex_unlock(&publisher->lock);
         is_open = count > 0 || !queue_is_closed(publisher->queue);
     }
     publisher->stop_code = finish(publisher, &publisher->stop_error);
@@ -193,6 +204,22 @@ enum err publisher_reserve(struct job *job, size_t result_bytes_max, struct erro
     return job->result != NULL ? ERR_OK : no_memory(err);
 }
 
+/* Sends the one answer that there is, if that takes less time than waking up the publisher. */
+static bool send_at_once(struct publisher *publisher, struct job *job) {
+    if (job->unsent[0] == NULL || job->unsent[1] != NULL) return false; /* letters are rare */
+    if (pthread_mutex_trylock(&publisher->lock) != 0) return false;
+    bool is_alone = !publisher->has_failed && publisher->unsettled == 0 &&
+                    queue_is_empty(publisher->queue) &&
+                    sink_takes_at_once(publisher->options.sink, &job->unsent[0]->record);
+    if (is_alone) {
+        take(publisher, job);
+        sink_serve(publisher->options.sink, 0);
+        report_completed(publisher);
+    }
+    pthread_mutex_unlock(&publisher->lock);
+    return is_alone;
+}
+
 static void push_some(struct publisher *publisher, struct job *const *jobs, size_t count) {
     struct key_queue *key_queues[JOBS_AT_ONCE]; /* once pushed, a job may be over */
     bool are_suspects[JOBS_AT_ONCE];
@@ -205,7 +232,8 @@ static void push_some(struct publisher *publisher, struct job *const *jobs, size
         jobs[i]->key_queue = NULL;
         job_move(jobs[i], JOB_ANSWERED);
     }
-    queue_must_push_all(publisher->queue, items, count);
+    if (count > 1 || !send_at_once(publisher, jobs[0]))
+        queue_must_push_all(publisher->queue, items, count);
     for (size_t i = 0; i < count; i++)
         publisher->options.on_queued(publisher->options.context, key_queues[i], are_suspects[i]);
 }
@@ -302,12 +330,19 @@ static enum err start_threads(struct publisher *publisher, struct error *err) {
     return code;
 }
 
+static void publisher_free(struct publisher *publisher) {
+    if (publisher == NULL) return;
+    pthread_mutex_destroy(&publisher->lock);
+    free(publisher);
+}
+
 enum err publisher_start(
     const struct publisher_options *options, struct publisher **ret, struct error *err) {
     struct publisher *publisher = calloc(1, sizeof *publisher);
     enum err code = ERR_NO_MEMORY;
     if (publisher != NULL) {
         publisher->options = *options;
+        pthread_mutex_init(&publisher->lock, NULL);
         code = start_threads(publisher, err);
     } else {
         error_set(err, code, 0, "give the process more memory", "no memory for the publisher");
@@ -316,7 +351,7 @@ enum err publisher_start(
         *ret = publisher;
     } else {
         sink_destroy(options->sink);
-        free(publisher);
+        publisher_free(publisher);
     }
     return code;
 }
@@ -330,6 +365,6 @@ enum err publisher_stop(struct publisher *publisher, int timeout_ms, struct erro
     enum err code = publisher->stop_code;
     if (code != ERR_OK) *err = publisher->stop_error;
     queue_destroy(publisher->queue);
-    free(publisher);
+    publisher_free(publisher);
     return code;
 }

@@ -1,6 +1,10 @@
 /**
- * The one thread that owns the sink. The answer to a message is a result, a dead letter, or both.
- * When all of it is acknowledged, the message may be committed.
+ * Sends answers to the sink. The answer to a message is a result, a dead letter, or both. When all
+ * of it is acknowledged, the message may be committed.
+ *
+ * A thread of its own sends, and serves the sink. A result that is pushed alone is sent by the
+ * thread that pushes it, if the sink takes it at once (broker/sink.h) and no other answer is on its
+ * way: waking up another thread would take longer.
  *
  * If the sink refuses an answer for good, the publisher sends the next lesser one (answer.h). If
  * there is none, or if the sink is lost, on_failed is called once and the sink ends. Messages that
@@ -8,7 +12,7 @@
  *
  * Lifetime: publisher_start() to publisher_stop(). publisher_start() owns the sink, also after an
  * error. Threads: publisher_push() from any; on_published and on_failed come from the publisher's
- * thread.
+ * thread or from one that pushes, one call at a time.
  */
 #ifndef PUBLISH_PUBLISHER_H
 #define PUBLISH_PUBLISHER_H
