@@ -1,6 +1,6 @@
 """How long one job takes on an idle worker, one after the other: through a pipe from the message to its result, through a broker
 from the call of the Python client to its answer.
-usage: client_latency.py BINARY pipe|embedded|BOOTSTRAP_SERVERS [DRIVER]"""
+usage: client_latency.py BINARY pipe|embedded|BOOTSTRAP_SERVERS [DRIVER [CONFIG]], CONFIG for the pipe alone"""
 
 import subprocess
 import sys
@@ -27,8 +27,9 @@ def measure(run_one):
         yield (time.perf_counter() - started) * 1000
 
 
-def through_a_pipe(binary, driver):
+def through_a_pipe(binary, driver, config):
     command = [binary, "run", "--no-supervisor", "--driver", driver, "--jobs", "-", "--results", "-"]
+    command += ["--config", config] if config else []
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0) as worker:
         results = msgpack.Unpacker()
 
@@ -51,9 +52,9 @@ def through_a_broker(binary, servers, driver):
         report(list(measure(lambda number: saxpy(a=2, x=X, y=X).result(timeout=60))))
 
 
-def main(binary, way, driver="cpu"):
+def main(binary, way, driver="cpu", config=None):
     if way == "pipe":
-        through_a_pipe(binary, driver)
+        through_a_pipe(binary, driver, config)
     else:
         through_a_broker(binary, None if way == "embedded" else way, driver)
 

@@ -2,6 +2,7 @@
 usage: file_test.py BUILD_FOLDER"""
 
 import array
+import os
 import subprocess
 import unittest
 
@@ -78,6 +79,39 @@ class FileTest(FlowTest):
             input=msgpack.packb(saxpy(5)), capture_output=True, timeout=60)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertTrue(is_saxpy(msgpack.unpackb(run.stdout), 5))
+
+    def through_a_pipe(self, numbers, sizes, *options, **popen):
+        """One job after the other; the log of the worker."""
+        with subprocess.Popen(
+                [BINARY, "run", "--driver", "cpu", "--jobs", "-", "--results", "-", *options],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **popen) as worker:
+            results = msgpack.Unpacker()
+            for number in numbers:
+                worker.stdin.write(msgpack.packb(saxpy(number, size=sizes[number % len(sizes)])))
+                while (result := next(results, None)) is None:
+                    read = worker.stdout.read(1 << 16)
+                    self.assertTrue(read, "the worker has ended")
+                    results.feed(read)
+                self.assertTrue(is_saxpy(result, number), result)
+            worker.stdin.close()
+            log = worker.stderr.read().decode()
+            self.assertEqual(worker.wait(60), 0, log)
+            return log
+
+    def test_jobs_that_come_one_at_a_time_are_answered_one_at_a_time_however_lanes_wait(self):
+        for lane_wait in ("block", "spin"):
+            config = self.folder / f"{lane_wait}.yaml"
+            config.write_text(f"lane_wait: {lane_wait}\nlanes: 1\n")
+            # the results of larger ones are no single write to a pipe
+            self.through_a_pipe(range(60), (4, 3000, 100_000), "--config", config)
+
+    def test_lanes_that_spin_without_a_core_of_their_own_are_warned_of_once(self):
+        one = min(os.sched_getaffinity(0))
+        config = self.folder / "spin.yaml"
+        config.write_text("lane_wait: spin\nlanes: 2\n")
+        log = self.through_a_pipe(range(3), (4,), "--config", config, preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+        warning = "lane_wait: spin wants more CPUs than lanes, and this executor has 1 for 2; lower lanes"
+        self.assertEqual(log.count(warning), 1, log)
 
     def test_a_job_that_fails_is_a_result_and_a_dead_letter_and_the_exit_code_says_so(self):
         broken = saxpy(1) | {"id": "broken", "steps": [gw.step("nope", [], grid=[1])]}

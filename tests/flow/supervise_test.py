@@ -83,10 +83,9 @@ class SuperviseTest(FlowTest):
             msgpack.packb(saxpy(number) | (broken if number % 10 == 9 else {})) for number in range(count)))
         return path
 
-    def test_a_run_of_files_goes_on_when_its_executor_is_killed_and_answers_each_job_once(self):
-        count, kills = 30_000, 4
+    def run_and_kill(self, count, kills, **config):
         results, letters = self.folder / "results", self.folder / "letters"
-        config = self.write_config(retry={"max_attempts": 1}, limits={"jobs_in_flight": 64})
+        config = self.write_config(retry={"max_attempts": 1}, limits={"jobs_in_flight": 64}, **config)
         process, log = self.start("--config", config, "--jobs", self.write_jobs(count), "--results", results,
                                   "--dead-letters", letters)
         killed = []
@@ -109,6 +108,12 @@ class SuperviseTest(FlowTest):
             self.assertEqual(result["status"], "error" if number % 10 == 9 else "ok", result)
             self.assertTrue(number % 10 == 9 or is_saxpy(result, number), result)
         self.assertEqual(len(letters.read_text().splitlines()), count // 10)
+
+    def test_a_run_of_files_goes_on_when_its_executor_is_killed_and_answers_each_job_once(self):
+        self.run_and_kill(30_000, kills=4)
+
+    def test_the_same_with_lanes_that_spin(self):
+        self.run_and_kill(15_000, kills=2, lane_wait="spin")
 
     def test_a_run_from_a_pipe_ends_with_its_executor_and_says_why(self):
         process, log = self.start("--config", self.write_config(), "--jobs", "-", "--results", self.folder / "r",

@@ -60,6 +60,7 @@ TEST(defaults_are_ready_for_use) {
     assert_int_equal(settings.driver, DRIVER_CUDA);
     assert_int_equal(settings.lanes, 8);
     assert_int_equal(settings.lane_slab_bytes, 4 << 20);
+    assert_int_equal(settings.lane_wait, LANE_WAIT_BLOCK);
     assert_int_equal(settings.broker, BROKER_KAFKA);
     assert_string_equal(settings.kafka.group, "gpu-worker");
     assert_int_equal(settings.kafka.consumer.count, 0);
@@ -74,6 +75,7 @@ TEST(values_of_every_type_are_taken) {
     expect_good("driver: cpu\n"
                 "lanes: 3\n"
                 "lane_slab_bytes: 64KiB\n"
+                "lane_wait: spin\n"
                 "commit_interval_ms: 2s\n"
                 "executors: {spare: true}\n"
                 "kafka:\n"
@@ -84,6 +86,7 @@ TEST(values_of_every_type_are_taken) {
     assert_int_equal(settings.driver, DRIVER_CPU);
     assert_int_equal(settings.lanes, 3);
     assert_int_equal(settings.lane_slab_bytes, 65536);
+    assert_int_equal(settings.lane_wait, LANE_WAIT_SPIN);
     assert_int_equal(settings.commit_interval_ms, 2000);
     assert_true(settings.executors.spare);
     assert_string_equal(settings.kafka.group, "my group");

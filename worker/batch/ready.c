@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/invariant.h"
 #include "base/pulse.h"
+#include "base/wakeup.h"
 #include "batch/array.h"
 #include "batch/array_queue.h"
 #include "batch/coalesce.h"
@@ -34,7 +34,7 @@ struct ready {
     struct composition_limits limits;
     struct durations durations;
     pthread_mutex_t lock;
-    pthread_cond_t has_jobs;
+    struct wakeup has_jobs;
     pthread_cond_t has_messages; /* for admission threads */
     uint32_t lanes_waiting;
     bool has_closed_offers;
@@ -64,7 +64,7 @@ struct ready *ready_create(const struct ready_options *options) {
         (struct composition_limits){.span_ns = options->span_ns, .slab_bytes = options->slab_bytes};
     durations_init(&ready->durations);
     pthread_mutex_init(&ready->lock, NULL);
-    pthread_cond_init(&ready->has_jobs, NULL);
+    wakeup_init(&ready->has_jobs, options->spins);
     pthread_cond_init(&ready->has_messages, NULL);
     return ready;
 }
@@ -72,7 +72,7 @@ struct ready *ready_create(const struct ready_options *options) {
 void ready_destroy(struct ready *ready) {
     if (ready == NULL) return;
     pthread_cond_destroy(&ready->has_messages);
-    pthread_cond_destroy(&ready->has_jobs);
+    wakeup_fini(&ready->has_jobs);
     pthread_mutex_destroy(&ready->lock);
     free(ready);
 }
@@ -316,7 +316,7 @@ bool ready_end_slice(struct ready *ready, struct job *slice) {
     bool is_last = array_merge(slice->array, slice);
     if (slice->array->progress.is_stopped && array_queue_remove(&ready->arrays, slice->array))
         ready->count--;
-    if (ready->count == 0 && ready->is_closed) pthread_cond_broadcast(&ready->has_jobs);
+    if (ready->count == 0 && ready->is_closed) wakeup_broadcast(&ready->has_jobs);
     pthread_mutex_unlock(&ready->lock);
     return is_last;
 }
@@ -326,7 +326,7 @@ bool ready_end_slice(struct ready *ready, struct job *slice) {
 static void wake_a_lane(struct ready *ready) {
     if (ready->is_waking) return;
     ready->is_waking = true;
-    pthread_cond_signal(&ready->has_jobs);
+    wakeup_signal(&ready->has_jobs);
 }
 
 /* Wakes a thread that admits messages: a waiting lane, which can then run the jobs, or else an
@@ -410,7 +410,7 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
         bool is_over = ready->count == 0 && ready->is_closed;
         if (batch.count > 0 || batch.claimed > 0 || is_busy || is_over) break;
         ready->lanes_waiting++;
-        (void)condition_wait_until(&ready->has_jobs, &ready->lock,
+        wakeup_wait_until(&ready->has_jobs, &ready->lock,
             ready->groups != NULL || ready->arrays.first != NULL ? clock_ns_in(FIRST_MS)
                                                                  : UINT64_MAX);
         ready->lanes_waiting--;
@@ -435,7 +435,7 @@ void ready_leave(struct ready *ready, uint32_t lane) {
     INVARIANT(ready->lanes[lane].is_slow, "the lane has a slow batch");
     ready->lanes[lane].is_slow = false;
     ready->slow_lanes--;
-    if (ready->count > 0 || ready->is_closed) pthread_cond_broadcast(&ready->has_jobs);
+    if (ready->count > 0 || ready->is_closed) wakeup_broadcast(&ready->has_jobs);
     pthread_mutex_unlock(&ready->lock);
 }
 
@@ -517,7 +517,7 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count) {
 void ready_close(struct ready *ready) {
     pthread_mutex_lock(&ready->lock);
     ready->is_closed = true;
-    pthread_cond_broadcast(&ready->has_jobs);
+    wakeup_broadcast(&ready->has_jobs);
     pthread_mutex_unlock(&ready->lock);
 }
 

@@ -43,6 +43,7 @@ struct ready_options {
     uint32_t batch_jobs_max;
     uint64_t span_ns, slab_bytes;
     uint32_t multiprocessors; /* of the device */
+    bool spins;               /* lanes that wait do not sleep (base/wakeup.h) */
 };
 
 struct ready;

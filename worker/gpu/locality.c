@@ -116,16 +116,26 @@ static bool bind_threads(const struct cpus *cpus, size_t *changed) {
     return is_fine;
 }
 
+/* Those that the calling thread may run on. */
+static bool find_usable(struct cpus *ret) {
+    memset(ret, 0, sizeof *ret);
+    return sched_getaffinity(0, sizeof ret->sets, ret->sets) == 0;
+}
+
 enum binding locality_bind(const struct locality *locality) {
     struct cpus local, usable;
     size_t changed = 1;
     bool is_known = locality->node >= 0 && locality->cpus[0] != 0;
     if (!is_known || locality->is_only || !read_list(locality->cpus, &local)) return BINDING_NONE;
-    memset(&usable, 0, sizeof usable);
-    if (sched_getaffinity(0, sizeof usable.sets, usable.sets) != 0) return BINDING_REFUSED;
+    if (!find_usable(&usable)) return BINDING_REFUSED;
     CPU_AND_S(sizeof usable.sets, usable.sets, usable.sets, local.sets);
     if (CPU_COUNT_S(sizeof usable.sets, usable.sets) == 0) return BINDING_EXCLUDED;
     for (int i = 0; changed > 0 && i < PASSES_MAX; i++)
         if (!bind_threads(&usable, &changed)) return BINDING_REFUSED;
     return BINDING_BOUND;
+}
+
+uint32_t locality_count_cpus(void) {
+    struct cpus usable;
+    return find_usable(&usable) ? (uint32_t)CPU_COUNT_S(sizeof usable.sets, usable.sets) : 0;
 }

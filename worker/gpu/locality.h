@@ -6,7 +6,7 @@
  * Binding the threads is enough for memory as well: Linux gives a thread memory of the node that it
  * runs on, when the memory is touched first; the driver does the same when it pins memory.
  *
- * Threads: locality_find() any; locality_bind() one at a time.
+ * Threads: any; locality_bind() one at a time.
  */
 #ifndef GPU_LOCALITY_H
 #define GPU_LOCALITY_H
@@ -42,5 +42,8 @@ enum binding {
  * container's or a command's set of CPUs says.
  */
 enum binding locality_bind(const struct locality *locality);
+
+/** How many CPUs the calling thread may run on; 0: not known. */
+uint32_t locality_count_cpus(void);
 
 #endif

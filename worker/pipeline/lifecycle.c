@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/pulse.h"
 #include "base/text.h"
+#include "gpu/locality.h"
 #include "metrics/reporter.h"
 #include "pipeline/admission.h"
 #include "pipeline/control.h"
@@ -192,17 +193,29 @@ static enum err start_prepare(struct stages *stages, struct error *err) {
     return prepare_create(&options, &stages->prepare, err);
 }
 
+/* The intake needs a core, too. */
+static void warn_of_spinning(const struct settings *settings) {
+    uint32_t cpus = locality_count_cpus();
+    if (settings->lane_wait != LANE_WAIT_SPIN || cpus == 0 || settings->lanes < cpus) return;
+    log_line(LOG_WARN,
+        "lane_wait: spin wants more CPUs than lanes, and this executor has %" PRIu32 " for %" PRIu32
+        "; lower lanes, or set lane_wait: block",
+        cpus, settings->lanes);
+}
+
 static enum err start_lanes(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     const struct ready_options ready = {.lanes = settings->lanes,
         .batch_jobs_max = settings->batch.jobs,
         .span_ns = settings->batch.span_ms * 1000000ull,
         .slab_bytes = settings->lane_slab_bytes,
-        .multiprocessors = stages->device.limits.multiprocessors};
+        .multiprocessors = stages->device.limits.multiprocessors,
+        .spins = settings->lane_wait == LANE_WAIT_SPIN};
     stages->ready = ready_create(&ready);
     if (stages->ready == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
             "no memory for the queue of ready jobs");
+    warn_of_spinning(settings);
     struct lanes_options options = {.device = &stages->device,
         .device_pool = stages->device_pool,
         .pinned_pool = stages->pinned_pool,

@@ -17,6 +17,7 @@
 #include "base/slice.h"
 
 enum driver_choice { DRIVER_CUDA, DRIVER_CPU };
+enum lane_wait_choice { LANE_WAIT_BLOCK, LANE_WAIT_SPIN };
 enum isolation_choice { ISOLATE_NONE, ISOLATE_PROGRAM, ISOLATE_KEY };
 enum stream_choice { STREAM_MAPPED, STREAM_COPIED };
 enum delivery_choice { AT_LEAST_ONCE, EXACTLY_ONCE };
@@ -45,6 +46,7 @@ struct settings {
     uint32_t lane_depth;        /* batches that a lane has in flight */
     uint64_t
         lane_slab_bytes; /* of each batch: on the device, and pinned for uploads and for results */
+    enum lane_wait_choice lane_wait;
     struct {
         uint32_t devices;
         uint64_t memory_bytes; /* of each device */

@@ -13,6 +13,8 @@
 #define HOUR (3600u * SECOND)
 
 static const char *const driver_names[] = {[DRIVER_CUDA] = "cuda", [DRIVER_CPU] = "cpu", NULL};
+static const char *const lane_wait_names[] = {
+    [LANE_WAIT_BLOCK] = "block", [LANE_WAIT_SPIN] = "spin", NULL};
 static const char *const broker_names[] = {
     [BROKER_KAFKA] = "kafka", [BROKER_EMBEDDED] = "embedded", NULL};
 static const char *const delivery_names[] = {
@@ -81,6 +83,10 @@ const struct setting setting_table[] = {
     SIZE(lane_slab_bytes, 64 * KIB, 1 * GIB, "4MiB",
         "Device memory for small buffers of each batch in flight. As much pinned host memory is "
         "taken for uploads, and again for results."),
+    ENUM(lane_wait_choice, lane_wait, lane_wait_names, "block",
+        "How lanes wait for jobs. block sleeps. spin begins a job some microseconds sooner, and "
+        "keeps a core busy for each lane, also while there are no jobs: set lanes to fewer than "
+        "the cores that each executor may use."),
     ENUM(broker_choice, broker, broker_names, "kafka",
         "Where jobs come from: a Kafka cluster, or a broker inside the worker for trying it "
         "out."),
