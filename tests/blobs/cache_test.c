@@ -218,6 +218,37 @@ TEST(the_budget_holds_and_the_books_are_exact_whoever_comes) {
     cache_destroy(cache);
 }
 
+/* Of a blob that nobody has. */
+static void claim_in_vain(struct cache *cache) {
+    static const struct digest nobodys;
+    struct cache_entry *claimed;
+    bool is_kept;
+    assert_int_equal(cache_claim(cache, &nobodys, BLOB_BYTES, &claimed, &err), ERR_OK);
+    assert_non_null(claimed);
+    assert_int_equal(cache_settle(cache, claimed, NULL, &is_kept, &err), ERR_OK);
+}
+
+/* Its uses count half after every 4096 claims; 32 bits are as many as there are to halve. */
+TEST(a_blob_that_was_used_long_ago_makes_room_for_one_that_is_used_now) {
+    enum { EPOCH_CLAIMS = 4096, EPOCHS = 32, USES = 5 };
+    struct cache *cache;
+    struct cache_entry *claimed;
+    blobs_destroy(blobs);
+    blobs = NULL;
+    assert_int_equal(cache_create(dir, BLOB_BYTES, &cache, &err), ERR_OK);
+    for (int i = 0; i < USES; i++) {
+        assert_int_equal(cache_claim(cache, &digests[0], BLOB_BYTES, &claimed, &err), ERR_OK);
+        if (i == 0) assert_true(settle(cache, 0, claimed, !cache_wants(cache, claimed)));
+        else assert_null(claimed);
+    }
+    for (int i = USES; i < EPOCHS * EPOCH_CLAIMS - 1; i++) claim_in_vain(cache);
+    assert_int_equal(cache_claim(cache, &digests[1], BLOB_BYTES, &claimed, &err), ERR_OK);
+    assert_true(cache_wants(cache, claimed));
+    assert_true(settle(cache, 1, claimed, false));
+    assert_int_equal(sum_files().blob_bytes, BLOB_BYTES);
+    cache_destroy(cache);
+}
+
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, end_cache)
 
 int main(void) {
@@ -232,6 +263,7 @@ int main(void) {
         S(a_failed_fetch_leaves_nothing),
         S(unfinished_files_are_removed_at_start),
         S(a_cache_has_one_owner),
+        S(a_blob_that_was_used_long_ago_makes_room_for_one_that_is_used_now),
         S(the_budget_holds_and_the_books_are_exact_whoever_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,14 @@
 #include "blobs/blobs.h"
 #include "blobs/folder.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hardening/io_faults.h"
 #include "support/scratch.h"
 #include "testing.h"
 
@@ -30,6 +32,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
+    io_faults_arm(NULL);
     blobs_destroy(blobs);
     scratch_remove(dir);
     return 0;
@@ -253,6 +256,51 @@ TEST(files_with_other_names_are_left_alone) {
     assert_return_code(access(path, F_OK), 0);
 }
 
+TEST(a_folder_that_is_not_there_is_made) {
+    char path[256];
+    struct stat status;
+    struct folder folder;
+    snprintf(path, sizeof path, "%s/new", dir);
+    for (int i = 0; i < 2; i++) {
+        errno = 0;
+        assert_int_equal(folder_open(&folder, "blobs.dir", path, 0700, &err), ERR_OK);
+        assert_return_code(fstat(folder.fd, &status), 0);
+        assert_int_equal(status.st_mode & 0777, 0700);
+        folder_close(&folder);
+    }
+}
+
+TEST(whichever_call_of_the_disk_fails_what_is_put_says_why_and_leaves_nothing) {
+    static const int errors[] = {EIO, ENOSPC};
+    enum { CALLS_MIN = 5 };
+    const struct slice payload = slice_of_text("a payload that the disk refuses");
+    const struct digest digest = digest_of(payload);
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        enum err code = ERR_IO;
+        uint64_t nth = 0;
+        size_t counts[2];
+        while (code != ERR_OK) {
+            const struct io_faults fault = {
+                .folder = dir, .calls = IO_CALLS_ALL, .nth = ++nth, .error = errors[i]};
+            io_faults_arm(&fault);
+            code = blobs_put(blobs, &digest, payload, &err);
+            const struct error why = err;
+            io_faults_arm(NULL);
+            count_files(counts);
+            assert_int_equal(counts[0], code == ERR_OK ? 1 : 0);
+            assert_int_equal(counts[1], 0);
+            if (code == ERR_OK) break;
+            assert_int_equal(code, ERR_IO);
+            assert_int_equal(why.native, errors[i]);
+            assert_string_equal(why.trouble, errors[i] == ENOSPC ? BLOBS_DISK_FULL : BLOBS_TROUBLE);
+        }
+        assert_true(nth > CALLS_MIN);
+        char path[256];
+        path_of(&digest, path);
+        assert_return_code(unlink(path), 0);
+    }
+}
+
 TEST(a_folder_that_cannot_be_used_is_said_at_start) {
     struct blobs_options options = {.dir = "/dev/null/blobs", .bytes_max = 1};
     struct blobs *none = NULL;
@@ -278,6 +326,8 @@ int main(void) {
         S(blobs_without_an_age_stay),
         S(a_blob_that_was_used_since_the_look_stays),
         S(files_with_other_names_are_left_alone),
+        S(a_folder_that_is_not_there_is_made),
+        S(whichever_call_of_the_disk_fails_what_is_put_says_why_and_leaves_nothing),
         S(a_folder_that_cannot_be_used_is_said_at_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

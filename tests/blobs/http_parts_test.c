@@ -1,5 +1,6 @@
 /* Proves: a blob behind HTTP that is larger than memory may have is read in parts, from a file that
  * leaves nothing behind; an output that came in parts is put there. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -7,6 +8,7 @@
 
 #include "blobs/blobs.h"
 #include "blobs/folder.h"
+#include "hardening/io_faults.h"
 #include "support/blob_server.h"
 #include "support/scratch.h"
 #include "testing.h"
@@ -25,13 +27,21 @@ static struct error err;
 static uint8_t payload[BYTES], found[BYTES];
 static struct digest digest;
 
+static unsigned not_cached;
+
+static void count_not_cached(void *context, const struct error *why) {
+    assert_int_equal(why->code, ERR_IO);
+    not_cached++;
+}
+
 static void open_store(uint64_t cache_bytes) {
     const struct blobs_options options = {.url = blob_server_url(server),
         .cache_dir = cache_dir,
         .cache_bytes = cache_bytes,
         .bytes_max = BLOB_BYTES_MAX,
         .held_bytes_max = HELD_BYTES_MAX,
-        .timeout_ms = 60000};
+        .timeout_ms = 60000,
+        .on_not_cached = count_not_cached};
     assert_int_equal(blobs_create(&options, &blobs, &err), ERR_OK);
 }
 
@@ -40,11 +50,13 @@ static int set_up(void **state) {
     server = blob_server_start();
     for (size_t i = 0; i < BYTES; i++) payload[i] = (uint8_t)(i * 31 + i / 251);
     digest = blob_server_add(server, slice_of(payload, BYTES));
+    not_cached = 0;
     open_store(1 << 20);
     return 0;
 }
 
 static int tear_down(void **state) {
+    io_faults_arm(NULL);
     blobs_destroy(blobs);
     blob_server_stop(server);
     scratch_remove(cache_dir);
@@ -89,6 +101,35 @@ TEST(a_blob_that_is_larger_than_memory_may_have_is_fetched_once_and_read_in_part
     assert_files(1);
     struct blob whole;
     assert_int_equal(blob_open(blobs, &digest, BYTES, &whole, &err), ERR_TOO_LARGE);
+    assert_int_equal(not_cached, 0);
+}
+
+TEST(a_file_that_the_cache_cannot_name_is_told_and_costs_no_blob) {
+    const struct io_faults fault = {
+        .folder = cache_dir, .calls = 1 << IO_CALL_RENAME, .nth = 1, .error = EIO};
+    struct blob blob;
+    io_faults_arm(&fault);
+    assert_int_equal(open_parts(&blob), ERR_OK);
+    io_faults_arm(NULL);
+    assert_int_equal(not_cached, 1);
+    assert_files(0);
+    assert_readable(&blob);
+    blob_fini(&blob);
+}
+
+TEST(a_full_disk_below_the_cache_is_told_from_trouble_of_the_store) {
+    const struct io_faults fault = {
+        .folder = cache_dir, .calls = 1 << IO_CALL_WRITE, .nth = 1, .error = ENOSPC};
+    struct blob blob;
+    io_faults_arm(&fault);
+    assert_int_equal(open_parts(&blob), ERR_IO);
+    io_faults_arm(NULL);
+    assert_string_equal(err.trouble, BLOBS_DISK_FULL);
+    assert_string_equal(blobs_trouble(blobs), BLOBS_DISK_FULL);
+    assert_files(0);
+    assert_int_equal(open_parts(&blob), ERR_OK);
+    assert_string_equal(blobs_trouble(blobs), "");
+    blob_fini(&blob);
 }
 
 TEST(a_blob_over_the_budget_of_the_cache_is_read_and_leaves_no_file) {
@@ -211,6 +252,8 @@ TEST(an_output_that_came_in_parts_is_put_at_the_store_and_leaves_no_file) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         F(a_blob_that_is_larger_than_memory_may_have_is_fetched_once_and_read_in_parts),
+        F(a_file_that_the_cache_cannot_name_is_told_and_costs_no_blob),
+        F(a_full_disk_below_the_cache_is_told_from_trouble_of_the_store),
         F(a_blob_over_the_budget_of_the_cache_is_read_and_leaves_no_file),
         F(what_is_not_the_blob_is_refused_and_leaves_no_file),
         F(a_blob_that_there_is_no_room_for_is_not_fetched),

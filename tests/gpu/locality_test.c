@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "support/scratch.h"
 #include "support/sysfs.h"
@@ -149,6 +150,27 @@ TEST(threads_that_run_and_threads_that_start_later_are_bound) {
     assert_int_equal(BINDING_BOUND, locality_bind(&near));
 }
 
+TEST(the_first_node_is_a_node) {
+    struct locality near = at(first_cpu(), first_cpu());
+    near.node = 0;
+    assert_int_equal(BINDING_BOUND, locality_bind(&near));
+    assert_only(first_cpu());
+}
+
+/* Whoever cannot open a folder, for one. */
+TEST(a_process_that_cannot_list_its_threads_says_so) {
+    struct locality near = at(first_cpu(), first_cpu());
+    struct rlimit before, none;
+    assert_int_equal(0, getrlimit(RLIMIT_NOFILE, &before));
+    none = (struct rlimit){.rlim_max = before.rlim_max};
+    assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &none));
+    enum binding binding = locality_bind(&near);
+    assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &before));
+    assert_int_equal(BINDING_REFUSED, binding);
+    cpu_set_t now = now_of(0);
+    assert_true(CPU_EQUAL(&all, &now));
+}
+
 TEST(a_range_that_is_larger_than_any_machine_binds_to_what_the_process_may_use) {
     struct locality huge = {.node = 1, .cpus = "0-18446744073709551614"};
     assert_int_equal(BINDING_BOUND, locality_bind(&huge));
@@ -193,6 +215,8 @@ int main(void) {
         T(a_list_that_does_not_fit_is_not_known),
         T(a_drivers_address_that_is_none_names_no_file),
         BINDING(threads_that_run_and_threads_that_start_later_are_bound),
+        BINDING(the_first_node_is_a_node),
+        BINDING(a_process_that_cannot_list_its_threads_says_so),
         BINDING(a_range_that_is_larger_than_any_machine_binds_to_what_the_process_may_use),
         BINDING(cpus_that_the_process_may_not_use_stay_unused),
         BINDING(a_process_that_may_use_none_of_the_nodes_cpus_stays_as_it_is),

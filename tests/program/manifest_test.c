@@ -239,6 +239,37 @@ TEST(numbers_and_truths_are_checked) {
     expect_entry_problem("requires: [cooperative]", "program.yaml:6:15", "'requires' is not a map");
 }
 
+/* However many bytes a text has, the one behind it does not follow. */
+TEST(texts_end_where_they_end) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    for (int size = 1; size < (int)sizeof letters; size++) {
+        char text[300];
+        snprintf(text, sizeof text,
+            "name: %.*s\ndescription: %.*s\nentries: [{name: %.*s, args: []}]\n" IMAGES, size,
+            letters, size, letters, size, letters);
+        assert_true(read_manifest(text));
+        assert_int_equal(strlen(program.name), size);
+        assert_int_equal(strlen(program.description), size);
+        assert_int_equal(strlen(program.entries[0].name), size);
+    }
+}
+
+TEST(a_buffer_of_params_is_for_entries_that_end_with_their_only_words) {
+    static const char *const bad[] = {"{name: w, value: words, count: 4}, {name: x, buffer: in}",
+        "{name: v, value: words, count: 4}, {name: w, value: words, count: 4}",
+        "{name: x, buffer: in}", ""};
+    assert_true(read_manifest(
+        HEAD "  - {name: p, params: buffer, args: [{name: x, buffer: in}, {name: w, value: words, "
+             "count: 4}]}\n"));
+    assert_true(program.entries[0].params_in_buffer);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char text[300];
+        snprintf(text, sizeof text, HEAD "  - {name: p, params: buffer, args: [%s]}\n", bad[i]);
+        expect_problem(text, "program.yaml:4:23",
+            "'params: buffer' is for entries that end with their only words");
+    }
+}
+
 TEST(only_a_cubin_has_an_architecture) {
     expect_problem("name: p\nentries: [{name: p, args: []}]\n"
                    "images: [{kind: cubin, file: p.cubin}]\n",
@@ -265,6 +296,8 @@ int main(void) {
         S(lists_have_their_bounds), S(an_argument_is_a_value_or_a_buffer), S(names_are_plain),
         S(files_stay_inside_the_folder), S(names_do_not_repeat),
         S(a_block_is_what_a_device_can_run), S(numbers_and_truths_are_checked),
+        S(texts_end_where_they_end),
+        S(a_buffer_of_params_is_for_entries_that_end_with_their_only_words),
         S(only_a_cubin_has_an_architecture), S(every_problem_is_reported_at_once)};
 #undef S
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,6 +87,7 @@ TEST(an_image_that_takes_what_the_manifest_says_is_loaded) {
         SCALE, "// .entry scale()\n/* .entry scale() */ .file 1 \".entry scale()\"\n" GOOD);
     assert_taken("  - {name: none, args: []}\n", ".entry none() {} .entry other(.param .u8 x) {}");
     assert_taken("  - {name: none, args: []}\n", ".entry none {}");
+    assert_taken("  - {name: AZaz09_$, args: []}\n", ".entry AZaz09_$(){}");
     assert_taken("  - {name: w, args: [{name: b, value: words, count: 4}]}\n",
         ".entry w(.param .align 8 .b8 w_param_0[16]) {}");
     assert_taken("  - {name: w, params: buffer, args: [{name: b, value: words, count: 4}]}\n",
@@ -153,6 +154,7 @@ TEST(what_cannot_be_read_is_refused_with_its_line) {
         ".entry scale(.param .f32", ".entry scale(.param .f32 a", ".entry scale(.param .f32 a,)",
         ".entry scale(.param .f31 a)", ".entry scale(.reg .f32 a)", ".entry scale(.param .b8 a[)",
         ".entry scale(.param .b8 a[4)", ".entry scale(.param .b8 a[-4])",
+        ".entry scale(.param .b8 a[4x])", ".entry scale(.param .align 4x .b8 a[4])",
         ".entry scale(.param .b8 a[99999999999999999999])", ".entry scale(.param .align .b8 a[4])",
         ".entry scale(.param .align 4096 .b8 a[4])",
         ".entry scale(.param .u64 .ptr .global .align x)", ".entry scale(.param .f32 a /*",
