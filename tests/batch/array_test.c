@@ -12,7 +12,7 @@ enum { INSTANCES = 7 };
 static struct job *array;
 
 static int set_up(void **state) {
-    batch_rig_init(1, false, NULL);
+    batch_rig_init(1, false, false, NULL);
     return 0;
 }
 

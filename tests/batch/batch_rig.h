@@ -25,7 +25,7 @@ static struct error err;
         if ((call) != ERR_OK) fail_msg("%s", err.message);                                         \
     } while (0)
 
-static void batch_rig_init(size_t jobs_max, bool can_map, const char *faults) {
+static void batch_rig_init(size_t jobs_max, bool can_map, bool has_graphs, const char *faults) {
     device_rig_init(&rig, faults);
     OK(stream_lease_take(rig.leases, false, &lease, &err));
     OK(board_create(&board, NULL, &err));
@@ -40,6 +40,7 @@ static void batch_rig_init(size_t jobs_max, bool can_map, const char *faults) {
         .stream = lease.stream,
         .slab_bytes = SLAB_BYTES,
         .can_map = can_map,
+        .has_graphs = has_graphs,
         .jobs_max = jobs_max};
     OK(batch_init(&batch, &context, 0, &err));
 }

@@ -10,7 +10,7 @@ static struct job *jobs[JOBS_MAX];
 static size_t job_count;
 
 static void open_batch(bool can_map, const char *faults) {
-    batch_rig_init(JOBS_MAX, can_map, faults);
+    batch_rig_init(JOBS_MAX, can_map, false, faults);
     job_count = 0;
 }
 

@@ -184,6 +184,21 @@ class Bench(unittest.TestCase):
         self.assertEqual(2 + 1, len(lines), done.stdout)
         self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
 
+    def test_graphs_compares_jobs_of_many_launches_with_graphs_and_without(self):
+        found = rows("graphs", 3, "--instances", "8", "--iterations", "20")
+        self.assertEqual(4, len({row["work"] for row in found}))
+        for row in found:
+            self.assert_figures(row, "none_launches_per_s", "auto_launches_per_s", "ratio_percent", facts_too=["launches_a_job"])
+            self.assertEqual(20, row["launches_a_job"])
+            self.assertGreater(min(row["none_launches_per_s"]["least"], row["auto_launches_per_s"]["least"]), 0)
+
+    def test_graphs_prints_a_table_of_the_same(self):
+        done = bench("graphs", "--driver", "cpu", "--rounds", "1", "--instances", "2", "--iterations", "2")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+        self.assertEqual(2 + 4, len(lines), done.stdout)
+        self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
+
     def test_latency_compares_single_jobs_of_three_sizes_with_the_baseline(self):
         found = rows("latency", 3)
         self.assertEqual(3, len({row["work"] for row in found}))

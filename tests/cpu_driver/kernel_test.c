@@ -82,6 +82,30 @@ TEST(a_module_unloaded_under_a_launch_is_closed_after_it) {
     GIVES(CUDA_ERROR_INVALID_HANDLE, module_unload(module));
 }
 
+TEST(a_module_unloaded_under_a_graph_is_a_mistake) {
+    open_with(NULL);
+    CUgraph graph;
+    CUgraphNode node;
+    CUmodule module = harness_program("saxpy");
+    CUdeviceptr x = harness_memory(BYTES);
+    float a = 1;
+    uint32_t n = 4;
+    CUDA_KERNEL_NODE_PARAMS params = {.gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 64,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .kernelParams = (void *[]){&a, &x, &x, &n}};
+    WORKS(module_function(&params.func, module, "saxpy"));
+    WORKS(graph_create(&graph, 0));
+    WORKS(graph_add_kernel(&node, graph, NULL, 0, &params));
+    WORKS(module_unload(module));
+    assert_int_equal(1, cpu_driver_counters().freed_in_use);
+    WORKS(graph_destroy(graph));
+    GIVES(CUDA_ERROR_INVALID_VALUE, graph_destroy(graph));
+}
+
 TEST(equal_images_are_modules_of_their_own) {
     open_with(NULL);
     CUmodule first = harness_program("saxpy"), second = harness_program("saxpy");
@@ -132,6 +156,6 @@ RUN_CPU_TESTS(C(threads_that_return_early_are_not_waited_for),
     C(the_largest_block_meets_at_every_barrier), C(shared_memory_is_poisoned_before_each_block),
     C(blocks_of_an_ordinary_launch_that_wait_for_each_other_lose_the_context),
     C(a_module_unloaded_under_a_launch_is_closed_after_it),
-    C(equal_images_are_modules_of_their_own),
+    C(a_module_unloaded_under_a_graph_is_a_mistake), C(equal_images_are_modules_of_their_own),
     C(a_damaged_shared_object_is_rejected_with_the_loader_s_reason),
     C(a_launch_without_arguments_or_with_packed_ones_is_refused))

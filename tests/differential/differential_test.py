@@ -39,6 +39,7 @@ def parse_arguments():
     parser.add_argument("--driver", default=os.environ.get("GPU_WORKER_TEST_DRIVER", "cpu"))
     parser.add_argument("--batch-jobs", type=int, default=1)
     parser.add_argument("--statics-bytes", type=int, default=0, help="budget of statics; 0: the worker's default")
+    parser.add_argument("--graphs", choices=("none", "auto"), default="none", help="as batch.graphs")
     return parser.parse_args()
 
 
@@ -70,7 +71,8 @@ def write_config(path, programs, blobs, arguments):
         "programs": {"dir": str(programs)},
         "blobs": {"dir": str(blobs)},
         "limits": {"message_bytes": 4 << 20, "job_bytes": JOB_BYTES_MAX, "result_bytes": RESULT_BYTES_MAX},
-        "batch": {"jobs": arguments.batch_jobs, "span_ms": "10s"},  # of known jobs, none is too slow to share
+        # of known jobs, none is too slow to share
+        "batch": {"jobs": arguments.batch_jobs, "span_ms": "10s", "graphs": arguments.graphs},
         "statics": {"budget_bytes": arguments.statics_bytes},
         "telemetry": {"interval_ms": "50ms"},
         "log": {"level": "warn"},

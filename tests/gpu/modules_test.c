@@ -226,6 +226,20 @@ TEST(modules_in_use_are_never_evicted) {
     module_unref(fourth);
 }
 
+TEST(modules_that_are_held_stay_loaded_when_others_have_their_place) {
+    start(NULL, KEPT);
+    struct module *held = get("p2");
+    module_hold(held);
+    module_unref(held);
+    module_unref(get("p3"));
+    module_unref(get("p4")); /* in the place of p2 */
+    assert_int_equal(modules_read_counts(modules).evictions, 1);
+    assert_null(modules_find(set, program("p2"), NULL));
+    assert_int_equal(cpu_driver_counters().modules_live, KEPT); /* "other" has none */
+    module_release(held);
+    assert_int_equal(cpu_driver_counters().modules_live, KEPT - 1);
+}
+
 TEST(modules_whose_load_fails_in_passing_are_loaded_by_the_next_one) {
     /* "other" is loaded at start, up to its first function; the next calls are p0's. */
     static const char *const faults[] = {
@@ -328,6 +342,7 @@ int main(void) {
         M(modules_believe_what_a_driver_cannot_say),
         M(modules_evict_what_was_not_used_for_longest),
         M(modules_in_use_are_never_evicted),
+        M(modules_that_are_held_stay_loaded_when_others_have_their_place),
         M(modules_whose_load_fails_in_passing_are_loaded_by_the_next_one),
         M(modules_that_could_not_be_loaded_at_start_are_loaded_when_asked_for),
         M(modules_that_lose_the_gpu_say_so),

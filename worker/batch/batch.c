@@ -8,6 +8,7 @@
 #include "batch/array.h"
 #include "batch/coalesce.h"
 #include "batch/enqueue.h"
+#include "batch/graphs.h"
 #include "batch/guards.h"
 #include "batch/stage.h"
 #include "gpu/event.h"
@@ -59,6 +60,9 @@ enum err batch_init(
             "no memory for a batch of %zu jobs", context->jobs_max);
     uint64_t bytes = context->slab_bytes;
     enum err code = acquire_memory(context, bytes, bytes, bytes, &batch->slabs, err);
+    if (code == ERR_OK && context->has_graphs)
+        code =
+            graphs_create(context->device, context->stream, &batch->telemetry, &batch->graphs, err);
     if (code == ERR_OK && context->can_map)
         code = pinned_device_address(
             context->device, pool_block_pinned(&batch->slabs.upload).data, &batch->mapped, err);
@@ -83,6 +87,7 @@ void batch_fini(struct batch *batch) {
     if (batch->fence != NULL)
         must_release(fence_release(leases, &batch->fence, &(struct error){0}));
     tenancy_remove(batch->context->tenancy, &batch->use);
+    graphs_destroy(batch->graphs);
     release_memory(batch->context, &batch->large);
     release_memory(batch->context, &batch->slabs);
     free(batch->items);
@@ -92,6 +97,7 @@ void batch_fini(struct batch *batch) {
 void batch_abandon(struct batch *batch) {
     if (batch->context != NULL) tenancy_remove(batch->context->tenancy, &batch->use);
     guards_abandon(batch);
+    graphs_destroy(batch->graphs);
     free(batch->items);
     *batch = (struct batch){0};
 }

@@ -1,7 +1,10 @@
 #include "batch/enqueue.h"
 
+#include <string.h>
+
 #include "base/invariant.h"
 #include "batch/coalesce.h"
+#include "batch/graphs.h"
 #include "batch/guards.h"
 #include "gpu/event.h"
 #include "plan/extent.h"
@@ -107,43 +110,60 @@ static enum err enqueue_fills_and_writes(
     return code;
 }
 
-static enum err launch_once(struct batch *batch, const struct plan_launch *launch,
-    CUfunction function, uint32_t grid_y, void **params, struct error *err) {
+static enum err launch_once(
+    struct batch *batch, const struct kernel_launch *launch, struct error *err) {
+    if (batch->graphs != NULL) return graphs_add(batch->graphs, launch, err);
+    return kernel_launch_enqueue(
+        batch->context->device, batch->context->stream, launch, &batch->telemetry, err);
+}
+
+/* Whatever comes next on the stream is behind what was gathered. */
+static enum err flush_launches(struct batch *batch, struct error *err) {
+    return batch->graphs != NULL ? graphs_flush(batch->graphs, err) : ERR_OK;
+}
+
+static struct kernel_launch launch_of(
+    const struct plan_launch *launch, const struct job_kernel *chosen, void **params) {
+    struct kernel_launch ret = {.module = chosen->module,
+        .entry = launch->entry,
+        .function = chosen->kernel->function,
+        .shared_bytes = launch->shared_bytes,
+        .params = params};
+    memcpy(ret.grid, launch->grid, sizeof ret.grid);
+    memcpy(ret.block, launch->block, sizeof ret.block);
+    return ret;
+}
+
+/* A graph has no such launches. */
+static enum err launch_cooperatively(
+    struct batch *batch, const struct kernel_launch *launch, struct error *err) {
     const uint32_t *grid = launch->grid, *block = launch->block;
-    enum err code = GPU_TRY(batch->context->device->driver,
-        launch(function, grid[0], grid_y, grid[2], block[0], block[1], block[2],
-            launch->shared_bytes, batch->context->stream, params, NULL),
-        err);
+    enum err code = flush_launches(batch, err);
+    if (code == ERR_OK)
+        code = GPU_TRY(batch->context->device->driver,
+            launch_cooperative(launch->function, grid[0], grid[1], grid[2], block[0], block[1],
+                block[2], launch->shared_bytes, batch->context->stream, launch->params),
+            err);
     if (code == ERR_OK) batch->telemetry.launches++;
     return code;
 }
 
-static enum err launch_cooperatively(struct batch *batch, const struct plan_launch *launch,
-    CUfunction function, void **params, struct error *err) {
-    const uint32_t *grid = launch->grid, *block = launch->block;
-    enum err code = GPU_TRY(batch->context->device->driver,
-        launch_cooperative(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-            launch->shared_bytes, batch->context->stream, params),
-        err);
-    if (code == ERR_OK) batch->telemetry.launches++;
-    return code;
-}
-
-static enum err launch_phases(struct batch *batch, const struct plan_launch *launch,
-    const struct kernel *kernel, void **params, struct error *err) {
+static enum err launch_phases(struct batch *batch, const struct kernel_launch *launch,
+    const struct kernel *kernel, struct error *err) {
+    struct kernel_launch phase = *launch;
     enum err code = ERR_OK;
-    for (size_t i = 0; i < launch->entry->phase_count && code == ERR_OK; i++)
-        code =
-            launch_once(batch, launch, kernel->phases[i]->function, launch->grid[1], params, err);
+    for (size_t i = 0; i < launch->entry->phase_count && code == ERR_OK; i++) {
+        phase.function = kernel->phases[i]->function;
+        code = launch_once(batch, &phase, err);
+    }
     return code;
 }
 
-static enum err launch_step(struct batch *batch, const struct plan_launch *launch,
-    const struct job_kernel *chosen, void **params, struct error *err) {
-    CUfunction function = chosen->kernel->function;
-    if (chosen->is_in_phases) return launch_phases(batch, launch, chosen->kernel, params, err);
-    if (launch->cooperative) return launch_cooperatively(batch, launch, function, params, err);
-    return launch_once(batch, launch, function, launch->grid[1], params, err);
+static enum err launch_step(struct batch *batch, const struct plan_launch *planned,
+    const struct job_kernel *chosen, const struct kernel_launch *launch, struct error *err) {
+    if (chosen->is_in_phases) return launch_phases(batch, launch, chosen->kernel, err);
+    if (planned->cooperative) return launch_cooperatively(batch, launch, err);
+    return launch_once(batch, launch, err);
 }
 
 static enum err enqueue_launch(struct batch *batch, const struct batch_item *item,
@@ -168,9 +188,10 @@ static enum err enqueue_launch(struct batch *batch, const struct batch_item *ite
         else continue;
         params[i] = &addresses[i];
     }
+    const struct kernel_launch step = launch_of(launch, chosen, params);
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++)
-        code = launch_step(batch, launch, chosen, params, err);
+        code = launch_step(batch, launch, chosen, &step, err);
     return code;
 }
 
@@ -203,11 +224,13 @@ static enum err launch_run(
     CUdeviceptr rows = coalesced_rows(batch, run, step);
     uint32_t jobs = run->rows;
     void *params[] = {&rows, &jobs};
+    struct kernel_launch all = launch_of(launch, &first->kernels[step], params);
+    all.function = first->kernels[step].kernel->batched;
+    all.is_batched = true;
+    all.grid[1] = jobs;
     enum err code = ERR_OK;
-    for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++) {
-        code = launch_once(batch, launch, first->kernels[step].kernel->batched, jobs, params, err);
-        if (code == ERR_OK) batch->telemetry.coalesced_launches++;
-    }
+    for (uint32_t i = 0; i < launch->iterations && code == ERR_OK; i++)
+        code = launch_once(batch, &all, err);
     return code;
 }
 
@@ -219,6 +242,14 @@ static enum err launch_steps(
         for (size_t step = 0; step < plan->launch_count && code == ERR_OK; step++)
             code = launch_run(batch, run, step, err);
     return code;
+}
+
+/* All launches of a run: of a job, a slice, or several jobs together. */
+static enum err enqueue_launches(
+    struct batch *batch, const struct coalesced_run *run, struct error *err) {
+    enum err code = run->rows > 0 ? launch_steps(batch, run, err)
+                                  : enqueue_instances(batch, &batch->items[run->first], err);
+    return code == ERR_OK ? flush_launches(batch, err) : code;
 }
 
 /* A job, or a slice. */
@@ -233,8 +264,7 @@ static enum err enqueue_alone(
     if (code == ERR_OK && is_timed && item->timing.started == NULL)
         code = timing_pair_take(batch->context->leases, &item->timing, err);
     if (code == ERR_OK && is_timed) code = event_record(device, item->timing.started, stream, err);
-    if (code == ERR_OK && run->rows > 0) code = launch_steps(batch, run, err);
-    else if (code == ERR_OK) code = enqueue_instances(batch, item, err);
+    if (code == ERR_OK) code = enqueue_launches(batch, run, err);
     if (code == ERR_OK && is_timed) code = event_record(device, item->timing.stopped, stream, err);
     return code;
 }
@@ -244,7 +274,7 @@ static enum err enqueue_run(
     enum err code = ERR_OK;
     for (size_t i = run->first; i < run->first + run->count && code == ERR_OK; i++)
         code = enqueue_fills_and_writes(batch, &batch->items[i], err);
-    return code == ERR_OK ? launch_steps(batch, run, err) : code;
+    return code == ERR_OK ? enqueue_launches(batch, run, err) : code;
 }
 
 static enum err enqueue_jobs(struct batch *batch, struct error *err) {

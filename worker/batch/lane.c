@@ -280,6 +280,7 @@ static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *
         .lane = (uint32_t)index,
         .slab_bytes = options->slab_bytes,
         .can_map = options->can_map,
+        .has_graphs = options->has_graphs,
         .jobs_max = options->batch_jobs_max};
     for (uint32_t i = 0; i < options->depth && code == ERR_OK; i++)
         code = batch_init(&lane->batches[i], &lane->context, i, err);

@@ -34,6 +34,7 @@ struct lanes_options {
     uint32_t count, depth;
     uint64_t slab_bytes; /* device memory, and pinned memory each way, of each batch in flight */
     bool can_map;        /* batches may be mapped (batch.h) */
+    bool has_graphs;     /* as struct batch_context has it */
     uint32_t batch_jobs_max;
     struct ready *ready; /* the lanes own what they take */
     /** Admits `count` messages that were offered to the lanes (ready.h). */

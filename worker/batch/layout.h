@@ -28,6 +28,7 @@ struct batch_context {
     uint32_t lane;       /* as the state numbers it */
     uint64_t slab_bytes; /* device memory, and pinned memory each way */
     bool can_map;        /* batches may be mapped */
+    bool has_graphs;     /* launches that come again and again go as graphs (graphs.h) */
     size_t jobs_max;
 };
 
@@ -69,6 +70,7 @@ struct batch {
     uint64_t
         param_block_bytes; /* packed all the same: rows and parameter blocks of a guarded job */
     struct batch_telemetry telemetry;
+    struct graphs *graphs; /* NULL: launches go one by one */
     size_t count;
     struct batch_item *items;
     struct job slice; /* an array's: the batch's only job (array.h) */

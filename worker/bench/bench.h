@@ -20,7 +20,7 @@ struct bench_options {
     uint32_t milliseconds;     /* about how long a round of the baseline takes */
     uint64_t messages;         /* messages in a round between topics */
     uint32_t instances;        /* of an array; 1: between topics there are single jobs */
-    uint32_t iterations;       /* of the main job */
+    uint32_t iterations;       /* of the main job, and launches of a job with many */
     uint32_t many;             /* statics, keys, partitions and programs */
     const char *config;        /* a path that children can read; NULL: none */
     uint32_t devices;          /* at most so many of them; 0: all */
@@ -62,6 +62,9 @@ MUST_CHECK enum err bench_statics(const struct bench_options *options, struct er
 /** Small jobs over many statics, keys, partitions and programs, and over a hundredth of them,
  * against one of each. */
 MUST_CHECK enum err bench_flat(const struct bench_options *options, struct error *err);
+
+/** Jobs of many launches with graphs, against the same without. */
+MUST_CHECK enum err bench_graphs(const struct bench_options *options, struct error *err);
 
 /** The main job as single jobs, against the same as one array job. */
 MUST_CHECK enum err bench_sweep(const struct bench_options *options, struct error *err);

@@ -39,6 +39,7 @@ static const char about[] =
     "  flat    small jobs over many statics, keys, partitions or programs, and over a hundredth "
     "of them,\n"
     "          against one\n"
+    "  graphs  jobs of many launches with `batch.graphs: auto`, against the same with `none`\n"
     "  sweep   the main job (trainings of 300 iterations) as single jobs, against one array of "
     "them\n"
     "  pools   taking and returning a block of the memory pools, by 1 to 16 threads, against free "
@@ -55,10 +56,11 @@ static const struct bench {
     enum err (*run)(const struct bench_options *options, struct error *err);
 } benches[] = {{"arrays", 300, 4096, bench_arrays}, {"cost", 300, 4096, bench_cost},
     {"engine", 300, 4096, bench_engine}, {"flat", 300, 4096, bench_flat},
-    {"isolation", 300, 4096, bench_isolation}, {"kafka", 300, 1, bench_kafka},
-    {"latency", 300, 4096, bench_latency}, {"pools", 300, 4096, bench_pools},
-    {"scale", 2000, 1024, bench_scale}, {"state", 300, 4096, bench_state},
-    {"statics", 300, 4096, bench_statics}, {"sweep", 300, 4096, bench_sweep}};
+    {"graphs", 300, 256, bench_graphs}, {"isolation", 300, 4096, bench_isolation},
+    {"kafka", 300, 1, bench_kafka}, {"latency", 300, 4096, bench_latency},
+    {"pools", 300, 4096, bench_pools}, {"scale", 2000, 1024, bench_scale},
+    {"state", 300, 4096, bench_state}, {"statics", 300, 4096, bench_statics},
+    {"sweep", 300, 4096, bench_sweep}};
 
 static const struct bench *find_bench(const char *name) {
     for (size_t i = 0; i < sizeof benches / sizeof benches[0]; i++)
@@ -110,11 +112,14 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
         {"messages", "N", "messages in a round (only for kafka); 1000000 if not given",
             .number = &ret->messages},
         {"instances", "N",
-            "instances of an array, and 16 times as many where they are small; 4096, 1024 for "
-            "scale,\n"
-            "and 1 for kafka, which then has single jobs, if not given",
+            "instances of an array, and 16 times as many where they are small; jobs of graphs; "
+            "4096,\n"
+            "1024 for scale, 256 for graphs, and 1 for kafka, which then has single jobs, if not "
+            "given",
             .number = &ret->instances},
-        {"iterations", "N", "of the main job (only for scale and sweep); 300 if not given",
+        {"iterations", "N",
+            "of the main job, or launches of a job (only for graphs, scale and sweep); 300 if not\n"
+            "given",
             .number = &ret->iterations},
         {"many", "N", "how many are many (only for flat); 10000 if not given",
             .number = &ret->many},
@@ -132,7 +137,8 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
             .flag = &ret->is_json},
         {0}};
     const struct cli_command command = {.name = "bench",
-        .first = "arrays|cost|engine|flat|isolation|kafka|latency|pools|scale|state|statics|sweep",
+        .first = "arrays|cost|engine|flat|graphs|isolation|kafka|latency|pools|scale|state|statics|"
+                 "sweep",
         .about = about,
         .options = options,
         .examples = examples};

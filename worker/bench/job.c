@@ -49,12 +49,16 @@ static enum err encode(const char *yaml, const char *folder, struct slice *ret, 
     return code;
 }
 
-enum err bench_job_nothing(struct slice *ret, struct error *err) {
-    return encode("id: bench\n"
-                  "buffers: {}\n"
-                  "steps: [{program: bench, entry: nothing, args: [{u32: 0}], grid: [1]}]\n"
-                  "outputs: []\n",
-        "/", ret, err);
+enum err bench_job_nothing(uint32_t iterations, struct slice *ret, struct error *err) {
+    char more[32] = "", yaml[256];
+    if (iterations > 1) snprintf(more, sizeof more, ", iterations: %" PRIu32, iterations);
+    snprintf(yaml, sizeof yaml,
+        "id: bench\n"
+        "buffers: {}\n"
+        "steps: [{program: bench, entry: nothing, args: [{u32: 0}], grid: [1]%s}]\n"
+        "outputs: []\n",
+        more);
+    return encode(yaml, "/", ret, err);
 }
 
 static enum err end_file(FILE *file, bool is_written, const char *path, struct error *err) {

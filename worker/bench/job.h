@@ -7,9 +7,9 @@
 
 /**
  * A job of the program `bench` without buffers and outputs, which launches one thread that does
- * nothing. The caller frees `ret.data`.
+ * nothing, `iterations` times. The caller frees `ret.data`.
  */
-MUST_CHECK enum err bench_job_nothing(struct slice *ret, struct error *err);
+MUST_CHECK enum err bench_job_nothing(uint32_t iterations, struct slice *ret, struct error *err);
 
 /** A job's parameters and scores, and the static that all jobs share, in bytes. */
 enum { BENCH_PARAMETERS_BYTES = 64, BENCH_SCORES_BYTES = 16, BENCH_TABLE_BYTES = 256 };

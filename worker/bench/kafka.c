@@ -180,7 +180,7 @@ static enum err fill_and_measure(struct kafka_bench *bench, struct error *err) {
     uint32_t instances = bench->options->instances;
     struct slice job = {.data = NULL};
     enum err code = instances > 1 ? bench_job_nothing_of_each(instances, &job, err)
-                                  : bench_job_nothing(&job, err);
+                                  : bench_job_nothing(1, &job, err);
     bench->job_bytes = job.size;
     if (code == ERR_OK)
         code = kafka_baseline_fill(

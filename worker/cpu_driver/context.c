@@ -2,6 +2,7 @@
 
 #include "cpu_driver/block.h"
 #include "cpu_driver/event.h"
+#include "cpu_driver/graph.h"
 #include "cpu_driver/handle.h"
 #include "cpu_driver/module.h"
 #include "cpu_driver/stream.h"
@@ -44,6 +45,7 @@ void cpu_context_clear(struct cpu_device *device) {
     drop_streams(device);
     cpu_streams_drain(device);
     drop_events(device);
+    cpu_graphs_clear(device);
     drop_modules(device);
     cpu_blocks_clear(device);
 }

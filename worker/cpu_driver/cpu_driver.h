@@ -63,10 +63,12 @@ struct cpu_driver_counters {
     uint64_t streams_live;
     uint64_t events_live;
     uint64_t modules_live;
+    uint64_t graphs_live; /* and executable ones */
 
     /* mistakes of the caller; all zero in a correct worker */
-    uint64_t hazards;           /* conflicting use of an allocation by unordered streams */
-    uint64_t freed_in_use;      /* allocations and modules released while queued work names them */
+    uint64_t hazards; /* conflicting use of an allocation by unordered streams */
+    uint64_t
+        freed_in_use; /* allocations and modules released while queued work or a graph names them */
     uint64_t writes_after_free; /* found when freed memory leaves its quarantine */
     uint64_t guards_broken;
 };

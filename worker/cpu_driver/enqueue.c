@@ -1,6 +1,5 @@
 #include "cpu_driver/enqueue.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "cpu_driver/attributes.h"
@@ -84,6 +83,25 @@ static CUresult check_shape(const struct cpu_function *function, const struct cp
     return CUDA_SUCCESS;
 }
 
+CUresult cpu_launch_prepare(const struct cpu_device *device, CUfunction handle,
+    const struct cpu_shape *shape, void **args, struct cpu_launch **ret) {
+    const struct cpu_function *function = cpu_function_find(device, handle);
+    if (function == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = check_shape(function, shape);
+    if (result != CUDA_SUCCESS) return result;
+    if (args == NULL && function->kernel->param_count > 0) return CUDA_ERROR_INVALID_VALUE;
+    struct cpu_launch *launch = cpu_launch_create(function->kernel, args);
+    if (launch == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(launch->grid, shape->grid, sizeof launch->grid);
+    memcpy(launch->block, shape->block, sizeof launch->block);
+    launch->shared_bytes = shape->shared_bytes;
+    launch->is_cooperative = shape->is_cooperative;
+    launch->module = function->module;
+    launch->module->users++;
+    *ret = launch;
+    return CUDA_SUCCESS;
+}
+
 /* Assumes that the kernel uses each block that an argument could point into. */
 static void use_arguments(struct cpu_operation *operation) {
     const struct cpu_launch *launch = operation->launch;
@@ -100,29 +118,27 @@ static void use_arguments(struct cpu_operation *operation) {
     }
 }
 
-CUresult cpu_enqueue_launch(struct cpu_device *device, CUfunction function_handle,
-    const struct cpu_shape *shape, void **args, CUstream stream_handle, struct cpu_fault fault) {
-    const struct cpu_function *function = cpu_function_find(device, function_handle);
-    struct cpu_stream *stream = cpu_stream_find(device, stream_handle);
-    if (function == NULL || stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = check_shape(function, shape);
-    if (result != CUDA_SUCCESS) return result;
-    if (args == NULL && function->kernel->param_count > 0) return CUDA_ERROR_INVALID_VALUE;
-    struct cpu_launch *launch = cpu_launch_create(function->kernel, args);
-    if (launch == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-    struct cpu_operation *operation = cpu_operation_create(CPU_OPERATION_LAUNCH, fault);
+struct cpu_operation *cpu_operation_of(struct cpu_launch *launch, struct cpu_fault fault) {
+    struct cpu_operation *operation =
+        launch != NULL ? cpu_operation_create(CPU_OPERATION_LAUNCH, fault) : NULL;
     if (operation == NULL) {
-        free(launch);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        cpu_launch_destroy(launch);
+        return NULL;
     }
-    memcpy(launch->grid, shape->grid, sizeof launch->grid);
-    memcpy(launch->block, shape->block, sizeof launch->block);
-    launch->shared_bytes = shape->shared_bytes;
-    launch->is_cooperative = shape->is_cooperative;
-    launch->module = function->module;
-    launch->module->users++;
     operation->launch = launch;
     use_arguments(operation);
+    return operation;
+}
+
+CUresult cpu_enqueue_launch(struct cpu_device *device, CUfunction function,
+    const struct cpu_shape *shape, void **args, CUstream stream_handle, struct cpu_fault fault) {
+    struct cpu_stream *stream = cpu_stream_find(device, stream_handle);
+    if (stream == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    struct cpu_launch *launch;
+    CUresult result = cpu_launch_prepare(device, function, shape, args, &launch);
+    if (result != CUDA_SUCCESS) return result;
+    struct cpu_operation *operation = cpu_operation_of(launch, fault);
+    if (operation == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     cpu_stream_enqueue(stream, operation);
     return CUDA_SUCCESS;
 }

@@ -1,76 +1,16 @@
-/*
- * The entry points. Each calls call_begin(), then the function that does the work, then call_end();
- * the lock is held in between.
+/* The entry points. Each calls call_begin(), then the function that does the work, then call_end().
  */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "cpu_driver/attributes.h"
+#include "cpu_driver/call.h"
 #include "cpu_driver/context.h"
 #include "cpu_driver/enqueue.h"
+#include "cpu_driver/graph.h"
 #include "cpu_driver/limits.h"
 #include "cpu_driver/module.h"
 #include "cpu_driver/record.h"
-
-enum needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
-
-struct call {
-    struct cpu_device *device; /* current on this thread; never NULL if a context is needed */
-    struct cpu_fault fault;    /* for what the call enqueues */
-    CUresult result;
-};
-
-static CUresult call_admit(const struct call *call, enum needs needs) {
-    if (needs == NEEDS_NOTHING) return CUDA_SUCCESS;
-    if (!cpu.is_initialised) return CUDA_ERROR_NOT_INITIALIZED;
-    if (needs == NEEDS_INIT) return CUDA_SUCCESS;
-    return call->device == NULL ? CUDA_ERROR_INVALID_CONTEXT : call->device->lost;
-}
-
-static void sleep_unlocked(uint64_t ns) {
-    struct timespec time = {
-        .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
-    pthread_mutex_unlock(&cpu.lock);
-    nanosleep(&time, NULL);
-    pthread_mutex_lock(&cpu.lock);
-}
-
-/* Applies a fault inside the call. True: the call goes on after it. */
-static bool call_suffers(struct call *call, const struct cpu_fault *fault) {
-    call->result = fault->result;
-    if (fault->effect == CPU_EFFECT_SLOW) sleep_unlocked(fault->delay_ns);
-    if (fault->effect == CPU_EFFECT_LOSE && call->device != NULL)
-        cpu_device_lose(call->device, fault->result);
-    if (fault->effect == CPU_EFFECT_HANG) {
-        cpu_wait_begin();
-        while (!cpu.is_stopping) pthread_cond_wait(&cpu.stopping, &cpu.lock);
-        cpu_wait_end();
-        call->result = CUDA_ERROR_DEINITIALIZED;
-    }
-    return fault->effect == CPU_EFFECT_SLOW;
-}
-
-/* Takes the lock and counts the call. False: call_end() has its result already. */
-static bool call_begin(struct call *call, enum cpu_entry entry, enum needs needs) {
-    pthread_mutex_lock(&cpu.lock);
-    cpu.counters.calls[entry]++;
-    *call = (struct call){.device = cpu_context_current()};
-    call->result = call_admit(call, needs);
-    if (call->result != CUDA_SUCCESS) return false;
-    struct cpu_fault fault = cpu_faults_draw(&cpu.faults, entry);
-    if (fault.effect == CPU_EFFECT_NONE) return true;
-    cpu.counters.faults++;
-    bool is_of_the_call = fault.effect == CPU_EFFECT_ANSWER || fault.effect == CPU_EFFECT_NULL;
-    if (is_of_the_call || !cpu_entry_enqueues(entry)) return call_suffers(call, &fault);
-    call->fault = fault;
-    return true;
-}
-
-static CUresult call_end(const struct call *call) {
-    pthread_mutex_unlock(&cpu.lock);
-    return call->result;
-}
 
 static CUresult entry_init(unsigned flags) {
     struct call call;
@@ -530,6 +470,65 @@ static CUresult entry_launch_cooperative(CUfunction function, unsigned grid_x, u
             call.result =
                 cpu_enqueue_launch(call.device, function, &shape, args, stream, call.fault);
     }
+    return call_end(&call);
+}
+
+static CUresult entry_graph_create(CUgraph *ret, unsigned flags) {
+    struct call call;
+    *ret = NULL;
+    if (call_begin(&call, CPU_graph_create, NEEDS_CONTEXT)) {
+        if (flags != 0) call.result = CUDA_ERROR_INVALID_VALUE;
+        else call.result = cpu_graph_create(call.device, ret);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_graph_destroy(CUgraph handle) {
+    struct call call;
+    if (call_begin(&call, CPU_graph_destroy, NEEDS_CONTEXT))
+        call.result = cpu_graph_destroy(call.device, handle);
+    return call_end(&call);
+}
+
+static CUresult entry_graph_add_kernel(CUgraphNode *ret, CUgraph handle,
+    const CUgraphNode *dependencies, size_t count, const CUDA_KERNEL_NODE_PARAMS *params) {
+    struct call call;
+    *ret = NULL;
+    if (call_begin(&call, CPU_graph_add_kernel, NEEDS_CONTEXT))
+        call.result = cpu_graph_add(call.device, handle, dependencies, count, params, ret);
+    return call_end(&call);
+}
+
+static CUresult entry_graph_instantiate(
+    CUgraphExec *ret, CUgraph handle, unsigned long long flags) {
+    struct call call;
+    *ret = NULL;
+    if (call_begin(&call, CPU_graph_instantiate, NEEDS_CONTEXT)) {
+        if (flags != 0) call.result = CUDA_ERROR_INVALID_VALUE;
+        else call.result = cpu_graph_instantiate(call.device, handle, ret);
+    }
+    return call_end(&call);
+}
+
+static CUresult entry_graph_exec_destroy(CUgraphExec handle) {
+    struct call call;
+    if (call_begin(&call, CPU_graph_exec_destroy, NEEDS_CONTEXT))
+        call.result = cpu_graph_exec_destroy(call.device, handle);
+    return call_end(&call);
+}
+
+static CUresult entry_graph_exec_set_kernel(
+    CUgraphExec handle, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params) {
+    struct call call;
+    if (call_begin(&call, CPU_graph_exec_set_kernel, NEEDS_CONTEXT))
+        call.result = cpu_graph_exec_set(call.device, handle, node, params);
+    return call_end(&call);
+}
+
+static CUresult entry_graph_launch(CUgraphExec handle, CUstream stream) {
+    struct call call;
+    if (call_begin(&call, CPU_graph_launch, NEEDS_CONTEXT))
+        call.result = cpu_graph_exec_launch(call.device, handle, stream, call.fault);
     return call_end(&call);
 }
 

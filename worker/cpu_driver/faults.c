@@ -41,6 +41,7 @@ bool cpu_entry_enqueues(enum cpu_entry entry) {
     case CPU_fill:
     case CPU_launch:
     case CPU_launch_cooperative:
+    case CPU_graph_launch:
     case CPU_event_record:
     case CPU_stream_wait_event: return true;
     default: return false;
@@ -56,7 +57,9 @@ static bool entry_returns_handle(enum cpu_entry entry) {
     case CPU_stream_create:
     case CPU_event_create:
     case CPU_module_load:
-    case CPU_module_function: return true;
+    case CPU_module_function:
+    case CPU_graph_create:
+    case CPU_graph_instantiate: return true;
     default: return false;
     }
 }

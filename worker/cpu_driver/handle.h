@@ -13,7 +13,9 @@ enum cpu_handle_kind {
     CPU_HANDLE_STREAM,
     CPU_HANDLE_EVENT,
     CPU_HANDLE_MODULE,
-    CPU_HANDLE_FUNCTION
+    CPU_HANDLE_FUNCTION,
+    CPU_HANDLE_GRAPH,
+    CPU_HANDLE_GRAPH_EXEC
 };
 
 /** NULL when memory is short. */

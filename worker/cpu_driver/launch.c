@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu_driver/fiber.h"
+#include "cpu_driver/module.h"
 
 enum { SHARED_POISON = 0xcb, SHARED_ALIGNMENT = 256, VALUE_ALIGNMENT = 16 };
 
@@ -37,6 +38,24 @@ struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, void *con
         value += value_room(kernel->param_bytes[i]);
     }
     return launch;
+}
+
+struct cpu_launch *cpu_launch_copy(const struct cpu_launch *launch) {
+    struct cpu_launch *copy = cpu_launch_create(launch->kernel, launch->args);
+    if (copy == NULL) return NULL;
+    memcpy(copy->grid, launch->grid, sizeof copy->grid);
+    memcpy(copy->block, launch->block, sizeof copy->block);
+    copy->shared_bytes = launch->shared_bytes;
+    copy->is_cooperative = launch->is_cooperative;
+    copy->module = launch->module;
+    copy->module->users++;
+    return copy;
+}
+
+void cpu_launch_destroy(struct cpu_launch *launch) {
+    if (launch == NULL) return;
+    if (launch->module != NULL) cpu_module_unuse(launch->module);
+    free(launch);
 }
 
 /* Fibers that have arrived at a barrier, in the order of their arrival. */

@@ -34,8 +34,14 @@ struct cpu_launch {
     _Alignas(16) unsigned char values[];
 };
 
-/** Copies the values that `args` point to; NULL when memory is short. Free with free(). */
+/** Copies the values that `args` point to; NULL when memory is short. The caller sets the rest. */
 struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, void *const *args);
+
+/** Another launch of the same; NULL when memory is short. */
+struct cpu_launch *cpu_launch_copy(const struct cpu_launch *launch);
+
+/** Ends its use of the module. NULL is fine. */
+void cpu_launch_destroy(struct cpu_launch *launch);
 
 /**
  * Runs all of the launch, without the lock. LAUNCH_OUT_OF_RESOURCES: out of memory. LAUNCH_FAILED:

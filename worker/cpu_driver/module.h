@@ -19,7 +19,7 @@ struct cpu_module {
     void *object;   /* of dlopen() */
     int descriptor; /* of its bytes; open for as long as it is loaded, see module.c */
     bool is_unloaded;
-    unsigned users; /* launches that are not finished */
+    unsigned users; /* launches that are not finished, and those of graphs */
     struct cpu_function *functions;
 };
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/invariant.h"
-#include "cpu_driver/module.h"
 
 struct cpu_operation *cpu_operation_create(enum cpu_operation_kind kind, struct cpu_fault fault) {
     struct cpu_operation *operation = calloc(1, sizeof *operation);
@@ -24,9 +23,6 @@ void cpu_operation_destroy(struct cpu_operation *operation) {
     if (operation == NULL) return;
     for (unsigned i = 0; i < operation->use_count; i++) cpu_block_unuse(operation->uses[i].block);
     if (operation->kind == CPU_OPERATION_RECORD) cpu_event_unref(operation->event);
-    if (operation->kind == CPU_OPERATION_LAUNCH) {
-        cpu_module_unuse(operation->launch->module);
-        free(operation->launch);
-    }
+    if (operation->kind == CPU_OPERATION_LAUNCH) cpu_launch_destroy(operation->launch);
     free(operation);
 }

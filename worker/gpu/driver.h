@@ -21,10 +21,23 @@
 CUresult CUDAAPI cuFuncGetParamInfo(CUfunction, size_t index, size_t *ret_offset, size_t *ret_size);
 #endif
 
+/* What a node of a graph is told has two fields more from CUDA 12 on. */
+#define GPU_NODE_VERSION (CUDA_VERSION < 12000 ? 10000 : 12000)
+
 /* X(field, function of cuda.h, CUDA version that introduced this signature). Functions that a
  * driver may lack are NULL. */
 #define GPU_DRIVER_LIST(X) GPU_DRIVER_REQUIRED_LIST(X) GPU_DRIVER_OPTIONAL_LIST(X)
-#define GPU_DRIVER_OPTIONAL_LIST(X) X(function_param, cuFuncGetParamInfo, 12040)
+#define GPU_DRIVER_OPTIONAL_LIST(X)                                                                \
+    X(function_param, cuFuncGetParamInfo, 12040)                                                   \
+    GPU_DRIVER_GRAPH_LIST(X)
+#define GPU_DRIVER_GRAPH_LIST(X)                                                                   \
+    X(graph_create, cuGraphCreate, 10000)                                                          \
+    X(graph_destroy, cuGraphDestroy, 10000)                                                        \
+    X(graph_add_kernel, cuGraphAddKernelNode, GPU_NODE_VERSION)                                    \
+    X(graph_instantiate, cuGraphInstantiateWithFlags, 11040)                                       \
+    X(graph_exec_destroy, cuGraphExecDestroy, 10000)                                               \
+    X(graph_exec_set_kernel, cuGraphExecKernelNodeSetParams, GPU_NODE_VERSION)                     \
+    X(graph_launch, cuGraphLaunch, 10000)
 #define GPU_DRIVER_REQUIRED_LIST(X)                                                                \
     X(init, cuInit, 2000)                                                                          \
     X(driver_version, cuDriverGetVersion, 2020)                                                    \

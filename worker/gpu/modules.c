@@ -9,8 +9,10 @@
 #include "base/invariant.h"
 #include "base/list.h"
 #include "base/pulse.h"
+#include "base/shared.h"
 
 struct module {
+    struct shared shared; /* held by the cache, and by graphs of its kernels */
     struct modules *modules;
     struct program program; /* held */
     const struct image *image;
@@ -52,12 +54,25 @@ static void unload(struct module *module) {
     module->handle = NULL;
 }
 
-static void module_destroy(struct module *module) {
-    if (module == NULL) return;
+static void on_end(struct shared *shared) {
+    struct module *module = (struct module *)shared;
     unload(module);
     program_release(&module->program);
     free(module->kernels);
     free(module);
+}
+
+void module_hold(struct module *module) {
+    shared_hold(&module->shared);
+}
+
+void module_release(struct module *module) {
+    shared_release(&module->shared);
+}
+
+/* The cache has the module no more. */
+static void module_forget(struct module *module) {
+    if (module != NULL) module_release(module);
 }
 
 static enum err module_create(struct modules *modules, const struct program *program,
@@ -73,6 +88,7 @@ static enum err module_create(struct modules *modules, const struct program *pro
     program_hold(program);
     *module = (struct module){
         .modules = modules, .program = *program, .image = image, .kernels = kernels};
+    shared_init(&module->shared, on_end);
     *ret = module;
     return ERR_OK;
 }
@@ -233,7 +249,7 @@ enum err modules_get(const struct module_set *set, const struct program *program
     enum err code = module_create(modules, program, image, &fresh, err);
     if (code != ERR_OK) return code;
     struct module *module = find_or_insert(modules, fresh, &victim);
-    module_destroy(victim);
+    module_forget(victim);
     if (module == fresh) {
         code = load(fresh, err);
         settle(modules, fresh, code == ERR_OK);
@@ -243,7 +259,7 @@ enum err modules_get(const struct module_set *set, const struct program *program
         code = error_set(err, ERR_DEVICE_MEMORY, 0, "pin fewer images at once",
             "%zu modules are in use, and no more are kept", modules->count_max);
     }
-    if (module != fresh || code != ERR_OK) module_destroy(fresh);
+    if (module != fresh || code != ERR_OK) module_forget(fresh);
     *ret = code == ERR_OK ? module : NULL;
     return code;
 }
@@ -280,7 +296,7 @@ static enum err load_default(struct module_set *set, size_t index, struct error 
         set->defaults[index] = module;
         return ERR_OK;
     }
-    module_destroy(module);
+    module_forget(module);
     return err_is_sticky(code) ? code : ERR_OK;
 }
 
@@ -348,7 +364,7 @@ enum err module_set_check(const struct module_set *set, struct error *err) {
 void module_set_unload(struct module_set *set) {
     if (set == NULL) return;
     for (size_t i = 0; i < registry_count(set->registry); i++)
-        module_destroy(leave_default(set->modules, set->defaults[i]));
+        module_forget(leave_default(set->modules, set->defaults[i]));
     free(set);
 }
 
@@ -367,7 +383,7 @@ static struct module *take_removed(struct modules *modules) {
 
 void modules_forget_removed(struct modules *modules) {
     struct module *module;
-    while ((module = take_removed(modules)) != NULL) module_destroy(module);
+    while ((module = take_removed(modules)) != NULL) module_forget(module);
 }
 
 /* ---- the whole ---- */
@@ -392,7 +408,7 @@ void modules_destroy(struct modules *modules) {
         struct module *module = used_at(modules->by_use.first);
         INVARIANT(module->references == 0, "no module is in use when all are unloaded");
         take_out(modules, module);
-        module_destroy(module);
+        module_forget(module);
     }
     hash_table_fini(&modules->by_image);
     pthread_cond_destroy(&modules->settled);

@@ -72,6 +72,14 @@ MUST_CHECK enum err modules_get(const struct module_set *set, const struct progr
 void module_unref(struct module *module); /* NULL is fine */
 
 /**
+ * Keeps a module loaded without keeping it in the cache: what was made of its kernels (a graph) is
+ * valid until the release. The caller of module_hold() has a reference. The last release unloads
+ * it, and comes before modules_destroy(). Threads: bound ones.
+ */
+void module_hold(struct module *module);
+void module_release(struct module *module);
+
+/**
  * Valid while the reference is held. Errors: ERR_MODULE_REJECTED with the compiler's log, if the
  * driver rejected the image.
  */

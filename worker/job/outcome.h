@@ -18,6 +18,8 @@ struct batch_telemetry {
     uint64_t h2d_bytes, d2h_bytes; /* of a mapped batch, without copies: as the jobs ask for */
     uint64_t launches;             /* coalesced ones included, each once */
     uint64_t coalesced_launches;
+    uint64_t graph_launches; /* of graphs, whose kernels count as launches */
+    uint64_t graphs_refused; /* by the driver */
     uint64_t sync_points;
 };
 

@@ -58,6 +58,8 @@ static void account_kinds(struct counters *counters, const struct batch_telemetr
     counters_add(counters, is_alone ? COUNTER_kinds_launches_alone : COUNTER_kinds_launches_batched,
         launches);
     counters_add(counters, COUNTER_kinds_launches_coalesced, batch->coalesced_launches);
+    counters_add(counters, COUNTER_kinds_graph_launches, batch->graph_launches);
+    counters_add(counters, COUNTER_kinds_graphs_refused, batch->graphs_refused);
     counters_add(counters,
         is_alone       ? COUNTER_kinds_sync_points_alone
         : is_coalesced ? COUNTER_kinds_sync_points_coalesced

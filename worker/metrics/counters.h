@@ -96,6 +96,8 @@
     X(kinds, sync_points_alone, SUM)                                                               \
     X(kinds, sync_points_batched, SUM)                                                             \
     X(kinds, sync_points_coalesced, SUM)                                                           \
+    X(kinds, graph_launches, SUM) /* of graphs, each with many kernels */                          \
+    X(kinds, graphs_refused, SUM) /* by the driver */                                              \
     X(group, rebalances, SUM)                                                                      \
     X(traces, spans_exported, SUM)                                                                 \
     X(traces, spans_dropped, SUM) /* there was no room, or the collector did not take them */

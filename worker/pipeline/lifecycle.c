@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/pulse.h"
 #include "base/text.h"
+#include "batch/graphs.h"
 #include "gpu/locality.h"
 #include "metrics/reporter.h"
 #include "pipeline/admission.h"
@@ -203,6 +204,15 @@ static void warn_of_spinning(const struct settings *settings) {
         cpus, settings->lanes);
 }
 
+static bool uses_graphs(const struct stages *stages) {
+    if (stages->settings->batch.graphs == GRAPHS_NONE) return false;
+    if (graphs_can(stages->device.driver)) return true;
+    log_line(LOG_WARN,
+        "batch.graphs: this driver lacks functions for graphs, so kernels are launched one by one; "
+        "install a driver of CUDA 12 or newer");
+    return false;
+}
+
 static enum err start_lanes(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     const struct ready_options ready = {.lanes = settings->lanes,
@@ -228,6 +238,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .depth = settings->lane_depth,
         .slab_bytes = settings->lane_slab_bytes,
         .can_map = settings->batch.stream == STREAM_MAPPED && stages->device.limits.can_map,
+        .has_graphs = uses_graphs(stages),
         .batch_jobs_max = settings->batch.jobs,
         .tenancy = stages->tenancy,
         .state = stages->state,

@@ -20,6 +20,7 @@ enum driver_choice { DRIVER_CUDA, DRIVER_CPU };
 enum lane_wait_choice { LANE_WAIT_BLOCK, LANE_WAIT_SPIN };
 enum isolation_choice { ISOLATE_NONE, ISOLATE_PROGRAM, ISOLATE_KEY };
 enum stream_choice { STREAM_MAPPED, STREAM_COPIED };
+enum graphs_choice { GRAPHS_NONE, GRAPHS_AUTO };
 enum delivery_choice { AT_LEAST_ONCE, EXACTLY_ONCE };
 enum ordering_choice { ORDERING_NONE, ORDERING_KEY };
 enum core_dumps_choice { CORE_DUMPS_NONE, CORE_DUMPS_INHERIT };
@@ -145,6 +146,7 @@ struct settings {
         uint32_t span_ms;
         enum isolation_choice isolation;
         enum stream_choice stream;
+        enum graphs_choice graphs;
     } batch;
     struct {
         uint64_t device_bytes; /* 0: what the lanes and one large job need */

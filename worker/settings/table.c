@@ -23,6 +23,7 @@ static const char *const ordering_names[] = {
     [ORDERING_NONE] = "none", [ORDERING_KEY] = "key", NULL};
 static const char *const stream_names[] = {
     [STREAM_MAPPED] = "mapped", [STREAM_COPIED] = "copied", NULL};
+static const char *const graphs_names[] = {[GRAPHS_NONE] = "none", [GRAPHS_AUTO] = "auto", NULL};
 static const char *const isolation_names[] = {
     [ISOLATE_NONE] = "none", [ISOLATE_PROGRAM] = "program", [ISOLATE_KEY] = "key", NULL};
 static const char *const core_dumps_names[] = {
@@ -285,6 +286,11 @@ const struct setting setting_table[] = {
         "Memory for small buffers that a kernel touches once (`access: stream` in its program): "
         "mapped lets the kernel use pinned host memory directly, copied goes through device "
         "memory."),
+    ENUM(graphs_choice, batch.graphs, graphs_names, "none",
+        "Whether many launches that come again and again go to the device as one CUDA graph: auto "
+        "does so where it was measured to take a lane less time than launches one by one, none "
+        "never "
+        "does. It has not been tried on a GPU yet."),
     SIZE(pools.device_bytes, 0, 1 * TIB, "0",
         "Most device memory that the worker takes for buffers and statics. 0 means what the "
         "lanes, the statics and one largest job need."),

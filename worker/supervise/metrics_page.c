@@ -224,6 +224,13 @@ static void write_launches(const struct metric *metric, const struct view *view,
     write_parts(metric, view, "kind", parts, 3, page);
 }
 
+static void write_graphs(const struct metric *metric, const struct view *view, FILE *page) {
+    const uint64_t *of = view->totals.of;
+    const struct part parts[] = {{"launched", of[COUNTER_kinds_graph_launches]},
+        {"refused", of[COUNTER_kinds_graphs_refused]}};
+    write_parts(metric, view, "event", parts, 2, page);
+}
+
 static void write_sync_points(const struct metric *metric, const struct view *view, FILE *page) {
     const uint64_t *of = view->totals.of;
     const struct part parts[] = {{"alone", of[COUNTER_kinds_sync_points_alone]},
@@ -424,6 +431,8 @@ static const struct metric metrics[] = {
     {"gpu_worker_launches_total", "counter",
         "Kernels started: for a job alone in its batch, one by one in a batch, or for many jobs.",
         write_launches},
+    {"gpu_worker_graphs_total", "counter",
+        "Graphs of kernels: launched, or refused by the driver (batch.graphs).", write_graphs},
     {"gpu_worker_sync_points_total", "counter", "Waits for the device, by the batch's kind.",
         write_sync_points},
     {"gpu_worker_copied_bytes_total", "counter", "Bytes copied to devices and back.", write_copied},
