@@ -140,7 +140,7 @@ TEST(whichever_read_fails_a_part_is_an_error_of_the_disk) {
         assert_int_equal(code, ERR_IO);
         assert_int_equal(err.native, EIO);
         assert_string_equal(err.trouble, BLOBS_TROUBLE);
-        assert_string_equal(blobs_trouble(blobs), nth <= READS / 2 ? BLOBS_TROUBLE : "");
+        assert_string_equal(blobs_trouble(blobs), BLOBS_TROUBLE);
         assert_int_equal(io_faults_seen(), nth);
         blob_fini(&blob);
     }
@@ -269,7 +269,9 @@ TEST(whichever_call_of_the_disk_fails_an_output_says_why_and_leaves_nothing) {
             }
             assert_int_equal(code, ERR_IO);
             assert_int_equal(err.native, errors[i]);
+            assert_non_null(err.trouble);
             assert_string_equal(err.trouble, errors[i] == ENOSPC ? BLOBS_DISK_FULL : BLOBS_TROUBLE);
+            assert_string_equal(blobs_trouble(blobs), err.trouble); /* the worker is not ready */
             assert_int_equal(open_parts(&blob), ERR_BLOB_MISSING);
         }
         remove_payload();

@@ -1,6 +1,5 @@
 #include "blobs/blob.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -8,15 +7,9 @@
 #include "blobs/memory.h"
 #include "blobs/parts.h"
 
-enum err blob_of_disk(enum err code, struct error *err) {
-    if (code == ERR_IO) err->trouble = err->native == ENOSPC ? BLOBS_DISK_FULL : BLOBS_TROUBLE;
-    return code;
-}
-
 enum err blob_read(
     const struct blob *blob, uint64_t offset, void *to, size_t bytes, struct error *err) {
-    if (blob->parts != NULL)
-        return blob_of_disk(parts_read(blob->parts, offset, to, bytes, err), err);
+    if (blob->parts != NULL) return parts_read(blob->parts, offset, to, bytes, err);
     INVARIANT(offset <= blob->bytes.size && bytes <= blob->bytes.size - offset,
         "a part lies in its blob");
     if (bytes > 0) memcpy(to, blob->bytes.data + offset, bytes);

@@ -7,13 +7,7 @@
 
 #include "base/error.h"
 #include "base/slice.h"
-
-/** `trouble` of an ERR_IO from the store (struct error): its disk is full, or anything else. */
-#define BLOBS_TROUBLE "blob_store"
-#define BLOBS_DISK_FULL "disk_full"
-
-/** Private to blobs/: says of an ERR_IO of a disk which trouble it is. Returns `code`. */
-enum err blob_of_disk(enum err code, struct error *err);
+#include "blobs/trouble.h"
 
 struct blob_memory;
 struct blob_parts;

@@ -18,8 +18,7 @@ struct blobs {
     uint64_t bytes_max;
     uint32_t max_age_hours;
     struct blob_memory memory;
-    atomic_uint_fast64_t answers;  /* relaxed, like the next: they publish no other memory */
-    _Atomic(const char *) trouble; /* of the last request; constant text */
+    atomic_uint_fast64_t answers; /* relaxed: it publishes no other memory */
     /* either a folder ... */
     struct folder folder;
     struct queue *stop; /* always empty; closed to end the sweeper */
@@ -44,11 +43,11 @@ static enum err note_answer(struct blobs *blobs, enum err code, struct error *er
     if (code == ERR_NO_MEMORY) return code;
     if (code == ERR_IO && err->trouble == NULL) {
         if (blobs->http != NULL) err->trouble = BLOBS_TROUBLE; /* `native` is a status */
-        else (void)blob_of_disk(code, err);
+        else (void)blob_memory_note_disk(&blobs->memory, code, err);
     }
     if (code == ERR_IO) trouble = err->trouble;
     else atomic_fetch_add_explicit(&blobs->answers, 1, memory_order_relaxed); /* see there */
-    atomic_store_explicit(&blobs->trouble, trouble, memory_order_relaxed);
+    atomic_store_explicit(&blobs->memory.trouble, trouble, memory_order_relaxed);
     return code;
 }
 
@@ -57,7 +56,7 @@ uint64_t blobs_answers(const struct blobs *blobs) {
 }
 
 const char *blobs_trouble(const struct blobs *blobs) {
-    return blobs != NULL ? atomic_load_explicit(&blobs->trouble, memory_order_relaxed) : "";
+    return blobs != NULL ? atomic_load_explicit(&blobs->memory.trouble, memory_order_relaxed) : "";
 }
 
 bool blobs_are_held(const struct blobs *blobs) {
@@ -97,6 +96,7 @@ static enum err download(struct blobs *blobs, const struct digest *digest, uint6
 
 /* A payload on its way to a file. */
 struct download {
+    struct blob_memory *memory;
     struct temp_file file;
     uint64_t bytes_left;
 };
@@ -104,15 +104,16 @@ struct download {
 static enum err write_piece(void *context, struct slice piece, struct error *err) {
     struct download *download = context;
     download->bytes_left -= piece.size; /* the request takes no more than there are */
-    return blob_of_disk(temp_file_write(&download->file, piece, err), err);
+    enum err code = temp_file_write(&download->file, piece, err);
+    return blob_memory_note_disk(download->memory, code, err);
 }
 
 static enum err download_file(struct blobs *blobs, const struct digest *digest, uint64_t bytes,
     struct download *ret, struct error *err) {
     char name[BLOB_NAME_SIZE];
-    *ret = (struct download){.bytes_left = bytes};
+    *ret = (struct download){.memory = &blobs->memory, .bytes_left = bytes};
     enum err code = temp_file_create(cache_folder(blobs->cache), digest, &ret->file, err);
-    if (code != ERR_OK) return blob_of_disk(code, err);
+    if (code != ERR_OK) return blob_memory_note_disk(ret->memory, code, err);
     code = http_get_blob(blobs->http, blob_name(digest, name), bytes, write_piece, ret, err);
     if (code == ERR_OK && ret->bytes_left > 0)
         code = error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
@@ -137,7 +138,10 @@ static enum err fetch_parts(struct blobs *blobs, const struct digest *digest, ui
         code = note_answer(blobs, download_file(blobs, digest, bytes, &download, err), err);
         has_file = code == ERR_OK;
     }
-    if (has_file) code = blob_of_disk(temp_file_open_parts(&download.file, ret->parts, err), err);
+    if (has_file) {
+        code = temp_file_open_parts(&download.file, ret->parts, err);
+        (void)blob_memory_note_disk(&blobs->memory, code, err);
+    }
     bool is_wanted = code == ERR_OK && cache_wants(blobs->cache, claimed);
     enum err settled =
         cache_settle(blobs->cache, claimed, is_wanted ? &download.file : NULL, &is_kept, &not_kept);
@@ -276,10 +280,9 @@ enum err blobs_create(const struct blobs_options *options, struct blobs **ret, s
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the blob store");
     uint64_t held_bytes_max = options->held_bytes_max;
     if (held_bytes_max < options->bytes_max) held_bytes_max = options->bytes_max;
-    *blobs = (struct blobs){.trouble = "",
-        .bytes_max = options->bytes_max,
+    *blobs = (struct blobs){.bytes_max = options->bytes_max,
         .max_age_hours = options->max_age_hours,
-        .memory = {.bytes_max = held_bytes_max},
+        .memory = {.bytes_max = held_bytes_max, .trouble = ""},
         .on_not_cached = options->on_not_cached,
         .context = options->context,
         .folder = {.fd = -1}};

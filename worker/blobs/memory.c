@@ -1,5 +1,9 @@
 #include "blobs/memory.h"
 
+#include <errno.h>
+
+#include "blobs/trouble.h"
+
 static bool take(atomic_uint_fast64_t *held, uint64_t max, uint64_t more) {
     /* relaxed: see the header */
     uint64_t now = atomic_load_explicit(held, memory_order_relaxed);
@@ -29,4 +33,11 @@ void blob_memory_give_file(struct blob_memory *memory) {
 bool blob_memory_is_held(const struct blob_memory *memory) {
     return atomic_load_explicit(&memory->held, memory_order_relaxed) > 0 || /* as above */
            atomic_load_explicit(&memory->files, memory_order_relaxed) > 0;
+}
+
+enum err blob_memory_note_disk(struct blob_memory *memory, enum err code, struct error *err) {
+    if (code != ERR_IO) return code;
+    err->trouble = err->native == ENOSPC ? BLOBS_DISK_FULL : BLOBS_TROUBLE;
+    atomic_store_explicit(&memory->trouble, err->trouble, memory_order_relaxed); /* as above */
+    return code;
 }

@@ -1,6 +1,7 @@
 /**
- * What the blobs of a store may take together: host memory, and open files, which are few for a
- * process that has to reach its brokers as well. Private to blobs/. Units: bytes. Threads: any.
+ * What the blobs of a store share: host memory, open files, which are few for a process that has to
+ * reach its brokers as well, and what the store's last trouble was. Private to blobs/. Units:
+ * bytes. Threads: any.
  */
 #ifndef BLOBS_MEMORY_H
 #define BLOBS_MEMORY_H
@@ -9,12 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 enum { BLOB_FILES_MAX = 256 };
 
 struct blob_memory {
     uint64_t bytes_max;
     atomic_uint_fast64_t held; /* relaxed, like the next: it publishes no other memory */
     atomic_uint_fast64_t files;
+    _Atomic(const char *) trouble; /* of the last request; constant text, "" to begin with */
 };
 
 /** False: others hold too much. */
@@ -27,5 +31,9 @@ void blob_memory_give_file(struct blob_memory *memory);
 
 /** Whether anything of it is taken. */
 bool blob_memory_is_held(const struct blob_memory *memory);
+
+/** Says of an ERR_IO of the store's disk which trouble it is, in `err` and to the store. Returns
+ * `code`. */
+enum err blob_memory_note_disk(struct blob_memory *memory, enum err code, struct error *err);
 
 #endif

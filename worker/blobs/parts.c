@@ -126,7 +126,7 @@ enum err parts_read(
         bytes -= wanted;
     }
     free(room);
-    return code;
+    return blob_memory_note_disk(parts->memory, code, err);
 }
 
 void parts_close(struct blob_parts *parts) {

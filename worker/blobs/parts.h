@@ -27,8 +27,8 @@ MUST_CHECK enum err parts_create(
 MUST_CHECK enum err parts_open(
     struct blob_parts *parts, int fd, const struct digest *digest, struct error *err);
 
-/** Only once it is open. Errors: ERR_DIGEST_MISMATCH, if the file has changed; ERR_NO_MEMORY,
- * ERR_IO. */
+/** Only once it is open. Errors: ERR_DIGEST_MISMATCH, if the file has changed; ERR_NO_MEMORY;
+ * ERR_IO, which the store notes as its trouble. */
 MUST_CHECK enum err parts_read(
     const struct blob_parts *parts, uint64_t offset, void *to, size_t bytes, struct error *err);
 

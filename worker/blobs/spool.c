@@ -22,11 +22,11 @@ struct spool {
     bool is_stored;
 };
 
-static enum err io_failed(const char *what, struct error *err) {
+static enum err io_failed(const struct spool *spool, const char *what, struct error *err) {
     int native = errno;
     error_set(err, ERR_IO, native, "check the permissions and the state of the disk",
         "cannot %s an output for the blob store: %s", what, strerror(native));
-    return blob_of_disk(ERR_IO, err);
+    return blob_memory_note_disk(spool->memory, ERR_IO, err);
 }
 
 /* Ours alone for now, and as long as it will be. */
@@ -34,7 +34,7 @@ static enum err prepare(struct spool *spool, struct error *err) {
     struct stat status;
     int fd = spool->file.fd;
     if (fstat(fd, &status) != 0 || fchmod(fd, 0600) != 0 || ftruncate(fd, (off_t)spool->bytes) != 0)
-        return io_failed("make room for", err);
+        return io_failed(spool, "make room for", err);
     spool->mode = status.st_mode & 0777;
     return ERR_OK;
 }
@@ -63,7 +63,7 @@ enum err spool_create(const struct folder *folder, struct blob_memory *memory, u
     enum err code = temp_file_create(folder, &unknown, &spool->file, err);
     if (code != ERR_OK) {
         destroy(spool);
-        return blob_of_disk(code, err);
+        return blob_memory_note_disk(memory, code, err);
     }
     code = prepare(spool, err);
     if (code == ERR_OK) *ret = spool;
@@ -78,7 +78,7 @@ enum err spool_write(struct spool *spool, uint64_t offset, struct slice bytes, s
         struct slice done;
         ssize_t written = pwrite(spool->file.fd, bytes.data, bytes.size, (off_t)offset);
         if (written == 0) errno = ENOSPC;
-        if (written == 0 || (written < 0 && errno != EINTR)) return io_failed("write", err);
+        if (written == 0 || (written < 0 && errno != EINTR)) return io_failed(spool, "write", err);
         if (written < 0) continue;
         (void)slice_take(&bytes, (size_t)written, &done);
         offset += (uint64_t)written;
@@ -93,7 +93,7 @@ static enum err hash_all(const struct spool *spool, uint8_t *room, struct digest
         pulse_busy(); /* all of it may take long */
         ssize_t got = pread(spool->file.fd, room, READ_BYTES, (off_t)at);
         if (got == 0) errno = EIO;
-        if (got == 0 || (got < 0 && errno != EINTR)) return io_failed("read", err);
+        if (got == 0 || (got < 0 && errno != EINTR)) return io_failed(spool, "read", err);
         if (got < 0) continue;
         digester_add(digester, slice_of(room, (size_t)got));
         at += (uint64_t)got;
@@ -117,11 +117,11 @@ enum err spool_store(struct spool *spool, struct digest *ret, struct error *err)
     enum err code = find_digest(spool, ret, err);
     if (code != ERR_OK) return code;
     if (folder_touch(spool->file.folder, ret, spool->bytes)) return ERR_OK;
-    if (fchmod(spool->file.fd, spool->mode) != 0) return io_failed("store", err);
+    if (fchmod(spool->file.fd, spool->mode) != 0) return io_failed(spool, "store", err);
     code = temp_file_name(&spool->file, ret, err);
     if (code == ERR_OK) code = temp_file_commit_durably(&spool->file, err);
     spool->is_stored = code == ERR_OK;
-    return blob_of_disk(code, err);
+    return blob_memory_note_disk(spool->memory, code, err);
 }
 
 /* Mapped, so that no memory of this process has to have it whole. */
@@ -131,7 +131,7 @@ enum err spool_send(
     enum err code = find_digest(spool, ret, err);
     if (code != ERR_OK) return code;
     void *bytes = mmap(NULL, spool->bytes, PROT_READ, MAP_SHARED, spool->file.fd, 0);
-    if (bytes == MAP_FAILED) return io_failed("read", err);
+    if (bytes == MAP_FAILED) return io_failed(spool, "read", err);
     code = http_put_blob(http, blob_name(ret, name), slice_of(bytes, spool->bytes), err);
     (void)munmap(bytes, spool->bytes);
     return code;

@@ -14,7 +14,7 @@
 
 struct spool;
 
-/** The bytes lie inside of it. Errors: ERR_IO, of the store. */
+/** The bytes lie inside of it. Errors: ERR_IO, which the store notes as its trouble. */
 MUST_CHECK enum err spool_write(
     struct spool *spool, uint64_t offset, struct slice bytes, struct error *err);
 

@@ -16,7 +16,7 @@ struct http_client;
 struct http_client_options {
     const char *url;     /* copied */
     const char *setting; /* its name, for errors; constant text */
-    uint32_t timeout_ms; /* of a whole request */
+    uint32_t timeout_ms; /* of a whole request; one that is redirected has it again */
 };
 
 /** Errors: ERR_CONFIG, if the URL cannot be used. */
@@ -34,7 +34,7 @@ struct http_request {
     const char *path;  /* below the URL; "": the URL itself */
     struct slice body; /* of a PUT or POST; lives until the answer */
     const char *type;  /* header of the body: "content-type: ..."; NULL: none is named */
-    uint64_t body_max; /* most bytes of the answer's body, if it is taken */
+    uint64_t body_max; /* most bytes of the answer's body, if it is taken; of a GET below 2^63 */
     http_take *take;   /* of the answer's body; NULL: it is not read */
     void *context;     /* for `take` */
 };
