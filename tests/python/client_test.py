@@ -2,8 +2,10 @@
 """The Python client: what it builds, stores and reads back."""
 
 import asyncio
+import base64
 import concurrent.futures
 import hashlib
+import http.server
 import os
 import pathlib
 import pickle
@@ -58,6 +60,41 @@ class Stores(unittest.TestCase):
         files = [path for path in self.folder.rglob("*") if path.is_file()]
         self.assertEqual([self.folder / hexadecimal[:2] / hexadecimal], files)
         self.assertEqual(hexadecimal, hashlib.sha256(files[0].read_bytes()).hexdigest())
+
+    def test_a_store_behind_http_is_given_the_credentials_of_its_url_and_shows_them_to_nobody(self):
+        stored, heard = {}, set()
+
+        class Store(http.server.BaseHTTPRequestHandler):
+            def do_PUT(self):
+                stored[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+                self.answer(200, b"")
+
+            def do_GET(self):
+                self.answer(200 if self.path in stored else 404, stored.get(self.path, b""))
+
+            def answer(self, status, body):
+                heard.add(self.headers["Authorization"])
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        store = gw.HttpBlobStore(f"http://reader:hunter%402@127.0.0.1:{server.server_port}/store/")
+        name = store.put(numpy.arange(4, dtype="<i8"))
+        self.assertEqual([0, 1, 2, 3], numpy.frombuffer(store.get(name), "<i8").tolist())
+        hexadecimal = name.removeprefix("sha256:")
+        self.assertEqual([f"/store/{hexadecimal[:2]}/{hexadecimal}"], list(stored))
+        with self.assertRaises(FileNotFoundError) as caught:
+            store.get("sha256:" + "0" * 64)
+        self.assertNotIn("hunter", str(caught.exception))
+        self.assertEqual({"Basic " + base64.b64encode(b"reader:hunter@2").decode()}, heard)
 
     def test_jobs_written_to_a_file_are_read_back_one_by_one(self):
         jobs = [gw.job(f"job-{i}", {"a": gw.zeros([4], "<f4")}, [], ["a"]) for i in range(3)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import pathlib
 import re
 import secrets
 import ssl
 import urllib.error
+import urllib.parse
 import urllib.request
 from typing import Optional, Protocol, Union
 
@@ -77,18 +79,24 @@ class BlobStore:
 
 
 class HttpBlobStore:
-    """GET and PUT below a URL: `blobs.url` of the workers' configuration."""
+    """GET and PUT below a URL: `blobs.url` of the workers' configuration, which may carry credentials."""
 
     def __init__(self, url: str, context: Optional[ssl.SSLContext] = None, timeout_s: float = TIMEOUT_S) -> None:
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"{url} is neither http:// nor https://")
-        self._url = url.rstrip("/")
+        parts = urllib.parse.urlsplit(url)
+        credentials, _, host = parts.netloc.rpartition("@")  # kept apart, so that no error shows them
+        self._url = parts._replace(netloc=host).geturl().rstrip("/")
+        words = ":".join(map(urllib.parse.unquote, credentials.split(":", 1)))
+        self._authorization = "Basic " + base64.b64encode(words.encode()).decode() if credentials else None
         self._context = context
         self._timeout_s = timeout_s
 
     def _request(self, name: str, method: str, data: Optional[bytes] = None) -> bytes:
         request = urllib.request.Request(f"{self._url}/{_place_of(name)}", data, method=method)
         request.add_header("Content-Type", "application/octet-stream")
+        if self._authorization is not None:
+            request.add_unredirected_header("Authorization", self._authorization)
         with urllib.request.urlopen(request, timeout=self._timeout_s, context=self._context) as response:
             body: bytes = response.read()
         return body
