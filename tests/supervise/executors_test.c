@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/exit.h"
 #include "base/log.h"
 #include "supervise/metrics_page.h"
 #include "support/executor_rig.h"
@@ -80,6 +81,26 @@ TEST(one_that_hangs_before_its_life_begins_is_killed_and_started_again) {
     assert_int_equal(waitpid(executor->pid, &status, 0), executor->pid);
     executor_reap(executor, status, false);
     assert_int_equal(executor->standing, STANDING_WAITING);
+}
+
+TEST(one_that_is_stopped_before_its_life_begins_has_left_no_job_undone) {
+    struct executor_rig *rig = *state;
+    struct executor *executor = &rig->executor;
+    executor->standing = STANDING_RUNNING;
+    executor_reap(executor, SIGTERM, true);
+    assert_int_equal(executor->standing, STANDING_ENDED);
+    assert_int_equal(executor->exit_code, CLI_OK);
+    rig->options.is_finite = true;
+    executor->standing = STANDING_RUNNING;
+    executor_reap(executor, SIGTERM, true);
+    assert_int_equal(executor->exit_code, CLI_DRAIN);
+}
+
+TEST(one_that_is_killed_because_it_does_not_stop_is_told) {
+    struct executor *executor = &((struct executor_rig *)*state)->executor;
+    executor_reap(executor, SIGKILL, true);
+    assert_int_equal(executor->standing, STANDING_ENDED);
+    assert_int_equal(executor->exit_code, CLI_DRAIN);
 }
 
 /* It runs, and its state file is open. */
@@ -226,6 +247,8 @@ RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
     F(one_that_the_management_library_speaks_against_is_never_started),
     F(one_that_hangs_before_its_life_begins_is_killed_and_started_again),
     F(batches_that_are_late_one_after_the_other_are_none_that_hangs),
+    F(one_that_is_stopped_before_its_life_begins_has_left_no_job_undone),
+    F(one_that_is_killed_because_it_does_not_stop_is_told),
     F(a_batch_that_does_not_end_is_named_by_its_lane),
     F(a_batch_of_the_serial_fallback_that_does_not_end_is_named_by_that),
     F(metrics_name_the_device_and_why_it_is_given_up),

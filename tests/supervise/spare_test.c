@@ -54,13 +54,11 @@ static int set_up(void **state) {
 TEST(one_that_says_so_is_ready) {
     struct spare *spare = &executor_of(state)->spare;
     int fd = add_spare(spare);
-    spare->deaths = 3;
     spare_tend(spare, clock_ns(), LIMIT_NS);
     assert_false(spare->is_ready);
     assert_int_equal(write(fd, "", 1), 1);
     spare_tend(spare, clock_ns(), LIMIT_NS);
     assert_true(spare->is_ready);
-    assert_int_equal(spare->deaths, 0);
     end(spare->pid);
     close(fd);
 }
@@ -73,6 +71,20 @@ TEST(one_that_is_not_ready_in_time_is_killed) {
     spare_tend(spare, spare->started_ns + LIMIT_NS + 1, LIMIT_NS);
     assert_int_equal(waitpid(spare->pid, &status, 0), spare->pid);
     assert_true(WIFSIGNALED(status));
+    spare_reap(spare);
+    assert_int_equal(spare->deaths_total, 1);
+    close(fd);
+}
+
+/* A process that hangs in the driver outlives the signal for a while. */
+TEST(one_that_was_killed_because_it_hangs_takes_nothing_over) {
+    struct executor *executor = executor_of(state);
+    struct spare *spare = &executor->spare;
+    int fd = add_spare(spare);
+    spare_tend(spare, spare->started_ns + LIMIT_NS + 1, LIMIT_NS);
+    executor_tend(executor, clock_ns(), false);
+    assert_int_equal(executor->standing, STANDING_WAITING);
+    end(spare->pid);
     close(fd);
 }
 
@@ -97,12 +109,14 @@ TEST(it_becomes_the_executor_without_a_delay) {
     struct executor *executor = executor_of(state);
     int fd = add_spare(&executor->spare);
     pid_t pid = executor->spare.pid;
+    executor->spare.deaths = 3;
     char byte;
     executor_tend(executor, clock_ns(), false);
     assert_int_equal(executor->standing, STANDING_RUNNING);
     assert_int_equal(executor->pid, pid);
     assert_int_equal(executor->life, 7);
     assert_int_equal(executor->spare.pid, 0);
+    assert_int_equal(executor->spare.deaths, 0); /* in a row */
     assert_int_equal(read(fd, &byte, 1), 1);
     end(pid);
     close(fd);
@@ -156,10 +170,25 @@ TEST(the_next_one_comes_after_growing_delays_or_at_once_where_it_was_dropped) {
     assert_int_equal(spare->deaths_total, 0);
 }
 
+TEST(one_that_dies_whenever_it_is_ready_is_not_started_at_full_speed) {
+    struct spare *spare = &executor_of(state)->spare;
+    int fd = add_spare(spare);
+    spare->deaths = 6;
+    assert_int_equal(write(fd, "", 1), 1);
+    spare_tend(spare, clock_ns(), LIMIT_NS);
+    end(spare->pid);
+    uint64_t before_ns = clock_ns();
+    spare_reap(spare);
+    assert_true(spare->start_ns - before_ns >= 64 * 100000000ull);
+    close(fd);
+}
+
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, executor_rig_tear_down)
 RUN_TESTS(F(one_that_says_so_is_ready), F(one_that_is_not_ready_in_time_is_killed),
     F(one_that_cannot_be_started_is_tried_again_later_and_leaves_nothing),
+    F(one_that_was_killed_because_it_hangs_takes_nothing_over),
     F(it_becomes_the_executor_without_a_delay), F(one_that_has_just_died_takes_nothing_over),
     F(one_that_was_dropped_takes_nothing_over),
     F(one_that_dies_before_its_life_begins_counts_against_nobody),
-    F(the_next_one_comes_after_growing_delays_or_at_once_where_it_was_dropped))
+    F(the_next_one_comes_after_growing_delays_or_at_once_where_it_was_dropped),
+    F(one_that_dies_whenever_it_is_ready_is_not_started_at_full_speed))

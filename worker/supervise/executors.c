@@ -319,6 +319,18 @@ static void decide(struct executor *executor, const struct death *death) {
     executor->finished = death->finished;
 }
 
+/* Of one whose life has not begun: only a run of files has jobs that are not done. */
+static int exit_code_without_life(const struct executor *executor) {
+    return executor->options->is_finite ? CLI_DRAIN : CLI_OK;
+}
+
+/* A signal to stop that comes before its life begins may end it at once. */
+static int exit_code_stopped(const struct executor *executor, const struct death *death) {
+    if (WIFEXITED(death->status)) return WEXITSTATUS(death->status);
+    bool is_killed = death->has_begun || executor->standing == STANDING_KILLED;
+    return is_killed ? CLI_DRAIN : exit_code_without_life(executor);
+}
+
 void executor_reap(struct executor *executor, int status, bool is_stopping) {
     struct death death = examine(executor, status, is_stopping);
     executor->pid = 0;
@@ -326,7 +338,7 @@ void executor_reap(struct executor *executor, int status, bool is_stopping) {
     if (is_of_spare(executor, &death)) executor->spare.deaths_total++;
     else executor->deaths_of[death.recorded.kind] += is_death;
     if (executor->standing == STANDING_UNHEALTHY) return; /* it was stuck, and has died after all */
-    if (is_stopping) end(executor, WIFEXITED(status) ? WEXITSTATUS(status) : CLI_DRAIN);
+    if (is_stopping) end(executor, exit_code_stopped(executor, &death));
     else decide(executor, &death);
     executor->is_hung = executor->is_stalled = false;
 }
@@ -479,7 +491,8 @@ void executor_reap_spare(struct executor *executor) {
     int status;
     char cause[64];
     if (spare->pid == 0 || waitpid(spare->pid, &status, WNOHANG) != spare->pid) return;
-    describe_status(status, cause, sizeof cause);
+    if (spare->is_hung) snprintf(cause, sizeof cause, "it hung before it was ready");
+    else describe_status(status, cause, sizeof cause);
     if (!spare->is_dropped)
         log_event(LOG_WARN, LOG_EVENT("spare_died"),
             "%s: its spare died: %s; no job is lost; starting another", executor->name, cause);
@@ -490,7 +503,7 @@ void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping)
     keep_spare(executor, now_ns, is_stopping);
     switch (executor->standing) {
     case STANDING_WAITING:
-        if (is_stopping) end(executor, executor->options->is_finite ? CLI_DRAIN : CLI_OK);
+        if (is_stopping) end(executor, exit_code_without_life(executor));
         else if (executor->device->fault[0] != 0)
             call_unhealthy(executor, "reported", executor->device->fault);
         else start_or_take_over(executor, now_ns);

@@ -43,16 +43,21 @@ enum err spare_start(struct spare *spare, struct launch *launch, struct error *e
     spare->fd = fd;
     spare->life = launch->life;
     spare->started_ns = clock_ns();
-    spare->is_ready = spare->is_dropped = false;
+    spare->is_ready = spare->is_hung = spare->is_dropped = false;
     return ERR_OK;
+}
+
+/* It may not be dead yet. */
+static bool is_killed(const struct spare *spare) {
+    return spare->is_hung || spare->is_dropped;
 }
 
 void spare_tend(struct spare *spare, uint64_t now_ns, uint64_t limit_ns) {
     char byte;
-    if (spare->pid == 0 || spare->is_ready) return;
+    if (spare->pid == 0 || spare->is_ready || is_killed(spare)) return;
     spare->is_ready = recv(spare->fd, &byte, 1, MSG_DONTWAIT) == 1;
-    if (spare->is_ready) spare->deaths = 0;
-    else if (now_ns > spare->started_ns + limit_ns) kill(spare->pid, SIGKILL);
+    spare->is_hung = !spare->is_ready && now_ns > spare->started_ns + limit_ns;
+    if (spare->is_hung) kill(spare->pid, SIGKILL);
 }
 
 /* The process has ended, or it is somebody else's. */
@@ -64,9 +69,10 @@ static void forget(struct spare *spare) {
 
 pid_t spare_begin(struct spare *spare) {
     pid_t pid = spare->pid;
-    if (pid == 0 || spare->is_dropped) return 0;
+    if (pid == 0 || is_killed(spare)) return 0;
     if (send(spare->fd, "", 1, MSG_NOSIGNAL) != 1) return 0; /* it has died, and will be reaped */
     forget(spare);
+    spare->deaths = 0;
     return pid;
 }
 

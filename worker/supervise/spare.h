@@ -18,8 +18,9 @@ struct spare {
     uint64_t life; /* the number of the life that it is for */
     uint64_t started_ns;
     bool is_ready;   /* it has said so */
+    bool is_hung;    /* it was killed, as it was not ready in time */
     bool is_dropped; /* it was killed on purpose */
-    uint32_t deaths; /* in a row */
+    uint32_t deaths; /* since one began its life */
     uint64_t deaths_total;
     uint64_t start_ns; /* when the next one may be started */
 };
