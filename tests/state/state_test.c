@@ -221,6 +221,33 @@ STATE_TEST(a_batch_is_overdue_from_the_fence_before_it) {
     state_close(state);
 }
 
+static void show_pulse(struct state *state, const char *name, uint32_t is_outside) {
+    struct pulse *pulse = state_pulses(state);
+    snprintf(pulse->name, sizeof pulse->name, "%s", name);
+    pulse->is_outside = is_outside;
+    pulse->busy_ns = SECOND_NS;
+}
+
+STATE_TEST(a_thread_that_hangs_is_evidence_unless_it_is_outside_or_holds_no_message) {
+    static const struct {
+        const char *name;
+        uint32_t is_outside;
+        bool is_evidence;
+    } cases[] = {{"lane", 0, true}, {"lane", 1, false}, {"serial", 0, true}, {"fetch", 0, false},
+        {"reload", 0, false}};
+    struct state *state = reopen(*test);
+    begin(state, &small);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct state_stall stall;
+        show_pulse(state, cases[i].name, cases[i].is_outside);
+        assert_false(state_find_stall(state, 2ull * SECOND_NS, SECOND_NS, &stall));
+        assert_true(state_find_stall(state, 2ull * SECOND_NS + 1, SECOND_NS, &stall));
+        assert_string_equal(stall.name, cases[i].name);
+        assert_int_equal(stall.is_evidence, cases[i].is_evidence);
+    }
+    state_close(state);
+}
+
 STATE_TEST(a_watcher_sees_the_life_that_it_asks_for_when_it_looks) {
     struct state_place *place = *test;
     struct state *watched, *state = reopen(place);
@@ -420,6 +447,7 @@ RUN_TESTS(S(a_new_file_is_the_owners_alone_and_holds_nothing),
     S(what_was_in_hand_is_found_after_the_process_is_gone), S(what_is_over_is_not_left),
     S(a_second_executor_is_refused), S(another_shape_keeps_suspects_progress_and_sums),
     S(the_first_record_of_a_death_stays), S(a_batch_is_overdue_from_the_fence_before_it),
+    S(a_thread_that_hangs_is_evidence_unless_it_is_outside_or_holds_no_message),
     S(a_watcher_sees_the_life_that_it_asks_for_when_it_looks),
     S(a_device_that_is_given_up_shows_until_an_executor_lives_on_it_again),
     S(more_topics_than_there_is_room_for_are_not_noted), S(a_file_that_is_not_ours_is_set_aside),

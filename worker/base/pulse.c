@@ -1,5 +1,6 @@
 #include "base/pulse.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -22,11 +23,21 @@ void pulse_start(const char *name) {
     if (own != NULL) snprintf(own->name, sizeof own->name, "%s", name);
 }
 
-/* relaxed, both: a single time, which is believed only after several looks */
+/* relaxed, both: each stands alone, and is believed only after several looks */
+static void show(uint64_t busy_ns, bool is_outside) {
+    if (own == NULL) return;
+    atomic_store_explicit(&own->is_outside, is_outside, memory_order_relaxed);
+    atomic_store_explicit(&own->busy_ns, busy_ns, memory_order_relaxed);
+}
+
 void pulse_busy(void) {
-    if (own != NULL) atomic_store_explicit(&own->busy_ns, clock_ns(), memory_order_relaxed);
+    if (own != NULL) show(clock_ns(), false);
+}
+
+void pulse_outside(void) {
+    if (own != NULL) show(clock_ns(), true);
 }
 
 void pulse_idle(void) {
-    if (own != NULL) atomic_store_explicit(&own->busy_ns, 0, memory_order_relaxed);
+    show(0, false);
 }

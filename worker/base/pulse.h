@@ -1,7 +1,8 @@
 /**
  * Shows another process since when each thread has worked on one thing. A thread that does so for
  * too long hangs in a file system, in a driver or in our own code. A thread that waits for work is
- * idle.
+ * idle. A thread that reaches outside of the worker says so, because no job is to blame if it hangs
+ * there.
  *
  * Most threads wait in queue_pop(), which calls pulse_idle() and pulse_busy() for them. A thread
  * that has not called pulse_start() has no pulse, and these calls do nothing. Threads: call
@@ -19,6 +20,7 @@ enum { PULSE_COUNT = 256, PULSE_NAME_SIZE = 16, PULSE_LINE_BYTES = 64 };
 struct pulse {
     _Alignas(PULSE_LINE_BYTES) _Atomic uint64_t busy_ns; /* since when; 0: it waits for work */
     char name[PULSE_NAME_SIZE];
+    _Atomic uint32_t is_outside; /* with `busy_ns`: it reads or writes a file, or asks a service */
 };
 
 /**
@@ -32,6 +34,9 @@ void pulse_start(const char *name);
 
 /** The thread begins something that should be done soon. */
 void pulse_busy(void);
+
+/** The same, outside of the worker: in a file system or a service. Until the next call. */
+void pulse_outside(void);
 
 /** The thread waits for others, or for something that others watch. */
 void pulse_idle(void);

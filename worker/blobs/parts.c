@@ -38,7 +38,7 @@ static enum err no_memory(struct error *err) {
         "no memory to read a blob in parts");
 }
 
-static enum err read_part(
+static enum err read_all(
     const struct blob_parts *parts, uint64_t part, uint8_t *to, struct error *err) {
     uint64_t bytes = part_bytes(parts, part), done = 0;
     while (done < bytes) {
@@ -52,10 +52,17 @@ static enum err read_part(
     return ERR_OK;
 }
 
+static enum err read_part(
+    const struct blob_parts *parts, uint64_t part, uint8_t *to, struct error *err) {
+    pulse_outside();
+    enum err code = read_all(parts, part, to, err);
+    pulse_busy();
+    return code;
+}
+
 static enum err hash_all(struct blob_parts *parts, uint8_t *room, struct digester *digester,
     const struct digest *digest, struct error *err) {
     for (uint64_t part = 0; part < parts->count; part++) {
-        pulse_busy(); /* all of it may take long */
         enum err code = read_part(parts, part, room, err);
         if (code != ERR_OK) return code;
         struct slice bytes = slice_of(room, part_bytes(parts, part));

@@ -71,9 +71,8 @@ enum err spool_create(const struct folder *folder, struct blob_memory *memory, u
     return code;
 }
 
-enum err spool_write(struct spool *spool, uint64_t offset, struct slice bytes, struct error *err) {
-    INVARIANT(offset <= spool->bytes && bytes.size <= spool->bytes - offset,
-        "what is written lies in the output");
+static enum err write_all(
+    const struct spool *spool, uint64_t offset, struct slice bytes, struct error *err) {
     while (bytes.size > 0) {
         struct slice done;
         ssize_t written = pwrite(spool->file.fd, bytes.data, bytes.size, (off_t)offset);
@@ -84,6 +83,15 @@ enum err spool_write(struct spool *spool, uint64_t offset, struct slice bytes, s
         offset += (uint64_t)written;
     }
     return ERR_OK;
+}
+
+enum err spool_write(struct spool *spool, uint64_t offset, struct slice bytes, struct error *err) {
+    INVARIANT(offset <= spool->bytes && bytes.size <= spool->bytes - offset,
+        "what is written lies in the output");
+    pulse_outside();
+    enum err code = write_all(spool, offset, bytes, err);
+    pulse_busy();
+    return code;
 }
 
 static enum err hash_all(const struct spool *spool, uint8_t *room, struct digester *digester,

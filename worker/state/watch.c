@@ -73,9 +73,10 @@ bool state_find_overdue(const struct state *state, uint64_t now_ns, struct state
     return false;
 }
 
-/* Threads that wait for something outside the worker, or that stall only when all threads do. */
+/* Threads that hold no message, that wait for something outside the worker, or that stall only when
+ * all threads do. */
 static const char *const no_evidence[] = {
-    "intake", "start", "fetch", "upload", "publisher", "reporter", "control"};
+    "intake", "start", "fetch", "upload", "publisher", "reporter", "control", "reload"};
 
 static bool is_no_evidence(const char *name) {
     for (size_t i = 0; i < sizeof no_evidence / sizeof no_evidence[0]; i++)
@@ -95,7 +96,9 @@ bool state_find_stall(
         is_any = true;
         ret->for_ns = now_ns - from_ns;
         snprintf(ret->name, sizeof ret->name, "%.*s", (int)sizeof pulse->name - 1, pulse->name);
-        ret->is_evidence = !is_no_evidence(ret->name);
+        /* relaxed: as the time */
+        bool is_outside = atomic_load_explicit(&pulse->is_outside, memory_order_relaxed) != 0;
+        ret->is_evidence = !is_outside && !is_no_evidence(ret->name);
     }
     return is_any;
 }
