@@ -242,6 +242,48 @@ TEST(a_file_that_cannot_be_opened_or_read_is_an_error_that_names_it) {
     expect_failure(open_source(folder, 100), ERR_IO, expected);
 }
 
+/* How many bytes of the file this process has read; it has it open once. */
+static size_t bytes_read_of(const char *path) {
+    char link[64], found[4096], line[64] = "";
+    for (int fd = 3; fd < 64; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t size = readlink(link, found, sizeof found - 1);
+        if (size < 0) continue;
+        found[size] = 0;
+        if (strcmp(found, path) != 0) continue;
+        snprintf(link, sizeof link, "/proc/self/fdinfo/%d", fd);
+        FILE *file = fopen(link, "r");
+        assert_non_null(file);
+        assert_non_null(fgets(line, sizeof line, file));
+        fclose(file);
+    }
+    assert_memory_equal(line, "pos:", 4);
+    return (size_t)strtoull(line + 4, NULL, 10);
+}
+
+TEST(a_large_message_stays_where_it_was_read_with_little_else) {
+    enum { BYTES = 9 << 20, MORE_BYTES = 7 << 20 };
+    uint8_t *bytes = calloc(1, BYTES + MORE_BYTES);
+    assert_non_null(bytes);
+    const uint8_t head[] = {0xc6, 0, (BYTES - 5) >> 16, (BYTES - 5) >> 8 & 0xff, (BYTES - 5) & 0xff};
+    memcpy(bytes, head, sizeof head);
+    char *path = scratch_file(folder, bytes, BYTES + MORE_BYTES);
+    struct source *source = open_source(path, 64 << 20);
+    struct delivery *delivery = NULL;
+    struct error err;
+    bool at_end;
+    for (int i = 0; i < 64 && delivery == NULL; i++)
+        assert_int_equal(source_poll(source, 5000, &delivery, &at_end, &err), ERR_OK);
+    assert_non_null(delivery);
+    assert_int_equal(delivery->payload.size, BYTES);
+    assert_true(delivery->loan.holds_bytes >= bytes_read_of(path));
+    assert_true(delivery_may_stay(delivery));
+    delivery_destroy(delivery);
+    source_destroy(source);
+    free(path);
+    free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {T(messages_come_one_by_one_with_their_index),
         T(an_empty_file_is_at_its_end), T(a_position_names_the_file),
@@ -251,6 +293,7 @@ int main(void) {
         T(a_stream_that_ends_inside_a_message_comes_as_a_broken_last_one),
         T(a_header_that_claims_gigabytes_costs_only_the_buffer),
         T(messages_larger_than_a_read_are_put_together), T(what_is_lent_stays_while_more_is_read),
+        T(a_large_message_stays_where_it_was_read_with_little_else),
         T(a_paused_source_brings_nothing),
         T(standard_input_brings_each_message_as_soon_as_it_is_whole),
         T(a_file_that_cannot_be_opened_or_read_is_an_error_that_names_it)};

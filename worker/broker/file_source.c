@@ -119,11 +119,12 @@ static bool read_once(struct file_source *file, int timeout_ms) {
 
 /*
  * Scanning a cut message again after every small read would make its cost quadratic. So its bytes
- * must have doubled first, unless no more of them come.
+ * must have grown by an eighth first, unless no more of them come. With more than that, much could
+ * be read that is behind a large message, and stays in memory with it.
  */
 static bool is_worth_scanning(const struct file_source *file) {
-    size_t bytes = unread_bytes(file);
-    return bytes >= 2 * file->cut_bytes || bytes >= file->message_bytes_max || file->is_at_end;
+    size_t bytes = unread_bytes(file), enough = file->cut_bytes + file->cut_bytes / 8;
+    return bytes >= enough || bytes >= file->message_bytes_max || file->is_at_end;
 }
 
 /* Reads until a scan is worth it, waiting `timeout_ms` for the first bytes and a moment for more.
@@ -156,9 +157,10 @@ static enum err take(
         .received_ns = clock_ns(),
         .payload = slice_of(unread(file), size)};
     if (!is_answered(file)) {
-        /* a chunk begins with at most a read of other messages, and ends with what came along */
-        const struct loan loan = {
-            .end = give_back, .lender = file->chunk, .holds_bytes = size + 2 * READ_BYTES};
+        /* nothing more is read into a chunk behind a message that is as large as a read */
+        const struct loan loan = {.end = give_back,
+            .lender = file->chunk,
+            .holds_bytes = size >= READ_BYTES ? file->end : SIZE_MAX};
         *ret = delivery_lend(&message, loan);
         if (*ret == NULL)
             return error_set(err, ERR_NO_MEMORY, 0, "lower limits.bytes_in_flight",

@@ -3,8 +3,8 @@
  * standard input. Positions: topic is the path ("stdin" for "-"), partition 0, offset the index of
  * the message.
  *
- * Reading is bounded: one buffer of `message_bytes_max`. A stream has no frame around a message, so
- * one that is larger than the buffer, that is not msgpack, or that ends early loses all boundaries
+ * Reading is bounded: a buffer for `message_bytes_max`, and those in which messages are still lent.
+ * A stream has no frame around a message, so one that is larger than the buffer, that is not msgpack, or that ends early loses all boundaries
  * after it: its bytes (as far as the buffer goes) come as one last message, which no decoder
  * accepts, and the poll after that returns ERR_BAD_MESSAGE with the byte where it began.
  *
