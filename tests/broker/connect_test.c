@@ -122,6 +122,20 @@ TEST(commands_reach_the_worker_of_an_embedded_broker_by_its_address_file) {
     disconnect(&connection);
 }
 
+TEST(a_worker_with_a_control_topic_waits_for_absent_brokers_as_any_other) {
+    struct fixture *fixture = *state;
+    struct connection connection;
+    const struct membership membership = {.instance_id = ""};
+    struct error err = {.message = ""};
+    fixture->settings.broker = BROKER_KAFKA;
+    run_set_text(&fixture->settings.kafka.bootstrap_servers, "127.0.0.1:1");
+    run_set_text(&fixture->settings.topics.control, "cancels");
+    if (connect_kafka(&fixture->settings, 0, &membership, &connection, &err) != ERR_OK)
+        fail_msg("%s", err.message);
+    assert_non_null(connection.control);
+    disconnect(&connection);
+}
+
 TEST(telemetry_and_cancels_have_clients_only_where_the_settings_ask_for_them) {
     struct fixture *fixture = *state;
     struct connection connection;
@@ -231,6 +245,7 @@ TEST(what_is_written_of_telemetry_is_a_file_of_its_own) {
 
 #define C(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 RUN_TESTS(C(commands_reach_the_worker_of_an_embedded_broker_by_its_address_file),
+    C(a_worker_with_a_control_topic_waits_for_absent_brokers_as_any_other),
     C(telemetry_and_cancels_have_clients_only_where_the_settings_ask_for_them),
     C(without_an_address_file_no_embedded_broker_is_found), C(an_embedded_broker_refuses_nobody),
     C(brokers_that_do_not_answer_are_one_problem_whatever_the_topics),

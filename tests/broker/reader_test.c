@@ -123,6 +123,33 @@ TEST(a_topic_that_is_not_there_is_named) {
     assert_non_null(strstr(err.message, "topic 'nowhere'"));
 }
 
+TEST(one_that_does_not_wait_asks_when_it_is_polled) {
+    struct reader *reader;
+    struct error err;
+    const struct kafka_options options = {.bootstrap_servers = broker.bootstrap};
+    broker_produce(&broker, 0, 0, 3);
+    assert_int_equal(
+        reader_create(&options, broker.jobs, READER_FROM_BEGINNING, 0, &reader, &err), ERR_OK);
+    assert_false(reader_has_caught_up(reader));
+    assert_int_equal(read_to_the_end(reader), 3);
+    reader_destroy(reader);
+}
+
+TEST(without_brokers_nothing_comes_and_the_end_is_not_reached) {
+    struct reader *reader;
+    struct delivery *delivery;
+    struct error err;
+    const struct kafka_options options = {.bootstrap_servers = "127.0.0.1:1"};
+    assert_int_equal(reader_create(&options, broker.jobs, READER_FROM_BEGINNING, 2000, &reader, &err),
+        ERR_BROKER);
+    assert_int_equal(
+        reader_create(&options, broker.jobs, READER_FROM_BEGINNING, 0, &reader, &err), ERR_OK);
+    assert_int_equal(reader_poll(reader, KAFKA_POLL_MS, &delivery, &err), ERR_OK);
+    assert_null(delivery);
+    assert_false(reader_has_caught_up(reader));
+    reader_destroy(reader);
+}
+
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -134,6 +161,8 @@ int main(void) {
         F(from_a_time_only_what_is_as_new_comes),
         F(aborted_messages_and_markers_are_passed_over),
         F(a_topic_that_is_not_there_is_named),
+        F(one_that_does_not_wait_asks_when_it_is_polled),
+        F(without_brokers_nothing_comes_and_the_end_is_not_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

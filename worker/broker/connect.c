@@ -118,7 +118,7 @@ static enum err open_telemetry(
 }
 
 static enum err open_reader(const struct settings *settings, const char *servers, const char *topic,
-    uint64_t from_unix_ms, struct reader **ret, struct error *err) {
+    uint64_t from_unix_ms, int timeout_ms, struct reader **ret, struct error *err) {
     /*
      * The embedded broker cannot look up times, and would answer with the end. Its topics are
      * short, so read all of them.
@@ -126,15 +126,15 @@ static enum err open_reader(const struct settings *settings, const char *servers
     if (settings->broker == BROKER_EMBEDDED && from_unix_ms != READER_FROM_NOW)
         from_unix_ms = READER_FROM_BEGINNING;
     const struct kafka_options options = kafka_options(servers, &settings->kafka.consumer);
-    return reader_create(&options, topic, from_unix_ms, BROKER_TIMEOUT_MS, ret, err);
+    return reader_create(&options, topic, from_unix_ms, timeout_ms, ret, err);
 }
 
 /* Cancels older than cancels.ttl_ms have no meaning any more. */
-static enum err open_control(
-    const struct settings *settings, const char *servers, struct reader **ret, struct error *err) {
+static enum err open_control(const struct settings *settings, const char *servers, bool are_away,
+    struct reader **ret, struct error *err) {
     if (settings->topics.control[0] == 0) return ERR_OK;
     return open_reader(settings, servers, settings->topics.control,
-        clock_unix_ms() - settings->cancels.ttl_ms, ret, err);
+        clock_unix_ms() - settings->cancels.ttl_ms, are_away ? 0 : BROKER_TIMEOUT_MS, ret, err);
 }
 
 /*
@@ -172,7 +172,8 @@ static void list_sides(const struct settings *settings, struct side ret[static S
 /*
  * Fails if the brokers refuse the worker. If no broker answers yet, the clients will wait for one.
  */
-static enum err introduce(const struct settings *settings, struct error *err) {
+static enum err introduce(const struct settings *settings, bool *are_away, struct error *err) {
+    *are_away = false;
     if (settings->broker == BROKER_EMBEDDED) return ERR_OK;
     struct side sides[SIDE_COUNT];
     enum err code = ERR_OK;
@@ -180,6 +181,7 @@ static enum err introduce(const struct settings *settings, struct error *err) {
     for (int i = 0; i < SIDE_COUNT && code == ERR_OK; i++) code = preflight(&sides[i].options, err);
     if (code != ERR_TIMEOUT) return code;
     log_error(LOG_WARN, "the brokers do not answer yet; waiting for them", err);
+    *are_away = true;
     return ERR_OK;
 }
 
@@ -260,7 +262,8 @@ enum err connect_kafka(const struct settings *settings, uint32_t device,
     const struct membership *membership, struct connection *ret, struct error *err) {
     const char *servers = settings->kafka.bootstrap_servers;
     *ret = (struct connection){0};
-    enum err code = introduce(settings, err);
+    bool are_away;
+    enum err code = introduce(settings, &are_away, err);
     if (code != ERR_OK) return code;
     if (settings->broker == BROKER_EMBEDDED) {
         code = start_embedded(settings, ret, err);
@@ -285,7 +288,7 @@ enum err connect_kafka(const struct settings *settings, uint32_t device,
     if (code == ERR_OK)
         code = open_sink(settings, device, servers, instance, ret->source, &ret->sink, err);
     if (code == ERR_OK) code = open_telemetry(settings, servers, &ret->telemetry, err);
-    if (code == ERR_OK) code = open_control(settings, servers, &ret->control, err);
+    if (code == ERR_OK) code = open_control(settings, servers, are_away, &ret->control, err);
     if (code == ERR_OK) return ERR_OK;
     reader_destroy(ret->control);
     sink_destroy(ret->telemetry);
@@ -391,7 +394,7 @@ enum err connect_reader(const struct settings *settings, const char *topic, uint
     enum err code = check_topic(settings, topic, err);
     if (code == ERR_OK) code = find_servers(settings, servers, sizeof servers, err);
     if (code != ERR_OK) return code;
-    return open_reader(settings, servers, topic, from_unix_ms, ret, err);
+    return open_reader(settings, servers, topic, from_unix_ms, BROKER_TIMEOUT_MS, ret, err);
 }
 
 enum err connect_committed(const struct settings *settings, const struct position *position,

@@ -35,7 +35,8 @@ struct membership {
 
 /**
  * Creates the consumer and the producer of the executor of `device`; starts the embedded broker if
- * it is configured. It does not wait for brokers. Errors: ERR_BROKER, if they refuse the worker. A
+ * it is configured. It does not wait for brokers that do not answer; those that do are asked where
+ * topics.control is to be read from. Errors: ERR_BROKER, if they refuse the worker or that topic. A
  * refusal that comes after they accepted it is treated as an outage.
  */
 MUST_CHECK enum err connect_kafka(const struct settings *settings, uint32_t device,

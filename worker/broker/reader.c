@@ -14,7 +14,10 @@ static const struct client_setting required[] = {{"enable.auto.commit", "false"}
     {"enable.auto.offset.store", "false"}, {"enable.partition.eof", "true"}, {"log.queue", "true"},
     {NULL, NULL}};
 
-enum { ASK_AGAIN_MS = 100 };
+enum {
+    ASK_AGAIN_MS = 100,
+    ASK_MS = 1000 /* of one that was created without waiting, within a poll */
+};
 
 /* Where a partition ended when the reader was created. */
 struct reader_end {
@@ -26,6 +29,8 @@ struct reader {
     char *topic; /* positions point here */
     rd_kafka_t *client;
     struct client_events events;
+    uint64_t from_unix_ms;
+    bool is_placed; /* the brokers have said where it starts */
     int32_t partition_count;
     struct reader_end *ends;
 };
@@ -42,13 +47,13 @@ static bool is_passing(rd_kafka_resp_err_t native) {
            native == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION;
 }
 
-/* The first offset of a partition at or after that time; `high` if there is none. */
-static rd_kafka_resp_err_t find_time(struct reader *reader, int32_t partition,
-    uint64_t from_unix_ms, int64_t high, uint64_t until_ns, int64_t *ret) {
+/* The first offset of a partition at or after its time; `high` if there is none. */
+static rd_kafka_resp_err_t find_time(
+    struct reader *reader, int32_t partition, int64_t high, uint64_t until_ns, int64_t *ret) {
     rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_t *p =
         rd_kafka_topic_partition_list_add(one, reader->topic, partition);
-    p->offset = (int64_t)from_unix_ms;
+    p->offset = (int64_t)reader->from_unix_ms;
     rd_kafka_resp_err_t native =
         rd_kafka_offsets_for_times(reader->client, one, remaining_ms(until_ns));
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR) native = p->err;
@@ -58,21 +63,21 @@ static rd_kafka_resp_err_t find_time(struct reader *reader, int32_t partition,
 }
 
 static rd_kafka_resp_err_t add_partition(struct reader *reader, int32_t partition,
-    uint64_t from_unix_ms, uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
+    uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
     int64_t low = 0, high = 0, start = 0;
     rd_kafka_resp_err_t native = rd_kafka_query_watermark_offsets(
         reader->client, reader->topic, partition, &low, &high, remaining_ms(until_ns));
     if (native != RD_KAFKA_RESP_ERR_NO_ERROR) return native;
-    if (from_unix_ms == READER_FROM_BEGINNING) start = low;
-    else if (from_unix_ms == READER_FROM_NOW) start = high;
-    else native = find_time(reader, partition, from_unix_ms, high, until_ns, &start);
+    if (reader->from_unix_ms == READER_FROM_BEGINNING) start = low;
+    else if (reader->from_unix_ms == READER_FROM_NOW) start = high;
+    else native = find_time(reader, partition, high, until_ns, &start);
     rd_kafka_topic_partition_list_add(list, reader->topic, partition)->offset = start;
     reader->ends[partition] = (struct reader_end){.offset = high, .is_reached = start >= high};
     return native;
 }
 
 static rd_kafka_resp_err_t add_partitions(struct reader *reader,
-    const rd_kafka_metadata_topic_t *metadata, uint64_t from_unix_ms, uint64_t until_ns,
+    const rd_kafka_metadata_topic_t *metadata, uint64_t until_ns,
     rd_kafka_topic_partition_list_t *list) {
     rd_kafka_resp_err_t native = RD_KAFKA_RESP_ERR_NO_ERROR;
     free(reader->ends);
@@ -80,13 +85,13 @@ static rd_kafka_resp_err_t add_partitions(struct reader *reader,
     reader->ends = calloc((size_t)metadata->partition_cnt, sizeof reader->ends[0]);
     if (reader->ends == NULL) return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
     for (int32_t i = 0; i < reader->partition_count && native == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
-        native = add_partition(reader, i, from_unix_ms, until_ns, list);
+        native = add_partition(reader, i, until_ns, list);
     return native;
 }
 
 /* Finds where to start reading each partition. */
-static rd_kafka_resp_err_t find_offsets(struct reader *reader, uint64_t from_unix_ms,
-    uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
+static rd_kafka_resp_err_t find_offsets(
+    struct reader *reader, uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
     rd_kafka_topic_t *handle = rd_kafka_topic_new(reader->client, reader->topic, NULL);
     const struct rd_kafka_metadata *metadata = NULL;
     rd_kafka_resp_err_t native =
@@ -96,7 +101,7 @@ static rd_kafka_resp_err_t find_offsets(struct reader *reader, uint64_t from_uni
     native = metadata->topic_cnt == 1 ? metadata->topics[0].err
                                       : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR)
-        native = add_partitions(reader, &metadata->topics[0], from_unix_ms, until_ns, list);
+        native = add_partitions(reader, &metadata->topics[0], until_ns, list);
     rd_kafka_metadata_destroy(metadata);
     return native;
 }
@@ -111,22 +116,22 @@ static enum err describe(
         rd_kafka_err2str(native));
 }
 
-static enum err assign(
-    struct reader *reader, uint64_t from_unix_ms, int timeout_ms, struct error *err) {
+static rd_kafka_resp_err_t place(struct reader *reader, int timeout_ms) {
     uint64_t until_ns = clock_ns_in((uint64_t)timeout_ms);
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_resp_err_t native = find_offsets(reader, from_unix_ms, until_ns, list);
+    rd_kafka_resp_err_t native = find_offsets(reader, until_ns, list);
     while (is_passing(native) && clock_ns() < until_ns) {
         rd_kafka_poll(reader->client, ASK_AGAIN_MS);
         rd_kafka_topic_partition_list_destroy(list);
         list = rd_kafka_topic_partition_list_new(1);
-        rd_kafka_resp_err_t next = find_offsets(reader, from_unix_ms, until_ns, list);
+        rd_kafka_resp_err_t next = find_offsets(reader, until_ns, list);
         /* the previous answer says more than a time-out */
         if (next != RD_KAFKA_RESP_ERR__TIMED_OUT) native = next;
     }
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR) native = rd_kafka_assign(reader->client, list);
     rd_kafka_topic_partition_list_destroy(list);
-    return native == RD_KAFKA_RESP_ERR_NO_ERROR ? ERR_OK : describe(reader, native, err);
+    reader->is_placed = native == RD_KAFKA_RESP_ERR_NO_ERROR;
+    return native;
 }
 
 enum err reader_create(const struct kafka_options *options, const char *topic,
@@ -138,6 +143,7 @@ enum err reader_create(const struct kafka_options *options, const char *topic,
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a reader");
     reader->events = (struct client_events){
         .on_event = options->on_event, .context = options->context, .name = "kafka reader"};
+    reader->from_unix_ms = from_unix_ms;
     reader->topic = strdup(topic);
     enum err code = ERR_OK;
     if (reader->topic == NULL)
@@ -147,9 +153,10 @@ enum err reader_create(const struct kafka_options *options, const char *topic,
         code = client_conf_create(options, "kafka.consumer", defaults, required, &conf, err);
     if (code == ERR_OK)
         code = client_create(RD_KAFKA_CONSUMER, conf, "kafka.consumer", &reader->client, err);
-    if (code == ERR_OK) {
-        rd_kafka_poll_set_consumer(reader->client);
-        code = assign(reader, from_unix_ms, timeout_ms, err);
+    if (code == ERR_OK) rd_kafka_poll_set_consumer(reader->client);
+    if (code == ERR_OK && timeout_ms > 0) {
+        rd_kafka_resp_err_t native = place(reader, timeout_ms);
+        if (native != RD_KAFKA_RESP_ERR_NO_ERROR) code = describe(reader, native, err);
     }
     if (code == ERR_OK) *ret = reader;
     else reader_destroy(reader);
@@ -192,9 +199,19 @@ static enum err keep(
     return ERR_OK;
 }
 
+/* As long as no broker answers, that is an event, and nothing comes. */
+static enum err place_later(struct reader *reader, struct error *err) {
+    rd_kafka_resp_err_t native = place(reader, ASK_MS);
+    if (is_passing(native)) return describe(reader, native, err);
+    if (native != RD_KAFKA_RESP_ERR_NO_ERROR)
+        client_report(&reader->events, native, "where to start reading is not known yet");
+    return ERR_OK;
+}
+
 enum err reader_poll(
     struct reader *reader, int timeout_ms, struct delivery **ret, struct error *err) {
     *ret = NULL;
+    if (!reader->is_placed) return place_later(reader, err);
     rd_kafka_message_t *message = rd_kafka_consumer_poll(reader->client, timeout_ms);
     if (message == NULL) return ERR_OK;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return keep(reader, message, ret, err);
@@ -208,7 +225,7 @@ enum err reader_poll(
 bool reader_has_caught_up(const struct reader *reader) {
     for (int32_t i = 0; i < reader->partition_count; i++)
         if (!reader->ends[i].is_reached) return false;
-    return true;
+    return reader->is_placed;
 }
 
 bool reader_is_late(const struct reader *reader, const struct position *position) {

@@ -22,13 +22,17 @@ struct reader;
  * Starts at the first message of each partition that was published at `from_unix_ms` or later.
  * Waits up to `timeout_ms` for the brokers to say where each partition starts and ends; what is
  * published after this call is read. Errors: ERR_BROKER, if no broker answers or the topic does not
- * exist.
+ * exist. 0: does not wait, since reader_poll() asks until a broker answers.
  */
 MUST_CHECK enum err reader_create(const struct kafka_options *options, const char *topic,
     uint64_t from_unix_ms, int timeout_ms, struct reader **ret, struct error *err);
 void reader_destroy(struct reader *reader); /* NULL is fine */
 
-/** Waits up to `timeout_ms` for a message; ERR_OK with *ret NULL: there was none. */
+/**
+ * Waits up to `timeout_ms` for a message, or a second for brokers that have to say where it starts;
+ * ERR_OK with *ret NULL: there was none. Errors: ERR_NO_MEMORY; ERR_BROKER, if the topic of a
+ * reader that was created without waiting does not exist. The call may be repeated.
+ */
 MUST_CHECK enum err reader_poll(
     struct reader *reader, int timeout_ms, struct delivery **ret, struct error *err);
 

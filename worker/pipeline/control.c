@@ -12,13 +12,14 @@
 #include "pipeline/retries.h"
 #include "state/crash.h"
 
-enum { POLL_MS = 100, CATCH_UP_MS = 30000, FORGOT_LOG_MS = 60000 };
+enum { POLL_MS = 100, CATCH_UP_MS = 30000, LOG_MS = 60000 /* between two lines of a kind */ };
 
 struct control {
     struct stages *stages;
     struct reader *reader; /* the thread's, once that runs */
     struct cancels *cancels;
-    uint64_t forgot_due_ms; /* when the next line about a full set may be written */
+    uint64_t forgot_due_ms;  /* when the next line about a full set may be written */
+    uint64_t trouble_due_ms; /* and about a topic that cannot be read */
     struct crew *crew;
     atomic_bool is_stopped;
 };
@@ -39,11 +40,21 @@ static void log_refused(const struct delivery *delivery, const struct error *err
         position->topic, position->partition, position->offset, err->message, err->fix);
 }
 
+static bool is_due(uint64_t *due_ms, uint64_t now_ms) {
+    bool ret = now_ms >= *due_ms;
+    if (ret) *due_ms = now_ms + LOG_MS;
+    return ret;
+}
+
 static void log_forgot(struct control *control, uint64_t now_ms) {
-    if (now_ms < control->forgot_due_ms) return;
-    control->forgot_due_ms = now_ms + FORGOT_LOG_MS;
-    log_line(LOG_WARN, "cancels.ids_max is reached: the oldest cancels are forgotten before "
-                       "cancels.ttl_ms is over");
+    if (is_due(&control->forgot_due_ms, now_ms))
+        log_line(LOG_WARN, "cancels.ids_max is reached: the oldest cancels are forgotten before "
+                           "cancels.ttl_ms is over");
+}
+
+static void log_trouble(struct control *control, const struct error *err) {
+    if (is_due(&control->trouble_due_ms, clock_unix_ms()))
+        log_error(LOG_WARN, "the control topic cannot be read", err);
 }
 
 /* A clock that is ahead of ours, or none, makes no cancel live longer. */
@@ -74,7 +85,7 @@ static bool take_next(struct control *control) {
     struct error err;
     pulse_busy();
     if (reader_poll(control->reader, POLL_MS, &delivery, &err) != ERR_OK)
-        log_error(LOG_WARN, "control topic", &err);
+        log_trouble(control, &err);
     if (delivery == NULL) return false;
     take(control, delivery);
     delivery_destroy(delivery);
