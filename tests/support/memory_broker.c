@@ -65,6 +65,10 @@ static enum err poll_memory(
     struct memory_broker *broker = self->broker;
     *ret = NULL;
     if (broker->on_poll != NULL) broker->on_poll(broker->on_poll_context);
+    if (broker->is_replaced) {
+        source->group = SOURCE_GROUP_MEMBER;
+        return error_set(err, ERR_BROKER, 0, "give each a name", "another one has this name");
+    }
     if (broker->is_revoking) source_tell_revoked(source, "jobs", 0);
     *at_end = broker->next == broker->job_count && !broker->is_endless;
     if (self->is_paused || broker->next == broker->job_count) return ERR_OK;

@@ -39,6 +39,7 @@ struct memory_broker {
     bool comes_singly;    /* a poll that does not wait finds nothing */
     bool is_revoking;     /* at each poll partition 0 is revoked, and comes back */
     atomic_bool has_lost; /* no message belongs to this worker any more */
+    bool is_replaced;     /* polls fail, as those of a member whose name another one has taken */
     atomic_int *finished; /* by index: how often it was finished */
     atomic_size_t finished_count;
     size_t open_max; /* most messages that were taken and not finished at once */

@@ -264,6 +264,13 @@ static void hand_back(struct stages *stages) {
     hand_back_retries(stages);
 }
 
+/* A member that its group has lost leaves what has not begun to its next owner. What came from a
+ * file before an error ends as it should. */
+static void leave_failed_source(struct stages *stages) {
+    if (stages->source->group == SOURCE_GROUP_NONE) hand_back_retries(stages);
+    else hand_back(stages);
+}
+
 /* The source is still polled: it serves its group and commits. What it brings is not ours any more.
  */
 static enum err drain(struct stages *stages, struct error *err) {
@@ -299,7 +306,7 @@ static enum err drain(struct stages *stages, struct error *err) {
 enum err intake_run(struct stages *stages, struct error *err) {
     pulse_start("intake");
     enum err code = take_all(stages, err);
-    if (code != ERR_OK) hand_back_retries(stages); /* what came before ends as it should */
+    if (code != ERR_OK) leave_failed_source(stages);
     struct error drain_error;
     enum err drained = drain(stages, code == ERR_OK ? err : &drain_error);
     pulse_idle();
