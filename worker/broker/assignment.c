@@ -56,7 +56,6 @@ rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client) {
     return rd_kafka_topic_partition_list_new(0);
 }
 
-/* "jobs [0], jobs [3]", for events. */
 size_t assignment_unfinished_count(
     struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions) {
     size_t count = 0;

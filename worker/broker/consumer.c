@@ -501,7 +501,8 @@ enum err consumer_create(
         free(consumer);
         offsets_destroy(offsets);
         claim_destroy(claim);
-        return error_set(err, ERR_NO_MEMORY, 0, "", "no memory for a Kafka consumer");
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for a Kafka consumer");
     }
     consumer->source = (struct source){.operations = &operations, .group = SOURCE_GROUP_NO_BROKER};
     consumer->offsets = offsets;
@@ -514,7 +515,6 @@ enum err consumer_create(
     consumer->drain_timeout_ms = options->drain_timeout_ms;
     trials_init(
         &consumer->trials, &consumer->source, &consumer->events, options->fetch_ahead_bytes);
-
     rd_kafka_conf_t *conf;
     enum err code = consumer_conf_create(options, &conf, err);
     if (code != ERR_OK) goto fail;

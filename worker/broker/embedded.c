@@ -24,7 +24,8 @@ static enum err start(struct embedded *embedded, struct error *err) {
     embedded->client = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
     if (embedded->client == NULL) {
         rd_kafka_conf_destroy(conf);
-        return error_set(err, ERR_BROKER, 0, "", "starting the embedded broker: %s", why);
+        return error_set(err, ERR_BROKER, 0, "raise the limits on threads and open files",
+            "starting the embedded broker: %s", why);
     }
     embedded->cluster = rd_kafka_mock_cluster_new(embedded->client, 1);
     if (embedded->cluster == NULL)
@@ -39,7 +40,8 @@ static enum err create_topics(
         rd_kafka_resp_err_t code = rd_kafka_mock_topic_create(
             embedded->cluster, options->topics[i], (int)options->partitions, 1);
         if (code != RD_KAFKA_RESP_ERR_NO_ERROR && code != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
-            return error_set(err, ERR_BROKER, code, "",
+            return error_set(err, ERR_BROKER, code,
+                "give the topic a name that Kafka allows, or lower embedded.partitions",
                 "creating %s with %u partitions in the embedded broker: %s", options->topics[i],
                 (unsigned)options->partitions, rd_kafka_err2str(code));
     }
@@ -78,7 +80,8 @@ enum err embedded_create(
     const struct embedded_options *options, struct embedded **ret, struct error *err) {
     struct embedded *embedded = calloc(1, sizeof *embedded);
     if (embedded == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "", "no memory for the embedded broker");
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for the embedded broker");
     enum err code = start(embedded, err);
     if (code != ERR_OK) goto fail;
     code = create_topics(embedded, options, err);

@@ -252,7 +252,9 @@ enum err producer_create(
         .flush = producer_flush,
         .destroy = producer_destroy};
     struct producer *producer = calloc(1, sizeof *producer);
-    if (producer == NULL) return error_set(err, ERR_NO_MEMORY, 0, "", "no memory for a producer");
+    if (producer == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a producer");
     producer->sink.operations = &operations;
     producer->topics[ROUTE_RESULT] = options->results_topic;
     producer->topics[ROUTE_DEAD_LETTER] = options->dead_letters_topic;

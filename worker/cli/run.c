@@ -168,7 +168,9 @@ static enum err find_state(const struct settings *settings, const struct run_arg
     char *folder = arguments->state == NULL ? settings_state_dir(settings) : NULL;
     if (folder != NULL) *ret = state_folder_file(folder, device);
     enum err code = ERR_OK;
-    if (*ret == NULL) code = error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
+    if (*ret == NULL)
+        code = error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
     else if (folder != NULL) code = state_folder_make(folder, err);
     free(folder);
     return code;
@@ -184,7 +186,9 @@ struct instance {
 static enum err identify(
     const char *state_path, uint32_t device, struct instance *ret, struct error *err) {
     char *folder = strdup(state_path);
-    if (folder == NULL) return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
+    if (folder == NULL)
+        return error_set(
+            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
     char *slash = strrchr(folder, '/');
     if (slash != NULL) *slash = 0;
     enum err code = state_folder_instance(slash != NULL ? folder : ".", ret->name, err);

@@ -85,8 +85,8 @@ struct array_slice {
 struct array_progress {
     uint32_t taken;        /* instances that a lane has, or had */
     uint32_t in_flight;    /* slices */
-    bool is_stopped;       /* a slice failed, or was refused: no more are taken */
     uint32_t running;      /* of those: nothing is before them in their lanes */
+    bool is_stopped;       /* a slice failed, or was refused: no more are taken */
     uint64_t used_ns;      /* what slices had of the device, less the starts of those that run */
     uint64_t instances_ok; /* whose outputs are assembled */
 };
