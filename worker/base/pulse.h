@@ -6,7 +6,8 @@
  *
  * Most threads wait in queue_pop(), which calls pulse_idle() and pulse_busy() for them. A thread
  * that has not called pulse_start() has no pulse, and these calls do nothing. Threads: call
- * pulse_keep() before the second one starts; the other functions are about the calling thread.
+ * pulse_keep() before any other with a pulse starts; the other functions are about the calling
+ * thread.
  */
 #ifndef BASE_PULSE_H
 #define BASE_PULSE_H

@@ -44,7 +44,7 @@ struct rare {
 struct stages {
     const struct settings *settings; /* as at the start; those that reload: see editions */
     const volatile sig_atomic_t *stop;
-    void (*on_lost)(const struct error *err); /* as executor.h has it */
+    void (*on_lost)(const struct error *err); /* as pipeline/options.h has it */
     const struct executor_options *options;   /* while it starts */
     uint32_t device_index;
     const char *sysfs;   /* as pipeline/options.h has it */

@@ -7,9 +7,6 @@
 #include "base/text.h"
 #include "quarantine/culprits.h"
 
-/* Errors of cuda.h for which the device is to blame, not the job. */
-enum { ECC_UNCORRECTABLE = 214, NVLINK_UNCORRECTABLE = 220 };
-
 struct hearing {
     struct state *state;
     struct attribution *attribution;
@@ -33,11 +30,6 @@ static struct state_suspect *find_alone(struct state *state) {
     for (size_t i = 0; i < capacity; i++)
         if (is_alone(&suspects[i])) suspects[i].standing = STATE_SUSPECT;
     return NULL;
-}
-
-static bool is_fault_of_device(const struct state_death *death) {
-    return death->kind == STATE_DEATH_STICKY &&
-           (death->native == ECC_UNCORRECTABLE || death->native == NVLINK_UNCORRECTABLE);
 }
 
 static enum err code_of(const struct state_death *death) {
@@ -128,7 +120,7 @@ static uint32_t unexplained_tries(const struct state *state, const struct state_
 static void judge(
     struct state *state, struct state_suspect *alone, struct attribution *attribution) {
     bool is_explained = state_is_evidence(attribution->death.kind);
-    if (concerns_messages(&attribution->death) && !is_fault_of_device(&attribution->death)) {
+    if (concerns_messages(&attribution->death) && !state_is_fault_of_device(&attribution->death)) {
         alone->tries++;
         attribution->has_narrowed = blame_instances(state, alone, &attribution->death);
         bool is_proved = is_explained || unexplained_tries(state, alone) > ATTRIBUTION_TRIES_MAX;

@@ -76,6 +76,12 @@ void crash_watch(struct state *state) {
     for (size_t i = 0; i < SIGNAL_COUNT; i++) sigaction(signals[i], &action, &before[i]);
 }
 
+bool crash_is_signal(int number) {
+    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+        if (signals[i] == number) return true;
+    return false;
+}
+
 void crash_is_no_evidence(void) {
     is_innocent = true;
 }

@@ -4,6 +4,14 @@
 #include "base/text.h"
 #include "state/layout.h"
 
+/* Values of CUresult: uncorrectable errors. */
+enum { CUDA_ECC = 214, CUDA_NVLINK = 220 };
+
+bool state_is_fault_of_device(const struct state_death *death) {
+    return death->kind == STATE_DEATH_STICKY &&
+           (death->native == CUDA_ECC || death->native == CUDA_NVLINK);
+}
+
 void state_record_death(struct state *state, const struct state_death *death) {
     if (state == NULL) return;
     struct state_head *head = state->head;

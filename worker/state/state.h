@@ -125,6 +125,9 @@ struct state_death {
     char message[STATE_MESSAGE_BYTES];
 };
 
+/** Whether the device itself is at fault, whatever it ran: errors of its memory or of a link. */
+bool state_is_fault_of_device(const struct state_death *death);
+
 /**
  * Records why this life ends. Only the first record of a life counts, because what follows a lost
  * context is a consequence of it. Threads: any of the executor; the supervisor calls it after

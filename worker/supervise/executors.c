@@ -12,6 +12,7 @@
 #include "base/exit.h"
 #include "base/log.h"
 #include "quarantine/fetches.h"
+#include "state/crash.h"
 #include "state/folder.h"
 #include "supervise/deaths.h"
 
@@ -23,13 +24,8 @@ enum {
      * this gives the executor time to notice that its batch has ended.
      */
     OVERDUE_LOOKS = 10,
-    LOCK_TIMEOUT_MS = 1000,
-    /* CUresult: the device itself is at fault, whatever it ran */
-    CUDA_ECC_UNCORRECTABLE = 214,
-    CUDA_NVLINK_UNCORRECTABLE = 220
+    LOCK_TIMEOUT_MS = 1000
 };
-
-static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
 
 enum err executor_init(struct executor *executor, const struct supervise_options *options,
     const struct probed_device *device, struct error *err) {
@@ -110,12 +106,6 @@ struct death {
     struct state_death recorded;
 };
 
-static bool is_fatal_signal(int status) {
-    for (size_t i = 0; i < sizeof fatal_signals / sizeof fatal_signals[0]; i++)
-        if (WIFSIGNALED(status) && WTERMSIG(status) == fatal_signals[i]) return true;
-    return false;
-}
-
 /*
  * Records the death for the next executor, and reads back what is recorded, since an earlier record
  * stays.
@@ -153,7 +143,7 @@ static struct state_death cause_of(const struct executor *executor, int status, 
         snprintf(death.message, sizeof death.message,
             "its thread %s had not moved for %" PRIu64 " s", executor->stall.name,
             executor->stall.for_ns / 1000000000);
-    } else if (is_fatal_signal(status)) {
+    } else if (WIFSIGNALED(status) && crash_is_signal(WTERMSIG(status))) {
         death.kind = STATE_DEATH_SIGNAL;
         death.native = WTERMSIG(status);
         snprintf(death.message, sizeof death.message, "the worker died of signal %d (%s)",
@@ -207,13 +197,6 @@ static void describe(const struct death *death, char *text, size_t size) {
 
 static bool has_culprit(const struct death *death) {
     return death->has_begun && state_is_evidence(death->recorded.kind);
-}
-
-static bool is_devices_fault(const struct death *death) {
-    const struct state_death *recorded = &death->recorded;
-    return recorded->kind == STATE_DEATH_STICKY &&
-           (recorded->native == CUDA_ECC_UNCORRECTABLE ||
-               recorded->native == CUDA_NVLINK_UNCORRECTABLE);
 }
 
 /*
@@ -306,7 +289,7 @@ static void decide(struct executor *executor, const struct death *death) {
         if (code == CLI_DEVICE && executor->options->device_count > 1)
             call_unhealthy(executor, "no_start", "its executor could not start on it");
         else end(executor, code);
-    } else if (is_devices_fault(death)) {
+    } else if (state_is_fault_of_device(&death->recorded)) {
         call_unhealthy(executor, "uncorrectable", cause);
     } else if (executor->options->final_reason != NULL) {
         give_up(executor, death, cause);

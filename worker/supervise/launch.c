@@ -3,9 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/invariant.h"
 #include "process/child.h"
 
-enum { ARGUMENTS_MAX = 26 };
+enum { ARGUMENTS_MAX = 26 }; /* with all of cli/run.c */
 
 enum err launch_executor(const struct launch *launch, pid_t *ret, struct error *err) {
     const struct supervise_options *options = launch->options;
@@ -25,8 +26,10 @@ enum err launch_executor(const struct launch *launch, pid_t *ret, struct error *
         arguments[count++] = "--config";
         arguments[count++] = options->config;
     }
-    for (size_t i = 0; options->arguments[i] != NULL && count < ARGUMENTS_MAX; i++)
-        arguments[count++] = options->arguments[i];
+    for (const char *const *more = options->arguments; *more != NULL; more++) {
+        INVARIANT(count < ARGUMENTS_MAX, "there is a place for each argument");
+        arguments[count++] = *more;
+    }
     const int kept[] = {launch->board_fd, launch->spare_fd, -1};
     return child_start(arguments, -1, kept, ret, err);
 }

@@ -11,10 +11,13 @@
  * SIGHUP makes it reload its configuration and programs. If they are valid, its executors reload
  * too.
  *
- * With http.listen it serves /metrics (metrics_page.h), /readyz (health.h) and /livez. /livez
- * answers as long as the supervisor's loop runs, so it fails only if a restart would help. systemd
- * is told the same (notify.h). The worker counts as started once the first executor has begun its
- * life, even if that still waits for its brokers.
+ * With executors.spare a second process waits for each device, and takes over when the executor
+ * dies (spare.h).
+ *
+ * With http.listen it serves /metrics (metrics_page.h), /status.json (status.h), a page that draws
+ * it (page.h), /readyz (health.h) and /livez. /livez answers as long as the supervisor's loop runs,
+ * so it fails only if a restart would help. systemd is told the same (notify.h). The worker counts
+ * as started once the first executor has begun its life, even if that still waits for its brokers.
  *
  * Threads: the process's first one, because the kernel ends the executors when that thread ends. It
  * logs.
