@@ -265,7 +265,8 @@ TEST(a_large_message_stays_where_it_was_read_with_little_else) {
     enum { BYTES = 9 << 20, MORE_BYTES = 7 << 20 };
     uint8_t *bytes = calloc(1, BYTES + MORE_BYTES);
     assert_non_null(bytes);
-    const uint8_t head[] = {0xc6, 0, (BYTES - 5) >> 16, (BYTES - 5) >> 8 & 0xff, (BYTES - 5) & 0xff};
+    const uint8_t head[] = {
+        0xc6, 0, (BYTES - 5) >> 16, (BYTES - 5) >> 8 & 0xff, (BYTES - 5) & 0xff};
     memcpy(bytes, head, sizeof head);
     char *path = scratch_file(folder, bytes, BYTES + MORE_BYTES);
     struct source *source = open_source(path, 64 << 20);

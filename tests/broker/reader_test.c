@@ -140,7 +140,8 @@ TEST(without_brokers_nothing_comes_and_the_end_is_not_reached) {
     struct delivery *delivery;
     struct error err;
     const struct kafka_options options = {.bootstrap_servers = "127.0.0.1:1"};
-    assert_int_equal(reader_create(&options, broker.jobs, READER_FROM_BEGINNING, 2000, &reader, &err),
+    assert_int_equal(
+        reader_create(&options, broker.jobs, READER_FROM_BEGINNING, 2000, &reader, &err),
         ERR_BROKER);
     assert_int_equal(
         reader_create(&options, broker.jobs, READER_FROM_BEGINNING, 0, &reader, &err), ERR_OK);

@@ -423,46 +423,6 @@ TEST(executor_holds_no_more_than_the_limit_in_flight) {
     assert_true(run->broker.open_max <= 8);
 }
 
-static bool are_all_in_hand(const struct run *run) {
-    return run->broker.next == run->job_count && cpu_driver_counters().calls[CPU_launch] > 0;
-}
-
-static void stop_once_all_are_in_hand(struct run *run) {
-    if (are_all_in_hand(run)) run->stop = 1;
-}
-
-TEST(executor_that_stops_leaves_jobs_that_have_not_begun) {
-    enum { JOBS = 50 };
-    struct run *run = *state;
-    run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
-    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=20ms@*");
-    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
-    run->stop_after = SIZE_MAX; /* the source does not end */
-    run->on_poll = stop_once_all_are_in_hand;
-    assert_int_equal(run_execute(run), ERR_OK);
-    assert_in_range(run->summary.ok, 1, JOBS / 2);
-    assert_int_equal(run_finished_count(run), run->summary.ok);
-    assert_int_equal(memory_count(&run->broker, ROUTE_RESULT), run->summary.ok);
-    assert_false(run->summary.is_complete);
-}
-
-static void replace_once_all_are_in_hand(struct run *run) {
-    run->broker.is_replaced = are_all_in_hand(run);
-}
-
-TEST(executor_that_its_group_has_replaced_leaves_jobs_that_have_not_begun) {
-    enum { JOBS = 50 };
-    struct run *run = *state;
-    run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
-    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=20ms@*");
-    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
-    run->stop_after = SIZE_MAX; /* the source does not end */
-    run->on_poll = replace_once_all_are_in_hand;
-    assert_int_equal(run_execute(run), ERR_BROKER);
-    assert_in_range(run->summary.ok, 1, JOBS / 2);
-    assert_int_equal(memory_count(&run->broker, ROUTE_RESULT), run->summary.ok);
-}
-
 TEST(executor_replaces_a_refused_result_by_an_error_and_a_dead_letter) {
     struct run *run = *state;
     run->broker.refuse_over_bytes = 3000;
@@ -551,8 +511,6 @@ int main(void) {
         FLOW(executor_answers_failures_beside_good_jobs),
         FLOW(executor_replies_to_a_topic_that_is_listed),
         FLOW(executor_holds_no_more_than_the_limit_in_flight),
-        FLOW(executor_that_stops_leaves_jobs_that_have_not_begun),
-        FLOW(executor_that_its_group_has_replaced_leaves_jobs_that_have_not_begun),
         FLOW(executor_replaces_a_refused_result_by_an_error_and_a_dead_letter),
         FLOW(executor_stops_without_finishing_when_nothing_can_be_published),
         FLOW(executor_drops_answers_to_messages_that_others_answer_by_now),

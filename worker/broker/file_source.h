@@ -4,9 +4,10 @@
  * the message.
  *
  * Reading is bounded: a buffer for `message_bytes_max`, and those in which messages are still lent.
- * A stream has no frame around a message, so one that is larger than the buffer, that is not msgpack, or that ends early loses all boundaries
- * after it: its bytes (as far as the buffer goes) come as one last message, which no decoder
- * accepts, and the poll after that returns ERR_BAD_MESSAGE with the byte where it began.
+ * A stream has no frame around a message, so one that is larger than the buffer, that is not
+ * msgpack, or that ends early loses all boundaries after it: its bytes (as far as the buffer goes)
+ * come as one last message, which no decoder accepts, and the poll after that returns
+ * ERR_BAD_MESSAGE with the byte where it began.
  *
  * Errors: ERR_IO where reading fails, with the byte.
  */

@@ -1,0 +1,47 @@
+/* What an executor leaves to others when it ends before its jobs do. */
+#include "cpu_driver/cpu_driver.h"
+#include "support/run.h"
+#include "testing.h"
+
+static bool are_all_in_hand(const struct run *run) {
+    return run->broker.next == run->job_count && cpu_driver_counters().calls[CPU_launch] > 0;
+}
+
+static void stop_once_all_are_in_hand(struct run *run) {
+    if (are_all_in_hand(run)) run->stop = 1;
+}
+
+TEST(one_that_stops_leaves_jobs_that_have_not_begun) {
+    enum { JOBS = 50 };
+    struct run *run = *state;
+    run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=20ms@*");
+    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
+    run->stop_after = SIZE_MAX; /* the source does not end */
+    run->on_poll = stop_once_all_are_in_hand;
+    assert_int_equal(run_execute(run), ERR_OK);
+    assert_in_range(run->summary.ok, 1, JOBS / 2);
+    assert_int_equal(run_finished_count(run), run->summary.ok);
+    assert_int_equal(memory_count(&run->broker, ROUTE_RESULT), run->summary.ok);
+    assert_false(run->summary.is_complete);
+}
+
+static void replace_once_all_are_in_hand(struct run *run) {
+    run->broker.is_replaced = are_all_in_hand(run);
+}
+
+TEST(one_that_its_group_has_replaced_leaves_jobs_that_have_not_begun) {
+    enum { JOBS = 50 };
+    struct run *run = *state;
+    run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=20ms@*");
+    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
+    run->stop_after = SIZE_MAX; /* the source does not end */
+    run->on_poll = replace_once_all_are_in_hand;
+    assert_int_equal(run_execute(run), ERR_BROKER);
+    assert_in_range(run->summary.ok, 1, JOBS / 2);
+    assert_int_equal(memory_count(&run->broker, ROUTE_RESULT), run->summary.ok);
+}
+
+RUN_TESTS(FLOW(one_that_stops_leaves_jobs_that_have_not_begun),
+    FLOW(one_that_its_group_has_replaced_leaves_jobs_that_have_not_begun))
