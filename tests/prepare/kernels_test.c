@@ -71,6 +71,17 @@ TEST(a_cooperative_grid_that_does_not_fit_goes_in_phases) {
     assert_non_null(launches[0].kernel->phases[1]->function);
 }
 
+#define EIGHT_FIT                                                                                  \
+    "entry: xor_shift, args: [y, {u32: 1}], cooperative: true, block: [512], shared_bytes: 1000"
+
+TEST(a_cooperative_grid_fits_to_the_last_block) {
+    assert_int_equal(prepare_step(EIGHT_FIT ", grid: [2, 4]"), ERR_OK);
+    assert_false(launches[0].is_in_phases);
+    kernels_release(job);
+    job_destroy(job);
+    assert_int_equal(prepare_step(EIGHT_FIT ", grid: [3, 3]"), ERR_BAD_LAUNCH);
+}
+
 TEST(shared_memory_counts_for_what_fits) {
     assert_int_equal(prepare_step(TURN ", grid: [4], shared_bytes: 200000"), ERR_OK);
     assert_true(launches[0].is_in_phases);
@@ -83,9 +94,7 @@ TEST(a_device_without_cooperative_launches_takes_phases) {
 }
 
 TEST(without_phases_the_error_says_what_was_asked_what_fits_and_what_to_do) {
-    assert_int_equal(prepare_step("entry: xor_shift, args: [y, {u32: 1}], cooperative: true, "
-                                  "grid: [100000, 2], block: [512], shared_bytes: 1000"),
-        ERR_BAD_LAUNCH);
+    assert_int_equal(prepare_step(EIGHT_FIT ", grid: [100000, 2]"), ERR_BAD_LAUNCH);
     assert_string_equal(err.message,
         "'xor_shift' is launched cooperatively with 200000 blocks of 512 threads and 1000 bytes of "
         "shared memory, and the device runs 8 at once: 4 on each of 2 multiprocessors");
@@ -99,6 +108,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         K(a_cooperative_grid_that_fits_is_launched_whole),
         K(a_cooperative_grid_that_does_not_fit_goes_in_phases),
+        K(a_cooperative_grid_fits_to_the_last_block),
         K(shared_memory_counts_for_what_fits),
         K(a_device_without_cooperative_launches_takes_phases),
         K(without_phases_the_error_says_what_was_asked_what_fits_and_what_to_do),

@@ -103,6 +103,21 @@ TEST(what_waits_for_a_collector_that_is_away_takes_bounded_memory_and_the_rest_i
     assert_true(atomic_load(&failed_count) > 0);
 }
 
+TEST(only_a_batch_of_single_jobs_some_of_which_are_traced_is_noted) {
+    struct job untraced = {.delivery = &delivery};
+    struct job *jobs[] = {&untraced, &job};
+    tracer_note_batch(tracer, jobs, 1);
+    job.instances = 2; /* a slice of an array, which has many batches */
+    tracer_note_batch(tracer, &jobs[1], 1);
+    assert_int_equal(job.trace->batch, 0);
+    job.instances = 0;
+    tracer_note_batch(tracer, jobs, 2);
+    assert_int_not_equal(job.trace->batch, 0);
+    tracer_stop(tracer);
+    tracer = NULL;
+    assert_int_equal(dropped(), 1);
+}
+
 /* Takes the next request, whatever it says, and answers it. Returns how often it names the job. */
 static size_t answer(const char *status, const char *id) {
     enum { BYTES_MAX = 4 << 20, WAIT_MS = 60000 };
@@ -118,6 +133,8 @@ static size_t answer(const char *status, const char *id) {
         assert_true(got > 0);
         used += (size_t)got;
         if (body != NULL || (body = strstr(text, "\r\n\r\n")) == NULL) continue;
+        assert_non_null(strstr(text, "\r\nContent-Type: application/json\r\n"));
+        assert_null(strstr(text, "\r\nExpect:"));
         body += 4;
         body_bytes = strtoul(strstr(text, "Content-Length:") + 15, NULL, 10);
     }
@@ -164,5 +181,6 @@ TEST(a_collector_that_refuses_spans_is_not_asked_again) {
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 RUN_TESTS(F(what_waits_for_a_collector_that_is_away_takes_bounded_memory_and_the_rest_is_dropped),
+    F(only_a_batch_of_single_jobs_some_of_which_are_traced_is_noted),
     T(a_collector_that_may_take_spans_later_is_asked_again),
     T(a_collector_that_refuses_spans_is_not_asked_again))
