@@ -249,6 +249,26 @@ TEST(a_blob_that_was_used_long_ago_makes_room_for_one_that_is_used_now) {
     cache_destroy(cache);
 }
 
+TEST(a_blob_makes_room_only_for_one_that_is_used_more) {
+    struct cache *cache;
+    struct cache_entry *claimed;
+    blobs_destroy(blobs);
+    blobs = NULL;
+    assert_int_equal(cache_create(dir, BLOB_BYTES, &cache, &err), ERR_OK);
+    assert_int_equal(cache_claim(cache, &digests[0], BLOB_BYTES, &claimed, &err), ERR_OK);
+    assert_true(settle(cache, 0, claimed, !cache_wants(cache, claimed)));
+    assert_int_equal(cache_claim(cache, &digests[0], BLOB_BYTES, &claimed, &err), ERR_OK);
+    assert_null(claimed);
+    for (int uses = 1; uses <= 3; uses++) {
+        assert_int_equal(cache_claim(cache, &digests[1], BLOB_BYTES, &claimed, &err), ERR_OK);
+        assert_non_null(claimed);
+        bool is_wanted = cache_wants(cache, claimed);
+        assert_int_equal(is_wanted, uses > 2);
+        assert_true(settle(cache, 1, claimed, !is_wanted));
+    }
+    cache_destroy(cache);
+}
+
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, end_cache)
 
 int main(void) {
@@ -264,6 +284,7 @@ int main(void) {
         S(unfinished_files_are_removed_at_start),
         S(a_cache_has_one_owner),
         S(a_blob_that_was_used_long_ago_makes_room_for_one_that_is_used_now),
+        S(a_blob_makes_room_only_for_one_that_is_used_more),
         S(the_budget_holds_and_the_books_are_exact_whoever_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

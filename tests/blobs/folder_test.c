@@ -150,6 +150,37 @@ TEST(blobs_over_the_limit_are_neither_read_nor_stored) {
     assert_false(is_there(&digest));
 }
 
+TEST(what_is_stored_already_is_not_written_again) {
+    struct digest digest = put("payload");
+    char path[256];
+    struct stat before, now;
+    path_of(&digest, path);
+    int kept = open(path, O_RDONLY); /* its number is not given to another file */
+    assert_return_code(fstat(kept, &before), 0);
+    put("payload");
+    assert_return_code(stat(path, &now), 0);
+    assert_int_equal(now.st_ino, before.st_ino);
+    close(kept);
+}
+
+TEST(a_folder_that_cannot_be_read_is_trouble_and_no_missing_blob) {
+    struct digest digest = put("payload");
+    struct blob blob;
+    for (uint64_t nth = 1; nth <= 2; nth++) { /* the sub-folder, and the file */
+        const struct io_faults fault = {
+            .folder = dir, .calls = 1 << IO_CALL_OPEN, .nth = nth, .error = EIO};
+        io_faults_arm(&fault);
+        enum err code = blob_open(blobs, &digest, 7, &blob, &err);
+        io_faults_arm(NULL);
+        assert_int_equal(code, ERR_IO);
+        assert_int_equal(err.native, EIO);
+        assert_string_equal(blobs_trouble(blobs), BLOBS_TROUBLE);
+    }
+    assert_int_equal(blob_open(blobs, &digest, 7, &blob, &err), ERR_OK);
+    assert_string_equal(blobs_trouble(blobs), "");
+    blob_fini(&blob);
+}
+
 TEST(putting_again_marks_a_blob_as_used_and_mends_a_cut_one) {
     struct digest digest = put("payload");
     struct blob blob;
@@ -319,6 +350,8 @@ int main(void) {
         S(another_size_or_other_bytes_are_a_mismatch),
         S(what_is_no_file_does_not_hold_the_reader),
         S(blobs_over_the_limit_are_neither_read_nor_stored),
+        S(what_is_stored_already_is_not_written_again),
+        S(a_folder_that_cannot_be_read_is_trouble_and_no_missing_blob),
         S(putting_again_marks_a_blob_as_used_and_mends_a_cut_one),
         S(reading_marks_a_blob_as_used),
         S(an_unfinished_file_is_no_blob_and_is_removed_after_an_hour),

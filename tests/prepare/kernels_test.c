@@ -82,6 +82,12 @@ TEST(a_cooperative_grid_fits_to_the_last_block) {
     assert_int_equal(prepare_step(EIGHT_FIT ", grid: [3, 3]"), ERR_BAD_LAUNCH);
 }
 
+TEST(a_grid_whose_blocks_wait_for_none_may_be_larger_than_what_fits) {
+    assert_int_equal(
+        prepare_step("entry: xor_shift, args: [y, {u32: 1}], grid: [100000, 2], block: [512]"),
+        ERR_OK);
+}
+
 TEST(shared_memory_counts_for_what_fits) {
     assert_int_equal(prepare_step(TURN ", grid: [4], shared_bytes: 200000"), ERR_OK);
     assert_true(launches[0].is_in_phases);
@@ -109,6 +115,7 @@ int main(void) {
         K(a_cooperative_grid_that_fits_is_launched_whole),
         K(a_cooperative_grid_that_does_not_fit_goes_in_phases),
         K(a_cooperative_grid_fits_to_the_last_block),
+        K(a_grid_whose_blocks_wait_for_none_may_be_larger_than_what_fits),
         K(shared_memory_counts_for_what_fits),
         K(a_device_without_cooperative_launches_takes_phases),
         K(without_phases_the_error_says_what_was_asked_what_fits_and_what_to_do),

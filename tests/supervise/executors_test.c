@@ -125,6 +125,79 @@ static void assert_next_line_says(FILE *log, const char *part) {
     if (strstr(line, part) == NULL) fail_msg("no '%s' in %s", part, line);
 }
 
+/* It began its life, unless its state file says nothing of it, and ends with the code. */
+static enum standing end_life(struct executor_rig *rig, bool has_begun, int exit_code) {
+    struct executor *executor = &rig->executor;
+    executor->standing = STANDING_RUNNING;
+    executor->life = 1;
+    if (has_begun) {
+        state_close(begin_life(rig));
+        kill(executor->pid, SIGKILL);
+        assert_int_equal(waitpid(executor->pid, NULL, 0), executor->pid);
+    }
+    executor_reap(executor, exit_code << 8, false); /* as wait statuses say it */
+    return executor->standing;
+}
+
+TEST(one_that_ended_for_a_reason_that_stays_is_not_started_again) {
+    static const int codes[] = {CLI_OK, CLI_USAGE, CLI_CONFIG, CLI_DRAIN};
+    struct executor_rig *rig = *state;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        assert_int_equal(end_life(rig, true, codes[i]), STANDING_ENDED);
+        assert_int_equal(rig->executor.exit_code, codes[i]);
+    }
+}
+
+TEST(one_that_lost_what_may_come_back_is_started_again) {
+    static const int codes[] = {CLI_FAILED, CLI_DEVICE, CLI_BROKER};
+    struct executor_rig *rig = *state;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        rig->executor.deaths = 0;
+        assert_int_equal(end_life(rig, true, codes[i]), STANDING_WAITING);
+        assert_int_equal(rig->executor.deaths, 1);
+    }
+}
+
+TEST(one_whose_life_did_not_begin_is_not_started_again) {
+    static const int codes[] = {CLI_FAILED, CLI_DEVICE, CLI_BROKER};
+    struct executor_rig *rig = *state;
+    rig->options.device_count = 1;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        assert_int_equal(end_life(rig, false, codes[i]), STANDING_ENDED);
+        assert_int_equal(rig->executor.exit_code, codes[i]);
+    }
+    rig->options.device_count = 2; /* the others go on */
+    assert_int_equal(end_life(rig, false, CLI_DEVICE), STANDING_UNHEALTHY);
+    assert_string_equal(rig->executor.unhealthy, "no_start");
+}
+
+TEST(one_that_the_brokers_refuse_again_and_again_ends_and_blames_no_device) {
+    struct executor_rig *rig = *state;
+    uint32_t deaths_max = rig->settings.executors.deaths_max;
+    for (uint32_t i = 1; i <= deaths_max; i++) {
+        enum standing standing = end_life(rig, true, CLI_BROKER);
+        assert_int_equal(standing, i < deaths_max ? STANDING_WAITING : STANDING_ENDED);
+    }
+    assert_int_equal(rig->executor.exit_code, CLI_BROKER);
+}
+
+TEST(a_thread_that_hung_is_the_cause_only_where_it_is_evidence) {
+    struct executor_rig *rig = *state;
+    struct executor *executor = &rig->executor;
+    for (int is_evidence = 0; is_evidence < 2; is_evidence++) {
+        state_close(begin_life(rig));
+        executor->stall =
+            (struct state_stall){.name = "lane 0", .for_ns = 1, .is_evidence = is_evidence};
+        executor->is_stalled = true;
+        executor_kill(executor, KILLED_NS);
+        int status;
+        assert_int_equal(waitpid(executor->pid, &status, 0), executor->pid);
+        executor_reap(executor, status, false);
+        assert_int_equal(executor->deaths_of[STATE_DEATH_OWN], 1);
+        assert_int_equal(executor->deaths_of[STATE_DEATH_STALL], is_evidence);
+    }
+}
+
 /* What the log says of a batch of the lane that does not end, and of nothing else. */
 static void assert_logs_of_hang(struct executor_rig *rig, uint32_t lane, const char *named) {
     struct executor *executor = &rig->executor;
@@ -246,6 +319,11 @@ RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
     F(one_that_does_not_die_makes_its_device_unhealthy_for_good),
     F(one_that_the_management_library_speaks_against_is_never_started),
     F(one_that_hangs_before_its_life_begins_is_killed_and_started_again),
+    F(one_that_ended_for_a_reason_that_stays_is_not_started_again),
+    F(one_that_lost_what_may_come_back_is_started_again),
+    F(one_whose_life_did_not_begin_is_not_started_again),
+    F(one_that_the_brokers_refuse_again_and_again_ends_and_blames_no_device),
+    F(a_thread_that_hung_is_the_cause_only_where_it_is_evidence),
     F(batches_that_are_late_one_after_the_other_are_none_that_hangs),
     F(one_that_is_stopped_before_its_life_begins_has_left_no_job_undone),
     F(one_that_is_killed_because_it_does_not_stop_is_told),

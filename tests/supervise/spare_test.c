@@ -142,6 +142,22 @@ TEST(one_that_was_dropped_takes_nothing_over) {
     close(fd);
 }
 
+TEST(only_one_that_has_died_is_reaped) {
+    struct executor *executor = executor_of(state);
+    int fd = add_spare(&executor->spare);
+    pid_t pid = executor->spare.pid;
+    siginfo_t ended;
+    executor_reap_spare(executor);
+    assert_int_equal(executor->spare.pid, pid);
+    kill(pid, SIGKILL);
+    assert_return_code(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
+    executor_reap_spare(executor);
+    assert_int_equal(executor->spare.pid, 0);
+    executor_reap_spare(executor);
+    assert_int_equal(executor->spare.deaths_total, 1);
+    close(fd);
+}
+
 TEST(one_that_dies_before_its_life_begins_counts_against_nobody) {
     struct executor *executor = executor_of(state);
     executor->standing = STANDING_RUNNING;
@@ -188,7 +204,7 @@ RUN_TESTS(F(one_that_says_so_is_ready), F(one_that_is_not_ready_in_time_is_kille
     F(one_that_cannot_be_started_is_tried_again_later_and_leaves_nothing),
     F(one_that_was_killed_because_it_hangs_takes_nothing_over),
     F(it_becomes_the_executor_without_a_delay), F(one_that_has_just_died_takes_nothing_over),
-    F(one_that_was_dropped_takes_nothing_over),
+    F(one_that_was_dropped_takes_nothing_over), F(only_one_that_has_died_is_reaped),
     F(one_that_dies_before_its_life_begins_counts_against_nobody),
     F(the_next_one_comes_after_growing_delays_or_at_once_where_it_was_dropped),
     F(one_that_dies_whenever_it_is_ready_is_not_started_at_full_speed))
