@@ -125,6 +125,8 @@ TEST(between_takes_what_its_kind_can_be) {
     assert_between("f64", "-.inf, 1e300", "-inf", "1e+300");
     assert_between("words, count: 2", "1, 2", "1", "2");
     assert_between("i32", "-1, 1", "-1", "1");
+    assert_between("u32", "5, 5", "5", "5");
+    assert_between("i32", "-5, -5", "-5", "-5");
 }
 
 TEST(between_is_refused_where_no_number_could_be) {
@@ -139,6 +141,11 @@ TEST(between_is_refused_where_no_number_could_be) {
     assert_problem(N("between: [2, 1]"), "", "no number lies between '2' and '1'");
     assert_problem(
         "{name: n, value: i64, between: [1, -1]}", "", "no number lies between '1' and '-1'");
+    /* one apart, and the same as floats */
+    assert_problem("{name: n, value: u64, between: [9007199254740993, 9007199254740992]}", "",
+        "no number lies between '9007199254740993' and '9007199254740992'");
+    assert_problem("{name: n, value: i64, between: [-9007199254740992, -9007199254740993]}", "",
+        "no number lies between '-9007199254740992' and '-9007199254740993'");
     assert_problem(N("between: [1]"), "", "'between' is not a list of 2 to 2");
     assert_problem(N("between: [[1], 2]"), "", "'' is not a number that u32 can be");
 }
