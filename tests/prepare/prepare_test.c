@@ -125,6 +125,14 @@ static int tear_down(void **state) {
     return 0;
 }
 
+static struct job *take_job(const char *yaml) {
+    struct job *job = test_job(yaml);
+    providers_number(providers, job->delivery);
+    providers_add(providers, job);
+    providers_decoded(providers, &job->delivery->number, 1);
+    return job;
+}
+
 /* y = x + y, with x as said. */
 static struct job *take(const char *x) {
     char yaml[512];
@@ -133,11 +141,7 @@ static struct job *take(const char *x) {
         "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 2}], elements: 2}]\n"
         "outputs: [{buffer: y}]\n",
         x);
-    struct job *job = test_job(yaml);
-    providers_number(providers, job->delivery);
-    providers_add(providers, job);
-    providers_decoded(providers, &job->delivery->number, 1);
-    return job;
+    return take_job(yaml);
 }
 
 static struct job *take_named(const char *source, const char *more) {
@@ -419,6 +423,20 @@ TEST(start_values_are_wanted_by_the_job_that_creates_and_nothing_by_one_that_onl
     end_job(job);
 }
 
+TEST(outputs_of_all_instances_have_room_one_behind_the_other) {
+    struct job *job = take_job(
+        "id: j\ncount: 3\nbuffers: {x: {bytes: 8, each: true}, y: {bytes: 8, each: true}}\n"
+        "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 2}], elements: 2}]\n"
+        "outputs: [{buffer: y}, {buffer: x}]\n");
+    assert_ptr_equal(submit(job), job);
+    assert_ptr_equal(job->found[0].data, job->assembled);
+    assert_ptr_equal(job->found[1].data, job->assembled + 24);
+    assert_int_equal(job->found[0].size, 24);
+    assert_int_equal(job->found[1].size, 24);
+    assert_null(job->spools[0]);
+    end_job(job);
+}
+
 #define P(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 RUN_TESTS(P(a_job_that_needs_nothing_cold_comes_back_at_once),
@@ -437,4 +455,5 @@ RUN_TESTS(P(a_job_that_needs_nothing_cold_comes_back_at_once),
     P(what_a_job_gave_back_can_be_shed_and_is_fetched_and_counted_anew),
     P(a_job_that_was_not_prepared_has_nothing_to_give_back),
     P(a_resident_that_cannot_be_had_fails_the_job_at_once),
+    P(outputs_of_all_instances_have_room_one_behind_the_other),
     P(start_values_are_wanted_by_the_job_that_creates_and_nothing_by_one_that_only_reads))
