@@ -3,6 +3,16 @@
 #include "support/run.h"
 #include "testing.h"
 
+enum { JOBS = 50 };
+
+/* One runs at a time, and all are taken long before half of them could have run. */
+static void add_slow_jobs(struct run *run) {
+    run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=200ms@*");
+    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
+    run->stop_after = SIZE_MAX; /* the source does not end */
+}
+
 static bool are_all_in_hand(const struct run *run) {
     return run->broker.next == run->job_count && cpu_driver_counters().calls[CPU_launch] > 0;
 }
@@ -12,12 +22,8 @@ static void stop_once_all_are_in_hand(struct run *run) {
 }
 
 TEST(one_that_stops_leaves_jobs_that_have_not_begun) {
-    enum { JOBS = 50 };
     struct run *run = *state;
-    run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
-    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=20ms@*");
-    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
-    run->stop_after = SIZE_MAX; /* the source does not end */
+    add_slow_jobs(run);
     run->on_poll = stop_once_all_are_in_hand;
     assert_int_equal(run_execute(run), ERR_OK);
     assert_in_range(run->summary.ok, 1, JOBS / 2);
@@ -31,12 +37,8 @@ static void replace_once_all_are_in_hand(struct run *run) {
 }
 
 TEST(one_that_its_group_has_replaced_leaves_jobs_that_have_not_begun) {
-    enum { JOBS = 50 };
     struct run *run = *state;
-    run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
-    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=20ms@*");
-    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
-    run->stop_after = SIZE_MAX; /* the source does not end */
+    add_slow_jobs(run);
     run->on_poll = replace_once_all_are_in_hand;
     assert_int_equal(run_execute(run), ERR_BROKER);
     assert_in_range(run->summary.ok, 1, JOBS / 2);
