@@ -135,7 +135,7 @@ static struct job *take_job(const char *yaml) {
 
 /* y = x + y, with x as said. */
 static struct job *take(const char *x) {
-    char yaml[512];
+    char yaml[1024];
     snprintf(yaml, sizeof yaml,
         "id: j\nbuffers: {y: {bytes: 8}, x: {%s}}\n"
         "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 2}], elements: 2}]\n"
