@@ -6,6 +6,7 @@ import struct
 import threading
 import time
 
+from hanging_transactions import Hanging
 from worker_flow import BUILD, QUIET, Topics, headers_of, lag, read_all, unpack
 
 import confluent_kafka
@@ -17,6 +18,7 @@ import worker_process
 FLOW_S = 10  # how long the middle half of the jobs is being sent, and about what two workers need for all
 LANES = 2
 JOBS_IN_FLIGHT = 64
+LOOK_S = 1  # between two questions to the brokers whether a transaction hangs
 UNDECODABLE, REFUSED = 7, 13  # of each fifty jobs; the others are right
 
 
@@ -64,6 +66,8 @@ class Flow:
         self._producer = producer or {}  # settings of the workers'
         self._servers = f"127.0.0.1:{cluster.proxy_port}" if proxied else cluster.servers
         self.topics = Topics(cluster.servers, replicas=cluster.brokers)
+        self._hanging = Hanging(cluster.servers, (self.topics.jobs, self.topics.results, self.topics.dead_letters), 4)
+        self._next_look = 0
         self._workers = {}
         self._answered = set()
         self._is_over = threading.Event()
@@ -162,13 +166,29 @@ class Flow:
 
     # the account
 
+    def _end_hanging(self):
+        """A broker that was away may have left transactions hanging, behind which nobody reads. They are ended as whoever
+        runs such brokers would end them."""
+        if time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + LOOK_S
+        with contextlib.suppress(OSError):  # a broker that is just starting is asked again
+            if self._hanging.look() > 0:
+                print(f"{self.mode}: {self._hanging.ended} transactions ended that the broker had left hanging", flush=True)
+
+    def _wait_for_end(self, condition, what):
+        def holds():
+            self._end_hanging()
+            return condition()
+        self._wait_until(holds, what)
+
     def finish(self, fault, ran):
         """Waits until all is answered and committed, stops the workers, and counts; `ran()` are the numbers that
         kernels ran for, once a run."""
         self.fault_is_over.set()
         with contextlib.suppress(AssertionError):  # what is lost stands in the account
-            self.wait_for_share(1)
-        self._wait_until(lambda: lag(self._cluster.servers, self.topics) == 0, "the group's lag reaches 0")
+            self._wait_for_end(lambda: self.seen() >= self.count, f"all {self.count} jobs are answered")
+        self._wait_for_end(lambda: lag(self._cluster.servers, self.topics) == 0, "the group's lag reaches 0")
         self.stop(*list(self._workers))
         self.close()
         results, letters = (

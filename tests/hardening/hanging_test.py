@@ -1,5 +1,5 @@
 """What brokers have said to be committed is read in the end, also where a broker was killed meanwhile and has forgotten
-how its transactions were to end: storms count on storm_hanging.py there.
+how its transactions were to end: storms and faults count on hanging_transactions.py there.
 usage: hanging_test.py"""
 
 import pathlib
@@ -9,12 +9,11 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "flow"))
+from hanging_transactions import Hanging
 from kafka_cluster import KafkaCluster
 
 import confluent_kafka
 import confluent_kafka.admin
-
-from storm_hanging import Hanging
 
 TOPIC, PARTITIONS, PRODUCERS, PATIENCE_S = "hanging", 4, 24, 120
 

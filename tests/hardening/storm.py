@@ -23,6 +23,7 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests/flow", "tests/containment", "scripts/python", "schemas")]
 arguments_of_this = sys.argv[1:]
 sys.argv[1:] = []  # worker_flow takes its build folder from there
+from hanging_transactions import Hanging
 from kafka_cluster import KafkaCluster
 from worker_environment import for_faults
 from worker_flow import lag
@@ -32,7 +33,6 @@ import confluent_kafka.admin
 
 from storm_account import Account
 from storm_faults import SESSION_TIMEOUT_S, Faults, Memory, Worker
-from storm_hanging import Hanging
 from storm_messages import BOMB_BYTES, KINDS, Messages, blobs
 
 MIB = 1 << 20

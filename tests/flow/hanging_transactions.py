@@ -71,7 +71,7 @@ class Broker:
         self._socket.close()
 
     def ask(self, request, version, body):
-        message = struct.pack(">hhih5sB", request, version, 0, 5, b"storm", 0) + body + b"\0"
+        message = struct.pack(">hhih5sB", request, version, 0, 5, b"tests", 0) + body + b"\0"
         self._socket.sendall(struct.pack(">i", len(message)) + message)
         size = self._file.read(4)
         if len(size) < 4:
