@@ -117,6 +117,16 @@ TEST(a_part_of_each_instance_is_read) {
         assert_true(got[i] == (float)(10 * i * i + (i == 5 ? 500 : 0)));
 }
 
+/* A batch that reads nothing back has no memory for it. */
+TEST(an_output_without_bytes_is_assembled_from_nowhere) {
+    struct job slice;
+    make_saxpy("", "[{buffer: y}, {buffer: y, offset: 8, bytes: 0, as: none}]");
+    array_make_slice(array, array_take(array, INSTANCES), clock_ns(), 1, &slice);
+    OK(array_assemble(&slice, 1, NULL, 8, &err));
+    OK(array_assemble(&slice, 1, NULL, 0, &err));
+    assert_int_equal(array->found[1].size, 0);
+}
+
 /* Blocks that wait for each other must be those of one launch. */
 TEST(instances_that_share_no_launches_have_their_own) {
     make_saxpy("", "[{buffer: y}]");
@@ -230,6 +240,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         A(any_cut_of_an_array_gives_the_same_bytes),
         A(a_part_of_each_instance_is_read),
+        A(an_output_without_bytes_is_assembled_from_nowhere),
         A(instances_that_share_no_launches_have_their_own),
         A(a_timed_array_shares_launches_and_sums_the_time_of_its_slices),
         A(a_guarded_array_gives_the_same_bytes),

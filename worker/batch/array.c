@@ -96,9 +96,10 @@ enum err array_check_time(const struct job *slice, struct error *err) {
         slice->array->timeout_ms, slice->slice.first, slice->instances);
 }
 
-/* Instances that are `stride` bytes apart, side by side. */
+/* Instances that are `stride` bytes apart, side by side. Without bytes, `bytes` may be NULL. */
 static void pack(
     uint8_t *to, const uint8_t *bytes, uint64_t size, uint64_t stride, uint32_t count) {
+    if (size == 0) return;
     if (size == stride) memcpy(to, bytes, size * count);
     for (uint32_t i = 0; i < count && size != stride; i++)
         memcpy(to + size * i, bytes + stride * i, size);
