@@ -132,6 +132,30 @@ TEST(a_full_disk_below_the_cache_is_told_from_trouble_of_the_store) {
     blob_fini(&blob);
 }
 
+TEST(a_store_that_answers_says_nothing_of_a_disk_that_is_full) {
+    const struct io_faults fault = {
+        .folder = cache_dir, .calls = 1 << IO_CALL_WRITE, .nth = 1, .error = ENOSPC};
+    const struct digest small = blob_server_add(server, slice_of(payload, 100));
+    struct spool *spool;
+    struct digest stored;
+    struct blob blob;
+    assert_int_equal(blobs_create_spool(blobs, BYTES, &spool, &err), ERR_OK);
+    io_faults_arm(&fault);
+    assert_int_equal(spool_write(spool, 0, slice_of(payload, BYTES), &err), ERR_IO);
+    io_faults_arm(NULL);
+    assert_int_equal(blob_open(blobs, &small, 100, &blob, &err), ERR_OK);
+    blob_fini(&blob);
+    assert_int_equal(blobs_put(blobs, &small, slice_of(payload, 100), &err), ERR_OK);
+    assert_string_equal(blobs_trouble(blobs), BLOBS_DISK_FULL);
+    blob_server_set_mishaps(server, MISHAP_STATUS_500, 1);
+    assert_int_equal(blobs_put(blobs, &small, slice_of(payload, 100), &err), ERR_IO);
+    assert_string_equal(err.trouble, BLOBS_TROUBLE);
+    assert_int_equal(spool_write(spool, 0, slice_of(payload, BYTES), &err), ERR_OK);
+    assert_int_equal(blobs_put_spool(blobs, spool, &stored, &err), ERR_OK);
+    assert_string_equal(blobs_trouble(blobs), "");
+    spool_destroy(spool);
+}
+
 TEST(a_blob_over_the_budget_of_the_cache_is_read_and_leaves_no_file) {
     struct blob blob;
     blobs_destroy(blobs);
@@ -254,6 +278,7 @@ int main(void) {
         F(a_blob_that_is_larger_than_memory_may_have_is_fetched_once_and_read_in_parts),
         F(a_file_that_the_cache_cannot_name_is_told_and_costs_no_blob),
         F(a_full_disk_below_the_cache_is_told_from_trouble_of_the_store),
+        F(a_store_that_answers_says_nothing_of_a_disk_that_is_full),
         F(a_blob_over_the_budget_of_the_cache_is_read_and_leaves_no_file),
         F(what_is_not_the_blob_is_refused_and_leaves_no_file),
         F(a_blob_that_there_is_no_room_for_is_not_fetched),

@@ -59,6 +59,20 @@ TEST(stops_convict_nobody_however_often_and_however_they_end) {
     state_close(life);
 }
 
+TEST(a_stop_before_a_life_begins_says_nothing_of_how_the_one_before_has_died) {
+    struct executor_rig *rig = *state;
+    struct state *life = executor_rig_open_state(rig);
+    (void)begin(life);
+    state_enter(life, &position, 1);
+    state_close(life); /* killed from outside */
+    life = executor_rig_open_state(rig);
+    state_note_stop(life);
+    const struct attribution attribution = begin(life);
+    assert_int_equal(attribution.death.kind, STATE_DEATH_NONE);
+    assert_int_equal(attribution.suspects, 1);
+    state_close(life);
+}
+
 TEST(what_a_supervisor_ends_as_it_stops_convicts_nobody) {
     struct executor_rig *rig = *state;
     for (int i = 0; i < STOPS; i++) {
@@ -167,6 +181,7 @@ TEST(a_crash_of_somebody_costs_nothing_of_the_budget) {
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, executor_rig_tear_down)
 RUN_TESTS(F(stops_convict_nobody_however_often_and_however_they_end),
+    F(a_stop_before_a_life_begins_says_nothing_of_how_the_one_before_has_died),
     F(what_a_supervisor_ends_as_it_stops_convicts_nobody),
     F(the_crash_of_a_thread_that_holds_nothing_convicts_nobody),
     F(the_crash_of_another_thread_convicts_who_was_alone),

@@ -118,12 +118,13 @@ TEST(only_a_batch_of_single_jobs_some_of_which_are_traced_is_noted) {
     assert_int_equal(dropped(), 1);
 }
 
-/* Takes the next request, whatever it says, and answers it. Returns how often it names the job. */
-static size_t answer(const char *status, const char *id) {
+/* Takes the next request, whatever it says. Returns its connection, and how often it names the job.
+ */
+static int take_request(const char *id, size_t *found) {
     enum { BYTES_MAX = 4 << 20, WAIT_MS = 60000 };
     struct pollfd comes = {.fd = collector, .events = POLLIN};
-    char *text = calloc(1, BYTES_MAX), *body = NULL, named[64], line[128];
-    size_t used = 0, body_bytes = 0, found = 0;
+    char *text = calloc(1, BYTES_MAX), *body = NULL, named[64];
+    size_t used = 0, body_bytes = 0;
     assert_non_null(text);
     assert_int_equal(poll(&comes, 1, WAIT_MS), 1); /* otherwise nothing is asked again */
     int fd = accept(collector, NULL, NULL);
@@ -138,14 +139,43 @@ static size_t answer(const char *status, const char *id) {
         body += 4;
         body_bytes = strtoul(strstr(text, "Content-Length:") + 15, NULL, 10);
     }
+    snprintf(named, sizeof named, "\"stringValue\":\"%s\"", id);
+    *found = 0;
+    for (const char *at = body; (at = strstr(at, named)) != NULL; at++) ++*found;
+    free(text);
+    return fd;
+}
+
+/* Takes the next request and answers it. Returns how often it names the job. */
+static size_t answer(const char *status, const char *id) {
+    char line[128];
+    size_t found;
+    int fd = take_request(id, &found);
     int size = snprintf(
         line, sizeof line, "HTTP/1.1 %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status);
     assert_int_equal(send(fd, line, (size_t)size, MSG_NOSIGNAL), size);
     close(fd);
-    snprintf(named, sizeof named, "\"stringValue\":\"%s\"", id);
-    for (const char *at = body; (at = strstr(at, named)) != NULL; at++) found++;
-    free(text);
     return found;
+}
+
+TEST(an_answer_without_an_end_is_not_read_for_long) {
+    enum { READ_BYTES_MAX = 64 << 20 }; /* with what lies in sockets */
+    static const char head[] = "HTTP/1.1 200 Fine\r\nConnection: close\r\n\r\n";
+    static const char more[1 << 16];
+    size_t found, sent = 0;
+    assert_return_code(listen(collector, 8), 0);
+    end_jobs(REQUEST_RECORDS_MAX, "job-1");
+    int fd = take_request("job-1", &found);
+    assert_true(send(fd, head, sizeof head - 1, MSG_NOSIGNAL) > 0);
+    for (ssize_t size;
+         sent < READ_BYTES_MAX && (size = send(fd, more, sizeof more, MSG_NOSIGNAL)) > 0;)
+        sent += (size_t)size;
+    close(fd);
+    assert_true(sent < READ_BYTES_MAX);
+    tracer_stop(tracer);
+    tracer = NULL;
+    assert_int_equal(dropped(), REQUEST_RECORDS_MAX * JOB_SPANS);
+    assert_int_equal(atomic_load(&failed_count), 1);
 }
 
 /* As many jobs as one request takes are sent at once; the next ones wait behind them. */
@@ -182,5 +212,6 @@ TEST(a_collector_that_refuses_spans_is_not_asked_again) {
 
 RUN_TESTS(F(what_waits_for_a_collector_that_is_away_takes_bounded_memory_and_the_rest_is_dropped),
     F(only_a_batch_of_single_jobs_some_of_which_are_traced_is_noted),
+    F(an_answer_without_an_end_is_not_read_for_long),
     T(a_collector_that_may_take_spans_later_is_asked_again),
     T(a_collector_that_refuses_spans_is_not_asked_again))

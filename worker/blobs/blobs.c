@@ -39,15 +39,17 @@ static enum err check_bytes(const struct blobs *blobs, uint64_t bytes, struct er
 /* Notes an answer of the store itself, not of the cache. One that fails here, for want of memory,
  * has asked nothing. */
 static enum err note_answer(struct blobs *blobs, enum err code, struct error *err) {
-    const char *trouble = "";
+    atomic_bool *is_in_trouble = &blobs->memory.is_in_trouble;
     if (code == ERR_NO_MEMORY) return code;
-    if (code == ERR_IO && err->trouble == NULL) {
-        if (blobs->http != NULL) err->trouble = BLOBS_TROUBLE; /* `native` is a status */
-        else (void)blob_memory_note_disk(&blobs->memory, code, err);
+    if (code != ERR_IO) {
+        atomic_fetch_add_explicit(&blobs->answers, 1, memory_order_relaxed); /* see there */
+        atomic_store_explicit(is_in_trouble, false, memory_order_relaxed);
+    } else if (err->trouble == NULL && blobs->http != NULL) { /* `native` is a status */
+        err->trouble = BLOBS_TROUBLE;
+        atomic_store_explicit(is_in_trouble, true, memory_order_relaxed);
+    } else if (err->trouble == NULL) {
+        (void)blob_memory_note_disk(&blobs->memory, code, err);
     }
-    if (code == ERR_IO) trouble = err->trouble;
-    else atomic_fetch_add_explicit(&blobs->answers, 1, memory_order_relaxed); /* see there */
-    atomic_store_explicit(&blobs->memory.trouble, trouble, memory_order_relaxed);
     return code;
 }
 
@@ -56,7 +58,7 @@ uint64_t blobs_answers(const struct blobs *blobs) {
 }
 
 const char *blobs_trouble(const struct blobs *blobs) {
-    return blobs != NULL ? atomic_load_explicit(&blobs->memory.trouble, memory_order_relaxed) : "";
+    return blobs != NULL ? blob_memory_trouble(&blobs->memory) : "";
 }
 
 bool blobs_are_held(const struct blobs *blobs) {
@@ -118,7 +120,8 @@ static enum err download_file(struct blobs *blobs, const struct digest *digest, 
     if (code == ERR_OK && ret->bytes_left > 0)
         code = error_set(err, ERR_DIGEST_MISMATCH, 0, "give the buffer the size of the payload",
             "the blob is %" PRIu64 " bytes shorter than the job says", ret->bytes_left);
-    if (code != ERR_OK) temp_file_discard(&ret->file);
+    if (code == ERR_OK) blob_memory_note_written(ret->memory);
+    else temp_file_discard(&ret->file);
     return code;
 }
 
@@ -222,8 +225,8 @@ static enum err write_file(
     if (code != ERR_OK) return code;
     code = temp_file_write(&file, payload, err);
     if (code == ERR_OK) code = temp_file_commit_durably(&file, err);
-    if (code == ERR_OK) temp_file_close(&file);
-    else temp_file_discard(&file);
+    if (code == ERR_OK) blob_memory_note_written(&blobs->memory);
+    (code == ERR_OK ? temp_file_close : temp_file_discard)(&file);
     return code;
 }
 
@@ -282,7 +285,7 @@ enum err blobs_create(const struct blobs_options *options, struct blobs **ret, s
     if (held_bytes_max < options->bytes_max) held_bytes_max = options->bytes_max;
     *blobs = (struct blobs){.bytes_max = options->bytes_max,
         .max_age_hours = options->max_age_hours,
-        .memory = {.bytes_max = held_bytes_max, .trouble = ""},
+        .memory = {.bytes_max = held_bytes_max},
         .on_not_cached = options->on_not_cached,
         .context = options->context,
         .folder = {.fd = -1}};
@@ -352,6 +355,7 @@ enum err blobs_put_spool(
     struct blobs *blobs, struct spool *spool, struct digest *ret, struct error *err) {
     enum err code = blobs->http != NULL ? spool_send(spool, blobs->http, ret, err)
                                         : spool_store(spool, ret, err);
+    if (code == ERR_OK) blob_memory_note_written(&blobs->memory);
     return note_answer(blobs, code, err);
 }
 

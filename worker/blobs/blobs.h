@@ -81,7 +81,8 @@ MUST_CHECK enum err blobs_put_spool(
 
 /**
  * blobs_answers(): how often the store has answered since the start, also that it has no such blob.
- * The other: the `trouble` of its last request, if that failed, else "". For NULL: 0, and "".
+ * The other: BLOBS_DISK_FULL from when its disk was full until a whole blob was written there; else
+ * BLOBS_TROUBLE if its last request failed; else "". For NULL: 0, and "".
  */
 uint64_t blobs_answers(const struct blobs *blobs);
 const char *blobs_trouble(const struct blobs *blobs);

@@ -37,7 +37,18 @@ bool blob_memory_is_held(const struct blob_memory *memory) {
 
 enum err blob_memory_note_disk(struct blob_memory *memory, enum err code, struct error *err) {
     if (code != ERR_IO) return code;
-    err->trouble = err->native == ENOSPC ? BLOBS_DISK_FULL : BLOBS_TROUBLE;
-    atomic_store_explicit(&memory->trouble, err->trouble, memory_order_relaxed); /* as above */
+    bool is_full = err->native == ENOSPC;
+    err->trouble = is_full ? BLOBS_DISK_FULL : BLOBS_TROUBLE;
+    atomic_store_explicit(is_full ? &memory->is_full : &memory->is_in_trouble, true,
+        memory_order_relaxed); /* as above */
     return code;
+}
+
+void blob_memory_note_written(struct blob_memory *memory) {
+    atomic_store_explicit(&memory->is_full, false, memory_order_relaxed); /* as above */
+}
+
+const char *blob_memory_trouble(const struct blob_memory *memory) {
+    if (atomic_load_explicit(&memory->is_full, memory_order_relaxed)) return BLOBS_DISK_FULL;
+    return atomic_load_explicit(&memory->is_in_trouble, memory_order_relaxed) ? BLOBS_TROUBLE : "";
 }

@@ -1,7 +1,7 @@
 /**
  * What the blobs of a store share: host memory, open files, which are few for a process that has to
- * reach its brokers as well, and what the store's last trouble was. Private to blobs/. Units:
- * bytes. Threads: any.
+ * reach its brokers as well, and the trouble that there is. Private to blobs/. Units: bytes.
+ * Threads: any.
  */
 #ifndef BLOBS_MEMORY_H
 #define BLOBS_MEMORY_H
@@ -18,7 +18,8 @@ struct blob_memory {
     uint64_t bytes_max;
     atomic_uint_fast64_t held; /* relaxed, like the next: it publishes no other memory */
     atomic_uint_fast64_t files;
-    _Atomic(const char *) trouble; /* of the last request; constant text, "" to begin with */
+    atomic_bool is_in_trouble; /* the last request to the store failed, but for a full disk */
+    atomic_bool is_full;       /* a disk was full, and nothing was written to it since */
 };
 
 /** False: others hold too much. */
@@ -35,5 +36,12 @@ bool blob_memory_is_held(const struct blob_memory *memory);
 /** Says of an ERR_IO of the store's disk which trouble it is, in `err` and to the store. Returns
  * `code`. */
 enum err blob_memory_note_disk(struct blob_memory *memory, enum err code, struct error *err);
+
+/** A whole blob was written to that disk: it is not full. What was only read says nothing of that.
+ */
+void blob_memory_note_written(struct blob_memory *memory);
+
+/** The trouble there is, as constant text: "" for none. */
+const char *blob_memory_trouble(const struct blob_memory *memory);
 
 #endif

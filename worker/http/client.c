@@ -259,9 +259,10 @@ static enum err judge(const struct http_client *client, CURLcode result,
     long status = status_of(transfer->handle);
     if (result == CURLE_OK && is_good(status)) return ERR_OK;
     if (transfer->code != ERR_OK) return transfer->code;
-    const char *reason = result == CURLE_OK || result == CURLE_HTTP_RETURNED_ERROR
-                             ? "refused"
-                             : curl_easy_strerror(result);
+    bool is_refused = result == CURLE_OK || result == CURLE_HTTP_RETURNED_ERROR;
+    const char *reason = transfer->is_too_long ? "the answer is too long"
+                         : is_refused          ? "refused"
+                                               : curl_easy_strerror(result);
     char fix[sizeof err->fix];
     text_format(fix, sizeof fix, "check %s and the service behind it", client->setting);
     return error_set(err, ERR_IO, status != 0 ? (int)status : (int)result, fix,

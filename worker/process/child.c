@@ -8,9 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 32, EXIT_NO_EXEC = 127 };
+#include "base/clock.h"
+
+enum { ARGUMENTS_MAX = 32, EXIT_NO_EXEC = 127, LOOK_MS = 10 };
 
 static bool keep(const int *kept) {
     for (; kept != NULL && *kept >= 0; kept++)
@@ -54,4 +58,15 @@ enum err child_start(
     }
     *ret = pid;
     return ERR_OK;
+}
+
+bool child_end(pid_t pid, uint32_t timeout_ms, int *status) {
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+    uint64_t until_ns = clock_ns_in(timeout_ms);
+    kill(pid, SIGKILL);
+    while (waitpid(pid, status, WNOHANG) != pid) {
+        if (clock_ns() >= until_ns) return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
 }

@@ -5,6 +5,8 @@
 #ifndef PROCESS_CHILD_H
 #define PROCESS_CHILD_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -18,5 +20,14 @@
  */
 MUST_CHECK enum err child_start(
     const char *const *arguments, int output, const int *kept, pid_t *ret, struct error *err);
+
+/** How long a killed process may take to die; one that takes longer hangs in the driver. */
+enum { CHILD_DEATH_MS = 15000 };
+
+/**
+ * Kills it, which has no effect if it has ended already, and waits for its end. False: it is not
+ * dead after `timeout_ms`, which no signal can change; it is left as it is.
+ */
+MUST_CHECK bool child_end(pid_t pid, uint32_t timeout_ms, int *status);
 
 #endif

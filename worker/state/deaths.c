@@ -23,9 +23,10 @@ void state_record_death(struct state *state, const struct state_death *death) {
 }
 
 void state_note_stop(struct state *state) {
-    if (state == NULL) return;
-    /* relaxed: it is read after this process has ended */
-    atomic_store_explicit(&state->head->stop_asked, 1, memory_order_relaxed);
+    /* relaxed, both: it is read after this process has ended. Before the life has begun the head is
+     * that of the life before, and this one has no messages that a death could count against. */
+    if (state != NULL && atomic_load_explicit(&state->has_begun, memory_order_relaxed) != 0)
+        atomic_store_explicit(&state->head->stop_asked, 1, memory_order_relaxed);
 }
 
 struct state_death state_death(const struct state *state) {

@@ -86,6 +86,7 @@ struct state {
     struct state_shape shape;
     uint32_t suspect_count;
     uint64_t life; /* to begin; 0: any */
+    _Atomic uint32_t has_begun;
     struct state_head *head;
     state_topic_name *topics;
     struct state_thread *threads;

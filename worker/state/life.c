@@ -461,6 +461,7 @@ enum err state_begin(struct state *state, const struct state_shape *shape, uint3
      * release: pairs with the acquire in state_summary(); a reader that sees it sees the new shape
      */
     atomic_store_explicit(&head->life, life, memory_order_release);
+    atomic_store_explicit(&state->has_begun, 1, memory_order_relaxed); /* for signal handlers */
     return ERR_OK;
 }
 

@@ -136,8 +136,8 @@ bool state_is_fault_of_device(const struct state_death *death);
 void state_record_death(struct state *state, const struct state_death *death);
 
 /**
- * Notes that this life was asked to stop: a death without another record is put down to that. May
- * be called in a signal handler.
+ * Notes that this life was asked to stop: a death without another record is put down to that. Does
+ * nothing before state_begin(). May be called in a signal handler.
  */
 void state_note_stop(struct state *state);
 

@@ -11,14 +11,14 @@
 #include "base/clock.h"
 #include "base/exit.h"
 #include "base/log.h"
+#include "process/child.h"
 #include "quarantine/fetches.h"
 #include "state/crash.h"
 #include "state/folder.h"
 #include "supervise/deaths.h"
 
 enum {
-    KILL_TIMEOUT_MS = 15000, /* a killed process may hang in the driver; then its GPU is stuck */
-    DEATHS_WINDOW_S = 600,   /* within which deaths that no job caused count together */
+    DEATHS_WINDOW_S = 600, /* within which deaths that no job caused count together */
     /*
      * How many looks in a row must find the same batch overdue. After a pause of the whole machine
      * this gives the executor time to notice that its batch has ended.
@@ -496,7 +496,7 @@ void executor_tend(struct executor *executor, uint64_t now_ns, bool is_stopping)
         watch_stalls(executor, now_ns);
         break;
     case STANDING_KILLED:
-        if (now_ns - executor->killed_ns > KILL_TIMEOUT_MS * 1000000ull)
+        if (now_ns - executor->killed_ns > CHILD_DEATH_MS * 1000000ull)
             call_unhealthy(executor, "stuck", "its executor was killed and does not die");
         break;
     case STANDING_ENDED:

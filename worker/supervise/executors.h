@@ -12,7 +12,7 @@
 
 enum standing {
     STANDING_RUNNING,
-    STANDING_KILLED,  /* by us; it has to die within KILL_TIMEOUT_MS */
+    STANDING_KILLED,  /* by us; it has to die within CHILD_DEATH_MS */
     STANDING_WAITING, /* for its next start */
     STANDING_ENDED,   /* it ended itself, or everything stops */
     STANDING_UNHEALTHY

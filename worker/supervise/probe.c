@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +45,10 @@ static enum err run_child(const struct settings *settings, const char *config,
     close(ends[1]);
     if (code == ERR_OK) {
         read_all(ends[0], text);
-        kill(pid, SIGKILL); /* has no effect if it has ended already */
-        while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
-        }
+        if (!child_end(pid, CHILD_DEATH_MS, status))
+            code = error_set(err, ERR_NO_DEVICE, 0, "reset the GPU, or restart the machine",
+                "the process that lists the devices was killed and does not die: it hangs in the "
+                "driver");
     }
     close(ends[0]);
     return code;

@@ -10,7 +10,11 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-enum { REPLY_BYTES_MAX = 8192, REPLY_MESSAGE_BYTES = 256 };
+enum {
+    REPLY_BYTES_MAX = 8192,
+    REPLY_BODY_BYTES_MAX = 1 << 20, /* what is longer is no reply: it may never end */
+    REPLY_MESSAGE_BYTES = 256
+};
 
 struct reply {
     char bytes[REPLY_BYTES_MAX];

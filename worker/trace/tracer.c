@@ -156,7 +156,7 @@ static bool send(struct tracer *tracer, struct slice body, struct reply *reply) 
         .path = tracer->path,
         .body = body,
         .type = "Content-Type: application/json",
-        .body_max = UINT64_MAX, /* a request has its time-out, and a reply its size */
+        .body_max = REPLY_BODY_BYTES_MAX,
         .take = reply_take,
         .context = reply};
     for (uint32_t failed_count = 1; may_begin(tracer); failed_count++) {
