@@ -93,6 +93,53 @@ TEST(arrays_and_single_jobs_take_turns) {
     assert_slice(take(0), b, 1, 1);
 }
 
+TEST(a_lane_with_batches_in_flight_takes_no_slow_slice_and_then_empties_for_it) {
+    teach(job_of(Q), 1, true, QUICK_NS);
+    know_array(A, 1, 10 * MS);
+    push_single(Q);
+    assert_single(take(0), Q);
+    struct job *array = push_array(A, 1);
+    push_single(Q);
+    assert_int_equal(ready_take(ready, 0, true, taken[0]).count, 0);
+    assert_slice(take(0), array, 0, 1);
+    assert_single(ready_take(ready, 1, true, taken[0]), Q);
+}
+
+TEST(a_lane_with_batches_in_flight_takes_a_quick_slice_at_once) {
+    teach(job_of(Q), 1, true, QUICK_NS);
+    know_array(A, 1, QUICK_NS);
+    push_single(Q);
+    assert_single(take(0), Q);
+    struct job *array = push_array(A, 1);
+    push_single(Q);
+    assert_slice(ready_take(ready, 0, true, taken[0]), array, 0, 1);
+    assert_single(ready_take(ready, 0, true, taken[0]), Q);
+}
+
+/* A lane that always has a slice in flight would never be empty for others. */
+TEST(quick_slices_leave_a_slow_job_its_turn) {
+    know_array(A, 1, QUICK_NS);
+    know_array(A, 1024, 2 * MS);
+    teach(job_of(B), 1, true, 10 * MS);
+    struct job *array = push_array(A, 10000);
+    assert_ptr_equal(take(0).array, array);
+    push_single(B);
+    while (ready_take(ready, 0, true, taken[0]).count > 0) continue;
+    assert_single(take(0), B);
+    assert_ptr_equal(take(1).array, array);
+}
+
+TEST(quick_slices_leave_a_slow_slice_its_turn) {
+    know_array(A, 1, QUICK_NS);
+    know_array(A, 1024, 2 * MS);
+    know_array(B, 1, 10 * MS);
+    struct job *quick = push_array(A, 10000), *slow = push_array(B, 1);
+    assert_ptr_equal(take(0).array, quick);
+    while (ready_take(ready, 0, true, taken[0]).count > 0) continue;
+    assert_ptr_equal(take(0).array, slow);
+    assert_ptr_equal(take(1).array, quick);
+}
+
 TEST(an_array_whose_slice_failed_leaves_the_queue) {
     know_array(A, 1, 100 * 1000);
     know_array(A, 64, 10 * MS);
@@ -112,6 +159,10 @@ int main(void) {
         R(free_lanes_share_the_slices_of_an_array),
         R(of_an_array_that_is_not_known_one_instance_runs_first),
         R(arrays_and_single_jobs_take_turns),
+        R(a_lane_with_batches_in_flight_takes_no_slow_slice_and_then_empties_for_it),
+        R(a_lane_with_batches_in_flight_takes_a_quick_slice_at_once),
+        R(quick_slices_leave_a_slow_job_its_turn),
+        R(quick_slices_leave_a_slow_slice_its_turn),
         R(an_array_whose_slice_failed_leaves_the_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

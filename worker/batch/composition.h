@@ -9,6 +9,9 @@
 #include "batch/durations.h"
 #include "job/job.h"
 
+/** So many jobs of other tenants, groups or arrays are passed over in search of one. */
+enum { COMPOSITION_PASSED_MAX = 256 };
+
 /** Jobs side by side that launch the same are a run, which is measured as such. */
 struct composition {
     size_t count;

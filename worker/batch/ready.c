@@ -11,22 +11,14 @@
 #include "batch/array_queue.h"
 #include "batch/coalesce.h"
 #include "batch/composition.h"
+#include "batch/slow_groups.h"
+#include "batch/slow_lanes.h"
 #include "plan/extent.h"
 
 enum {
-    LOOK_PAST_MAX = 256,    /* jobs of other tenants, or groups, that are passed over */
     QUICK_SHARE_MIN = 64,   /* quick jobs of a batch, before the others' lanes are thought of */
     QUICK_MEMORY_MS = 1000, /* so long after a quick job, others are expected */
     FIRST_MS = 100 /* so long a signature's first batch is waited for; then others begin as well */
-};
-
-/* Of the slow batch that a lane has. */
-struct lane_share {
-    bool is_slow;
-    uint64_t signature;
-    uint64_t number; /* of all slow batches, when it was taken */
-    uint32_t others; /* lanes that had one then */
-    uint64_t taken_ns;
 };
 
 struct ready {
@@ -44,15 +36,13 @@ struct ready {
     uint64_t offered_bytes;
     size_t count; /* of all jobs */
     struct job *quick, *quick_last;
-    struct job *groups, *groups_last; /* the first job of each; place.next: the others */
+    struct slow_groups groups;
     struct array_queue arrays;
     struct array_clock array_clock;
-    bool is_turn_of_arrays; /* before slow jobs */
     uint64_t quick_ns;      /* when a quick job came last; 0: none */
-    bool is_turn_of_slow;
-    uint32_t slow_lanes;
-    uint64_t slow_batches; /* so far */
-    struct lane_share lanes[READY_LANES_MAX];
+    bool is_turn_of_long;   /* of arrays and slow jobs, before quick jobs */
+    bool is_turn_of_arrays; /* before slow jobs */
+    struct slow_lanes slow_lanes;
 };
 
 struct ready *ready_create(const struct ready_options *options) {
@@ -84,7 +74,7 @@ static bool is_quick(struct ready *ready, const struct job *job) {
     return ns != DURATIONS_UNKNOWN && ns <= ready->options.span_ns && !composition_runs_alone(job);
 }
 
-/* --- the queue of quick jobs, and the groups of slow ones --- */
+/* --- quick jobs --- */
 
 /* Jobs from `first` to `last`, linked by place.next. */
 static void append_quick(struct ready *ready, struct job *first, struct job *last) {
@@ -98,42 +88,13 @@ static void add_quick(struct ready *ready, struct job *job) {
     append_quick(ready, job, job);
 }
 
-static void add_group(struct ready *ready, struct job *first) {
-    first->place.next_group = NULL;
-    if (ready->groups == NULL) ready->groups = first;
-    else ready->groups_last->place.next_group = first;
-    ready->groups_last = first;
-}
-
-/* Where there are many groups, one that is further behind is not found, and begun again. */
-static void add_slow(struct ready *ready, struct job *job) {
-    job->place = (struct ready_place){.last = job};
-    struct job *group = ready->groups;
-    for (int i = 0; group != NULL && i < LOOK_PAST_MAX; i++, group = group->place.next_group) {
-        if (!composition_same_group(group, job)) continue;
-        group->place.last->place.next = job;
-        group->place.last = job;
-        return;
-    }
-    add_group(ready, job);
-}
-
-/* A group, which `before` stands before; NULL: it is the first. */
-static void remove_group(struct ready *ready, struct job *before, struct job *group) {
-    if (before == NULL) ready->groups = group->place.next_group;
-    else before->place.next_group = group->place.next_group;
-    if (ready->groups_last == group) ready->groups_last = before;
-}
-
-/* --- quick jobs --- */
-
 /* Groups that turned out to be quick go to the queue. */
 static void move_quick_groups(struct ready *ready) {
-    struct job *before = NULL, *group = ready->groups;
-    for (int i = 0; group != NULL && i < LOOK_PAST_MAX; i++) {
+    struct job *before = NULL, *group = ready->groups.first;
+    for (int i = 0; group != NULL && i < COMPOSITION_PASSED_MAX; i++) {
         struct job *next = group->place.next_group;
         if (is_quick(ready, group)) {
-            remove_group(ready, before, group);
+            slow_groups_remove(&ready->groups, before, group);
             append_quick(ready, group, group->place.last);
         } else {
             before = group;
@@ -147,7 +108,7 @@ static void move_slow_jobs(struct ready *ready) {
     while (ready->quick != NULL && !is_quick(ready, ready->quick)) {
         struct job *job = ready->quick;
         ready->quick = job->place.next;
-        add_slow(ready, job);
+        slow_groups_add(&ready->groups, job);
     }
 }
 
@@ -165,7 +126,7 @@ static size_t take_quick(struct ready *ready, struct job **jobs) {
     while (job != NULL && composition.count < most) {
         struct job *next = job->place.next;
         if (composition.count > 0 && !slice_equal(jobs[0]->tenant, job->tenant)) {
-            if (composition.passed_over++ == LOOK_PAST_MAX) break;
+            if (composition.passed_over++ == COMPOSITION_PASSED_MAX) break;
             before = job;
         } else {
             size_t index = composition.count;
@@ -182,7 +143,8 @@ static size_t take_quick(struct ready *ready, struct job **jobs) {
 
 /* --- slow jobs --- */
 
-static uint32_t slow_lanes_max(const struct ready *ready) {
+/* How many lanes slow batches may have. */
+static uint32_t slow_share(const struct ready *ready) {
     uint32_t lanes = ready->options.lanes;
     bool has_quick =
         ready->quick != NULL ||
@@ -196,22 +158,15 @@ static bool is_due(struct ready *ready, const struct job *group) {
     if (composition_runs_alone(group) ||
         durations_expect(&ready->durations, signature, 1) != DURATIONS_UNKNOWN)
         return true;
-    uint64_t now_ns = clock_ns();
-    for (uint32_t i = 0; i < ready->options.lanes; i++) {
-        const struct lane_share *share = &ready->lanes[i];
-        if (share->is_slow && share->signature == signature &&
-            now_ns - share->taken_ns < FIRST_MS * 1000000ull)
-            return false;
-    }
-    return true;
+    return !slow_lanes_have(&ready->slow_lanes, signature, FIRST_MS * 1000000ull, clock_ns());
 }
 
 /* The group whose turn it is; NULL: none may have a lane. */
 static struct job *find_group(struct ready *ready, struct job **before) {
     *before = NULL;
-    if (ready->groups == NULL || ready->slow_lanes >= slow_lanes_max(ready)) return NULL;
-    struct job *group = ready->groups;
-    for (int i = 0; group != NULL && i < LOOK_PAST_MAX; i++) {
+    struct job *group = ready->groups.first;
+    if (group == NULL || ready->slow_lanes.count >= slow_share(ready)) return NULL;
+    for (int i = 0; group != NULL && i < COMPOSITION_PASSED_MAX; i++) {
         if (is_due(ready, group)) return group;
         *before = group;
         group = group->place.next_group;
@@ -227,32 +182,37 @@ static size_t allowed(struct ready *ready, const struct job *group) {
     return count < options->batch_jobs_max ? count : options->batch_jobs_max;
 }
 
-static void enter(struct ready *ready, uint32_t lane, uint64_t signature) {
-    ready->lanes[lane] = (struct lane_share){.is_slow = true,
-        .signature = signature,
-        .number = ++ready->slow_batches,
-        .others = ready->slow_lanes++,
-        .taken_ns = clock_ns()};
+static void enter(struct ready *ready, uint32_t lane, const struct job *job) {
+    slow_lanes_enter(&ready->slow_lanes, lane, composition_signature(job), clock_ns());
 }
 
-static size_t take_slow(struct ready *ready, uint32_t lane, struct job **jobs) {
-    struct job *before, *group = find_group(ready, &before);
-    if (group == NULL) return 0;
+/* As many jobs of the group as are allowed. */
+static size_t take_group(
+    struct ready *ready, struct job *before, struct job *group, struct job **jobs) {
     size_t most = allowed(ready, group), count = 0;
     uint64_t bytes = 0;
     struct job *last = group->place.last, *job = group;
-    remove_group(ready, before, group);
+    slow_groups_remove(&ready->groups, before, group);
     for (; job != NULL && count < most; job = job->place.next) {
         bytes += composition_job_bytes(&ready->limits, job);
         if (count > 0 && bytes > ready->options.slab_bytes) break;
         jobs[count++] = job;
     }
-    if (job != NULL) {
-        job->place.last = last;
-        add_group(ready, job); /* the other groups have their turn first */
-    }
-    enter(ready, lane, composition_signature(jobs[0]));
+    if (job != NULL) slow_groups_put_back(&ready->groups, job, last);
     return count;
+}
+
+/* False: no group may have a lane. A lane with batches in flight takes nothing, and is then empty
+ * for it. */
+static bool take_slow(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs,
+    struct ready_batch *batch) {
+    struct job *before, *group = find_group(ready, &before);
+    if (group == NULL || is_busy) return group != NULL;
+    batch->count = take_group(ready, before, group, jobs);
+    enter(ready, lane, jobs[0]);
+    ready->is_turn_of_arrays = true;
+    ready->is_turn_of_long = false;
+    return true;
 }
 
 /* --- slices of arrays --- */
@@ -266,25 +226,26 @@ static uint32_t slice_count(struct ready *ready, const struct job *array) {
     return count < COALESCED_ROWS_MAX ? count : COALESCED_ROWS_MAX;
 }
 
-/* Whether the lane may have the array's next slice. A quick one needs no lane to itself. */
-static bool may_take(struct ready *ready, const struct job *array, bool is_busy) {
+/* Whether a lane may have the array's next slice. A quick one needs no lane to itself. */
+static bool may_take(struct ready *ready, const struct job *array) {
     return is_quick(ready, array) ||
-           (!is_busy && ready->slow_lanes < slow_lanes_max(ready) && is_due(ready, array));
+           (ready->slow_lanes.count < slow_share(ready) && is_due(ready, array));
 }
 
-/* The array whose turn it is; NULL: the lane may have none. */
-static struct job *find_array(struct ready *ready, bool is_busy) {
+/* The array whose turn it is; NULL: none may have a lane. */
+static struct job *find_array(struct ready *ready) {
     struct job *array = ready->arrays.first;
-    for (int i = 0; array != NULL && i < LOOK_PAST_MAX; i++, array = array->place.next)
-        if (may_take(ready, array, is_busy)) return array;
+    for (int i = 0; array != NULL && i < COMPOSITION_PASSED_MAX; i++, array = array->place.next)
+        if (may_take(ready, array)) return array;
     return NULL;
 }
 
-/* The array then stands behind the others, if it has more. */
+/* The same as take_slow(). The array then stands behind the others, if it has more. */
 static bool take_slice(
     struct ready *ready, uint32_t lane, bool is_busy, struct ready_batch *batch) {
-    struct job *array = find_array(ready, is_busy);
-    if (array == NULL) return false;
+    struct job *array = find_array(ready);
+    bool is_slow = array != NULL && !is_quick(ready, array);
+    if (array == NULL || (is_slow && is_busy)) return array != NULL;
     if (array->state == JOB_READY) job_move(array, JOB_ON_DEVICE);
     batch->array = array;
     batch->slice = array_take(array, slice_count(ready, array));
@@ -292,7 +253,9 @@ static bool take_slice(
     (void)array_queue_remove(&ready->arrays, array);
     if (array_has_more(array)) array_queue_add(&ready->arrays, array);
     else ready->count--;
-    if (!is_quick(ready, array)) enter(ready, lane, composition_signature(array));
+    if (is_slow) enter(ready, lane, array);
+    ready->is_turn_of_arrays = false;
+    ready->is_turn_of_long = false;
     return true;
 }
 
@@ -339,35 +302,29 @@ static void wake_for_messages(struct ready *ready) {
 
 static bool has_work_for_a_lane(struct ready *ready) {
     struct job *before;
-    return ready->quick != NULL || find_group(ready, &before) != NULL ||
-           find_array(ready, false) != NULL;
+    return ready->quick != NULL || find_group(ready, &before) != NULL || find_array(ready) != NULL;
 }
 
-/* Slow jobs, or a slice of an array. */
-static void take_long(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs,
+/* Slow jobs, or a slice of an array. False: there is nothing of that for any lane. */
+static bool take_long(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs,
     struct ready_batch *batch) {
     bool is_turn_of_arrays = ready->is_turn_of_arrays;
-    if (is_turn_of_arrays && take_slice(ready, lane, is_busy, batch)) {
-        ready->is_turn_of_arrays = false;
-        return;
-    }
-    if (!is_busy) batch->count = take_slow(ready, lane, jobs);
-    if (batch->count > 0) ready->is_turn_of_arrays = true;
-    else if (!is_turn_of_arrays) (void)take_slice(ready, lane, is_busy, batch);
+    if (is_turn_of_arrays && take_slice(ready, lane, is_busy, batch)) return true;
+    if (take_slow(ready, lane, is_busy, jobs, batch)) return true;
+    return !is_turn_of_arrays && take_slice(ready, lane, is_busy, batch);
 }
 
+/* Quick jobs and long work take turns in each lane: whatever is taken again and again, the other
+ * comes next. */
 static void take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs,
     struct ready_batch *batch) {
-    struct job *before;
+    bool is_turn_of_long = ready->is_turn_of_long;
     move_quick_groups(ready);
     move_slow_jobs(ready);
-    if (ready->is_turn_of_slow && is_busy && find_group(ready, &before) != NULL)
-        return; /* once the lane is empty */
-    if (ready->is_turn_of_slow) take_long(ready, lane, is_busy, jobs, batch);
-    if (batch->count == 0) batch->count = take_quick(ready, jobs);
-    if (batch->count == 0) take_long(ready, lane, is_busy, jobs, batch);
-    if (batch->count > 0)
-        ready->is_turn_of_slow = batch->array == NULL && !ready->lanes[lane].is_slow;
+    if (is_turn_of_long && take_long(ready, lane, is_busy, jobs, batch)) return;
+    batch->count = take_quick(ready, jobs);
+    if (batch->count > 0) ready->is_turn_of_long = true;
+    else if (!is_turn_of_long) (void)take_long(ready, lane, is_busy, jobs, batch);
 }
 
 /* Whether the jobs that are ready make a whole batch. If not, messages may still add to it. */
@@ -411,15 +368,15 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
         if (batch.count > 0 || batch.claimed > 0 || is_busy || is_over) break;
         ready->lanes_waiting++;
         wakeup_wait_until(&ready->has_jobs, &ready->lock,
-            ready->groups != NULL || ready->arrays.first != NULL ? clock_ns_in(FIRST_MS)
-                                                                 : UINT64_MAX);
+            ready->groups.first != NULL || ready->arrays.first != NULL ? clock_ns_in(FIRST_MS)
+                                                                       : UINT64_MAX);
         ready->lanes_waiting--;
     }
     if (batch.count > 0) {
         note_lane(ready, lane, true);
         const struct job *first = batch.array != NULL ? batch.array : jobs[0];
         if (batch.array == NULL) ready->count -= batch.count;
-        batch.is_slow = ready->lanes[lane].is_slow;
+        batch.is_slow = ready->slow_lanes.of[lane].is_taken;
         batch.span_ns = expected_span(ready, &batch, composition_signature(first));
     }
     bool has_something = batch.count > 0 || batch.claimed > 0;
@@ -432,20 +389,14 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
 
 void ready_leave(struct ready *ready, uint32_t lane) {
     pthread_mutex_lock(&ready->lock);
-    INVARIANT(ready->lanes[lane].is_slow, "the lane has a slow batch");
-    ready->lanes[lane].is_slow = false;
-    ready->slow_lanes--;
+    slow_lanes_leave(&ready->slow_lanes, lane);
     if (ready->count > 0 || ready->is_closed) wakeup_broadcast(&ready->has_jobs);
     pthread_mutex_unlock(&ready->lock);
 }
 
-/* How many other slow batches may have had a part of the device while the lane's ran. A quick one
- * is over before others begin; without this it would seem slow beside them. */
 static uint32_t count_beside(struct ready *ready, uint32_t lane) {
-    const struct lane_share *share = &ready->lanes[lane]; /* which only its lane changes */
     pthread_mutex_lock(&ready->lock);
-    uint64_t begun_since = ready->slow_batches - share->number;
-    uint64_t beside = share->is_slow ? share->others + begun_since : ready->slow_lanes;
+    uint64_t beside = slow_lanes_beside(&ready->slow_lanes, lane);
     pthread_mutex_unlock(&ready->lock);
     uint64_t most = ready->options.lanes - 1;
     return (uint32_t)(beside < most ? beside : most);
@@ -505,7 +456,8 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count) {
             continue;
         }
         bool is_for_queue = is_quick(ready, jobs[i]);
-        (is_for_queue ? add_quick : add_slow)(ready, jobs[i]);
+        if (is_for_queue) add_quick(ready, jobs[i]);
+        else slow_groups_add(&ready->groups, jobs[i]);
         if (is_for_queue) quick++;
     }
     if (quick > 0) ready->quick_ns = clock_ns();
@@ -527,14 +479,8 @@ struct job *ready_pop(struct ready *ready) {
         ready->quick = job->place.next;
         return job;
     }
-    job = ready->groups;
-    if (job == NULL) return array_queue_pop(&ready->arrays);
-    struct job *last = job->place.last, *next = job->place.next;
-    remove_group(ready, NULL, job);
-    if (next == NULL) return job;
-    next->place.last = last;
-    add_group(ready, next);
-    return job;
+    job = slow_groups_pop(&ready->groups);
+    return job != NULL ? job : array_queue_pop(&ready->arrays);
 }
 
 size_t ready_count(struct ready *ready) {

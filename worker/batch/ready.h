@@ -16,7 +16,8 @@
  * An array is taken in slices (array.h), each as large as a batch of so many jobs might be; lanes
  * that are free share it, and several arrays take turns. A slice that is expected to take at most
  * `span_ns` is as quick as a quick job; another has its lane to itself, as slow jobs have. Slices
- * and slow jobs take turns, too.
+ * and slow jobs take turns, too. When it is the turn of a slow one, lanes with batches in flight
+ * take nothing more, until one of them is empty for it.
  *
  * The bytes of a batch always fit the slab. A job that failed before runs alone, so that it cannot
  * spoil another batch.
