@@ -200,6 +200,19 @@ TEST(a_shared_object_is_compared_without_being_run) {
     free((void *)(uintptr_t)image.data);
 }
 
+/* The driver takes the sizes from the headers, and would read past the end. */
+TEST(a_shared_object_whose_end_is_missing_is_refused) {
+    struct slice image = read_image();
+    static const size_t missing[] = {1, 63, 64, 200, 1000};
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
+        load(SCALE, "cpu", slice_of(image.data, image.size - missing[i]));
+        assert_problem_is("/p/program.yaml:4:3", "k is cut off");
+    }
+    load(SCALE, "cpu", slice_of(image.data, 20));
+    assert_problem_is("/p/program.yaml:4:3", "k is cut off");
+    free((void *)(uintptr_t)image.data);
+}
+
 /* Under the address sanitizer a read outside of the copy ends the test. */
 TEST(a_shared_object_that_was_cut_or_changed_is_read_within_its_end) {
     struct slice image = read_image();
@@ -237,4 +250,5 @@ RUN_TESTS(S(an_image_that_takes_what_the_manifest_says_is_loaded),
     S(a_batched_kernel_takes_rows_and_jobs), S(a_kernel_that_is_not_there_is_named),
     S(what_cannot_be_read_is_refused_with_its_line),
     S(a_shared_object_is_compared_without_being_run),
+    S(a_shared_object_whose_end_is_missing_is_refused),
     S(a_shared_object_that_was_cut_or_changed_is_read_within_its_end))

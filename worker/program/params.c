@@ -158,7 +158,10 @@ static void check_shared_object(const struct comparison *comparison,
     const struct yaml_node *entries, const struct program *program) {
     struct slice bytes = comparison->image->bytes;
     struct kernel_params found;
-    if (!shared_object_is_one(bytes)) return;
+    if (shared_object_is_cut(bytes))
+        yaml_problem(comparison->problems, comparison->document, entries,
+            "copy the image again, or build it again", "%s is cut off", comparison->image->file);
+    if (shared_object_is_cut(bytes) || !shared_object_is_one(bytes)) return;
     for (size_t i = 0; i < program->entry_count; i++) {
         const struct entry *entry = &program->entries[i];
         const struct yaml_node *node = entries->values[i];

@@ -29,6 +29,25 @@ static bool read_section(
            read_at(image, at, ret, sizeof *ret);
 }
 
+static bool is_within(struct slice image, const Elf64_Shdr *section) {
+    return section->sh_type == SHT_NOBITS ||
+           (section->sh_offset <= image.size &&
+               section->sh_size <= image.size - section->sh_offset);
+}
+
+bool shared_object_is_cut(struct slice image) {
+    Elf64_Ehdr header;
+    Elf64_Shdr section;
+    char magic[SELFMAG];
+    if (!read_at(image, 0, magic, sizeof magic) || memcmp(magic, ELFMAG, SELFMAG) != 0)
+        return false;
+    if (!read_at(image, 0, &header, sizeof header)) return true;
+    if (!shared_object_is_one(image)) return false;
+    for (uint32_t i = 0; i < header.e_shnum; i++)
+        if (!read_section(image, &header, i, &section) || !is_within(image, &section)) return true;
+    return false;
+}
+
 /* Finds `size` bytes at an address in the file. */
 static bool find_bytes(
     struct slice image, const Elf64_Ehdr *header, uint64_t address, uint64_t size, uint64_t *ret) {
