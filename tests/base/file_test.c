@@ -46,6 +46,31 @@ TEST(a_file_of_any_size_comes_whole_and_ends_with_a_nul) {
     }
 }
 
+TEST(bytes_are_written_where_they_belong) {
+    struct error err;
+    char *data;
+    size_t size;
+    fill(0);
+    int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_true(file_write_at(fd, 3, slice_of_text("def")));
+    assert_true(file_write_at(fd, 0, slice_of_text("abc")));
+    assert_true(file_write_at(fd, 6, slice_of_text("")));
+    close(fd);
+    assert_int_equal(file_read(path, 100, &data, &size, &err), ERR_OK);
+    assert_string_equal(data, "abcdef");
+    free(data);
+}
+
+TEST(what_cannot_be_written_says_why) {
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    errno = 0;
+    assert_false(file_write_at(fd, 0, slice_of_text("abc")));
+    assert_int_equal(errno, EBADF);
+    close(fd);
+}
+
 TEST(a_byte_too_many_is_too_large) {
     char *data;
     size_t size;
@@ -86,6 +111,7 @@ TEST(a_dash_is_standard_input) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {T(a_file_of_any_size_comes_whole_and_ends_with_a_nul),
+        T(bytes_are_written_where_they_belong), T(what_cannot_be_written_says_why),
         T(a_byte_too_many_is_too_large), T(what_cannot_be_read_is_named_with_its_reason),
         T(a_dash_is_standard_input)};
     return cmocka_run_group_tests(tests, make_file, remove_file);

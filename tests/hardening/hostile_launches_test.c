@@ -184,12 +184,12 @@ static void run_kernel(const struct kernel_info *kernel, const struct plan_launc
     size_t shared_bytes =
         (launch->shared_bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT;
     if (!is_cooperative) engine->shared = place(&shared_arena, shared_bytes, true);
-    struct cpu_launch *run = cpu_launch_create(kernel, params);
+    struct cpu_shape shape = {
+        .shared_bytes = launch->shared_bytes, .is_cooperative = is_cooperative};
+    memcpy(shape.grid, grid, sizeof shape.grid);
+    memcpy(shape.block, launch->block, sizeof shape.block);
+    struct cpu_launch *run = cpu_launch_create(kernel, NULL, &shape, params);
     assert_non_null(run);
-    memcpy(run->grid, grid, sizeof run->grid);
-    memcpy(run->block, launch->block, sizeof run->block);
-    run->shared_bytes = launch->shared_bytes;
-    run->is_cooperative = is_cooperative;
     assert_int_equal(cpu_launch_run(run, engine), CUDA_SUCCESS);
     free(run);
 }

@@ -69,6 +69,19 @@ enum err file_read(
     return code;
 }
 
+bool file_write_at(int fd, uint64_t offset, struct slice bytes) {
+    while (bytes.size > 0) {
+        struct slice done;
+        ssize_t written = pwrite(fd, bytes.data, bytes.size, (off_t)offset);
+        if (written == 0) errno = ENOSPC;
+        if (written == 0 || (written < 0 && errno != EINTR)) return false;
+        if (written < 0) continue;
+        (void)slice_take(&bytes, (size_t)written, &done);
+        offset += (uint64_t)written;
+    }
+    return true;
+}
+
 void file_add_problem(struct problems *problems, const char *path, const struct error *err) {
     size_t length = strlen(path);
     const char *what = err->message;

@@ -1,9 +1,10 @@
-/** Whole files, read in one step. Threads: any. */
+/** Files that are read in one step, and writes that are whole. Threads: any. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
 #include "base/error.h"
 #include "base/problems.h"
+#include "base/slice.h"
 
 /**
  * Reads all of `path` ("-" is standard input) into a new block that the caller frees. One NUL, not
@@ -12,6 +13,9 @@
  */
 MUST_CHECK enum err file_read(
     const char *path, size_t bytes_max, char **ret, size_t *size, struct error *err);
+
+/** Writes all of `bytes`, `offset` bytes from the file's start. False: errno says why. */
+MUST_CHECK bool file_write_at(int fd, uint64_t offset, struct slice bytes);
 
 /** Adds what file_read() failed with as a problem of the file, whose path is printed once. */
 void file_add_problem(struct problems *problems, const char *path, const struct error *err);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "blobs/parts.h"
 
 enum { HEX_DIGITS = 64, NO_FD = -1 };
@@ -254,15 +255,9 @@ static enum err write_failed(const struct temp_file *file, const char *what, str
     return io_failed(file->folder, what, blob_name(&file->digest, name), err);
 }
 
-enum err temp_file_write(const struct temp_file *file, struct slice bytes, struct error *err) {
-    while (bytes.size > 0) {
-        ssize_t written = write(file->fd, bytes.data, bytes.size);
-        if (written == 0) errno = ENOSPC;
-        if (written == 0 || (written < 0 && errno != EINTR))
-            return write_failed(file, "write", err);
-        struct slice done;
-        if (written > 0) (void)slice_take(&bytes, (size_t)written, &done);
-    }
+enum err temp_file_write(struct temp_file *file, struct slice bytes, struct error *err) {
+    if (!file_write_at(file->fd, file->bytes, bytes)) return write_failed(file, "write", err);
+    file->bytes += bytes.size;
     return ERR_OK;
 }
 

@@ -36,6 +36,7 @@ struct temp_file {
     const struct folder *folder;
     struct digest digest; /* of its future contents */
     int shelf_fd, fd;
+    uint64_t bytes; /* that temp_file_write() has written */
     char name[TEMP_NAME_SIZE];
 };
 
@@ -67,8 +68,8 @@ void folder_remove(const struct folder *folder, const struct digest *digest);
 
 MUST_CHECK enum err temp_file_create(const struct folder *folder, const struct digest *digest,
     struct temp_file *ret, struct error *err);
-MUST_CHECK enum err temp_file_write(
-    const struct temp_file *file, struct slice bytes, struct error *err);
+/** Behind what it has written before. */
+MUST_CHECK enum err temp_file_write(struct temp_file *file, struct slice bytes, struct error *err);
 /** All of it is written: `parts` reads it (parts.h), also once it is closed and removed. Errors:
  * those of parts_open(). */
 MUST_CHECK enum err temp_file_open_parts(

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/invariant.h"
 #include "base/pulse.h"
 #include "blobs/blob.h"
@@ -71,25 +72,12 @@ enum err spool_create(const struct folder *folder, struct blob_memory *memory, u
     return code;
 }
 
-static enum err write_all(
-    const struct spool *spool, uint64_t offset, struct slice bytes, struct error *err) {
-    while (bytes.size > 0) {
-        struct slice done;
-        ssize_t written = pwrite(spool->file.fd, bytes.data, bytes.size, (off_t)offset);
-        if (written == 0) errno = ENOSPC;
-        if (written == 0 || (written < 0 && errno != EINTR)) return io_failed(spool, "write", err);
-        if (written < 0) continue;
-        (void)slice_take(&bytes, (size_t)written, &done);
-        offset += (uint64_t)written;
-    }
-    return ERR_OK;
-}
-
 enum err spool_write(struct spool *spool, uint64_t offset, struct slice bytes, struct error *err) {
     INVARIANT(offset <= spool->bytes && bytes.size <= spool->bytes - offset,
         "what is written lies in the output");
     pulse_outside();
-    enum err code = write_all(spool, offset, bytes, err);
+    bool is_written = file_write_at(spool->file.fd, offset, bytes);
+    enum err code = is_written ? ERR_OK : io_failed(spool, "write", err);
     pulse_busy();
     return code;
 }

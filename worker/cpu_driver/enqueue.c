@@ -90,16 +90,8 @@ CUresult cpu_launch_prepare(const struct cpu_device *device, CUfunction handle,
     CUresult result = check_shape(function, shape);
     if (result != CUDA_SUCCESS) return result;
     if (args == NULL && function->kernel->param_count > 0) return CUDA_ERROR_INVALID_VALUE;
-    struct cpu_launch *launch = cpu_launch_create(function->kernel, args);
-    if (launch == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-    memcpy(launch->grid, shape->grid, sizeof launch->grid);
-    memcpy(launch->block, shape->block, sizeof launch->block);
-    launch->shared_bytes = shape->shared_bytes;
-    launch->is_cooperative = shape->is_cooperative;
-    launch->module = function->module;
-    launch->module->users++;
-    *ret = launch;
-    return CUDA_SUCCESS;
+    *ret = cpu_launch_create(function->kernel, function->module, shape, args);
+    return *ret != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Assumes that the kernel uses each block that an argument could point into. */

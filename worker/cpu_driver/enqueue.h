@@ -4,11 +4,6 @@
 
 #include "cpu_driver/operation.h"
 
-struct cpu_shape {
-    unsigned grid[3], block[3], shared_bytes;
-    bool is_cooperative;
-};
-
 /** `kind` says which way. `is_pageable` of `copy` is ignored. */
 CUresult cpu_enqueue_copy(struct cpu_device *device, enum cpu_operation_kind kind,
     const struct cpu_copy *copy, CUstream stream, struct cpu_fault fault);

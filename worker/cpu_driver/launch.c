@@ -25,12 +25,16 @@ static size_t value_room(uint32_t bytes) {
     return round_up(bytes, VALUE_ALIGNMENT);
 }
 
-struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, void *const *args) {
+struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, struct cpu_module *module,
+    const struct cpu_shape *shape, void *const *args) {
     size_t bytes = 0;
     for (uint32_t i = 0; i < kernel->param_count; i++) bytes += value_room(kernel->param_bytes[i]);
     struct cpu_launch *launch = calloc(1, sizeof *launch + bytes);
     if (launch == NULL) return NULL;
     launch->kernel = kernel;
+    launch->module = module;
+    launch->shape = *shape;
+    if (module != NULL) module->users++;
     unsigned char *value = launch->values;
     for (uint32_t i = 0; i < kernel->param_count; i++) {
         launch->args[i] = value;
@@ -41,15 +45,7 @@ struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, void *con
 }
 
 struct cpu_launch *cpu_launch_copy(const struct cpu_launch *launch) {
-    struct cpu_launch *copy = cpu_launch_create(launch->kernel, launch->args);
-    if (copy == NULL) return NULL;
-    memcpy(copy->grid, launch->grid, sizeof copy->grid);
-    memcpy(copy->block, launch->block, sizeof copy->block);
-    copy->shared_bytes = launch->shared_bytes;
-    copy->is_cooperative = launch->is_cooperative;
-    copy->module = launch->module;
-    copy->module->users++;
-    return copy;
+    return cpu_launch_create(launch->kernel, launch->module, &launch->shape, launch->args);
 }
 
 void cpu_launch_destroy(struct cpu_launch *launch) {
@@ -129,8 +125,8 @@ static bool block_is_over(const struct run *run) {
  * reading it shows.
  */
 static void poison_shared(const struct run *run) {
-    if (run->launch->shared_bytes > 0)
-        memset(run->position.shared, SHARED_POISON, run->launch->shared_bytes);
+    if (run->launch->shape.shared_bytes > 0)
+        memset(run->position.shared, SHARED_POISON, run->launch->shape.shared_bytes);
 }
 
 static void begin_next_block(struct run *run) {
@@ -196,12 +192,12 @@ static void run_init(struct run *run, const struct cpu_launch *launch, struct cp
         .launch = launch,
         .fibers = engine->fibers,
         .blocks_left = blocks,
-        .thread_count = (uint32_t)product(launch->block),
+        .thread_count = (uint32_t)product(launch->shape.block),
         .position = {.shared = shared, .barrier = barrier, .grid_barrier = grid_barrier},
         .at_grid_barrier = at_grid_barrier,
     };
-    memcpy(run->position.grid_dim, launch->grid, sizeof run->position.grid_dim);
-    memcpy(run->position.block_dim, launch->block, sizeof run->position.block_dim);
+    memcpy(run->position.grid_dim, launch->shape.grid, sizeof run->position.grid_dim);
+    memcpy(run->position.block_dim, launch->shape.block, sizeof run->position.block_dim);
     waiting_init(&run->at_barrier);
     poison_shared(run);
 }
@@ -222,7 +218,7 @@ static CUresult run_ordinary(const struct cpu_launch *launch, struct cpu_engine 
     struct run run;
     struct waiting_list at_grid_barrier;
     waiting_init(&at_grid_barrier);
-    run_init(&run, launch, engine, product(launch->grid), engine->shared, &at_grid_barrier);
+    run_init(&run, launch, engine, product(launch->shape.grid), engine->shared, &at_grid_barrier);
     if (!run_on(&run)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     return at_grid_barrier.first == NULL ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
 }
@@ -230,7 +226,7 @@ static CUresult run_ordinary(const struct cpu_launch *launch, struct cpu_engine 
 /* A run for each block, in turns from grid barrier to grid barrier. */
 static CUresult run_cooperative(
     const struct cpu_launch *launch, struct cpu_engine *engine, size_t shared_bytes) {
-    uint64_t blocks = product(launch->grid); /* few, since they fit at once */
+    uint64_t blocks = product(launch->shape.grid); /* few, since they fit at once */
     struct run *runs = calloc(blocks, sizeof runs[0]);
     struct waiting_list at_grid_barrier;
     uint32_t block[3] = {0};
@@ -241,7 +237,7 @@ static CUresult run_cooperative(
         if (shared != NULL) shared += i * shared_bytes;
         run_init(&runs[i], launch, engine, 1, shared, &at_grid_barrier);
         memcpy(runs[i].position.block, block, sizeof block);
-        step(block, launch->grid);
+        step(block, launch->shape.grid);
         has_memory = run_on(&runs[i]);
     }
     while (has_memory && at_grid_barrier.first != NULL) {
@@ -253,9 +249,9 @@ static CUresult run_cooperative(
 }
 
 CUresult cpu_launch_run(const struct cpu_launch *launch, struct cpu_engine *engine) {
-    size_t shared_bytes = round_up(launch->shared_bytes, SHARED_ALIGNMENT);
-    size_t at_once = launch->is_cooperative ? product(launch->grid) : 1;
+    size_t shared_bytes = round_up(launch->shape.shared_bytes, SHARED_ALIGNMENT);
+    size_t at_once = launch->shape.is_cooperative ? product(launch->shape.grid) : 1;
     if (!engine_prepare(engine, at_once * shared_bytes)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    if (launch->is_cooperative) return run_cooperative(launch, engine, shared_bytes);
+    if (launch->shape.is_cooperative) return run_cooperative(launch, engine, shared_bytes);
     return run_ordinary(launch, engine);
 }

@@ -23,19 +23,23 @@ struct cpu_engine {
 void cpu_engine_init(struct cpu_engine *engine);
 void cpu_engine_fini(struct cpu_engine *engine);
 
+struct cpu_shape {
+    unsigned grid[3], block[3], shared_bytes;
+    bool is_cooperative; /* all blocks at once, which may wait for each other */
+};
+
 /** A launch as it was called, with copies of the arguments' values. */
 struct cpu_launch {
     const struct kernel_info *kernel;
-    bool is_cooperative;       /* all blocks at once, which may wait for each other */
-    struct cpu_module *module; /* in use until the launch is over */
-    uint32_t grid[3], block[3];
-    size_t shared_bytes;
+    struct cpu_module *module; /* in use until the launch is over; NULL: the kernel is in none */
+    struct cpu_shape shape;
     void *args[KERNEL_PARAMS_MAX]; /* into values[] */
     _Alignas(16) unsigned char values[];
 };
 
-/** Copies the values that `args` point to; NULL when memory is short. The caller sets the rest. */
-struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, void *const *args);
+/** Copies the values that `args` point to; NULL when memory is short. */
+struct cpu_launch *cpu_launch_create(const struct kernel_info *kernel, struct cpu_module *module,
+    const struct cpu_shape *shape, void *const *args);
 
 /** Another launch of the same; NULL when memory is short. */
 struct cpu_launch *cpu_launch_copy(const struct cpu_launch *launch);
