@@ -6,7 +6,7 @@ import os
 import subprocess
 import unittest
 
-from worker_flow import BINARY, FlowTest, is_saxpy, saxpy
+from worker_flow import BINARY, BUILD, FlowTest, is_saxpy, saxpy
 
 import gpu_worker as gw
 import msgpack
@@ -123,6 +123,13 @@ class FileTest(FlowTest):
         self.assertEqual(codes, {"broken": "unknown_program", "job-2": None})
         self.assertEqual(len(letters.read_text().splitlines()), 1)
         self.assertIn("unknown_program", letters.read_text())
+
+    def test_a_management_library_that_hangs_changes_no_exit_code(self):
+        self.use_environment({"LD_LIBRARY_PATH": str((BUILD / "tests/gpu/fake_nvml").resolve()), "FAKE_NVML": "hung"})
+        run, results = self.run_jobs(b"".join(msgpack.packb(saxpy(n)) for n in range(10)))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(len(results), 10)
+        self.assertIn("NVIDIA's management library hangs", run.stderr)
 
     def test_the_debug_log_tells_how_long_each_stage_took(self):
         config = self.folder / "config.yaml"

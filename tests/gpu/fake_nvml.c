@@ -1,8 +1,9 @@
 /* NVIDIA's management library as health.c and usage.c ask it, with the GPU that FAKE_NVML names:
  * fine, lost, rows (that fail and could not be replaced), slice (of MIG, which has its memory
- * alone), unknown (no such UUID); or dead: it does not start. */
+ * alone), hung (in the driver), unknown (no such UUID); or dead: it does not start. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, NOT_SUPPORTED = 3, NOT_FOUND = 6, GPU_IS_LOST = 15 };
 
@@ -72,6 +73,7 @@ static int measured(const void *device) {
 }
 
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *ret) {
+    while (is("hung")) pause();
     if (measured(device) == GPU_IS_LOST) return GPU_IS_LOST;
     *ret = (struct memory){.total = 80ull << 30, .free = 60ull << 30, .used = 20ull << 30};
     return SUCCESS;

@@ -260,6 +260,16 @@ static enum err begin_life(void *context, struct executor_life *ret, struct erro
     return ERR_OK;
 }
 
+/* The exit code of a run whose jobs were all done or handed back. */
+static int exit_code_of(const struct executor_summary *summary, bool is_file_run) {
+    log_event(LOG_INFO, LOG_EVENT("done"),
+        "done: %" PRIu64 " jobs ok, %" PRIu64 " failed, in %.3f s", summary->ok, summary->errors,
+        (double)summary->elapsed_ns / 1e9);
+    if (!is_file_run) return CLI_OK;
+    if (!summary->is_complete) return CLI_DRAIN;
+    return summary->errors > 0 ? CLI_JOBS_FAILED : CLI_OK;
+}
+
 static int run_executor(
     const struct settings *settings, const struct run_arguments *arguments, uint32_t device) {
     struct beginning beginning = {settings, arguments, device, .connection = {0}};
@@ -287,13 +297,9 @@ static int run_executor(
     if (code == ERR_TIMEOUT) _exit(fail(&err)); /* threads may hang in the driver */
     connection_fini(&beginning.connection);
     /* the state is not closed: a later crash or stop is still noted in it */
-    if (code != ERR_OK) return fail(&err);
-    log_event(LOG_INFO, LOG_EVENT("done"),
-        "done: %" PRIu64 " jobs ok, %" PRIu64 " failed, in %.3f s", summary.ok, summary.errors,
-        (double)summary.elapsed_ns / 1e9);
-    if (!arguments->is_file_run) return CLI_OK;
-    if (!summary.is_complete) return CLI_DRAIN;
-    return summary.errors > 0 ? CLI_JOBS_FAILED : CLI_OK;
+    int ret = code == ERR_OK ? exit_code_of(&summary, arguments->is_file_run) : fail(&err);
+    if (summary.is_hung) _exit(ret);
+    return ret;
 }
 
 /* ---- the supervisor ---- */

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "metrics/board.h"
 #include "metrics/encode_report.h"
+#include "metrics/meter.h"
 #include "state/crash.h"
 
 #define LOG_NS 60000000000ull
@@ -21,6 +22,7 @@ enum { FLUSH_MS = 1000, SHOW_MS = 1000 };
 struct reporter {
     const struct collector *collector;
     const struct identity *identity;
+    struct meter *meter;
     uint32_t interval_ms;
     struct sink *sink; /* NULL: nothing is published */
     struct board *board;
@@ -36,8 +38,7 @@ struct reporter {
     struct totals told;    /* the sum of all acknowledged reports */
     uint64_t sequence;
     uint64_t log_due_ns;
-    struct usage_reading usage; /* of the device, since the last look */
-    bool is_on_its_way;         /* a report with the fields below, not yet settled */
+    bool is_on_its_way; /* a report with the fields below, not yet settled */
     struct record record;
     struct slice payload; /* owned */
     char key[160];
@@ -125,7 +126,7 @@ static void show(struct reporter *reporter) {
     collector_read_totals(collector, &view->totals);
     for (int i = 0; i < COUNTER_COUNT; i++) view->totals.of[i] += reporter->earlier.of[i];
     view->gauges = collector_read_gauges(collector);
-    view->usage = reporter->usage;
+    meter_read(reporter->meter, clock_ns(), &view->usage);
     view->device_budget_bytes = budget_limit(collector->device_budget);
     view->pinned_budget_bytes = budget_limit(collector->pinned_budget);
     view->statics_budget_bytes = collector->statics_budget_bytes;
@@ -173,9 +174,7 @@ static void publish_last(struct reporter *reporter) {
 static void run_reporter(void *context, uint32_t index) {
     crash_is_no_evidence();
     struct reporter *reporter = context;
-    struct usage *usage = usage_open(reporter->identity->uuid);
     do {
-        usage_read(usage, &reporter->usage); /* while idle: a driver may hang, and no job for it */
         pulse_busy();
         show(reporter);
         if (reporter->sink != NULL) publish(reporter);
@@ -186,7 +185,6 @@ static void run_reporter(void *context, uint32_t index) {
     if (reporter->sink != NULL) publish_last(reporter);
     pulse_idle(); /* closing has time limits of its own */
     sink_destroy(reporter->sink);
-    usage_close(usage);
 }
 
 static void reporter_destroy(struct reporter *reporter) {
@@ -210,6 +208,7 @@ enum err reporter_start(
     }
     reporter->collector = options->collector;
     reporter->identity = options->identity;
+    reporter->meter = options->meter;
     reporter->interval_ms = options->interval_ms;
     reporter->sink = sink;
     reporter->board = options->board;

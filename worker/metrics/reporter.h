@@ -16,12 +16,14 @@
 
 struct reporter;
 struct board;
+struct meter;
 
 struct reporter_options {
     struct sink *sink; /* owned, even if the start fails; NULL: nothing is published */
     struct board *board;
     const struct collector *collector;
     const struct identity *identity;
+    struct meter *meter;  /* how the device is used; NULL: not known */
     uint32_t interval_ms; /* 0: nothing is published */
 };
 

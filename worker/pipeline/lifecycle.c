@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "batch/graphs.h"
 #include "gpu/locality.h"
+#include "metrics/meter.h"
 #include "metrics/reporter.h"
 #include "pipeline/admission.h"
 #include "pipeline/control.h"
@@ -297,11 +298,16 @@ static void read_in_flight(void *context, struct gauges *ret) {
     ret->jobs_retrying = retries_count(stages->retries);
 }
 
+static enum err start_meter(struct stages *stages, struct error *err) {
+    return meter_start(stages->device.uuid, &stages->meter, err);
+}
+
 static enum err start_reporter(struct stages *stages, struct error *err) {
     const struct reporter_options options = {.sink = stages->telemetry,
         .board = stages->board,
         .collector = &stages->collector,
         .identity = &stages->identity,
+        .meter = stages->meter,
         .interval_ms = stages->settings->telemetry.interval_ms};
     stages->collector = (struct collector){.counters = &stages->board->counters,
         .source = stages->source,
@@ -402,6 +408,14 @@ static void destroy_reporter(struct stages *stages) {
     sink_destroy(stages->telemetry);
 }
 
+/* All jobs are answered, and the code with which the process ends is theirs. */
+static void destroy_meter(struct stages *stages) {
+    stages->summary.is_hung = !meter_stop(stages->meter);
+    if (stages->summary.is_hung)
+        log_line(LOG_WARN,
+            "NVIDIA's management library hangs, and is left as it is; see that nvidia-smi works");
+}
+
 static void destroy_control(struct stages *stages) {
     control_stop(stages->control);
     reader_destroy(stages->control_reader);
@@ -471,6 +485,7 @@ static const struct stage {
     {"admission", start_admission, finish_admission, destroy_admission},
     {"retries", start_retries, finish_retries, destroy_retries},
     {"control", start_control, NULL, destroy_control},
+    {"meter", start_meter, NULL, destroy_meter},
     {"reporter", start_reporter, NULL, destroy_reporter},
     {"reload", start_reload, finish_reload, NULL},
 };

@@ -55,6 +55,7 @@ struct executor_summary {
     uint64_t errors;     /* messages with an error result, a dead letter, or both */
     uint64_t elapsed_ns; /* from the first call of the source until no job was left in flight */
     bool is_complete;    /* the source came to its end: nothing is left to take */
+    bool is_hung;        /* a thread hangs in a library, and was left: end by _exit() */
 };
 
 #endif

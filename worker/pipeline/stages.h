@@ -27,6 +27,7 @@ enum { ASIDE_MAX = 4 * OFFSETS_WINDOW };
 enum { STAGES_GROUP_MAX = 64 };
 
 struct control;
+struct meter;
 struct admission;
 struct providers;
 struct serial;
@@ -86,7 +87,8 @@ struct stages {
     struct tracer *tracer;       /* NULL: no job is traced */
     uint64_t tracing_log_due_ns; /* the tracer's thread's */
     struct sink *telemetry;      /* until the reporter owns it */
-    struct reporter *reporter;   /* NULL where no telemetry is published */
+    struct meter *meter;
+    struct reporter *reporter; /* NULL where no telemetry is published */
     char host[128];
     struct identity identity;
 
