@@ -176,6 +176,25 @@ TEST(what_waits_in_its_line_is_answered_when_its_turn_comes) {
     assert_int_equal(run->summary.ok, 2);
 }
 
+static void stop_after_some_polls(struct run *run) {
+    static int polls;
+    run->stop = polls++ == 10;
+}
+
+/* Nobody listens there. */
+TEST(no_job_is_taken_before_it_is_known_what_was_cancelled_and_a_stop_is_heeded) {
+    struct run *run = *state;
+    struct error err;
+    const struct kafka_options nowhere = {.bootstrap_servers = "127.0.0.1:1"};
+    assert_int_equal(
+        reader_create(&nowhere, topic, READER_FROM_BEGINNING, 0, &run->control, &err), ERR_OK);
+    run->on_poll = stop_after_some_polls;
+    run_add_saxpy(run, 0);
+    assert_int_equal(run_execute(run), ERR_OK);
+    assert_int_equal(run->summary.ok, 0);
+    assert_int_equal(memory_count(&run->broker, ROUTE_RESULT), 0);
+}
+
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, run_tear_down)
 
 int main(void) {
@@ -185,6 +204,7 @@ int main(void) {
         F(what_waits_to_be_tried_again_is_answered_at_once),
         F(what_is_cancelled_while_it_runs_is_not_tried_again),
         F(what_waits_in_its_line_is_answered_when_its_turn_comes),
+        F(no_job_is_taken_before_it_is_known_what_was_cancelled_and_a_stop_is_heeded),
     };
     return cmocka_run_group_tests(tests, start_broker, stop_broker);
 }

@@ -12,7 +12,7 @@
 #include "pipeline/retries.h"
 #include "state/crash.h"
 
-enum { POLL_MS = 100, CATCH_UP_MS = 30000, LOG_MS = 60000 /* between two lines of a kind */ };
+enum { POLL_MS = 100, LATE_MS = 30000, LOG_MS = 60000 /* between two lines of a kind */ };
 
 struct control {
     struct stages *stages;
@@ -20,8 +20,9 @@ struct control {
     struct cancels *cancels;
     uint64_t forgot_due_ms;  /* when the next line about a full set may be written */
     uint64_t trouble_due_ms; /* and about a topic that cannot be read */
+    uint64_t late_due_ns;    /* and about one that is not read to its end */
     struct crew *crew;
-    atomic_bool is_stopped;
+    atomic_bool is_stopped, has_caught_up;
 };
 
 static void log_refused(const struct delivery *delivery, const struct error *err) {
@@ -92,26 +93,30 @@ static bool take_next(struct control *control) {
     return true;
 }
 
-static void catch_up(struct control *control) {
-    uint64_t until_ns = clock_ns() + CATCH_UP_MS * 1000000ull;
-    while (!reader_has_caught_up(control->reader) && !*control->stages->stop) {
-        if (clock_ns() > until_ns) {
-            log_line(LOG_WARN,
-                "the control topic is not read to its end after %d s: jobs that were cancelled "
-                "before may run",
-                CATCH_UP_MS / 1000);
-            return;
-        }
-        (void)take_next(control);
-    }
+static void log_late(struct control *control) {
+    if (clock_ns() < control->late_due_ns) return;
+    control->late_due_ns = clock_ns_in(LATE_MS);
+    log_line(LOG_WARN, "the control topic is not read to its end yet, and no job is taken before: "
+                       "check that the brokers can be reached, and that it may be read");
+}
+
+/* The intake waits for it. */
+static void check_caught_up(struct control *control) {
+    if (atomic_load_explicit(&control->has_caught_up, memory_order_relaxed)) return; /* ours */
+    bool has_caught_up = reader_has_caught_up(control->reader);
+    /* release: pairs with the acquire in control_has_caught_up() */
+    atomic_store_explicit(&control->has_caught_up, has_caught_up, memory_order_release);
+    if (!has_caught_up) log_late(control);
 }
 
 static void run_control(void *context, uint32_t index) {
     crash_is_no_evidence();
     struct control *control = context;
     /* relaxed: it only ends the loop */
-    while (!atomic_load_explicit(&control->is_stopped, memory_order_relaxed))
+    while (!atomic_load_explicit(&control->is_stopped, memory_order_relaxed)) {
+        check_caught_up(control);
         if (take_next(control)) retries_check_wanted(control->stages->retries);
+    }
 }
 
 enum err control_start(
@@ -129,7 +134,7 @@ enum err control_start(
     }
     control->stages = stages;
     control->reader = reader;
-    catch_up(control);
+    control->late_due_ns = clock_ns_in(LATE_MS);
     const struct crew_options crew = {
         .name = "control", .count = 1, .run = run_control, .context = control};
     enum err code = crew_start(&crew, &control->crew, err);
@@ -146,6 +151,11 @@ void control_stop(struct control *control) {
     reader_destroy(control->reader);
     cancels_destroy(control->cancels);
     free(control);
+}
+
+bool control_has_caught_up(const struct control *control) {
+    /* acquire: pairs with the release in check_caught_up() */
+    return control == NULL || atomic_load_explicit(&control->has_caught_up, memory_order_acquire);
 }
 
 bool control_has_cancelled(const struct control *control, struct slice id) {

@@ -18,13 +18,18 @@
 struct control;
 
 /**
- * Owns the reader, also after an error. Reads all that the topic holds before it returns, so that
- * no job runs that was cancelled earlier. After 30 s it logs that it is not done, returns, and goes
- * on reading while jobs run. Without a reader (NULL) no job is cancelled.
+ * Owns the reader, also after an error. Without a reader (NULL) no job is cancelled.
  */
 MUST_CHECK enum err control_start(
     struct stages *stages, struct reader *reader, struct control **ret, struct error *err);
 void control_stop(struct control *control); /* NULL is fine */
+
+/**
+ * Whether all has been read that the topic held at the start; true where `control` is NULL. The
+ * intake takes no job before, however long that is, so that none runs that was cancelled earlier;
+ * every 30 s it is logged. Any thread.
+ */
+bool control_has_caught_up(const struct control *control);
 
 /** Whether the job of that id was cancelled; false where `control` is NULL. Any thread. */
 bool control_has_cancelled(const struct control *control, struct slice id);

@@ -6,6 +6,7 @@
 #include "base/invariant.h"
 #include "base/pulse.h"
 #include "pipeline/admission.h"
+#include "pipeline/control.h"
 #include "pipeline/flow.h"
 #include "pipeline/ordering.h"
 #include "pipeline/retries.h"
@@ -70,8 +71,10 @@ static struct room room_of(const struct stages *stages) {
         .bytes = at_most(left(stages->bytes_max, stages->bytes_in_flight), GROUP_BYTES_MAX)};
 }
 
-/* While a suspect waits to run alone, or runs, nothing more is taken. */
+/* While a suspect waits to run alone, or runs, nothing more is taken; and nothing at all before it
+ * is known what was cancelled. */
 static bool must_wait(const struct stages *stages, bool is_holding) {
+    if (!control_has_caught_up(stages->control)) return true;
     if (suspects_are_waiting(stages->suspects)) return !suspects_can_take(stages->suspects);
     return is_full(stages, is_holding);
 }
@@ -160,6 +163,8 @@ static void show_group(struct stages *stages, enum state_group *shown) {
         [SOURCE_GROUP_MEMBER] = STATE_GROUP_MEMBER,
         [SOURCE_GROUP_AWAY] = STATE_GROUP_AWAY};
     enum state_group group = groups[stages->source->group];
+    if (group == STATE_GROUP_MEMBER && !control_has_caught_up(stages->control))
+        group = STATE_GROUP_UNKNOWN;
     if (group == *shown) return;
     *shown = group;
     state_set_group(stages->state, group);

@@ -97,7 +97,8 @@ static bool check_group(const struct question *question, char why[static WHY_BYT
         return false;
     case STATE_GROUP_UNKNOWN: break;
     }
-    text_format(why, WHY_BYTES, "it does not take jobs yet; nothing needs to be done");
+    text_format(why, WHY_BYTES,
+        "it does not take jobs yet; if that takes long, look in the log for the reason");
     return false;
 }
 
