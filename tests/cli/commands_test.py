@@ -109,6 +109,12 @@ class CommandsTest(unittest.TestCase):
                                 (["tail", "word"], "'word' is too much"),
                                 (["check", __file__], f"'{__file__}' is too much; did you mean '--config {__file__}'?"),
                                 (["submit"], "a word is missing: JOB.yaml"),
+                                (["tail", "--count", "0"], "--count is at least 1"),
+                                (["tail", "--code", "bad_argumnt"],
+                                 "no error has the code 'bad_argumnt'; did you mean 'bad_argument'?"),
+                                (["replay", "--code", "io", "--code", "zzzzzzzz"], "no error has the code 'zzzzzzzz'"),
+                                (["submit", "--encode", "--local", "job.yaml"],
+                                 "--encode runs nothing: --topic, --local, --json and --out mean nothing then"),
                                 (["config", "shwo"], "'shwo' is none of defaults|show|schema|table; did you mean 'show'?"),
                                 (["config"], "a word is missing: defaults|show|schema|table"),
                                 (["run", "--jobs", "f"], "--results FILE is missing; it goes with --jobs"),
@@ -313,8 +319,11 @@ class CommandsTest(unittest.TestCase):
     def test_a_full_disk_is_no_success(self):
         with open("/dev/full", "w") as full:
             done = subprocess.run([BINARY, "config", "defaults"], stdout=full, stderr=subprocess.PIPE, text=True)
-        self.assertEqual(done.returncode, 1)
-        self.assertEqual(done.stderr, "gpu-worker config: standard output: No space left on device\n")
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "gpu-worker config: standard output: No space left on device\n"))
+            done = subprocess.run([BINARY, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "gpu-worker help: standard output: No space left on device\n"))
 
 
 unittest.main()

@@ -98,6 +98,10 @@ class DecodeTest(unittest.TestCase):
                                   "--dead-letters", folder / "dead"], capture_output=True, timeout=120)
             self.assertEqual(ran.returncode, 7, ran.stderr)
             letters = (folder / "dead").read_bytes()
+            with open("/dev/full", "w") as full:
+                lost = subprocess.run([BINARY, "decode", folder / "dead"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((lost.returncode, lost.stderr),
+                         (1, "gpu-worker decode: standard output: some of it could not be written\n"))
         done = decode(letters, "--json")
         letter = json.loads(done.stdout)
         self.assertEqual(letter["message"]["id"], "lost")

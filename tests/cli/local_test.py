@@ -73,6 +73,11 @@ class LocalTest(unittest.TestCase):
             self.assertEqual((done.returncode != 0, done.stdout), (True, ""), option)
             self.assertIn(said, done.stderr)
 
+    def test_a_number_that_would_become_infinite_is_refused(self):
+        done = self.submit("--set", "a=1e999")
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertIn("1e999 does not fit into 64 bits", done.stderr)
+
     def test_the_nearest_name_is_said(self):
         self.job.write_text(JOB.replace("saxpy, args: [{f32: 2}, x, y, {u32: 4}]", "bfs_csr, args: []"))
         self.assertIn("the job's kernels have no argument 'n_vertice'; did you mean 'n_vertices'?",
@@ -106,6 +111,46 @@ class LocalTest(unittest.TestCase):
         self.assertIn("nowhere: No such file or directory", done.stderr)
         self.assertIn("gpu-worker submit: the worker gave no result; see the lines above", done.stderr)
         self.assertEqual(list(self.temporary.iterdir()), [])
+
+    def test_a_job_that_is_interrupted_or_late_leaves_nothing(self):
+        config = self.folder / "worker.yaml"
+        config.write_text(json.dumps({"driver": "cpu", "cpu_driver": {"faults": "cuLaunchKernel:slow=60000ms@*"}}))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([BINARY, "submit", "--local", "--config", config, self.job], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, env=self.environment) as submit:
+                self.wait_for_log("info ready")
+                submit.send_signal(number)
+                self.assertEqual((submit.wait(PATIENCE_S), *submit.communicate()), (-number, "", ""))
+            self.assertEqual(list(self.temporary.iterdir()), [])
+        late = self.submit("--config", config, "--timeout", "1")
+        self.assertEqual((late.returncode, late.stdout), (1, ""))
+        self.assertIn("no result within 1 s; give it more with --timeout", late.stderr)
+        self.assertEqual(list(self.temporary.iterdir()), [])
+
+    def wait_for_log(self, words):
+        """Until the worker that a command has started logs them."""
+        until = time.monotonic() + PATIENCE_S
+        while not any(words in log.read_text() for log in self.temporary.glob("*/*log")):
+            self.assertLess(time.monotonic(), until, f"no worker logs '{words}'")
+            time.sleep(0.02)
+
+    def test_a_demo_whose_worker_does_not_start_says_why_and_leaves_nothing(self):
+        done = subprocess.run([BINARY, "demo", "--driver", "cuda"], capture_output=True, text=True, timeout=PATIENCE_S,
+                              env=self.environment | {"CUDA_VISIBLE_DEVICES": "-1"})
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertRegex(done.stderr, r"gpu-worker run: .*; .*\ngpu-worker demo: the lines above say why\n\Z")
+        self.assertNotIn("gpu-worker submit", done.stderr)
+        self.assertEqual(list(self.temporary.iterdir()), [])
+
+    def test_a_demo_that_is_interrupted_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([BINARY, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  env=self.environment) as demo:
+                self.assertIn("job.yaml", demo.stdout.readline())
+                demo.send_signal(number)
+                _, said = demo.communicate(timeout=PATIENCE_S)
+                self.assertEqual((demo.returncode, said), (0, ""))
+            self.assertEqual(list(self.temporary.iterdir()), [])
 
     def test_the_demo_answers_a_job_and_leaves_nothing(self):
         done = subprocess.run([BINARY, "demo", "--once"], capture_output=True, text=True, timeout=PATIENCE_S,

@@ -26,12 +26,14 @@ TEST(longer_ago_than_time_has_run_is_its_beginning) {
 TEST(a_date) {
     assert_int_equal(read_when("1970-01-01T00:00:00Z"), 0);
     assert_int_equal(read_when("2001-09-09T01:46:40Z"), 1000000000000);
+    assert_int_equal(read_when("2024-02-29T00:00:00Z"), 1709164800000);
 }
 
 TEST(anything_else_is_refused) {
     static const char *const texts[] = {"", "2", "h", "-2h", "2 h", "2w", "2h30m", "yesterday",
         "2026-11-21", "2026-11-21T08:30:00", "2026-11-21T08:30:00+01:00", "2026-13-01T00:00:00Z",
-        "1969-12-31T23:59:59Z", "2001-09-09T01:46:40Zx"};
+        "2026-02-29T00:00:00Z", "2026-04-31T00:00:00Z", "1969-12-31T23:59:59Z",
+        "2001-09-09T01:46:40Zx"};
     uint64_t ret;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_false(when_read(texts[i], now_ms, &ret));

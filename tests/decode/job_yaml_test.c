@@ -166,6 +166,7 @@ TEST(problems_say_where_they_stand) {
     assert_problem(JOB_OF_DATA("{i32: [2147483648]}"), "job.yaml:2:28", "is no i32");
     assert_problem(JOB_OF_DATA("{i32: [1.5]}"), "job.yaml:2:28", "1.5 is no i32");
     assert_problem(JOB_OF_DATA("{f32: [1e300]}"), "job.yaml:2:28", "1e300 is no f32");
+    assert_problem(JOB_OF_DATA("{f64: [1e309]}"), "job.yaml:2:28", "1e309 is no f64");
     assert_problem(JOB_OF_DATA("{f32: [[1]]}"), "job.yaml:2:28", "this is no f32");
     assert_problem(JOB_OF_DATA("{f32: [\"1\"]}"), "job.yaml:2:28", "1 is no f32");
     assert_problem(JOB_OF_DATA("{hex: \"0\"}"), "job.yaml:2:27", "hex");
@@ -173,6 +174,7 @@ TEST(problems_say_where_they_stand) {
     assert_problem(JOB_OF_DATA("{file: no-such.bin}"), "job.yaml:2:28", "no-such.bin");
     assert_problem(JOB_OF_DATA("{file: ''}"), "job.yaml:2:28", "no file is named");
     assert_problem("repeat: 18446744073709551616\n", "job.yaml:1:9", "64 bits");
+    assert_problem("repeat: -1e309\n", "job.yaml:1:9", "64 bits");
 }
 
 static bool is_cut(const char *text) {

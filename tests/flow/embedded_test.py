@@ -43,12 +43,18 @@ class EmbeddedTest(FlowTest):
             "driver": "cpu", "lanes": 1, "broker": "embedded", "state": {"dir": str(self.folder / "state")}})
         answered = self.run_command("submit", self.job)
         tailed = self.run_command("tail", "--from-beginning", "--count", "1")
-        lost = self.run_command("tail", "--topic", "nowhere")
+        lost = [self.run_command("tail", "--topic", "nowhere"), self.run_command("submit", "--topic", "nowhere", self.job)]
+        with open("/dev/full", "w") as full:
+            unwritten = subprocess.run([BINARY, "tail", "--config", self.config, "--from-beginning"], timeout=120,
+                                       stdout=full, stderr=subprocess.PIPE, text=True)
         self.stop_well(worker)
         self.assertIn("13, 24", answered.stdout, answered.stderr)
         self.assertIn("13, 24", tailed.stdout, tailed.stderr)
-        self.assertEqual((lost.returncode, lost.stdout), (5, ""))
-        self.assertIn("the embedded broker has no topic 'nowhere'; name one of", lost.stderr)
+        for done in lost:
+            self.assertEqual((done.returncode, done.stdout), (5, ""))
+            self.assertIn("the embedded broker has no topic 'nowhere'; name one of", done.stderr)
+        self.assertEqual((unwritten.returncode, unwritten.stderr),
+                         (1, "gpu-worker tail: standard output: some of it could not be written\n"))
         self.assertFalse((self.folder / "state/broker.address").exists())
 
     def test_a_dead_letter_is_replayed(self):

@@ -224,6 +224,16 @@ def cases():
         self.assertEqual(sorted(path.name for path in (self.folder / "mine").iterdir()),
                          ["cases.py", "mine.c", "mine.ptx", "mine.so", "program.yaml"])
 
+    def test_a_program_beside_it_may_be_half_written(self):
+        self.make("half")
+        self.make()
+        self.assertIn("mine on cpu: 4 of 4 cases pass\n", self.kit("test", "mine"))
+
+    def test_an_interrupt_ends_it_without_a_traceback(self):
+        folder = self.make()
+        (folder / "cases.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+        self.assertEqual(self.kit("test", "mine", status=130), "built mine: ptx, cpu\n")
+
     def test_mistakes_are_said_with_what_to_do(self):
         self.assertIn("there is no", self.kit("build", ".", status=1))
         folder = self.make()
@@ -241,6 +251,12 @@ def cases():
                       self.kit("test", "mine", status=1))
         (folder / "cases.py").unlink()
         self.assertIn("cases.py; gpu-worker programs new shows", self.kit("test", "mine", status=1))
+        (folder / "program.yaml").write_bytes(b"name: \xff")
+        self.assertEqual(self.kit("build", "mine", status=1), "gpu-worker programs build: mine/program.yaml is no text in UTF-8\n")
+        (folder / "program.yaml").unlink()
+        self.assertIn("there is no mine/program.yaml; gpu-worker programs new shows", self.kit("build", "mine", status=1))
+        (self.folder / "file").write_text("")
+        self.assertEqual(self.kit("new", "file/mine", status=1), "gpu-worker programs new: file/mine: Not a directory\n")
 
     def test_what_it_imports_from_ptx_the_worker_takes(self):
         for program in ("saxpy", "logreg_adam", "bfs_csr", "reduce_sum"):

@@ -362,7 +362,8 @@ static enum err find_servers(
 }
 
 /* The embedded broker would make a topic that is asked for, and nothing would ever come of it. */
-static enum err check_topic(const struct settings *settings, const char *topic, struct error *err) {
+enum err connect_check_topic(
+    const struct settings *settings, const char *topic, struct error *err) {
     if (settings->broker != BROKER_EMBEDDED) return ERR_OK;
     size_t count;
     bool is_known = false;
@@ -391,7 +392,7 @@ enum err connect_producer(const struct settings *settings, struct sink **ret, st
 enum err connect_reader(const struct settings *settings, const char *topic, uint64_t from_unix_ms,
     struct reader **ret, struct error *err) {
     char servers[SERVERS_TEXT_MAX];
-    enum err code = check_topic(settings, topic, err);
+    enum err code = connect_check_topic(settings, topic, err);
     if (code == ERR_OK) code = find_servers(settings, servers, sizeof servers, err);
     if (code != ERR_OK) return code;
     return open_reader(settings, servers, topic, from_unix_ms, BROKER_TIMEOUT_MS, ret, err);

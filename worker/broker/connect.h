@@ -64,6 +64,10 @@ struct file_paths {
 MUST_CHECK enum err connect_files(const struct settings *settings, const struct file_paths *paths,
     void *progress_room, struct connection *ret, struct error *err);
 
+/** Fails if `broker: embedded` has no such topic. Errors: ERR_BROKER, ERR_NO_MEMORY. */
+MUST_CHECK enum err connect_check_topic(
+    const struct settings *settings, const char *topic, struct error *err);
+
 /**
  * For commands beside the worker: a producer, and a reader of one topic, which may also return
  * messages older than `from_unix_ms`. With `broker: embedded` they connect to the running worker's

@@ -43,40 +43,50 @@ static void on_signal(int number) {
 
 static enum err write_files(struct demo *demo, struct error *err) {
     char config[2 * TEMPORARY_PATH_SIZE];
-    enum err code = temporary_folder_make("gpu-worker-demo", demo->folder, err);
-    if (code != ERR_OK) return code;
     snprintf(demo->config, sizeof demo->config, "%s/worker.yaml", demo->folder);
     snprintf(demo->job, sizeof demo->job, "%s/job.yaml", demo->folder);
     snprintf(demo->log, sizeof demo->log, "%s/worker.log", demo->folder);
     int size = snprintf(config, sizeof config,
         "driver: %s\nbroker: embedded\nstate: {dir: \"%s/state\"}\n", demo->driver, demo->folder);
-    code = quiet_write_file(demo->config, config, (size_t)size, err);
+    enum err code = quiet_write_file(demo->config, config, (size_t)size, err);
     if (code == ERR_OK) code = quiet_write_file(demo->job, job_text, strlen(job_text), err);
     return code;
 }
 
-static enum err submit(const struct demo *demo, int *ret_exit, struct error *err) {
+static bool is_running(pid_t pid) {
+    siginfo_t ended = {0};
+    return waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+}
+
+/* Until a signal, or until the worker or `other` ends by itself; 0: there is no other. */
+static void wait_for_end(const struct demo *demo, pid_t other, const sigset_t *waiting) {
+    while (!stop && is_running(demo->worker) && (other == 0 || is_running(other)))
+        sigsuspend(waiting);
+}
+
+/* Without a worker no result comes. */
+static enum err submit(
+    const struct demo *demo, const sigset_t *waiting, int *ret_exit, struct error *err) {
     const char *const arguments[] = {"submit", "--config", demo->config, demo->job, NULL};
     pid_t pid;
     printf("# %s\n%s\n# gpu-worker submit --config %s %s\n", demo->job, job_text, demo->config,
         demo->job);
     fflush(stdout);
     enum err code = child_start(arguments, -1, NULL, &pid, err);
-    if (code == ERR_OK) *ret_exit = quiet_wait(pid);
-    return code;
+    if (code != ERR_OK) return code;
+    wait_for_end(demo, pid, waiting);
+    if (is_running(pid)) kill(pid, SIGTERM);
+    *ret_exit = quiet_wait(pid);
+    return ERR_OK;
 }
 
-/* Until a signal, or until the worker ends by itself. */
 static void wait_for_stop(const struct demo *demo, const sigset_t *waiting) {
     printf("\nThe worker runs until Ctrl-C; it logs to %s. In another terminal:\n"
            "  gpu-worker tail --config %s --from-beginning\n"
            "  gpu-worker submit --config %s --set a=5 %s\n",
         demo->log, demo->config, demo->config, demo->job);
     fflush(stdout);
-    siginfo_t ended = {0};
-    const int how = WEXITED | WNOHANG | WNOWAIT;
-    while (!stop && waitid(P_PID, (id_t)demo->worker, &ended, how) == 0 && ended.si_pid == 0)
-        sigsuspend(waiting);
+    wait_for_end(demo, 0, waiting);
 }
 
 static int show(struct demo *demo, bool is_once, const sigset_t *waiting, struct error *err) {
@@ -84,16 +94,19 @@ static int show(struct demo *demo, bool is_once, const sigset_t *waiting, struct
     enum err code = write_files(demo, err);
     const char *const arguments[] = {"run", "--config", demo->config, NULL};
     if (code == ERR_OK) code = quiet_start(arguments, demo->log, &demo->worker, err);
-    if (code == ERR_OK) code = submit(demo, &exit_code, err);
+    if (code == ERR_OK) code = submit(demo, waiting, &exit_code, err);
     if (code != ERR_OK) exit_code = cli_fail_error("demo", err);
     else if (exit_code == CLI_OK && !is_once) wait_for_stop(demo, waiting);
     if (demo->worker > 0) {
         kill(demo->worker, SIGTERM);
         int worker_exit_code = quiet_wait(demo->worker);
-        if (exit_code == CLI_OK) exit_code = worker_exit_code;
+        if (stop) exit_code = CLI_OK; /* the worker may have been too young to end well */
+        else if (worker_exit_code != CLI_OK) exit_code = worker_exit_code;
     }
-    if (exit_code != CLI_OK) cli_fail((enum cli_exit)exit_code, "demo", "%s says more", demo->log);
-    else quiet_remove_folder(demo->folder);
+    if (code == ERR_OK && exit_code != CLI_OK) {
+        quiet_print_log(demo->log);
+        cli_fail((enum cli_exit)exit_code, "demo", "the lines above say why");
+    }
     return exit_code;
 }
 
@@ -116,12 +129,18 @@ int command_demo(int argc, char **argv) {
     sigemptyset(&held);
     sigaddset(&held, SIGINT);
     sigaddset(&held, SIGTERM);
+    sigaddset(&held, SIGHUP);
     sigaddset(&held, SIGCHLD);
     sigprocmask(SIG_BLOCK, &held, &before);
     const struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
     sigaction(SIGCHLD, &action, NULL);
     struct error err;
-    return show(&demo, is_once, &before, &err);
+    if (temporary_folder_make("gpu-worker-demo", demo.folder, &err) != ERR_OK)
+        return cli_fail_error("demo", &err);
+    ret = show(&demo, is_once, &before, &err);
+    quiet_remove_folder(demo.folder);
+    return ret;
 }

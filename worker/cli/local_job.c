@@ -7,13 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/temporary.h"
 #include "cli/quiet.h"
 
-enum { PATH_SIZE = TEMPORARY_PATH_SIZE + 16, RESULT_BYTES_MAX = 1 << 30, LOG_BYTES_MAX = 1 << 20 };
+enum { PATH_SIZE = TEMPORARY_PATH_SIZE + 16, RESULT_BYTES_MAX = 1 << 30 };
 
 /* The folder of a run and what is in it. */
 struct room {
@@ -40,29 +41,37 @@ static enum err start(
         arguments[count++] = "--driver";
         arguments[count++] = job->driver;
     }
+    /* What it leaves behind when it is killed is removed with the room. */
+    if (setenv("TMPDIR", room->folder, 1) != 0)
+        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a variable");
     return quiet_start(arguments, room->log, ret, err);
 }
 
-/* A worker that is late is killed. */
-static enum err await(pid_t pid, uint64_t timeout_s, int *ret_exit, struct error *err) {
-    struct pollfd ended = {.fd = pidfd_open(pid, 0), .events = POLLIN};
-    uint64_t timeout_ms = timeout_s * 1000;
-    int found = poll(&ended, 1, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
-    if (found <= 0) kill(pid, SIGKILL);
-    *ret_exit = quiet_wait(pid);
-    if (ended.fd >= 0) close(ended.fd);
-    if (found > 0) return ERR_OK;
-    return error_set(err, ERR_TIMEOUT, 0, "give it more with --timeout",
-        "no result within %" PRIu64 " s", timeout_s);
+/* Signals that end a command. They wait until the room is removed, and end it then. */
+static sigset_t stop_signals(void) {
+    sigset_t ret;
+    sigemptyset(&ret);
+    sigaddset(&ret, SIGINT);
+    sigaddset(&ret, SIGTERM);
+    sigaddset(&ret, SIGHUP);
+    return ret;
 }
 
-static void print_log(const struct room *room) {
-    char *text = NULL;
-    size_t size = 0;
-    struct error err;
-    if (file_read(room->log, LOG_BYTES_MAX, &text, &size, &err) == ERR_OK)
-        fwrite(text, 1, size, stderr);
-    free(text);
+/* A worker that is late, or not wanted any more, is killed. */
+static enum err await(pid_t pid, uint64_t timeout_s, int *ret_exit, struct error *err) {
+    const sigset_t signals = stop_signals();
+    struct pollfd ends[] = {{.fd = pidfd_open(pid, 0), .events = POLLIN},
+        {.fd = signalfd(-1, &signals, SFD_CLOEXEC), .events = POLLIN}};
+    uint64_t timeout_ms = timeout_s * 1000;
+    (void)poll(ends, 2, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
+    bool has_ended = ends[0].revents != 0;
+    if (!has_ended) kill(pid, SIGKILL);
+    *ret_exit = quiet_wait(pid);
+    for (int i = 0; i < 2; i++)
+        if (ends[i].fd >= 0) close(ends[i].fd);
+    if (has_ended) return ERR_OK;
+    return error_set(err, ERR_TIMEOUT, 0, "give it more with --timeout",
+        "no result within %" PRIu64 " s", timeout_s);
 }
 
 static enum err take_result(
@@ -75,7 +84,7 @@ static enum err take_result(
         return ERR_OK;
     }
     free(result);
-    print_log(room);
+    quiet_print_log(room->log);
     return error_set(err, ERR_IO, 0, "see the lines above", "the worker gave no result");
 }
 
@@ -83,13 +92,17 @@ enum err local_job_run(const struct local_job *job, uint8_t **ret, size_t *ret_s
     struct error *err) {
     struct room room = {0};
     pid_t pid;
+    sigset_t before;
+    const sigset_t signals = stop_signals();
     *ret = NULL;
     enum err code = room_make(&room, err);
     if (code != ERR_OK) return code;
+    sigprocmask(SIG_BLOCK, &signals, &before);
     code = quiet_write_file(room.job, job->message.data, job->message.size, err);
     if (code == ERR_OK) code = start(job, &room, &pid, err);
     if (code == ERR_OK) code = await(pid, job->timeout_s, ret_exit, err);
     if (code == ERR_OK) code = take_result(&room, ret, ret_size, err);
     quiet_remove_folder(room.folder);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return code;
 }

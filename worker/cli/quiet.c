@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #include "base/exit.h"
+#include "base/file.h"
 #include "process/child.h"
 
-enum { FOLDERS_OPEN = 8 };
+enum { FOLDERS_OPEN = 8, LOG_BYTES_MAX = 1 << 20 };
 
 static enum err fail(struct error *err, const char *path) {
     return error_set(err, ERR_IO, errno, "set TMPDIR to a folder that can be written", "%s: %s",
@@ -24,6 +25,14 @@ enum err quiet_write_file(const char *path, const void *bytes, size_t size, stru
     bool is_written = out != NULL && fwrite(bytes, 1, size, out) == size;
     if (out != NULL && fclose(out) != 0) is_written = false;
     return is_written ? ERR_OK : fail(err, path);
+}
+
+void quiet_print_log(const char *log) {
+    char *text = NULL;
+    size_t size = 0;
+    struct error err;
+    if (file_read(log, LOG_BYTES_MAX, &text, &size, &err) == ERR_OK) fwrite(text, 1, size, stderr);
+    free(text);
 }
 
 static int remove_one(const char *path, const struct stat *file, int kind, struct FTW *at) {

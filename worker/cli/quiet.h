@@ -13,6 +13,9 @@
 MUST_CHECK enum err quiet_write_file(
     const char *path, const void *bytes, size_t size, struct error *err);
 
+/** Prints what a worker has logged to such a file, to standard error. */
+void quiet_print_log(const char *log);
+
 /** Removes a folder with all that is in it. */
 void quiet_remove_folder(const char *folder);
 

@@ -7,6 +7,7 @@
 #include "broker/connect.h"
 #include "broker/dead_letter.h"
 #include "cli/cli.h"
+#include "cli/codes.h"
 #include "cli/messages_file.h"
 #include "cli/options.h"
 #include "cli/sender.h"
@@ -92,6 +93,7 @@ static bool parse_arguments(int argc, char **argv, struct replay_arguments *ret,
         *ret_exit = cli_fail_when("replay", "since", since);
     else if (until != NULL && !when_read(until, now_ms, &ret->until_ms))
         *ret_exit = cli_fail_when("replay", "until", until);
+    else *ret_exit = codes_check("replay", &ret->codes);
     return *ret_exit == CLI_OK;
 }
 

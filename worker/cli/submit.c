@@ -77,6 +77,9 @@ static bool parse_arguments(int argc, char **argv, struct submit_arguments *ret,
     enum driver_choice driver;
     if (ret->timeout_s == 0 || ret->timeout_s > TIMEOUT_S_MAX)
         *ret_exit = cli_fail_usage("submit", "--timeout is 1 to %d seconds", TIMEOUT_S_MAX);
+    else if (ret->encode && (ret->local || ret->topic != NULL || ret->json || ret->outs.count > 0))
+        *ret_exit = cli_fail_usage("submit",
+            "--encode runs nothing: --topic, --local, --json and --out mean nothing then");
     else if (!cli_read_driver(ret->driver, &driver))
         *ret_exit = cli_fail_usage("submit", "--driver is cuda or cpu, not '%s'", ret->driver);
     return *ret_exit == CLI_OK;
@@ -188,8 +191,9 @@ static int submit(const struct settings *settings, const struct submit_arguments
     struct error err;
     char *source = NULL;
     /* opens the reader first: the result may arrive before the acknowledgement of the job */
-    enum err code =
-        connect_reader(settings, settings->topics.results, READER_FROM_NOW, &reader, &err);
+    enum err code = connect_check_topic(settings, topic, &err);
+    if (code == ERR_OK)
+        code = connect_reader(settings, settings->topics.results, READER_FROM_NOW, &reader, &err);
     if (code != ERR_OK) return cli_fail_sending("submit", &err);
     code = send_job(settings, topic, submission, &source, &err);
     int exit_code =

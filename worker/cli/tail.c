@@ -8,6 +8,7 @@
 #include "broker/connect.h"
 #include "broker/dead_letter.h"
 #include "cli/cli.h"
+#include "cli/codes.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/when.h"
@@ -27,7 +28,7 @@ struct tail_arguments {
     bool from_beginning, json;
     struct cli_values ids, codes; /* none: all are shown */
     uint64_t since_ms;            /* 0: from now, or from the beginning */
-    uint64_t count;               /* 0: no limit */
+    uint64_t count;
 };
 
 static volatile sig_atomic_t stop;
@@ -58,8 +59,10 @@ static bool parse_arguments(int argc, char **argv, struct tail_arguments *ret, i
     const struct cli_command command = {
         .name = "tail", .about = about, .options = options, .examples = examples};
     if (!cli_parse(&command, argc, argv, &words, ret_exit)) return false;
-    if (since != NULL && !when_read(since, clock_unix_ms(), &ret->since_ms))
+    if (ret->count == 0) *ret_exit = cli_fail_usage("tail", "--count is at least 1");
+    else if (since != NULL && !when_read(since, clock_unix_ms(), &ret->since_ms))
         *ret_exit = cli_fail_when("tail", "since", since);
+    else *ret_exit = codes_check("tail", &ret->codes);
     return *ret_exit == CLI_OK;
 }
 
@@ -108,9 +111,8 @@ static bool is_shown(const struct tail_arguments *arguments, const struct delive
 
 static enum err follow(
     struct reader *reader, const struct tail_arguments *arguments, struct error *err) {
-    uint64_t count = arguments->count;
     enum err code = ERR_OK;
-    for (uint64_t n = 0; code == ERR_OK && !stop && (count == 0 || n < count);) {
+    for (uint64_t n = 0; code == ERR_OK && !stop && !ferror(stdout) && n < arguments->count;) {
         struct delivery *delivery = NULL;
         code = reader_poll(reader, 200, &delivery, err);
         if (delivery == NULL) continue;
@@ -124,7 +126,7 @@ static enum err follow(
 }
 
 int command_tail(int argc, char **argv) {
-    struct tail_arguments arguments = {0};
+    struct tail_arguments arguments = {.count = UINT64_MAX};
     int exit_code;
     if (!parse_arguments(argc, argv, &arguments, &exit_code)) return exit_code;
 

@@ -25,8 +25,9 @@ static bool read_date(const char *text, uint64_t *ret) {
     struct tm date = {0};
     const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &date);
     if (end == NULL || *end != 0) return false;
+    int day = date.tm_mday;
     time_t seconds = timegm(&date);
-    if (seconds < 0) return false;
+    if (seconds < 0 || date.tm_mday != day) return false; /* there is no February 30 */
     *ret = (uint64_t)seconds * 1000;
     return true;
 }

@@ -76,8 +76,10 @@ struct scalar scalar_of_word(const char *text) {
     if (is_one_of(text, nans)) return (struct scalar){.kind = SCALAR_FLOAT, .number = NAN};
     int base = integer_base(text);
     if (base != 0) return read_integer(text, base);
-    if (is_float(text)) return (struct scalar){.kind = SCALAR_FLOAT, .number = strtod(text, NULL)};
-    return (struct scalar){.kind = SCALAR_TEXT};
+    if (!is_float(text)) return (struct scalar){.kind = SCALAR_TEXT};
+    double number = strtod(text, NULL);
+    return (struct scalar){
+        .kind = isinf(number) ? SCALAR_TOO_WIDE : SCALAR_FLOAT, .number = number};
 }
 
 struct scalar scalar_of(const struct yaml_node *node) {

@@ -14,7 +14,7 @@ enum scalar_kind {
     SCALAR_INT,  /* below 0 */
     SCALAR_FLOAT,
     SCALAR_TEXT,
-    SCALAR_TOO_WIDE /* an integer that 64 bits cannot hold */
+    SCALAR_TOO_WIDE /* a number that 64 bits cannot hold */
 };
 
 struct scalar {

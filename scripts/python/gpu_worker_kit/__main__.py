@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import pathlib
+import signal
 import sys
 from typing import Optional
 
 from . import build, draft, new
 from .tools import KitError
+
+INTERRUPTED = 128 + signal.SIGINT  # as a shell says it
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,6 +36,11 @@ def parser() -> argparse.ArgumentParser:
     return whole
 
 
+def fail(command: str, why: str) -> int:
+    print(f"gpu-worker programs {command}: {why}", file=sys.stderr)
+    return 1
+
+
 def main(arguments: Optional[list[str]] = None) -> int:
     given = parser().parse_args(arguments)
     try:
@@ -46,9 +54,12 @@ def main(arguments: Optional[list[str]] = None) -> int:
             return cases.test(given.folder, given.driver, not given.no_build)
         else:
             draft.import_image(given.image, given.name, given.dir)
-    except (KitError, OSError) as error:
-        print(f"gpu-worker programs {given.command}: {error}", file=sys.stderr)
-        return 1
+    except KitError as error:
+        return fail(given.command, str(error))
+    except OSError as error:
+        return fail(given.command, f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror}")
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return 0
 
 

@@ -40,6 +40,16 @@ def source_of(folder: pathlib.Path) -> pathlib.Path:
     return source
 
 
+def read_manifest(folder: pathlib.Path) -> str:
+    path = folder / "program.yaml"
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise KitError(f"there is no {path}; gpu-worker programs new shows what is in it") from None
+    except UnicodeDecodeError:
+        raise KitError(f"{path} is no text in UTF-8") from None
+
+
 def make_ptx(source: pathlib.Path, compiler: str) -> None:
     image = source.with_suffix(".ptx")
     draft = image.with_suffix(".ptx.new")
@@ -62,7 +72,7 @@ def make_cpu(source: pathlib.Path) -> None:
 def build(folder: pathlib.Path, compiler: Optional[str]) -> None:
     """Compiles the images that the manifest names, and lets the worker compare them with it."""
     source = source_of(folder)
-    manifest = (folder / "program.yaml").read_text()
+    manifest = read_manifest(folder)
     made = []
     if re.search(r"kind:\s*ptx", manifest):
         make_ptx(source, ptx_compiler(compiler))

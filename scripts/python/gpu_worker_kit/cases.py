@@ -121,7 +121,10 @@ def run_jobs(folder: pathlib.Path, driver: str, texts: list[str]) -> dict[str, d
     with tempfile.TemporaryDirectory(prefix="gpu-worker-test-") as name:
         room = pathlib.Path(name)
         config = room / "worker.yaml"
-        config.write_text(json.dumps({"driver": driver, "programs": {"dir": str(folder.resolve().parent)},
+        # A worker refuses to run beside a broken program, and the one beside this one may be half written.
+        (room / "programs").mkdir()
+        (room / "programs" / folder.resolve().name).symlink_to(folder.resolve())
+        config.write_text(json.dumps({"driver": driver, "programs": {"dir": str(room / "programs")},
                                       "retry": {"max_attempts": 1}, "limits": LIMITS}))
         with open(room / "jobs", "wb") as jobs:
             for text in texts:
