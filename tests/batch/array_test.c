@@ -59,6 +59,7 @@ static void run_slice(uint32_t most) {
     struct array_slice slice = array_take(array, most);
     struct job *job = &batch.slice;
     array_make_slice(array, slice, clock_ns(), 1, job);
+    OK(tenancy_enter(context.tenancy, array->tenant, lease.stream, &err));
     OK(batch_begin(&batch, &job, 1, 0, false, 1 + slice.first, &err));
     OK(batch_finish(&batch, &err));
     batch_recycle(&batch);
@@ -115,6 +116,83 @@ TEST(a_part_of_each_instance_is_read) {
     memcpy(got, array->outcome.outputs[0].data, sizeof got);
     for (int i = 0; i < INSTANCES; i++)
         assert_true(got[i] == (float)(10 * i * i + (i == 5 ? 500 : 0)));
+}
+
+/* y = k x with two floats: x is {1, 10} for all, k is i. Without data of their own, slices take the
+ * 256 bytes of x, and as many for the table of those with several instances. */
+static void make_products(void) {
+    make_array("id: a\ncount: 7\nbuffers: {x: {data: {f32: [1, 10]}}, y: {each: true, bytes: 8}}\n"
+               "steps: [{program: saxpy, args: [{each: {f32: [0, 1, 2, 3, 4, 5, 6]}}, x, y, {u32: "
+               "2}], elements: 2}]\noutputs: [{buffer: y}]\n");
+}
+
+static void assert_products(void) {
+    float got[2 * INSTANCES];
+    memcpy(got, array->outcome.outputs[0].data, sizeof got);
+    for (int i = 0; i < INSTANCES; i++) {
+        assert_true(got[2 * i] == (float)i);
+        assert_true(got[2 * i + 1] == (float)(10 * i));
+    }
+}
+
+/* Runs slices of two instances, and between the first and the others what the test says. Returns
+ * the bytes that went up for them. */
+static uint64_t run_pairs(void (*between)(void)) {
+    array_reset(array);
+    for (int i = 0; array_has_more(array); i++) {
+        run_slice(2);
+        (void)array_merge(array, &batch.slice);
+        if (i == 0 && between != NULL) between();
+    }
+    assert_int_equal(array->outcome.code, ERR_OK);
+    assert_products();
+    return array->outcome.telemetry.batch.h2d_bytes;
+}
+
+TEST(what_all_instances_share_goes_up_once) {
+    make_products();
+    assert_int_equal(run_pairs(NULL), 256 + 3 * 256);
+    assert_int_equal(array->outcome.telemetry.batch.uploads, 3);
+    run_all(1);
+    assert_products();
+    assert_int_equal(array->outcome.telemetry.batch.h2d_bytes, 256);
+}
+
+static void run_other_job(void) {
+    struct job *other = create_ready_job(
+        "id: b\nbuffers: {x: {data: {f32: [7, 7]}}, y: {bytes: 8}}\nsteps: [{program: saxpy, args: "
+        "[{f32: 1}, x, y, {u32: 2}], elements: 2}]\noutputs: [{buffer: y}]\n");
+    OK(batch_begin(&batch, &other, 1, 0, false, 99, &err));
+    OK(batch_finish(&batch, &err));
+    batch_recycle(&batch);
+    destroy_ready_job(other);
+}
+
+/* As if the slab's inputs were those of an earlier try. */
+static void begin_again(void) {
+    struct job before = *array;
+    array_reset(array);
+    before.progress.run = array->progress.run;
+    *array = before;
+}
+
+static void let_another_tenant_in(void) {
+    OK(tenancy_enter(context.tenancy, slice_of_text("other"), lease.stream, &err));
+    tenancy_leave(context.tenancy);
+}
+
+TEST(what_all_instances_share_goes_up_again_if_the_slab_has_it_no_more) {
+    make_products();
+    assert_int_equal(run_pairs(run_other_job), 2 * 256 + 3 * 256);
+    assert_int_equal(run_pairs(begin_again), 2 * 256 + 3 * 256);
+    batch_fini(&batch);
+    OK(tenancy_create(&rig.device, rig.leases, &context.tenancy, &err));
+    OK(batch_init(&batch, &context, 0, &err));
+    assert_int_equal(run_pairs(let_another_tenant_in), 2 * 256 + 3 * 256);
+    batch_fini(&batch);
+    tenancy_destroy(context.tenancy);
+    context.tenancy = NULL;
+    OK(batch_init(&batch, &context, 0, &err));
 }
 
 /* A batch that reads nothing back has no memory for it. */
@@ -239,6 +317,8 @@ TEST(a_slice_of_as_many_instances_as_fit_a_slab_fits_it) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         A(any_cut_of_an_array_gives_the_same_bytes),
+        A(what_all_instances_share_goes_up_once),
+        A(what_all_instances_share_goes_up_again_if_the_slab_has_it_no_more),
         A(a_part_of_each_instance_is_read),
         A(an_output_without_bytes_is_assembled_from_nowhere),
         A(instances_that_share_no_launches_have_their_own),

@@ -261,6 +261,22 @@ TEST(a_job_whose_outputs_the_store_refuses_comes_back_unanswered_with_the_reason
     assert_int_equal(rig->published_count, 0);
 }
 
+TEST(a_job_without_memory_for_outputs_on_their_way_to_the_store_comes_back_unanswered) {
+    bool is_encoded = true;
+    struct job *job = finished_job(&large, ERR_OK);
+    allocation_faults_arm(1);
+    assert_int_equal(publisher_encode(rig->publisher, job, &is_encoded, &err), ERR_OK);
+    assert_true(allocation_faults_end());
+    assert_false(is_encoded);
+    assert_int_equal(rig->not_uploaded_count, 1);
+    assert_ptr_equal(rig->not_uploaded, job);
+    assert_int_equal(job->outcome.code, ERR_NO_MEMORY);
+    assert_false(job->has_letter);
+    assert_int_equal(rig->encoded_count, 0);
+    job_destroy(job);
+    assert_int_equal(stop(-1), ERR_OK);
+}
+
 TEST(stopping_waits_for_outputs_on_their_way_to_the_store) {
     bool is_encoded;
     struct job *job = finished_job(&large, ERR_OK);
@@ -284,4 +300,5 @@ RUN_TESTS(P(what_a_job_is_answered_with_is_there_once_it_is_encoded),
     P(stopping_says_what_the_sink_says), P(stopping_waits_for_what_is_held),
     P(a_job_whose_outputs_are_too_large_is_answered_when_they_are_stored),
     P(a_job_whose_outputs_the_store_refuses_comes_back_unanswered_with_the_reason),
+    P(a_job_without_memory_for_outputs_on_their_way_to_the_store_comes_back_unanswered),
     P(stopping_waits_for_outputs_on_their_way_to_the_store))

@@ -1,12 +1,16 @@
 #include "batch/array.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "blobs/spool.h"
 
 void array_reset(struct job *array) {
-    array->progress = (struct array_progress){.taken = 0};
+    static atomic_uint_fast64_t runs;
+    /* relaxed: only uniqueness matters */
+    uint64_t run = atomic_fetch_add_explicit(&runs, 1, memory_order_relaxed) + 1;
+    array->progress = (struct array_progress){.run = run};
     array->outcome = (struct outcome){.code = ERR_OK};
     array->run = RUN_NONE;
 }

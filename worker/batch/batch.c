@@ -102,11 +102,23 @@ void batch_abandon(struct batch *batch) {
     *batch = (struct batch){0};
 }
 
+/* The run of an array whose shared inputs may stay in the slab for its next slice; 0: there is
+ * none. */
+static uint64_t sharing_run(const struct batch *batch, bool is_guarded) {
+    const struct job *job = batch->items[0].job;
+    return job->array != NULL && !is_guarded ? job->progress.run : 0;
+}
+
 /* Lays the groups of all jobs out behind each other, so that each group is one range. */
-static void lay_out(struct batch *batch) {
+static void lay_out(struct batch *batch, bool is_guarded) {
+    bool is_table_behind = sharing_run(batch, is_guarded) != 0;
     coalesce_lay_out(batch);
-    uint64_t at = batch->table_bytes;
+    uint64_t at = is_table_behind ? 0 : batch->table_bytes;
     for (int group = 0; group < GROUP_COUNT; group++) {
+        if (group == GROUP_INPUT + 1 && is_table_behind) {
+            batch->items[0].table = at;
+            at += batch->table_bytes;
+        }
         batch->start[group] = at;
         for (size_t i = 0; i < batch->count; i++) {
             const struct job *job = batch->items[i].job;
@@ -160,6 +172,13 @@ static void note_slabs(
     note_use(&batch->use.readback, readback_bytes);
 }
 
+/* How much of the upload the slab has from the array's slice before, where it was not wiped since.
+ */
+static uint64_t find_kept(const struct batch *batch, uint64_t run) {
+    bool is_there = run != 0 && run == batch->shared_run && batch->use.device.bytes > 0;
+    return is_there ? batch->items[0].job->plan->group_bytes[GROUP_INPUT] : 0;
+}
+
 static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *err) {
     uint64_t device = batch->start[GROUP_COUNT];
     uint64_t upload = batch->start[GROUP_OUTPUT] + batch->write_bytes;
@@ -176,11 +195,14 @@ static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *e
     }
     batch->is_mapped = !is_guarded && can_map(batch);
     batch->memory = &batch->slabs;
+    batch->kept_bytes = 0;
     if (!batch->is_mapped && (device > slab || upload > slab || readback > slab)) {
         batch->memory = &batch->large;
         code = acquire_memory(batch->context, device, upload, readback, &batch->large, err);
         if (code != ERR_OK) guards_release(batch);
     } else {
+        batch->kept_bytes = find_kept(batch, sharing_run(batch, is_guarded));
+        batch->shared_run = 0; /* until they are on their way again */
         note_slabs(batch, device, upload, readback);
     }
     batch->origin = batch->is_mapped ? batch->mapped : pool_block_device(&batch->memory->device);
@@ -232,7 +254,7 @@ static enum err begin(struct batch *batch, struct job *const *jobs, size_t count
         jobs[i]->outcome = (struct outcome){.code = ERR_OK};
     }
     batch->begun_ns = clock_ns();
-    lay_out(batch);
+    lay_out(batch, is_guarded);
     enum err code = fit_memory(batch, is_guarded, err);
     if (code != ERR_OK) return code;
     profile_push("stage");
@@ -254,6 +276,7 @@ static enum err begin(struct batch *batch, struct job *const *jobs, size_t count
     batch->enqueued_ns = clock_ns();
     if (err_is_sticky(code)) return code;
     if (code != ERR_OK) fail_all(batch, code, err);
+    else if (batch->memory == &batch->slabs) batch->shared_run = sharing_run(batch, is_guarded);
     batch->telemetry.sync_points = 1;
     /* Whatever was enqueued must be over before the slabs are used again, failed or not. */
     struct error fence_error;

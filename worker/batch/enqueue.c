@@ -83,7 +83,9 @@ static enum err enqueue_guarded_inputs(struct batch *batch, struct error *err) {
 /* What all jobs share: the packed upload and the clear. */
 static enum err enqueue_inputs(struct batch *batch, struct error *err) {
     if (batch->guarded != NULL) return enqueue_guarded_inputs(batch, err);
-    enum err code = copy_up(batch, batch->origin, 0, batch->start[GROUP_OUTPUT], err);
+    uint64_t kept = batch->kept_bytes;
+    enum err code =
+        copy_up(batch, batch->origin + kept, kept, batch->start[GROUP_OUTPUT] - kept, err);
     if (code != ERR_OK) return code;
     return fill(batch, batch->origin + batch->start[GROUP_OUTPUT], 0,
         batch->start[GROUP_COUNT] - batch->start[GROUP_OUTPUT], err);

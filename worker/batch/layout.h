@@ -58,9 +58,14 @@ struct batch {
     bool is_mapped;
     CUdeviceptr origin; /* where the layout starts for kernels */
     CUevent fence;
-    uint64_t table_bytes; /* tables of coalesced launches, at the front of the upload */
+    /* Tables of coalesced launches: at the front of the upload, or behind the inputs of a slice,
+     * which begin with what all slices of its array share. */
+    uint64_t table_bytes;
     /* extents of the groups in the layout: group g is [start[g], start[g + 1]) */
     uint64_t start[GROUP_COUNT + 1];
+    uint64_t shared_run; /* of an array (struct array_progress) whose shared inputs stand at the
+                            front of the device slab; 0: none do */
+    uint64_t kept_bytes; /* of the upload, from its front on, that the device has already */
     uint64_t write_bytes, output_bytes; /* unpacked, of all jobs */
     /* a job alone: its buffers by index, each in its own block, GUARD_BYTES behind the start of it
      * (guards.h); NULL: packed */

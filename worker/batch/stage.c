@@ -81,12 +81,13 @@ static enum err stage_each(const struct pinned_block *upload, const struct batch
 /* The buffer as the job wants it: its source, the writes over it, and zeroes up to the next buffer.
  */
 static enum err stage_buffer(const struct pinned_block *upload, const struct batch_item *item,
-    size_t index, struct error *err) {
+    size_t index, uint64_t kept_bytes, struct error *err) {
     const struct job_buffer *buffer = &item->job->buffers[index];
     const struct plan_buffer *place = &item->job->plan->buffers[index];
     if (place->group != GROUP_INPUT && place->group != GROUP_INOUT) return ERR_OK;
     if (buffer->is_each) return stage_each(upload, item, index, err);
     uint64_t at = batch_place(item, index);
+    if (at < kept_bytes) return ERR_OK;
     copy_in(upload, at, source_of(item->job, index));
     for (size_t i = 0; i < buffer->write_count; i++)
         copy_in(upload, at + buffer->writes[i].offset, buffer->writes[i].data);
@@ -105,12 +106,13 @@ static void stage_words(const struct pinned_block *upload, uint64_t at, const st
 }
 
 static void stage_param_block(const struct pinned_block *upload, const struct batch_item *item,
-    const struct plan_launch *launch) {
+    const struct plan_launch *launch, uint64_t kept_bytes) {
     if (!launch->entry->params_in_buffer) return;
     const struct job *job = item->job;
     const struct job_arg *arg = &launch->args[launch->entry->arg_count - 1];
     uint32_t count = job_slice_count(job);
     uint64_t at = item->base[GROUP_INPUT] + extent_param_block(job->plan, launch, count);
+    if (at < kept_bytes) return;
     struct slice first = job_arg_words(arg, job->slice.first);
     if (arg->each == NULL) stage_words(upload, at, arg);
     else copy_parts(upload, at, first.data, first.size, launch->param_block_stride, count);
@@ -151,9 +153,9 @@ enum err stage_batch(const struct batch *batch, struct error *err) {
         const struct batch_item *item = &batch->items[i];
         const struct plan *plan = item->job->plan;
         for (size_t b = 0; b < plan->job->buffer_count && code == ERR_OK; b++)
-            code = stage_buffer(&upload, item, b, err);
+            code = stage_buffer(&upload, item, b, batch->kept_bytes, err);
         for (size_t l = 0; l < plan->launch_count; l++)
-            stage_param_block(&upload, item, &plan->launches[l]);
+            stage_param_block(&upload, item, &plan->launches[l], batch->kept_bytes);
         if (!batch->is_mapped) stage_writes(&upload, item);
     }
     return code;

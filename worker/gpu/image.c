@@ -3,18 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "program/params.h"
 
 enum { COMPILER_LOG_BYTES = 4096 };
 
 /* The end of the compiler's log is most useful; an error has room for a few lines of it. */
 static void append_log(struct error *err, const char *log) {
-    size_t used = strlen(err->message), room = sizeof err->message - used - 1;
-    size_t size = strlen(log);
+    size_t used = strlen(err->message), room = sizeof err->message - used, size = strlen(log);
+    size_t most = room - sizeof "; ";
     if (size == 0 || room < 16) return;
-    if (size > room - 2) log += size - (room - 2);
-    strcat(err->message, "; ");
-    strncat(err->message, log, room - 2);
+    if (size > most) log += size - most;
+    text_format(err->message + used, room, "; %s", log);
 }
 
 enum err image_load(

@@ -83,6 +83,7 @@ struct array_slice {
 
 /** How far an array is (batch/array.h); the queue of ready jobs guards it. */
 struct array_progress {
+    uint64_t run;          /* its number among all runs of arrays; 0: it has none yet */
     uint32_t taken;        /* instances that a lane has, or had */
     uint32_t in_flight;    /* slices */
     uint32_t running;      /* of those: nothing is before them in their lanes */

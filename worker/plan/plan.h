@@ -18,9 +18,9 @@
  * Arrays. Of an array job the groups hold the shared buffers and the parameter blocks; the `each`
  * buffers lie behind them, as many instances as a slice has (extent.h). Instances of a buffer lie
  * one behind the other, as in the message, so that a slice is staged with one copy for each buffer.
- * Shared buffers go up with each slice. A resident has the parts of all instances side by side, so
- * that a single job finds them as the bytes of one buffer; each slice fills, writes and reads back
- * its own.
+ * Shared inputs stand first, so that they stay in a slab for the array's next slice. A resident has
+ * the parts of all instances side by side, so that a single job finds them as the bytes of one
+ * buffer; each slice fills, writes and reads back its own.
  *
  * Units: bytes. Buffers start at multiples of 256 in their group. Lifetime: everything is in the
  * job's arena. Threads: pure; any number of jobs at once.

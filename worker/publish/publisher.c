@@ -281,6 +281,8 @@ enum err publisher_encode(
         upload_end(job);
         job->outcome.code = code;
         job->outcome.err = not_pushed;
+        publisher->options.on_not_uploaded(publisher->options.context, job);
+        return ERR_OK;
     }
     enum err code = encode(publisher, job, err);
     *is_encoded = code == ERR_OK;

@@ -33,7 +33,8 @@ struct publisher_options {
     /** The answer to a job is encoded; once for each job. From the thread that encodes. */
     void (*on_encoded)(void *context, const struct job *job);
     /** The outputs of a job could not be stored: the job has failed, as its outcome says, and has
-     * no answer yet. The callee owns it. From a thread that uploads. */
+     * no answer yet. The callee owns it. From a thread that uploads, or within publisher_encode().
+     */
     void (*on_not_uploaded)(void *context, struct job *job);
     /**
      * The answer to a job is in the sink's queue, and the job has left this key queue; NULL: it was
@@ -68,7 +69,8 @@ MUST_CHECK enum err publisher_reserve(struct job *job, size_t result_bytes_max, 
 /**
  * Encodes the job's outcome: a result, and if the job failed a dead letter (a cancelled job has not
  * failed). A message without an id gets only a dead letter. *is_encoded true: the caller pushes the
- * job. False: its outputs go to the blob store first, and the caller does not own it any more.
+ * job. False: its outputs go to the blob store first, or found no memory for that, and the caller
+ * does not own it any more.
  * ERR_NO_MEMORY, ERR_INTERNAL: the caller still owns the job, which has no answer.
  */
 MUST_CHECK enum err publisher_encode(
