@@ -239,6 +239,21 @@ TEST(a_guarded_array_gives_the_same_bytes) {
     assert_saxpy();
 }
 
+TEST(an_array_has_waited_until_its_first_slice_began_whichever_ends_first) {
+    struct job first, second;
+    make_saxpy("", "[{buffer: y}]");
+    array_make_slice(array, array_take(array, 4), clock_ns(), 1, &first);
+    array_make_slice(array, array_take(array, 4), clock_ns(), 1, &second);
+    first.outcome.telemetry =
+        (struct job_telemetry){.batch.id = 1, .slices = 1, .queue_ns = 10, .wait_ns = 1000};
+    second.outcome.telemetry =
+        (struct job_telemetry){.batch.id = 2, .slices = 1, .queue_ns = 500, .wait_ns = 20};
+    assert_false(array_merge(array, &second));
+    assert_true(array_merge(array, &first));
+    assert_int_equal(array->outcome.telemetry.queue_ns, 10);
+    assert_int_equal(array->outcome.telemetry.wait_ns, 1020);
+}
+
 TEST(after_an_error_no_more_slices_are_taken_and_the_last_one_ends_the_array) {
     struct job first, second;
     make_saxpy("", "[{buffer: y}]");
@@ -324,6 +339,7 @@ int main(void) {
         A(instances_that_share_no_launches_have_their_own),
         A(a_timed_array_shares_launches_and_sums_the_time_of_its_slices),
         A(a_guarded_array_gives_the_same_bytes),
+        A(an_array_has_waited_until_its_first_slice_began_whichever_ends_first),
         A(after_an_error_no_more_slices_are_taken_and_the_last_one_ends_the_array),
         A(the_time_of_an_array_runs_while_its_slices_do),
         A(a_slice_that_shares_the_device_may_take_as_much_longer),

@@ -143,7 +143,7 @@ static void merge_telemetry(struct job_telemetry *array, const struct job_teleme
     const struct batch_telemetry *batch = &before.batch;
     *array = *slice; /* what the whole array asks for stands in each */
     array->slices = before.slices + 1;
-    if (before.slices > 0) array->queue_ns = before.queue_ns;
+    if (before.slices > 0 && before.queue_ns < array->queue_ns) array->queue_ns = before.queue_ns;
     array->stage_ns += before.stage_ns;
     array->enqueue_ns += before.enqueue_ns;
     array->wait_ns += before.wait_ns;
