@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -142,6 +143,23 @@ TEST(one_that_was_dropped_takes_nothing_over) {
     close(fd);
 }
 
+/* Its executor, or the management library, has told of the device while it waited. */
+TEST(one_of_a_device_that_is_unhealthy_takes_nothing_over_and_ends) {
+    struct executor_rig *rig = *state;
+    struct executor *executor = &rig->executor;
+    int fd = add_spare(&executor->spare), status;
+    char byte;
+    executor->start_ns = 0;
+    snprintf(rig->device.fault, sizeof rig->device.fault, "it has fallen off the bus");
+    executor_tend(executor, clock_ns(), false);
+    assert_int_equal(executor->standing, STANDING_UNHEALTHY);
+    assert_true(recv(fd, &byte, 1, MSG_DONTWAIT) < 0); /* it was not told to begin */
+    executor_tend(executor, clock_ns(), false);
+    assert_int_equal(waitpid(executor->spare.pid, &status, 0), executor->spare.pid);
+    assert_true(WIFSIGNALED(status));
+    close(fd);
+}
+
 TEST(only_one_that_has_died_is_reaped) {
     struct executor *executor = executor_of(state);
     int fd = add_spare(&executor->spare);
@@ -204,7 +222,9 @@ RUN_TESTS(F(one_that_says_so_is_ready), F(one_that_is_not_ready_in_time_is_kille
     F(one_that_cannot_be_started_is_tried_again_later_and_leaves_nothing),
     F(one_that_was_killed_because_it_hangs_takes_nothing_over),
     F(it_becomes_the_executor_without_a_delay), F(one_that_has_just_died_takes_nothing_over),
-    F(one_that_was_dropped_takes_nothing_over), F(only_one_that_has_died_is_reaped),
+    F(one_that_was_dropped_takes_nothing_over),
+    F(one_of_a_device_that_is_unhealthy_takes_nothing_over_and_ends),
+    F(only_one_that_has_died_is_reaped),
     F(one_that_dies_before_its_life_begins_counts_against_nobody),
     F(the_next_one_comes_after_growing_delays_or_at_once_where_it_was_dropped),
     F(one_that_dies_whenever_it_is_ready_is_not_started_at_full_speed))
