@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
+#include "broker/arrival.h"
 #include "broker/assignment.h"
 #include "broker/clients.h"
 #include "broker/commit_list.h"
@@ -20,8 +21,6 @@
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
     ATTENTION_MS = 10,         /* how long poll() sleeps while something waits for finished jobs */
-    FETCH_TIMEOUT_MS = 500,    /* of each request to take partitions over */
-    FETCH_INTERVAL_MS = 100,
 };
 
 struct consumer {
@@ -41,12 +40,9 @@ struct consumer {
 
     uint32_t drain_timeout_ms;
     uint64_t drain_deadline_ns, close_deadline_ns;
-    rd_kafka_topic_partition_list_t *leaving;  /* revoked, not given back yet; NULL: none */
-    rd_kafka_topic_partition_list_t *arriving; /* what is committed is not known yet; NULL: none */
-    struct ownership_wait wait;                /* for that */
-    uint64_t next_fetch_ns;                    /* when it is asked again */
-    bool is_claimed;                           /* `arriving` is known; some are on trial */
-    struct held held;                          /* messages beyond the window */
+    rd_kafka_topic_partition_list_t *leaving; /* revoked, not given back yet; NULL: none */
+    struct arrival arrival;
+    struct held held; /* messages beyond the window */
     struct trials trials;
     struct resets resets;
 };
@@ -212,8 +208,7 @@ static void take_over(struct consumer *consumer, rd_kafka_topic_partition_list_t
 }
 
 static void forget_arriving(struct consumer *consumer) {
-    if (consumer->arriving != NULL) rd_kafka_topic_partition_list_destroy(consumer->arriving);
-    consumer->arriving = NULL;
+    arrival_end(&consumer->arrival);
     if (consumer->claim != NULL) claim_withdraw(consumer->claim);
     trials_drop(&consumer->trials);
 }
@@ -222,30 +217,31 @@ static void forget_arriving(struct consumer *consumer) {
 static void serve_trials(struct consumer *consumer) {
     if (!trials_serve(&consumer->trials, consumer->client, consumer->is_cooperative)) return;
     if (!consumer->is_paused) pause_reading(consumer, assignment_get(consumer->client), false);
-    take_over(consumer, consumer->arriving);
+    take_over(consumer, consumer->arrival.partitions);
     forget_arriving(consumer);
 }
 
 /* An assignment must be answered: this takes it, and reads nothing of it. */
 static void refuse_arriving(struct consumer *consumer) {
-    if (consumer->arriving == NULL) return;
-    pause_partitions(consumer, consumer->arriving, true);
-    assignment_place_at_end(consumer->arriving);
-    change_assignment(consumer, ASSIGNMENT_ADD, consumer->arriving);
+    if (consumer->arrival.partitions == NULL) return;
+    pause_partitions(consumer, consumer->arrival.partitions, true);
+    assignment_place_at_end(consumer->arrival.partitions);
+    change_assignment(consumer, ASSIGNMENT_ADD, consumer->arrival.partitions);
     forget_arriving(consumer);
 }
 
 /* An owner before us may have a transaction open, so poll() goes on until its end is known. */
 static void serve_arriving(struct consumer *consumer) {
-    if (consumer->arriving != NULL && consumer->is_claimed) serve_trials(consumer);
-    bool is_due = clock_ns() >= consumer->next_fetch_ns && !consumer->is_claimed;
-    if (consumer->arriving == NULL || !is_due) return;
-    consumer->next_fetch_ns = clock_ns_in(FETCH_INTERVAL_MS);
-    rd_kafka_resp_err_t code = ownership_claim(&consumer->committer, consumer->claim,
-        consumer->owner, consumer->arriving, FETCH_TIMEOUT_MS);
+    struct arrival *arrival = &consumer->arrival;
+    if (arrival->partitions == NULL) return;
+    if (arrival->is_claimed) {
+        serve_trials(consumer);
+        return;
+    }
+    rd_kafka_resp_err_t code =
+        arrival_claim(arrival, &consumer->committer, consumer->claim, consumer->owner);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        trials_sort(&consumer->trials, consumer->arriving);
-        consumer->is_claimed = true;
+        trials_sort(&consumer->trials, arrival->partitions);
         /* What is ours already is not read beside one on trial. */
         if (consumer->trials.waiting != NULL)
             pause_reading(consumer, assignment_get(consumer->client), true);
@@ -255,9 +251,6 @@ static void serve_arriving(struct consumer *consumer) {
     } else if (committer_is_outside(code)) {
         /* Only a client whose assignment is answered sees that it has to join the group again. */
         refuse_arriving(consumer);
-    } else if (code != RD_KAFKA_RESP_ERR__IN_PROGRESS) {
-        ownership_tell_waiting(
-            &consumer->wait, &consumer->events, consumer->arriving, code, clock_ns());
     }
 }
 
@@ -267,10 +260,7 @@ static void on_assigned(
     consumer->is_cooperative = assignment_is_cooperative(consumer->client);
     consumer->source.group = SOURCE_GROUP_MEMBER;
     source_add_rebalance(&consumer->source);
-    consumer->arriving = rd_kafka_topic_partition_list_copy(partitions);
-    consumer->is_claimed = false;
-    consumer->next_fetch_ns = 0;
-    consumer->wait = (struct ownership_wait){0};
+    arrival_begin(&consumer->arrival, partitions);
     (consumer->is_closing ? refuse_arriving : serve_arriving)(consumer);
 }
 
@@ -377,8 +367,8 @@ static void serve_lifted(struct consumer *consumer) {
 
 /* poll() has to come back in time for what it serves. */
 static int wait_ms(const struct consumer *consumer, int timeout_ms) {
-    bool is_watching =
-        consumer->leaving != NULL || consumer->arriving != NULL || consumer->held.count > 0;
+    bool is_watching = consumer->leaving != NULL || consumer->arrival.partitions != NULL ||
+                       consumer->held.count > 0;
     int longest_ms = is_watching ? ATTENTION_MS : (int)consumer->commit_interval_ms;
     return timeout_ms < longest_ms ? timeout_ms : longest_ms;
 }
