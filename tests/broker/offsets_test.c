@@ -357,6 +357,73 @@ struct share {
     struct position positions[EACH];
 };
 
+/* The partition is leaving. */
+static struct offsets *leave_one(void) {
+    struct offsets *offsets = follow_one();
+    offsets_leave(offsets, "jobs", 0);
+    return offsets;
+}
+
+static size_t started(struct offsets *offsets) {
+    return state_of(offsets).started_count;
+}
+
+TEST(a_partition_that_leaves_starts_only_what_had_started) {
+    struct offsets *offsets = follow_one();
+    struct position one = begin(offsets, 1), two = begin(offsets, 2), three = begin(offsets, 3);
+    assert_true(offsets_start(offsets, &one));
+    assert_true(offsets_start(offsets, &two));
+    assert_int_equal(started(offsets), 2);
+    offsets_leave(offsets, "jobs", 0);
+    assert_true(offsets_holds(offsets, &one));
+    assert_false(offsets_keeps(offsets, &one));
+    assert_true(offsets_start(offsets, &one));
+    assert_false(offsets_start(offsets, &three));
+    offsets_put_back(offsets, &two);
+    assert_false(offsets_start(offsets, &two));
+    assert_int_equal(started(offsets), 1);
+    finish(offsets, one);
+    assert_int_equal(started(offsets), 0);
+    assert_int_equal(unfinished(offsets), 2); /* for the next owner */
+    assert_int_equal(next_commit(offsets), 2);
+    offsets_destroy(offsets);
+}
+
+TEST(what_has_not_begun_or_is_finished_neither_starts_nor_is_put_back) {
+    struct offsets *offsets = follow_one();
+    struct position one = begin(offsets, 1), above = one, aliased = one;
+    struct position behind = begin(offsets, 2);
+    above.offset = 3;
+    aliased.offset += OFFSETS_WINDOW;
+    assert_true(offsets_start(offsets, &one));
+    assert_false(offsets_start(offsets, &above));
+    assert_false(offsets_start(offsets, &aliased));
+    offsets_put_back(offsets, &aliased);
+    offsets_put_back(offsets, &behind);
+    assert_int_equal(started(offsets), 1);
+    finish(offsets, one);
+    finish(offsets, one);
+    assert_false(offsets_start(offsets, &one));
+    offsets_put_back(offsets, &one);
+    assert_int_equal(started(offsets), 0);
+    offsets_destroy(offsets);
+}
+
+TEST(a_partition_that_comes_back_is_kept_and_what_left_with_it_is_not) {
+    struct offsets *offsets = leave_one();
+    struct position before = begin(offsets, 1);
+    offsets_revoke(offsets, "jobs", 0);
+    assert_false(offsets_keeps(offsets, &before));
+    assign(offsets, "jobs", 0);
+    struct position again = begin(offsets, 1);
+    assert_true(offsets_keeps(offsets, &again));
+    assert_true(offsets_start(offsets, &again));
+    assert_false(offsets_start(offsets, &before));
+    offsets_put_back(offsets, &before);
+    assert_int_equal(started(offsets), 1);
+    offsets_destroy(offsets);
+}
+
 static void *finish_share(void *context) {
     struct share *share = context;
     for (size_t i = EACH; i > 0; i--) finish(share->offsets, share->positions[i - 1]);
@@ -395,4 +462,7 @@ RUN_TESTS(T(nothing_is_due_before_the_first_message), T(the_lowest_unfinished_of
     T(reading_again_from_an_earlier_offset_starts_over_there),
     T(totals_name_what_holds_up_a_commit_longest), T(names_outlive_their_partitions),
     T(every_order_of_finishing_commits_the_lowest_unfinished),
+    T(a_partition_that_leaves_starts_only_what_had_started),
+    T(what_has_not_begun_or_is_finished_neither_starts_nor_is_put_back),
+    T(a_partition_that_comes_back_is_kept_and_what_left_with_it_is_not),
     T(random_walks_agree_with_a_plain_list), T(threads_finish_side_by_side))

@@ -345,6 +345,48 @@ TEST(without_key_order_it_leaves_its_place_which_the_one_that_it_waits_for_may_n
     assert_true(is_passed_while_it_waits(*state));
 }
 
+/* --- partitions that leave --- */
+
+/* The first of a key's `count` jobs fails once the partitions of `left` of them have left. */
+static void fail_first(struct rig *rig, int count, size_t left) {
+    struct error err;
+    struct job *first = take(rig);
+    bring_to(rig, first, JOB_DECODED, false);
+    for (int i = 1; i < count; i++) assert_false(decode(rig, take(rig)));
+    atomic_store(&rig->broker.left_count, left);
+    error_set(&err, ERR_BAD_JOB, 0, "fix", "it failed");
+    job_fail(&rig->stages, first, &err);
+    assert_nothing_is_left(rig);
+}
+
+TEST(a_job_that_has_not_started_is_not_answered_once_its_partition_has_left) {
+    struct rig *rig = *state;
+    fail_first(rig, 2, SIZE_MAX);
+    assert_int_equal(atomic_load(&rig->broker.finished_count), 0);
+    assert_int_equal(memory_count(&rig->broker, ROUTE_DEAD_LETTER), 0);
+}
+
+TEST(jobs_of_a_partition_that_has_come_back_run_behind_those_that_went_with_it) {
+    struct rig *rig = *state;
+    fail_first(rig, 4, 2);
+    for (size_t i = 0; i < 4; i++) assert_int_equal(atomic_load(&rig->broker.finished[i]), i >= 2);
+}
+
+TEST(a_job_that_has_started_is_answered_though_its_partition_leaves) {
+    struct rig *rig = *state;
+    struct error err;
+    run_one(rig);
+    struct job *job = take(rig);
+    bring_to(rig, job, JOB_READY, false);
+    assert_int_equal(flow_start(&rig->stages, job, &err), ERR_OK);
+    run(job);
+    atomic_store(&rig->broker.left_count, SIZE_MAX);
+    job_end(&rig->stages, job, END_ANSWERED);
+    ends_on_released(&rig->stages, 1);
+    assert_nothing_is_left(rig);
+    assert_int_equal(atomic_load(&rig->broker.finished[1]), 1);
+}
+
 /* --- short memory --- */
 
 /* False: the job's way takes fewer allocations on the thread that admits it. */
@@ -382,4 +424,7 @@ RUN_TESTS(ENDS(nothing_of_a_job_is_left_behind_whatever_its_state_and_however_it
     cmocka_unit_test_setup_teardown(
         without_key_order_it_leaves_its_place_which_the_one_that_it_waits_for_may_need,
         set_up_without_order, tear_down),
+    ENDS(a_job_that_has_not_started_is_not_answered_once_its_partition_has_left),
+    ENDS(jobs_of_a_partition_that_has_come_back_run_behind_those_that_went_with_it),
+    ENDS(a_job_that_has_started_is_answered_though_its_partition_leaves),
     T(whichever_allocation_fails_a_job_is_answered_or_the_run_fails_and_nothing_is_left))

@@ -45,5 +45,22 @@ TEST(one_that_its_group_has_replaced_leaves_jobs_that_have_not_begun) {
     assert_int_equal(memory_count(&run->broker, ROUTE_RESULT), run->summary.ok);
 }
 
+static void lose_once_all_are_in_hand(struct run *run) {
+    if (are_all_in_hand(run)) atomic_store(&run->broker.left_count, SIZE_MAX);
+}
+
+TEST(one_that_loses_partitions_leaves_their_jobs_that_have_not_started) {
+    struct run *run = *state;
+    add_slow_jobs(run);
+    run->stop_after = 0; /* it ends once nothing is in hand */
+    run->on_poll = lose_once_all_are_in_hand;
+    assert_int_equal(run_execute(run), ERR_OK);
+    assert_in_range(run->summary.ok, 1, JOBS / 2);
+    assert_int_equal(run->summary.errors, 0);
+    assert_int_equal(run_finished_count(run), run->summary.ok);
+    assert_int_equal(memory_count(&run->broker, ROUTE_RESULT), run->summary.ok);
+}
+
 RUN_TESTS(FLOW(one_that_stops_leaves_jobs_that_have_not_begun),
-    FLOW(one_that_its_group_has_replaced_leaves_jobs_that_have_not_begun))
+    FLOW(one_that_its_group_has_replaced_leaves_jobs_that_have_not_begun),
+    FLOW(one_that_loses_partitions_leaves_their_jobs_that_have_not_started))

@@ -94,8 +94,13 @@ static void pause_memory(struct source *source, bool paused) {
     ((struct memory_source *)source)->is_paused = paused;
 }
 
-static bool memory_holds(const struct source *source, const struct position *position) {
-    return !atomic_load(&((const struct memory_source *)source)->broker->has_lost);
+static bool memory_keeps(const struct source *source, const struct position *position) {
+    const struct memory_broker *broker = ((const struct memory_source *)source)->broker;
+    return position->lease >= atomic_load(&broker->left_count);
+}
+
+static bool memory_start(struct source *source, const struct position *position) {
+    return memory_keeps(source, position);
 }
 
 static void finish_memory(struct source *source, const struct position *position) {
@@ -121,7 +126,8 @@ struct source *memory_source(struct memory_broker *broker) {
     static const struct source_operations operations = {.poll = poll_memory,
         .pause = pause_memory,
         .finish = finish_memory,
-        .holds = memory_holds,
+        .keeps = memory_keeps,
+        .start = memory_start,
         .close = close_memory,
         .destroy = destroy_source};
     struct memory_source *self = calloc(1, sizeof *self);

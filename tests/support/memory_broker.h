@@ -36,9 +36,9 @@ struct memory_broker {
     bool is_endless;                /* after the last one the source waits instead of ending */
     void (*on_poll)(void *context); /* NULL: nothing; on the thread that polls */
     void *on_poll_context;
-    bool comes_singly;    /* a poll that does not wait finds nothing */
-    bool is_revoking;     /* at each poll partition 0 is revoked, and comes back */
-    atomic_bool has_lost; /* no message belongs to this worker any more */
+    bool comes_singly;        /* a poll that does not wait finds nothing */
+    bool is_revoking;         /* at each poll partition 0 is revoked, and comes back */
+    atomic_size_t left_count; /* the partitions of so many messages, the first ones, have left */
     bool is_replaced;     /* polls fail, as those of a member whose name another one has taken */
     atomic_int *finished; /* by index: how often it was finished */
     atomic_size_t finished_count;

@@ -67,10 +67,10 @@ static void lose_job(struct lane *lane, struct job *job, const struct error *err
 /* --- jobs that are not worth running --- */
 
 /* False: the job is not the lane's any more. */
-static bool is_still_wanted(struct lane *lane, struct job *job) {
+static bool start_job(struct lane *lane, struct job *job) {
     const struct lanes_options *options = &lane->lanes->options;
     struct error err;
-    enum err code = options->still_wanted(options->context, job, &err);
+    enum err code = options->start(options->context, job, &err);
     if (code == ERR_OK && job->array != NULL) code = array_check_time(job, &err);
     if (code == ERR_OK) return true;
     if (job->array != NULL) fail_slice(lane, job, &err);
@@ -116,7 +116,7 @@ static struct ready_batch take_jobs(struct lane *lane) {
         size_t taken = batch.count;
         batch.count = 0;
         for (size_t i = 0; i < taken; i++)
-            if (is_still_wanted(lane, lane->jobs[i])) lane->jobs[batch.count++] = lane->jobs[i];
+            if (start_job(lane, lane->jobs[i])) lane->jobs[batch.count++] = lane->jobs[i];
         if (batch.count == 0) leave_slow(lane);
     }
     return batch;

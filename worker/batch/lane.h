@@ -39,9 +39,9 @@ struct lanes_options {
     struct ready *ready; /* the lanes own what they take */
     /** Admits `count` messages that were offered to the lanes (ready.h). */
     void (*admit)(void *context, size_t count);
-    /** Asked before the job is run: an error where it must not run. */
-    enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
-    /** The job is not run, since it is not wanted any more; the callee owns it. */
+    /** The job, or a slice of an array, is about to run: an error where it must not. */
+    enum err (*start)(void *context, struct job *job, struct error *err);
+    /** The job is not run, since start() has refused it; the callee owns it. */
     void (*on_refused)(void *context, struct job *job, const struct error *err);
     /** These jobs have run, as their outcomes say. The callee owns them. Outputs are valid during
      * the call. */

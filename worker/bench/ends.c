@@ -218,6 +218,18 @@ static void counting_finish(struct source *source, const struct position *positi
     finish_one(counting->clock);
 }
 
+static bool counting_keeps(const struct source *source, const struct position *position) {
+    return source_keeps(((const struct counting_source *)source)->inner, position);
+}
+
+static bool counting_start(struct source *source, const struct position *position) {
+    return source_start(((struct counting_source *)source)->inner, position);
+}
+
+static void counting_put_back(struct source *source, const struct position *position) {
+    source_put_back(((struct counting_source *)source)->inner, position);
+}
+
 static enum err counting_close(struct source *source, int timeout_ms, struct error *err) {
     return source_close(((struct counting_source *)source)->inner, timeout_ms, err);
 }
@@ -231,6 +243,9 @@ struct source *bench_counting(struct bench_clock *clock, struct source *inner) {
     static const struct source_operations operations = {.poll = counting_poll,
         .pause = counting_pause,
         .finish = counting_finish,
+        .keeps = counting_keeps,
+        .start = counting_start,
+        .put_back = counting_put_back,
         .close = counting_close,
         .destroy = counting_destroy};
     struct counting_source *counting = calloc(1, sizeof *counting);

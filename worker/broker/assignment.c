@@ -56,15 +56,22 @@ rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client) {
     return rd_kafka_topic_partition_list_new(0);
 }
 
-size_t assignment_unfinished_count(
+void assignment_leave(struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions) {
+    for (int i = 0; i < partitions->cnt; i++)
+        offsets_leave(offsets, partitions->elems[i].topic, partitions->elems[i].partition);
+}
+
+struct assignment_counts assignment_count(
     struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions) {
-    size_t count = 0;
+    struct assignment_counts counts = {0};
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
         struct offsets_state state;
-        if (offsets_get(offsets, p->topic, p->partition, &state)) count += state.unfinished_count;
+        if (!offsets_get(offsets, p->topic, p->partition, &state)) continue;
+        counts.unfinished += state.unfinished_count;
+        counts.started += state.started_count;
     }
-    return count;
+    return counts;
 }
 
 void assignment_text(const rd_kafka_topic_partition_list_t *partitions, char *text, size_t size) {

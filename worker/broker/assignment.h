@@ -38,8 +38,15 @@ rd_kafka_resp_err_t assignment_pause(
 /** The partitions that are ours now; the caller destroys the list. */
 rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client);
 
-/** How many messages of these partitions were taken and are not finished. */
-size_t assignment_unfinished_count(
+/** These partitions are leaving: no message of them starts any more. */
+void assignment_leave(struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions);
+
+/** How many messages of these partitions were taken and are not finished, and how many of those
+ * have started. */
+struct assignment_counts {
+    size_t unfinished, started;
+};
+struct assignment_counts assignment_count(
     struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions);
 
 /** "jobs [0], jobs [3]", for events; cut if `text` is too small. */

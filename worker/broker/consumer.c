@@ -169,9 +169,11 @@ static void let_go(struct consumer *consumer) {
     rd_kafka_resp_err_t code = commit_leaving(consumer);
     char names[256];
     assignment_text(partitions, names, sizeof names);
+    struct assignment_counts counts = assignment_count(consumer->offsets, partitions);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-        client_say(&consumer->events, LOG_INFO, "gave back %s with %zu unfinished messages", names,
-            assignment_unfinished_count(consumer->offsets, partitions));
+        client_say(&consumer->events, LOG_INFO,
+            "gave back %s with %zu unfinished messages, %zu of them begun", names,
+            counts.unfinished, counts.started);
     else
         client_say(&consumer->events, LOG_WARN,
             "gave up %s without a commit (%s): messages since the last commit are read again",
@@ -266,7 +268,7 @@ static void on_assigned(
 
 /*
  * librdkafka waits for the unassignment as long as it takes, so poll() goes on, and its caller with
- * it, while messages finish. Nothing more is taken of these partitions.
+ * it, while messages that have started finish. Nothing more of these partitions is taken or starts.
  */
 static void on_revoked(
     struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
@@ -277,10 +279,13 @@ static void on_revoked(
     held_drop(&consumer->held, partitions);
     trials_forget(&consumer->trials, partitions);
     pause_partitions(consumer, consumer->leaving, true);
+    assignment_leave(consumer->offsets, partitions);
+    struct assignment_counts counts = assignment_count(consumer->offsets, partitions);
     char names[256];
     assignment_text(partitions, names, sizeof names);
-    client_say(&consumer->events, LOG_INFO, "is asked to give back %s, %zu messages are unfinished",
-        names, assignment_unfinished_count(consumer->offsets, partitions));
+    client_say(&consumer->events, LOG_INFO,
+        "is asked to give back %s: waits for %zu jobs that have begun, and leaves %zu", names,
+        counts.started, counts.unfinished - counts.started);
     if (consumer->is_closing) let_go(consumer);
 }
 
@@ -300,7 +305,7 @@ static void on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t code,
 
 static void serve_leaving(struct consumer *consumer) {
     if (consumer->leaving == NULL) return;
-    if (assignment_unfinished_count(consumer->offsets, consumer->leaving) == 0 ||
+    if (assignment_count(consumer->offsets, consumer->leaving).started == 0 ||
         clock_ns() >= consumer->drain_deadline_ns || rd_kafka_assignment_lost(consumer->client))
         let_go(consumer);
 }
@@ -479,7 +484,9 @@ enum err consumer_create(
     static const struct source_operations operations = {.poll = consumer_poll,
         .pause = consumer_pause,
         .finish = consumer_finish,
-        .holds = ownership_holds,
+        .keeps = ownership_keeps,
+        .start = ownership_start,
+        .put_back = ownership_put_back,
         .get_totals = lags_get_totals,
         .each_partition = lags_each,
         .close = consumer_close,

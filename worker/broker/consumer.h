@@ -10,11 +10,12 @@
  * Before anything of a partition is taken, the group is told that it is ours (commit_metadata.h),
  * and when it is given back, that it was. So the next owner knows whether the last one died. What
  * two owners may have died of is delivered as suspect. In transactions a partition is handed over
- * so only where nothing of it is unfinished; else the next owner takes it for left by a death.
+ * so only where nothing that has started is unfinished; else the next owner takes it for left by a
+ * death.
  *
- * Revoked partitions bring no more messages; poll() goes on while what was taken of them finishes,
- * `drain_timeout_ms` at most, then commits and lets go of them. Lost partitions are dropped at
- * once.
+ * Revoked partitions bring no more messages, and start none; poll() goes on while those that have
+ * started finish, `drain_timeout_ms` at most, then commits and lets go of them. The next owner gets
+ * the others. Lost partitions are dropped at once.
  *
  * A static member that comes back within the session timeout (20 s unless the settings say
  * otherwise) finds its partitions as they were. Closing makes a static member leave, too. Of two

@@ -19,16 +19,17 @@ enum { WORD_BITS = 64, WORDS = OFFSETS_WINDOW / WORD_BITS };
 struct partition {
     char *topic;
     int32_t partition;
-    bool is_assigned;
+    bool is_assigned, is_leaving;
     uint32_t index; /* in the tracker */
     uint32_t lease_count;
     int64_t lowest; /* OFFSET_UNKNOWN until the first offset is known */
     int64_t next;   /* above everything that has begun */
     uint64_t changes;
     uint64_t taken_changes; /* the value of `changes` at the last commit; NEVER: that failed */
-    size_t unfinished_count;
+    size_t unfinished_count, started_count;
     uint64_t lowest_since_ns;
     uint64_t unfinished[WORDS];      /* a ring with a bit for each offset */
+    uint64_t started[WORDS];         /* of those that are unfinished */
     struct offsets_commit committed; /* when the lease began */
     int64_t committed_end;           /* above all that was finished then */
     int64_t contested_end;           /* above all messages that earlier owners may have died of */
@@ -46,14 +47,19 @@ static size_t bit_of(int64_t offset) {
     return (size_t)(offset % OFFSETS_WINDOW);
 }
 
-static bool is_unfinished(const struct partition *p, int64_t offset) {
+static bool has(const uint64_t *ring, int64_t offset) {
     size_t bit = bit_of(offset);
-    return (p->unfinished[bit / WORD_BITS] >> (bit % WORD_BITS) & 1) != 0;
+    return (ring[bit / WORD_BITS] >> (bit % WORD_BITS) & 1) != 0;
 }
 
-static void flip(struct partition *p, int64_t offset) {
+static void flip(uint64_t *ring, int64_t offset) {
     size_t bit = bit_of(offset);
-    p->unfinished[bit / WORD_BITS] ^= (uint64_t)1 << (bit % WORD_BITS);
+    ring[bit / WORD_BITS] ^= (uint64_t)1 << (bit % WORD_BITS);
+}
+
+/* Of any offset: it has begun in this lease, and is not finished. */
+static bool is_under_way(const struct partition *p, int64_t offset) {
+    return offset >= p->lowest && offset < p->next && has(p->unfinished, offset);
 }
 
 /* The first unfinished offset from `from` on; there must be one. */
@@ -93,8 +99,9 @@ static void start_lease(struct partition *p, const struct offsets_commit *commit
     p->committed_end = end_of(committed);
     p->contested_end = committed->offset + committed->metadata.window;
     p->changes = p->taken_changes = 0;
-    p->unfinished_count = 0;
+    p->unfinished_count = p->started_count = 0;
     memset(p->unfinished, 0, sizeof p->unfinished);
+    memset(p->started, 0, sizeof p->started);
 }
 
 /* Forgets what was finished above `offset`: those may be other messages by now. */
@@ -183,12 +190,20 @@ enum err offsets_assign(struct offsets *offsets, const char *topic, int32_t part
     if (p == NULL) p = add(offsets, topic, partition);
     if (p != NULL) {
         p->is_assigned = true;
+        p->is_leaving = false;
         start_lease(p, is_possible(committed->offset) ? committed : &nothing);
     }
     pthread_mutex_unlock(&offsets->lock);
     if (p != NULL) return ERR_OK;
     return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
         "no memory to follow the offsets of %s [%d]", topic, partition);
+}
+
+void offsets_leave(struct offsets *offsets, const char *topic, int32_t partition) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find(offsets, topic, partition);
+    if (p != NULL) p->is_leaving = true;
+    pthread_mutex_unlock(&offsets->lock);
 }
 
 void offsets_revoke(struct offsets *offsets, const char *topic, int32_t partition) {
@@ -225,7 +240,7 @@ static void begin(struct partition *p, int64_t offset, uint64_t now_ns) {
     }
     p->next = offset + 1;
     p->unfinished_count++;
-    flip(p, offset);
+    flip(p->unfinished, offset);
 }
 
 static bool is_contested(const struct partition *p, int64_t offset) {
@@ -256,9 +271,41 @@ enum offsets_begun offsets_begin(struct offsets *offsets, const char *topic, int
     return begun;
 }
 
+static void put_back(struct partition *p, int64_t offset) {
+    if (!is_under_way(p, offset) || !has(p->started, offset)) return;
+    flip(p->started, offset);
+    p->started_count--;
+}
+
+/* A partition that is leaving keeps what has started. */
+static bool start(struct partition *p, int64_t offset) {
+    if (!is_under_way(p, offset)) return false;
+    if (has(p->started, offset)) return true;
+    if (p->is_leaving) return false;
+    flip(p->started, offset);
+    p->started_count++;
+    return true;
+}
+
+bool offsets_start(struct offsets *offsets, const struct position *position) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find_lease(offsets, position->lease);
+    bool has_started = p != NULL && start(p, position->offset);
+    pthread_mutex_unlock(&offsets->lock);
+    return has_started;
+}
+
+void offsets_put_back(struct offsets *offsets, const struct position *position) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find_lease(offsets, position->lease);
+    if (p != NULL) put_back(p, position->offset);
+    pthread_mutex_unlock(&offsets->lock);
+}
+
 static void finish(struct partition *p, int64_t offset, uint64_t now_ns) {
-    if (offset < p->lowest || offset >= p->next || !is_unfinished(p, offset)) return;
-    flip(p, offset);
+    if (!is_under_way(p, offset)) return;
+    put_back(p, offset);
+    flip(p->unfinished, offset);
     p->unfinished_count--;
     p->changes++;
     if (offset == p->lowest) raise_lowest(p, now_ns);
@@ -291,6 +338,7 @@ void offsets_advance(struct offsets *offsets, const char *topic, int32_t partiti
 static struct offsets_state state_of(const struct partition *p) {
     return (struct offsets_state){.next_commit = p->lowest,
         .unfinished_count = p->unfinished_count,
+        .started_count = p->started_count,
         .lowest_since_ns = p->lowest_since_ns};
 }
 
@@ -328,7 +376,7 @@ static void describe_commit(const struct partition *p, struct offsets_commit *re
     int64_t end = p->next > p->committed_end ? p->next : p->committed_end;
     for (int64_t i = 0; i < OFFSETS_WINDOW && p->lowest + i < end; i++) {
         int64_t offset = p->lowest + i;
-        if (offset < p->next ? !is_unfinished(p, offset) : was_finished(p, offset))
+        if (offset < p->next ? !has(p->unfinished, offset) : was_finished(p, offset))
             commit_metadata_set_finished(&ret->metadata, (size_t)i);
     }
 }
@@ -425,6 +473,14 @@ bool offsets_holds(struct offsets *offsets, const struct position *position) {
     bool is_ours = find_lease(offsets, position->lease) != NULL;
     pthread_mutex_unlock(&offsets->lock);
     return is_ours;
+}
+
+bool offsets_keeps(struct offsets *offsets, const struct position *position) {
+    pthread_mutex_lock(&offsets->lock);
+    const struct partition *p = find_lease(offsets, position->lease);
+    bool is_kept = p != NULL && !p->is_leaving;
+    pthread_mutex_unlock(&offsets->lock);
+    return is_kept;
 }
 
 void offsets_get_totals(struct offsets *offsets, struct offsets_totals *ret) {

@@ -9,6 +9,10 @@
  * No offset may begin OFFSETS_WINDOW or more above the lowest unfinished one of its partition: a
  * partition's state is a ring of that size, with one bit for each offset.
  *
+ * A message that has begun starts when its job is given to the device or answered, and is put back
+ * if the job has to wait again. A partition that is leaving waits for messages that have started;
+ * the others do not start any more, and begin anew with the next owner.
+ *
  * A partition is followed from offsets_assign() to offsets_revoke(). What its earlier owner had
  * committed as finished does not begin again. Each such time is a lease, and finishing a position
  * of an earlier lease does nothing. If an offset begins that is not above all that began before it
@@ -20,7 +24,7 @@
  * takeovers they run alone, and every commit includes what is left of the window. The last commit
  * of a partition hands it over.
  *
- * Units: offsets; nanoseconds of clock_ns(). Threads: any. Memory: 4 KiB for each partition that
+ * Units: offsets; nanoseconds of clock_ns(). Threads: any. Memory: 6 KiB for each partition that
  * was ever assigned.
  */
 #ifndef BROKER_OFFSETS_H
@@ -42,6 +46,7 @@ struct offsets;
 struct offsets_state {
     int64_t next_commit; /* the lowest unfinished offset; OFFSET_UNKNOWN before the first one */
     size_t unfinished_count;
+    size_t started_count;     /* of those */
     uint64_t lowest_since_ns; /* where unfinished_count is not 0 */
 };
 
@@ -73,6 +78,9 @@ MUST_CHECK bool offsets_at(struct offsets *offsets, size_t index, struct offsets
 MUST_CHECK enum err offsets_assign(struct offsets *offsets, const char *topic, int32_t partition,
     const struct offsets_commit *committed, struct error *err);
 
+/** The partition is leaving: until it is revoked, nothing of it starts that has not started yet. */
+void offsets_leave(struct offsets *offsets, const char *topic, int32_t partition);
+
 /** Forgets a partition; nothing happens if it is not followed. */
 void offsets_revoke(struct offsets *offsets, const char *topic, int32_t partition);
 
@@ -96,6 +104,15 @@ enum offsets_begun {
  */
 MUST_CHECK enum offsets_begun offsets_begin(struct offsets *offsets, const char *topic,
     int32_t partition, int64_t offset, uint64_t now_ns, struct position *ret);
+
+/**
+ * Starts a message that has begun. True if it had started already, too. False: its partition is
+ * leaving, or the lease has ended; its next owner answers it.
+ */
+MUST_CHECK bool offsets_start(struct offsets *offsets, const struct position *position);
+
+/** A message that has started waits again, or is left; nothing happens if it has not. */
+void offsets_put_back(struct offsets *offsets, const struct position *position);
 
 /** A second call for a position, or a call for a lease that has ended, does nothing. */
 void offsets_finish(struct offsets *offsets, const struct position *position, uint64_t now_ns);
@@ -139,6 +156,9 @@ bool offsets_is_due(struct offsets *offsets);
 
 /** True if the message at `position` still belongs to this worker: its lease has not ended. */
 bool offsets_holds(struct offsets *offsets, const struct position *position);
+
+/** The same, and its partition is not leaving. */
+bool offsets_keeps(struct offsets *offsets, const struct position *position);
 
 /**
  * Totals of all followed partitions. `lowest` is the unfinished offset that has held up a commit

@@ -20,8 +20,16 @@ static void tell_takeovers(const struct committer *committer, const rd_kafka_top
         p->offset + committed.metadata.window - 1);
 }
 
-bool ownership_holds(const struct source *source, const struct position *position) {
-    return offsets_holds(consumer_offsets(source), position);
+bool ownership_keeps(const struct source *source, const struct position *position) {
+    return offsets_keeps(consumer_offsets(source), position);
+}
+
+bool ownership_start(struct source *source, const struct position *position) {
+    return offsets_start(consumer_offsets(source), position);
+}
+
+void ownership_put_back(struct source *source, const struct position *position) {
+    offsets_put_back(consumer_offsets(source), position);
 }
 
 /* False when memory is short. */
@@ -102,16 +110,16 @@ void ownership_tell_waiting(struct ownership_wait *wait, const struct client_eve
         LONG_WAIT_S, names, rd_kafka_err2str(code));
 }
 
-static bool has_unfinished(struct offsets *offsets, const rd_kafka_topic_partition_t *p) {
+static bool has_started(struct offsets *offsets, const rd_kafka_topic_partition_t *p) {
     struct offsets_state state;
-    return offsets_get(offsets, p->topic, p->partition, &state) && state.unfinished_count > 0;
+    return offsets_get(offsets, p->topic, p->partition, &state) && state.started_count > 0;
 }
 
 rd_kafka_resp_err_t ownership_release(struct committer *committer,
-    const rd_kafka_topic_partition_list_t *partitions, bool only_finished, uint64_t deadline_ns) {
+    const rd_kafka_topic_partition_list_t *partitions, bool only_settled, uint64_t deadline_ns) {
     rd_kafka_topic_partition_list_t *released = rd_kafka_topic_partition_list_copy(partitions);
-    for (int i = released->cnt - 1; i >= 0 && only_finished; i--)
-        if (has_unfinished(committer->offsets, &released->elems[i]))
+    for (int i = released->cnt - 1; i >= 0 && only_settled; i--)
+        if (has_started(committer->offsets, &released->elems[i]))
             rd_kafka_topic_partition_list_del_by_idx(released, i);
     rd_kafka_resp_err_t code = committer_commit_last(committer, released, deadline_ns);
     rd_kafka_topic_partition_list_destroy(released);

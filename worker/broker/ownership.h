@@ -2,7 +2,7 @@
  * Claims and releases partitions: their owner is kept by the group beside the committed offset
  * (commit_metadata.h). Only for consumer.c.
  *
- * Threads: intake thread only, but for ownership_holds().
+ * Threads: intake thread only, but for what a source does for any thread.
  */
 #ifndef BROKER_OWNERSHIP_H
 #define BROKER_OWNERSHIP_H
@@ -21,8 +21,10 @@
 rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *claim,
     uint64_t owner, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
 
-/** Whether the message still belongs to this worker. `source` is a consumer. Any thread. */
-bool ownership_holds(const struct source *source, const struct position *position);
+/** As in source.h; `source` is a consumer. Any thread. */
+bool ownership_keeps(const struct source *source, const struct position *position);
+bool ownership_start(struct source *source, const struct position *position);
+void ownership_put_back(struct source *source, const struct position *position);
 
 /** Since when the group has not said what is committed for new partitions. Zero it at first. */
 struct ownership_wait {
@@ -40,7 +42,7 @@ void ownership_tell_waiting(struct ownership_wait *wait, const struct client_eve
 
 /**
  * Makes the last commits of partitions that are given up, which hand them over. With
- * `only_finished`, partitions with unfinished messages are left out: if commits are made in
+ * `only_settled`, partitions with messages that have started are left out: if commits are made in
  * transactions, one under way may count some as finished, and must not be overtaken.
  *
  * These are plain commits, even if claims are made in transactions (claim.h). A late release does
@@ -49,6 +51,6 @@ void ownership_tell_waiting(struct ownership_wait *wait, const struct client_eve
  * member of that generation, and brokers would accept it.
  */
 rd_kafka_resp_err_t ownership_release(struct committer *committer,
-    const rd_kafka_topic_partition_list_t *partitions, bool only_finished, uint64_t deadline_ns);
+    const rd_kafka_topic_partition_list_t *partitions, bool only_settled, uint64_t deadline_ns);
 
 #endif

@@ -2,7 +2,10 @@
  * Where jobs come from: a Kafka consumer group (consumer.c) or a stream of messages
  * (file_source.c).
  *
- * One intake thread polls; any thread finishes. A message that was polled stays unfinished until
+ * One intake thread polls; any thread starts and finishes. A message that was polled waits until
+ * source_start(), which is called before its job is given to the device or answered. If its
+ * partition has to leave this worker, only messages that have started are waited for; the next
+ * owner gets the others. A message that was polled stays unfinished until
  * source_finish(), which is called when everything that answers it has been acknowledged; only then
  * may its offset be committed. Finishing happens in any order.
  *
@@ -56,8 +59,20 @@ struct source_operations {
     /** Everything for the message at `position` is acknowledged. Any thread. */
     void (*finish)(struct source *source, const struct position *position);
 
-    /** Whether the message still belongs to this worker. Any thread; NULL: it always does. */
-    bool (*holds)(const struct source *source, const struct position *position);
+    /** Whether the message is this worker's, and its partition is not leaving. Any thread; NULL: it
+     * always is. */
+    bool (*keeps)(const struct source *source, const struct position *position);
+
+    /**
+     * The message is to be run or answered now: from here on a partition that leaves waits for it.
+     * True if it had started already, too. False: its next owner runs it. Any thread; NULL: always
+     * true.
+     */
+    bool (*start)(struct source *source, const struct position *position);
+
+    /** A message that has started waits again, or is left to the next owner; others are as they
+     * were. Any thread; NULL where nothing leaves. */
+    void (*put_back)(struct source *source, const struct position *position);
 
     /** What was taken and has not finished, any thread; NULL: this kind does not count. */
     void (*get_totals)(const struct source *source, struct offsets_totals *ret);
@@ -195,8 +210,16 @@ static inline void source_finish(struct source *source, const struct position *p
     source->operations->finish(source, position);
 }
 
-static inline bool source_holds(const struct source *source, const struct position *position) {
-    return source->operations->holds == NULL || source->operations->holds(source, position);
+static inline bool source_keeps(const struct source *source, const struct position *position) {
+    return source->operations->keeps == NULL || source->operations->keeps(source, position);
+}
+
+MUST_CHECK static inline bool source_start(struct source *source, const struct position *position) {
+    return source->operations->start == NULL || source->operations->start(source, position);
+}
+
+static inline void source_put_back(struct source *source, const struct position *position) {
+    if (source->operations->put_back != NULL) source->operations->put_back(source, position);
 }
 
 static inline void source_get_totals(const struct source *source, struct offsets_totals *ret) {

@@ -111,6 +111,7 @@ struct job {
     bool has_letter;              /* sent, or about to be */
     bool is_dropped;              /* others answer it by now */
     bool is_lost;                 /* an answer of it found no taker */
+    bool has_started;             /* in its source (broker/source.h), as far as this job knows */
 
     /* what the message says: decode/ */
     struct slice id; /* empty: the message cannot be decoded and gets only a dead letter */

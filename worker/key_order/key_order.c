@@ -80,12 +80,17 @@ size_t key_order_waiting_count(struct key_order *order) {
     return key_queues_waiting_count(order->queues);
 }
 
+void key_order_pass(struct key_order *order, struct job *job) {
+    struct key_queue *queue = job->key_queue;
+    /* once the queue of passed jobs is closed, all jobs that wait for the key are dropped */
+    while (job != NULL && !queue_push(order->passed, job)) {
+        job->key_queue = NULL;
+        order->options.on_dropped(order->options.context, job);
+        job = key_order_take_next(order, queue);
+    }
+}
+
 void key_order_leave(struct key_order *order, struct key_queue *queue) {
     struct job *next = key_order_take_next(order, queue);
-    /* once the queue of passed jobs is closed, all jobs that wait for the key are dropped */
-    while (next != NULL && !queue_push(order->passed, next)) {
-        next->key_queue = NULL;
-        order->options.on_dropped(order->options.context, next);
-        next = key_order_take_next(order, queue);
-    }
+    if (next != NULL) key_order_pass(order, next);
 }

@@ -48,6 +48,9 @@ void key_order_leave(struct key_order *order, struct key_queue *queue);
 /** The same, but returns the next job, which the caller owns; NULL if there is none. */
 MUST_CHECK struct job *key_order_take_next(struct key_order *order, struct key_queue *queue);
 
+/** A job that key_order_take_next() returned goes to on_passed. */
+void key_order_pass(struct key_order *order, struct job *job);
+
 /** As key_queues_take_waiting(). */
 MUST_CHECK struct job *key_order_take_waiting(
     struct key_order *order, const char *topic, int32_t partition);

@@ -43,6 +43,11 @@ void ends_on_released(void *context, size_t count) {
     pthread_mutex_unlock(&stages->lock);
 }
 
+void job_put_back(struct stages *stages, struct job *job) {
+    job->has_started = false;
+    source_put_back(stages->source, &job->delivery->position);
+}
+
 /* Of a job in a batch the batch holds memory, until ends_on_released(). */
 static void let_go(struct stages *stages, struct job *job) {
     prepare_release(job, stages->statics, stages->residents);
@@ -60,9 +65,14 @@ static void end_providing(struct stages *stages, struct job *job, bool is_left) 
 
 /* --- what its outcome asks for --- */
 
-/* Its static was to come with a job that is handed back, or may be: so this one is as well. */
+static bool is_kept(const struct stages *stages, const struct job *job) {
+    return source_keeps(stages->source, &job->delivery->position);
+}
+
+/* Its static was to come with a job that is handed back, or may be: so this one is as well. If
+ * their partition has come back since, that job has come again with it. */
 static bool goes_with_its_provider(const struct stages *stages, const struct job *job) {
-    return job->is_left || retries_are_over(stages->retries);
+    return (job->is_left && !is_kept(stages, job)) || retries_are_over(stages->retries);
 }
 
 /* No other job held memory when this one found none: another try would fail in the same way. */
@@ -93,6 +103,7 @@ static void destroy(struct stages *stages, struct job *job) {
     job_destroy(job);
 }
 
+/* If it has started it stays so: its partition is not handed over as if nothing had happened. */
 static void abandon(struct stages *stages, struct job *job) {
     struct key_queue *key_queue = job->key_queue;
     destroy(stages, job);
@@ -103,12 +114,16 @@ static void hand_back(struct stages *stages, struct job *job) {
     pthread_mutex_lock(&stages->lock);
     stages->summary.is_complete = false;
     pthread_mutex_unlock(&stages->lock);
-    while (job != NULL) {
+    job_put_back(stages, job);
+    bool was_kept = is_kept(stages, job);
+    do {
         struct key_queue *key_queue = job->key_queue;
         if (job->delivery->is_suspect) suspects_handed_back(stages->suspects);
         destroy(stages, job);
         job = key_order_take_next(stages->key_order, key_queue);
-    }
+    } while (job != NULL && is_kept(stages, job) == was_kept);
+    /* Their partition has come back since, and this one among them. */
+    if (job != NULL) key_order_pass(stages->key_order, job);
 }
 
 /* --- answers --- */
@@ -181,9 +196,16 @@ static bool answer(struct stages *stages, struct job *job) {
 
 /* --- the way out --- */
 
+/* Answers are given by the owner of the message alone. An array's slices started for it. */
+static bool may_answer(struct stages *stages, const struct job *job) {
+    return job->has_started || source_start(stages->source, &job->delivery->position);
+}
+
 /* True where the caller is to push the answer. */
 static bool end(struct stages *stages, struct job *job, enum end how) {
     let_go(stages, job);
+    if (how == END_ANSWERED && !may_answer(stages, job)) how = END_HANDED_BACK;
+    if (how == END_RETRIED) job_put_back(stages, job);
     if (how != END_ANSWERED || !outcome_has_outputs(&job->outcome))
         spools_end(job->spools, job->output_count);
     enum err code = job->outcome.code;

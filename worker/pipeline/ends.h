@@ -37,6 +37,9 @@ void job_fail(struct stages *stages, struct job *job, const struct error *err);
 /** Answers a job with `err`, even where another try might help. */
 void job_reject(struct stages *stages, struct job *job, const struct error *err);
 
+/** A job that was to run waits again: its partition, if it leaves, does not wait for it. */
+void job_put_back(struct stages *stages, struct job *job);
+
 /** Moves jobs into a count, out of the one that they were in. */
 void jobs_count(struct stages *stages, struct job *const *jobs, size_t count, enum job_count where);
 

@@ -12,19 +12,19 @@
 
 #define RARE_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
 
-/* A worker that stops begins nothing more: what waits is left to the next owner of its message. An
- * array may take so long that its partition is lost meanwhile; it is left whole, between slices. */
-static bool is_left_to_others(const struct stages *stages, const struct job *job) {
-    /* relaxed: it orders nothing; the job that begins this moment is only finished */
-    if (atomic_load_explicit(&stages->hands_back, memory_order_relaxed)) return true;
-    return job->instances > 0 && !source_holds(stages->source, &job->delivery->position);
+/* A worker that stops starts nothing more: what waits is left to the next owner of its message. */
+static bool is_stopping(const struct stages *stages) {
+    /* relaxed: it orders nothing; the job that starts this moment is only finished */
+    return atomic_load_explicit(&stages->hands_back, memory_order_relaxed);
 }
 
-enum err flow_still_wanted(void *context, const struct job *job, struct error *err) {
-    const struct stages *stages = context;
-    if (is_left_to_others(stages, job))
-        return error_set(err, ERR_REVOKED, 0, "nothing needs to be done: it is read again",
-            "the job was left to another worker before it had ended");
+static enum err leave_to_others(struct error *err) {
+    return error_set(err, ERR_REVOKED, 0, "nothing needs to be done: it is read again",
+        "the job was left to another worker before it had ended");
+}
+
+static enum err check_wanted(
+    const struct stages *stages, const struct job *job, struct error *err) {
     if (control_has_cancelled(stages->control, job->id))
         return error_set(err, ERR_CANCELLED, 0,
             "send it again under another id, or after cancels.ttl_ms",
@@ -37,9 +37,28 @@ enum err flow_still_wanted(void *context, const struct job *job, struct error *e
         "the job was still waiting %" PRIu64 " ms after its deadline", now_ms - deadline_ms);
 }
 
+enum err flow_still_wanted(void *context, const struct job *job, struct error *err) {
+    const struct stages *stages = context;
+    bool is_left = is_stopping(stages) || !source_keeps(stages->source, &job->delivery->position);
+    return is_left ? leave_to_others(err) : check_wanted(stages, job, err);
+}
+
+enum err flow_start(void *context, struct job *job, struct error *err) {
+    const struct stages *stages = context;
+    const struct position *position = &job->delivery->position;
+    /* An array that has started is left whole, between slices. */
+    bool is_left = is_stopping(stages) ||
+                   (job->array != NULL && !source_keeps(stages->source, position)) ||
+                   !source_start(stages->source, position);
+    if (is_left) return leave_to_others(err);
+    job->has_started = true;
+    return check_wanted(stages, job, err);
+}
+
 /* --- to the lanes --- */
 
 static void go_serial(struct stages *stages, struct job *job) {
+    job_put_back(stages, job);
     prepare_release(job, stages->statics, stages->residents);
     spools_end(job->spools, job->output_count);
     if (job->state == JOB_PREPARING) job_move(job, JOB_READY);

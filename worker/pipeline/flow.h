@@ -17,7 +17,10 @@ void flow_plan(struct stages *stages, struct job *const *jobs, size_t count);
 
 /* What the stages call; `context` is the struct stages. */
 
+/** ERR_OK: nothing is known that speaks against running it. */
 MUST_CHECK enum err flow_still_wanted(void *context, const struct job *job, struct error *err);
+/** The same for a job, or a slice of an array, that is run now: its partition waits for it. */
+MUST_CHECK enum err flow_start(void *context, struct job *job, struct error *err);
 /** Notes the job that a preparation thread has in hand, in case the thread crashes or hangs. */
 void flow_on_begin(void *context, const struct job *job);
 void flow_on_end(void *context);

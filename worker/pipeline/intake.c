@@ -264,7 +264,7 @@ static void hand_back_retries(struct stages *stages) {
 
 /* Jobs that have not begun are others' to run, and so are those that wait to be tried again. */
 static void hand_back(struct stages *stages) {
-    /* relaxed: see flow_still_wanted() */
+    /* relaxed: see is_stopping() of flow.c */
     atomic_store_explicit(&stages->hands_back, true, memory_order_relaxed);
     hand_back_retries(stages);
 }

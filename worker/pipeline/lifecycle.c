@@ -245,7 +245,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .state = stages->state,
         .ready = stages->ready,
         .admit = admission_admit,
-        .still_wanted = flow_still_wanted,
+        .start = flow_start,
         .on_done = flow_on_done,
         .on_refused = flow_on_failed,
         .on_released = ends_on_released,
@@ -256,7 +256,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
 }
 
 static enum err start_serial(struct stages *stages, struct error *err) {
-    const struct serial_options options = {.still_wanted = flow_still_wanted,
+    const struct serial_options options = {.start = flow_start,
         .on_done = flow_on_done,
         .on_failed = flow_on_failed,
         .context = stages};

@@ -9,8 +9,7 @@
  * job, the failure does count.
  *
  * A worker that stops does not wait for these jobs: it hands them back, uncommitted, for others to
- * try. It does the same with jobs of a partition that it has lost; while a partition is still being
- * drained, its jobs are tried as before.
+ * try. It does the same with jobs of a partition that leaves or is lost.
  *
  * Lifetime: retries_start() to retries_destroy(). Threads: its own, which sends jobs on when their
  * time has come; each function says who may call it.

@@ -10,6 +10,7 @@
 #include "batch/array.h"
 #include "batch/coalesce.h"
 #include "gpu/event.h"
+#include "pipeline/ends.h"
 #include "plan/extent.h"
 #include "quarantine/culprits.h"
 
@@ -49,7 +50,7 @@ static enum err run_slice(struct serial *serial, struct job *array, struct culpr
     array_begin_slice(array, range);
     array_make_slice(array, range, clock_ns(), 1, slice);
     array_run_slice(slice, clock_ns());
-    enum err code = options->still_wanted(options->context, slice, err);
+    enum err code = options->start(options->context, slice, err);
     if (code == ERR_OK) code = array_check_time(slice, err);
     if (code != ERR_OK) {
         culprits_walk_fence(walk);
@@ -181,12 +182,13 @@ static enum err run_array(
 static enum err try_to_run(
     struct serial *serial, struct job *job, bool is_guarded, struct error *err) {
     struct stages *stages = serial->stages;
-    enum err code = serial->options.still_wanted(serial->options.context, job, err);
+    enum err code = serial->options.start(serial->options.context, job, err);
     if (code == ERR_OK) code = device_bind(&stages->device, err);
     if (code == ERR_OK) code = prepare_again(stages->prepare, job, err);
     if (code == ERR_OK)
         code = (job->instances > 0 ? run_array : run_batch)(serial, job, is_guarded, err);
     if (err_is_shortage(code)) {
+        job_put_back(stages, job);
         prepare_release(job, stages->statics, stages->residents);
         spools_end(job->spools, job->output_count);
     }

@@ -18,8 +18,8 @@
 #include "pipeline/stages.h"
 
 struct serial_options {
-    /** Asked before a job runs: an error where it is not to be run any more. */
-    enum err (*still_wanted)(void *context, const struct job *job, struct error *err);
+    /** A job, or a slice of an array, is about to run: an error where it must not. */
+    enum err (*start)(void *context, struct job *job, struct error *err);
     /** Jobs have run, as their outcomes say; the callee owns them. Outputs are valid during the
      * call. */
     void (*on_done)(void *context, struct job *const *jobs, size_t count);

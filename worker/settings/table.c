@@ -102,9 +102,10 @@ const struct setting setting_table[] = {
         "How often the offsets of finished jobs are committed. A longer interval lets a crash "
         "repeat more jobs."),
     DURATION(drain_timeout_ms, 0, HOUR, "25s",
-        "How long a worker that stops may take to finish the jobs that have begun; others are left "
-        "to the next owner of their messages. Keep it below the grace period of whatever stops it: "
-        "Kubernetes kills after 30 s by default."),
+        "How long a worker that stops, or gives partitions back, may take to finish their jobs "
+        "that "
+        "have begun; others are left to the next owner of their messages. Keep it below the grace "
+        "period of whatever stops it: Kubernetes kills after 30 s by default."),
 
     UINT(cpu_driver.devices, 1, 16, "1", "How many devices the CPU driver shows."),
     SIZE(cpu_driver.memory_bytes, 16 * MIB, 1 * TIB, "1GiB", "Memory of each of these devices."),
@@ -260,7 +261,7 @@ const struct setting setting_table[] = {
         RELOADS),
     UINT(limits.jobs_in_flight, 1, 1000000, "8192",
         "Most jobs that are taken and not yet finished. More let small jobs pass faster, above all "
-        "with exactly_once; a rebalance waits for those of the partitions that leave."),
+        "with exactly_once."),
     UINT(limits.jobs_per_key, 0, 1000000, "0",
         "Most jobs of one key and partition that are under way at a time, so that a key with "
         "slow jobs leaves room for others. Jobs beyond it wait, and count against "

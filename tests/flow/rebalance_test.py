@@ -1,0 +1,101 @@
+"""Partitions that move from a busy worker to a newcomer, at a real Apache Kafka.
+usage: rebalance_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA."""
+
+import collections
+import re
+import unittest
+
+from worker_flow import KafkaFlowTest, is_saxpy, read_all, saxpy, unpack
+
+import confluent_kafka
+import gpu_worker as gw
+import msgpack
+import numpy
+
+JOBS = 2_000
+KEYS = 16
+LANES, DEPTH = 2, 2
+# All are in hand while the first few run; what is in hand would take minutes.
+BUSY = {"lanes": LANES, "lane_depth": DEPTH, "batch": {"jobs": 1}, "limits": {"jobs_in_flight": 2 * JOBS},
+        "retry": {"base_ms": "10ms", "max_ms": "20ms", "max_attempts": 100}}
+SLOW = "cuLaunchKernel:slow=200ms@*"
+FAILING = "seed=3;cuMemcpyDtoHAsync:invalid_value@p0.2"
+
+
+def job_of(number):
+    """Every fourth brings a static, which is cold."""
+    job = saxpy(number)
+    if number % 4 == 0:
+        job["buffers"]["x"] = gw.static(numpy.full(4, number, "<f4"), with_data=True)
+    return job
+
+
+class RebalanceTest(KafkaFlowTest):
+    def config(self, **more):
+        return super().config(**{"commit_interval_ms": "100ms", "drain_timeout_ms": "1h"} | more)
+
+    def log_of(self, name):
+        return (self.folder / f"{name}.log").read_text()
+
+    def produce_jobs(self):
+        producer = confluent_kafka.Producer({"bootstrap.servers": self.servers})
+        for number in range(JOBS):
+            producer.produce(self.topics.jobs, msgpack.packb(job_of(number)), key=f"key-{number % KEYS}")
+        self.assertEqual(producer.flush(60), 0)
+
+    def assert_all_answered_once(self):
+        results = read_all(self.servers, self.topics.results)
+        times = collections.Counter(unpack(message)["id"] for message in results)
+        self.assertEqual([id for id, n in times.items() if n > 1], [], "answered twice")
+        self.assertEqual({f"job-{n}" for n in range(JOBS)} - set(times), set(), "lost")
+        for message in results:
+            result = unpack(message)
+            self.assertTrue(is_saxpy(result, int(result["id"].removeprefix("job-"))), result)
+        return results
+
+    def assert_order_of_keys(self, results):
+        numbers = collections.defaultdict(list)
+        for message in results:
+            numbers[message.key()].append(int(unpack(message)["id"].removeprefix("job-")))
+        self.assertEqual(len(numbers), KEYS)
+        for key, order in numbers.items():
+            self.assertEqual(order, sorted(order), key)
+
+    def move(self, faults, **more):
+        """A newcomer gets partitions of a busy worker, which is stopped then."""
+        self.produce_jobs()
+        busy = self.start_worker(self.config(**BUSY, **more, cpu_driver={"faults": faults}), "busy")
+        self.wait_until(lambda: len(read_all(self.servers, self.topics.results)) > 0, "the first answers")
+        quick = self.start_worker(self.config(**more), "quick")
+        self.wait_until(lambda: "was assigned jobs" in self.log_of("quick"), "the newcomer has partitions")
+        self.stop_well(busy)
+        self.wait_for_no_lag()
+        self.stop_well(quick)
+        log = self.log_of("busy")
+        asked = re.search(r"waits for (\d+) jobs that have begun, and leaves (\d+)", log)
+        self.assertIsNotNone(asked, log)
+        print(asked[0], flush=True)
+        self.assertLessEqual(int(asked[1]), LANES * (DEPTH + 1), "those in a lane's hands alone are waited for")
+        self.assertGreater(int(asked[2]), JOBS // 8, "the newcomer came too late to show anything")
+        self.assertRegex(log, r"gave back .* with [1-9]\d* unfinished messages, 0 of them begun")
+
+    def test_a_newcomer_waits_for_those_jobs_alone_that_have_begun(self):
+        self.move(SLOW, delivery="at_least_once")
+        self.assert_all_answered_once()
+
+    def test_the_same_in_transactions(self):
+        self.move(SLOW, delivery="exactly_once")
+        self.assert_all_answered_once()
+        self.assertNotIn("comes from owners that died", self.log_of("quick"))
+
+    def test_jobs_of_a_key_keep_their_order_though_some_are_tried_again(self):
+        self.move(f"{FAILING};{SLOW}", delivery="at_least_once", ordering="key")
+        self.assert_order_of_keys(self.assert_all_answered_once())
+
+    def test_they_do_in_transactions(self):
+        self.move(f"{FAILING};{SLOW}", delivery="exactly_once", ordering="key")
+        self.assert_order_of_keys(self.assert_all_answered_once())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
