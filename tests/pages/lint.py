@@ -13,11 +13,13 @@ sys.path.insert(0, str(HERE.parent / "layout"))
 
 import files
 from not_run import NOT_RUN
-from pages import COMMANDS, LANGUAGES, anchors, inline_codes, links, read_page
+from pages import COMMANDS, LANGUAGES, anchors, inline_codes, links, read_page, typed
 
 BINARY, RUN = sys.argv[1], sys.argv[2:]
 sys.argv[1:] = []
 FRONT_PAGE_LINES_MAX = 150
+TYPED_A_MINUTE = 200  # characters, by somebody who is not used to it
+TYPED_MINUTES_MAX = 15
 COMMAND_LIKE = re.compile(r"^\$ |^\s*(sudo |\./)?(scripts/|gpu-worker |helm |kubectl |docker |dpkg |apt(-get)? |ctest |cmake )")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][\w-]*)")
 
@@ -36,6 +38,13 @@ class Pages(unittest.TestCase):
 
     def test_the_front_page_is_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), FRONT_PAGE_LINES_MAX)
+
+    def test_an_own_kernel_runs_from_a_notebook_after_a_quarter_of_an_hour_of_typing(self):
+        text = (ROOT / "config/programs/README.md").read_text()
+        way = text[text.index("## Your kernel in ten minutes"):text.index("$ python3 centers.py")] + "```\n"
+        count = sum(len(line) + 1 for block in read_page(way).blocks for line in typed(block))
+        self.assertLess(count / TYPED_A_MINUTE, TYPED_MINUTES_MAX)
+        self.assertIn(f"{count:,} characters", " ".join(text.split()), "the page says how many")
 
     def dead(self, name, target):
         file, _, anchor = target.partition("#")

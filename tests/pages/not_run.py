@@ -40,9 +40,12 @@ NOT_RUN = {
     },
     "config/examples/README.md": {"scripts/setup kafka": SETUP},
     "config/programs/README.md": {
+        "git clone $REPOSITORY gpu-worker && cd gpu-worker": "run_page.py types in a copy of the repository",
+        "scripts/setup": SETUP,
+        "cmake --preset release && cmake --build --preset release": BUILD,
         "python3 -m venv build/notebook": NOTEBOOK,
-        "build/notebook/bin/pip install ./scripts/python jupyterlab": NOTEBOOK,
-        "export PATH=$PWD/build/notebook/bin:$PATH": NOTEBOOK,
+        "pip install ./scripts/python jupyterlab": NOTEBOOK,
+        "jupyter lab": "it serves a browser; the same cells run as a program, centers.py",
     },
     "scripts/python/README.md": {
         "python3 -m venv build/client": CLIENT,

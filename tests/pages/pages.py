@@ -103,6 +103,15 @@ def console_commands(block):
     return commands
 
 
+def typed(block):
+    """The lines that a reader types: commands, files, and the cells of a notebook. Editors indent."""
+    if block.file_name:
+        return [line.strip() for line in block.lines if line.strip() and not line.startswith("# %%")]
+    if block.language not in COMMANDS:
+        return []
+    return [line.strip() for command in block.commands() for line in command.text.splitlines()]
+
+
 def anchors(page):
     """What a link may name behind '#': headings, as they are shown on the web."""
     found = {}
