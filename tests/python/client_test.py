@@ -9,6 +9,9 @@ import http.server
 import os
 import pathlib
 import pickle
+import re
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -495,7 +498,13 @@ class Clients(unittest.TestCase):
     def test_brokers_that_are_not_there_are_named(self):
         with unittest.mock.patch("gpu_worker.link.START_TIMEOUT_S", 0.5):
             with self.assertRaisesRegex(ConnectionError, "cannot be reached.*127.0.0.1:1/"):
-                gw.Client("127.0.0.1:1", kafka={"log_level": 2})
+                gw.Client("127.0.0.1:1")
+
+    def test_brokers_that_are_not_there_are_said_once(self):
+        ended = subprocess.run([sys.executable, "-c", "import gpu_worker, gpu_worker.link\n"
+                                "gpu_worker.link.START_TIMEOUT_S = 1\ngpu_worker.Client('127.0.0.1:1')"],
+                               capture_output=True, text=True, timeout=60)
+        self.assertEqual(1, len(re.findall("refused", ended.stderr)), ended.stderr)
 
 
 BATCHED = {**SAXPY, "entries": [{**SAXPY["entries"][0], "batched": True}]}
@@ -667,6 +676,9 @@ class Programs(unittest.TestCase):
             (ValueError, "n is 5, and x has 4", {**good, "n": 5}),
             (ValueError, "'n' is -1, and u32 goes from 0", {**good, "n": -1}),
             (TypeError, "'n' is 2.5, and the kernel takes a whole number", {**good, "n": 2.5}),
+            (TypeError, r"saxpy: 'a' is None, and the kernel takes a number \(f32\)", {**good, "a": None}),
+            (TypeError, r"saxpy: 'a' is '2', and the kernel takes a number \(f32\)", {**good, "a": "2"}),
+            (TypeError, r"saxpy: 'n' is \[1, 2\], and the kernel takes a number \(u32\)", {**good, "n": [1, 2]}),
             (ValueError, "'a' is 9.0, and the kernel takes -8 to 8", {**good, "a": 9}),
             (ValueError, "'a' is nan", {**good, "a": float("nan")}),
         ]:

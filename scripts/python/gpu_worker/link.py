@@ -13,6 +13,7 @@ POLL_S = 0.1
 START_TIMEOUT_S = 30.0
 REQUEST_TIMEOUT_S = 5.0
 FLUSH_TIMEOUT_S = 60.0
+QUIET = 2  # a log level: only what is critical
 REFRESH_S = 30.0  # a topic may get more partitions
 BATCH = 1000
 JOB_ID = "gpu-worker-job-id"
@@ -55,8 +56,9 @@ class Link:
         self._results = results
         self._trouble = _Trouble()
         common = {"bootstrap.servers": servers, "error_cb": self._trouble, **kafka}
+        # While no broker answers, librdkafka prints 20 lines a second. The exception says it once.
+        self.is_embedded = self._meets_embedded({**PRODUCER, "log_level": QUIET, **common, **producer})
         self._producer = confluent_kafka.Producer({**PRODUCER, **common, **producer})
-        self.is_embedded = self._meets_embedded()
         waits = {"fetch.wait.max.ms": EMBEDDED_WAIT_MS} if self.is_embedded else {}
         self._consumer = confluent_kafka.Consumer({**CONSUMER, **waits, **common, **consumer})
         self._partition_counts: dict[str, int] = {}
@@ -64,12 +66,13 @@ class Link:
         self._refresh_at = time.monotonic() + REFRESH_S
         self._assign()
 
-    def _meets_embedded(self) -> bool:
+    def _meets_embedded(self, settings: Mapping[str, Any]) -> bool:
         """Whether the broker is that inside a worker."""
+        probe = confluent_kafka.Producer(dict(settings))
         try:
-            metadata = self._producer.list_topics(self._results, timeout=START_TIMEOUT_S)
+            metadata = probe.list_topics(self._results, timeout=START_TIMEOUT_S)
         except confluent_kafka.KafkaException as failure:
-            self._producer.poll(0)
+            probe.poll(0)
             why = self._trouble.text or failure.args[0].str()
             raise ConnectionError(f"the brokers cannot be reached: {why}") from failure
         return str(metadata.cluster_id).startswith(EMBEDDED)

@@ -212,6 +212,8 @@ class Program:
         name = f"{self.name}: '{arg['name']}'"
         low, high = arg.get("between", (None, None))
         number: Union[int, float]
+        if not hasattr(value, "__float__") or getattr(value, "ndim", 0) != 0:
+            raise TypeError(f"{name} is {value!r}, and the kernel takes a number ({arg['type']})")
         if arg["type"] in ("f32", "f64"):
             number = float(value)
             if arg["type"] == "f32" and math.isfinite(number) and abs(number) >= F32_MAX:
