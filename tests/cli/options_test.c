@@ -197,10 +197,27 @@ TEST(usage_shows_how_options_belong_together) {
     assert_string_equal(text, expected);
 }
 
+TEST(usage_breaks_a_long_row_of_words_behind_a_bar) {
+    static const struct cli_command many = {.name = "test",
+        .first = "one-of-many-words|another-of-many-words|the-third-of-many-words|"
+                 "the-fourth-of-many-words|and-the-last-word",
+        .first_may_lack = true,
+        .about = "Tests.\n",
+        .options = options};
+    static const char expected[] =
+        "usage: gpu-worker test [one-of-many-words|another-of-many-words|the-third-of-many-words|\n"
+        "                       the-fourth-of-many-words|and-the-last-word] [--config FILE]\n"
+        "                       [--dry-run] [--count N]";
+    char text[4096];
+    read_help(&many, text, sizeof text);
+    text[strlen(expected)] = 0;
+    assert_string_equal(text, expected);
+}
+
 RUN_TESTS(T(what_is_given_goes_where_the_table_says), T(what_is_not_given_stays_as_it_is),
     T(words_are_found_behind_options_wherever_they_stand),
     T(a_command_takes_just_the_words_that_it_names),
     T(options_are_given_with_those_that_they_belong_to), T(one_of_a_row_of_alternatives_is_taken),
     T(what_may_be_given_again_is_kept_up_to_a_bound), T(what_is_no_option_or_no_number_is_refused),
     T(help_shows_the_table_in_columns_and_ends_the_command_well),
-    T(usage_shows_how_options_belong_together))
+    T(usage_shows_how_options_belong_together), T(usage_breaks_a_long_row_of_words_behind_a_bar))

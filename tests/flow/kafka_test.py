@@ -144,6 +144,8 @@ class KafkaTest(KafkaFlowTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"\| from topic to topic, at least once \| \d+ \| \d+ \| \d+ % \|")
         self.assertRegex(done.stdout, r"\| the same, exactly once \| \d+ \| \d+ \| \d+ % \|")
+        cpu = r" \| [\d.]+ \| [\d.]+ \.\. [\d.]+" * 2
+        self.assertRegex(done.stdout, r"\| from topic to topic, at least once" + cpu + r" \|\n\| the same, exactly once" + cpu)
         left = confluent_kafka.admin.AdminClient({"bootstrap.servers": SERVERS}).list_topics(timeout=30).topics
         self.assertEqual([name for name in left if name.startswith("gpu-worker-bench-")], [])
 

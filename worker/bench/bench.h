@@ -11,7 +11,8 @@ enum {
     BENCH_ITERATIONS_MAX = 10000,
     BENCH_DEVICES_MAX = 64,
     BENCH_MANY_STEP = 100, /* from few to many, and the least there are of many */
-    BENCH_MANY_MAX = 100000
+    BENCH_MANY_MAX = 100000,
+    BENCH_BYTES_MAX = 64 << 20
 };
 
 struct bench_options {
@@ -19,6 +20,7 @@ struct bench_options {
     struct bench_table table;  /* 1 to BENCH_ROUNDS_MAX rounds */
     uint32_t milliseconds;     /* about how long a round of the baseline takes */
     uint64_t messages;         /* messages in a round between topics */
+    uint64_t bytes;            /* of buffers of jobs between topics; 0: these do nothing */
     uint32_t instances;        /* of an array; 1: between topics there are single jobs */
     uint32_t iterations;       /* of the main job, and launches of a job with many */
     uint32_t many;             /* statics, keys, partitions and programs */

@@ -24,9 +24,9 @@ static const char about[] =
     "  isolation\n"
     "          the same jobs with each `batch.isolation`, with tenants that change seldom or "
     "always\n"
-    "  kafka   jobs that do nothing, from topic to topic, against only consuming and producing; "
-    "creates\n"
-    "          topics of its own on the configured brokers, and removes them\n"
+    "  kafka   jobs that do nothing or little, from topic to topic, against only consuming and "
+    "producing;\n"
+    "          creates topics of its own on the configured brokers, and removes them\n"
     "  cost    nanoseconds of CPU that a small job costs, by thread and range, and context "
     "switches\n"
     "  latency one job at a time, from memory to its result, against the same copies and a launch\n"
@@ -71,7 +71,7 @@ static const struct bench *find_bench(const char *name) {
 struct bench_arguments {
     const struct bench *bench;
     const char *config, *driver;
-    uint64_t rounds, milliseconds, messages, instances, iterations, many, devices;
+    uint64_t rounds, milliseconds, messages, bytes, instances, iterations, many, devices;
     uint64_t device, board, work; /* of an executor that bench scale has started */
     bool is_json;
 };
@@ -82,6 +82,7 @@ static int check_ranges(const struct bench_arguments *arguments) {
         uint64_t value, least, most;
     } ranges[] = {{"rounds", arguments->rounds, 1, BENCH_ROUNDS_MAX},
         {"ms", arguments->milliseconds, 1, 60000}, {"messages", arguments->messages, 2, 1000000000},
+        {"bytes", arguments->bytes, 0, BENCH_BYTES_MAX},
         {"instances", arguments->instances, 1, BENCH_INSTANCES_MAX},
         {"iterations", arguments->iterations, 1, BENCH_ITERATIONS_MAX},
         {"many", arguments->many, BENCH_MANY_STEP, BENCH_MANY_MAX},
@@ -92,7 +93,9 @@ static int check_ranges(const struct bench_arguments *arguments) {
         if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most)
             return cli_fail_usage("bench", "--%s is %" PRIu64 " to %" PRIu64, ranges[i].name,
                 ranges[i].least, ranges[i].most);
-    return CLI_OK;
+    return arguments->bytes % sizeof(float) == 0
+               ? CLI_OK
+               : cli_fail_usage("bench", "--bytes is a multiple of %zu", sizeof(float));
 }
 
 /* False: the command must end with *ret_exit. */
@@ -111,6 +114,11 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
             .number = &ret->milliseconds},
         {"messages", "N", "messages in a round (only for kafka); 1000000 if not given",
             .number = &ret->messages},
+        {"bytes", "N",
+            "of each of the two buffers that a job adds (only for kafka); 0, for jobs that do "
+            "nothing,\n"
+            "if not given",
+            .number = &ret->bytes},
         {"instances", "N",
             "instances of an array, and 16 times as many where they are small; jobs of graphs; "
             "4096,\n"
@@ -163,6 +171,7 @@ static int run(const struct bench_arguments *arguments, struct settings *setting
             .is_json = arguments->is_json},
         .milliseconds = (uint32_t)arguments->milliseconds,
         .messages = arguments->messages,
+        .bytes = arguments->bytes,
         .instances = (uint32_t)arguments->instances,
         .iterations = (uint32_t)arguments->iterations,
         .many = (uint32_t)arguments->many,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "bench/cpu_time.h"
 #include "pipeline/executor.h"
 
 /* --- the clock --- */
@@ -16,6 +17,11 @@ void bench_clock_init(struct bench_clock *clock, uint64_t warm_up, uint64_t meas
 
 double bench_clock_ns_each(const struct bench_clock *clock) {
     return (double)(clock->ended_ns - clock->started_ns) / (double)(clock->total - clock->warm_up);
+}
+
+double bench_clock_cpu_ns_each(const struct bench_clock *clock) {
+    return (double)(clock->ended_cpu_ns - clock->started_cpu_ns) /
+           (double)(clock->total - clock->warm_up);
 }
 
 static uint64_t finished(struct bench_clock *clock) {
@@ -47,6 +53,7 @@ static void finish_one(struct bench_clock *clock) {
     uint64_t count = atomic_fetch_add_explicit(&clock->finished, 1, memory_order_release) + 1;
     if (count != clock->total) return;
     clock->ended_ns = clock_ns();
+    clock->ended_cpu_ns = cpu_time_process_ns();
     if (clock->on_edge != NULL) clock->on_edge(true);
 }
 
@@ -203,7 +210,10 @@ static enum err counting_poll(
     if (counting->delivered != clock->warm_up ||
         wait_until_finished(clock, clock->warm_up, timeout_ms))
         code = source_poll(counting->inner, timeout_ms, ret, at_end, err);
-    if (*ret != NULL && counting->delivered++ == clock->warm_up) clock->started_ns = clock_ns();
+    if (*ret != NULL && counting->delivered++ == clock->warm_up) {
+        clock->started_ns = clock_ns();
+        clock->started_cpu_ns = cpu_time_process_ns();
+    }
     *at_end = finished(clock) >= clock->total;
     return code;
 }

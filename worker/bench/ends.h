@@ -23,6 +23,7 @@ struct board;
 struct bench_clock {
     uint64_t warm_up, total; /* messages; `total` includes the warm-up */
     uint64_t started_ns, ended_ns;
+    uint64_t started_cpu_ns, ended_cpu_ns; /* CPU time of the process */
     atomic_uint_fast64_t finished;
     /**
      * If messages are delivered one at a time: how long each measured one took. NULL: not noted.
@@ -38,6 +39,8 @@ void bench_clock_init(struct bench_clock *clock, uint64_t warm_up, uint64_t meas
 
 /** Nanoseconds per measured message. */
 double bench_clock_ns_each(const struct bench_clock *clock);
+/** The process's CPU time for each, in nanoseconds; only with bench_counting(). */
+double bench_clock_cpu_ns_each(const struct bench_clock *clock);
 
 /**
  * How many messages in a row have the same key, of all keys in turn; BENCH_NO_KEYS: messages have

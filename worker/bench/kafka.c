@@ -12,7 +12,7 @@
 #include "bench/table.h"
 #include "broker/connect.h"
 
-enum { PARTITIONS = 8, NAME_SIZE = 96, FIRST_RESULT_MS = 60000, READ_MS = 1000 };
+enum { PARTITIONS = 8, NAME_SIZE = 96, FIRST_RESULT_MS = 60000, READ_MS = 1000, WAY_COUNT = 2 };
 
 /* Indices of the topics. The worker and the baseline write results to the same one. */
 enum { TOPIC_JOBS, TOPIC_RESULTS, TOPIC_DEAD_LETTERS, TOPIC_COUNT };
@@ -80,7 +80,7 @@ static uint64_t warm_up_of(const struct kafka_bench *bench) {
 }
 
 static enum err run_worker(struct kafka_bench *bench, enum delivery_choice delivery, unsigned round,
-    double *ns_a_job, struct error *err) {
+    double *ns_a_job, double *cpu_ns_a_job, struct error *err) {
     struct bench_clock clock;
     struct connection connection;
     bench_clock_init(&clock, warm_up_of(bench), bench->options->messages - warm_up_of(bench));
@@ -95,11 +95,12 @@ static enum err run_worker(struct kafka_bench *bench, enum delivery_choice deliv
         connection.sink, NULL, NULL, err);
     connection_fini(&connection);
     *ns_a_job = bench_clock_ns_each(&clock);
+    *cpu_ns_a_job = bench_clock_cpu_ns_each(&clock);
     return code;
 }
 
-static enum err run_baseline(
-    struct kafka_bench *bench, unsigned round, double *ns_a_job, struct error *err) {
+static enum err run_baseline(struct kafka_bench *bench, unsigned round, double *ns_a_job,
+    double *cpu_ns_a_job, struct error *err) {
     const struct settings *settings = bench->options->settings;
     name_group(bench, "baseline", round);
     const struct kafka_baseline_work work = {
@@ -111,7 +112,7 @@ static enum err run_baseline(
         .messages = bench->options->messages,
         .warm_up = warm_up_of(bench),
         .response = bench->response};
-    return kafka_baseline_run(&work, ns_a_job, err);
+    return kafka_baseline_run(&work, ns_a_job, cpu_ns_a_job, err);
 }
 
 /* Reads the worker's first result. The baseline answers with the same bytes, so that the brokers
@@ -138,30 +139,46 @@ static enum err take_response(struct kafka_bench *bench, struct error *err) {
     return code;
 }
 
-/* Compares both values of `delivery` with the same rounds of the baseline. */
-static enum err measure_rounds(struct kafka_bench *bench, struct bench_rounds *at_least_once,
-    struct bench_rounds *exactly_once, struct error *err) {
-    enum err code = ERR_OK;
-    for (unsigned i = 0; i < bench->options->table.rounds && code == ERR_OK; i++) {
-        code = run_baseline(bench, i, &at_least_once->baseline_ns[i], err);
-        exactly_once->baseline_ns[i] = at_least_once->baseline_ns[i];
-        if (code == ERR_OK)
-            code = run_worker(bench, AT_LEAST_ONCE, i, &at_least_once->worker_ns[i], err);
-        if (code == ERR_OK)
-            code = run_worker(bench, EXACTLY_ONCE, i, &exactly_once->worker_ns[i], err);
+/* A way of delivery: the time of its jobs, and the processes' CPU time. */
+struct kafka_rounds {
+    const char *work;
+    enum delivery_choice delivery;
+    struct bench_rounds time, cpu;
+};
+
+/* Compares both ways of delivery with the same rounds of the baseline. */
+static enum err measure_round(
+    struct kafka_bench *bench, struct kafka_rounds *ways, unsigned round, struct error *err) {
+    double ns, cpu_ns;
+    enum err code = run_baseline(bench, round, &ns, &cpu_ns, err);
+    for (int i = 0; i < WAY_COUNT && code == ERR_OK; i++) {
+        struct kafka_rounds *way = &ways[i];
+        way->time.baseline_ns[round] = ns;
+        way->cpu.baseline_ns[round] = cpu_ns;
+        code = run_worker(bench, way->delivery, round, &way->time.worker_ns[round],
+            &way->cpu.worker_ns[round], err);
+        way->time.count = way->cpu.count = round + 1;
     }
-    at_least_once->count = exactly_once->count = bench->options->table.rounds;
     return code;
 }
 
-static enum err measure(struct kafka_bench *bench, struct error *err) {
-    struct bench_rounds at_least_once, exactly_once;
-    double ignored;
-    /* an extra round warms up the brokers */
-    enum err code = run_worker(bench, AT_LEAST_ONCE, BENCH_ROUNDS_MAX, &ignored, err);
-    if (code == ERR_OK) code = take_response(bench, err);
-    if (code == ERR_OK) code = measure_rounds(bench, &at_least_once, &exactly_once, err);
-    if (code != ERR_OK) return code;
+static void print_cpu(
+    const struct bench_table *table, const char *work, struct bench_rounds *rounds) {
+    for (size_t i = 0; i < rounds->count; i++) {
+        rounds->baseline_ns[i] /= 1e3;
+        rounds->worker_ns[i] /= 1e3;
+    }
+    const struct bench_spread baseline = bench_spread_of(rounds->baseline_ns, rounds->count),
+                              worker = bench_spread_of(rounds->worker_ns, rounds->count);
+    bench_row_begin(table, work);
+    bench_spread(table, (struct bench_figure){"baseline_cpu_us", 1, NULL}, &baseline);
+    bench_spread(table, (struct bench_figure){"worker_cpu_us", 1, NULL}, &worker);
+    bench_row_end(table);
+}
+
+static void print(const struct kafka_bench *bench, struct kafka_rounds *ways) {
+    static const char *const cpu_names[] = {"work", "baseline, us of CPU a job", "least .. most",
+        "worker, us of CPU a job", "least .. most"};
     const struct bench_table *table = &bench->options->table;
     bench_note(table,
         "%" PRIu64 " messages of %zu bytes a round, a tenth of them as warm-up, results of %zu "
@@ -169,18 +186,40 @@ static enum err measure(struct kafka_bench *bench, struct error *err) {
         bench->options->messages, bench->job_bytes, bench->response.size, PARTITIONS,
         table->rounds);
     bench_print_rates_head(table, "baseline");
-    bench_print_rates(table, "from topic to topic, at least once", &at_least_once);
-    bench_print_rates(table, "the same, exactly once", &exactly_once);
-    return ERR_OK;
+    for (int i = 0; i < WAY_COUNT; i++) bench_print_rates(table, ways[i].work, &ways[i].time);
+    bench_note(table, "\n");
+    bench_head(table, cpu_names, sizeof cpu_names / sizeof cpu_names[0]);
+    for (int i = 0; i < WAY_COUNT; i++) print_cpu(table, ways[i].work, &ways[i].cpu);
+}
+
+static enum err measure(struct kafka_bench *bench, struct error *err) {
+    struct kafka_rounds ways[WAY_COUNT] = {
+        {.work = "from topic to topic, at least once", .delivery = AT_LEAST_ONCE},
+        {.work = "the same, exactly once", .delivery = EXACTLY_ONCE}};
+    double ignored;
+    /* an extra round warms up the brokers */
+    enum err code = run_worker(bench, AT_LEAST_ONCE, BENCH_ROUNDS_MAX, &ignored, &ignored, err);
+    if (code == ERR_OK) code = take_response(bench, err);
+    for (unsigned i = 0; i < bench->options->table.rounds && code == ERR_OK; i++)
+        code = measure_round(bench, ways, i, err);
+    if (code == ERR_OK) print(bench, ways);
+    return code;
+}
+
+static enum err write_job(struct kafka_bench *bench, struct slice *ret, struct error *err) {
+    uint32_t instances = bench->options->instances;
+    uint64_t bytes = bench->options->bytes;
+    if (bytes > 0)
+        return bench_job_add("add_coalesced", bytes, instances > 1 ? instances : 0, ret, err);
+    return instances > 1 ? bench_job_nothing_of_each(instances, ret, err)
+                         : bench_job_nothing(1, ret, err);
 }
 
 static enum err fill_and_measure(struct kafka_bench *bench, struct error *err) {
     const struct settings *settings = bench->options->settings;
     const struct kafka_options kafka = kafka_options(settings, &settings->kafka.producer);
-    uint32_t instances = bench->options->instances;
     struct slice job = {.data = NULL};
-    enum err code = instances > 1 ? bench_job_nothing_of_each(instances, &job, err)
-                                  : bench_job_nothing(1, &job, err);
+    enum err code = write_job(bench, &job, err);
     bench->job_bytes = job.size;
     if (code == ERR_OK)
         code = kafka_baseline_fill(

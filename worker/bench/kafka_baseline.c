@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "bench/cpu_time.h"
 #include "broker/client.h"
 
 enum {
@@ -198,9 +199,10 @@ static uint64_t answer_some(const struct kafka_baseline_work *work, rd_kafka_que
 
 /* The time begins when all of the warm-up is acknowledged. */
 static enum err answer_all(const struct kafka_baseline_work *work, rd_kafka_t *consumer,
-    struct responses *responses, double *ns_each, struct error *err) {
+    struct responses *responses, double *ns_each, double *cpu_ns_each, struct error *err) {
     rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(consumer);
-    uint64_t answered = 0, started_ns = 0, moved_ns = clock_ns();
+    const double measured = (double)(work->messages - work->warm_up);
+    uint64_t answered = 0, started_ns = 0, started_cpu_ns = 0, moved_ns = clock_ns();
     enum err code = ERR_OK;
     while (answered < work->messages && code == ERR_OK) {
         uint64_t until = answered < work->warm_up ? work->warm_up : work->messages;
@@ -212,20 +214,22 @@ static enum err answer_all(const struct kafka_baseline_work *work, rd_kafka_t *c
         if (code != ERR_OK || started_ns != 0 || answered < work->warm_up) continue;
         code = await(responses, answered, err);
         started_ns = clock_ns();
+        started_cpu_ns = cpu_time_process_ns();
     }
     if (code == ERR_OK) code = await(responses, work->messages, err);
-    *ns_each = (double)(clock_ns() - started_ns) / (double)(work->messages - work->warm_up);
+    *ns_each = (double)(clock_ns() - started_ns) / measured;
+    *cpu_ns_each = (double)(cpu_time_process_ns() - started_cpu_ns) / measured;
     rd_kafka_queue_destroy(queue);
     return code;
 }
 
-enum err kafka_baseline_run(
-    const struct kafka_baseline_work *work, double *ns_each, struct error *err) {
+enum err kafka_baseline_run(const struct kafka_baseline_work *work, double *ns_each,
+    double *cpu_ns_each, struct error *err) {
     struct responses responses = {.client = NULL};
     rd_kafka_t *consumer = NULL;
     enum err code = create_consumer(work, &consumer, err);
     if (code == ERR_OK) code = create_producer(&work->producer, &responses, err);
-    if (code == ERR_OK) code = answer_all(work, consumer, &responses, ns_each, err);
+    if (code == ERR_OK) code = answer_all(work, consumer, &responses, ns_each, cpu_ns_each, err);
     destroy_producer(&responses);
     if (consumer != NULL) {
         rd_kafka_consumer_close(consumer);

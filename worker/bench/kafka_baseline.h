@@ -37,9 +37,9 @@ struct kafka_baseline_work {
 
 /**
  * `*ns_each` is the time for each message after the warm-up, until the last response was
- * acknowledged. Errors: ERR_BROKER.
+ * acknowledged, and `*cpu_ns_each` the process's CPU time meanwhile. Errors: ERR_BROKER.
  */
-MUST_CHECK enum err kafka_baseline_run(
-    const struct kafka_baseline_work *work, double *ns_each, struct error *err);
+MUST_CHECK enum err kafka_baseline_run(const struct kafka_baseline_work *work, double *ns_each,
+    double *cpu_ns_each, struct error *err);
 
 #endif

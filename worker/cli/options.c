@@ -73,15 +73,23 @@ static void print_usage_word(const char *word, int indent, int *column) {
     *column += printf(" %s", word);
 }
 
+/* Prints "this|that"; a row that is too long goes on in the next line, behind a bar. */
+static void print_first(const struct cli_command *command, int indent, int *column) {
+    const char *end = command->first_may_lack ? "]" : "";
+    *column += printf(command->first_may_lack ? " [" : " ");
+    for (const char *word = command->first; *word != 0;) {
+        int length = (int)strcspn(word, "|") + (strchr(word, '|') != NULL);
+        if (*column + length > USAGE_COLUMNS) *column = printf("\n%*s ", indent, "") - 1;
+        *column += printf("%.*s", length, word);
+        word += length;
+    }
+    *column += printf("%s", end);
+}
+
 static void print_usage(const struct cli_command *command) {
     char text[USAGE_SIZE];
     int indent = printf("usage: gpu-worker %s", command->name), column = indent;
-    if (command->first != NULL) {
-        bool may_lack = command->first_may_lack;
-        snprintf(
-            text, sizeof text, "%s%s%s", may_lack ? "[" : "", command->first, may_lack ? "]" : "");
-        print_usage_word(text, indent, &column);
-    }
+    if (command->first != NULL) print_first(command, indent, &column);
     for (const struct cli_option *option = command->options; option != NULL && option->name != NULL;
          option++) {
         write_usage(option, text);
