@@ -65,6 +65,42 @@ TEST(routes_and_records_name_the_topic) {
     broker_stop(&broker);
 }
 
+enum { PARTITIONS = 4, TURNS = 3 };
+
+/* Sends records without a key, one after the other; counts them by partition. */
+static void count_partitions(struct setting *settings, int counts[static PARTITIONS]) {
+    struct broker broker;
+    struct events events = {0};
+    struct error err;
+    broker_start(&broker, PARTITIONS);
+    struct sink *sink = producer_start(&broker, &events, settings);
+    for (int i = 0; i < PARTITIONS * TURNS; i++) {
+        struct sent sent = result_of("result");
+        sent.record.topic = broker.jobs; /* which has the partitions */
+        sink_send(sink, &sent.record);
+        assert_int_equal(sink_flush(sink, KAFKA_PATIENCE_MS, &err), ERR_OK);
+        expect_code(&sent, ERR_OK);
+        assert_in_range(sent.record.partition, 0, PARTITIONS - 1);
+        counts[sent.record.partition]++;
+    }
+    sink_destroy(sink);
+    broker_stop(&broker);
+}
+
+TEST(partitions_take_turns_with_records_that_have_no_key) {
+    int counts[PARTITIONS] = {0};
+    count_partitions(NULL, counts);
+    for (int i = 0; i < PARTITIONS; i++) assert_int_equal(counts[i], TURNS);
+}
+
+TEST(the_users_choice_of_partitions_is_kept) {
+    struct setting one_for_long[] = {{"sticky.partitioning.linger.ms", "900000"}, {NULL, NULL}};
+    int counts[PARTITIONS] = {0}, used = 0;
+    count_partitions(one_for_long, counts);
+    for (int i = 0; i < PARTITIONS; i++) used += counts[i] > 0;
+    assert_int_equal(used, 1);
+}
+
 TEST(a_full_queue_is_waited_for) {
     enum { COUNT = 2000 };
     static struct sent sent[COUNT];
@@ -263,7 +299,9 @@ TEST(a_setting_that_librdkafka_refuses_is_named) {
 }
 
 RUN_TESTS(T(a_record_is_settled_when_the_broker_has_it), T(routes_and_records_name_the_topic),
-    T(a_full_queue_is_waited_for), T(a_record_that_is_too_large_is_refused_for_good),
+    T(partitions_take_turns_with_records_that_have_no_key),
+    T(the_users_choice_of_partitions_is_kept), T(a_full_queue_is_waited_for),
+    T(a_record_that_is_too_large_is_refused_for_good),
     T(a_record_that_the_broker_refuses_is_told_without_its_bytes),
     T(a_topic_that_does_not_exist_is_refused_headers_and_all),
     T(settling_a_record_may_send_another), T(a_flush_that_takes_too_long_says_what_is_left),

@@ -35,12 +35,6 @@ static uint64_t number_of(const rd_kafka_conf_t *conf, const char *key) {
                                                                          : 0;
 }
 
-static bool is_set_by_user(const struct kafka_options *options, const char *key) {
-    for (size_t i = 0; i < options->setting_count; i++)
-        if (strcmp(options->setting_keys[i], key) == 0) return true;
-    return false;
-}
-
 static enum err set_number(
     rd_kafka_conf_t *conf, const char *key, uint64_t value, struct error *err) {
     char text[32];
@@ -60,14 +54,14 @@ static enum err bound_fetches(
     uint64_t message_bytes = number_of(conf, "message.max.bytes");
     uint64_t fetch_bytes = bytes > message_bytes ? bytes : message_bytes;
     enum err code = ERR_OK;
-    if (!is_set_by_user(kafka, "queued.max.messages.kbytes"))
+    if (!kafka_options_have(kafka, "queued.max.messages.kbytes"))
         code = set_number(
             conf, "queued.max.messages.kbytes", kib < QUEUE_KIB_MAX ? kib : QUEUE_KIB_MAX, err);
     if (code == ERR_OK && fetch_bytes < number_of(conf, "fetch.max.bytes") &&
-        !is_set_by_user(kafka, "fetch.max.bytes"))
+        !kafka_options_have(kafka, "fetch.max.bytes"))
         code = set_number(conf, "fetch.max.bytes", fetch_bytes, err);
     if (code == ERR_OK && rd_kafka_version() >= FETCH_BACKOFF_VERSION &&
-        !is_set_by_user(kafka, "fetch.queue.backoff.ms"))
+        !kafka_options_have(kafka, "fetch.queue.backoff.ms"))
         code = set_number(conf, "fetch.queue.backoff.ms", FETCH_BACKOFF_MS, err);
     return code;
 }
@@ -97,7 +91,7 @@ enum err consumer_conf_create(
             client_conf_set(conf, CONSUMER_SECTION, "group.instance.id", options->instance_id, err);
     if (code == ERR_OK) code = bound_fetches(options, conf, err);
     if (code == ERR_OK && options->fetch_wait_ms > 0 &&
-        !is_set_by_user(&options->kafka, "fetch.wait.max.ms"))
+        !kafka_options_have(&options->kafka, "fetch.wait.max.ms"))
         code = set_number(conf, "fetch.wait.max.ms", options->fetch_wait_ms, err);
     if (code != ERR_OK) {
         rd_kafka_conf_destroy(conf);

@@ -5,6 +5,9 @@
 #ifndef BROKER_KAFKA_OPTIONS_H
 #define BROKER_KAFKA_OPTIONS_H
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "base/error.h"
 #include "base/log.h"
 
@@ -24,5 +27,12 @@ struct kafka_options {
     kafka_event_fn *on_event; /* NULL: events are dropped */
     void *context;
 };
+
+/** Whether the user has set `key`. */
+static inline bool kafka_options_have(const struct kafka_options *options, const char *key) {
+    for (size_t i = 0; i < options->setting_count; i++)
+        if (strcmp(options->setting_keys[i], key) == 0) return true;
+    return false;
+}
 
 #endif

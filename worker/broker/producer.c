@@ -7,6 +7,7 @@
 #include "base/pulse.h"
 #include "broker/client.h"
 #include "broker/clients.h"
+#include "broker/spread.h"
 
 #define SECTION "kafka.producer"
 
@@ -18,6 +19,7 @@ struct producer {
     rd_kafka_t *client;
     rd_kafka_queue_t *queue; /* delivery reports, errors, log lines */
     const char *topics[ROUTE_COUNT];
+    struct spread spread;
     size_t unsettled_count;
     uint64_t trouble_count;
 };
@@ -72,6 +74,49 @@ static const char *topic_of(const struct producer *producer, const struct record
     return record->topic != NULL ? record->topic : producer->topics[record->route];
 }
 
+/* --- partitions --- */
+
+enum { NO_PARTITION = -1 };
+
+/* The record leaves the partition that was chosen for it, if one was. */
+static void leave_partition(struct producer *producer, struct record *record) {
+    if (record->partition != NO_PARTITION) spread_settle(&producer->spread, record->partition);
+    record->partition = NO_PARTITION;
+}
+
+/* librdkafka's partitioner. It may ask again, if the topic has other partitions meanwhile. */
+static int32_t choose_partition(const rd_kafka_topic_t *topic, const void *key, size_t key_size,
+    int32_t count, void *producer_of_topic, void *record_of_message) {
+    struct producer *producer = producer_of_topic;
+    struct record *record = record_of_message;
+    if (key != NULL)
+        return rd_kafka_msg_partitioner_consistent_random(
+            topic, key, key_size, count, producer, record);
+    leave_partition(producer, record);
+    record->partition = spread_choose(
+        &producer->spread, clock_ns(), topic, count, rd_kafka_topic_partition_available);
+    return record->partition;
+}
+
+/* Records without a key go where `spread` says, unless the user has a wish. */
+static enum err use_spread(struct producer *producer, const struct kafka_options *options,
+    rd_kafka_conf_t *conf, struct error *err) {
+    if (kafka_options_have(options, "partitioner") ||
+        kafka_options_have(options, "sticky.partitioning.linger.ms"))
+        return ERR_OK;
+    rd_kafka_topic_conf_t *topics = rd_kafka_conf_get_default_topic_conf(conf);
+    if (topics == NULL) {
+        topics = rd_kafka_topic_conf_new();
+        rd_kafka_conf_set_default_topic_conf(conf, topics);
+    }
+    rd_kafka_topic_conf_set_opaque(topics, producer);
+    rd_kafka_topic_conf_set_partitioner_cb(topics, choose_partition);
+    /* otherwise librdkafka does not ask for records without a key */
+    return client_conf_set(conf, SECTION, "sticky.partitioning.linger.ms", "0", err);
+}
+
+/* --- records --- */
+
 static void settle(struct producer *producer, struct record *record, rd_kafka_resp_err_t native,
     const char *reason) {
     INVARIANT(producer->unsettled_count > 0, "a record is settled only once");
@@ -93,6 +138,7 @@ static void settle_reported(struct producer *producer, rd_kafka_event_t *event) 
     const rd_kafka_message_t *message;
     while ((message = rd_kafka_event_message_next(event)) != NULL) {
         struct record *record = message->_private;
+        leave_partition(producer, record);
         record->partition = message->partition;
         record->offset = message->offset;
         settle(producer, record, message->err,
@@ -161,12 +207,15 @@ static rd_kafka_resp_err_t produce(struct producer *producer, struct record *rec
 static void producer_send(struct sink *sink, struct record *record) {
     struct producer *producer = (struct producer *)sink;
     producer->unsettled_count++;
+    record->partition = NO_PARTITION;
     rd_kafka_resp_err_t code;
     while ((code = produce(producer, record)) == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
         serve_event(producer, ROOM_WAIT_MS);
         pulse_busy(); /* waiting for room may take long, if brokers are away */
     }
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) settle(producer, record, code, rd_kafka_err2str(code));
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+    leave_partition(producer, record);
+    settle(producer, record, code, rd_kafka_err2str(code));
 }
 
 static void producer_serve(struct sink *sink, int timeout_ms) {
@@ -204,6 +253,7 @@ static void producer_destroy(struct sink *sink) {
     take_back_unsettled(producer);
     if (producer->queue != NULL) rd_kafka_queue_destroy(producer->queue);
     if (producer->client != NULL) rd_kafka_destroy(producer->client);
+    spread_fini(&producer->spread);
     free(producer);
 }
 
@@ -212,33 +262,27 @@ static void producer_destroy(struct sink *sink) {
  * default of 30 s is too long, and longer than a transaction.
  */
 #define TOPIC_WAIT_MS "5000"
-/*
- * Results without a key go to one partition for as long as a batch waits, not ten times as long:
- * five requests for the same partition can be under way, and with more to send the client's thread
- * spins until one is answered.
- */
-#define LINGER_MS "1"
+#define LINGER_MS "1" /* SPREAD_TURN_MS, too: a batch has the records of a turn */
 static const struct client_setting plain_defaults[] = {{"client.id", "gpu-worker"},
-    {"linger.ms", LINGER_MS}, {"sticky.partitioning.linger.ms", LINGER_MS},
-    {"message.timeout.ms", "0"}, {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS},
-    {NULL, NULL}};
+    {"linger.ms", LINGER_MS}, {"message.timeout.ms", "0"},
+    {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};
 /*
  * In a transaction nothing may wait longer than transaction.timeout.ms, from which librdkafka
  * derives message.timeout.ms.
  */
 static const struct client_setting transactional_defaults[] = {{"client.id", "gpu-worker"},
-    {"linger.ms", LINGER_MS}, {"sticky.partitioning.linger.ms", LINGER_MS},
-    {"transaction.timeout.ms", "10000"}, {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS},
-    {NULL, NULL}};
+    {"linger.ms", LINGER_MS}, {"transaction.timeout.ms", "10000"},
+    {"topic.metadata.propagation.max.ms", TOPIC_WAIT_MS}, {NULL, NULL}};
 
-static enum err conf_create(
-    const struct producer_options *options, rd_kafka_conf_t **ret, struct error *err) {
+static enum err conf_create(struct producer *producer, const struct producer_options *options,
+    rd_kafka_conf_t **ret, struct error *err) {
     const char *id = options->transactional_id;
     const struct client_setting required[] = {{"enable.idempotence", "true"}, {"log.queue", "true"},
         {id != NULL ? "transactional.id" : NULL, id}, {NULL, NULL}};
     rd_kafka_conf_t *conf;
     enum err code = client_conf_create(&options->kafka, SECTION,
         id != NULL ? transactional_defaults : plain_defaults, required, &conf, err);
+    if (code == ERR_OK) code = use_spread(producer, &options->kafka, conf, err);
     if (code != ERR_OK) return code;
     rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG);
     *ret = conf;
@@ -256,6 +300,7 @@ enum err producer_create(
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a producer");
     producer->sink.operations = &operations;
+    spread_init(&producer->spread);
     producer->topics[ROUTE_RESULT] = options->results_topic;
     producer->topics[ROUTE_DEAD_LETTER] = options->dead_letters_topic;
     producer->topics[ROUTE_TELEMETRY] = options->telemetry_topic;
@@ -264,7 +309,7 @@ enum err producer_create(
         .name = "kafka producer"};
 
     rd_kafka_conf_t *conf;
-    enum err code = conf_create(options, &conf, err);
+    enum err code = conf_create(producer, options, &conf, err);
     if (code != ERR_OK) goto fail;
     code = client_create(RD_KAFKA_PRODUCER, conf, SECTION, &producer->client, err);
     if (code != ERR_OK) goto fail;

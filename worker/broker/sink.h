@@ -35,7 +35,8 @@ struct record {
     const struct header *headers;
     const struct position *answers; /* the message that it answers; NULL: none */
     bool is_last;                   /* the last of the records that answer it */
-    /* its position in Kafka, once it is settled with ERR_OK; not set by files */
+    /* its position in Kafka, once it is settled with ERR_OK; before, the producer's; not set by
+     * files */
     int32_t partition;
     int64_t offset;
     void (*on_settled)(struct record *record, enum err code, const struct error *err);
