@@ -140,6 +140,23 @@ TEST(quick_slices_leave_a_slow_slice_its_turn) {
     assert_ptr_equal(take(1).array, quick);
 }
 
+TEST(while_quick_slices_come_slow_jobs_leave_them_half_of_the_lanes) {
+    know_array(A, 1, QUICK_NS);
+    know_array(A, 1024, 2 * MS);
+    struct job *array = push_array(A, 1000000);
+    assert_ptr_equal(take(0).array, array);
+    for (uint32_t i = 0; i < LANES; i++) {
+        teach(job_of(B + i), 1, true, 10 * MS);
+        push_single(B + i);
+    }
+    uint32_t slow = 0;
+    for (uint32_t i = 0; i < 2 * LANES; i++) {
+        uint32_t lane = i < LANES ? i : 1; /* the second has a slice, which is over at once */
+        slow += take(lane).is_slow;
+    }
+    assert_int_equal(slow, LANES / 2);
+}
+
 TEST(an_array_whose_slice_failed_leaves_the_queue) {
     know_array(A, 1, 100 * 1000);
     know_array(A, 64, 10 * MS);
@@ -163,6 +180,7 @@ int main(void) {
         R(a_lane_with_batches_in_flight_takes_a_quick_slice_at_once),
         R(quick_slices_leave_a_slow_job_its_turn),
         R(quick_slices_leave_a_slow_slice_its_turn),
+        R(while_quick_slices_come_slow_jobs_leave_them_half_of_the_lanes),
         R(an_array_whose_slice_failed_leaves_the_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

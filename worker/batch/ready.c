@@ -17,7 +17,7 @@
 
 enum {
     QUICK_SHARE_MIN = 64,   /* quick jobs of a batch, before the others' lanes are thought of */
-    QUICK_MEMORY_MS = 1000, /* so long after a quick job, others are expected */
+    QUICK_MEMORY_MS = 1000, /* so long after a quick job or slice, others are expected */
     FIRST_MS = 100 /* so long a signature's first batch is waited for; then others begin as well */
 };
 
@@ -39,7 +39,7 @@ struct ready {
     struct slow_groups groups;
     struct array_queue arrays;
     struct array_clock array_clock;
-    uint64_t quick_ns;      /* when a quick job came last; 0: none */
+    uint64_t quick_ns;      /* when a quick job came, or a quick slice went, last; 0: none */
     bool is_turn_of_long;   /* of arrays and slow jobs, before quick jobs */
     bool is_turn_of_arrays; /* before slow jobs */
     struct slow_lanes slow_lanes;
@@ -254,6 +254,7 @@ static bool take_slice(
     if (array_has_more(array)) array_queue_add(&ready->arrays, array);
     else ready->count--;
     if (is_slow) enter(ready, lane, array);
+    else ready->quick_ns = clock_ns();
     ready->is_turn_of_arrays = false;
     ready->is_turn_of_long = false;
     return true;

@@ -10,8 +10,9 @@
  * Slow jobs gather by launch signature and tenant, and the groups take turns. A batch of slow jobs
  * is of one group: as many as durations_allow() says, that is, as long as together they take about
  * as long as one. It has its lane to itself: no quick job waits behind it there. While quick jobs
- * come, slow jobs get at most half of the lanes, and a single lane alternates. Of a signature that
- * is not known yet, one job runs, in one lane, and the others wait for its measured time.
+ * come, or quick slices of arrays, slow jobs get at most half of the lanes, and a single lane
+ * alternates. Of a signature that is not known yet, one job runs, in one lane, and the others wait
+ * for its measured time.
  *
  * An array is taken in slices (array.h), each as large as a batch of so many jobs might be; lanes
  * that are free share it, and several arrays take turns. A slice that is expected to take at most
