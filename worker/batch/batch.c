@@ -19,17 +19,13 @@ enum { FENCE_POLLS = 64 }; /* before the lane sleeps in the driver */
 
 /* What we took, given back once: anything else is our own bug. */
 static void must_release(enum err code) {
-    INVARIANT(code == ERR_OK, "memory that was taken is given back once");
-}
-
-static void release(struct pool *pool, struct pool_counters *counters, struct pool_block *block) {
-    must_release(pool_release(pool, counters, block, &(struct error){0}));
+    INVARIANT(code == ERR_OK, "an event that was taken is given back once");
 }
 
 static void release_memory(const struct batch_context *context, struct batch_memory *memory) {
-    release(context->device_pool, context->device_counters, &memory->device);
-    release(context->pinned_pool, context->pinned_counters, &memory->upload);
-    release(context->pinned_pool, context->pinned_counters, &memory->readback);
+    pool_give_back(context->device_pool, context->device_counters, &memory->device);
+    pool_give_back(context->pinned_pool, context->pinned_counters, &memory->upload);
+    pool_give_back(context->pinned_pool, context->pinned_counters, &memory->readback);
 }
 
 /* All three blocks or none. */
@@ -43,7 +39,7 @@ static enum err acquire_memory(const struct batch_context *context, uint64_t dev
     code = pool_acquire_all(
         context->pinned_pool, context->pinned_counters, pinned_bytes, 2, pinned, err);
     if (code != ERR_OK) {
-        release(context->device_pool, context->device_counters, &ret->device);
+        pool_give_back(context->device_pool, context->device_counters, &ret->device);
         return code;
     }
     ret->upload = pinned[0];

@@ -11,10 +11,6 @@ static const struct job *job_of(const struct batch *batch) {
     return batch->items[0].job;
 }
 
-static void must_release(enum err code) {
-    INVARIANT(code == ERR_OK, "memory that was taken is given back once");
-}
-
 enum err guards_take(struct batch *batch, struct error *err) {
     const struct job *job = job_of(batch);
     const struct batch_context *context = batch->context;
@@ -39,8 +35,7 @@ void guards_release(struct batch *batch) {
     if (batch->guarded == NULL) return;
     const struct batch_context *context = batch->context;
     for (size_t i = 0; i < batch->guarded_count; i++)
-        must_release(pool_release(context->device_pool, context->device_counters,
-            &batch->guarded[i], &(struct error){0}));
+        pool_give_back(context->device_pool, context->device_counters, &batch->guarded[i]);
     guards_abandon(batch);
 }
 

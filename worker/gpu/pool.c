@@ -275,6 +275,12 @@ enum err pool_release(struct pool *pool, struct pool_counters *counters, struct 
     return block_destroy(pool, counters, &released, err);
 }
 
+void pool_give_back(struct pool *pool, struct pool_counters *counters, struct pool_block *block) {
+    struct error err;
+    enum err code = pool_release(pool, counters, block, &err);
+    INVARIANT(code == ERR_OK, "memory that was taken is given back once");
+}
+
 enum err pool_fill(struct pool *pool, struct pool_counters *counters, size_t bytes, size_t count,
     struct error *err) {
     struct pool_block *blocks = calloc(count, sizeof blocks[0]);

@@ -91,6 +91,9 @@ MUST_CHECK enum err pool_acquire_all(struct pool *pool, struct pool_counters *co
 MUST_CHECK enum err pool_release(
     struct pool *pool, struct pool_counters *counters, struct pool_block *block, struct error *err);
 
+/** The same for a block that was taken and not given back: anything else is a bug of ours. */
+void pool_give_back(struct pool *pool, struct pool_counters *counters, struct pool_block *block);
+
 /** Takes `count` blocks from the driver, as far as they are not cached, and caches them. */
 MUST_CHECK enum err pool_fill(struct pool *pool, struct pool_counters *counters, size_t bytes,
     size_t count, struct error *err);

@@ -79,11 +79,8 @@ static bool copy_is_over(struct statics *statics, const struct static_entry *ent
 /* Memory that a lost context may still write to is not released. */
 static void entry_destroy(
     struct statics *statics, struct pool_counters *counters, struct static_entry *entry) {
-    struct error err;
-    enum err code = ERR_OK;
     if (entry->block.address != 0 && copy_is_over(statics, entry))
-        code = pool_release(statics->options.device_pool, counters, &entry->block, &err);
-    INVARIANT(code == ERR_OK, "memory that was taken is released only once");
+        pool_give_back(statics->options.device_pool, counters, &entry->block);
     free(entry);
 }
 
