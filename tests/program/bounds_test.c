@@ -32,6 +32,7 @@ static void assert_bounds(const char *args, const char *more, const char *expect
 static void assert_problem(const char *args, const char *more, const char *what) {
     assert_null(read_entry(args, more));
     assert_string_equal(problems.items[0].what, what);
+    assert_true(problems.items[0].fix[0] != 0);
     assert_int_equal(problems_total(&problems), 1);
 }
 

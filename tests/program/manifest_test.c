@@ -7,6 +7,7 @@ static void expect_problem(const char *text, const char *where, const char *what
     assert_false(read_manifest(text));
     assert_string_equal(problems.items[0].what, what);
     assert_string_equal(problems.items[0].where, where);
+    assert_true(problems.items[0].fix[0] != 0);
     assert_int_equal(problems_total(&problems), 1);
 }
 

@@ -7,7 +7,9 @@
 
 void *manifest_alloc(const struct manifest *manifest, size_t count, size_t size) {
     void *ret = arena_alloc(manifest->arena, count, size);
-    if (ret == NULL) MANIFEST_ADD(manifest, NULL, "", "no memory for so large a manifest");
+    if (ret == NULL)
+        MANIFEST_ADD(
+            manifest, NULL, "split the program into several", "no memory for so large a manifest");
     return ret;
 }
 
@@ -28,7 +30,7 @@ bool manifest_check_mapping(const struct manifest *manifest, const struct yaml_n
             nearest_offer(&nearest, known[k]);
         }
         if (is_known) continue;
-        char fix[100] = "";
+        char fix[100] = "remove it; config/programs/README.md lists the keys";
         if (nearest.text != NULL) snprintf(fix, sizeof fix, "did you mean '%s'?", nearest.text);
         MANIFEST_ADD(manifest, node->keys[i], fix, "unknown key '%.80s' of %s", key, what);
     }
@@ -38,7 +40,7 @@ bool manifest_check_mapping(const struct manifest *manifest, const struct yaml_n
 const struct yaml_node *manifest_require(
     const struct manifest *manifest, const struct yaml_node *node, const char *key) {
     const struct yaml_node *ret = yaml_get(node, key);
-    if (ret == NULL) MANIFEST_ADD(manifest, node, "", "'%s' is missing", key);
+    if (ret == NULL) MANIFEST_ADD(manifest, node, "write it here", "'%s' is missing", key);
     return ret;
 }
 
@@ -49,13 +51,14 @@ const struct yaml_node *manifest_require_list(const struct manifest *manifest,
     if (list == NULL) return NULL;
     if (list->kind == YAML_SEQUENCE && list->count >= count_min && list->count <= count_max)
         return list;
-    MANIFEST_ADD(manifest, list, "", "'%s' is not a list of %zu to %zu", key, count_min, count_max);
+    MANIFEST_ADD(manifest, list, "write a list of so many, such as [1, 2]",
+        "'%s' is not a list of %zu to %zu", key, count_min, count_max);
     return NULL;
 }
 
 char *manifest_read_text(const struct manifest *manifest, const struct yaml_node *node) {
     if (node->kind != YAML_SCALAR) {
-        MANIFEST_ADD(manifest, node, "", "not a string");
+        MANIFEST_ADD(manifest, node, "write text", "not a string");
         return NULL;
     }
     size_t size = strlen(node->text) + 1;
@@ -105,6 +108,7 @@ uint32_t manifest_read_number(const struct manifest *manifest, const struct yaml
     const char *what, uint32_t min, uint32_t max) {
     uint64_t value;
     if (yaml_read_uint(node, &value) && value >= min && value <= max) return (uint32_t)value;
-    MANIFEST_ADD(manifest, node, "", "%s is not a whole number from %u to %u", what, min, max);
+    MANIFEST_ADD(manifest, node, "write a number in that range",
+        "%s is not a whole number from %u to %u", what, min, max);
     return min;
 }

@@ -121,8 +121,8 @@ static void read_args(
         read_arg(manifest, list->values[i], &ret->args[i]);
         for (size_t k = 0; k < i && ret->args[i].name != NULL; k++)
             if (ret->args[k].name != NULL && strcmp(ret->args[k].name, ret->args[i].name) == 0)
-                MANIFEST_ADD(manifest, list->values[i], "", "a second argument is named '%s'",
-                    ret->args[i].name);
+                MANIFEST_ADD(manifest, list->values[i], "give it another name",
+                    "a second argument is named '%s'", ret->args[i].name);
     }
 }
 
@@ -140,8 +140,8 @@ static void read_block(
         threads *= block[i];
     }
     if (threads > BLOCK_THREADS_MAX)
-        MANIFEST_ADD(manifest, list, "", "a block of %u threads; no device runs more than %d",
-            threads, BLOCK_THREADS_MAX);
+        MANIFEST_ADD(manifest, list, "write smaller sides: their product counts",
+            "a block of %u threads; no device runs more than %d", threads, BLOCK_THREADS_MAX);
 }
 
 static void read_requirements(
@@ -152,7 +152,8 @@ static void read_requirements(
     if (capability != NULL) ret->capability_min = read_capability(manifest, capability);
     const struct yaml_node *cooperative = yaml_get(node, "cooperative");
     if (cooperative != NULL && !yaml_read_bool(cooperative, &ret->cooperative))
-        MANIFEST_ADD(manifest, cooperative, "", "'cooperative' is neither true nor false");
+        MANIFEST_ADD(manifest, cooperative, "write true or false",
+            "'cooperative' is neither true nor false");
 }
 
 /* With `params: buffer` the parameter block comes last, as a pointer to it. */
@@ -243,7 +244,8 @@ static void read_entries(
         const char *name = ret->entries[i].name;
         for (size_t k = 0; k < i && name != NULL; k++)
             if (ret->entries[k].name != NULL && strcmp(ret->entries[k].name, name) == 0)
-                MANIFEST_ADD(manifest, list->values[i], "", "a second entry '%s'", name);
+                MANIFEST_ADD(
+                    manifest, list->values[i], "give it another name", "a second entry '%s'", name);
     }
     if (problems_total(manifest->problems) != before) return; /* some entries are missing */
     for (size_t i = 0; i < list->count; i++)

@@ -17,6 +17,8 @@ enum {
     IMAGE_BYTES_MAX = 256 << 20
 };
 
+static const char NO_MEMORY[] = "give the process more memory";
+
 /* A program and the memory that it owns. */
 struct bundle {
     struct shared shared;
@@ -82,7 +84,7 @@ static void load_image(const char *folder, const struct yaml_document *document,
     size_t size;
     struct error err;
     if (asprintf(&path, "%s/%s", folder, image->file) < 0) {
-        yaml_problem(problems, document, node, "", "out of memory");
+        yaml_problem(problems, document, node, NO_MEMORY, "out of memory");
         return;
     }
     if (file_read(path, IMAGE_BYTES_MAX, &bytes, &size, &err) != ERR_OK) {
@@ -92,7 +94,7 @@ static void load_image(const char *folder, const struct yaml_document *document,
         image->digest = digest_of(image->bytes);
         if (size == 0) yaml_problem(problems, document, node, "build it again", "%s: empty", path);
         if (image->kind == IMAGE_PTX && strlen(bytes) != size)
-            yaml_problem(problems, document, node, "", "%s: not a text file", path);
+            yaml_problem(problems, document, node, "build it again", "%s: not a text file", path);
     }
     free(path);
 }
@@ -162,7 +164,7 @@ static void add_program(
     bool is_added = document != NULL && problems_total(problems) == before &&
                     append(place->registry, choose(&program, place->earlier));
     if (!is_added && problems_total(problems) == before)
-        problems_add(problems, place->folder, 0, 0, "", "out of memory");
+        problems_add(problems, place->folder, 0, 0, NO_MEMORY, "out of memory");
     yaml_destroy(document);
     if (bundle != NULL) shared_release(&bundle->shared);
 }
@@ -173,7 +175,7 @@ static void load_folder(const struct place *place, struct problems *problems) {
     size_t size;
     struct error err;
     if (asprintf(&path, "%s/program.yaml", place->folder) < 0) {
-        problems_add(problems, place->folder, 0, 0, "", "out of memory");
+        problems_add(problems, place->folder, 0, 0, NO_MEMORY, "out of memory");
         return;
     }
     bool is_program = access(path, F_OK) == 0;
@@ -215,7 +217,7 @@ struct registry *registry_load_again(
         char *folder;
         pulse_busy();
         if (asprintf(&folder, "%s/%s", dir, entries[i]->d_name) < 0) {
-            problems_add(problems, dir, 0, 0, "", "out of memory");
+            problems_add(problems, dir, 0, 0, NO_MEMORY, "out of memory");
         } else {
             const struct place place = {folder, entries[i]->d_name, earlier, registry};
             load_folder(&place, problems);
