@@ -56,6 +56,16 @@ TEST(a_problem_stays_one_line) {
     problems_fini(&problems);
 }
 
+TEST(a_problem_is_text_where_a_name_is_cut_within_a_character) {
+    struct problems problems;
+    problems_init(&problems);
+    problems_add(&problems, "a", 0, 0, "", "key '%.3s'", "k\xc3\xa9\xc3\xa9");
+    problems_add(&problems, "a", 0, 0, "", "key '%.2s'", "k\xc3\xa9\xc3\xa9");
+    assert_string_equal(problems.items[0].what, "key 'k\xc3\xa9'");
+    assert_string_equal(problems.items[1].what, "key 'k?'");
+    problems_fini(&problems);
+}
+
 RUN_TESTS(T(no_problem_is_ok), T(a_problem_has_its_place_its_cause_and_its_fix),
     T(check_says_how_many_more_there_are), T(problems_beyond_the_bound_are_counted),
-    T(a_problem_stays_one_line))
+    T(a_problem_stays_one_line), T(a_problem_is_text_where_a_name_is_cut_within_a_character))

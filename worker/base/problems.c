@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 void problems_init(struct problems *problems) {
     *problems = (struct problems){0};
 }
@@ -29,6 +31,7 @@ static char *format_where(const char *file, int line, int column) {
 }
 
 static void make_one_line(char *text) {
+    text_mend(text); /* a name that was cut may end within a character */
     for (; *text != 0; text++)
         if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
 }

@@ -26,7 +26,7 @@ void problems_fini(struct problems *problems);
 
 /**
  * Adds "file:line:column"; line 0 stands for the file as a whole. Control characters, which names
- * in a file may contain, become "?", so that a problem stays one line.
+ * in a file may contain, become "?", so that a problem stays one line, and UTF-8 where it was cut.
  */
 __attribute__((format(printf, 6, 7))) void problems_add(struct problems *problems, const char *file,
     int line, int column, const char *fix, const char *format, ...);
