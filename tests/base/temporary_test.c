@@ -51,6 +51,16 @@ TEST(a_tmpdir_that_is_missing_or_too_long_is_an_error_that_names_it) {
     assert_non_null(strstr(err.message, "too long"));
 }
 
+TEST(an_empty_tmpdir_is_as_good_as_none) {
+    char path[TEMPORARY_PATH_SIZE];
+    struct error err;
+    setenv("TMPDIR", "", 1);
+    assert_int_equal(ERR_OK, temporary_folder_make("name", path, &err));
+    rmdir(path);
+    assert_memory_equal(path, "/tmp/name-", 10);
+}
+
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 RUN_TESTS(F(each_folder_is_new_below_tmpdir_and_nobody_elses),
-    F(a_tmpdir_that_is_missing_or_too_long_is_an_error_that_names_it))
+    F(a_tmpdir_that_is_missing_or_too_long_is_an_error_that_names_it),
+    F(an_empty_tmpdir_is_as_good_as_none))
