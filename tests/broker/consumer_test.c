@@ -432,6 +432,37 @@ TEST(no_message_comes_further_than_the_window_above_the_lowest_unfinished_one) {
     broker_stop(&broker);
 }
 
+/* Each message is more than the queue of fetched ones may have, so each is a fetch of its own,
+ * after the queue was full. Looks at the queue a second apart would take COUNT seconds. */
+TEST(a_full_queue_is_filled_again_as_soon_as_it_has_room) {
+    enum { COUNT = 60, BYTES = 2048, LIMIT_S = COUNT / 2 };
+    static const char bytes[BYTES];
+    struct setting narrow[] = {
+        {"queued.max.messages.kbytes", "1"}, {"max.partition.fetch.bytes", "2048"}, {NULL, NULL}};
+    struct broker broker;
+    struct events events = {0};
+    struct position positions[COUNT];
+    broker_start(&broker, 1);
+    struct sink *sink = producer_start(&broker, &events, NULL);
+    for (int i = 0; i < COUNT; i++) {
+        struct sent sent = {
+            .record = {
+                .topic = broker.jobs, .payload = slice_of(bytes, BYTES), .on_settled = sent_note}};
+        sink_send(sink, &sent.record);
+        sent_wait(sink, &sent); /* or several would be one batch, which is fetched whole */
+        assert_int_equal(sent.code, ERR_OK);
+    }
+    sink_destroy(sink);
+    struct source *source = consumer_start(&broker, &events, narrow);
+    consumer_take_many(source, positions, 1);
+    uint64_t started_ns = clock_ns();
+    consumer_take_many(source, positions + 1, COUNT - 1);
+    assert_true(clock_ns() - started_ns < LIMIT_S * 1000000000ull);
+    for (int i = 0; i < COUNT; i++) source_finish(source, &positions[i]);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
 TEST(an_empty_partition_is_committed_at_its_end) {
     struct broker broker;
     struct events events = {0};
@@ -503,6 +534,7 @@ RUN_TESTS(T(messages_come_with_payload_key_headers_and_place),
     T(after_the_drain_timeout_unfinished_messages_go_to_the_new_owner),
     T(members_that_come_and_go_lose_nothing), T(a_paused_source_brings_nothing_until_it_is_resumed),
     T(no_message_comes_further_than_the_window_above_the_lowest_unfinished_one),
+    T(a_full_queue_is_filled_again_as_soon_as_it_has_room),
     T(an_empty_partition_is_committed_at_its_end),
     T(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does),
     T(a_setting_that_librdkafka_refuses_is_named))

@@ -1,12 +1,14 @@
 /* Runs against the embedded broker, and against a real one (CMakeLists.txt). */
 #include "broker/producer.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "broker/kafka_harness.h"
+#include "broker/spread.h"
 #include "testing.h"
 
 static struct sent result_of(const char *text) {
@@ -65,9 +67,9 @@ TEST(routes_and_records_name_the_topic) {
     broker_stop(&broker);
 }
 
-enum { PARTITIONS = 4, TURNS = 3 };
+enum { PARTITIONS = 4, TURNS = 5 };
 
-/* Sends records without a key, one after the other; counts them by partition. */
+/* Sends records without a key, one in each turn; counts them by partition. */
 static void count_partitions(struct setting *settings, int counts[static PARTITIONS]) {
     struct broker broker;
     struct events events = {0};
@@ -82,15 +84,18 @@ static void count_partitions(struct setting *settings, int counts[static PARTITI
         expect_code(&sent, ERR_OK);
         assert_in_range(sent.record.partition, 0, PARTITIONS - 1);
         counts[sent.record.partition]++;
+        uint64_t over_ns = clock_ns_in(SPREAD_TURN_MS);
+        while (clock_ns() < over_ns) sched_yield();
     }
     sink_destroy(sink);
     broker_stop(&broker);
 }
 
+/* The first record may be given a partition twice: before its topic is known, and then. */
 TEST(partitions_take_turns_with_records_that_have_no_key) {
     int counts[PARTITIONS] = {0};
     count_partitions(NULL, counts);
-    for (int i = 0; i < PARTITIONS; i++) assert_int_equal(counts[i], TURNS);
+    for (int i = 0; i < PARTITIONS; i++) assert_in_range(counts[i], TURNS - 1, TURNS + 1);
 }
 
 TEST(the_users_choice_of_partitions_is_kept) {

@@ -17,6 +17,7 @@
 #include "broker/ownership.h"
 #include "broker/resets.h"
 #include "broker/trials.h"
+#include "broker/waker.h"
 
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
@@ -27,6 +28,7 @@ struct consumer {
     struct source source;
     struct client_events events;
     rd_kafka_t *client;
+    struct waker *waker; /* NULL: none is needed, or it is closing */
     struct offsets *offsets;
     struct error failure; /* what every further poll returns; ERR_OK: none */
     bool is_paused, is_closing;
@@ -37,7 +39,6 @@ struct consumer {
     uint64_t owner;
     uint32_t commit_interval_ms;
     uint64_t next_commit_ns;
-
     uint32_t drain_timeout_ms;
     uint64_t drain_deadline_ns, close_deadline_ns;
     rd_kafka_topic_partition_list_t *leaving; /* revoked, not given back yet; NULL: none */
@@ -442,11 +443,11 @@ static enum err consumer_close(struct source *source, int timeout_ms, struct err
     struct consumer *consumer = (struct consumer *)source;
     consumer->is_closing = true;
     consumer->close_deadline_ns = clock_ns_in((uint32_t)timeout_ms);
+    waker_stop(&consumer->waker);
     let_go(consumer);
     refuse_arriving(consumer);
     rd_kafka_resp_err_t code = commit_last(consumer);
     held_fini(&consumer->held);
-    consumer->held = (struct held){0};
     departure_leave(
         consumer->client, consumer->close_deadline_ns, poll_and_drop, on_rebalance, consumer);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ERR_OK;
@@ -465,6 +466,7 @@ static void consumer_destroy(struct source *source) {
     if (consumer->committer.requested != NULL) committer_serve(&consumer->committer);
     bool is_left_behind = consumer->client == NULL || consumer->committer.requested != NULL ||
                           (consumer->is_closing && !rd_kafka_consumer_closed(consumer->client));
+    waker_stop(&consumer->waker);
     held_fini(&consumer->held);
     resets_fini(&consumer->resets);
     trials_fini(&consumer->trials);
@@ -526,6 +528,7 @@ enum err consumer_create(
     committer_init(
         &consumer->committer, consumer->client, offsets, &consumer->events, &consumer->source);
     code = assignment_subscribe(consumer->client, options->topics, options->topic_count, err);
+    if (code == ERR_OK) code = waker_start(consumer->client, &consumer->waker, err);
     if (code != ERR_OK) goto fail;
     *ret = &consumer->source;
     return ERR_OK;

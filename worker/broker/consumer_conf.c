@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "broker/client.h"
+#include "broker/version.h"
 
 enum {
     COOPERATIVE_VERSION = 0x020a0000,
-    FETCH_BACKOFF_VERSION = 0x02020000,
     FETCH_BACKOFF_MS = 10,
     QUEUE_KIB_MAX = 2097151, /* what librdkafka takes */
 };
@@ -45,7 +45,7 @@ static enum err set_number(
 /*
  * What is fetched ahead is bounded by the queue, which is one for all partitions, and by the
  * response that overshoots it, one a broker. A queue that is full is looked at again after
- * FETCH_BACKOFF_MS; before librdkafka 2.2 after up to a second, so a small one slows that down.
+ * FETCH_BACKOFF_MS; before librdkafka 2.2 when something wakes the client (waker.h).
  */
 static enum err bound_fetches(
     const struct consumer_options *options, rd_kafka_conf_t *conf, struct error *err) {
@@ -60,7 +60,7 @@ static enum err bound_fetches(
     if (code == ERR_OK && fetch_bytes < number_of(conf, "fetch.max.bytes") &&
         !kafka_options_have(kafka, "fetch.max.bytes"))
         code = set_number(conf, "fetch.max.bytes", fetch_bytes, err);
-    if (code == ERR_OK && rd_kafka_version() >= FETCH_BACKOFF_VERSION &&
+    if (code == ERR_OK && rd_kafka_version() >= VERSION_FETCH_BACKOFF &&
         !kafka_options_have(kafka, "fetch.queue.backoff.ms"))
         code = set_number(conf, "fetch.queue.backoff.ms", FETCH_BACKOFF_MS, err);
     return code;

@@ -18,6 +18,7 @@ static rd_kafka_message_t *remove_at(struct held *held, size_t index) {
 void held_fini(struct held *held) {
     for (size_t i = 0; i < held->count; i++) rd_kafka_message_destroy(held->messages[i]);
     free(held->messages);
+    *held = (struct held){0};
 }
 
 bool held_has(const struct held *held, const char *topic, int32_t partition) {

@@ -16,7 +16,7 @@ struct held {
     rd_kafka_message_t **messages; /* each partition's in order */
 };
 
-void held_fini(struct held *held); /* a zeroed one is fine */
+void held_fini(struct held *held); /* zeroes it; a zeroed one is fine */
 
 /** True if a message of this partition waits. */
 bool held_has(const struct held *held, const char *topic, int32_t partition);
