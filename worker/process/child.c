@@ -34,6 +34,8 @@ static _Noreturn void become(
     sigaddset(&hangup, SIGHUP);
     /* A terminal sends its signals to all processes; only the parent is to act on them. */
     signal(SIGINT, SIG_IGN);
+    /* The parent's handler would swallow one that comes before execv(). */
+    signal(SIGTERM, SIG_DFL);
     for (size_t i = 0; arguments[i] != NULL && i < ARGUMENTS_MAX; i++) all[i + 1] = arguments[i];
     /* Only the parent talks to systemd. */
     unsetenv("NOTIFY_SOCKET");
