@@ -5,8 +5,8 @@
  *
  * Why not librdkafka's own choice, which is random: an idempotent producer has one batch at a time
  * under way to a partition, if it is of five records or more. While more records wait for that
- * partition than have lingered, its thread polls without a pause until the brokers answer, which
- * took a fifth of the worker's processor time. A partition with nothing under way needs no wait.
+ * partition than have lingered, its thread polls without a pause until the brokers answer. A
+ * partition with nothing under way needs no wait.
  *
  * Lifetime: owned by a producer. Threads: any; the client chooses in the thread that sends, and in
  * one of its own for records that came before it knew their topic.

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/invariant.h"
 #include "base/queue.h"
 #include "gpu/event.h"
 #include "gpu/pinned.h"
@@ -37,7 +38,9 @@ static enum err staging_init(
 static void staging_fini(const struct upload_options *options, struct staging *staging) {
     struct error err;
     pool_give_back(options->pinned_pool, options->pinned_counters, &staging->block);
-    if (staging->fence != NULL) (void)!fence_release(options->leases, &staging->fence, &err);
+    enum err code = ERR_OK;
+    if (staging->fence != NULL) code = fence_release(options->leases, &staging->fence, &err);
+    INVARIANT(code == ERR_OK, "a fence that was taken is given back once");
 }
 
 enum err upload_stream_create(
