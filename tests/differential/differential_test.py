@@ -39,7 +39,7 @@ def parse_arguments():
     parser.add_argument("--driver", default=os.environ.get("GPU_WORKER_TEST_DRIVER", "cpu"))
     parser.add_argument("--batch-jobs", type=int, default=1)
     parser.add_argument("--statics-bytes", type=int, default=0, help="budget of statics; 0: the worker's default")
-    parser.add_argument("--graphs", choices=("none", "auto"), default="none", help="as batch.graphs")
+    parser.add_argument("--graphs", choices=("none", "auto"), default="auto", help="as batch.graphs")
     return parser.parse_args()
 
 

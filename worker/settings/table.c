@@ -287,11 +287,10 @@ const struct setting setting_table[] = {
         "Memory for small buffers that a kernel touches once (`access: stream` in its program): "
         "mapped lets the kernel use pinned host memory directly, copied goes through device "
         "memory."),
-    ENUM(graphs_choice, batch.graphs, graphs_names, "none",
+    ENUM(graphs_choice, batch.graphs, graphs_names, "auto",
         "Whether many launches that come again and again go to the device as one CUDA graph: auto "
         "does so where it was measured to take a lane less time than launches one by one, none "
-        "never "
-        "does. It has not been tried on a GPU yet."),
+        "never does."),
     SIZE(pools.device_bytes, 0, 1 * TIB, "0",
         "Most device memory that the worker takes for buffers and statics. 0 means what the "
         "lanes, the statics and one largest job need."),

@@ -42,7 +42,10 @@ def memory_mib(values, settings):
     flight, job = number(limits["bytes_in_flight"]), number(limits["job_bytes"])
     responses = len(settings["kafka"]["bootstrap_servers"].split(","))
     one = flight + flight // 4 + responses * flight // 4 + 30 * MIB
-    slabs = settings["lanes"] * settings["lane_depth"] * number(settings["lane_slab_bytes"])
+    batches = settings["lanes"] * settings["lane_depth"]
+    if settings["batch"]["graphs"] == "auto":
+        one += batches * 12 * MIB // 10
+    slabs = batches * number(settings["lane_slab_bytes"])
     staging = 4 * MIB * settings["prepare"]["threads"]
     one += number(settings["pools"]["pinned_bytes"]) or max(128 * MIB, 2 * slabs + staging + job)
     if blobs["dir"] or blobs["url"]:

@@ -50,8 +50,8 @@
 
 {{/*
 Host memory of an executor in bytes, as config/README.md, "Memory", bounds it: messages with what is fetched ahead, and one
-response of each broker that is named; pinned memory; blobs, where there is a store of them; the rest; and what CUDA
-takes, or the memory of a device of the CPU driver. A spare takes the lanes' pinned memory, the rest and CUDA's once more.
+response of each broker that is named; pinned memory; graphs; blobs, where there is a store of them; the rest; and what
+CUDA takes, or the memory of a device of the CPU driver. A spare takes the lanes' pinned memory, the rest and CUDA's once more.
 */}}
 {{- define "gpu-worker.executorBytes" -}}
 {{- $s := include "gpu-worker.settings" . | fromYaml -}}
@@ -67,6 +67,9 @@ takes, or the memory of a device of the CPU driver. A spare takes the lanes' pin
 {{- $pinned := include "gpu-worker.bytes" (list "pools.pinned_bytes" $s.pools.pinned_bytes) | int64 -}}
 {{- $pinned = $pinned | default (max (mul 128 $mib) (add (mul 2 $lanes $depth $slab) (mul 4 $mib $threads) $job)) -}}
 {{- $sum := add $messages $pinned (mul 30 $mib) -}}
+{{- if eq $s.batch.graphs "auto" -}}
+{{- $sum = add $sum (div (mul $lanes $depth 12 $mib) 10) -}}
+{{- end -}}
 {{- if or $s.blobs.dir $s.blobs.url -}}
 {{- $sum = add $sum $job (include "gpu-worker.bytes" (list "blobs.bytes_max" $s.blobs.bytes_max) | int64) -}}
 {{- end -}}
