@@ -115,10 +115,25 @@ TEST(the_ceiling_holds_in_memory_of_the_callers_too) {
     arena_fini(&arena);
 }
 
+TEST(a_large_piece_leaves_what_is_left_of_a_chunk_in_use) {
+    _Alignas(max_align_t) uint8_t memory[1024];
+    struct arena arena;
+    arena_init_within(&arena, 1 << 20, memory, sizeof memory);
+    uint8_t *large = arena_alloc_beyond(&arena, 8000);
+    assert_true(large < memory || large >= memory + sizeof memory);
+    assert_ptr_equal(arena_alloc(&arena, 1, 512), memory);
+    assert_ptr_equal(arena_alloc(&arena, 1, 512), memory + 512);
+    assert_int_equal(arena.reserved, 8000 + 1024);
+    memset(large, 0xff, 8000);
+    memset(memory, 0xff, sizeof memory);
+    arena_fini(&arena);
+}
+
 RUN_TESTS(T(memory_is_zeroed_aligned_and_apart), T(more_than_a_chunk_fits_into_one_block),
     T(the_ceiling_holds_whatever_is_asked),
     T(what_we_bound_ourselves_stands_beyond_the_ceiling_and_leaves_it_as_it_was),
     T(a_small_ceiling_is_used_to_its_end), T(a_count_that_overflows_is_refused),
     T(nothing_is_a_pointer_all_the_same), T(an_emptied_arena_can_be_used_again),
     T(memory_of_the_callers_is_used_first_and_counts),
-    T(the_ceiling_holds_in_memory_of_the_callers_too))
+    T(the_ceiling_holds_in_memory_of_the_callers_too),
+    T(a_large_piece_leaves_what_is_left_of_a_chunk_in_use))

@@ -1,6 +1,6 @@
 """How often the worker asks its heap for memory, of each small job: from a file to /dev/null, two runs of N and of 2 N jobs,
 of which the difference is what N jobs cost. A library that is loaded first counts the calls (heap_calls.c).
-usage: heap_calls.py BUILD_FOLDER LIBRARY [--driver cuda|cpu] [--jobs N]"""
+usage: heap_calls.py BUILD_FOLDER LIBRARY [--driver cuda|cpu] [--jobs N] [--elements N]"""
 
 import argparse
 import json
@@ -17,20 +17,18 @@ import gpu_worker as gw
 import msgpack
 import numpy
 
-ELEMENTS = 8
 
-
-def job(number):
-    ones = numpy.ones(ELEMENTS, "<f4")
+def job(number, elements):
+    ones = numpy.ones(elements, "<f4")
     return msgpack.packb(gw.job(
         f"job-{number}", buffers={"x": gw.upload(ones), "y": gw.upload(ones)},
-        steps=[gw.step("saxpy", [gw.f32(2), "x", "y", gw.u32(ELEMENTS)], elements=ELEMENTS)], outputs=["y"]))
+        steps=[gw.step("saxpy", [gw.f32(2), "x", "y", gw.u32(elements)], elements=elements)], outputs=["y"]))
 
 
 def count_calls(options, folder, jobs):
     """Calls that took memory, and calls that returned it."""
     messages, counts = folder / f"jobs-{jobs}", folder / f"calls-{jobs}"
-    messages.write_bytes(b"".join(map(job, range(jobs))))
+    messages.write_bytes(b"".join(job(number, options.elements) for number in range(jobs)))
     subprocess.run(
         [options.build / "bin/gpu-worker", "run", "--no-supervisor", "--config", folder / "worker.yaml", "--jobs", messages,
          "--results", "/dev/null"],
@@ -46,6 +44,7 @@ def main():
     parser.add_argument("library", type=pathlib.Path)
     parser.add_argument("--driver", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--jobs", type=int, default=20000)
+    parser.add_argument("--elements", type=int, default=8, help="of each of a job's two inputs, of 4 bytes")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -1,10 +1,12 @@
 /* Preparation: what is warm comes back at once, what is cold later, and what is given back. */
 #include "prepare/prepare.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #include "prepare/providers.h"
+#include "publish/publisher.h"
 #include "support/device_rig.h"
 #include "support/jobs.h"
 #include "support/scratch.h"
@@ -437,6 +439,31 @@ TEST(outputs_of_all_instances_have_room_one_behind_the_other) {
     end_job(job);
 }
 
+/* x and y come with the message, which is small enough to lie in the job's block. */
+static struct job *take_larger(uint64_t elements) {
+    char yaml[8192], *next = yaml, *end = yaml + sizeof yaml;
+    next += snprintf(next, (size_t)(end - next), "id: j\nbuffers:\n");
+    for (const char *name = "xy"; *name != 0; name++) {
+        next += snprintf(next, (size_t)(end - next), "  %c: {data: {f32: [1", *name);
+        for (uint64_t i = 1; i < elements; i++) next += snprintf(next, (size_t)(end - next), ",1");
+        next += snprintf(next, (size_t)(end - next), "]}}\n");
+    }
+    snprintf(next, (size_t)(end - next),
+        "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: %" PRIu64 "}], elements: %" PRIu64
+        "}]\noutputs: [{buffer: y}]\n",
+        elements, elements);
+    return take_job(yaml);
+}
+
+TEST(a_job_of_4_KiB_a_buffer_needs_no_memory_but_its_block) {
+    struct job *job = take_larger(1024);
+    const struct plan *plan = device_rig_plan(&rig, job);
+    assert_int_equal(publisher_reserve(job, plan->result_bytes_max, &err), ERR_OK);
+    assert_ptr_equal(submit(job), job);
+    assert_null(job->arena.chunks);
+    end_job(job);
+}
+
 #define P(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 RUN_TESTS(P(a_job_that_needs_nothing_cold_comes_back_at_once),
@@ -455,5 +482,6 @@ RUN_TESTS(P(a_job_that_needs_nothing_cold_comes_back_at_once),
     P(what_a_job_gave_back_can_be_shed_and_is_fetched_and_counted_anew),
     P(a_job_that_was_not_prepared_has_nothing_to_give_back),
     P(a_resident_that_cannot_be_had_fails_the_job_at_once),
+    P(a_job_of_4_KiB_a_buffer_needs_no_memory_but_its_block),
     P(outputs_of_all_instances_have_room_one_behind_the_other),
     P(start_values_are_wanted_by_the_job_that_creates_and_nothing_by_one_that_only_reads))

@@ -56,7 +56,8 @@ struct job *test_job(const char *yaml) {
     struct decode_limits limits = test_decode_limits();
     const struct delivery message = {
         .position = {.topic = "test"}, .received_ns = clock_ns(), .payload = bytes};
-    struct job *job = job_create(delivery_create(&message));
+    const struct loan loan = {.holds_bytes = SIZE_MAX}; /* the job keeps the bytes */
+    struct job *job = job_create(delivery_lend(&message, loan));
     free((void *)(uintptr_t)bytes.data);
     assert_non_null(job);
     assert_non_null(job->delivery);

@@ -32,19 +32,22 @@ void arena_fini(struct arena *arena) {
     arena->reserved = 0;
 }
 
-static bool arena_grow(struct arena *arena, size_t size) {
+/* `size` bytes of a new chunk, which is the one in use from now on if it has more left than the one
+ * before. NULL: the ceiling, or the host's memory, is reached. */
+static uint8_t *take_from_new(struct arena *arena, size_t size) {
     size_t bytes = size > CHUNK_BYTES ? size : CHUNK_BYTES;
     if (bytes > arena->reserved_max - arena->reserved) bytes = size;
-    if (bytes > arena->reserved_max - arena->reserved) return false;
+    if (bytes > arena->reserved_max - arena->reserved) return NULL;
     struct arena_chunk *chunk = malloc(sizeof *chunk + bytes);
-    if (chunk == NULL) return false;
+    if (chunk == NULL) return NULL;
     chunk->next = arena->chunks;
     arena->chunks = chunk;
-    arena->next = chunk->data;
-    arena->left = bytes;
-    arena->is_lent = false;
     arena->reserved += bytes;
-    return true;
+    if (bytes - size < arena->left) return chunk->data;
+    arena->next = chunk->data + size;
+    arena->left = bytes - size;
+    arena->is_lent = false;
+    return chunk->data;
 }
 
 /* False where the sum is larger than any size. */
@@ -58,7 +61,7 @@ static bool round_up(size_t size, size_t *ret) {
 static void *take(struct arena *arena, size_t bytes) {
     bool is_allowed = !arena->is_lent || bytes <= arena->reserved_max - arena->reserved;
     if (arena->next == NULL || bytes > arena->left || !is_allowed)
-        if (!arena_grow(arena, bytes)) return NULL;
+        return take_from_new(arena, bytes);
     if (arena->is_lent) arena->reserved += bytes;
     void *ret = arena->next;
     arena->next += bytes;

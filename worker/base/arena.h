@@ -15,7 +15,7 @@ struct arena_chunk;
 
 struct arena {
     struct arena_chunk *chunks; /* the newest first */
-    uint8_t *next;              /* memory that is not used yet, of the newest chunk */
+    uint8_t *next;              /* memory that is not used yet, of one chunk */
     size_t left;
     bool is_lent;    /* that memory is not a chunk, but the caller's */
     size_t reserved; /* over all chunks, and what is used of the caller's memory */

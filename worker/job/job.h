@@ -188,9 +188,9 @@ struct job {
     size_t memory_size;
 };
 
-/** What a job takes, its memory included: enough for a small job with its message and result, which
- * then needs no other block. */
-enum { JOB_BYTES = 16384 };
+/** What a job takes, its memory included: enough for a small job with its message and result, of
+ * two inputs and an output of 4 KiB say, which then needs no other block. */
+enum { JOB_BYTES = 20480 };
 
 /** Of jobs that are created or destroyed together. */
 enum { JOBS_GROUP_MAX = 64 };
