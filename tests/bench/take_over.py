@@ -27,9 +27,10 @@ from kafka_cluster import KafkaCluster
 from kafka_topics import Topics
 
 JOBS = 200_000  # more than a run gets through
-# So slow, and with so little in hand, that the file lasts.
+# So slow, and with so little in hand, that the file lasts: a job takes a GPU about as long as its launches do.
 SLOW = {"lanes": 2, "batch": {"jobs": 1}, "limits": {"jobs_in_flight": 64},
         "cpu_driver": {"faults": "cuLaunchKernel:slow=1ms@*"}}
+LAUNCHES = {"cpu": 1, "cuda": 1000}
 WARM_UP_S = 1.0  # between two deaths: a worker at work, and a spare that waits
 PATIENCE_S = 60
 
@@ -39,18 +40,25 @@ def parse_arguments():
     parser.add_argument("--kafka", action="store_true", help="from topic to topic, instead of from file to file")
     parser.add_argument("--deaths", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--driver", default="cpu")
+    parser.add_argument("--driver", choices=LAUNCHES, default="cpu")
     parser.add_argument("--stages", action="store_true")
     parser.add_argument("--spare", nargs="+", default=["false", "true"])
     return parser.parse_args()
 
 
+def messages(driver):
+    for number in range(JOBS):
+        job = saxpy(number)
+        job["steps"][0]["iterations"] = LAUNCHES[driver]
+        yield msgpack.packb(job)
+
+
 class Files:
-    def __init__(self, folder):
+    def __init__(self, folder, driver):
         self.options = ["--jobs", folder / "jobs", "--results", folder / "results"]
         self.config = {}
         self.results = folder / "results"
-        (folder / "jobs").write_bytes(b"".join(msgpack.packb(saxpy(number)) for number in range(JOBS)))
+        (folder / "jobs").write_bytes(b"".join(messages(driver)))
 
     def wait_for_result(self, _):
         """The time of the next result."""
@@ -64,13 +72,13 @@ class Files:
 
 
 class Kafka:
-    def __init__(self, servers):
+    def __init__(self, servers, driver):
         topics = Topics(servers, partitions=1)  # its offset moves between deaths, so none is tried alone
         self.options = []
         self.config = topics.config(servers)
         producer = confluent_kafka.Producer({"bootstrap.servers": servers, "queue.buffering.max.messages": JOBS})
-        for number in range(JOBS):
-            producer.produce(topics.jobs, msgpack.packb(saxpy(number)))
+        for message in messages(driver):
+            producer.produce(topics.jobs, message)
         producer.flush()
         self.reader = confluent_kafka.Consumer(
             {"bootstrap.servers": servers, "group.id": "reader", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 1})
@@ -170,7 +178,7 @@ def main():
             with tempfile.TemporaryDirectory(prefix="gpu-worker-take-over-") as name:
                 folder = pathlib.Path(name)
                 os.environ["XDG_STATE_HOME"] = str(folder / "state")
-                place = Kafka(cluster.servers) if cluster else Files(folder)
+                place = Kafka(cluster.servers, arguments.driver) if cluster else Files(folder, arguments.driver)
                 found[spare] += run(place, folder, arguments, spare)
                 place.close()
     for spare, deaths in found.items():
