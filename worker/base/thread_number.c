@@ -1,11 +1,47 @@
 #include "base/thread_number.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
+
+static atomic_uint_fast64_t taken; /* a bit for each number that is given out again */
+static atomic_uint next = THREAD_NUMBERS;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key; /* of a thread's number + 1: what ends with the thread gives it back */
+static _Thread_local unsigned own; /* the same, without a call */
+
+static void give_back(void *number) {
+    own = 0; /* what else ends with the thread may ask again */
+    unsigned bit = (unsigned)(uintptr_t)number - 1;
+    /* release: pairs with the acquire in take(); the next owner sees what this one wrote */
+    if (bit < THREAD_NUMBERS)
+        atomic_fetch_and_explicit(&taken, ~(UINT64_C(1) << bit), memory_order_release);
+}
+
+static void create_key(void) {
+    /* relaxed: pthread_once() publishes it. Without a key none is given out again. */
+    if (pthread_key_create(&key, give_back) != 0)
+        atomic_store_explicit(&taken, UINT64_MAX, memory_order_relaxed);
+}
+
+static unsigned take(void) {
+    uint_fast64_t seen = atomic_load_explicit(&taken, memory_order_relaxed);
+    while (seen != UINT64_MAX) {
+        unsigned bit = (unsigned)__builtin_ctzll(~seen);
+        /* acquire: pairs with the release in give_back() */
+        if (atomic_compare_exchange_weak_explicit(&taken, &seen, seen | UINT64_C(1) << bit,
+                memory_order_acquire, memory_order_relaxed))
+            return bit;
+    }
+    /* relaxed: only that numbers differ matters */
+    return atomic_fetch_add_explicit(&next, 1, memory_order_relaxed);
+}
 
 unsigned thread_number(void) {
-    static atomic_uint next = 1;
-    static _Thread_local unsigned number; /* 0: none yet */
-    /* relaxed: only that numbers differ matters */
-    if (number == 0) number = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed);
-    return number - 1;
+    if (own == 0) {
+        pthread_once(&once, create_key);
+        own = take() + 1;
+        if (own <= THREAD_NUMBERS) (void)pthread_setspecific(key, (void *)(uintptr_t)own);
+    }
+    return own - 1;
 }

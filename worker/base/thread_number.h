@@ -1,10 +1,13 @@
 /**
- * The calling thread's number, for tables with a place for each thread: from 0 on, in the order in
- * which threads ask. Numbers of ended threads are not reused, so a table of bounded size must let
- * several threads share a place. Threads: any.
+ * The calling thread's number, for tables with a place for each thread: the lowest one, from 0 on,
+ * that no living thread has. So the place of a thread that has ended is another's later, which sees
+ * all that the first one wrote there. From THREAD_NUMBERS on, numbers only grow: a table of bounded
+ * size must let several threads share a place. Threads: any.
  */
 #ifndef BASE_THREAD_NUMBER_H
 #define BASE_THREAD_NUMBER_H
+
+enum { THREAD_NUMBERS = 64 }; /* that are given out again */
 
 unsigned thread_number(void);
 

@@ -1,6 +1,6 @@
 /**
- * The worker's counters, in one list. Any thread may add. Each of the first 63 threads has a padded
- * block of its own, so that counting a job shares no cache line. A reading sums the blocks.
+ * The worker's counters, in one list. Any thread may add. As many as 63 threads at a time have a
+ * padded block each, so that counting a job shares no cache line. A reading sums the blocks.
  *
  * Zeroed memory has counted nothing. If it is shared (board.h), the counts outlive the process.
  * Sums are never reset: to get the sum of an interval, keep a reading and subtract it from a later
