@@ -274,6 +274,30 @@ TEST(shedding_on_request_says_what_it_freed) {
     rig_close(&rig);
 }
 
+static void *use_one_again_and_again(void *context) {
+    struct visitor *visitor = context;
+    for (int round = 0; round < 100; round++) (void)rig_has(visitor->rig, 0);
+    return NULL;
+}
+
+TEST(what_is_in_nobodys_use_leaves_however_often_threads_have_used_it) {
+    struct rig rig;
+    rig_open(&rig, 8 * MIB);
+    statics_unref(rig.statics, rig_get(&rig, 0, 64 * KIB));
+    struct visitor visitors[THREADS];
+    visitors_run(&rig, visitors, use_one_again_and_again);
+    struct static_entry *in_use = rig_find(&rig, 0);
+    assert_non_null(in_use);
+    assert_int_equal(statics_shed(rig.statics, &rig.device_counters, UINT64_MAX), 0);
+    assert_int_equal(statics_read_counts(rig.statics).hits, THREADS * 100 + 1);
+    check_bytes(&rig, in_use, 0, 64 * KIB, rig.lane.stream);
+    statics_unref(rig.statics, in_use);
+    visitors_run(&rig, visitors, use_one_again_and_again);
+    assert_int_equal(statics_shed(rig.statics, &rig.device_counters, UINT64_MAX), 64 * KIB);
+    assert_false(rig_has(&rig, 0));
+    rig_close(&rig);
+}
+
 /* ---- order ---- */
 
 TEST(streams_wait_for_a_copy_under_way_and_not_for_one_that_is_done) {
@@ -352,6 +376,7 @@ RUN_TESTS(D(a_payload_is_found_by_its_digest_and_moves_once),
     D(memory_shortage_sheds_what_nobody_uses_and_no_more_than_needed),
     D(an_upload_that_finds_no_memory_sheds_others_for_it),
     D(shedding_on_request_says_what_it_freed),
+    D(what_is_in_nobodys_use_leaves_however_often_threads_have_used_it),
     D(streams_wait_for_a_copy_under_way_and_not_for_one_that_is_done),
     D(memory_of_an_entry_that_nobody_used_is_not_given_away_under_its_copy),
     D(a_large_mapping_is_copied_from_where_it_lies))

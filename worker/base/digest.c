@@ -46,22 +46,40 @@ void digester_destroy(struct digester *digester) {
     free(digester);
 }
 
-static int hex_value(uint8_t c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return -1;
-}
+/* Of each hex digit, its value and a bit that says that it is one. A table: the digits of a digest
+ * are random, so branches on them would be mispredicted. */
+enum { IS_DIGIT = 0x10 };
+#define DIGIT(value) (IS_DIGIT | (value))
+static const uint8_t digits[256] = {['0'] = DIGIT(0),
+    ['1'] = DIGIT(1),
+    ['2'] = DIGIT(2),
+    ['3'] = DIGIT(3),
+    ['4'] = DIGIT(4),
+    ['5'] = DIGIT(5),
+    ['6'] = DIGIT(6),
+    ['7'] = DIGIT(7),
+    ['8'] = DIGIT(8),
+    ['9'] = DIGIT(9),
+    ['a'] = DIGIT(10),
+    ['b'] = DIGIT(11),
+    ['c'] = DIGIT(12),
+    ['d'] = DIGIT(13),
+    ['e'] = DIGIT(14),
+    ['f'] = DIGIT(15)};
+#undef DIGIT
 
 bool digest_parse(struct slice text, struct digest *ret) {
     struct slice prefix;
     if (!slice_take(&text, 7, &prefix) || !slice_is_text(prefix, "sha256:")) return false;
     struct digest digest;
     if (text.size != 2 * sizeof digest.bytes) return false;
+    unsigned are_digits = IS_DIGIT;
     for (size_t i = 0; i < sizeof digest.bytes; i++) {
-        int high = hex_value(text.data[2 * i]), low = hex_value(text.data[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        digest.bytes[i] = (uint8_t)(high << 4 | low);
+        unsigned high = digits[text.data[2 * i]], low = digits[text.data[2 * i + 1]];
+        are_digits &= high & low;
+        digest.bytes[i] = (uint8_t)(high << 4 | (low & 0xf));
     }
+    if (are_digits == 0) return false;
     *ret = digest;
     return true;
 }

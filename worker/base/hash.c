@@ -1,6 +1,8 @@
 #include "base/hash.h"
 
+#include <endian.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 enum { ROUNDS_EACH = 2, ROUNDS_LAST = 4, WORD_BYTES = 8 };
@@ -37,8 +39,15 @@ static void absorb(uint64_t v[static 4], uint64_t word) {
     v[0] ^= word;
 }
 
-/* Little-endian, WORD_BYTES at most. */
-static uint64_t word_of(struct slice bytes) {
+/* Little-endian, WORD_BYTES. */
+static uint64_t word_of(const uint8_t *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return le64toh(word);
+}
+
+/* The same of fewer bytes. */
+static uint64_t word_of_rest(struct slice bytes) {
     uint64_t word = 0;
     for (size_t i = bytes.size; i > 0; i--) word = word << 8 | bytes.data[i - 1];
     return word;
@@ -48,8 +57,8 @@ uint64_t hash_with_key(const uint64_t key[static 2], struct slice bytes) {
     uint64_t v[4] = {key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du,
         key[0] ^ 0x6c7967656e657261u, key[1] ^ 0x7465646279746573u};
     struct slice rest = bytes, word;
-    while (slice_take(&rest, WORD_BYTES, &word)) absorb(v, word_of(word));
-    absorb(v, (uint64_t)bytes.size << 56 | word_of(rest));
+    while (slice_take(&rest, WORD_BYTES, &word)) absorb(v, word_of(word.data));
+    absorb(v, (uint64_t)bytes.size << 56 | word_of_rest(rest));
     v[2] ^= 0xff;
     mix(v, ROUNDS_LAST);
     return v[0] ^ v[1] ^ v[2] ^ v[3];

@@ -12,8 +12,8 @@
  * step takes constant time: passing an item costs one of its uses, or counts against a bound.
  *
  * Units: `charge` is in bytes of the caller's budget. Lifetime: items are part of the caller's
- * entries. Threads: eviction_use() may run at the same time as other calls, but only once at a time
- * for one item; all other calls one at a time.
+ * entries. Threads: eviction_use() may run at the same time as other calls, and as itself: of two
+ * uses of an item at the same time one may not count. All other calls one at a time.
  */
 #ifndef GPU_EVICTION_H
 #define GPU_EVICTION_H

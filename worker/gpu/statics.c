@@ -2,13 +2,16 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash_table.h"
 #include "base/invariant.h"
 #include "base/queue.h"
+#include "base/thread_number.h"
 #include "gpu/event.h"
 #include "gpu/eviction.h"
 #include "gpu/size_class.h"
+#include "gpu/spares.h"
 
 enum {
     SHARD_COUNT = 64,
@@ -24,19 +27,25 @@ struct static_entry {
     struct pool_block block;
     CUevent fence;        /* owned by the upload stream */
     atomic_bool is_there; /* the fence is known to be done */
-    atomic_uint references;
-    bool is_cached; /* set before the entry is ready; if false, only its references keep it */
-    bool is_ready;  /* the fence is recorded; under the shard's lock */
+    bool is_cached;       /* set before the entry is ready; if false, only its references keep it */
+    bool is_ready;        /* the fence is recorded; under the shard's lock */
     struct hash_node node;
+    /* Those that threads keep to spare are counted too. In a cache line of its own: what stands
+     * before is read by all threads, for each job. */
+    _Alignas(SPARES_ALIGNMENT) atomic_uint references;
 };
 
-/* A part of the table, chosen by digest. References are taken under its lock, and released without
- * it. */
+/* A part of the table, chosen by digest. References are taken under its lock, or from the thread's
+ * spare ones without it, and released without it. */
 struct shard {
     pthread_mutex_t lock;
     pthread_cond_t settled; /* an upload of one of its entries has ended */
     struct hash_table entries;
-    uint64_t hits, saved_bytes;
+};
+
+/* What the threads of one number have found. */
+struct hits {
+    _Alignas(2 * SPARES_ALIGNMENT) atomic_uint_fast64_t count, saved_bytes;
 };
 
 struct statics {
@@ -51,7 +60,9 @@ struct statics {
     uint64_t charge; /* of cached entries, against the budget */
     uint64_t cached_bytes, cached_count, evictions, misses, uploaded_bytes;
 
+    struct spares *spares;
     struct shard shards[SHARD_COUNT];
+    struct hits hits[THREAD_NUMBERS];
 };
 
 /* ---- device memory ---- */
@@ -108,31 +119,74 @@ static struct static_entry *shard_find(
     return NULL;
 }
 
-static struct static_entry *hit(struct shard *shard, struct static_entry *entry) {
-    /* relaxed: the shard's lock orders it against remove_unpinned() */
-    atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
+/* The caller has the reference already. */
+static struct static_entry *hit(struct statics *statics, struct static_entry *entry) {
+    struct hits *hits = &statics->hits[thread_number() % THREAD_NUMBERS];
     eviction_use(&entry->item);
-    shard->hits++;
-    shard->saved_bytes += entry->payload_bytes;
+    /* relaxed: sums, which order nothing */
+    atomic_fetch_add_explicit(&hits->count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&hits->saved_bytes, entry->payload_bytes, memory_order_relaxed);
+    return entry;
+}
+
+/* Under the shard's lock, which orders it against remove_unpinned(). */
+static void add_references(struct static_entry *entry, unsigned count) {
+    /* relaxed: for that reason */
+    atomic_fetch_add_explicit(&entry->references, count, memory_order_relaxed);
+}
+
+/* Of references that are the caller's; they are counted as long as the entry is there. */
+static void release(struct statics *statics, struct static_entry *entry, unsigned count) {
+    if (count == 0) return;
+    /* Once the last one is released, a cached entry may be evicted at any time, so it must not be
+     * used again. */
+    bool is_cached = entry->is_cached;
+    /* release: pairs with the acquire in remove_unpinned(), and of the last one here; acquire: what
+     * other threads did with the entry happens before its end */
+    unsigned before = atomic_fetch_sub_explicit(&entry->references, count, memory_order_acq_rel);
+    INVARIANT(before >= count, "a reference to a static is released only once");
+    if (before == count && !is_cached) entry_drop(statics, entry);
+}
+
+/* One of the thread's spare references; NULL: it has none to this static. */
+static struct static_entry *find_spare(
+    struct statics *statics, uint64_t name, const struct digest *digest) {
+    struct static_entry *entry = spares_take(statics->spares, name);
+    if (entry == NULL || digest_equal(&entry->digest, digest)) return entry;
+    release(statics, entry, 1); /* another static's: its place becomes free for this one */
+    return NULL;
+}
+
+/* A reference from the table, with as many to spare as the thread may use soon. */
+static struct static_entry *find_in_table(
+    struct statics *statics, uint64_t name, const struct digest *digest) {
+    struct shard *shard = shard_of(statics, name);
+    unsigned spare = 0;
+    pthread_mutex_lock(&shard->lock);
+    struct static_entry *entry = shard_find(shard, name, digest);
+    if (entry != NULL && !entry->is_ready) entry = NULL;
+    if (entry != NULL) {
+        spare = spares_wanted(statics->spares, name, entry);
+        add_references(entry, 1 + spare);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    if (entry != NULL) release(statics, entry, spares_keep(statics->spares, name, entry, spare));
     return entry;
 }
 
 struct static_entry *statics_find(struct statics *statics, const struct digest *digest) {
     uint64_t name = digest_hash(digest);
-    struct shard *shard = shard_of(statics, name);
-    pthread_mutex_lock(&shard->lock);
-    struct static_entry *entry = shard_find(shard, name, digest);
-    entry = entry != NULL && entry->is_ready ? hit(shard, entry) : NULL;
-    pthread_mutex_unlock(&shard->lock);
-    return entry;
+    struct static_entry *entry = find_spare(statics, name, digest);
+    if (entry == NULL) entry = find_in_table(statics, name, digest);
+    return entry != NULL ? hit(statics, entry) : NULL;
 }
 
 struct static_entry *statics_ref(struct statics *statics, struct static_entry *entry) {
     struct shard *shard = shard_of(statics, entry->item.name);
     pthread_mutex_lock(&shard->lock);
-    hit(shard, entry);
+    add_references(entry, 1);
     pthread_mutex_unlock(&shard->lock);
-    return entry;
+    return hit(statics, entry);
 }
 
 /* Finds the entry and adds a reference, waiting for an upload under way; or inserts `fresh`, for
@@ -145,10 +199,10 @@ static struct static_entry *find_or_insert(struct statics *statics, struct stati
         pthread_cond_wait(&shard->settled, &shard->lock);
         entry = shard_find(shard, fresh->item.name, &fresh->digest);
     }
-    if (entry != NULL) hit(shard, entry);
+    if (entry != NULL) add_references(entry, 1);
     else if (fresh->is_cached) hash_table_add(&shard->entries, &fresh->node, fresh->item.name);
     pthread_mutex_unlock(&shard->lock);
-    return entry != NULL ? entry : fresh;
+    return entry != NULL ? hit(statics, entry) : fresh;
 }
 
 /* Wakes threads that wait for the same payload; they find `entry`, or upload it themselves. */
@@ -161,12 +215,19 @@ static void settle(struct statics *statics, struct static_entry *entry, bool sta
     pthread_mutex_unlock(&shard->lock);
 }
 
+/* Whether no reference is in use. If so, no thread has a spare one either, and since others are
+ * taken under the shard's lock, which is held, that stays so. */
+static bool take_back_spares(struct statics *statics, struct static_entry *entry) {
+    /* acquire: pairs with the release in release(); all uses of the entry are over */
+    if (atomic_load_explicit(&entry->references, memory_order_acquire) == 0) return true;
+    unsigned spare = spares_recall(statics->spares, entry->item.name, entry);
+    return atomic_fetch_sub_explicit(&entry->references, spare, memory_order_acq_rel) == spare;
+}
+
 static bool remove_unpinned(struct statics *statics, struct static_entry *entry) {
     struct shard *shard = shard_of(statics, entry->item.name);
     pthread_mutex_lock(&shard->lock);
-    /* acquire: pairs with the release in statics_unref(); all uses of the entry are over. It stays
-     * unpinned, because references are taken under this lock. */
-    bool is_unpinned = atomic_load_explicit(&entry->references, memory_order_acquire) == 0;
+    bool is_unpinned = take_back_spares(statics, entry);
     if (is_unpinned) hash_table_remove(&shard->entries, &entry->node);
     pthread_mutex_unlock(&shard->lock);
     return is_unpinned;
@@ -295,15 +356,17 @@ static enum err entry_create(struct statics *statics, const struct digest *diges
     size_t class;
     enum err code = size_class_find(bytes, &class, err);
     if (code != ERR_OK) return code;
-    struct static_entry *entry = calloc(1, sizeof *entry);
+    struct static_entry *entry = aligned_alloc(_Alignof(struct static_entry), sizeof *entry);
     if (entry == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
             "no memory for a static of %zu bytes", bytes);
-    entry->digest = *digest;
-    entry->payload_bytes = bytes;
-    entry->block_bytes = size_class_bytes(class);
-    entry->item.name = digest_hash(digest);
-    entry->item.charge = entry->block_bytes > CHARGE_MIN ? entry->block_bytes : CHARGE_MIN;
+    size_t block_bytes = size_class_bytes(class);
+    *entry =
+        (struct static_entry){.item = {.name = digest_hash(digest),
+                                  .charge = block_bytes > CHARGE_MIN ? block_bytes : CHARGE_MIN},
+            .digest = *digest,
+            .payload_bytes = bytes,
+            .block_bytes = block_bytes};
     entry->is_cached = entry->item.charge <= statics->options.budget_bytes;
     atomic_init(&entry->references, 1);
     *ret = entry;
@@ -366,14 +429,9 @@ enum err statics_upload(struct statics *statics, const struct digest *digest,
 }
 
 void statics_unref(struct statics *statics, struct static_entry *entry) {
-    /* Once the reference is released, a cached entry may be evicted at any time, so it must not be
-     * used again. */
-    bool is_cached = entry->is_cached;
-    /* release: pairs with the acquire in remove_unpinned(), and of the last one here; acquire: what
-     * other threads did with the entry happens before its end */
-    unsigned before = atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel);
-    INVARIANT(before > 0, "a reference to a static is released only once");
-    if (before == 1 && !is_cached) entry_drop(statics, entry);
+    unsigned count = 1;
+    if (entry->is_cached) count = spares_keep(statics->spares, entry->item.name, entry, count);
+    release(statics, entry, count);
 }
 
 /* ---- entries ---- */
@@ -404,8 +462,9 @@ size_t static_entry_bytes(const struct static_entry *entry) {
 
 enum err statics_create(
     const struct statics_options *options, struct statics **ret, struct error *err) {
-    struct statics *statics = calloc(1, sizeof *statics);
+    struct statics *statics = aligned_alloc(_Alignof(struct statics), sizeof *statics);
     if (statics == NULL) goto no_memory;
+    memset(statics, 0, sizeof *statics);
     statics->options = *options;
     eviction_init(&statics->eviction, options->budget_bytes);
     pthread_mutex_init(&statics->lock, NULL);
@@ -413,8 +472,9 @@ enum err statics_create(
         pthread_mutex_init(&statics->shards[i].lock, NULL);
         pthread_cond_init(&statics->shards[i].settled, NULL);
     }
+    statics->spares = spares_create();
     statics->idle_counters = queue_create(COUNTERS_COUNT);
-    if (statics->idle_counters == NULL) goto no_memory;
+    if (statics->spares == NULL || statics->idle_counters == NULL) goto no_memory;
     for (size_t i = 0; i < COUNTERS_COUNT; i++)
         counters_give(statics, &statics->device_counters[i]);
     const struct upload_options upload = {.device = options->device,
@@ -438,6 +498,7 @@ void statics_destroy(struct statics *statics) {
     INVARIANT(statics->cached_bytes == 0, "no static is in use when all are dropped");
     upload_stream_destroy(statics->upload);
     queue_destroy(statics->idle_counters);
+    spares_destroy(statics->spares);
     for (size_t i = 0; i < SHARD_COUNT; i++) {
         hash_table_fini(&statics->shards[i].entries);
         pthread_cond_destroy(&statics->shards[i].settled);
@@ -455,12 +516,11 @@ struct statics_counts statics_read_counts(struct statics *statics) {
         .cached_bytes = statics->cached_bytes,
         .cached_count = statics->cached_count};
     pthread_mutex_unlock(&statics->lock);
-    for (size_t i = 0; i < SHARD_COUNT; i++) {
-        struct shard *shard = &statics->shards[i];
-        pthread_mutex_lock(&shard->lock);
-        counts.hits += shard->hits;
-        counts.saved_bytes += shard->saved_bytes;
-        pthread_mutex_unlock(&shard->lock);
+    for (size_t i = 0; i < THREAD_NUMBERS; i++) {
+        const struct hits *hits = &statics->hits[i];
+        /* relaxed: as in hit() */
+        counts.hits += atomic_load_explicit(&hits->count, memory_order_relaxed);
+        counts.saved_bytes += atomic_load_explicit(&hits->saved_bytes, memory_order_relaxed);
     }
     return counts;
 }
