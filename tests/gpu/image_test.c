@@ -1,4 +1,4 @@
-/* What is said of images that a driver rejects. */
+/* What is said of images that a driver rejects, and what kernels may have. */
 #include "gpu/image.h"
 
 #include <stdio.h>
@@ -53,6 +53,40 @@ TEST(a_long_log_keeps_its_end_and_is_text) {
     }
 }
 
+static char alone, batched; /* two kernels */
+
+static CUresult find(CUfunction *ret, CUmodule module, const char *name) {
+    *ret = (CUfunction)(void *)(strcmp(name, "batched") == 0 ? &batched : &alone);
+    return CUDA_SUCCESS;
+}
+
+static CUresult describe(int *ret, CUfunction_attribute attribute, CUfunction function) {
+    bool is_batched = (void *)function == &batched;
+    bool is_threads = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+    *ret = is_threads ? (is_batched ? 640 : 1024) : (is_batched ? 512 : 0);
+    return CUDA_SUCCESS;
+}
+
+static CUresult allow(CUfunction function, CUfunction_attribute attribute, int value) {
+    return CUDA_SUCCESS;
+}
+
+TEST(a_block_is_no_larger_than_the_batched_kernel_can_have_it) {
+    struct gpu_driver describing = *driver;
+    describing.module_function = find;
+    describing.function_attribute = describe;
+    describing.function_set_attribute = allow;
+    describing.function_param = NULL;
+    const struct device device = {.driver = &describing};
+    struct entry entry = {.symbol = (char *)"alone", .batched = (char *)"batched"};
+    const struct program program = {.entry_count = 1, .entries = &entry};
+    struct kernel kernel = {.function = NULL};
+    struct error err;
+    assert_int_equal(image_read_kernels(&device, NULL, &program, &kernel, &err), ERR_OK);
+    assert_int_equal(kernel.block_threads_max, 640);
+    assert_int_equal(kernel.static_shared_bytes, 512);
+}
+
 static int open_driver(void **state) {
     const struct gpu_cpu_options cpu = {.device_count = 1, .memory_bytes = 1 << 20};
     struct error err;
@@ -60,7 +94,8 @@ static int open_driver(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(the_log_of_the_compiler_follows_the_error), T(a_long_log_keeps_its_end_and_is_text)};
+    const struct CMUnitTest tests[] = {T(the_log_of_the_compiler_follows_the_error),
+        T(a_long_log_keeps_its_end_and_is_text),
+        T(a_block_is_no_larger_than_the_batched_kernel_can_have_it)};
     return cmocka_run_group_tests(tests, open_driver, NULL);
 }

@@ -124,27 +124,35 @@ static enum err check_params(const struct device *device, CUfunction function,
     return ERR_OK;
 }
 
-static enum err read_kernel(const struct device *device, CUmodule module, const struct entry *entry,
-    struct kernel *ret, struct error *err) {
+/* One of the two kernels of an entry. `limits` becomes what both can have. */
+static enum err read_function(const struct device *device, CUmodule module,
+    const struct wanted_params *wanted, CUfunction *ret, struct kernel *limits, struct error *err) {
+    const struct entry *entry = wanted->entry;
+    const char *name = wanted->is_batched ? entry->batched : entry->symbol;
     int threads = 0;
-    enum err code = find_function(device, module, entry->symbol, &ret->function, err);
-    if (code == ERR_OK)
-        code = check_params(device, ret->function, &(struct wanted_params){.entry = entry}, err);
+    uint32_t shared_bytes = 0;
+    enum err code = find_function(device, module, name, ret, err);
+    if (code == ERR_OK) code = check_params(device, *ret, wanted, err);
     if (code == ERR_OK)
         code = GPU_TRY(device->driver,
-            function_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ret->function),
-            err);
-    ret->block_threads_max = (uint32_t)threads;
-    if (code == ERR_OK)
-        code = allow_shared_memory(device, ret->function, &ret->static_shared_bytes, err);
-    if (code != ERR_OK || entry->batched == NULL) return code;
-    uint32_t static_bytes;
-    code = find_function(device, module, entry->batched, &ret->batched, err);
-    if (code == ERR_OK)
-        code = check_params(
-            device, ret->batched, &(struct wanted_params){.entry = entry, .is_batched = true}, err);
+            function_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, *ret), err);
+    if (code == ERR_OK) code = allow_shared_memory(device, *ret, &shared_bytes, err);
     if (code != ERR_OK) return code;
-    return allow_shared_memory(device, ret->batched, &static_bytes, err);
+    if ((uint32_t)threads < limits->block_threads_max)
+        limits->block_threads_max = (uint32_t)threads;
+    if (shared_bytes > limits->static_shared_bytes) limits->static_shared_bytes = shared_bytes;
+    return ERR_OK;
+}
+
+static enum err read_kernel(const struct device *device, CUmodule module, const struct entry *entry,
+    struct kernel *ret, struct error *err) {
+    struct wanted_params wanted = {.entry = entry};
+    ret->block_threads_max = UINT32_MAX;
+    ret->static_shared_bytes = 0;
+    enum err code = read_function(device, module, &wanted, &ret->function, ret, err);
+    if (code != ERR_OK || entry->batched == NULL) return code;
+    wanted.is_batched = true;
+    return read_function(device, module, &wanted, &ret->batched, ret, err);
 }
 
 enum err image_read_kernels(const struct device *device, CUmodule module,

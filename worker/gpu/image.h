@@ -13,7 +13,7 @@
 struct kernel {
     CUfunction function;
     CUfunction batched;         /* (rows, jobs): many jobs in one launch; NULL if there is none */
-    uint32_t block_threads_max; /* of this kernel: registers can make it less than the device's */
+    uint32_t block_threads_max; /* of both: registers can make it less than the device's */
     uint32_t static_shared_bytes;
     const struct kernel *phases[ENTRY_PHASES_MAX]; /* as many as the entry has phases */
 };
