@@ -67,13 +67,44 @@ TEST(free_lanes_share_the_slices_of_an_array) {
     assert_int_equal(array->outcome.code, ERR_OK);
 }
 
-TEST(of_an_array_that_is_not_known_one_instance_runs_first) {
-    struct job *array = push_array(A, 50);
+TEST(of_an_array_that_is_not_known_as_many_run_first_as_run_side_by_side) {
+    struct job *array = push_array(A, 500);
     struct ready_batch batch = take(0);
-    assert_slice(batch, array, 0, 1);
+    assert_slice(batch, array, 0, MULTIPROCESSORS);
     assert_true(batch.is_slow);
     (void)end(batch, ERR_OK);
     ready_leave(ready, 0);
+}
+
+/* 300 launches of 10 us, in which the device has room for many more instances. */
+static struct job *push_long_array(uint32_t instances) {
+    know_array(A, MULTIPROCESSORS, 3 * MS);
+    struct job *array = push_array(A, instances);
+    plans[used - 1].kernel_launches = 300 * (uint64_t)instances;
+    return array;
+}
+
+TEST(a_slice_of_many_short_launches_may_take_long) {
+    struct job *array = push_long_array(100000);
+    assert_slice(take(0), array, 0, 50 / 3 * MULTIPROCESSORS);
+}
+
+TEST(lanes_share_an_array_of_many_short_launches) {
+    struct job *array = push_long_array(4 * 1000 - 1);
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        assert_slice(take(lane), array, lane * 1000, lane < LANES - 1 ? 1000 : 999);
+}
+
+TEST(a_slice_of_many_launches_has_its_lane_to_itself_however_quick_an_instance_is) {
+    struct job *array = push_long_array(1000);
+    know_array(A, 1, QUICK_NS);
+    teach(job_of(Q), 1, true, QUICK_NS);
+    push_single(Q);
+    assert_single(take(0), Q);
+    assert_int_equal(ready_take(ready, 0, true, taken[0]).count, 0);
+    struct ready_batch batch = take(0);
+    assert_ptr_equal(batch.array, array);
+    assert_true(batch.is_slow);
 }
 
 TEST(arrays_and_single_jobs_take_turns) {
@@ -174,7 +205,10 @@ TEST(an_array_whose_slice_failed_leaves_the_queue) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         R(free_lanes_share_the_slices_of_an_array),
-        R(of_an_array_that_is_not_known_one_instance_runs_first),
+        R(of_an_array_that_is_not_known_as_many_run_first_as_run_side_by_side),
+        R(a_slice_of_many_short_launches_may_take_long),
+        R(lanes_share_an_array_of_many_short_launches),
+        R(a_slice_of_many_launches_has_its_lane_to_itself_however_quick_an_instance_is),
         R(arrays_and_single_jobs_take_turns),
         R(a_lane_with_batches_in_flight_takes_no_slow_slice_and_then_empties_for_it),
         R(a_lane_with_batches_in_flight_takes_a_quick_slice_at_once),

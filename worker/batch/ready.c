@@ -18,7 +18,10 @@
 enum {
     QUICK_SHARE_MIN = 64,   /* quick jobs of a batch, before the others' lanes are thought of */
     QUICK_MEMORY_MS = 1000, /* so long after a quick job or slice, others are expected */
-    FIRST_MS = 100 /* so long a signature's first batch is waited for; then others begin as well */
+    FIRST_MS = 100, /* so long a signature's first batch is waited for; then others begin as well */
+    LAUNCH_US =
+        200,      /* so long a launch of a slow slice may be: quick jobs run between two of them */
+    SLICE_MS = 50 /* and so long all of its launches, if one instance takes less */
 };
 
 struct ready {
@@ -217,18 +220,37 @@ static bool take_slow(struct ready *ready, uint32_t lane, bool is_busy, struct j
 
 /* --- slices of arrays --- */
 
+/* How long a slice of many launches may take, which has its lane to itself; else 0. */
+static uint64_t slow_slice_ns(const struct ready *ready, const struct job *array) {
+    uint64_t launches = array->plan->kernel_launches / array->instances;
+    uint64_t most = SLICE_MS * 1000000ull, ns = launches * LAUNCH_US * 1000;
+    if (ns > most) ns = most;
+    return ns > ready->options.span_ns ? ns : 0;
+}
+
+static bool is_quick_array(struct ready *ready, const struct job *array) {
+    return is_quick(ready, array) && slow_slice_ns(ready, array) == 0;
+}
+
+/* Of an array that is not known as many as run side by side, which take about as long as one. A
+ * long one is shared by the lanes: they copy its data at the same time. */
 static uint32_t slice_count(struct ready *ready, const struct job *array) {
     const struct ready_options *options = &ready->options;
+    uint64_t signature = composition_signature(array), slow_ns = slow_slice_ns(ready, array);
     uint32_t fitting = extent_instances(array->plan, options->slab_bytes);
-    uint32_t count = durations_allow(&ready->durations, composition_signature(array),
-        options->span_ns, coalesce_jobs_at_once(array, options->multiprocessors));
+    uint32_t at_once = coalesce_jobs_at_once(array, options->multiprocessors), count = at_once;
+    if (durations_expect(&ready->durations, signature, 1) != DURATIONS_UNKNOWN)
+        count = durations_allow(
+            &ready->durations, signature, slow_ns > 0 ? slow_ns : options->span_ns, at_once);
+    uint32_t share = array->instances / options->lanes + 1;
+    if (slow_ns > 0 && count > share) count = share > at_once ? share : at_once;
     if (count > fitting) count = fitting;
     return count < COALESCED_ROWS_MAX ? count : COALESCED_ROWS_MAX;
 }
 
 /* Whether a lane may have the array's next slice. A quick one needs no lane to itself. */
 static bool may_take(struct ready *ready, const struct job *array) {
-    return is_quick(ready, array) ||
+    return is_quick_array(ready, array) ||
            (ready->slow_lanes.count < slow_share(ready) && is_due(ready, array));
 }
 
@@ -244,7 +266,7 @@ static struct job *find_array(struct ready *ready) {
 static bool take_slice(
     struct ready *ready, uint32_t lane, bool is_busy, struct ready_batch *batch) {
     struct job *array = find_array(ready);
-    bool is_slow = array != NULL && !is_quick(ready, array);
+    bool is_slow = array != NULL && !is_quick_array(ready, array);
     if (array == NULL || (is_slow && is_busy)) return array != NULL;
     if (array->state == JOB_READY) job_move(array, JOB_ON_DEVICE);
     batch->array = array;

@@ -15,10 +15,12 @@
  * for its measured time.
  *
  * An array is taken in slices (array.h), each as large as a batch of so many jobs might be; lanes
- * that are free share it, and several arrays take turns. A slice that is expected to take at most
- * `span_ns` is as quick as a quick job; another has its lane to itself, as slow jobs have. Slices
- * and slow jobs take turns, too. When it is the turn of a slow one, lanes with batches in flight
- * take nothing more, until one of them is empty for it.
+ * that are free share it, and several arrays take turns. Of an array that is not known, the first
+ * slice is of as many instances as run side by side. A slice that is expected to take at most
+ * `span_ns` is as quick as a quick job; another has its lane to itself, as slow jobs have. So has a
+ * slice of instances with many launches each: it may take longer, and quick jobs run between its
+ * launches. Slices and slow jobs take turns, too. When it is the turn of a slow one, lanes with
+ * batches in flight take nothing more, until one of them is empty for it.
  *
  * The bytes of a batch always fit the slab. A job that failed before runs alone, so that it cannot
  * spoil another batch.
