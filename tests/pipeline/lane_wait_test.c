@@ -22,10 +22,9 @@ static void with_both(void (*test)(struct run *run)) {
     }
 }
 
-static void answer_all(struct run *run) {
-    enum { JOBS = 300 };
-    run->settings.lanes = 3;
-    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
+enum { JOBS = 300 };
+
+static void answer(struct run *run) {
     run_execute_ok(run);
     for (int k = 0; k < JOBS; k++) {
         char id[32];
@@ -33,6 +32,12 @@ static void answer_all(struct run *run) {
         snprintf(id, sizeof id, "job-%d", k);
         run_assert_output(run, id, 0, expected, sizeof expected);
     }
+}
+
+static void answer_all(struct run *run) {
+    run->settings.lanes = 3;
+    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
+    answer(run);
 }
 
 TEST(jobs_that_come_together_are_answered) {
@@ -46,6 +51,20 @@ static void answer_singly(struct run *run) {
 
 TEST(jobs_that_come_singly_are_answered) {
     with_both(answer_singly);
+}
+
+/* Once how long they take is known, the thread that reads runs them; one takes longer. */
+static void answer_one_by_one(struct run *run) {
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=5ms@50");
+    for (int k = 0; k < JOBS; k++) {
+        run_add_saxpy(run, k);
+        run->places[k].comes_last = true;
+    }
+    answer(run);
+}
+
+TEST(jobs_that_come_one_after_the_other_are_answered) {
+    with_both(answer_one_by_one);
 }
 
 static void stop_idle(struct run *run) {
@@ -65,14 +84,14 @@ static void stop_once_all_are_in_hand(struct run *run) {
 }
 
 static void stop_busy(struct run *run) {
-    enum { JOBS = 50 };
+    enum { FEW = 50 };
     run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
     run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=20ms@*");
-    for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
+    for (int k = 0; k < FEW; k++) run_add_saxpy(run, k);
     run->stop_after = SIZE_MAX;
     run->on_poll = stop_once_all_are_in_hand;
     assert_int_equal(run_execute(run), ERR_OK);
-    assert_in_range(run->summary.ok, 1, JOBS / 2);
+    assert_in_range(run->summary.ok, 1, FEW / 2);
     assert_int_equal(run_finished_count(run), run->summary.ok);
     assert_false(run->summary.is_complete);
 }
@@ -106,6 +125,7 @@ TEST(a_lost_device_ends_all_lanes) {
 }
 
 RUN_TESTS(T(jobs_that_come_together_are_answered), T(jobs_that_come_singly_are_answered),
+    T(jobs_that_come_one_after_the_other_are_answered),
     T(a_worker_without_jobs_stops_when_it_is_told_to),
     T(a_worker_that_stops_finishes_what_has_begun_and_leaves_the_rest),
     T(answers_that_others_give_by_now_are_dropped), T(a_lost_device_ends_all_lanes))

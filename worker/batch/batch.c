@@ -244,6 +244,7 @@ void batch_leave(struct batch *batch) {
 static enum err begin(struct batch *batch, struct job *const *jobs, size_t count, uint64_t span_ns,
     bool is_guarded, uint64_t id, struct error *err) {
     batch->count = count;
+    batch->is_done = false;
     batch->telemetry = (struct batch_telemetry){.id = id, .jobs = count};
     for (size_t i = 0; i < count; i++) {
         batch->items[i].job = jobs[i];
@@ -292,23 +293,28 @@ enum err batch_begin(struct batch *batch, struct job *const *jobs, size_t count,
     return code;
 }
 
-bool batch_is_done(const struct batch *batch) {
+bool batch_is_done(struct batch *batch) {
     struct error err;
-    bool is_done = false;
+    bool is_done = batch->is_done;
+    if (is_done) return true;
     enum err code = event_poll(batch->context->device, batch->fence, &is_done, &err);
-    return code == ERR_OK && is_done;
+    return batch->is_done = code == ERR_OK && is_done;
+}
+
+bool batch_is_done_soon(struct batch *batch) {
+    bool is_done = batch_is_done(batch);
+    for (int i = 1; i < FENCE_POLLS && !is_done; i++) {
+        sched_yield();
+        is_done = batch_is_done(batch);
+    }
+    return is_done;
 }
 
 /* Short batches are met by polling; for the others the lane sleeps in the driver. */
 static enum err wait_for_fence(struct batch *batch, struct error *err) {
     const struct device *device = batch->context->device;
-    bool is_done = false;
-    enum err code = ERR_OK;
-    for (int i = 0; i < FENCE_POLLS && code == ERR_OK && !is_done; i++) {
-        code = event_poll(device, batch->fence, &is_done, err);
-        if (!is_done) sched_yield();
-    }
-    if (code == ERR_OK && !is_done) code = event_wait(device, batch->fence, err);
+    if (batch_is_done_soon(batch)) return ERR_OK;
+    enum err code = event_wait(device, batch->fence, err);
     if (code == ERR_OK || err_is_sticky(code)) return code;
     /* Where the fence does not tell, the stream does: later, but as sure. */
     return stream_wait(device, batch->context->stream, err);

@@ -42,7 +42,10 @@ MUST_CHECK enum err batch_begin(struct batch *batch, struct job *const *jobs, si
     uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err);
 
 /** Whether batch_finish() would not wait. False also where that cannot be told. */
-bool batch_is_done(const struct batch *batch);
+bool batch_is_done(struct batch *batch);
+
+/** The same, once it is so, or after some tens of microseconds. */
+bool batch_is_done_soon(struct batch *batch);
 
 /**
  * Waits for the fence. Each item's outcome says how its job went; outputs are valid until

@@ -20,6 +20,7 @@ struct lane {
     uint64_t last_done_ns;
     struct job **jobs; /* of the next batch */
     struct job **done; /* of the one that is over */
+    bool is_lost;      /* with the GPU: its thread ends */
     bool is_slow;      /* a batch of slow jobs has the lane to itself (ready.h) */
 };
 
@@ -78,6 +79,14 @@ static bool start_job(struct lane *lane, struct job *job) {
     return false;
 }
 
+/* Of the first jobs in `lane->jobs`; returns how many are still the lane's. */
+static size_t start_jobs(struct lane *lane, size_t count) {
+    size_t started = 0;
+    for (size_t i = 0; i < count; i++)
+        if (start_job(lane, lane->jobs[i])) lane->jobs[started++] = lane->jobs[i];
+    return started;
+}
+
 /* The batch that the lane begins next. */
 static struct batch *next_batch(struct lane *lane) {
     return &lane->batches[(lane->oldest + lane->in_flight) % lane->lanes->options.depth];
@@ -113,10 +122,7 @@ static struct ready_batch take_jobs(struct lane *lane) {
             lane->jobs[0] = &next_batch(lane)->slice;
             ready_make_slice(lanes->options.ready, &batch, lane->jobs[0]);
         }
-        size_t taken = batch.count;
-        batch.count = 0;
-        for (size_t i = 0; i < taken; i++)
-            if (start_job(lane, lane->jobs[i])) lane->jobs[batch.count++] = lane->jobs[i];
+        batch.count = start_jobs(lane, batch.count);
         if (batch.count == 0) leave_slow(lane);
     }
     return batch;
@@ -135,7 +141,7 @@ static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns
 }
 
 /* While the device works, there is time for messages. */
-static void admit_until_done(struct lane *lane, const struct batch *batch) {
+static void admit_until_done(struct lane *lane, struct batch *batch) {
     size_t count;
     while (!batch_is_done(batch) && (count = ready_claim(lane->lanes->options.ready)) > 0)
         admit(lane, count);
@@ -242,7 +248,7 @@ static void run_lane(void *context, uint32_t index) {
     struct error err;
     struct ready_batch taken = {.count = 0};
     enum err code = device_bind(options->device, &err);
-    while (code == ERR_OK) {
+    while (code == ERR_OK && !lane->is_lost) {
         taken.count = 0;
         if (lane->in_flight < options->depth && !lane->is_slow) taken = take_jobs(lane);
         if (taken.count > 0) code = begin_or_pass_on(lane, &taken, &err);
@@ -250,6 +256,33 @@ static void run_lane(void *context, uint32_t index) {
         else break; /* closed and empty */
     }
     if (code != ERR_OK) give_up(lane, taken.count, &err);
+}
+
+/* --- a lane that is lent --- */
+
+/* Another tenant's turn may last long. */
+bool lanes_borrow(struct lanes *lanes) {
+    return lanes->options.tenancy == NULL && ready_borrow(lanes->options.ready);
+}
+
+/* A batch that takes longer than expected is left to the lane's own thread. */
+static void run_short(struct lane *lane, struct ready_batch taken) {
+    struct error err;
+    taken.count = start_jobs(lane, taken.count);
+    if (taken.count == 0) return;
+    enum err code = begin_or_pass_on(lane, &taken, &err);
+    size_t unstarted = code != ERR_OK ? taken.count : 0;
+    if (lane->in_flight > 0 && batch_is_done_soon(&lane->batches[lane->oldest]))
+        code = finish_oldest(lane, &err);
+    if (code == ERR_OK) return;
+    give_up(lane, unstarted, &err);
+    lane->is_lost = true;
+}
+
+void lanes_run_borrowed(struct lanes *lanes) {
+    struct lane *lane = &lanes->items[READY_LENT_LANE];
+    run_short(lane, ready_take_short(lanes->options.ready, lane->jobs));
+    ready_give_back(lanes->options.ready, lane->is_lost || lane->in_flight > 0);
 }
 
 /* --- start and stop --- */

@@ -58,6 +58,7 @@ struct batch {
     bool is_mapped;
     CUdeviceptr origin; /* where the layout starts for kernels */
     CUevent fence;
+    bool is_done; /* the fence has said so: to ask it again takes a microsecond */
     /* Tables of coalesced launches: at the front of the upload, or behind the inputs of a slice,
      * which begin with what all slices of its array share. */
     uint64_t table_bytes;

@@ -11,6 +11,7 @@
 #include "batch/array_queue.h"
 #include "batch/coalesce.h"
 #include "batch/composition.h"
+#include "batch/quick_queue.h"
 #include "batch/slow_groups.h"
 #include "batch/slow_lanes.h"
 #include "plan/extent.h"
@@ -34,11 +35,12 @@ struct ready {
     uint32_t lanes_waiting;
     bool has_closed_offers;
     bool is_closed;
-    bool is_waking; /* a lane was signalled, and has not arrived yet */
-    size_t offered; /* messages that wait to be admitted */
+    bool is_waking; /* a lane was signalled, or is lent, and has not arrived yet */
+    enum { LENT_NO, LENT_OUT, LENT_BACK_BUSY } lending; /* of READY_LENT_LANE */
+    size_t offered;                                     /* messages that wait to be admitted */
     uint64_t offered_bytes;
     size_t count; /* of all jobs */
-    struct job *quick, *quick_last;
+    struct quick_queue quick;
     struct slow_groups groups;
     struct array_queue arrays;
     struct array_clock array_clock;
@@ -79,18 +81,6 @@ static bool is_quick(struct ready *ready, const struct job *job) {
 
 /* --- quick jobs --- */
 
-/* Jobs from `first` to `last`, linked by place.next. */
-static void append_quick(struct ready *ready, struct job *first, struct job *last) {
-    if (ready->quick == NULL) ready->quick = first;
-    else ready->quick_last->place.next = first;
-    ready->quick_last = last;
-}
-
-static void add_quick(struct ready *ready, struct job *job) {
-    job->place = (struct ready_place){.next = NULL};
-    append_quick(ready, job, job);
-}
-
 /* Groups that turned out to be quick go to the queue. */
 static void move_quick_groups(struct ready *ready) {
     struct job *before = NULL, *group = ready->groups.first;
@@ -98,7 +88,7 @@ static void move_quick_groups(struct ready *ready) {
         struct job *next = group->place.next_group;
         if (is_quick(ready, group)) {
             slow_groups_remove(&ready->groups, before, group);
-            append_quick(ready, group, group->place.last);
+            quick_queue_append(&ready->quick, group, group->place.last);
         } else {
             before = group;
         }
@@ -108,11 +98,8 @@ static void move_quick_groups(struct ready *ready) {
 
 /* Those at the front of the queue that have become slow. */
 static void move_slow_jobs(struct ready *ready) {
-    while (ready->quick != NULL && !is_quick(ready, ready->quick)) {
-        struct job *job = ready->quick;
-        ready->quick = job->place.next;
-        slow_groups_add(&ready->groups, job);
-    }
+    while (ready->quick.first != NULL && !is_quick(ready, ready->quick.first))
+        slow_groups_add(&ready->groups, quick_queue_pop(&ready->quick));
 }
 
 /* A large batch pays where all lanes get one. */
@@ -123,25 +110,8 @@ static size_t quick_share(const struct ready *ready) {
 }
 
 static size_t take_quick(struct ready *ready, struct job **jobs) {
-    struct composition composition = {.count = 0};
-    struct job *before = NULL, *job = ready->quick;
-    size_t most = quick_share(ready);
-    while (job != NULL && composition.count < most) {
-        struct job *next = job->place.next;
-        if (composition.count > 0 && !slice_equal(jobs[0]->tenant, job->tenant)) {
-            if (composition.passed_over++ == COMPOSITION_PASSED_MAX) break;
-            before = job;
-        } else {
-            size_t index = composition.count;
-            if (!composition_join(&composition, &ready->limits, &ready->durations, job)) break;
-            jobs[index] = job;
-            if (before == NULL) ready->quick = next;
-            else before->place.next = next;
-            if (ready->quick_last == job) ready->quick_last = before;
-        }
-        job = next;
-    }
-    return composition.count;
+    return quick_queue_take(
+        &ready->quick, &ready->limits, &ready->durations, quick_share(ready), jobs);
 }
 
 /* --- slow jobs --- */
@@ -150,7 +120,7 @@ static size_t take_quick(struct ready *ready, struct job **jobs) {
 static uint32_t slow_share(const struct ready *ready) {
     uint32_t lanes = ready->options.lanes;
     bool has_quick =
-        ready->quick != NULL ||
+        ready->quick.first != NULL ||
         (ready->quick_ns != 0 && clock_ns() - ready->quick_ns < QUICK_MEMORY_MS * 1000000ull);
     return has_quick && lanes > 1 ? lanes / 2 : lanes;
 }
@@ -319,13 +289,14 @@ static void wake_a_lane(struct ready *ready) {
  * admission thread. */
 static void wake_for_messages(struct ready *ready) {
     if (ready->offered == 0) return;
-    if (ready->lanes_waiting > 0) wake_a_lane(ready);
+    if (ready->lanes_waiting > (ready->lending == LENT_OUT)) wake_a_lane(ready);
     else pthread_cond_signal(&ready->has_messages);
 }
 
 static bool has_work_for_a_lane(struct ready *ready) {
     struct job *before;
-    return ready->quick != NULL || find_group(ready, &before) != NULL || find_array(ready) != NULL;
+    return ready->quick.first != NULL || find_group(ready, &before) != NULL ||
+           find_array(ready) != NULL;
 }
 
 /* Slow jobs, or a slice of an array. False: there is nothing of that for any lane. */
@@ -353,7 +324,7 @@ static void take(struct ready *ready, uint32_t lane, bool is_busy, struct job **
 /* Whether the jobs that are ready make a whole batch. If not, messages may still add to it. */
 static bool has_full_batch(const struct ready *ready) {
     return ready->count >=
-           (ready->quick != NULL ? quick_share(ready) : ready->options.batch_jobs_max);
+           (ready->quick.first != NULL ? quick_share(ready) : ready->options.batch_jobs_max);
 }
 
 static size_t claim(struct ready *ready) {
@@ -377,23 +348,41 @@ static void note_lane(struct ready *ready, uint32_t lane, bool is_running) {
     array_clock_note(&ready->array_clock, lane, is_running, clock_ns());
 }
 
+static void wait_for_work(struct ready *ready) {
+    bool may_come_due = ready->groups.first != NULL || ready->arrays.first != NULL;
+    ready->lanes_waiting++;
+    wakeup_wait_until(
+        &ready->has_jobs, &ready->lock, may_come_due ? clock_ns_in(FIRST_MS) : UINT64_MAX);
+    ready->lanes_waiting--;
+}
+
+/* While its lane is lent, a thread waits, and passes on what it is woken for. True: the lane comes
+ * back with a batch in flight. */
+static bool wait_for_own_lane(struct ready *ready, uint32_t lane) {
+    if (lane != READY_LENT_LANE) return false;
+    while (ready->lending == LENT_OUT) {
+        if (has_work_for_a_lane(ready)) wakeup_signal(&ready->has_jobs);
+        wait_for_work(ready);
+    }
+    bool is_busy = ready->lending == LENT_BACK_BUSY;
+    ready->lending = LENT_NO;
+    return is_busy;
+}
+
 struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs) {
     struct ready_batch batch = {.count = 0};
     pulse_idle();
     pthread_mutex_lock(&ready->lock);
     note_lane(ready, lane, is_busy);
     for (;;) {
+        if (wait_for_own_lane(ready, lane)) break;
         ready->is_waking = false;
         if (!has_full_batch(ready)) batch.claimed = claim(ready);
         if (batch.claimed == 0) take(ready, lane, is_busy, jobs, &batch);
         if (batch.claimed == 0 && batch.count == 0) batch.claimed = claim(ready);
         bool is_over = ready->count == 0 && ready->is_closed;
         if (batch.count > 0 || batch.claimed > 0 || is_busy || is_over) break;
-        ready->lanes_waiting++;
-        wakeup_wait_until(&ready->has_jobs, &ready->lock,
-            ready->groups.first != NULL || ready->arrays.first != NULL ? clock_ns_in(FIRST_MS)
-                                                                       : UINT64_MAX);
-        ready->lanes_waiting--;
+        wait_for_work(ready);
     }
     if (batch.count > 0) {
         note_lane(ready, lane, true);
@@ -408,6 +397,44 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
     pthread_mutex_unlock(&ready->lock);
     if (has_something) pulse_busy();
     return batch;
+}
+
+/* --- a lane that is lent --- */
+
+bool ready_borrow(struct ready *ready) {
+    pthread_mutex_lock(&ready->lock);
+    bool is_idle = ready->lanes_waiting == ready->options.lanes && !ready->is_waking &&
+                   ready->lending == LENT_NO && ready->count == 0 && ready->offered == 0;
+    if (is_idle) ready->lending = LENT_OUT;
+    if (is_idle) ready->is_waking = true;
+    pthread_mutex_unlock(&ready->lock);
+    return is_idle;
+}
+
+struct ready_batch ready_take_short(struct ready *ready, struct job **jobs) {
+    struct ready_batch batch = {.span_ns = ready->options.span_ns};
+    pthread_mutex_lock(&ready->lock);
+    bool is_short = ready->quick.first != NULL &&
+                    durations_expect(&ready->durations, composition_signature(ready->quick.first),
+                        (uint32_t)ready->count) <= READY_SHORT_NS;
+    if (is_short) batch.count = take_quick(ready, jobs);
+    ready->count -= batch.count;
+    note_lane(ready, READY_LENT_LANE, batch.count > 0);
+    ready->is_waking = false;
+    if (batch.count > 0 && has_work_for_a_lane(ready)) wake_a_lane(ready);
+    pthread_mutex_unlock(&ready->lock);
+    return batch;
+}
+
+void ready_give_back(struct ready *ready, bool is_busy) {
+    pthread_mutex_lock(&ready->lock);
+    ready->lending = is_busy ? LENT_BACK_BUSY : LENT_NO;
+    ready->is_waking = false; /* perhaps it was the lent one's thread that was signalled */
+    note_lane(ready, READY_LENT_LANE, is_busy);
+    if (is_busy) wakeup_broadcast(&ready->has_jobs);
+    else if (ready->count > 0) wake_a_lane(ready);
+    wake_for_messages(ready);
+    pthread_mutex_unlock(&ready->lock);
 }
 
 void ready_leave(struct ready *ready, uint32_t lane) {
@@ -479,7 +506,7 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count) {
             continue;
         }
         bool is_for_queue = is_quick(ready, jobs[i]);
-        if (is_for_queue) add_quick(ready, jobs[i]);
+        if (is_for_queue) quick_queue_add(&ready->quick, jobs[i]);
         else slow_groups_add(&ready->groups, jobs[i]);
         if (is_for_queue) quick++;
     }
@@ -497,12 +524,8 @@ void ready_close(struct ready *ready) {
 }
 
 struct job *ready_pop(struct ready *ready) {
-    struct job *job = ready->quick;
-    if (job != NULL) {
-        ready->quick = job->place.next;
-        return job;
-    }
-    job = slow_groups_pop(&ready->groups);
+    struct job *job = quick_queue_pop(&ready->quick);
+    if (job == NULL) job = slow_groups_pop(&ready->groups);
     return job != NULL ? job : array_queue_pop(&ready->arrays);
 }
 

@@ -39,7 +39,9 @@ enum {
     /* Messages that are claimed together: more take fewer locks, but no one thread should copy many
      * bytes while others have nothing to do. */
     READY_CLAIM_MAX = 32,
-    READY_CLAIM_BYTES_MAX = 512 << 10
+    READY_CLAIM_BYTES_MAX = 512 << 10,
+    READY_LENT_LANE = 0,
+    READY_SHORT_NS = 100000 /* a lane is lent for jobs that together take so long at most */
 };
 
 struct ready_options {
@@ -95,9 +97,25 @@ struct ready_batch {
  * Takes the jobs of a lane's next batch into `jobs`, which has room for options.batch_jobs_max.
  * `is_busy`: the lane has batches in flight, none of them slow; then the call does not wait.
  * Returns messages if there are fewer jobs than a batch may have, or none that may run now. Returns
- * nothing if there is nothing for a busy lane, or when the queue is closed and empty.
+ * nothing if there is nothing for a busy lane, when the queue is closed and empty, or when the lane
+ * was lent and comes back with a batch in flight.
  */
 struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs);
+
+/**
+ * Lends READY_LENT_LANE to a thread that has a few messages in hand, if all lanes wait and there is
+ * nothing for them: waking one up would take longer than short jobs. Until ready_take_short() no
+ * lane is woken for what is pushed.
+ */
+bool ready_borrow(struct ready *ready);
+
+/** Takes a batch for the lent lane, as ready_take() does, of quick jobs, if these are short; the
+ * other jobs that were pushed are the other lanes'. */
+struct ready_batch ready_take_short(struct ready *ready, struct job **jobs);
+
+/** The lane is its own thread's again, which goes on with it if it `is_busy`: with a batch in
+ * flight. A lane is woken for what there is. */
+void ready_give_back(struct ready *ready, bool is_busy);
 
 /** Makes `ret` the slice that was taken. */
 void ready_make_slice(struct ready *ready, const struct ready_batch *batch, struct job *ret);

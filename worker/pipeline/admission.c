@@ -17,7 +17,7 @@
 
 enum {
     SHARED_COUNT_MIN = 8,         /* fewer are admitted sooner than another thread wakes up, */
-    SHARED_BYTES_MIN = 128 << 10, /* unless there is much to copy */
+    SHARED_BYTES_MIN = 256 << 10, /* unless there is much to copy */
     WAITING_COUNT_MAX =
         STAGES_GROUP_MAX, /* what they will hold is not known yet, and not counted */
     THREADS_MAX = 64      /* as the setting's range says */
@@ -227,7 +227,9 @@ void admission_take(struct admission *admission, struct delivery *const *deliver
         return;
     }
     admission_help(admission); /* older ones first: these may wait for what they bring */
+    bool has_lane = count < SHARED_COUNT_MIN && lanes_borrow(stages->lanes);
     admit_all(stages, deliveries, count);
+    if (has_lane) lanes_run_borrowed(stages->lanes);
 }
 
 enum err admission_start(struct stages *stages, struct admission **ret, struct error *err) {

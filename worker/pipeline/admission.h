@@ -2,11 +2,12 @@
  * From bytes to jobs that can go on: decoding, the checks that need no plan, key order, planning.
  * Private to pipeline/.
  *
- * The intake admits a few messages itself. It offers many, or large ones, to the lanes
- * (batch/ready.h): what a lane has admitted it can run at once. While no lane waits for work,
- * admission threads do it, so that lanes are fed while they are busy with the device. The intake
- * helps when it has nothing else to do. With `ordering: key` it admits all messages: they must
- * enter the key queues in the order in which they came.
+ * The intake admits a few messages itself, and runs their jobs if these are short (batch/lane.h).
+ * It offers many messages, or large ones, to the lanes (batch/ready.h): what a lane has admitted it
+ * can run at once. While no lane waits for work, admission threads do it, so that lanes are fed
+ * while they are busy with the device. The intake helps when it has nothing else to do. With
+ * `ordering: key` it admits all messages: they must enter the key queues in the order in which they
+ * came.
  *
  * Lifetime: admission_start() to admission_destroy(). Threads: the intake's, but for
  * admission_admit().

@@ -1,0 +1,184 @@
+/* A lane that is lent to the thread that has a message in hand. */
+#include <pthread.h>
+#include <sched.h>
+
+#include "ready_rig.h"
+
+enum { Q = 100, UNKNOWN = 200 };
+
+/* A thread of a lane: takes until it gets nothing. */
+struct taker {
+    pthread_t thread;
+    uint32_t lane;
+    size_t count;
+};
+
+static struct taker takers[LANES];
+
+static int set_up_two_lanes(void **state) {
+    return set_up_lanes(2);
+}
+
+static int set_up_one_lane(void **state) {
+    return set_up_lanes(1);
+}
+
+static void *take_all(void *context) {
+    struct taker *taker = context;
+    struct ready_batch batch;
+    while ((batch = ready_take(ready, taker->lane, false, taken[taker->lane])).count > 0) {
+        taker->count += batch.count;
+        if (batch.is_slow) ready_leave(ready, taker->lane);
+    }
+    return NULL;
+}
+
+static void start(uint32_t lanes) {
+    for (uint32_t i = 0; i < lanes; i++) {
+        takers[i] = (struct taker){.lane = i};
+        assert_int_equal(pthread_create(&takers[i].thread, NULL, take_all, &takers[i]), 0);
+    }
+}
+
+/* Returns how many jobs the lanes took. */
+static size_t join(uint32_t lanes) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < lanes; i++) {
+        pthread_join(takers[i].thread, NULL);
+        count += takers[i].count;
+    }
+    return count;
+}
+
+static size_t close_and_join(uint32_t lanes) {
+    ready_close(ready);
+    return join(lanes);
+}
+
+static void borrow(void) {
+    while (!ready_borrow(ready)) sched_yield(); /* until all lanes wait */
+}
+
+static void push(uint64_t signature) {
+    struct job *job = job_of(signature);
+    ready_push(ready, &job, 1);
+}
+
+TEST(no_lane_is_lent_before_all_of_them_wait) {
+    assert_false(ready_borrow(ready));
+    start(LANES - 1);
+    assert_false(ready_borrow(ready));
+    assert_int_equal(close_and_join(LANES - 1), 0);
+}
+
+TEST(short_jobs_are_the_borrowers) {
+    struct job *mine[256];
+    teach(job_of(Q), 1, true, QUICK_NS);
+    start(LANES);
+    for (size_t i = 0; i < 100; i++) {
+        borrow();
+        assert_false(ready_borrow(ready));
+        for (size_t k = 0; k <= i % 3; k++) push(Q);
+        struct ready_batch batch = ready_take_short(ready, mine);
+        assert_int_equal(batch.count, i % 3 + 1);
+        for (size_t k = 0; k < batch.count; k++) assert_int_equal(mine[k]->plan->signature, Q);
+        ready_give_back(ready, false);
+    }
+    assert_int_equal(close_and_join(LANES), 0);
+}
+
+TEST(what_is_not_short_or_not_known_is_the_lanes) {
+    struct job *mine[256];
+    teach(job_of(Q), 1, true, READY_SHORT_NS / 2);
+    teach(job_of(Q), 8, true, 2 * READY_SHORT_NS);
+    teach(job_of(Q + 1), 1, true, READY_SHORT_NS + 1);
+    start(LANES);
+    for (int i = 0; i < 4; i++) {
+        borrow();
+        if (i == 1) push(Q + 1);
+        if (i == 2) push(UNKNOWN);
+        for (int k = 0; i == 3 && k < 8; k++) push(Q);
+        assert_int_equal(ready_take_short(ready, mine).count, 0); /* at first nothing came */
+        ready_give_back(ready, false);
+    }
+    borrow(); /* none is left */
+    ready_give_back(ready, false);
+    assert_int_equal(close_and_join(LANES), 10);
+}
+
+TEST(jobs_that_are_not_in_the_borrowers_batch_are_the_lanes) {
+    struct job *mine[256];
+    teach(job_of(Q), 1, true, QUICK_NS);
+    start(LANES);
+    borrow();
+    push(Q);
+    push(UNKNOWN);
+    assert_int_equal(ready_take_short(ready, mine).count, 1);
+    while (ready_count(ready) > 0) sched_yield();
+    ready_give_back(ready, false);
+    assert_int_equal(close_and_join(LANES), 1);
+}
+
+TEST(jobs_that_come_while_a_lane_is_lent_are_the_others) {
+    struct job *mine[256];
+    teach(job_of(Q), 1, true, QUICK_NS);
+    start(2);
+    for (size_t i = 0; i < 100; i++) {
+        borrow();
+        push(Q);
+        assert_int_equal(ready_take_short(ready, mine).count, 1);
+        push(Q);
+        while (ready_count(ready) > 0) sched_yield();
+        ready_give_back(ready, false);
+    }
+    assert_int_equal(close_and_join(2), 100);
+    assert_int_equal(takers[READY_LENT_LANE].count, 0);
+}
+
+TEST(jobs_that_come_while_the_only_lane_is_lent_are_its_own_once_it_is_back) {
+    struct job *mine[256];
+    teach(job_of(Q), 1, true, QUICK_NS);
+    start(1);
+    borrow();
+    push(Q);
+    assert_int_equal(ready_take_short(ready, mine).count, 1);
+    push(Q);
+    ready_give_back(ready, false);
+    borrow();
+    ready_give_back(ready, false);
+    assert_int_equal(close_and_join(1), 1);
+}
+
+TEST(a_lane_that_comes_back_busy_takes_nothing_and_is_not_lent_again_before_it_waits) {
+    struct job *mine[256];
+    teach(job_of(Q), 1, true, QUICK_NS);
+    start(LANES);
+    borrow();
+    push(Q);
+    assert_int_equal(ready_take_short(ready, mine).count, 1);
+    ready_give_back(ready, true);
+    assert_false(ready_borrow(ready));
+    pthread_join(takers[READY_LENT_LANE].thread, NULL); /* got nothing */
+    start(1);
+    borrow();
+    ready_give_back(ready, false);
+    assert_int_equal(close_and_join(LANES), 0);
+}
+
+#define R(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        R(no_lane_is_lent_before_all_of_them_wait),
+        R(short_jobs_are_the_borrowers),
+        R(what_is_not_short_or_not_known_is_the_lanes),
+        R(jobs_that_are_not_in_the_borrowers_batch_are_the_lanes),
+        cmocka_unit_test_setup_teardown(
+            jobs_that_come_while_a_lane_is_lent_are_the_others, set_up_two_lanes, tear_down),
+        cmocka_unit_test_setup_teardown(
+            jobs_that_come_while_the_only_lane_is_lent_are_its_own_once_it_is_back, set_up_one_lane,
+            tear_down),
+        R(a_lane_that_comes_back_busy_takes_nothing_and_is_not_lent_again_before_it_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
