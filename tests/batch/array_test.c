@@ -25,15 +25,13 @@ static int tear_down(void **state) {
 /* As prepare/ leaves it. */
 static void make_array(const char *yaml) {
     struct job *job = array = create_ready_job(yaml);
-    uint64_t bytes = 0;
     job->spools = arena_alloc(&job->arena, job->output_count, sizeof job->spools[0]);
-    for (size_t i = 0; i < job->output_count; i++) bytes += job_output_bytes(job, i);
-    job->assembled = arena_alloc(&job->arena, bytes, 1);
-    assert_non_null(job->assembled);
-    uint8_t *next = job->assembled;
+    job->places = arena_alloc(&job->arena, job->output_count, sizeof job->places[0]);
     for (size_t i = 0; i < job->output_count; i++) {
-        job->found[i] = slice_of(next, job_output_bytes(job, i));
-        next += job->found[i].size;
+        uint64_t bytes = job_output_bytes(job, i);
+        job->places[i] = arena_alloc(&job->arena, bytes, 1);
+        assert_non_null(job->places[i]);
+        job->found[i] = slice_of(job->places[i], bytes);
     }
     job->state = JOB_ON_DEVICE;
     array_reset(job);
@@ -68,7 +66,7 @@ static void run_slice(uint32_t most) {
 static void run_all(uint32_t most) {
     bool is_last = false;
     array_reset(array);
-    memset(array->assembled, 0xee, array->found[0].size);
+    memset(array->places[0], 0xee, array->found[0].size);
     while (array_has_more(array)) {
         assert_false(is_last);
         run_slice(most);

@@ -138,7 +138,7 @@ static void prepare(struct rig *rig, struct job *job) {
     struct error err;
     jobs_count(stages, &job, 1, COUNT_HOLDING);
     assert_int_equal(plan_job(job, edition->registry, &edition->plan_limits, &plan, &err), ERR_OK);
-    assert_int_equal(publisher_reserve(job, plan->result_bytes_max, &err), ERR_OK);
+    assert_int_equal(publisher_reserve(job, plan, plan->result_bytes_max, &err), ERR_OK);
     assert_int_equal(
         prepare_submit(stages->prepare, job, plan, edition->modules, &ready, &err), ERR_OK);
     assert_ptr_equal(ready, job);

@@ -13,6 +13,8 @@ enum { PAYLOAD_MAX = 2048 };
 
 static const struct identity identity = {.host = "host", .device = "GPU", .version = "1.2.3"};
 static const struct slice output = {(const uint8_t *)"\1\0\0\0\2", 5};
+static const struct plan_output in_memory;
+static const struct plan plan = {.outputs = &in_memory};
 static struct failed_instance failed[STATE_CULPRITS_MAX];
 static struct job *job;
 static char *text;
@@ -38,9 +40,12 @@ static int tear_down(void **state) {
 static const char *write_answer(enum answer answer) {
     struct error err;
     size_t size;
-    struct message *message =
-        message_reserve_result(job, PAYLOAD_MAX + message_failed_bytes(job->outcome.failed_count));
+    struct message *message = message_reserve_array(
+        job, &plan, PAYLOAD_MAX + message_failed_bytes(job->outcome.failed_count));
     assert_non_null(message);
+    memcpy(job->places[0], output.data, output.size);
+    const struct slice found = slice_of(job->places[0], output.size);
+    job->outcome.outputs = &found;
     if (message_write_result(message, answer, &identity, &err) != ERR_OK)
         fail_msg("%s", err.message);
     FILE *out = open_memstream(&text, &size);

@@ -28,6 +28,15 @@ static inline void writer_append(struct writer *writer, const void *bytes, size_
     writer->left -= size;
 }
 
+/** Bytes that may stand behind their place, or in it already. */
+static inline void writer_move(struct writer *writer, struct slice bytes) {
+    if (bytes.size > writer->left) writer->is_over = true;
+    if (writer->is_over || bytes.size == 0) return;
+    if (bytes.data != writer->next) memmove(writer->next, bytes.data, bytes.size);
+    writer->next += bytes.size;
+    writer->left -= bytes.size;
+}
+
 #define msgpack_pack_inline_func(name) static inline void write##name
 #define msgpack_pack_inline_func_cint(name) static inline void write##name
 #define msgpack_pack_inline_func_fixint(name) static inline void write_fix##name

@@ -32,11 +32,6 @@ struct array_slice array_take(struct job *array, uint32_t most) {
     return slice;
 }
 
-/* Where the outputs of all instances begin; they are in memory. */
-static uint8_t *place_of(const struct job *array, size_t output) {
-    return array->assembled + (array->found[output].data - array->assembled);
-}
-
 static enum err spool_zeros(struct spool *spool, uint64_t at, uint64_t size, struct error *err) {
     static const uint8_t zeros[4096];
     enum err code = ERR_OK;
@@ -55,7 +50,7 @@ enum err array_leave_out(struct job *array, uint32_t instance, struct error *err
         uint64_t size = array->outputs[i].bytes;
         if (array->spools[i] != NULL)
             code = spool_zeros(array->spools[i], size * instance, size, err);
-        else memset(place_of(array, i) + size * instance, 0, size);
+        else memset(array->places[i] + size * instance, 0, size);
     }
     return code;
 }
@@ -133,7 +128,7 @@ enum err array_assemble(const struct job *slice, size_t output, const uint8_t *b
     if (array->spools[output] != NULL)
         return spool_instances(
             array->spools[output], at, bytes, size, stride, slice->slice.count, err);
-    pack(place_of(array, output) + at, bytes, size, stride, slice->slice.count);
+    pack(array->places[output] + at, bytes, size, stride, slice->slice.count);
     return ERR_OK;
 }
 

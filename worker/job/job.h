@@ -155,9 +155,9 @@ struct job {
     struct outcome outcome;
 
     /* an array: batch/array.h */
-    uint8_t *assembled; /* the outputs of all instances; prepare/ makes room for them */
-    /* those that go to the blob store instead, by index as the outputs, while it runs and is
-     * stored; NULL: this output is in memory */
+    /* by index as the outputs: where those of all instances go, in the result's own room
+     * (publish/); NULL: to the blob store, by its spool, while it runs and is stored */
+    uint8_t **places;
     struct spool **spools;
     struct array_progress progress;
     struct job *array; /* of a slice, which is a copy of its array; else NULL */

@@ -122,10 +122,8 @@ static void hold_results(struct stages *stages, struct job *const *jobs, size_t 
     for (size_t i = 0; i < count; i++) {
         uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES + JOB_BYTES + jobs[i]->arena.reserved;
         bytes += jobs[i]->delivery->key.size;
-        uint64_t copies =
-            jobs[i]->instances > 0 ? 2 : 1; /* an array's are assembled, then encoded */
-        for (size_t k = 0; k < jobs[i]->output_count; k++)
-            bytes += copies * job_output_bytes(jobs[i], k);
+        if (jobs[i]->instances > 0) bytes += PLAN_RESULT_OVERHEAD_BYTES; /* before its outputs */
+        for (size_t k = 0; k < jobs[i]->output_count; k++) bytes += job_output_bytes(jobs[i], k);
         jobs[i]->delivery->held_bytes += bytes;
         total += bytes;
     }

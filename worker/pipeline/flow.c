@@ -96,7 +96,7 @@ static struct job *plan_and_prepare(struct stages *stages, struct job *job) {
     const struct edition *edition = edition_of(job);
     if (code == ERR_OK) code = plan_job(job, edition->registry, &edition->plan_limits, &plan, &err);
     if (code == ERR_OK && job->result == NULL)
-        code = publisher_reserve(job, result_bytes_max(stages, job, plan), &err);
+        code = publisher_reserve(job, plan, result_bytes_max(stages, job, plan), &err);
     if (code == ERR_OK)
         code = prepare_submit(stages->prepare, job, plan, edition->modules, &ready, &err);
     if (code != ERR_OK) job_fail(stages, job, &err);

@@ -328,22 +328,13 @@ void prepare_destroy(struct prepare *prepare) {
     free(prepare);
 }
 
-/* Where the slices of an array put their outputs, but for those that go to the blob store. */
-static bool make_room_for_outputs(struct job *job, const struct plan *plan) {
-    uint64_t bytes = 0; /* planned: the sum does not overflow */
+/* Of an array the outputs have their places already, but for those that go to the blob store. */
+static bool make_room_for_outputs(struct job *job) {
     if (job->instances == 0) return true;
-    for (size_t i = 0; i < job->output_count; i++)
-        if (!plan->outputs[i].is_spooled) bytes += job_output_bytes(job, i);
-    job->assembled = arena_alloc_beyond(&job->arena, bytes);
     job->spools = arena_alloc(&job->arena, job->output_count, sizeof job->spools[0]);
-    if (job->assembled == NULL || job->spools == NULL) return false;
-    uint8_t *next = job->assembled;
-    for (size_t i = 0; i < job->output_count; i++) {
-        bool is_spooled = plan->outputs[i].is_spooled;
-        job->found[i] = slice_of(is_spooled ? NULL : next, job_output_bytes(job, i));
-        if (!is_spooled) next += job->found[i].size;
-    }
-    return true;
+    for (size_t i = 0; i < job->output_count; i++)
+        job->found[i] = slice_of(job->places[i], job_output_bytes(job, i));
+    return job->spools != NULL;
 }
 
 /* Room for what the job will hold, by index as its buffers, launches and outputs. */
@@ -356,7 +347,7 @@ static bool make_room(struct job *job, const struct plan *plan) {
     job->found = arena_alloc(&job->arena, job->output_count, sizeof job->found[0]);
     return job->statics != NULL && job->residents != NULL && job->generations != NULL &&
            job->blobs != NULL && job->kernels != NULL && job->found != NULL &&
-           make_room_for_outputs(job, plan);
+           make_room_for_outputs(job);
 }
 
 struct job *prepare_resubmit(struct prepare *prepare, struct job *job) {

@@ -132,14 +132,8 @@ static void write_blob(struct writer *writer, const struct digest *digest) {
     write_text(writer, digest_format(digest, name));
 }
 
-static void write_data(struct writer *writer, struct slice bytes) {
-    write_key(writer, "data");
-    write_bin(writer, bytes.size);
-    write_bin_body(writer, bytes.data, bytes.size);
-}
-
-static void write_output(struct writer *writer, const struct job *job, size_t index) {
-    const struct digest *blob = upload_digest(job, index);
+/* What an output says besides its data. */
+static void write_output_head(struct writer *writer, const struct job *job, size_t index) {
     const struct job_output *output = &job->outputs[index];
     const struct job_buffer *buffer = &job->buffers[output->buffer];
     bool has_type = buffer->datatype != DATATYPE_NONE;
@@ -157,8 +151,24 @@ static void write_output(struct writer *writer, const struct job *job, size_t in
         if (job->instances > 0) write_uint64(writer, job->instances);
         for (size_t i = 0; i < buffer->rank; i++) write_uint64(writer, buffer->shape[i]);
     }
-    if (blob != NULL) write_blob(writer, blob);
-    else write_data(writer, job->outcome.outputs[index]);
+}
+
+static void write_data_head(struct writer *writer, size_t size) {
+    write_key(writer, "data");
+    write_bin(writer, size);
+}
+
+static void write_outputs(struct writer *writer, const struct job *job) {
+    for (size_t i = 0; i < job->output_count; i++) {
+        const struct digest *blob = upload_digest(job, i);
+        write_output_head(writer, job, i);
+        if (blob != NULL) {
+            write_blob(writer, blob);
+            continue;
+        }
+        write_data_head(writer, job->outcome.outputs[i].size);
+        writer_move(writer, job->outcome.outputs[i]);
+    }
 }
 
 static void write_residents(struct writer *writer, const struct job *job) {
@@ -248,13 +258,16 @@ static void write_failed(struct writer *writer, const struct outcome *outcome) {
     }
 }
 
-static void write_result(
-    struct writer *writer, const struct job *job, const struct identity *identity) {
+static bool has_residents(const struct outcome *outcome) {
+    return outcome->code == ERR_OK && outcome->generations != NULL;
+}
+
+/* What comes before the outputs. */
+static void write_head(struct writer *writer, const struct job *job) {
     const struct outcome *outcome = &job->outcome;
     bool is_ok = outcome->code == ERR_OK, has_outputs = outcome_has_outputs(outcome);
-    bool has_residents = is_ok && outcome->generations != NULL;
     bool is_partial = has_outputs && !is_ok;
-    write_map(writer, 7 + (size_t)!is_ok + (size_t)is_partial + (size_t)has_residents);
+    write_map(writer, 7 + (size_t)!is_ok + (size_t)is_partial + (size_t)has_residents(outcome));
     write_number(writer, "v", 1);
     write_key(writer, "id");
     write_slice(writer, job->id);
@@ -264,20 +277,44 @@ static void write_result(
     if (is_partial) write_failed(writer, outcome);
     write_key(writer, "outputs");
     write_array(writer, has_outputs ? job->output_count : 0);
-    for (size_t i = 0; has_outputs && i < job->output_count; i++) write_output(writer, job, i);
-    if (has_residents) write_residents(writer, job);
-    write_telemetry(writer, &outcome->telemetry);
+}
+
+/* What comes behind them. */
+static void write_tail(
+    struct writer *writer, const struct job *job, const struct identity *identity) {
+    if (has_residents(&job->outcome)) write_residents(writer, job);
+    write_telemetry(writer, &job->outcome.telemetry);
     write_source_and_worker(writer, &job->delivery->position, identity);
+}
+
+/* The head is written at the start of the room, and then moved up to outputs that have places. */
+static struct writer join_head(struct message *message, struct writer head) {
+    struct writer rest = head;
+    message->record.payload = slice_of(message->payload, 0);
+    if (message->outputs == NULL || !outcome_has_outputs(&message->job->outcome)) return rest;
+    size_t size = (size_t)(head.next - message->payload);
+    size_t room = (size_t)(message->outputs - message->payload);
+    rest.is_over = head.is_over || size > room;
+    if (rest.is_over) return rest;
+    memmove(message->outputs - size, message->payload, size);
+    message->record.payload.data = message->outputs - size;
+    rest.next = message->outputs;
+    rest.left -= room - size;
+    return rest;
 }
 
 static enum err encode_payload(
     struct message *message, const struct identity *identity, struct error *err) {
+    const struct job *job = message->job;
     struct writer writer = {.next = message->payload, .left = message->payload_max};
-    write_result(&writer, message->job, identity);
+    write_head(&writer, job);
+    writer = join_head(message, writer);
+    if (outcome_has_outputs(&job->outcome)) write_outputs(&writer, job);
+    write_tail(&writer, job, identity);
     if (writer.is_over)
         return error_set(err, ERR_INTERNAL, 0, "report this with the job",
             "a result is larger than the %zu bytes that were planned", message->payload_max);
-    message->record.payload = slice_of(message->payload, message->payload_max - writer.left);
+    message->record.payload.size = (size_t)(writer.next - message->record.payload.data);
     return ERR_OK;
 }
 
@@ -285,6 +322,38 @@ struct message *message_reserve_result(struct job *job, size_t payload_max) {
     const char *topic = job->delivery->position.topic;
     size_t text_max = TEXT_BYTES + strlen(topic) + job->reply_to.size;
     return message_create(job, OWN_HEADERS_MAX, text_max, payload_max);
+}
+
+/* Writes the outputs as they will be, but for the data. */
+static void place_outputs(struct message *message, const struct plan *plan) {
+    static const struct digest some;
+    struct job *job = message->job;
+    size_t before = (size_t)(message->outputs - message->payload);
+    struct writer writer = {.next = message->outputs, .left = message->payload_max - before};
+    for (size_t i = 0; i < job->output_count; i++) {
+        write_output_head(&writer, job, i);
+        if (plan->outputs[i].is_spooled) {
+            write_blob(&writer, &some);
+            continue;
+        }
+        write_data_head(&writer, job_output_bytes(job, i));
+        job->places[i] = writer.next;
+        writer_move(&writer, slice_of(writer.next, job_output_bytes(job, i)));
+    }
+    INVARIANT(!writer.is_over, "a result is planned with room for all that its outputs say");
+}
+
+struct message *message_reserve_array(
+    struct job *job, const struct plan *plan, size_t payload_max) {
+    size_t besides = payload_max; /* the outputs' data; more than the head needs */
+    for (size_t i = 0; i < job->output_count; i++)
+        if (!plan->outputs[i].is_spooled) besides -= job_output_bytes(job, i);
+    struct message *message = message_reserve_result(job, besides + payload_max);
+    job->places = arena_alloc(&job->arena, job->output_count, sizeof job->places[0]);
+    if (message == NULL || job->places == NULL) return NULL;
+    message->outputs = message->payload + besides;
+    place_outputs(message, plan);
+    return message;
 }
 
 enum err message_write_result(struct message *message, enum answer answer,

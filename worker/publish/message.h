@@ -23,6 +23,7 @@
 #include "broker/sink.h"
 #include "job/job.h"
 #include "metrics/report.h"
+#include "plan/plan.h"
 #include "publish/answer.h"
 
 struct message {
@@ -33,6 +34,7 @@ struct message {
     char *text; /* header values and the topic live here */
     size_t payload_max;
     uint8_t *payload; /* of a result */
+    uint8_t *outputs; /* in the room for it: where those of an array begin; NULL: behind the head */
     struct header headers[];
 };
 
@@ -43,6 +45,12 @@ static inline size_t message_failed_bytes(size_t count) {
 
 /** Reserves room for a result of up to `payload_max` bytes: writing it then allocates nothing. */
 struct message *message_reserve_result(struct job *job, size_t payload_max);
+
+/**
+ * The same for an array, whose outputs get places in this room: slices put them there, and nothing
+ * copies them again. What stands before them is written when it is known, as far behind as it fits.
+ */
+struct message *message_reserve_array(struct job *job, const struct plan *plan, size_t payload_max);
 
 /**
  * Encodes the outcome of the message's job into its room. It may be called again when the sink has

@@ -199,8 +199,10 @@ static enum err no_memory(struct error *err) {
         err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to answer a job");
 }
 
-enum err publisher_reserve(struct job *job, size_t result_bytes_max, struct error *err) {
-    job->result = message_reserve_result(job, result_bytes_max);
+enum err publisher_reserve(
+    struct job *job, const struct plan *plan, size_t result_bytes_max, struct error *err) {
+    job->result = job->instances > 0 ? message_reserve_array(job, plan, result_bytes_max)
+                                     : message_reserve_result(job, result_bytes_max);
     return job->result != NULL ? ERR_OK : no_memory(err);
 }
 
@@ -250,7 +252,9 @@ static bool is_failure(enum err code) {
 
 static enum err encode_result(struct publisher *publisher, struct job *job, struct error *err) {
     enum err code = ERR_OK;
-    if (job->result == NULL) code = publisher_reserve(job, ERROR_RESULT_BYTES + job->id.size, err);
+    if (job->result == NULL)
+        job->result = message_reserve_result(job, ERROR_RESULT_BYTES + job->id.size);
+    if (job->result == NULL) code = no_memory(err);
     if (code == ERR_OK)
         code = message_write_result(job->result, ANSWER_RESULT, publisher->options.identity, err);
     if (code == ERR_OK) job->unsent[0] = job->result;
