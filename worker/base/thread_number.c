@@ -8,10 +8,10 @@ static atomic_uint_fast64_t taken; /* a bit for each number that is given out ag
 static atomic_uint next = THREAD_NUMBERS;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* of a thread's number + 1: what ends with the thread gives it back */
-static _Thread_local unsigned own; /* the same, without a call */
+_Thread_local unsigned thread_number_known; /* the same */
 
 static void give_back(void *number) {
-    own = 0; /* what else ends with the thread may ask again */
+    thread_number_known = 0; /* what else ends with the thread may ask again */
     unsigned bit = (unsigned)(uintptr_t)number - 1;
     /* release: pairs with the acquire in take(); the next owner sees what this one wrote */
     if (bit < THREAD_NUMBERS)
@@ -37,11 +37,11 @@ static unsigned take(void) {
     return atomic_fetch_add_explicit(&next, 1, memory_order_relaxed);
 }
 
-unsigned thread_number(void) {
-    if (own == 0) {
-        pthread_once(&once, create_key);
-        own = take() + 1;
-        if (own <= THREAD_NUMBERS) (void)pthread_setspecific(key, (void *)(uintptr_t)own);
-    }
-    return own - 1;
+unsigned thread_number_take(void) {
+    pthread_once(&once, create_key);
+    unsigned number = take();
+    thread_number_known = number + 1;
+    if (number < THREAD_NUMBERS)
+        (void)pthread_setspecific(key, (void *)(uintptr_t)thread_number_known);
+    return number;
 }

@@ -9,6 +9,13 @@
 
 enum { THREAD_NUMBERS = 64 }; /* that are given out again */
 
-unsigned thread_number(void);
+extern _Thread_local unsigned thread_number_known; /* + 1; 0: none yet */
+
+unsigned thread_number_take(void);
+
+/* Inline: a job is counted some sixty times, each time by this number. */
+static inline unsigned thread_number(void) {
+    return thread_number_known != 0 ? thread_number_known - 1 : thread_number_take();
+}
 
 #endif

@@ -35,7 +35,7 @@ const char *const section_names[SECTION_COUNT] = {
 #undef X
 };
 
-/* All but the first threads share the last block. */
+/* Threads with larger numbers share the last block. */
 enum { SHARED_BLOCK = COUNTERS_BLOCKS - 1 };
 
 static unsigned block_number(void) {
