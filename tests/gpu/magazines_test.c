@@ -50,6 +50,20 @@ TEST(what_a_thread_puts_it_takes_again_each_once) {
     assert_false(magazines_take(magazines, 0, &address));
 }
 
+TEST(what_others_took_or_share_hides_nothing_of_the_rest) {
+    uint64_t address, left = 0;
+    for (uint64_t i = 1; i <= MAGAZINE_PLACES; i++) assert_true(magazines_put(magazines, 0, i));
+    for (int i = 0; i < 3; i++) assert_true(magazines_steal(magazines, 0, &address));
+    assert_true(magazines_put(magazines, 0, MAGAZINE_PLACES + 1));
+    assert_true(magazines_take(magazines, 0, &address));
+    assert_true(magazines_steal(magazines, 0, &address));
+    for (uint64_t i = MAGAZINE_PLACES - 4; i < MAGAZINE_PLACES; i++)
+        assert_true(magazines_put(magazines, 0, i));
+    assert_false(magazines_put(magazines, 0, 1));
+    while (magazines_take(magazines, 0, &address)) left++;
+    assert_int_equal(MAGAZINE_PLACES, left);
+}
+
 TEST(classes_do_not_mix_and_large_ones_have_no_places) {
     uint64_t address;
     for (size_t class = 0; class < SIZE_CLASS_COUNT; class ++)
@@ -114,6 +128,7 @@ TEST(a_value_has_one_owner_at_a_time_and_none_is_lost) {
 #define M(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 RUN_TESTS(M(what_a_thread_puts_it_takes_again_each_once),
+    M(what_others_took_or_share_hides_nothing_of_the_rest),
     M(classes_do_not_mix_and_large_ones_have_no_places),
     M(what_another_thread_keeps_can_be_stolen_and_not_taken),
     M(a_value_has_one_owner_at_a_time_and_none_is_lost))

@@ -1,7 +1,7 @@
 /*
  * gpu/magazines.c in front of the ring of a size class of gpu/pool.c: a look at a place, an exchange and a
  * compare-and-swap are one step each, and every order of the steps of all threads is tried. Two threads take, hold and
- * return blocks, each with places of its own; a third, which looks for memory, takes from anywhere and frees what it
+ * return blocks, each with places of its own, of which it looks at any one first, as its hint may say anything; a third, which looks for memory, takes from anywhere and frees what it
  * finds. What happens inside of the ring is ring.pml's.
  *
  * It shows that no block has two owners and none is lost, and that blocks that lie in the places of threads that have
@@ -74,15 +74,21 @@ inline steal(at, seen, got) {
     od
 }
 
+/* The place after this one; after the thread's last one, its first. */
+inline next_place(me, at) {
+    at = me * PLACES + (at + 1 - me * PLACES) % PLACES
+}
+
 proctype thread(byte me) {
-    byte round, at, seen, got;
+    byte round, at, looks, seen, got;
     bool is_kept;
     for (round : 1 .. ROUNDS) {
         got = 0;
-        at = me * PLACES;
+        looks = 0;
+        select(at : me * PLACES .. (me + 1) * PLACES - 1);
         do
-        :: at == (me + 1) * PLACES || got != 0 -> break
-        :: else -> take_place(at, seen, got); at++
+        :: looks == PLACES || got != 0 -> break
+        :: else -> take_place(at, seen, got); next_place(me, at); looks++
         od;
         if
         :: got == 0 -> pop_ring(got)
@@ -96,9 +102,10 @@ proctype thread(byte me) {
         :: got == 0 -> skip /* the driver would be asked now */
         :: else ->
             is_kept = false;
-            at = me * PLACES;
+            looks = 0;
+            select(at : me * PLACES .. (me + 1) * PLACES - 1);
             do
-            :: at == (me + 1) * PLACES || is_kept -> break
+            :: looks == PLACES || is_kept -> break
             :: else ->
                 seen = place[at];
                 if
@@ -111,7 +118,8 @@ proctype thread(byte me) {
                         fi
                     }
                 fi;
-                at++
+                next_place(me, at);
+                looks++
             od;
             if
             :: is_kept

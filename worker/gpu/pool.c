@@ -96,6 +96,11 @@ static enum err refuse_wrap(
  * counting cannot fail later, when an allocation would have to be undone. */
 static enum err counters_check(
     const struct pool_counters *counters, uint64_t bytes, struct error *err) {
+    uint64_t bits = bytes;
+#define X(counter) bits |= atomic_load_explicit(&counters->counter, memory_order_relaxed);
+    POOL_COUNTER_LIST(X)
+#undef X
+    if (bits <= INT64_MAX) return ERR_OK; /* two numbers of half the range do not wrap */
 #define X(counter)                                                                                 \
     uint64_t counter = atomic_load_explicit(&counters->counter, memory_order_relaxed);             \
     if (counter > UINT64_MAX - bytes) return refuse_wrap(#counter, counter, bytes, err);
