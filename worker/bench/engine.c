@@ -66,10 +66,11 @@ void engine_init(struct engine_bench *bench, const struct bench_options *options
 }
 
 /* Enough jobs for the worker to learn how long they take, to compute how many make a round, and for
- * all batches in flight to have had their memory. */
+ * all batches in flight, and results behind them, to have had their memory: what is touched for the
+ * first time while the clock runs takes as long as the job. */
 uint64_t engine_warm_up_jobs(const struct engine_bench *bench, const struct engine_work *work) {
     uint64_t jobs = WARM_UP_BYTES / work->buffer_bytes, batches = bench->lanes * bench->depth;
-    if (jobs < batches) return batches;
+    if (jobs < 2 * batches) return 2 * batches;
     return jobs < WARM_UP_JOBS_MAX ? jobs : WARM_UP_JOBS_MAX;
 }
 
