@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "batch_rig.h"
+#include "cpu_driver/cpu_driver.h"
 #include "gpu/event.h"
 
 enum { JOBS_MAX = 4 };
@@ -98,6 +99,38 @@ TEST(each_group_of_all_jobs_is_one_range_behind_the_tables) {
     OK(batch_finish(&batch, &err));
     batch_recycle(&batch);
     close_batch();
+}
+
+/* Two jobs one after the other: the second one's output stands where the first one's bytes were,
+ * and no kernel writes to it. Returns how often the device was told to clear. */
+static uint64_t clear_after_another(size_t bytes) {
+    char yaml[512];
+    open_batch(false, NULL);
+    (void)add_saxpy(1, "fill: 7, bytes: 4096", END);
+    run();
+    batch_recycle(&batch);
+    forget_jobs();
+    uint64_t before = cpu_driver_counters().calls[CPU_fill];
+    snprintf(yaml, sizeof yaml,
+        "id: j\nbuffers: {x: {data: {f32: [1, 2]}}, y: {" DATA "}, z: {bytes: %zu}}\n"
+        "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 2}], elements: 2}]\n"
+        "outputs: [{buffer: z}, {buffer: y}]\n",
+        bytes);
+    struct job *job = add(yaml);
+    run();
+    assert_output(job, 1, 11, 22);
+    assert_int_equal(job->outcome.outputs[0].size, bytes);
+    for (size_t i = 0; i < bytes; i++) assert_int_equal(job->outcome.outputs[0].data[i], 0);
+    uint64_t fills = cpu_driver_counters().calls[CPU_fill] - before;
+    batch_recycle(&batch);
+    close_batch();
+    return fills;
+}
+
+TEST(a_few_zeroes_go_up_with_the_inputs_and_many_are_set_by_the_device) {
+    assert_int_equal(clear_after_another(4096), 0);
+    assert_int_equal(clear_after_another(8192), 0);
+    assert_int_equal(clear_after_another(8448), 1);
 }
 
 TEST(jobs_of_other_signatures_run_beside_each_other_with_launches_of_their_own) {
@@ -262,6 +295,7 @@ TEST(a_copy_that_is_refused_fails_all_jobs_and_the_batch_goes_on) {
 
 RUN_TESTS(T(one_copy_up_one_launch_and_one_copy_back_serve_all_jobs),
     T(each_group_of_all_jobs_is_one_range_behind_the_tables),
+    T(a_few_zeroes_go_up_with_the_inputs_and_many_are_set_by_the_device),
     T(jobs_of_other_signatures_run_beside_each_other_with_launches_of_their_own),
     T(a_small_part_of_a_large_buffer_is_read_back_alone_for_each_job),
     T(what_does_not_fit_the_slab_has_memory_of_its_own_for_that_time),

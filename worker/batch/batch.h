@@ -1,7 +1,8 @@
 /**
  * A batch: jobs that run together, with one packed upload, one clear, the launches, one packed
  * readback and one fence. A batch of one job uses the same code. plan/plan.h draws how the bytes
- * lie. The tables of coalesced launches (coalesce.h) stand in front of them, in the same upload.
+ * lie. Where there is little to clear, zeroes are part of the upload. The tables of coalesced
+ * launches (coalesce.h) stand in front of them, in the same upload.
  *
  * A batch belongs to one lane, is used again and again, and keeps its slabs. Jobs that need more
  * than a slab get blocks of the pools until their batch is recycled.

@@ -84,11 +84,10 @@ static enum err enqueue_guarded_inputs(struct batch *batch, struct error *err) {
 static enum err enqueue_inputs(struct batch *batch, struct error *err) {
     if (batch->guarded != NULL) return enqueue_guarded_inputs(batch, err);
     uint64_t kept = batch->kept_bytes;
-    enum err code =
-        copy_up(batch, batch->origin + kept, kept, batch->start[GROUP_OUTPUT] - kept, err);
+    enum err code = copy_up(batch, batch->origin + kept, kept, batch->upload_bytes - kept, err);
     if (code != ERR_OK) return code;
-    return fill(batch, batch->origin + batch->start[GROUP_OUTPUT], 0,
-        batch->start[GROUP_COUNT] - batch->start[GROUP_OUTPUT], err);
+    return fill(batch, batch->origin + batch->upload_bytes, 0,
+        batch->start[GROUP_COUNT] - batch->upload_bytes, err);
 }
 
 /* Fills first, writes over them: the order that the message format promises. A write has no pad:

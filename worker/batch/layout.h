@@ -64,9 +64,10 @@ struct batch {
     uint64_t table_bytes;
     /* extents of the groups in the layout: group g is [start[g], start[g + 1]) */
     uint64_t start[GROUP_COUNT + 1];
-    uint64_t shared_run; /* of an array (struct array_progress) whose shared inputs stand at the
-                            front of the device slab; 0: none do */
-    uint64_t kept_bytes; /* of the upload, from its front on, that the device has already */
+    uint64_t shared_run;   /* of an array (struct array_progress) whose shared inputs stand at the
+                              front of the device slab; 0: none do */
+    uint64_t kept_bytes;   /* of the upload, from its front on, that the device has already */
+    uint64_t upload_bytes; /* of the layout, from its front on: what goes up in one piece */
     uint64_t write_bytes, output_bytes; /* unpacked, of all jobs */
     /* a job alone: its buffers by index, each in its own block, GUARD_BYTES behind the start of it
      * (guards.h); NULL: packed */

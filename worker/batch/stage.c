@@ -144,11 +144,17 @@ static void set_mapped(const struct batch *batch, const struct pinned_block *upl
     }
 }
 
+static void set_zeroes(const struct batch *batch, const struct pinned_block *upload) {
+    uint64_t at = batch->start[GROUP_OUTPUT];
+    set(upload, at, 0, batch->upload_bytes - at);
+}
+
 enum err stage_batch(const struct batch *batch, struct error *err) {
     enum err code = ERR_OK;
     struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
     coalesce_stage(batch);
     if (batch->is_mapped) set_mapped(batch, &upload);
+    else set_zeroes(batch, &upload);
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++) {
         const struct batch_item *item = &batch->items[i];
         const struct plan *plan = item->job->plan;
