@@ -106,7 +106,7 @@ static enum err memory_poll(
     bool is_edge = memory->issued == memory->clock->warm_up;
     if (is_edge && memory->clock->on_edge != NULL) memory->clock->on_edge(false);
     uint64_t now_ns = clock_ns();
-    memory->clock->issued_ns = now_ns;
+    if (memory->clock->samples != NULL) memory->clock->issued_ns = now_ns;
     if (is_edge) memory->clock->started_ns = now_ns;
     const struct delivery message = {.position = position_of(memory),
         .received_ns = now_ns,

@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+#include "base/ring.h"
 #include "broker/sink.h"
 #include "broker/source.h"
 #include "settings/settings.h"
@@ -24,14 +25,15 @@ struct bench_clock {
     uint64_t warm_up, total; /* messages; `total` includes the warm-up */
     uint64_t started_ns, ended_ns;
     uint64_t started_cpu_ns, ended_cpu_ns; /* CPU time of the process */
-    atomic_uint_fast64_t finished;
     /**
      * If messages are delivered one at a time: how long each measured one took. NULL: not noted.
      */
     uint64_t *samples;
-    uint64_t issued_ns; /* the last message */
+    uint64_t issued_ns; /* the last message, with samples */
     /** Called when the time begins and when it ends, by the thread that notices. May be NULL. */
     void (*on_edge)(bool is_end);
+    /** On a line of its own: one thread writes it for each message, and others read the rest. */
+    _Alignas(2 * CACHE_LINE_BYTES) atomic_uint_fast64_t finished;
 };
 
 /** Initialises a clock without samples and without on_edge. */
