@@ -402,13 +402,13 @@ TEST(a_lane_admits_messages_unless_it_has_a_whole_batch) {
 TEST(no_thread_claims_many_bytes_while_others_could) {
     enum { LARGE = READY_CLAIM_BYTES_MAX / 4 };
     ready_offer(ready, 9, 9 * LARGE);
-    assert_int_equal(ready_claim(ready), 4);
-    assert_int_equal(ready_claim(ready), 4);
-    assert_int_equal(ready_claim(ready), 1);
-    assert_int_equal(ready_claim(ready), 0);
+    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 4);
+    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 4);
+    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 1);
+    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 0);
     ready_offer(ready, 2, 2 * (READY_CLAIM_BYTES_MAX + 1ull));
-    assert_int_equal(ready_claim(ready), 1);
-    assert_int_equal(ready_claim(ready), 1);
+    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 1);
+    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 1);
 }
 
 TEST(a_lane_whose_jobs_may_not_run_yet_or_with_batches_in_flight_admits_messages) {
@@ -436,7 +436,7 @@ TEST(messages_that_no_lane_waits_for_are_admitted_by_those_that_do_nothing_else)
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, admit_all, &admitted[i]), 0);
     for (int i = 0; i < OFFERS; i++) ready_offer(ready, 5, 500);
-    while ((count = ready_claim(ready)) > 0) claimed += count;
+    while ((count = ready_claim(ready, READY_CLAIM_MAX)) > 0) claimed += count;
     ready_close_offers(ready);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);

@@ -261,7 +261,7 @@ static enum err begin(struct batch *batch, struct job *const *jobs, size_t count
     batch->telemetry = (struct batch_telemetry){.id = id, .jobs = count};
     for (size_t i = 0; i < count; i++) {
         batch->items[i].job = jobs[i];
-        jobs[i]->outcome = (struct outcome){.code = ERR_OK};
+        outcome_begin(&jobs[i]->outcome);
     }
     batch->begun_ns = clock_ns();
     lay_out(batch, is_guarded);

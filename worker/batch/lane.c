@@ -143,7 +143,8 @@ static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns
 /* While the device works, there is time for messages. */
 static void admit_until_done(struct lane *lane, struct batch *batch) {
     size_t count;
-    while (!batch_is_done(batch) && (count = ready_claim(lane->lanes->options.ready)) > 0)
+    while (!batch_is_done(batch) &&
+           (count = ready_claim(lane->lanes->options.ready, READY_CLAIM_MAX)) > 0)
         admit(lane, count);
 }
 

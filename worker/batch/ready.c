@@ -327,10 +327,10 @@ static bool has_full_batch(const struct ready *ready) {
            (ready->quick.first != NULL ? quick_share(ready) : ready->options.batch_jobs_max);
 }
 
-static size_t claim(struct ready *ready) {
+static size_t claim(struct ready *ready, size_t most) {
     if (ready->offered == 0) return 0;
     uint64_t each = ready->offered_bytes / ready->offered;
-    size_t count = ready->offered < READY_CLAIM_MAX ? ready->offered : READY_CLAIM_MAX;
+    size_t count = ready->offered < most ? ready->offered : most;
     if (count * each > READY_CLAIM_BYTES_MAX) count = READY_CLAIM_BYTES_MAX / each;
     if (count == 0) count = 1;
     ready->offered -= count;
@@ -377,9 +377,9 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
     for (;;) {
         if (wait_for_own_lane(ready, lane)) break;
         ready->is_waking = false;
-        if (!has_full_batch(ready)) batch.claimed = claim(ready);
+        if (!has_full_batch(ready)) batch.claimed = claim(ready, READY_CLAIM_MAX);
         if (batch.claimed == 0) take(ready, lane, is_busy, jobs, &batch);
-        if (batch.claimed == 0 && batch.count == 0) batch.claimed = claim(ready);
+        if (batch.claimed == 0 && batch.count == 0) batch.claimed = claim(ready, READY_CLAIM_MAX);
         bool is_over = ready->count == 0 && ready->is_closed;
         if (batch.count > 0 || batch.claimed > 0 || is_busy || is_over) break;
         wait_for_work(ready);
@@ -474,7 +474,7 @@ size_t ready_wait_for_messages(struct ready *ready) {
     pthread_mutex_lock(&ready->lock);
     while (ready->offered == 0 && !ready->has_closed_offers)
         pthread_cond_wait(&ready->has_messages, &ready->lock);
-    size_t count = claim(ready);
+    size_t count = claim(ready, READY_CLAIM_MAX);
     wake_for_messages(ready);
     pthread_mutex_unlock(&ready->lock);
     if (count > 0) pulse_busy();
@@ -488,9 +488,9 @@ void ready_close_offers(struct ready *ready) {
     pthread_mutex_unlock(&ready->lock);
 }
 
-size_t ready_claim(struct ready *ready) {
+size_t ready_claim(struct ready *ready, size_t most) {
     pthread_mutex_lock(&ready->lock);
-    size_t count = claim(ready);
+    size_t count = claim(ready, most);
     pthread_mutex_unlock(&ready->lock);
     return count;
 }

@@ -70,9 +70,9 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count);
  */
 size_t ready_offer(struct ready *ready, size_t count, uint64_t bytes);
 
-/** For another thread that has time: it admits so many messages. READY_CLAIM_MAX at most, and of
- * large ones as many as have READY_CLAIM_BYTES_MAX, or one. */
-size_t ready_claim(struct ready *ready);
+/** For another thread that has time: it admits so many messages. `most` at most, which is up to
+ * READY_CLAIM_MAX, and of large ones as many as have READY_CLAIM_BYTES_MAX, or one. */
+size_t ready_claim(struct ready *ready, size_t most);
 
 /**
  * The same for admission threads: waits for messages. 0: ready_close_offers() was called, and no

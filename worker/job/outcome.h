@@ -56,6 +56,16 @@ struct outcome {
     struct error err; /* unless code is ERR_OK */
 };
 
+/** The outcome of a try that begins; telemetry is set when it ends. The error, which is most of it,
+ * is left as it is. */
+static inline void outcome_begin(struct outcome *outcome) {
+    outcome->code = ERR_OK;
+    outcome->outputs = NULL;
+    outcome->failed = NULL;
+    outcome->failed_count = 0;
+    outcome->generations = NULL;
+}
+
 /** An array some of whose instances have failed has outputs, and an error. */
 static inline bool outcome_has_outputs(const struct outcome *outcome) {
     return outcome->code == ERR_OK || outcome->code == ERR_INSTANCES_FAILED;

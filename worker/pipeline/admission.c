@@ -18,9 +18,10 @@
 enum {
     SHARED_COUNT_MIN = 8,         /* fewer are admitted sooner than another thread wakes up, */
     SHARED_BYTES_MIN = 256 << 10, /* unless there is much to copy */
-    WAITING_COUNT_MAX =
-        STAGES_GROUP_MAX, /* what they will hold is not known yet, and not counted */
-    THREADS_MAX = 64      /* as the setting's range says */
+    WAITING_COUNT_MIN = STAGES_GROUP_MAX,
+    WAITING_COUNT_MAX = 4 * STAGES_GROUP_MAX,
+    HELPED_COUNT_MAX = 8,
+    THREADS_MAX = 64 /* as the setting's range says */
 };
 _Static_assert((int)STAGES_GROUP_MAX <= (int)JOBS_GROUP_MAX, "a group is created at once");
 _Static_assert(
@@ -190,7 +191,8 @@ static void run_admission(void *context, uint32_t index) {
 void admission_help(struct admission *admission) {
     size_t count;
     admission->has_offered = false;
-    while ((count = ready_claim(admission->stages->ready)) > 0) admit_claimed(admission, count);
+    while ((count = ready_claim(admission->stages->ready, READY_CLAIM_MAX)) > 0)
+        admit_claimed(admission, count);
 }
 
 static uint64_t bytes_of(struct delivery *const *deliveries, size_t count) {
@@ -203,14 +205,28 @@ bool admission_is_due(const struct admission *admission) {
     return admission->has_offered;
 }
 
-/* The lanes admit these, unless too many wait then: the lanes have other things to do. */
+/* How many messages may wait. What they will hold is not known yet, and not counted: so few, as
+ * long as there are not many others in flight. */
+static size_t waiting_max(struct stages *stages) {
+    pthread_mutex_lock(&stages->lock);
+    uint64_t share = stages->in_flight / 4;
+    pthread_mutex_unlock(&stages->lock);
+    if (share < WAITING_COUNT_MIN) return WAITING_COUNT_MIN;
+    return share < WAITING_COUNT_MAX ? (size_t)share : WAITING_COUNT_MAX;
+}
+
+/* The lanes and the crew admit these. Where too many wait, all of them have other things to do:
+ * then this thread admits some. But a few at a time, since meanwhile it brings no more, and they
+ * would have none. */
 static void offer(
     struct admission *admission, struct delivery *const *deliveries, size_t count, uint64_t bytes) {
     struct ready *ready = admission->stages->ready;
+    size_t most = waiting_max(admission->stages);
     queue_must_push_all(admission->waiting, (void *const *)deliveries, count);
     admission->has_offered = true;
     size_t waiting = ready_offer(ready, count, bytes), claimed;
-    for (; waiting > WAITING_COUNT_MAX && (claimed = ready_claim(ready)) > 0; waiting -= claimed)
+    for (; waiting > most && (claimed = ready_claim(ready, HELPED_COUNT_MAX)) > 0;
+         waiting -= claimed)
         admit_claimed(admission, claimed);
 }
 
