@@ -17,7 +17,7 @@ static void copy_in(const struct pinned_block *slab, uint64_t at, struct slice b
 
 static void set(const struct pinned_block *slab, uint64_t at, uint8_t value, uint64_t bytes) {
     INVARIANT(at <= slab->bytes && bytes <= slab->bytes - at, "what is staged fits the block");
-    memset(slab->data + at, value, bytes);
+    if (bytes > 0) memset(slab->data + at, value, bytes); /* else there may be no block */
 }
 
 static struct slice source_of(const struct job *job, size_t index) {
