@@ -71,24 +71,24 @@ static uint64_t calls(enum cpu_entry entry) {
     return cpu_driver_counters().calls[entry];
 }
 
-TEST(launches_that_come_for_the_third_time_go_with_one_call) {
+TEST(launches_that_have_come_often_go_with_one_call) {
     open_batch(NULL);
-    for (int i = 0; i < 2; i++) run_launches(3, LAUNCHES);
-    assert_int_equal(calls(CPU_launch), 2 * LAUNCHES);
+    for (int i = 0; i < GRAPH_PLAIN_RUNS; i++) run_launches(3, LAUNCHES);
+    assert_int_equal(calls(CPU_launch), GRAPH_PLAIN_RUNS * LAUNCHES);
     assert_int_equal(calls(CPU_graph_create), 0);
     for (int i = 0; i < 2; i++) run_launches(3, LAUNCHES);
-    assert_int_equal(calls(CPU_launch), 2 * LAUNCHES);
+    assert_int_equal(calls(CPU_launch), GRAPH_PLAIN_RUNS * LAUNCHES);
     assert_int_equal(calls(CPU_graph_add_kernel), LAUNCHES);
     assert_int_equal(calls(CPU_graph_instantiate), 1);
     assert_int_equal(calls(CPU_graph_launch), 2);
     assert_int_equal(calls(CPU_graph_exec_set_kernel), 0);
-    assert_int_equal(cpu_driver_counters().launches, 4 * LAUNCHES);
+    assert_int_equal(cpu_driver_counters().launches, (GRAPH_PLAIN_RUNS + 2) * LAUNCHES);
     close_batch();
 }
 
 TEST(a_graph_gets_the_arguments_of_each_job) {
     open_batch(NULL);
-    for (int k = 1; k <= 4; k++) run_launches(k, LAUNCHES);
+    for (int k = 0; k < GRAPH_PLAIN_RUNS + 2; k++) run_launches(k, LAUNCHES);
     assert_int_equal(calls(CPU_graph_instantiate), 1);
     assert_int_equal(calls(CPU_graph_launch), 2);
     assert_int_equal(calls(CPU_graph_exec_set_kernel), LAUNCHES);
@@ -97,7 +97,7 @@ TEST(a_graph_gets_the_arguments_of_each_job) {
 
 TEST(only_the_nodes_that_differ_are_changed) {
     open_batch(NULL);
-    for (int k = 1; k <= 4; k++) {
+    for (int k = 0; k < GRAPH_PLAIN_RUNS + 2; k++) {
         char steps[256];
         snprintf(steps, sizeof steps,
             "{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2, iterations: "
@@ -115,12 +115,12 @@ TEST(only_the_nodes_that_differ_are_changed) {
 
 TEST(launches_for_several_jobs_at_once_become_a_graph_too) {
     open_batch(NULL);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i <= GRAPH_PLAIN_RUNS; i++) {
         for (int n = 0; n < 2; n++) add_launches(2, LAUNCHES);
         run();
         const struct batch_telemetry *telemetry = &jobs[0]->outcome.telemetry.batch;
         assert_int_equal(telemetry->coalesced_launches, LAUNCHES);
-        assert_int_equal(telemetry->graph_launches, i == 2);
+        assert_int_equal(telemetry->graph_launches, i == GRAPH_PLAIN_RUNS);
         end(2, LAUNCHES);
     }
     close_batch();
@@ -128,40 +128,41 @@ TEST(launches_for_several_jobs_at_once_become_a_graph_too) {
 
 TEST(few_launches_go_one_by_one) {
     open_batch(NULL);
-    for (int i = 0; i < 4; i++) run_launches(3, GRAPH_LAUNCHES_MIN - 1);
-    assert_int_equal(calls(CPU_launch), 4 * (GRAPH_LAUNCHES_MIN - 1));
+    for (int i = 0; i < GRAPH_PLAIN_RUNS + 2; i++) run_launches(3, GRAPH_LAUNCHES_MIN - 1);
+    assert_int_equal(calls(CPU_launch), (GRAPH_PLAIN_RUNS + 2) * (GRAPH_LAUNCHES_MIN - 1));
     assert_int_equal(calls(CPU_graph_create), 0);
     close_batch();
 }
 
 TEST(of_more_launches_than_a_graph_has_each_part_is_one) {
+    enum { ALL = (GRAPH_PLAIN_RUNS + 2) * LAUNCHES_MAX + 1 };
     open_batch(NULL);
-    run_launches(1, 4 * LAUNCHES_MAX + 1);
+    run_launches(1, ALL);
     assert_int_equal(calls(CPU_graph_instantiate), 1);
-    assert_int_equal(
-        calls(CPU_graph_launch) * LAUNCHES_MAX + calls(CPU_launch), 4 * LAUNCHES_MAX + 1);
-    assert_int_equal(cpu_driver_counters().launches, 4 * LAUNCHES_MAX + 1);
+    assert_int_equal(calls(CPU_graph_launch) * LAUNCHES_MAX + calls(CPU_launch), ALL);
+    assert_int_equal(cpu_driver_counters().launches, ALL);
     close_batch();
 }
 
 TEST(a_cooperative_launch_comes_between_those_before_it_and_behind_it) {
+    enum { JOBS = GRAPH_PLAIN_RUNS / 2 + 1 }; /* with two parts each */
     open_batch(NULL);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < JOBS; i++) {
         add(3,
             SAXPY ", iterations: 10}, " SAXPY ", cooperative: true}, " SAXPY ", iterations: 10}");
         run();
         end(3, 21);
     }
-    assert_int_equal(calls(CPU_launch), 20);
+    assert_int_equal(calls(CPU_launch), 10 * GRAPH_PLAIN_RUNS);
     assert_int_equal(calls(CPU_graph_launch), 2);
-    assert_int_equal(calls(CPU_launch_cooperative), 2);
+    assert_int_equal(calls(CPU_launch_cooperative), JOBS);
     close_batch();
 }
 
 TEST(a_graph_makes_room_for_launches_that_came_later) {
     open_batch(NULL);
     for (int launches = 0; launches <= GRAPHS_MAX; launches++)
-        for (int i = 0; i < 3; i++) run_launches(1, GRAPH_LAUNCHES_MIN + launches);
+        for (int i = 0; i <= GRAPH_PLAIN_RUNS; i++) run_launches(1, GRAPH_LAUNCHES_MIN + launches);
     assert_int_equal(calls(CPU_graph_instantiate), GRAPHS_MAX + 1);
     assert_int_equal(calls(CPU_graph_exec_destroy), 1);
     assert_int_equal(cpu_driver_counters().graphs_live, 2 * GRAPHS_MAX); /* each and its source */
@@ -179,7 +180,7 @@ TEST(where_the_driver_refuses_a_graph_its_launches_go_one_by_one) {
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         open_batch(faults[i]);
         uint64_t refused = 0;
-        for (int k = 1; k <= 5; k++) {
+        for (int k = 0; k < GRAPH_PLAIN_RUNS + 3; k++) {
             add_launches(k, LAUNCHES);
             run();
             refused += jobs[0]->outcome.telemetry.batch.graphs_refused;
@@ -194,15 +195,15 @@ TEST(where_the_driver_refuses_a_graph_its_launches_go_one_by_one) {
 
 TEST(a_graph_that_takes_longer_than_its_launches_is_not_used) {
     open_batch("cuGraphExecKernelNodeSetParams:slow=10ms@*"); /* 200 ms for all */
-    for (int k = 1; k <= 6; k++) run_launches(k, LAUNCHES);
+    for (int k = 0; k < GRAPH_PLAIN_RUNS + 4; k++) run_launches(k, LAUNCHES);
     assert_int_equal(calls(CPU_graph_launch), 2);
-    assert_int_equal(calls(CPU_launch), 4 * LAUNCHES);
+    assert_int_equal(calls(CPU_launch), (GRAPH_PLAIN_RUNS + 2) * LAUNCHES);
     close_batch();
 }
 
 TEST(a_graph_keeps_what_it_runs_loaded) {
     open_batch(NULL);
-    for (int i = 0; i < 3; i++) run_launches(1, LAUNCHES);
+    for (int i = 0; i <= GRAPH_PLAIN_RUNS; i++) run_launches(1, LAUNCHES);
     uint64_t loaded = cpu_driver_counters().modules_live;
     assert_true(loaded > 1);
     module_set_unload(rig.set);
@@ -227,7 +228,7 @@ TEST(a_driver_without_a_function_for_graphs_has_none) {
 #undef X
 }
 
-RUN_TESTS(T(launches_that_come_for_the_third_time_go_with_one_call),
+RUN_TESTS(T(launches_that_have_come_often_go_with_one_call),
     T(a_graph_gets_the_arguments_of_each_job), T(only_the_nodes_that_differ_are_changed),
     T(launches_for_several_jobs_at_once_become_a_graph_too), T(few_launches_go_one_by_one),
     T(of_more_launches_than_a_graph_has_each_part_is_one),

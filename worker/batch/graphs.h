@@ -3,8 +3,9 @@
  * the driver, not one each.
  *
  * The launches of a job, or of a coalesced run, are gathered in a list. A list of the same kernels
- * that comes for the third time is made a graph and kept; only nodes whose arguments or shapes
- * differ are changed before the graph is launched again. A batch has graphs of its own, because its
+ * that has come GRAPH_PLAIN_RUNS times is made a graph and kept, because to make one takes as long
+ * as several runs; only nodes whose arguments or shapes differ are changed before the graph is
+ * launched again. A batch has graphs of its own, because its
  * slabs, and so most addresses in arguments, are the same each time. At most GRAPHS_MAX are kept;
  * another takes the place of the one that was not used for longest.
  *
@@ -26,7 +27,7 @@
 enum {
     GRAPHS_MAX = 8,
     GRAPH_LAUNCHES_MIN = 8, /* fewer are launched one by one */
-    GRAPH_PLAIN_RUNS = 2    /* of a list, before it is made a graph */
+    GRAPH_PLAIN_RUNS = 6    /* of a list, before it is made a graph */
 };
 
 struct graphs;
