@@ -11,7 +11,7 @@
 #include "gpu/event.h"
 #include "gpu/eviction.h"
 #include "gpu/size_class.h"
-#include "gpu/spares.h"
+#include "gpu/stash.h"
 
 enum {
     SHARD_COUNT = 64,
@@ -30,13 +30,13 @@ struct static_entry {
     bool is_cached;       /* set before the entry is ready; if false, only its references keep it */
     bool is_ready;        /* the fence is recorded; under the shard's lock */
     struct hash_node node;
-    /* Those that threads keep to spare are counted too. In a cache line of its own: what stands
+    /* Those that threads have stashed are counted too. In a cache line of its own: what stands
      * before is read by all threads, for each job. */
-    _Alignas(SPARES_ALIGNMENT) atomic_uint references;
+    _Alignas(STASH_ALIGNMENT) atomic_uint references;
 };
 
 /* A part of the table, chosen by digest. References are taken under its lock, or from the thread's
- * spare ones without it, and released without it. */
+ * stash without it, and released without it. */
 struct shard {
     pthread_mutex_t lock;
     pthread_cond_t settled; /* an upload of one of its entries has ended */
@@ -45,7 +45,7 @@ struct shard {
 
 /* What the threads of one number have found. */
 struct hits {
-    _Alignas(2 * SPARES_ALIGNMENT) atomic_uint_fast64_t count, saved_bytes;
+    _Alignas(2 * STASH_ALIGNMENT) atomic_uint_fast64_t count, saved_bytes;
 };
 
 struct statics {
@@ -60,7 +60,7 @@ struct statics {
     uint64_t charge; /* of cached entries, against the budget */
     uint64_t cached_bytes, cached_count, evictions, misses, uploaded_bytes;
 
-    struct spares *spares;
+    struct stash *stash;
     struct shard shards[SHARD_COUNT];
     struct hits hits[THREAD_NUMBERS];
 };
@@ -148,35 +148,35 @@ static void release(struct statics *statics, struct static_entry *entry, unsigne
     if (before == count && !is_cached) entry_drop(statics, entry);
 }
 
-/* One of the thread's spare references; NULL: it has none to this static. */
-static struct static_entry *find_spare(
+/* One of the thread's stashed references; NULL: it has none to this static. */
+static struct static_entry *find_stashed(
     struct statics *statics, uint64_t name, const struct digest *digest) {
-    struct static_entry *entry = spares_take(statics->spares, name);
+    struct static_entry *entry = stash_take(statics->stash, name);
     if (entry == NULL || digest_equal(&entry->digest, digest)) return entry;
     release(statics, entry, 1); /* another static's: its place becomes free for this one */
     return NULL;
 }
 
-/* A reference from the table, with as many to spare as the thread may use soon. */
+/* A reference from the table, with as many to stash as the thread may use soon. */
 static struct static_entry *find_in_table(
     struct statics *statics, uint64_t name, const struct digest *digest) {
     struct shard *shard = shard_of(statics, name);
-    unsigned spare = 0;
+    unsigned extra = 0;
     pthread_mutex_lock(&shard->lock);
     struct static_entry *entry = shard_find(shard, name, digest);
     if (entry != NULL && !entry->is_ready) entry = NULL;
     if (entry != NULL) {
-        spare = spares_wanted(statics->spares, name, entry);
-        add_references(entry, 1 + spare);
+        extra = stash_wanted(statics->stash, name, entry);
+        add_references(entry, 1 + extra);
     }
     pthread_mutex_unlock(&shard->lock);
-    if (entry != NULL) release(statics, entry, spares_keep(statics->spares, name, entry, spare));
+    if (entry != NULL) release(statics, entry, stash_keep(statics->stash, name, entry, extra));
     return entry;
 }
 
 struct static_entry *statics_find(struct statics *statics, const struct digest *digest) {
     uint64_t name = digest_hash(digest);
-    struct static_entry *entry = find_spare(statics, name, digest);
+    struct static_entry *entry = find_stashed(statics, name, digest);
     if (entry == NULL) entry = find_in_table(statics, name, digest);
     return entry != NULL ? hit(statics, entry) : NULL;
 }
@@ -215,19 +215,19 @@ static void settle(struct statics *statics, struct static_entry *entry, bool sta
     pthread_mutex_unlock(&shard->lock);
 }
 
-/* Whether no reference is in use. If so, no thread has a spare one either, and since others are
+/* Whether no reference is in use. If so, no thread has a stashed one either, and since others are
  * taken under the shard's lock, which is held, that stays so. */
-static bool take_back_spares(struct statics *statics, struct static_entry *entry) {
+static bool take_back_stashed(struct statics *statics, struct static_entry *entry) {
     /* acquire: pairs with the release in release(); all uses of the entry are over */
     if (atomic_load_explicit(&entry->references, memory_order_acquire) == 0) return true;
-    unsigned spare = spares_recall(statics->spares, entry->item.name, entry);
-    return atomic_fetch_sub_explicit(&entry->references, spare, memory_order_acq_rel) == spare;
+    unsigned extra = stash_recall(statics->stash, entry->item.name, entry);
+    return atomic_fetch_sub_explicit(&entry->references, extra, memory_order_acq_rel) == extra;
 }
 
 static bool remove_unpinned(struct statics *statics, struct static_entry *entry) {
     struct shard *shard = shard_of(statics, entry->item.name);
     pthread_mutex_lock(&shard->lock);
-    bool is_unpinned = take_back_spares(statics, entry);
+    bool is_unpinned = take_back_stashed(statics, entry);
     if (is_unpinned) hash_table_remove(&shard->entries, &entry->node);
     pthread_mutex_unlock(&shard->lock);
     return is_unpinned;
@@ -430,7 +430,7 @@ enum err statics_upload(struct statics *statics, const struct digest *digest,
 
 void statics_unref(struct statics *statics, struct static_entry *entry) {
     unsigned count = 1;
-    if (entry->is_cached) count = spares_keep(statics->spares, entry->item.name, entry, count);
+    if (entry->is_cached) count = stash_keep(statics->stash, entry->item.name, entry, count);
     release(statics, entry, count);
 }
 
@@ -472,9 +472,9 @@ enum err statics_create(
         pthread_mutex_init(&statics->shards[i].lock, NULL);
         pthread_cond_init(&statics->shards[i].settled, NULL);
     }
-    statics->spares = spares_create();
+    statics->stash = stash_create();
     statics->idle_counters = queue_create(COUNTERS_COUNT);
-    if (statics->spares == NULL || statics->idle_counters == NULL) goto no_memory;
+    if (statics->stash == NULL || statics->idle_counters == NULL) goto no_memory;
     for (size_t i = 0; i < COUNTERS_COUNT; i++)
         counters_give(statics, &statics->device_counters[i]);
     const struct upload_options upload = {.device = options->device,
@@ -498,7 +498,7 @@ void statics_destroy(struct statics *statics) {
     INVARIANT(statics->cached_bytes == 0, "no static is in use when all are dropped");
     upload_stream_destroy(statics->upload);
     queue_destroy(statics->idle_counters);
-    spares_destroy(statics->spares);
+    stash_destroy(statics->stash);
     for (size_t i = 0; i < SHARD_COUNT; i++) {
         hash_table_fini(&statics->shards[i].entries);
         pthread_cond_destroy(&statics->shards[i].settled);

@@ -1,13 +1,13 @@
 /*
- * gpu/spares.c under gpu/statics.c, for one item: a look at a place, an exchange, an addition are one step each, and
- * every order of the steps of all threads is tried. Users find the item, with a spare reference or in the table, use it
- * and release it. One that wants the item to go takes back the spare references, and takes it out of the table only if
+ * gpu/stash.c under gpu/statics.c, for one item: a look at a place, an exchange, an addition are one step each, and
+ * every order of the steps of all threads is tried. Users find the item, with a stashed reference or in the table, use it
+ * and release it. One that wants the item to go takes back the stashed references, and takes it out of the table only if
  * no other is left.
  *
  * It shows that the item is never gone while a thread uses it, that the references counted are those in use and those
- * to spare, and that an item which nobody uses can always go, whatever threads keep.
+ * stashed, and that an item which nobody uses can always go, whatever threads keep.
  *
- * With BROKEN the one that wants it to go takes it out when only spare references are left, and takes these back after
+ * With BROKEN the one that wants it to go takes it out when only stashed references are left, and takes these back after
  * that: the model must find that a thread gets one in between.
  */
 #define USERS 2
@@ -59,7 +59,7 @@ inline use() {
 }
 
 proctype user(byte me) {
-    byte round, seen, left, spare;
+    byte round, seen, left, extra;
     bool has_one;
     for (round : 1 .. ROUNDS) {
         has_one = false;
@@ -77,21 +77,21 @@ proctype user(byte me) {
         :: has_one
         :: else ->
             lock();
-            spare = 0;
+            extra = 0;
             if
             :: !is_in_table
             :: else ->
                 has_one = true;
                 if
-                :: is_marked[me] && kept[me] == 0 -> spare = GROUP
+                :: is_marked[me] && kept[me] == 0 -> extra = GROUP
                 :: else
                 fi;
-                references = references + 1 + spare
+                references = references + 1 + extra
             fi;
             unlock();
             if
             :: !has_one
-            :: else -> keep(me, spare, seen, left); references = references - left
+            :: else -> keep(me, extra, seen, left); references = references - left
             fi
         fi;
         if
