@@ -11,6 +11,8 @@ import confluent_kafka
 import msgpack
 import numpy
 
+# Each launch takes 5 ms, also the ten of a graph.
+FAULTS = "cuLaunchKernel:slow=5ms@*;cuGraphLaunch:slow=50ms@*"
 SLOW, QUICK, IN_FLIGHT = 200, 50, 40  # of the slow ones alone five times as many as may be in flight
 PARTITION = 0
 
@@ -41,7 +43,7 @@ class SlowKeyTest(KafkaFlowTest):
         """The results of the slow key, in the order in which they were written."""
         config = self.config(
             limits={"jobs_in_flight": IN_FLIGHT}, commit_interval_ms="100ms",
-            cpu_driver={"faults": "cuLaunchKernel:slow=5ms@*"}, **config)
+            cpu_driver={"faults": FAULTS}, **config)
         self.send_all()
         if "ordering" in config:  # and a worker is stopped while hundreds wait
             worker = self.start_worker(config)
