@@ -84,6 +84,21 @@ class CommandsTest(unittest.TestCase):
                            "name": f"CPU driver device {number}", "fault": None, "pci": f"ffff:0{number}:00.0",
                            "numa_node": None, "cpus": None} for number in range(2)], objects)
 
+    def test_config_show_prints_json_that_is_a_configuration_too(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+            config.write("driver: cpu\ndevices: [0]\nkafka: {group: 'a$$b\"', properties: {client.rack: x}}\n")
+            config.flush()
+            shown = run("config", "show", "--json", "--config", config.name)
+            plain = run("config", "show", "--config", config.name)
+        settings = json.loads(shown.stdout)
+        self.assertEqual((settings["driver"], settings["lanes"], settings["executors"]["spare"]), ("cpu", 8, False))
+        self.assertEqual((settings["lane_slab_bytes"], settings["devices"]), ("4MiB", ["0"]))
+        self.assertEqual(json.loads(run("config", "show", "--json").stdout)["devices"], "all")
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
+            config.write(shown.stdout)
+            config.flush()
+            self.assertEqual(run("config", "show", "--config", config.name).stdout, plain.stdout)
+
     def test_a_mistyped_command_is_answered_with_the_nearest(self):
         done = run("chekc")
         self.assertEqual(done.returncode, 2)
@@ -92,7 +107,8 @@ class CommandsTest(unittest.TestCase):
 
     def test_wrong_arguments_exit_with_2_and_name_the_help(self):
         for arguments in (["check"], ["check", "--config"], ["check", "--confi"], ["config"], ["config", "x"],
-                          ["config", "show", "y"], ["config", "schema", "--config", "f"], ["programs", "x"],
+                          ["config", "show", "y"], ["config", "schema", "--config", "f"],
+                          ["config", "table", "--json"], ["demo", "--json"], ["programs", "x"],
                           ["version", "x"], ["check", "--config", "f", "--unknown"]):
             done = run(*arguments)
             self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)

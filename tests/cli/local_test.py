@@ -142,6 +142,12 @@ class LocalTest(unittest.TestCase):
         self.assertNotIn("gpu-worker submit", done.stderr)
         self.assertEqual(list(self.temporary.iterdir()), [])
 
+    def test_a_demo_prints_its_result_alone_as_json(self):
+        done = subprocess.run([BINARY, "demo", "--once", "--json"], capture_output=True, text=True, timeout=PATIENCE_S,
+                              env=self.environment)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(json.loads(done.stdout)["status"], "ok")
+
     def test_a_demo_that_is_interrupted_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with subprocess.Popen([BINARY, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

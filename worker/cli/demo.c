@@ -30,6 +30,7 @@ enum { PATH_SIZE = TEMPORARY_PATH_SIZE + 16 };
 
 struct demo {
     const char *driver;
+    bool is_json; /* nothing is printed but the result */
     char folder[TEMPORARY_PATH_SIZE], config[PATH_SIZE], job[PATH_SIZE], log[PATH_SIZE];
     pid_t worker;
 };
@@ -67,10 +68,12 @@ static void wait_for_end(const struct demo *demo, pid_t other, const sigset_t *w
 /* Without a worker no result comes. */
 static enum err submit(
     const struct demo *demo, const sigset_t *waiting, int *ret_exit, struct error *err) {
-    const char *const arguments[] = {"submit", "--config", demo->config, demo->job, NULL};
+    const char *const arguments[] = {
+        "submit", "--config", demo->config, demo->job, demo->is_json ? "--json" : NULL, NULL};
     pid_t pid;
-    printf("# %s\n%s\n# gpu-worker submit --config %s %s\n", demo->job, job_text, demo->config,
-        demo->job);
+    if (!demo->is_json)
+        printf("# %s\n%s\n# gpu-worker submit --config %s %s\n", demo->job, job_text, demo->config,
+            demo->job);
     fflush(stdout);
     enum err code = child_start(arguments, -1, NULL, &pid, err);
     if (code != ERR_OK) return code;
@@ -117,9 +120,13 @@ int command_demo(int argc, char **argv) {
     int ret;
     const struct cli_option options[] = {
         {"driver", "cuda|cpu", "what runs the jobs: the CPU if not given", .text = &demo.driver},
-        {"once", NULL, "end after the job", .flag = &is_once}, {0}};
+        {"once", NULL, "end after the job", .flag = &is_once},
+        {"json", NULL, "with --once: print the result alone, as a line of JSON",
+            .flag = &demo.is_json},
+        {0}};
     const struct cli_command command = {.name = "demo", .about = about, .options = options};
     if (!cli_parse(&command, argc, argv, &words, &ret)) return ret;
+    if (demo.is_json && !is_once) return cli_fail_usage("demo", "--json goes only with --once");
     enum driver_choice driver;
     if (!cli_read_driver(demo.driver, &driver))
         return cli_fail_usage("demo", "--driver is cuda or cpu, not '%s'", demo.driver);

@@ -64,6 +64,34 @@ void settings_print(const struct settings *settings, FILE *out) {
     print_yaml(settings, false, out);
 }
 
+/* Words that stand bare in YAML, and need quotes in JSON. */
+static bool is_word(const struct setting *setting, const void *field) {
+    return setting->type == SETTING_DURATION || setting->type == SETTING_SIZE ||
+           setting->type == SETTING_ENUM ||
+           (setting->type == SETTING_DEVICES && ((const struct string_list *)field)->count == 0);
+}
+
+void settings_print_json(const struct settings *settings, FILE *out) {
+    const struct section *section = NULL;
+    const char *separator = "{";
+    for (size_t i = 0; i < setting_count; i++) {
+        const struct setting *setting = &setting_table[i];
+        const void *field = (const char *)settings + setting->offset;
+        if (setting_section(setting) != section) {
+            fprintf(
+                out, "%s, \"%s\": ", section != NULL ? "}" : "", setting_section(setting)->name);
+            section = setting_section(setting);
+            separator = "{";
+        }
+        const char *quote = is_word(setting, field) ? "\"" : "";
+        fprintf(out, "%s\"%s\": %s", separator, setting_key(setting), quote);
+        value_print(setting, field, out);
+        fputs(quote, out);
+        separator = ", ";
+    }
+    fputs("}}\n", out);
+}
+
 void settings_print_defaults(FILE *out) {
     struct settings defaults;
     settings_init(&defaults);

@@ -221,6 +221,9 @@ char *settings_state_dir(const struct settings *settings);
 /** Effective configuration as YAML that settings_load() accepts; secrets are masked as "***". */
 void settings_print(const struct settings *settings, FILE *out);
 
+/** The same as one JSON object in one line, which settings_load() accepts as well. */
+void settings_print_json(const struct settings *settings, FILE *out);
+
 /** All defaults as commented YAML; the JSON Schema of the file; the table of config/README.md
  * (Markdown). */
 void settings_print_defaults(FILE *out);
