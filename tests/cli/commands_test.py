@@ -86,7 +86,7 @@ class CommandsTest(unittest.TestCase):
 
     def test_config_show_prints_json_that_is_a_configuration_too(self):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
-            config.write("driver: cpu\ndevices: [0]\nkafka: {group: 'a$$b\"', properties: {client.rack: x}}\n")
+            config.write("driver: cpu\ndevices: [0]\nkafka: {group: 'a$$b\"', consumer: {client.rack: x}}\n")
             config.flush()
             shown = run("config", "show", "--json", "--config", config.name)
             plain = run("config", "show", "--config", config.name)
