@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/nearest.h"
 #include "bench/command.h"
@@ -85,6 +86,9 @@ static const struct command *find(const char *name) {
 }
 
 int main(int argc, char **argv) {
+    /* An executor was started from /proc/self/exe: ps, the kernel's log and core dumps would call
+     * it by that. */
+    prctl(PR_SET_NAME, "gpu-worker");
     if (argc < 2) {
         fprintf(stderr, "gpu-worker: no command; see gpu-worker --help\n");
         return CLI_USAGE;

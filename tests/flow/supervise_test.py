@@ -184,6 +184,12 @@ class SuperviseTest(FlowTest):
         self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text())
         self.assertFalse(any(is_alive(pid) for pid in executors + started))
 
+    def test_ps_calls_executors_what_it_calls_their_supervisor(self):
+        process, log, _, executors = self.start_service()
+        self.wait_until_ready(log)
+        names = {pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in executors + [process.pid]}
+        self.assertEqual(names, {"gpu-worker"})
+
     def test_a_device_whose_memory_cannot_be_corrected_gets_no_executor_any_more(self):
         path = self.write_config(cpu_driver={"faults": "cuLaunchKernel:ecc_uncorrectable@1"})
         jobs, results = self.folder / "jobs", self.folder / "results"
