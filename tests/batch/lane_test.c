@@ -2,6 +2,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "batch/lane.h"
 #include "batch_rig.h"
@@ -156,18 +158,33 @@ TEST(where_tenants_take_turns_no_lane_is_lent) {
     close_lanes();
 }
 
-/* The last one: the process has lost the device. */
+/* Of a process of its own, which has lost the device then. */
+static void assert_lost_once(const char *faults, bool is_timed) {
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        open_lanes(false, faults);
+        job->timing = is_timed;
+        ready_learn(ready, 0, &job, 1, true, READY_SHORT_NS);
+        run_on_a_lent_lane();
+        lanes_stop(lanes);
+        _exit(lost == 1 && done == 0 ? 0 : 1);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 TEST(a_job_that_loses_the_gpu_ends_the_lane) {
-    open_lanes(false, "cuLaunchKernel:illegal_address@1");
-    run_on_a_lent_lane();
-    while (lost == 0) sched_yield();
-    lanes_stop(lanes);
-    assert_int_equal(lost, 1);
-    assert_int_equal(done, 0);
-    ready_destroy(ready);
+    assert_lost_once("cuLaunchKernel:illegal_address@1", false);
+}
+
+TEST(a_gpu_that_is_lost_once_the_batch_is_done_ends_the_lane) {
+    assert_lost_once("cuEventElapsedTime:illegal_address@1", true);
 }
 
 RUN_TESTS(T(a_short_job_is_run_by_the_thread_that_has_borrowed_the_lane),
     T(a_job_that_takes_longer_than_it_used_to_is_left_to_the_lanes_own_thread),
     T(a_job_that_is_refused_leaves_the_lane_free), T(where_tenants_take_turns_no_lane_is_lent),
-    T(a_job_that_loses_the_gpu_ends_the_lane))
+    T(a_job_that_loses_the_gpu_ends_the_lane),
+    T(a_gpu_that_is_lost_once_the_batch_is_done_ends_the_lane))

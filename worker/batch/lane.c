@@ -20,7 +20,6 @@ struct lane {
     uint64_t last_done_ns;
     struct job **jobs; /* of the next batch */
     struct job **done; /* of the one that is over */
-    bool is_lost;      /* with the GPU: its thread ends */
     bool is_slow;      /* a batch of slow jobs has the lane to itself (ready.h) */
 };
 
@@ -241,6 +240,7 @@ static void give_up(struct lane *lane, size_t unstarted, const struct error *err
         for (size_t i = 0; i < batch->count; i++) lose_job(lane, batch->items[i].job, err);
         batch_leave(batch);
     }
+    lane->in_flight = 0;
 }
 
 static void run_lane(void *context, uint32_t index) {
@@ -249,12 +249,12 @@ static void run_lane(void *context, uint32_t index) {
     struct error err;
     struct ready_batch taken = {.count = 0};
     enum err code = device_bind(options->device, &err);
-    while (code == ERR_OK && !lane->is_lost) {
+    while (code == ERR_OK) {
         taken.count = 0;
         if (lane->in_flight < options->depth && !lane->is_slow) taken = take_jobs(lane);
         if (taken.count > 0) code = begin_or_pass_on(lane, &taken, &err);
         else if (lane->in_flight > 0) code = finish_oldest(lane, &err);
-        else break; /* closed and empty */
+        else break; /* closed and empty, or lost while it was lent */
     }
     if (code != ERR_OK) give_up(lane, taken.count, &err);
 }
@@ -267,23 +267,23 @@ bool lanes_borrow(struct lanes *lanes) {
 }
 
 /* A batch that takes longer than expected is left to the lane's own thread. */
-static void run_short(struct lane *lane, struct ready_batch taken) {
+static enum err run_short(struct lane *lane, struct ready_batch taken) {
     struct error err;
     taken.count = start_jobs(lane, taken.count);
-    if (taken.count == 0) return;
+    if (taken.count == 0) return ERR_OK;
     enum err code = begin_or_pass_on(lane, &taken, &err);
     size_t unstarted = code != ERR_OK ? taken.count : 0;
     if (lane->in_flight > 0 && batch_is_done_soon(&lane->batches[lane->oldest]))
         code = finish_oldest(lane, &err);
-    if (code == ERR_OK) return;
-    give_up(lane, unstarted, &err);
-    lane->is_lost = true;
+    if (code != ERR_OK) give_up(lane, unstarted, &err);
+    return code;
 }
 
 void lanes_run_borrowed(struct lanes *lanes) {
     struct lane *lane = &lanes->items[READY_LENT_LANE];
-    run_short(lane, ready_take_short(lanes->options.ready, lane->jobs));
-    ready_give_back(lanes->options.ready, lane->is_lost || lane->in_flight > 0);
+    enum err code = run_short(lane, ready_take_short(lanes->options.ready, lane->jobs));
+    /* its thread finds that nothing is in flight, and ends, if the GPU was lost */
+    ready_give_back(lanes->options.ready, code != ERR_OK || lane->in_flight > 0);
 }
 
 /* --- start and stop --- */
