@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/aligned.h"
 #include "testing.h"
 
 enum { THREADS = 70, INCREMENTS = 20000 }; /* more threads than there are blocks */
@@ -22,9 +23,8 @@ struct member {
 };
 
 static struct counters *create(void) {
-    struct counters *counters = aligned_alloc(_Alignof(struct counters), sizeof *counters);
+    struct counters *counters = aligned_calloc(_Alignof(struct counters), sizeof *counters);
     assert_non_null(counters);
-    memset(counters, 0, sizeof *counters);
     return counters;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/aligned.h"
 #include "support/loopback.h"
 #include "testing.h"
 #include "trace/record.h"
@@ -40,9 +41,8 @@ static int set_up(void **state) {
     char url[64];
     collector = loopback_reserve(&at);
     snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(at.sin_port));
-    counters = aligned_alloc(_Alignof(struct counters), sizeof *counters);
+    counters = aligned_calloc(_Alignof(struct counters), sizeof *counters);
     assert_non_null(counters);
-    memset(counters, 0, sizeof *counters);
     atomic_store(&failed_count, 0);
     const struct tracer_options options = {.url = url,
         .identity = &identity,

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/aligned.h"
 #include "base/ring.h"
 #include "base/thread_number.h"
 
@@ -26,15 +27,7 @@ struct magazines {
 };
 
 struct magazines *magazines_create(void) {
-    struct magazines *magazines = aligned_alloc(_Alignof(struct magazines), sizeof *magazines);
-    if (magazines == NULL) return NULL;
-    for (size_t row = 0; row < MAGAZINE_ROWS; row++)
-        for (size_t class = 0; class < MAGAZINE_CLASSES; class ++) {
-            atomic_init(&magazines->rows[row].used[class], 0);
-            for (size_t i = 0; i < MAGAZINE_PLACES; i++)
-                atomic_init(&magazines->rows[row].places[class][i], 0);
-        }
-    return magazines;
+    return aligned_calloc(_Alignof(struct magazines), sizeof(struct magazines));
 }
 
 void magazines_destroy(struct magazines *magazines) {

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/aligned.h"
 #include "base/invariant.h"
 #include "base/ring.h"
 #include "base/thread_number.h"
@@ -21,11 +22,7 @@ struct stash {
 };
 
 struct stash *stash_create(void) {
-    struct stash *stash = aligned_alloc(_Alignof(struct stash), sizeof *stash);
-    if (stash == NULL) return NULL;
-    for (size_t row = 0; row < STASH_ROWS; row++)
-        for (size_t i = 0; i < STASH_PLACES; i++) atomic_init(&stash->rows[row].places[i], 0);
-    return stash;
+    return aligned_calloc(_Alignof(struct stash), sizeof(struct stash));
 }
 
 void stash_destroy(struct stash *stash) {

@@ -2,8 +2,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/aligned.h"
 #include "base/hash_table.h"
 #include "base/invariant.h"
 #include "base/queue.h"
@@ -462,9 +462,8 @@ size_t static_entry_bytes(const struct static_entry *entry) {
 
 enum err statics_create(
     const struct statics_options *options, struct statics **ret, struct error *err) {
-    struct statics *statics = aligned_alloc(_Alignof(struct statics), sizeof *statics);
+    struct statics *statics = aligned_calloc(_Alignof(struct statics), sizeof *statics);
     if (statics == NULL) goto no_memory;
-    memset(statics, 0, sizeof *statics);
     statics->options = *options;
     eviction_init(&statics->eviction, options->budget_bytes);
     pthread_mutex_init(&statics->lock, NULL);
