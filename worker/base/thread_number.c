@@ -7,15 +7,14 @@
 static atomic_uint_fast64_t taken; /* a bit for each number that is given out again */
 static atomic_uint next = THREAD_NUMBERS;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* of a thread's number + 1: what ends with the thread gives it back */
-_Thread_local unsigned thread_number_known; /* the same */
+static pthread_key_t key; /* of a number + 1 that is given back when its thread ends */
+_Thread_local unsigned thread_number_known;
 
 static void give_back(void *number) {
     thread_number_known = 0; /* what else ends with the thread may ask again */
     unsigned bit = (unsigned)(uintptr_t)number - 1;
     /* release: pairs with the acquire in take(); the next owner sees what this one wrote */
-    if (bit < THREAD_NUMBERS)
-        atomic_fetch_and_explicit(&taken, ~(UINT64_C(1) << bit), memory_order_release);
+    atomic_fetch_and_explicit(&taken, ~(UINT64_C(1) << bit), memory_order_release);
 }
 
 static void create_key(void) {
