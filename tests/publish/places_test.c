@@ -97,8 +97,25 @@ TEST(an_error_has_no_outputs_and_begins_where_its_room_does) {
     assert_same(payload, write_copied());
 }
 
+TEST(what_comes_before_the_outputs_may_not_be_larger_than_its_room) {
+    enum { FAILED = 20 };
+    struct failed_instance failed[FAILED];
+    struct error err;
+    char text[256] = {0};
+    struct message *message = reserve();
+    memset(text, 'm', sizeof text - 1);
+    for (uint32_t i = 0; i < FAILED; i++)
+        failed[i] = (struct failed_instance){i, ERR_GPU_HANG, text};
+    job->outcome.failed = failed;
+    job->outcome.failed_count = FAILED;
+    job->outcome.code =
+        error_set(&job->outcome.err, ERR_INSTANCES_FAILED, 0, "correct them", "some failed");
+    assert_int_equal(message_write_result(message, ANSWER_RESULT, &identity, &err), ERR_INTERNAL);
+}
+
 #define P(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 RUN_TESTS(P(outputs_are_in_the_result_where_slices_put_them), P(a_result_may_be_written_again),
     P(an_output_that_goes_to_the_blob_store_has_no_place),
     P(an_output_with_less_before_it_than_was_planned_moves_up),
-    P(an_error_has_no_outputs_and_begins_where_its_room_does))
+    P(an_error_has_no_outputs_and_begins_where_its_room_does),
+    P(what_comes_before_the_outputs_may_not_be_larger_than_its_room))
