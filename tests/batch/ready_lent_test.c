@@ -14,6 +14,7 @@ struct taker {
 };
 
 static struct taker takers[LANES];
+static struct job *mine[256]; /* of the borrower */
 
 static int set_up_two_lanes(void **state) {
     return set_up_lanes(2);
@@ -64,6 +65,17 @@ static void push(uint64_t signature) {
     ready_push(ready, &job, 1);
 }
 
+static void borrow_for_a_short_job(void) {
+    borrow();
+    push(Q);
+    assert_int_equal(ready_take_short(ready, mine).count, 1);
+}
+
+static void start_with_short_jobs(uint32_t lanes) {
+    teach(job_of(Q), 1, true, QUICK_NS);
+    start(lanes);
+}
+
 TEST(no_lane_is_lent_before_all_of_them_wait) {
     assert_false(ready_borrow(ready));
     start(LANES - 1);
@@ -72,9 +84,7 @@ TEST(no_lane_is_lent_before_all_of_them_wait) {
 }
 
 TEST(short_jobs_are_the_borrowers) {
-    struct job *mine[256];
-    teach(job_of(Q), 1, true, QUICK_NS);
-    start(LANES);
+    start_with_short_jobs(LANES);
     for (size_t i = 0; i < 100; i++) {
         borrow();
         assert_false(ready_borrow(ready));
@@ -88,7 +98,6 @@ TEST(short_jobs_are_the_borrowers) {
 }
 
 TEST(what_is_not_short_or_not_known_is_the_lanes) {
-    struct job *mine[256];
     teach(job_of(Q), 1, true, READY_SHORT_NS / 2);
     teach(job_of(Q), 8, true, 2 * READY_SHORT_NS);
     teach(job_of(Q + 1), 1, true, READY_SHORT_NS + 1);
@@ -107,9 +116,7 @@ TEST(what_is_not_short_or_not_known_is_the_lanes) {
 }
 
 TEST(jobs_that_are_not_in_the_borrowers_batch_are_the_lanes) {
-    struct job *mine[256];
-    teach(job_of(Q), 1, true, QUICK_NS);
-    start(LANES);
+    start_with_short_jobs(LANES);
     borrow();
     push(Q);
     push(UNKNOWN);
@@ -120,13 +127,9 @@ TEST(jobs_that_are_not_in_the_borrowers_batch_are_the_lanes) {
 }
 
 TEST(jobs_that_come_while_a_lane_is_lent_are_the_others) {
-    struct job *mine[256];
-    teach(job_of(Q), 1, true, QUICK_NS);
-    start(2);
+    start_with_short_jobs(2);
     for (size_t i = 0; i < 100; i++) {
-        borrow();
-        push(Q);
-        assert_int_equal(ready_take_short(ready, mine).count, 1);
+        borrow_for_a_short_job();
         push(Q);
         while (ready_count(ready) > 0) sched_yield();
         ready_give_back(ready, false);
@@ -136,12 +139,8 @@ TEST(jobs_that_come_while_a_lane_is_lent_are_the_others) {
 }
 
 TEST(jobs_that_come_while_the_only_lane_is_lent_are_its_own_once_it_is_back) {
-    struct job *mine[256];
-    teach(job_of(Q), 1, true, QUICK_NS);
-    start(1);
-    borrow();
-    push(Q);
-    assert_int_equal(ready_take_short(ready, mine).count, 1);
+    start_with_short_jobs(1);
+    borrow_for_a_short_job();
     push(Q);
     ready_give_back(ready, false);
     borrow();
@@ -150,12 +149,8 @@ TEST(jobs_that_come_while_the_only_lane_is_lent_are_its_own_once_it_is_back) {
 }
 
 TEST(a_lane_that_comes_back_busy_takes_nothing_and_is_not_lent_again_before_it_waits) {
-    struct job *mine[256];
-    teach(job_of(Q), 1, true, QUICK_NS);
-    start(LANES);
-    borrow();
-    push(Q);
-    assert_int_equal(ready_take_short(ready, mine).count, 1);
+    start_with_short_jobs(LANES);
+    borrow_for_a_short_job();
     ready_give_back(ready, true);
     assert_false(ready_borrow(ready));
     pthread_join(takers[READY_LENT_LANE].thread, NULL); /* got nothing */
