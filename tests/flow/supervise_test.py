@@ -190,6 +190,21 @@ class SuperviseTest(FlowTest):
         names = {pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in executors + [process.pid]}
         self.assertEqual(names, {"gpu-worker"})
 
+    def test_no_file_of_a_worker_takes_the_place_of_a_closed_standard_stream(self):
+        def close_standard_streams():
+            os.closerange(0, 3)
+
+        path = self.write_config(broker="embedded", state={"dir": str(self.folder / "state")})
+        process = subprocess.Popen([BINARY, "run", "--config", path], preexec_fn=close_standard_streams)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        (executor,) = self.wait_for_executors(process, 1)
+        for pid in (process.pid, executor):
+            streams = {os.readlink(f"/proc/{pid}/fd/{stream}") for stream in range(3)}
+            self.assertEqual(streams, {"/dev/null"})
+        process.terminate()
+        self.assertEqual(process.wait(END_TIMEOUT_S), 0)
+
     def test_a_device_whose_memory_cannot_be_corrected_gets_no_executor_any_more(self):
         path = self.write_config(cpu_driver={"faults": "cuLaunchKernel:ecc_uncorrectable@1"})
         jobs, results = self.folder / "jobs", self.folder / "results"
