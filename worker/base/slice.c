@@ -15,11 +15,12 @@ size_t slice_utf8_first(struct slice s) {
 }
 
 bool slice_is_utf8(struct slice s) {
-    while (s.size > 0) {
-        size_t size = slice_utf8_first(s);
+    size_t at = 0;
+    while (at < s.size) {
+        bool is_ascii = s.data[at] - 1u < 0x7f; /* most of it is, and needs no call */
+        size_t size = is_ascii ? 1 : slice_utf8_first(slice_of(s.data + at, s.size - at));
         if (size == 0) return false;
-        s.data += size;
-        s.size -= size;
+        at += size;
     }
     return true;
 }

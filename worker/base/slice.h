@@ -27,8 +27,10 @@ static inline struct slice slice_of_text(const char *text) {
     return slice_of(text, strlen(text));
 }
 
+/* The first byte tells most slices of one size apart without a call. */
 static inline bool slice_equal(struct slice a, struct slice b) {
-    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+    if (a.size != b.size) return false;
+    return a.size == 0 || (a.data[0] == b.data[0] && memcmp(a.data, b.data, a.size) == 0);
 }
 
 static inline bool slice_is_text(struct slice s, const char *text) {

@@ -47,14 +47,14 @@ static uint64_t read_big_endian(const uint8_t *bytes, size_t width) {
 static inline bool head_read(struct slice bytes, size_t at, struct head *ret) {
     if (at == bytes.size) return false;
     uint8_t first = bytes.data[at];
-    if (first < 0x80) {
+    if (first >= 0xa0 && first < 0xc0) { /* most values are names */
+        *ret = (struct head){WIRE_TEXT, 1, first & 0x1f};
+    } else if (first < 0x80) {
         *ret = (struct head){WIRE_UINT, 1, 0};
     } else if (first < 0x90) {
         *ret = (struct head){WIRE_MAP, 1, first & 0x0f};
     } else if (first < 0xa0) {
         *ret = (struct head){WIRE_ARRAY, 1, first & 0x0f};
-    } else if (first < 0xc0) {
-        *ret = (struct head){WIRE_TEXT, 1, first & 0x1f};
     } else if (first >= 0xe0) {
         *ret = (struct head){WIRE_INT, 1, 0};
     } else {
@@ -88,8 +88,12 @@ static double read_float(const uint8_t *first, size_t width) {
 static inline struct wire_value value_of(const uint8_t *first, const struct head *head) {
     struct wire_value value = {.type = (enum wire_type)head->type};
     size_t width = (size_t)head->count;
+    if (value.type >= WIRE_TEXT) { /* most are, and the switch below costs more */
+        value.count = (uint32_t)head->count;
+        value.bytes = first + head->size;
+        return value;
+    }
     switch (value.type) {
-    case WIRE_NIL: break;
     case WIRE_BOOL: value.boolean = (*first & 1) != 0; break;
     case WIRE_UINT: value.uint = width == 0 ? *first : read_big_endian(first + 1, width); break;
     case WIRE_INT:
@@ -97,10 +101,7 @@ static inline struct wire_value value_of(const uint8_t *first, const struct head
         if (value.integer >= 0) value.type = WIRE_UINT;
         break;
     case WIRE_FLOAT: value.number = read_float(first, width); break;
-    case WIRE_TEXT:
-    case WIRE_BINARY: value.bytes = first + head->size; /* fall through */
-    case WIRE_ARRAY:
-    case WIRE_MAP: value.count = (uint32_t)head->count; break;
+    default: break; /* nil */
     }
     return value;
 }
@@ -126,9 +127,10 @@ static enum wire_state broken(size_t at, struct error *err, const char *what) {
  */
 __attribute__((always_inline)) static inline enum wire_state walk(struct slice bytes,
     struct wire_value *items, size_t room, size_t *size, size_t *count, struct error *err) {
-    uint64_t open[WIRE_DEPTH_MAX + 1] = {1};
+    uint64_t open[WIRE_DEPTH_MAX + 1];    /* as many as are open are set */
     size_t opened_by[WIRE_DEPTH_MAX + 1]; /* index of the array or map, per level */
     size_t depth = 0, at = 0, n = 0;
+    open[0] = 1;
     for (;;) {
         while (open[depth] == 0) {
             if (depth == 0) {
@@ -141,8 +143,9 @@ __attribute__((always_inline)) static inline enum wire_state walk(struct slice b
         }
         struct head head;
         if (!head_read(bytes, at, &head)) return cut(bytes, at, err);
-        if (head.type == UNUSED) return broken(at, err, "the byte 0xc1, which msgpack never uses");
-        if (head.type == EXT) return broken(at, err, "an ext type");
+        if (head.type > WIRE_MAP)
+            return broken(at, err,
+                head.type == EXT ? "an ext type" : "the byte 0xc1, which msgpack never uses");
         if (nests(head.type) && depth == WIRE_DEPTH_MAX)
             return broken(at, err, "an array or map nested deeper than 16 levels");
         /* at most 2^33, so nothing overflows; each nested value takes at least one byte */

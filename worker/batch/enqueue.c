@@ -288,7 +288,8 @@ static enum err enqueue_jobs(struct batch *batch, struct error *err) {
             *err = outcome->err;
             return outcome->code;
         }
-        for (size_t k = i + 1; k < i + run.count; k++) batch->items[k].job->outcome = *outcome;
+        if (outcome->code != ERR_OK) /* else theirs says so already */
+            for (size_t k = i + 1; k < i + run.count; k++) batch->items[k].job->outcome = *outcome;
         i += run.count;
     }
     return ERR_OK;

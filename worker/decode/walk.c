@@ -159,12 +159,6 @@ static enum err unknown_key(
         walk, ERR_BAD_JOB, fix, "has the unknown key %s", walk_quote(wire_slice(key), quoted));
 }
 
-static bool is_key_of(const struct field *field, struct slice name) {
-    /* The first byte tells most keys of one length apart without a call. */
-    return name.size == field->key.size && name.data[0] == field->key.data[0] &&
-           memcmp(name.data, field->key.data, name.size) == 0;
-}
-
 /* The index of the field of that name, `count` if there is none. Senders write keys in one order,
  * mostly that of the table, so the search begins at `first`, behind the key before. */
 static size_t field_find(
@@ -172,9 +166,9 @@ static size_t field_find(
     if (key->type != WIRE_TEXT) return count;
     struct slice name = wire_slice(key);
     for (size_t i = first; i < count; i++)
-        if (is_key_of(&fields[i], name)) return i;
+        if (slice_equal(fields[i].key, name)) return i;
     for (size_t i = 0; i < first; i++)
-        if (is_key_of(&fields[i], name)) return i;
+        if (slice_equal(fields[i].key, name)) return i;
     return count;
 }
 

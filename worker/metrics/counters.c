@@ -43,14 +43,10 @@ static unsigned block_number(void) {
     return number < SHARED_BLOCK ? number : SHARED_BLOCK;
 }
 
-static struct counters_block *own_block(struct counters *counters) {
-    return &counters->blocks[block_number()];
-}
-
 /* Nobody else writes to a thread's own block: adding needs no atomic read-modify-write there, which
  * costs several times as much, some 30 times a job. */
-static void add(atomic_uint_fast64_t *count, uint64_t value) {
-    if (block_number() == SHARED_BLOCK) {
+static void add(unsigned block, atomic_uint_fast64_t *count, uint64_t value) {
+    if (block == SHARED_BLOCK) {
         atomic_fetch_add_explicit(count, value, memory_order_relaxed);
     } else {
         uint64_t before = atomic_load_explicit(count, memory_order_relaxed);
@@ -64,11 +60,12 @@ static void add(atomic_uint_fast64_t *count, uint64_t value) {
  */
 
 void counters_add(struct counters *counters, enum counter counter, uint64_t value) {
-    add(&own_block(counters)->of[counter], value);
+    unsigned block = block_number();
+    add(block, &counters->blocks[block].of[counter], value);
 }
 
 void counters_raise(struct counters *counters, enum counter counter, uint64_t value) {
-    atomic_uint_fast64_t *maximum = &own_block(counters)->of[counter];
+    atomic_uint_fast64_t *maximum = &counters->blocks[block_number()].of[counter];
     uint_fast64_t seen = atomic_load_explicit(maximum, memory_order_relaxed);
     while (seen < value && !atomic_compare_exchange_weak_explicit(
                                maximum, &seen, value, memory_order_relaxed, memory_order_relaxed)) {
@@ -76,12 +73,13 @@ void counters_raise(struct counters *counters, enum counter counter, uint64_t va
 }
 
 void counters_add_outcome(struct counters *counters, enum err outcome) {
-    add(&own_block(counters)->outcomes[outcome], 1);
+    unsigned block = block_number();
+    add(block, &counters->blocks[block].outcomes[outcome], 1);
 }
 
 void counters_observe(struct counters *counters, enum histogram histogram, uint64_t value) {
     const struct histogram_info *info = &histogram_infos[histogram];
-    struct counters_block *block = own_block(counters);
+    unsigned block = block_number();
     size_t bucket = 0, above = info->bound_count;
     if (value == 0) return;
     while (bucket < above) {
@@ -89,8 +87,8 @@ void counters_observe(struct counters *counters, enum histogram histogram, uint6
         if (value <= info->bounds[middle]) above = middle;
         else bucket = middle + 1;
     }
-    add(&block->buckets[histogram][bucket], 1);
-    add(&block->sums[histogram], value);
+    add(block, &counters->blocks[block].buckets[histogram][bucket], 1);
+    add(block, &counters->blocks[block].sums[histogram], value);
 }
 
 void counters_read_histogram(

@@ -18,7 +18,7 @@ struct check {
     const struct entry
         *entry;        /* the launch's entry, or one of its phases, which have the same arguments */
     uint32_t instance; /* of an array, whose arguments are looked at */
-    const char *where;
+    size_t step_index;
     struct error *err;
 };
 
@@ -116,8 +116,8 @@ static enum err refuse_shared(
     const struct check *check, const char *what, const char *bound, const char *needed) {
     return error_set(check->err, ERR_BAD_ARGUMENT, 0,
         "raise shared_bytes of the step, or make what needs it smaller",
-        "%s: %s, and the kernel needs %s: %s bytes; shared_bytes is %" PRIu32, check->where, what,
-        bound, needed, check->launch->shared_bytes);
+        "steps[%zu]: %s, and the kernel needs %s: %s bytes; shared_bytes is %" PRIu32,
+        check->step_index, what, bound, needed, check->launch->shared_bytes);
 }
 
 static enum err refuse(
@@ -134,8 +134,9 @@ static enum err refuse(
         &check->job->buffers[check->launch->args[bound->buffer].buffer];
     return error_set(check->err, ERR_BAD_ARGUMENT, 0,
         "send a larger buffer, or a smaller number: the kernel would go past the buffer's end",
-        "%s: %s, and the kernel needs %s: %s elements; buffer '%.*s' has %" PRIu64 " (%s)",
-        check->where, what, text, number, SLICE_TEXT(buffer->name), room_of(check, bound->buffer),
+        "steps[%zu]: %s, and the kernel needs %s: %s elements; buffer '%.*s' has %" PRIu64 " (%s)",
+        check->step_index, what, text, number, SLICE_TEXT(buffer->name),
+        room_of(check, bound->buffer),
         arg->element_type == DATATYPE_NONE ? "bytes" : datatype_name(arg->element_type));
 }
 
@@ -143,7 +144,8 @@ static enum err refuse_count(const struct check *check, const struct bound *boun
     char text[260];
     bound_format(check->entry, bound, text, sizeof text);
     return error_set(check->err, ERR_BAD_ARGUMENT, 0, "send numbers that are 0 or more",
-        "%s: the kernel needs %s, but a number in it is negative or NaN", check->where, text);
+        "steps[%zu]: the kernel needs %s, but a number in it is negative or NaN", check->step_index,
+        text);
 }
 
 /* ---- the checks ---- */
@@ -207,7 +209,7 @@ static enum err check_in_range(const struct check *check, size_t arg, size_t ind
     scalar_format(&between->max, max, sizeof max);
     snprintf(fix, sizeof fix, "send a number from %s to %s", min, max);
     return error_set(check->err, ERR_BAD_ARGUMENT, 0, fix,
-        "%s: argument '%s' is %s, and the kernel takes %s to %s", check->where,
+        "steps[%zu]: argument '%s' is %s, and the kernel takes %s to %s", check->step_index,
         check->entry->args[arg].name, text, min, max);
 }
 
@@ -232,9 +234,9 @@ static enum err check_entry(struct check *check) {
 }
 
 enum err plan_check_bounds(
-    const struct job *job, const struct plan_launch *launch, const char *where, struct error *err) {
+    const struct job *job, const struct plan_launch *launch, size_t step_index, struct error *err) {
     struct check check = {
-        .job = job, .launch = launch, .entry = launch->entry, .where = where, .err = err};
+        .job = job, .launch = launch, .entry = launch->entry, .step_index = step_index, .err = err};
     enum err code = check_entry(&check);
     for (size_t i = 0; i < launch->entry->phase_count && code == ERR_OK; i++) {
         check.entry = &launch->program->entries[launch->entry->phases[i]];

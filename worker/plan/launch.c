@@ -1,7 +1,6 @@
 #include "plan/launch.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "plan/bounds.h"
 
@@ -22,133 +21,133 @@ static bool role_writes(enum arg_role role) {
 }
 
 static enum err check_buffer_arg(const struct job *job, size_t index,
-    const struct entry_arg *wanted, const char *where, struct error *err) {
+    const struct entry_arg *wanted, size_t step_index, struct error *err) {
     const struct job_buffer *buffer = &job->buffers[index];
     bool is_shared = job->instances > 0 && !buffer->is_each;
     if (buffer->source == BUFFER_STATIC && role_writes(wanted->role))
         return error_set(err, ERR_BAD_ARGUMENT, 0,
             "send this buffer as `data` or `fill`: statics are shared by jobs and never written",
-            "%s: the kernel writes '%s', and buffer '%.*s' is a static", where, wanted->name,
-            SLICE_TEXT(buffer->name));
+            "steps[%zu]: the kernel writes '%s', and buffer '%.*s' is a static", step_index,
+            wanted->name, SLICE_TEXT(buffer->name));
     if (is_shared && role_writes(wanted->role))
         return error_set(err, ERR_BAD_ARGUMENT, 0,
             "give the buffer `each: true`: the instances would write over each other",
-            "%s: the kernel writes '%s', and buffer '%.*s' is shared by all instances", where,
-            wanted->name, SLICE_TEXT(buffer->name));
+            "steps[%zu]: the kernel writes '%s', and buffer '%.*s' is shared by all instances",
+            step_index, wanted->name, SLICE_TEXT(buffer->name));
     if (buffer->source != BUFFER_STATIC && wanted->role == ROLE_STATIC)
         return error_set(err, ERR_BAD_ARGUMENT, 0, "name the payload by `static: sha256:...`",
-            "%s: argument '%s' takes a static, and buffer '%.*s' is not one", where, wanted->name,
-            SLICE_TEXT(buffer->name));
+            "steps[%zu]: argument '%s' takes a static, and buffer '%.*s' is not one", step_index,
+            wanted->name, SLICE_TEXT(buffer->name));
     if (wanted->element_type == DATATYPE_NONE) return ERR_OK;
     if (buffer->datatype != DATATYPE_NONE && buffer->datatype != wanted->element_type)
         return error_set(err, ERR_BAD_ARGUMENT, 0, "send the buffer in the type that it takes",
-            "%s: argument '%s' takes %s, and buffer '%.*s' is %s", where, wanted->name,
+            "steps[%zu]: argument '%s' takes %s, and buffer '%.*s' is %s", step_index, wanted->name,
             datatype_name(wanted->element_type), SLICE_TEXT(buffer->name),
             datatype_name(buffer->datatype));
     if (buffer->bytes % datatype_bytes(wanted->element_type) != 0)
         return error_set(err, ERR_BAD_ARGUMENT, 0, "send whole elements",
-            "%s: argument '%s' takes %s, and the %" PRIu64
+            "steps[%zu]: argument '%s' takes %s, and the %" PRIu64
             " bytes of buffer '%.*s' are not a whole number of them",
-            where, wanted->name, datatype_name(wanted->element_type), buffer->bytes,
+            step_index, wanted->name, datatype_name(wanted->element_type), buffer->bytes,
             SLICE_TEXT(buffer->name));
     return ERR_OK;
 }
 
 static enum err check_arg(const struct job *job, const struct job_arg *arg,
-    const struct entry_arg *wanted, const char *where, struct error *err) {
+    const struct entry_arg *wanted, size_t step_index, struct error *err) {
     enum arg_kind kind = wanted->role == ROLE_VALUE ? wanted->value_kind : ARG_BUFFER;
     if (arg->kind != kind)
         return error_set(err, ERR_BAD_ARGUMENT, 0, "send arguments as the program declares them",
-            "%s: argument '%s' takes %s, and the job gives %s", where, wanted->name,
+            "steps[%zu]: argument '%s' takes %s, and the job gives %s", step_index, wanted->name,
             arg_kind_names[kind], arg_kind_names[arg->kind]);
     if (kind == ARG_WORDS && arg->word_count != wanted->word_count)
         return error_set(err, ERR_BAD_ARGUMENT, 0, "send as many words as the program declares",
-            "%s: argument '%s' takes %" PRIu32 " words, and the job gives %zu", where, wanted->name,
-            wanted->word_count, arg->word_count);
+            "steps[%zu]: argument '%s' takes %" PRIu32 " words, and the job gives %zu", step_index,
+            wanted->name, wanted->word_count, arg->word_count);
     if (kind != ARG_BUFFER) return ERR_OK;
-    return check_buffer_arg(job, arg->buffer, wanted, where, err);
+    return check_buffer_arg(job, arg->buffer, wanted, step_index, err);
 }
 
 static enum err check_args(const struct job *job, const struct job_step *step,
-    const struct entry *entry, const char *where, struct error *err) {
+    const struct entry *entry, size_t step_index, struct error *err) {
     if (step->arg_count != entry->arg_count)
         return error_set(err, ERR_BAD_ARGUMENT, 0, "send arguments as the program declares them",
-            "%s: '%s' takes %zu arguments, and the job gives %zu", where, entry->name,
+            "steps[%zu]: '%s' takes %zu arguments, and the job gives %zu", step_index, entry->name,
             entry->arg_count, step->arg_count);
     for (size_t i = 0; i < entry->arg_count; i++) {
-        enum err code = check_arg(job, &step->args[i], &entry->args[i], where, err);
+        enum err code = check_arg(job, &step->args[i], &entry->args[i], step_index, err);
         if (code != ERR_OK) return code;
     }
     return ERR_OK;
 }
 
 static enum err check_requirements(const struct entry *entry, const struct gpu_limits *device,
-    const char *where, struct error *err) {
+    size_t step_index, struct error *err) {
     if (device->architecture < entry->capability_min)
         return error_set(err, ERR_UNSUPPORTED, 0, "send such jobs to workers with newer GPUs",
-            "%s: '%s' needs compute capability %d.%d, and this device has %d.%d", where,
-            entry->name, entry->capability_min / 10, entry->capability_min % 10,
+            "steps[%zu]: '%s' needs compute capability %d.%d, and this device has %d.%d",
+            step_index, entry->name, entry->capability_min / 10, entry->capability_min % 10,
             device->architecture / 10, device->architecture % 10);
     return ERR_OK;
 }
 
 static enum err plan_block(const struct job_step *step, const struct gpu_limits *device,
-    const char *where, struct plan_launch *launch, struct error *err) {
+    size_t step_index, struct plan_launch *launch, struct error *err) {
     uint64_t threads = 1;
     for (int i = 0; i < 3; i++) {
         launch->block[i] = step->has_block ? step->block[i] : launch->entry->block[i];
         if (launch->block[i] > device->block_max[i])
             return error_set(err, ERR_BAD_LAUNCH, 0, "use smaller blocks and more of them",
-                "%s: block[%d] is %" PRIu32 ", and the device allows %" PRIu32, where, i,
-                launch->block[i], device->block_max[i]);
+                "steps[%zu]: block[%d] is %" PRIu32 ", and the device allows %" PRIu32, step_index,
+                i, launch->block[i], device->block_max[i]);
         threads *= launch->block[i]; /* block_max are small: no overflow */
     }
     if (threads > device->block_threads_max)
         return error_set(err, ERR_BAD_LAUNCH, 0, "use smaller blocks and more of them",
-            "%s: a block of %" PRIu64 " threads, and the device allows %" PRIu32, where, threads,
-            device->block_threads_max);
+            "steps[%zu]: a block of %" PRIu64 " threads, and the device allows %" PRIu32,
+            step_index, threads, device->block_threads_max);
     return ERR_OK;
 }
 
 static enum err plan_grid(const struct job_step *step, const struct gpu_limits *device,
-    const char *where, struct plan_launch *launch, struct error *err) {
+    size_t step_index, struct plan_launch *launch, struct error *err) {
     for (int i = 0; i < 3; i++) {
         uint64_t blocks = step->grid[i];
         if (step->elements > 0) blocks = i > 0 ? 1 : (step->elements - 1) / launch->block[0] + 1;
         if (blocks > device->grid_max[i])
             return error_set(err, ERR_BAD_LAUNCH, 0, "let each thread do more, or split the job",
-                "%s: grid[%d] is %" PRIu64 ", and the device allows %" PRIu32, where, i, blocks,
-                device->grid_max[i]);
+                "steps[%zu]: grid[%d] is %" PRIu64 ", and the device allows %" PRIu32, step_index,
+                i, blocks, device->grid_max[i]);
         launch->grid[i] = (uint32_t)blocks;
     }
     return ERR_OK;
 }
 
 static enum err find_entry(const struct job_step *step, const struct registry *registry,
-    const char *where, struct plan_launch *launch, struct error *err) {
+    size_t step_index, struct plan_launch *launch, struct error *err) {
     launch->program = registry_find(registry, step->program);
     if (launch->program == NULL)
         return error_set(err, ERR_UNKNOWN_PROGRAM, 0,
             "install it in programs.dir; `gpu-worker programs` lists the programs there",
-            "%s: this worker has no program '%.*s'", where, SLICE_TEXT(step->program));
+            "steps[%zu]: this worker has no program '%.*s'", step_index, SLICE_TEXT(step->program));
     launch->entry = program_entry(launch->program, step->entry);
     if (launch->entry == NULL)
         return error_set(err, ERR_UNKNOWN_ENTRY, 0, "`gpu-worker programs` lists the entries",
-            "%s: program '%s' has no entry '%.*s'", where, launch->program->name,
+            "steps[%zu]: program '%s' has no entry '%.*s'", step_index, launch->program->name,
             SLICE_TEXT(step->entry));
     return ERR_OK;
 }
 
 /* A job that pins an image must run exactly that image. */
 static enum err check_pin(const struct job_step *step, const struct program *program,
-    const char *where, struct error *err) {
+    size_t step_index, struct error *err) {
     if (!step->has_image) return ERR_OK;
     for (size_t i = 0; i < program->image_count; i++)
         if (digest_equal(&program->images[i].digest, &step->image)) return ERR_OK;
     char text[DIGEST_TEXT_SIZE];
     return error_set(err, ERR_UNKNOWN_PROGRAM, 0,
         "pin an image that `gpu-worker programs` lists, or leave out the '@sha256:' part",
-        "%s: program '%s' has no image %s here", where, program->name,
+        "steps[%zu]: program '%s' has no image %s here", step_index, program->name,
         digest_format(&step->image, text));
 }
 
@@ -163,27 +162,24 @@ uint64_t plan_launch_param_bytes(const struct plan_launch *launch) {
 
 /* Arguments by value. For a parameter block in a buffer only a pointer counts. */
 static enum err check_param_bytes(const struct plan_launch *launch, const struct gpu_limits *device,
-    const char *where, struct error *err) {
+    size_t step_index, struct error *err) {
     if (launch->entry->params_in_buffer) return ERR_OK;
     uint64_t bytes = plan_launch_param_bytes(launch);
     if (bytes <= device->param_bytes_max) return ERR_OK;
     return error_set(err, ERR_BAD_LAUNCH, 0, "give the program `params: buffer`",
-        "%s: arguments of %" PRIu64 " bytes, and the device takes %" PRIu32 " by value", where,
-        bytes, device->param_bytes_max);
+        "steps[%zu]: arguments of %" PRIu64 " bytes, and the device takes %" PRIu32 " by value",
+        step_index, bytes, device->param_bytes_max);
 }
 
-enum err plan_step(const struct job *job, size_t index, const struct registry *registry,
+enum err plan_step(const struct job *job, size_t step_index, const struct registry *registry,
     const struct gpu_limits *device, struct plan_launch *ret, struct error *err) {
-    const struct job_step *step = &job->steps[index];
-    char where[32];
-    snprintf(where, sizeof where, "steps[%zu]", index);
-
-    enum err code = find_entry(step, registry, where, ret, err);
-    if (code == ERR_OK) code = check_pin(step, ret->program, where, err);
-    if (code == ERR_OK) code = check_args(job, step, ret->entry, where, err);
-    if (code == ERR_OK) code = check_requirements(ret->entry, device, where, err);
-    if (code == ERR_OK) code = plan_block(step, device, where, ret, err);
-    if (code == ERR_OK) code = plan_grid(step, device, where, ret, err);
+    const struct job_step *step = &job->steps[step_index];
+    enum err code = find_entry(step, registry, step_index, ret, err);
+    if (code == ERR_OK) code = check_pin(step, ret->program, step_index, err);
+    if (code == ERR_OK) code = check_args(job, step, ret->entry, step_index, err);
+    if (code == ERR_OK) code = check_requirements(ret->entry, device, step_index, err);
+    if (code == ERR_OK) code = plan_block(step, device, step_index, ret, err);
+    if (code == ERR_OK) code = plan_grid(step, device, step_index, ret, err);
     if (code != ERR_OK) return code;
 
     ret->image = step->has_image ? &step->image : NULL;
@@ -194,12 +190,12 @@ enum err plan_step(const struct job *job, size_t index, const struct registry *r
     if (ret->cooperative && !device->cooperative && ret->entry->phase_count == 0)
         return error_set(err, ERR_UNSUPPORTED, 0,
             "give the entry `phases`, or send such jobs to workers with other GPUs",
-            "%s: '%s' is launched cooperatively, and this device cannot do that", where,
-            ret->entry->name);
+            "steps[%zu]: '%s' is launched cooperatively, and this device cannot do that",
+            step_index, ret->entry->name);
     if (ret->shared_bytes > device->shared_bytes_max)
         return error_set(err, ERR_BAD_LAUNCH, 0, "ask for less dynamic shared memory",
-            "%s: shared_bytes is %" PRIu32 ", and the device allows %" PRIu32, where,
+            "steps[%zu]: shared_bytes is %" PRIu32 ", and the device allows %" PRIu32, step_index,
             ret->shared_bytes, device->shared_bytes_max);
-    code = check_param_bytes(ret, device, where, err);
-    return code == ERR_OK ? plan_check_bounds(job, ret, where, err) : code;
+    code = check_param_bytes(ret, device, step_index, err);
+    return code == ERR_OK ? plan_check_bounds(job, ret, step_index, err) : code;
 }

@@ -7,9 +7,10 @@
 
 #include "plan/plan.h"
 
-/** Plans step `index` of `job` into `ret`. */
-MUST_CHECK enum err plan_step(const struct job *job, size_t index, const struct registry *registry,
-    const struct gpu_limits *device, struct plan_launch *ret, struct error *err);
+/** Plans step `step_index` of `job` into `ret`. */
+MUST_CHECK enum err plan_step(const struct job *job, size_t step_index,
+    const struct registry *registry, const struct gpu_limits *device, struct plan_launch *ret,
+    struct error *err);
 
 /** Bytes that the launch's arguments take as kernel parameters. */
 uint64_t plan_launch_param_bytes(const struct plan_launch *launch);
