@@ -227,6 +227,21 @@ TEST(what_is_in_use_is_never_evicted) {
     rig_close(&rig);
 }
 
+TEST(as_many_payloads_stay_as_the_table_may_have_and_no_more) {
+    enum { ENTRIES_MAX = 3 };
+    struct rig rig;
+    rig_prepare(&rig, NULL);
+    struct statics_options options = rig_options(&rig, 8 * MIB);
+    options.entries_max = ENTRIES_MAX;
+    must(statics_create(&options, &rig.statics, &rig.err), &rig.err);
+    for (uint32_t n = 0; n < 2 * ENTRIES_MAX; n++) {
+        statics_unref(rig.statics, rig_get(&rig, n, 4 * KIB));
+        uint64_t expected = n < ENTRIES_MAX ? n + 1 : ENTRIES_MAX;
+        assert_int_equal(statics_read_counts(rig.statics).cached_count, expected);
+    }
+    rig_close(&rig);
+}
+
 TEST(memory_shortage_sheds_what_nobody_uses_and_no_more_than_needed) {
     struct rig rig;
     rig_open(&rig, CPU_DEVICE_BYTES);
@@ -372,7 +387,7 @@ RUN_TESTS(D(a_payload_is_found_by_its_digest_and_moves_once),
     D(sixteen_threads_that_ask_for_one_cold_payload_move_it_once),
     D(the_books_are_exact_after_any_mix_of_hits_misses_and_evictions),
     D(a_payload_larger_than_the_budget_lives_for_its_references_alone),
-    D(what_is_in_use_is_never_evicted),
+    D(what_is_in_use_is_never_evicted), D(as_many_payloads_stay_as_the_table_may_have_and_no_more),
     D(memory_shortage_sheds_what_nobody_uses_and_no_more_than_needed),
     D(an_upload_that_finds_no_memory_sheds_others_for_it),
     D(shedding_on_request_says_what_it_freed),
