@@ -1,6 +1,7 @@
 /* A lane that is lent to the thread that has a message in hand. */
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 
 #include "ready_rig.h"
 
@@ -10,7 +11,8 @@ enum { Q = 100, UNKNOWN = 200 };
 struct taker {
     pthread_t thread;
     uint32_t lane;
-    size_t count;
+    size_t count;          /* of jobs */
+    atomic_size_t claimed; /* messages */
 };
 
 static struct taker takers[LANES];
@@ -27,10 +29,12 @@ static int set_up_one_lane(void **state) {
 static void *take_all(void *context) {
     struct taker *taker = context;
     struct ready_batch batch;
-    while ((batch = ready_take(ready, taker->lane, false, taken[taker->lane])).count > 0) {
+    do {
+        batch = ready_take(ready, taker->lane, false, taken[taker->lane]);
         taker->count += batch.count;
+        atomic_fetch_add(&taker->claimed, batch.claimed);
         if (batch.is_slow) ready_leave(ready, taker->lane);
-    }
+    } while (batch.count > 0 || batch.claimed > 0);
     return NULL;
 }
 
@@ -160,6 +164,55 @@ TEST(a_lane_that_comes_back_busy_takes_nothing_and_is_not_lent_again_before_it_w
     assert_int_equal(close_and_join(LANES), 0);
 }
 
+/* --- messages that are offered --- */
+
+static void *admit_all(void *admitted) {
+    size_t count;
+    while ((count = ready_wait_for_messages(ready)) > 0)
+        atomic_fetch_add((atomic_size_t *)admitted, count);
+    return NULL;
+}
+
+TEST(messages_wake_a_lane_that_waits) {
+    start(1);
+    for (size_t i = 1; i <= 100; i++) {
+        borrow();
+        ready_give_back(ready, false);
+        (void)ready_offer(ready, 1, 100);
+        while (atomic_load(&takers[0].claimed) < i) sched_yield();
+    }
+    assert_int_equal(close_and_join(1), 0);
+}
+
+TEST(messages_that_come_while_a_lane_is_lent_are_the_others) {
+    start_with_short_jobs(2);
+    for (size_t i = 1; i <= 100; i++) {
+        borrow_for_a_short_job();
+        (void)ready_offer(ready, 1, 100);
+        while (atomic_load(&takers[1].claimed) < i) sched_yield();
+        ready_give_back(ready, false);
+    }
+    assert_int_equal(close_and_join(2), 0);
+    assert_int_equal(atomic_load(&takers[READY_LENT_LANE].claimed), 0);
+}
+
+TEST(messages_that_come_while_the_only_lane_is_lent_are_admitted_by_another_thread) {
+    pthread_t admission;
+    atomic_size_t admitted = 0;
+    assert_int_equal(pthread_create(&admission, NULL, admit_all, &admitted), 0);
+    start(1);
+    for (size_t i = 1; i <= 100; i++) {
+        borrow();
+        (void)ready_offer(ready, 1, 100);
+        while (atomic_load(&admitted) < i) sched_yield();
+        ready_give_back(ready, false);
+    }
+    ready_close_offers(ready);
+    pthread_join(admission, NULL);
+    assert_int_equal(close_and_join(1), 0);
+    assert_int_equal(atomic_load(&takers[0].claimed), 0);
+}
+
 #define R(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -173,6 +226,13 @@ int main(void) {
         cmocka_unit_test_setup_teardown(
             jobs_that_come_while_the_only_lane_is_lent_are_its_own_once_it_is_back, set_up_one_lane,
             tear_down),
+        cmocka_unit_test_setup_teardown(
+            messages_wake_a_lane_that_waits, set_up_one_lane, tear_down),
+        cmocka_unit_test_setup_teardown(
+            messages_that_come_while_a_lane_is_lent_are_the_others, set_up_two_lanes, tear_down),
+        cmocka_unit_test_setup_teardown(
+            messages_that_come_while_the_only_lane_is_lent_are_admitted_by_another_thread,
+            set_up_one_lane, tear_down),
         R(a_lane_that_comes_back_busy_takes_nothing_and_is_not_lent_again_before_it_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

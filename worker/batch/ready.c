@@ -361,7 +361,7 @@ static void wait_for_work(struct ready *ready) {
 static bool wait_for_own_lane(struct ready *ready, uint32_t lane) {
     if (lane != READY_LENT_LANE) return false;
     while (ready->lending == LENT_OUT) {
-        if (has_work_for_a_lane(ready)) wakeup_signal(&ready->has_jobs);
+        if (ready->offered > 0 || has_work_for_a_lane(ready)) wakeup_signal(&ready->has_jobs);
         wait_for_work(ready);
     }
     bool is_busy = ready->lending == LENT_BACK_BUSY;

@@ -105,7 +105,7 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
 /**
  * Lends READY_LENT_LANE to a thread that has a few messages in hand, if all lanes wait and there is
  * nothing for them: waking one up would take longer than short jobs. Until ready_take_short() no
- * lane is woken for what is pushed.
+ * lane is woken for what is pushed. The thread gives it back before ready_close().
  */
 bool ready_borrow(struct ready *ready);
 
