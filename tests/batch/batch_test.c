@@ -293,6 +293,37 @@ TEST(a_copy_that_is_refused_fails_all_jobs_and_the_batch_goes_on) {
     close_batch();
 }
 
+TEST(a_fence_that_was_seen_is_not_asked_again) {
+    open_batch(false, NULL);
+    (void)add_saxpy(1, DATA, END);
+    OK(begin(false));
+    while (!batch_is_done(&batch)) continue;
+    uint64_t asked = cpu_driver_counters().calls[CPU_event_query];
+    assert_true(batch_is_done(&batch));
+    OK(batch_finish(&batch, &err));
+    assert_int_equal(cpu_driver_counters().calls[CPU_event_query], asked);
+    assert_int_equal(cpu_driver_counters().calls[CPU_event_synchronize], 0);
+    batch_recycle(&batch);
+    close_batch();
+}
+
+TEST(jobs_for_which_there_is_no_memory_end_their_tenants_turn) {
+    struct tenancy *tenancy;
+    bool has_entered;
+    open_batch(false, NULL);
+    OK(tenancy_create(&rig.device, rig.leases, &tenancy, &err));
+    context.tenancy = tenancy;
+    (void)add_saxpy(1, "bytes: 16000000", END);
+    OK(tenancy_enter(tenancy, slice_of_text("one"), context.stream, &err));
+    assert_true(err_is_shortage(begin(false)));
+    OK(tenancy_try_enter(tenancy, slice_of_text("another"), context.stream, &has_entered, &err));
+    assert_true(has_entered);
+    tenancy_leave(tenancy);
+    context.tenancy = NULL;
+    tenancy_destroy(tenancy);
+    close_batch();
+}
+
 RUN_TESTS(T(one_copy_up_one_launch_and_one_copy_back_serve_all_jobs),
     T(each_group_of_all_jobs_is_one_range_behind_the_tables),
     T(a_few_zeroes_go_up_with_the_inputs_and_many_are_set_by_the_device),
@@ -305,4 +336,6 @@ RUN_TESTS(T(one_copy_up_one_launch_and_one_copy_back_serve_all_jobs),
     T(a_guarded_job_has_blocks_of_its_own_and_gives_the_same),
     T(a_timed_job_says_what_it_took_and_is_launched_alone),
     T(a_job_that_was_applied_before_launches_nothing), T(a_job_whose_launch_is_refused_fails_alone),
-    T(a_copy_that_is_refused_fails_all_jobs_and_the_batch_goes_on))
+    T(a_copy_that_is_refused_fails_all_jobs_and_the_batch_goes_on),
+    T(a_fence_that_was_seen_is_not_asked_again),
+    T(jobs_for_which_there_is_no_memory_end_their_tenants_turn))

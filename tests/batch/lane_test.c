@@ -150,6 +150,21 @@ TEST(a_job_that_is_refused_leaves_the_lane_free) {
     close_lanes();
 }
 
+TEST(a_slow_job_that_is_refused_leaves_its_lane_to_the_next_one) {
+    open_lanes(false, NULL);
+    job->timing = true; /* nothing is known of timed ones */
+    is_refused = true;
+    ready_push(ready, &job, 1);
+    while (refused == 0) sched_yield();
+    borrow(); /* the lane waits */
+    lanes_run_borrowed(lanes);
+    is_refused = false;
+    ready_push(ready, &job, 1);
+    while (released == 0) sched_yield();
+    assert_done();
+    close_lanes();
+}
+
 TEST(where_tenants_take_turns_no_lane_is_lent) {
     open_lanes(true, NULL);
     while (!ready_borrow(ready)) sched_yield();
@@ -185,6 +200,7 @@ TEST(a_gpu_that_is_lost_once_the_batch_is_done_ends_the_lane) {
 
 RUN_TESTS(T(a_short_job_is_run_by_the_thread_that_has_borrowed_the_lane),
     T(a_job_that_takes_longer_than_it_used_to_is_left_to_the_lanes_own_thread),
-    T(a_job_that_is_refused_leaves_the_lane_free), T(where_tenants_take_turns_no_lane_is_lent),
-    T(a_job_that_loses_the_gpu_ends_the_lane),
+    T(a_job_that_is_refused_leaves_the_lane_free),
+    T(a_slow_job_that_is_refused_leaves_its_lane_to_the_next_one),
+    T(where_tenants_take_turns_no_lane_is_lent), T(a_job_that_loses_the_gpu_ends_the_lane),
     T(a_gpu_that_is_lost_once_the_batch_is_done_ends_the_lane))

@@ -2,6 +2,7 @@
 
 #include "gpu/cpu_device.h"
 #include "plan/planner.h"
+#include "support/device_checks.h"
 #include "support/jobs.h"
 
 enum { POOL_BYTES = 16 << 20 };
@@ -49,6 +50,7 @@ void device_rig_fini(struct device_rig *rig) {
     pool_destroy(rig->device_pool, &rig->device_counters);
     assert_int_equal(budget_charged(&rig->device_budget), 0);
     assert_int_equal(budget_charged(&rig->pinned_budget), 0);
+    device_assert_nothing_left();
     device_close(&rig->device);
     registry_destroy(rig->registry);
     cpu_driver_reset();
