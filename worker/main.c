@@ -1,14 +1,12 @@
 /* gpu-worker: the table of its subcommands. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include "base/nearest.h"
 #include "bench/command.h"
 #include "cli/cli.h"
+#include "process/inherited.h"
 
 static const struct command {
     const char *name;
@@ -87,22 +85,8 @@ static const struct command *find(const char *name) {
     return NULL;
 }
 
-/* The first files that we open would get the numbers of standard streams that are closed, and log
- * lines would be written into them. What takes their place refuses what they are for, as a closed
- * one does. */
-static bool fill_closed_streams(void) {
-    static const int modes[] = {
-        [STDIN_FILENO] = O_WRONLY, [STDOUT_FILENO] = O_RDONLY, [STDERR_FILENO] = O_RDONLY};
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) != fd) return false;
-    return true;
-}
-
 int main(int argc, char **argv) {
-    if (!fill_closed_streams()) return CLI_FAILED; /* and nowhere to say so */
-    /* An executor was started from /proc/self/exe: ps, the kernel's log and core dumps would call
-     * it by that. */
-    prctl(PR_SET_NAME, "gpu-worker");
+    if (!inherited_mend()) return CLI_FAILED; /* and there may be nowhere to say so */
     if (argc < 2) {
         fprintf(stderr, "gpu-worker: no command; see gpu-worker --help\n");
         return CLI_USAGE;

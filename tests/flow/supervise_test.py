@@ -205,6 +205,22 @@ class SuperviseTest(FlowTest):
         process.terminate()
         self.assertEqual(process.wait(END_TIMEOUT_S), 0)
 
+    def test_what_signals_its_parent_ignored_or_blocked_makes_no_difference_to_a_worker(self):
+        def ignore_and_block():
+            for number in (signal.SIGCHLD, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+        path = self.write_config(kafka={"bootstrap_servers": "127.0.0.1:1"}, state={"dir": str(self.folder / "state")})
+        process = subprocess.Popen([BINARY, "run", "--config", path], preexec_fn=ignore_and_block, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        (executor,) = self.wait_for_executors(process, 1)
+        os.kill(executor, signal.SIGKILL)
+        self.wait_for_executors(process, 1, but=[executor])
+        process.terminate()
+        self.assertEqual(process.wait(END_TIMEOUT_S), 0)
+
     def test_a_device_whose_memory_cannot_be_corrected_gets_no_executor_any_more(self):
         path = self.write_config(cpu_driver={"faults": "cuLaunchKernel:ecc_uncorrectable@1"})
         jobs, results = self.folder / "jobs", self.folder / "results"
