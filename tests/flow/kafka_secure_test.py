@@ -166,32 +166,42 @@ class SecureKafkaTest(KafkaFlowTest):
         self.assertIn(f"topic '{self.topics.jobs}' for kafka.consumer", lines[0])
         self.assertIn("topic 'no-such-topic' for kafka.producer", lines[1])
 
+    def forbid_to_write(self, topic):
+        """The worker may see it, as with the right to read it: then only the brokers refuse what it writes."""
+        self.bind(admin.ResourceType.TOPIC, topic, admin.AclOperation.DESCRIBE, admin.AclPermissionType.ALLOW)
+        self.deny(topic, admin.AclOperation.WRITE)
+
     def test_a_forbidden_result_topic_ends_the_run_and_is_named(self):
-        self.deny(self.topics.results, admin.AclOperation.WRITE)
         self.produce(*[msgpack.packb(saxpy(number)) for number in range(3)])
-        worker = self.start_worker(self.config())
-        self.wait_until(lambda: worker.status() is not None, "the worker gives up")
-        log = (self.folder / "worker.log").read_text()
-        self.assertEqual(worker.status(), 5, log)
-        self.assertRegex(log, f"gpu-worker run: {self.topics.results} refused")
+        for forbid in (self.forbid_to_write, lambda topic: self.deny(topic, admin.AclOperation.DESCRIBE)):
+            forbid(self.topics.results)
+            for delivery in ("at_least_once", "exactly_once"):
+                worker = self.start_worker(self.config() | {"delivery": delivery}, delivery)
+                self.wait_until(lambda: worker.status() is not None, "the worker gives up")
+                log = (self.folder / f"{delivery}.log").read_text()
+                self.assertEqual(worker.status(), 5, log)
+                self.assertRegex(log, f"gpu-worker run: {self.topics.results} refused")
         self.assertEqual(read_all(SERVERS, self.topics.dead_letters), [], "the jobs are not to blame")
         self.assertEqual(lag(SERVERS, self.topics), 3, "nothing is committed without its result")
 
     def test_a_forbidden_reply_to_refuses_only_the_results_that_go_there(self):
-        forbidden = self.topics.control
-        self.deny(forbidden, admin.AclOperation.WRITE)
+        forbidden, allowed = self.topics.control, self.topics.telemetry
+        self.forbid_to_write(forbidden)
         for delivery in ("at_least_once", "exactly_once"):
-            jobs = [saxpy(1) | {"id": f"{delivery}-1"}, saxpy(2) | {"id": f"{delivery}-2", "reply_to": forbidden}]
+            topics = [None, forbidden, allowed, allowed]
+            jobs = [saxpy(number) | {"id": f"{delivery}-{number}"} | ({"reply_to": topic} if topic else {})
+                    for number, topic in enumerate(topics)]
             self.produce(*map(msgpack.packb, jobs))
             config = self.config() | {"delivery": delivery, "commit_interval_ms": "100ms"}
-            config["topics"]["reply_to"] = [forbidden]
+            config["topics"]["reply_to"] = [forbidden, allowed]
             worker = self.start_worker(config, delivery, "--no-supervisor")
             self.wait_until(lambda: worker.status() is not None or lag(SERVERS, self.topics) == 0, "all is answered")
             self.stop_well(worker)
-            results = {result["id"]: result for result in map(msgpack.unpackb, (
-                message.value() for message in read_all(SERVERS, self.topics.results)))}
-            self.assertTrue(is_saxpy(results[f"{delivery}-1"], 1))
-            self.assertEqual(results[f"{delivery}-2"]["error"]["code"], "publish_refused")
+            results = {result["id"]: result for topic in (self.topics.results, allowed) for result in map(msgpack.unpackb, (
+                message.value() for message in read_all(SERVERS, topic))) if "outputs" in result}
+            for number in (0, 2, 3):
+                self.assertTrue(is_saxpy(results[f"{delivery}-{number}"], number))
+            self.assertEqual(results[f"{delivery}-1"]["error"]["code"], "publish_refused")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,13 @@ uint64_t producer_trouble_count(const struct sink *sink);
  */
 bool producer_is_about_topic(rd_kafka_resp_err_t code);
 
+/**
+ * Says in `err` that the record was refused: ERR_PUBLISH_REFUSED, or ERR_BROKER where the operator
+ * must mend something.
+ */
+void producer_refuse(const struct sink *sink, const struct record *record,
+    rd_kafka_resp_err_t native, const char *reason, struct error *err);
+
 /** True for every permanent refusal: sending the record again cannot help. */
 bool producer_is_final(rd_kafka_resp_err_t code);
 

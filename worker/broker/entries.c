@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/invariant.h"
+#include "broker/clients.h"
 
 void entries_init(struct entries *entries) {
     entries->first = NULL;
@@ -78,15 +79,16 @@ const struct position **entries_list_answered(const struct entries *entries, siz
     return positions;
 }
 
-bool entries_refuse_undelivered(struct entries *entries, int native) {
+void entries_refuse(
+    struct entries *entries, const struct sink *producer, int native, struct error *failure) {
+    const char *reason = rd_kafka_err2str((rd_kafka_resp_err_t)native);
+    const struct entry *first = NULL;
     bool any = false;
     for (struct entry *entry = entries->first; entry != NULL; entry = entry->next) {
-        if (entry->record->topic == NULL || entry->is_delivered) continue;
-        error_set(&entry->err, ERR_PUBLISH_REFUSED, native,
-            "check that the topic exists, and that the worker may write to it",
-            "%s refused a message of %zu bytes: %s", entry->record->topic,
-            entry->record->payload.size, rd_kafka_err2str((rd_kafka_resp_err_t)native));
-        any = true;
+        if (entry->is_delivered) continue;
+        producer_refuse(producer, entry->record, native, reason, &entry->err);
+        if (first == NULL) first = entry;
+        any = any || entry->err.code == ERR_PUBLISH_REFUSED;
     }
-    return any;
+    if (!any && first != NULL) *failure = first->err;
 }

@@ -54,9 +54,11 @@ void entries_sort_out(
 const struct position **entries_list_answered(const struct entries *entries, size_t count);
 
 /**
- * Gives the error of this refusal to each record that names a topic of its own and is not
- * delivered; false if there is none.
+ * A topic refused the records of one message for the reason `native`. Those that name a topic
+ * themselves and are not delivered get that error. Without any it is a configured topic, and
+ * `failure` is the error.
  */
-bool entries_refuse_undelivered(struct entries *entries, int native);
+void entries_refuse(
+    struct entries *entries, const struct sink *producer, int native, struct error *failure);
 
 #endif

@@ -74,6 +74,14 @@ static const char *topic_of(const struct producer *producer, const struct record
     return record->topic != NULL ? record->topic : producer->topics[record->route];
 }
 
+void producer_refuse(const struct sink *sink, const struct record *record,
+    rd_kafka_resp_err_t native, const char *reason, struct error *err) {
+    const struct producer *producer = (const struct producer *)sink;
+    error_set(err, blame(record, native), native, fix_of_refusal(native),
+        "%s refused a message of %zu bytes: %s", topic_of(producer, record), record->payload.size,
+        reason);
+}
+
 /* --- partitions --- */
 
 enum { NO_PARTITION = -1 };
@@ -126,10 +134,7 @@ static void settle(struct producer *producer, struct record *record, rd_kafka_re
         return;
     }
     struct error err;
-    if (producer_is_final(native))
-        error_set(&err, blame(record, native), native, fix_of_refusal(native),
-            "%s refused a message of %zu bytes: %s", topic_of(producer, record),
-            record->payload.size, reason);
+    if (producer_is_final(native)) producer_refuse(&producer->sink, record, native, reason, &err);
     else client_lost(&err, native, reason);
     record->on_settled(record, err.code, &err);
 }

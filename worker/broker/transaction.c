@@ -16,7 +16,6 @@ enum {
     OFFSETS_WAIT_MS = 5000, /* for one try to send offsets */
     UNTIL_TIMEOUT_MS = -1,  /* what is left of transaction.timeout.ms */
     RETRY_MS = 100,
-    LOOK_MS = 100,
     REPLACE_WAIT_MS = 5000, /* longer than a heartbeat: by then a lost name is known */
     FLUSH_POLL_MS = 10,
     ABORT_WAIT_MS = 2000,
@@ -48,8 +47,8 @@ struct transaction {
     struct offsets *offsets; /* the source's */
     struct claim *claim;     /* the source's */
     struct client_events events;
-    uint64_t interval_ns, patience_ns; /* no request is given up earlier */
-    uint32_t messages_max;
+    uint64_t interval_ns, patience_ns;     /* no request is given up earlier */
+    uint32_t messages_max, messages_limit; /* the limit is lower after a topic refused records */
 
     enum phase phase;
     uint64_t retry_ns;      /* nothing is tried before this time */
@@ -59,7 +58,7 @@ struct transaction {
     bool is_flushing;
 
     /* of the open transaction */
-    uint64_t opened_ns, last_sent_ns, look_ns;
+    uint64_t opened_ns, last_sent_ns;
     uint64_t ending_ns; /* no more records are taken since then */
     uint64_t troubles;  /* the producer's count before the transaction */
     size_t sent_count, undelivered_count, answered_count;
@@ -168,7 +167,6 @@ static bool is_wanted(struct transaction *t) {
 static void step_idle(struct transaction *t) {
     if (!is_wanted(t) || take_answer(t, rd_kafka_begin_transaction(t->client)) != ANSWER_OK) return;
     t->opened_ns = t->last_sent_ns = clock_ns();
-    t->look_ns = t->opened_ns + LOOK_MS * 1000000ull;
     t->sent_count = t->undelivered_count = t->answered_count = 0;
     t->has_failed = false;
     t->is_claim = claim_is_asked(t->claim);
@@ -196,10 +194,12 @@ static void send_entry(struct transaction *t, struct entry *entry) {
 
 static void step_open(struct transaction *t) {
     struct entry *entry;
-    while (!t->is_claim && (entry = entries_take_first(&t->waiting)) != NULL) send_entry(t, entry);
+    while (!t->is_claim && t->answered_count < t->messages_limit &&
+           (entry = entries_take_first(&t->waiting)) != NULL)
+        send_entry(t, entry);
     uint64_t now_ns = clock_ns();
     if (t->is_flushing || t->has_failed || t->sent_count == 0 ||
-        t->answered_count >= t->messages_max || now_ns - t->opened_ns >= t->interval_ns ||
+        t->answered_count >= t->messages_limit || now_ns - t->opened_ns >= t->interval_ns ||
         now_ns - t->last_sent_ns >= t->interval_ns / QUIET_SHARE) {
         t->ending_ns = now_ns;
         t->phase = PHASE_DELIVERING;
@@ -237,32 +237,30 @@ static bool is_member(struct transaction *t) {
     return code == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
+/* A transaction that has failed keeps the reason. librdkafka tells it in answer to a call that is
+ * not valid now, and sends nothing for that. */
+static rd_kafka_resp_err_t reason_of_failure(struct transaction *t) {
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(t->client);
+    rd_kafka_resp_err_t native = rd_kafka_error_code(error); /* of NULL: none */
+    rd_kafka_error_destroy(error);
+    return native;
+}
+
 /*
- * If the brokers forbid a transaction to write to a topic, it has failed, but librdkafka does not
- * report it, and its records wait for their time-out. A request to add offsets is answered with the
- * error, so an empty list of offsets is sent to find out.
+ * If the brokers forbid a transaction to write to a topic, none of its records is sent, and it does
+ * not tell which topic it is. So fewer and fewer messages share a transaction, until one is alone.
  */
 static void look_for_refusal(struct transaction *t) {
-    uint64_t now_ns = clock_ns();
-    if (now_ns < t->look_ns && !t->has_failed) return;
-    t->look_ns = now_ns + LOOK_MS * 1000000ull;
-    rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(t->consumer);
-    if (group == NULL) return;
-    rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
-    rd_kafka_error_t *error =
-        rd_kafka_send_offsets_to_transaction(t->client, none, group, OFFSETS_WAIT_MS);
-    rd_kafka_topic_partition_list_destroy(none);
-    rd_kafka_consumer_group_metadata_destroy(group);
-    rd_kafka_resp_err_t native = rd_kafka_error_code(error); /* of NULL: none */
-    if (producer_is_about_topic(native) && !entries_refuse_undelivered(&t->entries, native))
-        client_lost(&t->failure, native, "a topic of the configuration is missing or forbidden");
-    if (take_answer(t, error) == ANSWER_ABORT) t->has_failed = true;
+    rd_kafka_resp_err_t native = reason_of_failure(t);
+    if (!producer_is_about_topic(native)) return;
+    t->refusal = native;
+    if (t->messages_limit == 1) entries_refuse(&t->entries, t->producer, native, &t->failure);
+    else t->messages_limit = t->answered_count > 1 ? (uint32_t)(t->answered_count / 2) : 1;
 }
 
 static void step_delivering(struct transaction *t) {
     if (!is_member(t)) return;
-    if (t->undelivered_count > 0 || t->has_failed) look_for_refusal(t);
-    if (t->phase != PHASE_DELIVERING) return; /* it was lost or fenced meanwhile */
+    if (t->has_failed) look_for_refusal(t);
     if (t->has_failed) t->phase = PHASE_ABORTING;
     else if (t->undelivered_count == 0) t->phase = take_commits(t) ? PHASE_OFFSETS : PHASE_ABORTING;
 }
@@ -302,6 +300,8 @@ static void close_transaction(struct transaction *t, rd_kafka_resp_err_t code) {
 }
 
 static void succeed(struct transaction *t) {
+    t->messages_limit =
+        t->messages_limit < t->messages_max / 2 ? 2 * t->messages_limit : t->messages_max;
     for (int i = 0; i < t->commits->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &t->commits->elems[i];
         source_tell_committed(t->source, p->topic, p->partition, p->offset);
@@ -538,7 +538,7 @@ enum err transaction_create(
         .name = "kafka producer"};
     t->interval_ns = options->commit_interval_ms * 1000000ull;
     t->patience_ns = patience_ns_of(t->client);
-    t->messages_max = options->messages_max;
+    t->messages_max = t->messages_limit = options->messages_max;
     entries_init(&t->entries);
     entries_init(&t->waiting);
     *ret = &t->sink;
