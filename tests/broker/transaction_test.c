@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "broker/clients.h"
+#include "broker/entries.h"
 #include "broker/kafka_harness.h"
 #include "testing.h"
 
@@ -156,6 +157,42 @@ TEST(a_record_that_is_refused_costs_the_others_only_a_repetition) {
     rig_stop(&rig);
 }
 
+struct replaced {
+    struct record record; /* first: on_settled gets its address */
+    struct entries *waiting;
+    struct entry *replacement;
+};
+
+static void replace_it(struct record *record, enum err code, const struct error *err) {
+    struct replaced *replaced = (struct replaced *)record;
+    entries_add(replaced->waiting, replaced->replacement);
+}
+
+static struct entry *new_entry(struct record *record) {
+    struct entry *entry = calloc(1, sizeof *entry);
+    assert_non_null(entry);
+    entry->record = record;
+    return entry;
+}
+
+/* Else a transaction could end between them, and a crash then lose what is said instead. */
+TEST(what_replaces_a_refused_record_stands_before_the_last_one_of_its_message) {
+    struct entries waiting;
+    struct record last = {.is_last = true}, next = {.is_last = true}, instead = {.is_last = false};
+    entries_init(&waiting);
+    struct replaced refused = {{.on_settled = replace_it}, &waiting, new_entry(&instead)};
+    entries_add(&waiting, new_entry(&last));
+    entries_settle_before(&waiting, new_entry(&refused.record));
+    entries_add(&waiting, new_entry(&next));
+    const struct record *const expected[] = {&instead, &last, &next};
+    for (int i = 0; i < 3; i++) {
+        struct entry *entry = entries_take_first(&waiting);
+        assert_ptr_equal(entry->record, expected[i]);
+        free(entry);
+    }
+    assert_null(entries_take_first(&waiting));
+}
+
 TEST(records_of_messages_that_are_not_ours_any_more_are_dropped) {
     struct rig rig;
     struct error err;
@@ -242,6 +279,7 @@ RUN_TESTS(T(a_record_is_settled_once_its_transaction_is_committed),
     T(the_source_tells_what_a_transaction_has_committed),
     T(offsets_alone_are_committed_where_nothing_is_unfinished),
     T(a_record_that_is_refused_costs_the_others_only_a_repetition),
+    T(what_replaces_a_refused_record_stands_before_the_last_one_of_its_message),
     T(records_of_messages_that_are_not_ours_any_more_are_dropped),
     T(a_producer_that_was_fenced_is_replaced_and_its_transaction_repeated),
     T(a_producer_that_is_fenced_again_before_it_has_committed_is_lost),

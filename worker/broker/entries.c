@@ -43,6 +43,15 @@ void entries_settle(struct entry *first) {
     }
 }
 
+void entries_settle_before(struct entries *waiting, struct entry *first) {
+    struct entries later = *waiting;
+    entries_init(waiting);
+    entries_settle(first);
+    if (later.first == NULL) return;
+    *waiting->last_next = later.first;
+    waiting->last_next = later.last_next;
+}
+
 void entries_fail(struct entries *entries, const struct error *err) {
     struct entry *first = entries_take(entries);
     for (struct entry *entry = first; entry != NULL; entry = entry->next) entry->err = *err;

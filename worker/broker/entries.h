@@ -37,6 +37,12 @@ struct entry *entries_take(struct entries *entries);
 /** Settles each entry of such a list with its error, and frees it. */
 void entries_settle(struct entry *first);
 
+/**
+ * The same. What is sent meanwhile, to `waiting`, comes before what waits already: what is said
+ * instead of a refused record before the last record of its message, which a transaction ends with.
+ */
+void entries_settle_before(struct entries *waiting, struct entry *first);
+
 /** Settles all of them with `err`. */
 void entries_fail(struct entries *entries, const struct error *err);
 

@@ -184,7 +184,7 @@ static void send_entry(struct transaction *t, struct entry *entry) {
     sink_send(t->producer, &entry->sent);
     entry->is_being_sent = false;
     if (entry->err.code == ERR_PUBLISH_REFUSED) {
-        entries_settle(entry); /* on_settled may send another record instead */
+        entries_settle_before(&t->waiting, entry);
         return;
     }
     t->sent_count++;
@@ -328,7 +328,7 @@ static void start_over(struct transaction *t, enum phase next) {
     struct entry *sent = entries_take(&t->entries), *waiting = entries_take(&t->waiting);
     entries_sort_out(sent, t->offsets, &t->waiting, &over);
     entries_sort_out(waiting, t->offsets, &t->waiting, &over);
-    entries_settle(over.first);
+    entries_settle_before(&t->waiting, over.first);
 }
 
 /* Takes back what is under way first: librdkafka waits until all delivery reports were read. */
