@@ -62,9 +62,9 @@ struct transaction {
     uint64_t ending_ns; /* no more records are taken since then */
     uint64_t troubles;  /* the producer's count before the transaction */
     size_t sent_count, undelivered_count, answered_count;
-    bool has_failed;             /* it must be aborted */
-    bool is_claim;               /* it only commits a claim */
-    rd_kafka_resp_err_t refusal; /* why it must be aborted; 0: not because of a broker's answer */
+    bool has_failed, has_culprit; /* it must be aborted; a topic that refused a record is known */
+    bool is_claim;                /* it only commits a claim */
+    rd_kafka_resp_err_t refusal;  /* why it must be aborted; 0: not because of a broker's answer */
     rd_kafka_topic_partition_list_t *commits;
     rd_kafka_consumer_group_metadata_t *group;
 
@@ -84,6 +84,7 @@ static void on_delivered(struct record *sent, enum err code, const struct error 
     entry->err = *err;
     if (entry->is_being_sent && code == ERR_PUBLISH_REFUSED) return;
     t->has_failed = true;
+    t->has_culprit = t->has_culprit || code == ERR_PUBLISH_REFUSED;
     if (code == ERR_BROKER && producer_is_final(err->native)) t->failure = *err;
 }
 
@@ -168,7 +169,7 @@ static void step_idle(struct transaction *t) {
     if (!is_wanted(t) || take_answer(t, rd_kafka_begin_transaction(t->client)) != ANSWER_OK) return;
     t->opened_ns = t->last_sent_ns = clock_ns();
     t->sent_count = t->undelivered_count = t->answered_count = 0;
-    t->has_failed = false;
+    t->has_failed = t->has_culprit = false;
     t->is_claim = claim_is_asked(t->claim);
     t->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
     t->troubles = producer_trouble_count(t->producer);
@@ -237,8 +238,7 @@ static bool is_member(struct transaction *t) {
     return code == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* A transaction that has failed keeps the reason. librdkafka tells it in answer to a call that is
- * not valid now, and sends nothing for that. */
+/* librdkafka answers a call that is not valid now with it, and sends nothing. */
 static rd_kafka_resp_err_t reason_of_failure(struct transaction *t) {
     rd_kafka_error_t *error = rd_kafka_begin_transaction(t->client);
     rd_kafka_resp_err_t native = rd_kafka_error_code(error); /* of NULL: none */
@@ -251,7 +251,7 @@ static rd_kafka_resp_err_t reason_of_failure(struct transaction *t) {
  * not tell which topic it is. So fewer and fewer messages share a transaction, until one is alone.
  */
 static void look_for_refusal(struct transaction *t) {
-    rd_kafka_resp_err_t native = reason_of_failure(t);
+    rd_kafka_resp_err_t native = t->has_culprit ? 0 : reason_of_failure(t);
     if (!producer_is_about_topic(native)) return;
     t->refusal = native;
     if (t->messages_limit == 1) entries_refuse(&t->entries, t->producer, native, &t->failure);
