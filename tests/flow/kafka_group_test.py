@@ -6,10 +6,12 @@ import unittest
 
 from worker_flow import SLOW, KafkaFlowTest, is_saxpy, read_all, saxpy
 
+import confluent_kafka
 import msgpack
 
 # Until a member's partitions would go to another: longer than any test waits for anything.
 SESSION_TIMEOUT_MS = 300_000
+PARTITIONS = 4  # of the job topic
 
 
 class GroupTest(KafkaFlowTest):
@@ -66,6 +68,35 @@ class GroupTest(KafkaFlowTest):
         self.produce(msgpack.packb(saxpy(1)))
         self.wait_for_no_lag()
         self.stop_well(second)
+
+    def produce_to_each_partition(self, numbers):
+        producer = confluent_kafka.Producer({"bootstrap.servers": self.servers})
+        for number in numbers:
+            producer.produce(self.topics.jobs, msgpack.packb(saxpy(number)), partition=number % PARTITIONS)
+        self.assertEqual(producer.flush(60), 0)
+
+    def test_partitions_that_a_killed_member_was_giving_back_find_an_owner(self):
+        """The one that comes back has what it was to keep, and the group takes itself for stable."""
+        def member(name, **more):
+            config = self.config(**{"drain_timeout_ms": "2s"} | more)
+            config["kafka"]["instance_id"] = name
+            return config
+
+        self.produce_to_each_partition(range(PARTITIONS))
+        stuck = {"lanes": PARTITIONS, "batch": {"jobs": 1}, "drain_timeout_ms": "1h",
+                 "cpu_driver": {"faults": "cuLaunchKernel:slow=600s@*"}}
+        killed = self.start_worker(member("a", **stuck), "killed")
+        self.wait_until(lambda: "was assigned jobs" in self.log_of("killed"), "the first has partitions")
+        newcomer = self.start_worker(member("b"), "newcomer")
+        self.wait_until(lambda: "is asked to give back" in self.log_of("killed"), "some have to leave")
+        self.assertRegex(self.log_of("killed"), r"waits for [1-9]\d* jobs that have begun")
+        killed.kill()
+        restarted = self.start_worker(member("a"), "restarted")
+        self.wait_for_no_lag()
+        self.stop_well(newcomer)
+        self.stop_well(restarted)
+        results = {result["id"]: result for result in self.results()}
+        self.assertEqual(set(results), {f"job-{number}" for number in range(PARTITIONS)})
 
 
 if __name__ == "__main__":

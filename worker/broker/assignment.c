@@ -36,6 +36,19 @@ rd_kafka_resp_err_t assignment_change(rd_kafka_t *client, bool is_cooperative,
     return rd_kafka_assign(client, change == ASSIGNMENT_ADD ? partitions : NULL);
 }
 
+void assignment_renew(rd_kafka_t *client, struct client_events *events) {
+    rd_kafka_topic_partition_list_t *topics;
+    rd_kafka_resp_err_t code = rd_kafka_subscription(client, &topics);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        /* A static member that unsubscribes leaves at once. */
+        code = rd_kafka_unsubscribe(client);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = rd_kafka_subscribe(client, topics);
+        rd_kafka_topic_partition_list_destroy(topics);
+    }
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        client_report(events, code, "joining the group again failed");
+}
+
 void assignment_place_at_end(rd_kafka_topic_partition_list_t *partitions) {
     for (int i = 0; i < partitions->cnt; i++) partitions->elems[i].offset = RD_KAFKA_OFFSET_END;
 }
@@ -80,4 +93,28 @@ void assignment_text(const rd_kafka_topic_partition_list_t *partitions, char *te
     for (int i = 0; i < partitions->cnt && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s [%d]", i > 0 ? ", " : "",
             partitions->elems[i].topic, partitions->elems[i].partition);
+}
+
+void assignment_tell_leaving(const struct client_events *events, struct offsets *offsets,
+    const rd_kafka_topic_partition_list_t *partitions) {
+    struct assignment_counts counts = assignment_count(offsets, partitions);
+    char names[256];
+    assignment_text(partitions, names, sizeof names);
+    client_say(events, LOG_INFO,
+        "is asked to give back %s: waits for %zu jobs that have begun, and leaves %zu", names,
+        counts.started, counts.unfinished - counts.started);
+}
+
+void assignment_tell_left(const struct client_events *events, struct offsets *offsets,
+    const rd_kafka_topic_partition_list_t *partitions, rd_kafka_resp_err_t code) {
+    struct assignment_counts counts = assignment_count(offsets, partitions);
+    char names[256];
+    assignment_text(partitions, names, sizeof names);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        client_say(events, LOG_INFO, "gave back %s with %zu unfinished messages, %zu of them begun",
+            names, counts.unfinished, counts.started);
+    else
+        client_say(events, LOG_WARN,
+            "gave up %s without a commit (%s): messages since the last commit are read again",
+            names, rd_kafka_err2name(code));
 }

@@ -8,6 +8,7 @@
 #include <librdkafka/rdkafka.h>
 #include <stdbool.h>
 
+#include "broker/client.h"
 #include "broker/offsets.h"
 
 /** Subscribes to topics.jobs. */
@@ -35,6 +36,12 @@ void assignment_place_at_end(rd_kafka_topic_partition_list_t *partitions);
 rd_kafka_resp_err_t assignment_pause(
     rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions, bool paused);
 
+/**
+ * Leaves the group and joins it again, so that it hands out all partitions anew. Ours are asked
+ * back as in any rebalance.
+ */
+void assignment_renew(rd_kafka_t *client, struct client_events *events);
+
 /** The partitions that are ours now; the caller destroys the list. */
 rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client);
 
@@ -48,6 +55,12 @@ struct assignment_counts {
 };
 struct assignment_counts assignment_count(
     struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions);
+
+/** What the group asks back, and what became of it: `code` says how the last commit ended. */
+void assignment_tell_leaving(const struct client_events *events, struct offsets *offsets,
+    const rd_kafka_topic_partition_list_t *partitions);
+void assignment_tell_left(const struct client_events *events, struct offsets *offsets,
+    const rd_kafka_topic_partition_list_t *partitions, rd_kafka_resp_err_t code);
 
 /** "jobs [0], jobs [3]", for events; cut if `text` is too small. */
 void assignment_text(const rd_kafka_topic_partition_list_t *partitions, char *text, size_t size);

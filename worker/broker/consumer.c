@@ -14,6 +14,7 @@
 #include "broker/departure.h"
 #include "broker/held.h"
 #include "broker/lags.h"
+#include "broker/orphans.h"
 #include "broker/ownership.h"
 #include "broker/resets.h"
 #include "broker/trials.h"
@@ -46,6 +47,7 @@ struct consumer {
     struct held held; /* messages beyond the window */
     struct trials trials;
     struct resets resets;
+    struct orphans orphans;
 };
 
 static const char *topic_of(const rd_kafka_message_t *message) {
@@ -168,17 +170,7 @@ static void let_go(struct consumer *consumer) {
     rd_kafka_topic_partition_list_t *partitions = consumer->leaving;
     if (partitions == NULL) return;
     rd_kafka_resp_err_t code = commit_leaving(consumer);
-    char names[256];
-    assignment_text(partitions, names, sizeof names);
-    struct assignment_counts counts = assignment_count(consumer->offsets, partitions);
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-        client_say(&consumer->events, LOG_INFO,
-            "gave back %s with %zu unfinished messages, %zu of them begun", names,
-            counts.unfinished, counts.started);
-    else
-        client_say(&consumer->events, LOG_WARN,
-            "gave up %s without a commit (%s): messages since the last commit are read again",
-            names, rd_kafka_err2name(code));
+    assignment_tell_left(&consumer->events, consumer->offsets, partitions, code);
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
         offsets_revoke(consumer->offsets, p->topic, p->partition);
@@ -263,6 +255,7 @@ static void on_assigned(
     consumer->is_cooperative = assignment_is_cooperative(consumer->client);
     consumer->source.group = SOURCE_GROUP_MEMBER;
     source_add_rebalance(&consumer->source);
+    if (consumer->is_cooperative) orphans_begin(&consumer->orphans);
     arrival_begin(&consumer->arrival, partitions);
     (consumer->is_closing ? refuse_arriving : serve_arriving)(consumer);
 }
@@ -281,12 +274,7 @@ static void on_revoked(
     trials_forget(&consumer->trials, partitions);
     pause_partitions(consumer, consumer->leaving, true);
     assignment_leave(consumer->offsets, partitions);
-    struct assignment_counts counts = assignment_count(consumer->offsets, partitions);
-    char names[256];
-    assignment_text(partitions, names, sizeof names);
-    client_say(&consumer->events, LOG_INFO,
-        "is asked to give back %s: waits for %zu jobs that have begun, and leaves %zu", names,
-        counts.started, counts.unfinished - counts.started);
+    assignment_tell_leaving(&consumer->events, consumer->offsets, partitions);
     if (consumer->is_closing) let_go(consumer);
 }
 
@@ -309,6 +297,12 @@ static void serve_leaving(struct consumer *consumer) {
     if (assignment_count(consumer->offsets, consumer->leaving).started == 0 ||
         clock_ns() >= consumer->drain_deadline_ns || rd_kafka_assignment_lost(consumer->client))
         let_go(consumer);
+}
+
+/* Between two assignments alone. */
+static void serve_orphans(struct consumer *consumer) {
+    if (consumer->leaving != NULL || consumer->arrival.partitions != NULL) return;
+    if (orphans_serve(&consumer->orphans)) assignment_renew(consumer->client, &consumer->events);
 }
 
 /* Messages */
@@ -387,6 +381,7 @@ static enum err consumer_poll(
     serve_leaving(consumer);
     serve_arriving(consumer);
     serve_lifted(consumer);
+    serve_orphans(consumer);
     serve_commits(consumer);
     if (source->group == SOURCE_GROUP_NO_BROKER && client_has_met_broker(consumer->client))
         source->group = SOURCE_GROUP_JOINING;
@@ -472,6 +467,7 @@ static void consumer_destroy(struct source *source) {
     trials_fini(&consumer->trials);
     if (consumer->leaving != NULL) rd_kafka_topic_partition_list_destroy(consumer->leaving);
     forget_arriving(consumer);
+    orphans_fini(&consumer->orphans);
     committer_fini(&consumer->committer);
     /* Leaving the group is close()'s. */
     if (!is_left_behind)
@@ -527,6 +523,8 @@ enum err consumer_create(
     rd_kafka_poll_set_consumer(consumer->client);
     committer_init(
         &consumer->committer, consumer->client, offsets, &consumer->events, &consumer->source);
+    orphans_init(
+        &consumer->orphans, consumer->client, &consumer->events, options->drain_timeout_ms);
     code = assignment_subscribe(consumer->client, options->topics, options->topic_count, err);
     if (code == ERR_OK) code = waker_start(consumer->client, &consumer->waker, err);
     if (code != ERR_OK) goto fail;
