@@ -75,28 +75,44 @@ class GroupTest(KafkaFlowTest):
             producer.produce(self.topics.jobs, msgpack.packb(saxpy(number)), partition=number % PARTITIONS)
         self.assertEqual(producer.flush(60), 0)
 
+    def member(self, name, **more):
+        config = self.config(**{"drain_timeout_ms": "2s"} | more)
+        config["kafka"]["instance_id"] = name
+        return config
+
+    def start_giving_back(self, slow):
+        """A member with a job that has begun in each partition, some of which a newcomer is to have."""
+        faults = ";".join(f"cuLaunchKernel:slow={slow}@{PARTITIONS + n + 1}" for n in range(PARTITIONS))
+        first = self.start_worker(
+            self.member("a", lanes=PARTITIONS, lane_depth=1, batch={"jobs": 1}, drain_timeout_ms="1h",
+                        cpu_driver={"faults": faults}), "first")
+        self.produce_to_each_partition(range(PARTITIONS))  # they show how quick the others would be
+        self.wait_for_no_lag()
+        self.produce_to_each_partition(range(PARTITIONS, 2 * PARTITIONS))
+        newcomer = self.start_worker(self.member("b"), "newcomer")
+        self.wait_until(lambda: "is asked to give back" in self.log_of("first"), "some have to leave")
+        self.assertRegex(self.log_of("first"), r"waits for [1-9]\d* jobs that have begun")
+        return first, newcomer
+
+    def end(self, *workers):
+        self.wait_for_no_lag()
+        for worker in workers:
+            self.stop_well(worker)
+        self.assertEqual({result["id"] for result in self.results()}, {f"job-{n}" for n in range(2 * PARTITIONS)})
+
     def test_partitions_that_a_killed_member_was_giving_back_find_an_owner(self):
         """The one that comes back has what it was to keep, and the group takes itself for stable."""
-        def member(name, **more):
-            config = self.config(**{"drain_timeout_ms": "2s"} | more)
-            config["kafka"]["instance_id"] = name
-            return config
-
-        self.produce_to_each_partition(range(PARTITIONS))
-        stuck = {"lanes": PARTITIONS, "batch": {"jobs": 1}, "drain_timeout_ms": "1h",
-                 "cpu_driver": {"faults": "cuLaunchKernel:slow=600s@*"}}
-        killed = self.start_worker(member("a", **stuck), "killed")
-        self.wait_until(lambda: "was assigned jobs" in self.log_of("killed"), "the first has partitions")
-        newcomer = self.start_worker(member("b"), "newcomer")
-        self.wait_until(lambda: "is asked to give back" in self.log_of("killed"), "some have to leave")
-        self.assertRegex(self.log_of("killed"), r"waits for [1-9]\d* jobs that have begun")
+        killed, newcomer = self.start_giving_back("600s")
         killed.kill()
-        restarted = self.start_worker(member("a"), "restarted")
-        self.wait_for_no_lag()
-        self.stop_well(newcomer)
-        self.stop_well(restarted)
-        results = {result["id"]: result for result in self.results()}
-        self.assertEqual(set(results), {f"job-{number}" for number in range(PARTITIONS)})
+        self.end(self.start_worker(self.member("a"), "restarted"), newcomer)
+
+    def test_partitions_that_a_living_member_gives_back_are_waited_for(self):
+        """For as long as giving back may take, a member that sees them without an owner stays."""
+        first, newcomer = self.start_giving_back("8s")
+        newcomer.kill()
+        restarted = self.start_worker(self.member("b", drain_timeout_ms="10m"), "restarted")
+        self.end(first, restarted)
+        self.assertNotIn("leaves the group", self.log_of("restarted"))
 
 
 if __name__ == "__main__":

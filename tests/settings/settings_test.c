@@ -342,6 +342,22 @@ TEST(topics_are_names_and_do_not_loop) {
     expect_good("topics: {reply_to: [gpu-results, other]}\n");
 }
 
+TEST(the_first_of_two_values_of_a_key_counts_if_the_second_is_wrong) {
+    static const char *const seconds[] = {"dda", "[a]", "{client.id: ~}"};
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+        char text[128];
+        snprintf(text, sizeof text,
+            "kafka:\n  consumer: {client.rack: a, enable.auto.commit: t}\nkafka:\n  consumer: %s\n",
+            seconds[i]);
+        parse(text);
+        assert_int_equal(problems_total(&problems), 3);
+        assert_string_equal(problems.items[0].where, "w.yaml:3:1");
+        assert_string_equal(problems.items[0].what, "key 'kafka' appears twice, first in line 1");
+        assert_string_equal(problems.items[2].where, "w.yaml:2:30");
+        assert_int_equal(settings.kafka.consumer.count, 2);
+    }
+}
+
 TEST(what_is_printed_loads_to_the_same) {
     expect_good("driver: cpu\n"
                 "broker: embedded\n"
@@ -512,6 +528,7 @@ int main(void) {
         S(a_member_has_a_name_that_kafka_takes), S(too_many_requests_in_flight_are_refused),
         S(combinations_that_cannot_work_are_refused),
         S(devices_are_all_or_a_list_of_numbers_and_uuids), S(topics_are_names_and_do_not_loop),
+        S(the_first_of_two_values_of_a_key_counts_if_the_second_is_wrong),
         S(what_is_printed_loads_to_the_same), S(a_blob_store_is_a_folder_or_a_url_with_a_cache),
         S(a_collector_of_traces_is_a_url_of_http_without_a_query),
         S(blob_settings_out_of_range_are_refused), S(metrics_are_served_at_a_host_and_a_port),

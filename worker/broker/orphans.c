@@ -1,7 +1,5 @@
 #include "broker/orphans.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "broker/assignment.h"
 

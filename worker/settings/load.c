@@ -22,10 +22,11 @@ static void read_fallback(const struct setting *setting, void *field) {
     problems_init(&problems);
     struct yaml_document *document =
         yaml_parse(setting->path, slice_of_text(setting->fallback), YAML_KEEP_VARIABLES, &problems);
-    if (document != NULL) value_read(setting, field, document, yaml_root(document), &problems);
+    bool is_read =
+        document != NULL && value_read(setting, field, document, yaml_root(document), &problems);
     /* A default that is refused is a bug, and callers need not handle a failure to allocate the
      * process's first kilobytes. */
-    if (problems_any(&problems)) abort();
+    if (!is_read) abort();
     yaml_destroy(document);
     problems_fini(&problems);
 }
@@ -74,9 +75,10 @@ static void refuse_key(
 
 static void read_setting(
     struct loaded *loaded, const struct setting *setting, const struct yaml_node *value) {
-    loaded->nodes[setting - setting_table] = value;
-    value_read(
-        setting, field_of(loaded->settings, setting), loaded->document, value, loaded->problems);
+    /* A key that appears twice may have a wrong value the second time: the first one counts. */
+    if (value_read(setting, field_of(loaded->settings, setting), loaded->document, value,
+            loaded->problems))
+        loaded->nodes[setting - setting_table] = value;
 }
 
 static const struct setting *find_in_section(const struct section *section, const char *key) {

@@ -157,17 +157,18 @@ static void add_empty_problem(const struct source *source, const struct yaml_nod
         "%s is empty", source->setting->path);
 }
 
-static void read_string_field(
+static bool read_string_field(
     const struct source *source, const struct yaml_node *node, char **field) {
     char *text = read_string(source, node, "the value");
-    if (text == NULL) return;
+    if (text == NULL) return false;
     if (strlen(text) < source->setting->min) {
         add_empty_problem(source, node);
         free(text);
-        return;
+        return false;
     }
     free(*field);
     *field = text;
+    return true;
 }
 
 static void free_texts(char **texts, size_t count) {
@@ -198,33 +199,35 @@ static void list_fini(struct string_list *list) {
     *list = (struct string_list){0};
 }
 
-static void read_list(
+static bool read_list(
     const struct source *source, const struct yaml_node *node, struct string_list *field) {
     if (node->kind != YAML_SEQUENCE) {
         yaml_problem(source->problems, source->document, node, "write [first, second]",
             "%s is not a list", source->setting->path);
-        return;
+        return false;
     }
     if (node->count < source->setting->min) {
         add_empty_problem(source, node);
-        return;
+        return false;
     }
     char **items = read_texts(source, node->values, NULL, node->count);
-    if (items == NULL) return;
+    if (items == NULL) return false;
     list_fini(field);
     *field = (struct string_list){.items = items, .count = node->count};
+    return true;
 }
 
 /* "all" is an empty list. */
-static void read_devices(
+static bool read_devices(
     const struct source *source, const struct yaml_node *node, struct string_list *field) {
-    bool is_all = node->kind == YAML_SCALAR && !node->is_bad && strcmp(node->text, "all") == 0;
+    if (node->kind == YAML_SEQUENCE) return read_list(source, node, field);
+    bool is_all = node->kind == YAML_SCALAR && strcmp(node->text, "all") == 0;
     if (is_all) list_fini(field);
-    else if (node->kind == YAML_SEQUENCE) read_list(source, node, field);
-    else if (!node->is_bad)
+    else
         yaml_problem(source->problems, source->document, node,
             "write all, a list of numbers such as [0, 2], or a list of UUIDs",
             "%s is neither a list nor the word all", source->setting->path);
+    return is_all;
 }
 
 static void map_fini(struct string_map *map) {
@@ -248,50 +251,60 @@ static char **copy_keys(const struct source *source, const struct yaml_node *nod
     return keys;
 }
 
-static void read_map(
+static bool read_map(
     const struct source *source, const struct yaml_node *node, struct string_map *field) {
     bool is_empty = node->kind == YAML_SCALAR && node->text[0] == 0 && !node->is_quoted;
     if (node->kind != YAML_MAPPING && !is_empty) {
         yaml_problem(source->problems, source->document, node, "write {key: value}",
             "%s is not a map", source->setting->path);
-        return;
+        return false;
     }
     char **keys = copy_keys(source, node);
-    if (keys == NULL) return;
+    if (keys == NULL) return false;
     char **values = read_texts(source, node->values, keys, node->count);
     if (values == NULL) {
         free_texts(keys, node->count);
-        return;
+        return false;
     }
     map_fini(field);
     *field = (struct string_map){.keys = keys, .values = values, .count = node->count};
+    return true;
 }
 
-void value_read(const struct setting *setting, void *field, const struct yaml_document *document,
+static bool read_number_field(
+    const struct source *source, const struct yaml_node *node, void *field) {
+    uint64_t number;
+    if (!read_number(source, node, &number)) return false;
+    if (source->setting->type == SETTING_SIZE) *(uint64_t *)field = number;
+    else *(uint32_t *)field = (uint32_t)number;
+    return true;
+}
+
+static bool read_name_field(
+    const struct source *source, const struct yaml_node *node, void *field) {
+    int name;
+    if (!read_name(source, node, &name)) return false;
+    if (source->setting->type == SETTING_BOOL) *(bool *)field = name != 0;
+    else *(int *)field = name;
+    return true;
+}
+
+bool value_read(const struct setting *setting, void *field, const struct yaml_document *document,
     const struct yaml_node *node, struct problems *problems) {
     struct source source = {.setting = setting, .document = document, .problems = problems};
-    uint64_t number;
-    int name;
-    if (node->is_bad) return;
+    if (node->is_bad) return false;
     switch (setting->type) {
     case SETTING_UINT:
     case SETTING_DURATION:
-        if (read_number(&source, node, &number)) *(uint32_t *)field = (uint32_t)number;
-        break;
-    case SETTING_SIZE:
-        if (read_number(&source, node, &number)) *(uint64_t *)field = number;
-        break;
+    case SETTING_SIZE: return read_number_field(&source, node, field);
     case SETTING_ENUM:
-        if (read_name(&source, node, &name)) *(int *)field = name;
-        break;
-    case SETTING_BOOL:
-        if (read_name(&source, node, &name)) *(bool *)field = name != 0;
-        break;
-    case SETTING_STRING: read_string_field(&source, node, field); break;
-    case SETTING_LIST: read_list(&source, node, field); break;
-    case SETTING_MAP: read_map(&source, node, field); break;
-    case SETTING_DEVICES: read_devices(&source, node, field); break;
+    case SETTING_BOOL: return read_name_field(&source, node, field);
+    case SETTING_STRING: return read_string_field(&source, node, field);
+    case SETTING_LIST: return read_list(&source, node, field);
+    case SETTING_MAP: return read_map(&source, node, field);
+    case SETTING_DEVICES: return read_devices(&source, node, field);
     }
+    return false;
 }
 
 void value_fini(const struct setting *setting, void *field) {

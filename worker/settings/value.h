@@ -11,11 +11,11 @@
 #include "settings/table.h"
 
 /**
- * Replaces the field's value by that of `node`. If that is wrong, adds a problem and keeps the
- * field's value.
+ * Replaces the field's value by that of `node`. If that is wrong, adds a problem, keeps the field's
+ * value and returns false.
  */
-void value_read(const struct setting *setting, void *field, const struct yaml_document *document,
-    const struct yaml_node *node, struct problems *problems);
+MUST_CHECK bool value_read(const struct setting *setting, void *field,
+    const struct yaml_document *document, const struct yaml_node *node, struct problems *problems);
 
 /** Frees what the field owns. */
 void value_fini(const struct setting *setting, void *field);
