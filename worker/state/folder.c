@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,21 +55,35 @@ static bool write_name(int fd) {
     return write(fd, text, sizeof text - 1) == (ssize_t)(sizeof text - 1);
 }
 
-/*
- * The name is written to a temporary file and linked into place, so that when several processes
- * start at once, the first one decides.
- */
+/* Replaces what is there. The caller has the lock of the folder. */
 static enum err draw_name(const char *path, struct error *err) {
     char *beside;
     if (asprintf(&beside, "%s.XXXXXX", path) < 0) return no_memory(err);
     int fd = mkostemp(beside, O_CLOEXEC);
-    bool is_drawn = fd >= 0 && write_name(fd) && (link(beside, path) == 0 || errno == EEXIST);
+    bool is_drawn = fd >= 0 && write_name(fd) && rename(beside, path) == 0;
     enum err code = is_drawn ? ERR_OK : fail_io(err, "writing", path);
-    if (fd >= 0) {
-        close(fd);
-        unlink(beside);
-    }
+    if (fd >= 0) close(fd);
+    if (fd >= 0 && !is_drawn) unlink(beside);
     free(beside);
+    return code;
+}
+
+/* When several processes start at once, the first one decides; a name that is one stays. */
+static enum err find_or_draw_name(
+    const char *folder, const char *path, char ret[static STATE_INSTANCE_SIZE], struct error *err) {
+    if (read_name(path, ret)) return ERR_OK;
+    int lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock < 0 || flock(lock, LOCK_EX) != 0) {
+        enum err code = fail_io(err, "locking", folder);
+        if (lock >= 0) close(lock);
+        return code;
+    }
+    enum err code = ERR_OK;
+    if (!read_name(path, ret)) {
+        code = draw_name(path, err);
+        if (code == ERR_OK && !read_name(path, ret)) code = fail_io(err, "reading", path);
+    }
+    close(lock);
     return code;
 }
 
@@ -76,12 +91,7 @@ enum err state_folder_instance(
     const char *folder, char ret[static STATE_INSTANCE_SIZE], struct error *err) {
     char *path;
     if (asprintf(&path, "%s/instance", folder) < 0) return no_memory(err);
-    enum err code = ERR_OK;
-    if (!read_name(path, ret)) {
-        unlink(path);
-        code = draw_name(path, err);
-        if (code == ERR_OK && !read_name(path, ret)) code = fail_io(err, "reading", path);
-    }
+    enum err code = find_or_draw_name(folder, path, ret, err);
     free(path);
     return code;
 }
