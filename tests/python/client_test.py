@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 import unittest
 import unittest.mock
 
@@ -307,9 +308,16 @@ class Clients(unittest.TestCase):
             lambda _: whole.set_result([client.submit(numbered(number)) for number in (2, 3)]))
         self.assertEqual([2, 3], [int(future.result(60)["x"][0]) for future in whole.result(60)])
 
+    def connect(self, client):
+        """A fork while a thread looks up an address leaves the C library's resolver locked in the child."""
+        self.assertEqual(0, int(client.submit(numbered(0)).result(60)["x"][0]))
+
     def test_a_forked_child_has_its_own_jobs_and_leaves_its_parents_alone(self):
         gate = threading.Event()
+        gate.set()
         client = self.start(lambda job: gate.wait(60) and echo(job))
+        self.connect(client)
+        gate.clear()
         future = client.submit(numbered(1))
         child = os.fork()
         if child == 0:
@@ -320,6 +328,8 @@ class Clients(unittest.TestCase):
                 except RuntimeError:
                     status = 0 if int(client.submit(numbered(2)).result(60)["x"][0]) == 2 else 2
                 client.close()
+            except BaseException:  # os._exit() would leave it unsaid
+                traceback.print_exc()
             finally:
                 os._exit(status)
         gate.set()
@@ -332,12 +342,15 @@ class Clients(unittest.TestCase):
         closed = [self.client() for _ in range(8)]
         for other in closed:
             other.close()
+        self.connect(client)
         child = os.fork()
         if child == 0:
             status = 1
             try:
                 status = 0 if int(client.submit(numbered(2)).result(60)["x"][0]) == 2 else 2
                 client.close()
+            except BaseException:  # os._exit() would leave it unsaid
+                traceback.print_exc()
             finally:
                 os._exit(status)
         self.assertEqual(0, os.waitpid(child, 0)[1])
