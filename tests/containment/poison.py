@@ -79,6 +79,14 @@ class Mixture:
         for n in range(0, count, 3) if with_arrays else ():
             self.jobs[n] = as_array(self.jobs[n], 1 + n % 50)
 
+    def long_jobs(self, launches):
+        """The jobs, each with launches that add nothing before the one that counts. Arrays have many as they are."""
+        for place, job in enumerate(self.jobs):
+            if place not in self.poison and "count" not in job:
+                adds_nothing = gw.step("saxpy", [gw.f32(0), *job["steps"][0]["args"][1:]], elements=1, iterations=launches)
+                job["steps"].insert(0, adds_nothing)
+        return self.jobs
+
     def check(self, results, dead_letters):
         """What became of everybody: counts by name, and the places of what went wrong."""
         answers = {n: [] for n in range(self.count)}

@@ -32,19 +32,10 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def long_jobs(mixture):
-    """Its jobs, each with launches that add nothing before the one that counts. Arrays have many as they are."""
-    for place, job in enumerate(mixture.jobs):
-        if place not in mixture.poison and "count" not in job:
-            adds_nothing = gw.step("saxpy", [gw.f32(0), *job["steps"][0]["args"][1:]], elements=1, iterations=LAUNCHES)
-            job["steps"].insert(0, adds_nothing)
-    return mixture.jobs
-
-
 def run_device(folder, arguments, device, mixture):
     """Jobs a second, and what went wrong."""
     folder.mkdir()
-    status, log, grown = run_worker(folder, arguments, long_jobs(mixture), devices=[device], cpu_driver={"devices": 2})
+    status, log, grown = run_worker(folder, arguments, mixture.long_jobs(LAUNCHES), devices=[device], cpu_driver={"devices": 2})
     wrong = mixture.check(
         list(gw.read_results(folder / "results")), letters_of(folder, "gpu-worker-job-id", "dlq.error.code"))
     wrong = {name: places[:10] for name, places in wrong.items() if places}

@@ -85,7 +85,7 @@ const struct setting setting_table[] = {
         "Device memory for small buffers of each batch in flight. As much pinned host memory is "
         "taken for uploads, and again for results."),
     ENUM(lane_wait_choice, lane_wait, lane_wait_names, "block",
-        "How lanes wait for jobs. block sleeps. spin begins a job some microseconds sooner, and "
+        "How lanes wait for jobs. block sleeps. spin may begin a job some microseconds sooner, and "
         "keeps a core busy for each lane, also while there are no jobs: set lanes to fewer than "
         "the cores that each executor may use."),
     ENUM(broker_choice, broker, broker_names, "kafka",
