@@ -2,6 +2,7 @@
 usage: state_disk_test.py BUILD_FOLDER"""
 
 import os
+import resource
 import subprocess
 import unittest
 
@@ -30,6 +31,21 @@ class StateDiskTest(KafkaFlowTest):
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("no room for the state file", run.stderr)
         self.assertIn("free space on the disk of state.dir", run.stderr)
+
+    def test_a_limit_on_the_size_of_files_is_refused_with_a_line_that_says_so(self):
+        self.assert_refused_with_files_up_to(64 << 10, "cannot make memory for counts")
+        self.assert_refused_with_files_up_to(1 << 20, "no room for the state file")
+
+    def assert_refused_with_files_up_to(self, limit, sentence):
+        path, folder = self.folder / "worker.yaml", self.folder / "state"
+        folder.mkdir(exist_ok=True)
+        worker_process.write_config(path, self.config(state={"dir": str(folder)}))
+        run = subprocess.run(
+            [BINARY, "run", "--config", path], capture_output=True, text=True, timeout=120,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn(sentence, run.stderr)
+        self.assertRegex(run.stderr, "File too large; raise the limits? .*on the size of files")
 
     def run_cut(self, delivery):
         state = self.folder / "state"

@@ -25,7 +25,8 @@ static enum err make_shared(int *ret, struct error *err) {
     }
     int native = errno;
     if (fd >= 0) close(fd);
-    return error_set(err, ERR_IO, native, "raise the limit on open files",
+    return error_set(err, ERR_IO, native,
+        "raise the limits on open files and on the size of files (ulimit -n, ulimit -f)",
         "cannot make memory for counts: %s", strerror(native));
 }
 

@@ -16,7 +16,7 @@ static bool fill_closed_streams(void) {
 }
 
 /* With SIGCHLD ignored, the kernel tells nobody how a child ended; a SIGTERM that is ignored or
- * blocked ends nothing. */
+ * blocked ends nothing; a SIGXFSZ ends a process that could report a write that failed. */
 static void reset_signals(void) {
     sigset_t blocked;
     sigprocmask(SIG_SETMASK, NULL, &blocked);
@@ -25,6 +25,7 @@ static void reset_signals(void) {
     if (is_hangup_held == 1) sigaddset(&blocked, SIGHUP);
     signal(SIGCHLD, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN);
     sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 

@@ -20,6 +20,7 @@
 enum { LOCK_POLL_MS = 20 };
 
 static const char FIX_DISK[] = "set state.dir to a folder on this machine that can be written";
+static const char FIX_LIMIT[] = "raise the limit on the size of files (ulimit -f, LimitFSIZE)";
 static const char FIX_ROOM[] = "free space on the disk of state.dir, or set it to another one";
 
 /*
@@ -233,8 +234,9 @@ static void check_searches(struct state *state) {
 static enum err allocate(struct state *state, struct error *err) {
     int native = posix_fallocate(state->fd, 0, (off_t)lay_out(state));
     if (native == 0) return ERR_OK;
-    return error_set(err, ERR_IO, native, FIX_ROOM, "no room for the state file %s: %s",
-        state->path, strerror(native));
+    const char *fix = native == EFBIG ? FIX_LIMIT : FIX_ROOM;
+    return error_set(err, ERR_IO, native, fix, "no room for the state file %s: %s", state->path,
+        strerror(native));
 }
 
 /* A failure here leaves an empty file, which counts as no file. */
@@ -418,15 +420,23 @@ uint64_t state_draw_life(void) {
     return life | 1;
 }
 
-/* The file never shrinks, so the mappings of processes that watch it stay valid. */
+/* The file never shrinks, so the mappings of processes that watch it stay valid. A failure leaves
+ * the shape as it was: what is behind the file's end must not be touched. */
 static enum err change_shape(
     struct state *state, const struct state_shape *shape, struct error *err) {
+    const struct state_shape old_shape = state->shape;
+    const uint32_t old_suspects = state->suspect_count;
     size_t kept = (size_t)((char *)(state->suspects + state->suspect_count) - (char *)state->base);
     size_t old_bytes = lay_out(state);
     state->shape = *shape;
     if (suspects_for(shape) > state->suspect_count) state->suspect_count = suspects_for(shape);
     enum err code = allocate(state, err);
-    if (code != ERR_OK) return code;
+    if (code != ERR_OK) {
+        state->shape = old_shape;
+        state->suspect_count = old_suspects;
+        lay_out(state);
+        return code;
+    }
     memset((char *)state->base + kept, 0, old_bytes - kept);
     state->head->fixed = fixed_of(shape, state->suspect_count);
     return ERR_OK;
