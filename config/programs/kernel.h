@@ -13,7 +13,9 @@
  *     BATCHED_KERNEL(name, ...)           the same, and name_batched: many jobs in one launch
  *     DEVICE type name(...)               a function that kernels call
  *     SHARED(type, name)                  `type *name`: the block's dynamic shared memory
+ *     shared_bytes()                      how much of it the launch has
  *     ROW_FIELD                           in front of each field of a batched kernel's row
+ *     UNROLL(count)                       in front of a loop: the GPU runs so many turns as one
  *     barrier()                           waits for every thread of the block
  *     grid_barrier(word)                  for every thread of the grid: cooperative launches only;
  *                                         `word`: a uint32_t in a buffer of its own, 0 at first
@@ -115,6 +117,12 @@ static _Thread_local const struct kernel_thread *kernel_self;
 #define DEVICE static inline
 #define SHARED(type, name) type *name = (type *)kernel_self->shared
 
+#define UNROLL(count)
+
+DEVICE uint32_t shared_bytes(void) {
+    return kernel_self->shared_bytes;
+}
+
 DEVICE void barrier(void) {
     const struct kernel_thread *self = kernel_self;
     self->barrier(self);
@@ -139,6 +147,16 @@ DEVICE void grid_barrier(uint32_t *word) {
 #define SHARED(type, name)                                                                         \
     extern __attribute__((shared, aligned(16))) unsigned char kernel_shared[];                     \
     type *name = (type *)kernel_shared
+
+#define KERNEL_PRAGMA(text) _Pragma(#text)
+#define UNROLL(count) KERNEL_PRAGMA(unroll count)
+
+/* In assembly, because neither compiler has a function for it. */
+DEVICE uint32_t shared_bytes(void) {
+    uint32_t bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return bytes;
+}
 
 DEVICE void barrier(void) {
     __syncthreads();

@@ -22,6 +22,7 @@ struct kernel_thread {
     void (*barrier)(const struct kernel_thread *self);
     /* The same for all threads of the grid; only in cooperative launches. */
     void (*grid_barrier)(const struct kernel_thread *self);
+    uint32_t shared_bytes;
 };
 
 struct kernel_info {

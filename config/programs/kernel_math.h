@@ -38,16 +38,17 @@ DEVICE float power_of_two_f32(int32_t exponent) {
 
 /**
  * Cody and Waite: x = n ln 2 + r with |r| <= ln 2 / 2, then e^x = 2^n e^r, where
- * e^r = 1 + r + r^2 P(r).
+ * e^r = 1 + r + r^2 P(r). Without branches, so that loops over it become vectors on the CPU, and
+ * the exponentials of one thread overlap on the GPU.
  */
 DEVICE float exp_f32(float x) {
-    if (x != x) return x;
-    if (x > 89.0f) return f32_of_bits(0x7f800000); /* above ln of the largest float */
-    if (x < -104.0f) return 0.0f;                  /* below ln of half the smallest */
+    /* e^89 is above the largest float, and e^-104 below half of the smallest. */
+    float bounded = x < 89.0f ? x : 89.0f;
+    bounded = bounded > -104.0f ? bounded : -104.0f;
 
     /* Adding 1.5 * 2^23 leaves no bits below one: it rounds to the nearest integer. */
-    float n = (x * 0x1.715476p+0f + 0x1.8p+23f) - 0x1.8p+23f;
-    float r = (x - n * KERNEL_LN2_HIGH) - n * KERNEL_LN2_LOW;
+    float shifted = bounded * 0x1.715476p+0f + 0x1.8p+23f, n = shifted - 0x1.8p+23f;
+    float r = (bounded - n * KERNEL_LN2_HIGH) - n * KERNEL_LN2_LOW;
     float p = 0x1.6a2434p-10f;
     p = p * r + 0x1.1239e2p-7f;
     p = p * r + 0x1.5558f2p-5f;
@@ -56,9 +57,10 @@ DEVICE float exp_f32(float x) {
     p = 1.0f + (r + r * r * p);
 
     /* In two steps: 2^n alone may be above the largest float or below the smallest normal one. */
-    int32_t exponent = (int32_t)n;
+    int32_t exponent = (int32_t)(bits_of_f32(shifted) - bits_of_f32(0x1.8p+23f));
     int32_t half = exponent / 2;
-    return p * power_of_two_f32(half) * power_of_two_f32(exponent - half);
+    float power = p * power_of_two_f32(half) * power_of_two_f32(exponent - half);
+    return x == x ? power : x;
 }
 
 /**

@@ -113,7 +113,7 @@ def run(options):
     comparisons, faults = compare_all(points, dataset, futures)
     if comparisons:
         print_table(comparisons)
-    say(f"{len(points)} jobs of {sweep.ITERATIONS} iterations in {seconds:.1f} s on the {driver} driver")
+    say(f"{len(points)} jobs of {sweep.EPOCHS} epochs in {seconds:.1f} s on the {driver} driver")
     say(f"the same afterwards as one array job of {len(points)} instances in {array_seconds:.1f} s")
     array_faults = compare_array(array, points, futures)
     for fault in faults + array_faults:

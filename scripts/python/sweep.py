@@ -8,7 +8,7 @@ import numpy
 
 import logreg_reference
 
-ITERATIONS = 300
+EPOCHS = 300
 LEARNING_RATES = numpy.geomspace(1e-3, 1e-1, 16)
 PENALTIES = numpy.geomspace(1e-6, 1e-1, 16)
 
@@ -62,11 +62,11 @@ def grid():
 
 
 def _job(id, rate, l2, x, y, **each):
-    """300 iterations in one step, then the metrics of the weights. The dataset travels by digest, as statics."""
+    """300 epochs in one step, then the metrics of the weights. The dataset travels by digest, as statics."""
     rows, features = x.shape
     columns = features + 1
     shape = [gw.u32(rows), gw.u32(features)]
-    train = ["x", "y", "weights", "moments", rate, l2, *shape]
+    train = ["x", "y", "weights", "moments", rate, l2, *shape, gw.u32(EPOCHS)]
     measure = ["x", "y", "weights", "metrics", l2, *shape]
     return gw.job(
         id,
@@ -78,7 +78,7 @@ def _job(id, rate, l2, x, y, **each):
             "metrics": {**gw.zeros([2], "<f4"), **each},
         },
         steps=[
-            gw.step("logreg_adam", train, grid=[1], iterations=ITERATIONS),
+            gw.step("logreg_adam", train, grid=[1]),
             gw.step("logreg_adam", measure, entry="logreg_metrics", grid=[1]),
         ],
         outputs=[
@@ -108,7 +108,7 @@ def compare(point, dataset, outputs):
     weights = outputs["weights"].astype(float)
     loss = float(outputs["loss"].view("<f4")[0])
     accuracy = float(outputs["accuracy"].view("<f4")[0])
-    reference = logreg_reference.train(x, y, point.learning_rate, point.l2, ITERATIONS)
+    reference = logreg_reference.train(x, y, point.learning_rate, point.l2, EPOCHS)
     reference_weights, reference_loss, _, reference_predictions = reference
     _, accuracy_of_weights, predictions = logreg_reference.metrics(x, y, weights, point.l2)
 

@@ -1,4 +1,4 @@
-"""The main job at default settings: logistic regressions of 300 iterations against one static data set.
+"""The main job at default settings: logistic regressions of 300 epochs against one static data set.
 
 Prints jobs/s of N of them from a file, start-up and the end excluded, with the sizes of the batches; the same as one array job, whose
 results are compared with those of the single jobs; and how long quick jobs take from
@@ -181,11 +181,11 @@ def main():
     parser.add_argument("--jobs", type=int, nargs="*", default=[4096, 16384])
     parser.add_argument("--slow-per-s", type=int, nargs="*", default=[4000, 20000])
     parser.add_argument("--seconds", type=float, default=4, help="of each stream of quick jobs")
-    parser.add_argument("--iterations", type=int, default=sweep.ITERATIONS, help="of each training")
+    parser.add_argument("--epochs", type=int, default=sweep.EPOCHS, help="of each training")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--pytorch", action="store_true", help="run peers/pytorch_batch.py in every round, too")
     options = parser.parse_args()
-    sweep.ITERATIONS = options.iterations
+    sweep.EPOCHS = options.epochs
     with tempfile.TemporaryDirectory(prefix="gpu-worker-bench-") as folder:
         bench = Bench(options, pathlib.Path(folder))
         for _ in range(options.rounds):

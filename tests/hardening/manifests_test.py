@@ -39,9 +39,12 @@ def hostile_jobs():
         for rows, features in ((n, 1), (1, n), (n, n)):
             numbers = [gw.f32(1), gw.f32(1), gw.u32(rows), gw.u32(features)]
             yield job(f"train {rows} {features}", "logreg_adam", {"x": values, "w": floats(2), "m": floats(6)},
-                      ["x", "x", "w", "m", *numbers], grid=[1])
+                      ["x", "x", "w", "m", *numbers, gw.u32(1)], grid=[1])
             yield job(f"measure {rows} {features}", "logreg_adam", {"x": values, "w": floats(2), "m": floats(2)},
                       ["x", "x", "w", "m", *numbers[1:]], entry="logreg_metrics", grid=[1])
+    for rows, epochs in ((4, 0), (4, 1001), (0, 1)):
+        yield job(f"{epochs} epochs of {rows} rows", "logreg_adam", {"x": values, "w": floats(2), "m": floats(6)},
+                  ["x", "x", "w", "m", gw.f32(1), gw.f32(1), gw.u32(rows), gw.u32(1), gw.u32(epochs)], grid=[1])
     yield job("sums of 2 blocks", "reduce_sum", {"x": floats(4), "s": floats(1)}, ["x", "s", gw.u32(4)], grid=[2])
     yield job("little shared memory", "reduce_sum", {"x": floats(4), "s": floats(1)}, ["x", "s", gw.u32(4)],
               grid=[1], block=[512])

@@ -328,6 +328,38 @@ TEST(plan_refuses_launches_beyond_the_device) {
         ERR_BAD_LAUNCH, "232448");
 }
 
+/* logreg_adam takes from 16384 to 114688 bytes. */
+static void assert_shared_bytes(const char *more, uint32_t of_device, uint32_t expected) {
+    char yaml[1024];
+    snprintf(yaml, sizeof yaml,
+        "id: j\nbuffers: {x: {static: 'sha256:%064d', bytes: 4}, w: {bytes: 8}, m: {bytes: 24}}\n"
+        "steps: [{program: logreg_adam, args: [x, x, w, m, {f32: 1}, {f32: 1}, {u32: 1}, {u32: 1},"
+        " {u32: 1}], grid: [1]%s}]\noutputs: []\n",
+        0, more);
+    struct plan_limits limits = generous_limits();
+    limits.device.shared_bytes_max = of_device;
+    struct job *job = test_job(yaml);
+    if (expected == 0) {
+        assert_refused(job, &limits, ERR_BAD_LAUNCH, "the device allows");
+        return;
+    }
+    struct error err = {0};
+    const struct plan *plan = NULL;
+    assert_int_equal(plan_job(job, registry, &limits, &plan, &err), ERR_OK);
+    assert_int_equal(plan->launches[0].shared_bytes, expected);
+    job_destroy(job);
+}
+
+TEST(an_entry_with_a_range_gets_as_much_shared_memory_as_the_device_has) {
+    assert_shared_bytes("", 232448, 114688);
+    assert_shared_bytes("", 114688, 114688);
+    assert_shared_bytes("", 65536, 65536);
+    assert_shared_bytes("", 16384, 16384);
+    assert_shared_bytes("", 16383, 0);
+    assert_shared_bytes(", shared_bytes: 20000", 65536, 20000);
+    assert_shared_bytes(", shared_bytes: 70000", 65536, 0);
+}
+
 TEST(plan_refuses_cooperative_launches_where_the_device_has_none) {
     struct plan_limits limits = generous_limits();
     limits.device.cooperative = false;
@@ -457,6 +489,7 @@ int main(void) {
         T(plan_refuses_buffers_of_another_type_or_of_broken_elements),
         T(plan_refuses_to_write_a_static),
         T(plan_refuses_launches_beyond_the_device),
+        T(an_entry_with_a_range_gets_as_much_shared_memory_as_the_device_has),
         T(plan_refuses_cooperative_launches_where_the_device_has_none),
         T(plan_refuses_results_that_could_not_be_carried_back),
         T(plan_counts_outputs_over_the_inline_maximum_as_names),

@@ -68,6 +68,7 @@ TEST(a_whole_manifest_is_read) {
     assert_int_equal(entry->block[1], 8);
     assert_int_equal(entry->block[2], 1);
     assert_int_equal(entry->shared_bytes, 4096);
+    assert_int_equal(entry->shared_bytes_least, 4096);
     assert_int_equal(entry->capability_min, 75);
     assert_true(entry->cooperative);
     assert_int_equal(program.image_count, 4);
@@ -75,6 +76,18 @@ TEST(a_whole_manifest_is_read) {
     assert_int_equal(program.images[1].architecture, 90);
     assert_int_equal(program.images[2].architecture, 103);
     assert_string_equal(program.images[3].file, "saxpy.so");
+}
+
+TEST(shared_memory_may_be_a_range) {
+    assert_true(
+        read_manifest(HEAD "  - {name: p, args: [], shared_bytes: {least: 100, most: 200}}\n"));
+    assert_int_equal(program.entries[0].shared_bytes, 200);
+    assert_int_equal(program.entries[0].shared_bytes_least, 100);
+    expect_entry_problem("shared_bytes: {least: 5, most: 4}", "program.yaml:6:27",
+        "'least' is not a whole number from 0 to 4");
+    expect_entry_problem("shared_bytes: {least: 5}", "program.yaml:6:19", "'most' is missing");
+    expect_entry_problem("shared_bytes: {least: 5, most: 6, more: 7}", "program.yaml:6:39",
+        "unknown key 'more' of shared_bytes");
 }
 
 TEST(what_is_left_out_has_a_default) {
@@ -290,7 +303,7 @@ TEST(every_problem_is_reported_at_once) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {S(a_whole_manifest_is_read),
+    const struct CMUnitTest tests[] = {S(a_whole_manifest_is_read), S(shared_memory_may_be_a_range),
         S(what_is_left_out_has_a_default), S(phases_are_entries_of_the_same_arguments),
         S(phases_that_could_not_stand_for_their_entry_are_refused), S(access_is_for_buffers),
         S(unknown_keys_are_refused_everywhere), S(what_is_missing_is_named),

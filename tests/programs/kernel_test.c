@@ -111,6 +111,20 @@ TEST(threads_see_each_others_shared_memory_after_a_barrier) {
         assert_int_equal(i / BLOCK * BLOCK + (BLOCK - 1 - i % BLOCK) + rounds, data[i]);
 }
 
+TEST(a_kernel_knows_how_much_shared_memory_it_has) {
+    const uint32_t sizes[] = {0, 4, 49152, 65536};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        uint32_t got = UINT32_MAX;
+        CUdeviceptr out = rig_buffer(&got, sizeof got);
+        rig_launch(probe("probe_shared_bytes"),
+            (struct rig_shape){.grid = 1, .block = 2, .shared_bytes = sizes[i], .iterations = 1},
+            (void *[]){&out});
+        rig_read(out, &got, sizeof got);
+        rig_free_all();
+        assert_int_equal(sizes[i], got);
+    }
+}
+
 TEST(sixteen_parameters_of_every_size_arrive) {
     CUdeviceptr sum = rig_buffer(NULL, sizeof(uint64_t));
     uint32_t words[7] = {1, 2, 3, 4, 5, 6, 7}, a = 10;
@@ -134,4 +148,4 @@ TEST(sixteen_parameters_of_every_size_arrive) {
 RUN_RIG_TESTS(T(exp_and_log_are_within_an_ulp_over_all_floats_and_sqrt_is_exact),
     T(exp_and_log_know_their_limits), T(a_thread_knows_its_place_in_three_dimensions),
     T(atomics_lose_nothing), T(threads_see_each_others_shared_memory_after_a_barrier),
-    T(sixteen_parameters_of_every_size_arrive))
+    T(a_kernel_knows_how_much_shared_memory_it_has), T(sixteen_parameters_of_every_size_arrive))

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODULES_MAX = 8, BUFFERS_MAX = 32 };
+enum { MODULES_MAX = 8, BUFFERS_MAX = 64 };
 
 struct module {
     const char *program;
@@ -81,7 +81,10 @@ static CUmodule load(const char *folder, const char *program) {
 
 CUfunction rig_kernel(const char *folder, const char *program, const char *entry) {
     CUfunction kernel = NULL;
+    int bytes;
     MUST(module_function(&kernel, load(folder, program), entry));
+    MUST(device_attribute(&bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
+    MUST(function_set_attribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
     return kernel;
 }
 

@@ -18,7 +18,8 @@ struct rig_shape {
 int rig_open(void **state);
 int rig_close(void **state);
 
-/** An entry of FOLDER/PROGRAM/, which stays loaded until rig_close(). `program` is a literal. */
+/** An entry of FOLDER/PROGRAM/, which stays loaded until rig_close(), with all shared memory of the
+ * device allowed. `program` is a literal. */
 CUfunction rig_kernel(const char *folder, const char *program, const char *entry);
 
 /** Device memory until rig_free_all(): a copy of `data`, or zeroes for NULL. */

@@ -19,8 +19,8 @@ DATASET = sweep.read_dataset(pathlib.Path(__file__).parents[2] / "config/example
 
 
 @functools.lru_cache(None)
-def train(rate, l2, iterations):
-    return logreg_reference.train(*DATASET.exact(), rate, l2, iterations)
+def train(rate, l2, epochs):
+    return logreg_reference.train(*DATASET.exact(), rate, l2, epochs)
 
 
 def array_outputs_of(job):
@@ -29,7 +29,7 @@ def array_outputs_of(job):
     columns = [numpy.frombuffer(argument["each"]["f32"], "<f4").tolist() for argument in step["args"][4:6]]
     instances = []
     for rate, l2 in zip(*columns):
-        args = [*step["args"][:4], {"f32": rate}, {"f32": l2}]
+        args = [*step["args"][:4], {"f32": rate}, {"f32": l2}, *step["args"][6:]]
         instances.append(outputs_of({"steps": [{**step, "args": args}]}, None))
     whole = [{**outputs[0], "data": b"".join(output["data"] for output in outputs)} for outputs in zip(*instances)]
     whole[0]["shape"] = [len(instances), *whole[0]["shape"]]
@@ -39,7 +39,7 @@ def array_outputs_of(job):
 def outputs_of(job, fault):
     step = job["steps"][0]
     rate, l2 = (argument["f32"] for argument in step["args"][4:6])
-    weights, loss, accuracy, _ = train(rate, l2, step["iterations"])
+    weights, loss, accuracy, _ = train(rate, l2, step["args"][8]["u32"])
     weights = weights * 1.5 if fault == "weights" else weights
     loss = float("nan") if fault == "loss" else loss
     scalars = [("loss", loss), ("accuracy", accuracy)]

@@ -35,7 +35,7 @@ class Quickstart(unittest.TestCase):
         run = self.run_with("")
         self.assertEqual(0, run.returncode, run)
         self.assertEqual("quickstart: 256 of 256 jobs ok", run.stdout.splitlines()[-1])
-        self.assertRegex(run.stdout, r"256 jobs of 300 iterations in [\d.]+ s on the cpu driver\n"
+        self.assertRegex(run.stdout, r"256 jobs of 300 epochs in [\d.]+ s on the cpu driver\n"
                                      r"quickstart: the same afterwards as one array job of 256 instances in [\d.]+ s\n")
 
     def test_wrong_weights_fail_it(self):

@@ -27,7 +27,7 @@ class Comparison(unittest.TestCase):
         cls.dataset = sweep.read_dataset(DATA)
         cls.point = sweep.grid()[-1]
         answer = logreg_reference.train(
-            *cls.dataset.exact(), cls.point.learning_rate, cls.point.l2, sweep.ITERATIONS
+            *cls.dataset.exact(), cls.point.learning_rate, cls.point.l2, sweep.EPOCHS
         )
         cls.weights, cls.loss, cls.accuracy, _ = answer
 
@@ -55,6 +55,10 @@ class Comparison(unittest.TestCase):
         self.assertIn("accuracy", self.fault(accuracy=self.accuracy - 0.005))
 
 
+def verdict(job):
+    return check_job.verdict(gw.encode(job), lambda payload: check_job.check(payload, check_job.Limits(args=16)))
+
+
 class Jobs(unittest.TestCase):
     def test_the_grid_is_256_different_points(self):
         self.assertEqual(256, len({(point.learning_rate, point.l2) for point in sweep.grid()}))
@@ -65,14 +69,14 @@ class Jobs(unittest.TestCase):
         for point in sweep.grid()[:3]:
             job = sweep.make_job(point, x, y)
             named = {"x": x.buffer(with_data=False), "y": y.buffer(with_data=False)}
-            self.assertEqual(("ok", ""), check_job.verdict(gw.encode({**job, "buffers": {**job["buffers"], **named}})))
+            self.assertEqual(("ok", ""), verdict({**job, "buffers": {**job["buffers"], **named}}))
 
     def test_the_array_has_each_point_as_an_instance_and_is_one_that_a_worker_accepts(self):
         dataset = sweep.read_dataset(DATA)
         points = sweep.grid()[:3]
         job = sweep.make_array("array", points, gw.Static(dataset.x), gw.Static(dataset.y))
         named = {"x": gw.static(dataset.x), "y": gw.static(dataset.y)}
-        self.assertEqual(("ok", ""), check_job.verdict(gw.encode({**job, "buffers": {**job["buffers"], **named}})))
+        self.assertEqual(("ok", ""), verdict({**job, "buffers": {**job["buffers"], **named}}))
         train, measure = (step["args"] for step in job["steps"])
         rates, penalties = (numpy.frombuffer(argument["each"]["f32"], "<f4") for argument in train[4:6])
         self.assertEqual([(point.learning_rate, point.l2) for point in points], list(zip(rates, penalties)))

@@ -22,7 +22,7 @@ struct bench_options {
     uint64_t messages;         /* messages in a round between topics */
     uint64_t bytes;            /* of buffers of jobs between topics; 0: these do nothing */
     uint32_t instances;        /* of an array; 1: between topics there are single jobs */
-    uint32_t iterations;       /* of the main job, and launches of a job with many */
+    uint32_t iterations;       /* launches of a job with many, or epochs of the main job */
     uint32_t many;             /* statics, keys, partitions and programs */
     const char *config;        /* a path that children can read; NULL: none */
     uint32_t devices;          /* at most so many of them; 0: all */

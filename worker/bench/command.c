@@ -40,7 +40,7 @@ static const char about[] =
     "of them,\n"
     "          against one\n"
     "  graphs  jobs of many launches with `batch.graphs: auto`, against the same with `none`\n"
-    "  sweep   the main job (trainings of 300 iterations) as single jobs, against one array of "
+    "  sweep   the main job (trainings of 300 epochs) as single jobs, against one array of "
     "them\n"
     "  pools   taking and returning a block of the memory pools, by 1 to 16 threads, against free "
     "lists\n"
@@ -126,8 +126,8 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
             "given",
             .number = &ret->instances},
         {"iterations", "N",
-            "of the main job, or launches of a job (only for graphs, scale and sweep); 300 if not\n"
-            "given",
+            "launches of a job (only for graphs), or epochs of the main job (only for scale and\n"
+            "sweep); 300 if not given",
             .number = &ret->iterations},
         {"many", "N", "how many are many (only for flat); 10000 if not given",
             .number = &ret->many},

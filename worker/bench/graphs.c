@@ -24,7 +24,7 @@ static enum err make_nothing(
 
 static enum err make_training(
     const struct bench_options *options, bool is_first, struct slice *ret, struct error *err) {
-    return bench_job_train(options->iterations, 0, is_first, ret, err);
+    return bench_job_train(options->iterations, 1, 0, is_first, ret, err);
 }
 
 static const struct graphs_work works[] = {{"nothing, one at a time", make_nothing, 1},

@@ -199,7 +199,7 @@ static void describe_static(struct slice bytes, const char *file, char ret[stati
     snprintf(ret + used, 256 - (size_t)used, "}");
 }
 
-enum err bench_job_train(uint32_t iterations, uint32_t instances, bool brings_data,
+enum err bench_job_train(uint32_t launches, uint32_t epochs, uint32_t instances, bool brings_data,
     struct slice *ret, struct error *err) {
     static struct data_set set;
     const struct array_words words = array_words_of(instances);
@@ -222,13 +222,14 @@ enum err bench_job_train(uint32_t iterations, uint32_t instances, bool brings_da
         "  metrics: {%sbytes: 8}\n"
         "steps:\n"
         "- {program: logreg_adam, entry: logreg_adam, grid: [1], iterations: %" PRIu32 ",\n"
-        "   args: [x, y, weights, moments, {f32: 0.01}, {f32: 0.0001}, {u32: %d}, {u32: %d}]}\n"
+        "   args: [x, y, weights, moments, {f32: 0.01}, {f32: 0.0001}, {u32: %d}, {u32: %d},\n"
+        "          {u32: %" PRIu32 "}]}\n"
         "- {program: logreg_adam, entry: logreg_metrics, grid: [1],\n"
         "   args: [x, y, weights, metrics, {f32: 0.0001}, {u32: %d}, {u32: %d}]}\n"
         "outputs: [{buffer: weights}, {buffer: metrics}]\n",
         words.count, x, y, words.each, (TRAIN_FEATURES + 1) * sizeof(float), words.each,
-        (2 * TRAIN_FEATURES + 4) * sizeof(float), words.each, iterations, TRAIN_ROWS,
-        TRAIN_FEATURES, TRAIN_ROWS, TRAIN_FEATURES);
+        (2 * TRAIN_FEATURES + 4) * sizeof(float), words.each, launches, TRAIN_ROWS, TRAIN_FEATURES,
+        epochs, TRAIN_ROWS, TRAIN_FEATURES);
     if (code == ERR_OK) code = encode(yaml, folder, ret, err);
     remove_data_folder(folder);
     return code;

@@ -39,13 +39,13 @@ enum { BENCH_TRAINED_BYTES = 31 * 4 + 8 };
 MUST_CHECK enum err bench_job_score(uint32_t instances, struct slice *ret, struct error *err);
 
 /**
- * The main job: a logistic regression of so many iterations (logreg_adam) against a data set of 569
- * rows and 30 features, which all such jobs share as statics. `brings_data`: it carries them, and
- * otherwise only names them. `instances` as above; a result has
+ * The main job: a logistic regression of so many launches of so many epochs (logreg_adam) against a
+ * data set of 569 rows and 30 features, which all such jobs share as statics. `brings_data`: it
+ * carries them, and otherwise only names them. `instances` as above; a result has
  * BENCH_TRAINED_BYTES of each. The caller frees `ret.data`.
  */
-MUST_CHECK enum err bench_job_train(uint32_t iterations, uint32_t instances, bool brings_data,
-    struct slice *ret, struct error *err);
+MUST_CHECK enum err bench_job_train(uint32_t launches, uint32_t epochs, uint32_t instances,
+    bool brings_data, struct slice *ret, struct error *err);
 
 /**
  * A small job that adds 16 bytes to the first 16 of `shared`, a static; it carries the static's

@@ -276,7 +276,7 @@ enum err bench_scale(const struct bench_options *options, struct error *err) {
         "over the same\n%" PRIu32
         " ms, while all of them work: start, warm-up and end are left out. %u rounds. Instances of "
         "arrays\n(%" PRIu32 " each) count as jobs. The main job has %" PRIu32
-        " iterations. CPU cores are those that the executors used%s.\n\n",
+        " epochs. CPU cores are those that the executors used%s.\n\n",
         options->milliseconds, options->table.rounds, options->instances, options->iterations,
         options->settings->driver == DRIVER_CPU ? ", their simulated devices included" : "");
     bench_head(&options->table, names, sizeof names / sizeof names[0]);

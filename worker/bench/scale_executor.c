@@ -76,8 +76,8 @@ static enum err run_main_jobs(const struct bench_options *options, struct error 
     struct slice first, payload;
     struct bench_feed feed = {
         .firsts = &first, .first_count = 1, .payloads = &payload, .payload_count = 1};
-    enum err code = bench_job_train(options->iterations, 0, true, &first, err);
-    if (code == ERR_OK) code = bench_job_train(options->iterations, 0, false, &payload, err);
+    enum err code = bench_job_train(1, options->iterations, 0, true, &first, err);
+    if (code == ERR_OK) code = bench_job_train(1, options->iterations, 0, false, &payload, err);
     return code == ERR_OK ? run_executor(options, &feed, err) : code;
 }
 

@@ -19,9 +19,9 @@ static enum err make(const struct bench_options *options, enum side side, struct
     struct error *err) {
     uint32_t instances = side == SIDE_ARRAY ? options->instances : 0;
     ret->messages = side == SIDE_ARRAY ? 1 : options->instances;
-    enum err code = bench_job_train(options->iterations, instances, true, &ret->first, err);
+    enum err code = bench_job_train(1, options->iterations, instances, true, &ret->first, err);
     if (code != ERR_OK) return code;
-    return bench_job_train(options->iterations, instances, false, &ret->payload, err);
+    return bench_job_train(1, options->iterations, instances, false, &ret->payload, err);
 }
 
 static enum err run_side(const struct bench_options *options, const struct side_messages *side,
@@ -71,8 +71,7 @@ enum err bench_sweep(const struct bench_options *options, struct error *err) {
     if (options->settings->limits.result_bytes < result_bytes)
         options->settings->limits.result_bytes = result_bytes;
     bench_note(&options->table,
-        "%" PRIu32
-        " iterations; %u times as many jobs, after the first ones to warm up, %u rounds\n\n",
+        "%" PRIu32 " epochs; %u times as many jobs, after the first ones to warm up, %u rounds\n\n",
         options->iterations, REPEATS, options->table.rounds);
     bench_head(&options->table, names, sizeof names / sizeof names[0]);
     enum err code = ERR_OK;

@@ -41,8 +41,11 @@ static void print_between(const struct range *between) {
 }
 
 static void print_entry(const struct program *program, const struct entry *entry) {
-    printf("  entry %s: block [%u, %u, %u], shared_bytes %u", entry->name, entry->block[0],
-        entry->block[1], entry->block[2], entry->shared_bytes);
+    printf("  entry %s: block [%u, %u, %u], shared_bytes ", entry->name, entry->block[0],
+        entry->block[1], entry->block[2]);
+    if (entry->shared_bytes_least < entry->shared_bytes)
+        printf("%u to ", entry->shared_bytes_least);
+    printf("%u", entry->shared_bytes);
     if (entry->capability_min > 0)
         printf(
             ", compute capability %d.%d", entry->capability_min / 10, entry->capability_min % 10);

@@ -78,9 +78,11 @@ static void print_entry(const struct entry *entry, FILE *out) {
     print_text("symbol", entry->symbol, out);
     fprintf(out,
         ", \"block\": [%" PRIu32 ", %" PRIu32 ", %" PRIu32 "], \"shared_bytes\": %" PRIu32
+        ", \"shared_bytes_least\": %" PRIu32
         ", \"cooperative\": %s, \"batched\": %s,\n       \"args\": [",
         entry->block[0], entry->block[1], entry->block[2], entry->shared_bytes,
-        entry->cooperative ? "true" : "false", entry->batched != NULL ? "true" : "false");
+        entry->shared_bytes_least, entry->cooperative ? "true" : "false",
+        entry->batched != NULL ? "true" : "false");
     for (size_t i = 0; i < entry->arg_count; i++) {
         fputs(comma(i), out);
         print_arg(&entry->args[i], out);

@@ -193,7 +193,10 @@ static void run_init(struct run *run, const struct cpu_launch *launch, struct cp
         .fibers = engine->fibers,
         .blocks_left = blocks,
         .thread_count = (uint32_t)product(launch->shape.block),
-        .position = {.shared = shared, .barrier = barrier, .grid_barrier = grid_barrier},
+        .position = {.shared = shared,
+            .barrier = barrier,
+            .grid_barrier = grid_barrier,
+            .shared_bytes = launch->shape.shared_bytes},
         .at_grid_barrier = at_grid_barrier,
     };
     memcpy(run->position.grid_dim, launch->shape.grid, sizeof run->position.grid_dim);

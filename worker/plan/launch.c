@@ -171,6 +171,13 @@ static enum err check_param_bytes(const struct plan_launch *launch, const struct
         step_index, bytes, device->param_bytes_max);
 }
 
+/* What the device has may be below the least, and is refused then. */
+static uint32_t default_shared_bytes(const struct entry *entry, const struct gpu_limits *device) {
+    uint32_t room = device->shared_bytes_max;
+    if (room < entry->shared_bytes_least) room = entry->shared_bytes_least;
+    return room < entry->shared_bytes ? room : entry->shared_bytes;
+}
+
 enum err plan_step(const struct job *job, size_t step_index, const struct registry *registry,
     const struct gpu_limits *device, struct plan_launch *ret, struct error *err) {
     const struct job_step *step = &job->steps[step_index];
@@ -186,7 +193,8 @@ enum err plan_step(const struct job *job, size_t step_index, const struct regist
     ret->args = step->args;
     ret->iterations = step->iterations;
     ret->cooperative = step->cooperative || ret->entry->cooperative;
-    ret->shared_bytes = step->has_shared_bytes ? step->shared_bytes : ret->entry->shared_bytes;
+    ret->shared_bytes =
+        step->has_shared_bytes ? step->shared_bytes : default_shared_bytes(ret->entry, device);
     if (ret->cooperative && !device->cooperative && ret->entry->phase_count == 0)
         return error_set(err, ERR_UNSUPPORTED, 0,
             "give the entry `phases`, or send such jobs to workers with other GPUs",

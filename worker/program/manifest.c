@@ -170,6 +170,26 @@ static void read_params(
             "'params: buffer' is for entries that end with their only words");
 }
 
+/* A number, or for a kernel that asks how many it has, from the least to the most. */
+static void read_shared_bytes(
+    const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
+    static const char *const known[] = {"least", "most", NULL};
+    if (node == NULL) return;
+    if (node->kind != YAML_MAPPING) {
+        ret->shared_bytes =
+            manifest_read_number(manifest, node, "'shared_bytes'", 0, SHARED_BYTES_MAX);
+        ret->shared_bytes_least = ret->shared_bytes;
+        return;
+    }
+    if (!manifest_check_mapping(manifest, node, "shared_bytes", known)) return;
+    const struct yaml_node *most = manifest_require(manifest, node, "most");
+    const struct yaml_node *least = manifest_require(manifest, node, "least");
+    if (most == NULL || least == NULL) return;
+    ret->shared_bytes = manifest_read_number(manifest, most, "'most'", 0, SHARED_BYTES_MAX);
+    ret->shared_bytes_least =
+        manifest_read_number(manifest, least, "'least'", 0, ret->shared_bytes);
+}
+
 static void read_entry(
     const struct manifest *manifest, const struct yaml_node *node, struct entry *ret) {
     static const char *const known[] = {"name", "symbol", "args", "params", "block", "shared_bytes",
@@ -183,10 +203,7 @@ static void read_entry(
     read_args(manifest, node, ret);
     if (problems_total(manifest->problems) == before) bounds_read(manifest, node, ret);
     read_block(manifest, node, ret->block);
-    const struct yaml_node *shared = yaml_get(node, "shared_bytes");
-    if (shared != NULL)
-        ret->shared_bytes =
-            manifest_read_number(manifest, shared, "'shared_bytes'", 0, SHARED_BYTES_MAX);
+    read_shared_bytes(manifest, yaml_get(node, "shared_bytes"), ret);
     read_requirements(manifest, yaml_get(node, "requires"), ret);
     read_params(manifest, yaml_get(node, "params"), ret);
     if (yaml_get(node, "batched") != NULL)

@@ -83,8 +83,10 @@ struct entry {
         *bounds;           /* what a launch must keep to, so that the kernel stays in its buffers */
     uint32_t block[3];     /* default threads of a block */
     uint32_t shared_bytes; /* default dynamic shared memory of a block */
-    bool cooperative;      /* needs a grid-wide barrier */
-    size_t phase_count;    /* <= ENTRY_PHASES_MAX; 0: it has no phases */
+    uint32_t shared_bytes_least; /* the default on a device that has fewer is what it has, but not
+                                    below this */
+    bool cooperative;            /* needs a grid-wide barrier */
+    size_t phase_count;          /* <= ENTRY_PHASES_MAX; 0: it has no phases */
     size_t phases[ENTRY_PHASES_MAX]; /* by index as the program's entries */
     int capability_min;              /* 10 x major + minor, such as 80; 0: any */
     bool params_in_buffer; /* its parameter block is in device memory, and the kernel gets a pointer

@@ -1,7 +1,8 @@
 /**
  * Logistic regression by full-batch Adam, in one block.
  *
- * logreg_adam: one launch is one iteration; the job's `iterations` say how many.
+ * logreg_adam: `epochs` passes over the data, each with one step of Adam. Weights and moments carry
+ * a training from one launch to the next.
  * logreg_metrics: loss and accuracy of the weights, as a second step of the job.
  *
  *   x        rows x features, row-major, standardised by the sender
@@ -11,17 +12,19 @@
  *            constant 1 with each of the two decays. Start with zeroes
  *   metrics  loss = mean log loss + l2 / 2 |w|^2 without the bias; share of rows predicted right
  *
+ * A block works on a tile of rows in shared memory. If all rows fit, they are read only once.
  * Where many jobs share a launch, a block trains up to TRAININGS of them that have the same x and
- * y, so that what it reads of x serves them all: on an H200, 3 times as many jobs a second as one
- * by one. Each of them gets the bits that it gets alone: the order of additions depends only on the
- * block size.
+ * y, so that its tile serves them all. Each of them gets the bits that it gets alone: the order of
+ * additions depends only on the block's size and its shared memory.
  *
- * Shared memory: logreg_adam needs 16384 bytes, and 32 for each thread or for each column
- * (features + 1), whichever are more. logreg_metrics needs two floats for each thread.
+ * Shared memory: logreg_adam needs 132 bytes for each feature and 296 more. It is fastest where all
+ * rows fit, with 4 (features + 2) + 32 bytes for each, and 32 bytes for each thread; with few rows,
+ * more blocks run side by side if a step asks for less than the manifest's most.
+ * logreg_metrics needs two floats for each thread.
  */
 #include "kernel.h"
 
-enum { TILE_ROWS = 1024, TRAININGS = 4 };
+enum { TRAININGS = 8 };
 
 #define MEAN_DECAY 0.9f
 #define SQUARE_DECAY 0.999f
@@ -43,11 +46,6 @@ DEVICE float softplus(float z) {
     return z > 0.0f ? z + log_f32(1.0f + exp_f32(-z)) : log_f32(1.0f + exp_f32(z));
 }
 
-/** A column of a row of the tile: a feature, or 1 for the bias. */
-DEVICE float input_at(const float *x, uint32_t row, uint32_t column, uint32_t features) {
-    return column < features ? x[(uint64_t)row * features + column] : 1.0f;
-}
-
 DEVICE float moving_average(float decay, float average, float value) {
     return decay * average + (1.0f - decay) * value;
 }
@@ -61,6 +59,7 @@ struct adam_row {
     ROW_FIELD float l2;
     ROW_FIELD uint32_t rows;
     ROW_FIELD uint32_t features;
+    ROW_FIELD uint32_t epochs;
 };
 
 /** One value for each training of a block. */
@@ -68,101 +67,199 @@ struct __attribute__((aligned(16))) values {
     float of[TRAININGS];
 };
 
-/** residuals[row]: predicted less wanted, for `tile` rows. */
-DEVICE void predict(const float *x, const float *y, uint32_t tile, uint32_t features,
-    const struct values *weights, struct values *residuals) {
-    for (uint32_t i = thread_x(); i < tile; i += block_dim_x()) {
-        const float *row = x + (uint64_t)i * features;
-        struct values z = weights[features];
-        for (uint32_t j = 0; j < features; j++) {
-            struct values weight = weights[j];
-            for (uint32_t k = 0; k < TRAININGS; k++) z.of[k] += weight.of[k] * row[j];
-        }
-        for (uint32_t k = 0; k < TRAININGS; k++) z.of[k] = sigmoid(z.of[k]) - y[i];
-        residuals[i] = z;
+/** A weight, and Adam's averages of its gradient and of the gradient's square. */
+struct column {
+    struct values weight, mean, square;
+};
+
+/** What a block keeps in shared memory. */
+struct room {
+    struct column *columns;   /* the features, the bias, and the averages of a constant 1 */
+    struct values *partial;   /* gradients: group g has the sums over every groups-th row from g */
+    struct values *residuals; /* one for each row of the tile: predicted less wanted */
+    float *tile;              /* rows of x, each with a 1 behind it for the bias */
+    uint32_t stride;          /* floats from a row to the next */
+    uint32_t groups;
+    uint32_t tile_rows;
+};
+
+DEVICE struct room arrange(uint32_t features) {
+    SHARED(struct column, shared);
+    struct room room = {.columns = shared};
+    /* Odd, so that threads that read the same column of 32 rows read from 32 banks. */
+    room.stride = (features + 1) | 1;
+    room.partial = (struct values *)(room.columns + features + 2);
+    uint32_t one_group = room.stride * (uint32_t)sizeof(struct values);
+    room.groups = min_u32(block_dim_x() / room.stride, shared_bytes() / 4 / one_group);
+    room.groups = max_u32(room.groups, 1);
+    room.residuals = room.partial + room.groups * room.stride;
+    uint32_t one_row = room.stride * (uint32_t)sizeof(float) + (uint32_t)sizeof(struct values);
+    uint32_t used = (features + 2) * (uint32_t)sizeof(struct column) + room.groups * one_group;
+    room.tile_rows = (shared_bytes() - used) / one_row;
+    room.tile = (float *)(room.residuals + room.tile_rows);
+    return room;
+}
+
+/** Where Adam's averages of column j are among a job's moments; those of the constant come last. */
+DEVICE uint32_t mean_index(uint32_t columns, uint32_t j) {
+    return j < columns ? j : 2 * columns;
+}
+DEVICE uint32_t square_index(uint32_t columns, uint32_t j) {
+    return columns + j + (j < columns ? 0 : 1);
+}
+
+DEVICE void load_columns(const struct room *room, const struct adam_row *jobs, uint32_t count) {
+    uint32_t columns = jobs->features + 1;
+    for (uint32_t cell = thread_x(); cell < (columns + 1) * TRAININGS; cell += block_dim_x()) {
+        uint32_t j = cell / TRAININGS, k = cell % TRAININGS;
+        const struct adam_row *job = &jobs[k < count ? k : 0];
+        struct column *column = &room->columns[j];
+        column->weight.of[k] = j < columns ? job->weights[j] : 0.0f;
+        column->mean.of[k] = job->moments[mean_index(columns, j)];
+        column->square.of[k] = job->moments[square_index(columns, j)];
     }
 }
 
-/**
- * For every column, adds residual times input over the tile's rows to `groups` partial sums:
- * partial[group][column] has every groups-th row.
- */
-DEVICE void sum_gradient(const float *x, uint32_t tile, uint32_t features, uint32_t groups,
-    const struct values *residuals, struct values *partial) {
-    uint32_t columns = features + 1;
-    for (uint32_t cell = thread_x(); cell < groups * columns; cell += block_dim_x()) {
-        struct values sum = partial[cell];
-        for (uint32_t i = cell / columns; i < tile; i += groups) {
-            struct values residual = residuals[i];
-            float input = input_at(x, i, cell % columns, features);
-            for (uint32_t k = 0; k < TRAININGS; k++) sum.of[k] += residual.of[k] * input;
-        }
-        partial[cell] = sum;
+DEVICE void store_columns(const struct room *room, const struct adam_row *jobs, uint32_t count) {
+    uint32_t columns = jobs->features + 1;
+    for (uint32_t cell = thread_x(); cell < (columns + 1) * TRAININGS; cell += block_dim_x()) {
+        uint32_t j = cell / TRAININGS, k = cell % TRAININGS;
+        if (k >= count) continue;
+        const struct column *column = &room->columns[j];
+        if (j < columns) jobs[k].weights[j] = column->weight.of[k];
+        jobs[k].moments[mean_index(columns, j)] = column->mean.of[k];
+        jobs[k].moments[square_index(columns, j)] = column->square.of[k];
     }
 }
 
-/** Adam's step for one weight, of which `sum` is the gradient of the loss over all rows. */
-DEVICE void step(const struct adam_row *job, uint32_t j, float weight, float sum) {
-    uint32_t columns = job->features + 1;
-    float *mean = job->moments + j;
-    float *square = mean + columns;
+DEVICE void load_tile(const struct room *room, const float *x, uint32_t rows, uint32_t features) {
+    uint32_t stride = room->stride, row = thread_x() / stride, column = thread_x() % stride;
+    for (uint32_t at = thread_x(); at < rows * stride; at += block_dim_x()) {
+        float bias = column == features ? 1.0f : 0.0f;
+        room->tile[at] = column < features ? x[row * features + column] : bias;
+        row += block_dim_x() / stride;
+        column += block_dim_x() % stride;
+        if (column < stride) continue;
+        column -= stride;
+        row++;
+    }
+}
+
+/** Adds `factor` times the values of `width` trainings. */
+DEVICE void add_product(float *sum, const struct values *values, float factor, uint32_t width) {
+    struct values all;
+    if (width == 1) all.of[0] = values->of[0];
+    else all = *values; /* few wide loads instead of many */
+    UNROLL(TRAININGS)
+    for (uint32_t k = 0; k < width; k++) sum[k] += all.of[k] * factor;
+}
+
+DEVICE void store(struct values *to, const float *from, uint32_t width) {
+    struct values all;
+    UNROLL(TRAININGS)
+    for (uint32_t k = 0; k < width; k++) all.of[k] = from[k];
+    if (width == 1) to->of[0] = all.of[0];
+    else *to = all;
+}
+
+DEVICE void predict(
+    const struct room *room, const float *y, uint32_t rows, uint32_t features, uint32_t width) {
+    for (uint32_t i = thread_x(); i < rows; i += block_dim_x()) {
+        const float *row = room->tile + i * room->stride;
+        float z[TRAININGS] = {0.0f}, label = y[i];
+        add_product(z, &room->columns[features].weight, 1.0f, width);
+        UNROLL(4)
+        for (uint32_t j = 0; j < features; j++)
+            add_product(z, &room->columns[j].weight, row[j], width);
+        UNROLL(TRAININGS)
+        for (uint32_t k = 0; k < width; k++) z[k] = sigmoid(z[k]) - label;
+        store(&room->residuals[i], z, width);
+    }
+}
+
+/** Residual times input, summed over the tile's rows for every column, in `groups` parts. */
+DEVICE void sum_gradient(const struct room *room, uint32_t rows, bool is_first, uint32_t width) {
+    uint32_t cells = room->groups * room->stride;
+    for (uint32_t cell = thread_x(); cell < cells; cell += block_dim_x()) {
+        uint32_t group = cell / room->stride;
+        uint32_t count = (rows + room->groups - 1 - group) / room->groups;
+        const struct values *residual = room->residuals + group;
+        const float *input = room->tile + cell;
+        float sum[TRAININGS] = {0.0f};
+        UNROLL(4)
+        for (uint32_t i = 0; i < count; i++) {
+            add_product(sum, residual, *input, width);
+            residual += room->groups;
+            input += cells;
+        }
+        if (!is_first) add_product(sum, &room->partial[cell], 1.0f, width);
+        store(&room->partial[cell], sum, width);
+    }
+}
+
+/** Adam's step for the weight of column j of training k. */
+DEVICE void step(const struct room *room, const struct adam_row *job, uint32_t j, uint32_t k) {
+    struct column *column = &room->columns[j];
+    const struct column *ones = &room->columns[job->features + 1];
+    float sum = 0.0f;
+    for (uint32_t group = 0; group < room->groups; group++)
+        sum += room->partial[group * room->stride + j].of[k];
+    float penalty = j < job->features ? job->l2 * column->weight.of[k] : 0.0f;
+    float gradient = sum / (float)job->rows + penalty;
+    float mean = moving_average(MEAN_DECAY, column->mean.of[k], gradient);
+    float square = moving_average(SQUARE_DECAY, column->square.of[k], gradient * gradient);
     /* Averages start at 0 and are too small at first. The average of a constant 1 is too small by
-     * the same factor. All threads read the old ones, and `train` writes the new ones later. */
-    const float *ones = job->moments + 2 * (uint64_t)columns;
-    float mean_of_ones = moving_average(MEAN_DECAY, ones[0], 1.0f);
-    float square_of_ones = moving_average(SQUARE_DECAY, ones[1], 1.0f);
-    float gradient = sum / (float)job->rows + (j < job->features ? job->l2 * weight : 0.0f);
-    *mean = moving_average(MEAN_DECAY, *mean, gradient);
-    *square = moving_average(SQUARE_DECAY, *square, gradient * gradient);
-    job->weights[j] = weight - job->learning_rate * (*mean / mean_of_ones) /
-                                   (sqrt_f32(*square / square_of_ones) + EPSILON);
+     * the same factor. */
+    column->weight.of[k] -= job->learning_rate * (mean / ones->mean.of[k]) /
+                            (sqrt_f32(square / ones->square.of[k]) + EPSILON);
+    column->mean.of[k] = mean;
+    column->square.of[k] = square;
 }
 
-/** One iteration of `count` jobs, at most TRAININGS, that share x, y and their sizes. Inlined, or
- * the compiler would not know that the values are in shared memory. */
-DEVICE __attribute__((always_inline)) void train(const struct adam_row *jobs, uint32_t count) {
-    const float *x = jobs->x, *y = jobs->y;
-    uint32_t rows = jobs->rows, features = jobs->features, columns = features + 1;
-    uint32_t groups = block_dim_x() > columns ? block_dim_x() / columns : 1;
-    SHARED(struct values, residuals);
-    struct values *weights = residuals + TILE_ROWS;
-    struct values *partial = weights + columns;
-    struct values zero = {{0.0f}};
-    for (uint32_t j = thread_x(); j < columns; j += block_dim_x())
-        for (uint32_t k = 0; k < TRAININGS; k++)
-            weights[j].of[k] = k < count ? jobs[k].weights[j] : 0.0f;
-    for (uint32_t cell = thread_x(); cell < groups * columns; cell += block_dim_x())
-        partial[cell] = zero;
-    barrier();
-
-    /* 64 bits: with nearly 2^32 rows, 32 bits would overflow to the first tile */
-    for (uint64_t first = 0; first < rows; first += TILE_ROWS) {
-        uint32_t tile = min_u32(rows - (uint32_t)first, TILE_ROWS);
-        const float *tile_x = x + first * features;
-        predict(tile_x, y + first, tile, features, weights, residuals);
-        barrier();
-        sum_gradient(tile_x, tile, features, groups, residuals, partial);
-        barrier();
-    }
-
-    for (uint32_t cell = thread_x(); cell < columns * count; cell += block_dim_x()) {
-        uint32_t k = cell / columns, j = cell % columns;
-        float sum = 0.0f;
-        for (uint32_t group = 0; group < groups; group++) sum += partial[group * columns + j].of[k];
-        step(&jobs[k], j, weights[j].of[k], sum);
-    }
-    barrier();
+/** One epoch of `count` jobs, at most `width`. */
+DEVICE void train_epoch(const struct room *room, const struct adam_row *jobs, uint32_t count,
+    uint32_t width, bool is_first) {
+    uint32_t rows = jobs->rows, features = jobs->features;
+    struct column *ones = &room->columns[features + 1];
     for (uint32_t k = thread_x(); k < count; k += block_dim_x()) {
-        float *ones = jobs[k].moments + 2 * (uint64_t)columns;
-        ones[0] = moving_average(MEAN_DECAY, ones[0], 1.0f);
-        ones[1] = moving_average(SQUARE_DECAY, ones[1], 1.0f);
+        ones->mean.of[k] = moving_average(MEAN_DECAY, ones->mean.of[k], 1.0f);
+        ones->square.of[k] = moving_average(SQUARE_DECAY, ones->square.of[k], 1.0f);
     }
+    /* 64 bits: with nearly 2^32 rows, 32 bits would overflow to the first tile */
+    for (uint64_t first = 0; first < rows; first += room->tile_rows) {
+        uint32_t tile = min_u32(rows - (uint32_t)first, room->tile_rows);
+        if (is_first || rows > room->tile_rows) {
+            load_tile(room, jobs->x + first * features, tile, features);
+            barrier();
+        }
+        predict(room, jobs->y + first, tile, features, width);
+        barrier();
+        sum_gradient(room, tile, first == 0, width);
+        barrier();
+    }
+    /* Neighbours have the same column of different trainings: they read from different banks. */
+    for (uint32_t cell = thread_x(); cell < (features + 1) * TRAININGS; cell += block_dim_x())
+        if (cell % TRAININGS < count)
+            step(room, &jobs[cell % TRAININGS], cell / TRAININGS, cell % TRAININGS);
+    barrier();
+}
+
+/** Trains `count` jobs, at most `width`, that share x, y, their sizes and epochs. Inlined, or the
+ * compiler would not know that the room is in shared memory, nor the width. */
+DEVICE __attribute__((always_inline)) void train(
+    const struct adam_row *jobs, uint32_t count, uint32_t width) {
+    struct room room = arrange(jobs->features);
+    load_columns(&room, jobs, count);
+    barrier();
+    for (uint32_t epoch = 0; epoch < jobs->epochs; epoch++)
+        train_epoch(&room, jobs, count, width, epoch == 0);
+    store_columns(&room, jobs, count);
 }
 
 DEVICE bool share_data(const struct adam_row *jobs, uint32_t count) {
     for (uint32_t k = 1; k < count; k++)
         if (jobs[k].x != jobs->x || jobs[k].y != jobs->y || jobs[k].rows != jobs->rows ||
-            jobs[k].features != jobs->features)
+            jobs[k].features != jobs->features || jobs[k].epochs != jobs->epochs)
             return false;
     return true;
 }
@@ -190,18 +287,21 @@ DEVICE void measure(const float *x, const float *y, const float *weights, float 
 }
 
 KERNEL(logreg_adam, (const float *)x, (const float *)y, (float *)weights, (float *)moments,
-    (float)learning_rate, (float)l2, (uint32_t)rows, (uint32_t)features) {
-    struct adam_row job = {x, y, weights, moments, learning_rate, l2, rows, features};
-    train(&job, 1);
+    (float)learning_rate, (float)l2, (uint32_t)rows, (uint32_t)features, (uint32_t)epochs) {
+    struct adam_row job = {x, y, weights, moments, learning_rate, l2, rows, features, epochs};
+    train(&job, 1, 1);
 }
 
 KERNEL(logreg_adam_batched, (const struct adam_row *)table, (uint32_t)jobs) {
     uint32_t first = block_y() * TRAININGS;
     if (first >= jobs) return;
     uint32_t count = min_u32(jobs - first, TRAININGS);
-    uint32_t together = share_data(&table[first], count) ? count : 1;
-    for (uint32_t k = 0; k < count; k += together) {
-        train(&table[first + k], together);
+    if (share_data(&table[first], count)) {
+        train(&table[first], count, TRAININGS);
+        return;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        train(&table[first + k], 1, 1);
         barrier();
     }
 }

@@ -176,7 +176,8 @@ static void start_thread(pthread_t *started, struct thread *thread, uint32_t ind
         .thread = {number % job.block[0], number / job.block[0] % job.block[1],
             number / job.block[0] / job.block[1]},
         .barrier = wait_for_block,
-        .grid_barrier = wait_for_grid};
+        .grid_barrier = wait_for_grid,
+        .shared_bytes = job.shared_bytes};
     memcpy(thread->self.block_dim, job.block, sizeof job.block);
     memcpy(thread->self.grid_dim, job.grid, sizeof job.grid);
     pthread_attr_t attributes;

@@ -1,4 +1,4 @@
-"""The main job as a user of PyTorch would run it: all trainings in one batch, ten kernels an iteration, float32.
+"""The main job as a user of PyTorch would run it: all trainings in one batch, ten kernels an epoch, float32.
 
 Prints jobs/s for each N: the median, least and most of the rounds, after a warm-up. Start-up, the upload of the data and
 the download of the weights are not counted.
@@ -19,7 +19,7 @@ import torch
 MEAN_DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8
 
 
-def train(x, y, rates, penalties, iterations):
+def train(x, y, rates, penalties, epochs):
     """weights[N, columns] of one training for each rate and penalty; x has a column of ones."""
     rows, columns = x.shape
     weights = torch.zeros(len(rates), columns, device="cuda")
@@ -27,12 +27,12 @@ def train(x, y, rates, penalties, iterations):
     penalised = torch.ones(columns, device="cuda")
     penalised[-1] = 0
     rates, penalties = rates[:, None], penalties[:, None]
-    for iteration in range(1, iterations + 1):
+    for epoch in range(1, epochs + 1):
         gradient = (torch.sigmoid(weights @ x.T) - y) @ x / rows + penalties * weights * penalised
         mean = MEAN_DECAY * mean + (1 - MEAN_DECAY) * gradient
         square = SQUARE_DECAY * square + (1 - SQUARE_DECAY) * gradient * gradient
-        unbiased_mean = mean / (1 - MEAN_DECAY**iteration)
-        unbiased_square = square / (1 - SQUARE_DECAY**iteration)
+        unbiased_mean = mean / (1 - MEAN_DECAY**epoch)
+        unbiased_square = square / (1 - SQUARE_DECAY**epoch)
         weights = weights - rates * unbiased_mean / (unbiased_square.sqrt() + EPSILON)
     return weights
 
@@ -42,7 +42,7 @@ def seconds_of(count, x, y):
     penalties = torch.tensor([1e-6 * 1.2 ** (number // 256 % 64) for number in range(count)], device="cuda")
     torch.cuda.synchronize()
     started = time.monotonic()
-    train(x, y, rates, penalties, sweep.ITERATIONS)
+    train(x, y, rates, penalties, sweep.EPOCHS)
     torch.cuda.synchronize()
     return time.monotonic() - started
 

@@ -57,6 +57,10 @@ KERNEL(probe_positions, (uint32_t *)out) {
     for (uint32_t i = 0; i < 12; i++) own[i] = values[i];
 }
 
+KERNEL(probe_shared_bytes, (uint32_t *)out) {
+    if (thread_x() == 0) *out = shared_bytes();
+}
+
 KERNEL(probe_atomics, (uint32_t *)words, (float *)sum) {
     uint32_t i = global_x();
     atomic_add_u32(&words[0], i);
