@@ -35,6 +35,12 @@ static uint64_t quick(uint32_t count) {
     return 20000 + 100 * count;
 }
 
+/* Up to eight share a block, which takes 2.5 times as long as one job alone; there is room for 256
+ * blocks. */
+static uint64_t eight_a_block(uint32_t count) {
+    return count == 1 ? 900000 : 2300000ull * ((count + 2047) / 2048);
+}
+
 TEST(a_signature_is_unknown_until_it_was_seen_and_starts_with_one_job) {
     assert_int_equal(durations_expect(&durations, 7, 1), DURATIONS_UNKNOWN);
     assert_int_equal(durations_allow(&durations, 7, SPAN_NS, 132), 1);
@@ -81,6 +87,29 @@ TEST(slow_jobs_that_fill_the_device_run_alone_again_after_one_try) {
     assert_int_equal(run(whole_device, 132, 9), 1); /* however wrong the guess was */
 }
 
+TEST(jobs_that_are_cheaper_together_share_a_batch_that_takes_longer_than_one) {
+    assert_int_equal(run(eight_a_block, 132, 20), 2048);
+}
+
+TEST(a_few_that_do_not_pay_together_do_not_stand_in_the_way_of_many_that_do) {
+    durations_learn(&durations, 7, 1, eight_a_block(1), 0);
+    durations_learn(&durations, 7, 2, eight_a_block(2), 0);
+    assert_int_equal(durations_allow(&durations, 7, SPAN_NS, 1), 1);
+    assert_int_equal(durations_allow(&durations, 7, SPAN_NS, 132), 132);
+    durations_learn(&durations, 7, 132, eight_a_block(132), 0);
+    assert_int_equal(durations_allow(&durations, 7, SPAN_NS, 132), 256);
+}
+
+TEST(no_batch_takes_over_four_times_as_long_as_one_however_cheap_its_jobs_are) {
+    durations_learn(&durations, 7, 1, 4 * MS, 0);
+    durations_learn(&durations, 7, 128, 17 * MS, 0);
+    assert_int_equal(durations_allow(&durations, 7, SPAN_NS, 128), 2);
+    set_up(NULL);
+    durations_learn(&durations, 7, 1, 4 * MS, 0);
+    durations_learn(&durations, 7, 128, 16 * MS, 0);
+    assert_int_equal(durations_allow(&durations, 7, SPAN_NS, 128), 256);
+}
+
 TEST(a_count_that_took_too_long_is_tried_again_from_time_to_time) {
     assert_int_equal(run(whole_device, 1, 40), 1);
     assert_int_equal(run(one_block, 1, 300), 256); /* they have become others */
@@ -88,7 +117,7 @@ TEST(a_count_that_took_too_long_is_tried_again_from_time_to_time) {
 
 TEST(a_count_that_has_become_too_slow_is_left) {
     assert_int_equal(run(one_block, 1, 20), 256);
-    assert_int_equal(run(whole_device, 1, 40), 1);
+    assert_int_equal(run(whole_device, 1, 120), 1);
 }
 
 /* A device with room for all, on which no two batches take as long. */
@@ -179,6 +208,9 @@ int main(void) {
         P(what_the_device_has_room_for_side_by_side_is_tried_at_once),
         P(a_guess_that_was_wrong_is_followed_by_single_steps),
         P(slow_jobs_that_fill_the_device_run_alone_again_after_one_try),
+        P(jobs_that_are_cheaper_together_share_a_batch_that_takes_longer_than_one),
+        P(a_few_that_do_not_pay_together_do_not_stand_in_the_way_of_many_that_do),
+        P(no_batch_takes_over_four_times_as_long_as_one_however_cheap_its_jobs_are),
         P(a_count_that_took_too_long_is_tried_again_from_time_to_time),
         P(a_count_that_has_become_too_slow_is_left),
         P(times_that_vary_do_not_part_what_runs_together_as_quickly),

@@ -109,10 +109,10 @@ TEST(a_slice_of_many_launches_has_its_lane_to_itself_however_quick_an_instance_i
 
 TEST(arrays_and_single_jobs_take_turns) {
     teach(job_of(Q), 1, true, QUICK_NS);
-    know_array(A, 1, 2 * MS);
-    know_array(A, 2, 4 * MS);
-    know_array(B, 1, 2 * MS);
-    know_array(B, 2, 4 * MS);
+    know_array(A, 1, MS / 2);
+    know_array(A, 2, 3 * MS);
+    know_array(B, 1, MS / 2);
+    know_array(B, 2, 3 * MS);
     struct job *a = push_array(A, 2), *b = push_array(B, 2);
     push_single(Q);
     assert_single(take(0), Q);

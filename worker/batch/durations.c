@@ -9,7 +9,8 @@ enum {
     NEW = 8,        /* lessons in which what was measured cold gives way at once, */
     NEW_WEIGHT = 2, /* by 1/2 */
     SPIKE = 2,      /* more than so many times the average counts as that */
-    TRY_AGAIN = 64  /* batches after which a count that was too slow is tried again */
+    TRY_AGAIN = 64, /* batches after which a count that was too slow is tried again */
+    LONGEST = 4     /* times one job, of a batch whose jobs are cheaper together */
 };
 
 /*
@@ -96,24 +97,39 @@ uint64_t durations_expect(struct durations *durations, uint64_t signature, uint3
     return at_most(in_proportion > 0 ? in_proportion : 1, most);
 }
 
+/* What a batch may take for each job to be a fifth cheaper than with half as many, and so on. */
+static uint64_t worth(uint64_t ns, int doublings) {
+    for (int i = 0; i < doublings; i++) ns += ns / 5 * 3;
+    return ns;
+}
+
 uint32_t durations_allow(
     struct durations *durations, uint64_t signature, uint64_t span_ns, uint32_t at_once) {
     const struct durations_slot *slot = find(durations, signature);
     uint64_t one = durations_expect(durations, signature, 1);
     if (slot == NULL || one == DURATIONS_UNKNOWN) return 1;
     uint64_t bound = one + one / 4 > span_ns ? one + one / 4 : span_ns;
-    int good = 0, bad = DURATIONS_LEVELS; /* bad: the first level that takes too long */
-    for (int level = 1; level < bad; level++) {
+    uint64_t good_ns = one;
+    int good = 0, bad = DURATIONS_LEVELS; /* bad: the first level above that takes too long */
+    int hopeless = DURATIONS_LEVELS;      /* from here on nothing is tried */
+    for (int level = 1; level < hopeless; level++) {
         uint64_t ns = load(&slot->ns[level]);
-        if (ns > bound) bad = level;
-        else if (ns != DURATIONS_UNKNOWN) good = level;
+        if (ns == DURATIONS_UNKNOWN) continue;
+        if (ns > bound && ns > LONGEST * one) hopeless = level;
+        if (level < hopeless && (ns <= bound || ns <= worth(good_ns, level - good))) {
+            good = level;
+            good_ns = ns;
+            bad = DURATIONS_LEVELS;
+        } else if (bad == DURATIONS_LEVELS) {
+            bad = level;
+        }
     }
-    uint64_t good_ns = load(&slot->ns[good]);
-    uint64_t count = (uint64_t)2 << good;
-    if (at_once > count && level_of(at_once) < bad) count = at_once;
-    if (good_ns != DURATIONS_UNKNOWN && (bound / good_ns) << good > count)
-        count = (bound / good_ns) << good;
-    return (uint32_t)at_most(count, (uint64_t)1 << (bad - 1));
+    uint64_t count = (uint64_t)2 << good, in_span = (bound / good_ns) << good;
+    if (in_span > count) count = in_span;
+    count = at_most(count, (uint64_t)1 << (bad - 1));
+    int there = level_of(at_once);
+    bool is_untried = there < hopeless && load(&slot->ns[there]) == DURATIONS_UNKNOWN;
+    return (uint32_t)(is_untried && at_once > count ? at_once : count);
 }
 
 /* What of `ns` is the batch's own: as near to what it was as the others beside it allow. */
@@ -124,6 +140,15 @@ static uint64_t own_share(
     uint64_t known = load(&slot->ns[nearest]), least = ns / (beside + 1);
     if (known < least) return least;
     return at_most(known, ns);
+}
+
+/* More jobs that took less are of a time when all took less. */
+static void forget_outrun(struct durations_slot *slot, int level) {
+    uint64_t ns = load(&slot->ns[level]);
+    for (int above = level + 1; above < DURATIONS_LEVELS; above++) {
+        uint64_t more_ns = load(&slot->ns[above]);
+        if (more_ns + more_ns / 4 < ns) store(&slot->ns[above], DURATIONS_UNKNOWN);
+    }
 }
 
 static void try_again(struct durations_slot *slot, int level) {
@@ -155,6 +180,7 @@ void durations_learn(
     uint64_t most = next + next / 4;
     for (int below = 0; below < level; below++)
         if (load(&slot->ns[below]) > most) store(&slot->ns[below], most);
+    forget_outrun(slot, level);
     if (lesson % TRY_AGAIN == TRY_AGAIN - 1) try_again(slot, level);
     store(&slot->seen, atomic_fetch_add_explicit(&durations->lessons, 1, memory_order_relaxed) + 1);
 }

@@ -20,7 +20,7 @@ struct lane {
     uint64_t last_done_ns;
     struct job **jobs; /* of the next batch */
     struct job **done; /* of the one that is over */
-    bool is_slow;      /* a batch of slow jobs has the lane to itself (ready.h) */
+    bool is_slow;      /* batches of slow jobs have the lane to themselves (ready.h) */
 };
 
 struct lanes {
@@ -91,9 +91,9 @@ static struct batch *next_batch(struct lane *lane) {
     return &lane->batches[(lane->oldest + lane->in_flight) % lane->lanes->options.depth];
 }
 
-/* The lane has no slow batch any more, whether it was run or not. */
-static void leave_slow(struct lane *lane) {
-    if (!lane->is_slow) return;
+/* A slow batch is over, whether it was run or not, and so many others are left. */
+static void leave_slow(struct lane *lane, uint32_t left) {
+    if (!lane->is_slow || left > 0) return;
     ready_leave(lane->lanes->options.ready, (uint32_t)(lane - lane->lanes->items));
     lane->is_slow = false;
 }
@@ -122,7 +122,7 @@ static struct ready_batch take_jobs(struct lane *lane) {
             ready_make_slice(lanes->options.ready, &batch, lane->jobs[0]);
         }
         batch.count = start_jobs(lane, batch.count);
-        if (batch.count == 0) leave_slow(lane);
+        if (batch.count == 0) leave_slow(lane, lane->in_flight);
     }
     return batch;
 }
@@ -139,12 +139,12 @@ static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns
         batch->count, is_ok, done_ns - from);
 }
 
-/* While the device works, there is time for messages. */
-static void admit_until_done(struct lane *lane, struct batch *batch) {
-    size_t count;
-    while (!batch_is_done(batch) &&
-           (count = ready_claim(lane->lanes->options.ready, READY_CLAIM_MAX)) > 0)
-        admit(lane, count);
+/* While the device works, there is time for messages. False: it is done, or there are none. */
+static bool admit_meanwhile(struct lane *lane, struct batch *batch) {
+    size_t count =
+        batch_is_done(batch) ? 0 : ready_claim(lane->lanes->options.ready, READY_CLAIM_MAX);
+    if (count > 0) admit(lane, count);
+    return count > 0;
 }
 
 /* Of the batches in flight the oldest is the one that the device works on. */
@@ -154,10 +154,11 @@ static void note_oldest(struct lane *lane) {
     ready_run_slice(lane->lanes->options.ready, batch->items[0].job);
 }
 
+/* May only do a part of it: messages that were admitted may make another batch. */
 static enum err finish_oldest(struct lane *lane, struct error *err) {
     const struct lanes_options *options = &lane->lanes->options;
     struct batch *batch = &lane->batches[lane->oldest];
-    admit_until_done(lane, batch);
+    if (admit_meanwhile(lane, batch)) return ERR_OK;
     pulse_idle(); /* the watchdog knows how long a batch may take */
     enum err code = batch_finish(batch, err);
     pulse_busy();
@@ -166,7 +167,7 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     size_t count = batch->count;
     for (size_t i = 0; i < count; i++) lane->done[i] = batch->items[i].job;
     learn(lane, batch, done_ns);
-    leave_slow(lane);
+    leave_slow(lane, lane->in_flight - 1);
     lane->last_done_ns = done_ns;
     bool is_slice = lane->done[0]->array != NULL; /* its outputs are with its array */
     if (!is_slice) options->on_done(options->context, lane->done, count);
@@ -222,7 +223,7 @@ static enum err begin_or_pass_on(
         if (code == ERR_OK) code = begin(lane, taken, err);
     }
     if (code == ERR_OK || err_is_sticky(code)) return code;
-    leave_slow(lane);
+    leave_slow(lane, lane->in_flight);
     const struct lanes_options *options = &lane->lanes->options;
     if (taken->array != NULL) fail_slice(lane, lane->jobs[0], err);
     for (size_t i = 0; i < taken->count && taken->array == NULL; i++)
@@ -233,7 +234,7 @@ static enum err begin_or_pass_on(
 /* The jobs of all batches in flight; none of them has an outcome. */
 static void give_up(struct lane *lane, size_t unstarted, const struct error *err) {
     const struct lanes_options *options = &lane->lanes->options;
-    leave_slow(lane);
+    leave_slow(lane, 0);
     for (size_t i = 0; i < unstarted; i++) lose_job(lane, lane->jobs[i], err);
     for (uint32_t n = 0; n < lane->in_flight; n++) {
         struct batch *batch = &lane->batches[(lane->oldest + n) % options->depth];
@@ -251,7 +252,7 @@ static void run_lane(void *context, uint32_t index) {
     enum err code = device_bind(options->device, &err);
     while (code == ERR_OK) {
         taken.count = 0;
-        if (lane->in_flight < options->depth && !lane->is_slow) taken = take_jobs(lane);
+        if (lane->in_flight < options->depth) taken = take_jobs(lane);
         if (taken.count > 0) code = begin_or_pass_on(lane, &taken, &err);
         else if (lane->in_flight > 0) code = finish_oldest(lane, &err);
         else break; /* closed and empty, or lost while it was lent */

@@ -1,7 +1,7 @@
 /**
  * A lane: a thread with one CUDA stream that takes ready jobs, runs them in batches, and hands
  * every outcome on. Up to `depth` batches are in flight, so that the host stages one while the
- * device runs another. A batch of slow jobs has the lane to itself.
+ * device runs another. Batches of slow jobs have the lane to themselves.
  *
  * A lane without a whole batch to run, or whose batches are on the device, admits messages: most
  * small jobs stay with one thread, and in its caches, from their message to their result.

@@ -17,6 +17,7 @@
 #include "plan/extent.h"
 
 enum {
+    QUICK_PART = 4,
     QUICK_SHARE_MIN = 64,   /* quick jobs of a batch, before the others' lanes are thought of */
     QUICK_MEMORY_MS = 1000, /* so long after a quick job or slice, others are expected */
     FIRST_MS = 100, /* so long a signature's first batch is waited for; then others begin as well */
@@ -74,9 +75,14 @@ void ready_destroy(struct ready *ready) {
 
 /* --- what is known of a job --- */
 
+/* Of jobs that run side by side, a batch that fits the span should hold some. */
 static bool is_quick(struct ready *ready, const struct job *job) {
+    const struct ready_options *options = &ready->options;
     uint64_t ns = durations_expect(&ready->durations, composition_signature(job), 1);
-    return ns != DURATIONS_UNKNOWN && ns <= ready->options.span_ns && !composition_runs_alone(job);
+    if (ns == DURATIONS_UNKNOWN || ns > options->span_ns || composition_runs_alone(job))
+        return false;
+    return ns <= options->span_ns / QUICK_PART ||
+           coalesce_jobs_at_once(job, options->multiprocessors) == 1;
 }
 
 /* --- quick jobs --- */
@@ -116,13 +122,13 @@ static size_t take_quick(struct ready *ready, struct job **jobs) {
 
 /* --- slow jobs --- */
 
-/* How many lanes slow batches may have. */
-static uint32_t slow_share(const struct ready *ready) {
+/* Whether one more lane may have a slow batch. */
+static bool has_lane_for_slow(const struct ready *ready) {
     uint32_t lanes = ready->options.lanes;
     bool has_quick =
         ready->quick.first != NULL ||
         (ready->quick_ns != 0 && clock_ns() - ready->quick_ns < QUICK_MEMORY_MS * 1000000ull);
-    return has_quick && lanes > 1 ? lanes / 2 : lanes;
+    return ready->slow_lanes.count < (has_quick && lanes > 1 ? lanes / 2 : lanes);
 }
 
 /* Whether the group may run now, or waits to learn from the first job of its signature. */
@@ -134,11 +140,10 @@ static bool is_due(struct ready *ready, const struct job *group) {
     return !slow_lanes_have(&ready->slow_lanes, signature, FIRST_MS * 1000000ull, clock_ns());
 }
 
-/* The group whose turn it is; NULL: none may have a lane. */
+/* The group whose turn it is; NULL: none may run. */
 static struct job *find_group(struct ready *ready, struct job **before) {
     *before = NULL;
     struct job *group = ready->groups.first;
-    if (group == NULL || ready->slow_lanes.count >= slow_share(ready)) return NULL;
     for (int i = 0; group != NULL && i < COMPOSITION_PASSED_MAX; i++) {
         if (is_due(ready, group)) return group;
         *before = group;
@@ -162,30 +167,33 @@ static void enter(struct ready *ready, uint32_t lane, const struct job *job) {
 /* As many jobs of the group as are allowed. */
 static size_t take_group(
     struct ready *ready, struct job *before, struct job *group, struct job **jobs) {
-    size_t most = allowed(ready, group), count = 0;
-    uint64_t bytes = 0;
-    struct job *last = group->place.last, *job = group;
-    slow_groups_remove(&ready->groups, before, group);
-    for (; job != NULL && count < most; job = job->place.next) {
-        bytes += composition_job_bytes(&ready->limits, job);
-        if (count > 0 && bytes > ready->options.slab_bytes) break;
-        jobs[count++] = job;
-    }
-    if (job != NULL) slow_groups_put_back(&ready->groups, job, last);
-    return count;
+    return slow_groups_take(
+        &ready->groups, before, group, &ready->limits, allowed(ready, group), jobs);
 }
 
 /* False: no group may have a lane. A lane with batches in flight takes nothing, and is then empty
  * for it. */
 static bool take_slow(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs,
     struct ready_batch *batch) {
-    struct job *before, *group = find_group(ready, &before);
+    struct job *before, *group = NULL;
+    if (has_lane_for_slow(ready)) group = find_group(ready, &before);
     if (group == NULL || is_busy) return group != NULL;
     batch->count = take_group(ready, before, group, jobs);
     enter(ready, lane, jobs[0]);
     ready->is_turn_of_arrays = true;
     ready->is_turn_of_long = false;
     return true;
+}
+
+/* Another batch like the slow one that the lane has, which the host stages while the device works;
+ * unless it is the turn of others, or another lane is free for it. */
+static void take_more(
+    struct ready *ready, uint32_t lane, struct job **jobs, struct ready_batch *batch) {
+    bool is_for_others = ready->quick.first != NULL || ready->arrays.first != NULL ||
+                         (ready->lanes_waiting > 0 && has_lane_for_slow(ready));
+    struct job *before, *group = is_for_others ? NULL : find_group(ready, &before);
+    if (group != NULL && composition_signature(group) == ready->slow_lanes.of[lane].signature)
+        batch->count = take_group(ready, before, group, jobs);
 }
 
 /* --- slices of arrays --- */
@@ -220,8 +228,7 @@ static uint32_t slice_count(struct ready *ready, const struct job *array) {
 
 /* Whether a lane may have the array's next slice. A quick one needs no lane to itself. */
 static bool may_take(struct ready *ready, const struct job *array) {
-    return is_quick_array(ready, array) ||
-           (ready->slow_lanes.count < slow_share(ready) && is_due(ready, array));
+    return is_quick_array(ready, array) || (has_lane_for_slow(ready) && is_due(ready, array));
 }
 
 /* The array whose turn it is; NULL: none may have a lane. */
@@ -295,8 +302,8 @@ static void wake_for_messages(struct ready *ready) {
 
 static bool has_work_for_a_lane(struct ready *ready) {
     struct job *before;
-    return ready->quick.first != NULL || find_group(ready, &before) != NULL ||
-           find_array(ready) != NULL;
+    return ready->quick.first != NULL || find_array(ready) != NULL ||
+           (has_lane_for_slow(ready) && find_group(ready, &before) != NULL);
 }
 
 /* Slow jobs, or a slice of an array. False: there is nothing of that for any lane. */
@@ -315,6 +322,10 @@ static void take(struct ready *ready, uint32_t lane, bool is_busy, struct job **
     bool is_turn_of_long = ready->is_turn_of_long;
     move_quick_groups(ready);
     move_slow_jobs(ready);
+    if (ready->slow_lanes.of[lane].is_taken) {
+        take_more(ready, lane, jobs, batch);
+        return;
+    }
     if (is_turn_of_long && take_long(ready, lane, is_busy, jobs, batch)) return;
     batch->count = take_quick(ready, jobs);
     if (batch->count > 0) ready->is_turn_of_long = true;
@@ -377,9 +388,11 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
     for (;;) {
         if (wait_for_own_lane(ready, lane)) break;
         ready->is_waking = false;
-        if (!has_full_batch(ready)) batch.claimed = claim(ready, READY_CLAIM_MAX);
+        bool may_claim = !ready->slow_lanes.of[lane].is_taken;
+        if (may_claim && !has_full_batch(ready)) batch.claimed = claim(ready, READY_CLAIM_MAX);
         if (batch.claimed == 0) take(ready, lane, is_busy, jobs, &batch);
-        if (batch.claimed == 0 && batch.count == 0) batch.claimed = claim(ready, READY_CLAIM_MAX);
+        if (may_claim && batch.claimed == 0 && batch.count == 0)
+            batch.claimed = claim(ready, READY_CLAIM_MAX);
         bool is_over = ready->count == 0 && ready->is_closed;
         if (batch.count > 0 || batch.claimed > 0 || is_busy || is_over) break;
         wait_for_work(ready);

@@ -2,17 +2,18 @@
  * Jobs that are ready for the device, and the policy that decides which of them share a batch.
  * durations.h keeps the measured times.
  *
- * A job is quick if one alone takes at most `span_ns`, as measured. It is slow if it takes longer
- * or has not been measured. Quick jobs wait in one queue. A batch of quick jobs holds jobs of one
- * tenant in the order of the queue, skipping those of other tenants; their expected times add up to
- * `span_ns` at most. Beyond a few jobs, a lane takes no more than its share.
+ * A job is quick if one alone takes at most `span_ns`, as measured; a fourth of it, if more of them
+ * run side by side. It is slow if it takes longer or has not been measured. Quick jobs wait in one
+ * queue. A batch of quick jobs holds jobs of one tenant in the order of the queue, skipping those
+ * of other tenants; their expected times add up to `span_ns` at most. Beyond a few jobs, a lane
+ * takes no more than its share.
  *
  * Slow jobs gather by launch signature and tenant, and the groups take turns. A batch of slow jobs
  * is of one group: as many as durations_allow() says, that is, as long as together they take about
- * as long as one. It has its lane to itself: no quick job waits behind it there. While quick jobs
- * come, or quick slices of arrays, slow jobs get at most half of the lanes, and a single lane
- * alternates. Of a signature that is not known yet, one job runs, in one lane, and the others wait
- * for its measured time.
+ * as long as one, or up to four times as long where that makes each of them much cheaper. It has
+ * its lane to itself: no quick job waits behind it there. While quick jobs come, or quick slices of
+ * arrays, slow jobs get at most half of the lanes, and a single lane alternates. Of a signature
+ * that is not known yet, one job runs, in one lane, and the others wait for its measured time.
  *
  * An array is taken in slices (array.h), each as large as a batch of so many jobs might be; lanes
  * that are free share it, and several arrays take turns. Of an array that is not known, the first
@@ -89,16 +90,17 @@ struct ready_batch {
     size_t count;      /* jobs */
     struct job *array; /* instead of jobs: the lane runs `slice` of it, and ends that */
     struct array_slice slice;
-    bool is_slow;     /* the lane takes nothing else until ready_leave() */
+    bool is_slow;     /* the lane takes nothing else than more of these until ready_leave() */
     uint64_t span_ns; /* expected time of the batch, or the time that it may take */
 };
 
 /**
  * Takes the jobs of a lane's next batch into `jobs`, which has room for options.batch_jobs_max.
- * `is_busy`: the lane has batches in flight, none of them slow; then the call does not wait.
- * Returns messages if there are fewer jobs than a batch may have, or none that may run now. Returns
- * nothing if there is nothing for a busy lane, when the queue is closed and empty, or when the lane
- * was lent and comes back with a batch in flight.
+ * `is_busy`: the lane has batches in flight; then the call does not wait, and if they are slow it
+ * returns only slow jobs of their signature, and no messages. Returns messages if there are fewer
+ * jobs than a batch may have, or none that may run now. Returns nothing if there is nothing for a
+ * busy lane, when the queue is closed and empty, or when the lane was lent and comes back with a
+ * batch in flight.
  */
 struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs);
 
@@ -130,7 +132,7 @@ void ready_run_slice(struct ready *ready, struct job *slice);
  */
 bool ready_end_slice(struct ready *ready, struct job *slice);
 
-/** The lane's slow batch is over, or was never begun. */
+/** The lane's last slow batch is over, or was never begun. */
 void ready_leave(struct ready *ready, uint32_t lane);
 
 /**

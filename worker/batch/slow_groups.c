@@ -1,7 +1,5 @@
 #include "batch/slow_groups.h"
 
-#include "batch/composition.h"
-
 static void append(struct slow_groups *groups, struct job *first) {
     first->place.next_group = NULL;
     if (groups->first == NULL) groups->first = first;
@@ -30,9 +28,25 @@ void slow_groups_remove(struct slow_groups *groups, struct job *before, struct j
     if (groups->last == group) groups->last = before;
 }
 
-void slow_groups_put_back(struct slow_groups *groups, struct job *first, struct job *last) {
+/* What is left of a group. */
+static void put_back(struct slow_groups *groups, struct job *first, struct job *last) {
     first->place.last = last;
     append(groups, first);
+}
+
+size_t slow_groups_take(struct slow_groups *groups, struct job *before, struct job *group,
+    const struct composition_limits *limits, size_t most, struct job **ret) {
+    size_t count = 0;
+    uint64_t bytes = 0;
+    struct job *last = group->place.last, *job = group;
+    slow_groups_remove(groups, before, group);
+    for (; job != NULL && count < most; job = job->place.next) {
+        bytes += composition_job_bytes(limits, job);
+        if (count > 0 && bytes > limits->slab_bytes) break;
+        ret[count++] = job;
+    }
+    if (job != NULL) put_back(groups, job, last);
+    return count;
 }
 
 struct job *slow_groups_pop(struct slow_groups *groups) {
@@ -40,6 +54,6 @@ struct job *slow_groups_pop(struct slow_groups *groups) {
     if (job == NULL) return NULL;
     struct job *last = job->place.last, *next = job->place.next;
     slow_groups_remove(groups, NULL, job);
-    if (next != NULL) slow_groups_put_back(groups, next, last);
+    if (next != NULL) put_back(groups, next, last);
     return job;
 }

@@ -7,7 +7,7 @@
 #ifndef BATCH_SLOW_GROUPS_H
 #define BATCH_SLOW_GROUPS_H
 
-#include "job/job.h"
+#include "batch/composition.h"
 
 /** place.next_group: the next group's first job; place.next: the others of the group. */
 struct slow_groups {
@@ -20,8 +20,10 @@ void slow_groups_add(struct slow_groups *groups, struct job *job);
 /** Removes a group, which `before` stands before; NULL: it is the first. */
 void slow_groups_remove(struct slow_groups *groups, struct job *before, struct job *group);
 
-/** What is left of a group, from `first` to `last`: the other groups have their turn first. */
-void slow_groups_put_back(struct slow_groups *groups, struct job *first, struct job *last);
+/** Takes `most` jobs of a group, which `before` stands before, or as many as fit the slab. The rest
+ * stands behind the other groups. Returns how many. */
+size_t slow_groups_take(struct slow_groups *groups, struct job *before, struct job *group,
+    const struct composition_limits *limits, size_t most, struct job **ret);
 
 /** Takes any job; NULL if there is none. */
 struct job *slow_groups_pop(struct slow_groups *groups);

@@ -276,8 +276,9 @@ const struct setting setting_table[] = {
         "Most jobs in one batch. Lower it for shorter waits, at the cost of throughput."),
     DURATION(batch.span_ms, 1, HOUR, "2ms",
         "Longest time on the device that a batch is planned for, from measured durations. A job "
-        "that alone takes longer shares batches only with jobs like it, as many as take at most "
-        "1.25 times as long as one, so that quick jobs do not wait for slow ones."),
+        "that alone takes longer, or more than a fourth of it where more of them run side by "
+        "side, shares batches only with jobs like it: as many as take at most 1.25 times as long "
+        "as one, or up to 4 times as long where that makes each of them cheaper."),
     ENUM(isolation_choice, batch.isolation, isolation_names, "none",
         "Which jobs must never see each other's data: none isolates no jobs; program isolates "
         "jobs of different programs; key isolates jobs of different keys or topics. Jobs of one "
