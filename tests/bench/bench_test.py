@@ -108,8 +108,8 @@ class Bench(unittest.TestCase):
 
     def test_scale_measures_one_device_and_two_at_a_time_with_each_kind_of_work(self):
         found = rows("scale", 1, "--devices", "2", "--instances", "4", "--iterations", "2")
-        self.assertEqual(4, len({row["work"] for row in found}))
-        self.assertEqual(4 * [1, 2], [row["devices"] for row in found])
+        self.assertEqual(7, len({row["work"] for row in found}))
+        self.assertEqual(7 * [1, 2], [row["devices"] for row in found])
         for row in found:
             self.assert_figures(row, "jobs_per_s", "linear_percent", "cpu_cores", "to_device_mb_per_s", "to_host_mb_per_s",
                                 facts_too=["devices"])
@@ -123,7 +123,7 @@ class Bench(unittest.TestCase):
                      "--iterations", "2")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
-        self.assertEqual(2 + 4, len(lines), done.stdout)
+        self.assertEqual(2 + 7, len(lines), done.stdout)
         self.assertEqual(1, len({line.count("|") for line in lines}), done.stdout)
 
     def test_scale_says_which_executor_could_not_work(self):

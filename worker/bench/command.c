@@ -32,7 +32,7 @@ static const char about[] =
     "  latency one job at a time, from memory to its result, against the same copies and a launch\n"
     "  scale   jobs from memory on 1, 2, 4 ... devices at a time, with an executor process each, "
     "against\n"
-    "          one device\n"
+    "          one device; and the baseline of `engine` in the same way\n"
     "  statics small jobs with a static that is on the device, against jobs without; and jobs a "
     "second\n"
     "          by how many of their statics are there\n"

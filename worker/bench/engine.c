@@ -269,8 +269,7 @@ static enum err create_baseline(
     const struct settings *settings = bench->options->settings;
     const struct gpu_baseline_options options = {.on_cpu = settings->driver == DRIVER_CPU,
         .cpu_memory_bytes = settings->cpu_driver.memory_bytes,
-        .device =
-            0, /* the same device as the benched executor; CUDA_VISIBLE_DEVICES chooses another */
+        .device = (int)bench->options->device, /* that of the benched executor */
         .registry = registry};
     return gpu_baseline_create(&options, &bench->baseline, err);
 }

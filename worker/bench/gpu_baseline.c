@@ -164,6 +164,12 @@ static enum err take_results(struct stream_thread *thread, struct slot *slot, st
     return ERR_OK;
 }
 
+static void count_batch(const struct gpu_baseline_work *work) {
+    counters_add(work->counters, COUNTER_engine_host_to_device_bytes, input_bytes(work));
+    counters_add(work->counters, COUNTER_engine_device_to_host_bytes, side_bytes(work));
+    counters_add_outcome(work->counters, ERR_OK);
+}
+
 static enum err finish(struct stream_thread *thread, struct slot *slot, struct error *err) {
     bool is_done = !slot->is_in_flight;
     enum err code = ERR_OK;
@@ -173,6 +179,7 @@ static enum err finish(struct stream_thread *thread, struct slot *slot, struct e
         if (!is_done) sched_yield(); /* there may be fewer processors than threads */
     }
     slot->is_in_flight = false;
+    if (thread->work->counters != NULL) count_batch(thread->work);
     if (thread->work->link_bytes > 0) return code;
     if (code == ERR_OK) code = take_results(thread, slot, err);
     if (thread->work->samples != NULL)

@@ -13,6 +13,7 @@
 #define BENCH_GPU_BASELINE_H
 
 #include "base/error.h"
+#include "metrics/board.h"
 #include "program/program.h"
 
 struct gpu_baseline;
@@ -45,6 +46,7 @@ struct gpu_baseline_work {
      * results were copied out. NULL: not noted. */
     uint64_t *samples;
     struct gpu_baseline_cost *cost; /* NULL: not measured */
+    struct counters *counters; /* get an outcome for each batch, and its bytes; NULL: nobody does */
 };
 
 MUST_CHECK enum err gpu_baseline_create(

@@ -165,7 +165,7 @@ struct scale {
 static void note(struct figures *ret, unsigned round, const struct group *group,
     const struct reading *from, const struct reading *to) {
     double ns = (double)(to->at_ns - from->at_ns);
-    double each = group->work->is_array ? group->options->instances : 1;
+    double each = group->work->jobs > 0 ? group->work->jobs : group->options->instances;
     ret->jobs_per_s[round] = (double)(to->messages - from->messages) * each * 1e9 / ns;
     ret->cores[round] = (double)(to->cpu_ns - from->cpu_ns) / ns;
     ret->to_device[round] = (double)(to->to_device_bytes - from->to_device_bytes) * 1e3 / ns;
