@@ -91,6 +91,16 @@ TEST(jobs_that_are_cheaper_together_share_a_batch_that_takes_longer_than_one) {
     assert_int_equal(run(eight_a_block, 132, 20), 2048);
 }
 
+TEST(each_doubling_of_a_batch_that_takes_longer_makes_a_job_a_fifth_cheaper) {
+    durations_learn(&durations, 7, 1, 4 * MS, 0);
+    durations_learn(&durations, 7, 4, 4 * MS * 16 / 10 * 16 / 10, 0);
+    assert_int_equal(durations_allow(&durations, 7, SPAN_NS, 1), 8);
+    set_up(NULL);
+    durations_learn(&durations, 7, 1, 4 * MS, 0);
+    durations_learn(&durations, 7, 4, 4 * MS * 16 / 10 * 16 / 10 + 1000, 0);
+    assert_int_equal(durations_allow(&durations, 7, SPAN_NS, 1), 2);
+}
+
 TEST(a_few_that_do_not_pay_together_do_not_stand_in_the_way_of_many_that_do) {
     durations_learn(&durations, 7, 1, eight_a_block(1), 0);
     durations_learn(&durations, 7, 2, eight_a_block(2), 0);
@@ -209,6 +219,7 @@ int main(void) {
         P(a_guess_that_was_wrong_is_followed_by_single_steps),
         P(slow_jobs_that_fill_the_device_run_alone_again_after_one_try),
         P(jobs_that_are_cheaper_together_share_a_batch_that_takes_longer_than_one),
+        P(each_doubling_of_a_batch_that_takes_longer_makes_a_job_a_fifth_cheaper),
         P(a_few_that_do_not_pay_together_do_not_stand_in_the_way_of_many_that_do),
         P(no_batch_takes_over_four_times_as_long_as_one_however_cheap_its_jobs_are),
         P(a_count_that_took_too_long_is_tried_again_from_time_to_time),

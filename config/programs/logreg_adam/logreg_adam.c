@@ -162,6 +162,7 @@ DEVICE void store(struct values *to, const float *from, uint32_t width) {
     else *to = all;
 }
 
+/** The residuals of the tile's rows. */
 DEVICE void predict(
     const struct room *room, const float *y, uint32_t rows, uint32_t features, uint32_t width) {
     for (uint32_t i = thread_x(); i < rows; i += block_dim_x()) {
