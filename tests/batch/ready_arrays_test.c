@@ -1,15 +1,8 @@
 /* Which slices of arrays lanes take, beside jobs of made-up signatures and times. */
 #include "ready_rig.h"
 
-enum { A = 100, B = 200, Q = 400 };
-
-static void push_single(uint64_t signature) {
-    struct job *job = job_of(signature);
-    ready_push(ready, &job, 1);
-}
-
 /* Nothing is waited for: a test that expects too much fails. */
-static struct ready_batch take(uint32_t lane) {
+static struct ready_batch take_now(uint32_t lane) {
     if (ready_count(ready) == 0) return (struct ready_batch){.count = 0};
     return ready_take(ready, lane, false, taken[lane]);
 }
@@ -55,7 +48,7 @@ TEST(free_lanes_share_the_slices_of_an_array) {
     know_array(A, 64, 10 * MS);
     struct job *array = push_array(A, 50);
     struct ready_batch batches[3];
-    for (uint32_t lane = 0; lane < 3; lane++) batches[lane] = take(lane);
+    for (uint32_t lane = 0; lane < 3; lane++) batches[lane] = take_now(lane);
     assert_slice(batches[0], array, 0, 20);
     assert_slice(batches[1], array, 20, 20);
     assert_slice(batches[2], array, 40, 10);
@@ -69,7 +62,7 @@ TEST(free_lanes_share_the_slices_of_an_array) {
 
 TEST(of_an_array_that_is_not_known_as_many_run_first_as_run_side_by_side) {
     struct job *array = push_array(A, 500);
-    struct ready_batch batch = take(0);
+    struct ready_batch batch = take_now(0);
     assert_slice(batch, array, 0, MULTIPROCESSORS);
     assert_true(batch.is_slow);
     (void)end(batch, ERR_OK);
@@ -86,23 +79,23 @@ static struct job *push_long_array(uint32_t instances) {
 
 TEST(a_slice_of_many_short_launches_may_take_long) {
     struct job *array = push_long_array(100000);
-    assert_slice(take(0), array, 0, 50 / 3 * MULTIPROCESSORS);
+    assert_slice(take_now(0), array, 0, 50 / 3 * MULTIPROCESSORS);
 }
 
 TEST(lanes_share_an_array_of_many_short_launches) {
     struct job *array = push_long_array(4 * 1000 - 1);
     for (uint32_t lane = 0; lane < LANES; lane++)
-        assert_slice(take(lane), array, lane * 1000, lane < LANES - 1 ? 1000 : 999);
+        assert_slice(take_now(lane), array, lane * 1000, lane < LANES - 1 ? 1000 : 999);
 }
 
 TEST(a_slice_of_many_launches_has_its_lane_to_itself_however_quick_an_instance_is) {
     struct job *array = push_long_array(1000);
     know_array(A, 1, QUICK_NS);
     teach(job_of(Q), 1, true, QUICK_NS);
-    push_single(Q);
-    assert_single(take(0), Q);
+    push(Q, 1);
+    assert_single(take_now(0), Q);
     assert_int_equal(ready_take(ready, 0, true, taken[0]).count, 0);
-    struct ready_batch batch = take(0);
+    struct ready_batch batch = take_now(0);
     assert_ptr_equal(batch.array, array);
     assert_true(batch.is_slow);
 }
@@ -114,35 +107,35 @@ TEST(arrays_and_single_jobs_take_turns) {
     know_array(B, 1, MS / 2);
     know_array(B, 2, 3 * MS);
     struct job *a = push_array(A, 2), *b = push_array(B, 2);
-    push_single(Q);
-    assert_single(take(0), Q);
-    assert_slice(take(0), a, 0, 1);
-    push_single(Q);
-    assert_single(take(0), Q);
-    assert_slice(take(0), b, 0, 1);
-    assert_slice(take(0), a, 1, 1);
-    assert_slice(take(0), b, 1, 1);
+    push(Q, 1);
+    assert_single(take_now(0), Q);
+    assert_slice(take_now(0), a, 0, 1);
+    push(Q, 1);
+    assert_single(take_now(0), Q);
+    assert_slice(take_now(0), b, 0, 1);
+    assert_slice(take_now(0), a, 1, 1);
+    assert_slice(take_now(0), b, 1, 1);
 }
 
 TEST(a_lane_with_batches_in_flight_takes_no_slow_slice_and_then_empties_for_it) {
     teach(job_of(Q), 1, true, QUICK_NS);
     know_array(A, 1, 10 * MS);
-    push_single(Q);
-    assert_single(take(0), Q);
+    push(Q, 1);
+    assert_single(take_now(0), Q);
     struct job *array = push_array(A, 1);
-    push_single(Q);
+    push(Q, 1);
     assert_int_equal(ready_take(ready, 0, true, taken[0]).count, 0);
-    assert_slice(take(0), array, 0, 1);
+    assert_slice(take_now(0), array, 0, 1);
     assert_single(ready_take(ready, 1, true, taken[0]), Q);
 }
 
 TEST(a_lane_with_batches_in_flight_takes_a_quick_slice_at_once) {
     teach(job_of(Q), 1, true, QUICK_NS);
     know_array(A, 1, QUICK_NS);
-    push_single(Q);
-    assert_single(take(0), Q);
+    push(Q, 1);
+    assert_single(take_now(0), Q);
     struct job *array = push_array(A, 1);
-    push_single(Q);
+    push(Q, 1);
     assert_slice(ready_take(ready, 0, true, taken[0]), array, 0, 1);
     assert_single(ready_take(ready, 0, true, taken[0]), Q);
 }
@@ -153,11 +146,11 @@ TEST(quick_slices_leave_a_slow_job_its_turn) {
     know_array(A, 1024, 2 * MS);
     teach(job_of(B), 1, true, 10 * MS);
     struct job *array = push_array(A, 10000);
-    assert_ptr_equal(take(0).array, array);
-    push_single(B);
+    assert_ptr_equal(take_now(0).array, array);
+    push(B, 1);
     while (ready_take(ready, 0, true, taken[0]).count > 0) continue;
-    assert_single(take(0), B);
-    assert_ptr_equal(take(1).array, array);
+    assert_single(take_now(0), B);
+    assert_ptr_equal(take_now(1).array, array);
 }
 
 TEST(quick_slices_leave_a_slow_slice_its_turn) {
@@ -165,25 +158,25 @@ TEST(quick_slices_leave_a_slow_slice_its_turn) {
     know_array(A, 1024, 2 * MS);
     know_array(B, 1, 10 * MS);
     struct job *quick = push_array(A, 10000), *slow = push_array(B, 1);
-    assert_ptr_equal(take(0).array, quick);
+    assert_ptr_equal(take_now(0).array, quick);
     while (ready_take(ready, 0, true, taken[0]).count > 0) continue;
-    assert_ptr_equal(take(0).array, slow);
-    assert_ptr_equal(take(1).array, quick);
+    assert_ptr_equal(take_now(0).array, slow);
+    assert_ptr_equal(take_now(1).array, quick);
 }
 
 TEST(while_quick_slices_come_slow_jobs_leave_them_half_of_the_lanes) {
     know_array(A, 1, QUICK_NS);
     know_array(A, 1024, 2 * MS);
     struct job *array = push_array(A, 1000000);
-    assert_ptr_equal(take(0).array, array);
+    assert_ptr_equal(take_now(0).array, array);
     for (uint32_t i = 0; i < LANES; i++) {
         teach(job_of(B + i), 1, true, 10 * MS);
-        push_single(B + i);
+        push(B + i, 1);
     }
     uint32_t slow = 0;
     for (uint32_t i = 0; i < 2 * LANES; i++) {
         uint32_t lane = i < LANES ? i : 1; /* the second has a slice, which is over at once */
-        slow += take(lane).is_slow;
+        slow += take_now(lane).is_slow;
     }
     assert_int_equal(slow, LANES / 2);
 }
@@ -192,7 +185,7 @@ TEST(an_array_whose_slice_failed_leaves_the_queue) {
     know_array(A, 1, 100 * 1000);
     know_array(A, 64, 10 * MS);
     struct job *array = push_array(A, 50);
-    struct ready_batch first = take(0), second = take(1);
+    struct ready_batch first = take_now(0), second = take_now(1);
     assert_int_equal(ready_count(ready), 1);
     assert_false(end(second, ERR_CANCELLED));
     assert_int_equal(ready_count(ready), 0);

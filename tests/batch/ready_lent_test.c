@@ -5,7 +5,7 @@
 
 #include "ready_rig.h"
 
-enum { Q = 100, UNKNOWN = 200 };
+enum { UNKNOWN = 500 };
 
 /* A thread of a lane: takes until it gets nothing. */
 struct taker {
@@ -64,14 +64,9 @@ static void borrow(void) {
     while (!ready_borrow(ready)) sched_yield(); /* until all lanes wait */
 }
 
-static void push(uint64_t signature) {
-    struct job *job = job_of(signature);
-    ready_push(ready, &job, 1);
-}
-
 static void borrow_for_a_short_job(void) {
     borrow();
-    push(Q);
+    push(Q, 1);
     assert_int_equal(ready_take_short(ready, mine).count, 1);
 }
 
@@ -92,7 +87,7 @@ TEST(short_jobs_are_the_borrowers) {
     for (size_t i = 0; i < 100; i++) {
         borrow();
         assert_false(ready_borrow(ready));
-        for (size_t k = 0; k <= i % 3; k++) push(Q);
+        for (size_t k = 0; k <= i % 3; k++) push(Q, 1);
         struct ready_batch batch = ready_take_short(ready, mine);
         assert_int_equal(batch.count, i % 3 + 1);
         for (size_t k = 0; k < batch.count; k++) assert_int_equal(mine[k]->plan->signature, Q);
@@ -108,9 +103,9 @@ TEST(what_is_not_short_or_not_known_is_the_lanes) {
     start(LANES);
     for (int i = 0; i < 4; i++) {
         borrow();
-        if (i == 1) push(Q + 1);
-        if (i == 2) push(UNKNOWN);
-        for (int k = 0; i == 3 && k < 8; k++) push(Q);
+        if (i == 1) push(Q + 1, 1);
+        if (i == 2) push(UNKNOWN, 1);
+        for (int k = 0; i == 3 && k < 8; k++) push(Q, 1);
         assert_int_equal(ready_take_short(ready, mine).count, 0); /* at first nothing came */
         ready_give_back(ready, false);
     }
@@ -122,8 +117,8 @@ TEST(what_is_not_short_or_not_known_is_the_lanes) {
 TEST(jobs_that_are_not_in_the_borrowers_batch_are_the_lanes) {
     start_with_short_jobs(LANES);
     borrow();
-    push(Q);
-    push(UNKNOWN);
+    push(Q, 1);
+    push(UNKNOWN, 1);
     assert_int_equal(ready_take_short(ready, mine).count, 1);
     while (ready_count(ready) > 0) sched_yield();
     ready_give_back(ready, false);
@@ -134,7 +129,7 @@ TEST(jobs_that_come_while_a_lane_is_lent_are_the_others) {
     start_with_short_jobs(2);
     for (size_t i = 0; i < 100; i++) {
         borrow_for_a_short_job();
-        push(Q);
+        push(Q, 1);
         while (ready_count(ready) > 0) sched_yield();
         ready_give_back(ready, false);
     }
@@ -145,7 +140,7 @@ TEST(jobs_that_come_while_a_lane_is_lent_are_the_others) {
 TEST(jobs_that_come_while_the_only_lane_is_lent_are_its_own_once_it_is_back) {
     start_with_short_jobs(1);
     borrow_for_a_short_job();
-    push(Q);
+    push(Q, 1);
     ready_give_back(ready, false);
     borrow();
     ready_give_back(ready, false);

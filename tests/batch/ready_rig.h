@@ -7,7 +7,10 @@
 #include "testing.h"
 
 enum { JOBS_MAX = 4096, LANES = 4, SLAB = 1 << 20, MULTIPROCESSORS = 128 };
-static const uint64_t MS = 1000000, QUICK_NS = 20000;
+static const uint64_t MS = 1000000, QUICK_NS = 20000, SLOW_NS = 40000000;
+
+/* Signatures: of which kind the jobs are is up to the test. */
+enum { A = 100, B = 200, C = 300, Q = 400 };
 
 static struct ready *ready;
 static struct job jobs[JOBS_MAX];
@@ -51,6 +54,28 @@ static void teach(struct job *job, size_t count, bool is_ok, uint64_t ns) {
     assert_true(count <= JOBS_MAX);
     for (size_t i = 0; i < count; i++) like[i] = job;
     ready_learn(ready, 0, like, count, is_ok, ns);
+}
+
+static inline void push(uint64_t signature, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct job *job = job_of(signature);
+        ready_push(ready, &job, 1);
+    }
+}
+
+static inline void know(uint64_t signature, uint32_t count, uint64_t ns) {
+    teach(job_of(signature), count, true, ns);
+}
+
+static inline struct ready_batch take(uint32_t lane) {
+    return ready_take(ready, lane, false, taken[lane]);
+}
+
+static inline void assert_batch(
+    struct ready_batch batch, uint32_t lane, uint64_t signature, size_t count, bool is_slow) {
+    assert_int_equal(batch.count, count);
+    assert_int_equal(batch.is_slow, is_slow);
+    for (size_t i = 0; i < count; i++) assert_int_equal(taken[lane][i]->plan->signature, signature);
 }
 
 #endif

@@ -5,40 +5,14 @@
 
 #include "ready_rig.h"
 
-static const uint64_t SLOW_NS = 40000000;
-
 static int set_up_one_lane(void **state) {
     return set_up_lanes(1);
-}
-
-static void push(uint64_t signature, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = job_of(signature);
-        ready_push(ready, &job, 1);
-    }
-}
-
-static void know(uint64_t signature, uint32_t count, uint64_t ns) {
-    teach(job_of(signature), count, true, ns);
-}
-
-static struct ready_batch take(uint32_t lane) {
-    return ready_take(ready, lane, false, taken[lane]);
 }
 
 static void finish(uint32_t lane, struct ready_batch batch, uint64_t ns) {
     ready_learn(ready, lane, taken[lane], batch.count, true, ns);
     if (batch.is_slow) ready_leave(ready, lane);
 }
-
-static void assert_batch(
-    struct ready_batch batch, uint32_t lane, uint64_t signature, size_t count, bool is_slow) {
-    assert_int_equal(batch.count, count);
-    assert_int_equal(batch.is_slow, is_slow);
-    for (size_t i = 0; i < count; i++) assert_int_equal(taken[lane][i]->plan->signature, signature);
-}
-
-enum { A = 100, B = 200, C = 300, Q = 400 };
 
 TEST(of_an_unknown_signature_one_job_runs_and_the_others_wait_for_what_it_teaches) {
     push(A, 10);
@@ -152,14 +126,14 @@ static void assert_takes_more_beside(uint64_t signature, size_t expected) {
 }
 
 TEST(a_lane_with_a_slow_batch_takes_more_of_its_kind) {
-    know(A, 1, SLOW_NS);
+    know(A, 1, 5 * MS);
     push(A, MULTIPROCESSORS);
     assert_takes_more_beside(A, 4);
     assert_int_equal(ready_count(ready), 0);
 }
 
 TEST(a_lane_with_a_slow_batch_takes_no_more_where_it_is_the_turn_of_others) {
-    know(A, 1, SLOW_NS);
+    know(A, 1, 5 * MS);
     know(B, 1, SLOW_NS);
     know(Q, 1, QUICK_NS);
     push(A, MULTIPROCESSORS);
@@ -169,13 +143,11 @@ TEST(a_lane_with_a_slow_batch_takes_no_more_where_it_is_the_turn_of_others) {
     assert_batch(take(2), 2, Q, 1, false);
 }
 
-TEST(a_lane_with_a_slow_batch_takes_no_messages) {
-    know(A, 1, SLOW_NS);
-    push(A, 1);
-    assert_true(take(0).is_slow);
-    (void)ready_offer(ready, 1, 100);
-    assert_int_equal(ready_take(ready, 0, true, taken[0]).claimed, 0);
-    assert_int_equal(ready_claim(ready, 1), 1);
+/* Another lane may be free before. */
+TEST(a_batch_that_takes_long_does_not_wait_in_a_lane_for_another) {
+    know(A, 1, 11 * MS);
+    push(A, MULTIPROCESSORS);
+    assert_takes_more_beside(A, 0);
 }
 
 TEST(a_single_lane_alternates_between_quick_and_slow_jobs) {
@@ -431,65 +403,6 @@ static void *take_many(void *context) {
     return NULL;
 }
 
-TEST(a_lane_admits_messages_unless_it_has_a_whole_batch) {
-    know(Q, 1, QUICK_NS);
-    push(Q, 63);
-    assert_int_equal(ready_offer(ready, 2 * READY_CLAIM_MAX + 3, 1000), 2 * READY_CLAIM_MAX + 3);
-    struct ready_batch batch = take(0);
-    assert_int_equal(batch.claimed, READY_CLAIM_MAX);
-    assert_int_equal(batch.count, 0);
-    push(Q, 1);
-    assert_batch(take(0), 0, Q, 64, false);
-    assert_int_equal(take(1).claimed, READY_CLAIM_MAX);
-    assert_int_equal(take(1).claimed, 3);
-}
-
-TEST(no_thread_claims_many_bytes_while_others_could) {
-    enum { LARGE = READY_CLAIM_BYTES_MAX / 4 };
-    ready_offer(ready, 9, 9 * LARGE);
-    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 4);
-    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 4);
-    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 1);
-    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 0);
-    ready_offer(ready, 2, 2 * (READY_CLAIM_BYTES_MAX + 1ull));
-    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 1);
-    assert_int_equal(ready_claim(ready, READY_CLAIM_MAX), 1);
-}
-
-TEST(a_lane_whose_jobs_may_not_run_yet_or_with_batches_in_flight_admits_messages) {
-    push(A, 1);
-    (void)take(0); /* the others of A wait for what it teaches */
-    push(A, 300);
-    ready_offer(ready, 1, 100);
-    assert_int_equal(take(1).claimed, 1);
-    ready_offer(ready, 1, 100);
-    assert_int_equal(ready_take(ready, 2, true, taken[2]).claimed, 1);
-    struct ready_batch batch = ready_take(ready, 2, true, taken[2]);
-    assert_int_equal(batch.claimed + batch.count, 0);
-}
-
-static void *admit_all(void *context) {
-    size_t *admitted = context, count;
-    while ((count = ready_wait_for_messages(ready)) > 0) *admitted += count;
-    return NULL;
-}
-
-TEST(messages_that_no_lane_waits_for_are_admitted_by_those_that_do_nothing_else) {
-    enum { THREADS = 3, OFFERS = 1000 };
-    pthread_t threads[THREADS];
-    size_t admitted[THREADS] = {0}, claimed = 0, sum = 0, count;
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, admit_all, &admitted[i]), 0);
-    for (int i = 0; i < OFFERS; i++) ready_offer(ready, 5, 500);
-    while ((count = ready_claim(ready, READY_CLAIM_MAX)) > 0) claimed += count;
-    ready_close_offers(ready);
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-        sum += admitted[i];
-    }
-    assert_int_equal(claimed + sum, 5 * OFFERS);
-}
-
 TEST(many_threads_get_every_job_exactly_once) {
     enum { THREADS = 4 };
     pthread_t pushers[THREADS], lanes[LANES];
@@ -520,7 +433,7 @@ int main(void) {
         R(without_quick_jobs_slow_ones_have_all_lanes),
         R(a_lane_with_a_slow_batch_takes_more_of_its_kind),
         R(a_lane_with_a_slow_batch_takes_no_more_where_it_is_the_turn_of_others),
-        R(a_lane_with_a_slow_batch_takes_no_messages),
+        R(a_batch_that_takes_long_does_not_wait_in_a_lane_for_another),
         cmocka_unit_test_setup_teardown(
             a_single_lane_alternates_between_quick_and_slow_jobs, set_up_one_lane, tear_down),
         R(a_lane_with_batches_in_flight_takes_no_slow_job_and_then_empties_for_it),
@@ -540,10 +453,6 @@ int main(void) {
         R(a_quick_batch_beside_slow_ones_stays_quick),
         R(a_failure_teaches_only_until_something_went_well),
         R(a_closed_queue_gives_what_it_has_and_then_nothing),
-        R(a_lane_admits_messages_unless_it_has_a_whole_batch),
-        R(no_thread_claims_many_bytes_while_others_could),
-        R(a_lane_whose_jobs_may_not_run_yet_or_with_batches_in_flight_admits_messages),
-        R(messages_that_no_lane_waits_for_are_admitted_by_those_that_do_nothing_else),
         R(many_threads_get_every_job_exactly_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,19 +11,20 @@
 #include "batch/array_queue.h"
 #include "batch/coalesce.h"
 #include "batch/composition.h"
+#include "batch/offers.h"
 #include "batch/quick_queue.h"
 #include "batch/slow_groups.h"
 #include "batch/slow_lanes.h"
 #include "plan/extent.h"
 
 enum {
-    QUICK_PART = 4,
+    QUICK_PART = 4,         /* so many jobs that run side by side must fit the span to be quick */
+    STAGED_SPANS = 5,       /* a job that takes longer does not wait for another in its lane */
     QUICK_SHARE_MIN = 64,   /* quick jobs of a batch, before the others' lanes are thought of */
     QUICK_MEMORY_MS = 1000, /* so long after a quick job or slice, others are expected */
     FIRST_MS = 100, /* so long a signature's first batch is waited for; then others begin as well */
-    LAUNCH_US =
-        200,      /* so long a launch of a slow slice may be: quick jobs run between two of them */
-    SLICE_MS = 50 /* and so long all of its launches, if one instance takes less */
+    LAUNCH_US = 200, /* so long a launch of a slow slice may be: quick jobs run between two */
+    SLICE_MS = 50    /* and so long all of its launches, if one instance takes less */
 };
 
 struct ready {
@@ -38,8 +39,7 @@ struct ready {
     bool is_closed;
     bool is_waking; /* a lane was signalled, or is lent, and has not arrived yet */
     enum { LENT_NO, LENT_OUT, LENT_BACK_BUSY } lending; /* of READY_LENT_LANE */
-    size_t offered;                                     /* messages that wait to be admitted */
-    uint64_t offered_bytes;
+    struct offers offers;
     size_t count; /* of all jobs */
     struct quick_queue quick;
     struct slow_groups groups;
@@ -186,13 +186,16 @@ static bool take_slow(struct ready *ready, uint32_t lane, bool is_busy, struct j
 }
 
 /* Another batch like the slow one that the lane has, which the host stages while the device works;
- * unless it is the turn of others, or another lane is free for it. */
+ * unless it is the turn of others, or another lane is free for it, or may soon be. */
 static void take_more(
     struct ready *ready, uint32_t lane, struct job **jobs, struct ready_batch *batch) {
-    bool is_for_others = ready->quick.first != NULL || ready->arrays.first != NULL ||
-                         (ready->lanes_waiting > 0 && has_lane_for_slow(ready));
-    struct job *before, *group = is_for_others ? NULL : find_group(ready, &before);
-    if (group != NULL && composition_signature(group) == ready->slow_lanes.of[lane].signature)
+    uint64_t signature = ready->slow_lanes.of[lane].signature;
+    struct job *before, *group = NULL;
+    if (ready->quick.first == NULL && ready->arrays.first == NULL &&
+        (ready->lanes_waiting == 0 || !has_lane_for_slow(ready)) &&
+        durations_expect(&ready->durations, signature, 1) <= STAGED_SPANS * ready->options.span_ns)
+        group = find_group(ready, &before);
+    if (group != NULL && composition_signature(group) == signature)
         batch->count = take_group(ready, before, group, jobs);
 }
 
@@ -295,7 +298,7 @@ static void wake_a_lane(struct ready *ready) {
 /* Wakes a thread that admits messages: a waiting lane, which can then run the jobs, or else an
  * admission thread. */
 static void wake_for_messages(struct ready *ready) {
-    if (ready->offered == 0) return;
+    if (ready->offers.count == 0) return;
     if (ready->lanes_waiting > (ready->lending == LENT_OUT)) wake_a_lane(ready);
     else pthread_cond_signal(&ready->has_messages);
 }
@@ -339,14 +342,7 @@ static bool has_full_batch(const struct ready *ready) {
 }
 
 static size_t claim(struct ready *ready, size_t most) {
-    if (ready->offered == 0) return 0;
-    uint64_t each = ready->offered_bytes / ready->offered;
-    size_t count = ready->offered < most ? ready->offered : most;
-    if (count * each > READY_CLAIM_BYTES_MAX) count = READY_CLAIM_BYTES_MAX / each;
-    if (count == 0) count = 1;
-    ready->offered -= count;
-    ready->offered_bytes -= count * each;
-    return count;
+    return offers_claim(&ready->offers, most, READY_CLAIM_BYTES_MAX);
 }
 
 static uint64_t expected_span(struct ready *ready, const struct ready_batch *batch, uint64_t key) {
@@ -372,7 +368,7 @@ static void wait_for_work(struct ready *ready) {
 static bool wait_for_own_lane(struct ready *ready, uint32_t lane) {
     if (lane != READY_LENT_LANE) return false;
     while (ready->lending == LENT_OUT) {
-        if (ready->offered > 0 || has_work_for_a_lane(ready)) wakeup_signal(&ready->has_jobs);
+        if (ready->offers.count > 0 || has_work_for_a_lane(ready)) wakeup_signal(&ready->has_jobs);
         wait_for_work(ready);
     }
     bool is_busy = ready->lending == LENT_BACK_BUSY;
@@ -417,7 +413,7 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
 bool ready_borrow(struct ready *ready) {
     pthread_mutex_lock(&ready->lock);
     bool is_idle = ready->lanes_waiting == ready->options.lanes && !ready->is_waking &&
-                   ready->lending == LENT_NO && ready->count == 0 && ready->offered == 0;
+                   ready->lending == LENT_NO && ready->count == 0 && ready->offers.count == 0;
     if (is_idle) ready->lending = LENT_OUT;
     if (is_idle) ready->is_waking = true;
     pthread_mutex_unlock(&ready->lock);
@@ -474,9 +470,9 @@ void ready_learn(struct ready *ready, uint32_t lane, struct job *const *jobs, si
 
 size_t ready_offer(struct ready *ready, size_t count, uint64_t bytes) {
     pthread_mutex_lock(&ready->lock);
-    ready->offered += count;
-    ready->offered_bytes += bytes;
-    size_t waiting = ready->offered;
+    ready->offers.count += count;
+    ready->offers.bytes += bytes;
+    size_t waiting = ready->offers.count;
     wake_for_messages(ready);
     pthread_mutex_unlock(&ready->lock);
     return waiting;
@@ -485,7 +481,7 @@ size_t ready_offer(struct ready *ready, size_t count, uint64_t bytes) {
 size_t ready_wait_for_messages(struct ready *ready) {
     pulse_idle();
     pthread_mutex_lock(&ready->lock);
-    while (ready->offered == 0 && !ready->has_closed_offers)
+    while (ready->offers.count == 0 && !ready->has_closed_offers)
         pthread_cond_wait(&ready->has_messages, &ready->lock);
     size_t count = claim(ready, READY_CLAIM_MAX);
     wake_for_messages(ready);

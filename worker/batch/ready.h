@@ -11,8 +11,10 @@
  * Slow jobs gather by launch signature and tenant, and the groups take turns. A batch of slow jobs
  * is of one group: as many as durations_allow() says, that is, as long as together they take about
  * as long as one, or up to four times as long where that makes each of them much cheaper. It has
- * its lane to itself: no quick job waits behind it there. While quick jobs come, or quick slices of
- * arrays, slow jobs get at most half of the lanes, and a single lane alternates. Of a signature
+ * its lane to itself: no quick job waits behind it there. Another batch of its signature does, so
+ * that the host stages it meanwhile, if it is nobody else's turn and a job takes a few spans at
+ * most: with longer ones another lane might be free before. While quick jobs come, or quick slices
+ * of arrays, slow jobs get at most half of the lanes, and a single lane alternates. Of a signature
  * that is not known yet, one job runs, in one lane, and the others wait for its measured time.
  *
  * An array is taken in slices (array.h), each as large as a batch of so many jobs might be; lanes
