@@ -32,7 +32,8 @@
  *     bool, true and false
  *
  * There is no C library behind a kernel. Contraction into fused multiply-adds is off: with the same
- * block size a kernel without atomics on floats gives the same bits wherever it runs.
+ * block size a kernel without atomics on floats gives the same bits wherever it runs; one that asks
+ * for shared_bytes(), with the same shared memory.
  */
 #ifndef KERNEL_H
 #define KERNEL_H
