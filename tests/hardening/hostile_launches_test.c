@@ -24,8 +24,14 @@ enum {
     SHARED_MAX = ARENA,
     SHARED_ALIGNMENT = 16, /* of its beginning: kernel_cpu.h */
     ELEMENTS_MAX = 24,
-    THREADS_RUN_MAX = 1 << 14, /* larger grids are planned, but not run */
-    ROWS = 3                   /* jobs of a batched launch */
+/* Larger grids are planned, but not run. The thread sanitizer maps some ten pieces of memory
+ * for each thread of a cooperative grid, and a process may have 65,530. */
+#ifdef __SANITIZE_THREAD__
+    THREADS_RUN_MAX = 1 << 12,
+#else
+    THREADS_RUN_MAX = 1 << 14,
+#endif
+    ROWS = 3 /* jobs of a batched launch */
 };
 
 static const struct gpu_limits limits = {.architecture = 90,
