@@ -11,6 +11,7 @@
 #include "gpu/lease.h"
 #include "gpu/memory.h"
 #include "gpu/modules.h"
+#include "metrics/board.h"
 
 enum { BLOCK_THREADS = 256, CELLS = 4, ALIGNMENT = 256 };
 

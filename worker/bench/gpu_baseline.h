@@ -13,9 +13,9 @@
 #define BENCH_GPU_BASELINE_H
 
 #include "base/error.h"
-#include "metrics/board.h"
 #include "program/program.h"
 
+struct counters;
 struct gpu_baseline;
 
 struct gpu_baseline_options {
