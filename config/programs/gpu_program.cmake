@@ -14,7 +14,7 @@ elseif(NOT ptx_compiler)
     "nvcc, or name one with -DGPU_WORKER_PTX_COMPILER=/path/to/clang")
 endif()
 
-# All three compilers run without contraction into fused multiply-adds, so that results agree bit for bit.
+# All three compilers fuse multiplications and additions only by fma_f32(), so that results agree bit for bit.
 # Newer GPUs and drivers also run sm_70 and PTX 6.0. nvcc 13 starts at sm_75 and writes PTX 9.0.
 set(clang_ptx_flags -x cuda -std=c++17 --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib -ffreestanding
   -O3 -ffp-contract=off -Wall -Wextra -Werror -S)
@@ -58,6 +58,7 @@ function(gpu_program name folder)
   target_include_directories(program_${name}_cpu PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
   target_compile_options(program_${name}_cpu PRIVATE ${cpu_flags})
   target_link_options(program_${name}_cpu PRIVATE -Wl,-z,defs)
+  target_link_libraries(program_${name}_cpu PRIVATE m)
 
   # A test builds this, and `all` does not: where nvcc is installed, it must compile every program.
   if(GPU_WORKER_NVCC)

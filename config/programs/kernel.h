@@ -11,7 +11,7 @@
  *
  *     KERNEL(name, (type)parameter, ...)  a kernel: 1 to 16 parameters, scalars and pointers
  *     BATCHED_KERNEL(name, ...)           the same, and name_batched: many jobs in one launch
- *     DEVICE type name(...)               a function that kernels call
+ *     DEVICE type name(...)               a function that kernels call, inlined: it cannot recurse
  *     SHARED(type, name)                  `type *name`: the block's dynamic shared memory
  *     shared_bytes()                      how much of it the launch has
  *     ROW_FIELD                           in front of each field of a batched kernel's row
@@ -23,7 +23,7 @@
  *     global_x()                          this thread among those of the whole grid
  *     block_sum_f32()                     the sum of one value a thread
  *     atomic_*()                          kernel_atomic.h
- *     exp_f32() log_f32() sqrt_f32()      kernel_math.h
+ *     exp_f32() log_f32() sqrt_f32() fma_f32()      kernel_math.h
  *     sin_f32() cos_f32() pow_f32() tanh_f32() erf_f32() abs_f32()
  *     min_f32() max_f32(), the same of u32 and i32      kernel_functions.h
  *     f32_of_f16() f16_of_f32() f32_of_bf16() bf16_of_f32()      kernel_half.h
@@ -31,9 +31,9 @@
  *     warp_lane() warp_shuffle_u32() warp_shuffle_f32() warp_sum_f32()      kernel_warp.h
  *     bool, true and false
  *
- * There is no C library behind a kernel. Contraction into fused multiply-adds is off: with the same
- * block size a kernel without atomics on floats gives the same bits wherever it runs; one that asks
- * for shared_bytes(), with the same shared memory.
+ * There is no C library behind a kernel. Multiplications and additions are fused only by fma_f32():
+ * with the same block size a kernel without atomics on floats gives the same bits wherever it runs;
+ * one that asks for shared_bytes(), with the same shared memory.
  */
 #ifndef KERNEL_H
 #define KERNEL_H
@@ -100,12 +100,23 @@
  * whenever one of them continues: when it starts, and after every barrier. */
 static _Thread_local const struct kernel_thread *kernel_self;
 
+/* A kernel is compiled twice, with all functions that it calls inlined: the loader takes the
+ * version with fused multiply-adds and vectors of eight floats where the CPU has them. In the other
+ * one fma_f32() is a call of the C library's. */
+#if defined(__x86_64__) && defined(__GLIBC__)
+#define KERNEL_VERSIONS __attribute__((target_clones("fma", "default")))
+#else
+#define KERNEL_VERSIONS
+#endif
+
+#define DEVICE static inline __attribute__((always_inline))
+
 #define KERNEL_LOAD(left, param) (*(KERNEL_TYPE(param) *)args[count - (left)])
 #define KERNEL_BYTES(left, param) sizeof(KERNEL_TYPE(param))
 
 #define KERNEL(name, ...)                                                                          \
-    static void name(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__));                                \
-    static void name##_entry(const struct kernel_thread *self, void **args) {                      \
+    DEVICE void name(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__));                                \
+    static KERNEL_VERSIONS void name##_entry(const struct kernel_thread *self, void **args) {      \
         enum { count = KERNEL_COUNT(__VA_ARGS__) };                                                \
         kernel_self = self;                                                                        \
         name(KERNEL_EACH(KERNEL_LOAD, __VA_ARGS__));                                               \
@@ -113,9 +124,8 @@ static _Thread_local const struct kernel_thread *kernel_self;
     const struct kernel_info kernel_##name = {.entry = name##_entry,                               \
         .param_count = KERNEL_COUNT(__VA_ARGS__),                                                  \
         .param_bytes = {KERNEL_EACH(KERNEL_BYTES, __VA_ARGS__)}};                                  \
-    static inline void name(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__))
+    DEVICE void name(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__))
 
-#define DEVICE static inline
 #define SHARED(type, name) type *name = (type *)kernel_self->shared
 
 #define UNROLL(count)

@@ -58,6 +58,38 @@ TEST(exp_and_log_know_their_limits) {
     assert_true(exps[0] == 1.0f && logs[2] == 0.0f);
 }
 
+/** Terms that nearly cancel the product, where a second rounding would show; and any bits at all.
+ */
+static void fill_factors_and_terms(float *factors[3], uint32_t n) {
+    uint32_t seed = 7;
+    for (uint32_t i = 0; i < n; i++) {
+        for (int k = 0; k < 3; k++) {
+            factors[k][i] = rig_random(&seed);
+            if (i % 2 == 0) memcpy(&factors[k][i], &seed, sizeof seed);
+        }
+        if (i % 4 == 1) factors[2][i] = -(factors[0][i] * factors[1][i]);
+    }
+}
+
+TEST(fma_rounds_once) {
+    uint32_t n = SWEEP, differs_from_two_roundings = 0;
+    float *factors[3] = {x, exps, logs};
+    CUdeviceptr in[3], out = rig_buffer(NULL, n * sizeof *x);
+    fill_factors_and_terms(factors, n);
+    for (int k = 0; k < 3; k++) in[k] = rig_buffer(factors[k], n * sizeof *x);
+    rig_launch(probe("probe_fma"),
+        (struct rig_shape){.grid = (n + 255) / 256, .block = 256, .iterations = 1},
+        (void *[]){&in[0], &in[1], &in[2], &out, &n});
+    rig_read(out, roots, n * sizeof *x);
+    rig_free_all();
+    for (uint32_t i = 0; i < n; i++) {
+        float expected = fmaf(x[i], exps[i], logs[i]);
+        assert_true(roots[i] == expected || (isnan(roots[i]) && isnan(expected)));
+        differs_from_two_roundings += roots[i] != x[i] * exps[i] + logs[i];
+    }
+    assert_true(differs_from_two_roundings > n / 4);
+}
+
 TEST(a_thread_knows_its_place_in_three_dimensions) {
     enum { THREADS = 2 * 3 * 4 * 4 * 3 * 2 };
     const uint32_t grid[3] = {2, 3, 4}, block[3] = {4, 3, 2};
@@ -146,6 +178,7 @@ TEST(sixteen_parameters_of_every_size_arrive) {
 }
 
 RUN_RIG_TESTS(T(exp_and_log_are_within_an_ulp_over_all_floats_and_sqrt_is_exact),
-    T(exp_and_log_know_their_limits), T(a_thread_knows_its_place_in_three_dimensions),
-    T(atomics_lose_nothing), T(threads_see_each_others_shared_memory_after_a_barrier),
+    T(exp_and_log_know_their_limits), T(fma_rounds_once),
+    T(a_thread_knows_its_place_in_three_dimensions), T(atomics_lose_nothing),
+    T(threads_see_each_others_shared_memory_after_a_barrier),
     T(a_kernel_knows_how_much_shared_memory_it_has), T(sixteen_parameters_of_every_size_arrive))

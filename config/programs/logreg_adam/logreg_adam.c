@@ -18,13 +18,15 @@
  * additions depends only on the block's size and its shared memory.
  *
  * Shared memory: logreg_adam needs 132 bytes for each feature and 296 more. It is fastest where all
- * rows fit, with 4 (features + 2) + 32 bytes for each, and 32 bytes for each thread; with few rows,
+ * rows fit, with 4 (features + 2) + 32 bytes for each, and 64 bytes for each thread; with few rows,
  * more blocks run side by side if a step asks for less than the manifest's most.
  * logreg_metrics needs two floats for each thread.
  */
 #include "kernel.h"
 
-enum { TRAININGS = 8 };
+/* A block trains so many at once; and a thread works on so many rows or columns at once, which
+ * share what it reads of each training: the GPU multiplies faster than it reads shared memory. */
+enum { TRAININGS = 8, PAIR = 2 };
 
 #define MEAN_DECAY 0.9f
 #define SQUARE_DECAY 0.999f
@@ -47,7 +49,7 @@ DEVICE float softplus(float z) {
 }
 
 DEVICE float moving_average(float decay, float average, float value) {
-    return decay * average + (1.0f - decay) * value;
+    return fma_f32(decay, average, (1.0f - decay) * value);
 }
 
 struct adam_row {
@@ -83,6 +85,10 @@ struct room {
     uint32_t tile_rows;
 };
 
+DEVICE uint32_t pairs_of(uint32_t columns) {
+    return (columns + PAIR - 1) / PAIR;
+}
+
 DEVICE struct room arrange(uint32_t features) {
     SHARED(struct column, shared);
     struct room room = {.columns = shared};
@@ -90,7 +96,7 @@ DEVICE struct room arrange(uint32_t features) {
     room.stride = (features + 1) | 1;
     room.partial = (struct values *)(room.columns + features + 2);
     uint32_t one_group = room.stride * (uint32_t)sizeof(struct values);
-    room.groups = min_u32(block_dim_x() / room.stride, shared_bytes() / 4 / one_group);
+    room.groups = min_u32(block_dim_x() / pairs_of(room.stride), shared_bytes() / 4 / one_group);
     room.groups = max_u32(room.groups, 1);
     room.residuals = room.partial + room.groups * room.stride;
     uint32_t one_row = room.stride * (uint32_t)sizeof(float) + (uint32_t)sizeof(struct values);
@@ -151,7 +157,7 @@ DEVICE void add_product(float *sum, const struct values *values, float factor, u
     if (width == 1) all.of[0] = values->of[0];
     else all = *values; /* few wide loads instead of many */
     UNROLL(TRAININGS)
-    for (uint32_t k = 0; k < width; k++) sum[k] += all.of[k] * factor;
+    for (uint32_t k = 0; k < width; k++) sum[k] = fma_f32(all.of[k], factor, sum[k]);
 }
 
 DEVICE void store(struct values *to, const float *from, uint32_t width) {
@@ -165,36 +171,59 @@ DEVICE void store(struct values *to, const float *from, uint32_t width) {
 /** The residuals of the tile's rows. */
 DEVICE void predict(
     const struct room *room, const float *y, uint32_t rows, uint32_t features, uint32_t width) {
-    for (uint32_t i = thread_x(); i < rows; i += block_dim_x()) {
-        const float *row = room->tile + i * room->stride;
-        float z[TRAININGS] = {0.0f}, label = y[i];
-        add_product(z, &room->columns[features].weight, 1.0f, width);
+    for (uint32_t first = thread_x(); first < rows; first += PAIR * block_dim_x()) {
+        const float *row[PAIR];
+        float z[PAIR][TRAININGS] = {{0.0f}};
+        UNROLL(PAIR)
+        for (uint32_t p = 0; p < PAIR; p++) {
+            row[p] = room->tile + min_u32(first + p * block_dim_x(), rows - 1) * room->stride;
+            add_product(z[p], &room->columns[features].weight, 1.0f, width);
+        }
         UNROLL(4)
-        for (uint32_t j = 0; j < features; j++)
-            add_product(z, &room->columns[j].weight, row[j], width);
-        UNROLL(TRAININGS)
-        for (uint32_t k = 0; k < width; k++) z[k] = sigmoid(z[k]) - label;
-        store(&room->residuals[i], z, width);
+        for (uint32_t j = 0; j < features; j++) {
+            UNROLL(PAIR)
+            for (uint32_t p = 0; p < PAIR; p++)
+                add_product(z[p], &room->columns[j].weight, row[p][j], width);
+        }
+        UNROLL(PAIR)
+        for (uint32_t p = 0; p < PAIR; p++) {
+            uint32_t i = first + p * block_dim_x();
+            if (i >= rows) continue;
+            float label = y[i];
+            UNROLL(TRAININGS)
+            for (uint32_t k = 0; k < width; k++) z[p][k] = sigmoid(z[p][k]) - label;
+            store(&room->residuals[i], z[p], width);
+        }
     }
 }
 
 /** Residual times input, summed over the tile's rows for every column, in `groups` parts. */
 DEVICE void sum_gradient(const struct room *room, uint32_t rows, bool is_first, uint32_t width) {
-    uint32_t cells = room->groups * room->stride;
+    uint32_t pairs = pairs_of(room->stride), cells = room->groups * pairs;
     for (uint32_t cell = thread_x(); cell < cells; cell += block_dim_x()) {
-        uint32_t group = cell / room->stride;
+        uint32_t group = cell / pairs, first = cell % pairs * PAIR;
         uint32_t count = (rows + room->groups - 1 - group) / room->groups;
         const struct values *residual = room->residuals + group;
-        const float *input = room->tile + cell;
-        float sum[TRAININGS] = {0.0f};
+        const float *row = room->tile + group * room->stride;
+        struct values *partial = room->partial + group * room->stride;
+        uint32_t column[PAIR];
+        float sum[PAIR][TRAININGS] = {{0.0f}};
+        UNROLL(PAIR)
+        for (uint32_t p = 0; p < PAIR; p++) column[p] = min_u32(first + p, room->stride - 1);
         UNROLL(4)
         for (uint32_t i = 0; i < count; i++) {
-            add_product(sum, residual, *input, width);
+            UNROLL(PAIR)
+            for (uint32_t p = 0; p < PAIR; p++)
+                add_product(sum[p], residual, row[column[p]], width);
             residual += room->groups;
-            input += cells;
+            row += room->groups * room->stride;
         }
-        if (!is_first) add_product(sum, &room->partial[cell], 1.0f, width);
-        store(&room->partial[cell], sum, width);
+        UNROLL(PAIR)
+        for (uint32_t p = 0; p < PAIR; p++) {
+            if (first + p >= room->stride) continue;
+            if (!is_first) add_product(sum[p], &partial[first + p], 1.0f, width);
+            store(&partial[first + p], sum[p], width);
+        }
     }
 }
 

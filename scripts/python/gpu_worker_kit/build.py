@@ -10,7 +10,7 @@ from typing import Optional
 
 from .tools import KitError, headers, program_of, run
 
-# The same as in config/programs/gpu_program.cmake. Contraction into fused multiply-adds is off, so that results agree.
+# The same as in config/programs/gpu_program.cmake. Only fma_f32() fuses multiplications and additions, so that results agree.
 CLANG_PTX = ["-x", "cuda", "-std=c++17", "--cuda-device-only", "--cuda-gpu-arch=sm_70", "-nocudainc", "-nocudalib",
              "-ffreestanding", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-S"]
 NVCC_PTX = ["-x", "cu", "-std=c++17", "-ptx", "-arch=compute_75", "-O3", "-fmad=false"]
@@ -65,7 +65,7 @@ def make_ptx(source: pathlib.Path, compiler: str) -> None:
 def make_cpu(source: pathlib.Path) -> None:
     image = source.with_suffix(".so")
     draft = image.with_suffix(".so.new")
-    run(c_compiler(), *CPU, "-I", headers(), "-o", draft, source)
+    run(c_compiler(), *CPU, "-I", headers(), "-o", draft, source, "-lm")
     draft.replace(image)
 
 

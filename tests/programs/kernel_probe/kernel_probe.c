@@ -9,6 +9,12 @@ KERNEL(probe_math, (const float *)x, (float *)exps, (float *)logs, (float *)root
     roots[i] = sqrt_f32(x[i]);
 }
 
+KERNEL(probe_fma, (const float *)factors, (const float *)more_factors, (const float *)terms,
+    (float *)out, (uint32_t)n) {
+    uint32_t i = global_x();
+    if (i < n) out[i] = fma_f32(factors[i], more_factors[i], terms[i]);
+}
+
 KERNEL(probe_functions, (const float *)x, (const float *)y, (float *)out, (uint32_t)n) {
     uint32_t i = global_x();
     if (i >= n) return;
