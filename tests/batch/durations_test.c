@@ -197,6 +197,23 @@ TEST(signatures_that_share_a_slot_keep_their_own_times) {
     assert_int_equal(durations_expect(&durations, 5 + DURATIONS_SLOTS, 1), 200);
 }
 
+/* As good as random, as hashes are (splitmix64). */
+static uint64_t scattered(uint64_t number) {
+    uint64_t bits = number * 0x9e3779b97f4a7c15;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+    return bits ^ bits >> 31;
+}
+
+TEST(ten_thousand_signatures_in_turns_all_stay_known) {
+    enum { SIGNATURES = 10000 };
+    for (int turn = 0; turn < 3; turn++)
+        for (uint64_t i = 1; i <= SIGNATURES; i++)
+            durations_learn(&durations, scattered(i), 1, 100, 0);
+    for (uint64_t i = 1; i <= SIGNATURES; i++)
+        assert_int_equal(durations_expect(&durations, scattered(i), 1), 100);
+}
+
 TEST(a_new_signature_is_learned_in_a_full_table_and_one_in_use_stays_known) {
     for (uint64_t i = 0; i < 64; i++) {
         durations_learn(&durations, 5 + i * DURATIONS_SLOTS, 1, 100 + i, 0);
@@ -232,6 +249,7 @@ int main(void) {
         P(what_a_batch_took_beside_others_does_not_make_it_slow),
         P(what_not_even_the_others_beside_it_explain_makes_it_slow),
         P(signatures_that_share_a_slot_keep_their_own_times),
+        P(ten_thousand_signatures_in_turns_all_stay_known),
         P(a_new_signature_is_learned_in_a_full_table_and_one_in_use_stays_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

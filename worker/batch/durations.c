@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 enum {
-    PROBES = 8,
+    PROBES = 32,    /* of 10,000 signatures each has a slot */
     WEIGHT = 8,     /* 1/8: a spike passes, a change is followed in some batches */
     NEW = 8,        /* lessons in which what was measured cold gives way at once, */
     NEW_WEIGHT = 2, /* by 1/2 */
@@ -36,7 +36,7 @@ static void forget(struct durations_slot *slot) {
 
 void durations_init(struct durations *durations) {
     for (size_t i = 0; i < DURATIONS_SLOTS; i++) {
-        atomic_init(&durations->slots[i].key, 0);
+        atomic_init(&durations->keys[i], 0);
         atomic_init(&durations->slots[i].seen, 0);
         atomic_init(&durations->slots[i].own_lessons, 0);
         for (int level = 0; level < DURATIONS_LEVELS; level++)
@@ -45,16 +45,15 @@ void durations_init(struct durations *durations) {
     atomic_init(&durations->lessons, 0);
 }
 
-static struct durations_slot *slot_at(
-    struct durations *durations, uint64_t signature, size_t probe) {
-    return &durations->slots[(signature + probe) % DURATIONS_SLOTS];
+static size_t place_of(uint64_t signature, size_t probe) {
+    return (signature + probe) % DURATIONS_SLOTS;
 }
 
 /* NULL where the signature has none. */
 static struct durations_slot *find(struct durations *durations, uint64_t signature) {
     for (size_t i = 0; i < PROBES; i++) {
-        struct durations_slot *slot = slot_at(durations, signature, i);
-        if (load(&slot->key) == signature) return slot;
+        size_t place = place_of(signature, i);
+        if (load(&durations->keys[place]) == signature) return &durations->slots[place];
     }
     return NULL;
 }
@@ -62,15 +61,17 @@ static struct durations_slot *find(struct durations *durations, uint64_t signatu
 /* The slot that is free, or was not seen for longest. Of two threads that take one at once the
  * later has it. */
 static struct durations_slot *take(struct durations *durations, uint64_t signature) {
-    struct durations_slot *oldest = slot_at(durations, signature, 0);
+    size_t oldest = place_of(signature, 0);
     for (size_t i = 1; i < PROBES; i++) {
-        struct durations_slot *slot = slot_at(durations, signature, i);
-        if (load(&slot->seen) < load(&oldest->seen)) oldest = slot;
+        size_t place = place_of(signature, i);
+        if (load(&durations->slots[place].seen) < load(&durations->slots[oldest].seen))
+            oldest = place;
     }
-    forget(oldest);
-    store(&oldest->own_lessons, 0);
-    store(&oldest->key, signature);
-    return oldest;
+    struct durations_slot *slot = &durations->slots[oldest];
+    forget(slot);
+    store(&slot->own_lessons, 0);
+    store(&durations->keys[oldest], signature);
+    return slot;
 }
 
 static int level_of(uint32_t count) {

@@ -20,14 +20,14 @@
 #include <stdint.h>
 
 enum {
-    DURATIONS_SLOTS = 16384,
+    DURATIONS_SLOTS = 32768,
     DURATIONS_LEVELS = 17 /* 1 to 65536 jobs or instances */,
     DURATIONS_UNKNOWN = 0
 };
 
 struct durations {
+    atomic_uint_fast64_t keys[DURATIONS_SLOTS]; /* apart, so that one look sees eight; 0: free */
     struct durations_slot {
-        atomic_uint_fast64_t key; /* 0: free */
         atomic_uint_fast64_t ns[DURATIONS_LEVELS];
         atomic_uint_fast64_t seen;        /* the count of lessons at the last one */
         atomic_uint_fast64_t own_lessons; /* 0: what stands here is a guess */
