@@ -13,6 +13,21 @@ void *manifest_alloc(const struct manifest *manifest, size_t count, size_t size)
     return ret;
 }
 
+static bool is_one_of(const char *const *known, const char *key) {
+    while (*known != NULL && strcmp(*known, key) != 0) known++;
+    return *known != NULL;
+}
+
+static void add_unknown_key(const struct manifest *manifest, const struct yaml_node *key,
+    const char *what, const char *const *known) {
+    char fix[100] = "remove it; config/programs/README.md lists the keys";
+    struct nearest nearest;
+    nearest_init(&nearest, key->text);
+    for (; *known != NULL; known++) nearest_offer(&nearest, *known);
+    if (nearest.text != NULL) snprintf(fix, sizeof fix, "did you mean '%s'?", nearest.text);
+    MANIFEST_ADD(manifest, key, fix, "unknown key '%.80s' of %s", key->text, what);
+}
+
 /* `known` are the keys that a mapping may have, ended by NULL. */
 bool manifest_check_mapping(const struct manifest *manifest, const struct yaml_node *node,
     const char *what, const char *const *known) {
@@ -20,20 +35,9 @@ bool manifest_check_mapping(const struct manifest *manifest, const struct yaml_n
         MANIFEST_ADD(manifest, node, "write {key: value}", "%s is not a map", what);
         return false;
     }
-    for (size_t i = 0; i < node->count; i++) {
-        const char *key = node->keys[i]->text;
-        bool is_known = false;
-        struct nearest nearest;
-        nearest_init(&nearest, key);
-        for (size_t k = 0; known[k] != NULL; k++) {
-            is_known = is_known || strcmp(known[k], key) == 0;
-            nearest_offer(&nearest, known[k]);
-        }
-        if (is_known) continue;
-        char fix[100] = "remove it; config/programs/README.md lists the keys";
-        if (nearest.text != NULL) snprintf(fix, sizeof fix, "did you mean '%s'?", nearest.text);
-        MANIFEST_ADD(manifest, node->keys[i], fix, "unknown key '%.80s' of %s", key, what);
-    }
+    for (size_t i = 0; i < node->count; i++)
+        if (!is_one_of(known, node->keys[i]->text))
+            add_unknown_key(manifest, node->keys[i], what, known);
     return true;
 }
 
