@@ -51,6 +51,7 @@ TEST(a_board_outlives_the_process_that_counts_on_it) {
             if (board_map(fd, &mapped, &err) != ERR_OK) _exit(1);
             counters_add(&mapped->counters, COUNTER_batches_count, 20);
             ledger_note_retry(&mapped->ledger, ERR_IO);
+            answer(&mapped->ledger, "saxpy", ERR_OK, life);
             abort();
         }
         int status;
@@ -61,6 +62,10 @@ TEST(a_board_outlives_the_process_that_counts_on_it) {
     counters_read(&board->counters, &totals);
     assert_int_equal(totals.of[COUNTER_batches_count], 40);
     assert_int_equal(board->ledger.retries[ERR_IO], 2);
+    char name[LEDGER_NAME_BYTES];
+    uint64_t outcomes[ERR_COUNT];
+    assert_true(ledger_read_program(&board->ledger, 1, name, outcomes));
+    assert_int_equal(outcomes[ERR_OK], 2);
 }
 
 TEST(no_process_can_take_the_memory_away_and_no_other_memory_is_taken) {
@@ -147,6 +152,18 @@ TEST(programs_beyond_the_last_place_share_it) {
     assert_false(ledger_read_program(&board->ledger, LEDGER_PROGRAMS_MAX, name, outcomes));
 }
 
+TEST(programs_whose_names_differ_beyond_the_cut_share_a_place) {
+    char name[2 * LEDGER_NAME_BYTES], shown[LEDGER_NAME_BYTES];
+    uint64_t outcomes[ERR_COUNT];
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%0*d", LEDGER_NAME_BYTES, i);
+        answer(&board->ledger, name, ERR_OK, i);
+    }
+    assert_true(ledger_read_program(&board->ledger, 1, shown, outcomes));
+    assert_int_equal(strlen(shown), LEDGER_NAME_BYTES - 1);
+    assert_int_equal(outcomes[ERR_OK], 2);
+}
+
 TEST(the_last_failures_are_kept_and_no_older_ones) {
     struct ledger_failure failure;
     for (int i = 1; i <= 40; i++) answer(&board->ledger, "p", ERR_BAD_JOB, i);
@@ -208,6 +225,7 @@ RUN_TESTS(F(a_board_outlives_the_process_that_counts_on_it),
     F(no_process_can_take_the_memory_away_and_no_other_memory_is_taken),
     F(answers_are_counted_by_program_and_code_with_their_times), F(every_value_has_a_bucket),
     F(batches_count_by_kind), F(programs_beyond_the_last_place_share_it),
+    F(programs_whose_names_differ_beyond_the_cut_share_a_place),
     F(the_last_failures_are_kept_and_no_older_ones),
     F(a_board_that_is_damaged_is_read_within_its_bounds),
     F(the_life_after_the_one_that_damaged_it_counts_within_its_bounds),

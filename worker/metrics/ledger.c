@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 /* For writers in this process: a lock in shared memory could outlive its owner. */
@@ -14,16 +15,26 @@ static void add_one(_Atomic uint64_t *count) {
     atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
 }
 
+/* Without the process's key, because the next life of the executor finds the same hashes; no sender
+ * chooses these names. */
+static uint64_t hash_of(const char *name) {
+    static const uint64_t key[2];
+    return hash_with_key(key, slice_of(name, strnlen(name, LEDGER_NAME_BYTES - 1)));
+}
+
 /* Call with the lock held. The first place is for messages without a program. */
 static uint32_t find_program(struct ledger *ledger, const char *name) {
     uint32_t count = atomic_load_explicit(&ledger->program_count, memory_order_relaxed);
+    if (name[0] == '\0') return 0;
     if (count == 0) count = 1;
     /* The life before this one may have damaged it. */
     if (count > LEDGER_PROGRAMS_MAX) count = LEDGER_PROGRAMS_MAX;
-    for (uint32_t i = 0; i < count; i++)
-        if (strncmp(ledger->programs[i].name, name, LEDGER_NAME_BYTES - 1) == 0) return i;
+    uint64_t hash = hash_of(name);
+    for (uint32_t i = 1; i < count; i++)
+        if (ledger->name_hashes[i] == hash) return i;
     if (count == LEDGER_PROGRAMS_MAX) return count - 1;
     if (count == LEDGER_PROGRAMS_MAX - 1) name = LEDGER_OTHER;
+    ledger->name_hashes[count] = hash_of(name);
     text_format(ledger->programs[count].name, LEDGER_NAME_BYTES, "%s", name);
     /* release: pairs with the acquire in ledger_read_program() */
     atomic_store_explicit(&ledger->program_count, count + 1, memory_order_release);

@@ -45,6 +45,8 @@ struct ledger_failure {
 /** Only ledger.c writes it. */
 struct ledger {
     _Atomic uint32_t program_count; /* whose names can be read */
+    /* Of the names, side by side, because each answer looks for one of them. */
+    uint64_t name_hashes[LEDGER_PROGRAMS_MAX];
     struct {
         char name[LEDGER_NAME_BYTES];
         _Atomic uint64_t outcomes[ERR_COUNT];
