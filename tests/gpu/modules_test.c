@@ -271,6 +271,21 @@ TEST(modules_that_could_not_be_loaded_at_start_are_loaded_when_asked_for) {
     module_unref(module);
 }
 
+TEST(modules_loaded_when_asked_for_are_kept_like_those_loaded_at_start) {
+    struct module_set *next;
+    start("cuModuleLoadDataEx:out_of_memory@2", MODULES_MAX);
+    struct module *module = get("p0");
+    module_unref(module);
+    uint64_t compilations = modules_read_counts(modules).compilations;
+    assert_int_equal(module_set_load(modules, registry, set, &next, &err), ERR_OK);
+    module_set_unload(set);
+    set = next;
+    assert_ptr_equal(modules_find(set, program("p0"), NULL), module);
+    assert_int_equal(use(module, "p0"), ERR_OK);
+    module_unref(module);
+    assert_int_equal(modules_read_counts(modules).compilations, compilations);
+}
+
 TEST(modules_that_lose_the_gpu_say_so) {
     struct module *module;
     start("cuModuleLoadDataEx:illegal_address@2", 2);
@@ -299,11 +314,11 @@ static void *ask(void *context) {
     return NULL;
 }
 
-static void ask_at_once(size_t count_max) {
+static void ask_at_once(const char *faults, size_t count_max) {
     pthread_t threads[THREADS];
     atomic_store(&refusals, 0);
     atomic_store(&failures, 0);
-    start("cuModuleLoadDataEx:slow=1ms@*", count_max);
+    start(faults, count_max);
     pthread_barrier_init(&barrier, NULL, THREADS);
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, ask, NULL);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
@@ -312,7 +327,7 @@ static void ask_at_once(size_t count_max) {
 }
 
 TEST(modules_that_many_ask_for_at_once_are_compiled_once) {
-    ask_at_once(8);
+    ask_at_once("cuModuleLoadDataEx:slow=1ms@*", 8);
     struct modules_counts counts = modules_read_counts(modules);
     assert_int_equal(atomic_load(&refusals), 0);
     assert_int_equal(counts.compilations, 4 + 4);
@@ -320,8 +335,22 @@ TEST(modules_that_many_ask_for_at_once_are_compiled_once) {
     assert_int_equal(counts.evictions, 0);
 }
 
+TEST(modules_that_many_ask_for_at_once_are_kept_once) {
+    struct module_set *next;
+    ask_at_once("cuModuleLoadDataEx:out_of_memory@5;cuModuleLoadDataEx:out_of_memory@6;"
+                "cuModuleLoadDataEx:out_of_memory@7;cuModuleLoadDataEx:slow=1ms@*",
+        MODULES_MAX);
+    struct modules_counts counts = modules_read_counts(modules);
+    assert_int_equal(atomic_load(&refusals), 0);
+    assert_int_equal(counts.compilations, 8 + 3);
+    assert_int_equal(counts.hits, THREADS * ROUNDS - 3);
+    assert_int_equal(module_set_load(modules, registry, set, &next, &err), ERR_OK);
+    module_set_unload(next);
+    assert_int_equal(modules_read_counts(modules).compilations, 8 + 3);
+}
+
 TEST(modules_come_and_go_under_many_threads) {
-    ask_at_once(4);
+    ask_at_once("cuModuleLoadDataEx:slow=1ms@*", 4);
     struct modules_counts counts = modules_read_counts(modules);
     assert_true(counts.evictions > 0);
     assert_int_equal(counts.compilations, 2 + 2 + counts.evictions);
@@ -345,8 +374,10 @@ int main(void) {
         M(modules_that_are_held_stay_loaded_when_others_have_their_place),
         M(modules_whose_load_fails_in_passing_are_loaded_by_the_next_one),
         M(modules_that_could_not_be_loaded_at_start_are_loaded_when_asked_for),
+        M(modules_loaded_when_asked_for_are_kept_like_those_loaded_at_start),
         M(modules_that_lose_the_gpu_say_so),
         M(modules_that_many_ask_for_at_once_are_compiled_once),
+        M(modules_that_many_ask_for_at_once_are_kept_once),
         M(modules_come_and_go_under_many_threads),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -20,7 +20,7 @@ struct module {
     struct kernel *kernels; /* as many as the program has entries */
     enum err code;          /* why it cannot be used; ERR_OK: it can */
     struct error err;
-    bool is_default; /* loaded with a set, and kept by it; references are not counted */
+    bool is_default; /* kept by sets; references are not counted */
     /* under the lock */
     uint32_t sets; /* defaults: how many sets have it */
     bool is_loading;
@@ -32,7 +32,7 @@ struct module {
 struct module_set {
     struct modules *modules;
     const struct registry *registry;
-    struct module *defaults[]; /* by index as its programs; NULL: loaded when asked for */
+    struct module *_Atomic *defaults; /* by index as its programs; NULL: see the others */
 };
 
 struct modules {
@@ -119,7 +119,21 @@ enum err module_kernel(const struct module *module, const struct entry *entry,
 /* ---- the table ---- */
 
 static struct module *default_of(const struct module_set *set, const struct program *program) {
-    return set->defaults[program - registry_at(set->registry, 0)];
+    /* acquire: pairs with the release in set_default() */
+    return atomic_load_explicit(
+        &set->defaults[program - registry_at(set->registry, 0)], memory_order_acquire);
+}
+
+static void set_default(
+    const struct module_set *set, const struct program *program, struct module *module) {
+    /* release: pairs with the acquire in default_of() */
+    atomic_store_explicit(
+        &set->defaults[program - registry_at(set->registry, 0)], module, memory_order_release);
+}
+
+/* At most half of all, so that there is always one for a pinned image. */
+static size_t default_places(const struct modules *modules) {
+    return modules->count_max / 2;
 }
 
 static const struct image *image_of(
@@ -204,14 +218,17 @@ struct module *modules_find(
 
 /* Finds the module, waiting for a load under way; or inserts `fresh`, for whose load others wait.
  * NULL: no room. */
-static struct module *find_or_insert(
-    struct modules *modules, struct module *fresh, struct module **victim) {
+static struct module *find_or_insert(const struct module_set *set, const struct program *program,
+    struct module *fresh, struct module **victim) {
+    struct modules *modules = set->modules;
     pthread_mutex_lock(&modules->lock);
     struct module *module = look_up(modules, fresh->image);
     while (module != NULL && module->is_loading) {
         pthread_cond_wait(&modules->settled, &modules->lock);
         module = look_up(modules, fresh->image);
     }
+    /* Another thread may have loaded it since we last looked. */
+    if (module == NULL) module = find_default(set, program, fresh->image);
     if (module == NULL) {
         if (modules->count >= modules->count_max) *victim = take_victim(modules);
         if (modules->count < modules->count_max) {
@@ -221,16 +238,32 @@ static struct module *find_or_insert(
             insert(modules, module);
         }
     }
-    if (module != NULL) module->references++;
+    if (module != NULL && !module->is_default) module->references++;
     pthread_mutex_unlock(&modules->lock);
     return module;
 }
 
+/* Jobs find it without the lock from now on. Its only reference is of the thread that loaded it. */
+static void become_default(
+    const struct module_set *set, const struct program *program, struct module *module) {
+    struct modules *modules = set->modules;
+    take_out(modules, module);
+    modules->count++;
+    module->is_default = true;
+    module->sets = 1;
+    set_default(set, program, module);
+}
+
 /* Wakes threads that wait for the same module; they find it, or load it themselves. */
-static void settle(struct modules *modules, struct module *module, bool stays) {
+static void settle(const struct module_set *set, const struct program *program,
+    struct module *module, bool stays) {
+    struct modules *modules = set->modules;
+    bool is_best = module->image == image_of(modules, program, NULL);
     pthread_mutex_lock(&modules->lock);
     module->is_loading = false;
     if (!stays) take_out(modules, module);
+    else if (is_best && module->code == ERR_OK && modules->count <= default_places(modules))
+        become_default(set, program, module);
     pthread_cond_broadcast(&modules->settled);
     pthread_mutex_unlock(&modules->lock);
 }
@@ -248,11 +281,11 @@ enum err modules_get(const struct module_set *set, const struct program *program
     struct module *fresh, *victim = NULL;
     enum err code = module_create(modules, program, image, &fresh, err);
     if (code != ERR_OK) return code;
-    struct module *module = find_or_insert(modules, fresh, &victim);
+    struct module *module = find_or_insert(set, program, fresh, &victim);
     module_forget(victim);
     if (module == fresh) {
         code = load(fresh, err);
-        settle(modules, fresh, code == ERR_OK);
+        settle(set, program, fresh, code == ERR_OK);
     } else if (module != NULL) {
         count_hit(modules);
     } else {
@@ -293,7 +326,7 @@ static enum err load_default(struct module_set *set, size_t index, struct error 
     modules->count += code == ERR_OK;
     pthread_mutex_unlock(&modules->lock);
     if (code == ERR_OK) {
-        set->defaults[index] = module;
+        set_default(set, program, module);
         return ERR_OK;
     }
     module_forget(module);
@@ -311,14 +344,13 @@ static bool share_default(struct module_set *set, const struct module_set *earli
     pthread_mutex_lock(&set->modules->lock);
     module->sets++;
     pthread_mutex_unlock(&set->modules->lock);
-    set->defaults[index] = module;
+    set_default(set, program, module);
     return true;
 }
 
-/* Defaults get at most half of the places, so that there is always one for a pinned image. */
 static bool has_room(struct modules *modules) {
     pthread_mutex_lock(&modules->lock);
-    bool ret = modules->count < modules->count_max / 2 && modules->count < MODULES_AT_START_MAX;
+    bool ret = modules->count < default_places(modules) && modules->count < MODULES_AT_START_MAX;
     pthread_mutex_unlock(&modules->lock);
     return ret;
 }
@@ -326,10 +358,15 @@ static bool has_room(struct modules *modules) {
 enum err module_set_load(struct modules *modules, const struct registry *registry,
     const struct module_set *earlier, struct module_set **ret, struct error *err) {
     size_t programs = registry_count(registry);
-    struct module_set *set = calloc(1, sizeof *set + programs * sizeof set->defaults[0]);
-    if (set == NULL)
+    struct module_set *set = calloc(1, sizeof *set);
+    struct module *_Atomic *defaults = calloc(programs, sizeof defaults[0]);
+    if (set == NULL || defaults == NULL) {
+        free(set);
+        free(defaults);
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the modules");
+    }
+    set->defaults = defaults;
     set->modules = modules;
     set->registry = registry;
     enum err code = ERR_OK;
@@ -353,7 +390,7 @@ static struct module *leave_default(struct modules *modules, struct module *modu
 enum err module_set_check(const struct module_set *set, struct error *err) {
     static const char fix[] = "add an image for this device, or take it out of programs.dir";
     for (size_t i = 0; i < registry_count(set->registry); i++) {
-        const struct module *module = set->defaults[i];
+        const struct module *module = default_of(set, registry_at(set->registry, i));
         if (module != NULL && module->code != ERR_OK)
             return error_set(err, ERR_CONFIG, module->err.native, fix,
                 "program '%s' cannot be loaded: %s", module->program.name, module->err.message);
@@ -364,7 +401,8 @@ enum err module_set_check(const struct module_set *set, struct error *err) {
 void module_set_unload(struct module_set *set) {
     if (set == NULL) return;
     for (size_t i = 0; i < registry_count(set->registry); i++)
-        module_forget(leave_default(set->modules, set->defaults[i]));
+        module_forget(leave_default(set->modules, default_of(set, registry_at(set->registry, i))));
+    free(set->defaults);
     free(set);
 }
 

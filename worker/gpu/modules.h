@@ -3,10 +3,11 @@
  *
  * The programs of a registry form a set. Loading a set loads each program's image that fits the
  * device best, because a load compiles, and can hold the context's lock until the GPU is idle.
- * These modules stay as long as a set has them; programs that two registries share (program.h)
- * share a module. An image that a job pins is loaded when it is first asked for, only once. It is
- * unloaded when others need its place and it is the one unused for longest, but never while a
- * reference is held.
+ * What was not loaded then, the first job that needs it loads. These modules stay as long as a set
+ * has them, and are found without the lock; programs that two registries share (program.h) share a
+ * module. They have at most half of the places. Others, and images that jobs pin, are loaded when
+ * they are first asked for, only once, and unloaded when others need their place and they are the
+ * ones unused for longest, but never while a reference is held.
  *
  * Lifetime: give references back before their set is unloaded, and unload sets before
  * modules_destroy(). Threads: any bound thread. No driver call happens under the lock.
