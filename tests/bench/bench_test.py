@@ -247,8 +247,10 @@ class Bench(unittest.TestCase):
     def test_wrong_arguments_are_one_line(self):
         for arguments in ([], ["engines"], ["engine", "--rounds", "0"], ["engine", "--rounds", "100"],
                           ["engine", "--ms", "x"], ["arrays", "--instances", "0"], ["arrays", "--instances", "65537"],
-                          ["flat", "--many", "99"],
-                          ["flat", "--many", "100001"], ["scale", "--devices", "65"], ["scale", "--board", "3"], ["scale", "--iterations", "0"], ["scale", "--ms", "0"], ["engine", "--driver", "gpu"], ["engine", "engine"]):
+                          ["flat", "--many", "99"], ["flat", "--many", "100001"], ["scale", "--devices", "65"],
+                          ["scale", "--board", "3"], ["scale", "--iterations", "0"], ["scale", "--ms", "0"],
+                          ["sweep", "--iterations", "1001"], ["graphs", "--iterations", "10001"],
+                          ["engine", "--driver", "gpu"], ["engine", "engine"]):
             done = bench(*arguments)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), arguments)
 

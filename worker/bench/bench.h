@@ -8,7 +8,8 @@
 
 enum {
     BENCH_INSTANCES_MAX = 65536,
-    BENCH_ITERATIONS_MAX = 10000,
+    BENCH_LAUNCHES_MAX = 10000,
+    BENCH_EPOCHS_MAX = 1000, /* what logreg_adam's manifest allows */
     BENCH_DEVICES_MAX = 64,
     BENCH_MANY_STEP = 100, /* from few to many, and the least there are of many */
     BENCH_MANY_MAX = 100000,
