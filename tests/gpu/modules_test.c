@@ -271,15 +271,30 @@ TEST(modules_that_could_not_be_loaded_at_start_are_loaded_when_asked_for) {
     module_unref(module);
 }
 
-TEST(modules_loaded_when_asked_for_are_kept_like_those_loaded_at_start) {
+/* A set of the same programs takes the place of the one before. */
+static void reload(void) {
     struct module_set *next;
+    assert_int_equal(module_set_load(modules, registry, set, &next, &err), ERR_OK);
+    module_set_unload(set);
+    set = next;
+}
+
+TEST(modules_that_an_earlier_set_could_not_load_are_loaded_with_the_next) {
+    start("cuModuleLoadDataEx:out_of_memory@2", MODULES_MAX);
+    assert_null(modules_find(set, program("p0"), NULL));
+    reload();
+    struct module *module = modules_find(set, program("p0"), NULL);
+    assert_non_null(module);
+    assert_int_equal(use(module, "p0"), ERR_OK);
+    module_unref(module);
+}
+
+TEST(modules_loaded_when_asked_for_are_kept_like_those_loaded_at_start) {
     start("cuModuleLoadDataEx:out_of_memory@2", MODULES_MAX);
     struct module *module = get("p0");
     module_unref(module);
     uint64_t compilations = modules_read_counts(modules).compilations;
-    assert_int_equal(module_set_load(modules, registry, set, &next, &err), ERR_OK);
-    module_set_unload(set);
-    set = next;
+    reload();
     assert_ptr_equal(modules_find(set, program("p0"), NULL), module);
     assert_int_equal(use(module, "p0"), ERR_OK);
     module_unref(module);
@@ -336,7 +351,6 @@ TEST(modules_that_many_ask_for_at_once_are_compiled_once) {
 }
 
 TEST(modules_that_many_ask_for_at_once_are_kept_once) {
-    struct module_set *next;
     ask_at_once("cuModuleLoadDataEx:out_of_memory@5;cuModuleLoadDataEx:out_of_memory@6;"
                 "cuModuleLoadDataEx:out_of_memory@7;cuModuleLoadDataEx:slow=1ms@*",
         MODULES_MAX);
@@ -344,8 +358,7 @@ TEST(modules_that_many_ask_for_at_once_are_kept_once) {
     assert_int_equal(atomic_load(&refusals), 0);
     assert_int_equal(counts.compilations, 8 + 3);
     assert_int_equal(counts.hits, THREADS * ROUNDS - 3);
-    assert_int_equal(module_set_load(modules, registry, set, &next, &err), ERR_OK);
-    module_set_unload(next);
+    reload();
     assert_int_equal(modules_read_counts(modules).compilations, 8 + 3);
 }
 
@@ -374,6 +387,7 @@ int main(void) {
         M(modules_that_are_held_stay_loaded_when_others_have_their_place),
         M(modules_whose_load_fails_in_passing_are_loaded_by_the_next_one),
         M(modules_that_could_not_be_loaded_at_start_are_loaded_when_asked_for),
+        M(modules_that_an_earlier_set_could_not_load_are_loaded_with_the_next),
         M(modules_loaded_when_asked_for_are_kept_like_those_loaded_at_start),
         M(modules_that_lose_the_gpu_say_so),
         M(modules_that_many_ask_for_at_once_are_compiled_once),
