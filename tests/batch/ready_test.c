@@ -195,6 +195,13 @@ TEST(jobs_that_turn_out_to_be_quick_leave_their_group) {
     assert_batch(take(0), 0, A, 9, false);
 }
 
+TEST(jobs_that_turn_out_to_be_quick_wait_for_none_of_the_groups_before_theirs) {
+    for (uint64_t other = 1000; other < 2000; other++) push(other, 1);
+    push(A, 10);
+    know(A, 1, QUICK_NS);
+    assert_batch(take(0), 0, A, 10, false);
+}
+
 TEST(jobs_that_turn_out_to_be_slow_leave_the_queue) {
     know(A, 1, QUICK_NS);
     push(A, 3);
@@ -439,6 +446,7 @@ int main(void) {
         R(a_lane_with_batches_in_flight_takes_no_slow_job_and_then_empties_for_it),
         R(signatures_take_turns),
         R(jobs_that_turn_out_to_be_quick_leave_their_group),
+        R(jobs_that_turn_out_to_be_quick_wait_for_none_of_the_groups_before_theirs),
         R(jobs_that_turn_out_to_be_slow_leave_the_queue),
         R(quick_jobs_of_several_signatures_share_a_batch_while_their_times_fit_the_span),
         R(jobs_that_take_half_the_span_gather_where_they_run_side_by_side),

@@ -70,6 +70,7 @@ void ready_destroy(struct ready *ready) {
     pthread_cond_destroy(&ready->has_messages);
     wakeup_fini(&ready->has_jobs);
     pthread_mutex_destroy(&ready->lock);
+    slow_groups_fini(&ready->groups);
     free(ready);
 }
 
@@ -87,18 +88,13 @@ static bool is_quick(struct ready *ready, const struct job *job) {
 
 /* --- quick jobs --- */
 
-/* Groups that turned out to be quick go to the queue. */
-static void move_quick_groups(struct ready *ready) {
-    struct job *before = NULL, *group = ready->groups.first;
-    for (int i = 0; group != NULL && i < COMPOSITION_PASSED_MAX; i++) {
-        struct job *next = group->place.next_group;
-        if (is_quick(ready, group)) {
-            slow_groups_remove(&ready->groups, before, group);
-            quick_queue_append(&ready->quick, group, group->place.last);
-        } else {
-            before = group;
-        }
-        group = next;
+/* Groups of a signature that turned out to be quick go to the queue. */
+static void move_quick_groups(struct ready *ready, uint64_t signature) {
+    struct job *group = slow_groups_find(&ready->groups, signature, NULL);
+    while (group != NULL && is_quick(ready, group)) {
+        slow_groups_remove(&ready->groups, group);
+        quick_queue_append(&ready->quick, group, group->place.last);
+        group = slow_groups_find(&ready->groups, signature, NULL);
     }
 }
 
@@ -141,13 +137,11 @@ static bool is_due(struct ready *ready, const struct job *group) {
 }
 
 /* The group whose turn it is; NULL: none may run. */
-static struct job *find_group(struct ready *ready, struct job **before) {
-    *before = NULL;
-    struct job *group = ready->groups.first;
+static struct job *find_group(struct ready *ready) {
+    struct job *group = slow_groups_next(&ready->groups, NULL);
     for (int i = 0; group != NULL && i < COMPOSITION_PASSED_MAX; i++) {
         if (is_due(ready, group)) return group;
-        *before = group;
-        group = group->place.next_group;
+        group = slow_groups_next(&ready->groups, group);
     }
     return NULL;
 }
@@ -165,20 +159,17 @@ static void enter(struct ready *ready, uint32_t lane, const struct job *job) {
 }
 
 /* As many jobs of the group as are allowed. */
-static size_t take_group(
-    struct ready *ready, struct job *before, struct job *group, struct job **jobs) {
-    return slow_groups_take(
-        &ready->groups, before, group, &ready->limits, allowed(ready, group), jobs);
+static size_t take_group(struct ready *ready, struct job *group, struct job **jobs) {
+    return slow_groups_take(&ready->groups, group, &ready->limits, allowed(ready, group), jobs);
 }
 
 /* False: no group may have a lane. A lane with batches in flight takes nothing, and is then empty
  * for it. */
 static bool take_slow(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs,
     struct ready_batch *batch) {
-    struct job *before, *group = NULL;
-    if (has_lane_for_slow(ready)) group = find_group(ready, &before);
+    struct job *group = has_lane_for_slow(ready) ? find_group(ready) : NULL;
     if (group == NULL || is_busy) return group != NULL;
-    batch->count = take_group(ready, before, group, jobs);
+    batch->count = take_group(ready, group, jobs);
     enter(ready, lane, jobs[0]);
     ready->is_turn_of_arrays = true;
     ready->is_turn_of_long = false;
@@ -190,13 +181,13 @@ static bool take_slow(struct ready *ready, uint32_t lane, bool is_busy, struct j
 static void take_more(
     struct ready *ready, uint32_t lane, struct job **jobs, struct ready_batch *batch) {
     uint64_t signature = ready->slow_lanes.of[lane].signature;
-    struct job *before, *group = NULL;
+    struct job *group = NULL;
     if (ready->quick.first == NULL && ready->arrays.first == NULL &&
         (ready->lanes_waiting == 0 || !has_lane_for_slow(ready)) &&
         durations_expect(&ready->durations, signature, 1) <= STAGED_SPANS * ready->options.span_ns)
-        group = find_group(ready, &before);
+        group = find_group(ready);
     if (group != NULL && composition_signature(group) == signature)
-        batch->count = take_group(ready, before, group, jobs);
+        batch->count = take_group(ready, group, jobs);
 }
 
 /* --- slices of arrays --- */
@@ -304,9 +295,8 @@ static void wake_for_messages(struct ready *ready) {
 }
 
 static bool has_work_for_a_lane(struct ready *ready) {
-    struct job *before;
     return ready->quick.first != NULL || find_array(ready) != NULL ||
-           (has_lane_for_slow(ready) && find_group(ready, &before) != NULL);
+           (has_lane_for_slow(ready) && find_group(ready) != NULL);
 }
 
 /* Slow jobs, or a slice of an array. False: there is nothing of that for any lane. */
@@ -323,7 +313,6 @@ static bool take_long(struct ready *ready, uint32_t lane, bool is_busy, struct j
 static void take(struct ready *ready, uint32_t lane, bool is_busy, struct job **jobs,
     struct ready_batch *batch) {
     bool is_turn_of_long = ready->is_turn_of_long;
-    move_quick_groups(ready);
     move_slow_jobs(ready);
     if (ready->slow_lanes.of[lane].is_taken) {
         take_more(ready, lane, jobs, batch);
@@ -356,7 +345,8 @@ static void note_lane(struct ready *ready, uint32_t lane, bool is_running) {
 }
 
 static void wait_for_work(struct ready *ready) {
-    bool may_come_due = ready->groups.first != NULL || ready->arrays.first != NULL;
+    bool may_come_due =
+        slow_groups_next(&ready->groups, NULL) != NULL || ready->arrays.first != NULL;
     ready->lanes_waiting++;
     wakeup_wait_until(
         &ready->has_jobs, &ready->lock, may_come_due ? clock_ns_in(FIRST_MS) : UINT64_MAX);
@@ -464,6 +454,12 @@ static uint32_t count_beside(struct ready *ready, uint32_t lane) {
 void ready_learn(struct ready *ready, uint32_t lane, struct job *const *jobs, size_t count,
     bool is_ok, uint64_t ns) {
     composition_learn(&ready->durations, jobs, count, is_ok, ns, count_beside(ready, lane));
+    pthread_mutex_lock(&ready->lock);
+    bool has_groups = slow_groups_next(&ready->groups, NULL) != NULL;
+    for (size_t i = 0; i < count && has_groups; i++)
+        if (i == 0 || !composition_same_signature(jobs[i - 1], jobs[i]))
+            move_quick_groups(ready, composition_signature(jobs[i]));
+    pthread_mutex_unlock(&ready->lock);
 }
 
 /* --- from outside --- */

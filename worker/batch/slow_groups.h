@@ -1,28 +1,39 @@
 /**
  * Slow jobs that wait, in groups of those that may share a batch (composition.h). The groups take
- * turns; the first job of a group stands for it.
+ * turns; the first job of a group stands for it. Groups are found by their signature: there are
+ * thousands of them where senders launch as many kernels, or each job as wide as its data.
  *
- * Lifetime: zeros to begin with. Threads: one at a time.
+ * Lifetime: zeros to begin with; slow_groups_fini() when it is empty. Threads: one at a time.
  */
 #ifndef BATCH_SLOW_GROUPS_H
 #define BATCH_SLOW_GROUPS_H
 
 #include "batch/composition.h"
 
-/** place.next_group: the next group's first job; place.next: the others of the group. */
 struct slow_groups {
-    struct job *first, *last;
+    struct list by_turn; /* linked by place.by_turn of their first jobs */
+    struct hash_table
+        by_signature; /* by place.by_signature of the same, but those that run alone */
 };
+
+void slow_groups_fini(struct slow_groups *groups);
 
 /** Adds the job to its group, or begins one. */
 void slow_groups_add(struct slow_groups *groups, struct job *job);
 
-/** Removes a group, which `before` stands before; NULL: it is the first. */
-void slow_groups_remove(struct slow_groups *groups, struct job *before, struct job *group);
+/** The group after this one, by turn; the first one for NULL. NULL: there is none. */
+struct job *slow_groups_next(const struct slow_groups *groups, const struct job *group);
 
-/** Takes `most` jobs of a group, which `before` stands before, or as many as fit the slab. The rest
- * stands behind the other groups. Returns how many. */
-size_t slow_groups_take(struct slow_groups *groups, struct job *before, struct job *group,
+/** A group of the signature, whoever its tenant is: the one after `group`, or the first for NULL.
+ */
+struct job *slow_groups_find(
+    const struct slow_groups *groups, uint64_t signature, const struct job *group);
+
+void slow_groups_remove(struct slow_groups *groups, struct job *group);
+
+/** Takes `most` jobs of a group, or as many as fit the slab. The rest stands behind the other
+ * groups. Returns how many. */
+size_t slow_groups_take(struct slow_groups *groups, struct job *group,
     const struct composition_limits *limits, size_t most, struct job **ret);
 
 /** Takes any job; NULL if there is none. */

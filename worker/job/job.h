@@ -14,6 +14,8 @@
 #define JOB_JOB_H
 
 #include "base/arena.h"
+#include "base/hash_table.h"
+#include "base/list.h"
 #include "base/shared.h"
 #include "broker/delivery.h"
 #include "job/outcome.h"
@@ -71,9 +73,11 @@ enum job_count {
 
 /** Where a job stands while it waits for a lane (batch/ready.h). */
 struct ready_place {
-    struct job *next;       /* in the queue, or in its group */
-    struct job *last;       /* of the group whose first job this is */
-    struct job *next_group; /* the first job of it */
+    struct job *next; /* in the queue, or in its group */
+    /* of the first job of a group (batch/slow_groups.h) */
+    struct job *last;
+    struct list_node by_turn;
+    struct hash_node by_signature;
 };
 
 /** Instances of an array that one lane runs together. */

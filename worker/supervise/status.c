@@ -223,26 +223,26 @@ static void write_partitions(const struct view *view, bool *is_first, FILE *page
     write_number("partitions_left_out", view->panel.partitions_left_out, is_first, page);
 }
 
-struct list {
+struct json_array {
     bool is_first;
     FILE *page;
 };
 
 static void write_suspension(void *context, const struct suspension *suspension) {
-    struct list *list = context;
+    struct json_array *array = context;
     char name[SUSPENSION_NAME_BYTES + 1];
-    bool field = begin(NULL, '{', &list->is_first, list->page);
+    bool field = begin(NULL, '{', &array->is_first, array->page);
     text_format(name, sizeof name, "%.*s", SLICE_TEXT(suspension->name));
-    write_text("kind", suspension->kind == SUSPENSION_KEY ? "key" : "program", &field, list->page);
-    write_text("name", name, &field, list->page);
-    write_number("until_unix_ms", suspension->until_ms, &field, list->page);
-    fputc('}', list->page);
+    write_text("kind", suspension->kind == SUSPENSION_KEY ? "key" : "program", &field, array->page);
+    write_text("name", name, &field, array->page);
+    write_number("until_unix_ms", suspension->until_ms, &field, array->page);
+    fputc('}', array->page);
 }
 
 static void write_suspended(const struct executor *executor, bool *is_first, FILE *page) {
-    struct list list = {.is_first = begin("suspended", '[', is_first, page), .page = page};
+    struct json_array array = {.is_first = begin("suspended", '[', is_first, page), .page = page};
     if (executor->watched != NULL)
-        suspensions_each(executor->watched, clock_unix_ms(), write_suspension, &list);
+        suspensions_each(executor->watched, clock_unix_ms(), write_suspension, &array);
     fputc(']', page);
 }
 
