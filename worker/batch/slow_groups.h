@@ -10,10 +10,10 @@
 
 #include "batch/composition.h"
 
+/** The first jobs of groups. Those that run alone are not found by their signature. */
 struct slow_groups {
-    struct list by_turn; /* linked by place.by_turn of their first jobs */
-    struct hash_table
-        by_signature; /* by place.by_signature of the same, but those that run alone */
+    struct list by_turn;            /* place.by_turn */
+    struct hash_table by_signature; /* place.by_signature */
 };
 
 void slow_groups_fini(struct slow_groups *groups);
@@ -24,8 +24,7 @@ void slow_groups_add(struct slow_groups *groups, struct job *job);
 /** The group after this one, by turn; the first one for NULL. NULL: there is none. */
 struct job *slow_groups_next(const struct slow_groups *groups, const struct job *group);
 
-/** A group of the signature, whoever its tenant is: the one after `group`, or the first for NULL.
- */
+/** A group of the signature, of any tenant: the one after `group`, or the first for NULL. */
 struct job *slow_groups_find(
     const struct slow_groups *groups, uint64_t signature, const struct job *group);
 
