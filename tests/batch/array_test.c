@@ -26,13 +26,15 @@ static int tear_down(void **state) {
 static void make_array(const char *yaml) {
     struct job *job = array = create_ready_job(yaml);
     job->spools = arena_alloc(&job->arena, job->output_count, sizeof job->spools[0]);
-    job->places = arena_alloc(&job->arena, job->output_count, sizeof job->places[0]);
+    job->room.places = arena_alloc(&job->arena, job->output_count, sizeof job->room.places[0]);
     for (size_t i = 0; i < job->output_count; i++) {
-        uint64_t bytes = job_output_bytes(job, i);
-        job->places[i] = arena_alloc(&job->arena, bytes, 1);
-        assert_non_null(job->places[i]);
-        job->found[i] = slice_of(job->places[i], bytes);
+        job->room.places[i] = job->room.bytes;
+        job->room.bytes += job_output_bytes(job, i);
     }
+    job->room.data = arena_alloc(&job->arena, job->room.bytes, 1);
+    assert_non_null(job->room.data);
+    for (size_t i = 0; i < job->output_count; i++)
+        job->found[i] = slice_of(job_output_place(job, i), job_output_bytes(job, i));
     job->state = JOB_ON_DEVICE;
     array_reset(job);
 }
@@ -66,7 +68,7 @@ static void run_slice(uint32_t most) {
 static void run_all(uint32_t most) {
     bool is_last = false;
     array_reset(array);
-    memset(array->places[0], 0xee, array->found[0].size);
+    memset(array->room.data, 0xee, array->room.bytes);
     while (array_has_more(array)) {
         assert_false(is_last);
         run_slice(most);

@@ -182,6 +182,57 @@ TEST(what_does_not_fit_the_slab_has_memory_of_its_own_for_that_time) {
     close_batch();
 }
 
+/* A job of two outputs, which are in the middle of its result's room. */
+static struct job *add_with_room(void) {
+    struct job *job = add_saxpy(1, "bytes: 4096, writes: [{offset: 0, data: {f32: [10, 20]}}]",
+        "}]\noutputs: [{buffer: y}, {buffer: x}, {buffer: y, offset: 4, bytes: 0, as: e}]\n");
+    job->room.places = arena_alloc(&job->arena, 3, sizeof job->room.places[0]);
+    assert_non_null(job->room.places);
+    job->room.places[0] = 512;
+    job->room.places[1] = 512 + 4096 + 7;
+    job->room.bytes = 5120; /* all of this would fit the slab */
+    return job;
+}
+
+static void read_back_to_room(bool is_guarded) {
+    open_batch(true, NULL);
+    struct job *job = add_with_room();
+    OK(begin(is_guarded));
+    assert_null(job->room.data);
+    OK(batch_finish(&batch, &err));
+    batch_recycle(&batch);
+    assert_true(job->room.pinned_bytes >= job->room.bytes);
+    for (size_t i = 0; i < 2; i++)
+        assert_ptr_equal(job->outcome.outputs[i].data, job_output_place(job, i));
+    const float y[] = {11, 22, 0}, x[] = {1, 2};
+    assert_int_equal(job->outcome.outputs[0].size, 4096);
+    assert_memory_equal(job_output_place(job, 0), y, sizeof y);
+    assert_memory_equal(job_output_place(job, 1), x, sizeof x);
+    assert_int_equal(job->outcome.outputs[2].size, 0);
+    struct pool_block block = {(uintptr_t)job->room.data, job->room.pinned_bytes};
+    pool_give_back(rig.pinned_pool, &rig.pinned_counters, &block);
+    close_batch();
+}
+
+TEST(a_large_job_keeps_the_memory_that_its_outputs_were_read_back_to) {
+    read_back_to_room(false);
+}
+
+TEST(a_guarded_job_keeps_the_memory_that_its_outputs_were_read_back_to) {
+    read_back_to_room(true);
+}
+
+TEST(a_large_job_that_fails_leaves_its_memory_to_the_batch) {
+    open_batch(false, "cuLaunchKernel:launch_out_of_resources@1");
+    struct job *job = add_with_room();
+    run();
+    assert_int_not_equal(job->outcome.code, ERR_OK);
+    assert_null(job->room.data);
+    batch_recycle(&batch);
+    assert_int_equal(batch.large.readback.address, 0);
+    close_batch();
+}
+
 TEST(jobs_for_which_there_is_no_memory_are_untouched_and_the_batch_serves_others) {
     open_batch(false, NULL);
     struct job *job = add_saxpy(1, "bytes: 16000000", END);
@@ -330,6 +381,9 @@ RUN_TESTS(T(one_copy_up_one_launch_and_one_copy_back_serve_all_jobs),
     T(jobs_of_other_signatures_run_beside_each_other_with_launches_of_their_own),
     T(a_small_part_of_a_large_buffer_is_read_back_alone_for_each_job),
     T(what_does_not_fit_the_slab_has_memory_of_its_own_for_that_time),
+    T(a_large_job_keeps_the_memory_that_its_outputs_were_read_back_to),
+    T(a_guarded_job_keeps_the_memory_that_its_outputs_were_read_back_to),
+    T(a_large_job_that_fails_leaves_its_memory_to_the_batch),
     T(jobs_for_which_there_is_no_memory_are_untouched_and_the_batch_serves_others),
     T(jobs_that_touch_each_byte_once_are_run_where_the_host_put_them),
     T(one_job_that_touches_bytes_twice_has_all_of_its_batch_copied),

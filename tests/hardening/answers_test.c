@@ -169,7 +169,7 @@ static void answer_job(struct rig *rig, enum err code) {
     job->outcome.outputs = &output;
     if (code != ERR_OK)
         job->outcome.code = error_set(&job->outcome.err, code, 0, "do", "it failed");
-    assert_int_equal(publisher_reserve(job, NULL, 4096, &err), ERR_OK);
+    assert_int_equal(publisher_reserve(job, NULL, 4096, false, &err), ERR_OK);
     assert_int_equal(publisher_encode(rig->publisher, job, &is_encoded, &err), ERR_OK);
     assert_true(is_encoded);
     publisher_push(rig->publisher, &job, 1);

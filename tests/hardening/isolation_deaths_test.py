@@ -28,6 +28,7 @@ LARGE_BYTES = 256 << 10  # of a buffer that does not fit a slab
 BLOCK_BYTES = 512 << 10  # of the pool, with its other buffer, which takes 256 bytes in front of it
 IN_FLIGHT = 8
 JOBS_FAILED = 7
+RUNS_MAX = 5  # whether a search finds what is there is up to which lane's slab it gets
 
 
 def keep(id, entry):
@@ -138,12 +139,15 @@ def main():
     parser.add_argument("--driver", default=os.environ.get("GPU_WORKER_TEST_DRIVER", "cpu"))
     arguments = parser.parse_args()
     isolated = run_both(arguments, "program")
-    shared, _ = run_both(arguments, "none")  # what the next worker then finds is the driver's affair
     if any(sum(found.values()) for found in isolated):
         return "a tenant found another's secrets"
-    if not all(shared.values()):
-        return "without isolation nothing is found: the search does not work"
-    return 0
+    has_found = set()
+    for _ in range(RUNS_MAX):
+        shared, _ = run_both(arguments, "none")  # what the next worker then finds is the driver's affair
+        has_found |= {where for where, words in shared.items() if words > 0}
+        if has_found == set(shared):
+            return 0
+    return f"without isolation something is found only in {sorted(has_found)}: the search does not work"
 
 
 if __name__ == "__main__":

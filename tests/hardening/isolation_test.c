@@ -3,6 +3,7 @@
  * can reach. GPU_WORKER_TEST_DRIVER=cpu or cuda. */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "gpu/driver.h"
@@ -34,6 +35,7 @@ static struct {
     struct place items[PLACES_MAX];
     bool is_pinned[PLACES_MAX];
     size_t count;
+    atomic_bool has_come_back; /* something, from the device */
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void memory_add(uint64_t address, uint64_t bytes, bool is_pinned) {
@@ -74,6 +76,13 @@ static CUresult CUDAAPI note_host_free(void *data) {
     return memory.driver->host_free(data);
 }
 
+static CUresult CUDAAPI note_copy_to_host(
+    void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    CUresult result = memory.driver->copy_to_host(to, from, bytes, stream);
+    atomic_store(&memory.has_come_back, true);
+    return result;
+}
+
 enum err __real_gpu_driver_open(enum gpu_driver_kind kind, const struct gpu_cpu_options *cpu,
     const struct gpu_driver **ret, struct error *err);
 enum err __wrap_gpu_driver_open(enum gpu_driver_kind kind, const struct gpu_cpu_options *cpu,
@@ -89,7 +98,9 @@ enum err __wrap_gpu_driver_open(enum gpu_driver_kind kind, const struct gpu_cpu_
     noting.memory_free = note_free;
     noting.host_alloc = note_host_alloc;
     noting.host_free = note_host_free;
+    noting.copy_to_host = note_copy_to_host;
     memory.count = 0;
+    atomic_store(&memory.has_come_back, false);
     *ret = &noting;
     return ERR_OK;
 }
@@ -118,7 +129,8 @@ static void add_small(struct run *run, const char *entry, int n) {
     run_add_keyed(run, "owner", yaml);
 }
 
-static void add_large(struct run *run, int n) {
+/* `outputs` in YAML, of `to`. */
+static void add_large(struct run *run, int n, const char *outputs) {
     char yaml[2048];
     snprintf(yaml, sizeof yaml,
         "id: large-%d\nbuffers:\n"
@@ -126,9 +138,9 @@ static void add_large(struct run *run, int n) {
         "  to: {bytes: %d}\n"
         "steps: [{program: keeper, entry: keep, args: [from, to, {u64: %" PRIu64
         "}, {u32: %d}], elements: %d}]\n"
-        "outputs: [{buffer: to, offset: 0, bytes: 1024}]\n",
+        "outputs: [{buffer: to%s}]\n",
         n, LARGE_BYTES, LARGE_BYTES / 2, secret_hex(), LARGE_BYTES, (uint64_t)SECRET,
-        LARGE_BYTES / 8, LARGE_BYTES / 8);
+        LARGE_BYTES / 8, LARGE_BYTES / 8, outputs);
     run_add_keyed(run, "owner", yaml);
 }
 
@@ -212,7 +224,7 @@ static struct found search_among_secrets(struct run *run, enum isolation_choice 
     for (int n = 0; n < ROUNDS; n++) {
         for (int k = 0; k < 3; k++) add_small(run, "keep", 3 * n + k);
         add_small(run, "keep_streamed", n);
-        if (n % 4 == 0) add_large(run, n);
+        if (n % 4 == 0) add_large(run, n, ", offset: 0, bytes: 1024");
         add_search(run, n);
     }
     add_search(run, ROUNDS)->comes_last = true;
@@ -243,6 +255,38 @@ TEST(without_isolation_secrets_are_found_on_the_device_and_pinned) {
     assert_true(found.device > 0);
     assert_true(found.pinned > 0);
     assert_true(found.places > 8);
+}
+
+/* Once the first job's outputs are on their way back, their place is known, and the search comes.
+ */
+static void tell_places_of_outputs(struct run *run) {
+    if (!atomic_load(&memory.has_come_back)) return;
+    run->places[1].comes_after = 0;
+    tell_places(run);
+}
+
+/* A large result leaves from where its outputs came to, or it must be gone from there. */
+static struct found search_beside_a_result(struct run *run, enum isolation_choice isolation) {
+    run->settings.batch.isolation = isolation;
+    run->settings.lanes = run->settings.lane_depth = 1; /* one after the other */
+    run->broker.settle_ns = 300000000;                  /* the search has long run by then */
+    run->on_poll = tell_places_of_outputs;
+    add_large(run, 0, "");
+    add_search(run, 0)->comes_after = SIZE_MAX;
+    run_execute_ok(run);
+    assert_int_equal(run->summary.errors, 0);
+    return sum_found(run, 1);
+}
+
+TEST(nothing_of_a_result_that_is_on_its_way_is_found) {
+    struct found found = search_beside_a_result(*state, ISOLATE_KEY);
+    assert_int_equal(found.device, 0);
+    assert_int_equal(found.pinned, 0);
+}
+
+TEST(without_isolation_a_result_that_is_on_its_way_is_found) {
+    struct found found = search_beside_a_result(*state, ISOLATE_NONE);
+    assert_true(found.pinned >= LARGE_BYTES / 8);
 }
 
 /* A static is its holders': it is there until it is evicted, and then nowhere. */
@@ -281,5 +325,7 @@ TEST(without_isolation_a_static_that_has_left_is_found) {
 
 RUN_TESTS(SEARCH(nothing_of_another_key_is_found), SEARCH(nothing_of_another_program_is_found),
     SEARCH(without_isolation_secrets_are_found_on_the_device_and_pinned),
+    SEARCH(nothing_of_a_result_that_is_on_its_way_is_found),
+    SEARCH(without_isolation_a_result_that_is_on_its_way_is_found),
     SEARCH(nothing_of_a_static_that_has_left_is_found),
     SEARCH(without_isolation_a_static_that_has_left_is_found))

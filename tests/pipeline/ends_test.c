@@ -34,9 +34,19 @@ struct rig {
     struct stages stages;
     volatile sig_atomic_t stop;
     size_t taken; /* messages */
+    uint64_t pinned_bytes;
     struct digest digest;
     char yaml[768];
 };
+
+/* What lanes keep, from the start on, and nothing else. */
+static uint64_t pinned_bytes(struct rig *rig) {
+    const struct pool_books books = {rig->stages.pinned_counters, rig->stages.pool_user_count};
+    struct pool_usage usage;
+    struct error err;
+    assert_int_equal(pool_usage_sum(&books, 1, &usage, &err), ERR_OK);
+    return usage.live_bytes;
+}
 
 static int start(void **state, enum ordering_choice ordering) {
     struct rig *rig = calloc(1, sizeof *rig);
@@ -63,6 +73,7 @@ static int start(void **state, enum ordering_choice ordering) {
         .life = {.source = memory_source(&rig->broker), .sink = memory_sink(&rig->broker)},
         .stop = &rig->stop};
     if (lifecycle_start(&rig->stages, &options, &err) != ERR_OK) fail_msg("%s", err.message);
+    rig->pinned_bytes = pinned_bytes(rig);
     *state = rig;
     return 0;
 }
@@ -84,6 +95,11 @@ static int tear_down(void **state) {
     free(rig);
     cpu_driver_reset();
     return 0;
+}
+
+/* The counters of the pinned pool that nobody else uses while the worker runs. */
+static struct pool_counters *pool_user(struct rig *rig) {
+    return &rig->stages.pinned_counters[rig->settings.lanes + POOL_USER_STOP];
 }
 
 /* --- jobs in a state --- */
@@ -138,16 +154,25 @@ static void prepare(struct rig *rig, struct job *job) {
     struct error err;
     jobs_count(stages, &job, 1, COUNT_HOLDING);
     assert_int_equal(plan_job(job, edition->registry, &edition->plan_limits, &plan, &err), ERR_OK);
-    assert_int_equal(publisher_reserve(job, plan, plan->result_bytes_max, &err), ERR_OK);
+    assert_int_equal(publisher_reserve(job, plan, plan->result_bytes_max, true, &err), ERR_OK);
     assert_int_equal(
         prepare_submit(stages->prepare, job, plan, edition->modules, &ready, &err), ERR_OK);
     assert_ptr_equal(ready, job);
 }
 
-static void run(struct job *job) {
+/* Alone, and large: its outputs came to the pinned memory that its result leaves from. */
+static void run(struct rig *rig, struct job *job) {
+    struct error err;
+    struct pool_block block;
     job_move(job, JOB_ON_DEVICE);
     job->run = RUN_STARTED;
-    job->found[0] = slice_of(ones, sizeof ones);
+    assert_int_equal(
+        pool_acquire(rig->stages.pinned_pool, pool_user(rig), job->room.bytes, &block, &err),
+        ERR_OK);
+    job->room.data = pool_block_pinned(&block).data;
+    job->room.pinned_bytes = block.bytes;
+    memcpy(job_output_place(job, 0), ones, sizeof ones);
+    job->found[0] = slice_of(job_output_place(job, 0), sizeof ones);
     job->outcome = (struct outcome){.outputs = job->found};
 }
 
@@ -169,10 +194,11 @@ static void bring_to(
     prepare(rig, job);
     if (state == JOB_PREPARING) job->state = state; /* as it was a moment ago */
     if (waits_for_memory) let_wait_for_memory(rig, job);
-    if (state == JOB_ON_DEVICE || state == JOB_UPLOADING) run(job);
+    if (state == JOB_ON_DEVICE || state == JOB_UPLOADING) run(rig, job);
     if (state != JOB_UPLOADING) return;
     prepare_release(job, rig->stages.statics, rig->stages.residents);
     jobs_count(&rig->stages, &job, 1, COUNT_NONE);
+    rig->stages.rooms++;
     job_move(job, state);
 }
 
@@ -194,6 +220,7 @@ static void wait_until_all_are_over(struct rig *rig) {
     wait_for_zero(rig, &rig->stages.bytes_in_flight, "bytes are in flight");
     wait_for_zero(rig, &rig->stages.holding, "hold memory");
     wait_for_zero(rig, &rig->stages.waiting_for_memory, "wait for memory");
+    wait_for_zero(rig, &rig->stages.rooms, "are on their way from pinned memory");
 }
 
 static void assert_nothing_is_left(struct rig *rig) {
@@ -210,6 +237,7 @@ static void assert_nothing_is_left(struct rig *rig) {
     statics_shed(stages->statics, &stages->device_counters[stages->pool_user_count - 1], SIZE_MAX);
     assert_int_equal(statics_read_counts(stages->statics).cached_count, 0);
     assert_int_equal(stages->in_flight, 0);
+    assert_int_equal(pinned_bytes(rig), rig->pinned_bytes);
 }
 
 /* --- every state, every end --- */
@@ -290,6 +318,19 @@ TEST(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing) {
     wait_until_all_are_over(rig);
     assert_true(stages_has_failed(&rig->stages));
     assert_int_equal(atomic_load(&rig->broker.finished_count), 0);
+}
+
+TEST(a_result_that_cannot_be_encoded_fails_the_run_and_leaves_nothing) {
+    struct rig *rig = *state;
+    run_one(rig);
+    struct job *job = take(rig);
+    bring_to(rig, job, JOB_ON_DEVICE, false);
+    job->result->payload_max = 1;
+    job_end(&rig->stages, job, END_ANSWERED);
+    ends_on_released(&rig->stages, 1);
+    wait_until_all_are_over(rig);
+    assert_true(stages_has_failed(&rig->stages));
+    assert_int_equal(pinned_bytes(rig), rig->pinned_bytes);
 }
 
 /* What is logged while a job in that state is refused. */
@@ -379,7 +420,7 @@ TEST(a_job_that_has_started_is_answered_though_its_partition_leaves) {
     struct job *job = take(rig);
     bring_to(rig, job, JOB_READY, false);
     assert_int_equal(flow_start(&rig->stages, job, &err), ERR_OK);
-    run(job);
+    run(rig, job);
     atomic_store(&rig->broker.left_count, SIZE_MAX);
     job_end(&rig->stages, job, END_ANSWERED);
     ends_on_released(&rig->stages, 1);
@@ -418,6 +459,7 @@ TEST(whichever_allocation_fails_a_job_is_answered_or_the_run_fails_and_nothing_i
 
 RUN_TESTS(ENDS(nothing_of_a_job_is_left_behind_whatever_its_state_and_however_it_ends),
     ENDS(an_answer_that_others_gave_meanwhile_is_over_and_not_finished),
+    ENDS(a_result_that_cannot_be_encoded_fails_the_run_and_leaves_nothing),
     ENDS(an_answer_that_finds_no_taker_fails_the_run_and_leaves_nothing),
     ENDS(a_refusal_is_logged_where_no_result_tells_of_it),
     ENDS(a_job_that_waits_for_a_static_keeps_its_place_among_the_jobs_of_its_key),

@@ -40,11 +40,11 @@ static int tear_down(void **state) {
 static const char *write_answer(enum answer answer) {
     struct error err;
     size_t size;
-    struct message *message = message_reserve_array(
+    struct message *message = message_reserve_around(
         job, &plan, PAYLOAD_MAX + message_failed_bytes(job->outcome.failed_count));
     assert_non_null(message);
-    memcpy(job->places[0], output.data, output.size);
-    const struct slice found = slice_of(job->places[0], output.size);
+    memcpy(job_output_place(job, 0), output.data, output.size);
+    const struct slice found = slice_of(job_output_place(job, 0), output.size);
     job->outcome.outputs = &found;
     if (message_write_result(message, answer, &identity, &err) != ERR_OK)
         fail_msg("%s", err.message);

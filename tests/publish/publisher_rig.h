@@ -231,7 +231,7 @@ static struct job *finished_job(const struct slice *output, enum err code) {
     job->state = JOB_ON_DEVICE;
     job->outcome.outputs = output;
     if (code != ERR_OK) job->outcome.code = error_set(&job->outcome.err, code, 0, "do", "failed");
-    assert_int_equal(publisher_reserve(job, NULL, 4096, &err), ERR_OK);
+    assert_int_equal(publisher_reserve(job, NULL, 4096, false, &err), ERR_OK);
     return job;
 }
 

@@ -59,7 +59,7 @@ TEST(an_error_has_room_where_nothing_was_reserved_however_long_its_texts_and_its
 TEST(a_result_that_is_larger_than_its_room_stays_the_callers_and_is_not_counted) {
     bool is_encoded = true;
     struct job *job = finished_job(&small, ERR_OK);
-    assert_int_equal(publisher_reserve(job, NULL, 16, &err), ERR_OK);
+    assert_int_equal(publisher_reserve(job, NULL, 16, false, &err), ERR_OK);
     assert_int_equal(publisher_encode(rig->publisher, job, &is_encoded, &err), ERR_INTERNAL);
     assert_false(is_encoded);
     assert_int_equal(rig->encoded_count, 0);

@@ -109,6 +109,15 @@ TEST(large_outputs_are_stored_by_their_digest_and_small_ones_stay) {
     assert_false(is_stored(&small, 8));
 }
 
+TEST(outputs_that_have_a_room_are_not_copied) {
+    job = job_with(9, 8, 64, 10);
+    job->room.data = bytes[0];
+    assert_int_equal(uploader_push(uploader, job, &err), ERR_OK);
+    finish();
+    for (size_t i = 0; i < OUTPUTS; i++) assert_ptr_equal(job->outcome.outputs[i].data, bytes[i]);
+    assert_non_null(upload_digest(job, 2));
+}
+
 TEST(the_outputs_are_copied_before_the_lane_has_its_memory_back) {
     job = job_with(9, 8, 64, 10);
     assert_int_equal(uploader_push(uploader, job, &err), ERR_OK);
@@ -175,6 +184,7 @@ TEST(stopping_uploads_all_that_was_pushed) {
 
 RUN_TESTS(U(a_job_is_wanted_where_an_output_has_more_bytes_than_a_result_takes),
     U(large_outputs_are_stored_by_their_digest_and_small_ones_stay),
+    U(outputs_that_have_a_room_are_not_copied),
     U(the_outputs_are_copied_before_the_lane_has_its_memory_back),
     U(a_job_is_uploading_until_its_owner_ends_the_upload),
     U(ending_an_upload_that_never_was_leaves_the_outputs),

@@ -50,7 +50,7 @@ enum err array_leave_out(struct job *array, uint32_t instance, struct error *err
         uint64_t size = array->outputs[i].bytes;
         if (array->spools[i] != NULL)
             code = spool_zeros(array->spools[i], size * instance, size, err);
-        else memset(array->places[i] + size * instance, 0, size);
+        else memset(job_output_place(array, i) + size * instance, 0, size);
     }
     return code;
 }
@@ -128,7 +128,7 @@ enum err array_assemble(const struct job *slice, size_t output, const uint8_t *b
     if (array->spools[output] != NULL)
         return spool_instances(
             array->spools[output], at, bytes, size, stride, slice->slice.count, err);
-    pack(array->places[output] + at, bytes, size, stride, slice->slice.count);
+    pack(job_output_place(array, output) + at, bytes, size, stride, slice->slice.count);
     return ERR_OK;
 }
 

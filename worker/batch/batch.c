@@ -160,9 +160,18 @@ static uint64_t param_block_bytes(const struct batch *batch) {
 
 /* Whether kernels can work where the jobs are staged. */
 static bool can_map(const struct batch *batch) {
-    bool can = batch->mapped != 0 && batch->start[GROUP_COUNT] <= batch->context->slab_bytes;
+    bool can = batch->mapped != 0 && !batch->is_placed &&
+               batch->start[GROUP_COUNT] <= batch->context->slab_bytes;
     for (size_t i = 0; i < batch->count && can; i++) can = batch->items[i].job->plan->is_streamed;
     return can;
+}
+
+/* Slices are assembled. */
+static bool has_room(const struct batch *batch) {
+    const struct job *job = batch->items[0].job;
+    bool has = job->array == NULL && job->room.bytes > 0;
+    INVARIANT(!has || batch->count == 1, "a job whose result has a room is alone in its batch");
+    return has;
 }
 
 static void note_use(struct slab_use *use, uint64_t bytes) {
@@ -191,8 +200,10 @@ static uint64_t find_kept(const struct batch *batch, uint64_t run) {
 static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *err) {
     uint64_t device = batch->start[GROUP_COUNT];
     uint64_t upload = batch->upload_bytes + batch->write_bytes;
-    uint64_t readback =
-        batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT] + batch->output_bytes;
+    batch->is_placed = has_room(batch);
+    uint64_t readback = batch->is_placed ? batch->items[0].job->room.bytes
+                                         : batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT] +
+                                               batch->output_bytes;
     uint64_t slab = batch->context->slab_bytes;
     enum err code = ERR_OK;
     if (is_guarded) {
@@ -205,7 +216,8 @@ static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *e
     batch->is_mapped = !is_guarded && can_map(batch);
     batch->memory = &batch->slabs;
     batch->kept_bytes = 0;
-    if (!batch->is_mapped && (device > slab || upload > slab || readback > slab)) {
+    bool fits = device <= slab && upload <= slab && readback <= slab;
+    if (batch->is_placed || (!batch->is_mapped && !fits)) {
         batch->memory = &batch->large;
         code = acquire_memory(batch->context, device, upload, readback, &batch->large, err);
         if (code != ERR_OK) guards_release(batch);
@@ -340,6 +352,7 @@ static const uint8_t *find_output(
     const struct job_output *output = &plan->job->outputs[index];
     const uint8_t *readback = pool_block_pinned(&batch->memory->readback).data;
     if (output->bytes == 0) return readback;
+    if (batch->is_placed) return readback + item->job->room.places[index];
     if (batch->is_mapped)
         return pool_block_pinned(&batch->memory->upload).data + batch_place(item, output->buffer) +
                output->offset;
@@ -351,8 +364,17 @@ static const uint8_t *find_output(
            output->offset;
 }
 
+/* From here on the memory is the job's. */
+static void leave_room(struct batch *batch) {
+    struct pool_block *block = &batch->large.readback;
+    struct result_room *room = &batch->items[0].job->room;
+    room->data = pool_block_pinned(block).data;
+    room->pinned_bytes = block->bytes;
+    *block = (struct pool_block){0};
+}
+
 static enum err collect_outputs(
-    const struct batch *batch, const struct batch_item *item, struct error *err) {
+    struct batch *batch, const struct batch_item *item, struct error *err) {
     struct job *job = item->job;
     if (job->array != NULL) {
         enum err code = ERR_OK;
@@ -364,6 +386,7 @@ static enum err collect_outputs(
     for (size_t i = 0; i < job->output_count; i++)
         job->found[i] = slice_of(find_output(batch, item, i), job->outputs[i].bytes);
     job->outcome.outputs = job->found;
+    if (batch->is_placed) leave_room(batch);
     return ERR_OK;
 }
 

@@ -13,6 +13,9 @@
  * is_streamed): copies would then cost a small job more than its bytes. If one job is different,
  * all are copied.
  *
+ * A large job may have a room for its result (job/job.h). It runs alone, its outputs are read back
+ * to their places there, and it keeps that memory when the batch is recycled.
+ *
  * Lifetime: batch_init() to batch_fini(). Threads: one lane's, bound to the device.
  */
 #ifndef BATCH_BATCH_H

@@ -305,26 +305,43 @@ static enum err read_guarded_buffer(struct batch *batch, size_t buffer, struct e
     enum err code = copy_back(batch, guards, address - GUARD_BYTES, GUARD_BYTES, err);
     if (code == ERR_OK)
         code = copy_back(batch, guards + GUARD_BYTES, address + bytes, GUARD_BYTES, err);
-    if (code != ERR_OK || place->group == GROUP_INPUT || place->group == GROUP_SCRATCH) return code;
+    bool is_read = place->group == GROUP_INOUT || place->group == GROUP_OUTPUT;
+    if (code != ERR_OK || !is_read || batch->is_placed) return code;
     uint64_t to = batch_place(item, buffer) - batch->start[GROUP_INOUT];
     return copy_back(batch, to, address, bytes, err);
 }
 
-/* The outputs that all jobs share, in one copy where they are packed. */
-static enum err read_outputs(struct batch *batch, struct error *err) {
-    if (batch->guarded == NULL)
-        return copy_back(batch, 0, batch->origin + batch->start[GROUP_INOUT],
-            batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT], err);
+/* Each by itself, with its guards. */
+static enum err read_guarded(struct batch *batch, struct error *err) {
     enum err code = ERR_OK;
     for (size_t i = 0; i < batch->guarded_count && code == ERR_OK; i++)
         code = read_guarded_buffer(batch, i, err);
     return code;
 }
 
+/* In one copy: what all jobs share. */
+static enum err read_packed(struct batch *batch, struct error *err) {
+    return copy_back(batch, 0, batch->origin + batch->start[GROUP_INOUT],
+        batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT], err);
+}
+
+/* Each to where the result has it. */
+static enum err read_placed(struct batch *batch, struct error *err) {
+    const struct batch_item *item = &batch->items[0];
+    const struct job *job = item->job;
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < job->output_count && code == ERR_OK; i++)
+        if (job->outputs[i].bytes > 0)
+            code = copy_back(batch, job->room.places[i],
+                batch_address(batch, item, job->outputs[i].buffer) + job->outputs[i].offset,
+                job->outputs[i].bytes, err);
+    return code;
+}
+
 /* Unpacked outputs are not padded either: each has a place of its own in the slab, at a multiple of
  * 256, and more bytes would only be copied in vain. */
-static enum err enqueue_readback(struct batch *batch, struct error *err) {
-    enum err code = read_outputs(batch, err);
+static enum err read_unpacked(struct batch *batch, struct error *err) {
+    enum err code = ERR_OK;
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++) {
         const struct batch_item *item = &batch->items[i];
         const struct plan *plan = item->job->plan;
@@ -337,6 +354,14 @@ static enum err enqueue_readback(struct batch *batch, struct error *err) {
         }
     }
     return code;
+}
+
+static enum err enqueue_readback(struct batch *batch, struct error *err) {
+    enum err code = ERR_OK;
+    if (batch->guarded != NULL) code = read_guarded(batch, err);
+    else if (!batch->is_placed) code = read_packed(batch, err);
+    if (code != ERR_OK) return code;
+    return batch->is_placed ? read_placed(batch, err) : read_unpacked(batch, err);
 }
 
 /* No copies; what crosses the link is what the kernels touch: as much as the jobs ask for. */

@@ -10,6 +10,10 @@ uint64_t batch_job_bytes(const struct plan *plan) {
     return bytes + PLAN_ALIGNMENT;
 }
 
+bool batch_is_large(const struct plan *plan, uint64_t slab_bytes) {
+    return batch_job_bytes(plan) > slab_bytes;
+}
+
 CUdeviceptr batch_param_block_address(
     const struct batch *batch, const struct batch_item *item, const struct plan_launch *launch) {
     return batch->origin + item->base[GROUP_INPUT] +

@@ -1,6 +1,6 @@
 /**
  * What a batch (batch.h) consists of, and where everything of its jobs lies in it. Private to
- * batch/, but for batch_job_bytes(). Threads: those of the batch.
+ * batch/, but for batch_is_large(). Threads: those of the batch.
  */
 #ifndef BATCH_LAYOUT_H
 #define BATCH_LAYOUT_H
@@ -56,6 +56,7 @@ struct batch {
     bool has_entered;                  /* context->tenancy */
     CUdeviceptr mapped; /* the address of the upload slab for kernels; 0: it is only copied from */
     bool is_mapped;
+    bool is_placed; /* its only job's outputs are read back to their places in the result's room */
     CUdeviceptr origin; /* where the layout starts for kernels */
     CUevent fence;
     bool is_done; /* the fence has said so: to ask it again takes a microsecond */
@@ -87,6 +88,9 @@ struct batch {
 /** Device and pinned bytes that a job takes in a batch; a lane adds jobs while they fit its slab.
  */
 uint64_t batch_job_bytes(const struct plan *plan);
+
+/** Whether the job takes more than a slab, and so is alone in its batch. */
+bool batch_is_large(const struct plan *plan, uint64_t slab_bytes);
 
 /** The device address of a launch's parameter block, where its entry has that in a buffer; of a
  * slice that of its first instance. */

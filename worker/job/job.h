@@ -96,6 +96,17 @@ struct array_progress {
     uint64_t instances_ok; /* whose outputs are assembled */
 };
 
+/**
+ * Memory that a result is encoded in around its outputs, which are read back or assembled to their
+ * places in it: nothing copies them again (publish/message.h). Arrays and large jobs have it.
+ */
+struct result_room {
+    uint64_t bytes;   /* 0: none; the outputs are copied into the result */
+    uint64_t *places; /* where the data of each output begins; by index as the outputs */
+    uint8_t *data; /* of an array: of its arena. Else pinned memory; NULL: not before it has run */
+    size_t pinned_bytes; /* the size of that block of the pool, which pipeline/ends.h gives back */
+};
+
 struct job {
     enum job_state state;
 
@@ -107,8 +118,9 @@ struct job {
     /* what is said of it: publish/. These stand together, since the publisher's thread is the one
      * that all jobs pass. */
     struct publisher *publisher;
-    const char *counted_as;       /* its program's name, or "" */
-    struct message *result;       /* NULL: no room for one is reserved yet */
+    const char *counted_as; /* its program's name, or "" */
+    struct message *result; /* NULL: no room for one is reserved yet */
+    struct result_room room;
     struct message *unsent[2];    /* a result, a dead letter */
     struct output_upload *upload; /* its outputs on their way to the blob store; NULL: none */
     uint32_t unsettled_count;     /* answers on their way; these are the publisher's thread's */
@@ -159,9 +171,8 @@ struct job {
     struct outcome outcome;
 
     /* an array: batch/array.h */
-    /* by index as the outputs: where those of all instances go, in the result's own room
-     * (publish/); NULL: to the blob store, by its spool, while it runs and is stored */
-    uint8_t **places;
+    /* by index as the outputs: those that go to the blob store while it runs; NULL: others, whose
+     * instances have their places in the result's room */
     struct spool **spools;
     struct array_progress progress;
     struct job *array; /* of a slice, which is a copy of its array; else NULL */
@@ -229,6 +240,11 @@ static inline uint64_t job_buffer_bytes(const struct job *job, const struct job_
 
 static inline uint64_t job_output_bytes(const struct job *job, size_t output) {
     return job->outputs[output].bytes * (job->instances > 0 ? job->instances : 1);
+}
+
+/** Where an output's data is in the result's room. */
+static inline uint8_t *job_output_place(const struct job *job, size_t output) {
+    return job->room.data + job->room.places[output];
 }
 
 /** Moves the job to another state. Ends the process if the table does not allow it. */

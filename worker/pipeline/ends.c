@@ -48,9 +48,45 @@ void job_put_back(struct stages *stages, struct job *job) {
     source_put_back(stages->source, &job->delivery->position);
 }
 
-/* Of a job in a batch the batch holds memory, until ends_on_released(). */
+/* A result is on its way from pinned memory. */
+static void note_room(struct stages *stages) {
+    pthread_mutex_lock(&stages->lock);
+    stages->rooms++;
+    pthread_mutex_unlock(&stages->lock);
+}
+
+/* Not under the stages' lock: the pool may have to ask the driver, who may take long. Where the GPU
+ * was lost it refuses, and the memory ends with the process. */
+static enum err release_room(struct stages *stages, struct pool_block block, struct error *err) {
+    size_t user = stages->settings->lanes + POOL_USER_ROOMS;
+    pthread_mutex_lock(&stages->rooms_lock);
+    enum err code = device_bind(&stages->device, err);
+    if (code == ERR_OK)
+        code = pool_release(stages->pinned_pool, &stages->pinned_counters[user], &block, err);
+    pthread_mutex_unlock(&stages->rooms_lock);
+    return code;
+}
+
+/* The result has left, or there is none; an array's room ends with its arena. */
+static void give_back_room(struct stages *stages, struct job *job) {
+    struct result_room *room = &job->room;
+    struct error err;
+    if (room->pinned_bytes == 0) return;
+    const struct pool_block block = {(uintptr_t)room->data, room->pinned_bytes};
+    room->data = NULL;
+    room->pinned_bytes = 0;
+    if (release_room(stages, block, &err) != ERR_OK) stages_fail(stages, &err);
+    pthread_mutex_lock(&stages->lock);
+    stages->rooms--;
+    stages_wake(stages);
+    pthread_mutex_unlock(&stages->lock);
+}
+
+/* Of a job in a batch the batch holds memory, until ends_on_released(); but what its result leaves
+ * from is the job's. */
 static void let_go(struct stages *stages, struct job *job) {
     prepare_release(job, stages->statics, stages->residents);
+    if (job->state == JOB_ON_DEVICE && job->room.pinned_bytes > 0) note_room(stages);
     if (job->count == COUNT_NONE) return;
     if (job->state == JOB_ON_DEVICE && job->count == COUNT_HOLDING) job->count = COUNT_NONE;
     else jobs_count(stages, &job, 1, COUNT_NONE);
@@ -99,6 +135,7 @@ static enum end judge(struct stages *stages, struct job *job) {
 
 static void destroy(struct stages *stages, struct job *job) {
     end_providing(stages, job, true);
+    give_back_room(stages, job);
     stages_end_flight(stages, 1, job->delivery->held_bytes);
     job_destroy(job);
 }
@@ -201,13 +238,17 @@ static bool may_answer(struct stages *stages, const struct job *job) {
     return job->has_started || source_start(stages->source, &job->delivery->position);
 }
 
+static void let_go_of_outputs(struct stages *stages, struct job *job) {
+    spools_end(job->spools, job->output_count);
+    give_back_room(stages, job);
+}
+
 /* True where the caller is to push the answer. */
 static bool end(struct stages *stages, struct job *job, enum end how) {
     let_go(stages, job);
     if (how == END_ANSWERED && !may_answer(stages, job)) how = END_HANDED_BACK;
     if (how == END_RETRIED) job_put_back(stages, job);
-    if (how != END_ANSWERED || !outcome_has_outputs(&job->outcome))
-        spools_end(job->spools, job->output_count);
+    if (how != END_ANSWERED || !outcome_has_outputs(&job->outcome)) let_go_of_outputs(stages, job);
     enum err code = job->outcome.code;
     if (how == END_RETRIED && !retries_add(stages->retries, job)) how = END_HANDED_BACK;
     else if (how == END_RETRIED) ledger_note_retry(&stages->board->ledger, code);
@@ -269,8 +310,9 @@ void ends_on_published(void *context, struct job *const *jobs, size_t count) {
     struct stages *stages = context;
     uint64_t now_ns = clock_ns(), bytes = 0, ok = 0, errors = 0, suspects = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct job *job = jobs[i];
+        struct job *job = jobs[i];
         bytes += job->delivery->held_bytes;
+        give_back_room(stages, job);
         if (!job->is_lost) suspects += job->delivery->is_suspect;
         if (job->is_lost || job->is_dropped) continue;
         source_finish(stages->source, &job->delivery->position);

@@ -12,6 +12,10 @@
 
 #define RARE_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
 
+/* Smaller outputs are copied out of the pinned memory that they came to. That takes a few
+ * microseconds, and the memory is free at once; else a result keeps it until it is acknowledged. */
+enum { ROOM_OUTPUT_BYTES_MIN = 256 << 10 };
+
 /* A worker that stops starts nothing more: what waits is left to the next owner of its message. */
 static bool is_stopping(const struct stages *stages) {
     /* relaxed: it orders nothing; the job that starts this moment is only finished */
@@ -86,6 +90,13 @@ static size_t result_bytes_max(
                             : 0);
 }
 
+/* Whether the result leaves from the pinned memory that the outputs of a large job come to. Not
+ * where kernels of another tenant, which can read it there, may run before it has left. */
+static bool has_room(const struct stages *stages, const struct plan *plan) {
+    return stages->tenancy == NULL && plan->d2h_bytes >= ROOM_OUTPUT_BYTES_MIN &&
+           batch_is_large(plan, stages->settings->lane_slab_bytes);
+}
+
 /* The job if it may run at once; NULL: it is on its way elsewhere. */
 static struct job *plan_and_prepare(struct stages *stages, struct job *job) {
     struct error err;
@@ -96,7 +107,8 @@ static struct job *plan_and_prepare(struct stages *stages, struct job *job) {
     const struct edition *edition = edition_of(job);
     if (code == ERR_OK) code = plan_job(job, edition->registry, &edition->plan_limits, &plan, &err);
     if (code == ERR_OK && job->result == NULL)
-        code = publisher_reserve(job, plan, result_bytes_max(stages, job, plan), &err);
+        code = publisher_reserve(
+            job, plan, result_bytes_max(stages, job, plan), has_room(stages, plan), &err);
     if (code == ERR_OK)
         code = prepare_submit(stages->prepare, job, plan, edition->modules, &ready, &err);
     if (code != ERR_OK) job_fail(stages, job, &err);

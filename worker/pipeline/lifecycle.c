@@ -505,6 +505,7 @@ enum err lifecycle_start(
         .is_supervised = options->is_supervised};
     take_life(stages, &options->life);
     pthread_mutex_init(&stages->lock, NULL);
+    pthread_mutex_init(&stages->rooms_lock, NULL);
     pthread_cond_init(&stages->changed, NULL);
     enum err code = ERR_OK;
     for (size_t i = 0; i < STAGE_COUNT && code == ERR_OK; i++) {
@@ -530,6 +531,7 @@ enum err lifecycle_stop(struct stages *stages, struct error *err) {
     for (size_t i = STAGE_COUNT; i-- > 0;)
         if (table[i].destroy != NULL) table[i].destroy(stages);
     pthread_cond_destroy(&stages->changed);
+    pthread_mutex_destroy(&stages->rooms_lock);
     pthread_mutex_destroy(&stages->lock);
     return code;
 }

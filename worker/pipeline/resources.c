@@ -135,7 +135,7 @@ uint64_t resources_statics_bytes(const struct stages *stages) {
 }
 
 static enum err create_counters(struct stages *stages, struct error *err) {
-    size_t count = stages->settings->lanes + 2;
+    size_t count = stages->settings->lanes + POOL_USER_COUNT;
     stages->pool_user_count = count;
     stages->device_counters = calloc(count, sizeof stages->device_counters[0]);
     stages->pinned_counters = calloc(count, sizeof stages->pinned_counters[0]);
@@ -186,10 +186,10 @@ enum err resources_create_pools(struct stages *stages, struct error *err) {
 enum err resources_fill_pools(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     size_t slabs = (size_t)settings->lanes * settings->lane_depth,
-           last = stages->pool_user_count - 1;
-    struct pool_counters *pinned = &stages->pinned_counters[last];
+           user = settings->lanes + POOL_USER_STOP;
+    struct pool_counters *pinned = &stages->pinned_counters[user];
     enum err code = pool_fill(
-        stages->device_pool, &stages->device_counters[last], settings->lane_slab_bytes, slabs, err);
+        stages->device_pool, &stages->device_counters[user], settings->lane_slab_bytes, slabs, err);
     if (code == ERR_OK)
         code = pool_fill(stages->pinned_pool, pinned, settings->lane_slab_bytes, 2 * slabs, err);
     if (code == ERR_OK)
@@ -198,15 +198,14 @@ enum err resources_fill_pools(struct stages *stages, struct error *err) {
     return code;
 }
 
-/* With the last of the books. */
 void resources_destroy_pools(struct stages *stages) {
-    size_t last = stages->pool_user_count - 1;
+    size_t user = stages->settings->lanes + POOL_USER_STOP;
     tenancy_destroy(stages->tenancy);
     lease_pool_destroy(stages->leases);
     if (stages->pinned_pool != NULL)
-        pool_destroy(stages->pinned_pool, &stages->pinned_counters[last]);
+        pool_destroy(stages->pinned_pool, &stages->pinned_counters[user]);
     if (stages->device_pool != NULL)
-        pool_destroy(stages->device_pool, &stages->device_counters[last]);
+        pool_destroy(stages->device_pool, &stages->device_counters[user]);
     free(stages->pinned_counters);
     free(stages->device_counters);
     board_destroy(stages->own_board);

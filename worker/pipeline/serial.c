@@ -196,9 +196,10 @@ static enum err try_to_run(
 }
 
 /* With the lock. Also jobs that have run hold some while their outputs are on their way to the blob
- * store. The caller's job holds nothing. */
+ * store, or their results to the sink. The caller's job holds nothing. */
 static bool others_hold_some(struct stages *stages) {
-    return (stages->holding > 0 || blobs_are_held(stages->blobs)) && !stages_has_failed(stages);
+    bool some = stages->holding > 0 || stages->rooms > 0 || blobs_are_held(stages->blobs);
+    return some && !stages_has_failed(stages);
 }
 
 static bool others_hold_memory(struct stages *stages) {
@@ -258,13 +259,14 @@ enum err serial_start(struct stages *stages, const struct serial_options *option
     serial->stages = stages;
     serial->options = *options;
     serial->batch_id = UINT64_MAX;
+    size_t user = stages->settings->lanes + POOL_USER_SERIAL;
     enum err code = stream_lease_take(stages->leases, false, &serial->lease, err);
     serial->context = (struct batch_context){.device = &stages->device,
         .device_pool = stages->device_pool,
         .pinned_pool = stages->pinned_pool,
         .statics = stages->statics,
-        .device_counters = &stages->device_counters[stages->settings->lanes],
-        .pinned_counters = &stages->pinned_counters[stages->settings->lanes],
+        .device_counters = &stages->device_counters[user],
+        .pinned_counters = &stages->pinned_counters[user],
         .counters = &stages->board->counters,
         .leases = stages->leases,
         .tenancy = stages->tenancy,

@@ -37,6 +37,9 @@ struct retries;
 struct suspects;
 struct tracer;
 
+/* Who uses the pools besides lanes. */
+enum pool_user { POOL_USER_SERIAL, POOL_USER_ROOMS, POOL_USER_STOP, POOL_USER_COUNT };
+
 /* Events that are counted, and logged once a minute. */
 struct rare {
     uint64_t count, due_ns;
@@ -64,7 +67,7 @@ struct stages {
     struct blobs *blobs;         /* NULL: there is no store */
     struct budget device_budget, pinned_budget;
     struct pool *device_pool, *pinned_pool;
-    /* the pools' counters, one for each lane, then the serial fallback's, then that of stop */
+    /* the pools' counters, one for each lane, then for each enum pool_user */
     size_t pool_user_count;
     struct pool_counters *device_counters, *pinned_counters;
     struct board *board, *own_board; /* the second where the options bring none */
@@ -92,14 +95,17 @@ struct stages {
     char host[128];
     struct identity identity;
 
+    pthread_mutex_t rooms_lock; /* of ends.h, which gives them back to the pool */
+
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* a count fell, or something failed */
     uint32_t waiters;       /* for that */
     uint64_t in_flight, bytes_in_flight;
     uint64_t bytes_max;                   /* limits.bytes_in_flight of the current edition */
     uint64_t holding, waiting_for_memory; /* jobs by their count (job/job.h) */
-    struct rare not_stored;               /* statics that the blob store did not take */
-    struct rare not_cached;               /* blobs that the disk of the cache did not take */
+    uint64_t rooms; /* pinned ones of results that are on their way, which hold memory, too */
+    struct rare not_stored; /* statics that the blob store did not take */
+    struct rare not_cached; /* blobs that the disk of the cache did not take */
     struct executor_summary summary;
     atomic_bool has_failed; /* set under the lock; read anywhere */
     atomic_bool hands_back; /* the worker stops: no job begins any more. Intake sets it */

@@ -88,7 +88,8 @@ struct plan_launch {
 
 /* Indexed like the job's outputs. */
 struct plan_output {
-    bool is_spooled; /* of an array: its slices go to the blob store, and no memory has all of it */
+    bool is_stored;   /* it goes to the blob store */
+    bool is_spooled;  /* so does one of an array, slice by slice, and no memory has all of it */
     bool is_unpacked; /* it has a place in the job's part of the readback's staging area */
 };
 

@@ -335,6 +335,7 @@ static enum err plan_outputs(
         const struct job_output *output = &job->outputs[i];
         enum plan_group group = plan->buffers[output->buffer].group;
         plan->d2h_bytes += job_output_bytes(job, i);
+        outputs[i].is_stored = is_blob(job, i, limits);
         outputs[i].is_spooled = is_spooled(job, i, limits);
         outputs[i].is_unpacked = output->bytes > 0 && group != GROUP_INOUT && group != GROUP_OUTPUT;
     }

@@ -329,11 +329,12 @@ void prepare_destroy(struct prepare *prepare) {
 }
 
 /* Of an array the outputs have their places already, but for those that go to the blob store. */
-static bool make_room_for_outputs(struct job *job) {
+static bool make_room_for_outputs(struct job *job, const struct plan *plan) {
     if (job->instances == 0) return true;
     job->spools = arena_alloc(&job->arena, job->output_count, sizeof job->spools[0]);
     for (size_t i = 0; i < job->output_count; i++)
-        job->found[i] = slice_of(job->places[i], job_output_bytes(job, i));
+        job->found[i] = slice_of(plan->outputs[i].is_spooled ? NULL : job_output_place(job, i),
+            job_output_bytes(job, i));
     return job->spools != NULL;
 }
 
@@ -347,7 +348,7 @@ static bool make_room(struct job *job, const struct plan *plan) {
     job->found = arena_alloc(&job->arena, job->output_count, sizeof job->found[0]);
     return job->statics != NULL && job->residents != NULL && job->generations != NULL &&
            job->blobs != NULL && job->kernels != NULL && job->found != NULL &&
-           make_room_for_outputs(job);
+           make_room_for_outputs(job, plan);
 }
 
 struct job *prepare_resubmit(struct prepare *prepare, struct job *job) {

@@ -14,7 +14,8 @@
 enum {
     OWN_HEADERS_MAX = 6,         /* of a result */
     DEAD_LETTER_HEADERS_MAX = 8, /* dlq.*, beside the job's own */
-    TEXT_BYTES = 512             /* positions and numbers; names from outside come on top */
+    TEXT_BYTES = 512,            /* positions and numbers; names from outside come on top */
+    PLACE_ALIGNMENT = 256        /* of outputs that the device writes: it is slower elsewhere */
 };
 
 /* What a letter leaves out, as dlq.truncated says it. */
@@ -287,19 +288,19 @@ static void write_tail(
     write_source_and_worker(writer, &job->delivery->position, identity);
 }
 
-/* The head is written at the start of the room, and then moved up to outputs that have places. */
+/* The head is written into the message, and then copied to where outputs that have places begin.
+ * Returns what writes the rest. */
 static struct writer join_head(struct message *message, struct writer head) {
-    struct writer rest = head;
+    const struct result_room *room = &message->job->room;
     message->record.payload = slice_of(message->payload, 0);
-    if (message->outputs == NULL || !outcome_has_outputs(&message->job->outcome)) return rest;
+    if (room->data == NULL || !outcome_has_outputs(&message->job->outcome)) return head;
     size_t size = (size_t)(head.next - message->payload);
-    size_t room = (size_t)(message->outputs - message->payload);
-    rest.is_over = head.is_over || size > room;
+    struct writer rest = {.next = room->data + message->outputs_at,
+        .left = room->bytes - message->outputs_at,
+        .is_over = head.is_over || size > message->outputs_at};
     if (rest.is_over) return rest;
-    memmove(message->outputs - size, message->payload, size);
-    message->record.payload.data = message->outputs - size;
-    rest.next = message->outputs;
-    rest.left -= room - size;
+    memcpy(rest.next - size, message->payload, size);
+    message->record.payload.data = rest.next - size;
     return rest;
 }
 
@@ -324,36 +325,61 @@ struct message *message_reserve_result(struct job *job, size_t payload_max) {
     return message_create(job, OWN_HEADERS_MAX, text_max, payload_max);
 }
 
-/* Writes the outputs as they will be, but for the data. */
-static void place_outputs(struct message *message, const struct plan *plan) {
+static uint64_t aligned(uint64_t at) {
+    return (at + PLACE_ALIGNMENT - 1) & ~(uint64_t)(PLACE_ALIGNMENT - 1);
+}
+
+/* The outputs as they will stand in the result, but for their data: places are where that begins,
+ * counted from the first output's head. */
+static void place_in_result(struct message *message, const struct plan *plan) {
     static const struct digest some;
     struct job *job = message->job;
-    size_t before = (size_t)(message->outputs - message->payload);
-    struct writer writer = {.next = message->outputs, .left = message->payload_max - before};
+    struct writer writer = {.next = message->payload, .left = message->payload_max};
+    uint64_t data_bytes = 0;
     for (size_t i = 0; i < job->output_count; i++) {
         write_output_head(&writer, job, i);
-        if (plan->outputs[i].is_spooled) {
+        if (plan->outputs[i].is_stored) {
             write_blob(&writer, &some);
             continue;
         }
         write_data_head(&writer, job_output_bytes(job, i));
-        job->places[i] = writer.next;
-        writer_move(&writer, slice_of(writer.next, job_output_bytes(job, i)));
+        job->room.places[i] = (uint64_t)(writer.next - message->payload) + data_bytes;
+        data_bytes += job_output_bytes(job, i);
     }
     INVARIANT(!writer.is_over, "a result is planned with room for all that its outputs say");
 }
 
-struct message *message_reserve_array(
+/* The head takes up to `head_max`. Of the outputs in the result the first stands where the device
+ * likes it; those for the blob store stand behind the result, each in such a place. */
+static void place_outputs(
+    struct message *message, const struct plan *plan, size_t head_max, size_t payload_max) {
+    struct job *job = message->job;
+    struct result_room *room = &job->room;
+    place_in_result(message, plan);
+    size_t first = 0;
+    while (first < job->output_count && plan->outputs[first].is_stored) first++;
+    uint64_t before = first < job->output_count ? room->places[first] : 0;
+    message->outputs_at = aligned(head_max + before) - before;
+    room->bytes = aligned(message->outputs_at + payload_max);
+    for (size_t i = 0; i < job->output_count; i++) {
+        if (!plan->outputs[i].is_stored) room->places[i] += message->outputs_at;
+        if (!plan->outputs[i].is_stored || plan->outputs[i].is_spooled) continue;
+        room->places[i] = room->bytes;
+        room->bytes += aligned(job_output_bytes(job, i));
+    }
+}
+
+struct message *message_reserve_around(
     struct job *job, const struct plan *plan, size_t payload_max) {
     size_t besides = payload_max; /* the outputs' data; more than the head needs */
     for (size_t i = 0; i < job->output_count; i++)
-        if (!plan->outputs[i].is_spooled) besides -= job_output_bytes(job, i);
-    struct message *message = message_reserve_result(job, besides + payload_max);
-    job->places = arena_alloc(&job->arena, job->output_count, sizeof job->places[0]);
-    if (message == NULL || job->places == NULL) return NULL;
-    message->outputs = message->payload + besides;
-    place_outputs(message, plan);
-    return message;
+        if (!plan->outputs[i].is_stored) besides -= job_output_bytes(job, i);
+    struct message *message = message_reserve_result(job, besides);
+    job->room.places = arena_alloc(&job->arena, job->output_count, sizeof job->room.places[0]);
+    if (message == NULL || job->room.places == NULL) return NULL;
+    place_outputs(message, plan, besides, payload_max);
+    if (job->instances > 0) job->room.data = arena_alloc_beyond(&job->arena, job->room.bytes);
+    return job->instances == 0 || job->room.data != NULL ? message : NULL;
 }
 
 enum err message_write_result(struct message *message, enum answer answer,

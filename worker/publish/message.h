@@ -14,7 +14,8 @@
  * headers, or several of them with commas in between.
  *
  * Lifetime: a message lies in the arena of its job, and borrows key, bytes and headers of the job's
- * delivery; outputs are copied. A message that cannot be decoded is a job without an id. Threads:
+ * delivery; outputs are copied, unless they have their places in the job's result room (job/job.h).
+ * A message that cannot be decoded is a job without an id. Threads:
  * the job's. Functions return NULL only when memory is short.
  */
 #ifndef PUBLISH_MESSAGE_H
@@ -33,8 +34,8 @@ struct message {
     size_t text_used, text_max, headers_max;
     char *text; /* header values and the topic live here */
     size_t payload_max;
-    uint8_t *payload; /* of a result */
-    uint8_t *outputs; /* in the room for it: where those of an array begin; NULL: behind the head */
+    uint8_t *payload;  /* of a result: all of it, or what stands before the outputs in job->room */
+    size_t outputs_at; /* where these begin there */
     struct header headers[];
 };
 
@@ -47,10 +48,12 @@ static inline size_t message_failed_bytes(size_t count) {
 struct message *message_reserve_result(struct job *job, size_t payload_max);
 
 /**
- * The same for an array, whose outputs get places in this room: slices put them there, and nothing
- * copies them again. What stands before them is written when it is known, as far behind as it fits.
+ * The same for a job whose outputs get places in a room of their own (job->room), which is had here
+ * for an array, and with the outputs for another job. What stands before them is written when it is
+ * known, right before them.
  */
-struct message *message_reserve_array(struct job *job, const struct plan *plan, size_t payload_max);
+struct message *message_reserve_around(
+    struct job *job, const struct plan *plan, size_t payload_max);
 
 /**
  * Encodes the outcome of the message's job into its room. It may be called again when the sink has

@@ -199,10 +199,11 @@ static enum err no_memory(struct error *err) {
         err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to answer a job");
 }
 
-enum err publisher_reserve(
-    struct job *job, const struct plan *plan, size_t result_bytes_max, struct error *err) {
-    job->result = job->instances > 0 ? message_reserve_array(job, plan, result_bytes_max)
-                                     : message_reserve_result(job, result_bytes_max);
+enum err publisher_reserve(struct job *job, const struct plan *plan, size_t result_bytes_max,
+    bool has_room, struct error *err) {
+    job->result = has_room || job->instances > 0
+                      ? message_reserve_around(job, plan, result_bytes_max)
+                      : message_reserve_result(job, result_bytes_max);
     return job->result != NULL ? ERR_OK : no_memory(err);
 }
 

@@ -61,12 +61,12 @@ MUST_CHECK enum err publisher_start(
 MUST_CHECK enum err publisher_stop(struct publisher *publisher, int timeout_ms, struct error *err);
 
 /**
- * Reserves memory for the result of a planned job, of up to `result_bytes_max` encoded; the outputs
- * of an array get their places in it. Without it there is room only for an error. The memory is
- * part of the job and ends with it. ERR_NO_MEMORY.
+ * Reserves memory for the result of a planned job, of up to `result_bytes_max` encoded. Without it
+ * there is room only for an error. `has_room`: the outputs get their places in job->room, as those
+ * of arrays do always. The memory is part of the job and ends with it. ERR_NO_MEMORY.
  */
-MUST_CHECK enum err publisher_reserve(
-    struct job *job, const struct plan *plan, size_t result_bytes_max, struct error *err);
+MUST_CHECK enum err publisher_reserve(struct job *job, const struct plan *plan,
+    size_t result_bytes_max, bool has_room, struct error *err);
 
 /**
  * Encodes the job's outcome: a result, and if the job failed a dead letter (a cancelled job has not

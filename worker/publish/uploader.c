@@ -10,7 +10,7 @@ enum { THREADS = 4 }; /* a sync takes its time; several at once take little more
 /* Not in the job's arena: that is bounded by what a message may make of us, and full arenas must
  * not end here. By index as the outputs. */
 struct output_upload {
-    uint8_t *bytes; /* of all outputs */
+    uint8_t *bytes; /* of all outputs, unless they have a room */
     struct slice *outputs;
     struct digest *digests;
     bool *is_uploaded;
@@ -44,9 +44,9 @@ static bool upload_alloc(struct output_upload *upload, size_t bytes, size_t coun
 
 /* NULL when memory is short. */
 static struct output_upload *upload_create(const struct job *job) {
+    bool stay = job->room.data != NULL;         /* the outputs, until the job is over */
     size_t count = job->output_count, size = 0; /* planned: the sum does not overflow */
-    for (size_t i = 0; i < count; i++)
-        if (job->outcome.outputs[i].data != NULL) size += job->outcome.outputs[i].size;
+    for (size_t i = 0; i < count && !stay; i++) size += job->outcome.outputs[i].size;
     struct output_upload *upload = calloc(1, sizeof *upload);
     if (upload == NULL || !upload_alloc(upload, size, count)) {
         upload_destroy(upload);
@@ -55,8 +55,8 @@ static struct output_upload *upload_create(const struct job *job) {
     uint8_t *next = upload->bytes;
     for (size_t i = 0; i < count; i++) {
         struct slice output = job->outcome.outputs[i];
-        upload->outputs[i] = output; /* where it is spooled */
-        if (output.data == NULL) continue;
+        upload->outputs[i] = output;
+        if (stay || output.size == 0) continue;
         memcpy(next, output.data, output.size);
         upload->outputs[i] = slice_of(next, output.size);
         next += output.size;
