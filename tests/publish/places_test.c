@@ -6,7 +6,7 @@
 #include "support/jobs.h"
 #include "testing.h"
 
-enum { PAYLOAD_MAX = 4096, ALIGNMENT = 256 };
+enum { PAYLOAD_MAX = 4096 };
 
 static const struct identity identity = {.host = "host", .device = "GPU", .version = "1.2.3"};
 static struct plan_output outputs[2];
@@ -46,7 +46,7 @@ static int tear_down(void **state) {
 /* A single job has its room once it has run. */
 static void get_room(void) {
     assert_null(job->room.data);
-    memory = aligned_alloc(ALIGNMENT, job->room.bytes);
+    memory = aligned_alloc(PLAN_ALIGNMENT, job->room.bytes);
     assert_non_null(memory);
     memset(memory, 0xee, job->room.bytes);
     job->room.data = memory;
@@ -98,9 +98,9 @@ TEST(outputs_are_in_the_result_where_they_were_put) {
     assert_same(payload, write_copied());
 }
 
-TEST(the_first_output_stands_where_the_device_likes_it) {
+TEST(the_first_output_is_aligned) {
     reserve();
-    assert_int_equal(job->room.places[0] % ALIGNMENT, 0);
+    assert_int_equal(job->room.places[0] % PLAN_ALIGNMENT, 0);
 }
 
 TEST(a_result_may_be_written_again) {
@@ -115,15 +115,15 @@ TEST(outputs_for_the_blob_store_stand_behind_the_result) {
     const struct slice room = slice_of(job->room.data, job->room.bytes);
     const struct slice result = slice_of(room.data, message->outputs_at + PAYLOAD_MAX);
     assert_true(found[0].data >= result.data + result.size && is_within(found[0], room));
-    assert_int_equal(job->room.places[0] % ALIGNMENT, 0);
-    assert_int_equal(job->room.places[1] % ALIGNMENT, 0);
+    assert_int_equal(job->room.places[0] % PLAN_ALIGNMENT, 0);
+    assert_int_equal(job->room.places[1] % PLAN_ALIGNMENT, 0);
     assert_true(is_within(found[1], result));
 }
 
 TEST(an_output_of_an_array_that_goes_to_the_blob_store_takes_no_room) {
     outputs[0].is_stored = outputs[0].is_spooled = true;
     struct message *message = reserve();
-    assert_true(job->room.bytes < message->outputs_at + PAYLOAD_MAX + ALIGNMENT);
+    assert_true(job->room.bytes < message->outputs_at + PAYLOAD_MAX + PLAN_ALIGNMENT);
 }
 
 TEST(an_output_with_less_before_it_than_was_planned_moves_up) {
@@ -166,9 +166,8 @@ TEST(what_comes_before_the_outputs_may_not_be_larger_than_its_room) {
     { "of a large job: " #name, name, set_up_single, tear_down, NULL }
 #define BOTH(name) ARRAY(name), SINGLE(name)
 
-RUN_TESTS(BOTH(outputs_are_in_the_result_where_they_were_put),
-    BOTH(the_first_output_stands_where_the_device_likes_it), BOTH(a_result_may_be_written_again),
-    SINGLE(outputs_for_the_blob_store_stand_behind_the_result),
+RUN_TESTS(BOTH(outputs_are_in_the_result_where_they_were_put), BOTH(the_first_output_is_aligned),
+    BOTH(a_result_may_be_written_again), SINGLE(outputs_for_the_blob_store_stand_behind_the_result),
     ARRAY(an_output_of_an_array_that_goes_to_the_blob_store_takes_no_room),
     BOTH(an_output_with_less_before_it_than_was_planned_moves_up),
     BOTH(an_error_is_written_beside_the_room_for_outputs),

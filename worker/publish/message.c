@@ -14,8 +14,7 @@
 enum {
     OWN_HEADERS_MAX = 6,         /* of a result */
     DEAD_LETTER_HEADERS_MAX = 8, /* dlq.*, beside the job's own */
-    TEXT_BYTES = 512,            /* positions and numbers; names from outside come on top */
-    PLACE_ALIGNMENT = 256        /* of outputs that the device writes: it is slower elsewhere */
+    TEXT_BYTES = 512             /* positions and numbers; names from outside come on top */
 };
 
 /* What a letter leaves out, as dlq.truncated says it. */
@@ -326,7 +325,7 @@ struct message *message_reserve_result(struct job *job, size_t payload_max) {
 }
 
 static uint64_t aligned(uint64_t at) {
-    return (at + PLACE_ALIGNMENT - 1) & ~(uint64_t)(PLACE_ALIGNMENT - 1);
+    return (at + PLAN_ALIGNMENT - 1) & ~(uint64_t)(PLAN_ALIGNMENT - 1);
 }
 
 /* The outputs as they will stand in the result, but for their data: places are where that begins,
@@ -349,8 +348,8 @@ static void place_in_result(struct message *message, const struct plan *plan) {
     INVARIANT(!writer.is_over, "a result is planned with room for all that its outputs say");
 }
 
-/* The head takes up to `head_max`. Of the outputs in the result the first stands where the device
- * likes it; those for the blob store stand behind the result, each in such a place. */
+/* The head takes up to `head_max`. Of the outputs in the result the first is aligned as on the
+ * device; those for the blob store stand behind the result, each aligned. */
 static void place_outputs(
     struct message *message, const struct plan *plan, size_t head_max, size_t payload_max) {
     struct job *job = message->job;
