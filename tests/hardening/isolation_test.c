@@ -218,6 +218,17 @@ static int set_up(void **state) {
     return code;
 }
 
+static struct found run_searches(struct run *run, int searches) {
+    run_execute_ok(run);
+    assert_int_equal(run->summary.errors, 0);
+    return sum_found(run, searches);
+}
+
+static void assert_nothing_found(struct found found) {
+    assert_int_equal(found.device, 0);
+    assert_int_equal(found.pinned, 0);
+}
+
 /* Small jobs in two forms, alone and coalesced, and large ones; a search among them and behind. */
 static struct found search_among_secrets(struct run *run, enum isolation_choice isolation) {
     run->settings.batch.isolation = isolation;
@@ -228,9 +239,7 @@ static struct found search_among_secrets(struct run *run, enum isolation_choice 
         add_search(run, n);
     }
     add_search(run, ROUNDS)->comes_last = true;
-    run_execute_ok(run);
-    assert_int_equal(run->summary.errors, 0);
-    struct found found = sum_found(run, ROUNDS + 1);
+    struct found found = run_searches(run, ROUNDS + 1);
     print_message("isolation %d: %" PRIu64 " words on the device, %" PRIu64 " pinned, in %" PRIu64
                   " of %zu places\n",
         (int)isolation, found.device, found.pinned, found.places, memory.count);
@@ -238,15 +247,11 @@ static struct found search_among_secrets(struct run *run, enum isolation_choice 
 }
 
 TEST(nothing_of_another_key_is_found) {
-    struct found found = search_among_secrets(*state, ISOLATE_KEY);
-    assert_int_equal(found.device, 0);
-    assert_int_equal(found.pinned, 0);
+    assert_nothing_found(search_among_secrets(*state, ISOLATE_KEY));
 }
 
 TEST(nothing_of_another_program_is_found) {
-    struct found found = search_among_secrets(*state, ISOLATE_PROGRAM);
-    assert_int_equal(found.device, 0);
-    assert_int_equal(found.pinned, 0);
+    assert_nothing_found(search_among_secrets(*state, ISOLATE_PROGRAM));
 }
 
 /* So that the searches above are known to find what is there. */
@@ -273,15 +278,11 @@ static struct found search_beside_a_result(struct run *run, enum isolation_choic
     run->on_poll = tell_places_of_outputs;
     add_large(run, 0, "");
     add_search(run, 0)->comes_after = SIZE_MAX;
-    run_execute_ok(run);
-    assert_int_equal(run->summary.errors, 0);
-    return sum_found(run, 1);
+    return run_searches(run, 1);
 }
 
 TEST(nothing_of_a_result_that_is_on_its_way_is_found) {
-    struct found found = search_beside_a_result(*state, ISOLATE_KEY);
-    assert_int_equal(found.device, 0);
-    assert_int_equal(found.pinned, 0);
+    assert_nothing_found(search_beside_a_result(*state, ISOLATE_KEY));
 }
 
 TEST(without_isolation_a_result_that_is_on_its_way_is_found) {
@@ -304,15 +305,11 @@ static struct found search_after_a_static(struct run *run, enum isolation_choice
         secret_hex());
     run_add_keyed(run, "owner", yaml);
     add_search(run, 0)->comes_last = true;
-    run_execute_ok(run);
-    assert_int_equal(run->summary.errors, 0);
-    return sum_found(run, 1);
+    return run_searches(run, 1);
 }
 
 TEST(nothing_of_a_static_that_has_left_is_found) {
-    struct found found = search_after_a_static(*state, ISOLATE_KEY);
-    assert_int_equal(found.device, 0);
-    assert_int_equal(found.pinned, 0);
+    assert_nothing_found(search_after_a_static(*state, ISOLATE_KEY));
 }
 
 TEST(without_isolation_a_static_that_has_left_is_found) {

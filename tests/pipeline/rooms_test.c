@@ -55,6 +55,9 @@ static void run_large(struct run *run) {
     run_execute_ok(run);
     assert_int_equal(run->summary.ok, 2 * JOBS);
     for (int k = 0; k < JOBS; k++) assert_outputs(run, k, false);
+    /* Each output by itself: what is read back to a slab is padded. */
+    assert_int_equal(
+        run_batch_telemetry(run, "large-0", "d2h_bytes"), 2 * sizeof(float) + LARGE_BYTES + 3);
 }
 
 TEST(results_around_outputs_of_any_size_are_as_any_others) {

@@ -442,6 +442,27 @@ TEST(outputs_of_all_instances_are_found_in_their_places) {
     end_job(job);
 }
 
+TEST(an_output_of_all_instances_that_goes_to_the_blob_store_has_no_place) {
+    uint64_t places[] = {0};
+    uint8_t room[8];
+    struct job *ready,
+        *job = take_job("id: j\ncount: 3\nbuffers: {x: {bytes: 8}, y: {bytes: 8, each: true}}\n"
+                        "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 2}], elements: 2}]\n"
+                        "outputs: [{buffer: y}]\n");
+    struct plan plan = *device_rig_plan(&rig, job);
+    const struct plan_output spooled = {.is_stored = true, .is_spooled = true};
+    plan.outputs = &spooled;
+    job->room = (struct result_room){.bytes = sizeof room, .places = places, .data = room};
+    assert_int_equal(prepare_submit(prepare, job, &plan, rig.set, &ready, &err), ERR_OK);
+    assert_null(ready); /* a spool is made first */
+    wait_for(&ready_count, 1);
+    assert_null(job->found[0].data);
+    assert_int_equal(job->found[0].size, 24);
+    assert_non_null(job->spools[0]);
+    spools_end(job->spools, job->output_count);
+    end_job(job);
+}
+
 /* x and y come with the message, which is small enough to lie in the job's block. */
 static struct job *take_larger(uint64_t elements) {
     char yaml[8192], *next = yaml, *end = yaml + sizeof yaml;
@@ -487,4 +508,5 @@ RUN_TESTS(P(a_job_that_needs_nothing_cold_comes_back_at_once),
     P(a_resident_that_cannot_be_had_fails_the_job_at_once),
     P(a_job_of_4_KiB_a_buffer_needs_no_memory_but_its_block),
     P(outputs_of_all_instances_are_found_in_their_places),
+    P(an_output_of_all_instances_that_goes_to_the_blob_store_has_no_place),
     P(start_values_are_wanted_by_the_job_that_creates_and_nothing_by_one_that_only_reads))

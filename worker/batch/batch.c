@@ -160,8 +160,7 @@ static uint64_t param_block_bytes(const struct batch *batch) {
 
 /* Whether kernels can work where the jobs are staged. */
 static bool can_map(const struct batch *batch) {
-    bool can = batch->mapped != 0 && !batch->is_placed &&
-               batch->start[GROUP_COUNT] <= batch->context->slab_bytes;
+    bool can = batch->mapped != 0 && batch->start[GROUP_COUNT] <= batch->context->slab_bytes;
     for (size_t i = 0; i < batch->count && can; i++) can = batch->items[i].job->plan->is_streamed;
     return can;
 }
@@ -172,6 +171,11 @@ static bool has_room(const struct batch *batch) {
     bool has = job->array == NULL && job->room.bytes > 0;
     INVARIANT(!has || batch->count == 1, "a job whose result has a room is alone in its batch");
     return has;
+}
+
+static uint64_t readback_bytes(const struct batch *batch) {
+    if (batch->is_placed) return batch->items[0].job->room.bytes;
+    return batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT] + batch->output_bytes;
 }
 
 static void note_use(struct slab_use *use, uint64_t bytes) {
@@ -201,9 +205,7 @@ static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *e
     uint64_t device = batch->start[GROUP_COUNT];
     uint64_t upload = batch->upload_bytes + batch->write_bytes;
     batch->is_placed = has_room(batch);
-    uint64_t readback = batch->is_placed ? batch->items[0].job->room.bytes
-                                         : batch->start[GROUP_SCRATCH] - batch->start[GROUP_INOUT] +
-                                               batch->output_bytes;
+    uint64_t readback = readback_bytes(batch);
     uint64_t slab = batch->context->slab_bytes;
     enum err code = ERR_OK;
     if (is_guarded) {
@@ -213,7 +215,7 @@ static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *e
         code = guards_take(batch, err);
         if (code != ERR_OK) return code;
     }
-    batch->is_mapped = !is_guarded && can_map(batch);
+    batch->is_mapped = !is_guarded && !batch->is_placed && can_map(batch);
     batch->memory = &batch->slabs;
     batch->kept_bytes = 0;
     bool fits = device <= slab && upload <= slab && readback <= slab;

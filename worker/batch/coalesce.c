@@ -40,7 +40,7 @@ static uint32_t rows_of_slice(const struct job *job) {
 static uint64_t table_bytes(const struct plan *plan, size_t jobs) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < plan->launch_count; i++) bytes += step_bytes(&plan->launches[i], jobs);
-    return (bytes + PLAN_ALIGNMENT - 1) & ~(uint64_t)(PLAN_ALIGNMENT - 1);
+    return plan_aligned(bytes);
 }
 
 void coalesce_lay_out(struct batch *batch) {

@@ -28,7 +28,7 @@ uint64_t batch_place(const struct batch_item *item, size_t buffer) {
 
 bool batch_next_write(const struct job *job, struct unpacked_write *write) {
     const struct plan *plan = job->plan;
-    write->staging += extent_aligned(write->data.size);
+    write->staging += plan_aligned(write->data.size);
     write->data = slice_of(NULL, 0);
     while (write->next < plan->write_count && write->data.size == 0) {
         const struct plan_write *planned = &plan->writes[write->next++];

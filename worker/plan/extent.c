@@ -12,7 +12,7 @@ static uint64_t each_bytes_before(
     uint64_t bytes = 0;
     for (size_t i = 0; i < buffer; i++)
         if (plan->buffers[i].group == group && plan->buffers[i].stride > 0)
-            bytes += extent_aligned(plan->buffers[i].stride * instances);
+            bytes += plan_aligned(plan->buffers[i].stride * instances);
     return bytes;
 }
 
@@ -27,7 +27,7 @@ uint64_t extent_offset(const struct plan *plan, size_t buffer, uint32_t instance
 static uint64_t param_blocks_before(const struct plan *plan, size_t launch, uint32_t instances) {
     uint64_t bytes = each_bytes_before(plan, GROUP_INPUT, plan->job->buffer_count, instances);
     for (size_t i = 0; i < launch; i++)
-        bytes += extent_aligned(plan->launches[i].param_block_stride * instances);
+        bytes += plan_aligned(plan->launches[i].param_block_stride * instances);
     return bytes;
 }
 
@@ -66,7 +66,7 @@ static uint64_t unpacked_bytes(const struct plan *plan, size_t output, uint32_t 
 
 static uint64_t unpacked_bytes_before(const struct plan *plan, size_t output, uint32_t instances) {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < output; i++) bytes += extent_aligned(unpacked_bytes(plan, i, instances));
+    for (size_t i = 0; i < output; i++) bytes += plan_aligned(unpacked_bytes(plan, i, instances));
     return bytes;
 }
 

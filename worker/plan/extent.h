@@ -39,11 +39,6 @@ struct output_extent extent_output(const struct plan *plan, size_t output, uint3
 /** Of all unpacked outputs. */
 uint64_t extent_output_bytes(const struct plan *plan, uint32_t instances);
 
-/** Padded to where the next one may start. */
-static inline uint64_t extent_aligned(uint64_t bytes) {
-    return (bytes + PLAN_ALIGNMENT - 1) & ~(uint64_t)(PLAN_ALIGNMENT - 1);
-}
-
 /** How many instances take at most `bytes` in a batch; at least 1. */
 uint32_t extent_instances(const struct plan *plan, uint64_t bytes);
 

@@ -38,6 +38,11 @@ enum {
     PLAN_RESULT_OVERHEAD_BYTES = 2048
 };
 
+/** Padded to where the next one may start. */
+static inline uint64_t plan_aligned(uint64_t bytes) {
+    return (bytes + PLAN_ALIGNMENT - 1) & ~(uint64_t)(PLAN_ALIGNMENT - 1);
+}
+
 enum plan_group {
     GROUP_INPUT,
     GROUP_INOUT,

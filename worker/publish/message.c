@@ -324,10 +324,6 @@ struct message *message_reserve_result(struct job *job, size_t payload_max) {
     return message_create(job, OWN_HEADERS_MAX, text_max, payload_max);
 }
 
-static uint64_t aligned(uint64_t at) {
-    return (at + PLAN_ALIGNMENT - 1) & ~(uint64_t)(PLAN_ALIGNMENT - 1);
-}
-
 /* The outputs as they will stand in the result, but for their data: places are where that begins,
  * counted from the first output's head. */
 static void place_in_result(struct message *message, const struct plan *plan) {
@@ -358,13 +354,13 @@ static void place_outputs(
     size_t first = 0;
     while (first < job->output_count && plan->outputs[first].is_stored) first++;
     uint64_t before = first < job->output_count ? room->places[first] : 0;
-    message->outputs_at = aligned(head_max + before) - before;
-    room->bytes = aligned(message->outputs_at + payload_max);
+    message->outputs_at = plan_aligned(head_max + before) - before;
+    room->bytes = plan_aligned(message->outputs_at + payload_max);
     for (size_t i = 0; i < job->output_count; i++) {
         if (!plan->outputs[i].is_stored) room->places[i] += message->outputs_at;
         if (!plan->outputs[i].is_stored || plan->outputs[i].is_spooled) continue;
         room->places[i] = room->bytes;
-        room->bytes += aligned(job_output_bytes(job, i));
+        room->bytes += plan_aligned(job_output_bytes(job, i));
     }
 }
 

@@ -15,8 +15,8 @@
  *
  * Lifetime: a message lies in the arena of its job, and borrows key, bytes and headers of the job's
  * delivery; outputs are copied, unless they have their places in the job's result room (job/job.h).
- * A message that cannot be decoded is a job without an id. Threads:
- * the job's. Functions return NULL only when memory is short.
+ * A message that cannot be decoded is a job without an id. Threads: the job's. Functions return
+ * NULL only when memory is short.
  */
 #ifndef PUBLISH_MESSAGE_H
 #define PUBLISH_MESSAGE_H
