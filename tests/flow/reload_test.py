@@ -127,7 +127,11 @@ class ReloadTest(FlowTest):
     def hang_up_and_wait_for(self, text):
         before = self.count_lines(text)
         self.process.send_signal(signal.SIGHUP)
-        self.wait_for_line(text, before + 1)
+
+        def is_there():
+            self.assertIsNone(self.process.poll(), self.log.read_text())
+            return self.count_lines(text) > before
+        self.wait_until(is_there, text)
 
     def reload(self):
         self.hang_up_and_wait_for(" reloaded: ")
@@ -289,11 +293,13 @@ class ReloadTest(FlowTest):
                 self.start("--no-supervisor")
                 if expected_before is None:
                     self.send(job)
+                    self.ask(saxpy(1))  # the one before it has been taken, under the configuration that was read first
                 else:
                     self.assertEqual(outcome(job), expected_before)
                 self.write_config(**merged({"retry": {"max_attempts": 1}}, after))
                 self.reload()
                 self.assertEqual(outcome(job | {"id": "after"}), expected_after)
+                self.assertEqual(job["id"] in self.answers(), expected_before is not None)
                 self.process.kill()
                 self.process.wait()
 
@@ -313,8 +319,8 @@ class ReloadTest(FlowTest):
         endless = {"cpu_driver": {"faults": "cuLaunchKernel:hang@1"}}
         self.write_config(**endless)
         self.start()
-        self.write_config(limits={"timeout_ms": "200ms"}, **endless)
         self.wait_for_line(" ready: ")
+        self.write_config(limits={"timeout_ms": "200ms"}, **endless)
         self.reload()
         self.send(saxpy(0), saxpy(1))
         self.wait_until(lambda: self.process.poll() is not None or self.count_lines("killing the executor"), "its end")
