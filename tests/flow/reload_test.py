@@ -85,7 +85,8 @@ class ReloadTest(FlowTest):
             self.process = subprocess.Popen(
                 [BINARY, "run", "--config", self.config, "--jobs", jobs, "--results", self.results, *arguments],
                 stdin=subprocess.PIPE, stdout=output, stderr=output,
-                env=os.environ | {"XDG_STATE_HOME": str(self.folder / "state")})
+                env=os.environ | {"XDG_STATE_HOME": str(self.folder / "state"),
+                                  "TMPDIR": str(self.folder)})  # which is where a killed worker leaves its own
         process = self.process
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
