@@ -56,8 +56,25 @@ TEST(scan_finds_the_end_of_each_format) {
         size_t size = 0;
         assert_int_equal(wire_scan(slice_of(followed, whole.size + 1), &size, &err), WIRE_COMPLETE);
         assert_int_equal(size, whole.size);
-        for (size_t shorter = 0; shorter < whole.size; shorter++)
-            assert_int_equal(scan(slice_of(whole.data, shorter)), WIRE_CUT);
+        for (size_t shorter = 0; shorter < whole.size; shorter++) {
+            assert_int_equal(wire_scan(slice_of(whole.data, shorter), &size, &err), WIRE_CUT);
+            assert_in_range(size, shorter + 1, whole.size);
+        }
+    }
+}
+
+TEST(scan_of_a_cut_value_says_how_many_bytes_it_has_at_least) {
+    const struct {
+        struct slice bytes;
+        size_t least;
+    } cuts[] = {{BYTES(""), 1}, {BYTES("\xc6\x00\x10"), 4},
+        {BYTES("\xc6\x00\x10\x00\x00zz"), 5 + (1 << 20)},
+        {BYTES("\x92\xdb\x00\x00\x01\x00zz"), 6 + 256}, {BYTES("\x93\x01"), 4},
+        {BYTES("\x82\x01"), 5}, {BYTES("\xdf\xff\xff\xff\xff"), 5 + 2 * 0xffffffffull}};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        size_t size = 0;
+        assert_int_equal(wire_scan(cuts[i].bytes, &size, &err), WIRE_CUT);
+        assert_int_equal(size, cuts[i].least);
     }
 }
 
@@ -224,7 +241,9 @@ TEST(take_moves_only_past_what_was_asked_for) {
     assert_int_equal(bytes.size, 1);
 }
 
-RUN_TESTS(T(scan_finds_the_end_of_each_format), T(scan_is_broken_by_ext_types_and_the_unused_byte),
+RUN_TESTS(T(scan_finds_the_end_of_each_format),
+    T(scan_of_a_cut_value_says_how_many_bytes_it_has_at_least),
+    T(scan_is_broken_by_ext_types_and_the_unused_byte),
     T(scan_does_not_believe_a_count_that_the_bytes_cannot_cover),
     T(scan_stops_below_sixteen_levels), T(check_counts_a_value_and_all_nested_ones),
     T(check_refuses_nothing_and_bytes_that_follow), T(each_format_is_read_as_its_value),

@@ -1,10 +1,12 @@
 #include "broker/file_source.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/scratch.h"
@@ -46,8 +48,9 @@ static void expect(struct source *source, int64_t offset, const void *bytes, siz
     struct delivery *delivery = NULL;
     struct error err = {.message = ""};
     bool at_end = false;
-    enum err code = source_poll(source, 5000, &delivery, &at_end, &err);
-    if (code != ERR_OK) fail_msg("%s", err.message);
+    for (int i = 0; i < 1000 && delivery == NULL && !at_end; i++) /* a pipe brings parts of it */
+        if (source_poll(source, 5000, &delivery, &at_end, &err) != ERR_OK)
+            fail_msg("%s", err.message);
     assert_non_null(delivery);
     assert_int_equal(delivery->position.offset, offset);
     assert_int_equal(delivery->position.partition, 0);
@@ -285,6 +288,76 @@ TEST(a_large_message_stays_where_it_was_read_with_little_else) {
     free(bytes);
 }
 
+/* Of 9 MiB, most of which several threads read, between small ones. */
+enum { HUGE_BYTES = 9 << 20, HUGE_FILE_BYTES = 4 + 2 * (HUGE_BYTES + 6) };
+
+static uint8_t *huge_messages(void) {
+    const uint8_t head[] = {
+        0xc6, 0, (HUGE_BYTES - 5) >> 16, (HUGE_BYTES - 5) >> 8 & 0xff, (HUGE_BYTES - 5) & 0xff};
+    uint8_t *bytes = malloc(HUGE_FILE_BYTES), *at = bytes + 4;
+    assert_non_null(bytes);
+    memcpy(bytes, SMALL, 4);
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t k = 0; k < HUGE_BYTES; k++) at[k] = (uint8_t)((k + i) * 2654435761u >> 13);
+        memcpy(at, head, sizeof head);
+        memcpy(at + HUGE_BYTES, TEXT, 6);
+        at += HUGE_BYTES + 6;
+    }
+    return bytes;
+}
+
+static void expect_huge_messages(struct source *source, const uint8_t *bytes) {
+    for (int64_t i = 0; i < 2; i++) {
+        expect(source, 2 * i, bytes, HUGE_BYTES);
+        expect(source, 2 * i + 1, bytes + HUGE_BYTES, 6);
+        bytes += HUGE_BYTES + 6;
+    }
+    expect_end(source);
+}
+
+TEST(what_several_threads_read_of_a_file_is_put_together) {
+    uint8_t *bytes = huge_messages();
+    expect_huge_messages(source_of(bytes + 4, HUGE_FILE_BYTES - 4, HUGE_BYTES), bytes + 4);
+    free(bytes);
+}
+
+TEST(a_file_as_standard_input_is_read_from_where_it_stands) {
+    uint8_t *bytes = huge_messages();
+    char *path = scratch_file(folder, bytes, HUGE_FILE_BYTES);
+    int saved = dup(STDIN_FILENO), fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(lseek(fd, 4, SEEK_SET), 4);
+    assert_int_equal(dup2(fd, STDIN_FILENO), STDIN_FILENO);
+    close(fd);
+    expect_huge_messages(open_source("-", HUGE_BYTES), bytes + 4);
+    dup2(saved, STDIN_FILENO);
+    close(saved);
+    unlink(path);
+    free(path);
+    free(bytes);
+}
+
+/* Never as much at once as is missing. */
+TEST(a_pipe_brings_a_message_of_many_reads) {
+    uint8_t *bytes = huge_messages();
+    int saved, in = open_stdin_pipe(&saved);
+    pid_t writer = fork();
+    if (writer == 0) {
+        close(STDIN_FILENO); /* else it would wait for itself */
+        for (size_t at = 4; at < HUGE_FILE_BYTES;) {
+            ssize_t count = write(in, bytes + at, HUGE_FILE_BYTES - at);
+            if (count <= 0) _exit(1);
+            at += (size_t)count;
+        }
+        _exit(0);
+    }
+    close(in);
+    expect_huge_messages(open_source("-", HUGE_BYTES), bytes + 4);
+    assert_int_equal(waitpid(writer, NULL, 0), writer);
+    dup2(saved, STDIN_FILENO);
+    close(saved);
+    free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {T(messages_come_one_by_one_with_their_index),
         T(an_empty_file_is_at_its_end), T(a_position_names_the_file),
@@ -295,7 +368,9 @@ int main(void) {
         T(a_header_that_claims_gigabytes_costs_only_the_buffer),
         T(messages_larger_than_a_read_are_put_together), T(what_is_lent_stays_while_more_is_read),
         T(a_large_message_stays_where_it_was_read_with_little_else),
-        T(a_paused_source_brings_nothing),
+        T(what_several_threads_read_of_a_file_is_put_together),
+        T(a_file_as_standard_input_is_read_from_where_it_stands),
+        T(a_pipe_brings_a_message_of_many_reads), T(a_paused_source_brings_nothing),
         T(standard_input_brings_each_message_as_soon_as_it_is_whole),
         T(a_file_that_cannot_be_opened_or_read_is_an_error_that_names_it)};
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -106,7 +106,10 @@ static inline struct wire_value value_of(const uint8_t *first, const struct head
     return value;
 }
 
-static enum wire_state cut(struct slice bytes, size_t at, struct error *err) {
+/* `at`: of the value that needs `least` bytes of the message or more. */
+static enum wire_state cut(
+    struct slice bytes, size_t at, size_t least, size_t *size, struct error *err) {
+    *size = least;
     (void)error_set(err, ERR_BAD_MESSAGE, 0, "send the whole msgpack value",
         "msgpack is cut off: the value at byte %zu needs more than the %zu bytes that are there",
         at, bytes.size);
@@ -142,7 +145,7 @@ __attribute__((always_inline)) static inline enum wire_state walk(struct slice b
             depth--;
         }
         struct head head;
-        if (!head_read(bytes, at, &head)) return cut(bytes, at, err);
+        if (!head_read(bytes, at, &head)) return cut(bytes, at, bytes.size + 1, size, err);
         if (head.type > WIRE_MAP)
             return broken(at, err,
                 head.type == EXT ? "an ext type" : "the byte 0xc1, which msgpack never uses");
@@ -150,7 +153,8 @@ __attribute__((always_inline)) static inline enum wire_state walk(struct slice b
             return broken(at, err, "an array or map nested deeper than 16 levels");
         /* at most 2^33, so nothing overflows; each nested value takes at least one byte */
         uint64_t claimed = head.type == WIRE_MAP ? 2 * head.count : head.count;
-        if (claimed > bytes.size - at - head.size) return cut(bytes, at, err);
+        if (claimed > bytes.size - at - head.size)
+            return cut(bytes, at, at + head.size + (size_t)claimed, size, err);
         if (n < room) items[n] = value_of(bytes.data + at, &head);
         at += head.size;
         open[depth]--;

@@ -29,9 +29,9 @@ enum wire_state {
 };
 
 /**
- * Looks at the value that `bytes` start with. COMPLETE: `*size` is its length. CUT and BROKEN:
- * `err` (ERR_BAD_MESSAGE) says what is wrong at which byte. For streams of values, where CUT asks
- * for more.
+ * Looks at the value that `bytes` start with. COMPLETE: `*size` is its length. CUT: `*size` is more
+ * than there are, and at most its length. CUT and BROKEN: `err` (ERR_BAD_MESSAGE) says what is
+ * wrong at which byte. For streams of values, where CUT asks for more.
  */
 MUST_CHECK enum wire_state wire_scan(struct slice bytes, size_t *size, struct error *err);
 

@@ -10,9 +10,11 @@
 #include "base/clock.h"
 #include "base/invariant.h"
 #include "base/wire.h"
+#include "broker/file_readers.h"
 
 enum {
     READ_BYTES = 1 << 20,
+    SHARED_BYTES = 2 << 20,    /* several threads read so much */
     ROOM_BYTES_MIN = 64 << 10, /* a read that brings less costs more than it is worth */
     MORE_BYTES_MS = 10         /* what a writer in full flow gets to finish its message */
 };
@@ -38,9 +40,11 @@ struct file_source {
     struct error failure; /* what every further poll returns; ERR_OK: none */
     size_t start, end;    /* unread bytes of the chunk */
     size_t cut_bytes;     /* unread bytes that were scanned and found to be a cut message */
+    size_t least_bytes;   /* what that message has, as far as they say */
     size_t message_bytes_max, capacity;
     struct chunk *chunk;
-    int_fast64_t lent; /* messages of the chunk, so far */
+    int_fast64_t lent;            /* messages of the chunk, so far */
+    struct file_readers *readers; /* NULL: not needed yet */
 };
 
 static struct chunk *chunk_create(size_t capacity) {
@@ -97,14 +101,31 @@ static bool make_room(struct file_source *file) {
     return true;
 }
 
+/* As pread(), at the offset of the file, which it moves. Failures to begin go to `failure`. */
+static ssize_t read_together(struct file_source *file, uint8_t *to, size_t size, off_t offset) {
+    if (file->readers == NULL && file_readers_create(&file->readers, &file->failure) != ERR_OK)
+        return 0;
+    ssize_t count = file_readers_read(file->readers, file->fd, to, size, offset);
+    return count > 0 && lseek(file->fd, offset + count, SEEK_SET) < 0 ? -1 : count;
+}
+
+/* As read(), with several threads where much is missing of a message in a file. */
+static ssize_t read_bytes(struct file_source *file, uint8_t *to, size_t room) {
+    size_t unread = unread_bytes(file);
+    size_t missing = file->least_bytes > unread ? file->least_bytes - unread : 0;
+    size_t size = missing > READ_BYTES ? missing : READ_BYTES;
+    if (size > room) size = room;
+    off_t offset = size >= SHARED_BYTES ? lseek(file->fd, 0, SEEK_CUR) : -1;
+    return offset < 0 ? read(file->fd, to, size) : read_together(file, to, size, offset);
+}
+
 /* Waits for bytes and reads once; true where that changed something. Failures go to `failure`. */
 static bool read_once(struct file_source *file, int timeout_ms) {
     struct pollfd waiting = {.fd = file->fd, .events = POLLIN};
     if (poll(&waiting, 1, timeout_ms) <= 0 || !make_room(file)) return false;
 
-    size_t room = file->capacity - file->end;
-    ssize_t count =
-        read(file->fd, file->chunk->bytes + file->end, room < READ_BYTES ? room : READ_BYTES);
+    ssize_t count = read_bytes(file, file->chunk->bytes + file->end, file->capacity - file->end);
+    if (file->failure.code != ERR_OK) return false;
     if (count < 0) {
         if (errno != EINTR && errno != EAGAIN)
             error_set(&file->failure, ERR_IO, errno, "check the file and the disk it is on",
@@ -119,11 +140,13 @@ static bool read_once(struct file_source *file, int timeout_ms) {
 
 /*
  * Scanning a cut message again after every small read would make its cost quadratic. So its bytes
- * must have grown by an eighth first, unless no more of them come. With more than that, much could
- * be read that is behind a large message, and stays in memory with it.
+ * must have grown by an eighth first, and to what it has at least, unless no more of them come.
+ * With more than that, much could be read that is behind a large message, and stays in memory with
+ * it.
  */
 static bool is_worth_scanning(const struct file_source *file) {
     size_t bytes = unread_bytes(file), enough = file->cut_bytes + file->cut_bytes / 8;
+    if (enough < file->least_bytes) enough = file->least_bytes;
     return bytes >= enough || bytes >= file->message_bytes_max || file->is_at_end;
 }
 
@@ -146,7 +169,7 @@ static void pass(struct file_source *file, size_t size) {
     file->next_offset++;
     file->start += size;
     file->start_byte += size;
-    file->cut_bytes = 0;
+    file->cut_bytes = file->least_bytes = 0;
 }
 
 /* *ret stays NULL where an earlier process has answered the message. */
@@ -203,6 +226,7 @@ static enum err take_first(struct file_source *file, struct delivery **ret, stru
     case WIRE_CUT: break;
     }
     file->cut_bytes = bytes;
+    file->least_bytes = size;
     if (file->is_at_end) return take_rest(file, "ends early", ret, err);
     if (bytes >= file->message_bytes_max) return take_rest(file, "is too large", ret, err);
     return ERR_OK;
@@ -258,6 +282,7 @@ static enum err file_source_close(struct source *source, int timeout_ms, struct 
 
 static void file_source_destroy(struct source *source) {
     struct file_source *file = (struct file_source *)source;
+    file_readers_destroy(file->readers);
     if (file->fd > STDIN_FILENO) close(file->fd);
     if (file->chunk != NULL) leave_chunk(file);
     free(file->topic);
