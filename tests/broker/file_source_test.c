@@ -312,12 +312,13 @@ static void expect_huge_messages(struct source *source, const uint8_t *bytes) {
         expect(source, 2 * i + 1, bytes + HUGE_BYTES, 6);
         bytes += HUGE_BYTES + 6;
     }
-    expect_end(source);
 }
 
 TEST(what_several_threads_read_of_a_file_is_put_together) {
     uint8_t *bytes = huge_messages();
-    expect_huge_messages(source_of(bytes + 4, HUGE_FILE_BYTES - 4, HUGE_BYTES), bytes + 4);
+    struct source *source = source_of(bytes + 4, HUGE_FILE_BYTES - 4, HUGE_BYTES);
+    expect_huge_messages(source, bytes + 4);
+    expect_end(source);
     free(bytes);
 }
 
@@ -328,7 +329,9 @@ TEST(a_file_as_standard_input_is_read_from_where_it_stands) {
     assert_int_equal(lseek(fd, 4, SEEK_SET), 4);
     assert_int_equal(dup2(fd, STDIN_FILENO), STDIN_FILENO);
     close(fd);
-    expect_huge_messages(open_source("-", HUGE_BYTES), bytes + 4);
+    struct source *source = open_source("-", HUGE_BYTES);
+    expect_huge_messages(source, bytes + 4);
+    expect_end(source);
     dup2(saved, STDIN_FILENO);
     close(saved);
     unlink(path);
@@ -351,8 +354,10 @@ TEST(a_pipe_brings_a_message_of_many_reads) {
         _exit(0);
     }
     close(in);
-    expect_huge_messages(open_source("-", HUGE_BYTES), bytes + 4);
+    struct source *source = open_source("-", HUGE_BYTES);
+    expect_huge_messages(source, bytes + 4);
     assert_int_equal(waitpid(writer, NULL, 0), writer);
+    expect_end(source);
     dup2(saved, STDIN_FILENO);
     close(saved);
     free(bytes);
