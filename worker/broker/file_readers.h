@@ -1,6 +1,6 @@
 /**
  * Threads that read a part of a file together. From the page cache one copies about 8 GB/s, and
- * four 27 GB/s (tests/bench/RESULTS.md, The engine against a bare loop).
+ * four 27 GB/s (tests/bench/RESULTS.md).
  *
  * Units: bytes. Lifetime: from file_readers_create() to file_readers_destroy(). Threads: one calls,
  * and reads as well.
