@@ -46,6 +46,27 @@ TEST(a_file_of_any_size_comes_whole_and_ends_with_a_nul) {
     }
 }
 
+TEST(bytes_are_read_from_where_they_stand) {
+    uint8_t bytes[8] = {0};
+    size_t size;
+    fill(100);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(file_read_at(fd, 7, bytes, 3, &size));
+    assert_int_equal(size, 3);
+    assert_memory_equal(bytes, "\7\10\11\0", 4);
+    assert_true(file_read_at(fd, 98, bytes, sizeof bytes, &size));
+    assert_int_equal(size, 2);
+    assert_memory_equal(bytes, "\x62\x63\11\0", 4);
+    assert_true(file_read_at(fd, 100, bytes, sizeof bytes, &size));
+    assert_int_equal(size, 0);
+    close(fd);
+    fd = open(folder, O_RDONLY | O_CLOEXEC);
+    assert_false(file_read_at(fd, 0, bytes, sizeof bytes, &size));
+    assert_int_equal(errno, EISDIR);
+    assert_int_equal(size, 0);
+    close(fd);
+}
+
 TEST(bytes_are_written_where_they_belong) {
     struct error err;
     char *data;
@@ -111,8 +132,8 @@ TEST(a_dash_is_standard_input) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {T(a_file_of_any_size_comes_whole_and_ends_with_a_nul),
-        T(bytes_are_written_where_they_belong), T(what_cannot_be_written_says_why),
-        T(a_byte_too_many_is_too_large), T(what_cannot_be_read_is_named_with_its_reason),
-        T(a_dash_is_standard_input)};
+        T(bytes_are_read_from_where_they_stand), T(bytes_are_written_where_they_belong),
+        T(what_cannot_be_written_says_why), T(a_byte_too_many_is_too_large),
+        T(what_cannot_be_read_is_named_with_its_reason), T(a_dash_is_standard_input)};
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

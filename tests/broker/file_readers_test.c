@@ -48,8 +48,7 @@ TEST(each_byte_of_a_part_comes_to_its_place) {
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
             size_t size = parts[i].size;
             memset(found, 0xee, sizeof found);
-            assert_int_equal(
-                file_readers_read(readers, fd, found, size, (off_t)parts[i].offset), size);
+            assert_int_equal(file_readers_read(readers, fd, found, size, parts[i].offset), size);
             if (size > 0) /* at once: what comes last */
                 assert_int_equal(found[size - 1], bytes[parts[i].offset + size - 1]);
             assert_memory_equal(found, bytes + parts[i].offset, size);

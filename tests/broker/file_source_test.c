@@ -43,12 +43,13 @@ static struct source *source_of(const void *bytes, size_t size, size_t message_b
     return source;
 }
 
-/* The next message, which must come and be `size` bytes of `bytes`. */
-static void expect(struct source *source, int64_t offset, const void *bytes, size_t size) {
+/* The next message, which must come with one of so many polls, and be `size` bytes of `bytes`. */
+static void expect_within(
+    struct source *source, int polls, int64_t offset, const void *bytes, size_t size) {
     struct delivery *delivery = NULL;
     struct error err = {.message = ""};
     bool at_end = false;
-    for (int i = 0; i < 1000 && delivery == NULL && !at_end; i++) /* a pipe brings parts of it */
+    for (int i = 0; i < polls && delivery == NULL && !at_end; i++)
         if (source_poll(source, 5000, &delivery, &at_end, &err) != ERR_OK)
             fail_msg("%s", err.message);
     assert_non_null(delivery);
@@ -59,6 +60,10 @@ static void expect(struct source *source, int64_t offset, const void *bytes, siz
     assert_false(at_end);
     source_finish(source, &delivery->position);
     delivery_destroy(delivery);
+}
+
+static void expect(struct source *source, int64_t offset, const void *bytes, size_t size) {
+    expect_within(source, 1, offset, bytes, size);
 }
 
 static void expect_end(struct source *source) {
@@ -306,10 +311,11 @@ static uint8_t *huge_messages(void) {
     return bytes;
 }
 
+/* Each comes in parts. */
 static void expect_huge_messages(struct source *source, const uint8_t *bytes) {
     for (int64_t i = 0; i < 2; i++) {
-        expect(source, 2 * i, bytes, HUGE_BYTES);
-        expect(source, 2 * i + 1, bytes + HUGE_BYTES, 6);
+        expect_within(source, 1000, 2 * i, bytes, HUGE_BYTES);
+        expect_within(source, 1000, 2 * i + 1, bytes + HUGE_BYTES, 6);
         bytes += HUGE_BYTES + 6;
     }
 }

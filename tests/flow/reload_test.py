@@ -108,11 +108,14 @@ class ReloadTest(FlowTest):
                 found[result["id"]] = result
         return found
 
-    def wait_for(self, job):
-        def is_there():
+    def wait_while_it_runs(self, condition, what):
+        def is_met():
             self.assertIsNone(self.process.poll(), self.log.read_text())
-            return job["id"] in self.answers()
-        self.wait_until(is_there, f"an answer to {job['id']}")
+            return condition()
+        self.wait_until(is_met, what)
+
+    def wait_for(self, job):
+        self.wait_while_it_runs(lambda: job["id"] in self.answers(), f"an answer to {job['id']}")
         return self.answers()[job["id"]]
 
     def ask(self, job):
@@ -128,11 +131,7 @@ class ReloadTest(FlowTest):
     def hang_up_and_wait_for(self, text):
         before = self.count_lines(text)
         self.process.send_signal(signal.SIGHUP)
-
-        def is_there():
-            self.assertIsNone(self.process.poll(), self.log.read_text())
-            return self.count_lines(text) > before
-        self.wait_until(is_there, text)
+        self.wait_while_it_runs(lambda: self.count_lines(text) > before, text)
 
     def reload(self):
         self.hang_up_and_wait_for(" reloaded: ")

@@ -69,6 +69,18 @@ enum err file_read(
     return code;
 }
 
+bool file_read_at(int fd, uint64_t offset, void *to, size_t size, size_t *ret_read) {
+    *ret_read = 0;
+    while (*ret_read < size) {
+        ssize_t got =
+            pread(fd, (uint8_t *)to + *ret_read, size - *ret_read, (off_t)(offset + *ret_read));
+        if (got == 0) break;
+        if (got < 0 && errno != EINTR) return false;
+        if (got > 0) *ret_read += (size_t)got;
+    }
+    return true;
+}
+
 bool file_write_at(int fd, uint64_t offset, struct slice bytes) {
     while (bytes.size > 0) {
         struct slice done;

@@ -1,4 +1,4 @@
-/** Files that are read in one step, and writes that are whole. Threads: any. */
+/** Files that are read in one step, and reads and writes that are whole. Threads: any. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -13,6 +13,12 @@
  */
 MUST_CHECK enum err file_read(
     const char *path, size_t bytes_max, char **ret, size_t *size, struct error *err);
+
+/**
+ * Reads `size` bytes, `offset` bytes from the file's start; *ret_read is less only at the end of
+ * the file. False: errno says why, and *ret_read bytes came before that.
+ */
+MUST_CHECK bool file_read_at(int fd, uint64_t offset, void *to, size_t size, size_t *ret_read);
 
 /** Writes all of `bytes`, `offset` bytes from the file's start. False: errno says why. */
 MUST_CHECK bool file_write_at(int fd, uint64_t offset, struct slice bytes);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/invariant.h"
 #include "base/pulse.h"
 
@@ -40,16 +41,11 @@ static enum err no_memory(struct error *err) {
 
 static enum err read_all(
     const struct blob_parts *parts, uint64_t part, uint8_t *to, struct error *err) {
-    uint64_t bytes = part_bytes(parts, part), done = 0;
-    while (done < bytes) {
-        ssize_t got = pread(parts->fd, to + done, bytes - done, (off_t)(part * PART_BYTES + done));
-        if (got == 0) return has_changed(err);
-        if (got < 0 && errno != EINTR)
-            return error_set(err, ERR_IO, errno, "check the permissions and the state of the disk",
-                "cannot read a blob: %s", strerror(errno));
-        if (got > 0) done += (uint64_t)got;
-    }
-    return ERR_OK;
+    size_t bytes = part_bytes(parts, part), done;
+    if (!file_read_at(parts->fd, part * PART_BYTES, to, bytes, &done))
+        return error_set(err, ERR_IO, errno, "check the permissions and the state of the disk",
+            "cannot read a blob: %s", strerror(errno));
+    return done == bytes ? ERR_OK : has_changed(err);
 }
 
 static enum err read_part(

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/crew.h"
+#include "base/file.h"
 #include "base/pulse.h"
 
 enum {
@@ -22,25 +22,12 @@ struct file_readers {
     bool is_over;
     int fd;
     uint8_t *to;
-    off_t offset;
+    uint64_t offset;
     size_t next;    /* where the next part begins */
     size_t end;     /* no part begins there or behind it; from a part that came short on, its end */
     int native;     /* why it came short: errno, or 0 at the end of the file */
     size_t running; /* parts */
 };
-
-/* Sets *native where it returns less than `size`: to 0 at the end of the file. */
-static size_t read_part(int fd, uint8_t *to, size_t size, off_t offset, int *native) {
-    size_t done = 0;
-    while (done < size) {
-        ssize_t count = pread(fd, to + done, size - done, offset + (off_t)done);
-        if (count < 0 && errno == EINTR) continue;
-        *native = count < 0 ? errno : 0;
-        if (count <= 0) break;
-        done += (size_t)count;
-    }
-    return done;
-}
 
 /* Reads parts until none is left. Called and left with the lock. */
 static void read_parts(struct file_readers *readers) {
@@ -50,9 +37,10 @@ static void read_parts(struct file_readers *readers) {
         readers->next += size;
         readers->running++;
         pthread_mutex_unlock(&readers->lock);
-        int native = 0;
-        size_t count =
-            read_part(readers->fd, readers->to + at, size, readers->offset + (off_t)at, &native);
+        size_t count;
+        bool is_read =
+            file_read_at(readers->fd, readers->offset + at, readers->to + at, size, &count);
+        int native = is_read ? 0 : errno;
         pthread_mutex_lock(&readers->lock);
         if (count < size && at + count < readers->end) {
             readers->end = at + count;
@@ -91,7 +79,7 @@ enum err file_readers_create(struct file_readers **ret, struct error *err) {
 }
 
 ssize_t file_readers_read(
-    struct file_readers *readers, int fd, void *to, size_t size, off_t offset) {
+    struct file_readers *readers, int fd, void *to, size_t size, uint64_t offset) {
     pthread_mutex_lock(&readers->lock);
     readers->fd = fd;
     readers->to = to;

@@ -8,6 +8,7 @@
 #ifndef BROKER_FILE_READERS_H
 #define BROKER_FILE_READERS_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -21,7 +22,7 @@ MUST_CHECK enum err file_readers_create(struct file_readers **ret, struct error 
  * As pread(), but less than `size` only where the file ends, or where what follows cannot be read.
  */
 MUST_CHECK ssize_t file_readers_read(
-    struct file_readers *readers, int fd, void *to, size_t size, off_t offset);
+    struct file_readers *readers, int fd, void *to, size_t size, uint64_t offset);
 
 void file_readers_destroy(struct file_readers *readers); /* NULL is fine */
 

@@ -105,7 +105,7 @@ static bool make_room(struct file_source *file) {
 static ssize_t read_together(struct file_source *file, uint8_t *to, size_t size, off_t offset) {
     if (file->readers == NULL && file_readers_create(&file->readers, &file->failure) != ERR_OK)
         return 0;
-    ssize_t count = file_readers_read(file->readers, file->fd, to, size, offset);
+    ssize_t count = file_readers_read(file->readers, file->fd, to, size, (uint64_t)offset);
     return count > 0 && lseek(file->fd, offset + count, SEEK_SET) < 0 ? -1 : count;
 }
 
