@@ -333,10 +333,10 @@ class Storm:
 
     def _look_at_deaths(self, deaths):
         """Crashes and hangs are those of the poison and of mutants that launch for ever; they were convicted. The rest
-        is what was injected, and what brokers do to transactions. All messages have been settled."""
+        is what was injected, and what brokers do to transactions. After other problems some messages were not counted."""
         crashes = sum(count for cause, count in deaths.items() if re.match(r"signal (4|5|6|7|8|11) ", cause))
         poison = sum(count for kind, count in self.account.counts.items() if kind.startswith("poison"))
-        if crashes and not poison:
+        if crashes and not poison and not self.problems:
             self.problems.append(f"{crashes} crashes, and no message that may crash a worker")
         strange = {cause for cause in deaths if re.match(r"it ended with code (?!5)", cause) or "internal" in cause}
         if strange:
@@ -356,8 +356,7 @@ class Storm:
         self.cluster.down()
         self.store.shutdown()
         deaths = sum((worker.deaths() for worker in self.workers), collections.Counter())
-        if not self.problems:
-            self._look_at_deaths(deaths)
+        self._look_at_deaths(deaths)
         counts = self.account.counts
         outcomes = ("ok", "errors", "letters alone", "duplicates")
         say(f"{self.delivery}, ordering {self.ordering}: {self.sender.sent} messages, {self.sender.refused} of them refused by "

@@ -82,7 +82,8 @@ class Worker:
         return self._process.poll()
 
     def last_words(self):
-        """What the executors of this life that ended last said of it, the last of each; others may have logged since."""
+        """What the executors of this life said as they ended: the last lines, one for each device. Others may have
+        logged since."""
         said = LAST_WORDS.findall(self.log.read_bytes()[self._log_begins:])
         return [line.decode(errors="replace") for line in said[-self._devices:]]
 
