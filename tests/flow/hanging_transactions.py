@@ -4,7 +4,9 @@ Apache Kafka from 4.0 on (KAFKA-20734) may forget about a transaction that it wa
 of no leader of a partition yet, it takes the partition for one that was deleted: it notes that the transaction is
 complete, and never tells the partition how it has ended. What is open there stays open, whatever clients do and however
 often the broker is started again: readers of committed messages wait behind it, and so does whoever asks the group for
-its offsets. It needs a partition without any leader; with replicas that are alive there is none."""
+its offsets. Worse: if its producer goes on there, the end of its next transaction is taken for the end of both. Then
+what was committed is lost to readers, or what was aborted is read. So clients must not come back before what hangs is
+ended. It needs a partition without any leader; with replicas that are alive there is none."""
 
 import contextlib
 import socket
@@ -18,6 +20,7 @@ INTERNAL = {"__consumer_offsets": 4, "__transaction_state": 4}  # partitions, as
 COMPLETE = ("Empty", "CompleteCommit", "CompleteAbort")  # to the coordinator nothing is open
 PREPARE_COMMIT, PREPARE_ABORT = 2, 3  # states in its log
 QUIET_S = 5  # it stays as it is for so long
+LOOK_S = 0.5  # between two questions to the brokers
 TIMEOUT_S = 30
 
 
@@ -122,8 +125,21 @@ def complete_producers(brokers):
     return set().union(*(broker.complete_producers() for broker in brokers))
 
 
+def read_end(value):
+    """{(topic, partition, producer): whether it is committed} of a record with which the coordinator ends a transaction;
+    {} of others."""
+    record = Answer(value)
+    version, producer, _, _, state = record.take("hqhib")
+    if state not in (PREPARE_COMMIT, PREPARE_ABORT):
+        return {}
+    assert version == 1, f"a record of version {version}"
+    topics = record.list(lambda: record.end((record.text(), record.list(lambda: record.take("i")))))
+    return {(topic, number, producer): state == PREPARE_COMMIT for topic, numbers in topics for number in numbers}
+
+
 def outcomes(servers):
-    """{producer: whether its last transaction that was ended is committed}, as the coordinator has noted it."""
+    """{(topic, partition, producer): whether the last transaction that was ended there is committed}, as the coordinator
+    has noted it. A later transaction of the producer's without that partition says nothing of it."""
     reader = confluent_kafka.Consumer({"log_level": 2, "bootstrap.servers": servers, "group.id": "outcomes",
                                        "enable.auto.commit": False, "enable.partition.eof": True})
     topic = "__transaction_state"
@@ -136,9 +152,7 @@ def outcomes(servers):
         if message.error():
             left -= message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
         elif message.value():
-            _, producer, _, _, state = struct.unpack_from(">hqhib", message.value())
-            if state in (PREPARE_COMMIT, PREPARE_ABORT):
-                found[producer] = state == PREPARE_COMMIT
+            found |= read_end(message.value())
     reader.close()
     return found
 
@@ -161,6 +175,17 @@ class Hanging:
         self.ended += ended
         return ended
 
+    def clear(self):
+        """After a broker was started again, and before clients may reach it: ends what it has left hanging."""
+        quiet_since, deadline = time.monotonic(), time.monotonic() + TIMEOUT_S
+        while time.monotonic() < quiet_since + QUIET_S:
+            assert time.monotonic() < deadline, f"these still hang: {list(self._seen)}"
+            with contextlib.suppress(OSError):  # it is just starting
+                self.look()
+            if self._seen:
+                quiet_since = time.monotonic()
+            time.sleep(LOOK_S)
+
     def _end_due(self, brokers):
         complete = complete_producers(brokers)
         found = {}
@@ -176,5 +201,6 @@ class Hanging:
         due = [key for key, since in self._seen.items() if now - since >= QUIET_S and key[2] in complete]
         for topic, partition, producer, first in due:
             for broker in brokers:  # who does not lead the partition refuses
-                broker.end_transaction(topic, partition, producer, found[topic, partition, producer, first], known[producer])
+                broker.end_transaction(topic, partition, producer, found[topic, partition, producer, first],
+                                       known[topic, partition, producer])
         return len(due)

@@ -166,6 +166,9 @@ class Flow:
 
     # the account
 
+    def clear_hanging(self):
+        self._hanging.clear()
+
     def _end_hanging(self):
         """A broker that was away may have left transactions hanging, behind which nobody reads. They are ended as whoever
         runs such brokers would end them."""

@@ -32,7 +32,7 @@ import confluent_kafka
 import confluent_kafka.admin
 
 from storm_account import Account
-from storm_faults import SESSION_TIMEOUT_S, Faults, Memory, Worker
+from storm_faults import SESSION_TIMEOUT_S, Brokers, Faults, Memory, Worker
 from storm_messages import BOMB_BYTES, KINDS, Messages, blobs
 
 MIB = 1 << 20
@@ -207,13 +207,14 @@ class Storm:
         self.cluster = KafkaCluster(arguments.brokers)
         self.store = BlobStore()
         self._create_topics()
+        self.brokers = Brokers(self.cluster, self.hanging)
         messages = Messages(arguments.seed, self.topics, arguments.without)
         self.workers = [self._start_worker(name) for name in ("first", "second")]
         self.account = Account(self.cluster.servers, self.topics, PARTITIONS, messages, delivery)
         self.sender = Sender(self.cluster.servers, self.topics.jobs, messages, arguments.rate)
         self.memory = Memory(self.workers)
         self.faults = Faults(
-            self.chance, self.cluster, self.workers, self.disk if may_mount else None, self.clock, self.problems)
+            self.chance, self.brokers, self.workers, self.disk if may_mount else None, self.clock, self.problems)
         self.sender.start()
         self.memory.start()
 
@@ -238,7 +239,7 @@ class Storm:
             "commit_interval_ms": "200ms", "programs": {"dir": str(programs)}, "state": {"dir": str(self.disk / f"{name}-state")},
             "blobs": {"url": f"http://127.0.0.1:{self.store.server_port}/", "cache_dir": str(self.disk / f"{name}-blobs"),
                       "cache_bytes": "512KiB"},
-            "kafka": {"bootstrap_servers": self.cluster.servers, "group": "storm", "instance_id": name,
+            "kafka": {"bootstrap_servers": self.brokers.servers, "group": "storm", "instance_id": name,
                       "consumer": {"session.timeout.ms": SESSION_TIMEOUT_S * 1000}},
             "topics": {"jobs": [self.topics.jobs], "results": self.topics.results, "telemetry": self.topics.telemetry,
                        "dead_letters": self.topics.dead_letters, "reply_to": [self.topics.replies, self.topics.missing]},
@@ -353,6 +354,7 @@ class Storm:
         self.account.close()
         if self.problems and self.arguments.keep:
             self.cluster.keep(self.folder / "brokers")
+        self.brokers.close()
         self.cluster.down()
         self.store.shutdown()
         deaths = sum((worker.deaths() for worker in self.workers), collections.Counter())

@@ -13,6 +13,8 @@ import subprocess
 import threading
 import time
 
+from proxy import Proxy
+
 SESSION_TIMEOUT_S = 6
 LONG_FREEZE_S = SESSION_TIMEOUT_S + 2
 STOP_TIMEOUT_S = 90
@@ -124,13 +126,44 @@ class Memory(threading.Thread):
         self.join()
 
 
+class Brokers:
+    """The nodes, as workers reach them. Where there is one, they do so through a proxy: it lets them in again only once
+    what the node's death has left hanging is ended. Where others have replicas, nothing hangs."""
+
+    def __init__(self, cluster, hanging):
+        self._cluster, self._hanging = cluster, hanging
+        self._proxy = Proxy(cluster.proxy_port, cluster.proxied_port) if cluster.brokers == 1 else None
+        self.servers = f"127.0.0.1:{cluster.proxy_port}" if self._proxy else cluster.servers
+
+    def restart(self, chance):
+        """Kills one, and starts it again."""
+        node = chance.randint(1, self._cluster.brokers)
+        self._cluster.kill(node)
+        if self._proxy:
+            self._proxy.cut()
+        time.sleep(chance.uniform(0, 3))
+        self._cluster.start(node)
+        if self._proxy:
+            self._hanging.clear()
+            self._proxy.mend()
+
+    def freeze(self, seconds):
+        self._cluster.pause()
+        time.sleep(seconds)
+        self._cluster.resume()
+
+    def close(self):
+        if self._proxy:
+            self._proxy.close()
+
+
 class Faults:
     """Deals faults from a shuffled deck, so that each comes before one comes again. What lasts goes on beside the
     next; a worker, the brokers, the disk and the clock suffer one fault at a time."""
 
-    def __init__(self, chance, cluster, workers, disk, clock, problems):
+    def __init__(self, chance, brokers, workers, disk, clock, problems):
         self._chance = chance
-        self._cluster = cluster
+        self._brokers = brokers
         self._workers = workers
         self._disk = disk  # a small file system to fill; None where there is none
         self._clock = clock  # the file with its seconds off, as wall_clock.c reads it
@@ -241,16 +274,11 @@ class Faults:
 
     def _kill_broker(self, chance):
         with self._brokers_lock:
-            node = chance.randint(1, self._cluster.brokers)
-            self._cluster.kill(node)
-            time.sleep(chance.uniform(0, 3))
-            self._cluster.start(node)
+            self._brokers.restart(chance)
 
     def _pause_brokers(self, chance):
         with self._brokers_lock:
-            self._cluster.pause()
-            time.sleep(chance.uniform(0.5, SESSION_TIMEOUT_S + 2))
-            self._cluster.resume()
+            self._brokers.freeze(chance.uniform(0.5, SESSION_TIMEOUT_S + 2))
 
     def _fill_disk(self, chance):
         filling = self._disk / "filling"
