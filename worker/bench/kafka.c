@@ -12,7 +12,10 @@
 #include "bench/table.h"
 #include "broker/connect.h"
 
-enum { PARTITIONS = 8, NAME_SIZE = 96, FIRST_RESULT_MS = 60000, READ_MS = 1000, WAY_COUNT = 2 };
+enum { PARTITIONS = 8, NAME_SIZE = 96, FIRST_RESULT_MS = 60000, READ_MS = 1000 };
+
+enum { DELIVERY_COUNT = EXACTLY_ONCE + 1 };
+static const char *const delivery_names[DELIVERY_COUNT] = {"at-least-once", "exactly-once"};
 
 /* Indices of the topics. The worker and the baseline write results to the same one. */
 enum { TOPIC_JOBS, TOPIC_RESULTS, TOPIC_DEAD_LETTERS, TOPIC_COUNT };
@@ -46,8 +49,10 @@ static void name_topics(struct kafka_bench *bench) {
 }
 
 /* Every run reads all jobs, so every run needs a group of its own. */
-static void name_group(struct kafka_bench *bench, const char *who, unsigned round) {
-    snprintf(bench->group, NAME_SIZE, "%.60s-%s-%u", bench->names[TOPIC_JOBS], who, round);
+static void name_group(
+    struct kafka_bench *bench, const char *who, enum delivery_choice delivery, unsigned round) {
+    snprintf(bench->group, NAME_SIZE, "%.50s-%s-%s-%u", bench->names[TOPIC_JOBS], who,
+        delivery_names[delivery], round);
 }
 
 static bool replace(char **text, const char *with) {
@@ -84,7 +89,7 @@ static enum err run_worker(struct kafka_bench *bench, enum delivery_choice deliv
     struct bench_clock clock;
     struct connection connection;
     bench_clock_init(&clock, warm_up_of(bench), bench->options->messages - warm_up_of(bench));
-    name_group(bench, delivery == EXACTLY_ONCE ? "exactly-once" : "at-least-once", round);
+    name_group(bench, "worker", delivery, round);
     bench->options->settings->delivery = delivery;
     enum err code = fit_settings(bench, err);
     if (code == ERR_OK)
@@ -99,10 +104,10 @@ static enum err run_worker(struct kafka_bench *bench, enum delivery_choice deliv
     return code;
 }
 
-static enum err run_baseline(struct kafka_bench *bench, unsigned round, double *ns_a_job,
-    double *cpu_ns_a_job, struct error *err) {
+static enum err run_baseline(struct kafka_bench *bench, enum delivery_choice delivery,
+    unsigned round, double *ns_a_job, double *cpu_ns_a_job, struct error *err) {
     const struct settings *settings = bench->options->settings;
-    name_group(bench, "baseline", round);
+    name_group(bench, "baseline", delivery, round);
     const struct kafka_baseline_work work = {
         .consumer = kafka_options(settings, &settings->kafka.consumer),
         .producer = kafka_options(settings, &settings->kafka.producer),
@@ -111,7 +116,9 @@ static enum err run_baseline(struct kafka_bench *bench, unsigned round, double *
         .to = bench->topics[TOPIC_RESULTS],
         .messages = bench->options->messages,
         .warm_up = warm_up_of(bench),
-        .response = bench->response};
+        .response = bench->response,
+        .transactional_id = delivery == EXACTLY_ONCE ? bench->group : NULL,
+        .transaction_messages = connect_transaction_messages(settings)};
     return kafka_baseline_run(&work, ns_a_job, cpu_ns_a_job, err);
 }
 
@@ -139,25 +146,31 @@ static enum err take_response(struct kafka_bench *bench, struct error *err) {
     return code;
 }
 
-/* A way of delivery: the time of its jobs, and the processes' CPU time. */
-struct kafka_rounds {
+/* A row of both tables: the worker's delivery, and the baseline's. */
+struct comparison {
     const char *work;
-    enum delivery_choice delivery;
+    enum delivery_choice worker, baseline;
     struct bench_rounds time, cpu;
 };
 
-/* Compares both ways of delivery with the same rounds of the baseline. */
+enum { COMPARISON_COUNT = 3 };
+
+/* Every way is measured once a round. */
 static enum err measure_round(
-    struct kafka_bench *bench, struct kafka_rounds *ways, unsigned round, struct error *err) {
-    double ns, cpu_ns;
-    enum err code = run_baseline(bench, round, &ns, &cpu_ns, err);
-    for (int i = 0; i < WAY_COUNT && code == ERR_OK; i++) {
-        struct kafka_rounds *way = &ways[i];
-        way->time.baseline_ns[round] = ns;
-        way->cpu.baseline_ns[round] = cpu_ns;
-        code = run_worker(bench, way->delivery, round, &way->time.worker_ns[round],
-            &way->cpu.worker_ns[round], err);
-        way->time.count = way->cpu.count = round + 1;
+    struct kafka_bench *bench, struct comparison *comparisons, unsigned round, struct error *err) {
+    double ns[2][DELIVERY_COUNT], cpu_ns[2][DELIVERY_COUNT]; /* of the baseline, of the worker */
+    enum err code = ERR_OK;
+    for (int i = 0; i < DELIVERY_COUNT && code == ERR_OK; i++) {
+        code = run_baseline(bench, i, round, &ns[0][i], &cpu_ns[0][i], err);
+        if (code == ERR_OK) code = run_worker(bench, i, round, &ns[1][i], &cpu_ns[1][i], err);
+    }
+    for (int i = 0; i < COMPARISON_COUNT && code == ERR_OK; i++) {
+        struct comparison *c = &comparisons[i];
+        c->time.baseline_ns[round] = ns[0][c->baseline];
+        c->time.worker_ns[round] = ns[1][c->worker];
+        c->cpu.baseline_ns[round] = cpu_ns[0][c->baseline];
+        c->cpu.worker_ns[round] = cpu_ns[1][c->worker];
+        c->time.count = c->cpu.count = round + 1;
     }
     return code;
 }
@@ -176,7 +189,7 @@ static void print_cpu(
     bench_row_end(table);
 }
 
-static void print(const struct kafka_bench *bench, struct kafka_rounds *ways) {
+static void print(const struct kafka_bench *bench, struct comparison *comparisons) {
     static const char *const cpu_names[] = {"work", "baseline, us of CPU a job", "least .. most",
         "worker, us of CPU a job", "least .. most"};
     const struct bench_table *table = &bench->options->table;
@@ -186,25 +199,29 @@ static void print(const struct kafka_bench *bench, struct kafka_rounds *ways) {
         bench->options->messages, bench->job_bytes, bench->response.size, PARTITIONS,
         table->rounds);
     bench_print_rates_head(table, "baseline");
-    for (int i = 0; i < WAY_COUNT; i++) bench_print_rates(table, ways[i].work, &ways[i].time);
+    for (int i = 0; i < COMPARISON_COUNT; i++)
+        bench_print_rates(table, comparisons[i].work, &comparisons[i].time);
     bench_note(table, "\n");
     bench_head(table, cpu_names, sizeof cpu_names / sizeof cpu_names[0]);
-    for (int i = 0; i < WAY_COUNT; i++) print_cpu(table, ways[i].work, &ways[i].cpu);
+    for (int i = 0; i < COMPARISON_COUNT; i++)
+        print_cpu(table, comparisons[i].work, &comparisons[i].cpu);
 }
 
 static enum err measure(struct kafka_bench *bench, struct error *err) {
-    struct kafka_rounds ways[WAY_COUNT] = {
-        {.work = "from topic to topic, at least once", .delivery = AT_LEAST_ONCE},
-        {.work = "the same, exactly once", .delivery = EXACTLY_ONCE}};
+    struct comparison comparisons[COMPARISON_COUNT] = {
+        {"from topic to topic, at least once", AT_LEAST_ONCE, AT_LEAST_ONCE, {0}, {0}},
+        {"the same, exactly once", EXACTLY_ONCE, AT_LEAST_ONCE, {0}, {0}},
+        {"the same, the baseline in transactions too", EXACTLY_ONCE, EXACTLY_ONCE, {0}, {0}}};
     double ignored;
     enum err code = ERR_OK;
-    /* an extra round of each way warms up the brokers, which run other code for transactions */
-    for (int i = 0; i < WAY_COUNT && code == ERR_OK; i++)
-        code = run_worker(bench, ways[i].delivery, BENCH_ROUNDS_MAX, &ignored, &ignored, err);
+    /* an extra round of each delivery warms up the brokers, which run other code for
+     * transactions */
+    for (int i = 0; i < DELIVERY_COUNT && code == ERR_OK; i++)
+        code = run_worker(bench, i, BENCH_ROUNDS_MAX, &ignored, &ignored, err);
     if (code == ERR_OK) code = take_response(bench, err);
     for (unsigned i = 0; i < bench->options->table.rounds && code == ERR_OK; i++)
-        code = measure_round(bench, ways, i, err);
-    if (code == ERR_OK) print(bench, ways);
+        code = measure_round(bench, comparisons, i, err);
+    if (code == ERR_OK) print(bench, comparisons);
     return code;
 }
 

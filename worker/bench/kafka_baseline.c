@@ -18,6 +18,14 @@ static enum err no_answer(rd_kafka_resp_err_t native, const char *what, struct e
         "%s: %s", what, rd_kafka_err2str(native));
 }
 
+/* Of a call that returns NULL if it succeeds. */
+static enum err succeed(rd_kafka_error_t *failure, const char *what, struct error *err) {
+    if (failure == NULL) return ERR_OK;
+    enum err code = no_answer(rd_kafka_error_code(failure), what, err);
+    rd_kafka_error_destroy(failure);
+    return code;
+}
+
 /* --- topics --- */
 
 static enum err create_admin(
@@ -103,10 +111,12 @@ static void on_delivered(rd_kafka_t *client, const rd_kafka_message_t *message, 
     else if (responses->failure == RD_KAFKA_RESP_ERR_NO_ERROR) responses->failure = message->err;
 }
 
-static enum err create_producer(
-    const struct kafka_options *kafka, struct responses *responses, struct error *err) {
+/* Without a transactional id it produces without transactions. */
+static enum err create_producer(const struct kafka_options *kafka, const char *transactional_id,
+    struct responses *responses, struct error *err) {
     static const struct client_setting defaults[] = {{"linger.ms", "1"}, {NULL, NULL}};
-    static const struct client_setting required[] = {{"enable.idempotence", "true"}, {NULL, NULL}};
+    const struct client_setting required[] = {{"enable.idempotence", "true"},
+        {transactional_id != NULL ? "transactional.id" : NULL, transactional_id}, {NULL, NULL}};
     rd_kafka_conf_t *conf;
     *responses = (struct responses){.client = NULL};
     enum err code = client_conf_create(kafka, "kafka.producer", defaults, required, &conf, err);
@@ -114,7 +124,9 @@ static enum err create_producer(
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivered);
     rd_kafka_conf_set_opaque(conf, responses);
     rd_kafka_conf_set_log_cb(conf, NULL); /* errors are returned by the calls */
-    return client_create(RD_KAFKA_PRODUCER, conf, "kafka.producer", &responses->client, err);
+    code = client_create(RD_KAFKA_PRODUCER, conf, "kafka.producer", &responses->client, err);
+    if (code != ERR_OK || transactional_id == NULL) return code;
+    return succeed(rd_kafka_init_transactions(responses->client, SILENCE_MS), "init", err);
 }
 
 static void destroy_producer(struct responses *responses) {
@@ -151,7 +163,7 @@ static enum err await(struct responses *responses, uint64_t count, struct error 
 enum err kafka_baseline_fill(const struct kafka_options *kafka, const char *topic,
     struct slice payload, uint64_t count, struct error *err) {
     struct responses responses;
-    enum err code = create_producer(kafka, &responses, err);
+    enum err code = create_producer(kafka, NULL, &responses, err);
     for (uint64_t i = 0; i < count && code == ERR_OK; i++) produce(&responses, topic, payload);
     if (code == ERR_OK) code = await(&responses, count, err);
     destroy_producer(&responses);
@@ -164,7 +176,8 @@ static enum err create_consumer(
     const struct kafka_baseline_work *work, rd_kafka_t **ret, struct error *err) {
     const struct client_setting defaults[] = {{"auto.offset.reset", "earliest"}, {NULL, NULL}};
     const struct client_setting required[] = {{"group.id", work->group},
-        {"enable.auto.commit", "true"}, {"auto.commit.interval.ms", "500"}, {NULL, NULL}};
+        {"enable.auto.commit", work->transactional_id == NULL ? "true" : "false"},
+        {"auto.commit.interval.ms", "500"}, {NULL, NULL}};
     rd_kafka_conf_t *conf;
     enum err code =
         client_conf_create(&work->consumer, "kafka.consumer", defaults, required, &conf, err);
@@ -180,16 +193,23 @@ static enum err create_consumer(
     return native == RD_KAFKA_RESP_ERR_NO_ERROR ? ERR_OK : no_answer(native, "subscribing", err);
 }
 
+struct loop {
+    const struct kafka_baseline_work *work;
+    rd_kafka_t *consumer;
+    rd_kafka_queue_t *queue;
+    struct responses responses;
+    uint64_t answered;
+};
+
 /* Answers available messages, `max` at most; returns how many. */
-static uint64_t answer_some(const struct kafka_baseline_work *work, rd_kafka_queue_t *queue,
-    struct responses *responses, uint64_t max) {
+static uint64_t answer_some(struct loop *loop, uint64_t max) {
     rd_kafka_message_t *messages[MESSAGES_AT_ONCE];
     ssize_t count = rd_kafka_consume_batch_queue(
-        queue, POLL_MS, messages, max < MESSAGES_AT_ONCE ? max : MESSAGES_AT_ONCE);
+        loop->queue, POLL_MS, messages, max < MESSAGES_AT_ONCE ? max : MESSAGES_AT_ONCE);
     uint64_t answered = 0;
     for (ssize_t i = 0; i < count; i++) {
         if (messages[i]->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-            produce(responses, work->to, work->response);
+            produce(&loop->responses, loop->work->to, loop->work->response);
             answered++;
         }
         rd_kafka_message_destroy(messages[i]);
@@ -197,43 +217,85 @@ static uint64_t answer_some(const struct kafka_baseline_work *work, rd_kafka_que
     return answered;
 }
 
-/* The time begins when all of the warm-up is acknowledged. */
-static enum err answer_all(const struct kafka_baseline_work *work, rd_kafka_t *consumer,
-    struct responses *responses, double *ns_each, double *cpu_ns_each, struct error *err) {
-    rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(consumer);
-    const double measured = (double)(work->messages - work->warm_up);
-    uint64_t answered = 0, started_ns = 0, started_cpu_ns = 0, moved_ns = clock_ns();
-    enum err code = ERR_OK;
-    while (answered < work->messages && code == ERR_OK) {
-        uint64_t until = answered < work->warm_up ? work->warm_up : work->messages;
-        uint64_t count = answer_some(work, queue, responses, until - answered);
+/* Until `until` are answered. */
+static enum err answer(struct loop *loop, uint64_t until, struct error *err) {
+    uint64_t moved_ns = clock_ns();
+    while (loop->answered < until) {
+        uint64_t count = answer_some(loop, until - loop->answered);
         if (count > 0) moved_ns = clock_ns();
         else if (clock_ns() - moved_ns > SILENCE_MS * 1000000ull)
-            code = no_answer(RD_KAFKA_RESP_ERR__TIMED_OUT, "consuming", err);
-        answered += count;
-        if (code != ERR_OK || started_ns != 0 || answered < work->warm_up) continue;
-        code = await(responses, answered, err);
-        started_ns = clock_ns();
-        started_cpu_ns = cpu_time_process_ns();
+            return no_answer(RD_KAFKA_RESP_ERR__TIMED_OUT, "consuming", err);
+        loop->answered += count;
     }
-    if (code == ERR_OK) code = await(responses, work->messages, err);
+    return ERR_OK;
+}
+
+/* Commits the offsets of all messages that were read. */
+static enum err send_offsets(struct loop *loop, struct error *err) {
+    rd_kafka_topic_partition_list_t *offsets;
+    rd_kafka_resp_err_t native = rd_kafka_assignment(loop->consumer, &offsets);
+    if (native != RD_KAFKA_RESP_ERR_NO_ERROR) return no_answer(native, "assignment", err);
+    native = rd_kafka_position(loop->consumer, offsets);
+    rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(loop->consumer);
+    enum err code = native == RD_KAFKA_RESP_ERR_NO_ERROR
+                        ? succeed(rd_kafka_send_offsets_to_transaction(
+                                      loop->responses.client, offsets, group, SILENCE_MS),
+                              "sending offsets", err)
+                        : no_answer(native, "position", err);
+    rd_kafka_consumer_group_metadata_destroy(group);
+    rd_kafka_topic_partition_list_destroy(offsets);
+    return code;
+}
+
+static enum err answer_in_transactions(struct loop *loop, uint64_t until, struct error *err) {
+    rd_kafka_t *producer = loop->responses.client;
+    enum err code = ERR_OK;
+    while (loop->answered < until && code == ERR_OK) {
+        uint64_t next = loop->answered + loop->work->transaction_messages;
+        code = succeed(rd_kafka_begin_transaction(producer), "beginning a transaction", err);
+        if (code == ERR_OK) code = answer(loop, next < until ? next : until, err);
+        if (code == ERR_OK) code = send_offsets(loop, err);
+        if (code == ERR_OK)
+            code = succeed(rd_kafka_commit_transaction(producer, SILENCE_MS), "committing", err);
+    }
+    return code;
+}
+
+/* Until `until` are answered, and all answers are acknowledged. */
+static enum err settle(struct loop *loop, uint64_t until, struct error *err) {
+    enum err code = loop->work->transactional_id != NULL ? answer_in_transactions(loop, until, err)
+                                                         : answer(loop, until, err);
+    return code == ERR_OK ? await(&loop->responses, until, err) : code;
+}
+
+/* The time begins when all of the warm-up is acknowledged. */
+static enum err measure(
+    struct loop *loop, double *ns_each, double *cpu_ns_each, struct error *err) {
+    const struct kafka_baseline_work *work = loop->work;
+    const double measured = (double)(work->messages - work->warm_up);
+    enum err code = settle(loop, work->warm_up, err);
+    uint64_t started_ns = clock_ns(), started_cpu_ns = cpu_time_process_ns();
+    if (code == ERR_OK) code = settle(loop, work->messages, err);
     *ns_each = (double)(clock_ns() - started_ns) / measured;
     *cpu_ns_each = (double)(cpu_time_process_ns() - started_cpu_ns) / measured;
-    rd_kafka_queue_destroy(queue);
     return code;
 }
 
 enum err kafka_baseline_run(const struct kafka_baseline_work *work, double *ns_each,
     double *cpu_ns_each, struct error *err) {
-    struct responses responses = {.client = NULL};
-    rd_kafka_t *consumer = NULL;
-    enum err code = create_consumer(work, &consumer, err);
-    if (code == ERR_OK) code = create_producer(&work->producer, &responses, err);
-    if (code == ERR_OK) code = answer_all(work, consumer, &responses, ns_each, cpu_ns_each, err);
-    destroy_producer(&responses);
-    if (consumer != NULL) {
-        rd_kafka_consumer_close(consumer);
-        rd_kafka_destroy(consumer);
+    struct loop loop = {.work = work};
+    enum err code = create_consumer(work, &loop.consumer, err);
+    if (code == ERR_OK)
+        code = create_producer(&work->producer, work->transactional_id, &loop.responses, err);
+    if (code == ERR_OK) {
+        loop.queue = rd_kafka_queue_get_consumer(loop.consumer);
+        code = measure(&loop, ns_each, cpu_ns_each, err);
+        rd_kafka_queue_destroy(loop.queue);
+    }
+    destroy_producer(&loop.responses);
+    if (loop.consumer != NULL) {
+        rd_kafka_consumer_close(loop.consumer);
+        rd_kafka_destroy(loop.consumer);
     }
     return code;
 }

@@ -1,8 +1,8 @@
 /**
  * The baseline for Kafka: the loop that a programmer would write with librdkafka and nothing else.
- * It reads messages, writes one for each, and commits offsets now and then. gpu-worker bench kafka
- * compares the worker with it. This file also prepares the brokers: it creates topics for the bench
- * and fills them.
+ * It reads messages, writes one for each, and commits offsets: now and then, or exactly once in
+ * transactions. gpu-worker bench kafka compares the worker with it. This file also prepares the
+ * brokers: it creates topics for the bench and fills them.
  *
  * Both clients have the worker's settings (broker/consumer_conf.c, broker/producer.c), but for how
  * long results go to one partition: the client's own default suits this loop better.
@@ -30,9 +30,11 @@ struct kafka_baseline_work {
     struct kafka_options consumer, producer;
     const char *group;
     const char *from, *to;
-    uint64_t messages;     /* messages in `from`, warm-up included */
-    uint64_t warm_up;      /* 1 at least */
-    struct slice response; /* to each message */
+    uint64_t messages;             /* messages in `from`, warm-up included */
+    uint64_t warm_up;              /* 1 at least */
+    struct slice response;         /* to each message */
+    const char *transactional_id;  /* NULL: at least once */
+    uint64_t transaction_messages; /* in each transaction */
 };
 
 /**

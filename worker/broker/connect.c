@@ -241,6 +241,10 @@ static void name_transactions(const struct settings *settings, uint32_t device,
             text, TRANSACTIONAL_ID_SIZE, "%s-%s-gpu%" PRIu32, settings->kafka.group, host, device);
 }
 
+uint32_t connect_transaction_messages(const struct settings *settings) {
+    return settings->limits.jobs_in_flight / 2 + 1;
+}
+
 /* Opens the sink. With `delivery: exactly_once`, it also commits the offsets of the source. */
 static enum err open_sink(const struct settings *settings, uint32_t device, const char *servers,
     const char *instance, struct source *source, struct sink **ret, struct error *err) {
@@ -251,7 +255,7 @@ static enum err open_sink(const struct settings *settings, uint32_t device, cons
             .dead_letters_topic = settings->topics.dead_letters},
         .source = source,
         .commit_interval_ms = settings->commit_interval_ms,
-        .messages_max = settings->limits.jobs_in_flight / 2 + 1};
+        .messages_max = connect_transaction_messages(settings)};
     if (settings->delivery == AT_LEAST_ONCE) return producer_create(&options.producer, ret, err);
     name_transactions(settings, device, instance, id);
     options.producer.transactional_id = id;

@@ -42,6 +42,9 @@ struct membership {
 MUST_CHECK enum err connect_kafka(const struct settings *settings, uint32_t device,
     const struct membership *membership, struct connection *ret, struct error *err);
 
+/** With `delivery: exactly_once`, how many messages a transaction answers at most. */
+uint32_t connect_transaction_messages(const struct settings *settings);
+
 /**
  * For `check --connect`: whether the brokers accept the worker and know all topics, with
  * kafka.consumer for the job topics and kafka.producer for the others. Calls `on_problem` for each
