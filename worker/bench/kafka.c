@@ -160,9 +160,9 @@ static enum err measure_round(
     struct kafka_bench *bench, struct comparison *comparisons, unsigned round, struct error *err) {
     double ns[2][DELIVERY_COUNT], cpu_ns[2][DELIVERY_COUNT]; /* of the baseline, of the worker */
     enum err code = ERR_OK;
-    for (int i = 0; i < DELIVERY_COUNT && code == ERR_OK; i++) {
-        code = run_baseline(bench, i, round, &ns[0][i], &cpu_ns[0][i], err);
-        if (code == ERR_OK) code = run_worker(bench, i, round, &ns[1][i], &cpu_ns[1][i], err);
+    for (enum delivery_choice d = AT_LEAST_ONCE; d <= EXACTLY_ONCE && code == ERR_OK; d++) {
+        code = run_baseline(bench, d, round, &ns[0][d], &cpu_ns[0][d], err);
+        if (code == ERR_OK) code = run_worker(bench, d, round, &ns[1][d], &cpu_ns[1][d], err);
     }
     for (int i = 0; i < COMPARISON_COUNT && code == ERR_OK; i++) {
         struct comparison *c = &comparisons[i];
@@ -216,8 +216,8 @@ static enum err measure(struct kafka_bench *bench, struct error *err) {
     enum err code = ERR_OK;
     /* an extra round of each delivery warms up the brokers, which run other code for
      * transactions */
-    for (int i = 0; i < DELIVERY_COUNT && code == ERR_OK; i++)
-        code = run_worker(bench, i, BENCH_ROUNDS_MAX, &ignored, &ignored, err);
+    for (enum delivery_choice d = AT_LEAST_ONCE; d <= EXACTLY_ONCE && code == ERR_OK; d++)
+        code = run_worker(bench, d, BENCH_ROUNDS_MAX, &ignored, &ignored, err);
     if (code == ERR_OK) code = take_response(bench, err);
     for (unsigned i = 0; i < bench->options->table.rounds && code == ERR_OK; i++)
         code = measure_round(bench, comparisons, i, err);
