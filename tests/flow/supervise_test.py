@@ -1,6 +1,8 @@
 """The supervisor and its executors as processes: who starts again, who ends, and who never runs twice.
 usage: supervise_test.py BUILD_FOLDER"""
 
+import contextlib
+import ctypes
 import os
 import pathlib
 import re
@@ -16,6 +18,7 @@ import msgpack
 import worker_process
 
 END_TIMEOUT_S = 120
+LIBC = ctypes.CDLL(None)
 # What an executor keeps, as <linux/capability.h> numbers them: CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER,
 # IPC_LOCK, SYS_NICE
 KEPT_CAPABILITIES = sum(1 << number for number in (0, 1, 2, 3, 14, 23))
@@ -48,6 +51,14 @@ def is_alive(pid):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def thread_of(pid, name):
+    for comm in pathlib.Path("/proc").glob(f"{pid}/task/*/comm"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if comm.read_text().strip() == name:
+                return int(comm.parent.name)
+    raise LookupError(f"no thread of {pid} is called {name}")
 
 
 class SuperviseTest(FlowTest):
@@ -204,6 +215,14 @@ class SuperviseTest(FlowTest):
             self.assertEqual(streams, {"/dev/null"})
         process.terminate()
         self.assertEqual(process.wait(END_TIMEOUT_S), 0)
+
+    def test_a_stop_reaches_an_executor_through_any_of_its_threads(self):
+        path = self.write_config(broker="embedded")
+        process, log = self.start("--no-supervisor", "--config", path)
+        self.wait_until_ready(log, 1)
+        publisher = thread_of(process.pid, "publisher")
+        self.assertEqual(LIBC.tgkill(process.pid, publisher, signal.SIGTERM), 0)
+        self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text())
 
     def test_what_signals_its_parent_ignored_or_blocked_makes_no_difference_to_a_worker(self):
         def ignore_and_block():

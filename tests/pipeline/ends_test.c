@@ -32,7 +32,7 @@ struct rig {
     struct settings settings;
     struct memory_broker broker;
     struct stages stages;
-    volatile sig_atomic_t stop;
+    atomic_bool stop;
     size_t taken; /* messages */
     uint64_t pinned_bytes;
     struct digest digest;

@@ -8,7 +8,7 @@
 #include "support/memory_broker.h"
 #include "testing.h"
 
-static volatile sig_atomic_t stop;
+static atomic_bool stop;
 static struct settings settings;
 
 static int set_up(void **state) {

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -18,7 +17,7 @@
 
 static struct settings settings;
 static struct memory_broker broker;
-static volatile sig_atomic_t stop;
+static atomic_bool stop;
 static atomic_bool has_begun;
 static int ends[2]; /* the supervisor's and the spare's */
 

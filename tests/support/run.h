@@ -23,7 +23,7 @@ struct run {
     size_t stop_after;
     struct state *state; /* NULL: none is kept */
     const char *sysfs;   /* as pipeline/options.h has it */
-    volatile sig_atomic_t stop;
+    atomic_bool stop;
     struct executor_summary summary;
     struct error err;
 };

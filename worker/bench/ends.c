@@ -273,7 +273,7 @@ struct source *bench_counting(struct bench_clock *clock, struct source *inner) {
 
 enum err bench_run(const struct settings *settings, struct source *source, struct sink *sink,
     struct state *state, struct board *board, struct error *err) {
-    static const volatile sig_atomic_t stop;
+    static const atomic_bool stop;
     struct executor_summary summary;
     const struct executor_options options = {.settings = settings,
         .life = {.source = source, .sink = sink, .state = state},

@@ -18,7 +18,7 @@ enum {
 /* Ends with an error, or never. */
 static enum err run_executor(
     const struct bench_options *options, struct bench_feed *feed, struct error *err) {
-    static const volatile sig_atomic_t stop;
+    static const atomic_bool stop;
     struct bench_clock clock;
     struct board *board = NULL;
     struct state *state = NULL;

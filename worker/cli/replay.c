@@ -1,9 +1,9 @@
 /* gpu-worker replay: sends dead letters as jobs again. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "broker/connect.h"
 #include "broker/dead_letter.h"
 #include "cli/cli.h"
@@ -38,12 +38,6 @@ struct replay_arguments {
     uint64_t count;
     bool all, dry_run, is_json;
 };
-
-static volatile sig_atomic_t stop;
-
-static void on_stop_signal(int number) {
-    stop = 1;
-}
 
 /* --- arguments --- */
 
@@ -191,7 +185,7 @@ static enum err consider(
 
 static bool is_over(const struct replay *replay) {
     bool is_at_end = replay->reader != NULL && reader_has_caught_up(replay->reader);
-    return stop || is_at_end || replay->chosen >= replay->arguments->count;
+    return signals_caught_stop() || is_at_end || replay->chosen >= replay->arguments->count;
 }
 
 static void print_progress(struct replay *replay) {
@@ -284,9 +278,7 @@ int command_replay(int argc, char **argv) {
     struct settings settings;
     exit_code = cli_load_settings("replay", arguments.config, &settings);
     if (exit_code != CLI_OK) return exit_code;
-    struct sigaction action = {.sa_handler = on_stop_signal};
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
+    signals_catch_stop();
     exit_code = replay(&settings, &arguments);
     settings_fini(&settings);
     return exit_code;

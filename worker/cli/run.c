@@ -60,15 +60,17 @@ struct run_arguments {
     bool is_file_run, no_supervisor;
 };
 
-static volatile sig_atomic_t stop;
+static atomic_bool stop;
 static struct state *_Atomic noted; /* where a stop is noted; NULL: nowhere */
-
-static volatile sig_atomic_t is_supervised;
+static bool is_supervised;          /* set before there is a handler */
+_Static_assert(ATOMIC_BOOL_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2,
+    "a signal handler must not take a lock");
 
 /* The second signal ends an executor without a supervisor. */
 static void on_stop_signal(int number) {
-    if (stop && !is_supervised) _exit(CLI_DRAIN);
-    stop = 1;
+    /* relaxed: it passes nothing on */
+    bool is_second = atomic_exchange_explicit(&stop, true, memory_order_relaxed);
+    if (is_second && !is_supervised) _exit(CLI_DRAIN);
     /* acquire: pairs with the release in run_executor() */
     state_note_stop(atomic_load_explicit(&noted, memory_order_acquire));
 }

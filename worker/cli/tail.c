@@ -1,9 +1,9 @@
 /* gpu-worker tail: follows a topic of results or dead letters and decodes it. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "base/wire.h"
 #include "broker/connect.h"
 #include "broker/dead_letter.h"
@@ -30,12 +30,6 @@ struct tail_arguments {
     uint64_t since_ms;            /* 0: from now, or from the beginning */
     uint64_t count;
 };
-
-static volatile sig_atomic_t stop;
-
-static void on_stop_signal(int number) {
-    stop = 1;
-}
 
 /* False where the command ends with *ret_exit. */
 static bool parse_arguments(int argc, char **argv, struct tail_arguments *ret, int *ret_exit) {
@@ -112,7 +106,8 @@ static bool is_shown(const struct tail_arguments *arguments, const struct delive
 static enum err follow(
     struct reader *reader, const struct tail_arguments *arguments, struct error *err) {
     enum err code = ERR_OK;
-    for (uint64_t n = 0; code == ERR_OK && !stop && !ferror(stdout) && n < arguments->count;) {
+    for (uint64_t n = 0;
+         code == ERR_OK && !signals_caught_stop() && !ferror(stdout) && n < arguments->count;) {
         struct delivery *delivery = NULL;
         code = reader_poll(reader, 200, &delivery, err);
         if (delivery == NULL) continue;
@@ -133,9 +128,7 @@ int command_tail(int argc, char **argv) {
     struct settings settings;
     exit_code = cli_load_settings("tail", arguments.config, &settings);
     if (exit_code != CLI_OK) return exit_code;
-    struct sigaction action = {.sa_handler = on_stop_signal};
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
+    signals_catch_stop();
 
     struct reader *reader = NULL;
     struct error err;

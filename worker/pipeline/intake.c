@@ -229,7 +229,7 @@ static enum err take_all(struct stages *stages, struct error *err) {
     enum state_group shown_group = STATE_GROUP_UNKNOWN;
     uint64_t idle_ns = 0;
     enum err code = ERR_OK;
-    while (code == ERR_OK && !*stages->stop && !stages_has_failed(stages)) {
+    while (code == ERR_OK && !stages_must_stop(stages) && !stages_has_failed(stages)) {
         struct room room = {.jobs = 1}; /* for what a paused source had fetched already */
         bool has_room = wait_for_room(stages, is_paused, &room);
         if (has_room == is_paused) {
@@ -284,7 +284,7 @@ static enum err drain(struct stages *stages, struct error *err) {
     source_pause(stages->source, true);
     admission_help(stages->admission);
     while (count_in_flight(stages) > 0 && !stages_has_failed(stages)) {
-        if (stopped_ns == 0 && *stages->stop) {
+        if (stopped_ns == 0 && stages_must_stop(stages)) {
             stopped_ns = clock_ns();
             log_line(LOG_INFO, "stopping: %" PRIu64 " jobs in flight", count_in_flight(stages));
             hand_back(stages);

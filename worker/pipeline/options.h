@@ -2,7 +2,7 @@
 #ifndef PIPELINE_OPTIONS_H
 #define PIPELINE_OPTIONS_H
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,8 +45,11 @@ struct executor_options {
      * with the error.
      */
     void (*on_lost)(const struct error *err);
-    /** Becomes 1 when the worker is to drain and stop; written by a signal handler. */
-    const volatile sig_atomic_t *stop;
+    /**
+     * Becomes true when the worker is to drain and stop. Written by a signal handler, which may run
+     * on any thread: drivers and client libraries have their own.
+     */
+    const atomic_bool *stop;
     const char *sysfs; /* where the kernel describes devices; NULL: LOCALITY_SYSFS */
 };
 

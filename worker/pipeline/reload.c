@@ -118,7 +118,7 @@ static void run_reload(void *context, uint32_t index) {
         (void)poll(fds, sizeof fds / sizeof fds[0], -1);
         pulse_busy();
         editions_bury(stages->editions);
-        if (take_signals(reload) && !*stages->stop) on_hangup(reload);
+        if (take_signals(reload) && !stages_must_stop(stages)) on_hangup(reload);
     }
 }
 

@@ -15,7 +15,7 @@ static bool is_told_to_begin(const struct stages *stages, int fd) {
     struct pollfd told = {.fd = fd, .events = POLLIN};
     char byte;
     bool is_told = poll(&told, 1, LOOK_MS) > 0;
-    if (*stages->stop || (is_told && read(fd, &byte, 1) != 1)) _exit(CLI_OK);
+    if (stages_must_stop(stages) || (is_told && read(fd, &byte, 1) != 1)) _exit(CLI_OK);
     return is_told;
 }
 

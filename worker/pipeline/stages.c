@@ -12,6 +12,11 @@ bool stages_has_failed(const struct stages *stages) {
     return atomic_load_explicit(&stages->has_failed, memory_order_relaxed);
 }
 
+bool stages_must_stop(const struct stages *stages) {
+    /* relaxed: it only ends loops */
+    return atomic_load_explicit(stages->stop, memory_order_relaxed);
+}
+
 /* So that the next executor knows why this one had to end. */
 static void record_death(struct stages *stages, const struct error *err) {
     struct state_death death = {

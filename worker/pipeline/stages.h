@@ -46,8 +46,8 @@ struct rare {
 };
 
 struct stages {
-    const struct settings *settings; /* as at the start; those that reload: see editions */
-    const volatile sig_atomic_t *stop;
+    const struct settings *settings;          /* as at the start; those that reload: see editions */
+    const atomic_bool *stop;                  /* as pipeline/options.h has it */
     void (*on_lost)(const struct error *err); /* as pipeline/options.h has it */
     const struct executor_options *options;   /* while it starts */
     uint32_t device_index;
@@ -118,6 +118,9 @@ uint32_t stages_jobs_max(const struct stages *stages);
 /** Ends the run: the intake stops at once. The first failure is the one reported. */
 void stages_fail(struct stages *stages, const struct error *err);
 bool stages_has_failed(const struct stages *stages);
+
+/** A signal has asked the worker to drain and stop. */
+bool stages_must_stop(const struct stages *stages);
 
 /** Waits, with the lock held, until a count changes or time is up. */
 void stages_wait(struct stages *stages, uint32_t timeout_ms);
