@@ -193,6 +193,21 @@ TEST(an_array_whose_slice_failed_leaves_the_queue) {
     assert_int_equal(array->outcome.code, ERR_CANCELLED);
 }
 
+TEST(what_no_lane_took_is_popped_job_by_job) {
+    know(Q, 1, QUICK_NS);
+    push(Q, 2);
+    push(A, 2); /* a group of slow jobs */
+    struct job *array = push_array(B, 10);
+    struct job *left[5];
+    for (size_t i = 0; i < 5; i++) {
+        left[i] = ready_pop(ready);
+        assert_non_null(left[i]);
+        for (size_t other = 0; other < i; other++) assert_ptr_not_equal(left[i], left[other]);
+    }
+    assert_ptr_equal(left[4], array);
+    assert_null(ready_pop(ready));
+}
+
 #define R(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -209,6 +224,7 @@ int main(void) {
         R(quick_slices_leave_a_slow_slice_its_turn),
         R(while_quick_slices_come_slow_jobs_leave_them_half_of_the_lanes),
         R(an_array_whose_slice_failed_leaves_the_queue),
+        R(what_no_lane_took_is_popped_job_by_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,8 @@ enum {
     SECRET_WORDS = 64,
     SLAB_BYTES = 64 << 10,
     LARGE_BYTES = 4 * SLAB_BYTES, /* of a buffer that takes a block of the pools */
+    MANY_PLACES = 8,
+    RUNS_MAX = 5, /* until secrets lay in many places */
     SPAN_MS_OF_ANY_MACHINE = 600000
 };
 
@@ -254,12 +256,18 @@ TEST(nothing_of_another_program_is_found) {
     assert_nothing_found(search_among_secrets(*state, ISOLATE_PROGRAM));
 }
 
-/* So that the searches above are known to find what is there. */
+/* So that the searches above are known to find what is there. How many lanes share the batches, and
+ * so how many places hold secrets, is up to the scheduler: on a busy machine one lane may do nearly
+ * all. */
 TEST(without_isolation_secrets_are_found_on_the_device_and_pinned) {
-    struct found found = search_among_secrets(*state, ISOLATE_NONE);
-    assert_true(found.device > 0);
-    assert_true(found.pinned > 0);
-    assert_true(found.places > 8);
+    struct found found = {0};
+    for (int runs = 0; runs < RUNS_MAX && found.places <= MANY_PLACES; runs++) {
+        run_forget(*state);
+        found = search_among_secrets(*state, ISOLATE_NONE);
+        assert_true(found.device > 0);
+        assert_true(found.pinned > 0);
+    }
+    assert_true(found.places > MANY_PLACES);
 }
 
 /* Once the first job's outputs are on their way back, their place is known, and the search comes.
