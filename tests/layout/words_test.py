@@ -23,9 +23,11 @@ def read_table():
 
 def old_words_in(name, text, table):
     """Lines of "file:line: rule"; a blank of an old word may be a blank, a line's end, "_" or "-"."""
-    found = []
+    found, lowered = [], text.lower()
     for word, _, replaced in table:
         for old in replaced:
+            if old.split()[0].lower() not in lowered:
+                continue  # a search by expression takes a hundred times as long
             pattern = r"(?<![a-z])" + r"[\s_*/#-]+".join(map(re.escape, old.split())) + r"s?(?![a-z])"
             for match in re.finditer(pattern, text, re.IGNORECASE):
                 found.append(f"{name}:{text.count(chr(10), 0, match.start()) + 1}: '{old}' is called {word}")
@@ -47,12 +49,12 @@ class Words(unittest.TestCase):
         self.assertEqual([], old_words_in("x.c", "threadbare loop, bare looping", table))
 
     def test_words_that_were_replaced_stand_nowhere_any_more(self):
-        found = []
+        found, table = [], read_table()
         for path in files.repository_files(ROOT):
             name = path.relative_to(ROOT).as_posix()
             if name in OLD_WORDS_STAY or path.suffix not in TEXTS or path == pathlib.Path(__file__):
                 continue
-            found += old_words_in(name, path.read_text(encoding="utf-8", errors="replace"), read_table())
+            found += old_words_in(name, path.read_text(encoding="utf-8", errors="replace"), table)
         self.assertFalse(found, "\n" + "\n".join(found))
 
 
