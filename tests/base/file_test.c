@@ -130,7 +130,7 @@ TEST(a_dash_is_standard_input) {
     free(data);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {T(a_file_of_any_size_comes_whole_and_ends_with_a_nul),
         T(bytes_are_read_from_where_they_stand), T(bytes_are_written_where_they_belong),
         T(what_cannot_be_written_says_why), T(a_byte_too_many_is_too_large),

@@ -76,7 +76,7 @@ TEST(those_that_are_picked_out_leave_the_others_in_order) {
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         F(items_come_in_the_order_of_their_time),
         F(nothing_comes_before_its_time),

@@ -96,7 +96,7 @@ TEST(many_references_stay_within_the_arena) {
     assert_int_equal(expand(text, &ret), ERR_NO_MEMORY);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {T(text_without_variables_stays),
         T(a_variable_is_replaced_wherever_it_stands),
         T(a_default_stands_in_for_what_is_unset_or_empty),

@@ -232,7 +232,7 @@ static int forget_problems(void **state) {
     return 0;
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {T(a_byte_order_mark_is_no_part_of_the_text),
         T(a_file_that_cannot_be_read_is_named_once), T(every_node_knows_its_place),
         T(lists_and_maps_grow), T(an_empty_document_is_an_empty_map), T(quotes_are_remembered),

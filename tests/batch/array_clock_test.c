@@ -31,7 +31,7 @@ TEST(the_clock_stands_while_no_lane_runs_a_batch) {
     assert_int_equal(array_clock_read(&clock, 1050), 150);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lane_alone_has_all_of_the_time),
         cmocka_unit_test(lanes_that_run_batches_share_the_time),

@@ -329,7 +329,7 @@ TEST(a_slice_of_as_many_instances_as_fit_a_slab_fits_it) {
 
 #define A(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         A(any_cut_of_an_array_gives_the_same_bytes),
         A(what_all_instances_share_goes_up_once),

@@ -227,7 +227,7 @@ TEST(a_new_signature_is_learned_in_a_full_table_and_one_in_use_stays_known) {
 
 #define P(name) cmocka_unit_test_setup(name, set_up)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         P(a_signature_is_unknown_until_it_was_seen_and_starts_with_one_job),
         P(a_time_of_zero_is_known_all_the_same),

@@ -210,7 +210,7 @@ TEST(what_no_lane_took_is_popped_job_by_job) {
 
 #define R(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         R(free_lanes_share_the_slices_of_an_array),
         R(of_an_array_that_is_not_known_as_many_run_first_as_run_side_by_side),

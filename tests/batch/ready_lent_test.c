@@ -210,7 +210,7 @@ TEST(messages_that_come_while_the_only_lane_is_lent_are_admitted_by_another_thre
 
 #define R(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         R(no_lane_is_lent_before_all_of_them_wait),
         R(short_jobs_are_the_borrowers),

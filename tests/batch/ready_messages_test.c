@@ -73,7 +73,7 @@ TEST(a_lane_with_a_slow_batch_takes_no_messages) {
 
 #define R(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         R(a_lane_admits_messages_unless_it_has_a_whole_batch),
         R(no_thread_claims_many_bytes_while_others_could),

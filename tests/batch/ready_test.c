@@ -427,7 +427,7 @@ TEST(many_threads_get_every_job_exactly_once) {
 
 #define R(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         R(of_an_unknown_signature_one_job_runs_and_the_others_wait_for_what_it_teaches),
         R(of_a_known_signature_nobody_waits_for_the_first),

@@ -203,7 +203,7 @@ TEST(without_a_tenancy_everybody_enters) {
     tenancy_leave(NULL);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         D(another_tenant_finds_every_slab_wiped),
         D(the_same_tenant_has_nothing_wiped),

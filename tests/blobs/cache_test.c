@@ -271,7 +271,7 @@ TEST(a_blob_makes_room_only_for_one_that_is_used_more) {
 
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, end_cache)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         S(what_was_fetched_is_read_from_the_disk),
         S(the_least_recently_used_blob_leaves_first),

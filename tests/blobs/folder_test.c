@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hardening/io_faults.h"
+#include "support/io_faults.h"
 #include "support/scratch.h"
 #include "testing.h"
 
@@ -343,7 +343,7 @@ TEST(a_folder_that_cannot_be_used_is_said_at_start) {
 
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         S(what_is_put_is_found_under_its_digest_and_nothing_else_remains),
         S(a_payload_that_is_nowhere_is_missing),

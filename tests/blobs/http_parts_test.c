@@ -8,8 +8,8 @@
 
 #include "blobs/blobs.h"
 #include "blobs/folder.h"
-#include "hardening/io_faults.h"
 #include "support/blob_server.h"
+#include "support/io_faults.h"
 #include "support/scratch.h"
 #include "testing.h"
 
@@ -273,7 +273,7 @@ TEST(an_output_that_came_in_parts_is_put_at_the_store_and_leaves_no_file) {
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         F(a_blob_that_is_larger_than_memory_may_have_is_fetched_once_and_read_in_parts),
         F(a_file_that_the_cache_cannot_name_is_told_and_costs_no_blob),

@@ -202,7 +202,7 @@ TEST(a_url_of_another_kind_is_refused_without_being_shown) {
 
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         S(a_blob_is_fetched_with_the_credentials_of_the_url),
         S(a_blob_that_the_store_does_not_have_is_missing),

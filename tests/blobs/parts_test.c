@@ -10,8 +10,8 @@
 
 #include "blobs/blobs.h"
 #include "blobs/folder.h"
-#include "hardening/io_faults.h"
 #include "support/allocation_faults.h"
+#include "support/io_faults.h"
 #include "support/scratch.h"
 #include "testing.h"
 
@@ -349,7 +349,7 @@ TEST(
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         F(any_part_of_a_blob_that_is_larger_than_blobs_may_be_is_read),
         F(a_file_with_other_bytes_than_its_name_says_is_refused_at_once),

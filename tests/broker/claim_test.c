@@ -97,7 +97,7 @@ TEST(an_answer_that_nobody_took_is_gone_with_its_claim) {
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         F(it_is_taken_once_and_answered_once),
         F(one_that_is_withdrawn_is_not_taken),

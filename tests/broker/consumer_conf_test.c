@@ -26,7 +26,7 @@ static void a_fetch_waits_as_long_as_it_is_told_and_the_users_word_goes_first(vo
     assert_fetch_wait(&options, "70");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fetch_waits_as_long_as_it_is_told_and_the_users_word_goes_first)};
     return cmocka_run_group_tests(tests, NULL, NULL);

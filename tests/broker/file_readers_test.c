@@ -80,7 +80,7 @@ TEST(what_cannot_be_read_is_an_error_like_that_of_pread) {
     close(fd);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {T(each_byte_of_a_part_comes_to_its_place),
         T(less_comes_where_the_file_ends), T(what_cannot_be_read_is_an_error_like_that_of_pread)};
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -297,7 +297,7 @@ TEST(a_file_that_cannot_be_opened_is_an_error_that_names_it) {
     expect_file(path, "");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {T(results_follow_one_another_and_replace_the_file),
         T(serving_writes_what_was_sent), T(many_records_are_written_in_order_without_a_flush),
         T(a_dead_letter_is_a_line_of_json_that_loses_nothing),

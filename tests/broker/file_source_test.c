@@ -369,7 +369,7 @@ TEST(a_pipe_brings_a_message_of_many_reads) {
     free(bytes);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {T(messages_come_one_by_one_with_their_index),
         T(an_empty_file_is_at_its_end), T(a_position_names_the_file),
         T(a_buffer_as_small_as_the_largest_message_is_enough),

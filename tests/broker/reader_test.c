@@ -153,7 +153,7 @@ TEST(without_brokers_nothing_comes_and_the_end_is_not_reached) {
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         F(from_the_beginning_all_partitions_are_read),
         F(an_empty_topic_is_read_to_its_end_at_once),

@@ -27,7 +27,7 @@ static inline int close_driver(void **state) {
 #define C(name) cmocka_unit_test_teardown(name, close_driver)
 
 #define RUN_CPU_TESTS(...)                                                                         \
-    int main(void) {                                                                               \
+    TEST_MAIN() {                                                                                  \
         const struct CMUnitTest tests[] = {__VA_ARGS__};                                           \
         return cmocka_run_group_tests(tests, NULL, NULL);                                          \
     }

@@ -499,7 +499,7 @@ TEST(a_device_tells_its_name_and_limits) {
 
 #define C(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         C(allocations_are_aligned_and_apart),
         C(an_allocation_of_no_bytes_is_refused),

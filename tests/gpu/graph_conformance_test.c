@@ -127,7 +127,7 @@ TEST(what_a_launch_may_not_be_no_node_may_be) {
 
 #define G(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {G(the_kernels_of_a_graph_run_in_their_order_each_time),
         G(a_changed_node_is_another_in_later_launches_alone),
         G(a_graph_that_is_destroyed_while_it_waits_still_runs),

@@ -93,7 +93,7 @@ static int open_driver(void **state) {
     return gpu_driver_open(GPU_DRIVER_CPU, &cpu, &driver, &err) != ERR_OK;
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {T(the_log_of_the_compiler_follows_the_error),
         T(a_long_log_keeps_its_end_and_is_text),
         T(a_block_is_no_larger_than_the_batched_kernel_can_have_it)};

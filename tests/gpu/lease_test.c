@@ -358,7 +358,7 @@ TEST(many_threads_share_streams_and_events_and_leave_none) {
     close_and_find_nothing_left();
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         D(a_lease_has_a_stream_and_timing_events_only_where_asked),
         D(a_release_returns_everything_and_the_next_lease_creates_nothing),

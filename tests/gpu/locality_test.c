@@ -207,7 +207,7 @@ TEST(a_machine_with_one_node_and_a_node_without_cpus_have_nothing_to_bind_to) {
 
 #define BINDING(name) cmocka_unit_test_setup_teardown(name, set_up, give_back)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         T(node_and_cpus_are_those_of_the_devices_files),
         T(node_minus_one_is_not_known),

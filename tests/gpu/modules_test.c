@@ -374,7 +374,7 @@ TEST(modules_come_and_go_under_many_threads) {
 
 #define M(name) cmocka_unit_test_teardown(name, stop)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         M(modules_of_all_programs_are_loaded_at_start),
         M(modules_of_programs_that_two_registries_share_are_loaded_once),

@@ -507,7 +507,7 @@ TEST(a_driver_that_fails_at_random_leaks_nothing_under_traffic) {
     blocks_survive_traffic("seed=7;cuMemHostAlloc:invalid_value@p0.2;cuMemHostAlloc:null@p0.1");
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         D(a_released_device_block_serves_the_next_of_its_class),
         D(a_released_pinned_block_serves_the_next_of_its_class),

@@ -360,7 +360,7 @@ TEST(an_empty_resident_takes_nothing) {
     rig_fini(&rig);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         D(a_generation_counts_updates_and_not_reads),
         D(the_last_update_is_known_again_and_an_earlier_one_is_refused),

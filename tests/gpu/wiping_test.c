@@ -60,7 +60,7 @@ TEST(a_block_that_cannot_be_wiped_is_not_kept) {
     close_pool();
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         D(a_device_pool_that_wipes_hands_out_zeroes),
         D(a_pinned_pool_that_wipes_hands_out_zeroes),

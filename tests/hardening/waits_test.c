@@ -88,7 +88,7 @@ TEST(the_wall_clock_that_these_tests_move_is_that_of_deadlines) {
     assert_true(clock_unix_ms() >= before_ms + DAY_S * 1000ull);
 }
 
-int main(void) {
+TEST_MAIN() {
     char *folder = scratch_create();
     map_clock(folder);
     const struct CMUnitTest tests[] = {

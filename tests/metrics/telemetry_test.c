@@ -252,7 +252,7 @@ TEST(an_interval_of_zero_publishes_nothing) {
     assert_int_equal(run->telemetry.message_count, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         FLOW(reports_of_ten_thousand_random_jobs_say_what_the_jobs_and_the_driver_say),
         FLOW(the_last_report_tells_that_nothing_is_under_way),

@@ -240,7 +240,7 @@ TEST(an_array_that_runs_alone_changes_each_part_once) {
 
 #define KEYED(name) cmocka_unit_test_setup_teardown(name, set_up, run_tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         KEYED(arrays_seed_and_update_the_parts_of_a_resident_and_a_single_job_reads_them),
         KEYED(the_data_that_a_resident_begins_with_has_the_parts_of_all_instances),

@@ -308,7 +308,7 @@ TEST(an_array_whose_blob_is_not_there_says_so) {
     scratch_remove(other);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         FLOW(a_stop_ends_an_array_between_its_slices_and_leaves_it_unanswered),
         FLOW(a_stop_ends_an_array_that_runs_alone_between_its_slices),

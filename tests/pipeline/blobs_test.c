@@ -323,7 +323,7 @@ TEST(what_is_late_while_it_waits_for_the_store_is_not_fetched) {
     scratch_remove(cache);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         FLOW(a_static_that_came_inline_is_there_after_a_restart_by_its_digest_alone),
         FLOW(a_static_that_no_store_keeps_is_for_its_sender_to_send),

@@ -85,7 +85,7 @@ TEST(what_has_expired_makes_room) {
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         F(an_id_is_known_for_its_time_to_live),
         F(what_was_cancelled_long_ago_is_not_kept),

@@ -197,7 +197,7 @@ TEST(no_job_is_taken_before_it_is_known_what_was_cancelled_and_a_stop_is_heeded)
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, run_tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         F(what_was_cancelled_before_the_worker_started_is_not_run),
         F(messages_that_are_no_cancels_change_nothing),

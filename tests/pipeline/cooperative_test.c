@@ -68,7 +68,7 @@ TEST(a_cooperative_grid_that_fits_nowhere_is_refused_before_any_work_and_leaves_
 
 #define MIX(name) cmocka_unit_test_setup_teardown(name, set_up, run_tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         MIX(phases_give_what_the_cooperative_launch_gives_without_a_copy_in_between),
         MIX(a_cooperative_grid_that_fits_nowhere_is_refused_before_any_work_and_leaves_others_alone),

@@ -487,7 +487,7 @@ TEST(executor_leaves_nothing_on_the_device) {
     assert_int_equal(cpu_driver_counters().copies_pageable, 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         FLOW(executor_answers_every_job_with_its_own_outputs),
         FLOW(executor_runs_batches_as_it_runs_single_jobs),

@@ -374,7 +374,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         F(a_run_without_faults_calls_what_the_other_tests_make_fail),
         F(any_failed_call_fails_typed_what_it_touches_and_leaks_nothing),

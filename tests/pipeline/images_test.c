@@ -105,7 +105,7 @@ TEST(an_image_that_many_jobs_pin_is_loaded_once_beside_the_one_that_is_there) {
 
 #define IMAGES(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         IMAGES(a_job_runs_the_image_that_it_pins_and_else_the_first),
         IMAGES(an_image_that_many_jobs_pin_is_loaded_once_beside_the_one_that_is_there),

@@ -143,7 +143,7 @@ TEST(a_static_beside_mapped_buffers_stays_on_the_device) {
 
 #define MAPPED(name) cmocka_unit_test_setup_teardown(name, set_up, run_tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         MAPPED(jobs_whose_kernels_stream_are_run_without_a_copy_or_a_memset_alone_and_together),
         MAPPED(the_host_clears_fills_and_writes_what_no_job_brought),

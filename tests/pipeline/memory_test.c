@@ -80,7 +80,7 @@ TEST(results_to_come_hold_the_intake_back) {
     assert_true(run->broker.open_max <= 64 + 64 + 8 * threads + 3);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         FLOW(jobs_of_ten_gibibytes_pass_through_a_device_of_64_mebibytes),
         FLOW(results_to_come_hold_the_intake_back),

@@ -92,7 +92,7 @@ static int tear_down(void **state) {
 
 #define BOUND(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         BOUND(an_executor_runs_on_cpus_of_its_devices_node_and_says_so),
         BOUND(an_executor_that_may_use_no_cpu_of_the_node_runs_where_it_may_and_warns_once),

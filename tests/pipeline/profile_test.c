@@ -63,7 +63,7 @@ TEST(profile_says_which_library_it_cannot_use) {
     assert_non_null(strstr(run->err.message, "/dev/null/libnvToolsExt.so.1"));
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         FLOW(profile_is_off_unless_a_library_is_named),
         FLOW(profile_marks_every_stage_and_closes_every_range),

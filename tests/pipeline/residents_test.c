@@ -383,7 +383,7 @@ TEST(a_key_order_without_residents_runs_every_job) {
 
 #define KEYED(name) cmocka_unit_test_setup_teardown(name, set_up, run_tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         KEYED(a_pipeline_seeds_updates_fifty_times_and_reads),
         KEYED(keys_keep_their_order_among_others),

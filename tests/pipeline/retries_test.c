@@ -242,7 +242,7 @@ TEST(no_try_comes_after_the_deadline) {
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, run_tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         F(a_job_that_fails_once_is_tried_again_and_answered_once),
         F(the_last_failure_is_the_answer_and_says_how_often_it_was_tried),

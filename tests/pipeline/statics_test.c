@@ -313,7 +313,7 @@ TEST(statics_make_room_for_a_job_that_finds_no_memory) {
     check_no_mistakes();
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         FLOW(jobs_of_all_lanes_that_want_one_cold_payload_move_it_once_and_warm_ones_move_nothing),
         FLOW(payloads_keep_their_bytes_while_they_push_each_other_out),

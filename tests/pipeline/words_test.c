@@ -122,7 +122,7 @@ TEST(another_number_of_words_is_refused) {
 
 #define MIX(name) cmocka_unit_test_setup_teardown(name, set_up_mix, run_tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         MIX(words_arrive_by_value_and_through_a_buffer),
         MIX(equal_blocks_are_uploaded_once),

@@ -467,7 +467,7 @@ static int unload_programs(void **state) {
     return 0;
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         T(plan_puts_each_buffer_into_the_group_of_its_traffic),
         T(plan_starts_buffers_of_a_group_at_multiples_of_256),

@@ -110,7 +110,7 @@ TEST(without_phases_the_error_says_what_was_asked_what_fits_and_what_to_do) {
 
 #define K(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         K(a_cooperative_grid_that_fits_is_launched_whole),
         K(a_cooperative_grid_that_does_not_fit_goes_in_phases),

@@ -302,7 +302,7 @@ TEST(every_problem_is_reported_at_once) {
     assert_int_equal(problems_total(&problems), 6);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {S(a_whole_manifest_is_read), S(shared_memory_may_be_a_range),
         S(what_is_left_out_has_a_default), S(phases_are_entries_of_the_same_arguments),
         S(phases_that_could_not_stand_for_their_entry_are_refused), S(access_is_for_buffers),

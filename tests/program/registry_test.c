@@ -233,7 +233,7 @@ TEST(what_is_loaded_again_shares_the_programs_that_have_not_changed) {
     registry_destroy(again);
 }
 
-int main(void) {
+TEST_MAIN() {
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {S(programs_are_found_by_their_names),
         S(images_carry_their_bytes_and_digests), S(an_empty_entry_name_is_the_first_entry),

@@ -36,7 +36,7 @@ void rig_launch_3d(CUfunction kernel, const uint32_t grid[3], const uint32_t blo
 float rig_random(uint32_t *seed);
 
 #define RUN_RIG_TESTS(...)                                                                         \
-    int main(void) {                                                                               \
+    TEST_MAIN() {                                                                                  \
         const struct CMUnitTest tests[] = {__VA_ARGS__};                                           \
         return cmocka_run_group_tests(tests, rig_open, rig_close);                                 \
     }

@@ -95,7 +95,7 @@ TEST(what_changes_must_go_together_with_what_stays) {
     assert_non_null(strstr(problems.items[0].what, "limits.result_bytes is more"));
 }
 
-int main(void) {
+TEST_MAIN() {
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {S(a_copy_has_every_value_and_owns_it),
         S(what_does_not_reload_is_named_by_the_first_and_a_count),

@@ -512,7 +512,7 @@ TEST(programs_are_looked_for_beside_the_binary) {
     free(dir);
 }
 
-int main(void) {
+TEST_MAIN() {
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {S(defaults_are_ready_for_use),
         S(values_of_every_type_are_taken), S(durations_and_sizes_take_their_units),

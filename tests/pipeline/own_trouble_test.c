@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "blobs/blobs.h"
 #include "blobs/folder.h"
-#include "io_faults.h"
 #include "support/blob_server.h"
+#include "support/io_faults.h"
 #include "support/run.h"
 #include "support/scratch.h"
 #include "testing.h"
@@ -233,7 +233,7 @@ TEST(whichever_call_fails_once_every_job_is_answered_rightly) {
 
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         S(a_job_waits_for_a_store_that_is_broken),
         S(a_job_waits_for_a_store_that_takes_no_password),

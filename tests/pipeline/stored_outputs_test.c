@@ -91,7 +91,7 @@ TEST(a_result_that_is_refused_counts_as_refused) {
     assert_int_equal(counted(run, "ok"), 0);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         FLOW(a_store_that_fails_twice_costs_two_tries_and_no_result),
         FLOW(a_store_that_is_away_for_long_costs_no_job_and_the_keys_line_goes_on),

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hardening/io_faults.h"
 #include "state/state.h"
+#include "support/io_faults.h"
 #include "support/state_rig.h"
 #include "testing.h"
 

@@ -7,7 +7,7 @@
 
 #include "blobs/cache_rig.h"
 #include "blobs/folder.h"
-#include "io_faults.h"
+#include "support/io_faults.h"
 
 enum { BLOB_COUNT = 8, ROOM = 3 };
 
@@ -88,7 +88,7 @@ TEST(a_full_disk_costs_the_cache_nothing_that_it_has) {
 
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         S(whichever_call_fails_every_blob_is_right),
         S(a_full_disk_is_told_and_costs_no_blob),

@@ -7,7 +7,7 @@
 
 #include "broker/file_sink.h"
 #include "broker/file_source.h"
-#include "hardening/io_faults.h"
+#include "support/io_faults.h"
 #include "support/scratch.h"
 #include "testing.h"
 

@@ -1,7 +1,7 @@
 /**
  * Faults of a disk: the n-th call on a file below a folder fails, as SQLite's tests have it. Linked
  * into a test it is told by io_faults_arm(); preloaded into a worker (LD_PRELOAD, the target
- * io_faults_preload) it reads the environment when the process starts:
+ * preload_io_faults) it reads the environment when the process starts:
  *
  *   IO_FAULTS_FOLDER  whose files fail: an absolute path without symbolic links
  *   IO_FAULTS_ERROR   ENOSPC, EIO, EACCES, CUT or SHORT
@@ -12,8 +12,8 @@
  *
  * Threads: any; calls are counted over all of them.
  */
-#ifndef TESTS_HARDENING_IO_FAULTS_H
-#define TESTS_HARDENING_IO_FAULTS_H
+#ifndef TESTS_SUPPORT_IO_FAULTS_H
+#define TESTS_SUPPORT_IO_FAULTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

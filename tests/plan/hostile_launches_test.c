@@ -328,7 +328,7 @@ TEST(no_numbers_lead_the_differential_program_outside_of_its_buffers) {
     try_programs(MIX_FOLDER);
 }
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_numbers_lead_a_shipped_program_outside_of_its_buffers),
         cmocka_unit_test(no_numbers_lead_the_differential_program_outside_of_its_buffers)};

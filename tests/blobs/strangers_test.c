@@ -72,7 +72,7 @@ TEST(many_small_blobs_take_no_more_places_than_the_bytes_allow) {
 
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, end_cache)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         S(a_blob_that_nobody_has_makes_no_room_however_large_it_is_said_to_be),
         S(a_blob_of_other_bytes_makes_no_room),

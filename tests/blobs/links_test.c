@@ -129,7 +129,7 @@ TEST(a_file_with_another_name_is_read_and_neither_marked_nor_removed) {
 
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         S(a_link_to_a_file_is_not_read_and_not_marked),
         S(a_link_to_a_folder_is_not_read_and_not_marked),

@@ -6,7 +6,7 @@
 
 #include "blobs/blobs.h"
 #include "blobs/folder.h"
-#include "io_faults.h"
+#include "support/io_faults.h"
 #include "support/scratch.h"
 #include "testing.h"
 
@@ -89,7 +89,7 @@ TEST(blobs_that_are_held_stay_within_their_bound) {
 
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void) {
+TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         S(a_file_that_is_written_after_it_was_checked_changes_nothing),
         S(a_file_that_is_cut_after_it_was_checked_changes_nothing),
