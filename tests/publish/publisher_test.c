@@ -1,4 +1,4 @@
-/* What the publisher does with answers beside the ladder (tests/hardening/answers_test.c): when a
+/* What the publisher does with answers beside the ladder (ladder_test.c): when a
  * job is over, in which order, and what is left where the sink or the blob store fails. */
 #include "publisher_rig.h"
 
