@@ -2,7 +2,7 @@
 bar for each figure of each row. A bar is the median; the thin line on it goes from the least to the most.
 
     gpu-worker bench engine --json > engine.json
-    build/deps/plot/bin/python3 tests/bench/plot.py engine.json --out pictures    # scripts/setup test installs it
+    build/deps/plot/bin/python3 tests/bench/plot.py engine.json --out pictures    # scripts/setup plot installs it
 
 usage: plot.py FILE.json... --out FOLDER"""
 

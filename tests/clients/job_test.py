@@ -13,7 +13,7 @@ sys.path.insert(0, str(HERE.parent / "flow"))
 
 from worker_flow import PATIENCE_S, ROOT, KafkaFlowTest
 
-NODE = ROOT / "build/deps/client/bin/node"
+NODE = ROOT / "build/deps/node/bin/node"
 MODULES = ROOT / "build/deps/javascript"
 GO_MODULES = ROOT / "build/deps/go"
 
@@ -21,7 +21,7 @@ GO_MODULES = ROOT / "build/deps/go"
 class JobTest(KafkaFlowTest):
     def test_from_javascript(self):
         if not MODULES.exists():
-            self.skipTest("scripts/setup kafka installs Node.js with kafkajs and msgpack")
+            self.skipTest("scripts/setup javascript installs Node.js with kafkajs and msgpack")
         self.start_worker(self.config())
         script = self.folder / "job.mjs"  # where modules are looked for beside it
         script.write_text((HERE / "job.mjs").read_text())
@@ -33,7 +33,7 @@ class JobTest(KafkaFlowTest):
 
     def test_from_go(self):
         if not GO_MODULES.exists():
-            self.skipTest("scripts/setup kafka installs Go with franz-go and msgpack")
+            self.skipTest("scripts/setup go installs Go with franz-go and msgpack")
         self.start_worker(self.config())
         built = subprocess.run(
             ["go", "build", "-o", self.folder / "job", "job.go"], cwd=HERE / "go", capture_output=True, text=True,

@@ -14,7 +14,7 @@ from run_page import ROOT, agrees, copy_repository, environment
 
 TIMEOUT_S = 240
 CELLS = "--cells"  # this program in the copy, with Jupyter's Python: cells from its input, what they print as JSON
-JUPYTER = ROOT / "build/deps/client/bin/python3"
+JUPYTER = ROOT / "build/deps/notebook/bin/python3"
 SKIPPED = 77
 
 
@@ -57,7 +57,7 @@ def write(path, notebook, printed):
 
 def main(name, build, *options):
     if not JUPYTER.exists():
-        print("scripts/setup test installs what this takes")
+        print("scripts/setup notebook installs what this takes")
         return SKIPPED
     path = ROOT / name
     notebook = json.loads(path.read_text())

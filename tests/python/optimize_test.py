@@ -17,7 +17,7 @@ AT_ZERO = 0.6931  # the loss where the search begins
 class OptimizeTest(unittest.TestCase):
     def test_the_population_on_workers_leads_to_the_same_loss_as_on_the_cpu(self):
         if not PACKAGES.exists():
-            self.skipTest("scripts/setup test installs what this takes")
+            self.skipTest("scripts/setup examples installs what this takes")
         done = subprocess.run(
             [sys.executable, "-W", "ignore", ROOT / "config/examples/optimize.py", "--driver", DRIVER, "--generations", "60"],
             capture_output=True, text=True, timeout=280,

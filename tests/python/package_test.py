@@ -15,7 +15,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "scripts/python"
-TOOLS = ROOT / "build/deps/client/bin/python3"
+TOOLS = ROOT / "build/deps/types/bin/python3"
 OLDEST = (3, 9)
 PACKAGES = ("gpu_worker", "gpu_worker_kit")
 
@@ -40,7 +40,7 @@ class Package(unittest.TestCase):
 
     def run_tool(self, *command, **options):
         if not TOOLS.exists():
-            self.skipTest("scripts/setup test installs what this takes")
+            self.skipTest("scripts/setup types installs what this takes")
         ran = subprocess.run([TOOLS, *command], capture_output=True, text=True, timeout=250, **options)
         self.assertEqual(0, ran.returncode, ran.stdout + ran.stderr)
         return ran.stdout
