@@ -1,43 +1,65 @@
 """Topics of a real Kafka, through a client that this project did not write: made, read, and how far a group is."""
 
-import time
+import atexit
+import functools
 import uuid
 
 import confluent_kafka
 import confluent_kafka.admin
 
-PATIENCE_S = 240  # with what must happen: it ends a test that hangs, and says nothing of how quick a machine is
+from waiting import PATIENCE_S, wait_until
+
 END_OF_PARTITION = confluent_kafka.KafkaError._PARTITION_EOF
 MOVING = [
     confluent_kafka.KafkaError.NOT_COORDINATOR, confluent_kafka.KafkaError.COORDINATOR_NOT_AVAILABLE,
     confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 ]  # what brokers say of a group's coordinator
+REQUEST_S = 30  # a request to a broker that is well
+# A broker that was away is asked again soon, and one that has nothing new says so at once.
+IMPATIENT = {"reconnect.backoff.max.ms": 500, "fetch.wait.max.ms": 10}
+
+
+@functools.cache
+def admin_of(servers):
+    return confluent_kafka.admin.AdminClient({"bootstrap.servers": servers, "reconnect.backoff.max.ms": 500})
+
+
+@functools.cache
+def asker_of(servers, group):
+    """A consumer that reads nothing: it asks how far a group is."""
+    consumer = confluent_kafka.Consumer(
+        IMPATIENT | {"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
+    atexit.register(consumer.close)
+    return consumer
 
 
 def create_topics(servers, names, partitions, replicas, **config):
     """`config`: of the topics. Returns once every partition answers: only then a new topic is of use."""
-    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": servers})
+    admin = admin_of(servers)
     new = [confluent_kafka.admin.NewTopic(name, partitions, replicas, config=config) for name in names]
     for future in admin.create_topics(new).values():
-        future.result(30)
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": "reader"})
-    positions = [confluent_kafka.TopicPartition(name, number) for name in names for number in range(partitions)]
-    deadline = time.monotonic() + PATIENCE_S
-    while positions:
-        try:
-            consumer.get_watermark_offsets(positions[-1], 5)
-            positions.pop()
-        except confluent_kafka.KafkaException:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-    consumer.close()
+        future.result(REQUEST_S)
+    silent = {confluent_kafka.TopicPartition(name, number): confluent_kafka.admin.OffsetSpec.latest()
+              for name in names for number in range(partitions)}
+
+    def ask():
+        """Those that do not answer yet, and why."""
+        troubles = {}
+        for position, future in admin.list_offsets(dict(silent)).items():
+            try:
+                future.result(REQUEST_S)
+                silent.pop(position)
+            except confluent_kafka.KafkaException as why:
+                troubles[position] = why
+        return troubles
+    wait_until(ask, "every partition of the new topics answers", is_met=lambda troubles: not troubles)
 
 
 class Topics:
     """Fresh topics of one test, made at the broker."""
 
     def __init__(self, bootstrap_servers, partitions=4, replicas=1):
+        self.partitions = partitions
         mark = uuid.uuid4().hex[:8]
         self.all = [f"{kind}-{mark}" for kind in ("jobs", "results", "dead", "telemetry", "control")]
         self.jobs, self.results, self.dead_letters, self.telemetry, self.control = self.all
@@ -57,47 +79,46 @@ class Topics:
 
 def read_all(bootstrap_servers, topic):
     """Every message of a topic, from its beginning to where it ends now."""
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": bootstrap_servers, "group.id": "reader", "enable.auto.commit": False,
-         "enable.partition.eof": True})
-    partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+    consumer = confluent_kafka.Consumer(IMPATIENT | {
+        "bootstrap.servers": bootstrap_servers, "group.id": "reader", "enable.auto.commit": False,
+        "enable.partition.eof": True})
+    partitions = consumer.list_topics(topic, timeout=REQUEST_S).topics[topic].partitions
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
     messages, open_partitions = [], set(partitions)
-    deadline = time.monotonic() + PATIENCE_S
-    while open_partitions:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{topic} is not read to its end within {PATIENCE_S} s")
-        for message in consumer.consume(1000, 0.2):
+
+    def read():
+        """The partitions whose end was not met yet."""
+        for message in consumer.consume(1000, 0.02):
             if message.error() is None:
                 messages.append(message)
             elif message.error().code() == END_OF_PARTITION:
                 open_partitions.discard(message.partition())
+        return open_partitions
+    wait_until(read, f"{topic} is read to its end", is_met=lambda left: not left)
     consumer.close()
     return messages
 
 
 def committed(consumer, partitions):
     """A coordinator that has just come to be, or that moves, says so: it is asked again."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+    def ask():
         try:
-            return consumer.committed(partitions, 30)
+            return consumer.committed(partitions, REQUEST_S)
         except confluent_kafka.KafkaException as why:
-            if why.args[0].code() not in MOVING or time.monotonic() > deadline:
+            if why.args[0].code() not in MOVING:
                 raise
-            time.sleep(0.1)
+            return why
+    return wait_until(ask, "the coordinator answers", is_met=lambda answer: isinstance(answer, list))
 
 
 def lag(bootstrap_servers, topics):
     """Messages of the job topic that the group has not committed."""
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": bootstrap_servers, "group.id": topics.group, "enable.auto.commit": False})
-    numbers = consumer.list_topics(topics.jobs, timeout=30).topics[topics.jobs].partitions
+    asker = asker_of(bootstrap_servers, topics.group)
+    numbers = asker.list_topics(topics.jobs, timeout=REQUEST_S).topics[topics.jobs].partitions
     total = 0
-    for position in committed(consumer, [confluent_kafka.TopicPartition(topics.jobs, n) for n in numbers]):
-        low, high = consumer.get_watermark_offsets(position, 30)
+    for position in committed(asker, [confluent_kafka.TopicPartition(topics.jobs, n) for n in numbers]):
+        low, high = asker.get_watermark_offsets(position, REQUEST_S)
         total += high - max(position.offset, low)
-    consumer.close()
     return total
 
 
@@ -105,7 +126,7 @@ class Reader:
     """Follows a topic; committed messages alone."""
 
     def __init__(self, servers, topic, partitions):
-        self._options = {
+        self._options = IMPATIENT | {
             "log_level": 2, "bootstrap.servers": servers, "group.id": "account", "enable.auto.commit": False,
             "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
             "fetch.message.max.bytes": 1 << 20, "queued.max.messages.kbytes": 16384}

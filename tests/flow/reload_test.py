@@ -1,6 +1,7 @@
 """SIGHUP: a worker reads its configuration and programs again, and never ends by it.
 usage: reload_test.py BUILD_FOLDER"""
 
+import itertools
 import json
 import os
 import pathlib
@@ -9,17 +10,18 @@ import shutil
 import signal
 import subprocess
 import unittest
-import urllib.request
 
-from worker_flow import BINARY, BUILD, SLOW, FlowTest, is_saxpy, reserve_address, saxpy
+from worker_flow import BINARY, BUILD, SLOW, FlowTest, ask, install_program, is_saxpy, reserve_address, saxpy, write_aside
 
 import gpu_worker as gw
 import msgpack
-import worker_process
 
 END_TIMEOUT_S = 120
 PROGRAMS = BUILD / "share/gpu-worker/programs"
 ANSWERS = {1: BUILD / "tests/pipeline/libanswer_first.so", 2: BUILD / "tests/pipeline/libanswer_second.so"}
+ANSWER = {
+    "name": "answer", "images": [{"kind": "cpu", "file": "answer.so"}],
+    "entries": [{"name": "answer", "args": [{"name": "y", "buffer": "out", "type": "UINT32"}, {"name": "n", "value": "u32"}]}]}
 
 
 def status_of(pid):
@@ -66,17 +68,11 @@ class ReloadTest(FlowTest):
         shutil.copytree(PROGRAMS / "saxpy", self.programs / "saxpy")
 
     def write_config(self, **config):
-        worker_process.write_config(
-            self.config, merged({"driver": "cpu", "lanes": 2, "programs": {"dir": str(self.programs)}}, config))
+        write_aside(self.config, json.dumps(
+            merged({"driver": "cpu", "lanes": 2, "programs": {"dir": str(self.programs)}}, config)))
 
     def install_answer(self, image):
-        folder = self.programs / "answer"
-        folder.mkdir(exist_ok=True)
-        shutil.copy(ANSWERS[image], folder / "answer.so")
-        (folder / "program.yaml").write_text(json.dumps({
-            "name": "answer", "images": [{"kind": "cpu", "file": "answer.so"}],
-            "entries": [{"name": "answer", "args": [{"name": "y", "buffer": "out", "type": "UINT32"},
-                                                    {"name": "n", "value": "u32"}]}]}))
+        install_program(self.programs / "answer", ANSWER, ANSWERS[image])
 
     def start(self, *arguments, jobs="-"):
         self.log = self.folder / "log"
@@ -108,15 +104,14 @@ class ReloadTest(FlowTest):
                 found[result["id"]] = result
         return found
 
-    def wait_while_it_runs(self, condition, what):
-        def is_met():
+    def wait_while_it_runs(self, look, what, is_met=bool):
+        def look_again():
             self.assertIsNone(self.process.poll(), self.log.read_text())
-            return condition()
-        self.wait_until(is_met, what)
+            return look()
+        return self.wait_until(look_again, what, is_met=is_met)
 
     def wait_for(self, job):
-        self.wait_while_it_runs(lambda: job["id"] in self.answers(), f"an answer to {job['id']}")
-        return self.answers()[job["id"]]
+        return self.wait_while_it_runs(lambda: self.answers().get(job["id"]), f"an answer to {job['id']}")
 
     def ask(self, job):
         self.send(job)
@@ -126,12 +121,12 @@ class ReloadTest(FlowTest):
         return sum(text in line for line in self.log.read_text(errors="replace").splitlines())
 
     def wait_for_line(self, text, count=1):
-        self.wait_until(lambda: self.count_lines(text) >= count, text)
+        self.wait_until(lambda: self.count_lines(text), text, is_met=lambda found: found >= count)
 
     def hang_up_and_wait_for(self, text):
         before = self.count_lines(text)
         self.process.send_signal(signal.SIGHUP)
-        self.wait_while_it_runs(lambda: self.count_lines(text) > before, text)
+        self.wait_while_it_runs(lambda: self.count_lines(text), text, lambda found: found > before)
 
     def reload(self):
         self.hang_up_and_wait_for(" reloaded: ")
@@ -159,6 +154,19 @@ class ReloadTest(FlowTest):
             answers = self.answers()
             self.assertEqual(len(answers), 50)
             self.assertTrue(all(is_saxpy(answers[f"job-{number}"], number) for number in range(50)))
+
+    def test_no_hangup_is_lost_however_early_or_often(self):
+        for options in ([], ["--no-supervisor"]):
+            self.install_answer(1)
+            self.write_config()
+            self.start(*options)
+            for number in range(20):
+                self.install_answer(1 + number % 2)
+                self.process.send_signal(signal.SIGHUP)
+            numbers = itertools.count()
+            self.wait_while_it_runs(lambda: answered_by(self.ask(answer(next(numbers)))), "what was installed last answers",
+                                    is_met=lambda image: image == 2)
+            self.end()
 
     def test_a_hangup_while_a_worker_drains_changes_nothing(self):
         for options in ([], ["--no-supervisor"]):
@@ -204,7 +212,7 @@ class ReloadTest(FlowTest):
             self.wait_for(answer(100 * batch))
             self.install_answer(1 + (batch + 1) % 2)
             self.reload()
-            self.wait_until(lambda: len(self.answers()) == 40 * (batch + 1), "all answers")
+            self.wait_while_it_runs(lambda: len(self.answers()), "all answers", lambda found: found == 40 * (batch + 1))
             images.append([answered_by(self.answers()[f"job-{100 * batch + number}"]) for number in range(40)])
         for batch, found in enumerate(images):
             first, second = 1 + batch % 2, 1 + (batch + 1) % 2
@@ -221,8 +229,8 @@ class ReloadTest(FlowTest):
         for name, image in (("one", 1), ("two", 2)):
             self.install_answer(image)
             shutil.copytree(self.programs, self.folder / name / "programs")
-            worker_process.write_config(self.folder / name / "worker.yaml",
-                                        {"driver": "cpu", "programs": {"dir": str(data / "programs")}})
+            (self.folder / name / "worker.yaml").write_text(
+                json.dumps({"driver": "cpu", "programs": {"dir": str(data / "programs")}}))
         data.symlink_to("one")
         self.config = data / "worker.yaml"
         self.start()
@@ -400,8 +408,7 @@ class ReloadTest(FlowTest):
         address = reserve_address(self)
 
         def readiness():
-            with urllib.request.urlopen(f"http://{address}/readyz", timeout=60) as page:
-                return page.read().decode()
+            return ask(address, "/readyz")[1]
         for options in ([], ["--no-supervisor"]):
             self.install_answer(1)
             self.write_config(http={"listen": address})
@@ -415,8 +422,8 @@ class ReloadTest(FlowTest):
                     self.assertEqual(answered_by(self.ask(answer(number))), 1)
                     self.assertEqual(self.count_lines(" error "), number)
                     if not options:
-                        self.wait_until(lambda: readiness().startswith("ready\nreload: the last one was refused"),
-                                        "the page says so")
+                        self.wait_until(readiness, "the page says so", is_met=lambda text: text.startswith(
+                            "ready\nreload: the last one was refused"))
                     self.install_answer(1)
             self.assertEqual(self.count_lines(" reloaded: "), 0)
             self.assertRegex(self.log.read_text(), "massage_bytes.*; did you mean 'message_bytes'")
@@ -425,7 +432,7 @@ class ReloadTest(FlowTest):
             self.reload()
             self.assertEqual(answered_by(self.ask(answer(99))), 2)
             if not options:
-                self.wait_until(lambda: readiness() == "ready\n", "nothing that was refused")
+                self.wait_until(readiness, "nothing that was refused", is_met=lambda text: text == "ready\n")
             self.end()
 
     # many
@@ -434,6 +441,7 @@ class ReloadTest(FlowTest):
         self.install_answer(1)
         self.write_config()
         self.start("--no-supervisor")
+        self.wait_for_line(" ready: ")
         bytes_resident = []
         for number in range(200):
             self.install_answer(1 + number % 2)

@@ -1,15 +1,19 @@
 """What the flow tests share: real workers as processes, jobs whose results are easily checked, and clients
 that this project did not write."""
 
+import http.client
+import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 import unittest.mock
+import urllib.error
+import urllib.request
 
 import confluent_kafka
 import msgpack
@@ -19,10 +23,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/python"), str(ROOT / "schemas")]
 import gpu_worker as gw
 import worker_process
-from kafka_topics import PATIENCE_S, Topics, headers_of, lag, read_all
+import waiting
+from kafka_topics import Reader, Topics, headers_of, lag, read_all
+from waiting import PATIENCE_S
 
 BUILD = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path("build/dev")
 BINARY = BUILD / "bin/gpu-worker"
+LOG_LINES_SHOWN = 40
 QUIET = {"log_level": 2}  # a broker that is away is what some tests are about
 # Workers so slow, and with so little in hand, that no machine is done before a test has done its worst.
 SLOW = {"batch": {"jobs": 1}, "limits": {"jobs_in_flight": 64}, "cpu_driver": {"faults": "cuLaunchKernel:slow=20ms@*"}}
@@ -55,21 +62,65 @@ def reserve_address(test):
     return "{}:{}".format(*held.getsockname())
 
 
+def write_aside(path, text):
+    """Whoever reads the file meanwhile finds what stood there before, or all of this."""
+    aside = path.with_name(f".{path.name}.aside")
+    aside.write_text(text)
+    aside.replace(path)
+
+
+def install_program(folder, program, image):
+    """`program`: what stands in its manifest. Whoever reads it meanwhile finds it whole, with this image or the one
+    before."""
+    folder.mkdir(exist_ok=True, parents=True)
+    (file,) = (each["file"] for each in program["images"])
+    shutil.copy(image, folder / f".{file}.aside")
+    (folder / f".{file}.aside").replace(folder / file)
+    write_aside(folder / "program.yaml", json.dumps(program))
+
+
+def ask(address, page, headers=None):
+    """What a worker's HTTP answers: status, text and headers; (0, "", {}) while nobody listens, or somebody who ends."""
+    try:
+        with urllib.request.urlopen(
+                urllib.request.Request(f"http://{address}{page}", headers=headers or {}), timeout=PATIENCE_S) as answer:
+            return answer.status, answer.read().decode(), answer.headers
+    except urllib.error.HTTPError as answer:
+        return answer.code, answer.read().decode(), answer.headers
+    except (OSError, http.client.HTTPException):
+        return 0, "", {}
+
+
+def metric(address, name):
+    """The sum of its samples; 0 while there is none."""
+    return sum(float(line.split()[-1]) for line in ask(address, "/metrics")[1].splitlines() if line.startswith(f"{name}{{"))
+
+
 class FlowTest(unittest.TestCase):
     def setUp(self):
         self._folder = tempfile.TemporaryDirectory(prefix="gpu-worker-flow-")
         self.addCleanup(self._folder.cleanup)
         self.folder = pathlib.Path(self._folder.name)
-        self._workers = []
 
-    def wait_until(self, condition, what, timeout_s=PATIENCE_S):
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            if time.monotonic() >= deadline:
-                for worker in self._workers:
-                    worker.print_log()
-                self.fail(f"{what}: not within {timeout_s} s")
-            time.sleep(0.02)
+    def wait_until(self, look, what, timeout_s=PATIENCE_S, is_met=bool):
+        """Looks until `is_met` of what it sees, and returns that. Where it gives up, the failure says what it saw last, and
+        how the logs end."""
+        try:
+            return waiting.wait_until(look, what, timeout_s, is_met)
+        except AssertionError as late:
+            self.fail(f"{late}{self.tell_logs()}")
+
+    def wait_for_log(self, name, text, count=1):
+        """Until the worker's log has the text so often."""
+        log = self.folder / f"{name}.log"
+        return self.wait_until(lambda: log.read_text(errors="replace").count(text), f"{name}.log says {count} times: {text}",
+                               is_met=lambda found: found >= count)
+
+    def tell_logs(self):
+        told = []
+        for log in sorted(self.folder.glob("*log")):
+            told += [f"the end of {log.name}:", *log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]]
+        return "\n  ".join(["", *told])
 
     def use_environment(self, environment):
         """For the workers that the test starts from now on."""
@@ -82,7 +133,6 @@ class FlowTest(unittest.TestCase):
         worker_process.write_config(path, config)
         worker = worker_process.Worker(BINARY, path, self.folder / f"{name}.log", *options)
         self.addCleanup(worker.stop)
-        self._workers.append(worker)
         return worker
 
     def run_to_end(self, config, *command):
@@ -126,10 +176,21 @@ class KafkaFlowTest(FlowTest):
         self.assertEqual(producer.flush(60), 0)
 
     def wait_for_no_lag(self, timeout_s=PATIENCE_S):
-        self.wait_until(lambda: lag(self.servers, self.topics) == 0, "the group's lag reaches 0", timeout_s)
+        self.wait_until(lambda: lag(self.servers, self.topics), "the group's lag reaches 0", timeout_s, lambda left: left == 0)
 
     def results(self):
         return list(map(unpack, read_all(self.servers, self.topics.results)))
+
+    def wait_for_results(self, count=1):
+        """Until so many results are committed; how many there are then."""
+        reader = Reader(self.servers, self.topics.results, self.topics.partitions)
+        self.addCleanup(reader.close)
+        found = []
+
+        def look():
+            found.extend(reader.read())
+            return len(found)
+        return self.wait_until(look, f"{count} results", is_met=lambda seen: seen >= count)
 
 
 def unpack(message):
