@@ -15,7 +15,6 @@ import msgpack
 import numpy
 import worker_process
 
-FLOW_S = 10  # how long the middle half of the jobs is being sent, and about what two workers need for all
 LANES = 2
 JOBS_IN_FLIGHT = 64
 LOOK_S = 1  # between two questions to the brokers whether a transaction hangs
@@ -54,8 +53,10 @@ class Flow:
     """Sends the jobs of these numbers: a quarter at once, half of them steadily, the last quarter once the fault is
     over. So a fault that begins while a tenth of the results is there is always in the middle."""
 
-    def __init__(self, test, cluster, mode, numbers, proxied=False, producer=None):
+    def __init__(self, test, cluster, mode, numbers, proxied=False, producer=None, seconds=10):
+        """`seconds`: how long the middle half is being sent, and about what two workers need for all."""
         self.mode = mode
+        self._seconds = seconds
         self.count = len(numbers)
         self.numbers = numbers
         self.sent = 0
@@ -78,7 +79,7 @@ class Flow:
     # the workers
 
     def _config(self, name):
-        slow_ms = max(1, round(2 * LANES * FLOW_S * 1000 / self.count))
+        slow_ms = max(1, round(2 * LANES * self._seconds * 1000 / self.count))
         return self.topics.config(
             self._servers, lanes=LANES, delivery=self.mode, limits={"jobs_in_flight": JOBS_IN_FLIGHT},
             programs={"dir": str(BUILD / "tests/flow")},
@@ -109,7 +110,7 @@ class Flow:
 
     def _wait_for_turn(self, index, started):
         quarter = self.count // 4
-        due = started + (index - quarter) * FLOW_S / (2 * quarter)
+        due = started + (index - quarter) * self._seconds / (2 * quarter)
         while index >= self._hurried and not self._is_over.is_set():
             if time.monotonic() >= due and (index < 3 * quarter or self.fault_is_over.is_set()):
                 return
