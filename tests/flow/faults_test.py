@@ -9,7 +9,7 @@ import time
 import unittest
 
 from job_flow import Account, Flow
-from kafka_cluster import KafkaCluster
+from kafka_cluster import BRIEF, KafkaCluster
 from proxy import Proxy
 from worker_flow import FlowTest
 
@@ -36,7 +36,7 @@ class FaultRig(FlowTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = KafkaCluster(cls.brokers)
+        cls.cluster = KafkaCluster(cls.brokers, BRIEF)
         cls.addClassCleanup(cls.cluster.down)
 
     def setUp(self):

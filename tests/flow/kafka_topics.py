@@ -15,20 +15,21 @@ MOVING = [
     confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 ]  # what brokers say of a group's coordinator
 REQUEST_S = 30  # a request to a broker that is well
-# A broker that was away is asked again soon, and one that has nothing new says so at once.
-IMPATIENT = {"reconnect.backoff.max.ms": 500, "fetch.wait.max.ms": 10}
+# A broker that was away is asked again soon, which some tests are about, and one that has nothing new says so at once.
+ASKING = {"reconnect.backoff.max.ms": 500, "log_level": 2}
+READING = ASKING | {"fetch.wait.max.ms": 10, "enable.auto.commit": False, "enable.partition.eof": True}
 
 
 @functools.cache
 def admin_of(servers):
-    return confluent_kafka.admin.AdminClient({"bootstrap.servers": servers, "reconnect.backoff.max.ms": 500})
+    return confluent_kafka.admin.AdminClient(ASKING | {"bootstrap.servers": servers})
 
 
 @functools.cache
 def asker_of(servers, group):
     """A consumer that reads nothing: it asks how far a group is."""
     consumer = confluent_kafka.Consumer(
-        IMPATIENT | {"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
+        ASKING | {"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
     atexit.register(consumer.close)
     return consumer
 
@@ -79,9 +80,7 @@ class Topics:
 
 def read_all(bootstrap_servers, topic):
     """Every message of a topic, from its beginning to where it ends now."""
-    consumer = confluent_kafka.Consumer(IMPATIENT | {
-        "bootstrap.servers": bootstrap_servers, "group.id": "reader", "enable.auto.commit": False,
-        "enable.partition.eof": True})
+    consumer = confluent_kafka.Consumer(READING | {"bootstrap.servers": bootstrap_servers, "group.id": "reader"})
     partitions = consumer.list_topics(topic, timeout=REQUEST_S).topics[topic].partitions
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
     messages, open_partitions = [], set(partitions)
@@ -126,10 +125,9 @@ class Reader:
     """Follows a topic; committed messages alone."""
 
     def __init__(self, servers, topic, partitions):
-        self._options = IMPATIENT | {
-            "log_level": 2, "bootstrap.servers": servers, "group.id": "account", "enable.auto.commit": False,
-            "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
-            "fetch.message.max.bytes": 1 << 20, "queued.max.messages.kbytes": 16384}
+        self._options = READING | {
+            "bootstrap.servers": servers, "group.id": "account", "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest", "fetch.message.max.bytes": 1 << 20, "queued.max.messages.kbytes": 16384}
         self._topic = topic
         self._next = {number: 0 for number in range(partitions)}
         self._open()

@@ -7,7 +7,7 @@ import os
 import unittest
 
 from job_flow import Flow
-from kafka_cluster import KafkaCluster
+from kafka_cluster import BRIEF, KafkaCluster
 from request_proxy import END_TXN, OFFSET_COMMIT, TXN_OFFSET_COMMIT, RequestProxy
 from worker_flow import FlowTest
 
@@ -18,7 +18,7 @@ GIVEN_UP = {"socket.timeout.ms": "3000"}  # no request waits for longer
 class LateRequestsTest(FlowTest):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = KafkaCluster(1)
+        cls.cluster = KafkaCluster(1, BRIEF)
         cls.addClassCleanup(cls.cluster.down)
 
     def setUp(self):

@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 
 from job_client import JobClient
-from kafka_cluster import KafkaCluster
+from kafka_cluster import BRIEF, KafkaCluster
 from worker_flow import SLOW, FlowTest, Topics, reserve_address, saxpy
 
 # After which a broker that is away has cost a member its place; the worker is given 30 s more to find it again.
@@ -18,7 +18,7 @@ SESSION_TIMEOUT_MS = 6000
 
 
 def setUpModule():
-    Rig.cluster = KafkaCluster(1)
+    Rig.cluster = KafkaCluster(1, BRIEF)
     unittest.addModuleCleanup(Rig.cluster.down)
 
 
