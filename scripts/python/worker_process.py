@@ -10,7 +10,7 @@ import sys
 import time
 
 LOG_LINES_SHOWN = 40
-STOP_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 240  # it ends one that hangs; what a worker has in hand may take long on a busy machine
 
 
 class Failure(Exception):

@@ -6,12 +6,12 @@ import pathlib
 import sys
 import unittest
 
-from worker_flow import BUILD, KafkaFlowTest, headers_of, lag, read_all, unpack
+from kafka_topics import admin_of
+from worker_flow import BUILD, PATIENCE_S, KafkaFlowTest, headers_of, lag, read_all, unpack
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "containment"))
 from containment_test import link_programs
 
-import confluent_kafka
 import confluent_kafka.admin as admin
 import gpu_worker as gw
 import msgpack
@@ -28,7 +28,7 @@ def population(id, count, culprits=()):
     health = numpy.ones(count, "<u4")
     health[list(culprits)] = 0
     return gw.job(
-        id, count=count, timeout_ms=100_000, outputs=["y"],
+        id, count=count, timeout_ms=600_000, outputs=["y"],
         buffers={"health": {"bytes": 4, "each": True, "data": health.tobytes()},
                  "x": {"bytes": 4, "each": True, "data": numpy.arange(count, dtype="<f4").tobytes()},
                  "y": {"bytes": 4, "each": True, "datatype": "FP32", "shape": [1],
@@ -50,17 +50,11 @@ class ArraysTest(KafkaFlowTest):
 
     def config(self, **more):
         return super().config(
-            programs={"dir": str(self.programs)}, limits={"launches_per_job": 1_000_000},
+            programs={"dir": str(self.programs)}, limits={"launches_per_job": 1_000_000, "timeout_max_ms": "1h"},
             **{"commit_interval_ms": "100ms"} | more)
 
-    def log_of(self, name):
-        return (self.folder / f"{name}.log").read_text()
-
-    def produce_to_each_partition(self, jobs):
-        producer = confluent_kafka.Producer({"bootstrap.servers": self.servers})
-        for partition, job in enumerate(jobs):
-            producer.produce(self.topics.jobs, msgpack.packb(job), partition=partition)
-        self.assertEqual(producer.flush(60), 0)
+    def produce_arrays(self, *jobs):
+        self.produce_to_each_partition(map(msgpack.packb, jobs))
 
     def committed_results(self):
         """By id; each comes once."""
@@ -77,12 +71,12 @@ class ArraysTest(KafkaFlowTest):
 
     def assert_others_answer(self, delivery):
         """An array a partition. A member that is slow loses some to a newcomer, and is stopped: it answers none."""
-        self.produce_to_each_partition([population(f"array-{n}", COUNT) for n in range(PARTITIONS)])
-        config = {"delivery": delivery, "drain_timeout_ms": "3s"}
+        self.produce_arrays(*(population(f"array-{n}", COUNT) for n in range(PARTITIONS)))
+        config = {"delivery": delivery, "drain_timeout_ms": "60s"}
         slow = self.start_worker(self.config(**config, **ENDLESS), "slow")
-        self.wait_until(lambda: "was assigned" in self.log_of("slow"), "the first has partitions")
+        self.wait_for_log("was assigned", "slow")
         quick = self.start_worker(self.config(**config), "quick")
-        self.wait_until(lambda: len(read_all(self.servers, self.topics.results)) >= 1, "the newcomer answers some")
+        self.wait_for_results()  # of the newcomer
         self.assertGreater(lag(self.servers, self.topics), 0, "the slow member has none left that a stop could end")
         self.stop_well(slow)  # within its drain_timeout_ms, though its arrays would take minutes
         self.wait_for_no_lag()
@@ -112,14 +106,7 @@ class ArraysTest(KafkaFlowTest):
 
     def count_sent(self):
         """Results, also of transactions that are open or were aborted."""
-        reader = confluent_kafka.Consumer({
-            "bootstrap.servers": self.servers, "group.id": "sent", "isolation.level": "read_uncommitted",
-            "enable.auto.commit": False, "auto.offset.reset": "earliest"})
-        ends = [confluent_kafka.TopicPartition(self.topics.results, n, 0) for n in range(PARTITIONS)]
-        reader.assign(ends)
-        messages = [message for message in reader.consume(100, 1) if message.error() is None]
-        reader.close()
-        return len(messages)
+        return len(read_all(self.servers, self.topics.results, "read_uncommitted"))
 
     def assert_partial(self, result, culprits):
         self.assertEqual(result["status"], "partial", result.get("error"))
@@ -130,9 +117,9 @@ class ArraysTest(KafkaFlowTest):
 
     def test_a_partial_result_and_its_dead_letter_come_once_also_after_a_transaction_that_was_not_committed(self):
         culprits = [7, COUNT - 1]
-        self.produce_to_each_partition([population("array", COUNT, culprits)])
+        self.produce_arrays(population("array", COUNT, culprits))
         first = self.start_once("first", commit_interval_ms="60s")
-        self.wait_until(lambda: self.count_sent() > 0, "a result that is not committed yet")
+        self.wait_until(self.count_sent, "a result that is not committed yet")
         first.kill()
         self.assertEqual((self.committed_results(), self.letters()), ({}, []))
         second = self.start_once("second", commit_interval_ms="100ms")
@@ -147,13 +134,11 @@ class ArraysTest(KafkaFlowTest):
 
     def test_a_result_that_its_topic_does_not_take_becomes_a_small_error_in_the_same_transaction(self):
         """Whether instances have failed or not."""
-        client = admin.AdminClient({"bootstrap.servers": self.servers})
         narrow = admin.ConfigResource("topic", self.topics.results, incremental_configs=[admin.ConfigEntry(
             "max.message.bytes", "10000", incremental_operation=admin.AlterConfigOpType.SET)])
-        for future in client.incremental_alter_configs([narrow]).values():
-            future.result(30)
-        self.produce_to_each_partition(
-            [population("large", COUNT), population("partial", COUNT, [3]), population("small", 100)])
+        for future in admin_of(self.servers).incremental_alter_configs([narrow]).values():
+            future.result(PATIENCE_S)
+        self.produce_arrays(population("large", COUNT), population("partial", COUNT, [3]), population("small", 100))
         worker = self.start_once("worker", batch_bytes=10_000)  # else the others share its batch, and its fate
         self.wait_for_no_lag()
         self.stop_well(worker)

@@ -7,7 +7,8 @@ import signal
 import threading
 import unittest
 
-from worker_flow import BINARY, FlowTest, Topics
+from kafka_topics import admin_of
+from worker_flow import BINARY, PATIENCE_S, FlowTest, Topics
 
 import confluent_kafka.admin
 import gpu_worker as gw
@@ -15,9 +16,8 @@ import numpy
 
 SERVERS = os.environ.get("GPU_WORKER_TEST_KAFKA")
 PASSWORD = os.environ.get("KAFKA_PASSWORD")
-JOBS = int(os.environ.get("CLIENT_JOBS", 8000))
-THREADS, KILLS = 8, 4
-PATIENCE_S = 240
+JOBS = int(os.environ.get("CLIENT_JOBS", 4000))
+THREADS, KILLS = 8, 2
 X = numpy.arange(4, dtype="<f4")
 
 
@@ -29,8 +29,13 @@ class ClientTest(FlowTest):
 
 
 class LocalTest(ClientTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.plain = gw.local(binary=BINARY)  # its group takes three seconds to form, as the broker inside a worker has it
+        cls.addClassCleanup(cls.plain.close)
+
     def test_a_program_is_a_function_of_arrays(self):
-        client = self.local()
+        client = self.plain
         saxpy = client.program("saxpy")
         self.assertEqual([1, 3, 5, 7], saxpy(a=2, x=X, y=numpy.ones(4, "<f4")).result(PATIENCE_S)["y"].tolist())
         sums = client.program("reduce_sum").options(grid=1)(x=X, sums=1)
@@ -39,7 +44,7 @@ class LocalTest(ClientTest):
             client.program("reduce_sum").options(grid=2)(x=X, sums=1)
 
     def test_a_map_is_stacked_in_order_over_a_static_that_workers_are_given_once(self):
-        client = self.local()
+        client = self.plain
         table = client.static(X)
         rows = numpy.arange(400, dtype="<f4").reshape(100, 4)
         whole = client.program("saxpy").map(a=numpy.arange(100), x=table, y=rows)
@@ -47,8 +52,7 @@ class LocalTest(ClientTest):
             rows + numpy.arange(100)[:, None] * X, whole.result(PATIENCE_S)["y"])
 
     def test_rows_of_a_map_are_instances_of_arrays_and_come_back_as_single_jobs_do(self):
-        for options in ({}, {"blobs": None, "config": {"blobs": {}}}):
-            client = self.local(**options)
+        for client in (self.plain, self.local(blobs=None, config={"blobs": {}})):
             table = client.static(X)
             rows = numpy.arange(400, dtype="<f4").reshape(100, 4)
             part = {"buffer": "y", "offset": 4, "bytes": 8, "as": "part"}
@@ -64,7 +68,7 @@ class LocalTest(ClientTest):
             self.assertEqual([40] * 80 + [20] * 20, counts)
 
     def test_what_a_worker_refuses_fails_the_rows_of_an_array_as_it_does_single_jobs(self):
-        saxpy = self.local().program("saxpy").options(block=4096)
+        saxpy = self.plain.program("saxpy").options(block=4096)
         both = [saxpy.options(instances=most).map(a=numpy.ones(3), x=gw.upload(X), y=numpy.ones((3, 4), "<f4"))
                 for most in (3, 1)]
         array, singles = [[str(future.exception(PATIENCE_S)) for future in whole.futures] for whole in both]
@@ -87,7 +91,7 @@ class LocalTest(ClientTest):
 
     def test_more_bytes_than_the_broker_inside_a_worker_keeps_are_sent_and_answered(self):
         rows = numpy.arange(200, dtype="<f4").repeat(40_000).reshape(200, -1)  # 32 MB; it keeps 20 MiB
-        saxpy = self.local().program("saxpy")
+        saxpy = self.plain.program("saxpy")
         for sent, outputs in ((rows, ["y"]), (rows, [{"buffer": "y", "bytes": 4}])):
             whole = saxpy.options(outputs=outputs).map(a=numpy.ones(200), x=gw.zeros([40_000], "<f4"), y=sent)
             got = whole.result(PATIENCE_S)["y"]
@@ -111,6 +115,7 @@ class KafkaTest(ClientTest):
         super().setUp()
         self.topics = Topics(SERVERS)
         self.config = self.topics.config(SERVERS)
+        self.config["kafka"]["consumer"] = {"session.timeout.ms": 6000}  # what a killed worker had waits for so long
 
     def client(self, **options):
         client = gw.Client(SERVERS, self.topics.jobs, self.topics.results, binary=str(BINARY), **options)
@@ -137,8 +142,8 @@ class KafkaTest(ClientTest):
             thread.start()
         for kill in range(KILLS):
             answered = (kill + 1) * JOBS // (KILLS + 2)
-            self.wait_until(lambda: len(done) >= answered or not any(map(threading.Thread.is_alive, threads)),
-                            f"{answered} jobs are answered", PATIENCE_S * JOBS / 8000)
+            self.wait_until(lambda: len(done), f"{answered} jobs are answered", PATIENCE_S * JOBS / 4000,
+                            lambda found: found >= answered or not any(map(threading.Thread.is_alive, threads)))
             workers.pop(0).kill_with_executors()
             workers.append(self.start_worker(self.config, f"worker-{kill + 2}"))
         for thread in threads:
@@ -166,9 +171,13 @@ class KafkaTest(ClientTest):
     def test_results_in_a_partition_that_was_added_later_are_read(self):
         client = self.client()
         client._link._refresh_at = 0
-        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": SERVERS})
-        admin.create_partitions([confluent_kafka.admin.NewPartitions(self.topics.results, 5)])[self.topics.results].result(30)
-        self.wait_until(lambda: setattr(client._link, "_refresh_at", 0) or len(client._link._next) == 5, "it is found")
+        new = confluent_kafka.admin.NewPartitions(self.topics.results, 5)
+        admin_of(SERVERS).create_partitions([new])[self.topics.results].result(PATIENCE_S)
+
+        def look():
+            client._link._refresh_at = 0
+            return len(client._link._next)
+        self.wait_until(look, "the fifth is found", is_met=lambda found: found == 5)
         self.start_worker(self.config)
         saxpy = client.program("saxpy")
         futures = [saxpy.options(key=f"key {n}")(a=1, x=X, y=X) for n in range(50)]

@@ -2,27 +2,20 @@
 usage: control_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA."""
 
 import json
-import os
 import time
 import unittest
 
 from job_client import JobClient
-from worker_flow import PATIENCE_S, FlowTest, Topics, headers_of, is_saxpy, lag, read_all, saxpy, unpack
+from worker_flow import PATIENCE_S, KafkaFlowTest, headers_of, is_saxpy, read_all, saxpy, unpack
 
-import confluent_kafka
 import msgpack
 
-SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
 BROKEN = {"cpu_driver": {"faults": "cuLaunchKernel:launch_out_of_resources@*"}}
 
 
-class ControlTest(FlowTest):
-    def setUp(self):
-        super().setUp()
-        self.topics = Topics(SERVERS)
-
+class ControlTest(KafkaFlowTest):
     def config(self, **more):
-        config = self.topics.config(SERVERS, retry={"max_attempts": 2, "base_ms": "1ms", "max_ms": "1ms"}, **more)
+        config = super().config(retry={"max_attempts": 2, "base_ms": "1ms", "max_ms": "1ms"}, **more)
         config["topics"]["control"] = self.topics.control
         return config
 
@@ -32,16 +25,16 @@ class ControlTest(FlowTest):
         return done.stdout, done.stderr
 
     def client(self):
-        client = JobClient(SERVERS, self.topics.jobs, self.topics.results, self.topics.control)
+        client = JobClient(self.servers, self.topics.jobs, self.topics.results, self.topics.control)
         self.addCleanup(client.close)
         return client
 
     def letters(self):
-        return [headers_of(letter) for letter in read_all(SERVERS, self.topics.dead_letters)]
+        return [headers_of(letter) for letter in read_all(self.servers, self.topics.dead_letters)]
 
     def work_until_done(self, name, **more):
         worker = self.start_worker(self.config(**more), name)
-        self.wait_until(lambda: lag(SERVERS, self.topics) == 0, "the group's lag reaches 0")
+        self.wait_for_no_lag()
         self.stop_well(worker)
 
     # --- cancel ---
@@ -52,9 +45,8 @@ class ControlTest(FlowTest):
         client = self.client()
         self.run_command("cancel", *[f"job-{n}" for n in range(0, count, 4)])
         client.cancel([f"job-{n}" for n in range(2, count, 4)])
-        logs = [self.folder / f"worker-{n}.log" for n in range(2)]
-        self.wait_until(
-            lambda: all(log.read_text().count("cancelled: job-") == count // 2 for log in logs), "all cancels are heard")
+        for n in range(2):
+            self.wait_for_log("cancelled: job-", f"worker-{n}", count // 2)
         client.submit([saxpy(n) for n in range(count)])
         results = {result["id"]: result for result in client.results([f"job-{n}" for n in range(count)], PATIENCE_S)}
         for worker in workers:
@@ -79,11 +71,11 @@ class ControlTest(FlowTest):
         self.assertTrue(is_saxpy(results["job-2"], 2))
 
     def test_an_array_lets_short_jobs_pass_between_its_slices_and_a_cancel_ends_it_there(self):
-        worker = self.start_worker(self.config(lanes=1))
+        worker = self.start_worker(self.config(lanes=1, limits={"timeout_max_ms": "1h"}))
         client = self.client()
         step = {"program": "saxpy", "args": [{"f32": 1}, "x", "y", {"u32": 0}], "grid": [1], "iterations": 20_000}
         client.submit([{  # it would take hours
-            "v": 1, "id": "array", "count": 1_000_000, "timeout_ms": 120_000, "steps": [step],
+            "v": 1, "id": "array", "count": 1_000_000, "timeout_ms": 3_600_000, "steps": [step],
             "buffers": {"x": {"bytes": 4}, "y": {"bytes": 4, "each": True}}, "outputs": []}])
         sent, batch = 0, 0
         while batch <= sent:  # slices have numbers among the batches
@@ -121,12 +113,10 @@ class ControlTest(FlowTest):
     # --- replay ---
 
     def test_dead_letters_become_jobs_again(self):
-        producer = confluent_kafka.Producer({"bootstrap.servers": SERVERS})
-        for n in range(6):
-            producer.produce(
-                self.topics.jobs, msgpack.packb(saxpy(n)), key=f"key-{n}", headers=[("mine", b"x"), ("content-type", b"job")])
-        producer.produce(self.topics.jobs, b"\xc1", key="no-job")
-        self.assertEqual(producer.flush(30), 0)
+        with self.producing() as send:
+            for n in range(6):
+                send(msgpack.packb(saxpy(n)), key=f"key-{n}", headers=[("mine", b"x"), ("content-type", b"job")])
+            send(b"\xc1", key="no-job")
         self.work_until_done("broken", **BROKEN)
         letters = self.letters()
         self.assertEqual(sorted(letter["dlq.error.code"] for letter in letters), ["bad_message"] + 6 * ["driver_error"])
@@ -135,7 +125,7 @@ class ControlTest(FlowTest):
         out, _ = self.run_command("replay", "--code", "driver_error", "--dry-run")
         self.assertIn(f"job-3: driver_error: to {self.topics.jobs}", out)
         self.assertTrue(out.endswith("would replay 6 of 7 dead letters; 0 skipped, 0 not taken by the brokers\n"), out)
-        self.assertEqual(len(read_all(SERVERS, self.topics.jobs)), 7)
+        self.assertEqual(len(read_all(self.servers, self.topics.jobs)), 7)
         out, _ = self.run_command("replay", "--code", "driver_error", "--dry-run", "--json")
         *jobs, sums = map(json.loads, out.splitlines())
         self.assertIn({"id": "job-3", "code": "driver_error", "topic": self.topics.jobs}, jobs)
@@ -145,7 +135,7 @@ class ControlTest(FlowTest):
         self.assertTrue(out.startswith("replayed 2 of 7"), out)
         out, _ = self.run_command("replay", "--code", "driver_error", "--count", "1", "--until", "1h")
         self.assertTrue(out.startswith("replayed 0 of 7"), out)
-        again = {message.key(): message for message in read_all(SERVERS, self.topics.jobs)
+        again = {message.key(): message for message in read_all(self.servers, self.topics.jobs)
                  if "gpu-worker-replayed-from" in headers_of(message)}
         self.assertEqual(set(again), {b"key-3", b"key-4"})
         self.assertEqual(unpack(again[b"key-3"]), saxpy(3))
@@ -159,7 +149,7 @@ class ControlTest(FlowTest):
         self.assertEqual(letter["dlq.attempts"], "2", "attempts start anew")
         self.run_command("replay", "--code", "driver_error")
         self.work_until_done("healthy")
-        results = [unpack(message) for message in read_all(SERVERS, self.topics.results)]
+        results = [unpack(message) for message in read_all(self.servers, self.topics.results)]
         good = [result["id"] for result in results if result["status"] == "ok"]
         self.assertEqual(set(good), {f"job-{n}" for n in range(6)})
         self.assertTrue(all(is_saxpy(result, int(result["id"][4:])) for result in results if result["status"] == "ok"))
@@ -172,7 +162,7 @@ class ControlTest(FlowTest):
         out, said = self.run_command("replay", "--all", config=config, status=1)
         self.assertIn("its job's topic is not in topics.jobs", said)
         self.assertIn("replayed 0 of 1", out)
-        self.assertEqual(len(read_all(SERVERS, self.topics.jobs)), 1)
+        self.assertEqual(len(read_all(self.servers, self.topics.jobs)), 1)
 
     def test_replay_wants_to_be_told_which(self):
         _, said = self.run_command("replay", status=2)

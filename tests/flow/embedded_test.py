@@ -6,9 +6,7 @@ import subprocess
 import time
 import unittest
 
-from worker_flow import BINARY, FlowTest
-
-import worker_process
+from worker_flow import BINARY, PATIENCE_S, FlowTest
 
 JOB = """
 id: by-hand
@@ -36,7 +34,7 @@ class EmbeddedTest(FlowTest):
 
     def run_command(self, command, *arguments):
         return subprocess.run(
-            [BINARY, command, "--config", self.config, *arguments], timeout=120, capture_output=True, text=True)
+            [BINARY, command, "--config", self.config, *arguments], timeout=PATIENCE_S, capture_output=True, text=True)
 
     def test_commands_find_the_broker_of_the_same_configuration_and_name_topics_that_it_has_not(self):
         worker = self.start_worker({
@@ -45,7 +43,7 @@ class EmbeddedTest(FlowTest):
         tailed = self.run_command("tail", "--from-beginning", "--count", "1")
         lost = [self.run_command("tail", "--topic", "nowhere"), self.run_command("submit", "--topic", "nowhere", self.job)]
         with open("/dev/full", "w") as full:
-            unwritten = subprocess.run([BINARY, "tail", "--config", self.config, "--from-beginning"], timeout=120,
+            unwritten = subprocess.run([BINARY, "tail", "--config", self.config, "--from-beginning"], timeout=PATIENCE_S,
                                        stdout=full, stderr=subprocess.PIPE, text=True)
         self.stop_well(worker)
         self.assertIn("13, 24", answered.stdout, answered.stderr)
@@ -105,7 +103,7 @@ class EmbeddedTest(FlowTest):
         with open(jobs, "wb") as out:
             subprocess.run([BINARY, "submit", "--encode", self.job], stdout=out, check=True)
         subprocess.run([BINARY, "run", "--config", self.faulty(), "--jobs", jobs, "--results", "/dev/null",
-                        "--dead-letters", dead], capture_output=True, timeout=120)
+                        "--dead-letters", dead], capture_output=True, timeout=PATIENCE_S)
         worker = self.start()
         dry = self.run_command("replay", "--from", dead, "--all", "--dry-run")
         self.assertEqual(dry.stdout.splitlines()[0], "by-hand: driver_error: to gpu-jobs", dry.stderr)
@@ -127,8 +125,7 @@ class EmbeddedTest(FlowTest):
         worker = self.start()
         cancelled = self.run_command("cancel", "by-hand")
         self.assertEqual((cancelled.returncode, cancelled.stdout), (0, "cancelled 1 on gpu-control\n"))
-        log = self.folder / "worker.log"
-        self.wait_until(lambda: "cancelled: by-hand" in log.read_text(), "the cancel is heard")
+        self.wait_for_log("cancelled: by-hand")
         answered = self.run_command("submit", self.job)
         self.stop_well(worker)
         self.assertEqual(answered.returncode, 1)

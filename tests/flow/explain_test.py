@@ -5,7 +5,7 @@ import json
 import unittest
 
 from worker_environment import for_faults
-from worker_flow import SLOW, FlowTest, KafkaFlowTest, gw, lag, reserve_address, saxpy
+from worker_flow import SLOWER, FlowTest, KafkaFlowTest, gw, lag, reserve_address, saxpy
 
 import msgpack
 import numpy
@@ -92,10 +92,10 @@ class KafkaTest(Explain, KafkaFlowTest):
         self.assertEqual(self.explain_json("job-0")["verdict"], "finished", "its answer is not found, and its offset is committed")
 
     def test_how_many_are_before_a_job_and_that_a_worker_has_them(self):
-        self.settings |= SLOW
+        self.settings |= SLOWER
         worker = self.start_worker(self.settings)
         self.produce_jobs(*map(saxpy, range(1500)))
-        self.wait_until(lambda: lag(self.servers, self.topics) < 1490, "some are finished")
+        self.wait_until(lambda: lag(self.servers, self.topics), "some are finished", is_met=lambda left: left < 1490)
         worker.kill()  # so that nothing moves while it is asked
         said = self.explain("job-1499")
         self.assertRegex(said, r"It has no answer yet: \d+ messages of its partition before it are not finished")

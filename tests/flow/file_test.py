@@ -6,7 +6,7 @@ import os
 import subprocess
 import unittest
 
-from worker_flow import BINARY, BUILD, FlowTest, is_saxpy, saxpy
+from worker_flow import BINARY, BUILD, PATIENCE_S, FlowTest, is_saxpy, saxpy
 
 import gpu_worker as gw
 import msgpack
@@ -30,7 +30,7 @@ class FileTest(FlowTest):
         results = self.folder / "results"
         run = subprocess.run(
             [BINARY, "run", "--driver", "cpu", "--jobs", path, "--results", results, *options],
-            capture_output=True, text=True, timeout=600)
+            capture_output=True, text=True, timeout=PATIENCE_S)
         return run, list(gw.read_results(results))
 
     def test_a_hundred_thousand_jobs_give_a_hundred_thousand_correct_results(self):
@@ -76,7 +76,7 @@ class FileTest(FlowTest):
     def test_jobs_come_from_standard_input_and_results_go_to_standard_output(self):
         run = subprocess.run(
             [BINARY, "run", "--driver", "cpu", "--jobs", "-", "--results", "-"],
-            input=msgpack.packb(saxpy(5)), capture_output=True, timeout=60)
+            input=msgpack.packb(saxpy(5)), capture_output=True, timeout=PATIENCE_S)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertTrue(is_saxpy(msgpack.unpackb(run.stdout), 5))
 
@@ -95,7 +95,7 @@ class FileTest(FlowTest):
                 self.assertTrue(is_saxpy(result, number), result)
             worker.stdin.close()
             log = worker.stderr.read().decode()
-            self.assertEqual(worker.wait(60), 0, log)
+            self.assertEqual(worker.wait(PATIENCE_S), 0, log)
             return log
 
     def test_jobs_that_come_one_at_a_time_are_answered_one_at_a_time_however_lanes_wait(self):

@@ -15,13 +15,15 @@ import time
 
 import confluent_kafka
 
+from kafka_topics import END_OF_PARTITION, READING
+from waiting import PATIENCE_S, wait_until
+
 LIST_TRANSACTIONS, DESCRIBE_PRODUCERS, WRITE_TXN_MARKERS = 66, 61, 27  # the protocol's numbers of requests
 INTERNAL = {"__consumer_offsets": 4, "__transaction_state": 4}  # partitions, as scripts/kafka says
 COMPLETE = ("Empty", "CompleteCommit", "CompleteAbort")  # to the coordinator nothing is open
 PREPARE_COMMIT, PREPARE_ABORT = 2, 3  # states in its log
 QUIET_S = 5  # it stays as it is for so long
 LOOK_S = 0.5  # between two questions to the brokers
-TIMEOUT_S = 30
 
 
 def text(value):
@@ -66,7 +68,7 @@ class Answer:
 class Broker:
     def __init__(self, address):
         host, port = address.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), TIMEOUT_S)
+        self._socket = socket.create_connection((host, int(port)), PATIENCE_S)
         self._file = self._socket.makefile("rb")
 
     def close(self):
@@ -140,19 +142,19 @@ def read_end(value):
 def outcomes(servers):
     """{(topic, partition, producer): whether the last transaction that was ended there is committed}, as the coordinator
     has noted it. A later transaction of the producer's without that partition says nothing of it."""
-    reader = confluent_kafka.Consumer({"log_level": 2, "bootstrap.servers": servers, "group.id": "outcomes",
-                                       "enable.auto.commit": False, "enable.partition.eof": True})
+    reader = confluent_kafka.Consumer(READING | {"bootstrap.servers": servers, "group.id": "outcomes"})
     topic = "__transaction_state"
     reader.assign([confluent_kafka.TopicPartition(topic, n, 0) for n in range(INTERNAL[topic])])
-    found, left, deadline = {}, INTERNAL[topic], time.monotonic() + TIMEOUT_S
-    while left > 0 and time.monotonic() < deadline:
+    found, left = {}, set(range(INTERNAL[topic]))
+
+    def read():
         message = reader.poll(1)
-        if message is None:
-            continue
-        if message.error():
-            left -= message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
-        elif message.value():
-            found |= read_end(message.value())
+        if message is not None and message.error() is None and message.value():
+            found.update(read_end(message.value()))
+        elif message is not None and message.error() and message.error().code() == END_OF_PARTITION:
+            left.discard(message.partition())
+        return left
+    wait_until(read, f"{topic} is read to its end", is_met=lambda left: not left, step_s=0)
     reader.close()
     return found
 
@@ -177,14 +179,16 @@ class Hanging:
 
     def clear(self):
         """After a broker was started again, and before clients may reach it: ends what it has left hanging."""
-        quiet_since, deadline = time.monotonic(), time.monotonic() + TIMEOUT_S
-        while time.monotonic() < quiet_since + QUIET_S:
-            assert time.monotonic() < deadline, f"these still hang: {list(self._seen)}"
+        self._quiet_since = time.monotonic()
+
+        def look():
+            """What still hangs, and for how long nothing has."""
             with contextlib.suppress(OSError):  # it is just starting
                 self.look()
             if self._seen:
-                quiet_since = time.monotonic()
-            time.sleep(LOOK_S)
+                self._quiet_since = time.monotonic()
+            return list(self._seen), time.monotonic() - self._quiet_since
+        wait_until(look, "nothing hangs any more", is_met=lambda seen: seen[1] >= QUIET_S, step_s=LOOK_S)
 
     def _end_due(self, brokers):
         complete = complete_producers(brokers)

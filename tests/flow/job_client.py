@@ -7,8 +7,9 @@ import time
 import confluent_kafka
 import msgpack
 
+from waiting import PATIENCE_S, wait_until
+
 POLL_S = 0.1
-START_TIMEOUT_S = 30
 
 
 class JobClient:
@@ -31,24 +32,19 @@ class JobClient:
 
     def _wait_for_ends(self, topic):
         """A topic that has just come into being has no partitions, or none with a leader, for a moment."""
-        deadline = time.monotonic() + START_TIMEOUT_S
-        trouble = "it did not come into being"
-        while time.monotonic() < deadline:
+        def look():
             try:
-                ends = self._ends(topic, confluent_kafka.TopicPartition)
-            except confluent_kafka.KafkaException as error:
-                trouble, ends = error, []
-            if ends:
-                return ends
-            time.sleep(POLL_S)
-        raise ConnectionError(f"topic {topic}: {trouble}")
+                return self._ends(topic, confluent_kafka.TopicPartition)
+            except confluent_kafka.KafkaException as trouble:
+                return trouble
+        return wait_until(look, f"topic {topic} comes into being", is_met=lambda ends: isinstance(ends, list) and ends)
 
     def _ends(self, topic, make_partition):
         """Where each partition ends now, not when the first fetch asks: by then a result may have come."""
-        partitions = self._consumer.list_topics(topic, timeout=START_TIMEOUT_S).topics[topic].partitions
+        partitions = self._consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
         ends = [make_partition(topic, partition) for partition in partitions]
         for end in ends:
-            _, end.offset = self._consumer.get_watermark_offsets(end, timeout=START_TIMEOUT_S)
+            _, end.offset = self._consumer.get_watermark_offsets(end, timeout=PATIENCE_S)
         return ends
 
     def __enter__(self):
@@ -80,7 +76,7 @@ class JobClient:
         refused = []
         for key, value in messages:
             self._produce(topic, key, value, functools.partial(self._settle, refused, on_sent, value))
-        unsent = self._producer.flush(60)
+        unsent = self._producer.flush(PATIENCE_S)
         if refused or unsent:
             raise ConnectionError(f"{len(refused)} messages refused, {unsent} unsent: {refused[:1]}")
 
@@ -147,7 +143,7 @@ class JobClient:
                 is_any = True
         return is_any
 
-    def run(self, jobs, key=None, timeout_s=60):
+    def run(self, jobs, key=None, timeout_s=PATIENCE_S):
         """Sends jobs, at once, and gives an iterator over their results."""
         jobs = list(jobs)
         self.submit(jobs, key)

@@ -149,20 +149,20 @@ class Flow:
     def seen(self):
         return len(self._answered)
 
-    def _wait_until(self, condition, what):
-        def holds():
+    def _wait_until(self, look, what, is_met):
+        def look_again():
             self.check()
-            return condition()
-        self._test.wait_until(holds, f"{self.mode}: {what}")
+            return look()
+        self._test.wait_until(look_again, f"{self.mode}: {what}", is_met=is_met)
 
     def wait_for_share(self, share):
-        self._wait_until(lambda: self.seen() >= share * self.count, f"{share:.0%} of {self.count} jobs are answered")
+        self._wait_until(self.seen, f"{share:.0%} of {self.count} jobs are answered", lambda seen: seen >= share * self.count)
 
     def put_under_way(self):
         """However quick the workers are, the fault that follows strikes them at work."""
         if self.sent - self.seen() < self.count // 20:
             self._hurried = min(self.sent + self.count // 20, self.count)
-            self._wait_until(lambda: self.sent >= self._hurried, "more jobs are sent")
+            self._wait_until(lambda: self.sent, "more jobs are sent", lambda sent: sent >= self._hurried)
         self._test.assertLess(self.seen(), self.sent, f"{self.mode}: nothing is under way when the fault strikes")
 
     # the account
@@ -180,19 +180,19 @@ class Flow:
             if self._hanging.look() > 0:
                 print(f"{self.mode}: {self._hanging.ended} transactions ended that the broker had left hanging", flush=True)
 
-    def _wait_for_end(self, condition, what):
-        def holds():
+    def _wait_for_end(self, look, what, is_met):
+        def look_again():
             self._end_hanging()
-            return condition()
-        self._wait_until(holds, what)
+            return look()
+        self._wait_until(look_again, what, is_met)
 
     def finish(self, fault, ran):
         """Waits until all is answered and committed, stops the workers, and counts; `ran()` are the numbers that
         kernels ran for, once a run."""
         self.fault_is_over.set()
         with contextlib.suppress(AssertionError):  # what is lost stands in the account
-            self._wait_for_end(lambda: self.seen() >= self.count, f"all {self.count} jobs are answered")
-        self._wait_for_end(lambda: lag(self._cluster.servers, self.topics) == 0, "the group's lag reaches 0")
+            self._wait_for_end(self.seen, f"all {self.count} jobs are answered", lambda seen: seen >= self.count)
+        self._wait_for_end(lambda: lag(self._cluster.servers, self.topics), "the group's lag reaches 0", lambda left: left == 0)
         self.stop(*list(self._workers))
         self.close()
         results, letters = (

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-PATIENCE_S = 60
+PATIENCE_S = 240
 
 # Each says who begins; Maven then waits until it may go on, and makes what it was asked for.
 MVN = """#!/bin/bash

@@ -4,14 +4,15 @@ usage: kafka_group_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORK
 import time
 import unittest
 
-from worker_flow import SLOW, KafkaFlowTest, is_saxpy, read_all, saxpy
+from gate import SETTINGS, Gate, held
+from worker_flow import SLOWER, KafkaFlowTest, is_saxpy, saxpy
 
-import confluent_kafka
 import msgpack
 
 # Until a member's partitions would go to another: longer than any test waits for anything.
 SESSION_TIMEOUT_MS = 300_000
 PARTITIONS = 4  # of the job topic
+STAYS_S = 4  # how long it is watched that a member does nothing
 
 
 class GroupTest(KafkaFlowTest):
@@ -20,24 +21,18 @@ class GroupTest(KafkaFlowTest):
         config["kafka"] |= {"instance_id": "rack-1.worker-7", "consumer": {"session.timeout.ms": SESSION_TIMEOUT_MS}}
         return config
 
-    def log_of(self, name):
-        return (self.folder / f"{name}.log").read_text()
-
-    def count_results(self):
-        return len(read_all(self.servers, self.topics.results))
-
     def test_a_restart_after_kill_9_takes_up_its_partitions_at_once(self):
         count = 3_000
         self.produce(*[msgpack.packb(saxpy(number)) for number in range(count)])
-        first = self.start_worker(self.config(**SLOW), "first")
-        self.wait_until(lambda: self.count_results() > 100, "some results")
+        first = self.start_worker(self.config(**SLOWER), "first")
+        self.wait_for_results(10)
         first.kill()
-        before = self.count_results()
+        before = len(self.results())
         self.assertLess(before, count)
 
         started = time.monotonic()
         second = self.start_worker(self.config(), "second")
-        self.wait_until(lambda: self.count_results() > before, "results again")
+        self.wait_for_results(before + 1)
         print(f"results again {time.monotonic() - started:.1f} s after the restart", flush=True)
         self.wait_for_no_lag()
         self.stop_well(second)
@@ -47,7 +42,7 @@ class GroupTest(KafkaFlowTest):
 
     def test_a_clean_stop_leaves_the_group_so_that_another_member_takes_over_at_once(self):
         first = self.start_worker(self.config(), "first")
-        self.wait_until(lambda: "was assigned" in self.log_of("first"), "the first has partitions")
+        self.wait_for_log("was assigned", "first")
         self.stop_well(first)
         other = self.config()
         other["kafka"]["instance_id"] = "rack-1.worker-8"
@@ -58,9 +53,9 @@ class GroupTest(KafkaFlowTest):
 
     def test_of_two_members_of_one_name_the_earlier_ends_and_says_why(self):
         first = self.start_worker(self.config(), "first", "--no-supervisor")
-        self.wait_until(lambda: "was assigned" in self.log_of("first"), "the first has partitions")
+        self.wait_for_log("was assigned", "first")
         second = self.start_worker(self.config(), "second", "--no-supervisor")
-        self.wait_until(lambda: first.status() is not None, "the first gives up")
+        self.wait_for_end(first)
         last_line = self.log_of("first").splitlines()[-1]
         self.assertEqual(first.status(), 5, last_line)
         self.assertIn("FENCED_INSTANCE_ID", last_line)
@@ -69,29 +64,28 @@ class GroupTest(KafkaFlowTest):
         self.wait_for_no_lag()
         self.stop_well(second)
 
-    def produce_to_each_partition(self, numbers):
-        producer = confluent_kafka.Producer({"bootstrap.servers": self.servers})
-        for number in numbers:
-            producer.produce(self.topics.jobs, msgpack.packb(saxpy(number)), partition=number % PARTITIONS)
-        self.assertEqual(producer.flush(60), 0)
-
     def member(self, name, **more):
-        config = self.config(**{"drain_timeout_ms": "2s"} | more)
+        config = self.config(**{"drain_timeout_ms": "2s", **SETTINGS} | more)
         config["kafka"]["instance_id"] = name
         return config
 
-    def start_giving_back(self, slow):
-        """A member with a job that has begun in each partition, some of which a newcomer is to have."""
-        faults = ";".join(f"cuLaunchKernel:slow={slow}@{PARTITIONS + n + 1}" for n in range(PARTITIONS))
+    @staticmethod
+    def held(numbers):
+        return [msgpack.packb(held(number)) for number in numbers]
+
+    def start_giving_back(self):
+        """A member with a job that has begun in each partition, some of which a newcomer is to have. They end once the gate
+        is open."""
+        self.gate = Gate(self)
+        self.gate.open()
         first = self.start_worker(
-            self.member("a", lanes=PARTITIONS, lane_depth=1, batch={"jobs": 1}, drain_timeout_ms="1h",
-                        cpu_driver={"faults": faults}), "first")
-        self.produce_to_each_partition(range(PARTITIONS))  # they show how quick the others would be
+            self.member("a", lanes=PARTITIONS, lane_depth=1, batch={"jobs": 1}, drain_timeout_ms="1h"), "first")
+        self.produce_to_each_partition(self.held(range(PARTITIONS)))  # they show how quick the others would be
         self.wait_for_no_lag()
-        self.produce_to_each_partition(range(PARTITIONS, 2 * PARTITIONS))
+        self.gate.close()
+        self.produce_to_each_partition(self.held(range(PARTITIONS, 2 * PARTITIONS)))
         newcomer = self.start_worker(self.member("b"), "newcomer")
-        self.wait_until(lambda: "is asked to give back" in self.log_of("first"), "some have to leave")
-        self.assertRegex(self.log_of("first"), r"waits for [1-9]\d* jobs that have begun")
+        self.assertRegex(self.wait_for_log("is asked to give back", "first"), r"waits for [1-9]\d* jobs that have begun")
         return first, newcomer
 
     def end(self, *workers):
@@ -102,15 +96,19 @@ class GroupTest(KafkaFlowTest):
 
     def test_partitions_that_a_killed_member_was_giving_back_find_an_owner(self):
         """The one that comes back has what it was to keep, and the group takes itself for stable."""
-        killed, newcomer = self.start_giving_back("600s")
+        killed, newcomer = self.start_giving_back()
         killed.kill()
+        self.gate.open()
         self.end(self.start_worker(self.member("a"), "restarted"), newcomer)
 
     def test_partitions_that_a_living_member_gives_back_are_waited_for(self):
         """For as long as giving back may take, a member that sees them without an owner stays."""
-        first, newcomer = self.start_giving_back("8s")
+        first, newcomer = self.start_giving_back()
         newcomer.kill()
         restarted = self.start_worker(self.member("b", drain_timeout_ms="10m"), "restarted")
+        self.wait_for_log(" ready: ", "restarted")
+        time.sleep(STAYS_S)
+        self.gate.open()
         self.end(first, restarted)
         self.assertNotIn("leaves the group", self.log_of("restarted"))
 

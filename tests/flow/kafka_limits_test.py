@@ -6,7 +6,8 @@ import re
 import time
 import unittest
 
-from worker_flow import KafkaFlowTest, headers_of, is_saxpy, read_all, saxpy
+from kafka_topics import admin_of
+from worker_flow import PATIENCE_S, KafkaFlowTest, headers_of, is_saxpy, read_all, saxpy
 
 import confluent_kafka.admin as admin
 import msgpack
@@ -18,15 +19,12 @@ MIB = 1 << 20
 
 
 class LimitsTest(KafkaFlowTest):
-    def log_of(self, name):
-        return (self.folder / f"{name}.log").read_text()
-
     def test_a_queue_of_large_jobs_finishes_in_256_mib(self):
         for first in range(0, LARGE_JOBS, 100):
             self.produce(*[msgpack.packb(saxpy(first + n, ELEMENTS_OF_900_KIB)) for n in range(100)])
         started = time.monotonic()
         worker = self.start_worker(self.config(lanes=2, limits={"bytes_in_flight": "96MiB"}))
-        self.wait_for_no_lag(300)
+        self.wait_for_no_lag()
         seconds, peak = time.monotonic() - started, worker.peak_bytes()
         self.stop_well(worker)
         print(f"{LARGE_JOBS} jobs of 900 KiB in {seconds:.1f} s, {peak / MIB:.0f} MiB resident at most", flush=True)
@@ -51,11 +49,10 @@ class LimitsTest(KafkaFlowTest):
         self.assertGreater(max(result["telemetry"]["wait_ns"] for result in results), 6e9)
 
     def test_a_result_that_its_topic_does_not_take_becomes_a_small_error_and_the_worker_goes_on(self):
-        client = admin.AdminClient({"bootstrap.servers": self.servers})
         narrow = admin.ConfigResource("topic", self.topics.results, incremental_configs=[admin.ConfigEntry(
             "max.message.bytes", "20000", incremental_operation=admin.AlterConfigOpType.SET)])
-        for future in client.incremental_alter_configs([narrow]).values():
-            future.result(30)
+        for future in admin_of(self.servers).incremental_alter_configs([narrow]).values():
+            future.result(PATIENCE_S)
         self.produce(*[msgpack.packb(saxpy(number, 10_000 if number == 3 else 4)) for number in range(6)])
         config = self.config()
         config["kafka"]["producer"] = {"batch.size": "20000"}  # else the others share its batch, and its fate

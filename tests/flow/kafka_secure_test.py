@@ -10,7 +10,8 @@ import unittest
 
 MECHANISM = sys.argv.pop(2)
 
-from worker_flow import KafkaFlowTest, is_saxpy, lag, read_all, saxpy
+from kafka_topics import admin_of
+from worker_flow import PATIENCE_S, KafkaFlowTest, is_saxpy, lag, read_all, saxpy
 
 import confluent_kafka.admin as admin
 import msgpack
@@ -55,15 +56,20 @@ class SecureKafkaTest(KafkaFlowTest):
             self.assertNotIn(PASSWORD, ended.stderr)
             self.assertNotIn("hunter2", ended.stderr)
 
+    def wait_for_no_lag_while_it_runs(self, worker):
+        def look():
+            self.assertIsNone(worker.status(), self.tell_logs())
+            return lag(SERVERS, self.topics)
+        self.wait_until(look, "all is answered", is_met=lambda left: left == 0)
+
     def deny(self, name, operation, kind=admin.ResourceType.TOPIC):
         self.bind(kind, name, operation, admin.AclPermissionType.DENY)
 
     @staticmethod
     def bind(kind, name, operation, permission, user="worker", pattern=admin.ResourcePatternType.LITERAL):
-        client = admin.AdminClient({"bootstrap.servers": SERVERS})
         binding = admin.AclBinding(kind, name, pattern, f"User:{user}", "*", operation, permission)
-        for future in client.create_acls([binding]).values():
-            future.result(30)
+        for future in admin_of(SERVERS).create_acls([binding]).values():
+            future.result(PATIENCE_S)
         return binding
 
     def allow_what_the_page_says(self):
@@ -90,7 +96,7 @@ class SecureKafkaTest(KafkaFlowTest):
         self.allow_what_the_page_says()
         cluster = self.bind(admin.ResourceType.BROKER, "kafka-cluster", admin.AclOperation.ALL,
                             admin.AclPermissionType.ALLOW, user="somebody-else")
-        self.addCleanup(lambda: admin.AdminClient({"bootstrap.servers": SERVERS}).delete_acls([admin.AclBindingFilter(
+        self.addCleanup(lambda: admin_of(SERVERS).delete_acls([admin.AclBindingFilter(
             cluster.restype, cluster.name, cluster.resource_pattern_type, cluster.principal, cluster.host, cluster.operation,
             cluster.permission_type)]))
         for number, delivery in enumerate(("at_least_once", "exactly_once")):
@@ -100,7 +106,7 @@ class SecureKafkaTest(KafkaFlowTest):
             self.assertEqual(checked.returncode, 0, checked.stderr)
             self.produce(msgpack.packb(saxpy(number)))
             worker = self.start_worker(config, delivery)
-            self.wait_until(lambda: worker.status() is not None or lag(SERVERS, self.topics) == 0, "the job is answered")
+            self.wait_for_no_lag_while_it_runs(worker)
             self.stop_well(worker)
         self.assertTrue(all(is_saxpy(result, int(result["id"].removeprefix("job-"))) for result in self.results()))
         self.assertEqual(len(self.results()), 2)
@@ -111,15 +117,14 @@ class SecureKafkaTest(KafkaFlowTest):
         checked = self.run_to_end(config, "check", "--connect")
         self.assertEqual(checked.returncode, 0, checked.stderr)
         worker = self.start_worker(config)
-        self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)) == 20, "20 results")
+        self.wait_for_results(20)
         self.stop_well(worker)
         results = {result["id"]: result for result in self.results()}
         self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(20)))
         shown = self.run_to_end(config, "config", "show")
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn('"sasl.password": "***"', shown.stdout)
-        log = (self.folder / "worker.log").read_text()
-        for text in (log, shown.stdout, checked.stdout, checked.stderr):
+        for text in (self.log_of(), shown.stdout, checked.stdout, checked.stderr):
             self.assertNotIn(PASSWORD, text)
 
     def test_a_wrong_password_is_one_clear_error(self):
@@ -177,10 +182,8 @@ class SecureKafkaTest(KafkaFlowTest):
             forbid(self.topics.results)
             for delivery in ("at_least_once", "exactly_once"):
                 worker = self.start_worker(self.config() | {"delivery": delivery}, delivery)
-                self.wait_until(lambda: worker.status() is not None, "the worker gives up")
-                log = (self.folder / f"{delivery}.log").read_text()
-                self.assertEqual(worker.status(), 5, log)
-                self.assertRegex(log, f"gpu-worker run: {self.topics.results} refused")
+                self.assertEqual(self.wait_for_end(worker), 5, self.log_of(delivery))
+                self.assertRegex(self.log_of(delivery), f"gpu-worker run: {self.topics.results} refused")
         self.assertEqual(read_all(SERVERS, self.topics.dead_letters), [], "the jobs are not to blame")
         self.assertEqual(lag(SERVERS, self.topics), 3, "nothing is committed without its result")
 
@@ -195,7 +198,7 @@ class SecureKafkaTest(KafkaFlowTest):
             config = self.config() | {"delivery": delivery, "commit_interval_ms": "100ms"}
             config["topics"]["reply_to"] = [forbidden, allowed]
             worker = self.start_worker(config, delivery, "--no-supervisor")
-            self.wait_until(lambda: worker.status() is not None or lag(SERVERS, self.topics) == 0, "all is answered")
+            self.wait_for_no_lag_while_it_runs(worker)
             self.stop_well(worker)
             results = {result["id"]: result for topic in (self.topics.results, allowed) for result in map(msgpack.unpackb, (
                 message.value() for message in read_all(SERVERS, topic))) if "outputs" in result}

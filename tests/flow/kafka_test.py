@@ -1,51 +1,47 @@
 """The worker against a real Apache Kafka, through clients that this project did not write.
 usage: kafka_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA."""
 
-import os
 import subprocess
 import unittest
 
-import confluent_kafka.admin
-
 from job_client import JobClient
-from worker_flow import BINARY, PATIENCE_S, SLOW, KafkaFlowTest, headers_of, is_saxpy, read_all, saxpy, unpack
+from kafka_topics import admin_of
+from worker_flow import BINARY, PATIENCE_S, SLOWER, KafkaFlowTest, headers_of, is_saxpy, read_all, saxpy, unpack
 
 import check_job
 import msgpack
 
-SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
-
 
 class KafkaTest(KafkaFlowTest):
     def client(self):
-        client = JobClient(SERVERS, self.topics.jobs, self.topics.results)
+        client = JobClient(self.servers, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         return client
 
     def test_a_stop_in_the_middle_of_ten_thousand_jobs_loses_none(self):
         count = 10_000
         self.client().submit([saxpy(n) for n in range(count)])
-        first = self.start_worker(self.config(**SLOW), "first")
-        self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)) >= count // 50, "some of the results")
+        first = self.start_worker(self.config(**SLOWER), "first")
+        self.wait_for_results(10)
         self.stop_well(first)
-        before = len(read_all(SERVERS, self.topics.results))
+        before = len(self.results())
         self.assertLess(before, count, "the stop came too late to show anything")
 
         second = self.start_worker(self.config(), "second")
         self.wait_for_no_lag()
         self.stop_well(second)
-        results = {result["id"]: result for result in map(unpack, read_all(SERVERS, self.topics.results))}
-        self.assertEqual(len(results), count)
-        self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(count)))
-        self.assertEqual(len(read_all(SERVERS, self.topics.results)), count, "a clean stop repeats no job")
+        results = self.results()
+        self.assertEqual(len(results), count, "a clean stop repeats no job")
+        by_id = {result["id"]: result for result in results}
+        self.assertTrue(all(is_saxpy(by_id[f"job-{n}"], n) for n in range(count)))
 
     def test_a_result_carries_the_key_and_the_trace_of_its_job(self):
         trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         self.produce(msgpack.packb(saxpy(7)), key=b"tenant-1", headers=[("traceparent", trace), ("mine", b"x")])
         worker = self.start_worker(self.config())
-        self.wait_until(lambda: read_all(SERVERS, self.topics.results), "a result")
+        self.wait_for_results()
         self.stop_well(worker)
-        (message,) = read_all(SERVERS, self.topics.results)
+        (message,) = read_all(self.servers, self.topics.results)
         headers = headers_of(message)
         self.assertEqual(message.key(), b"tenant-1")
         self.assertEqual(headers["traceparent"], trace)
@@ -62,7 +58,7 @@ class KafkaTest(KafkaFlowTest):
         worker = self.start_worker(self.config())
         self.wait_for_no_lag()
         self.stop_well(worker)
-        letters = read_all(SERVERS, self.topics.dead_letters)
+        letters = read_all(self.servers, self.topics.dead_letters)
         undecodable = [letter for letter in letters if letter.key() == b"k"]
         self.assertCountEqual([letter.value() or b"" for letter in undecodable], hostile)
         for letter in undecodable:
@@ -70,7 +66,7 @@ class KafkaTest(KafkaFlowTest):
             self.assertEqual(headers["dlq.error.code"], "bad_message")
             self.assertEqual(headers["dlq.source.topic"], self.topics.jobs)
             self.assertEqual(headers["mine"], "x")
-        results = {result["id"]: result for result in map(unpack, read_all(SERVERS, self.topics.results))}
+        results = {result["id"]: result for result in self.results()}
         self.assertEqual(set(results), {"half", "job-1"})
         self.assertEqual(results["half"]["error"]["code"], "bad_job")
         self.assertTrue(is_saxpy(results["job-1"], 1))
@@ -79,11 +75,11 @@ class KafkaTest(KafkaFlowTest):
         job = self.folder / "job.msgpack"
         job.write_bytes(msgpack.packb(saxpy(3)))
         worker = self.start_worker(self.config())
-        subprocess.run(["kcat", "-b", SERVERS, "-P", "-t", self.topics.jobs, "-k", "a", job], check=True, timeout=60)
-        self.wait_until(lambda: read_all(SERVERS, self.topics.results), "a result")
+        subprocess.run(["kcat", "-b", self.servers, "-P", "-t", self.topics.jobs, "-k", "a", job], check=True, timeout=PATIENCE_S)
+        self.wait_for_results()
         read = subprocess.run(
-            ["kcat", "-b", SERVERS, "-C", "-t", self.topics.results, "-e", "-q", "-f", "%k|%h|%S"],
-            check=True, timeout=60, capture_output=True, text=True)
+            ["kcat", "-b", self.servers, "-C", "-t", self.topics.results, "-e", "-q", "-f", "%k|%h|%S"],
+            check=True, timeout=PATIENCE_S, capture_output=True, text=True)
         self.stop_well(worker)
         key, headers, size = read.stdout.split("|")
         self.assertEqual(key, "a")
@@ -126,7 +122,7 @@ class KafkaTest(KafkaFlowTest):
         worker = self.start_worker(self.config(telemetry={"interval_ms": 100}))
         self.wait_for_no_lag()
         self.stop_well(worker)
-        reports = list(map(unpack, read_all(SERVERS, self.topics.telemetry)))
+        reports = list(map(unpack, read_all(self.servers, self.topics.telemetry)))
         validator = check_job.load_validator("telemetry")
         for report in reports:
             validator.validate(report)
@@ -138,15 +134,15 @@ class KafkaTest(KafkaFlowTest):
 
     def test_bench_measures_both_ways_of_delivery_and_leaves_no_topic(self):
         config = self.folder / "bench.yaml"
-        config.write_text(f"driver: cpu\nkafka: {{bootstrap_servers: '{SERVERS}'}}\n")
+        config.write_text(f"driver: cpu\nkafka: {{bootstrap_servers: '{self.servers}'}}\n")
         done = subprocess.run([BINARY, "bench", "kafka", "--config", config, "--rounds", "1", "--messages", "2000"],
-                              capture_output=True, text=True, timeout=300)
+                              capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"\| from topic to topic, at least once \| \d+ \| \d+ \| \d+ % \|")
         self.assertRegex(done.stdout, r"\| the same, exactly once \| \d+ \| \d+ \| \d+ % \|")
         cpu = r" \| [\d.]+ \| [\d.]+ \.\. [\d.]+" * 2
         self.assertRegex(done.stdout, r"\| from topic to topic, at least once" + cpu + r" \|\n\| the same, exactly once" + cpu)
-        left = confluent_kafka.admin.AdminClient({"bootstrap.servers": SERVERS}).list_topics(timeout=30).topics
+        left = admin_of(self.servers).list_topics(timeout=PATIENCE_S).topics
         self.assertEqual([name for name in left if name.startswith("gpu-worker-bench-")], [])
 
     def test_a_broker_that_is_not_there_is_one_clear_error(self):

@@ -9,12 +9,12 @@ import confluent_kafka.admin
 
 from waiting import PATIENCE_S, wait_until
 
+ASK_S = 5  # a client that waits for the leader of a new partition may not hear of it: it is asked anew
 END_OF_PARTITION = confluent_kafka.KafkaError._PARTITION_EOF
 MOVING = [
     confluent_kafka.KafkaError.NOT_COORDINATOR, confluent_kafka.KafkaError.COORDINATOR_NOT_AVAILABLE,
     confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 ]  # what brokers say of a group's coordinator
-REQUEST_S = 30  # a request to a broker that is well
 # A broker that was away is asked again soon, which some tests are about, and one that has nothing new says so at once.
 ASKING = {"reconnect.backoff.max.ms": 500, "log_level": 2}
 READING = ASKING | {"fetch.wait.max.ms": 10, "enable.auto.commit": False, "enable.partition.eof": True}
@@ -39,21 +39,21 @@ def create_topics(servers, names, partitions, replicas, **config):
     admin = admin_of(servers)
     new = [confluent_kafka.admin.NewTopic(name, partitions, replicas, config=config) for name in names]
     for future in admin.create_topics(new).values():
-        future.result(REQUEST_S)
-    silent = {confluent_kafka.TopicPartition(name, number): confluent_kafka.admin.OffsetSpec.latest()
-              for name in names for number in range(partitions)}
+        future.result(PATIENCE_S)
+    asker = confluent_kafka.Consumer(ASKING | {"bootstrap.servers": servers, "group.id": "asker"})
+    silent = [confluent_kafka.TopicPartition(name, number) for name in names for number in range(partitions)]
 
     def ask():
-        """Those that do not answer yet, and why."""
-        troubles = {}
-        for position, future in admin.list_offsets(dict(silent)).items():
-            try:
-                future.result(REQUEST_S)
-                silent.pop(position)
-            except confluent_kafka.KafkaException as why:
-                troubles[position] = why
-        return troubles
-    wait_until(ask, "every partition of the new topics answers", is_met=lambda troubles: not troubles)
+        """Why the next one does not answer yet."""
+        try:
+            while silent:
+                asker.get_watermark_offsets(silent[-1], ASK_S)
+                silent.pop()
+        except confluent_kafka.KafkaException as why:
+            return why
+        return None
+    wait_until(ask, "every partition of the new topics answers", is_met=lambda why: why is None)
+    asker.close()
 
 
 class Topics:
@@ -78,10 +78,11 @@ class Topics:
         } | more
 
 
-def read_all(bootstrap_servers, topic):
+def read_all(bootstrap_servers, topic, isolation="read_committed"):
     """Every message of a topic, from its beginning to where it ends now."""
-    consumer = confluent_kafka.Consumer(READING | {"bootstrap.servers": bootstrap_servers, "group.id": "reader"})
-    partitions = consumer.list_topics(topic, timeout=REQUEST_S).topics[topic].partitions
+    consumer = confluent_kafka.Consumer(READING | {
+        "bootstrap.servers": bootstrap_servers, "group.id": "reader", "isolation.level": isolation})
+    partitions = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
     messages, open_partitions = [], set(partitions)
 
@@ -93,7 +94,7 @@ def read_all(bootstrap_servers, topic):
             elif message.error().code() == END_OF_PARTITION:
                 open_partitions.discard(message.partition())
         return open_partitions
-    wait_until(read, f"{topic} is read to its end", is_met=lambda left: not left)
+    wait_until(read, f"{topic} is read to its end", is_met=lambda left: not left, step_s=0)
     consumer.close()
     return messages
 
@@ -102,7 +103,7 @@ def committed(consumer, partitions):
     """A coordinator that has just come to be, or that moves, says so: it is asked again."""
     def ask():
         try:
-            return consumer.committed(partitions, REQUEST_S)
+            return consumer.committed(partitions, PATIENCE_S)
         except confluent_kafka.KafkaException as why:
             if why.args[0].code() not in MOVING:
                 raise
@@ -113,10 +114,10 @@ def committed(consumer, partitions):
 def lag(bootstrap_servers, topics):
     """Messages of the job topic that the group has not committed."""
     asker = asker_of(bootstrap_servers, topics.group)
-    numbers = asker.list_topics(topics.jobs, timeout=REQUEST_S).topics[topics.jobs].partitions
+    numbers = asker.list_topics(topics.jobs, timeout=PATIENCE_S).topics[topics.jobs].partitions
     total = 0
     for position in committed(asker, [confluent_kafka.TopicPartition(topics.jobs, n) for n in numbers]):
-        low, high = asker.get_watermark_offsets(position, REQUEST_S)
+        low, high = asker.get_watermark_offsets(position, PATIENCE_S)
         total += high - max(position.offset, low)
     return total
 

@@ -3,7 +3,6 @@ they change nothing. A real Apache Kafka behind a proxy that keeps them, and a w
 usage: late_requests_test.py BUILD_FOLDER"""
 
 import array
-import os
 import unittest
 
 from job_flow import Flow
@@ -43,7 +42,7 @@ class LateRequestsTest(FlowTest):
 
     def wait_for_more(self):
         seen = self.flow.seen()
-        self.wait_until(lambda: self.flow.seen() > seen + JOBS // 50, "the worker goes on")
+        self.wait_until(self.flow.seen, "the worker goes on", is_met=lambda now: now > seen + JOBS // 50)
 
     def assert_nothing_is_repeated(self):
         self.flow.kill("a")

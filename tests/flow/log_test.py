@@ -9,9 +9,7 @@ import confluent_kafka
 import jsonschema
 import msgpack
 from worker_environment import for_faults
-from worker_flow import QUIET, ROOT, FlowTest, saxpy
-
-import worker_process
+from worker_flow import PATIENCE_S, QUIET, ROOT, FlowTest, saxpy, write_aside
 
 SCHEMA = json.loads((ROOT / "schemas/log.schema.json").read_text())
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -39,14 +37,13 @@ class LogTest(FlowTest):
         return [line for line in self.lines() if line.get("event") == event and fields.items() <= line.items()]
 
     def wait_for(self, event, **fields):
-        self.wait_until(lambda: self.of(event, **fields), f"{event} {fields}")
-        return self.of(event, **fields)[0]
+        return self.wait_until(lambda: self.of(event, **fields), f"{event} {fields}")[0]
 
     def produce(self, *values, headers=None):
         producer = confluent_kafka.Producer(QUIET | {"bootstrap.servers": self.broker.read_text().strip()})
         for value in values:
             producer.produce("gpu-jobs", value, headers=headers)
-        self.assertEqual(producer.flush(60), 0)
+        self.assertEqual(producer.flush(PATIENCE_S), 0)
 
     def test_lines_about_jobs_say_which(self):
         worker = self.start("debug")
@@ -62,7 +59,7 @@ class LogTest(FlowTest):
         self.assertFalse({"job", "program", "trace_id"} & letter.keys(), "what is not known has no field")
         worker.reload()
         self.wait_for("reloaded")
-        worker_process.write_config(self.folder / "worker.yaml", self.settings | {"lanes": "many"})
+        write_aside(self.folder / "worker.yaml", json.dumps(self.settings | {"lanes": "many"}))
         worker.reload()
         self.wait_for("reload_refused", code="config")
         self.wait_for("ready")

@@ -7,9 +7,8 @@ import re
 import signal
 import subprocess
 import unittest
-import urllib.request
 
-from worker_flow import ROOT, SLOW, KafkaFlowTest, reserve_address, saxpy
+from worker_flow import ROOT, SLOWER, KafkaFlowTest, ask, reserve_address, saxpy
 
 import msgpack
 
@@ -38,26 +37,9 @@ class MetricsTest(KafkaFlowTest):
         self.address = reserve_address(self)
         return self.start_worker(self.config(http={"listen": self.address}, retry={"max_attempts": 2}, **more))
 
-    def page(self):
-        try:
-            with urllib.request.urlopen(f"http://{self.address}/metrics", timeout=60) as answer:
-                return Page(answer.read().decode())
-        except OSError:
-            return Page("")
-
     def wait_for(self, condition, what):
         """The page of which the condition holds."""
-        seen = [None]
-
-        def holds():
-            seen[0] = self.page()
-            return condition(seen[0])
-        try:
-            self.wait_until(holds, what)
-        except AssertionError:
-            print(seen[0].text)
-            raise
-        return seen[0]
+        return Page(self.wait_until(lambda: ask(self.address, "/metrics")[1], what, is_met=lambda text: condition(Page(text))))
 
     def test_counts_are_those_of_the_messages_and_outlive_executors(self):
         worker = self.start()
@@ -101,7 +83,7 @@ class MetricsTest(KafkaFlowTest):
         self.stop_well(worker)
 
     def test_lag_and_the_oldest_message_show_where_jobs_wait(self):
-        worker = self.start(**SLOW)
+        worker = self.start(**SLOWER)
         self.produce(*[msgpack.packb(saxpy(number)) for number in range(2000)], key=b"all in one partition")
         page = self.wait_for(lambda page: page.sum("gpu_worker_consumer_lag") > 500
                              and page.sum("gpu_worker_oldest_unfinished_seconds") > 0, "lag")

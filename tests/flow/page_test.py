@@ -2,6 +2,7 @@
 usage: page_test.py BUILD_FOLDER"""
 
 import fcntl
+import functools
 import html
 import json
 import os
@@ -12,11 +13,9 @@ import signal
 import subprocess
 import termios
 import unittest
-import urllib.error
-import urllib.request
 
 import jsonschema
-from worker_flow import BINARY, BUILD, ROOT, FlowTest, reserve_address
+from worker_flow import BINARY, BUILD, PATIENCE_S, ROOT, FlowTest, ask, reserve_address
 
 CLEAR = b"\x1b[H\x1b[2J"
 HOSTILE = "<img src=x onerror=document.title='taken'>"
@@ -30,12 +29,13 @@ outputs: [{buffer: y}]
 BROWSER = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
 
 
+@functools.cache
 def can_browse():
     """Where mounts or seccomp forbid a browser its processes, it cannot even draw nothing."""
     if shutil.which("chromium") is None:
         return False
     try:
-        drawn = subprocess.run([*BROWSER, "--dump-dom", "about:blank"], capture_output=True, text=True, timeout=240)
+        drawn = subprocess.run([*BROWSER, "--dump-dom", "about:blank"], capture_output=True, text=True, timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
         return False
     return "<html>" in drawn.stdout
@@ -49,34 +49,30 @@ class PageTest(FlowTest):
             "driver": "cpu", "lanes": 1, "broker": "embedded", "embedded": {"address_file": str(broker)},
             "http": {"listen": self.address} | more, "retry": {"max_attempts": 1}})
         self.wait_until(broker.exists, "the embedded broker is there")
-        self.wait_until(lambda: self.ask("/readyz")[0] == 200, "the worker is ready")
+        self.wait_until(lambda: self.ask("/readyz"), "the worker is ready", is_met=lambda said: said[0] == 200)
         return worker
 
     def ask(self, page, **headers):
-        try:
-            with urllib.request.urlopen(urllib.request.Request(f"http://{self.address}{page}", headers=headers)) as answer:
-                return answer.status, answer.read().decode(), answer.headers
-        except urllib.error.HTTPError as answer:
-            return answer.code, answer.read().decode(), answer.headers
-        except OSError:
-            return 0, "", {}
+        return ask(self.address, page, headers)
 
     def submit(self, name, program):
         job = self.folder / "job.yaml"
         job.write_text(JOB % (name, program))
-        subprocess.run([BINARY, "submit", "--config", self.folder / "worker.yaml", job], capture_output=True, timeout=240)
+        subprocess.run([BINARY, "submit", "--config", self.folder / "worker.yaml", job], capture_output=True, timeout=PATIENCE_S)
 
     def status(self):
         found = json.loads(self.ask("/status.json")[1])
         jsonschema.validate(found, json.loads((ROOT / "schemas/status.schema.json").read_text()))
         return found
 
-    def answered(self):
-        return sum(job["count"] for job in self.status()["devices"][0]["jobs"])
+    def wait_for_answers(self, count):
+        """Acknowledged ones."""
+        self.wait_until(lambda: self.status()["devices"][0]["jobs"], f"{count} answers",
+                        is_met=lambda jobs: sum(job["count"] for job in jobs) == count)
 
     def browse(self, *options):
         drawn = subprocess.run([*BROWSER, "--virtual-time-budget=7000", *options, "--dump-dom", f"http://{self.address}/"],
-                               capture_output=True, text=True, timeout=240)
+                               capture_output=True, text=True, timeout=PATIENCE_S)
         return drawn.stdout
 
     def text_of(self, dom):
@@ -86,7 +82,7 @@ class PageTest(FlowTest):
         worker = self.start()
         self.submit("good", "saxpy")
         self.submit(HOSTILE, "nonsense")
-        self.wait_until(lambda: self.answered() == 2, "both are answered, and acknowledged")
+        self.wait_for_answers(2)
         self.wait_until(lambda: self.status()["devices"][0]["now"] is not None, "the executor shows how things stand")
         status = self.status()
         device = status["devices"][0]
@@ -102,13 +98,13 @@ class PageTest(FlowTest):
 
     def top(self, *options):
         return subprocess.run([BINARY, "top", "--config", self.folder / "worker.yaml", *options], capture_output=True,
-                              text=True, timeout=240)
+                              text=True, timeout=PATIENCE_S)
 
     def test_top_shows_the_same_in_a_terminal_and_no_sender_steers_it(self):
         worker = self.start()
         self.submit("good", "saxpy")
         self.submit("\\e[31mred\\r\\u009b", "nonsense")
-        self.wait_until(lambda: self.answered() == 2, "both are answered, and acknowledged")
+        self.wait_for_answers(2)
         shown = self.top()
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
         for said in (": ready\n", "working", "2 answered, 1 dead letters", "unknown_program, job ?[31mred??:", "fix: "):
@@ -151,7 +147,7 @@ class PageTest(FlowTest):
     def test_top_draws_again_and_again_what_fits_the_terminal(self):
         worker = self.start()
         self.submit("bad", "nonsense")
-        self.wait_until(lambda: self.answered() == 1, "it is answered")
+        self.wait_for_answers(1)
         terminal, process = self.draw(rows=100, columns=200)
         pages = self.read_pages(terminal, lambda page: b"jobs a second" in page and b"fix: " in page)
         self.assertGreaterEqual(len(pages), 2, "only a second look can know the rate")
@@ -163,9 +159,9 @@ class PageTest(FlowTest):
             self.assertTrue(page.startswith("gpu-worker "), page)
             self.assertLessEqual(self.rows_of(page, columns), rows, page)
         os.kill(process.pid, signal.SIGINT)
-        self.assertEqual(process.wait(240), -signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE_S), -signal.SIGINT)
         terminal, process = self.draw(rows=24, columns=80, kind="dumb")
-        self.assertEqual(process.wait(240), 0)
+        self.assertEqual(process.wait(PATIENCE_S), 0)
         said = os.read(terminal, 65536)
         self.assertIn(b"jobs", said)
         self.assertNotIn(b"\x1b", said)
@@ -200,7 +196,7 @@ class PageTest(FlowTest):
         worker = self.start()
         self.submit("good", "saxpy")
         self.submit(HOSTILE, "nonsense")
-        self.wait_until(lambda: self.answered() == 2, "both are answered, and acknowledged")
+        self.wait_for_answers(2)
         status, page, headers = self.ask("/")
         self.assertEqual(status, 200)
         policy = headers["Content-Security-Policy"]

@@ -6,12 +6,10 @@ import pathlib
 import signal
 import socket
 import unittest
-import urllib.error
-import urllib.request
 
 from job_client import JobClient
 from kafka_cluster import BRIEF, KafkaCluster
-from worker_flow import SLOW, FlowTest, Topics, reserve_address, saxpy
+from worker_flow import SLOW, FlowTest, Topics, ask, metric, reserve_address, saxpy
 
 # After which a broker that is away has cost a member its place; the worker is given 30 s more to find it again.
 SESSION_TIMEOUT_MS = 6000
@@ -40,34 +38,22 @@ class Rig(FlowTest):
         return self.start_worker(config, name), address
 
     def ask(self, address, page):
-        """Its status and its text; (0, "") while nobody listens, or somebody who ends."""
-        try:
-            with urllib.request.urlopen(f"http://{address}{page}", timeout=60) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as answer:
-            return answer.code, answer.read().decode()
-        except OSError:
-            return 0, ""
+        """Its status and its text."""
+        return ask(address, page)[:2]
 
     def wait_for(self, address, status, text):
-        self.wait_until(lambda: (lambda said: said[0] == status and text in said[1])(self.ask(address, "/readyz")),
-                        f"/readyz answers {status} {text}")
+        self.wait_until(lambda: self.ask(address, "/readyz"), f"/readyz answers {status} {text}",
+                        is_met=lambda said: said[0] == status and text in said[1])
         self.assertEqual(self.ask(address, "/livez"), (200, "live\n"))
 
     def wait_for_ready(self, address):
         self.wait_for(address, 200, "ready\n")
 
-    def answered(self, address):
-        page = self.ask(address, "/metrics")[1]
-        return sum(float(line.split()[1]) for line in page.splitlines() if line.startswith("gpu_worker_jobs_total{"))
-
-    def log_of(self, name="worker"):
-        return (self.folder / f"{name}.log").read_text()
 
 
 class ProbesTest(Rig):
     def test_a_worker_without_brokers_lives_and_is_ready_once_they_are_there(self):
-        self.cluster.stop()
+        self.cluster.kill()
         try:
             worker, address = self.start()
             self.wait_for(address, 503, "no broker has answered yet; check kafka.bootstrap_servers")
@@ -111,7 +97,7 @@ class ProbesTest(Rig):
         client = JobClient(self.cluster.servers, self.topics.jobs, self.topics.results)
         self.addCleanup(client.close)
         client.submit([saxpy(number) for number in range(10)])
-        self.wait_until(lambda: self.answered(address) > 0, "an answer")
+        self.wait_until(lambda: metric(address, "gpu_worker_jobs_total"), "an answer")
         (executor,) = worker.executors()
         os.kill(executor, signal.SIGSTOP)  # so that it has not ended before anybody has asked
         try:
@@ -150,14 +136,13 @@ class ProbesTest(Rig):
         self.wait_for_ready(address)
         self.assertEqual(self.ask(address, "/metrics")[0], 401)
         token.write_text("second\n")
-        asked = urllib.request.Request(f"http://{address}/metrics", headers={"Authorization": "Bearer second"})
-        with urllib.request.urlopen(asked, timeout=60) as answer:
-            self.assertIn("gpu_worker_executor_up", answer.read().decode())
+        self.assertIn("gpu_worker_executor_up", ask(address, "/metrics", {"Authorization": "Bearer second"})[1])
         self.stop_well(worker)
 
     def test_one_device_that_is_given_up_is_named_and_the_other_keeps_the_worker_ready(self):
         worker, address = self.start(executors={"deaths_max": 1}, cpu_driver={"devices": 2})
-        self.wait_until(lambda: self.ask(address, "/readyz?verbose")[1].count("jobs: ok") == 2, "two executors")
+        self.wait_until(lambda: self.ask(address, "/readyz?verbose"), "two executors",
+                        is_met=lambda said: said[1].count("jobs: ok") == 2)
         os.kill(worker.executors()[0], signal.SIGKILL)
         self.wait_for(address, 200, "device: it is unhealthy (deaths) and gets no executor any more")
         self.assertEqual(self.ask(address, "/readyz")[1].splitlines()[0], "ready")
@@ -174,8 +159,7 @@ class SystemdTest(Rig):
         self.socket.bind(str(self.folder / "notify"))
         self.heard = []
         names = {"NOTIFY_SOCKET": str(self.folder / "notify"), "WATCHDOG_USEC": "400000"}
-        os.environ |= names
-        self.addCleanup(lambda: [os.environ.pop(name) for name in names])
+        self.use_environment(names)
 
     def listen(self):
         """All that was heard so far."""
@@ -186,7 +170,7 @@ class SystemdTest(Rig):
                 return self.heard
 
     def wait_to_hear(self, text):
-        self.wait_until(lambda: any(said.startswith(text) for said in self.listen()), text)
+        self.wait_until(self.listen, text, is_met=lambda heard: any(said.startswith(text) for said in heard))
 
     def test_it_hears_of_start_life_and_stop_and_executors_know_nothing_of_it(self):
         worker, _ = self.start()
@@ -197,7 +181,7 @@ class SystemdTest(Rig):
         self.assertNotIn(b"NOTIFY_SOCKET", environment)
         self.assertNotIn(b"WATCHDOG_", environment)
         signs = self.listen().count("WATCHDOG=1")
-        self.wait_until(lambda: self.listen().count("WATCHDOG=1") > signs + 1, "signs of life")
+        self.wait_until(lambda: self.listen().count("WATCHDOG=1"), "signs of life", is_met=lambda found: found > signs + 1)
         self.stop_well(worker)
         self.listen()
         self.assertEqual(self.heard.count("READY=1"), 1)
@@ -205,12 +189,13 @@ class SystemdTest(Rig):
         self.assertGreater(self.heard.index("STOPPING=1"), self.heard.index("READY=1"))
 
     def test_one_that_waits_for_its_brokers_has_started_and_says_what_it_waits_for(self):
-        self.cluster.stop()
+        self.cluster.kill()
         try:
             worker, _ = self.start()
             self.wait_to_hear("READY=1")
             self.wait_to_hear("STATUS=not ready: gpu 0 (")
-            self.wait_until(lambda: any("no broker has answered yet" in said for said in self.listen()), "the reason")
+            self.wait_until(self.listen, "the reason",
+                            is_met=lambda heard: any("no broker has answered yet" in said for said in heard))
         finally:
             self.cluster.start()
         self.wait_to_hear("STATUS=ready")

@@ -7,7 +7,6 @@ import unittest
 
 from worker_flow import KafkaFlowTest, is_saxpy, metric, read_all, reserve_address, saxpy, unpack
 
-import confluent_kafka
 import gpu_worker as gw
 import msgpack
 import numpy
@@ -35,14 +34,10 @@ class RebalanceTest(KafkaFlowTest):
     def config(self, **more):
         return super().config(**{"commit_interval_ms": "100ms", "drain_timeout_ms": "1h"} | more)
 
-    def log_of(self, name):
-        return (self.folder / f"{name}.log").read_text()
-
     def produce_jobs(self):
-        producer = confluent_kafka.Producer({"bootstrap.servers": self.servers})
-        for number in range(JOBS):
-            producer.produce(self.topics.jobs, msgpack.packb(job_of(number)), key=f"key-{number % KEYS}")
-        self.assertEqual(producer.flush(60), 0)
+        with self.producing() as send:
+            for number in range(JOBS):
+                send(msgpack.packb(job_of(number)), key=f"key-{number % KEYS}")
 
     def assert_all_answered_once(self):
         results = read_all(self.servers, self.topics.results)
@@ -86,7 +81,7 @@ class RebalanceTest(KafkaFlowTest):
         self.wait_until(lambda: metric(address, "gpu_worker_jobs_in_flight"), "nearly all are in hand",
                         is_met=lambda found: found > JOBS * 3 // 4)
         quick = self.start_worker(self.config(**more), "quick")
-        self.wait_for_log("quick", f"was assigned {self.topics.jobs}")
+        self.wait_for_log(f"was assigned {self.topics.jobs}", "quick")
         self.stop_well(busy)
         self.wait_for_no_lag()
         self.stop_well(quick)

@@ -3,50 +3,33 @@ usage: reload_kafka_test.py BUILD_FOLDER, with the broker's host:port in GPU_WOR
 
 import json
 import os
-import shutil
 import signal
 import unittest
 
-from worker_flow import BUILD, PATIENCE_S, SLOW, KafkaFlowTest
+from answering import answer, answered_by, install_answer
+from worker_flow import SLOW, KafkaFlowTest, write_aside
 
-import gpu_worker as gw
 import msgpack
 
-ANSWERS = {1: BUILD / "tests/pipeline/libanswer_first.so", 2: BUILD / "tests/pipeline/libanswer_second.so"}
 DEVICES = 2
-
-
-def answer(number):
-    return msgpack.packb(gw.job(f"job-{number}", buffers={"y": {"bytes": 4}},
-                                steps=[gw.step("answer", ["y", gw.u32(1)], elements=1)], outputs=["y"]))
-
-
-def answered_by(result):
-    return int.from_bytes(result["outputs"][0]["data"], "little")
 
 
 class ReloadKafkaTest(KafkaFlowTest):
     def install_answer(self, image):
-        folder = self.folder / "programs/answer"
-        folder.mkdir(exist_ok=True, parents=True)
-        shutil.copy(ANSWERS[image], folder / "answer.so")
-        (folder / "program.yaml").write_text(json.dumps({
-            "name": "answer", "images": [{"kind": "cpu", "file": "answer.so"}],
-            "entries": [{"name": "answer", "args": [{"name": "y", "buffer": "out", "type": "UINT32"},
-                                                    {"name": "n", "value": "u32"}]}]}))
+        install_answer(self.folder / "programs", image)
 
     def configure(self, **more):
         settings = {"programs": {"dir": str(self.folder / "programs")}} | SLOW | more
         return self.config(**settings | {"cpu_driver": SLOW["cpu_driver"] | {"devices": DEVICES}})
 
-    def count_lines(self, text):
-        return (self.folder / "worker.log").read_text(errors="replace").count(text)
-
     def reload(self, worker):
         """Until both executors have."""
-        before = self.count_lines(" reloaded: ")
+        before = self.log_of().count(" reloaded: ")
         worker.reload()
-        self.wait_until(lambda: self.count_lines(" reloaded: ") >= before + DEVICES, "a reload")
+        self.wait_for_log(" reloaded: ", count=before + DEVICES)
+
+    def send(self, numbers):
+        self.produce(*(msgpack.packb(answer(number)) for number in numbers))
 
     def results_by_id(self):
         found = {}
@@ -57,12 +40,12 @@ class ReloadKafkaTest(KafkaFlowTest):
     def check_reloads(self, delivery):
         self.install_answer(1)
         worker = self.start_worker(self.configure(delivery=delivery))
-        self.produce(*map(answer, range(200)))
-        self.wait_until(lambda: len(self.results()) >= 20, "some results")
+        self.send(range(200))
+        self.wait_for_results(20)
         for round_number in range(1, 6):
             self.install_answer(1 + round_number % 2)
             self.reload(worker)
-            self.produce(*map(answer, range(200 * round_number, 200 * round_number + 200)))
+            self.send(range(200 * round_number, 200 * round_number + 200))
         self.wait_for_no_lag()
         self.stop_well(worker)
         found = self.results_by_id()
@@ -80,16 +63,16 @@ class ReloadKafkaTest(KafkaFlowTest):
     def test_an_executor_that_is_killed_after_a_reload_starts_with_the_new_configuration(self):
         self.install_answer(1)
         worker = self.start_worker(self.configure(delivery="exactly_once"))
-        self.produce(*map(answer, range(300)))
-        self.wait_until(lambda: len(self.results()) >= 20, "some results")
+        self.send(range(300))
+        self.wait_for_results(20)
         self.install_answer(2)
-        (self.folder / "worker.yaml").write_text(json.dumps(self.configure(delivery="exactly_once", lanes=3)))
+        write_aside(self.folder / "worker.yaml", json.dumps(self.configure(delivery="exactly_once", lanes=3)))
         self.reload(worker)
         for pid in worker.executors():
             os.kill(pid, signal.SIGKILL)
-        self.wait_until(lambda: self.count_lines(", 3 lanes, ") == DEVICES, "executors with three lanes each")
-        self.produce(*map(answer, range(300, 400)))
-        self.wait_for_no_lag(PATIENCE_S)
+        self.wait_for_log(", 3 lanes, ", count=DEVICES)
+        self.send(range(300, 400))
+        self.wait_for_no_lag()
         self.stop_well(worker)
         found = self.results_by_id()
         self.assertEqual(len(found), 400)

@@ -5,23 +5,18 @@ import itertools
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
 import unittest
 
-from worker_flow import BINARY, BUILD, SLOW, FlowTest, ask, install_program, is_saxpy, reserve_address, saxpy, write_aside
+from answering import answer, answered_by, install_answer
+from worker_flow import BINARY, BUILD, PATIENCE_S, SLOW, FlowTest, ask, is_saxpy, reserve_address, saxpy, write_aside
 
 import gpu_worker as gw
 import msgpack
 
-END_TIMEOUT_S = 120
 PROGRAMS = BUILD / "share/gpu-worker/programs"
-ANSWERS = {1: BUILD / "tests/pipeline/libanswer_first.so", 2: BUILD / "tests/pipeline/libanswer_second.so"}
-ANSWER = {
-    "name": "answer", "images": [{"kind": "cpu", "file": "answer.so"}],
-    "entries": [{"name": "answer", "args": [{"name": "y", "buffer": "out", "type": "UINT32"}, {"name": "n", "value": "u32"}]}]}
 
 
 def status_of(pid):
@@ -37,16 +32,6 @@ def executor_of(pid):
     """The process that runs the jobs: a child, or without a supervisor the worker itself."""
     children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(children[0]) if children else pid
-
-
-def answer(number):
-    """Its result holds the number of the image that ran it."""
-    return gw.job(f"job-{number}", buffers={"y": {"bytes": 4}},
-                  steps=[gw.step("answer", ["y", gw.u32(1)], elements=1)], outputs=["y"])
-
-
-def answered_by(result):
-    return int.from_bytes(result["outputs"][0]["data"], "little")
 
 
 def unknown(number):
@@ -72,7 +57,7 @@ class ReloadTest(FlowTest):
             merged({"driver": "cpu", "lanes": 2, "programs": {"dir": str(self.programs)}}, config)))
 
     def install_answer(self, image):
-        install_program(self.programs / "answer", ANSWER, ANSWERS[image])
+        install_answer(self.programs, image)
 
     def start(self, *arguments, jobs="-"):
         self.log = self.folder / "log"
@@ -133,7 +118,7 @@ class ReloadTest(FlowTest):
 
     def end(self, code=0):
         self.process.stdin.close()
-        self.assertEqual(self.process.wait(END_TIMEOUT_S), code, self.log.read_text())
+        self.assertEqual(self.process.wait(PATIENCE_S), code, self.log.read_text())
 
     # what never ends a worker
 
@@ -149,7 +134,7 @@ class ReloadTest(FlowTest):
             def has_ended():
                 self.process.send_signal(signal.SIGHUP)
                 return self.process.poll() is not None
-            self.wait_until(has_ended, "the end of the run", END_TIMEOUT_S)
+            self.wait_until(has_ended, "the end of the run", PATIENCE_S)
             self.assertEqual(self.process.returncode, 0, self.log.read_text())
             answers = self.answers()
             self.assertEqual(len(answers), 50)
@@ -177,7 +162,7 @@ class ReloadTest(FlowTest):
             self.process.terminate()
             self.wait_for_line("stopping: ")
             self.process.send_signal(signal.SIGHUP)
-            self.assertEqual(self.process.wait(END_TIMEOUT_S), 6, self.log.read_text())
+            self.assertEqual(self.process.wait(PATIENCE_S), 6, self.log.read_text())
             self.assertEqual(self.count_lines("reloaded: "), 0)
 
     # programs

@@ -6,28 +6,18 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import unittest
-import urllib.error
-import urllib.request
 
-from worker_flow import BINARY, BUILD, SLOW, FlowTest, is_saxpy, saxpy
+from answering import answer, answered_by, install_answer
+from gate import Gate, is_right, paced
+from worker_flow import BINARY, BUILD, PATIENCE_S, FlowTest, ask, reserve_address
 
 import gpu_worker as gw
 import msgpack
 import worker_process
 
-END_TIMEOUT_S = 240
-COUNT = 800
-PROGRAMS = BUILD / "share/gpu-worker/programs"
-ANSWERS = {1: BUILD / "tests/pipeline/libanswer_first.so", 2: BUILD / "tests/pipeline/libanswer_second.so"}
-
-
-def free_address():
-    """One that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return "{}:{}".format(*server.getsockname())
+COUNT = 4000  # which take longer than any test waits, until it opens their gate
 
 
 def is_alive(pid):
@@ -37,29 +27,24 @@ def is_alive(pid):
         return False
 
 
-def answer(number):
-    """Its result holds the number of the image that ran it."""
-    return gw.job(f"job-{number}", buffers={"y": {"bytes": 4}},
-                  steps=[gw.step("answer", ["y", gw.u32(1)], elements=1)], outputs=["y"])
-
-
 class SpareTest(FlowTest):
-    """A run of files so slow that it lasts until a test has done its worst."""
+    """A run of files that lasts until a test has done its worst: then it opens the gate."""
 
     def setUp(self):
         super().setUp()
         self.results, self.log = self.folder / "results", self.folder / "log"
         self.programs = self.folder / "programs"
-        shutil.copytree(PROGRAMS / "saxpy", self.programs / "saxpy")
+        shutil.copytree(BUILD / "tests/flow/ledger", self.programs / "ledger")
 
     def start(self, jobs=None, faults="", **config):
-        self.http = free_address()
+        self.http = reserve_address(self)
         path, file = self.folder / "worker.yaml", self.folder / "jobs"
-        file.write_bytes(b"".join(map(msgpack.packb, jobs or map(saxpy, range(COUNT)))))
-        faults = ";".join(filter(None, (SLOW["cpu_driver"]["faults"], faults)))
+        file.write_bytes(b"".join(map(msgpack.packb, jobs or map(paced, range(COUNT)))))
+        self.gate = Gate(self)
         worker_process.write_config(path, {
             "driver": "cpu", "lanes": 2, "http": {"listen": self.http}, "executors": {"spare": True},
-            "programs": {"dir": str(self.programs)}} | SLOW | {"cpu_driver": {"faults": faults}} | config)
+            "programs": {"dir": str(self.programs)}, "batch": {"jobs": 1}, "limits": {"jobs_in_flight": 64},
+            "cpu_driver": {"faults": faults}} | config)
         with open(self.log, "wb") as output:
             self.process = subprocess.Popen(
                 [BINARY, "run", "--config", path, "--jobs", file, "--results", self.results],
@@ -69,40 +54,45 @@ class SpareTest(FlowTest):
 
     def device(self):
         """What /status.json says; {} before it says anything."""
-        try:
-            with urllib.request.urlopen(f"http://{self.http}/status.json", timeout=60) as page:
-                return json.load(page)["devices"][0]
-        except (urllib.error.URLError, ConnectionError):
-            return {}
+        status, page, _ = ask(self.http, "/status.json")
+        return json.loads(page)["devices"][0] if status == 200 else {}
 
     def wait_for_spare(self, but=()):
         """The processes of the executor and of a spare that is ready."""
-        found = []
-
-        def is_there():
+        def look():
             self.assertIsNone(self.process.poll(), self.log.read_text())
-            device = self.device()
-            if not device or device["standing"] != "working" or not device["spare"]["is_ready"]:
-                return False
-            found[:] = [device["executor"]["pid"], device["spare"]["pid"]]
-            return found[1] not in but
-        self.wait_until(is_there, "a spare that is ready")
-        return found
+            return self.device()
+
+        def is_there(device):
+            return (device.get("standing") == "working" and device["spare"]["is_ready"]
+                    and device["spare"]["pid"] not in but)
+        device = self.wait_until(look, "a spare that is ready", is_met=is_there)
+        return device["executor"]["pid"], device["spare"]["pid"]
 
     def wait_for_line(self, text, count=1):
-        def is_there():
-            log = self.log.read_text(errors="replace")
-            self.assertTrue(log.count(text) >= count or self.process.poll() is None, log)
-            return log.count(text) >= count
-        self.wait_until(is_there, text)
+        def look():
+            status, log = self.process.poll(), self.log.read_text(errors="replace")
+            self.assertTrue(log.count(text) >= count or status is None, log)
+            return log.count(text)
+        self.wait_until(look, text, is_met=lambda found: found >= count)
+
+    def wait_for_more_results(self):
+        """More than were in the executor's hands: what another one had in hand when it was killed is over."""
+        def count():
+            unpacker = msgpack.Unpacker()
+            unpacker.feed(self.results.read_bytes() if self.results.exists() else b"")
+            return sum(1 for _ in unpacker)
+        before = count()
+        self.wait_until(count, "more results", is_met=lambda found: found > before + 20)
 
     def assert_ends_well(self, count=COUNT):
-        self.assertEqual(self.process.wait(END_TIMEOUT_S), 0, self.log.read_text()[-4000:])
+        self.gate.open()
+        self.assertEqual(self.process.wait(PATIENCE_S), 0, self.log.read_text()[-4000:])
         results = list(gw.read_results(self.results))
         self.assertEqual(len(results), count)
         self.assertEqual(len({result["id"] for result in results}), count)
         for result in results:
-            self.assertTrue(is_saxpy(result, int(result["id"].removeprefix("job-"))), result)
+            self.assertTrue(is_right(result, int(result["id"].removeprefix("job-"))), result)
 
     def test_it_takes_over_when_the_executor_is_killed_and_another_one_waits(self):
         self.start()
@@ -112,6 +102,7 @@ class SpareTest(FlowTest):
             if seen:
                 self.assertEqual(executor, seen[-1], "the executor is what was the spare")
             seen += [spare]
+            self.wait_for_more_results()
             os.kill(executor, signal.SIGKILL)
             self.wait_for_line("its spare takes over", len(seen))
         self.assert_ends_well()
@@ -142,23 +133,19 @@ class SpareTest(FlowTest):
         self.assertNotIn("unhealthy", self.log.read_text())
 
     def test_after_a_reload_it_takes_over_with_the_new_programs(self):
-        folder = self.programs / "answer"
-        folder.mkdir()
-        (folder / "program.yaml").write_text(json.dumps({
-            "name": "answer", "images": [{"kind": "cpu", "file": "answer.so"}],
-            "entries": [{"name": "answer", "args": [{"name": "y", "buffer": "out", "type": "UINT32"},
-                                                    {"name": "n", "value": "u32"}]}]}))
-        shutil.copy(ANSWERS[1], folder / "answer.so")
-        self.start(jobs=map(answer, range(COUNT)))
+        install_answer(self.programs, 1)
+        self.start(jobs=[answer(0), *map(paced, range(1, COUNT - 1)), answer(COUNT - 1)])
         executor, spare = self.wait_for_spare()
-        shutil.copy(ANSWERS[2], folder / "answer.so")
+        install_answer(self.programs, 2)
         self.process.send_signal(signal.SIGHUP)
         self.wait_for_line(" reloaded: ")
         executor, _ = self.wait_for_spare(but=[spare])
         os.kill(executor, signal.SIGKILL)
-        self.assertEqual(self.process.wait(END_TIMEOUT_S), 0, self.log.read_text()[-4000:])
-        images = [int.from_bytes(result["outputs"][0]["data"], "little") for result in gw.read_results(self.results)]
-        self.assertEqual((len(images), images[0], images[-1]), (COUNT, 1, 2))
+        self.gate.open()
+        self.assertEqual(self.process.wait(PATIENCE_S), 0, self.log.read_text()[-4000:])
+        results = {result["id"]: result for result in gw.read_results(self.results)}
+        self.assertEqual(len(results), COUNT)
+        self.assertEqual([answered_by(results[f"job-{number}"]) for number in (0, COUNT - 1)], [1, 2])
         self.assertEqual(self.log.read_text().count(" reloaded: "), 1, "the spare had them when it began")
         self.assertNotIn("its spare died", self.log.read_text())
 
@@ -166,21 +153,20 @@ class SpareTest(FlowTest):
         self.start()
         pids = self.wait_for_spare()
         self.process.terminate()
-        self.assertEqual(self.process.wait(END_TIMEOUT_S), 6, self.log.read_text())
-        self.wait_until(lambda: not any(map(is_alive, pids)), "the end of both")
+        self.assertEqual(self.process.wait(PATIENCE_S), 6, self.log.read_text())
+        self.wait_until(lambda: list(filter(is_alive, pids)), "the end of both", is_met=lambda left: not left)
         self.assertNotIn("its spare died", self.log.read_text())
 
     def test_it_does_not_outlive_its_supervisor(self):
         self.start()
         pids = self.wait_for_spare()
         self.process.kill()
-        self.wait_until(lambda: not any(map(is_alive, pids)), "the end of both")
+        self.wait_until(lambda: list(filter(is_alive, pids)), "the end of both", is_met=lambda left: not left)
 
     def test_metrics_say_whether_it_is_ready(self):
         self.start()
         self.wait_for_spare()
-        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=60) as page:
-            self.assertRegex(page.read().decode(), "(?m)^gpu_worker_spare_ready{.*} 1$")
+        self.assertRegex(ask(self.http, "/metrics")[1], "(?m)^gpu_worker_spare_ready{.*} 1$")
 
 
 if __name__ == "__main__":

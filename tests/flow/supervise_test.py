@@ -9,15 +9,13 @@ import re
 import signal
 import subprocess
 import unittest
-import urllib.request
 
-from worker_flow import BINARY, FlowTest, is_saxpy, reserve_address, saxpy
+from worker_flow import BINARY, PATIENCE_S, FlowTest, ask, is_saxpy, reserve_address, saxpy
 
 import gpu_worker as gw
 import msgpack
 import worker_process
 
-END_TIMEOUT_S = 120
 LIBC = ctypes.CDLL(None)
 # What an executor keeps, as <linux/capability.h> numbers them: CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER,
 # IPC_LOCK, SYS_NICE
@@ -73,13 +71,8 @@ class SuperviseTest(FlowTest):
         return process, log
 
     def wait_for_executors(self, process, count, but=()):
-        found = []
-
-        def is_there():
-            found[:] = [pid for pid in executors_of(process.pid) if pid not in but]
-            return len(found) == count
-        self.wait_until(is_there, f"{count} executors")
-        return found
+        return self.wait_until(lambda: [pid for pid in executors_of(process.pid) if pid not in but], f"{count} executors",
+                               is_met=lambda found: len(found) == count)
 
     def write_config(self, **config):
         path = self.folder / "worker.yaml"
@@ -110,7 +103,7 @@ class SuperviseTest(FlowTest):
             os.kill(pids[0], signal.SIGKILL)
             killed += pids
         self.assertGreater(len(killed), 0)
-        self.assertEqual(process.wait(END_TIMEOUT_S), 7, log.read_text()[-4000:])
+        self.assertEqual(process.wait(PATIENCE_S), 7, log.read_text()[-4000:])
         answered = list(gw.read_results(results))
         self.assertEqual(len(answered), count)
         self.assertEqual(len({result["id"] for result in answered}), count)
@@ -130,7 +123,7 @@ class SuperviseTest(FlowTest):
         process, log = self.start("--config", self.write_config(), "--jobs", "-", "--results", self.folder / "r",
                                   stdin=subprocess.PIPE)
         os.kill(self.wait_for_executors(process, 1)[0], signal.SIGKILL)
-        self.assertEqual(process.wait(END_TIMEOUT_S), 1)
+        self.assertEqual(process.wait(PATIENCE_S), 1)
         self.assertIn("cannot be read again", log.read_text())
         process.stdin.close()
 
@@ -140,7 +133,7 @@ class SuperviseTest(FlowTest):
             "--jobs", "-", "--results", self.folder / "r", stdin=subprocess.PIPE)
         process.stdin.write(b"".join(msgpack.packb(saxpy(number)) for number in range(2)))
         process.stdin.flush()
-        self.assertEqual(process.wait(END_TIMEOUT_S), 4)
+        self.assertEqual(process.wait(PATIENCE_S), 4)
         self.assertIn("gpu_hang", log.read_text())
         process.stdin.close()
 
@@ -152,8 +145,7 @@ class SuperviseTest(FlowTest):
                                    topics={"jobs": ["others"], "reply_to": ["gpu-jobs"]},
                                    state={"dir": str(self.folder / "broker-state")})
         self.start("--config", broker, name="broker-log")
-        self.wait_until(lambda: address.exists() and address.read_text().strip(), "a broker")
-        self.servers = address.read_text().strip()
+        self.servers = self.wait_until(lambda: address.exists() and address.read_text().strip(), "a broker")
         path = self.write_config(
             kafka={"bootstrap_servers": self.servers, "group": "two", "consumer": {"session.timeout.ms": 6000}},
             cpu_driver={"devices": 2, "faults": faults}, commit_interval_ms="100ms", **config)
@@ -162,10 +154,8 @@ class SuperviseTest(FlowTest):
 
     def metrics(self, family):
         """The family's values by the labels of each but the UUID."""
-        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=60) as page:
-            lines = page.read().decode().splitlines()
         found = {}
-        for line in lines:
+        for line in ask(self.http, "/metrics")[1].splitlines():
             name, labels, value = re.fullmatch(r"(?:#.*|(\w+)(?:{([^}]*)})? (\S+))", line).groups()
             if name == family:
                 pairs = re.findall(r'(\w+)="([^"]*)"', labels)
@@ -173,7 +163,8 @@ class SuperviseTest(FlowTest):
         return found
 
     def wait_until_ready(self, log, count=2):
-        self.wait_until(lambda: log.read_text().count(" ready: ") >= count, "executors that are ready")
+        self.wait_until(lambda: log.read_text().count(" ready: "), "executors that are ready",
+                        is_met=lambda found: found >= count)
 
     def test_each_device_has_an_executor_that_starts_again_alone_and_all_stop_together(self):
         process, log, path, executors = self.start_service()
@@ -183,7 +174,7 @@ class SuperviseTest(FlowTest):
 
         second = subprocess.run(
             [BINARY, "run", "--no-supervisor", "--config", path, "--device", "0",
-             "--state", self.folder / "state/gpu-worker/gpu0.state"], capture_output=True, text=True, timeout=END_TIMEOUT_S)
+             "--state", self.folder / "state/gpu-worker/gpu0.state"], capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(second.returncode, 3, second.stderr)
         self.assertIn("another executor runs with", second.stderr)
 
@@ -192,7 +183,7 @@ class SuperviseTest(FlowTest):
         self.assertIn(executors[1], executors_of(process.pid))
         self.wait_until_ready(log, 3)
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text())
+        self.assertEqual(process.wait(PATIENCE_S), 0, log.read_text())
         self.assertFalse(any(is_alive(pid) for pid in executors + started))
 
     def test_ps_calls_executors_what_it_calls_their_supervisor(self):
@@ -214,7 +205,7 @@ class SuperviseTest(FlowTest):
             streams = {os.readlink(f"/proc/{pid}/fd/{stream}") for stream in range(3)}
             self.assertEqual(streams, {"/dev/null"})
         process.terminate()
-        self.assertEqual(process.wait(END_TIMEOUT_S), 0)
+        self.assertEqual(process.wait(PATIENCE_S), 0)
 
     def test_a_stop_reaches_an_executor_through_any_of_its_threads(self):
         path = self.write_config(broker="embedded")
@@ -222,7 +213,7 @@ class SuperviseTest(FlowTest):
         self.wait_until_ready(log, 1)
         publisher = thread_of(process.pid, "publisher")
         self.assertEqual(LIBC.tgkill(process.pid, publisher, signal.SIGTERM), 0)
-        self.assertEqual(process.wait(END_TIMEOUT_S), 0, log.read_text())
+        self.assertEqual(process.wait(PATIENCE_S), 0, log.read_text())
 
     def test_what_signals_its_parent_ignored_or_blocked_makes_no_difference_to_a_worker(self):
         def ignore_and_block():
@@ -238,14 +229,14 @@ class SuperviseTest(FlowTest):
         os.kill(executor, signal.SIGKILL)
         self.wait_for_executors(process, 1, but=[executor])
         process.terminate()
-        self.assertEqual(process.wait(END_TIMEOUT_S), 0)
+        self.assertEqual(process.wait(PATIENCE_S), 0)
 
     def test_a_device_whose_memory_cannot_be_corrected_gets_no_executor_any_more(self):
         path = self.write_config(cpu_driver={"faults": "cuLaunchKernel:ecc_uncorrectable@1"})
         jobs, results = self.folder / "jobs", self.folder / "results"
         jobs.write_bytes(msgpack.packb(saxpy(1)))
         process, log = self.start("--config", path, "--jobs", jobs, "--results", results)
-        self.assertEqual(process.wait(END_TIMEOUT_S), 4, log.read_text())
+        self.assertEqual(process.wait(PATIENCE_S), 4, log.read_text())
         (said,) = [line for line in log.read_text().splitlines() if "is unhealthy" in line]
         self.assertIn("ecc", said.lower())
         self.assertNotIn("starting it again", log.read_text())
@@ -268,7 +259,7 @@ class SuperviseTest(FlowTest):
     def test_executors_do_not_outlive_their_supervisor(self):
         process, _, _, executors = self.start_service()
         process.kill()
-        self.wait_until(lambda: not any(is_alive(pid) for pid in executors), "the end of the executors")
+        self.wait_until(lambda: list(filter(is_alive, executors)), "the end of the executors", is_met=lambda left: not left)
 
     def test_a_device_whose_executor_dies_again_and_again_is_given_up_and_the_other_goes_on(self):
         self.http = reserve_address(self)
@@ -282,11 +273,11 @@ class SuperviseTest(FlowTest):
         deaths = self.metrics("gpu_worker_executor_deaths_total")
         self.assertEqual({labels for labels, count in deaths.items() if count > 0}, {("0", "unexplained")})
         os.kill(executors[1], signal.SIGKILL)
-        self.assertEqual(process.wait(END_TIMEOUT_S), 4)
+        self.assertEqual(process.wait(PATIENCE_S), 4)
 
     def test_a_configuration_that_cannot_work_is_not_tried_again(self):
         process, log = self.start("--config", self.write_config(devices=[0, 7], cpu_driver={"devices": 2}))
-        self.assertEqual(process.wait(END_TIMEOUT_S), 4)
+        self.assertEqual(process.wait(PATIENCE_S), 4)
         self.assertEqual(len(log.read_text().splitlines()), 1, log.read_text())
         self.assertIn("no device '7'", log.read_text())
 

@@ -5,13 +5,12 @@ usage: tracing_test.py BUILD_FOLDER"""
 import json
 import re
 import unittest
-import urllib.request
 
 import confluent_kafka
 import msgpack
 from collector import Collector
 from kafka_topics import headers_of, read_all
-from worker_flow import QUIET, FlowTest, reserve_address, saxpy
+from worker_flow import PATIENCE_S, QUIET, FlowTest, ask, reserve_address, saxpy
 
 PARENT = "b7ad6b7169203331"
 
@@ -43,20 +42,15 @@ class TracingTest(FlowTest):
         for number, job in enumerate(jobs):
             producer.produce("gpu-jobs", job if isinstance(job, bytes) else msgpack.packb(job),
                              headers=headers(number) if callable(headers) else headers)
-        self.assertEqual(producer.flush(60), 0)
+        self.assertEqual(producer.flush(PATIENCE_S), 0)
 
     def results(self, count, topic="gpu-results"):
-        found = []
-
-        def are_there():
-            found[:] = read_all(self.servers(), topic)
-            return len(found) >= count
-        self.wait_until(are_there, f"{count} results")
+        found = self.wait_until(lambda: read_all(self.servers(), topic), f"{count} results",
+                                is_met=lambda found: len(found) >= count)
         return {headers_of(message).get("gpu-worker-job-id"): message for message in found}
 
     def spans_total(self, result):
-        with urllib.request.urlopen(f"http://{self.address}/metrics", timeout=60) as answer:
-            line, = re.findall(rf'^gpu_worker_trace_spans_total{{.*result="{result}"}} (\d+)$', answer.read().decode(), re.M)
+        line, = re.findall(rf'^gpu_worker_trace_spans_total{{.*result="{result}"}} (\d+)$', ask(self.address, "/metrics")[1], re.M)
         return int(line)
 
     def trace(self, collector, number):

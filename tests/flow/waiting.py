@@ -3,18 +3,18 @@
 import time
 
 PATIENCE_S = 240  # it ends a test that hangs, and says nothing of how quick a machine is
-LOOK_S = 0.02  # between two looks
+LOOK_S = 0.02  # between two looks that cost little
 SHOWN = 3000  # characters of what was seen
 
 
-def wait_until(look, what, timeout_s=PATIENCE_S, is_met=bool):
+def wait_until(look, what, timeout_s=PATIENCE_S, is_met=bool, step_s=LOOK_S):
     """Looks until `is_met` of what it sees, and returns that. `what`: how the condition is called when it is not met in
     time."""
     deadline = time.monotonic() + timeout_s
     while not is_met(seen := look()):
         if time.monotonic() >= deadline:
             raise AssertionError(f"{what}: not within {timeout_s} s; seen last: {show(seen)}")
-        time.sleep(LOOK_S)
+        time.sleep(step_s)
     return seen
 
 

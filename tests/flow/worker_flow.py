@@ -1,11 +1,10 @@
 """What the flow tests share: real workers as processes, jobs whose results are easily checked, and clients
 that this project did not write."""
 
+import contextlib
 import http.client
-import json
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -33,6 +32,7 @@ LOG_LINES_SHOWN = 40
 QUIET = {"log_level": 2}  # a broker that is away is what some tests are about
 # Workers so slow, and with so little in hand, that no machine is done before a test has done its worst.
 SLOW = {"batch": {"jobs": 1}, "limits": {"jobs_in_flight": 64}, "cpu_driver": {"faults": "cuLaunchKernel:slow=20ms@*"}}
+SLOWER = SLOW | {"cpu_driver": {"faults": "cuLaunchKernel:slow=200ms@*"}}  # about ten jobs a second
 
 
 def saxpy(number, size=4):
@@ -69,16 +69,6 @@ def write_aside(path, text):
     aside.replace(path)
 
 
-def install_program(folder, program, image):
-    """`program`: what stands in its manifest. Whoever reads it meanwhile finds it whole, with this image or the one
-    before."""
-    folder.mkdir(exist_ok=True, parents=True)
-    (file,) = (each["file"] for each in program["images"])
-    shutil.copy(image, folder / f".{file}.aside")
-    (folder / f".{file}.aside").replace(folder / file)
-    write_aside(folder / "program.yaml", json.dumps(program))
-
-
 def ask(address, page, headers=None):
     """What a worker's HTTP answers: status, text and headers; (0, "", {}) while nobody listens, or somebody who ends."""
     try:
@@ -110,11 +100,18 @@ class FlowTest(unittest.TestCase):
         except AssertionError as late:
             self.fail(f"{late}{self.tell_logs()}")
 
-    def wait_for_log(self, name, text, count=1):
-        """Until the worker's log has the text so often."""
-        log = self.folder / f"{name}.log"
-        return self.wait_until(lambda: log.read_text(errors="replace").count(text), f"{name}.log says {count} times: {text}",
-                               is_met=lambda found: found >= count)
+    def log_of(self, name="worker"):
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def wait_for_log(self, text, name="worker", count=1):
+        """Until the worker's log has the text so often; the log then."""
+        self.wait_until(lambda: self.log_of(name).count(text), f"{name}.log says {count} times: {text}",
+                        is_met=lambda found: found >= count)
+        return self.log_of(name)
+
+    def wait_for_end(self, worker):
+        """Until it ends by itself; its exit status."""
+        return self.wait_until(worker.status, "the worker ends", is_met=lambda status: status is not None)
 
     def tell_logs(self):
         told = []
@@ -164,16 +161,31 @@ class KafkaFlowTest(FlowTest):
     def config(self, **more):
         return self.topics.config(self.servers, **more)
 
-    def produce(self, *values, key=None, headers=None):
+    @contextlib.contextmanager
+    def producing(self):
+        """A function that sends to the job topic, with what confluent_kafka's produce() takes besides; at the end the broker
+        has it all."""
         producer = confluent_kafka.Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
-        for value in values:
+
+        def send(value, **more):
             while True:
                 try:
-                    producer.produce(self.topics.jobs, value, key=key, headers=headers)
-                    break
+                    producer.produce(self.topics.jobs, value, **more)
+                    return
                 except BufferError:
                     producer.poll(0.1)
-        self.assertEqual(producer.flush(60), 0)
+        yield send
+        self.assertEqual(producer.flush(PATIENCE_S), 0)
+
+    def produce(self, *values, key=None, headers=None):
+        with self.producing() as send:
+            for value in values:
+                send(value, key=key, headers=headers)
+
+    def produce_to_each_partition(self, values):
+        with self.producing() as send:
+            for number, value in enumerate(values):
+                send(value, partition=number % self.topics.partitions)
 
     def wait_for_no_lag(self, timeout_s=PATIENCE_S):
         self.wait_until(lambda: lag(self.servers, self.topics), "the group's lag reaches 0", timeout_s, lambda left: left == 0)
