@@ -31,7 +31,9 @@ class KafkaContainmentTest(FlowTest):
         print(f"seed {self.seed}")
 
     def start(self, *options, disk="state", **more):
-        config = self.topics.config(SERVERS, lanes=8, state={"dir": str(self.folder / disk)}, suspend={"convictions": 0}, **more)
+        config = self.topics.config(
+            SERVERS, lanes=8, state={"dir": str(self.folder / disk)}, suspend={"convictions": 0},
+            limits={"convictions_per_job": 2}, **more)  # all instances of a poisonous array are culprits
         programs = self.folder / "programs"
         if not programs.exists():
             link_programs(BUILD, programs)

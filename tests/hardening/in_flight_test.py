@@ -31,7 +31,7 @@ class InFlightTest(KafkaFlowTest):
         self.use_environment(for_faults())
         worker = self.start_worker(self.config(
             programs={"dir": str(link_programs(BUILD, self.folder / "programs"))},
-            limits={"jobs_in_flight": IN_FLIGHT_MAX},
+            limits={"jobs_in_flight": IN_FLIGHT_MAX, "convictions_per_job": 2},  # all instances of a poisonous array are culprits
             retry={"max_attempts": 20, "base_ms": "20ms", "max_ms": "100ms"},
             cpu_driver={"faults": FAULTS}, delivery=delivery, commit_interval_ms="100ms",
             state={"dir": str(self.folder / "state")}))

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import sys
 import unittest
@@ -18,12 +19,13 @@ from worker_environment import for_faults
 from worker_flow import KafkaFlowTest, Topics, headers_of, is_saxpy, read_all, reserve_address, saxpy
 
 MEMORY_LIMIT = pathlib.Path(sys.argv.pop(1))
-MEMORY_KIB = 480 << 10  # of each process: enough for the worker, not for what inflates
-INFLATED_MESSAGES = 360
+STACK_BYTES = 1 << 20  # of each thread, which counts as its process's memory
+MEMORY_KIB = 220 << 10  # of each process: enough for the worker, not for what inflates
+INFLATED_MESSAGES = 180
 MESSAGE_BYTES = 1_000_000
 PARTITIONS = 4
 BOMBED = 2
-KILLS = 6  # each next executor finds the partition set aside
+KILLS = 2  # each next executor finds the partition set aside
 CRASHED = "a thread of the worker that holds no message crashed"
 
 
@@ -56,6 +58,9 @@ class InflatingTest(KafkaFlowTest):
 
     def start(self, delivery):
         self.use_environment(for_faults(MEMORY_LIMIT, MEMORY_LIMIT_KIB=str(MEMORY_KIB)))
+        before = resource.getrlimit(resource.RLIMIT_STACK)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_STACK, before)
+        resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, before[1]))
         self.settings = self.config(
             delivery=delivery, http={"listen": self.http}, state={"dir": str(self.folder / "state")},
             limits={"bytes_in_flight": "64MiB"}, commit_interval_ms="100ms",
