@@ -112,6 +112,25 @@ TEST(a_death_with_a_cause_suspects_no_partition) {
     }
 }
 
+TEST(a_crash_with_a_message_in_hand_suspects_no_partition_and_clears_none) {
+    struct state_rig *rig = *state;
+    const struct state_death crash = {.kind = STATE_DEATH_SIGNAL, .native = SIGSEGV};
+    const struct position position = {.topic = "jobs", .partition = 1, .offset = 7};
+    for (int i = 0; i < 9; i++) {
+        assert_int_equal(ask(rig, 1, 7), FETCHES_READ);
+        state_enter(rig->state, &position, 1);
+        state_record_death(rig->state, &crash);
+        begin(rig);
+        if (i == 4) { /* one with nothing in hand, which counts */
+            assert_int_equal(ask(rig, 1, 7), FETCHES_READ);
+            begin(rig);
+        }
+    }
+    assert_int_equal(ask(rig, 1, 7), FETCHES_READ);
+    begin(rig);
+    assert_int_equal(ask(rig, 1, 7), FETCHES_TRY);
+}
+
 TEST(a_life_that_ends_as_it_should_forgets_what_was_suspected) {
     struct state_rig *rig = *state;
     make_suspect(rig);
@@ -165,6 +184,7 @@ RUN_TESTS(F(one_that_kills_while_it_is_read_alone_is_set_aside_and_others_are_re
     F(who_moves_on_is_not_suspected),
     F(kills_from_outside_are_no_evidence_and_those_after_memory_grew_are),
     F(a_death_with_a_cause_suspects_no_partition),
+    F(a_crash_with_a_message_in_hand_suspects_no_partition_and_clears_none),
     F(a_life_that_ends_as_it_should_forgets_what_was_suspected),
     F(a_trial_that_was_passed_starts_the_count_anew),
     F(one_that_is_set_aside_is_read_once_its_place_moves_or_it_is_lifted),

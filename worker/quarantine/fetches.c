@@ -66,11 +66,14 @@ void fetches_judge(struct state *state) {
     enum state_death_kind kind = state_death(state).kind;
     bool has_crashed = is_crash(kind);
     bool has_cause = !has_crashed && kind != STATE_DEATH_NONE;
+    /* A message's crash says nothing of where partitions are read. */
+    bool is_of_message = kind == STATE_DEATH_SIGNAL && state_has_left(state);
     for (size_t i = 0; i < FETCHES_MAX; i++) {
         struct state_fetch *fetch = &state_fetches(state)[i];
         switch (standing_of(fetch)) {
         case FETCH_OPEN:
             if (has_cause) set(fetch, FETCH_FREE);
+            else if (is_of_message) set(fetch, FETCH_LEFT);
             else add_life(fetch);
             break;
         case FETCH_ON_TRIAL: add_trial(fetch, has_crashed); break;

@@ -4,7 +4,8 @@
  *
  * A life notes where it begins to read each partition. If FETCHES_LIVES_MAX lives in a row die
  * after they began at the same place, for no known reason, the next life tries that partition: it
- * reads it alone first, reads nothing else and runs nothing. A partition is set aside if
+ * reads it alone first, reads nothing else and runs nothing. A crash with messages in hand is
+ * theirs, and does not count. A partition is set aside if
  * FETCHES_DEATHS_MAX lives have crashed during its trial, or were killed there after their memory
  * had grown more than any message explains. It is then not read until its committed offset has
  * moved or an operator allows it. A kill without such growth is no evidence.
