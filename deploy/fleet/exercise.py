@@ -34,7 +34,6 @@ from load import Load
 from scaler import Scaler
 
 DELIVERIES = ("exactly_once", "at_least_once")
-BROKERS = 3
 DRAIN_TIMEOUT_S = 25
 GRACE_S = DRAIN_TIMEOUT_S + 10
 LANES = {1: 2, 2: 3}  # of each revision
@@ -52,6 +51,7 @@ def parse_arguments():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev", help="the build folder (%(default)s)")
     parser.add_argument("--delivery", choices=DELIVERIES, help="this one alone; both in turn where it is left out")
     parser.add_argument("--pods", type=int, default=6, help="as many as the fleet may have (%(default)s)")
+    parser.add_argument("--brokers", type=int, default=3, help="nodes of the Apache Kafka (%(default)s)")
     parser.add_argument("--devices", type=int, default=2, help="CPU devices of each pod (%(default)s)")
     parser.add_argument("--names", choices=("stable", "new"), default="stable",
                         help="stable: a pod that is started again has the name that it had, as in a StatefulSet; new: it has "
@@ -111,7 +111,7 @@ class Exercise:
     def _create_topics(self):
         mark = uuid.uuid4().hex[:8]
         topics = Topics(*(f"{name.replace('_', '-')}-{mark}" for name in Topics._fields))
-        create_topics(self.servers, topics[1:], self.partitions, BROKERS)
+        create_topics(self.servers, topics[1:], self.partitions, self.arguments.brokers)
         return topics
 
     def _write_config(self, number):
@@ -332,7 +332,7 @@ def main():
     version = subprocess.run([arguments.build / "bin/gpu-worker", "version"], check=True, capture_output=True, text=True)
     say(f"{version.stdout.splitlines()[0]}, {platform.system()} {platform.machine()}, {time.strftime('%Y-%m-%d', time.gmtime())}, "
         f"seed {arguments.seed}")
-    cluster, problems = KafkaCluster(BROKERS), []
+    cluster, problems = KafkaCluster(arguments.brokers), []
     try:
         for delivery in [arguments.delivery] if arguments.delivery else DELIVERIES:
             with tempfile.TemporaryDirectory(prefix="gpu-worker-fleet-") as name:

@@ -12,7 +12,7 @@ import uuid
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv.pop(1)).absolute()
 MARK = "GPU_WORKER_TEST_MARK"
-TIMEOUT_S = 400
+TIMEOUT_S = 800
 
 
 def marked(value):
@@ -29,7 +29,7 @@ class ExerciseTest(unittest.TestCase):
     def start(self, *options):
         self.mark = uuid.uuid4().hex
         process = subprocess.Popen(
-            [ROOT / "deploy/exercise", "--build", BUILD, "--pods", "2", "--delivery", "exactly_once", *options],
+            [ROOT / "deploy/exercise", "--build", BUILD, "--pods", "2", "--brokers", "1", "--delivery", "exactly_once", *options],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
             env=os.environ | {MARK: self.mark})
         self.addCleanup(process.stdout.close)

@@ -46,7 +46,7 @@ share/man/man5/gpu-worker.yaml.5.gz
 
 
 def run(*command, **options):
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=240, **options)
 
 
 class InstallTest(unittest.TestCase):

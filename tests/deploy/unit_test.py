@@ -13,7 +13,7 @@ UNITS = ("gpu-worker.service", "gpu-worker@.service")
 
 
 def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240)
 
 
 class UnitTest(unittest.TestCase):

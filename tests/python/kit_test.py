@@ -72,7 +72,7 @@ def cubin(symbol, sizes, flags, abi):
     return head + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, at + len(body), flags, 64, 0, 0, 64, 4, 3) + body + b"".join(heads)
 
 
-class KitTest(unittest.TestCase):
+class Kit(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="gpu-worker-kit-")
         self.addCleanup(folder.cleanup)
@@ -94,6 +94,8 @@ class KitTest(unittest.TestCase):
         self.kit("new", name)
         return self.folder / name
 
+
+class BuildTest(Kit):
     def test_a_new_program_builds_and_passes_its_cases(self):
         self.assertIn("next: gpu-worker programs test mine\n", self.kit("new", "mine"))
         self.assertEqual(self.kit("build", "mine"), "built mine: ptx, cpu\n")
@@ -115,6 +117,50 @@ class KitTest(unittest.TestCase):
         said = self.kit("test", "mine", status=1)
         self.assertIn("case 2: mine writes y[255], and y has 255 elements\n", said)
         self.assertIn("case 3: mine writes y[256], and y has 256 elements (block 0, 0, 0, thread 255, 0, 0)\n", said)
+
+    def test_it_leaves_nothing_beside_itself(self):
+        self.make()
+        self.kit("test", "mine")
+        self.assertEqual(sorted(path.name for path in (self.folder / "mine").iterdir()),
+                         ["cases.py", "mine.c", "mine.ptx", "mine.so", "program.yaml"])
+
+    def test_a_program_beside_it_may_be_half_written(self):
+        self.make("half")
+        self.make()
+        self.assertIn("mine on cpu: 4 of 4 cases pass\n", self.kit("test", "mine"))
+
+    def test_an_interrupt_ends_it_without_a_traceback(self):
+        folder = self.make()
+        (folder / "cases.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+        self.assertEqual(self.kit("test", "mine", status=130), "built mine: ptx, cpu\n")
+
+    def test_mistakes_are_said_with_what_to_do(self):
+        self.assertIn("there is no", self.kit("build", ".", status=1))
+        folder = self.make()
+        self.assertIn("cannot run /nowhere: No such file", self.kit("build", "mine", "--ptx-compiler", "/nowhere", status=1))
+        self.change("mine/mine.c", "a * x[i]", "a * sinf(x[i])")
+        self.kit("build", "mine", status=1)
+        self.change("mine/mine.c", "sinf(", "(")
+        self.change("mine/program.yaml", "value: f32", "value: f64")
+        said = self.kit("build", "mine", status=1)
+        self.assertIn("the worker refuses the program:\n", said)
+        self.assertIn("argument 'a' is f64", said)
+        self.change("mine/program.yaml", "value: f64", "value: f32")
+        self.change("mine/cases.py", '"n": n}', '"m": n}')
+        self.assertIn("a case has the arguments ['a', 'm', 'x', 'y'], and mine takes ['a', 'n', 'x', 'y']",
+                      self.kit("test", "mine", status=1))
+        (folder / "cases.py").unlink()
+        self.assertIn("cases.py; gpu-worker programs new shows", self.kit("test", "mine", status=1))
+        (folder / "program.yaml").write_bytes(b"name: \xff")
+        self.assertEqual(self.kit("build", "mine", status=1), "gpu-worker programs build: mine/program.yaml is no text in UTF-8\n")
+        (folder / "program.yaml").unlink()
+        self.assertIn("there is no mine/program.yaml; gpu-worker programs new shows", self.kit("build", "mine", status=1))
+        (self.folder / "file").write_text("")
+        self.assertEqual(self.kit("new", "file/mine", status=1), "gpu-worker programs new: file/mine: Not a directory\n")
+
+
+class MoreBuildsTest(Kit):
+    """Of programs that are larger, or wrong in other ways: each is compiled anew, several times."""
 
     def test_a_read_outside_is_named_by_the_sanitizer(self):
         self.make()
@@ -218,46 +264,8 @@ def cases():
         self.assertIn("case 3: not run under the address sanitizer, which takes at most 1024 threads in a cooperative grid, "
                       "and this one has 1152\nturn on cpu: 3 of 3 cases pass\n", self.kit("test", "turn"))
 
-    def test_it_leaves_nothing_beside_itself(self):
-        self.make()
-        self.kit("test", "mine")
-        self.assertEqual(sorted(path.name for path in (self.folder / "mine").iterdir()),
-                         ["cases.py", "mine.c", "mine.ptx", "mine.so", "program.yaml"])
 
-    def test_a_program_beside_it_may_be_half_written(self):
-        self.make("half")
-        self.make()
-        self.assertIn("mine on cpu: 4 of 4 cases pass\n", self.kit("test", "mine"))
-
-    def test_an_interrupt_ends_it_without_a_traceback(self):
-        folder = self.make()
-        (folder / "cases.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
-        self.assertEqual(self.kit("test", "mine", status=130), "built mine: ptx, cpu\n")
-
-    def test_mistakes_are_said_with_what_to_do(self):
-        self.assertIn("there is no", self.kit("build", ".", status=1))
-        folder = self.make()
-        self.assertIn("cannot run /nowhere: No such file", self.kit("build", "mine", "--ptx-compiler", "/nowhere", status=1))
-        self.change("mine/mine.c", "a * x[i]", "a * sinf(x[i])")
-        self.kit("build", "mine", status=1)
-        self.change("mine/mine.c", "sinf(", "(")
-        self.change("mine/program.yaml", "value: f32", "value: f64")
-        said = self.kit("build", "mine", status=1)
-        self.assertIn("the worker refuses the program:\n", said)
-        self.assertIn("argument 'a' is f64", said)
-        self.change("mine/program.yaml", "value: f64", "value: f32")
-        self.change("mine/cases.py", '"n": n}', '"m": n}')
-        self.assertIn("a case has the arguments ['a', 'm', 'x', 'y'], and mine takes ['a', 'n', 'x', 'y']",
-                      self.kit("test", "mine", status=1))
-        (folder / "cases.py").unlink()
-        self.assertIn("cases.py; gpu-worker programs new shows", self.kit("test", "mine", status=1))
-        (folder / "program.yaml").write_bytes(b"name: \xff")
-        self.assertEqual(self.kit("build", "mine", status=1), "gpu-worker programs build: mine/program.yaml is no text in UTF-8\n")
-        (folder / "program.yaml").unlink()
-        self.assertIn("there is no mine/program.yaml; gpu-worker programs new shows", self.kit("build", "mine", status=1))
-        (self.folder / "file").write_text("")
-        self.assertEqual(self.kit("new", "file/mine", status=1), "gpu-worker programs new: file/mine: Not a directory\n")
-
+class ImportTest(Kit):
     def test_what_it_imports_from_ptx_the_worker_takes(self):
         for program in ("saxpy", "logreg_adam", "bfs_csr", "reduce_sum"):
             self.kit("import", PROGRAMS / program / f"{program}.ptx", "--name", f"my_{program}")

@@ -19,7 +19,7 @@ def main(arguments):
     state = pathlib.Path(arguments[arguments.index("--folder") + 1], "state")
     tried = subprocess.run(
         ["bash", "-e"], input="\n".join([*commands, "wait %1"]) + "\n", cwd=ROOT, stdout=subprocess.PIPE, text=True,
-        timeout=120, env=os.environ | {"XDG_STATE_HOME": str(state)},
+        timeout=280, env=os.environ | {"XDG_STATE_HOME": str(state)},
     )  # fmt: skip
     print(*commands, tried.stdout, sep="\n")
     if len(commands) != 4 or tried.returncode != 0 or "data: {f32: [12, 24, 36]}" not in tried.stdout:

@@ -25,7 +25,7 @@ CRDS = ("ScaledObject", "TriggerAuthentication", "PodMonitor")
 
 
 def run(*command, check=True, **options):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120, **options)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=240, **options)
     if check and done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done

@@ -16,7 +16,7 @@ from pages import anchors, read_page
 
 
 def promtool(*command):
-    return subprocess.run(["promtool", *map(str, command)], capture_output=True, text=True, timeout=120)
+    return subprocess.run(["promtool", *map(str, command)], capture_output=True, text=True, timeout=240)
 
 
 class AlertsTest(unittest.TestCase):

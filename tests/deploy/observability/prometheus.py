@@ -24,7 +24,7 @@ class Prometheus:
         assert STUCK in rules
         with open(f"{folder}/alerts.yaml", "w") as file:
             file.write(rules.replace(STUCK, "gpu_worker_oldest_unfinished_seconds > 3"))
-        config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        config = {"global": {"scrape_interval": "1s", "evaluation_interval": "250ms"},
                   "rule_files": [f"{folder}/alerts.yaml"],
                   "scrape_configs": [{"job_name": "workers", "static_configs": [{"targets": [target]}]}]}
         with open(f"{folder}/prometheus.yaml", "w") as file:
@@ -39,7 +39,7 @@ class Prometheus:
         """(its error or None, what it finds)"""
         query = urllib.parse.urlencode({"query": expression})
         try:
-            with urllib.request.urlopen(f"http://{self._address}/api/v1/query?{query}", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://{self._address}/api/v1/query?{query}", timeout=240) as answer:
                 return None, json.load(answer)["data"]["result"]
         except urllib.error.HTTPError as error:
             return error.read().decode(), []
