@@ -15,7 +15,7 @@ from kafka_cluster import KafkaCluster
 import confluent_kafka
 import confluent_kafka.admin
 
-TOPIC, PARTITIONS, PRODUCERS, PATIENCE_S = "hanging", 4, 24, 120
+TOPIC, PARTITIONS, PRODUCERS, PATIENCE_S = "hanging", 4, 24, 240
 
 
 class HangingTest(unittest.TestCase):

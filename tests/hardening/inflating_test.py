@@ -77,7 +77,7 @@ class InflatingTest(KafkaFlowTest):
         self.wait_until(lambda: set(ids) <= self.answered(), f"{ids} are answered")
 
     def set_aside(self):
-        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=60) as page:
+        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=240) as page:
             return sum(map(int, re.findall(r"gpu_worker_partitions_set_aside{.*} (\d+)", page.read().decode())))
 
     def resume(self, *options):

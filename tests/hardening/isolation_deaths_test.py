@@ -28,7 +28,7 @@ LARGE_BYTES = 256 << 10  # of a buffer that does not fit a slab
 BLOCK_BYTES = 512 << 10  # of the pool, with its other buffer, which takes 256 bytes in front of it
 IN_FLIGHT = 8
 JOBS_FAILED = 7
-RUNS_MAX = 5  # whether a search finds what is there is up to which lane's slab it gets
+RUNS_MAX = 20  # whether a search finds what is there is up to which lane's slab it gets
 
 
 def keep(id, entry):

@@ -26,7 +26,7 @@ def with_blob(number):
 class OwnTroubleTest(KafkaFlowTest):
     def ready_reason(self):
         """Why the executor is not ready, as the metrics say it; "" where it is."""
-        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=60) as page:
+        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=240) as page:
             text = page.read().decode()
         reason, value = re.search(r'^gpu_worker_executor_ready{.*reason="([^"]*)"} (\d)$', text, re.MULTILINE).groups()
         self.assertEqual(value == "1", reason == "")

@@ -9,7 +9,7 @@ import unittest
 from worker_environment import for_faults
 from worker_flow import FlowTest
 
-PATIENCE_S = 120
+PATIENCE_S = 240
 
 
 class RestartsTest(FlowTest):

@@ -27,7 +27,7 @@ class StateDiskTest(KafkaFlowTest):
             self.skipTest("this machine lets us mount nothing")
         run = subprocess.run(
             ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh", BINARY, "run", "--config", path],
-            capture_output=True, text=True, timeout=120)
+            capture_output=True, text=True, timeout=240)
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("no room for the state file", run.stderr)
         self.assertIn("free space on the disk of state.dir", run.stderr)
@@ -41,7 +41,7 @@ class StateDiskTest(KafkaFlowTest):
         folder.mkdir(exist_ok=True)
         worker_process.write_config(path, self.config(state={"dir": str(folder)}))
         run = subprocess.run(
-            [BINARY, "run", "--config", path], capture_output=True, text=True, timeout=120,
+            [BINARY, "run", "--config", path], capture_output=True, text=True, timeout=240,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn(sentence, run.stderr)

@@ -56,7 +56,7 @@ class SuspendedTest(KafkaFlowTest):
         return [self.found[id].get("error", {"code": "ok"})["code"] for id in ids]
 
     def suspended(self, kind):
-        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=60) as page:
+        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=240) as page:
             values = re.findall(rf'gpu_worker_suspended_{kind}s{{.*}} (\d+)', page.read().decode())
         return sum(map(int, values))
 

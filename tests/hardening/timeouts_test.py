@@ -42,9 +42,8 @@ class TimeoutsTest(KafkaFlowTest):
 
     def assert_hang_in_a_batch_is_found_by_the_largest_timeout(self, delivery):
         jobs = [waiting(f"quick-{n}", 1) for n in range(QUICK)]
-        jobs.append(waiting("hangs", 0))
-        # all of one partition, so that the first ones say how quick the others are
-        self.produce(*map(msgpack.packb, jobs), key="k")
+        jobs.insert(QUICK // 2, waiting("hangs", 0))  # behind some that say how quick all are, and before others
+        self.produce(*map(msgpack.packb, jobs), key="k")  # all of one partition, so that this is their order
         worker = self.start(delivery, lanes=1, lane_depth=1, batch={"span_ms": f"{SPAN_MS}ms"},
                             cpu_driver={"faults": "cuLaunchKernel:slow=10ms@*"})
         self.wait_for_no_lag()
