@@ -39,7 +39,7 @@ GRACE_S = DRAIN_TIMEOUT_S + 10
 LANES = {1: 2, 2: 3}  # of each revision
 LAG_THRESHOLD = 100  # messages that are worth one pod
 POLL_S, STABILIZATION_S, COOLDOWN_S = 2, 6, 8  # KEDA's and the autoscaler's own: 30, 300, 300
-STEP_TIMEOUT_S = 180  # with what must happen: it ends an exercise that hangs
+STEP_TIMEOUT_S = 600  # with what must happen: it ends an exercise that hangs
 STEADY_ANSWERS = 50  # before the burst comes
 
 Topics = collections.namedtuple("Topics", "group jobs results_1 results_2 dead_letters telemetry")

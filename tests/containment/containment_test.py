@@ -24,6 +24,7 @@ from worker_process import JOBS_FAILED
 
 WORKER_TIMEOUT_S = 600
 LANES = 8
+SLAB = "512KiB"  # of each lane: most of what the start after a death costs
 
 
 def parse_arguments():
@@ -48,6 +49,7 @@ def write_config(folder, arguments, settings):
     settings = {
         "driver": arguments.driver,
         "lanes": LANES,
+        "lane_slab_bytes": SLAB,
         "programs": {"dir": str(link_programs(arguments.build, folder / "programs"))},
         "state": {"dir": str(folder / "state")},
         "blobs": {"dir": str(folder / "blobs")},
@@ -70,8 +72,9 @@ class Growth(threading.Thread):
         self.is_over = threading.Event()
 
     def run(self):
-        size = 0
-        while not self.is_over.wait(0.002):
+        size, is_last = 0, False
+        while not is_last:
+            is_last = self.is_over.wait(0.002)
             now = self.path.stat().st_size if self.path.exists() else 0
             if now > size:
                 self.at.append(time.time())

@@ -15,7 +15,7 @@ from worker_flow import BUILD, PATIENCE_S, FlowTest, Topics, headers_of, lag, re
 
 import confluent_kafka
 
-from containment_test import link_programs
+from containment_test import SLAB, link_programs
 from poison import Mixture
 
 SERVERS = os.environ["GPU_WORKER_TEST_KAFKA"]
@@ -33,7 +33,7 @@ class Containment(FlowTest):
 
     def start(self, *options, disk="state", **more):
         config = self.topics.config(
-            SERVERS, lanes=8, state={"dir": str(self.folder / disk)}, suspend={"convictions": 0},
+            SERVERS, lanes=8, lane_slab_bytes=SLAB, state={"dir": str(self.folder / disk)}, suspend={"convictions": 0},
             limits={"convictions_per_job": 2}, **more)  # all instances of a poisonous array are culprits
         programs = self.folder / "programs"
         if not programs.exists():

@@ -41,7 +41,7 @@ def run_device(folder, arguments, device, mixture):
     wrong = {name: places[:10] for name, places in wrong.items() if places}
     if status != (JOBS_FAILED if mixture.poison else 0):
         wrong["status"] = (status, [line for _, line in log[-20:]])
-    return mixture.count / (grown[-1] - grown[0]), wrong
+    return mixture.count / max(grown[-1] - grown[0], 0.001), wrong  # all may have been seen at once
 
 
 def run_round(arguments, kind, seed):

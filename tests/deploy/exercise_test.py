@@ -12,7 +12,7 @@ import uuid
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv.pop(1)).absolute()
 MARK = "GPU_WORKER_TEST_MARK"
-TIMEOUT_S = 800
+TIMEOUT_S = 840
 
 
 def marked(value):

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "containmen
 from job_client import JobClient
 from worker_flow import BUILD, KafkaFlowTest, headers_of, read_all
 
-from containment_test import link_programs
+from containment_test import SLAB, link_programs
 from poison import Mixture
 from worker_environment import for_faults
 
@@ -31,6 +31,7 @@ class InFlightTest(KafkaFlowTest):
         self.use_environment(for_faults())
         worker = self.start_worker(self.config(
             programs={"dir": str(link_programs(BUILD, self.folder / "programs"))},
+            lane_slab_bytes=SLAB,
             limits={"jobs_in_flight": IN_FLIGHT_MAX, "convictions_per_job": 2},  # all instances of a poisonous array are culprits
             retry={"max_attempts": 20, "base_ms": "20ms", "max_ms": "100ms"},
             cpu_driver={"faults": FAULTS}, delivery=delivery, commit_interval_ms="100ms",

@@ -4,26 +4,37 @@ usage: stall_test.py BUILD_FOLDER STALL"""
 import hashlib
 import os
 import pathlib
+import subprocess
 import sys
+import time
 import unittest
 
 import msgpack
 import numpy
 
 from worker_environment import for_faults
-from worker_flow import PATIENCE_S, FlowTest, KafkaFlowTest, is_saxpy, read_all, saxpy
+from worker_flow import BINARY, PATIENCE_S, FlowTest, KafkaFlowTest, is_saxpy, read_all, saxpy
 
 import gpu_worker as gw
 
 
 STALL = pathlib.Path(sys.argv.pop(1))
 COUNT = 40
-STALL_MS = int(os.environ.get("GPU_WORKER_TEST_STALL_MS", "3000"))  # more than any step of a start takes
-QUICK = {"executors": {"stall_ms": STALL_MS}, "blobs": {"timeout_ms": 500}}
+STALL_MS = int(os.environ.get("GPU_WORKER_TEST_STALL_MS", "2000"))
+RUNS = 5  # as many take longer than any step of a start, also on a machine with much to do
 
 
 class Stalls:
     """For a test with a folder: workers whose calls hang while the flag is there."""
+
+    def setUp(self):
+        super().setUp()
+        began_s = time.monotonic()
+        (self.folder / "none").touch()
+        subprocess.run([BINARY, "run", "--driver", "cpu", "--jobs", self.folder / "none", "--results", "/dev/null"],
+                       check=True, capture_output=True, timeout=PATIENCE_S)
+        run_ms = int((time.monotonic() - began_s) * 1000)
+        self.quick = {"executors": {"stall_ms": max(STALL_MS, RUNS * run_ms)}, "blobs": {"timeout_ms": 500}}
 
     def stall(self, path, flag):
         self.flag = flag
@@ -54,7 +65,7 @@ class KafkaStallTest(Stalls, KafkaFlowTest):
         self.stall(self.blobs, self.folder / "server-is-gone")
         self.flag.touch()
         worker = self.start_worker(self.config(
-            delivery=delivery, **QUICK | {"blobs": {"dir": str(self.blobs), "timeout_ms": 500}}))
+            delivery=delivery, **self.quick | {"blobs": {"dir": str(self.blobs), "timeout_ms": 500}}))
         self.produce(msgpack.packb(self.from_blob(COUNT)), *(msgpack.packb(saxpy(number)) for number in range(COUNT)))
         self.wait_for_hang("fetch")
         self.wait_until(lambda: len({result["id"] for result in self.results()}) == COUNT + 1, "all are answered")
@@ -73,7 +84,7 @@ class KafkaStallTest(Stalls, KafkaFlowTest):
 
     def test_a_thread_that_hangs_where_cancels_are_read_ends_its_executor(self):
         self.stall("control", self.folder / "client-hangs")
-        config = self.config(**QUICK)
+        config = self.config(**self.quick)
         config["topics"]["control"] = self.topics.control
         worker = self.start_worker(config)
         self.wait_until(lambda: "ready: " in (self.folder / "worker.log").read_text(), "the worker has started")
@@ -93,7 +104,7 @@ class FileStallTest(Stalls, FlowTest):
         gw.write_jobs(self.folder / "jobs", [saxpy(number) for number in range(COUNT)])
         options = [option for name in ("jobs", "results", "telemetry") for option in (f"--{name}", self.folder / name)]
         worker = self.start_worker(
-            {"driver": "cpu", "lanes": 2, "telemetry": {"interval_ms": 200}} | QUICK, "worker", *options)
+            {"driver": "cpu", "lanes": 2, "telemetry": {"interval_ms": 200}} | self.quick, "worker", *options)
         self.wait_for_hang(thread)
         self.assertEqual(worker.wait(PATIENCE_S), 0)
         results = list(gw.read_results(self.folder / "results"))

@@ -18,7 +18,7 @@ from worker_environment import for_faults
 from worker_flow import BUILD, KafkaFlowTest, Topics, reserve_address, saxpy
 
 import gpu_worker as gw
-from containment_test import link_programs
+from containment_test import SLAB, link_programs
 from poison import poisonous
 
 CONVICTIONS = 3
@@ -41,7 +41,8 @@ class SuspendedTest(KafkaFlowTest):
     def start(self, **more):
         self.settings = self.config(
             programs={"dir": str(link_programs(BUILD, self.folder / "programs"))}, http={"listen": self.http},
-            state={"dir": str(self.folder / "state")}, suspend={"convictions": CONVICTIONS, "for_ms": "1h"}, **more)
+            lane_slab_bytes=SLAB, state={"dir": str(self.folder / "state")},
+            suspend={"convictions": CONVICTIONS, "for_ms": "1h"}, **more)
         return self.start_worker(self.settings)
 
     def send(self, key, *jobs):
