@@ -10,6 +10,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/python"))
+from gpu_worker_kit import draft
+from gpu_worker_kit.tools import KitError
+
 BINARY = pathlib.Path(sys.argv.pop(1)).resolve()
 PROGRAMS = BINARY.parents[1] / "share/gpu-worker/programs"
 
@@ -374,9 +378,12 @@ images:
             (self.folder / name).write_bytes(data)
             self.assertIn(said, self.kit("import", name, status=1), name)
             self.assertFalse((self.folder / name[0]).exists())
-        for size in range(64, len(whole) - 24, 7):
-            (self.folder / "d.cubin").write_bytes(whole[:size])
-            self.assertIn("gpu-worker programs import: ", self.kit("import", "d.cubin", status=1))
+
+    def test_a_cubin_that_is_cut_anywhere_is_refused(self):
+        whole = cubin("k", [8], 90, b"\x33\x07")
+        for size in range(64, len(whole) - 24):  # the rest of the last section's head says nothing
+            with self.assertRaises(KitError, msg=f"{size} bytes"):
+                draft.kernels_of_cubin(whole[:size])
 
 
 if __name__ == "__main__":
