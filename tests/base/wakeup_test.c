@@ -2,9 +2,9 @@
 #include "base/wakeup.h"
 
 #include <errno.h>
-#include <sched.h>
 
 #include "base/clock.h"
+#include "support/wait.h"
 #include "testing.h"
 
 enum { WAITERS = 4, WAIT_MS = 5, TURNS = 2000 };
@@ -54,14 +54,15 @@ static void add_token(void) {
     pthread_mutex_unlock(&place.lock);
 }
 
-static void wait_for_waiters(int count) {
+static int count_waiters(void) {
     pthread_mutex_lock(&place.lock);
-    while (place.waiting < count) {
-        pthread_mutex_unlock(&place.lock);
-        sched_yield();
-        pthread_mutex_lock(&place.lock);
-    }
+    int count = place.waiting;
     pthread_mutex_unlock(&place.lock);
+    return count;
+}
+
+static void wait_for_waiters(int count) {
+    WAIT_FOR(count_waiters(), >=, count);
 }
 
 static void end_all(pthread_t *threads, size_t count) {

@@ -1,12 +1,12 @@
 /* A lane that is lent to the thread that pushes a job. */
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "batch/lane.h"
 #include "batch_rig.h"
+#include "support/wait.h"
 
 static struct ready *ready;
 static struct lanes *lanes;
@@ -104,7 +104,7 @@ static void close_lanes(void) {
 }
 
 static void borrow(void) {
-    while (!lanes_borrow(lanes)) sched_yield(); /* until the lane waits */
+    WAIT_FOR(lanes_borrow(lanes), ==, true); /* until the lane waits */
 }
 
 static void run_on_a_lent_lane(void) {
@@ -155,19 +155,19 @@ TEST(a_slow_job_that_is_refused_leaves_its_lane_to_the_next_one) {
     job->timing = true; /* nothing is known of timed ones */
     is_refused = true;
     ready_push(ready, &job, 1);
-    while (refused == 0) sched_yield();
+    WAIT_FOR(refused, >, 0);
     borrow(); /* the lane waits */
     lanes_run_borrowed(lanes);
     is_refused = false;
     ready_push(ready, &job, 1);
-    while (released == 0) sched_yield();
+    WAIT_FOR(released, >, 0);
     assert_done();
     close_lanes();
 }
 
 TEST(where_tenants_take_turns_no_lane_is_lent) {
     open_lanes(true, NULL);
-    while (!ready_borrow(ready)) sched_yield();
+    WAIT_FOR(ready_borrow(ready), ==, true);
     ready_give_back(ready, false);
     assert_false(lanes_borrow(lanes));
     close_lanes();

@@ -1,9 +1,9 @@
 /* A lane that is lent to the thread that has a message in hand. */
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 #include "ready_rig.h"
+#include "support/wait.h"
 
 enum { UNKNOWN = 500 };
 
@@ -61,7 +61,7 @@ static size_t close_and_join(uint32_t lanes) {
 }
 
 static void borrow(void) {
-    while (!ready_borrow(ready)) sched_yield(); /* until all lanes wait */
+    WAIT_FOR(ready_borrow(ready), ==, true); /* until all lanes wait */
 }
 
 static void borrow_for_a_short_job(void) {
@@ -120,7 +120,7 @@ TEST(jobs_that_are_not_in_the_borrowers_batch_are_the_lanes) {
     push(Q, 1);
     push(UNKNOWN, 1);
     assert_int_equal(ready_take_short(ready, mine).count, 1);
-    while (ready_count(ready) > 0) sched_yield();
+    WAIT_FOR(ready_count(ready), ==, 0);
     ready_give_back(ready, false);
     assert_int_equal(close_and_join(LANES), 1);
 }
@@ -130,7 +130,7 @@ TEST(jobs_that_come_while_a_lane_is_lent_are_the_others) {
     for (size_t i = 0; i < 100; i++) {
         borrow_for_a_short_job();
         push(Q, 1);
-        while (ready_count(ready) > 0) sched_yield();
+        WAIT_FOR(ready_count(ready), ==, 0);
         ready_give_back(ready, false);
     }
     assert_int_equal(close_and_join(2), 100);
@@ -174,7 +174,7 @@ TEST(messages_wake_a_lane_that_waits) {
         borrow();
         ready_give_back(ready, false);
         (void)ready_offer(ready, 1, 100);
-        while (atomic_load(&takers[0].claimed) < i) sched_yield();
+        WAIT_FOR(atomic_load(&takers[0].claimed), >=, i);
     }
     assert_int_equal(close_and_join(1), 0);
 }
@@ -184,7 +184,7 @@ TEST(messages_that_come_while_a_lane_is_lent_are_the_others) {
     for (size_t i = 1; i <= 100; i++) {
         borrow_for_a_short_job();
         (void)ready_offer(ready, 1, 100);
-        while (atomic_load(&takers[1].claimed) < i) sched_yield();
+        WAIT_FOR(atomic_load(&takers[1].claimed), >=, i);
         ready_give_back(ready, false);
     }
     assert_int_equal(close_and_join(2), 0);
@@ -199,7 +199,7 @@ TEST(messages_that_come_while_the_only_lane_is_lent_are_admitted_by_another_thre
     for (size_t i = 1; i <= 100; i++) {
         borrow();
         (void)ready_offer(ready, 1, 100);
-        while (atomic_load(&admitted) < i) sched_yield();
+        WAIT_FOR(atomic_load(&admitted), >=, i);
         ready_give_back(ready, false);
     }
     ready_close_offers(ready);

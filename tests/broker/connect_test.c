@@ -14,6 +14,7 @@
 #include "kafka_harness.h"
 #include "support/run.h"
 #include "support/scratch.h"
+#include "support/wait.h"
 #include "testing.h"
 
 struct fixture {
@@ -80,26 +81,20 @@ static void send_to(const struct fixture *fixture, const char *topic) {
 
 /* Whatever else a poll has to do, the message comes in the end. */
 static void expect_from_source(struct source *source) {
-    uint64_t until_ns = clock_ns() + KAFKA_PATIENCE_MS * 1000000ull;
     struct delivery *delivery = NULL;
+    struct error err;
     bool at_end = false;
-    while (delivery == NULL) {
-        struct error err;
-        assert_true(clock_ns() < until_ns);
-        assert_int_equal(source_poll(source, KAFKA_POLL_MS, &delivery, &at_end, &err), ERR_OK);
-    }
+    WAIT_DOING(delivery != NULL, ==, true,
+        assert_int_equal(source_poll(source, KAFKA_POLL_MS, &delivery, &at_end, &err), ERR_OK));
     assert_true(slice_is_text(delivery->payload, "hello"));
     delivery_destroy(delivery);
 }
 
 static void expect_from_reader(struct reader *reader) {
-    uint64_t until_ns = clock_ns() + KAFKA_PATIENCE_MS * 1000000ull;
     struct delivery *delivery = NULL;
-    while (delivery == NULL) {
-        struct error err;
-        assert_true(clock_ns() < until_ns);
-        assert_int_equal(reader_poll(reader, KAFKA_POLL_MS, &delivery, &err), ERR_OK);
-    }
+    struct error err;
+    WAIT_DOING(delivery != NULL, ==, true,
+        assert_int_equal(reader_poll(reader, KAFKA_POLL_MS, &delivery, &err), ERR_OK));
     assert_true(slice_is_text(delivery->payload, "hello"));
     delivery_destroy(delivery);
 }

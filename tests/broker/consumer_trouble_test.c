@@ -1,9 +1,9 @@
 /* Requests that fail, and brokers that go: an embedded broker does as it is told. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "broker/consumer.h"
 #include "broker/kafka_harness.h"
+#include "support/wait.h"
 #include "testing.h"
 
 /* Kafka's numbers of the requests that the embedded broker is told to fail. */
@@ -44,7 +44,7 @@ TEST(who_is_put_out_of_its_group_while_it_takes_partitions_over_joins_again) {
     /* It cannot take over for longer than its group waits for it. */
     push_error(&broker, REQUEST_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE, 30);
     push_error(&broker, REQUEST_HEARTBEAT, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID, 1);
-    struct source *source = consumer_start(&broker, &events, NULL);
+    struct source *source = consumer_start(&broker, &events, kafka_short_session);
     consumer_take_many(source, &position, 1);
     source_finish(source, &position);
     broker_wait_for_commit(source, &broker, 0, 1);
@@ -79,11 +79,7 @@ TEST(an_outage_is_reported_and_over_when_the_broker_is_back) {
     broker_wait_for_commit(source, &broker, 0, 1);
 
     rd_kafka_mock_broker_set_down(broker.cluster, -1);
-    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
-    while (events.worst_level < (int)LOG_ERROR) {
-        assert_false(consumer_take(source, &position));
-        assert_true(clock_ns() < deadline_ns);
-    }
+    WAIT_DOING(events.worst_level, >=, LOG_ERROR, assert_false(consumer_take(source, &position)));
     rd_kafka_mock_broker_set_up(broker.cluster, -1);
     broker_produce(&broker, 0, 1, 1);
     do consumer_take_many(source, &position, 1);

@@ -1,10 +1,9 @@
 /* Members that leave while their group still hands out partitions. */
 #include <stdlib.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "broker/clients.h"
 #include "broker/kafka_harness.h"
+#include "support/wait.h"
 #include "testing.h"
 
 enum { REQUEST_OFFSET_FETCH = 9, FETCHES_MAX = 4096, LEAVE_TIMEOUT_MS = KAFKA_PATIENCE_MS / 4 };
@@ -31,12 +30,12 @@ static bool is_member(rd_kafka_t *client) {
 static void wait_for_an_assignment(struct source *source) {
     rd_kafka_t *client = consumer_client(source);
     rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(client);
-    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+    struct wait wait = wait_begin();
     size_t length_before = 0;
     while (!is_member(client) || rd_kafka_queue_length(queue) <= length_before) {
         if (!is_member(client)) length_before = rd_kafka_queue_length(queue);
-        assert_true(clock_ns() < deadline_ns);
-        nanosleep(&(struct timespec){.tv_nsec = KAFKA_POLL_MS * 1000000l}, NULL);
+        if (!wait_goes_on(&wait)) fail_msg("%s", "no assignment waits to be taken");
+        wait_pause(&wait);
     }
     rd_kafka_queue_destroy(queue);
 }

@@ -2,7 +2,7 @@
  * What tests against a Kafka broker share: a broker (librdkafka's in this process, or a real one),
  * a worker's consumer and producer made for tests, and a look at what a group has committed.
  *
- * Waiting is for facts, up to KAFKA_PATIENCE_MS, after which the test fails.
+ * Requests have KAFKA_PATIENCE_MS; other waiting is support/wait.h's.
  */
 #ifndef TESTS_KAFKA_HARNESS_H
 #define TESTS_KAFKA_HARNESS_H
@@ -72,6 +72,13 @@ void events_note(void *context, enum log_level level, const char *what, const st
 struct setting {
     char *key, *value;
 };
+
+/**
+ * For groups that soon miss a member who left without a word; an embedded broker also takes as long
+ * to hand out partitions again. Other members are missed after KAFKA_PATIENCE_MS, so that none is
+ * put out because the machine had no time for it.
+ */
+extern const struct setting kafka_short_session[];
 
 /** A consumer with short intervals; `settings` ends with a NULL key, or is NULL. */
 struct source *consumer_start(

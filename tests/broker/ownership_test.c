@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "broker/kafka_harness.h"
+#include "support/wait.h"
 #include "testing.h"
 
 #define NOBODY "owner=0000000000000000 "
@@ -20,24 +21,21 @@ TEST(a_group_is_told_who_has_a_partition_before_a_message_comes) {
     struct position positions[3];
     broker_start(&broker, 1);
     broker_produce(&broker, 0, 0, 3);
-    struct source *killed = consumer_start(&broker, &events, NULL);
+    struct source *killed = consumer_start(&broker, &events, kafka_short_session);
     consumer_take_many(killed, positions, 1);
     assert_true(
         is_committed(&broker, "gpu-worker/1 mark=open " NOBODY "takeovers=0 window=0 finished="));
     source_destroy(killed);
 
-    struct source *source = consumer_start(&broker, &events, NULL);
+    struct source *source = consumer_start(&broker, &events, kafka_short_session);
     consumer_take_many(source, positions, 1);
     assert_true(is_committed(
         &broker, "gpu-worker/1 mark=open " NOBODY "takeovers=1 window=16384 finished="));
     consumer_take_many(source, positions, 2);
     /* at the end of the partition it is known how many there were */
-    for (int polls = KAFKA_PATIENCE_MS / KAFKA_POLL_MS;
-         !is_committed(&broker, "gpu-worker/1 mark=open " NOBODY "takeovers=1 window=3 finished=");
-         polls--) {
-        assert_true(polls > 0);
-        assert_false(consumer_take(source, positions));
-    }
+    WAIT_DOING(
+        is_committed(&broker, "gpu-worker/1 mark=open " NOBODY "takeovers=1 window=3 finished="),
+        ==, true, assert_false(consumer_take(source, positions)));
     consumer_stop(source);
     assert_true(
         is_committed(&broker, "gpu-worker/1 mark=clean " NOBODY "takeovers=1 window=3 finished="));

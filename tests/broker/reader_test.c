@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "kafka_harness.h"
+#include "support/wait.h"
 #include "testing.h"
 
 enum { PARTITIONS = 2, HOUR_MS = 3600000 };
@@ -32,27 +33,22 @@ static struct reader *open_reader(uint64_t from_unix_ms) {
 
 /* Until all has come that was there when the reader was created; how many came. */
 static size_t read_to_the_end(struct reader *reader) {
-    uint64_t until_ns = clock_ns() + KAFKA_PATIENCE_MS * 1000000ull;
     size_t count = 0;
-    while (!reader_has_caught_up(reader)) {
+    WAIT_DOING(reader_has_caught_up(reader), ==, true, {
         struct delivery *delivery;
         struct error err;
-        assert_true(clock_ns() < until_ns);
         assert_int_equal(reader_poll(reader, KAFKA_POLL_MS, &delivery, &err), ERR_OK);
         if (delivery != NULL && !reader_is_late(reader, &delivery->position)) count++;
         delivery_destroy(delivery);
-    }
+    });
     return count;
 }
 
 static struct delivery *await_message(struct reader *reader) {
-    uint64_t until_ns = clock_ns() + KAFKA_PATIENCE_MS * 1000000ull;
     struct delivery *delivery = NULL;
-    while (delivery == NULL) {
-        struct error err;
-        assert_true(clock_ns() < until_ns);
-        assert_int_equal(reader_poll(reader, KAFKA_POLL_MS, &delivery, &err), ERR_OK);
-    }
+    struct error err;
+    WAIT_DOING(delivery != NULL, ==, true,
+        assert_int_equal(reader_poll(reader, KAFKA_POLL_MS, &delivery, &err), ERR_OK));
     return delivery;
 }
 

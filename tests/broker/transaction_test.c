@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "broker/clients.h"
 #include "broker/entries.h"
 #include "broker/kafka_harness.h"
+#include "support/wait.h"
 #include "testing.h"
 
 enum { COUNT = 6 };
@@ -47,12 +47,11 @@ static void rig_start(struct rig *rig) {
     broker_produce(&rig->broker, 0, 0, COUNT);
     rig->source = consumer_start_for_transactions(&rig->broker, &rig->events);
     rig->sink = open_sink(rig);
-    uint64_t deadline_ns = clock_ns_in(KAFKA_PATIENCE_MS);
-    for (int taken = 0; taken < COUNT;
-         taken += consumer_take(rig->source, &rig->positions[taken])) {
-        assert_true(clock_ns() < deadline_ns);
+    int taken = 0;
+    WAIT_DOING(taken, ==, COUNT, {
         sink_serve(rig->sink, 0); /* which commits what the source claims */
-    }
+        taken += consumer_take(rig->source, &rig->positions[taken]);
+    });
 }
 
 static void rig_stop(struct rig *rig) {
@@ -130,12 +129,10 @@ TEST(offsets_alone_are_committed_where_nothing_is_unfinished) {
     assert_int_equal(sink_flush(rig.sink, KAFKA_PATIENCE_MS, &err), ERR_OK);
     for (int i = 0; i < COUNT; i++) wait_until_settled(&rig, i, ERR_OK);
     broker_produce_in_transaction(&rig.broker, 0, 1, ABORTED);
-    uint64_t deadline_ns = clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
-    while (broker_committed(&rig.broker, 0) != broker_end(&rig.broker, 0)) {
-        assert_true(clock_ns() < deadline_ns);
+    WAIT_DOING(broker_committed(&rig.broker, 0), ==, broker_end(&rig.broker, 0), {
         assert_false(consumer_take(rig.source, &position));
         sink_serve(rig.sink, 0);
-    }
+    });
     rig_stop(&rig);
 }
 

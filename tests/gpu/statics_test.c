@@ -1,15 +1,14 @@
 /* Proves: alignment and padding; clearing frees what is cached; memory that is pinned in place;
  * statics are found by their digest; one upload for each static; what the cache of statics holds
  * and evicts; shutdown and loss give everything back; exact counters. */
-#include "base/clock.h"
 #include "gpu/statics.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
 #include "gpu/size_class.h"
 #include "gpu/statics_rig.h"
+#include "support/wait.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
@@ -148,8 +147,7 @@ static void *visit_many(void *context) {
 
 /* Exactly so many bytes move; copies that nobody waited for may still be under way. */
 static void await_copies(uint64_t bytes) {
-    const uint64_t until_ns = clock_ns_in(20000);
-    while (cpu_driver_counters().bytes_to_device < bytes && clock_ns() < until_ns) sched_yield();
+    WAIT_FOR(cpu_driver_counters().bytes_to_device, >=, bytes);
     assert_int_equal(cpu_driver_counters().bytes_to_device, bytes);
 }
 

@@ -10,6 +10,7 @@
 #include "base/queue.h"
 #include "pipeline/stages.h"
 #include "support/scratch.h"
+#include "support/wait.h"
 #include "testing.h"
 
 void wall_clock_follow(const char *path); /* wall_clock.c */
@@ -56,7 +57,7 @@ TEST(the_intake_goes_on_when_the_wall_clock_is_set_back) {
     pthread_cond_init(&stages.changed, NULL);
     set_clock(0);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_a_count, &stages), 0);
-    while (!is_waiting(&stages)) sched_yield();
+    WAIT_FOR(is_waiting(&stages), ==, true);
     set_clock(-DAY_S);
     assert_int_equal(pthread_join(thread, NULL), 0); /* a day later, where the wall clock counts */
     pthread_cond_destroy(&stages.changed);

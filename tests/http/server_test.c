@@ -11,9 +11,10 @@
 
 #include "support/loopback.h"
 #include "support/scratch.h"
+#include "support/wait.h"
 #include "testing.h"
 
-enum { ANSWER_BYTES = 4096, LOOK_MS = 10, LOOKS_MAX = 6000 };
+enum { ANSWER_BYTES = 4096, LOOK_MS = 10 };
 
 static bool write_count(void *context, bool is_verbose, FILE *page) {
     int *count = context;
@@ -101,7 +102,7 @@ static int connect_to(const struct fixture *fixture, const char *request) {
 /* Serves until the connection is closed, and collects what came through it. */
 static void serve_until_closed(const struct fixture *fixture, int fd, char answer[ANSWER_BYTES]) {
     size_t used = 0;
-    for (int looks = 0; looks < LOOKS_MAX; looks++) {
+    for (struct wait wait = wait_begin(); wait_goes_on(&wait);) {
         struct pollfd fds[2] = {
             {.fd = http_fd(fixture->http), .events = POLLIN}, {.fd = fd, .events = POLLIN}};
         poll(fds, 2, LOOK_MS);
@@ -231,7 +232,7 @@ TEST(a_crowd_that_asks_slowly_keeps_nobody_from_an_answer) {
     }
     int fd = connect_to(*state, "GET /count" END);
     size_t used = 0;
-    for (int looks = 0; looks < LOOKS_MAX && used == 0; looks++) {
+    for (struct wait wait = wait_begin(); used == 0 && wait_goes_on(&wait);) {
         for (size_t i = 0; i < CROWD; i++) (void)send(crowd[i], "x", 1, MSG_NOSIGNAL);
         struct pollfd arrived = {.fd = http_fd(((struct fixture *)*state)->http), .events = POLLIN};
         poll(&arrived, 1, LOOK_MS);

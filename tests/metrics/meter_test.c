@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "support/wait.h"
 #include "testing.h"
 
 /* What worker/metrics/meter.h promises. */
@@ -22,10 +23,11 @@ static struct meter *start(const char *gpu) {
 TEST(what_was_read_is_known_until_it_is_old) {
     struct meter *meter = start("fine");
     struct usage_reading reading;
-    do {
-        sched_yield();
+    meter_read(meter, clock_ns(), &reading);
+    WAIT_DOING(reading.known, !=, 0, {
+        wait_pause(&wait_);
         meter_read(meter, clock_ns(), &reading);
-    } while (reading.known == 0);
+    });
     assert_int_equal(reading.of[USAGE_utilisation_percent], 75);
     meter_read(meter, clock_ns() + KNOWN_FOR_NS, &reading);
     assert_int_equal(reading.known, 0);

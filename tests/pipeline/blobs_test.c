@@ -10,6 +10,7 @@
 #include "support/blob_server.h"
 #include "support/run.h"
 #include "support/scratch.h"
+#include "support/wait.h"
 #include "testing.h"
 
 /* {5, 6} as f32, by its digest */
@@ -198,13 +199,13 @@ struct slow {
     bool others_are_done;
 };
 
-/* Holds the blob back until every other job is answered; a minute is for a worker that is stuck. */
+/* Holds the blob back until every other job is answered. */
 static void hold_until_others_are_done(void *context) {
     struct slow *slow = context;
-    const struct timespec pause = {.tv_nsec = 1000000};
-    for (int i = 0; i < 60000 && !slow->others_are_done; i++) {
-        slow->others_are_done = atomic_load(&slow->run->broker.finished_count) == OTHERS;
-        nanosleep(&pause, NULL);
+    struct wait wait = wait_begin();
+    while (!slow->others_are_done && wait_goes_on(&wait)) {
+        slow->others_are_done = run_finished_count(slow->run) == OTHERS;
+        wait_pause(&wait);
     }
 }
 
@@ -292,8 +293,8 @@ TEST(a_job_that_waits_for_a_blob_is_not_overtaken_by_its_key) {
 /* Holds the blob back until the deadline of the job behind it has passed. */
 static void hold_until_the_deadline(void *context) {
     const uint64_t *deadline_ms = context;
-    const struct timespec pause = {.tv_nsec = 1000000};
-    while (clock_unix_ms() <= *deadline_ms) nanosleep(&pause, NULL);
+    struct wait wait = wait_begin();
+    while (clock_unix_ms() <= *deadline_ms) wait_pause(&wait);
 }
 
 TEST(what_is_late_while_it_waits_for_the_store_is_not_fetched) {

@@ -21,6 +21,7 @@
 #include "support/allocation_faults.h"
 #include "support/jobs.h"
 #include "support/memory_broker.h"
+#include "support/wait.h"
 #include "testing.h"
 
 enum { MESSAGES_MAX = 4096 };
@@ -206,9 +207,9 @@ static void bring_to(
 
 /* What is left behind never comes to zero. */
 static void wait_for_zero(struct rig *rig, const uint64_t *count, const char *what) {
-    const uint64_t until_ns = clock_ns_in(120000);
+    const struct wait wait = wait_begin();
     pthread_mutex_lock(&rig->stages.lock);
-    while (*count > 0 && clock_ns() < until_ns) stages_wait(&rig->stages, 100);
+    while (*count > 0 && wait_goes_on(&wait)) stages_wait(&rig->stages, 100);
     uint64_t left = *count;
     pthread_mutex_unlock(&rig->stages.lock);
     if (left > 0) fail_msg("%llu %s", (unsigned long long)left, what);

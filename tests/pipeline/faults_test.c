@@ -29,7 +29,7 @@ enum {
     BATCH_JOBS = 4,
     /* What one failed call can spoil: its batch, and a job that waits for one of it. */
     TOUCHED_MAX = BATCH_JOBS + 1,
-    RUN_SECONDS_MAX = 60
+    RUN_SECONDS_MAX = 600
 };
 
 static const char keep_context[] = "cuDevicePrimaryCtxRelease:invalid_value@*";
