@@ -45,7 +45,7 @@ class PackageTest(unittest.TestCase):
         copy_sources(source)
         # There is no git that knows it.
         commit = re.search(r"(?m)^commit (.*)$", run(BUILD / "bin/gpu-worker", "version"))[1]
-        run("cmake", "--preset", "release", "-DBUILD_TESTING=OFF", f"-DGPU_WORKER_COMMIT={commit}", cwd=source)
+        run("cmake", "--preset", "release", f"-DGPU_WORKER_COMMIT={commit}", cwd=source)
         run("cmake", "--build", "--preset", "release", cwd=source)
         other = pack(source / "build/release")
         self.assertEqual(pathlib.Path(self.package).read_bytes(), other.read_bytes())

@@ -11,14 +11,14 @@ import unittest
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 PATIENCE_S = 240
 
-# Each says who begins; Maven then waits until it may go on, and makes what it was asked for.
+# Each says who begins; Maven then waits until it may go on, and prints a class path.
 MVN = """#!/bin/bash
 echo called >>"$FAKES/calls"
 echo >"$FAKES/$WHO"
 until [ -e "$FAKES/go" ]; do sleep 0.02; done
-for word; do if [[ $word == -DoutputDirectory=* ]]; then folder=${word#*=}; fi; done
-mkdir -p "$folder"
-printf '%s' "$JAR" >"$folder/kafka.jar"
+mkdir -p "$FAKES/repository"
+printf '%s' "$JAR" >"$FAKES/repository/kafka.jar"
+echo "/no/such/folder:$FAKES/repository/kafka.jar"
 """
 FLOCK = """#!/bin/bash
 if [ "$WHO" = second ]; then echo >"$FAKES/$WHO"; fi

@@ -23,7 +23,7 @@ NOT_RUN = {
     },
     "deploy/README.md": {
         "scripts/setup package": SETUP,
-        "cmake --preset release -DBUILD_TESTING=OFF && cmake --build --preset release": PACKAGE,
+        "cmake --preset release && cmake --build --preset release": PACKAGE,
         "cmake --install build/release --prefix /usr/local": INSTALL,
         "(cd build/release && cpack)": PACKAGE,
         "apt-get install ./build/release/gpu-worker_0.1.0-1_amd64.deb": PACKAGE,
