@@ -1,7 +1,7 @@
 """Jobs flow through real workers and a real Apache Kafka while one of them fails; afterwards every job has its
 result or its dead letter. Prints what was lost, duplicated and recomputed for each fault and delivery.
 usage: faults_test.py BUILD_FOLDER [FaultsTest.test_... ...], with the number of jobs of each fault and delivery in
-GPU_WORKER_FAULTS_JOBS (2000)."""
+GPU_WORKER_FAULTS_JOBS (1200)."""
 
 import array
 import os
@@ -30,8 +30,8 @@ class FaultRig(FlowTest):
     """Both deliveries live through the same fault at the same time, each with topics, group and workers of its own."""
 
     brokers = 1
-    jobs = int(os.environ.get("GPU_WORKER_FAULTS_JOBS", 2000))
-    flow_s = 10  # see Flow
+    jobs = int(os.environ.get("GPU_WORKER_FAULTS_JOBS", 1200))
+    flow_s = 6  # see Flow
     frozen_s, gone_s, cut_s = 30, 10, 10  # how long brokers, a leader and the network are away
 
     @classmethod

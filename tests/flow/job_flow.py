@@ -57,6 +57,7 @@ class Flow:
         """`seconds`: how long the middle half is being sent, and about what two workers need for all."""
         self.mode = mode
         self._seconds = seconds
+        self.slow_ms = max(1, round(2 * LANES * seconds * 1000 / len(numbers)))  # of the workers that start from now on
         self.count = len(numbers)
         self.numbers = numbers
         self.sent = 0
@@ -79,11 +80,10 @@ class Flow:
     # the workers
 
     def _config(self, name):
-        slow_ms = max(1, round(2 * LANES * self._seconds * 1000 / self.count))
         return self.topics.config(
             self._servers, lanes=LANES, delivery=self.mode, limits={"jobs_in_flight": JOBS_IN_FLIGHT},
             programs={"dir": str(BUILD / "tests/flow")},
-            cpu_driver={"faults": f"cuLaunchKernel:slow={slow_ms}ms@*"},
+            cpu_driver={"faults": f"cuLaunchKernel:slow={self.slow_ms}ms@*"},
             kafka={"bootstrap_servers": self._servers, "group": self.topics.group,
                    "instance_id": f"{self.topics.group}-{name}", "producer": self._producer})
 

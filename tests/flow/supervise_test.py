@@ -39,6 +39,11 @@ def arguments_of(pid):
         return []
 
 
+def device_of(executor):
+    arguments = arguments_of(executor)
+    return arguments[arguments.index("--device") + 1]
+
+
 def status_of(pid):
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
@@ -168,20 +173,22 @@ class SuperviseTest(FlowTest):
 
     def test_each_device_has_an_executor_that_starts_again_alone_and_all_stop_together(self):
         process, log, path, executors = self.start_service()
-        devices = [arguments_of(pid)[arguments_of(pid).index("--device") + 1] for pid in executors]
-        self.assertEqual(sorted(devices), ["0", "1"])
+        self.assertEqual(sorted(map(device_of, executors)), ["0", "1"])
         self.wait_until_ready(log)
 
-        second = subprocess.run(
-            [BINARY, "run", "--no-supervisor", "--config", path, "--device", "0",
-             "--state", self.folder / "state/gpu-worker/gpu0.state"], capture_output=True, text=True, timeout=PATIENCE_S)
-        self.assertEqual(second.returncode, 3, second.stderr)
-        self.assertIn("another executor runs with", second.stderr)
+        killed, other = sorted(executors, key=lambda pid: device_of(pid) != "0")
+        second = subprocess.Popen(  # it waits for twenty seconds, in which the other one is killed
+            [BINARY, "run", "--no-supervisor", "--config", path, "--device", "1",
+             "--state", self.folder / "state/gpu-worker/gpu1.state"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(second.kill)
 
-        os.kill(executors[0], signal.SIGKILL)
+        os.kill(killed, signal.SIGKILL)
         started = self.wait_for_executors(process, 1, but=executors)
-        self.assertIn(executors[1], executors_of(process.pid))
+        self.assertIn(other, executors_of(process.pid))
         self.wait_until_ready(log, 3)
+        _, said = second.communicate(timeout=PATIENCE_S)
+        self.assertEqual(second.returncode, 3, said)
+        self.assertIn("another executor runs with", said)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(PATIENCE_S), 0, log.read_text())
         self.assertFalse(any(is_alive(pid) for pid in executors + started))
