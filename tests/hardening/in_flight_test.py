@@ -2,7 +2,6 @@
 is answered once, and no executor ends of anything else. Both deliveries, on a real Kafka.
 usage: in_flight_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA"""
 
-import os
 import pathlib
 import random
 import sys
