@@ -7,7 +7,7 @@ import threading
 import time
 
 from hanging_transactions import Hanging
-from worker_flow import BUILD, QUIET, Topics, headers_of, lag, read_all, unpack
+from worker_flow import BUILD, QUIET, SOON, Topics, headers_of, lag, read_all, unpack
 
 import confluent_kafka
 import gpu_worker as gw
@@ -65,7 +65,7 @@ class Flow:
         self.fault_is_over = threading.Event()
         self._test = test
         self._cluster = cluster
-        self._producer = producer or {}  # settings of the workers'
+        self._producer = SOON | (producer or {})  # settings of the workers'
         self._servers = f"127.0.0.1:{cluster.proxy_port}" if proxied else cluster.servers
         self.topics = Topics(cluster.servers, replicas=cluster.brokers)
         self._hanging = Hanging(cluster.servers, (self.topics.jobs, self.topics.results, self.topics.dead_letters), 4)
@@ -85,7 +85,7 @@ class Flow:
             programs={"dir": str(BUILD / "tests/flow")},
             cpu_driver={"faults": f"cuLaunchKernel:slow={self.slow_ms}ms@*"},
             kafka={"bootstrap_servers": self._servers, "group": self.topics.group,
-                   "instance_id": f"{self.topics.group}-{name}", "producer": self._producer})
+                   "instance_id": f"{self.topics.group}-{name}", "producer": self._producer, "consumer": SOON})
 
     def start(self, *names):
         for name in names:

@@ -9,7 +9,7 @@ import unittest
 
 from job_client import JobClient
 from kafka_cluster import BRIEF, KafkaCluster
-from worker_flow import SLOW, FlowTest, Topics, ask, metric, reserve_address, saxpy
+from worker_flow import SLOW, SOON, FlowTest, Topics, ask, metric, reserve_address, saxpy
 
 # After which a broker that is away has cost a member its place; the worker is given 30 s more to find it again.
 SESSION_TIMEOUT_MS = 6000
@@ -33,7 +33,8 @@ class Rig(FlowTest):
     def start(self, name="worker", **more):
         address = reserve_address(self)
         config = self.config(address, **more)
-        config["kafka"]["consumer"] = {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": 500}
+        config["kafka"]["consumer"] = SOON | {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": 500}
+        config["kafka"]["producer"] = SOON
         config["kafka"]["instance_id"] = name
         return self.start_worker(config, name), address
 

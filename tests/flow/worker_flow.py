@@ -29,6 +29,7 @@ from waiting import PATIENCE_S
 BUILD = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path("build/dev")
 BINARY = BUILD / "bin/gpu-worker"
 LOG_LINES_SHOWN = 40
+SOON = {"reconnect.backoff.max.ms": 500}  # a broker that is back is found without ten seconds of patience
 QUIET = {"log_level": 2}  # a broker that is away is what some tests are about
 # Workers so slow, and with so little in hand, that no machine is done before a test has done its worst.
 SLOW = {"batch": {"jobs": 1}, "limits": {"jobs_in_flight": 64}, "cpu_driver": {"faults": "cuLaunchKernel:slow=20ms@*"}}
