@@ -160,10 +160,13 @@ class Flow:
 
     def put_under_way(self):
         """However quick the workers are, the fault that follows strikes them at work."""
-        if self.sent - self.seen() < self.count // 20:
-            self._hurried = min(self.sent + self.count // 20, self.count)
-            self._wait_until(lambda: self.sent, "more jobs are sent", lambda sent: sent >= self._hurried)
-        self._test.assertLess(self.seen(), self.sent, f"{self.mode}: nothing is under way when the fault strikes")
+        some = self.count // 20
+
+        def under_way():
+            if self.sent - self.seen() < some:
+                self._hurried = min(self.sent + some, self.count)
+            return self.sent - self.seen()
+        self._wait_until(under_way, "jobs are under way", lambda found: found >= some)
 
     # the account
 

@@ -11,7 +11,8 @@ import subprocess
 import unittest
 
 from answering import answer, answered_by, install_answer
-from worker_flow import BINARY, BUILD, PATIENCE_S, SLOW, FlowTest, ask, is_saxpy, reserve_address, saxpy, write_aside
+from gate import Gate, is_right, paced
+from worker_flow import BINARY, BUILD, PATIENCE_S, SLOW, SLOWER, FlowTest, ask, is_saxpy, reserve_address, saxpy, write_aside
 
 import gpu_worker as gw
 import msgpack
@@ -155,7 +156,7 @@ class ReloadTest(FlowTest):
 
     def test_a_hangup_while_a_worker_drains_changes_nothing(self):
         for options in ([], ["--no-supervisor"]):
-            self.write_config(**SLOW)
+            self.write_config(**SLOWER)
             self.start(*options)
             self.send(*map(saxpy, range(200)))
             self.wait_for(saxpy(0))
@@ -442,18 +443,21 @@ class ReloadTest(FlowTest):
         self.end()
 
     def test_an_executor_that_dies_after_a_reload_starts_with_the_new_configuration(self):
-        jobs = self.folder / "jobs"
-        jobs.write_bytes(b"".join(msgpack.packb(saxpy(number)) for number in range(300)))
-        self.write_config(**SLOW)
+        jobs, gate = self.folder / "jobs", Gate(self)
+        jobs.write_bytes(b"".join(msgpack.packb(paced(number)) for number in range(2000)))
+        shutil.copytree(BUILD / "tests/flow/ledger", self.programs / "ledger")
+        one_by_one = {"batch": {"jobs": 1}, "limits": {"jobs_in_flight": 64}}
+        self.write_config(**one_by_one)
         self.start(jobs=jobs)
         self.wait_for_line(", 2 lanes, ")
-        self.write_config(**SLOW | {"lanes": 3})
+        self.write_config(**one_by_one | {"lanes": 3})
         self.reload()
         os.kill(executor_of(self.process.pid), signal.SIGKILL)
         self.wait_for_line(", 3 lanes, ")
+        gate.open()
         self.end()
         answers = self.answers()
-        self.assertTrue(all(is_saxpy(answers[f"job-{number}"], number) for number in range(300)))
+        self.assertTrue(all(is_right(answers[f"job-{number}"], number) for number in range(2000)))
 
     def test_a_configuration_that_was_a_pipe_is_kept_and_programs_are_read_again(self):
         read_end, write_end = os.pipe()
