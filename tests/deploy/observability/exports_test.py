@@ -63,8 +63,8 @@ class ExportsTest(FlowTest):
         self.assertGreater(len(asked), 40)
         self.assertEqual([fault for where, expression, shown in asked
                           for fault in expressions.faults(where, expression, shown, page)], [])
-        prometheus = Prometheus(self, self.address)
-        self.wait_until(lambda: prometheus.has_scraped(2), "Prometheus scrapes the worker")
+        prometheus = Prometheus(self, {"workers": self.address})
+        self.wait_until(lambda: prometheus.has_scraped("workers", 2), "Prometheus scrapes the worker")
         self.assertEqual([f"{where}: {error}" for where, expression, _ in asked
                           if (error := prometheus.ask(expression)[0])], [])
         self.assertEqual(prometheus.ask('ALERTS{alertstate="firing"}'), (None, []), "a worker that is well fires nothing")

@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import sys
+import types
 import unittest
 import urllib.request
 
@@ -20,20 +21,26 @@ import msgpack
 import numpy
 from prometheus import Prometheus
 
-ENDLESS = {"limits": {"timeout_ms": "1h", "timeout_max_ms": "1h"}}  # whatever a launch may take
-
 
 class FaultsTest(KafkaFlowTest):
+    @classmethod
+    def setUpClass(cls):
+        """One Prometheus, which takes seconds to begin, and in which each test's worker is a job of its own."""
+        super().setUpClass()
+        owner = types.SimpleNamespace(addCleanup=cls.addClassCleanup, enterContext=cls.enterClassContext)
+        cls.addresses = {name: reserve_address(owner) for name in unittest.defaultTestLoader.getTestCaseNames(cls)}
+        cls.prometheus = Prometheus(owner, cls.addresses)
+
     def setUp(self):
         super().setUp()
         self.use_environment(for_faults())
-        self.address = reserve_address(self)
+        self.job = self._testMethodName
+        self.address = self.addresses[self.job]
 
     def start(self, **more):
         self.settings = self.config(http={"listen": self.address}, retry={"max_attempts": 2, "base_ms": "1ms"}) | more
         worker = self.start_worker(self.settings)
-        self.prometheus = Prometheus(self, self.address)
-        self.wait_until(lambda: self.prometheus.has_scraped(1), "Prometheus scrapes the worker")
+        self.wait_until(lambda: self.prometheus.has_scraped(self.job, 1), "Prometheus scrapes the worker")
         return worker
 
     def send(self, *jobs, key=b"one"):
@@ -49,7 +56,7 @@ class FaultsTest(KafkaFlowTest):
     def assert_named(self, alert, labels, in_status, job=None, in_sentences=""):
         """`labels` are the alert's; the others are texts."""
         def fires():
-            return labels.items() <= self.prometheus.alerts().get(alert, {"": ""}).items()
+            return labels.items() <= self.prometheus.alerts(self.job).get(alert, {"": ""}).items()
         self.wait_until(fires, f"{alert} {labels}")
         self.wait_until(lambda: in_status in self.status(), f"{in_status} in /status.json")
         if job is not None:
@@ -101,7 +108,7 @@ class FaultsTest(KafkaFlowTest):
     def test_lag(self):
         worker = self.start(**SLOW)
         self.send(*map(saxpy, range(15000)))
-        self.assert_named("GpuWorkerLag", {"job": "workers"}, f'"topic":"{self.topics.jobs}"',
+        self.assert_named("GpuWorkerLag", {"job": self.job}, f'"topic":"{self.topics.jobs}"',
                           "job-14999", "messages of its partition before it are not finished")
         worker.kill()
 
@@ -139,8 +146,8 @@ class FaultsTest(KafkaFlowTest):
         worker.kill()
 
     def test_memory_that_is_short(self):
-        worker = self.start(lanes=4, lane_slab_bytes="1MiB", batch={"jobs": 1}, **ENDLESS,
-                            cpu_driver={"memory_bytes": "256MiB", "faults": "cuLaunchKernel:slow=600s@*"})
+        worker = self.start(lanes=4, lane_slab_bytes="1MiB", batch={"jobs": 1},
+                            cpu_driver={"memory_bytes": "256MiB", "faults": "cuLaunchKernel:slow=20s@*"})
         jobs = [saxpy(number) for number in range(8)]
         for job in jobs:
             job["buffers"]["scratch"] = {"bytes": 96 << 20}
@@ -150,7 +157,7 @@ class FaultsTest(KafkaFlowTest):
         worker.kill()
 
     def test_a_partition_that_is_stuck(self):
-        worker = self.start(**ENDLESS, cpu_driver={"faults": "cuLaunchKernel:slow=600s@1"})
+        worker = self.start(cpu_driver={"faults": "cuLaunchKernel:slow=600s@1"}, limits={"timeout_ms": "1h", "timeout_max_ms": "1h"})
         self.send(saxpy(1))
         self.assert_named("GpuWorkerPartitionStuck", {"topic": self.topics.jobs}, '"oldest_s":', "job-1",
                           "it is the oldest message of its partition that is not finished")
@@ -158,7 +165,9 @@ class FaultsTest(KafkaFlowTest):
         worker.kill()
 
     def test_a_storm_of_rebalances(self):
-        worker = self.start(**SLOW, lanes=1, drain_timeout_ms="1s")  # each new member waits for it
+        # each new member waits for the worker: until it hears of the new one, and until it has given back what it had
+        kafka = self.config()["kafka"] | {"consumer": {"heartbeat.interval.ms": 200}}
+        worker = self.start(**SLOW, lanes=1, drain_timeout_ms="100ms", kafka=kafka)
         self.send(*map(saxpy, range(15000)))
 
         def rebalances():
