@@ -30,6 +30,22 @@ def rows(which, rounds, *more):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+class Smoke(unittest.TestCase):
+    def test_each_bench_prints_a_table(self):
+        """`state` and `isolation` are `engine` with other settings."""
+        small = {"arrays": ("--instances", "8"), "cost": (), "engine": (), "flat": ("--many", "100"),
+                 "graphs": ("--instances", "2", "--iterations", "2"), "latency": (), "pools": (),
+                 "scale": ("--devices", "1", "--instances", "4", "--iterations", "2"), "statics": (),
+                 "sweep": ("--instances", "2", "--iterations", "2")}
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+            config.write("lanes: 1\nlane_depth: 1\n")
+            config.flush()
+            for which, more in small.items():
+                done = bench(which, "--driver", "cpu", "--config", config.name, "--rounds", "1", "--ms", "1", *more)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), which)
+                self.assertRegex(done.stdout, r"\n\| .+ \|\n", which)
+
+
 class Bench(unittest.TestCase):
     def assert_figures(self, row, *names, facts_too=()):
         """A row has these figures and no other, each in order, and no facts but the usual ones and those named."""

@@ -144,9 +144,9 @@ TEST(what_cannot_leave_goes_back_behind_the_others) {
     assert_ptr_equal(take(eviction), pinned);
 }
 
-/* ---- a trace: 10,000 payloads of 4 KiB to 4 MiB, asked for as often as their rank allows ---- */
+/* ---- a trace: 2,000 payloads of 4 KiB to 4 MiB, asked for as often as their rank allows ---- */
 
-enum { PAYLOADS = 10000, REQUESTS = 100000 };
+enum { PAYLOADS = 2000, REQUESTS = 20000 };
 
 struct trace {
     size_t bytes[PAYLOADS];

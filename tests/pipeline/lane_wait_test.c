@@ -86,7 +86,7 @@ static void stop_once_all_are_in_hand(struct run *run) {
 static void stop_busy(struct run *run) {
     enum { FEW = 50 };
     run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
-    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=20ms@*");
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=500ms@*");
     for (int k = 0; k < FEW; k++) run_add_saxpy(run, k);
     run->stop_after = SIZE_MAX;
     run->on_poll = stop_once_all_are_in_hand;

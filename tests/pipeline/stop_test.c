@@ -8,7 +8,7 @@ enum { JOBS = 50 };
 /* One runs at a time, and all are taken long before half of them could have run. */
 static void add_slow_jobs(struct run *run) {
     run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
-    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=200ms@*");
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=500ms@*");
     for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
     run->stop_after = SIZE_MAX; /* the source does not end */
 }

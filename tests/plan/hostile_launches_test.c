@@ -3,7 +3,7 @@
  * buffers and its shared memory. Each lies flush against pages that nobody may touch, once with its
  * end and once with its start, so that a read outside is seen as well as a write.
  *
- * GPU_WORKER_TEST_ROUNDS says how many jobs of each entry (2000).
+ * GPU_WORKER_TEST_ROUNDS says how many jobs of each entry (500).
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include "testing.h"
 
 enum {
-    ROUNDS = 2000,
+    ROUNDS = 500,
     PAGE = 4096,
     ARENA = 16 * PAGE, /* what may be touched of an arena */
     SHARED_MAX = ARENA,
