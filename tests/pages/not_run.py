@@ -56,6 +56,6 @@ NOT_RUN = {
     },
     "CONTRIBUTING.md": {
         "scripts/setup test     # installs what is missing (Debian 12), nothing else": SETUP,
-        "scripts/test           # builds with gcc and clang, runs every test": TESTS,
+        "scripts/test           # the same, then builds and runs what every change must pass": TESTS,
     },
 }
