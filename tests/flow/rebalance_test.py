@@ -62,7 +62,7 @@ class RebalanceTest(KafkaFlowTest):
         job of theirs may begin in between, so each was in a lane's hands."""
         leaving = re.search(r"is asked to give back (.+?): waits for (\d+) jobs that have begun, and leaves (\d+)\n"
                             r"(.*?) gave back [^\n]* with [1-9]\d* unfinished messages, 0 of them begun\n", log, re.DOTALL)
-        self.assertIsNotNone(leaving, log)
+        self.assertIsNotNone(leaving, f"it gave back no partition with jobs that had not begun: {log}")
         names, begun, left, meanwhile = leaving.groups()
         partitions = set(re.findall(rf"{self.topics.jobs} \[(\d+)\]", names))
         answered = [partition for partition in re.findall(rf"job {self.topics.jobs}/(\d+)/\d+: batch", meanwhile)
