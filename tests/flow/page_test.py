@@ -1,6 +1,7 @@
 """/status.json, the page at / in a real browser, and gpu-worker top, of a worker with the broker inside it.
 usage: page_test.py BUILD_FOLDER"""
 
+import contextlib
 import fcntl
 import functools
 import html
@@ -121,6 +122,7 @@ class PageTest(FlowTest):
     def draw(self, rows, columns, kind="xterm"):
         """`top` in a terminal of that size: where it is read, and the process."""
         terminal, other = pty.openpty()
+        os.set_blocking(terminal, False)
         self.addCleanup(os.close, terminal)
         termios.tcsetwinsize(other, (rows, columns))
 
@@ -136,9 +138,13 @@ class PageTest(FlowTest):
 
     def read_pages(self, terminal, condition):
         """What is drawn, page by page, until the condition holds of the latest."""
-        drawn = b""
-        while not condition(drawn.rpartition(CLEAR)[2]):
-            drawn += os.read(terminal, 65536)
+        drawn = bytearray()
+
+        def look():
+            with contextlib.suppress(BlockingIOError):
+                drawn.extend(os.read(terminal, 65536))
+            return bytes(drawn)
+        self.wait_until(look, "such a page", is_met=lambda drawn: condition(drawn.rpartition(CLEAR)[2]))
         return [page.decode().replace("\r\n", "\n") for page in drawn.split(CLEAR)[1:]]
 
     def rows_of(self, page, columns):
