@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests/flow", "scripts/python"
 import confluent_kafka
 import confluent_kafka.admin
 import worker_process
-from kafka_cluster import KafkaCluster
+from kafka_cluster import BRIEF, KafkaCluster
 from kafka_topics import create_topics, lag
 
 from account import Account, Events, Watch
@@ -332,7 +332,7 @@ def main():
     version = subprocess.run([arguments.build / "bin/gpu-worker", "version"], check=True, capture_output=True, text=True)
     say(f"{version.stdout.splitlines()[0]}, {platform.system()} {platform.machine()}, {time.strftime('%Y-%m-%d', time.gmtime())}, "
         f"seed {arguments.seed}")
-    cluster, problems = KafkaCluster(arguments.brokers), []
+    cluster, problems = KafkaCluster(arguments.brokers, BRIEF), []
     try:
         for delivery in [arguments.delivery] if arguments.delivery else DELIVERIES:
             with tempfile.TemporaryDirectory(prefix="gpu-worker-fleet-") as name:

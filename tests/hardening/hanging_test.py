@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "flow"))
 from hanging_transactions import Hanging
-from kafka_cluster import KafkaCluster
+from kafka_cluster import BRIEF, KafkaCluster
 
 import confluent_kafka
 import confluent_kafka.admin
@@ -20,7 +20,7 @@ TOPIC, PARTITIONS, PRODUCERS, PATIENCE_S = "hanging", 4, 24, 240
 
 class HangingTest(unittest.TestCase):
     def setUp(self):
-        self.cluster = KafkaCluster(1)
+        self.cluster = KafkaCluster(1, BRIEF)
         self.addCleanup(self.cluster.down)
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.cluster.servers})
         for future in admin.create_topics([confluent_kafka.admin.NewTopic(TOPIC, PARTITIONS, 1)]).values():

@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests/flow", "tests/containme
 arguments_of_this = sys.argv[1:]
 sys.argv[1:] = []  # worker_flow takes its build folder from there
 from hanging_transactions import Hanging
-from kafka_cluster import KafkaCluster
+from kafka_cluster import BRIEF, KafkaCluster
 from worker_environment import for_faults
 from worker_flow import lag
 
@@ -204,7 +204,7 @@ class Storm:
         self.clock = folder / "clock"
         self.clock.write_bytes(struct.pack("@q", 0))
         os.environ["KAFKA_AUTO_CREATE"] = "false"
-        self.cluster = KafkaCluster(arguments.brokers)
+        self.cluster = KafkaCluster(arguments.brokers, BRIEF)
         self.store = BlobStore()
         self._create_topics()
         self.brokers = Brokers(self.cluster, self.hanging)
