@@ -44,6 +44,7 @@ static struct position take_only(const struct broker *broker, const char *topic)
     struct events events = {0};
     struct position position;
     snprintf(read.jobs, sizeof read.jobs, "%s", topic);
+    snprintf(read.group, sizeof read.group, "readers of %s", topic); /* which none has just left */
     struct source *source = consumer_start(&read, &events, NULL);
     consumer_take_many(source, &position, 1);
     source_finish(source, &position);
