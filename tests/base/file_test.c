@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/scratch.h"
@@ -44,6 +45,33 @@ TEST(a_file_of_any_size_comes_whole_and_ends_with_a_nul) {
         assert_int_equal(data[size], 0);
         free(data);
     }
+}
+
+/* What would make open() or read() wait is refused, and a descriptor that was handed over is not.
+ */
+TEST(only_a_plain_file_is_read_by_its_name) {
+    static const char pipe_text[] = "through a pipe";
+    char *fifo, *data, given[32];
+    size_t size;
+    struct error err;
+    int ends[2];
+    assert_return_code(asprintf(&fifo, "%s/fifo", folder), 0);
+    assert_return_code(mkfifo(fifo, 0600), 0);
+    const char *const others[] = {fifo, "/dev/zero"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_int_equal(file_read(others[i], 100, &data, &size, &err), ERR_IO);
+        assert_non_null(strstr(err.message, "not a plain file"));
+        assert_non_null(strstr(err.message, others[i]));
+    }
+    free(fifo);
+    assert_return_code(pipe(ends), 0);
+    assert_int_equal(write(ends[1], pipe_text, sizeof pipe_text), sizeof pipe_text);
+    close(ends[1]);
+    snprintf(given, sizeof given, "/dev/fd/%d", ends[0]);
+    assert_int_equal(file_read(given, 100, &data, &size, &err), ERR_OK);
+    assert_string_equal(data, pipe_text);
+    free(data);
+    close(ends[0]);
 }
 
 TEST(bytes_are_read_from_where_they_stand) {
@@ -132,8 +160,9 @@ TEST(a_dash_is_standard_input) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {T(a_file_of_any_size_comes_whole_and_ends_with_a_nul),
-        T(bytes_are_read_from_where_they_stand), T(bytes_are_written_where_they_belong),
-        T(what_cannot_be_written_says_why), T(a_byte_too_many_is_too_large),
-        T(what_cannot_be_read_is_named_with_its_reason), T(a_dash_is_standard_input)};
+        T(only_a_plain_file_is_read_by_its_name), T(bytes_are_read_from_where_they_stand),
+        T(bytes_are_written_where_they_belong), T(what_cannot_be_written_says_why),
+        T(a_byte_too_many_is_too_large), T(what_cannot_be_read_is_named_with_its_reason),
+        T(a_dash_is_standard_input)};
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

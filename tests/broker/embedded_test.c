@@ -32,6 +32,55 @@ TEST(the_address_is_written_in_one_piece_and_removed_at_the_end) {
     free(folder);
 }
 
+/* Whether a broker starts, and what then stands at the path where `text` stood. */
+static enum err start_beside(const char *path, const char *text, struct embedded **ret) {
+    const struct embedded_options options = {.address_file = path};
+    struct error err;
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    enum err code = embedded_create(&options, ret, &err);
+    if (code != ERR_OK) assert_non_null(strstr(err.message, "something else than an address"));
+    return code;
+}
+
+static void expect_content(const char *path, const char *text) {
+    char found[256] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    found[fread(found, 1, sizeof found - 1, file)] = 0;
+    fclose(file);
+    assert_string_equal(found, text);
+}
+
+TEST(only_an_address_is_replaced_and_removed) {
+    static const char *const others[] = {
+        "driver: cpu\n", "a: 1\nb: 2\n", "127.0.0.1:1\nlanes: 1\n", "x"};
+    static const char *const addresses[] = {"", "127.0.0.1:4711\n", "127.0.0.1:4711,[::1]:4712\n"};
+    char *folder = scratch_create(), *path;
+    struct embedded *embedded = NULL;
+    assert_return_code(asprintf(&path, "%s/address", folder), 0);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_int_equal(start_beside(path, others[i], &embedded), ERR_IO);
+        expect_content(path, others[i]);
+    }
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+        assert_int_equal(start_beside(path, addresses[i], &embedded), ERR_OK);
+        embedded_destroy(embedded);
+        assert_int_not_equal(access(path, F_OK), 0);
+    }
+    assert_int_equal(start_beside(path, "", &embedded), ERR_OK);
+    FILE *file = fopen(path, "w"); /* somebody has put it there since */
+    assert_non_null(file);
+    fputs("127.0.0.1:4711\n", file);
+    fclose(file);
+    embedded_destroy(embedded);
+    expect_content(path, "127.0.0.1:4711\n");
+    free(path);
+    scratch_remove(folder);
+}
+
 TEST(topics_have_the_partitions_that_were_asked_for) {
     struct embedded_options options = {.topic_count = 2, .topics = topics, .partitions = 3};
     struct embedded *embedded = NULL;
@@ -61,5 +110,5 @@ TEST(an_address_file_that_cannot_be_written_is_an_error_that_names_it) {
 }
 
 RUN_TESTS(T(the_address_is_written_in_one_piece_and_removed_at_the_end),
-    T(topics_have_the_partitions_that_were_asked_for),
+    T(only_an_address_is_replaced_and_removed), T(topics_have_the_partitions_that_were_asked_for),
     T(an_address_file_that_cannot_be_written_is_an_error_that_names_it))

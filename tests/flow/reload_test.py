@@ -365,6 +365,33 @@ class ReloadTest(FlowTest):
         def break_yaml():
             self.config.write_text("driver: cpu\nlanes: [")
 
+        def empty_the_file():
+            self.config.write_text("")
+
+        def write_half_a_line():
+            self.config.write_text("driver: cpu\nlanes: 1")  # of 16
+
+        def change_driver():
+            self.write_config(driver="cuda")
+
+        def change_broker():
+            self.write_config(broker="embedded")
+
+        def put_a_pipe_there():
+            self.config.unlink()
+            os.mkfifo(self.config)
+
+        def put_a_pipe_among_the_programs():
+            self.config.unlink()  # which is a pipe now
+            self.write_config()
+            (self.programs / "answer/program.yaml").unlink()
+            os.mkfifo(self.programs / "answer/program.yaml")
+
+        def put_a_pipe_for_an_image():
+            self.write_config()
+            (self.programs / "answer/answer.so").unlink()
+            os.mkfifo(self.programs / "answer/answer.so")
+
         def break_setting():
             self.write_config(retry={"max_attempts": 0})
 
@@ -400,7 +427,9 @@ class ReloadTest(FlowTest):
             self.write_config(http={"listen": address})
             self.start(*options)
             self.assertEqual(answered_by(self.ask(answer(0))), 1)
-            for number, damage in enumerate((break_yaml, break_setting, break_key, break_combination, break_program,
+            for number, damage in enumerate((break_yaml, empty_the_file, write_half_a_line, change_driver, change_broker,
+                                             put_a_pipe_there, put_a_pipe_among_the_programs, put_a_pipe_for_an_image,
+                                             break_setting, break_key, break_combination, break_program,
                                              need_newer_device, remove_programs, remove_config), 1):
                 with self.subTest(damage.__name__):
                     damage()

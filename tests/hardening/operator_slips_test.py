@@ -4,7 +4,6 @@ usage: operator_slips_test.py BUILD_FOLDER"""
 import os
 import signal
 import subprocess
-import threading
 import unittest
 
 from worker_flow import BINARY, PATIENCE_S, FlowTest, saxpy
@@ -101,14 +100,52 @@ class OperatorSlipsTest(FlowTest):
 
     def test_a_configuration_that_can_be_read_once_is_read_once(self):
         self.write_jobs(saxpy(1))
-        pipe = self.folder / "pipe"
-        os.mkfifo(pipe)
-        writer = threading.Thread(target=pipe.write_text, args=("driver: cpu\nlanes: 1\n",))
-        writer.start()
-        run = self.run_files("--config", pipe, "--jobs", self.jobs, "--results", self.results)
-        writer.join()
+        read_end, write_end = os.pipe()  # as a shell makes one of <(...)
+        os.write(write_end, b"driver: cpu\nlanes: 1\n")
+        os.close(write_end)
+        run = self.run_files("--config", f"/dev/fd/{read_end}", "--jobs", self.jobs, "--results", self.results,
+                             pass_fds=[read_end])
+        os.close(read_end)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(len(list(gw.read_results(self.results))), 1)
+
+    def test_a_pipe_in_the_place_of_a_file_keeps_no_command_waiting(self):
+        self.write_jobs(saxpy(1))
+        programs, pipe = self.folder / "programs", self.folder / "pipe"
+        os.mkfifo(pipe)
+        (programs / "mine").mkdir(parents=True)
+        os.mkfifo(programs / "mine/program.yaml")
+        fine, file_run = self.write_config(), ["--jobs", self.jobs, "--results", self.results]
+
+        def config(**more):
+            path = self.folder / f"{next(iter(more))}.yaml"
+            worker_process.write_config(path, {"driver": "cpu"} | more)
+            return path
+        embedded = config(broker="embedded", embedded={"address_file": str(pipe)})
+        for command in (["check", "--config", pipe], ["run", "--config", pipe, *file_run],
+                        ["config", "show", "--config", pipe],
+                        ["check", "--config", fine, "--programs", programs],
+                        ["check", "--config", config(profile={"nvtx_library": str(pipe)})],
+                        ["check", "--config", config(http={"listen": "127.0.0.1:9400", "token_file": str(pipe)})],
+                        ["check", "--config", config(kafka={"producer": {"ssl.ca.location": str(pipe)}})],
+                        ["check", "--config", embedded], ["run", "--config", embedded],
+                        ["tail", "--config", embedded],
+                        ["submit", "--config", embedded, pipe]):
+            with self.subTest(command):
+                run = subprocess.run([BINARY, *command], capture_output=True, text=True, timeout=PATIENCE_S)
+                self.assertGreater(run.returncode, 1, run.stderr)
+                self.assertIn("pipe" if pipe in command else ".", run.stderr)
+
+    def test_an_address_file_takes_the_place_of_nothing_else(self):
+        jobs = self.folder / "important.txt"
+        jobs.write_text("important\n")
+        config = self.write_config(broker="embedded", embedded={"address_file": str(jobs)})
+        for command in (["check"], ["run"], ["run", "--no-supervisor"]):
+            run = subprocess.run([BINARY, *command, "--config", config], capture_output=True, text=True,
+                                 timeout=PATIENCE_S)
+            self.assertEqual(run.returncode, 3, run.stderr)
+            self.assertIn("embedded.address_file", run.stderr)
+            self.assertEqual(jobs.read_text(), "important\n")
 
     def test_a_problem_of_a_configuration_names_the_file_that_was_given(self):
         self.write_jobs(saxpy(1))

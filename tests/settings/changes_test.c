@@ -62,7 +62,7 @@ static void expect_text(const char *text) {
 }
 
 TEST(what_does_not_reload_is_named_by_the_first_and_a_count) {
-    parse(&running, "");
+    parse(&running, "{}");
     parse(&loaded, "kafka: {group: g}\nlog: {level: debug}\n");
     expect_text("kafka.group has changed; it takes effect at the next start");
     settings_fini(&loaded);
@@ -95,12 +95,41 @@ TEST(what_changes_must_go_together_with_what_stays) {
     assert_non_null(strstr(problems.items[0].what, "limits.result_bytes is more"));
 }
 
+TEST(a_file_with_nothing_in_it_is_no_configuration) {
+    static const char *const empty[] = {"", "\n", "# all that is written so far\n", "---\n"};
+    settings_init(&loaded);
+    for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
+        settings_parse(&loaded, "w.yaml", slice_of_text(empty[i]), &problems);
+        assert_int_equal(problems_total(&problems), i + 1);
+        assert_string_equal(problems.items[i].what, "nothing stands in it");
+    }
+    settings_fini(&loaded);
+    problems_fini(&problems);
+    problems_init(&problems);
+    parse(&loaded, "{}");
+}
+
+TEST(the_driver_and_the_broker_are_for_life) {
+    parse(&running, "driver: cpu\n");
+    parse(&loaded, "broker: embedded\n");
+    settings_keep_fixed(&running, &loaded, "w.yaml", &problems);
+    assert_int_equal(problems_total(&problems), 2);
+    assert_string_equal(
+        problems.items[0].what, "driver has changed, which a worker that runs cannot follow");
+    assert_string_equal(
+        problems.items[1].what, "broker has changed, which a worker that runs cannot follow");
+    assert_string_equal(
+        problems.items[0].fix, "change it back, or stop the worker and start it again");
+}
+
 TEST_MAIN() {
 #define S(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {S(a_copy_has_every_value_and_owns_it),
         S(what_does_not_reload_is_named_by_the_first_and_a_count),
         S(what_does_not_reload_stays_and_what_does_changes),
-        S(what_changes_must_go_together_with_what_stays)};
+        S(what_changes_must_go_together_with_what_stays),
+        S(a_file_with_nothing_in_it_is_no_configuration),
+        S(the_driver_and_the_broker_are_for_life)};
 #undef S
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

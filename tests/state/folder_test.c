@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "testing.h"
@@ -87,6 +88,16 @@ TEST(what_is_no_name_is_replaced_once) {
     }
 }
 
+TEST(a_pipe_in_the_place_of_the_name_keeps_nobody_waiting) {
+    char folder[PATH_SIZE], path[PATH_SIZE + 16], name[STATE_INSTANCE_SIZE];
+    struct error err;
+    make_folder(folder);
+    snprintf(path, sizeof path, "%s/instance", folder);
+    assert_return_code(mkfifo(path, 0600), 0);
+    assert_int_equal(state_folder_instance(folder, name, &err), ERR_OK);
+    remove_folder(folder);
+}
+
 TEST(a_folder_that_is_not_there_is_an_error) {
     struct error err;
     char name[STATE_INSTANCE_SIZE];
@@ -95,4 +106,5 @@ TEST(a_folder_that_is_not_there_is_an_error) {
 }
 
 RUN_TESTS(T(executors_that_start_at_once_in_a_new_folder_draw_one_name),
-    T(what_is_no_name_is_replaced_once), T(a_folder_that_is_not_there_is_an_error))
+    T(what_is_no_name_is_replaced_once), T(a_pipe_in_the_place_of_the_name_keeps_nobody_waiting),
+    T(a_folder_that_is_not_there_is_an_error))

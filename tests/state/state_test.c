@@ -424,6 +424,17 @@ STATE_TEST(random_damage_is_never_followed_out_of_bounds) {
     free(bytes);
 }
 
+STATE_TEST(a_pipe_in_the_place_of_the_file_keeps_nobody_waiting) {
+    struct state_place *place = *test;
+    struct state *found = NULL;
+    struct error err, set_aside;
+    assert_return_code(mkfifo(place->path, 0600), 0);
+    assert_int_equal(state_watch(place->path, 0, &found, &err), ERR_IO);
+    assert_int_equal(state_touch(place->path, &found, &err), ERR_IO);
+    assert_int_equal(state_open(place->path, 1000, &found, &set_aside, &err), ERR_IO);
+    assert_null(found);
+}
+
 STATE_TEST(without_a_state_nothing_happens) {
     struct position position = at("jobs", 1);
     struct state_overdue overdue;
@@ -452,4 +463,4 @@ RUN_TESTS(S(a_new_file_is_the_owners_alone_and_holds_nothing),
     S(a_device_that_is_given_up_shows_until_an_executor_lives_on_it_again),
     S(more_topics_than_there_is_room_for_are_not_noted), S(a_file_that_is_not_ours_is_set_aside),
     S(a_cut_file_is_set_aside), S(random_damage_is_never_followed_out_of_bounds),
-    T(without_a_state_nothing_happens))
+    S(a_pipe_in_the_place_of_the_file_keeps_nobody_waiting), T(without_a_state_nothing_happens))

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FIRST_BYTES = 16 << 10 };
@@ -12,6 +14,26 @@ static enum err fail_io(struct error *err, const char *path) {
     int native = errno;
     return error_set(err, ERR_IO, native, "check that the file exists and can be read", "%s: %s",
         path, strerror(native));
+}
+
+static bool is_given(const char *path) {
+    return strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+           strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
+enum err file_open(const char *path, int flags, int *ret, struct error *err) {
+    struct stat file;
+    int fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    if (fd < 0) return fail_io(err, path);
+    if (fstat(fd, &file) != 0) file.st_mode = 0;
+    if (S_ISREG(file.st_mode) || (is_given(path) && fcntl(fd, F_SETFL, flags) == 0)) {
+        *ret = fd;
+        return ERR_OK;
+    }
+    close(fd);
+    errno = EISDIR;
+    if (S_ISDIR(file.st_mode)) return fail_io(err, path);
+    return error_set(err, ERR_IO, 0, "name a plain file", "%s: it is not a plain file", path);
 }
 
 /* Reads to the end of the file or to `size` bytes; false on an error, with errno set. */
@@ -62,9 +84,10 @@ enum err file_read(
     const char *path, size_t bytes_max, char **ret, size_t *size, struct error *err) {
     if (strcmp(path, "-") == 0)
         return read_all(STDIN_FILENO, "standard input", bytes_max, ret, size, err);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_io(err, path);
-    enum err code = read_all(fd, path, bytes_max, ret, size, err);
+    int fd;
+    enum err code = file_open(path, O_RDONLY, &fd, err);
+    if (code != ERR_OK) return code;
+    code = read_all(fd, path, bytes_max, ret, size, err);
     close(fd);
     return code;
 }
@@ -92,6 +115,20 @@ bool file_write_at(int fd, uint64_t offset, struct slice bytes) {
         offset += (uint64_t)written;
     }
     return true;
+}
+
+bool file_replace(const char *path, mode_t mode, struct slice bytes) {
+    char *beside;
+    if (asprintf(&beside, "%s.XXXXXX", path) < 0) return false;
+    int fd = mkostemp(beside, O_CLOEXEC);
+    bool is_done = fd >= 0 && file_write_at(fd, 0, bytes) && fchmod(fd, mode) == 0 &&
+                   rename(beside, path) == 0;
+    int native = errno;
+    if (fd >= 0) close(fd);
+    if (fd >= 0 && !is_done) unlink(beside);
+    free(beside);
+    errno = native;
+    return is_done;
 }
 
 void file_add_problem(struct problems *problems, const char *path, const struct error *err) {

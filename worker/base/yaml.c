@@ -20,6 +20,7 @@ struct yaml_document {
     char *file;
     struct arena arena;
     struct yaml_node *root;
+    bool is_empty;
 };
 
 /* The parser and its current event. */
@@ -257,10 +258,12 @@ static bool read_document(struct reader *reader) {
     struct yaml_node *root;
     if (reader->event.type == YAML_STREAM_END_EVENT) {
         root = create_node(reader, YAML_MAPPING);
+        reader->document->is_empty = true;
     } else {
         if (!next_event(reader)) return false;
         root = read_node(reader, 1);
         if (root == NULL || !next_event(reader) || !next_event(reader)) return false;
+        reader->document->is_empty = is_nothing(root);
         if (is_nothing(root)) root->kind = YAML_MAPPING;
         if (reader->event.type != YAML_STREAM_END_EVENT)
             add_problem(reader, &reader->event.start_mark, "keep one of them",
@@ -343,6 +346,10 @@ const struct yaml_node *yaml_root(const struct yaml_document *document) {
 
 const char *yaml_file(const struct yaml_document *document) {
     return document->file;
+}
+
+bool yaml_is_empty(const struct yaml_document *document) {
+    return document->is_empty;
 }
 
 const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key) {

@@ -48,6 +48,9 @@ void yaml_destroy(struct yaml_document *document);
 const struct yaml_node *yaml_root(const struct yaml_document *document);
 const char *yaml_file(const struct yaml_document *document);
 
+/** Whether nothing stands in it, not even {}; its root is an empty mapping then. */
+bool yaml_is_empty(const struct yaml_document *document);
+
 /** The value of `key` in a mapping; NULL if it is absent or `node` is not a mapping. */
 const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key);
 

@@ -328,21 +328,13 @@ enum err connect_files(const struct settings *settings, const struct file_paths 
     return code;
 }
 
-static bool read_line(const char *path, char *line, size_t size) {
-    FILE *file = fopen(path, "re");
-    bool is_read = file != NULL && fgets(line, (int)size, file) != NULL;
-    if (file != NULL) fclose(file);
-    if (is_read) line[strcspn(line, "\n")] = 0;
-    return is_read;
-}
-
 /* Reads the address of another process's embedded broker, which may be just starting. */
 static enum err read_address_file(const char *path, char *address, size_t size, struct error *err) {
     const struct timespec pause = {.tv_nsec = 50 * 1000000};
     bool is_read = false;
     for (int tries = 0; !is_read && tries < ADDRESS_TRIES; tries++) {
         if (tries > 0) nanosleep(&pause, NULL);
-        is_read = read_line(path, address, size);
+        is_read = embedded_read_address(path, address, size);
     }
     if (is_read) return ERR_OK;
     return error_set(err, ERR_BROKER, 0,

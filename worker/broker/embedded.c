@@ -1,13 +1,18 @@
 #include "broker/embedded.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/address.h"
+#include "base/file.h"
+
+enum { ADDRESS_BYTES = 1024 };
 
 struct embedded {
     rd_kafka_t *client; /* only there to run the cluster */
@@ -48,32 +53,60 @@ static enum err create_topics(
     return ERR_OK;
 }
 
-/* Readers that wait for the file never see a part of it. */
-static bool write_whole(const char *path, const char *text) {
-    char draft[4096];
-    if (snprintf(draft, sizeof draft, "%s.%d", path, (int)getpid()) >= (int)sizeof draft) {
-        errno = ENAMETOOLONG;
-        return false;
+/* "host:port" of each broker, with commas between. */
+static bool is_address(char *text) {
+    struct address address;
+    bool is_any = false;
+    for (char *left = text, *one; (one = strsep(&left, ",")) != NULL; is_any = true)
+        if (!address_read(one, &address)) return false;
+    return is_any;
+}
+
+bool embedded_read_address(const char *path, char *address, size_t size) {
+    struct error why;
+    char *text;
+    size_t bytes;
+    if (file_read(path, size, &text, &bytes, &why) != ERR_OK) return false;
+    char *end = memchr(text, '\n', bytes);
+    bool is_read = end != NULL && end == text + bytes - 1;
+    if (is_read) {
+        *end = 0;
+        memcpy(address, text, bytes);
+        is_read = is_address(text);
     }
-    FILE *file = fopen(draft, "we");
-    if (file == NULL) return false;
-    bool is_written = fprintf(file, "%s\n", text) > 0;
-    is_written = fclose(file) == 0 && is_written;
-    if (is_written && rename(draft, path) == 0) return true;
-    int reason = errno;
-    unlink(draft);
-    errno = reason;
-    return false;
+    free(text);
+    return is_read;
+}
+
+bool embedded_may_write(const char *path) {
+    char address[ADDRESS_BYTES];
+    struct stat file;
+    return lstat(path, &file) != 0 || (S_ISREG(file.st_mode) && file.st_size == 0) ||
+           embedded_read_address(path, address, sizeof address);
 }
 
 static enum err write_address(struct embedded *embedded, const char *path, struct error *err) {
+    char line[ADDRESS_BYTES];
     if (path == NULL || path[0] == 0) return ERR_OK;
-    if (!write_whole(path, embedded_bootstrap_servers(embedded)))
+    if (!embedded_may_write(path))
+        return error_set(
+            err, ERR_IO, 0, EMBEDDED_FIX_FILE, "%s holds something else than an address", path);
+    snprintf(line, sizeof line, "%s\n", embedded_bootstrap_servers(embedded));
+    if (!file_replace(path, 0644, slice_of_text(line)))
         return error_set(err, ERR_IO, errno,
             "give embedded.address_file a path that can be written",
             "writing the embedded broker's address to %s: %s", path, strerror(errno));
     embedded->address_file = strdup(path);
     return ERR_OK;
+}
+
+/* Another one may have put its address there since. */
+static void remove_address(const struct embedded *embedded) {
+    char address[ADDRESS_BYTES];
+    if (embedded->address_file != NULL &&
+        embedded_read_address(embedded->address_file, address, sizeof address) &&
+        strcmp(address, embedded_bootstrap_servers(embedded)) == 0)
+        unlink(embedded->address_file);
 }
 
 enum err embedded_create(
@@ -97,7 +130,7 @@ fail:
 
 void embedded_destroy(struct embedded *embedded) {
     if (embedded == NULL) return;
-    if (embedded->address_file != NULL) unlink(embedded->address_file);
+    remove_address(embedded);
     free(embedded->address_file);
     if (embedded->cluster != NULL) rd_kafka_mock_cluster_destroy(embedded->cluster);
     if (embedded->client != NULL) rd_kafka_destroy(embedded->client);

@@ -13,6 +13,8 @@
 
 #include "base/error.h"
 
+#define EMBEDDED_FIX_FILE "give embedded.address_file a file of its own, or remove this one"
+
 struct embedded;
 
 struct embedded_options {
@@ -22,14 +24,20 @@ struct embedded_options {
     const char *address_file; /* the address is written to it, in one step; NULL or "": none */
 };
 
+/** Whether nothing stands at `path`, or no more than the address of an earlier broker. */
+bool embedded_may_write(const char *path);
+
+/** Reads the address that a broker wrote to `path`; false where none stands there. */
+bool embedded_read_address(const char *path, char *address, size_t size);
+
 /**
  * Errors: ERR_BROKER, if the broker or a topic cannot be created; ERR_IO, if the file cannot be
- * written.
+ * written, or is none of its own.
  */
 MUST_CHECK enum err embedded_create(
     const struct embedded_options *options, struct embedded **ret, struct error *err);
 
-/** Removes the address file. Clients must be gone; NULL is fine. */
+/** Removes the address file, if its address stands there. Clients must be gone; NULL is fine. */
 void embedded_destroy(struct embedded *embedded);
 
 /** host:port, for bootstrap.servers; valid until embedded_destroy(). */

@@ -12,12 +12,14 @@
 
 enum { CONFIG_BYTES_MAX = 16 << 20 };
 
-/* The descriptor stays open in children, because executors read it. */
+/* The descriptor stays open in children, because executors read it. A copy is whole, so its last
+ * line ends, and SIGHUP may read it again. */
 static bool seal(struct kept_config *kept) {
     kept->fd = memfd_create("gpu-worker-config", MFD_ALLOW_SEALING);
     snprintf(kept->path, sizeof kept->path, "/proc/self/fd/%d", kept->fd);
     return kept->fd >= 0 &&
            write(kept->fd, kept->text.data, kept->text.size) == (ssize_t)kept->text.size &&
+           write(kept->fd, "\n", 1) == 1 &&
            fcntl(kept->fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) ==
                0;
 }

@@ -1,12 +1,16 @@
 #include "gpu/profile.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
 
 struct profile_hooks profile_hooks;
 static struct profile_hooks hooks_without_library;
 
-static enum err unusable(const char *library, struct error *err) {
-    const char *reason = dlerror();
+static enum err unusable(const char *library, const char *reason, struct error *err) {
     return error_set(err, ERR_CONFIG, 0,
         "set profile.nvtx_library to a libnvToolsExt.so.1, or remove it", "no NVTX in '%s': %s",
         library, reason != NULL ? reason : "unknown");
@@ -14,11 +18,18 @@ static enum err unusable(const char *library, struct error *err) {
 
 static enum err open_library(
     const char *library, void **handle, struct profile_hooks *ret, struct error *err) {
+    struct error why;
+    int fd;
+    if (strchr(library, '/') != NULL) { /* dlopen() would wait for a pipe's other end */
+        if (file_open(library, O_RDONLY, &fd, &why) != ERR_OK)
+            return unusable(library, why.message, err);
+        close(fd);
+    }
     *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (*handle == NULL) return unusable(library, err);
+    if (*handle == NULL) return unusable(library, dlerror(), err);
     void *push = dlsym(*handle, "nvtxRangePushA"), *pop = dlsym(*handle, "nvtxRangePop");
     if (push == NULL || pop == NULL) {
-        enum err code = unusable(library, err);
+        enum err code = unusable(library, dlerror(), err);
         dlclose(*handle);
         return code;
     }

@@ -10,9 +10,13 @@
 #include <unistd.h>
 
 #include "base/address.h"
+#include "base/file.h"
+#include "broker/embedded.h"
 #include "broker/keys.h"
 #include "gpu/driver.h"
 #include "gpu/profile.h"
+
+enum { CONFIG_BYTES_MAX = 16 << 20 };
 
 static bool has_image(const struct program *program, bool on_cpu) {
     for (size_t i = 0; i < program->image_count; i++)
@@ -103,6 +107,9 @@ static void check_address_file(const struct settings *settings, struct problems 
     if (native != 0)
         problems_add(problems, path, 0, 0, "name a file in a folder that the worker can write to",
             "embedded.address_file: %s", strerror(native));
+    else if (!embedded_may_write(path))
+        problems_add(problems, path, 0, 0, EMBEDDED_FIX_FILE,
+            "embedded.address_file: it holds something else than an address");
 }
 
 static void check_keys(
@@ -193,16 +200,48 @@ struct registry *fitness_read(const struct fitness_source *source, const struct 
     return ret;
 }
 
+/* A prefix of a configuration is often one, too: "lanes: 1" of "lanes: 16". Whoever writes a file
+ * ends its lines, and what braces begin they end. */
+static bool may_be_half_written(struct slice text) {
+    uint8_t last = text.size > 0 ? text.data[text.size - 1] : 0;
+    return last != '\n' && last != '}';
+}
+
+/* The text is read once, so that what was checked is what is used. */
+static enum err read_configuration(
+    const struct fitness_source *source, char **ret, struct slice *text, struct error *err) {
+    size_t size;
+    *ret = NULL;
+    *text = source->text;
+    if (source->config == NULL) return ERR_OK;
+    if (text->data == NULL) {
+        enum err code = file_read(source->config, CONFIG_BYTES_MAX, ret, &size, err);
+        if (code != ERR_OK) return code;
+        *text = slice_of(*ret, size);
+    }
+    if (!may_be_half_written(*text)) return ERR_OK;
+    return error_set(err, ERR_CONFIG, 0, "write all of it, and send SIGHUP again",
+        "%s: it may be half written: its last line does not end", source->config);
+}
+
 enum err fitness_read_again(const struct fitness_source *source, const struct settings *running,
     const struct registry *earlier, struct reading *ret, struct error *err) {
+    struct fitness_source whole = *source;
     struct problems problems;
+    char *text;
+    enum err code = read_configuration(source, &text, &whole.text, err);
+    if (code != ERR_OK) {
+        free(text);
+        return code;
+    }
     problems_init(&problems);
-    ret->registry = fitness_read(source, earlier, &ret->settings, &problems);
+    ret->registry = fitness_read(&whole, earlier, &ret->settings, &problems);
+    free(text);
     ret->changes = settings_find_fixed_changes(running, &ret->settings);
     if (!problems_any(&problems))
         settings_keep_fixed(running, &ret->settings,
             source->config != NULL ? source->config : "defaults", &problems);
-    enum err code = problems_check(&problems, err);
+    code = problems_check(&problems, err);
     problems_fini(&problems);
     if (code != ERR_OK) reading_fini(ret);
     return code;

@@ -49,8 +49,18 @@ const char *fixed_changes_describe(
     return text;
 }
 
+static void refuse_changes(const struct settings *running, const struct settings *loaded,
+    const char *file, struct problems *problems) {
+    for (size_t i = 0; i < setting_count; i++)
+        if (setting_table[i].is_for_life && has_changed(&setting_table[i], running, loaded))
+            problems_add(problems, file, 0, 0,
+                "change it back, or stop the worker and start it again",
+                "%s has changed, which a worker that runs cannot follow", setting_table[i].path);
+}
+
 void settings_keep_fixed(const struct settings *running, struct settings *loaded, const char *file,
     struct problems *problems) {
+    refuse_changes(running, loaded, file, problems);
     for (size_t i = 0; i < setting_count; i++) {
         const struct setting *setting = &setting_table[i];
         void *field = (char *)loaded + setting->offset;

@@ -28,7 +28,8 @@ const char *fixed_changes_describe(
 
 /**
  * Gives settings of `loaded` that do not reload the values of `running`. Adds a problem if the
- * result is not valid or memory is short; `loaded` may then only be passed to settings_fini().
+ * driver or the broker has changed, the result is not valid, or memory is short; `loaded` may then
+ * only be passed to settings_fini().
  */
 void settings_keep_fixed(const struct settings *running, struct settings *loaded, const char *file,
     struct problems *problems);

@@ -113,6 +113,10 @@ static void read_section(
 static void read_document(
     struct settings *settings, struct yaml_document *document, struct problems *problems) {
     if (document == NULL) return;
+    if (yaml_is_empty(document)) /* as a file that is being written */
+        yaml_problem(problems, document, NULL,
+            "write what shall differ from the defaults, or {} if nothing shall",
+            "nothing stands in it");
     struct loaded loaded = {.settings = settings, .document = document, .problems = problems};
     read_section(&loaded, NULL, yaml_root(document));
     rules_check(&loaded);
@@ -120,7 +124,7 @@ static void read_document(
 }
 
 void settings_load(struct settings *settings, const char *path, struct problems *problems) {
-    if (path == NULL) settings_parse(settings, "defaults", slice_of_text(""), problems);
+    if (path == NULL) settings_parse(settings, "defaults", slice_of_text("{}"), problems);
     else read_document(settings, yaml_load(path, YAML_EXPAND_VARIABLES, problems), problems);
 }
 

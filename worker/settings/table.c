@@ -44,8 +44,10 @@ static const char *const log_format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] =
     (offsetof(struct settings, field) +                                                            \
         0 * sizeof((type *)NULL == &((struct settings *)NULL)->field))
 
-/* The last argument of each is the help; RELOADS may follow: SIGHUP then changes the setting. */
+/* The last argument of each is the help. RELOADS may follow: SIGHUP then changes the setting; or
+ * FOR_LIFE: SIGHUP refuses a change. */
 #define RELOADS .reloads = true
+#define FOR_LIFE .is_for_life = true
 #define ROW(field, kind, c_type, ...)                                                              \
     { .path = #field, .type = kind, .offset = AT(c_type, field), __VA_ARGS__ }
 #define UINT(field, least, most, text, ...)                                                        \
@@ -74,7 +76,8 @@ static const char *const log_format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] =
 const struct setting setting_table[] = {
     ENUM(driver_choice, driver, driver_names, "cuda",
         "What runs the kernels: cuda is an NVIDIA GPU through libcuda.so.1, cpu is threads of "
-        "this machine, which is enough for trials and tests."),
+        "this machine, which is enough for trials and tests.",
+        FOR_LIFE),
     DEVICES(devices, "all",
         "GPUs to use, with one executor for each: all, or a list of driver numbers and of UUIDs "
         "as nvidia-smi -L prints them."),
@@ -90,7 +93,8 @@ const struct setting setting_table[] = {
         "the cores that each executor may use."),
     ENUM(broker_choice, broker, broker_names, "kafka",
         "Where jobs come from: a Kafka cluster, or a broker inside the worker for trying it "
-        "out."),
+        "out.",
+        FOR_LIFE),
     ENUM(ordering_choice, ordering, ordering_names, "none",
         "none runs jobs in any order. key runs jobs of one key one after another, in the order "
         "of their offsets; residents need it."),

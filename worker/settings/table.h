@@ -30,6 +30,7 @@ struct setting {
     const char *const *names; /* ENUM, BOOL: by value, ended by NULL */
     const char *fallback;     /* the default, as in the file */
     bool reloads;             /* SIGHUP changes it while the worker runs */
+    bool is_for_life;         /* a file that changes it is refused while the worker runs */
     const char *help;
 };
 

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 static enum err fail_io(struct error *err, const char *what, const char *path) {
     int native = errno;
     return error_set(err, ERR_CONFIG, native,
@@ -38,34 +40,24 @@ enum err state_folder_make(const char *path, struct error *err) {
 }
 
 static bool read_name(const char *path, char ret[static STATE_INSTANCE_SIZE]) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t size = read(fd, ret, STATE_INSTANCE_SIZE);
-    close(fd);
-    ret[STATE_INSTANCE_SIZE - 1] = 0;
-    return size == STATE_INSTANCE_SIZE - 1 &&
-           strspn(ret, "0123456789abcdef") == STATE_INSTANCE_SIZE - 1;
-}
-
-static bool write_name(int fd) {
-    uint64_t name;
-    char text[STATE_INSTANCE_SIZE];
-    if (getrandom(&name, sizeof name, 0) != sizeof name) return false;
-    snprintf(text, sizeof text, "%016" PRIx64, name);
-    return write(fd, text, sizeof text - 1) == (ssize_t)(sizeof text - 1);
+    char *text;
+    size_t size;
+    struct error why;
+    if (file_read(path, STATE_INSTANCE_SIZE, &text, &size, &why) != ERR_OK) return false;
+    bool is_name = size == STATE_INSTANCE_SIZE - 1 && strspn(text, "0123456789abcdef") == size;
+    if (is_name) memcpy(ret, text, STATE_INSTANCE_SIZE);
+    free(text);
+    return is_name;
 }
 
 /* Replaces what is there. The caller has the lock of the folder. */
 static enum err draw_name(const char *path, struct error *err) {
-    char *beside;
-    if (asprintf(&beside, "%s.XXXXXX", path) < 0) return no_memory(err);
-    int fd = mkostemp(beside, O_CLOEXEC);
-    bool is_drawn = fd >= 0 && write_name(fd) && rename(beside, path) == 0;
-    enum err code = is_drawn ? ERR_OK : fail_io(err, "writing", path);
-    if (fd >= 0) close(fd);
-    if (fd >= 0 && !is_drawn) unlink(beside);
-    free(beside);
-    return code;
+    uint64_t name;
+    char text[STATE_INSTANCE_SIZE];
+    bool is_drawn = getrandom(&name, sizeof name, 0) == sizeof name;
+    snprintf(text, sizeof text, "%016" PRIx64, name);
+    is_drawn = is_drawn && file_replace(path, 0600, slice_of_text(text));
+    return is_drawn ? ERR_OK : fail_io(err, "writing", path);
 }
 
 /* When several processes start at once, the first one decides; a name that is one stays. */

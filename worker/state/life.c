@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "state/layout.h"
 
@@ -267,11 +268,16 @@ static enum err lock(struct state *state, int timeout_ms, struct error *err) {
     return ERR_OK;
 }
 
+static enum err open_plain(struct state *state, int flags, struct error *err) {
+    struct error why;
+    if (file_open(state->path, flags | O_NOFOLLOW, &state->fd, &why) == ERR_OK) return ERR_OK;
+    return error_set(err, ERR_IO, why.native, FIX_DISK, "opening %s", why.message);
+}
+
 static enum err open_file(struct state *state, int timeout_ms, struct error *err) {
     if (state->fd >= 0) close(state->fd);
-    state->fd = open(state->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (state->fd < 0) return fail_io(err, "opening", state->path);
-    return lock(state, timeout_ms, err);
+    enum err code = open_plain(state, O_RDWR | O_CREAT, err);
+    return code != ERR_OK ? code : lock(state, timeout_ms, err);
 }
 
 /* The renamed file stays locked until it is closed. */
@@ -328,9 +334,7 @@ enum err state_open(const char *path, int lock_timeout_ms, struct state **ret,
 enum err state_touch(const char *path, struct state **ret, struct error *err) {
     struct state *state = create(path);
     if (state == NULL) return no_memory(err, path);
-    enum err code = ERR_OK;
-    state->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (state->fd < 0) code = fail_io(err, "opening", path);
+    enum err code = open_plain(state, O_RDWR, err);
     if (code == ERR_OK) code = check_file(state, err);
     if (code == ERR_OK) code = map(state, false, err);
     if (code == ERR_OK) *ret = state;
@@ -366,9 +370,7 @@ enum err state_look(struct state *state, struct error *err) {
 enum err state_watch(const char *path, uint64_t life, struct state **ret, struct error *err) {
     struct state *state = create(path);
     if (state == NULL) return no_memory(err, path);
-    enum err code = ERR_OK;
-    state->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (state->fd < 0) code = fail_io(err, "opening", path);
+    enum err code = open_plain(state, O_RDONLY, err);
     if (code == ERR_OK) code = check_file(state, err);
     if (code == ERR_OK) code = map(state, true, err);
     if (code == ERR_OK) code = state_look(state, err);
