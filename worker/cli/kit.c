@@ -19,32 +19,34 @@ bool kit_takes(const char *word) {
     return false;
 }
 
-/* Tells the kit where this worker is, and Python where the kit is: in share/ beside bin/. */
-static bool set_environment(void) {
-    char binary[PATH_MAX], folder[PATH_MAX], path[4 * PATH_MAX];
+/* Python looks for modules only where it is installed and in the folder that is its argument:
+ * neither where it is called nor where PYTHONPATH says. */
+static const char start[] = "import runpy, site, sys\n"
+                            "sys.path.insert(0, sys.argv.pop(1))\n"
+                            "site.addsitedir(site.getusersitepackages())\n"
+                            "runpy.run_module('gpu_worker_kit', run_name='__main__')\n";
+
+/* Finds the kit, in share/ beside bin/, and tells it where this worker is. */
+static bool find_kit(char ret[static 2 * PATH_MAX]) {
+    char binary[PATH_MAX], folder[PATH_MAX];
     ssize_t size = readlink("/proc/self/exe", binary, sizeof binary - 1);
-    const char *before = getenv("PYTHONPATH");
     if (size <= 0) return false;
     binary[size] = 0;
     memcpy(folder, binary, (size_t)size + 1);
-    int used = snprintf(path, sizeof path, "%s/../share/gpu-worker/python%s%s", dirname(folder),
-        before != NULL ? ":" : "", before != NULL ? before : "");
-    return used < (int)sizeof path && setenv("GPU_WORKER_BINARY", binary, 1) == 0 &&
-           setenv("PYTHONPATH", path, 1) == 0 &&
-           /* the folder where it is called brings no modules */
-           setenv("PYTHONSAFEPATH", "1", 1) == 0 &&
-           /* and the kit's own folder stays as it was installed */
-           setenv("PYTHONDONTWRITEBYTECODE", "1", 1) == 0;
+    snprintf(ret, 2 * PATH_MAX, "%s/../share/gpu-worker/python", dirname(folder));
+    return setenv("GPU_WORKER_BINARY", binary, 1) == 0;
 }
 
 int kit_run(char **argv) {
-    const char *arguments[ARGUMENTS_MAX + 1] = {"python3", "-m", "gpu_worker_kit"};
-    size_t count = 3;
+    char kit[2 * PATH_MAX];
+    /* isolated; and the kit's own folder stays as it was installed */
+    const char *arguments[ARGUMENTS_MAX + 1] = {"python3", "-I", "-B", "-c", start, kit};
+    size_t count = 6;
     for (size_t i = 1; argv[i] != NULL; i++) {
         if (count == ARGUMENTS_MAX) return cli_fail_usage("programs", "there are too many words");
         arguments[count++] = argv[i];
     }
-    if (set_environment()) execvp("python3", (char *const *)(uintptr_t)arguments);
+    if (find_kit(kit)) execvp("python3", (char *const *)(uintptr_t)arguments);
     return cli_fail(
         CLI_FAILED, "programs", "python3: %s; install Python 3.9 or newer", strerror(errno));
 }

@@ -6,24 +6,31 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import re
-import shutil
 import struct
-from typing import Optional
+from typing import Any, Optional
 
-from .tools import KitError, program_of
+from .tools import KitError, made_aside, program_of
 
-ENTRY = re.compile(r"\.entry\s+([\w$.]+)\s*\(([^)]*)\)([^{;]*)\{", re.S)
-PARAM = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)([^,]*?)([\w$.]+)\s*(?:\[(\d+)\])?\s*$", re.S)
-KIND = re.compile(r"[busf](8|16|32|64)")
-LOAD = re.compile(r"ld\.param(?:::\w+)?(?:\.v\d)?\.(\w+)\s+\{?\s*(%\w+)[^;\[]*\[([\w$.]+)")
-TO_GLOBAL = re.compile(r"cvta\.to\.global\.u64\s+(%\w+),\s*(%\w+)\s*;")
-ADDED = re.compile(r"add\.[su]64\s+(%\w+),\s*(%\w+),\s*(%\w+)\s*;")
-ADDRESS = re.compile(r"\b(?:ld|st|atom|red)\.(?!param|shared|local|const)[^;\[]*\[(%\w+)")
-MOVED = re.compile(r"mov\.[bu]64\s+(%\w+),\s*(%\w+)\s*;")
-BLOCK = re.compile(r"\.(?:reqntid|maxntid)\s+([\d\s,]+)")
-TARGET = re.compile(r"\.target\s+sm_(\d+)")
+# Each pattern reads on from where the one before it ended, or a piece of at most PIECE_MAX characters: whatever the file says,
+# reading it takes time as its size does.
+COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.S)
+ENTRY = re.compile(r"\.entry\s+([\w$.]+)\s*\(", re.A)
+KIND = re.compile(r"\.([busf](?:8|16|32|64))")
+NAME_AND_COUNT = re.compile(r"([\w$.]+)(?:\[(\d{1,9})\])?", re.A)
+LOAD = re.compile(r"ld\.param(?:::\w+)?(?:\.v\d)?\.(\w+)\s+\{?\s*(%\w+)[^\[]*\[([\w$.]+)")
+TO_GLOBAL = re.compile(r"cvta\.to\.global\.u64\s+(%\w+),\s*(%\w+)\s*$")
+ADDED = re.compile(r"add\.[su]64\s+(%\w+),\s*(%\w+),\s*(%\w+)\s*$")
+ADDRESS = re.compile(r"\b(?:ld|st|atom|red)\.(?!param|shared|local|const)[^\[]*\[(%\w+)")
+MOVED = re.compile(r"mov\.[bu]64\s+(%\w+),\s*(%\w+)\s*$")
+BLOCK = re.compile(r"\.(?:reqntid|maxntid)((?:[\s,]+\d{1,9}){1,3})")
+BRACE, PARENTHESIS, BODY_OR_NONE = re.compile(r"[{}]"), re.compile(r"\)"), re.compile(r"[{;]")
 VALUES = {"u32": "u32", "s32": "i32", "b32": "u32", "u64": "u64", "s64": "i64", "b64": "u64", "f32": "f32", "f64": "f64"}
-NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}")
+NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}", re.A)
+SECTION_NAME_MAX = 1100  # ".nv.info." and a symbol
+SYMBOL = re.compile(r"[\w$.]{1,1000}", re.A)  # as the worker takes it
+PIECE_MAX = 2000  # of a statement, and of the declaration of a parameter
+SHOWN_MAX, LEFT_OUT_SHOWN = 80, 20
+IMAGE_BYTES_MAX = 256 << 20  # as for the worker
 # A cubin describes a kernel by attributes. Each is named by two numbers: its form and its kind.
 KPARAM_INFO = (0x04, 0x17)  # EIATTR_KPARAM_INFO: one parameter
 BLOCKS = ((0x04, 0x10), (0x04, 0x05))  # EIATTR_REQNTID, EIATTR_MAX_THREADS: x, y, z
@@ -47,6 +54,17 @@ class Kernel:
     block: list[int]
 
 
+def shown(text: str) -> str:
+    """Text of a file as a person may read it."""
+    return ascii(text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "...")
+
+
+def kernel_of(symbol: str, params: list[Param], block: list[int]) -> Kernel:
+    if SYMBOL.fullmatch(symbol) is None:
+        raise KitError(f"the name {shown(symbol)} is no symbol")
+    return Kernel(symbol, params, block)
+
+
 def short_name(symbol: str) -> str:
     """Finds the name of the function in a mangled symbol: `add` in _ZN8__main__3addB2v1E and in _Z3addPf."""
     if not symbol.startswith("_Z"):
@@ -64,50 +82,56 @@ def short_name(symbol: str) -> str:
     return found if NAME.fullmatch(found) else symbol
 
 
-def body_of(text: str, start: int) -> str:
-    """Returns the text from `start`, which is behind a `{`, to the `}` that closes it."""
-    depth = 1
-    for at in range(start, len(text)):
-        depth += (text[at] == "{") - (text[at] == "}")
-        if depth == 0:
-            return text[start:at]
-    raise KitError("the PTX ends within a kernel; make it again")
+class Body:
+    """What the statements of a kernel do with its parameters."""
+
+    def __init__(self, text: str):
+        statements = [statement for statement in text.split(";") if len(statement) <= PIECE_MAX]
+
+        def all_of(pattern: re.Pattern[str]) -> list[Any]:
+            return [found for statement in statements for found in pattern.findall(statement)]
+
+        loads = all_of(LOAD)
+        self.loads: dict[str, list[tuple[str, str]]] = {}  # of a parameter: the type and the register of each
+        for kind, register, name in loads:
+            self.loads.setdefault(name, []).append((kind, register))
+        to_global = all_of(TO_GLOBAL)
+        known = {target for target, _ in to_global}
+        params = {register for _, register, _ in loads}
+        sources: dict[str, list[str]] = {}
+        for target, source in all_of(MOVED):
+            sources[target] = [source]
+        for target, *both in all_of(ADDED):
+            if not known & set(both) and not set(both) <= params:
+                sources.setdefault(target, []).extend(both)
+        # The registers from which addresses in global memory are computed. Of a sum the one is a pointer and the other a
+        # distance: where neither is known to be the pointer, both may be, unless both are parameters.
+        self.pointers: set[str] = set()
+        left = [source for _, source in to_global] + all_of(ADDRESS)
+        while left:
+            register = left.pop()
+            if register not in self.pointers:
+                self.pointers.add(register)
+                left += sources.get(register, [])
 
 
-def pointers_of(body: str) -> set[str]:
-    """The registers from which addresses in global memory are computed. Of a sum the one is a pointer and the other a
-    distance: where neither is known to be the pointer, both may be, unless both are parameters."""
-    known = {target for target, _ in TO_GLOBAL.findall(body)}
-    params = {register for _, register, _ in LOAD.findall(body)}
-    sources: dict[str, list[str]] = {target: [source] for target, source in MOVED.findall(body)}
-    for target, *both in ADDED.findall(body):
-        if not known & set(both) and not set(both) <= params:
-            sources.setdefault(target, []).extend(both)
-    found: set[str] = set()
-    left = [source for _, source in TO_GLOBAL.findall(body)] + ADDRESS.findall(body)
-    while left:
-        register = left.pop()
-        if register not in found:
-            found.add(register)
-            left += sources.get(register, [])
-    return found
-
-
-def param_of(declared: str, body: str) -> Param:
-    """Reads the declaration of a parameter. How the body of the kernel uses it shows whether it is a pointer."""
-    found = PARAM.search(declared.strip())
-    if found is None or KIND.fullmatch(found[1]) is None:
-        raise KitError(f"the parameter '{declared.strip()}' cannot be read")
-    kind, attributes, name, count = found.groups()
-    loads = [load for load in LOAD.findall(body) if load[2] == name]
+def param_of(declared: str, body: Body) -> Param:
+    """Reads the declaration of a parameter: `.param`, its type, attributes, its name. How the body of the kernel uses it shows
+    whether it is a pointer."""
+    words = declared[:PIECE_MAX].replace(" [", "[").split()
+    kinds = [found[1] for found in map(KIND.fullmatch, words[1:-1]) if found is not None]
+    named = NAME_AND_COUNT.fullmatch(words[-1])
+    if len(declared) > PIECE_MAX or words[0] != ".param" or len(kinds) != 1 or named is None:
+        raise KitError(f"the parameter {shown(declared)} cannot be read")
+    kind, name, count = kinds[0], named[1], named[2]
+    loads = body.loads.get(name, [])
     if count is not None:
         size = int(count) * int(kind[1:]) // 8
         if size % 4 != 0:
             raise KitError(f"the parameter {name} has {size} bytes; a program takes whole words of four")
         return Param("words", size, "a struct, by value")
     if kind in ("u64", "s64", "b64"):
-        pointers = pointers_of(body)
-        if ".ptr" in attributes and loads or any(register in pointers for _, register, _ in loads):
+        if ".ptr" in words and loads or any(register in body.pointers for _, register in loads):
             return Param("buffer", 8, "in, out, inout or static")
         if not loads:
             return Param("u64", 8, "the kernel does not use it: give it 0")
@@ -122,28 +146,51 @@ def param_of(declared: str, body: str) -> Param:
 def block_of(directives: str) -> list[int]:
     """The block that the kernel asks for, or 256 threads."""
     found = BLOCK.search(directives)
-    return [int(extent) for extent in found[1].replace(" ", "").strip().split(",")] if found else [256]
+    return [int(extent) for extent in found[1].replace(",", " ").split()] if found else [256]
+
+
+def find(pattern: re.Pattern[str], text: str, start: int) -> int:
+    found = pattern.search(text, start)
+    if found is None:
+        raise KitError("the PTX ends within a kernel; make it again")
+    return found.start()
+
+
+def end_of_body(text: str, start: int) -> int:
+    """Finds the `}` that closes the `{` before `start`."""
+    depth = 1
+    for brace in BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.start()
+    raise KitError("the PTX ends within a kernel; make it again")
 
 
 def kernels_of_ptx(text: str) -> list[Kernel]:
-    text = re.sub(r"/\*.*?\*/", " ", re.sub(r"//[^\n]*", "", text), flags=re.S)
-    found, left_out = [], []
-    for entry in ENTRY.finditer(text):
-        body = body_of(text, entry.end())
-        declared = [param for param in entry[2].split(",") if param.strip()]
+    text = COMMENT.sub(" ", text)
+    found, left_out, at = [], [], 0
+    while entry := ENTRY.search(text, at):
+        close = find(PARENTHESIS, text, entry.end())
+        begin = find(BODY_OR_NONE, text, close) + 1
+        at = begin
+        if text[begin - 1] == ";":  # it is declared here, and has its body elsewhere
+            continue
+        at = end_of_body(text, begin)
+        declared = [param.strip() for param in text[entry.end():close].split(",") if param.strip()]
+        body = Body(text[begin:at])
         try:
-            found.append(Kernel(entry[1], [param_of(param, body) for param in declared], block_of(entry[3])))
+            found.append(kernel_of(entry[1], [param_of(param, body) for param in declared], block_of(text[close:begin])))
         except KitError as error:
             left_out.append(f"{short_name(entry[1])} is left out: {error}")
     if left_out and not found:
-        raise KitError("\n".join(left_out))
-    for said in left_out:
+        raise KitError("\n".join(left_out[:LEFT_OUT_SHOWN]))
+    for said in left_out[:LEFT_OUT_SHOWN]:
         print(said)
     return found
 
 
 def text_at(table: bytes, start: int) -> str:
-    return table[start: table.index(b"\0", start)].decode()
+    return table[start: table.index(b"\0", start, start + SECTION_NAME_MAX)].decode()
 
 
 def sections_of(image: bytes) -> dict[str, bytes]:
@@ -151,10 +198,13 @@ def sections_of(image: bytes) -> dict[str, bytes]:
     (offset,) = struct.unpack_from("<Q", image, 40)
     size, count, names = struct.unpack_from("<HHH", image, 58)
     heads = [struct.unpack_from("<IIQQQQ", image, offset + i * size) for i in range(count)]
-    if any(head[1] != 8 and head[4] + head[5] > len(image) for head in heads):
+    bytes_of = [(head[4], 0 if head[1] == 8 else head[5]) for head in heads]
+    if any(start + length > len(image) for start, length in bytes_of):
         raise ValueError("it is cut")
-    table = image[heads[names][4]: heads[names][4] + heads[names][5]]
-    return {text_at(table, head[0]): b"" if head[1] == 8 else image[head[4]: head[4] + head[5]] for head in heads}
+    if sum(length for _, length in bytes_of) > len(image):
+        raise ValueError("its sections overlap")
+    table = image[bytes_of[names][0]: sum(bytes_of[names])]
+    return {text_at(table, head[0]): image[start: start + length] for head, (start, length) in zip(heads, bytes_of)}
 
 
 def read_info(info: bytes) -> tuple[list[Param], list[int]]:
@@ -191,7 +241,7 @@ def kernels_of_cubin(image: bytes) -> tuple[list[Kernel], str]:
     try:
         (flags,) = struct.unpack_from("<I", image, 48)
         sections = sections_of(image)
-        kernels = [Kernel(name, *read_info(sections.get(f".nv.info.{name}", b"")))
+        kernels = [kernel_of(name, *read_info(sections.get(f".nv.info.{name}", b"")))
                    for name in (section[len(".text."):] for section in sections if section.startswith(".text."))]
     except (struct.error, IndexError, OverflowError, ValueError) as error:
         raise KitError(f"the cubin is damaged: {error}") from None
@@ -231,28 +281,35 @@ def manifest_of(name: str, kernels: list[Kernel], image: str) -> str:
     return "\n".join([*lines, "images:", f"  - {image}", ""])
 
 
+def read_image(path: pathlib.Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise KitError(f"{path} is not a plain file")
+    if path.stat().st_size > IMAGE_BYTES_MAX:
+        raise KitError(f"{path} has more than the {IMAGE_BYTES_MAX >> 20} MiB that an image may have")
+    return path.read_bytes()
+
+
 def import_image(image: pathlib.Path, name: Optional[str], folder: pathlib.Path) -> None:
-    name = name or re.sub(r"[^\w.-]", "_", image.stem)
+    name = name or re.sub(r"[^\w.-]", "_", image.stem, flags=re.A)
     if NAME.fullmatch(name) is None:
-        raise KitError(f"'{name}' is no name for a program; choose one with --name")
+        raise KitError(f"{name!r} is no name for a program; choose one with --name")
     try:
+        data = read_image(image)
         if image.suffix == ".cubin":
-            kernels, architecture = kernels_of_cubin(image.read_bytes())
+            kernels, architecture = kernels_of_cubin(data)
             described = f"{{kind: cubin, file: {name}.cubin, architecture: {architecture}}}"
         else:
-            kernels = kernels_of_ptx(image.read_text())
+            kernels = kernels_of_ptx(data.decode())
             described = f"{{kind: ptx, file: {name}.ptx}}"
         if not kernels:
             raise KitError("there is no kernel in it: no .entry")
-        (folder / name).mkdir(parents=True)
-        shutil.copyfile(image, folder / name / f"{name}{image.suffix}")
-    except FileExistsError:
-        raise KitError(f"{folder / name} exists; choose another name with --name") from None
+        with made_aside(folder / name) as draft:
+            (draft / f"{name}{image.suffix}").write_bytes(data)
+            (draft / "program.yaml").write_text(manifest_of(name, kernels, described))
+            program_of(draft)
     except OSError as error:
         raise KitError(f"{error.filename or image}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise KitError(f"{image} is no text: PTX is, and a cubin is named .cubin") from None
-    (folder / name / "program.yaml").write_text(manifest_of(name, kernels, described))
-    program_of(folder / name)
     print(f"{folder / name}/program.yaml: {', '.join(short_name(kernel.symbol) for kernel in kernels)}\n"
           "next: in it, name the arguments, say which buffers are only read, and give each number that leads to memory its bounds")

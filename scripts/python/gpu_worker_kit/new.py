@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 import re
 
-from .tools import KitError
+from .tools import KitError, made_aside
 
 KERNEL = """\
 /** y[i] = a * x[i]. The functions that a kernel has are listed at the top of kernel.h. */
@@ -58,10 +58,7 @@ def create(folder: pathlib.Path) -> None:
     name = folder.name
     if NAME.fullmatch(name) is None:
         raise KitError(f"'{name}' is no name for a kernel: use letters, digits and _")
-    try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        raise KitError(f"{folder} exists; choose another name") from None
-    for file, text in ((f"{name}.c", KERNEL), ("program.yaml", MANIFEST), ("cases.py", CASES)):
-        (folder / file).write_text(text.replace("NAME", name))
+    with made_aside(folder) as draft:
+        for file, text in ((f"{name}.c", KERNEL), ("program.yaml", MANIFEST), ("cases.py", CASES)):
+            (draft / file).write_text(text.replace("NAME", name))
     print(f"{folder}: {name}.c, program.yaml, cases.py\nnext: gpu-worker programs test {folder}")

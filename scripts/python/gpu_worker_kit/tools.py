@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -40,6 +44,22 @@ def run(*command: object) -> str:
     if done.returncode != 0:
         raise KitError(f"{words[0]} failed:\n{(done.stderr or done.stdout).rstrip()}")
     return done.stdout
+
+
+@contextlib.contextmanager
+def made_aside(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A folder that becomes `folder` in one step once all is in it. If something fails, nothing of it stays: a program that is
+    half there would keep workers from starting."""
+    if os.path.lexists(folder):
+        raise KitError(f"{folder} exists; choose another name")
+    if os.path.lexists(folder.parent) and not folder.parent.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".gpu-worker-", dir=folder.parent) as room:
+        draft = pathlib.Path(room) / folder.name
+        draft.mkdir()
+        yield draft
+        draft.rename(folder)
 
 
 def program_of(folder: pathlib.Path) -> dict[str, Any]:
