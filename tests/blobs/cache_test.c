@@ -1,5 +1,6 @@
 #include "blobs/cache.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -135,12 +136,13 @@ TEST(a_failed_fetch_leaves_nothing) {
 }
 
 TEST(unfinished_files_are_removed_at_start) {
-    struct folder folder;
-    struct temp_file file;
-    assert_int_equal(folder_open(&folder, "blobs.cache_dir", dir, 0700, &err), ERR_OK);
-    assert_int_equal(temp_file_create(&folder, &digests[0], &file, &err), ERR_OK);
-    temp_file_close(&file);
-    folder_close(&folder);
+    char path[300];
+    snprintf(path, sizeof path, "%s/00", dir);
+    assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+    strcat(path, "/.gpu-worker.0123456789abcdef"); /* where a file needs a name */
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fclose(file);
     assert_int_equal(sum_files().temp_count, 1);
     blobs_destroy(blobs);
     open_store(ROOM * BLOB_BYTES);

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/io_faults.h"
@@ -206,22 +209,44 @@ TEST(reading_marks_a_blob_as_used) {
     assert_true(used_s(&digest) > 1000);
 }
 
-/* What a crash between the write and the rename leaves. */
-TEST(an_unfinished_file_is_no_blob_and_is_removed_after_an_hour) {
-    struct digest digest = digest_of(slice_of_text("payload"));
+/* A process that is killed while it writes. */
+static void write_and_die(void) {
+    static const struct digest unknown;
     struct folder folder;
     struct temp_file file;
+    bool is_written = folder_open(&folder, "blobs.dir", dir, 0700, &err) == ERR_OK &&
+                      temp_file_create(&folder, &unknown, &file, &err) == ERR_OK &&
+                      temp_file_write(&file, slice_of_text("much"), &err) == ERR_OK;
+    if (is_written) raise(SIGKILL);
+    _exit(1);
+}
+
+TEST(a_process_that_dies_leaves_no_unfinished_file) {
+    size_t counts[2];
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) write_and_die();
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    count_files(counts);
+    assert_int_equal(counts[1], 0);
+}
+
+/* What a crash between the write and the rename leaves where a file needs a name. */
+TEST(an_unfinished_file_is_no_blob_and_is_removed_after_an_hour) {
+    struct digest digest = digest_of(slice_of_text("payload"));
     struct blob blob;
     size_t counts[2];
     char path[256];
-    assert_int_equal(folder_open(&folder, "blobs.dir", dir, 0700, &err), ERR_OK);
-    assert_int_equal(temp_file_create(&folder, &digest, &file, &err), ERR_OK);
-    assert_int_equal(temp_file_write(&file, slice_of_text("payload"), &err), ERR_OK);
-    assert_int_equal(blob_open(blobs, &digest, 7, &blob, &err), ERR_BLOB_MISSING);
     path_of(&digest, path);
-    snprintf(strrchr(path, '/'), 1 + sizeof file.name, "/%s", file.name);
-    temp_file_close(&file);
-    folder_close(&folder);
+    *strrchr(path, '/') = 0;
+    assert_return_code(mkdir(path, 0700), 0);
+    strcat(path, "/.gpu-worker.0123456789abcdef");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("payload", file);
+    fclose(file);
+    assert_int_equal(blob_open(blobs, &digest, 7, &blob, &err), ERR_BLOB_MISSING);
 
     set_used(path, now_s - HOUR_S);
     blobs_sweep(blobs, now_s);
@@ -354,6 +379,7 @@ TEST_MAIN() {
         S(a_folder_that_cannot_be_read_is_trouble_and_no_missing_blob),
         S(putting_again_marks_a_blob_as_used_and_mends_a_cut_one),
         S(reading_marks_a_blob_as_used),
+        S(a_process_that_dies_leaves_no_unfinished_file),
         S(an_unfinished_file_is_no_blob_and_is_removed_after_an_hour),
         S(blobs_expire_after_their_age_and_not_before),
         S(blobs_without_an_age_stay),

@@ -214,7 +214,7 @@ bool cache_wants(struct cache *cache, struct cache_entry *entry) {
     return wants;
 }
 
-enum err cache_settle(struct cache *cache, struct cache_entry *entry, const struct temp_file *file,
+enum err cache_settle(struct cache *cache, struct cache_entry *entry, struct temp_file *file,
     bool *ret_is_kept, struct error *err) {
     enum err code = ERR_OK;
     pthread_mutex_lock(&cache->lock);

@@ -42,7 +42,7 @@ bool cache_wants(struct cache *cache, struct cache_entry *entry);
  * was renamed, and now belongs to the cache. Errors: ERR_IO, if it could not be renamed.
  */
 MUST_CHECK enum err cache_settle(struct cache *cache, struct cache_entry *entry,
-    const struct temp_file *file, bool *ret_is_kept, struct error *err);
+    struct temp_file *file, bool *ret_is_kept, struct error *err);
 
 /** Removes a blob that turned out to be damaged. */
 void cache_forget(struct cache *cache, const struct digest *digest);

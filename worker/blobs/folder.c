@@ -232,6 +232,15 @@ static enum err make_shelf(
     return *ret_fd >= 0 ? ERR_OK : io_failed(folder, "open", shelf, err);
 }
 
+/* Without a name, so that it ends with the process, however that ends; with one on file systems
+ * that cannot do so, such as NFS. */
+static int open_temp(int shelf_fd, const char *name, bool *ret_is_named) {
+    int fd = openat(shelf_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    *ret_is_named = fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT);
+    if (!*ret_is_named) return fd;
+    return openat(shelf_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
 enum err temp_file_create(const struct folder *folder, const struct digest *digest,
     struct temp_file *ret, struct error *err) {
     char name[BLOB_NAME_SIZE];
@@ -239,8 +248,7 @@ enum err temp_file_create(const struct folder *folder, const struct digest *dige
     enum err code = make_shelf(folder, blob_name(digest, name), &file.shelf_fd, err);
     if (code != ERR_OK) return code;
     make_temp_name(file.name);
-    file.fd =
-        openat(file.shelf_fd, file.name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    file.fd = open_temp(file.shelf_fd, file.name, &file.is_named);
     if (file.fd < 0) {
         code = io_failed(folder, "make a file for", name, err);
         close(file.shelf_fd);
@@ -276,7 +284,7 @@ enum err temp_file_name(struct temp_file *file, const struct digest *digest, str
     int shelf_fd;
     enum err code = make_shelf(file->folder, blob_name(digest, name), &shelf_fd, err);
     if (code != ERR_OK) return code;
-    if (renameat(file->shelf_fd, file->name, shelf_fd, file->name) != 0) {
+    if (file->is_named && renameat(file->shelf_fd, file->name, shelf_fd, file->name) != 0) {
         code = io_failed(file->folder, "move a file to", name, err);
         close(shelf_fd);
         return code;
@@ -287,14 +295,24 @@ enum err temp_file_name(struct temp_file *file, const struct digest *digest, str
     return ERR_OK;
 }
 
-enum err temp_file_commit(const struct temp_file *file, struct error *err) {
+/* A link cannot take the place of a file, so it gets the temporary name first. */
+static bool give_temp_name(struct temp_file *file) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file->fd);
+    file->is_named = file->is_named ||
+                     linkat(AT_FDCWD, path, file->shelf_fd, file->name, AT_SYMLINK_FOLLOW) == 0;
+    return file->is_named;
+}
+
+enum err temp_file_commit(struct temp_file *file, struct error *err) {
     char name[BLOB_NAME_SIZE];
     const char *final = name_on_shelf(blob_name(&file->digest, name));
+    if (!give_temp_name(file)) return write_failed(file, "name a file for", err);
     if (renameat(file->shelf_fd, file->name, file->shelf_fd, final) == 0) return ERR_OK;
     return write_failed(file, "rename a file to", err);
 }
 
-enum err temp_file_commit_durably(const struct temp_file *file, struct error *err) {
+enum err temp_file_commit_durably(struct temp_file *file, struct error *err) {
     char name[BLOB_NAME_SIZE];
     if (fsync(file->fd) != 0) return write_failed(file, "sync", err);
     enum err code = temp_file_commit(file, err);
@@ -312,7 +330,8 @@ void temp_file_close(struct temp_file *file) {
 }
 
 void temp_file_discard(struct temp_file *file) {
-    (void)unlinkat(file->shelf_fd, file->name, 0); /* if this fails, the next sweep removes it */
+    /* if this fails, the next sweep removes it */
+    if (file->is_named) (void)unlinkat(file->shelf_fd, file->name, 0);
     temp_file_close(file);
 }
 

@@ -1,7 +1,7 @@
 /**
- * A folder of blobs: `<path>/<first two hex>/<64 hex>`. Files are written with a temporary name,
- * `.gpu-worker.<16 hex>`, in the same folder, and then renamed, so a file with a blob's name is
- * complete. The time of a file's last use is its mtime.
+ * A folder of blobs: `<path>/<first two hex>/<64 hex>`. Files are written without a name, or with a
+ * temporary one, `.gpu-worker.<16 hex>`, in the same folder, and then renamed, so a file with a
+ * blob's name is complete. The time of a file's last use is its mtime.
  *
  * Others may write in the folder. The 256 folders below it are opened without following links, and
  * a file only relative to one of them, without following links or waiting: nothing outside is ever
@@ -36,8 +36,9 @@ struct temp_file {
     const struct folder *folder;
     struct digest digest; /* of its future contents */
     int shelf_fd, fd;
-    uint64_t bytes; /* that temp_file_write() has written */
-    char name[TEMP_NAME_SIZE];
+    uint64_t bytes;            /* that temp_file_write() has written */
+    char name[TEMP_NAME_SIZE]; /* that it has, or is to get */
+    bool is_named;
 };
 
 /** Writes the blob's relative name, NUL-terminated, and returns it. */
@@ -78,9 +79,9 @@ MUST_CHECK enum err temp_file_open_parts(
 MUST_CHECK enum err temp_file_name(
     struct temp_file *file, const struct digest *digest, struct error *err);
 /** Gives the file its name, replacing an older file; it stays open. */
-MUST_CHECK enum err temp_file_commit(const struct temp_file *file, struct error *err);
+MUST_CHECK enum err temp_file_commit(struct temp_file *file, struct error *err);
 /** The same; afterwards bytes and name outlive a crash. */
-MUST_CHECK enum err temp_file_commit_durably(const struct temp_file *file, struct error *err);
+MUST_CHECK enum err temp_file_commit_durably(struct temp_file *file, struct error *err);
 void temp_file_close(struct temp_file *file);
 void temp_file_discard(struct temp_file *file); /* removes it, and closes */
 
