@@ -229,12 +229,12 @@ TEST(an_output_that_is_stored_already_is_stored_once) {
 
 /* The one unfinished file: it has no name, but a descriptor of this process. */
 static void path_of_unfinished(char path[static 512]) {
-    char found[512];
+    char link[512];
     struct stat status;
     for (int fd = 3; fd < 100; fd++) {
         snprintf(path, 512, "/proc/self/fd/%d", fd);
-        ssize_t size = readlink(path, found, sizeof found);
-        if (size > 0 && strncmp(found, dir, strlen(dir)) == 0 && stat(path, &status) == 0 &&
+        ssize_t size = readlink(path, link, sizeof link);
+        if (size > 0 && strncmp(link, dir, strlen(dir)) == 0 && stat(path, &status) == 0 &&
             S_ISREG(status.st_mode))
             return;
     }
