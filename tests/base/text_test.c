@@ -64,6 +64,37 @@ TEST(random_bytes_become_utf8_and_utf8_stays_as_it_is) {
     }
 }
 
+TEST(what_does_more_than_be_read_is_found_by_its_number_and_tamed) {
+    static const struct {
+        const char *text;
+        unsigned number;
+    } hazards[] = {{"\x1b", 0x1b}, {"\x7f", 0x7f}, {"\xc2\x80", 0x80}, {"\xc2\x85", 0x85},
+        {"\xc2\x9f", 0x9f}, {"\xd8\x9c", 0x61c}, {"\xe2\x80\x8e", 0x200e}, {"\xe2\x80\xa8", 0x2028},
+        {"\xe2\x80\xa9", 0x2029}, {"\xe2\x80\xae", 0x202e}, {"\xe2\x81\xa6", 0x2066},
+        {"\xe2\x81\xa9", 0x2069}};
+    static const char *const harmless[] = {"a", " ", "~", "\xc2\xa0", "\xd8\x9b", "\xe2\x80\x8d",
+        "\xe2\x80\xa7", "\xe2\x80\xaf", "\xe2\x81\xa5", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+    unsigned number;
+    struct error err;
+    for (size_t i = 0; i < sizeof hazards / sizeof hazards[0]; i++) {
+        struct slice text = slice_of_text(hazards[i].text);
+        assert_int_equal(text_hazard(text, &number), text.size);
+        assert_int_equal(number, hazards[i].number);
+        error_set(&err, ERR_BAD_JOB, 0, hazards[i].text, "a%sb", hazards[i].text);
+        assert_string_equal(err.message, "a?b");
+        assert_string_equal(err.fix, "?");
+    }
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
+        char text[8];
+        assert_int_equal(text_hazard(slice_of_text(harmless[i]), &number), 0);
+        strcpy(text, harmless[i]);
+        text_tame(text);
+        assert_string_equal(text, harmless[i]);
+    }
+    error_set(&err, ERR_BAD_JOB, 0, "", "two\nlines");
+    assert_string_equal(err.message, "two?lines");
+}
+
 /* What is logged while `say` runs. */
 static void log_with(char *ret, size_t size, enum log_format format,
     const struct log_fields *fields, const char *text) {
@@ -134,5 +165,6 @@ TEST(a_log_line_is_one_line_of_utf8_without_controls) {
 RUN_TESTS(T(an_error_is_utf8_wherever_its_message_and_its_fix_are_cut),
     T(bytes_of_no_character_are_marked_and_the_rest_stays),
     T(random_bytes_become_utf8_and_utf8_stays_as_it_is),
+    T(what_does_more_than_be_read_is_found_by_its_number_and_tamed),
     T(a_log_line_is_whole_however_long_its_fields_are),
     T(a_log_line_is_one_line_of_utf8_without_controls))

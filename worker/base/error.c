@@ -33,6 +33,9 @@ enum err error_set(
     va_start(args, format);
     text_vformat(err->message, sizeof err->message, format, args);
     va_end(args);
+    /* They quote what strangers wrote, and people read them. */
+    text_tame(err->message);
+    text_tame(err->fix);
     return code;
 }
 

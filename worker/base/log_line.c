@@ -32,10 +32,10 @@ bool log_is_on(enum log_level level) {
     return (int)level >= atomic_load_explicit(&level_min, memory_order_relaxed);
 }
 
-/* Appends a control character as a number. */
+/* Appends a character as a number. */
 static size_t append_number(char *line, size_t used, size_t size, unsigned c) {
-    int written = line_format == LOG_JSON ? snprintf(line + used, size - used, "\\u%04x", c)
-                                          : snprintf(line + used, size - used, "\\x%02x", c);
+    bool is_short = line_format != LOG_JSON && c < 0x100;
+    int written = snprintf(line + used, size - used, is_short ? "\\x%02x" : "\\u%04x", c);
     return used + (size_t)written;
 }
 
@@ -46,11 +46,10 @@ static size_t append_number(char *line, size_t used, size_t size, unsigned c) {
 static size_t append_escaped(char *line, size_t used, size_t size, struct slice left) {
     while (left.size > 0 && used + 12 < size) {
         struct slice c;
+        unsigned number;
         if (!slice_take(&left, slice_utf8_first(left), &c) || c.size == 0) break;
-        if (c.data[0] < 0x20 || c.data[0] == 0x7f) {
-            used = append_number(line, used, size, c.data[0]);
-        } else if (c.data[0] == 0xc2 && c.data[1] < 0xa0) {
-            used = append_number(line, used, size, c.data[1]); /* terminals act on these, too */
+        if (text_hazard(c, &number) > 0) {
+            used = append_number(line, used, size, number);
         } else {
             bool is_special = c.data[0] == '"' || c.data[0] == '\\';
             if (line_format == LOG_JSON && is_special) line[used++] = '\\';

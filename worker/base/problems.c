@@ -30,10 +30,10 @@ static char *format_where(const char *file, int line, int column) {
     return length < 0 ? NULL : ret;
 }
 
+/* It quotes files of strangers, and a name that was cut may end within a character. */
 static void make_one_line(char *text) {
-    text_mend(text); /* a name that was cut may end within a character */
-    for (; *text != 0; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
+    text_mend(text);
+    text_tame(text);
 }
 
 /*

@@ -1,8 +1,6 @@
 #include "base/text.h"
 
-#include <stdio.h>
-
-#include "base/slice.h"
+#include <string.h>
 
 /* How many bytes a character has that begins with `first`; 1 if none begins so. */
 static size_t size_wanted(uint8_t first) {
@@ -48,4 +46,53 @@ void text_format(char *text, size_t size, const char *format, ...) {
     va_start(args, format);
     text_vformat(text, size, format, args);
     va_end(args);
+}
+
+static bool is_within(unsigned number, unsigned least, unsigned most) {
+    return number >= least && number <= most;
+}
+
+/* Those of two and three bytes that matter begin with these. */
+static unsigned number_of(struct slice text, size_t *size) {
+    const uint8_t *b = text.data;
+    *size = b[0] == 0xe2 ? 3 : b[0] == 0xc2 || b[0] == 0xd8 ? 2 : 1;
+    if (*size == 1 || text.size < *size) return b[0];
+    unsigned last = b[*size - 1] & 0x3fu;
+    return *size == 2 ? (b[0] & 0x1fu) << 6 | last : 0x2000u | (b[1] & 0x3fu) << 6 | last;
+}
+
+size_t text_hazard(struct slice text, unsigned *ret_number) {
+    size_t size;
+    unsigned c = number_of(text, &size);
+    *ret_number = c;
+    bool is_hazard = c < 0x20 || (c < 0xa0 && size == 2) || c == 0x7f || c == 0x61c ||
+                     is_within(c, 0x200e, 0x200f) || is_within(c, 0x2028, 0x202e) ||
+                     is_within(c, 0x2066, 0x2069);
+    return is_hazard ? size : 0;
+}
+
+void text_tame(char *text) {
+    char *to = text;
+    unsigned number;
+    for (struct slice left = slice_of_text(text); left.size > 0;) {
+        size_t size = text_hazard(left, &number);
+        *to++ = size == 0 ? (char)left.data[0] : '?';
+        left.data += size > 0 ? size : 1;
+        left.size -= size > 0 ? size : 1;
+    }
+    *to = 0;
+}
+
+void text_print_json(struct slice text, FILE *out) {
+    unsigned number;
+    putc_unlocked('"', out);
+    for (size_t i = 0; i < text.size;) {
+        size_t size = text_hazard(slice_of(text.data + i, text.size - i), &number);
+        int c = text.data[i];
+        if (size == 0 && (c == '"' || c == '\\')) putc_unlocked('\\', out);
+        if (size > 0) fprintf(out, "\\u%04x", number);
+        else putc_unlocked(c, out);
+        i += size > 0 ? size : 1;
+    }
+    putc_unlocked('"', out);
 }

@@ -1,5 +1,6 @@
 /**
- * Makes outgoing text valid UTF-8, even if it contains foreign bytes or was cut.
+ * Makes outgoing text valid UTF-8, even if it contains foreign bytes or was cut, and harmless for
+ * those who read it.
  *
  * Units: bytes. Threads: pure.
  */
@@ -8,6 +9,9 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+
+#include "base/slice.h"
 
 /**
  * Makes `text`, which ends with NUL, UTF-8 in place: a byte that belongs to no character becomes
@@ -25,5 +29,19 @@ __attribute__((format(printf, 3, 0))) void text_vformat(
 
 __attribute__((format(printf, 3, 4))) void text_format(
     char *text, size_t size, const char *format, ...);
+
+/**
+ * A character that does more than be read: a control character, which terminals act on; one that
+ * some readers take for the end of a line (U+0085, U+2028, U+2029); or one that turns the direction
+ * of the text after it. Returns how many bytes it has, and its number, if `text`, which is UTF-8
+ * and not empty, begins with one; else 0.
+ */
+size_t text_hazard(struct slice text, unsigned *ret_number);
+
+/** Replaces each such character by a '?', in place. */
+void text_tame(char *text);
+
+/** Writes `text`, which is UTF-8, as a string of JSON, with numbers for such characters. */
+void text_print_json(struct slice text, FILE *out);
 
 #endif

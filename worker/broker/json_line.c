@@ -4,19 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void write_text(FILE *out, struct slice text) {
-    putc_unlocked('"', out);
-    for (size_t i = 0; i < text.size; i++) {
-        int c = text.data[i];
-        if (c < 0x20 || c == 0x7f) {
-            fprintf(out, "\\u%04x", (unsigned)c);
-            continue;
-        }
-        if (c == '"' || c == '\\') putc_unlocked('\\', out);
-        putc_unlocked(c, out);
-    }
-    putc_unlocked('"', out);
-}
+#include "base/text.h"
 
 static void write_hex(FILE *out, struct slice bytes) {
     static const char digits[] = "0123456789abcdef";
@@ -29,7 +17,7 @@ static void write_hex(FILE *out, struct slice bytes) {
 }
 
 static void write_value(FILE *out, struct slice value) {
-    if (slice_is_utf8(value)) write_text(out, value);
+    if (slice_is_utf8(value)) text_print_json(value, out);
     else write_hex(out, value);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/ask.h"
 
 enum err status_ask(const struct settings *settings, struct status *ret, struct error *err) {
@@ -55,10 +56,11 @@ size_t document_count(node list) {
 }
 
 void print_safely(const char *words, FILE *out) {
-    const unsigned char *at = (const unsigned char *)words;
-    for (; *at != 0; at++) {
-        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
-        fputc(*at < ' ' || *at == 0x7f || is_c1 ? '?' : *at, out);
-        if (is_c1) at++;
+    unsigned number;
+    for (struct slice left = slice_of_text(words); left.size > 0;) {
+        size_t hazard = text_hazard(left, &number);
+        fputc(hazard > 0 ? '?' : left.data[0], out);
+        left.data += hazard > 0 ? hazard : 1;
+        left.size -= hazard > 0 ? hazard : 1;
     }
 }

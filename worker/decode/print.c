@@ -4,6 +4,7 @@
 #include <msgpack.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "base/wire.h"
 #include "decode/number_text.h"
 #include "decode/scalar.h"
@@ -36,16 +37,14 @@ void print_text(struct slice text, FILE *out) {
     }
     bool is_utf8 = slice_is_utf8(text);
     fputc('"', out);
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t c = text.data[i];
-        /* 0xc2 leads to U+0080 to U+009f, which terminals obey too */
-        bool is_control =
-            c < 0x20 || c == 0x7f || (c == 0xc2 && is_utf8 && text.data[i + 1] < 0xa0);
-        if (c == '"' || c == '\\') fprintf(out, "\\%c", c);
-        else if (c == '\n') fputs("\\n", out);
-        else if (c == 0xc2 && is_control) fprintf(out, "\\x%02x", text.data[++i]);
-        else if (is_control || (c >= 0x80 && !is_utf8)) fprintf(out, "\\x%02x", c);
-        else fputc(c, out);
+    for (size_t i = 0; i < text.size;) {
+        unsigned c = text.data[i];
+        size_t hazard =
+            is_utf8 || c < 0x80 ? text_hazard(slice_of(text.data + i, text.size - i), &c) : 1;
+        if (c == '\n') fputs("\\n", out);
+        else if (hazard > 0) fprintf(out, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+        else fprintf(out, c == '"' || c == '\\' ? "\\%c" : "%c", text.data[i]);
+        i += hazard > 0 ? hazard : 1;
     }
     fputc('"', out);
 }

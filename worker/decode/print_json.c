@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "base/text.h"
 #include "base/wire.h"
 #include "decode/number_text.h"
 
@@ -13,21 +14,8 @@ static void print_hex(struct slice bytes, FILE *out) {
     fputs("\"}", out);
 }
 
-static void print_string(struct slice text, FILE *out) {
-    fputc('"', out);
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t c = text.data[i];
-        /* 0xc2 leads to U+0080 to U+009f, which terminals obey */
-        if (c == 0xc2 && text.data[i + 1] < 0xa0) fprintf(out, "\\u%04x", text.data[++i]);
-        else if (c < 0x20 || c == 0x7f) fprintf(out, "\\u%04x", c);
-        else if (c == '"' || c == '\\') fprintf(out, "\\%c", c);
-        else fputc(c, out);
-    }
-    fputc('"', out);
-}
-
 void print_text_json(struct slice text, FILE *out) {
-    if (slice_is_utf8(text)) print_string(text, out);
+    if (slice_is_utf8(text)) text_print_json(text, out);
     else print_hex(text, out);
 }
 
@@ -48,7 +36,7 @@ static void print_binary(struct slice data, enum datatype type, FILE *out) {
 /* Keys of JSON are strings; no message of ours has others. */
 static void print_key(const struct wire_value *key, FILE *out) {
     if (key->type == WIRE_TEXT && slice_is_utf8(wire_slice(key)))
-        print_string(wire_slice(key), out);
+        text_print_json(wire_slice(key), out);
     else if (key->type == WIRE_UINT) fprintf(out, "\"%" PRIu64 "\"", key->uint);
     else fputs("\"?\"", out);
 }

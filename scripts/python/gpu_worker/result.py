@@ -12,6 +12,11 @@ from .blobs import Store
 from .datatypes import DTYPES, Array
 
 
+def _harmless(text: str) -> str:
+    """The text with numbers for what a terminal would act on, or a reader of lines takes for the end of one."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class JobFailed(Exception):
     """A job that was answered with an error.
 
@@ -34,7 +39,7 @@ class JobFailed(Exception):
         self.failed: list[dict[str, Any]] = list(result.get("failed", []))
         self.instances: list[int] = [one["instance"] for one in self.failed]
         self.result = result
-        super().__init__(f"{self.name}: {self.code}: {self.message} {self.fix}".rstrip())
+        super().__init__(_harmless(f"{self.name}: {self.code}: {self.message} {self.fix}".rstrip()))
 
     def __reduce__(self) -> Any:
         return type(self), (self.result, self.name)
