@@ -31,7 +31,7 @@ static size_t find_own_content_type(const struct delivery *delivery) {
     return found;
 }
 
-static bool is_workers_own(struct slice name) {
+bool dead_letter_owns(struct slice name) {
     static const char *const names[] = {
         "gpu-worker-job-id", "gpu-worker-status", "gpu-worker-source"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -43,7 +43,7 @@ static bool is_workers_own(struct slice name) {
 static size_t restore_headers(const struct delivery *letter, struct header *headers) {
     size_t count = 0, own_content_type = find_own_content_type(letter);
     for (size_t i = 0; i < letter->header_count; i++)
-        if (i != own_content_type && !is_workers_own(letter->headers[i].name))
+        if (i != own_content_type && !dead_letter_owns(letter->headers[i].name))
             headers[count++] = letter->headers[i];
     return count;
 }

@@ -1,6 +1,7 @@
 /**
  * A dead letter: a message that failed for good, with headers that say why and where it came from.
- * It carries the message's own bytes, key and headers, then the worker's:
+ * It carries the message's own bytes, key and headers, but for those with a name of the worker's,
+ * then the worker's:
  *
  *     content-type, gpu-worker-job-id, gpu-worker-status, gpu-worker-source   as on every answer
  *     dlq.*                                                                   the names below
@@ -34,6 +35,9 @@ struct dead_letter {
     struct slice topic; /* the job's topic */
     bool is_truncated;
 };
+
+/** Whether a header of that name is the worker's own, besides content-type. */
+bool dead_letter_owns(struct slice name);
 
 /** False if the message is not a worker's dead letter. */
 bool dead_letter_read(const struct delivery *delivery, struct dead_letter *ret);

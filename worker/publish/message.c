@@ -403,6 +403,7 @@ static bool copy_headers(
     size_t left = bytes_max;
     for (size_t i = 0; i < delivery->header_count; i++) {
         const struct header *header = &delivery->headers[i];
+        if (dead_letter_owns(header->name)) continue; /* it would speak for the worker */
         if (header->name.size > left || header->value.size > left - header->name.size) return false;
         left -= header->name.size + header->value.size;
         append_header(message, header);
