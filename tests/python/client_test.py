@@ -62,9 +62,56 @@ class Stores(unittest.TestCase):
         store.put(array)
         self.assertGreater(store.path(name).stat().st_mtime, 1)
         hexadecimal = name.removeprefix("sha256:")
+        store.get(store.put(numpy.float32(1))), store.get(store.put(numpy.zeros((0, 3))))
+        store.path(store.put(numpy.float32(1))).unlink(), store.path(store.put(numpy.zeros(0))).unlink()
         files = [path for path in self.folder.rglob("*") if path.is_file()]
         self.assertEqual([self.folder / hexadecimal[:2] / hexadecimal], files)
         self.assertEqual(hexadecimal, hashlib.sha256(files[0].read_bytes()).hexdigest())
+
+    def test_whatever_else_lies_at_the_name_of_a_blob_is_replaced_and_nothing_elsewhere_is_touched(self):
+        array, elsewhere = numpy.arange(1000, dtype="<i8"), self.folder / "elsewhere"
+        store = gw.BlobStore(self.folder / "store")
+        name = store.put(array)
+        path = store.path(name)
+        elsewhere.write_bytes(b"of somebody else")
+        whole = array.tobytes()
+        for what, put in {"other bytes": lambda: path.write_bytes(whole[::-1]),
+                          "a part": lambda: path.write_bytes(whole[:10]),
+                          "a link": lambda: path.symlink_to(elsewhere),
+                          "a link to nothing": lambda: path.symlink_to(self.folder / "nowhere"),
+                          "a pipe": lambda: os.mkfifo(path)}.items():
+            with self.subTest(what):
+                path.unlink()
+                put()
+                if path.is_symlink() or path.is_fifo():
+                    with self.assertRaises(FileNotFoundError):
+                        store.get(name)
+                self.assertEqual(store.put(array), name)
+                self.assertFalse(path.is_symlink())
+                self.assertEqual(store.get(name), whole)
+        self.assertEqual(elsewhere.read_bytes(), b"of somebody else")
+        self.assertFalse((self.folder / "nowhere").exists())
+        self.assertEqual([found.name for found in path.parent.iterdir()], [path.name])
+
+    def test_no_blob_is_stored_or_read_through_a_link_to_a_folder(self):
+        array = numpy.arange(1000, dtype="<i8")
+        store, elsewhere = gw.BlobStore(self.folder / "store"), self.folder / "elsewhere"
+        shelf = store.path(store.put(array)).parent
+        shelf.rename(elsewhere)
+        shelf.symlink_to(elsewhere)
+        next(elsewhere.iterdir()).unlink()
+        with self.assertRaises(OSError):
+            store.put(array)
+        self.assertEqual(list(elsewhere.iterdir()), [])
+
+    def test_a_file_with_another_name_is_used_and_keeps_its_time(self):
+        array = numpy.arange(1000, dtype="<i8")
+        store = gw.BlobStore(self.folder)
+        path = store.path(store.put(array))
+        os.link(path, self.folder / "another")
+        os.utime(path, (1, 1))
+        store.put(array)
+        self.assertEqual(path.stat().st_mtime, 1)
 
     def test_a_store_behind_http_is_given_the_credentials_of_its_url_and_shows_them_to_nobody(self):
         stored, heard = {}, set()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import errno
 import os
 import pathlib
 import re
 import secrets
 import ssl
+import stat
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Optional, Protocol, Union
+from collections.abc import Iterator
+from typing import BinaryIO, Optional, Protocol, Union
 
 import numpy.typing
 
@@ -19,6 +23,7 @@ from .datatypes import little_endian
 from .job import digest
 
 TIMEOUT_S = 120
+PIECE_BYTES = 1 << 20
 
 
 class Store(Protocol):
@@ -44,8 +49,22 @@ def _place_of(name: str) -> str:
     return f"{hexadecimal[:2]}/{hexadecimal}"
 
 
+def _open_plain(name: str, shelf: int) -> BinaryIO:
+    """Opens a file without following a link or waiting. Raises FileNotFoundError for anything but a plain file."""
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=shelf)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        raise FileNotFoundError(errno.ENOENT, "there is no plain file", name) from None
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return open(file, "rb")
+    os.close(file)
+    raise FileNotFoundError(errno.ENOENT, "there is no plain file", name)
+
+
 class BlobStore:
-    """A folder: `blobs.dir` of the workers' configuration."""
+    """A folder: `blobs.dir` of the workers' configuration. Others may write in it: no link below it is followed."""
 
     def __init__(self, folder: Union[str, os.PathLike[str]]) -> None:
         self.folder = pathlib.Path(folder)
@@ -54,28 +73,61 @@ class BlobStore:
         """The file of "sha256:<hex>"."""
         return self.folder / _place_of(name)
 
+    @contextlib.contextmanager
+    def _shelf(self, name: str, make: bool) -> Iterator[tuple[int, str]]:
+        """The folder of the first two digits, and the file's name in it."""
+        shelf, file = _place_of(name).split("/")
+        if make:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as opened:
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+            opened.callback(os.close, folder)
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(shelf, dir_fd=folder)
+            place = os.open(shelf, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            opened.callback(os.close, place)
+            yield place, file
+
     def get(self, name: str) -> bytes:
         """The bytes of that name. Raises FileNotFoundError if the store does not have them."""
-        return _checked(name, self.path(name).read_bytes(), self.path(name))
+        with self._shelf(name, make=False) as (shelf, file), _open_plain(file, shelf) as blob:
+            return _checked(name, blob.read(), self.path(name))
 
     def put(self, array: numpy.typing.ArrayLike) -> str:
         """Stores the array's bytes and returns their name. A reader never sees a part of them."""
-        name = digest(array)
-        path = self.path(name)
-        try:
-            os.utime(path)  # workers remove what was not used for long
-            return name
-        except FileNotFoundError:
-            pass
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Workers know this form of name: if a writer crashes, their next sweep removes the file.
-        unfinished = path.parent / f".gpu-worker.{secrets.token_hex(8)}"
-        with open(unfinished, "xb") as file:
-            file.write(little_endian(array).data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(unfinished, path)
+        name, data = digest(array), memoryview(little_endian(array).reshape(-1).view(numpy.uint8))
+        with self._shelf(name, make=True) as (shelf, file):
+            if not self._touch(file, shelf, data):
+                self._write(file, shelf, data)
         return name
+
+    def _touch(self, file: str, shelf: int, data: memoryview) -> bool:
+        """Whether these bytes stand there. They are marked as used: workers remove what was not for long."""
+        try:
+            with _open_plain(file, shelf) as blob:
+                status = os.fstat(blob.fileno())
+                same = status.st_size == data.nbytes and all(
+                    blob.read(PIECE_BYTES) == data[at: at + PIECE_BYTES] for at in range(0, data.nbytes, PIECE_BYTES))
+                if same and status.st_nlink == 1:  # with another name it may be somebody else's
+                    os.utime(blob.fileno())
+                return same
+        except FileNotFoundError:
+            return False
+
+    def _write(self, file: str, shelf: int, data: memoryview) -> None:
+        # Workers know this form of name: if a writer crashes, their next sweep removes the file.
+        unfinished = f".gpu-worker.{secrets.token_hex(8)}"
+        made = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=shelf)
+        try:
+            with open(made, "wb") as blob:
+                blob.write(data)
+                blob.flush()
+                os.fsync(blob.fileno())
+            os.rename(unfinished, file, src_dir_fd=shelf, dst_dir_fd=shelf)
+        except BaseException:
+            os.unlink(unfinished, dir_fd=shelf)
+            raise
 
 
 class HttpBlobStore:
