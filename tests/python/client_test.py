@@ -68,6 +68,12 @@ class Stores(unittest.TestCase):
         self.assertEqual([self.folder / hexadecimal[:2] / hexadecimal], files)
         self.assertEqual(hexadecimal, hashlib.sha256(files[0].read_bytes()).hexdigest())
 
+    def test_a_url_that_is_refused_shows_nothing_of_it(self):
+        for url in ("ftp://me:hunter2@store", "htps://me:hunter2@store", "https://store/?sig=hunter2", "https://store/#hunter2"):
+            with self.assertRaises(ValueError) as refused:
+                gw.HttpBlobStore(url)
+            self.assertNotIn("hunter2", str(refused.exception))
+
     def test_whatever_else_lies_at_the_name_of_a_blob_is_replaced_and_nothing_elsewhere_is_touched(self):
         array, elsewhere = numpy.arange(1000, dtype="<i8"), self.folder / "elsewhere"
         store = gw.BlobStore(self.folder / "store")

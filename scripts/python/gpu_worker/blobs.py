@@ -134,8 +134,8 @@ class HttpBlobStore:
     """GET and PUT below a URL: `blobs.url` of the workers' configuration, which may carry credentials."""
 
     def __init__(self, url: str, context: Optional[ssl.SSLContext] = None, timeout_s: float = TIMEOUT_S) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise ValueError(f"{url} is neither http:// nor https://")
+        if not url.startswith(("http://", "https://")) or "?" in url or "#" in url:  # it may carry a password: it is not shown
+            raise ValueError("the URL of a blob store is http:// or https://, without a query")
         parts = urllib.parse.urlsplit(url)
         credentials, _, host = parts.netloc.rpartition("@")  # kept apart, so that no error shows them
         self._url = parts._replace(netloc=host).geturl().rstrip("/")

@@ -30,7 +30,18 @@ WRONG = [
      "config.drain_timeout_ms is '${DRAIN}': the chart computes from it, so write a number there, and no variable"),
     ("config: {kafka: {consumer: {sasl.password: hunter2}}}",
      "config.kafka.consumer has sasl.password in plain text, and a ConfigMap is no place for it"),
+    ("config: {kafka: {producer: {sasl.password: '${P:-hunter2}'}}}",
+     "config.kafka.producer has sasl.password in plain text, and a ConfigMap is no place for it"),
+    ("config: {kafka: {producer: {sasl.password: 'hunter2${P}'}}}", "config.kafka.producer has sasl.password in plain text"),
+    ("config: {kafka: {producer: {sasl.password: 20261127}}}", "config.kafka.producer has sasl.password in plain text"),
     ("config: {blobs: {url: 'https://me:hunter2@store/'}}", "config.blobs.url carries a password"),
+    ("config: {blobs: {url: 'https://${ME}:hunter2@store/'}}", "config.blobs.url carries a password"),
+    ("config: {blobs: {url: 'https://me:${P:-hunter2}@store/'}}", "config.blobs.url carries a password"),
+    ("config: {blobs: {url: '${URL:-https://me:hunter2@store/}'}}", "config.blobs.url carries a password"),
+    ("config: {blobs: {url: 'https://store/?sig=hunter2'}}", "config.blobs.url has a query"),
+    ("config: {tracing: {otlp_url: 'https://traces/?sig=hunter2'}}", "config.tracing.otlp_url has a query"),
+    ("env: [{name: SASL_PASSWORD, value: hunter2}]",
+     "env.SASL_PASSWORD is in plain text: take it from a Secret, with valueFrom.secretKeyRef"),
     ("{keda: {enabled: true}, hpa: {enabled: true}, topics: {partitions: 4}}",
      "keda.enabled and hpa.enabled are both on: KEDA makes an HPA of its own"),
     ("keda: {enabled: true}", "keda.enabled needs topics.partitions: more pods than partitions would be idle"),
@@ -105,13 +116,25 @@ class Refusals(unittest.TestCase):
             with self.subTest(values=wrong):
                 self.assertIn(message, self.refusal(wrong, "--kube-version", version))
 
+    def test_names_of_variables_are_no_secrets(self):
+        (self.folder / "right.yaml").write_text("""
+config:
+  kafka: {producer: {sasl.password: '${P}'}, consumer: {sasl.password: {file: /etc/password}}}
+  blobs: {url: 'https://${ME}:${P}@store/a@b', cache_dir: /cache}
+  tracing: {otlp_url: 'https://me:${P}@${HOST:-traces}/'}
+env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: p}}}, {name: ME, value: me}, {name: TOKEN_FILE, value: /run/t}]
+""")
+        done = helm("template", "sweep", CHART, "--values", self.folder / "base.yaml", "--values", self.folder / "right.yaml",
+                    check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_what_is_refused_is_right_without_what_is_wrong(self):
         self.assertEqual(helm("template", "sweep", CHART, "--values", self.folder / "base.yaml").returncode, 0)
 
     def test_every_line_of_a_secret_stays_out_of_the_refusal(self):
-        for wrong in ("config: {kafka: {producer: {ssl.key.password: hunter2}}}",
-                      "config: {blobs: {url: 'https://me:hunter2@store/'}}",
-                      "config: {tracing: {otlp_url: 'https://me:hunter2@traces/'}}"):
+        secrets = [wrong for wrong, _ in WRONG if "hunter2" in wrong]
+        self.assertGreater(len(secrets), 10)
+        for wrong in ["config: {kafka: {producer: {ssl.key.password: hunter2}}}", *secrets]:
             self.assertNotIn("hunter2", self.refusal(wrong))
 
 

@@ -1,18 +1,31 @@
 {{/* Values that a schema cannot refuse, each with what to do about it. */}}
 
+{{/* A secret may be named, by variables without a default, or by a file. */}}
 {{- define "gpu-worker.refuseSecrets" -}}
+{{- $words := "(?i)password|secret|passphrase|token|credential|key[.]pem|oauthbearer[.]config" -}}
+{{- $named := "([$][{][A-Za-z_][A-Za-z0-9_]*[}])+$" -}}
 {{- range $side := list "consumer" "producer" -}}
 {{- range $key, $value := get (default dict $.Values.config.kafka) $side | default dict -}}
-{{- $secret := regexMatch "(?i)password|secret|passphrase|token|credential|key[.]pem|oauthbearer[.]config" $key -}}
-{{- if and $secret (kindIs "string" $value) (not (contains "${" $value)) -}}
+{{- $plain := not (or (kindIs "invalid" $value) (kindIs "map" $value) (regexMatch (print "^" $named) (toString $value))) -}}
+{{- if and (regexMatch $words $key) $plain -}}
 {{- fail (printf "config.kafka.%s has %s in plain text, and a ConfigMap is no place for it: name a Secret in kafka.sasl or kafka.tls, or write {file: path}" $side $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- $urls := dict "blobs.url" (get (default dict .Values.config.blobs) "url") "tracing.otlp_url" (get (default dict .Values.config.tracing) "otlp_url") -}}
 {{- range $path, $url := $urls -}}
-{{- if and (kindIs "string" $url) (regexMatch "://[^/]*@" (toString $url)) (not (contains "${" (toString $url))) -}}
+{{- $user := regexFind "://[^/]*@" (toString $url) | trimPrefix "://" | trimSuffix "@" -}}
+{{- if and $user (not (regexMatch (print "^([^:]*:)?" $named) $user)) -}}
 {{- fail (printf "config.%s carries a password, and a ConfigMap is no place for it: take the URL from a Secret, with env and ${NAME}" $path) -}}
+{{- end -}}
+{{- if contains "?" (toString $url) -}}
+{{- fail (printf "config.%s has a query, which may be a secret, and which the worker refuses: write it without" $path) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.env -}}
+{{- $secret := and (regexMatch $words .name) (not (regexMatch "(?i)(file|path|dir|url|endpoint|location|name)$" .name)) -}}
+{{- if and $secret .value (not (regexMatch "^[$][(][A-Za-z0-9_.-]+[)]$" (toString .value))) -}}
+{{- fail (printf "env.%s is in plain text: take it from a Secret, with valueFrom.secretKeyRef" .name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
