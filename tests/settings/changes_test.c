@@ -109,6 +109,25 @@ TEST(a_file_with_nothing_in_it_is_no_configuration) {
     parse(&loaded, "{}");
 }
 
+TEST(no_topic_is_one_of_kafkas_own) {
+    static const char *const places[][2] = {{"jobs: [a, ", "]"}, {"reply_to: [", "]"},
+        {"results: ", ""}, {"dead_letters: ", ""}, {"telemetry: ", ""}, {"control: ", ""}};
+    static const char *const names[] = {"__consumer_offsets", "__transaction_state", "__new"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+        for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+            char text[80];
+            snprintf(text, sizeof text, "topics: {%s%s%s}\n", places[i][0], names[n], places[i][1]);
+            settings_init(&loaded);
+            settings_parse(&loaded, "w.yaml", slice_of_text(text), &problems);
+            assert_int_equal(problems_total(&problems), 1);
+            assert_non_null(strstr(problems.items[0].what, "is a topic of Kafka's own"));
+            settings_fini(&loaded);
+            problems_fini(&problems);
+            problems_init(&problems);
+        }
+    settings_init(&loaded);
+}
+
 TEST(the_driver_and_the_broker_are_for_life) {
     parse(&running, "driver: cpu\n");
     parse(&loaded, "broker: embedded\n");
@@ -128,7 +147,7 @@ TEST_MAIN() {
         S(what_does_not_reload_is_named_by_the_first_and_a_count),
         S(what_does_not_reload_stays_and_what_does_changes),
         S(what_changes_must_go_together_with_what_stays),
-        S(a_file_with_nothing_in_it_is_no_configuration),
+        S(a_file_with_nothing_in_it_is_no_configuration), S(no_topic_is_one_of_kafkas_own),
         S(the_driver_and_the_broker_are_for_life)};
 #undef S
     return cmocka_run_group_tests(tests, NULL, NULL);

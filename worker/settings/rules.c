@@ -90,6 +90,9 @@ static void check_topic_name(const struct loaded *loaded, const void *field, con
     if (!is_kafka_name(name, KAFKA_NAME_MAX))
         ADD(loaded, field, "use letters, digits, '.', '_' and '-', at most 249",
             "'%.80s' cannot be a topic's name", name);
+    else if (strncmp(name, "__", 2) == 0)
+        ADD(loaded, field, "use a name that does not begin with __",
+            "'%.80s' is a topic of Kafka's own", name);
 }
 
 static void check_topic_list(const struct loaded *loaded, const struct string_list *list) {
