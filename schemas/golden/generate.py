@@ -243,6 +243,8 @@ def valid():
     yield "resident_must_exist", "a resident without a seed", buffer_x(bytes=4, resident="w")
     yield "fill_smallest", "fill 0", buffer_x(bytes=4, fill=0)
     yield "writes_empty", "no writes", buffer_x(bytes=4, writes=[])
+    yield "static_before_its_data", "a static that a later buffer brings", with_(
+        "buffers", {"x": {"bytes": 16, "static": DIGEST}, "y": {"bytes": 16, "static": DIGEST, "data": X}})  # fmt: skip
     yield "static_writes_empty", "a static with no writes", buffer_x(bytes=4, static=DIGEST, writes=[])
     yield "write_of_nothing", "an empty write at the very end", buffer_x(bytes=4, writes=[{"offset": 4, "data": b""}])
     yield "writes_overlap", "writes that overlap: the later wins", buffer_x(

@@ -234,6 +234,33 @@ TEST(a_static_of_another_size_than_the_buffer_says_fails) {
     end_job(job);
 }
 
+/* Two buffers are the same static, and one of them brings it. */
+TEST(a_static_that_another_buffer_of_the_job_brings_is_found_in_any_order) {
+    static const char *const data[] = {"", DATA};
+    for (size_t first = 0; first < 2; first++) {
+        char name[DIGEST_TEXT_SIZE], yaml[512];
+        digest_format(&digest, name);
+        snprintf(yaml, sizeof yaml,
+            "id: j\nbuffers: {y: {bytes: 8}, a: {bytes: 8, static: \"%s\"%s}, b: {bytes: 8, "
+            "static: "
+            "\"%s\"%s}}\nsteps: [{program: saxpy, args: [{f32: 1}, a, y, {u32: 2}], elements: 2},\n"
+            "{program: saxpy, args: [{f32: 1}, b, y, {u32: 2}], elements: 2}]\noutputs: [{buffer: "
+            "y}]\n",
+            name, data[first], name, data[!first]);
+        struct job *job = take_job(yaml);
+        assert_null(submit(job));
+        wait_for(&ready_count, (unsigned)first + 1);
+        assert_int_equal(failed_count, 0);
+        assert_non_null(job->statics[1]);
+        assert_ptr_equal(job->statics[1], job->statics[2]);
+        assert_int_equal(job->static_misses, 1);
+        assert_int_equal(job->static_hits, 1);
+        assert_int_equal(job->static_bytes_saved, 8);
+        end_job(job);
+        assert_true(device_rig_shed_static(&rig, &digest));
+    }
+}
+
 TEST(a_static_that_nobody_has_is_missing) {
     struct job *job = take_named("static", "");
     assert_null(submit(job));
@@ -493,7 +520,9 @@ TEST(a_job_of_4_KiB_a_buffer_needs_no_memory_but_its_block) {
 RUN_TESTS(P(a_job_that_needs_nothing_cold_comes_back_at_once),
     P(a_cold_static_is_uploaded_by_a_thread_and_then_found_by_others),
     P(data_of_another_digest_fails_and_leaves_nothing_on_the_device),
-    P(a_static_of_another_size_than_the_buffer_says_fails), P(a_static_that_nobody_has_is_missing),
+    P(a_static_of_another_size_than_the_buffer_says_fails),
+    P(a_static_that_another_buffer_of_the_job_brings_is_found_in_any_order),
+    P(a_static_that_nobody_has_is_missing),
     P(a_static_that_came_with_a_message_is_kept_in_the_store_for_those_that_come_without),
     P(a_static_that_the_store_does_not_take_is_used_all_the_same),
     P(a_blob_is_fetched_for_its_job_alone_and_given_back), P(a_blob_that_is_not_there_is_missing),

@@ -127,6 +127,34 @@ static enum err upload_static(
     return ERR_OK;
 }
 
+/* One that another buffer of the job has brought is on the device by now. */
+static enum err find_or_upload_static(
+    struct prepare *prepare, struct job *job, size_t index, struct error *err) {
+    const struct job_buffer *buffer = &job->buffers[index];
+    if (!buffer->has_data)
+        job->statics[index] = statics_find(prepare->options.statics, &buffer->digest);
+    if (job->statics[index] == NULL) return upload_static(prepare, job, index, err);
+    job->static_hits++;
+    job->static_bytes_saved += buffer->bytes;
+    return check_static_bytes(buffer, job->statics[index], err);
+}
+
+static bool is_cold_static(const struct job *job, size_t index) {
+    const struct job_buffer *buffer = &job->buffers[index];
+    return buffer->source == BUFFER_STATIC && buffer->bytes > 0 && job->statics[index] == NULL;
+}
+
+/* Those that bring their payload come first: the order of a map decides nothing. */
+static enum err fetch_statics(struct prepare *prepare, struct job *job, struct error *err) {
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < job->buffer_count && code == ERR_OK; i++)
+        if (is_cold_static(job, i) && job->buffers[i].has_data)
+            code = find_or_upload_static(prepare, job, i, err);
+    for (size_t i = 0; i < job->buffer_count && code == ERR_OK; i++)
+        if (is_cold_static(job, i)) code = find_or_upload_static(prepare, job, i, err);
+    return code;
+}
+
 static enum err create_spools(struct prepare *prepare, struct job *job, struct error *err) {
     enum err code = ERR_OK;
     for (size_t i = 0; i < job->output_count && code == ERR_OK; i++)
@@ -142,13 +170,11 @@ static enum err fetch_cold(struct prepare *prepare, struct job *job, struct erro
     enum err code = create_spools(prepare, job, err);
     for (size_t i = 0; i < job->buffer_count && code == ERR_OK; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
-        if (buffer->bytes == 0) continue;
-        if (buffer->source == BUFFER_BLOB)
+        if (buffer->source == BUFFER_BLOB && buffer->bytes > 0)
             code = (buffer->is_each ? blob_open_parts : blob_open)(prepare->options.blobs,
                 &buffer->digest, job_buffer_bytes(job, buffer), &job->blobs[i], err);
-        else if (buffer->source == BUFFER_STATIC && job->statics[i] == NULL)
-            code = upload_static(prepare, job, i, err);
     }
+    if (code == ERR_OK) code = fetch_statics(prepare, job, err);
     if (code == ERR_OK) code = kernels_load(prepare->options.device, job, err);
     return code;
 }
@@ -157,9 +183,8 @@ static bool needs_store(const struct job *job) {
     bool needs = lacks_spools(job);
     for (size_t i = 0; i < job->buffer_count && !needs; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
-        bool is_cold = buffer->source == BUFFER_STATIC && job->statics[i] == NULL;
-        needs =
-            buffer->bytes > 0 && (buffer->source == BUFFER_BLOB || (is_cold && !buffer->has_data));
+        needs = (buffer->source == BUFFER_BLOB && buffer->bytes > 0) ||
+                (is_cold_static(job, i) && !buffer->has_data);
     }
     return needs;
 }
@@ -190,8 +215,7 @@ static void reset_counts(struct job *job) {
 static size_t find_awaited(struct prepare *prepare, struct job *job) {
     for (size_t i = 0; i < job->buffer_count; i++) {
         const struct job_buffer *buffer = &job->buffers[i];
-        bool is_cold = buffer->source == BUFFER_STATIC && job->statics[i] == NULL;
-        if (!is_cold || buffer->has_data || buffer->bytes == 0) continue;
+        if (!is_cold_static(job, i) || buffer->has_data) continue;
         if (providers_are_ahead(prepare->options.providers, job, &buffer->digest)) return i;
         job->statics[i] = statics_find(prepare->options.statics, &buffer->digest);
     }
