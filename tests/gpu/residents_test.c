@@ -184,6 +184,7 @@ TEST(size_and_generation_must_be_those_that_the_job_says) {
     other.has_expect = true;
     other.expect = 1;
     assert_refused(&rig, &other, 1, ERR_RESIDENT_GONE);
+    assert_non_null(strstr(rig.err.fix, "leave out `expect`")); /* it has `init` already */
     other.expect = 0;
     apply(&rig, &other, 1);
     rig_fini(&rig);

@@ -3,6 +3,7 @@
 #include "plan/planner.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/extent.h"
@@ -180,8 +181,27 @@ TEST(plan_bounds_the_bytes_of_one_instance_and_the_outputs_of_all) {
         "outputs up to 'y' take more than the 35 bytes");
     limits = generous_limits();
     limits.result_bytes_max = 2048 + 110;
-    assert_refused(
-        array_job(EACH_X ", " EACH_Y, ARGS), &limits, ERR_RESULT_TOO_LARGE, "outputs up to 'y'");
+    assert_refused(array_job(EACH_X ", " EACH_Y, ARGS), &limits, ERR_RESULT_TOO_LARGE,
+        "the outputs, and what else");
+}
+
+/* With a limit of as many bytes as it names, the job runs; with one less it is refused. */
+TEST(plan_says_how_many_bytes_a_result_may_need) {
+    struct plan_limits limits = generous_limits();
+    struct error err;
+    const struct plan *plan = NULL;
+    limits.result_bytes_max = 2000;
+    struct job *job = array_job(EACH_X ", " EACH_Y, ARGS);
+    assert_int_equal(plan_job(job, registry, &limits, &plan, &err), ERR_RESULT_TOO_LARGE);
+    const char *number = strstr(err.message, "up to ");
+    assert_non_null(number);
+    uint64_t needed = strtoull(number + strlen("up to "), NULL, 10);
+    assert_non_null(strstr(err.message, "the 2000 bytes of limits.result_bytes"));
+    limits.result_bytes_max = needed - 1;
+    assert_int_equal(plan_job(job, registry, &limits, &plan, &err), ERR_RESULT_TOO_LARGE);
+    limits.result_bytes_max = needed;
+    assert_int_equal(plan_job(job, registry, &limits, &plan, &err), ERR_OK);
+    job_destroy(job);
 }
 
 static bool is_spooled(struct plan_limits limits, struct job *job) {
@@ -477,6 +497,7 @@ TEST_MAIN() {
         T(plan_refuses_residents_of_an_array_that_no_slice_could_keep),
         T(plan_checks_the_arguments_of_each_instance),
         T(plan_bounds_the_bytes_of_one_instance_and_the_outputs_of_all),
+        T(plan_says_how_many_bytes_a_result_may_need),
         T(plan_spools_outputs_of_arrays_that_go_to_the_blob_store),
         T(plan_streams_what_one_launch_touches_once),
         T(plan_gives_empty_buffers_no_place),

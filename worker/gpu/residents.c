@@ -227,21 +227,23 @@ void residents_revoke(
 
 /* --- attaching --- */
 
-static enum err refuse_gone(const struct resident_use *use, const char *why, struct error *err) {
-    return error_set(err, ERR_RESIDENT_GONE, 0,
-        "seed it again: send a job that names it with `init`", "resident '%.*s' does not exist: %s",
+static enum err refuse_gone(
+    const struct resident_use *use, const char *why, const char *fix, struct error *err) {
+    return error_set(err, ERR_RESIDENT_GONE, 0, fix, "resident '%.*s' does not exist: %s",
         SLICE_TEXT(use->name), why);
 }
 
 static enum err check_can_create(
     const struct residents *residents, const struct resident_use *use, struct error *err) {
+    static const char seed[] = "seed it again: send a job that names it with `init`";
     const struct revoked *revoked = find_revoked(residents, use->topic, use->partition);
     if (revoked != NULL && use->received_ns <= revoked->at_ns)
-        return refuse_gone(use, "the job's partition now belongs to another worker", err);
+        return refuse_gone(use, "the job's partition now belongs to another worker", seed, err);
     if (!use->can_create)
-        return refuse_gone(use, "it was never created here, or was dropped since", err);
+        return refuse_gone(use, "it was never created here, or was dropped since", seed, err);
     if (use->has_expect && use->expect != 0)
-        return refuse_gone(use, "the job would create it, but expects a later generation", err);
+        return refuse_gone(use, "the job would create it, but expects a later generation",
+            "to create it, leave out `expect`, or send `expect: 0`", err);
     return ERR_OK;
 }
 

@@ -167,24 +167,32 @@ static enum err check_output_bytes(
     return code;
 }
 
-static enum err check_result_bytes(
-    const struct job *job, const struct plan_limits *limits, struct plan *plan, struct error *err) {
+/* The most that the result may need: numbers and names around the outputs vary. */
+static uint64_t result_bytes(const struct job *job, const struct plan_limits *limits) {
     uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES + job->id.size;
     for (size_t i = 0; i < job->buffer_count; i++)
         if (job->buffers[i].source == BUFFER_RESIDENT)
             bytes += RESIDENT_OVERHEAD_BYTES + job->buffers[i].resident.size;
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
-        bytes +=
-            OUTPUT_OVERHEAD_BYTES + output->name.size + 9 * (job->buffers[output->buffer].rank + 1);
         uint64_t carried =
             is_blob(job, i, limits) ? BLOB_REFERENCE_BYTES : job_output_bytes(job, i);
-        if (__builtin_add_overflow(bytes, carried, &bytes) || bytes > limits->result_bytes_max)
-            return error_set(err, ERR_RESULT_TOO_LARGE, 0,
-                "read back fewer bytes, or raise limits.result_bytes and what the topic accepts",
-                "outputs up to '%.*s' make a result of more than the %" PRIu64 " bytes allowed",
-                SLICE_TEXT(output->name), limits->result_bytes_max);
+        bytes +=
+            OUTPUT_OVERHEAD_BYTES + output->name.size + 9 * (job->buffers[output->buffer].rank + 1);
+        if (__builtin_add_overflow(bytes, carried, &bytes)) return UINT64_MAX;
     }
+    return bytes;
+}
+
+static enum err check_result_bytes(
+    const struct job *job, const struct plan_limits *limits, struct plan *plan, struct error *err) {
+    uint64_t bytes = result_bytes(job, limits);
+    if (job->output_count > 0 && bytes > limits->result_bytes_max)
+        return error_set(err, ERR_RESULT_TOO_LARGE, 0,
+            "read back fewer bytes, or raise limits.result_bytes and what the topic accepts",
+            "the outputs, and what else a result says, need up to %" PRIu64
+            " bytes, more than the %" PRIu64 " bytes of limits.result_bytes",
+            bytes, limits->result_bytes_max);
     plan->result_bytes_max = bytes;
     return ERR_OK;
 }
