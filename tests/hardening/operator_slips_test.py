@@ -184,6 +184,35 @@ class OperatorSlipsTest(FlowTest):
                 self.assertEqual(process.wait(PATIENCE_S), 6, log.read_text())
                 self.results.unlink()
 
+    def test_what_an_interrupted_run_leaves_is_not_replaced_without_a_word(self):
+        letters = self.folder / "letters"
+        for options in ([], ["--no-supervisor"]):
+            process, log = self.start("--config", self.write_config(), "--jobs", "-", "--results", self.results,
+                                      "--dead-letters", letters, *options)
+            process.stdin.write(msgpack.packb(saxpy(1)))
+            process.stdin.flush()
+            self.wait_until(lambda: self.results.exists() and self.results.stat().st_size > 0, "a result")
+            process.terminate()
+            self.assertEqual(process.wait(PATIENCE_S), 6, log.read_text())
+            self.assertIn("interrupted: the same command starts over, and replaces the results", log.read_text())
+            self.write_jobs(saxpy(2))
+            size = self.results.stat().st_size
+            run = self.run_files("--config", self.write_config(), "--jobs", self.jobs, "--results", self.results,
+                                 "--dead-letters", letters, *options, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertEqual(run.stderr.count(f"{self.results} had {size} bytes of an earlier run, which are replaced"), 1)
+            self.assertNotIn(str(letters), run.stderr)  # it was empty
+            self.assertNotIn("interrupted", run.stderr)
+            self.results.unlink()
+
+    def test_a_run_that_goes_on_after_a_death_replaces_nothing(self):
+        self.write_jobs(*map(saxpy, range(8)))
+        config = self.write_config(limits={"jobs_in_flight": 1}, batch={"jobs": 1},
+                                   cpu_driver={"faults": "cuLaunchKernel:illegal_address@4"})
+        run = self.run_files("--config", config, "--jobs", self.jobs, "--results", self.results, text=True)
+        self.assertIn("starting it again", run.stderr)
+        self.assertNotIn("of an earlier run", run.stderr)
+
     # signals
 
     def test_one_interrupt_from_the_terminal_drains_and_a_second_one_stops_at_once(self):

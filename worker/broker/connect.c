@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -302,6 +303,17 @@ enum err connect_kafka(const struct settings *settings, uint32_t device,
     return code;
 }
 
+/* What an interrupted run has left would be lost without a word. */
+static void say_replaced(const struct file_paths *paths) {
+    const char *const all[] = {paths->results, paths->dead_letters, paths->telemetry};
+    struct stat file;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i] != NULL && strcmp(all[i], "-") != 0 && stat(all[i], &file) == 0 &&
+            S_ISREG(file.st_mode) && file.st_size > 0)
+            log_line(LOG_WARN, "%s had %lld bytes of an earlier run, which are replaced", all[i],
+                (long long)file.st_size);
+}
+
 enum err connect_files(const struct settings *settings, const struct file_paths *paths,
     void *progress_room, struct connection *ret, struct error *err) {
     struct file_lengths lengths;
@@ -315,6 +327,7 @@ enum err connect_files(const struct settings *settings, const struct file_paths 
     if (code == ERR_OK)
         code = file_source_create(
             paths->jobs, settings->limits.message_bytes, ret->progress, &ret->source, err);
+    if (code == ERR_OK && !is_resumed) say_replaced(paths);
     if (code == ERR_OK)
         code =
             file_sink_create(paths->results, paths->dead_letters, ret->progress, &ret->sink, err);

@@ -268,7 +268,11 @@ static int exit_code_of(const struct executor_summary *summary, bool is_file_run
         "done: %" PRIu64 " jobs ok, %" PRIu64 " failed, in %.3f s", summary->ok, summary->errors,
         (double)summary->elapsed_ns / 1e9);
     if (!is_file_run) return CLI_OK;
-    if (!summary->is_complete) return CLI_DRAIN;
+    if (!summary->is_complete) {
+        log_line(LOG_WARN, "interrupted: the same command starts over, and replaces the results "
+                           "that are there; move them to keep them");
+        return CLI_DRAIN;
+    }
     return summary->errors > 0 ? CLI_JOBS_FAILED : CLI_OK;
 }
 
