@@ -96,7 +96,7 @@ class BlobStore:
 
     def put(self, array: numpy.typing.ArrayLike) -> str:
         """Stores the array's bytes and returns their name. A reader never sees a part of them."""
-        name, data = digest(array), memoryview(little_endian(array).reshape(-1).view(numpy.uint8))
+        name, data = digest(array), little_endian(array).reshape(-1).view(numpy.uint8).data
         with self._shelf(name, make=True) as (shelf, file):
             if not self._touch(file, shelf, data):
                 self._write(file, shelf, data)
