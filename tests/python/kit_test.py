@@ -138,6 +138,20 @@ class BuildTest(Kit):
         (folder / "cases.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
         self.assertEqual(self.kit("test", "mine", status=130), "built mine: ptx, cpu\n")
 
+    def test_a_build_that_the_worker_refuses_leaves_the_images_that_it_took(self):
+        folder = self.make()
+        self.kit("build", "mine")
+        before = {name: (folder / name).read_bytes() for name in ("mine.ptx", "mine.so")}
+        self.change("mine/mine.c", "a * x[i]", "2.0f * a * x[i]")
+        self.change("mine/program.yaml", "value: f32", "value: f64")
+        self.assertIn("argument 'a' is f64", self.kit("build", "mine", status=1))
+        self.assertEqual({name: (folder / name).read_bytes() for name in before}, before)
+        self.change("mine/program.yaml", "value: f64", "value: f32")
+        self.kit("build", "mine")
+        self.assertNotEqual({name: (folder / name).read_bytes() for name in before}, before)
+        self.assertEqual(sorted(path.name for path in folder.iterdir()),
+                         ["cases.py", "mine.c", "mine.ptx", "mine.so", "program.yaml"])
+
     def test_mistakes_are_said_with_what_to_do(self):
         self.assertIn("there is no", self.kit("build", ".", status=1))
         folder = self.make()
@@ -267,7 +281,6 @@ def cases():
         self.change("turn/cases.py", "500)", "1100)")
         self.assertIn("case 3: not run under the address sanitizer, which takes at most 1024 threads in a cooperative grid, "
                       "and this one has 1152\nturn on cpu: 3 of 3 cases pass\n", self.kit("test", "turn"))
-
 
 class ImportTest(Kit):
     def test_what_it_imports_from_ptx_the_worker_takes(self):

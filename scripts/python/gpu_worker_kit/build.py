@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import tempfile
 from typing import Optional
 
 from .tools import KitError, headers, program_of, run
@@ -50,35 +51,40 @@ def read_manifest(folder: pathlib.Path) -> str:
         raise KitError(f"{path} is no text in UTF-8") from None
 
 
-def make_ptx(source: pathlib.Path, compiler: str) -> None:
-    image = source.with_suffix(".ptx")
-    draft = image.with_suffix(".ptx.new")
+def make_ptx(source: pathlib.Path, image: pathlib.Path, compiler: str) -> None:
     flags = NVCC_PTX if "nvcc" in pathlib.Path(compiler).name else CLANG_PTX
-    run(compiler, *flags, "-I", headers(), "-o", draft, source)
-    missing = [line.strip() for line in EXTERN.findall(draft.read_text()) if "__assertfail" not in line]
+    run(compiler, *flags, "-I", headers(), "-o", image, source)
+    missing = [line.strip() for line in EXTERN.findall(image.read_text()) if "__assertfail" not in line]
     if missing:
-        draft.unlink()
         raise KitError("the kernel calls functions that exist on no GPU; kernel.h has its own:\n  " + "\n  ".join(missing))
-    draft.replace(image)
 
 
-def make_cpu(source: pathlib.Path) -> None:
-    image = source.with_suffix(".so")
-    draft = image.with_suffix(".so.new")
-    run(c_compiler(), *CPU, "-I", headers(), "-o", draft, source, "-lm")
-    draft.replace(image)
+def make_cpu(source: pathlib.Path, image: pathlib.Path) -> None:
+    run(c_compiler(), *CPU, "-I", headers(), "-o", image, source, "-lm")
+
+
+def install(image: pathlib.Path, folder: pathlib.Path) -> None:
+    """Puts the image into the folder in one step."""
+    draft = folder / f"{image.name}.new"
+    shutil.copyfile(image, draft)
+    draft.replace(folder / image.name)
 
 
 def build(folder: pathlib.Path, compiler: Optional[str]) -> None:
-    """Compiles the images that the manifest names, and lets the worker compare them with it."""
-    source = source_of(folder)
-    manifest = read_manifest(folder)
-    made = []
-    if re.search(r"kind:\s*ptx", manifest):
-        make_ptx(source, ptx_compiler(compiler))
-        made.append("ptx")
-    if re.search(r"kind:\s*cpu", manifest):
-        make_cpu(source)
-        made.append("cpu")
-    program_of(folder)
+    """Compiles the images that the manifest names, lets the worker compare them with it, and keeps those that it takes."""
+    source, manifest = source_of(folder), read_manifest(folder)
+    made: dict[str, pathlib.Path] = {}
+    with tempfile.TemporaryDirectory(prefix="gpu-worker-build-") as room:
+        draft = pathlib.Path(room) / folder.resolve().name
+        shutil.copytree(folder, draft)
+        image = draft / source.name
+        if re.search(r"kind:\s*ptx", manifest):
+            made["ptx"] = image.with_suffix(".ptx")
+            make_ptx(source, made["ptx"], ptx_compiler(compiler))
+        if re.search(r"kind:\s*cpu", manifest):
+            made["cpu"] = image.with_suffix(".so")
+            make_cpu(source, made["cpu"])
+        program_of(draft)
+        for image in made.values():
+            install(image, folder)
     print(f"built {folder.resolve().name}: {', '.join(made)}", flush=True)
