@@ -6,6 +6,8 @@
 #include "base/base64.h"
 #include "testing.h"
 
+enum { OFFSET = 4711 };
+
 static void assert_same(const struct commit_metadata *a, const struct commit_metadata *b) {
     assert_int_equal(a->is_open, b->is_open);
     assert_int_equal(a->owner, b->owner);
@@ -18,16 +20,17 @@ static void assert_same(const struct commit_metadata *a, const struct commit_met
 static size_t assert_comes_back(const struct commit_metadata *metadata) {
     char text[COMMIT_METADATA_TEXT_SIZE];
     struct commit_metadata again;
-    size_t length = commit_metadata_encode(metadata, text);
+    size_t length = commit_metadata_encode(metadata, OFFSET, text);
     assert_int_equal(length, strlen(text));
-    assert_true(commit_metadata_decode(slice_of(text, length), &again));
+    assert_true(commit_metadata_decode(slice_of(text, length), OFFSET, &again));
+    assert_true(again.names_offset);
     assert_same(metadata, &again);
     return length;
 }
 
 static struct commit_metadata read(const char *text) {
     struct commit_metadata metadata;
-    assert_true(commit_metadata_decode(slice_of_text(text), &metadata));
+    assert_true(commit_metadata_decode(slice_of_text(text), OFFSET, &metadata));
     return metadata;
 }
 
@@ -38,9 +41,10 @@ TEST(the_text_is_as_documented) {
     commit_metadata_set_finished(&metadata, 1);
     commit_metadata_set_finished(&metadata, 2);
     commit_metadata_set_finished(&metadata, 29);
-    commit_metadata_encode(&metadata, text);
+    commit_metadata_encode(&metadata, OFFSET, text);
     assert_string_equal(text,
-        "gpu-worker/1 mark=open owner=8c0ffee03141592a takeovers=2 window=300 finished=BgAAIA==");
+        "gpu-worker/1 offset=4711 mark=open owner=8c0ffee03141592a takeovers=2 window=300 "
+        "finished=BgAAIA==");
     struct commit_metadata again = read(text);
     assert_true(commit_metadata_has_finished(&again, 1));
     assert_true(commit_metadata_has_finished(&again, 29));
@@ -76,7 +80,9 @@ TEST(the_longest_text_fits_what_brokers_take) {
         .takeovers = UINT32_MAX,
         .window = COMMIT_METADATA_WINDOW};
     memset(metadata.finished, 0xff, sizeof metadata.finished);
-    size_t length = assert_comes_back(&metadata);
+    char text[COMMIT_METADATA_TEXT_SIZE];
+    assert_comes_back(&metadata);
+    size_t length = commit_metadata_encode(&metadata, INT64_MAX, text);
     assert_int_equal(BASE64_SIZE(COMMIT_METADATA_WINDOW / 8), 2732);
     assert_true(length < COMMIT_METADATA_TEXT_SIZE && length < 4096);
 }
@@ -107,7 +113,7 @@ TEST(what_another_version_or_tool_wrote_is_set_aside) {
         "consumer-1 finished=Ag=="};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct commit_metadata metadata;
-        if (commit_metadata_decode(slice_of_text(texts[i]), &metadata))
+        if (commit_metadata_decode(slice_of_text(texts[i]), OFFSET, &metadata))
             fail_msg("read: %s", texts[i]);
         assert_same(&metadata, &(struct commit_metadata){0});
     }
@@ -118,12 +124,15 @@ TEST(damaged_fields_are_set_aside_as_a_whole) {
         "takeovers=", "takeovers=-1", "takeovers=4294967296", "takeovers=99999999999",
         "takeovers=1x", "takeovers=01", "window=16385",
         "window=", "owner=", "owner=8c0ffee03141592", "owner=8C0FFEE03141592A",
-        "owner=8c0ffee03141592a0", "finished=A", "finished=Ag=", "finished=Ag== finished=Ag=="};
+        "owner=8c0ffee03141592a0", "offset=", "offset=-1", "offset=9223372036854775808",
+        "offset=4711x", "offset=04711", "offset=4711 offset=4711", "finished=A",
+        "finished=Ag=", "finished=Ag== finished=Ag=="};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         char text[128];
         struct commit_metadata metadata;
         snprintf(text, sizeof text, "gpu-worker/1 %s", fields[i]);
-        if (commit_metadata_decode(slice_of_text(text), &metadata)) fail_msg("read: %s", text);
+        if (commit_metadata_decode(slice_of_text(text), OFFSET, &metadata))
+            fail_msg("read: %s", text);
         assert_same(&metadata, &(struct commit_metadata){0});
     }
 }
@@ -133,19 +142,45 @@ TEST(a_bitmap_beyond_the_window_is_set_aside) {
     struct commit_metadata metadata;
     size_t used = strlen(text);
     memset(text + used, 'A', 2736);
-    assert_false(commit_metadata_decode(slice_of(text, used + 2736), &metadata));
+    assert_false(commit_metadata_decode(slice_of(text, used + 2736), OFFSET, &metadata));
     memset(text + used, 'A', sizeof text - used);
-    assert_false(
-        commit_metadata_decode(slice_of(text, sizeof text - (sizeof text - used) % 4), &metadata));
+    assert_false(commit_metadata_decode(
+        slice_of(text, sizeof text - (sizeof text - used) % 4), OFFSET, &metadata));
 }
 
 TEST(every_cut_of_a_text_is_read_in_part_or_set_aside) {
-    const char text[] = "gpu-worker/1 mark=open takeovers=2 finished=BgAAIA==";
+    const char text[] = "gpu-worker/1 offset=4711 mark=open takeovers=2 finished=BgAAIA==";
     for (size_t size = 0; size < sizeof text; size++) {
         struct commit_metadata metadata;
-        bool is_read = commit_metadata_decode(slice_of(text, size), &metadata);
+        bool is_read = commit_metadata_decode(slice_of(text, size), OFFSET, &metadata);
         if (is_read) assert_false(commit_metadata_has_finished(&metadata, 0));
     }
+}
+
+TEST(a_text_that_names_another_offset_is_set_aside) {
+    char text[COMMIT_METADATA_TEXT_SIZE];
+    struct commit_metadata metadata = {.is_open = true, .owner = 7, .takeovers = 1}, read;
+    commit_metadata_set_finished(&metadata, 1);
+    size_t length = commit_metadata_encode(&metadata, 4, text);
+    assert_false(commit_metadata_decode(slice_of(text, length), 1, &read));
+    assert_same(&read, &(struct commit_metadata){0});
+    assert_true(commit_metadata_decode(slice_of(text, length), 4, &read));
+    assert_same(&read, &metadata);
+}
+
+TEST(a_text_of_an_earlier_version_is_read_and_names_no_offset) {
+    struct commit_metadata metadata = read("gpu-worker/1 mark=open takeovers=2 finished=Ag==");
+    assert_false(metadata.names_offset);
+    assert_true(commit_metadata_has_finished(&metadata, 1));
+}
+
+TEST(the_span_ends_behind_the_last_that_is_finished) {
+    struct commit_metadata metadata = {0};
+    assert_int_equal(commit_metadata_span(&metadata), 0);
+    commit_metadata_set_finished(&metadata, 0);
+    assert_int_equal(commit_metadata_span(&metadata), 1);
+    commit_metadata_set_finished(&metadata, COMMIT_METADATA_WINDOW - 1);
+    assert_int_equal(commit_metadata_span(&metadata), COMMIT_METADATA_WINDOW);
 }
 
 static struct commit_metadata claimed(struct commit_metadata metadata, uint64_t owner) {
@@ -195,6 +230,9 @@ RUN_TESTS(T(the_text_is_as_documented), T(every_single_bit_comes_back),
     T(zero_bytes_at_the_end_take_no_room), T(no_metadata_says_nothing),
     T(fields_that_a_later_version_adds_are_skipped),
     T(what_another_version_or_tool_wrote_is_set_aside), T(damaged_fields_are_set_aside_as_a_whole),
-    T(a_bitmap_beyond_the_window_is_set_aside), T(only_another_owners_open_mark_is_a_takeover),
+    T(a_text_that_names_another_offset_is_set_aside),
+    T(a_text_of_an_earlier_version_is_read_and_names_no_offset),
+    T(the_span_ends_behind_the_last_that_is_finished), T(a_bitmap_beyond_the_window_is_set_aside),
+    T(only_another_owners_open_mark_is_a_takeover),
     T(takeovers_are_of_one_window_and_a_hand_over_keeps_them),
     T(every_cut_of_a_text_is_read_in_part_or_set_aside))

@@ -124,29 +124,14 @@ TEST(what_finished_out_of_order_does_not_run_again_after_a_kill) {
     /* from offset 1: 3, 4, 7 and 9 are the bits 2, 3, 6 and 8 */
     assert_int_equal(
         wait_for_metadata(killed, &broker,
-            "gpu-worker/1 mark=open owner=0000000000000000 takeovers=0 window=0 finished=TAE="),
+            "gpu-worker/1 offset=1 mark=open owner=0000000000000000 takeovers=0 window=0 "
+            "finished=TAE="),
         1);
     source_finish(killed, &positions[5]); /* told to nobody any more */
     source_destroy(killed);
 
     struct source *source = consumer_start(&broker, &events, kafka_short_session);
     take_exactly(source, unfinished, sizeof unfinished / sizeof unfinished[0]);
-    source_destroy(source);
-    broker_stop(&broker);
-}
-
-TEST(metadata_of_somebody_else_is_set_aside_with_one_warning) {
-    enum { COUNT = 3 };
-    struct broker broker;
-    struct events events = {0};
-    const int64_t expected[] = {1, 2};
-    broker_start(&broker, 1);
-    broker_produce(&broker, 0, 0, COUNT);
-    broker_commit(&broker, 0, 1, "gpu-worker/2 finished=Bg==");
-    struct source *source = consumer_start(&broker, &events, NULL);
-    take_exactly(source, expected, 2);
-    assert_int_equal(events.worst_level, LOG_WARN);
-    assert_int_equal(events.warnings, 1);
     source_destroy(source);
     broker_stop(&broker);
 }
@@ -512,8 +497,6 @@ TEST(a_setting_that_librdkafka_refuses_is_named) {
 RUN_TESTS(T(messages_come_with_payload_key_headers_and_place),
     T(a_restart_takes_what_was_not_finished_and_nothing_else),
     T(what_finished_out_of_order_does_not_run_again_after_a_kill),
-
-    T(metadata_of_somebody_else_is_set_aside_with_one_warning),
     T(closing_commits_what_finished_last),
     T(a_source_that_is_destroyed_without_closing_commits_nothing_more),
     T(a_partition_changes_hands_only_when_its_started_messages_are_finished),

@@ -8,7 +8,7 @@ static int64_t take_commit(struct offsets *offsets, const char *text) {
     struct offsets_commit commit;
     char encoded[COMMIT_METADATA_TEXT_SIZE];
     assert_true(offsets_take_commit(offsets, "jobs", 0, &commit));
-    commit_metadata_encode(&commit.metadata, encoded);
+    commit_metadata_encode(&commit.metadata, commit.offset, encoded);
     if (text != NULL) assert_string_equal(strstr(encoded, "finished="), text);
     return commit.offset;
 }
@@ -198,7 +198,7 @@ static void note(
     struct asked *asked = context;
     asked->count++;
     asked->offset = commit->offset;
-    commit_metadata_encode(&commit->metadata, asked->text);
+    commit_metadata_encode(&commit->metadata, commit->offset, asked->text);
 }
 
 static struct asked take_with(

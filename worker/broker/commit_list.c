@@ -5,7 +5,7 @@
 
 bool commit_list_set(rd_kafka_topic_partition_t *element, const struct offsets_commit *commit) {
     char text[COMMIT_METADATA_TEXT_SIZE];
-    size_t size = commit_metadata_encode(&commit->metadata, text);
+    size_t size = commit_metadata_encode(&commit->metadata, commit->offset, text);
     char *metadata = strdup(text); /* the list owns it */
     if (metadata == NULL) return false;
     free(element->metadata);
@@ -48,7 +48,7 @@ static int64_t start_of(rd_kafka_t *client) {
 }
 
 /* If these two are passed as times, the broker answers with the ends of the log. */
-static rd_kafka_resp_err_t find_start(
+static rd_kafka_resp_err_t find_in_logs(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, partitions, timeout_ms);
     for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
@@ -67,7 +67,7 @@ rd_kafka_resp_err_t commit_list_locate(
             rd_kafka_topic_partition_list_add(asked, p->topic, p->partition)->offset = start;
     }
     rd_kafka_resp_err_t code =
-        asked->cnt > 0 ? find_start(client, asked, timeout_ms) : RD_KAFKA_RESP_ERR_NO_ERROR;
+        asked->cnt > 0 ? find_in_logs(client, asked, timeout_ms) : RD_KAFKA_RESP_ERR_NO_ERROR;
     for (int i = 0; i < asked->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
         code = rd_kafka_topic_partition_list_set_offset(
             partitions, asked->elems[i].topic, asked->elems[i].partition, asked->elems[i].offset);
@@ -75,10 +75,17 @@ rd_kafka_resp_err_t commit_list_locate(
     return code;
 }
 
+rd_kafka_resp_err_t commit_list_find_ends(
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    for (int i = 0; i < partitions->cnt; i++) partitions->elems[i].offset = RD_KAFKA_OFFSET_END;
+    return partitions->cnt > 0 ? find_in_logs(client, partitions, timeout_ms)
+                               : RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 bool commit_list_get(const rd_kafka_topic_partition_t *element, struct offsets_commit *ret) {
     ret->offset = element->offset >= 0 ? element->offset : OFFSET_UNKNOWN;
     return commit_metadata_decode(
-        slice_of(element->metadata, element->metadata_size), &ret->metadata);
+        slice_of(element->metadata, element->metadata_size), ret->offset, &ret->metadata);
 }
 
 bool commit_list_is_same(const rd_kafka_topic_partition_t *a, const rd_kafka_topic_partition_t *b) {

@@ -31,7 +31,16 @@ rd_kafka_resp_err_t commit_list_fetch(
 rd_kafka_resp_err_t commit_list_locate(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
 
-/** False if this version cannot read the metadata; *ret then has only the offset. */
+/**
+ * Gives partitions the offsets at which their logs end. Errors and waits: as commit_list_fetch().
+ */
+rd_kafka_resp_err_t commit_list_find_ends(
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+
+/**
+ * False if this version cannot read the metadata, or it belongs to another offset; *ret then has
+ * only the offset.
+ */
 bool commit_list_get(const rd_kafka_topic_partition_t *element, struct offsets_commit *ret);
 
 /** True if neither is NULL and both would commit the same. */

@@ -10,12 +10,13 @@
 
 #define VERSION "gpu-worker/1"
 
-enum { BITMAP_BYTES = COMMIT_METADATA_WINDOW / 8, NUMBER_DIGITS_MAX = 10, OWNER_DIGITS = 16 };
+enum { BITMAP_BYTES = COMMIT_METADATA_WINDOW / 8, NUMBER_DIGITS_MAX = 19, OWNER_DIGITS = 16 };
 
 /* the longest possible text fits */
 _Static_assert(
     sizeof VERSION
-            " mark=clean owner=0123456789abcdef takeovers=4294967295 window=16384 finished=" +
+            " offset=9223372036854775807 mark=clean owner=0123456789abcdef takeovers=4294967295"
+            " window=16384 finished=" +
             BASE64_SIZE(BITMAP_BYTES) <=
         COMMIT_METADATA_TEXT_SIZE,
     "more room");
@@ -30,13 +31,14 @@ static size_t write_bitmap(const uint64_t *words, uint8_t bytes[static BITMAP_BY
     return size;
 }
 
-size_t commit_metadata_encode(
-    const struct commit_metadata *metadata, char text[static COMMIT_METADATA_TEXT_SIZE]) {
+size_t commit_metadata_encode(const struct commit_metadata *metadata, int64_t offset,
+    char text[static COMMIT_METADATA_TEXT_SIZE]) {
     uint8_t bytes[BITMAP_BYTES];
     size_t size = write_bitmap(metadata->finished, bytes);
     int used = snprintf(text, COMMIT_METADATA_TEXT_SIZE,
-        VERSION " mark=%s owner=%016" PRIx64 " takeovers=%" PRIu32 " window=%" PRIu32 " finished=",
-        metadata->is_open ? "open" : "clean", metadata->owner, metadata->takeovers,
+        VERSION " offset=%" PRId64 " mark=%s owner=%016" PRIx64 " takeovers=%" PRIu32
+                " window=%" PRIu32 " finished=",
+        offset, metadata->is_open ? "open" : "clean", metadata->owner, metadata->takeovers,
         metadata->window);
     size_t length = (size_t)used + base64_encode(slice_of(bytes, size), text + used);
     INVARIANT(length < COMMIT_METADATA_TEXT_SIZE, "commit metadata fits its text");
@@ -58,22 +60,30 @@ static bool read_owner(struct slice value, struct commit_metadata *ret) {
     return true;
 }
 
-static bool read_number(struct slice value, uint32_t max, uint32_t *ret) {
+static bool read_number(struct slice value, uint64_t max, uint64_t *ret) {
     char text[NUMBER_DIGITS_MAX + 1] = {0};
-    uint64_t number;
     if (value.size == 0 || value.size > NUMBER_DIGITS_MAX) return false;
     memcpy(text, value.data, value.size);
-    if (number_read(text, &number) != value.size || number > max) return false;
-    *ret = (uint32_t)number;
-    return true;
+    return number_read(text, ret) == value.size && *ret <= max;
+}
+
+static bool read_offset(struct slice value, struct commit_metadata *ret) {
+    ret->names_offset = true;
+    return read_number(value, INT64_MAX, &ret->offset);
 }
 
 static bool read_takeovers(struct slice value, struct commit_metadata *ret) {
-    return read_number(value, UINT32_MAX, &ret->takeovers);
+    uint64_t number = 0;
+    bool is_number = read_number(value, UINT32_MAX, &number);
+    ret->takeovers = (uint32_t)number;
+    return is_number;
 }
 
 static bool read_window(struct slice value, struct commit_metadata *ret) {
-    return read_number(value, COMMIT_METADATA_WINDOW, &ret->window);
+    uint64_t number = 0;
+    bool is_number = read_number(value, COMMIT_METADATA_WINDOW, &number);
+    ret->window = (uint32_t)number;
+    return is_number;
 }
 
 static bool read_finished(struct slice value, struct commit_metadata *ret) {
@@ -88,6 +98,7 @@ static const struct field {
     const char *name;
     bool (*read)(struct slice value, struct commit_metadata *ret);
 } fields[] = {
+    {"offset", read_offset},
     {"mark", read_mark},
     {"owner", read_owner},
     {"takeovers", read_takeovers},
@@ -117,14 +128,21 @@ static bool read_field(struct slice text, unsigned *seen, struct commit_metadata
     return true;
 }
 
-bool commit_metadata_decode(struct slice text, struct commit_metadata *ret) {
+bool commit_metadata_decode(struct slice text, int64_t offset, struct commit_metadata *ret) {
     *ret = (struct commit_metadata){0};
     if (text.size == 0) return true;
     bool is_ours = slice_is_text(take_until(&text, ' '), VERSION);
     unsigned seen = 0;
     while (is_ours && text.size > 0) is_ours = read_field(take_until(&text, ' '), &seen, ret);
-    if (!is_ours) *ret = (struct commit_metadata){0};
-    return is_ours;
+    bool is_here = is_ours && (!ret->names_offset || ret->offset == (uint64_t)offset);
+    if (!is_here) *ret = (struct commit_metadata){0};
+    return is_here;
+}
+
+size_t commit_metadata_span(const struct commit_metadata *metadata) {
+    size_t span = COMMIT_METADATA_WINDOW;
+    while (span > 0 && !commit_metadata_has_finished(metadata, span - 1)) span--;
+    return span;
 }
 
 void commit_metadata_claim(struct commit_metadata *metadata, uint64_t owner) {

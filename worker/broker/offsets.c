@@ -85,18 +85,11 @@ static bool was_finished(const struct partition *p, int64_t offset) {
                &p->committed.metadata, (size_t)(offset - p->committed.offset));
 }
 
-static int64_t end_of(const struct offsets_commit *commit) {
-    for (size_t i = OFFSETS_WINDOW; i > 0; i--)
-        if (commit_metadata_has_finished(&commit->metadata, i - 1))
-            return commit->offset + (int64_t)i;
-    return commit->offset;
-}
-
 static void start_lease(struct partition *p, const struct offsets_commit *committed) {
     p->lease_count++;
     p->lowest = p->next = committed->offset;
     p->committed = *committed;
-    p->committed_end = end_of(committed);
+    p->committed_end = committed->offset + (int64_t)commit_metadata_span(&committed->metadata);
     p->contested_end = committed->offset + committed->metadata.window;
     p->changes = p->taken_changes = 0;
     p->unfinished_count = p->started_count = 0;

@@ -32,14 +32,47 @@ void ownership_put_back(struct source *source, const struct position *position) 
     offsets_put_back(consumer_offsets(source), position);
 }
 
+static void tell_ignored(
+    const struct committer *committer, const rd_kafka_topic_partition_t *p, const char *why) {
+    client_say(committer->events, LOG_WARN,
+        "ignores the metadata committed for %s [%d], which %s: "
+        "messages above offset %" PRId64 " that were finished run again",
+        p->topic, (int)p->partition, why, p->offset);
+}
+
+/*
+ * A text of an earlier version names no offset. What speaks against it is a log that does not reach
+ * what it calls finished: that belongs to another offset, or to a log that has lost its end.
+ */
+static rd_kafka_resp_err_t drop_misplaced(const struct committer *committer,
+    rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    rd_kafka_topic_partition_list_t *ends = rd_kafka_topic_partition_list_new(partitions->cnt);
+    struct offsets_commit committed;
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        if (commit_list_get(p, &committed) && !committed.metadata.names_offset &&
+            commit_metadata_span(&committed.metadata) > 0)
+            rd_kafka_topic_partition_list_add(ends, p->topic, p->partition);
+    }
+    rd_kafka_resp_err_t code = commit_list_find_ends(committer->client, ends, timeout_ms);
+    for (int i = 0; i < ends->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++) {
+        rd_kafka_topic_partition_t *p = rd_kafka_topic_partition_list_find(
+            partitions, ends->elems[i].topic, ends->elems[i].partition);
+        (void)commit_list_get(p, &committed); /* it was read above */
+        if (p->offset + (int64_t)commit_metadata_span(&committed.metadata) <= ends->elems[i].offset)
+            continue;
+        tell_ignored(committer, p, "calls messages finished that the log does not reach");
+        p->metadata_size = 0;
+    }
+    rd_kafka_topic_partition_list_destroy(ends);
+    return code;
+}
+
 /* False when memory is short. */
 static bool mark(const struct committer *committer, uint64_t owner, rd_kafka_topic_partition_t *p) {
     struct offsets_commit committed;
     if (!commit_list_get(p, &committed))
-        client_say(committer->events, LOG_WARN,
-            "ignores the metadata committed for %s [%d], which this version cannot read: "
-            "messages above offset %" PRId64 " that were finished run again",
-            p->topic, (int)p->partition, p->offset);
+        tell_ignored(committer, p, "belongs to another offset or cannot be read by this version");
     commit_metadata_claim(&committed.metadata, owner);
     return commit_list_set(p, &committed);
 }
@@ -58,6 +91,8 @@ static rd_kafka_resp_err_t find_and_mark(struct committer *committer, uint64_t o
     rd_kafka_resp_err_t code = commit_list_fetch(committer->client, partitions, timeout_ms);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
         code = commit_list_locate(committer->client, partitions, timeout_ms);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        code = drop_misplaced(committer, partitions, timeout_ms);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return code;
     for (int i = 0; i < partitions->cnt; i++)
         if (partitions->elems[i].offset >= 0 && !mark(committer, owner, &partitions->elems[i]))

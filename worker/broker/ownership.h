@@ -14,7 +14,7 @@
  * Reads what is committed for partitions (if nothing is, where reading starts), and commits the
  * same with `owner` as the owner. The list then has both. No message of these partitions may begin
  * before this. The call may be repeated after a failure: finding our own mark changes nothing.
- * Waits up to `timeout_ms` for each of three requests. With a `claim`, a transaction makes the
+ * Waits up to `timeout_ms` for each of four requests. With a `claim`, a transaction makes the
  * commit: returns RD_KAFKA_RESP_ERR__IN_PROGRESS until it is called again with the same list and
  * there is an answer.
  */

@@ -1,0 +1,65 @@
+/* What a consumer makes of what its group has committed. Runs against the embedded broker, and
+ * against a real one (CMakeLists.txt). */
+#include "broker/consumer.h"
+
+#include "broker/kafka_harness.h"
+#include "testing.h"
+
+/* Takes `count` messages, which are those of `expected` in that order, and finishes none. */
+static void take_exactly(struct source *source, const int64_t *expected, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct position position;
+        consumer_take_many(source, &position, 1);
+        assert_int_equal(position.offset, expected[i]);
+    }
+}
+
+TEST(metadata_of_somebody_else_is_set_aside_with_one_warning) {
+    enum { COUNT = 3 };
+    struct broker broker;
+    struct events events = {0};
+    const int64_t expected[] = {1, 2};
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, COUNT);
+    broker_commit(&broker, 0, 1, "gpu-worker/2 finished=Bg==");
+    struct source *source = consumer_start(&broker, &events, NULL);
+    take_exactly(source, expected, 2);
+    assert_int_equal(events.worst_level, LOG_WARN);
+    assert_int_equal(events.warnings, 1);
+    source_destroy(source);
+    broker_stop(&broker);
+}
+
+/* Starts at a log of ten messages with this commit, takes what is expected, and returns how often
+ * was warned. */
+static int take_after_commit(
+    int64_t offset, const char *text, const int64_t *expected, size_t count) {
+    struct broker broker;
+    struct events events = {0};
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, 10);
+    broker_commit(&broker, 0, offset, text);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    take_exactly(source, expected, count);
+    source_destroy(source);
+    broker_stop(&broker);
+    return events.warnings;
+}
+
+TEST(metadata_of_another_offset_is_set_aside_with_one_warning) {
+    const int64_t all[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, left[] = {4, 9};
+    const char *text = "gpu-worker/1 offset=4 mark=clean finished=Hg=="; /* 5 to 8 */
+    assert_int_equal(take_after_commit(1, text, all, 9), 1);
+    assert_int_equal(take_after_commit(4, text, left, 2), 0);
+}
+
+TEST(metadata_that_names_no_offset_is_trusted_unless_it_reaches_beyond_the_end_of_the_log) {
+    const int64_t all[] = {6, 7, 8, 9}, left[] = {5, 6};
+    const char *text = "gpu-worker/1 mark=clean finished=HA=="; /* the third to the fifth */
+    assert_int_equal(take_after_commit(6, text, all, 4), 1);
+    assert_int_equal(take_after_commit(5, text, left, 2), 0);
+}
+
+RUN_TESTS(T(metadata_of_somebody_else_is_set_aside_with_one_warning),
+    T(metadata_of_another_offset_is_set_aside_with_one_warning),
+    T(metadata_that_names_no_offset_is_trusted_unless_it_reaches_beyond_the_end_of_the_log))
