@@ -2,6 +2,8 @@
  * against a real one (CMakeLists.txt). */
 #include "broker/consumer.h"
 
+#include <string.h>
+
 #include "broker/kafka_harness.h"
 #include "testing.h"
 
@@ -60,6 +62,26 @@ TEST(metadata_that_names_no_offset_is_trusted_unless_it_reaches_beyond_the_end_o
     assert_int_equal(take_after_commit(5, text, left, 2), 0);
 }
 
+/* As after the election of a leader that does not have all messages. */
+TEST(a_log_that_ends_below_the_committed_offset_is_read_on_at_its_end) {
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, 10);
+    broker_commit(&broker, 0, 12, "gpu-worker/1 offset=12 mark=clean finished=Ag==");
+    struct source *source = consumer_start(&broker, &events, NULL);
+    while (events.worst_level < LOG_ERROR) assert_false(consumer_take(source, &position));
+    assert_non_null(strstr(events.last_fact, "[0] ends at offset 10, and had been read up to 12"));
+    broker_wait_for_commit(source, &broker, 0, 10);
+    broker_produce(&broker, 0, 10, 4);
+    const int64_t expected[] = {10, 11, 12, 13};
+    take_exactly(source, expected, 4);
+    source_destroy(source);
+    broker_stop(&broker);
+}
+
 RUN_TESTS(T(metadata_of_somebody_else_is_set_aside_with_one_warning),
     T(metadata_of_another_offset_is_set_aside_with_one_warning),
-    T(metadata_that_names_no_offset_is_trusted_unless_it_reaches_beyond_the_end_of_the_log))
+    T(metadata_that_names_no_offset_is_trusted_unless_it_reaches_beyond_the_end_of_the_log),
+    T(a_log_that_ends_below_the_committed_offset_is_read_on_at_its_end))

@@ -41,15 +41,18 @@ TEST(an_end_that_came_while_the_source_was_paused_leaves_no_lag) {
     broker_stop(&broker);
 }
 
-/* A group that has committed `committed` of 30 messages, of which `deleted` are gone by now. */
-static void overtake(struct broker *broker, int committed, int deleted) {
+enum { COUNT = 30 };
+
+/* A group that has finished the messages with a 1, and the first of which are deleted by now. */
+static void overtake(struct broker *broker, const char *finished, int deleted) {
     struct events events = {0};
-    struct position positions[30];
+    struct position positions[COUNT];
     broker_start(broker, 1);
-    broker_produce(broker, 0, 0, 30);
+    broker_produce(broker, 0, 0, COUNT);
     struct source *source = consumer_start(broker, &events, NULL);
-    consumer_take_many(source, positions, 30);
-    for (int i = 0; i < committed; i++) source_finish(source, &positions[i]);
+    consumer_take_many(source, positions, COUNT);
+    for (int i = 0; finished[i] != 0; i++)
+        if (finished[i] == '1') source_finish(source, &positions[i]);
     consumer_stop(source);
     broker_delete_records(broker, 0, deleted);
 }
@@ -59,7 +62,7 @@ TEST(messages_that_retention_took_are_counted_and_named) {
     struct events events = {0};
     struct position position;
     char expected[256];
-    overtake(&broker, 5, 20);
+    overtake(&broker, "11111", 20);
     struct source *source = consumer_start(&broker, &events, NULL);
     consumer_take_many(source, &position, 1);
     assert_int_equal(position.offset, 20);
@@ -76,11 +79,25 @@ TEST(what_was_answered_before_retention_took_it_is_not_lost) {
     struct broker broker;
     struct events events = {0};
     struct position position;
-    overtake(&broker, 20, 20);
+    overtake(&broker, "11111111111111111111", 20);
     struct source *source = consumer_start(&broker, &events, NULL);
     consumer_take_many(source, &position, 1);
     assert_int_equal(position.offset, 20);
     assert_int_equal(source_expired_count(source), 0);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+TEST(what_was_answered_above_the_committed_offset_is_not_lost_either) {
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    overtake(&broker, "11111001111111111000000001", 20);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, &position, 1);
+    assert_int_equal(position.offset, 20);
+    assert_non_null(strstr(events.last_fact, "lost 5 messages to retention, from offset 5 to 19"));
+    assert_int_equal(source_expired_count(source), 5);
     consumer_stop(source);
     broker_stop(&broker);
 }
@@ -90,7 +107,7 @@ TEST(where_the_settings_forbid_a_reset_an_expired_offset_is_the_end) {
     struct events events = {0};
     struct error err;
     struct setting settings[] = {{"auto.offset.reset", "error"}, {NULL, NULL}};
-    overtake(&broker, 5, 20);
+    overtake(&broker, "11111", 20);
     struct source *source = consumer_start(&broker, &events, settings);
     assert_int_equal(consumer_fail(source, &err), ERR_BROKER);
     assert_int_equal(err.native, RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET);
@@ -102,4 +119,5 @@ RUN_TESTS(T(markers_of_transactions_leave_no_lag),
     T(an_end_that_came_while_the_source_was_paused_leaves_no_lag),
     T(messages_that_retention_took_are_counted_and_named),
     T(what_was_answered_before_retention_took_it_is_not_lost),
+    T(what_was_answered_above_the_committed_offset_is_not_lost_either),
     T(where_the_settings_forbid_a_reset_an_expired_offset_is_the_end))

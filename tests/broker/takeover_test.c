@@ -92,6 +92,53 @@ TEST(a_log_that_was_truncated_starts_over_without_the_bitmap) {
     offsets_destroy(offsets);
 }
 
+/* Offsets 50 to 59 have begun, and all but 53 and 57 are finished, */
+static struct offsets *follow_ten(struct position positions[static 10]) {
+    struct offsets *offsets = follow_one();
+    for (int i = 0; i < 10; i++) positions[i] = begin(offsets, 50 + i);
+    for (int i = 0; i < 10; i++)
+        if (i != 3 && i != 7) finish(offsets, positions[i]);
+    assert_int_equal(take_commit(offsets, "finished=bg=="), 53);
+    return offsets;
+}
+
+TEST(a_log_that_lost_its_end_goes_on_at_what_is_unfinished_below_it) {
+    struct position positions[10];
+    struct offsets *offsets = follow_ten(positions);
+    assert_int_equal(offsets_truncate(offsets, "jobs", 0, 56), 53);
+    assert_int_equal(unfinished(offsets), 0);
+    assert_false(offsets_holds(offsets, &positions[3]));
+    assert_int_equal(take_commit(offsets, "finished=Bg=="), 53);
+    finish(offsets, begin(offsets, 53));
+    assert_false(begins(offsets, 54));
+    assert_false(begins(offsets, 55));
+    finish(offsets, begin(offsets, 56)); /* another message than the one before */
+    assert_int_equal(take_commit(offsets, "finished="), 57);
+    offsets_destroy(offsets);
+}
+
+TEST(a_log_that_lost_its_end_below_the_committed_offset_goes_on_at_its_end) {
+    struct position positions[10];
+    struct offsets *offsets = follow_ten(positions);
+    assert_int_equal(offsets_truncate(offsets, "jobs", 0, 20), 20);
+    assert_int_equal(take_commit(offsets, "finished="), 20);
+    begin(offsets, 20);
+    begin(offsets, 54);
+    offsets_destroy(offsets);
+}
+
+TEST(what_was_finished_is_not_counted_as_missing) {
+    struct offsets *offsets = offsets_create();
+    struct error err;
+    struct offsets_commit commit = {.offset = 53};
+    commit_metadata_set_finished(&commit.metadata, 2);
+    assert_int_equal(offsets_assign(offsets, "jobs", 0, &commit, &err), ERR_OK);
+    assert_int_equal(offsets_missing(offsets, "jobs", 0, 53, 60), 6);
+    assert_int_equal(offsets_missing(offsets, "jobs", 0, 53, 100053), 99999);
+    assert_int_equal(offsets_missing(offsets, "jobs", 0, 55, 56), 0);
+    offsets_destroy(offsets);
+}
+
 /* Follows "jobs" [0] from offset 100, with `takeovers` of a window of so many messages. */
 static struct offsets *follow_contested(uint32_t takeovers, uint32_t window) {
     struct offsets *offsets = offsets_create();
@@ -271,6 +318,9 @@ RUN_TESTS(T(a_commit_says_what_is_finished_above_it),
     T(a_partition_whose_end_was_finished_before_is_committed_to_its_end),
     T(nothing_is_due_where_nothing_changed_since_it_was_taken_over),
     T(a_log_that_was_truncated_starts_over_without_the_bitmap),
+    T(a_log_that_lost_its_end_goes_on_at_what_is_unfinished_below_it),
+    T(a_log_that_lost_its_end_below_the_committed_offset_goes_on_at_its_end),
+    T(what_was_finished_is_not_counted_as_missing),
     T(after_two_takeovers_the_messages_of_the_window_begin_alone),
     T(takeovers_are_committed_until_all_of_their_window_is),
     T(what_comes_behind_the_end_of_the_partition_is_not_contested),

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SEEK_TIMEOUT_MS = 1000 };
+
 enum err assignment_subscribe(
     rd_kafka_t *client, char *const *topics, size_t count, struct error *err) {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
@@ -51,6 +53,15 @@ void assignment_renew(rd_kafka_t *client, struct client_events *events) {
 
 void assignment_place_at_end(rd_kafka_topic_partition_list_t *partitions) {
     for (int i = 0; i < partitions->cnt; i++) partitions->elems[i].offset = RD_KAFKA_OFFSET_END;
+}
+
+rd_kafka_resp_err_t assignment_seek(rd_kafka_t *client, rd_kafka_topic_partition_list_t *places) {
+    rd_kafka_error_t *error = rd_kafka_seek_partitions(client, places, SEEK_TIMEOUT_MS);
+    rd_kafka_resp_err_t code = rd_kafka_error_code(error); /* NULL means no error */
+    if (error != NULL) rd_kafka_error_destroy(error);
+    for (int i = 0; i < places->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
+        code = places->elems[i].err;
+    return code;
 }
 
 /* Pauses a copy of the list, because librdkafka writes an error code into each element. */

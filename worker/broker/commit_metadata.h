@@ -2,8 +2,7 @@
  * What a group keeps beside the committed offset of a partition: which messages above it are
  * finished, and how its last owner left.
  *
- *     gpu-worker/1 offset=4711 mark=open owner=8c0ffee03141592a takeovers=2 window=300
- * finished=Bg==
+ *     gpu-worker/1 offset=47 mark=open owner=8c0ffee03141592a takeovers=2 window=300 finished=Bg==
  *
  * One line of fields. `offset` is the committed offset that the text was written beside. A tool
  * that moves offsets and keeps their texts (MirrorMaker 2 translates offsets from one log to
@@ -32,10 +31,8 @@ struct commit_metadata {
     uint64_t owner; /* 0: it has no name that a restart would recognise */
     uint32_t takeovers;
     uint32_t window; /* at most COMMIT_METADATA_WINDOW; 0: no owner died with what is left */
-    /* Of what was read: whether the text names its offset (earlier versions wrote none), and which.
-     */
-    bool names_offset;
-    uint64_t offset;
+    bool names_offset; /* of what was read: earlier versions wrote none */
+    uint64_t offset;   /* that the text names */
     uint64_t finished[COMMIT_METADATA_WINDOW / 64]; /* from the lowest bit of the first word */
 };
 
@@ -70,6 +67,10 @@ static inline bool commit_metadata_has_finished(
 
 static inline void commit_metadata_set_finished(struct commit_metadata *metadata, size_t index) {
     metadata->finished[index / 64] |= (uint64_t)1 << (index % 64);
+}
+
+static inline void commit_metadata_clear_finished(struct commit_metadata *metadata, size_t index) {
+    metadata->finished[index / 64] &= ~((uint64_t)1 << (index % 64));
 }
 
 #endif

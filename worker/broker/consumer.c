@@ -183,6 +183,7 @@ static void let_go(struct consumer *consumer) {
 
 static void follow(struct consumer *consumer, rd_kafka_topic_partition_t *p) {
     struct offsets_commit committed;
+    resets_forget(&consumer->resets, p->topic, p->partition);
     (void)!commit_list_get(p, &committed); /* what we wrote */
     if (consumer->failure.code != ERR_OK) return;
     (void)!offsets_assign(
@@ -326,35 +327,32 @@ static void deliver(struct consumer *consumer, rd_kafka_message_t *message, stru
     else *ret = lent;
 }
 
+/* Consumes `message`, of a partition whose messages are taken. */
+static void take(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
+    const char *topic = topic_of(message);
+    bool is_end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+    bool is_over = resets_move(&consumer->resets, message, &consumer->failure);
+    if (is_over) held_drop_of(&consumer->held, topic, message->partition);
+    bool is_late = held_has(&consumer->held, topic, message->partition);
+    int64_t ahead = offsets_ahead(consumer->offsets, topic, message->partition, message->offset);
+    if (is_end && !is_over && !is_late)
+        offsets_advance(consumer->offsets, topic, message->partition, message->offset);
+    if (is_end || is_over) rd_kafka_message_destroy(message);
+    else if (is_late || ahead >= OFFSETS_WINDOW) hold(consumer, message);
+    else deliver(consumer, message, ret);
+}
+
 /* Consumes `message`. */
 static void receive(struct consumer *consumer, rd_kafka_message_t *message, struct delivery **ret) {
-    if (trials_take(&consumer->trials, message)) {
+    bool is_on_trial = trials_take(&consumer->trials, message);
+    bool is_in_log = message->err == RD_KAFKA_RESP_ERR_NO_ERROR ||
+                     message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+    if (!is_on_trial && !is_in_log)
+        on_trouble(consumer, message->err, rd_kafka_message_errstr(message));
+    if (is_on_trial || !is_in_log || is_leaving(consumer, topic_of(message), message->partition) ||
+        trials_is_aside(&consumer->trials, topic_of(message), message->partition))
         rd_kafka_message_destroy(message);
-        return;
-    }
-    const char *topic = message->rkt != NULL ? topic_of(message) : "";
-    bool is_refused = is_leaving(consumer, topic, message->partition) ||
-                      trials_is_aside(&consumer->trials, topic, message->partition);
-    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR ||
-        message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
-        resets_tell(&consumer->resets, &consumer->source, &consumer->events, topic,
-            message->partition, message->offset);
-    bool is_late = held_has(&consumer->held, topic, message->partition);
-    switch (message->err) {
-    case RD_KAFKA_RESP_ERR_NO_ERROR:
-        if (is_refused) break;
-        if (is_late || offsets_ahead(consumer->offsets, topic, message->partition,
-                           message->offset) >= OFFSETS_WINDOW)
-            hold(consumer, message);
-        else deliver(consumer, message, ret);
-        return;
-    case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-        if (!is_refused && !is_late)
-            offsets_advance(consumer->offsets, topic, message->partition, message->offset);
-        break;
-    default: on_trouble(consumer, message->err, rd_kafka_message_errstr(message));
-    }
-    rd_kafka_message_destroy(message);
+    else take(consumer, message, ret);
 }
 
 static void serve_lifted(struct consumer *consumer) {
@@ -523,6 +521,7 @@ enum err consumer_create(
     rd_kafka_poll_set_consumer(consumer->client);
     committer_init(
         &consumer->committer, consumer->client, offsets, &consumer->events, &consumer->source);
+    resets_init(&consumer->resets, consumer->client, offsets, &consumer->source, &consumer->events);
     orphans_init(
         &consumer->orphans, consumer->client, &consumer->events, options->drain_timeout_ms);
     code = assignment_subscribe(consumer->client, options->topics, options->topic_count, err);

@@ -46,10 +46,13 @@ rd_kafka_message_t *held_take(struct held *held, struct offsets *offsets) {
     return NULL;
 }
 
+void held_drop_of(struct held *held, const char *topic, int32_t partition) {
+    for (size_t i = held->count; i > 0; i--)
+        if (is_of(held->messages[i - 1], topic, partition))
+            rd_kafka_message_destroy(remove_at(held, i - 1));
+}
+
 void held_drop(struct held *held, const rd_kafka_topic_partition_list_t *partitions) {
-    for (int p = 0; p < partitions->cnt; p++)
-        for (size_t i = held->count; i > 0; i--)
-            if (is_of(held->messages[i - 1], partitions->elems[p].topic,
-                    partitions->elems[p].partition))
-                rd_kafka_message_destroy(remove_at(held, i - 1));
+    for (int i = 0; i < partitions->cnt; i++)
+        held_drop_of(held, partitions->elems[i].topic, partitions->elems[i].partition);
 }

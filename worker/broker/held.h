@@ -27,7 +27,8 @@ MUST_CHECK bool held_add(struct held *held, rd_kafka_message_t *message);
 /** Takes a message whose partition has half of its window free again; NULL if there is none. */
 rd_kafka_message_t *held_take(struct held *held, struct offsets *offsets);
 
-/** Destroys the waiting messages of these partitions. */
+/** Destroys the waiting messages of a partition, or of several. */
+void held_drop_of(struct held *held, const char *topic, int32_t partition);
 void held_drop(struct held *held, const rd_kafka_topic_partition_list_t *partitions);
 
 #endif

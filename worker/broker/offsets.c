@@ -105,6 +105,36 @@ static void start_over(struct partition *p, int64_t offset) {
     p->taken_changes = NEVER;
 }
 
+static void describe_commit(const struct partition *p, struct offsets_commit *ret) {
+    *ret = (struct offsets_commit){.offset = p->lowest,
+        .metadata = {
+            .is_open = p->committed.metadata.is_open, .owner = p->committed.metadata.owner}};
+    if (p->lowest < p->contested_end) {
+        ret->metadata.takeovers = p->committed.metadata.takeovers;
+        ret->metadata.window = (uint32_t)(p->contested_end - p->lowest);
+    }
+    int64_t end = p->next > p->committed_end ? p->next : p->committed_end;
+    for (int64_t i = 0; i < OFFSETS_WINDOW && p->lowest + i < end; i++) {
+        int64_t offset = p->lowest + i;
+        if (offset < p->next ? !has(p->unfinished, offset) : was_finished(p, offset))
+            commit_metadata_set_finished(&ret->metadata, (size_t)i);
+    }
+}
+
+/* As start_over(), at what is unfinished below `end`, and keeps what is finished there. */
+static void truncate_at(struct partition *p, int64_t end) {
+    struct offsets_commit commit;
+    describe_commit(p, &commit);
+    if (commit.offset < 0 || commit.offset > end) {
+        start_over(p, end);
+        return;
+    }
+    for (int64_t i = end - commit.offset; i < OFFSETS_WINDOW; i++)
+        commit_metadata_clear_finished(&commit.metadata, (size_t)i);
+    start_lease(p, &commit);
+    p->taken_changes = NEVER;
+}
+
 static struct partition *find_any(struct offsets *offsets, const char *topic, int32_t partition) {
     for (size_t i = 0; i < offsets->partition_count; i++) {
         size_t index = (offsets->last_found + i) % offsets->partition_count;
@@ -328,6 +358,28 @@ void offsets_advance(struct offsets *offsets, const char *topic, int32_t partiti
     pthread_mutex_unlock(&offsets->lock);
 }
 
+int64_t offsets_truncate(
+    struct offsets *offsets, const char *topic, int32_t partition, int64_t end) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find(offsets, topic, partition);
+    if (p != NULL) truncate_at(p, end);
+    int64_t next = p != NULL ? p->lowest : end;
+    pthread_mutex_unlock(&offsets->lock);
+    return next;
+}
+
+uint64_t offsets_missing(
+    struct offsets *offsets, const char *topic, int32_t partition, int64_t from, int64_t to) {
+    uint64_t count = to > from ? (uint64_t)(to - from) : 0;
+    pthread_mutex_lock(&offsets->lock);
+    const struct partition *p = find(offsets, topic, partition);
+    if (p != NULL && from < p->committed.offset) from = p->committed.offset;
+    for (int64_t i = from; p != NULL && i < to && i < p->committed_end; i++)
+        count -= was_finished(p, i);
+    pthread_mutex_unlock(&offsets->lock);
+    return count;
+}
+
 static struct offsets_state state_of(const struct partition *p) {
     return (struct offsets_state){.next_commit = p->lowest,
         .unfinished_count = p->unfinished_count,
@@ -356,22 +408,6 @@ bool offsets_at(struct offsets *offsets, size_t index, struct offsets_followed *
     }
     pthread_mutex_unlock(&offsets->lock);
     return is_there;
-}
-
-static void describe_commit(const struct partition *p, struct offsets_commit *ret) {
-    *ret = (struct offsets_commit){.offset = p->lowest,
-        .metadata = {
-            .is_open = p->committed.metadata.is_open, .owner = p->committed.metadata.owner}};
-    if (p->lowest < p->contested_end) {
-        ret->metadata.takeovers = p->committed.metadata.takeovers;
-        ret->metadata.window = (uint32_t)(p->contested_end - p->lowest);
-    }
-    int64_t end = p->next > p->committed_end ? p->next : p->committed_end;
-    for (int64_t i = 0; i < OFFSETS_WINDOW && p->lowest + i < end; i++) {
-        int64_t offset = p->lowest + i;
-        if (offset < p->next ? !has(p->unfinished, offset) : was_finished(p, offset))
-            commit_metadata_set_finished(&ret->metadata, (size_t)i);
-    }
 }
 
 static bool is_due(const struct partition *p) {

@@ -16,8 +16,7 @@
  * A partition is followed from offsets_assign() to offsets_revoke(). What its earlier owner had
  * committed as finished does not begin again. Each such time is a lease, and finishing a position
  * of an earlier lease does nothing. If an offset begins that is not above all that began before it
- * (a truncated log, a stale fetch), the client reads again from there, and a new lease starts at
- * it.
+ * (another log, a stale fetch), the client reads again from there, and a new lease starts at it.
  *
  * Messages that earlier owners may have died of are contested: those in the window of the committed
  * metadata that existed when the end of the partition was first read. After OFFSETS_TAKEOVERS_MAX
@@ -119,6 +118,17 @@ void offsets_finish(struct offsets *offsets, const struct position *position, ui
 
 /** The client has read up to `end`: every message below it has begun or does not exist. */
 void offsets_advance(struct offsets *offsets, const char *topic, int32_t partition, int64_t end);
+
+/**
+ * The log of a partition ends at `end`, below what was read of it. What was finished below `end`
+ * stays so, and a new lease starts at the lowest offset that was not. Returns where to read on.
+ */
+int64_t offsets_truncate(
+    struct offsets *offsets, const char *topic, int32_t partition, int64_t end);
+
+/** How many messages from `from` on and below `to`, which never begin now, were not finished. */
+uint64_t offsets_missing(
+    struct offsets *offsets, const char *topic, int32_t partition, int64_t from, int64_t to);
 
 /** False if the partition is not followed. */
 MUST_CHECK bool offsets_get(

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/assignment.h"
+
 enum { TOPIC_NAME_MAX = 249 };
 
 /*
@@ -23,6 +25,12 @@ static void add(struct resets *resets, struct reset reset) {
     if (grown != NULL) resets->items = grown;
     if (grown != NULL && reset.topic != NULL) grown[resets->count++] = reset;
     else free(reset.topic);
+}
+
+void resets_init(struct resets *resets, rd_kafka_t *client, struct offsets *offsets,
+    struct source *source, const struct client_events *events) {
+    *resets =
+        (struct resets){.client = client, .offsets = offsets, .source = source, .events = events};
 }
 
 void resets_fini(struct resets *resets) {
@@ -55,20 +63,65 @@ bool resets_take(struct resets *resets, const char *topic, int32_t partition, in
     return false;
 }
 
-void resets_tell(struct resets *resets, struct source *source, const struct client_events *events,
-    const char *topic, int32_t partition, int64_t offset) {
+void resets_forget(struct resets *resets, const char *topic, int32_t partition) {
     int64_t from;
-    if (!resets_take(resets, topic, partition, &from)) return;
-    if (offset <= from) {
-        client_say(events, LOG_WARN,
-            "%s [%d] no longer reaches offset %" PRId64 ": it is read again from %" PRId64, topic,
-            (int)partition, from, offset);
-        return;
-    }
-    uint64_t count = (uint64_t)(offset - from);
-    source_add_expired(source, count);
-    client_say(events, LOG_ERROR,
+    (void)resets_take(resets, topic, partition, &from);
+}
+
+static void tell_expired(
+    const struct resets *resets, const char *topic, int32_t partition, int64_t from, int64_t to) {
+    uint64_t count = offsets_missing(resets->offsets, topic, partition, from, to);
+    if (count == 0) return;
+    source_add_expired(resets->source, count);
+    client_say(resets->events, LOG_ERROR,
         "%s [%d] lost %" PRIu64 " messages to retention, from offset %" PRId64 " to %" PRId64
         ", before they were read; keep them longer (retention.ms), or run more workers",
-        topic, (int)partition, count, from, offset - 1);
+        topic, (int)partition, count, from, to - 1);
+}
+
+/* Where the log ended when `message` was fetched. */
+static int64_t end_of_log(
+    const struct resets *resets, const char *topic, const rd_kafka_message_t *message) {
+    int64_t low, high = message->offset;
+    if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
+        (void)rd_kafka_get_watermark_offsets(
+            resets->client, topic, message->partition, &low, &high);
+    return high;
+}
+
+static rd_kafka_resp_err_t read_on(
+    const struct resets *resets, const char *topic, int32_t partition, int64_t end) {
+    rd_kafka_topic_partition_list_t *place = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(place, topic, partition)->offset =
+        offsets_truncate(resets->offsets, topic, partition, end);
+    rd_kafka_resp_err_t code = assignment_seek(resets->client, place);
+    rd_kafka_topic_partition_list_destroy(place);
+    return code;
+}
+
+bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struct error *failure) {
+    const char *topic = rd_kafka_topic_name(message->rkt);
+    int32_t partition = message->partition;
+    int64_t from;
+    if (!resets_take(resets, topic, partition, &from)) return false;
+    if (message->offset >= from) {
+        tell_expired(resets, topic, partition, from, message->offset);
+        return false;
+    }
+    int64_t end = end_of_log(resets, topic, message);
+    if (end >= from) {
+        client_say(resets->events, LOG_WARN,
+            "%s [%d] no longer reaches offset %" PRId64 ": it is read again from %" PRId64, topic,
+            (int)partition, from, message->offset);
+        return false;
+    }
+    client_say(resets->events, LOG_ERROR,
+        "%s [%d] ends at offset %" PRId64 ", and had been read up to %" PRId64
+        ": its brokers have lost %" PRId64 " messages that were read, and maybe others that were "
+        "not; reading goes on at the end; was a leader elected that did not have all of the log "
+        "(unclean.leader.election.enable)?",
+        topic, (int)partition, end, from, from - end);
+    rd_kafka_resp_err_t code = read_on(resets, topic, partition, end);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) client_lost(failure, code, "reading on at the end");
+    return true;
 }

@@ -1,8 +1,10 @@
 /**
- * Partitions whose log no longer has the offset to read next: retention or DeleteRecords overtook
- * the group, or the log was truncated. librdkafka then continues where `auto.offset.reset` says,
- * and reports that only in a line of its log. This module reads that line, and reports what was
- * lost once the first message from the new place has arrived. Only for consumer.c.
+ * Partitions whose log does not have the offset to read next: retention or DeleteRecords overtook
+ * the group, or the log has lost its end (the election of a leader that did not have all of it).
+ * librdkafka then continues where `auto.offset.reset` says, and reports that only in a line of its
+ * log. This module reads that line. Once the first message from the new place has arrived, it
+ * reports what was lost; and if the log has lost its end, it reads on there, because everything
+ * below was read before. Only for consumer.c.
  *
  * Lifetime: owns its names. Threads: intake thread only.
  */
@@ -10,6 +12,7 @@
 #define BROKER_RESETS_H
 
 #include "broker/client.h"
+#include "broker/offsets.h"
 #include "broker/source.h"
 
 struct reset {
@@ -19,10 +22,16 @@ struct reset {
 };
 
 struct resets {
+    rd_kafka_t *client;
+    struct offsets *offsets;
+    struct source *source; /* where what was lost is counted */
+    const struct client_events *events;
     size_t count;
     struct reset *items;
 };
 
+void resets_init(struct resets *resets, rd_kafka_t *client, struct offsets *offsets,
+    struct source *source, const struct client_events *events);
 void resets_fini(struct resets *resets); /* a zeroed one is fine */
 
 /**
@@ -32,15 +41,19 @@ void resets_fini(struct resets *resets); /* a zeroed one is fine */
 bool resets_note(struct resets *resets, const char *facility, const char *line);
 
 /**
- * Reading continues at `offset` of a partition. If it was reset, reports what was lost, and counts
- * it in `source`.
- */
-void resets_tell(struct resets *resets, struct source *source, const struct client_events *events,
-    const char *topic, int32_t partition, int64_t offset);
-
-/**
  * Takes the offset that should have been read next, if `partition` was reset since the last call.
  */
 bool resets_take(struct resets *resets, const char *topic, int32_t partition, int64_t *from);
+
+/** A partition begins to be followed: it was not reset yet. */
+void resets_forget(struct resets *resets, const char *topic, int32_t partition);
+
+/**
+ * Reading continues with `message`, or with the end of a partition, of a partition that is
+ * followed. If it was reset, reports what was lost. True: it is not to be taken, and neither is
+ * what was read before it: reading goes on elsewhere. If it cannot, *failure says why.
+ */
+MUST_CHECK bool resets_move(
+    struct resets *resets, const rd_kafka_message_t *message, struct error *failure);
 
 #endif

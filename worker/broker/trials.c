@@ -11,8 +11,7 @@ enum {
     TRIAL_TIMEOUT_MS = 30000, /* a trial ends after this time without a message */
     END_TIMEOUT_MS = 500,     /* for asking where a partition ends */
     LOOK_MS = 1000,           /* how often it is checked whether one may be read again */
-    SEEK_TIMEOUT_MS = 1000,
-    GROWTH_BYTES = 32 << 20 /* beyond twice what was read: more than a response under way */
+    GROWTH_BYTES = 32 << 20   /* beyond twice what was read: more than a response under way */
 };
 
 void trials_init(struct trials *trials, const struct source *source,
@@ -158,14 +157,6 @@ void trials_pause_aside(const struct trials *trials, rd_kafka_t *client) {
     if (trials->aside != NULL) (void)assignment_pause(client, trials->aside, true);
 }
 
-/* Moves partitions from the end back to their offsets. */
-static bool seek_back(rd_kafka_t *client, rd_kafka_topic_partition_list_t *lifted) {
-    rd_kafka_error_t *error = rd_kafka_seek_partitions(client, lifted, SEEK_TIMEOUT_MS);
-    bool is_there = error == NULL && lifted->elems[0].err == RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (error != NULL) rd_kafka_error_destroy(error);
-    return is_there;
-}
-
 rd_kafka_topic_partition_list_t *trials_take_lifted(struct trials *trials, rd_kafka_t *client) {
     rd_kafka_topic_partition_list_t *lifted = NULL;
     if (trials->aside == NULL || clock_ns() < trials->next_look_ns) return NULL;
@@ -176,7 +167,8 @@ rd_kafka_topic_partition_list_t *trials_take_lifted(struct trials *trials, rd_ka
             add(&lifted, p);
     }
     if (lifted == NULL) return NULL;
-    if (seek_back(client, lifted)) trials_forget(trials, lifted);
+    if (assignment_seek(client, lifted) == RD_KAFKA_RESP_ERR_NO_ERROR)
+        trials_forget(trials, lifted);
     else destroy_list(&lifted); /* they stay aside until the next look */
     return lifted;
 }
