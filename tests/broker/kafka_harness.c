@@ -138,6 +138,10 @@ int64_t broker_committed(const struct broker *broker, int32_t partition) {
     return broker_committed_metadata(broker, partition, text, sizeof text);
 }
 
+static uint64_t patience_ns(void) {
+    return clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+}
+
 void broker_commit(
     const struct broker *broker, int32_t partition, int64_t offset, const char *metadata) {
     rd_kafka_t *member = group_client(broker);
@@ -147,7 +151,10 @@ void broker_commit(
     element->offset = offset;
     element->metadata = strdup(metadata);
     element->metadata_size = strlen(metadata);
-    rd_kafka_resp_err_t code = rd_kafka_commit(member, list, 0);
+    uint64_t deadline_ns = patience_ns();
+    rd_kafka_resp_err_t code;
+    do code = rd_kafka_commit(member, list, 0);
+    while (code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS && clock_ns() < deadline_ns);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_msg("commit: %s", rd_kafka_err2str(code));
     rd_kafka_topic_partition_list_destroy(list);
     rd_kafka_destroy(member);
