@@ -124,6 +124,20 @@ class FileTest(FlowTest):
         self.assertEqual(len(letters.read_text().splitlines()), 1)
         self.assertIn("unknown_program", letters.read_text())
 
+    def test_each_job_ahead_of_bytes_that_end_the_file_is_answered(self):
+        config = self.folder / "small.yaml"
+        config.write_text("limits:\n  message_bytes: 64KiB\nretry:\n  base_ms: 500ms\n  max_attempts: 2\n")
+        waiting = saxpy(2) | {"id": "waiting", "steps": [gw.step("nope", [], grid=[1])]}  # is tried again
+        ends = {"no msgpack": b"\xc1", "an ext value": b"\xd4\x01\x00", "cut": b"\xa5hel",
+                "too large": msgpack.packb(bytes(100_000))}
+        for name, end in ends.items():
+            with self.subTest(name):
+                run, results = self.run_jobs(
+                    msgpack.packb(saxpy(1)) + msgpack.packb(waiting) + end, "--config", config)
+                self.assertIn("what follows it cannot be read", run.stderr)
+                codes = {result["id"]: result.get("error", {}).get("code") for result in results if result["id"]}
+                self.assertEqual(codes, {"job-1": None, "waiting": "unknown_program"}, run.stderr)
+
     def test_a_management_library_that_hangs_changes_no_exit_code(self):
         self.use_environment({"LD_LIBRARY_PATH": str((BUILD / "tests/gpu/fake_nvml").resolve()), "FAKE_NVML": "hung"})
         run, results = self.run_jobs(b"".join(msgpack.packb(saxpy(n)) for n in range(10)))

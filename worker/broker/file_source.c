@@ -37,7 +37,7 @@ struct file_source {
     bool is_at_end; /* read() has said so; there may be unread bytes */
     int64_t next_offset;
     uint64_t start_byte;  /* of the stream, where the first unread byte stands */
-    struct error failure; /* what every further poll returns; ERR_OK: none */
+    struct error failure; /* why the end came early; ERR_OK: it did not */
     size_t start, end;    /* unread bytes of the chunk */
     size_t cut_bytes;     /* unread bytes that were scanned and found to be a cut message */
     size_t least_bytes;   /* what that message has, as far as they say */
@@ -194,8 +194,7 @@ static enum err take(
     return ERR_OK;
 }
 
-/* Boundaries are lost: hands out what is unread, as far as a message may reach, and fails from then
- * on. */
+/* Boundaries are lost: hands out what is unread, as far as a message may reach, and ends there. */
 static enum err take_rest(
     struct file_source *file, const char *reason, struct delivery **ret, struct error *err) {
     long long index = (long long)file->next_offset;
@@ -261,10 +260,9 @@ static enum err file_source_poll(
             code = take_unread(file, ret, err);
             if (code != ERR_OK || *ret != NULL) return code;
         }
-        *at_end = file->is_at_end;
     }
-    if (file->failure.code != ERR_OK) *err = file->failure;
-    return file->failure.code;
+    *at_end = file->is_at_end || file->failure.code != ERR_OK;
+    return ERR_OK;
 }
 
 static void file_source_pause(struct source *source, bool paused) {
@@ -276,8 +274,11 @@ static void file_source_finish(struct source *source, const struct position *pos
     if (file->progress != NULL) file_progress_finish(file->progress, position->offset);
 }
 
+/* Only now is it told why the end came early: until then, what came before it was answered. */
 static enum err file_source_close(struct source *source, int timeout_ms, struct error *err) {
-    return ERR_OK;
+    const struct file_source *file = (const struct file_source *)source;
+    if (file->failure.code != ERR_OK) *err = file->failure;
+    return file->failure.code;
 }
 
 static void file_source_destroy(struct source *source) {

@@ -6,10 +6,11 @@
  * Reading is bounded: a buffer for `message_bytes_max`, and those in which messages are still lent.
  * A stream has no frame around a message, so one that is larger than the buffer, that is not
  * msgpack, or that ends early loses all boundaries after it: its bytes (as far as the buffer goes)
- * come as one last message, which no decoder accepts, and the poll after that returns
- * ERR_BAD_MESSAGE with the byte where it began.
+ * come as one last message, which no decoder accepts. The source is then at its end, as it is where
+ * reading fails, so that everything before is answered in peace; and closing it fails.
  *
- * Errors: ERR_IO where reading fails, with the byte.
+ * Errors of closing, with the byte: ERR_BAD_MESSAGE where boundaries were lost, ERR_IO and
+ * ERR_NO_MEMORY where reading failed.
  */
 #ifndef BROKER_FILE_SOURCE_H
 #define BROKER_FILE_SOURCE_H

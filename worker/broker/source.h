@@ -81,7 +81,8 @@ struct source_operations {
     void (*each_partition)(
         const struct source *source, source_visit_partition *visit, void *context);
 
-    /** Commits what is finished and leaves the group. Intake thread, after the drain. */
+    /** Commits what is finished and leaves the group; of a finite source, says whether its end came
+     * early. Intake thread, after the drain. */
     enum err (*close)(struct source *source, int timeout_ms, struct error *err);
 
     void (*destroy)(struct source *source);

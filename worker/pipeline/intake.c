@@ -256,24 +256,12 @@ static enum err take_all(struct stages *stages, struct error *err) {
     return code;
 }
 
-static void hand_back_retries(struct stages *stages) {
-    size_t count = retries_hand_back_all(stages->retries);
-    if (count == 0) return;
-    log_line(LOG_INFO, "handed back %zu jobs that waited for another try", count);
-}
-
 /* Jobs that have not begun are others' to run, and so are those that wait to be tried again. */
 static void hand_back(struct stages *stages) {
     /* relaxed: see is_stopping() of flow.c */
     atomic_store_explicit(&stages->hands_back, true, memory_order_relaxed);
-    hand_back_retries(stages);
-}
-
-/* A member that its group has lost leaves what has not begun to its next owner. What came from a
- * file before an error ends as it should. */
-static void leave_failed_source(struct stages *stages) {
-    if (stages->source->group == SOURCE_GROUP_NONE) hand_back_retries(stages);
-    else hand_back(stages);
+    size_t count = retries_hand_back_all(stages->retries);
+    if (count > 0) log_line(LOG_INFO, "handed back %zu jobs that waited for another try", count);
 }
 
 /* The source is still polled: it serves its group and commits. What it brings is not ours any more.
@@ -311,7 +299,7 @@ static enum err drain(struct stages *stages, struct error *err) {
 enum err intake_run(struct stages *stages, struct error *err) {
     pulse_start("intake");
     enum err code = take_all(stages, err);
-    if (code != ERR_OK) leave_failed_source(stages);
+    if (code != ERR_OK) hand_back(stages); /* a member that its group has lost */
     struct error drain_error;
     enum err drained = drain(stages, code == ERR_OK ? err : &drain_error);
     pulse_idle();
