@@ -1,6 +1,8 @@
 /* Proves: telemetry of jobs and batches is exact; exact counters; published sums equal those of
  * jobs and batches. */
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cpu_driver/cpu_driver.h"
 #include "metrics/report.h"
@@ -252,12 +254,61 @@ TEST(an_interval_of_zero_publishes_nothing) {
     assert_int_equal(run->telemetry.message_count, 0);
 }
 
+/* --- ends before all jobs are done --- */
+
+static struct run *ending; /* in a process of its own, since its threads go on */
+
+/* Tells the test that exactly one report came, which counts two jobs. */
+static void leave(const struct error *err) {
+    bool is_told = ending->telemetry.message_count == 1;
+    struct sums *said = sum(&ending->telemetry, ROUTE_TELEMETRY, add_report);
+    is_told = is_told && said->totals.outcomes[ERR_OK] == 2;
+    _exit(is_told ? 0 : 1);
+}
+
+static void stop_once_the_third_runs(struct run *run) {
+    run->stop = run_finished_count(run) == 2 && cpu_driver_counters().calls[CPU_launch] == 3;
+}
+
+/* Two jobs end well, and `fault` is the third one's. All are too slow for the intake to run them.
+ */
+static void assert_tells_of_two(struct run *run, const char *fault) {
+    run->settings.lanes = run->settings.lane_depth = run->settings.batch.jobs = 1;
+    run->settings.drain_timeout_ms = 100;
+    run_set_text(&run->settings.cpu_driver.faults, fault);
+    for (int k = 0; k < 3; k++) run_add_saxpy(run, k);
+    run->stop_after = SIZE_MAX;
+    run->on_poll = stop_once_the_third_runs;
+    run->on_lost = leave;
+    ending = run;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        enum err code = run_execute(run);
+        if (code != ERR_TIMEOUT) _exit(2);
+        leave(&run->err);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+TEST(a_worker_whose_jobs_outlast_its_drain_tells_what_it_did) {
+    assert_tells_of_two(*state, "cuLaunchKernel:slow=60s@3;cuLaunchKernel:slow=20ms@*");
+}
+
+TEST(a_worker_that_lost_its_device_tells_what_it_did) {
+    assert_tells_of_two(*state, "cuLaunchKernel:illegal_address@3;cuLaunchKernel:slow=20ms@*");
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         FLOW(reports_of_ten_thousand_random_jobs_say_what_the_jobs_and_the_driver_say),
         FLOW(the_last_report_tells_that_nothing_is_under_way),
         FLOW(a_worker_whose_telemetry_is_refused_answers_all_jobs),
         FLOW(an_interval_of_zero_publishes_nothing),
+        FLOW(a_worker_whose_jobs_outlast_its_drain_tells_what_it_did),
+        FLOW(a_worker_that_lost_its_device_tells_what_it_did),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,6 +116,7 @@ enum err run_execute(struct run *run) {
             .telemetry = memory_sink(&run->telemetry),
             .control = run->control,
             .state = run->state},
+        .on_lost = run->on_lost,
         .stop = &run->stop,
         .sysfs = run->sysfs};
     return executor_run(&options, &run->summary, &run->err);

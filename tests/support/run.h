@@ -22,7 +22,8 @@ struct run {
     /* 0: at the end of the jobs; else a signal to stop, after so many finished */
     size_t stop_after;
     struct state *state; /* NULL: none is kept */
-    const char *sysfs;   /* as pipeline/options.h has it */
+    const char *sysfs;   /* as pipeline/options.h has it, and on_lost */
+    void (*on_lost)(const struct error *err);
     atomic_bool stop;
     struct executor_summary summary;
     struct error err;

@@ -29,7 +29,7 @@ struct reporter {
     struct crew *crew;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t stopping;
-    bool is_stopping;
+    bool is_stopping, has_told_last;
 
     /* the thread's own */
     uint64_t started_ns, due_ns; /* the next report */
@@ -183,6 +183,10 @@ static void run_reporter(void *context, uint32_t index) {
     pulse_busy();
     show(reporter);
     if (reporter->sink != NULL) publish_last(reporter);
+    pthread_mutex_lock(&reporter->lock);
+    reporter->has_told_last = true;
+    pthread_cond_broadcast(&reporter->stopping);
+    pthread_mutex_unlock(&reporter->lock);
     pulse_idle(); /* closing has time limits of its own */
     sink_destroy(reporter->sink);
 }
@@ -233,12 +237,27 @@ enum err reporter_start(
     return code;
 }
 
-void reporter_stop(struct reporter *reporter) {
-    if (reporter == NULL) return;
+static void ask_to_stop(struct reporter *reporter) {
     pthread_mutex_lock(&reporter->lock);
     reporter->is_stopping = true;
-    pthread_cond_signal(&reporter->stopping);
+    pthread_cond_broadcast(&reporter->stopping);
     pthread_mutex_unlock(&reporter->lock);
+}
+
+void reporter_stop(struct reporter *reporter) {
+    if (reporter == NULL) return;
+    ask_to_stop(reporter);
     crew_join(&reporter->crew);
     reporter_destroy(reporter);
+}
+
+void reporter_tell_last(struct reporter *reporter) {
+    if (reporter == NULL) return;
+    ask_to_stop(reporter);
+    uint64_t until_ns = clock_ns_in(2 * FLUSH_MS);
+    bool is_in_time = true;
+    pthread_mutex_lock(&reporter->lock);
+    while (!reporter->has_told_last && is_in_time)
+        is_in_time = condition_wait_until(&reporter->stopping, &reporter->lock, until_ns);
+    pthread_mutex_unlock(&reporter->lock);
 }

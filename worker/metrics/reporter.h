@@ -38,4 +38,10 @@ MUST_CHECK enum err reporter_start(
  */
 void reporter_stop(struct reporter *reporter);
 
+/**
+ * Publishes a last report of a process that ends while jobs run and threads may hang: waits 2 s at
+ * most, and nothing but the end of the process may follow. NULL is fine. Threads: any but its own.
+ */
+void reporter_tell_last(struct reporter *reporter);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "metrics/reporter.h"
 #include "pipeline/intake.h"
 #include "pipeline/lifecycle.h"
 
@@ -27,6 +28,7 @@ enum err executor_run(
     uint64_t drained_ns = clock_ns();
     /* After a drain that took too long, threads may hang in the driver: leave them to _exit(). */
     if (code == ERR_TIMEOUT) {
+        reporter_tell_last(stages.reporter);
         state_end(stages.state); /* what still runs has not finished, and has killed no process */
         *err = failure;
         return code;

@@ -40,9 +40,9 @@ struct executor_options {
     uint32_t device;     /* as the driver counts them */
     struct board *board; /* where it counts; NULL: on one of its own */
     /**
-     * The GPU is lost to this process, and its state says so. Called once, before anything else is
-     * tried, since calls of the driver may hang from now on. It need not return. NULL: the run ends
-     * with the error.
+     * The GPU is lost to this process, and its state says so; so does its last report. Called once,
+     * before anything else is tried, since calls of the driver may hang from now on. It need not
+     * return. NULL: the run ends with the error.
      */
     void (*on_lost)(const struct error *err);
     /**

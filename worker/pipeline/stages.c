@@ -2,6 +2,7 @@
 
 #include "base/condition.h"
 #include "base/text.h"
+#include "metrics/reporter.h"
 
 uint32_t stages_jobs_max(const struct stages *stages) {
     return stages->settings->limits.jobs_in_flight + ASIDE_MAX + 1;
@@ -34,7 +35,9 @@ void stages_fail(struct stages *stages, const struct error *err) {
     pthread_mutex_unlock(&stages->lock);
     if (!is_loss) return;
     record_death(stages, err);
-    if (stages->on_lost != NULL) stages->on_lost(err);
+    if (stages->on_lost == NULL) return;
+    reporter_tell_last(stages->reporter);
+    stages->on_lost(err);
 }
 
 void stages_wait(struct stages *stages, uint32_t timeout_ms) {
