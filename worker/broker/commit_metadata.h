@@ -30,7 +30,7 @@ struct commit_metadata {
     bool is_open;
     uint64_t owner; /* 0: it has no name that a restart would recognise */
     uint32_t takeovers;
-    uint32_t window; /* at most COMMIT_METADATA_WINDOW; 0: no owner died with what is left */
+    uint32_t window;   /* at most COMMIT_METADATA_WINDOW; 0: no owner died with what is left */
     bool names_offset; /* of what was read: earlier versions wrote none */
     uint64_t offset;   /* that the text names */
     uint64_t finished[COMMIT_METADATA_WINDOW / 64]; /* from the lowest bit of the first word */
