@@ -181,6 +181,51 @@ TEST(one_that_the_brokers_refuse_again_and_again_ends_and_blames_no_device) {
     assert_int_equal(rig->executor.exit_code, CLI_BROKER);
 }
 
+/* The brokers refuse it after it lived so long, and had answered one message more than the lives
+ * before. Returns how long the next start waits. */
+static uint64_t refuse_after(struct executor_rig *rig, uint64_t lived_ms) {
+    struct executor *executor = &rig->executor;
+    struct state *state = begin_life(rig);
+    state_count(state, executor->finished + 1, 0);
+    state_close(state);
+    kill(executor->pid, SIGKILL);
+    assert_int_equal(waitpid(executor->pid, NULL, 0), executor->pid);
+    uint64_t now_ns = clock_ns();
+    executor->started_ns = now_ns - lived_ms * 1000000;
+    executor_reap(executor, CLI_BROKER << 8, false);
+    assert_int_equal(executor->standing, STANDING_WAITING);
+    return (executor->start_ns - now_ns) / 1000000;
+}
+
+/* How many lines of a log say that. */
+static int count_lines(FILE *log, const char *part) {
+    char line[600];
+    int count = 0;
+    rewind(log);
+    while (fgets(line, sizeof line, log) != NULL) count += strstr(line, part) != NULL;
+    return count;
+}
+
+TEST(one_that_the_brokers_refuse_although_it_answers_waits_longer_each_time_and_that_is_told_once) {
+    struct executor_rig *rig = *state;
+    int saved = dup(STDERR_FILENO);
+    FILE *log = tmpfile();
+    assert_non_null(log);
+    dup2(fileno(log), STDERR_FILENO);
+    log_init(LOG_WARN, LOG_TEXT);
+    uint64_t waits_ms[12];
+    for (int i = 0; i < 12; i++) waits_ms[i] = refuse_after(rig, 20000);
+    uint64_t later_ms = refuse_after(rig, 600000);
+    log_init(LOG_OFF, LOG_TEXT);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    for (int i = 1; i < 12; i++) assert_true(waits_ms[i] > waits_ms[i - 1] || waits_ms[i] >= 29000);
+    assert_true(waits_ms[11] >= 29000);
+    assert_true(later_ms < 1000);
+    assert_int_equal(count_lines(log, "kafka.instance_id"), 1);
+    fclose(log);
+}
+
 TEST(a_thread_that_hung_is_the_cause_only_where_it_is_evidence) {
     struct executor_rig *rig = *state;
     struct executor *executor = &rig->executor;
@@ -323,6 +368,7 @@ RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
     F(one_that_lost_what_may_come_back_is_started_again),
     F(one_whose_life_did_not_begin_is_not_started_again),
     F(one_that_the_brokers_refuse_again_and_again_ends_and_blames_no_device),
+    F(one_that_the_brokers_refuse_although_it_answers_waits_longer_each_time_and_that_is_told_once),
     F(a_thread_that_hung_is_the_cause_only_where_it_is_evidence),
     F(batches_that_are_late_one_after_the_other_are_none_that_hangs),
     F(one_that_is_stopped_before_its_life_begins_has_left_no_job_undone),

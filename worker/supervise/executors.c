@@ -24,6 +24,8 @@ enum {
      * this gives the executor time to notice that its batch has ended.
      */
     OVERDUE_LOOKS = 10,
+    LONG_LIFE_S = 120, /* after which a refusal is a new one; more than two of the longest waits */
+    REFUSALS_TOLD = 3,
     LOCK_TIMEOUT_MS = 1000
 };
 
@@ -233,6 +235,28 @@ static void start_again(struct executor *executor, const char *cause, uint64_t d
             delay_ms);
 }
 
+/*
+ * Two workers of one name take it from each other for ever, and each answers jobs in between. So
+ * what a life has answered does not count.
+ */
+static void count_refusal(struct executor *executor, const struct death *death) {
+    if (clock_ns() - executor->started_ns > LONG_LIFE_S * 1000000000ull) executor->refusals = 0;
+    if (!is_refused(death)) return;
+    executor->refusals++;
+    if (executor->refusals != REFUSALS_TOLD) return;
+    log_event(LOG_ERROR, LOG_EVENT("executor_refused"),
+        "%s: the brokers have refused the executor %d times in a row, so it waits longer each "
+        "time; "
+        "if its errors say FENCED, another worker has its name: give each worker of the group a "
+        "kafka.instance_id, or a state.dir, of its own",
+        executor->name, REFUSALS_TOLD);
+}
+
+static uint64_t wait_ms_of(const struct executor *executor) {
+    uint32_t deaths = executor->deaths, refusals = executor->refusals;
+    return death_back_off_ms(deaths > refusals ? deaths : refusals);
+}
+
 static void back_off(struct executor *executor, const struct death *death, const char *cause) {
     const struct settings *settings = executor->options->settings;
     uint64_t now_ns = clock_ns(), window_ns = DEATHS_WINDOW_S * 1000000000ull;
@@ -242,6 +266,7 @@ static void back_off(struct executor *executor, const struct death *death, const
         executor->first_death_ns = now_ns;
     }
     executor->deaths++;
+    count_refusal(executor, death);
     if (executor->deaths >= settings->executors.deaths_max && is_refused(death)) {
         log_event(LOG_ERROR, LOG_EVENT("executor_died"),
             "%s: the executor died: %s; another start would fail in the same way", executor->name,
@@ -257,7 +282,7 @@ static void back_off(struct executor *executor, const struct death *death, const
         call_unhealthy(executor, "deaths", why);
         return;
     }
-    start_again(executor, cause, death_back_off_ms(executor->deaths));
+    start_again(executor, cause, wait_ms_of(executor));
 }
 
 /*

@@ -47,7 +47,8 @@ struct executor {
 
     uint32_t deaths; /* within the window, without a job to blame and without progress */
     uint64_t first_death_ns;
-    uint64_t finished;    /* messages answered, when it last died */
+    uint32_t refusals; /* by the brokers, in a row of short lives, whatever those have answered */
+    uint64_t finished; /* messages answered, when it last died */
     bool has_failed_jobs; /* in any life */
 
     /* for metrics alone */
