@@ -62,6 +62,30 @@ TEST(metadata_that_names_no_offset_is_trusted_unless_it_reaches_beyond_the_end_o
     assert_int_equal(take_after_commit(5, text, left, 2), 0);
 }
 
+/* The end is where only a group begins that has committed nothing of the topic. */
+TEST(a_partition_that_was_added_is_read_from_its_start_and_a_new_group_begins_as_it_is_told) {
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    const struct setting settings[] = {{"auto.offset.reset", "latest"}, {NULL, NULL}};
+    broker_start(&broker, 2);
+    broker_produce(&broker, 1, 0, 3);
+    struct source *source = consumer_start(&broker, &events, settings);
+    broker_wait_for_commit(source, &broker, 1, 3);
+    source_destroy(source);
+
+    broker.group[0] = (char)(broker.group[0] + 1); /* another one */
+    broker_commit(&broker, 0, 0, "");
+    source = consumer_start(&broker, &events, settings);
+    for (int offset = 0; offset < 3; offset++) {
+        consumer_take_many(source, &position, 1);
+        assert_int_equal(position.partition, 1);
+        assert_int_equal(position.offset, offset);
+    }
+    source_destroy(source);
+    broker_stop(&broker);
+}
+
 /* As after the election of a leader that does not have all messages. */
 TEST(a_log_that_ends_below_the_committed_offset_is_read_on_at_its_end) {
     struct broker broker;
@@ -84,4 +108,5 @@ TEST(a_log_that_ends_below_the_committed_offset_is_read_on_at_its_end) {
 RUN_TESTS(T(metadata_of_somebody_else_is_set_aside_with_one_warning),
     T(metadata_of_another_offset_is_set_aside_with_one_warning),
     T(metadata_that_names_no_offset_is_trusted_unless_it_reaches_beyond_the_end_of_the_log),
+    T(a_partition_that_was_added_is_read_from_its_start_and_a_new_group_begins_as_it_is_told),
     T(a_log_that_ends_below_the_committed_offset_is_read_on_at_its_end))

@@ -46,8 +46,11 @@ static void create_real_topic(
     rd_kafka_CreateTopics(broker->client, &wanted, 1, NULL, queue);
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
     if (event == NULL) fail_msg("creating %s: no answer from %s", topic, broker->bootstrap);
-    if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR)
-        fail_msg("creating %s: %s", topic, rd_kafka_event_error_string(event));
+    size_t count;
+    const rd_kafka_topic_result_t *result =
+        rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count)[0];
+    if (rd_kafka_topic_result_error(result) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        fail_msg("creating %s: %s", topic, rd_kafka_topic_result_error_string(result));
     rd_kafka_event_destroy(event);
     rd_kafka_NewTopic_destroy(wanted);
     rd_kafka_queue_destroy(queue);
@@ -66,6 +69,33 @@ void broker_create_narrow_topic(
     rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, 1, 1, NULL, 0);
     rd_kafka_NewTopic_set_config(wanted, "max.message.bytes", message_bytes_max);
     create_real_topic(broker, topic, wanted);
+}
+
+void broker_recreate_jobs(struct broker *broker, int partitions) {
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(broker->client);
+    rd_kafka_DeleteTopic_t *wanted = rd_kafka_DeleteTopic_new(broker->jobs);
+    rd_kafka_DeleteTopics(broker->client, &wanted, 1, NULL, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
+    assert_non_null(event);
+    assert_int_equal(rd_kafka_event_error(event), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_event_destroy(event);
+    rd_kafka_DeleteTopic_destroy(wanted);
+    rd_kafka_queue_destroy(queue);
+    broker_create_topic(broker, broker->jobs, partitions);
+}
+
+void broker_add_partitions(struct broker *broker, int partitions) {
+    char why[256];
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(broker->client);
+    rd_kafka_NewPartitions_t *wanted =
+        rd_kafka_NewPartitions_new(broker->jobs, (size_t)partitions, why, sizeof why);
+    rd_kafka_CreatePartitions(broker->client, &wanted, 1, NULL, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
+    assert_non_null(event);
+    assert_int_equal(rd_kafka_event_error(event), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_event_destroy(event);
+    rd_kafka_NewPartitions_destroy(wanted);
+    rd_kafka_queue_destroy(queue);
 }
 
 void broker_hide_topic(struct broker *broker, const char *topic, bool hidden) {

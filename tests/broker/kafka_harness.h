@@ -36,6 +36,12 @@ void broker_create_topic(struct broker *broker, const char *topic, int partition
 void broker_create_narrow_topic(
     struct broker *broker, const char *topic, const char *message_bytes_max);
 
+/** Deletes the topic of jobs, and creates it anew; embedded brokers cannot. */
+void broker_recreate_jobs(struct broker *broker, int partitions);
+
+/** The topic of jobs has so many partitions from now on; embedded brokers cannot. */
+void broker_add_partitions(struct broker *broker, int partitions);
+
 /** Embedded brokers create any topic that is asked for; this one they deny. */
 void broker_hide_topic(struct broker *broker, const char *topic, bool hidden);
 

@@ -42,6 +42,33 @@ TEST(a_group_is_told_who_has_a_partition_before_a_message_comes) {
     broker_stop(&broker);
 }
 
+static void note_next(void *context, const char *topic, int32_t partition, int64_t next) {
+    int64_t *highest = context;
+    if (next > *highest) *highest = next;
+}
+
+/* So much of the partition is not read again, when it is claimed with what is committed. */
+static int64_t forgotten_with(int64_t committed) {
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    int64_t highest = -1;
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, 3);
+    if (committed > 0) broker_commit(&broker, 0, committed, "");
+    struct source *source = consumer_start(&broker, &events, NULL);
+    source_watch_committed(source, note_next, &highest);
+    consumer_take_many(source, &position, 1);
+    source_destroy(source);
+    broker_stop(&broker);
+    return highest;
+}
+
+TEST(what_is_known_of_messages_is_forgotten_where_a_group_has_committed_nothing) {
+    assert_int_equal(forgotten_with(2), 2);
+    assert_int_equal(forgotten_with(0), INT64_MAX); /* they were of an earlier log */
+}
+
 TEST(a_partition_without_a_place_to_start_fails_as_configured) {
     struct broker broker;
     struct events events = {0};
@@ -82,4 +109,5 @@ TEST(a_long_wait_for_what_is_committed_is_told_once_with_the_partitions_and_what
 RUN_TESTS(
     T(a_long_wait_for_what_is_committed_is_told_once_with_the_partitions_and_what_to_look_for),
     T(a_group_is_told_who_has_a_partition_before_a_message_comes),
+    T(what_is_known_of_messages_is_forgotten_where_a_group_has_committed_nothing),
     T(a_partition_without_a_place_to_start_fails_as_configured))

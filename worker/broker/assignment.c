@@ -55,12 +55,15 @@ void assignment_place_at_end(rd_kafka_topic_partition_list_t *partitions) {
     for (int i = 0; i < partitions->cnt; i++) partitions->elems[i].offset = RD_KAFKA_OFFSET_END;
 }
 
-rd_kafka_resp_err_t assignment_seek(rd_kafka_t *client, rd_kafka_topic_partition_list_t *places) {
-    rd_kafka_error_t *error = rd_kafka_seek_partitions(client, places, SEEK_TIMEOUT_MS);
+rd_kafka_resp_err_t assignment_seek(
+    rd_kafka_t *client, const char *topic, int32_t partition, int64_t offset) {
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(one, topic, partition)->offset = offset;
+    rd_kafka_error_t *error = rd_kafka_seek_partitions(client, one, SEEK_TIMEOUT_MS);
     rd_kafka_resp_err_t code = rd_kafka_error_code(error); /* NULL means no error */
     if (error != NULL) rd_kafka_error_destroy(error);
-    for (int i = 0; i < places->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
-        code = places->elems[i].err;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = one->elems[0].err;
+    rd_kafka_topic_partition_list_destroy(one);
     return code;
 }
 

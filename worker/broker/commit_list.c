@@ -56,14 +56,22 @@ static rd_kafka_resp_err_t find_in_logs(
     return code;
 }
 
-rd_kafka_resp_err_t commit_list_locate(
-    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
-    int64_t start = start_of(client);
-    if (start == RD_KAFKA_OFFSET_INVALID) return RD_KAFKA_RESP_ERR_NO_ERROR;
+static bool has_committed(const rd_kafka_topic_partition_list_t *partitions, const char *topic) {
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        if (p->offset >= 0 && strcmp(p->topic, topic) == 0) return true;
+    }
+    return false;
+}
+
+rd_kafka_resp_err_t commit_list_locate(rd_kafka_t *client,
+    rd_kafka_topic_partition_list_t *partitions, bool is_known, int timeout_ms) {
     rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_new(partitions->cnt);
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        if (p->offset < 0)
+        bool was_added = is_known || has_committed(partitions, p->topic);
+        int64_t start = was_added ? RD_KAFKA_OFFSET_BEGINNING : start_of(client);
+        if (p->offset < 0 && start != RD_KAFKA_OFFSET_INVALID)
             rd_kafka_topic_partition_list_add(asked, p->topic, p->partition)->offset = start;
     }
     rd_kafka_resp_err_t code =

@@ -25,11 +25,14 @@ rd_kafka_resp_err_t commit_list_fetch(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
 
 /**
- * Gives partitions without a committed offset the offset where reading starts by
- * `auto.offset.reset`; with `error` they stay without. Errors and waits: as commit_list_fetch().
+ * Gives partitions without a committed offset the offset where reading starts: where
+ * `auto.offset.reset` says, if the group is new to their topic (with `error` they stay without), or
+ * else the start of their log, since they were added later. A group is new to a topic if it has
+ * committed nothing for its other partitions, unless it `is_known` not to be. Errors and waits: as
+ * commit_list_fetch().
  */
 rd_kafka_resp_err_t commit_list_locate(
-    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, bool is_known, int timeout_ms);
 
 /**
  * Gives partitions the offsets at which their logs end. Errors and waits: as commit_list_fetch().

@@ -3,18 +3,23 @@
 #include "base/clock.h"
 #include "broker/commit_list.h"
 
+/* The partition is not there any more, nor what would be read of it. */
+#define GONE RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART
+
 void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
-    struct client_events *events, const struct source *source) {
+    struct held *held, struct client_events *events, struct source *source) {
     *committer = (struct committer){.client = client,
         .offsets = offsets,
         .events = events,
         .source = source,
         .answers = rd_kafka_queue_new(client)};
+    recreations_init(&committer->recreations, client, offsets, held, source, events);
 }
 
 void committer_fini(struct committer *committer) {
     if (committer->requested != NULL) rd_kafka_topic_partition_list_destroy(committer->requested);
     if (committer->answers != NULL) rd_kafka_queue_destroy(committer->answers);
+    recreations_fini(&committer->recreations);
 }
 
 bool committer_is_rebalancing(rd_kafka_resp_err_t answer) {
@@ -51,7 +56,9 @@ static void on_answer(rd_kafka_t *client, rd_kafka_resp_err_t code,
             continue;
         }
         offsets_commit_failed(committer->offsets, p->topic, p->partition);
-        if (code == RD_KAFKA_RESP_ERR_NO_ERROR) committer->last_answer = p->err;
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR &&
+            (p->err != GONE || committer->last_answer == RD_KAFKA_RESP_ERR_NO_ERROR))
+            committer->last_answer = p->err;
     }
     report(committer, committer->last_answer);
     rd_kafka_topic_partition_list_destroy(committer->requested);
@@ -91,10 +98,13 @@ static rd_kafka_topic_partition_list_t *take_commits(struct committer *committer
     return taken;
 }
 
-void committer_start(
-    struct committer *committer, const rd_kafka_topic_partition_list_t *partitions) {
-    if (committer->requested != NULL) return;
-    request(committer, take_commits(committer, partitions, offsets_take_commit));
+bool committer_start(struct committer *committer, rd_kafka_topic_partition_list_t *partitions,
+    bool in_transactions) {
+    if (committer->requested != NULL) return false;
+    if (!recreations_serve(&committer->recreations, partitions)) return false;
+    if (!in_transactions)
+        request(committer, take_commits(committer, partitions, offsets_take_commit));
+    return true;
 }
 
 /* True once no request is under way. */
@@ -123,8 +133,10 @@ rd_kafka_resp_err_t committer_commit_list(struct committer *committer,
 }
 
 rd_kafka_resp_err_t committer_commit_last(struct committer *committer,
-    const rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns) {
+    rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns) {
     if (!wait_for_answer(committer, deadline_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
-    return commit(
+    recreations_take_out(&committer->recreations, partitions, deadline_ns);
+    rd_kafka_resp_err_t code = commit(
         committer, take_commits(committer, partitions, offsets_take_last_commit), deadline_ns);
+    return code != GONE ? code : RD_KAFKA_RESP_ERR_NO_ERROR;
 }

@@ -1,14 +1,16 @@
 /**
  * Commits offsets to the group, one request at a time, each answered in a queue of its own. It
- * waits for the last commits of a partition, but not for periodic ones. Only for consumer.c.
+ * waits for the last commits of a partition, but not for periodic ones. Nothing is committed for a
+ * topic that was created anew, before it is read from its start. Only for consumer.c.
  *
- * Lifetime: the client and the offsets outlive it. Threads: intake thread only.
+ * Lifetime: what it is given outlives it. Threads: intake thread only.
  */
 #ifndef BROKER_COMMITTER_H
 #define BROKER_COMMITTER_H
 
 #include "broker/client.h"
 #include "broker/offsets.h"
+#include "broker/recreations.h"
 #include "broker/source.h"
 
 struct committer {
@@ -16,6 +18,8 @@ struct committer {
     struct offsets *offsets;
     struct client_events *events;
     const struct source *source; /* which is told what was committed */
+    struct recreations recreations;
+    bool has_claimed; /* so that the group is not new */
     rd_kafka_queue_t *answers;
     rd_kafka_topic_partition_list_t *requested; /* the request under way; NULL: none */
     rd_kafka_resp_err_t last_answer;
@@ -24,7 +28,7 @@ struct committer {
 };
 
 void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
-    struct client_events *events, const struct source *source);
+    struct held *held, struct client_events *events, struct source *source);
 void committer_fini(struct committer *committer); /* a zeroed one is fine */
 
 /**
@@ -45,17 +49,21 @@ bool committer_is_outside(rd_kafka_resp_err_t answer);
  */
 void committer_serve(struct committer *committer);
 
-/** Commits what is due for `partitions`, unless a request is under way. */
-void committer_start(
-    struct committer *committer, const rd_kafka_topic_partition_list_t *partitions);
+/**
+ * Looks for topics that were created anew, and then commits what is due for `partitions`, unless
+ * that is left to transactions. False until both are done or under way: the call is repeated.
+ */
+MUST_CHECK bool committer_start(
+    struct committer *committer, rd_kafka_topic_partition_list_t *partitions, bool in_transactions);
 
 /** Commits `list` as it is and waits for the answer: its code, or RD_KAFKA_RESP_ERR__TIMED_OUT
  * (clock_ns()). */
 rd_kafka_resp_err_t committer_commit_list(
     struct committer *committer, const rd_kafka_topic_partition_list_t *list, uint64_t deadline_ns);
 
-/** The same for the last commits of `partitions` that are given up. */
-rd_kafka_resp_err_t committer_commit_last(struct committer *committer,
-    const rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns);
+/** The same for the last commits of `partitions` that are given up; those of which nothing is to be
+ * committed leave the list. */
+rd_kafka_resp_err_t committer_commit_last(
+    struct committer *committer, rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns);
 
 #endif

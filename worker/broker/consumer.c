@@ -61,12 +61,11 @@ static void fail(struct consumer *consumer, rd_kafka_resp_err_t native, const ch
 
 static void serve_commits(struct consumer *consumer) {
     committer_serve(&consumer->committer);
-    if (consumer->claim != NULL) return;
     /* What is given back is committed with it; a commit in between could only delay that one. */
     if (consumer->leaving != NULL || clock_ns() < consumer->next_commit_ns) return;
-    consumer->next_commit_ns = clock_ns_in(consumer->commit_interval_ms);
     rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
-    committer_start(&consumer->committer, partitions);
+    if (committer_start(&consumer->committer, partitions, consumer->claim != NULL))
+        consumer->next_commit_ns = clock_ns_in(consumer->commit_interval_ms);
     rd_kafka_topic_partition_list_destroy(partitions);
 }
 
@@ -184,6 +183,7 @@ static void let_go(struct consumer *consumer) {
 static void follow(struct consumer *consumer, rd_kafka_topic_partition_t *p) {
     struct offsets_commit committed;
     resets_forget(&consumer->resets, p->topic, p->partition);
+    recreations_forget(&consumer->committer.recreations, p->topic, p->partition);
     (void)!commit_list_get(p, &committed); /* what we wrote */
     if (consumer->failure.code != ERR_OK) return;
     (void)!offsets_assign(
@@ -366,7 +366,7 @@ static void serve_lifted(struct consumer *consumer) {
 /* poll() has to come back in time for what it serves. */
 static int wait_ms(const struct consumer *consumer, int timeout_ms) {
     bool is_watching = consumer->leaving != NULL || consumer->arrival.partitions != NULL ||
-                       consumer->held.count > 0;
+                       consumer->held.count > 0 || consumer->committer.recreations.is_asked;
     int longest_ms = is_watching ? ATTENTION_MS : (int)consumer->commit_interval_ms;
     return timeout_ms < longest_ms ? timeout_ms : longest_ms;
 }
@@ -519,9 +519,9 @@ enum err consumer_create(
     if (code != ERR_OK) goto fail;
     rd_kafka_set_log_queue(consumer->client, NULL);
     rd_kafka_poll_set_consumer(consumer->client);
-    committer_init(
-        &consumer->committer, consumer->client, offsets, &consumer->events, &consumer->source);
-    resets_init(&consumer->resets, consumer->client, offsets, &consumer->source, &consumer->events);
+    committer_init(&consumer->committer, consumer->client, offsets, &consumer->held,
+        &consumer->events, &consumer->source);
+    resets_init(&consumer->resets, &consumer->committer.recreations);
     orphans_init(
         &consumer->orphans, consumer->client, &consumer->events, options->drain_timeout_ms);
     code = assignment_subscribe(consumer->client, options->topics, options->topic_count, err);

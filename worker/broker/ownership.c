@@ -86,11 +86,24 @@ static rd_kafka_topic_partition_list_t *list_placed(
     return placed;
 }
 
+/* Whatever is known of a message is of an earlier log. */
+static void forget_others(
+    const struct committer *committer, const rd_kafka_topic_partition_list_t *partitions) {
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        if (p->offset < 0)
+            source_tell_committed(committer->source, p->topic, p->partition, INT64_MAX);
+    }
+}
+
 static rd_kafka_resp_err_t find_and_mark(struct committer *committer, uint64_t owner,
     rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     rd_kafka_resp_err_t code = commit_list_fetch(committer->client, partitions, timeout_ms);
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-        code = commit_list_locate(committer->client, partitions, timeout_ms);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        forget_others(committer, partitions);
+        code =
+            commit_list_locate(committer->client, partitions, committer->has_claimed, timeout_ms);
+    }
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
         code = drop_misplaced(committer, partitions, timeout_ms);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return code;
@@ -121,6 +134,7 @@ rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *c
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             code = commit_marks(committer, claim, partitions, timeout_ms);
     }
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) committer->has_claimed = true;
     for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
         if (partitions->elems[i].offset >= 0) tell_takeovers(committer, &partitions->elems[i]);
     return code;

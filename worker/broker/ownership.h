@@ -43,7 +43,8 @@ void ownership_tell_waiting(struct ownership_wait *wait, const struct client_eve
 /**
  * Makes the last commits of partitions that are given up, which hand them over. With
  * `only_settled`, partitions with messages that have started are left out: if commits are made in
- * transactions, one under way may count some as finished, and must not be overtaken.
+ * transactions, one under way may count some as finished, and must not be overtaken. Nothing is
+ * committed for a topic that was created anew.
  *
  * These are plain commits, even if claims are made in transactions (claim.h). A late release does
  * no harm: before another member commits, the group has a new generation or has dropped this

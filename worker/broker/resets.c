@@ -27,10 +27,8 @@ static void add(struct resets *resets, struct reset reset) {
     else free(reset.topic);
 }
 
-void resets_init(struct resets *resets, rd_kafka_t *client, struct offsets *offsets,
-    struct source *source, const struct client_events *events) {
-    *resets =
-        (struct resets){.client = client, .offsets = offsets, .source = source, .events = events};
+void resets_init(struct resets *resets, struct recreations *recreations) {
+    *resets = (struct resets){.recreations = recreations};
 }
 
 void resets_fini(struct resets *resets) {
@@ -70,10 +68,10 @@ void resets_forget(struct resets *resets, const char *topic, int32_t partition) 
 
 static void tell_expired(
     const struct resets *resets, const char *topic, int32_t partition, int64_t from, int64_t to) {
-    uint64_t count = offsets_missing(resets->offsets, topic, partition, from, to);
+    uint64_t count = offsets_missing(resets->recreations->offsets, topic, partition, from, to);
     if (count == 0) return;
-    source_add_expired(resets->source, count);
-    client_say(resets->events, LOG_ERROR,
+    source_add_expired(resets->recreations->source, count);
+    client_say(resets->recreations->events, LOG_ERROR,
         "%s [%d] lost %" PRIu64 " messages to retention, from offset %" PRId64 " to %" PRId64
         ", before they were read; keep them longer (retention.ms), or run more workers",
         topic, (int)partition, count, from, to - 1);
@@ -85,18 +83,8 @@ static int64_t end_of_log(
     int64_t low, high = message->offset;
     if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
         (void)rd_kafka_get_watermark_offsets(
-            resets->client, topic, message->partition, &low, &high);
+            resets->recreations->client, topic, message->partition, &low, &high);
     return high;
-}
-
-static rd_kafka_resp_err_t read_on(
-    const struct resets *resets, const char *topic, int32_t partition, int64_t end) {
-    rd_kafka_topic_partition_list_t *place = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(place, topic, partition)->offset =
-        offsets_truncate(resets->offsets, topic, partition, end);
-    rd_kafka_resp_err_t code = assignment_seek(resets->client, place);
-    rd_kafka_topic_partition_list_destroy(place);
-    return code;
 }
 
 bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struct error *failure) {
@@ -108,20 +96,22 @@ bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struc
         tell_expired(resets, topic, partition, from, message->offset);
         return false;
     }
+    if (recreations_check(resets->recreations, topic, partition)) return true;
     int64_t end = end_of_log(resets, topic, message);
     if (end >= from) {
-        client_say(resets->events, LOG_WARN,
+        client_say(resets->recreations->events, LOG_WARN,
             "%s [%d] no longer reaches offset %" PRId64 ": it is read again from %" PRId64, topic,
             (int)partition, from, message->offset);
         return false;
     }
-    client_say(resets->events, LOG_ERROR,
+    client_say(resets->recreations->events, LOG_ERROR,
         "%s [%d] ends at offset %" PRId64 ", and had been read up to %" PRId64
         ": its brokers have lost %" PRId64 " messages that were read, and maybe others that were "
         "not; reading goes on at the end; was a leader elected that did not have all of the log "
         "(unclean.leader.election.enable)?",
         topic, (int)partition, end, from, from - end);
-    rd_kafka_resp_err_t code = read_on(resets, topic, partition, end);
+    rd_kafka_resp_err_t code = assignment_seek(resets->recreations->client, topic, partition,
+        offsets_truncate(resets->recreations->offsets, topic, partition, end));
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) client_lost(failure, code, "reading on at the end");
     return true;
 }

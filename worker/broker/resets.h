@@ -4,16 +4,14 @@
  * librdkafka then continues where `auto.offset.reset` says, and reports that only in a line of its
  * log. This module reads that line. Once the first message from the new place has arrived, it
  * reports what was lost; and if the log has lost its end, it reads on there, because everything
- * below was read before. Only for consumer.c.
+ * below was read before. A log that is another one is read from its start. Only for consumer.c.
  *
  * Lifetime: owns its names. Threads: intake thread only.
  */
 #ifndef BROKER_RESETS_H
 #define BROKER_RESETS_H
 
-#include "broker/client.h"
-#include "broker/offsets.h"
-#include "broker/source.h"
+#include "broker/recreations.h"
 
 struct reset {
     char *topic;
@@ -22,16 +20,12 @@ struct reset {
 };
 
 struct resets {
-    rd_kafka_t *client;
-    struct offsets *offsets;
-    struct source *source; /* where what was lost is counted */
-    const struct client_events *events;
+    struct recreations *recreations;
     size_t count;
     struct reset *items;
 };
 
-void resets_init(struct resets *resets, rd_kafka_t *client, struct offsets *offsets,
-    struct source *source, const struct client_events *events);
+void resets_init(struct resets *resets, struct recreations *recreations);
 void resets_fini(struct resets *resets); /* a zeroed one is fine */
 
 /**

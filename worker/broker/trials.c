@@ -167,7 +167,8 @@ rd_kafka_topic_partition_list_t *trials_take_lifted(struct trials *trials, rd_ka
             add(&lifted, p);
     }
     if (lifted == NULL) return NULL;
-    if (assignment_seek(client, lifted) == RD_KAFKA_RESP_ERR_NO_ERROR)
+    const rd_kafka_topic_partition_t *p = &lifted->elems[0]; /* back to its offset */
+    if (assignment_seek(client, p->topic, p->partition, p->offset) == RD_KAFKA_RESP_ERR_NO_ERROR)
         trials_forget(trials, lifted);
     else destroy_list(&lifted); /* they stay aside until the next look */
     return lifted;

@@ -1,0 +1,79 @@
+/* A topic of jobs that is created anew, or gets partitions, while it is read. Against a real Kafka
+ * alone (CMakeLists.txt). */
+#include "base/clock.h"
+#include "broker/kafka_harness.h"
+#include "testing.h"
+
+enum { OLD = 5, NEW = 20, PARTITIONS_MAX = 4 };
+
+/* Takes and finishes until all of `partitions` was taken at least once, and is committed. */
+static void take_all(struct source *source, const struct broker *broker, int partitions) {
+    bool is_taken[PARTITIONS_MAX][NEW] = {{false}};
+    int missing = partitions * NEW;
+    uint64_t deadline_ns = clock_ns_in(KAFKA_PATIENCE_MS);
+    while (missing > 0) {
+        struct position position;
+        if (clock_ns() > deadline_ns) fail_msg("%d messages have not come", missing);
+        if (!consumer_take(source, &position)) continue;
+        source_finish(source, &position);
+        missing -= !is_taken[position.partition][position.offset];
+        is_taken[position.partition][position.offset] = true;
+    }
+    for (int32_t i = 0; i < partitions; i++)
+        while (broker_committed(broker, i) != NEW) {
+            struct position position;
+            if (clock_ns() > deadline_ns) fail_msg("it is not committed");
+            if (consumer_take(source, &position)) source_finish(source, &position);
+        }
+}
+
+static void recreate(int from_partitions, int to_partitions) {
+    struct broker broker;
+    struct events events = {0};
+    broker_start(&broker, from_partitions);
+    for (int32_t i = 0; i < from_partitions; i++) broker_produce(&broker, i, 0, OLD);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    for (int taken = 0; taken < from_partitions * OLD;) {
+        struct position position;
+        if (!consumer_take(source, &position)) continue;
+        source_finish(source, &position);
+        taken++;
+    }
+    for (int32_t i = 0; i < from_partitions; i++) broker_wait_for_commit(source, &broker, i, OLD);
+    source_pause(source, true); /* it is read again once all new messages are there */
+    broker_recreate_jobs(&broker, to_partitions);
+    for (int32_t i = 0; i < to_partitions; i++) broker_produce(&broker, i, 0, NEW);
+    source_pause(source, false);
+    take_all(source, &broker, to_partitions);
+    /* librdkafka 2.0.2 never destroys a client that has had partitions that are gone */
+    if (to_partitions >= from_partitions || rd_kafka_version() >= 0x020a0000) consumer_stop(source);
+    broker_stop(&broker);
+}
+
+TEST(a_topic_that_was_created_anew_is_read_from_its_start) {
+    recreate(1, 1);
+}
+
+TEST(so_is_one_that_has_more_partitions_now_and_one_that_has_fewer) {
+    recreate(2, 4);
+    recreate(4, 2);
+}
+
+TEST(partitions_that_are_added_are_read_from_their_start_whatever_the_settings_say_of_new_groups) {
+    struct broker broker;
+    struct events events = {0};
+    struct setting settings[] = {{"auto.offset.reset", "latest"},
+        {"topic.metadata.refresh.interval.ms", "1000"}, {NULL, NULL}};
+    broker_start(&broker, 1);
+    struct source *source = consumer_start(&broker, &events, settings);
+    broker_wait_for_commit(source, &broker, 0, 0);
+    broker_add_partitions(&broker, PARTITIONS_MAX);
+    for (int32_t i = 0; i < PARTITIONS_MAX; i++) broker_produce(&broker, i, 0, NEW);
+    take_all(source, &broker, PARTITIONS_MAX);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+RUN_TESTS(T(a_topic_that_was_created_anew_is_read_from_its_start),
+    T(so_is_one_that_has_more_partitions_now_and_one_that_has_fewer),
+    T(partitions_that_are_added_are_read_from_their_start_whatever_the_settings_say_of_new_groups))
