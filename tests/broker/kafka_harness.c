@@ -71,6 +71,12 @@ void broker_create_narrow_topic(
     create_real_topic(broker, topic, wanted);
 }
 
+void broker_create_compacted_topic(struct broker *broker, const char *topic) {
+    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, 1, 1, NULL, 0);
+    rd_kafka_NewTopic_set_config(wanted, "cleanup.policy", "compact");
+    create_real_topic(broker, topic, wanted);
+}
+
 void broker_recreate_jobs(struct broker *broker, int partitions) {
     rd_kafka_queue_t *queue = rd_kafka_queue_new(broker->client);
     rd_kafka_DeleteTopic_t *wanted = rd_kafka_DeleteTopic_new(broker->jobs);

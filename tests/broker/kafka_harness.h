@@ -35,6 +35,8 @@ void broker_create_topic(struct broker *broker, const char *topic, int partition
 /** One whose broker refuses larger messages; embedded brokers cannot. */
 void broker_create_narrow_topic(
     struct broker *broker, const char *topic, const char *message_bytes_max);
+/** One whose broker refuses messages without a key; as above. */
+void broker_create_compacted_topic(struct broker *broker, const char *topic);
 
 /** Deletes the topic of jobs, and creates it anew; embedded brokers cannot. */
 void broker_recreate_jobs(struct broker *broker, int partitions);

@@ -176,6 +176,65 @@ TEST(a_record_that_the_broker_refuses_is_told_without_its_bytes) {
     broker_stop(&broker);
 }
 
+/* Sends records of 471 bytes at once, and one more; `refuse` makes the broker refuse their batch.
+ */
+static void send_crowd(struct broker *broker, char *topic, void (*refuse)(struct broker *broker),
+    struct slice another, enum err code_of_another) {
+    enum { COUNT = 300 };
+    static uint8_t bytes[471];
+    static struct sent crowd[COUNT], one;
+    struct events events = {0};
+    struct setting settings[] = {{"linger.ms", "200"}, {NULL, NULL}};
+    struct sink *sink = producer_start(broker, &events, settings);
+    if (refuse != NULL) refuse(broker);
+    for (int i = 0; i < COUNT; i++) {
+        crowd[i] = result_of("");
+        crowd[i].record.payload = slice_of(bytes, sizeof bytes);
+        crowd[i].record.topic = topic;
+        sink_send(sink, &crowd[i].record);
+        if (i != COUNT / 2) continue;
+        one = result_of("");
+        one.record.payload = another;
+        one.record.topic = topic;
+        sink_send(sink, &one.record);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        sent_wait(sink, &crowd[i]);
+        expect_code(&crowd[i], ERR_OK);
+    }
+    sent_wait(sink, &one);
+    expect_code(&one, code_of_another);
+    sink_destroy(sink);
+}
+
+static void refuse_once(struct broker *broker) {
+    rd_kafka_mock_push_request_errors(
+        broker->cluster, 0 /* Produce */, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+}
+
+TEST(a_batch_that_is_refused_is_sent_again_in_smaller_ones) {
+    struct broker broker;
+    char narrow[80];
+    broker_start(&broker, 1);
+    snprintf(narrow, sizeof narrow, "narrow-%s", broker.results);
+    if (kafka_is_real()) broker_create_narrow_topic(&broker, narrow, "10000");
+    send_crowd(&broker, kafka_is_real() ? narrow : NULL, kafka_is_real() ? NULL : refuse_once,
+        slice_of_text("small"), ERR_OK);
+    broker_stop(&broker);
+}
+
+TEST(only_what_is_refused_alone_is_refused) {
+    struct broker broker;
+    static uint8_t large[20000];
+    char narrow[80];
+    if (!kafka_is_real()) skip();
+    broker_start(&broker, 1);
+    snprintf(narrow, sizeof narrow, "narrow-%s", broker.results);
+    broker_create_narrow_topic(&broker, narrow, "10000");
+    send_crowd(&broker, narrow, NULL, slice_of(large, sizeof large), ERR_PUBLISH_REFUSED);
+    broker_stop(&broker);
+}
+
 TEST(a_topic_that_does_not_exist_is_refused_headers_and_all) {
     struct broker broker;
     struct events events = {0};
@@ -306,6 +365,8 @@ RUN_TESTS(T(a_record_is_settled_when_the_broker_has_it), T(routes_and_records_na
     T(the_users_choice_of_partitions_is_kept), T(a_full_queue_is_waited_for),
     T(a_record_that_is_too_large_is_refused_for_good),
     T(a_record_that_the_broker_refuses_is_told_without_its_bytes),
+    T(a_batch_that_is_refused_is_sent_again_in_smaller_ones),
+    T(only_what_is_refused_alone_is_refused),
     T(a_topic_that_does_not_exist_is_refused_headers_and_all),
     T(settling_a_record_may_send_another), T(a_flush_that_takes_too_long_says_what_is_left),
     T(an_outage_is_reported_and_loses_nothing), T(a_fatal_error_settles_everything_as_a_lost_sink),

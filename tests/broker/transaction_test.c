@@ -155,6 +155,30 @@ TEST(a_record_that_is_refused_costs_the_others_only_a_repetition) {
     rig_stop(&rig);
 }
 
+TEST(a_batch_that_is_refused_is_repeated_with_fewer_messages) {
+    struct rig rig;
+    if (kafka_is_real()) skip(); /* real brokers do not refuse at will */
+    rig_start(&rig);
+    rd_kafka_mock_push_request_errors(
+        rig.broker.cluster, 0 /* Produce */, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    for (int i = 0; i < COUNT; i++) send_small(&rig, i);
+    for (int i = 0; i < COUNT; i++) wait_until_settled(&rig, i, ERR_OK);
+    rig_stop(&rig);
+}
+
+TEST(what_the_broker_refuses_alone_is_refused) {
+    struct rig rig;
+    if (kafka_is_real()) skip();
+    rig_start(&rig);
+    rd_kafka_mock_push_request_errors(rig.broker.cluster, 0 /* Produce */, 2,
+        RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    send_small(&rig, 0);
+    wait_until_settled(&rig, 0, ERR_PUBLISH_REFUSED);
+    send_small(&rig, 0);
+    wait_until_settled(&rig, 0, ERR_OK);
+    rig_stop(&rig);
+}
+
 struct replaced {
     struct record record; /* first: on_settled gets its address */
     struct entries *waiting;
@@ -277,6 +301,8 @@ RUN_TESTS(T(a_record_is_settled_once_its_transaction_is_committed),
     T(the_source_tells_what_a_transaction_has_committed),
     T(offsets_alone_are_committed_where_nothing_is_unfinished),
     T(a_record_that_is_refused_costs_the_others_only_a_repetition),
+    T(a_batch_that_is_refused_is_repeated_with_fewer_messages),
+    T(what_the_broker_refuses_alone_is_refused),
     T(what_replaces_a_refused_record_stands_before_the_last_one_of_its_message),
     T(records_of_messages_that_are_not_ours_any_more_are_dropped),
     T(a_producer_that_was_fenced_is_replaced_and_its_transaction_repeated),

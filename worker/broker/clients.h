@@ -32,6 +32,12 @@ bool producer_is_about_topic(rd_kafka_resp_err_t code);
 void producer_refuse(const struct sink *sink, const struct record *record,
     rd_kafka_resp_err_t native, const char *reason, struct error *err);
 
+/**
+ * True for refusals of a whole batch that only one record of it, or their sum, may have caused: the
+ * others can be sent again.
+ */
+bool producer_is_about_batch(rd_kafka_resp_err_t code);
+
 /** True for every permanent refusal: sending the record again cannot help. */
 bool producer_is_final(rd_kafka_resp_err_t code);
 

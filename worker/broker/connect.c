@@ -152,7 +152,8 @@ static void name_instance(const struct settings *settings, uint32_t device,
 /* A section of the Kafka settings, and the topics that it is used for. */
 struct side {
     struct preflight_options options;
-    size_t topic_count;
+    size_t topic_count, result_topic_count; /* those for results come first */
+    uint64_t result_bytes;
     char *const *topics;
 };
 
@@ -198,6 +199,7 @@ static enum err check_side(
     if (ret != ERR_OK) return ret;
     for (size_t i = 0; i < side->topic_count; i++) {
         side->options.topic = side->topics[i];
+        side->options.result_bytes = i < side->result_topic_count ? side->result_bytes : 0;
         enum err code = preflight(&side->options, &err);
         if (code == ERR_OK) continue;
         on_problem(context, &err);
@@ -218,6 +220,8 @@ enum err connect_check(const struct settings *settings,
     sides[CONSUMER_SIDE].topics = topics;
     sides[PRODUCER_SIDE].topic_count = topic_count - job_count;
     sides[PRODUCER_SIDE].topics = topics + job_count;
+    sides[PRODUCER_SIDE].result_topic_count = settings->topics.reply_to.count + 1;
+    sides[PRODUCER_SIDE].result_bytes = settings->limits.result_bytes;
     enum err ret = ERR_OK;
     for (int i = 0; i < SIDE_COUNT && ret != ERR_TIMEOUT; i++) {
         enum err code = check_side(&sides[i], on_problem, context);

@@ -5,6 +5,7 @@
 
 #include "base/invariant.h"
 #include "broker/clients.h"
+#include "broker/commit_list.h"
 
 void entries_init(struct entries *entries) {
     entries->first = NULL;
@@ -100,4 +101,17 @@ void entries_refuse(
         any = any || entry->err.code == ERR_PUBLISH_REFUSED;
     }
     if (!any && first != NULL) *failure = first->err;
+}
+
+bool entries_were_committed(const struct entries *entries, struct offsets *offsets,
+    const rd_kafka_topic_partition_list_t *wanted,
+    const rd_kafka_topic_partition_list_t *committed) {
+    for (const struct entry *entry = entries->first; entry != NULL; entry = entry->next) {
+        const struct position *answers = entry->record->answers;
+        if (!entry->record->is_last || !offsets_holds(offsets, answers)) continue;
+        return commit_list_is_same(
+            rd_kafka_topic_partition_list_find(wanted, answers->topic, answers->partition),
+            rd_kafka_topic_partition_list_find(committed, answers->topic, answers->partition));
+    }
+    return false;
 }

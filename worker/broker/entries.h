@@ -7,6 +7,8 @@
 #ifndef BROKER_ENTRIES_H
 #define BROKER_ENTRIES_H
 
+#include <librdkafka/rdkafka.h>
+
 #include "broker/offsets.h"
 #include "broker/sink.h"
 
@@ -66,5 +68,13 @@ const struct position **entries_list_answered(const struct entries *entries, siz
  */
 void entries_refuse(
     struct entries *entries, const struct sink *producer, int native, struct error *failure);
+
+/**
+ * Whether a group has committed what was wanted of it. Only messages that are still ours can tell;
+ * others may have been committed by their new owners.
+ */
+MUST_CHECK bool entries_were_committed(const struct entries *entries, struct offsets *offsets,
+    const rd_kafka_topic_partition_list_t *wanted,
+    const rd_kafka_topic_partition_list_t *committed);
 
 #endif

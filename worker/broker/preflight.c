@@ -1,5 +1,7 @@
 #include "broker/preflight.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -89,6 +91,51 @@ static enum err judge_topic(const struct preflight_options *options,
         "topic '%s' for %s: %s", options->topic, options->section, rd_kafka_err2str(native));
 }
 
+/* NULL: it is not told. */
+static const char *value_of(const rd_kafka_event_t *event, const char *name) {
+    size_t count, entry_count;
+    const rd_kafka_DescribeConfigs_result_t *result =
+        rd_kafka_event_DescribeConfigs_result((rd_kafka_event_t *)(uintptr_t)event);
+    const rd_kafka_ConfigResource_t **topics =
+        result != NULL ? rd_kafka_DescribeConfigs_result_resources(result, &count) : NULL;
+    if (topics == NULL || count != 1) return NULL;
+    const rd_kafka_ConfigEntry_t **entries =
+        rd_kafka_ConfigResource_configs(topics[0], &entry_count);
+    for (size_t i = 0; i < entry_count; i++)
+        if (strcmp(rd_kafka_ConfigEntry_name(entries[i]), name) == 0)
+            return rd_kafka_ConfigEntry_value(entries[i]);
+    return NULL;
+}
+
+static enum err judge_config(
+    const struct preflight_options *options, const rd_kafka_event_t *event, struct error *err) {
+    const char *policy = value_of(event, "cleanup.policy");
+    const char *bytes = value_of(event, "max.message.bytes");
+    if (policy != NULL && strstr(policy, "compact") != NULL)
+        return error_set(err, ERR_BROKER, 0, "set its cleanup.policy to delete",
+            "topic '%s' is compacted: it refuses results without a key, and keeps only the last "
+            "one of each key",
+            options->topic);
+    if (bytes != NULL && strtoull(bytes, NULL, 10) < options->result_bytes)
+        return error_set(err, ERR_BROKER, 0, "raise its max.message.bytes, or lower the limit",
+            "topic '%s' takes messages of %s bytes at most, and limits.result_bytes is %" PRIu64,
+            options->topic, bytes, options->result_bytes);
+    return ERR_OK;
+}
+
+static enum err check_config(struct preflight *preflight, struct error *err) {
+    rd_kafka_queue_t *answers = rd_kafka_queue_new(preflight->client);
+    rd_kafka_ConfigResource_t *topic =
+        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, preflight->options->topic);
+    rd_kafka_DescribeConfigs(preflight->client, &topic, 1, NULL, answers);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(answers, preflight->options->timeout_ms);
+    enum err code = event != NULL ? judge_config(preflight->options, event, err) : ERR_OK;
+    if (event != NULL) rd_kafka_event_destroy(event);
+    rd_kafka_ConfigResource_destroy(topic);
+    rd_kafka_queue_destroy(answers);
+    return code;
+}
+
 static enum err check_topic(struct preflight *preflight, struct error *err) {
     const char *name = preflight->options->topic;
     const struct rd_kafka_metadata *metadata;
@@ -101,6 +148,7 @@ static enum err check_topic(struct preflight *preflight, struct error *err) {
         code = judge_topic(preflight->options, metadata, err);
         rd_kafka_metadata_destroy(metadata);
     }
+    if (code == ERR_OK && preflight->options->result_bytes > 0) code = check_config(preflight, err);
     rd_kafka_topic_destroy(topic);
     return code;
 }

@@ -7,6 +7,7 @@
 #include "base/pulse.h"
 #include "broker/client.h"
 #include "broker/clients.h"
+#include "broker/resends.h"
 #include "broker/spread.h"
 
 #define SECTION "kafka.producer"
@@ -20,9 +21,27 @@ struct producer {
     rd_kafka_queue_t *queue; /* delivery reports, errors, log lines */
     const char *topics[ROUTE_COUNT];
     struct spread spread;
-    size_t unsettled_count;
+    size_t unsettled_count, out_count; /* and those of them that the client has */
+    struct resends resends;
+    bool is_transactional; /* a refusal ends the transaction, and its owner sends again */
     uint64_t trouble_count;
 };
+
+/* "a different record in the batch was invalid": since librdkafka 2.3 */
+#define DIFFERENT_RECORD ((rd_kafka_resp_err_t)-138)
+
+bool producer_is_about_batch(rd_kafka_resp_err_t code) {
+    switch ((int)code) {
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+    case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
+    case DIFFERENT_RECORD: return true;
+    default: return false;
+    }
+}
 
 bool producer_is_about_topic(rd_kafka_resp_err_t code) {
     switch (code) {
@@ -38,25 +57,17 @@ bool producer_is_about_topic(rd_kafka_resp_err_t code) {
 /* True if the reason is the record or its topic: sending it again cannot help. */
 bool producer_is_final(rd_kafka_resp_err_t code) {
     switch (code) {
-    case RD_KAFKA_RESP_ERR_INVALID_MSG:
-    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
-    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
     case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
     case RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT:
-    case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
     case RD_KAFKA_RESP_ERR__INVALID_ARG: return true;
-    default: return producer_is_about_topic(code);
+    default: return producer_is_about_batch(code) || producer_is_about_topic(code);
     }
 }
 
 static const char *fix_of_refusal(rd_kafka_resp_err_t native) {
     if (native == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP) return "set this machine's clock";
     return native == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE
-               ? "raise max.message.bytes of the topic, and keep batch.size of kafka.producer "
-                 "below "
-                 "it: the broker refuses a whole batch"
+               ? "raise max.message.bytes of the topic"
                : "check that the topic exists, and that the worker may write to it";
 }
 
@@ -139,11 +150,22 @@ static void settle(struct producer *producer, struct record *record, rd_kafka_re
     record->on_settled(record, err.code, &err);
 }
 
+/* True: the record is sent again, as others may be to blame. */
+static bool waits_again(
+    struct producer *producer, struct record *record, rd_kafka_resp_err_t native) {
+    bool is_refused = producer_is_about_batch(native) && !producer->is_transactional;
+    if (producer->resends.group_count > 0)
+        return !resends_report(&producer->resends, record, is_refused);
+    return is_refused && resends_add(&producer->resends, record);
+}
+
 static void settle_reported(struct producer *producer, rd_kafka_event_t *event) {
     const rd_kafka_message_t *message;
     while ((message = rd_kafka_event_message_next(event)) != NULL) {
         struct record *record = message->_private;
+        producer->out_count--;
         leave_partition(producer, record);
+        if (waits_again(producer, record, message->err)) continue;
         record->partition = message->partition;
         record->offset = message->offset;
         settle(producer, record, message->err,
@@ -159,7 +181,7 @@ static void report_log(const struct producer *producer, rd_kafka_event_t *event)
 }
 
 /* Handles one event of librdkafka; false if none came in time. */
-static bool serve_event(struct producer *producer, int timeout_ms) {
+static bool handle_event(struct producer *producer, int timeout_ms) {
     rd_kafka_event_t *event = rd_kafka_queue_poll(producer->queue, timeout_ms);
     if (event == NULL) return false;
     switch (rd_kafka_event_type(event)) {
@@ -209,18 +231,40 @@ static rd_kafka_resp_err_t produce(struct producer *producer, struct record *rec
     return code;
 }
 
-static void producer_send(struct sink *sink, struct record *record) {
-    struct producer *producer = (struct producer *)sink;
-    producer->unsettled_count++;
+static void hand_over(struct producer *producer, struct record *record) {
     record->partition = NO_PARTITION;
+    producer->out_count++;
     rd_kafka_resp_err_t code;
     while ((code = produce(producer, record)) == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-        serve_event(producer, ROOM_WAIT_MS);
+        handle_event(producer, ROOM_WAIT_MS);
         pulse_busy(); /* waiting for room may take long, if brokers are away */
     }
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+    producer->out_count--;
     leave_partition(producer, record);
+    if (producer->resends.group_count > 0) (void)!resends_report(&producer->resends, record, false);
     settle(producer, record, code, rd_kafka_err2str(code));
+}
+
+/* A group is sent while the client has nothing else. */
+static void send_again(struct producer *producer) {
+    struct record *record;
+    if (producer->out_count > 0) return;
+    while ((record = resends_next(&producer->resends)) != NULL) hand_over(producer, record);
+}
+
+static bool serve_event(struct producer *producer, int timeout_ms) {
+    bool was_any = handle_event(producer, timeout_ms);
+    send_again(producer);
+    return was_any;
+}
+
+static void producer_send(struct sink *sink, struct record *record) {
+    struct producer *producer = (struct producer *)sink;
+    producer->unsettled_count++;
+    if (!resends_are_any(&producer->resends)) hand_over(producer, record);
+    else if (!resends_add(&producer->resends, record))
+        settle(producer, record, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no memory to send again");
 }
 
 static void producer_serve(struct sink *sink, int timeout_ms) {
@@ -248,6 +292,9 @@ static enum err producer_flush(struct sink *sink, int timeout_ms, struct error *
  */
 static void take_back_unsettled(struct producer *producer) {
     while (producer->unsettled_count > 0) {
+        struct record *record;
+        while ((record = resends_take_waiting(&producer->resends)) != NULL)
+            settle(producer, record, RD_KAFKA_RESP_ERR__PURGE_QUEUE, "the producer ends");
         rd_kafka_purge(producer->client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
         serve_event(producer, ROOM_WAIT_MS);
     }
@@ -259,6 +306,7 @@ static void producer_destroy(struct sink *sink) {
     if (producer->queue != NULL) rd_kafka_queue_destroy(producer->queue);
     if (producer->client != NULL) rd_kafka_destroy(producer->client);
     spread_fini(&producer->spread);
+    resends_fini(&producer->resends);
     free(producer);
 }
 
@@ -306,6 +354,7 @@ enum err producer_create(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a producer");
     producer->sink.operations = &operations;
     spread_init(&producer->spread);
+    producer->is_transactional = options->transactional_id != NULL;
     producer->topics[ROUTE_RESULT] = options->results_topic;
     producer->topics[ROUTE_DEAD_LETTER] = options->dead_letters_topic;
     producer->topics[ROUTE_TELEMETRY] = options->telemetry_topic;

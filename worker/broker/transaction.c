@@ -63,6 +63,7 @@ struct transaction {
     uint64_t troubles;  /* the producer's count before the transaction */
     size_t sent_count, undelivered_count, answered_count;
     bool has_failed, has_culprit; /* it must be aborted; a topic that refused a record is known */
+    bool is_crowded;              /* a batch of it was refused */
     bool is_claim;                /* it only commits a claim */
     rd_kafka_resp_err_t refusal;  /* why it must be aborted; 0: not because of a broker's answer */
     rd_kafka_topic_partition_list_t *commits;
@@ -74,7 +75,8 @@ struct transaction {
 };
 
 /* A record that is refused while it is being sent is not part of the transaction. If a configured
- * topic refuses records, the operator must correct it, and repeating does not help. */
+ * topic refuses records, the operator must correct it, and repeating does not help. A record that
+ * is refused with a batch may be innocent, unless its message is alone. */
 static void on_delivered(struct record *sent, enum err code, const struct error *err) {
     struct entry *entry = (struct entry *)sent;
     struct transaction *t = entry->transaction;
@@ -84,6 +86,11 @@ static void on_delivered(struct record *sent, enum err code, const struct error 
     entry->err = *err;
     if (entry->is_being_sent && code == ERR_PUBLISH_REFUSED) return;
     t->has_failed = true;
+    if (t->messages_limit > 1 && producer_is_about_batch(err->native)) {
+        t->is_crowded = true;
+        entry->err.code = ERR_OK;
+        return;
+    }
     t->has_culprit = t->has_culprit || code == ERR_PUBLISH_REFUSED;
     if (code == ERR_BROKER && producer_is_final(err->native)) t->failure = *err;
 }
@@ -169,7 +176,7 @@ static void step_idle(struct transaction *t) {
     if (!is_wanted(t) || take_answer(t, rd_kafka_begin_transaction(t->client)) != ANSWER_OK) return;
     t->opened_ns = t->last_sent_ns = clock_ns();
     t->sent_count = t->undelivered_count = t->answered_count = 0;
-    t->has_failed = t->has_culprit = false;
+    t->has_failed = t->has_culprit = t->is_crowded = false;
     t->is_claim = claim_is_asked(t->claim);
     t->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
     t->troubles = producer_trouble_count(t->producer);
@@ -248,11 +255,12 @@ static rd_kafka_resp_err_t reason_of_failure(struct transaction *t) {
 
 /*
  * If the brokers forbid a transaction to write to a topic, none of its records is sent, and it does
- * not tell which topic it is. So fewer and fewer messages share a transaction, until one is alone.
+ * not tell which topic it is; nor do they tell what is wrong with a batch. So fewer and fewer
+ * messages share a transaction, until one is alone.
  */
 static void look_for_refusal(struct transaction *t) {
-    rd_kafka_resp_err_t native = t->has_culprit ? 0 : reason_of_failure(t);
-    if (!producer_is_about_topic(native)) return;
+    rd_kafka_resp_err_t native = t->has_culprit || t->is_crowded ? 0 : reason_of_failure(t);
+    if (!producer_is_about_topic(native) && !t->is_crowded) return;
     t->refusal = native;
     if (t->messages_limit == 1) entries_refuse(&t->entries, t->producer, native, &t->failure);
     else t->messages_limit = t->answered_count > 1 ? (uint32_t)(t->answered_count / 2) : 1;
@@ -373,26 +381,12 @@ static void step_fenced(struct transaction *t) {
     else start_over(t, PHASE_STARTING);
 }
 
-/* Only messages that are still ours can tell; others may have been committed by their new owners.
- * */
-static bool was_committed(
-    const struct transaction *t, const rd_kafka_topic_partition_list_t *committed) {
-    for (const struct entry *entry = t->entries.first; entry != NULL; entry = entry->next) {
-        const struct position *answers = entry->record->answers;
-        if (!entry->record->is_last || !offsets_holds(t->offsets, answers)) continue;
-        return commit_list_is_same(
-            rd_kafka_topic_partition_list_find(t->commits, answers->topic, answers->partition),
-            rd_kafka_topic_partition_list_find(committed, answers->topic, answers->partition));
-    }
-    return false;
-}
-
 /* Asks the group how the transaction has ended. */
 static void step_in_doubt(struct transaction *t) {
     rd_kafka_topic_partition_list_t *committed = rd_kafka_topic_partition_list_copy(t->commits);
     if (commit_list_fetch(t->consumer, committed, OFFSETS_WAIT_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
         t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
-    else if (was_committed(t, committed)) succeed(t);
+    else if (entries_were_committed(&t->entries, t->offsets, t->commits, committed)) succeed(t);
     else start_over(t, phase_of_next(t));
     rd_kafka_topic_partition_list_destroy(committed);
 }

@@ -75,7 +75,8 @@ int command_check(int argc, char **argv) {
         {"programs", "DIR", "the folder of programs, instead of programs.dir", .text = &programs},
         {"connect", NULL,
             "also ask the brokers: whether they answer, accept the user, password and\n"
-            "certificates of kafka.consumer and kafka.producer, and have all topics.\n"
+            "certificates of kafka.consumer and kafka.producer, have all topics, and take\n"
+            "results of any allowed size, with or without a key.\n"
             "It writes nothing, so it cannot tell whether a topic may be written to.",
             .flag = &connect},
         {"json", NULL, "one JSON object with all problems, on standard output", .flag = &is_json},
