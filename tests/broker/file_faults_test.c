@@ -158,6 +158,8 @@ static struct error live(struct fixture *fixture) {
             file_sink_create(fixture->results, fixture->letters, life.progress, &life.sink, &err);
     if (code == ERR_OK) run_life(&life);
     else life.failure = err;
+    if (life.failure.code == ERR_OK && source_close(life.source, 0, &err) != ERR_OK)
+        life.failure = err;
     struct error ret = life.failure;
     sink_destroy(life.sink);
     assert_int_equal(life.unsettled, 0);
