@@ -2,6 +2,7 @@
  * alone (CMakeLists.txt). */
 #include "base/clock.h"
 #include "broker/kafka_harness.h"
+#include "broker/topic_ids.h"
 #include "testing.h"
 
 enum { OLD = 5, NEW = 20, PARTITIONS_MAX = 4 };
@@ -74,6 +75,52 @@ TEST(partitions_that_are_added_are_read_from_their_start_whatever_the_settings_s
     broker_stop(&broker);
 }
 
+static void note_topic(void *context, const char *topic) {
+    const char **changed = context;
+    *changed = topic;
+}
+
+/* False: this librdkafka tells no ids. */
+static bool ask_id(const struct broker *broker, struct topic_ids *ids, const char **changed) {
+    rd_kafka_queue_t *answers = rd_kafka_queue_new(broker->client);
+    rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_new(2);
+    rd_kafka_topic_partition_list_add(asked, broker->jobs, 0);
+    rd_kafka_topic_partition_list_add(asked, broker->jobs, 1);
+    bool is_asked = topic_ids_ask(broker->client, asked, KAFKA_PATIENCE_MS, answers);
+    *changed = NULL;
+    if (is_asked) {
+        rd_kafka_event_t *event = rd_kafka_queue_poll(answers, KAFKA_PATIENCE_MS);
+        assert_non_null(event);
+        assert_true(topic_ids_take(ids, event, note_topic, changed));
+        rd_kafka_event_destroy(event);
+    }
+    rd_kafka_topic_partition_list_destroy(asked);
+    rd_kafka_queue_destroy(answers);
+    return is_asked;
+}
+
+TEST(a_topic_that_was_created_anew_has_another_id) {
+    struct broker broker;
+    struct topic_ids ids = {0};
+    const char *changed;
+    broker_start(&broker, 2);
+    if (ask_id(&broker, &ids, &changed)) {
+        assert_int_equal(ids.count, 1);
+        assert_null(changed);
+        assert_true(ask_id(&broker, &ids, &changed));
+        assert_null(changed);
+        broker_recreate_jobs(&broker, 2);
+        while (changed == NULL) assert_true(ask_id(&broker, &ids, &changed));
+        assert_true(ask_id(&broker, &ids, &changed));
+        assert_null(changed);
+    } else {
+        assert_true(rd_kafka_version() < 0x02030000);
+    }
+    topic_ids_fini(&ids);
+    broker_stop(&broker);
+}
+
 RUN_TESTS(T(a_topic_that_was_created_anew_is_read_from_its_start),
+    T(a_topic_that_was_created_anew_has_another_id),
     T(so_is_one_that_has_more_partitions_now_and_one_that_has_fewer),
     T(partitions_that_are_added_are_read_from_their_start_whatever_the_settings_say_of_new_groups))

@@ -1,5 +1,7 @@
 #include "broker/recreations.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "broker/assignment.h"
 
@@ -24,14 +26,18 @@ void recreations_init(struct recreations *recreations, rd_kafka_t *client, struc
 void recreations_fini(struct recreations *recreations) {
     if (recreations->answers != NULL) rd_kafka_queue_destroy(recreations->answers);
     if (recreations->known != NULL) rd_kafka_topic_partition_list_destroy(recreations->known);
+    if (recreations->asked != NULL) rd_kafka_topic_partition_list_destroy(recreations->asked);
+    if (recreations->found != NULL) rd_kafka_topic_partition_list_destroy(recreations->found);
+    topic_ids_fini(&recreations->ids);
 }
 
 void recreations_forget(struct recreations *recreations, const char *topic, int32_t partition) {
     (void)rd_kafka_topic_partition_list_del(recreations->known, topic, partition);
+    topic_ids_forget(&recreations->ids, topic);
 }
 
 /* Without requiring that transactions have ended: those that are open do not hold up the answer. */
-static void ask(
+static void ask_group(
     struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions) {
     char group[NAME_SIZE], reason[256];
     size_t size = sizeof group;
@@ -48,7 +54,16 @@ static void ask(
         recreations->client, &asked, 1, options, recreations->answers);
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_ListConsumerGroupOffsets_destroy(asked);
-    recreations->is_asked = true;
+    recreations->asked_count++;
+}
+
+static void ask(
+    struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions) {
+    recreations->asked = rd_kafka_topic_partition_list_copy(partitions);
+    recreations->found = rd_kafka_topic_partition_list_new(0);
+    ask_group(recreations, partitions);
+    recreations->asked_count +=
+        topic_ids_ask(recreations->client, partitions, REQUEST_TIMEOUT_MS, recreations->answers);
 }
 
 /* NULL: the group did not say. */
@@ -73,18 +88,40 @@ static bool is_other(struct recreations *recreations, const rd_kafka_topic_parti
     return told->offset < 0 && was_known;
 }
 
-/* Waits for an answer; NULL: there is none yet. The caller destroys the list. */
-static rd_kafka_topic_partition_list_t *find(struct recreations *recreations, int timeout_ms) {
-    rd_kafka_event_t *event = rd_kafka_queue_poll(recreations->answers, timeout_ms);
-    if (event == NULL) return NULL;
-    recreations->is_asked = false;
+static void add_found(struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
+    if (rd_kafka_topic_partition_list_find(recreations->found, p->topic, p->partition) == NULL)
+        rd_kafka_topic_partition_list_add(recreations->found, p->topic, p->partition);
+}
+
+static void on_changed(void *context, const char *topic) {
+    struct recreations *recreations = context;
+    for (int i = 0; i < recreations->asked->cnt; i++)
+        if (strcmp(recreations->asked->elems[i].topic, topic) == 0)
+            add_found(recreations, &recreations->asked->elems[i]);
+}
+
+static void take_answer(struct recreations *recreations, rd_kafka_event_t *event) {
+    recreations->asked_count--;
+    if (topic_ids_take(&recreations->ids, event, on_changed, recreations)) return;
     const rd_kafka_topic_partition_list_t *told = offsets_in(event);
-    rd_kafka_topic_partition_list_t *found = rd_kafka_topic_partition_list_new(0);
     for (int i = 0; told != NULL && i < told->cnt; i++)
-        if (is_other(recreations, &told->elems[i]))
-            rd_kafka_topic_partition_list_add(
-                found, told->elems[i].topic, told->elems[i].partition);
-    rd_kafka_event_destroy(event);
+        if (is_other(recreations, &told->elems[i])) add_found(recreations, &told->elems[i]);
+}
+
+/* Waits until all is answered; NULL: it is not yet. The caller destroys the list. */
+static rd_kafka_topic_partition_list_t *find(
+    struct recreations *recreations, uint64_t deadline_ns) {
+    while (recreations->asked_count > 0) {
+        uint64_t now_ns = clock_ns();
+        int wait_ms = now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / 1000000u) : 0;
+        rd_kafka_event_t *event = rd_kafka_queue_poll(recreations->answers, wait_ms);
+        if (event == NULL) return NULL;
+        take_answer(recreations, event);
+        rd_kafka_event_destroy(event);
+    }
+    rd_kafka_topic_partition_list_t *found = recreations->found;
+    rd_kafka_topic_partition_list_destroy(recreations->asked);
+    recreations->asked = recreations->found = NULL;
     return found;
 }
 
@@ -128,7 +165,7 @@ static void take_off(
 bool recreations_serve(
     struct recreations *recreations, rd_kafka_topic_partition_list_t *partitions) {
     if (partitions->cnt == 0) return true;
-    if (!recreations->is_asked) ask(recreations, partitions);
+    if (recreations->asked == NULL) ask(recreations, partitions);
     rd_kafka_topic_partition_list_t *found = find(recreations, 0);
     if (found == NULL) return false;
     begin_anew(recreations, found);
@@ -137,23 +174,18 @@ bool recreations_serve(
     return true;
 }
 
-static rd_kafka_topic_partition_list_t *wait_for_answer(
-    struct recreations *recreations, uint64_t deadline_ns) {
-    uint64_t now_ns = clock_ns();
-    int timeout_ms = now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / 1000000u) : 0;
-    return find(recreations, timeout_ms);
-}
-
 /* NULL: there was no answer in time. What was asked before is answered first. */
 static rd_kafka_topic_partition_list_t *look_now(struct recreations *recreations,
     const rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns) {
     rd_kafka_topic_partition_list_t *earlier = NULL;
     if (partitions->cnt == 0) return NULL;
-    if (recreations->is_asked) earlier = wait_for_answer(recreations, deadline_ns);
-    if (earlier != NULL) rd_kafka_topic_partition_list_destroy(earlier);
-    if (recreations->is_asked) return NULL;
+    if (recreations->asked != NULL) earlier = find(recreations, deadline_ns);
+    if (recreations->asked != NULL) return NULL;
     ask(recreations, partitions);
-    return wait_for_answer(recreations, deadline_ns);
+    for (int i = 0; earlier != NULL && i < earlier->cnt; i++)
+        add_found(recreations, &earlier->elems[i]); /* an id changes only once */
+    if (earlier != NULL) rd_kafka_topic_partition_list_destroy(earlier);
+    return find(recreations, deadline_ns);
 }
 
 void recreations_take_out(struct recreations *recreations,

@@ -5,7 +5,8 @@
  * What gives it away: brokers forget what a group has committed for a topic that is deleted. The
  * group has committed something for every partition that is read (ownership.h), so one for which it
  * had something, and has nothing now, has another log. A commit would hide that for ever, and so
- * the group is asked before each.
+ * the group is asked before each. Where ids of topics are told (topic_ids.h), another id says the
+ * same, whatever was committed meanwhile, as in transactions, which do not wait for this.
  *
  * Only for committer.c and resets.c. Threads: intake thread only.
  */
@@ -16,6 +17,7 @@
 #include "broker/held.h"
 #include "broker/offsets.h"
 #include "broker/source.h"
+#include "broker/topic_ids.h"
 
 struct recreations {
     rd_kafka_t *client;
@@ -25,7 +27,9 @@ struct recreations {
     const struct client_events *events;
     rd_kafka_queue_t *answers;
     rd_kafka_topic_partition_list_t *known; /* for which the group had something */
-    bool is_asked;                          /* and has not answered */
+    struct topic_ids ids;
+    int asked_count;                                /* requests without an answer yet */
+    rd_kafka_topic_partition_list_t *asked, *found; /* by those; NULL: none is under way */
 };
 
 void recreations_init(struct recreations *recreations, rd_kafka_t *client, struct offsets *offsets,
