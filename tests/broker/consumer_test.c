@@ -453,7 +453,8 @@ TEST(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does) {
     struct broker broker;
     struct events events = {0};
     struct position position;
-    struct setting settings[] = {{"topic.metadata.refresh.interval.ms", "300"}, {NULL, NULL}};
+    struct setting settings[] = {
+        {"topic.metadata.refresh.interval.ms", "300"}, kafka_short_session[0], {NULL, NULL}};
     broker_start(&broker, 0);
     if (!kafka_is_real()) broker_hide_topic(&broker, broker.jobs, true);
     struct source *source = consumer_start(&broker, &events, settings);
