@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/condition.h"
@@ -30,6 +31,7 @@ struct reporter {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t stopping;
     bool is_stopping, has_told_last;
+    bool is_process_ending; /* with this report */
 
     /* the thread's own */
     uint64_t started_ns, due_ns; /* the next report */
@@ -185,9 +187,11 @@ static void run_reporter(void *context, uint32_t index) {
     if (reporter->sink != NULL) publish_last(reporter);
     pthread_mutex_lock(&reporter->lock);
     reporter->has_told_last = true;
+    bool is_process_ending = reporter->is_process_ending;
     pthread_cond_broadcast(&reporter->stopping);
     pthread_mutex_unlock(&reporter->lock);
-    pulse_idle(); /* closing has time limits of its own */
+    pulse_idle();                      /* closing has time limits of its own */
+    while (is_process_ending) pause(); /* and is not worth the wait */
     sink_destroy(reporter->sink);
 }
 
@@ -237,23 +241,24 @@ enum err reporter_start(
     return code;
 }
 
-static void ask_to_stop(struct reporter *reporter) {
+static void ask_to_stop(struct reporter *reporter, bool is_process_ending) {
     pthread_mutex_lock(&reporter->lock);
     reporter->is_stopping = true;
+    reporter->is_process_ending = is_process_ending;
     pthread_cond_broadcast(&reporter->stopping);
     pthread_mutex_unlock(&reporter->lock);
 }
 
 void reporter_stop(struct reporter *reporter) {
     if (reporter == NULL) return;
-    ask_to_stop(reporter);
+    ask_to_stop(reporter, false);
     crew_join(&reporter->crew);
     reporter_destroy(reporter);
 }
 
 void reporter_tell_last(struct reporter *reporter) {
     if (reporter == NULL) return;
-    ask_to_stop(reporter);
+    ask_to_stop(reporter, true);
     uint64_t until_ns = clock_ns_in(2 * FLUSH_MS);
     bool is_in_time = true;
     pthread_mutex_lock(&reporter->lock);
