@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "broker/kafka_harness.h"
+#include "support/wait.h"
 #include "testing.h"
 
 /* Takes `count` messages, which are those of `expected` in that order, and finishes none. */
@@ -95,7 +96,7 @@ TEST(a_log_that_ends_below_the_committed_offset_is_read_on_at_its_end) {
     broker_produce(&broker, 0, 0, 10);
     broker_commit(&broker, 0, 12, "gpu-worker/1 offset=12 mark=clean finished=Ag==");
     struct source *source = consumer_start(&broker, &events, NULL);
-    while (events.worst_level < LOG_ERROR) assert_false(consumer_take(source, &position));
+    WAIT_DOING(events.worst_level, >=, LOG_ERROR, assert_false(consumer_take(source, &position)));
     assert_non_null(strstr(events.last_fact, "[0] ends at offset 10, and had been read up to 12"));
     broker_wait_for_commit(source, &broker, 0, 10);
     broker_produce(&broker, 0, 10, 4);

@@ -39,6 +39,13 @@ static rd_kafka_t *client_new(rd_kafka_type_t type, const char *bootstrap) {
     return client_from(type, bootstrap, NULL, NULL);
 }
 
+static void take_good_answer(rd_kafka_queue_t *queue) {
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
+    assert_non_null(event);
+    assert_int_equal(rd_kafka_event_error(event), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_event_destroy(event);
+}
+
 /* `wanted` is destroyed. */
 static void create_real_topic(
     struct broker *broker, const char *topic, rd_kafka_NewTopic_t *wanted) {
@@ -81,10 +88,7 @@ void broker_recreate_jobs(struct broker *broker, int partitions) {
     rd_kafka_queue_t *queue = rd_kafka_queue_new(broker->client);
     rd_kafka_DeleteTopic_t *wanted = rd_kafka_DeleteTopic_new(broker->jobs);
     rd_kafka_DeleteTopics(broker->client, &wanted, 1, NULL, queue);
-    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
-    assert_non_null(event);
-    assert_int_equal(rd_kafka_event_error(event), RD_KAFKA_RESP_ERR_NO_ERROR);
-    rd_kafka_event_destroy(event);
+    take_good_answer(queue);
     rd_kafka_DeleteTopic_destroy(wanted);
     rd_kafka_queue_destroy(queue);
     broker_create_topic(broker, broker->jobs, partitions);
@@ -96,10 +100,7 @@ void broker_add_partitions(struct broker *broker, int partitions) {
     rd_kafka_NewPartitions_t *wanted =
         rd_kafka_NewPartitions_new(broker->jobs, (size_t)partitions, why, sizeof why);
     rd_kafka_CreatePartitions(broker->client, &wanted, 1, NULL, queue);
-    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
-    assert_non_null(event);
-    assert_int_equal(rd_kafka_event_error(event), RD_KAFKA_RESP_ERR_NO_ERROR);
-    rd_kafka_event_destroy(event);
+    take_good_answer(queue);
     rd_kafka_NewPartitions_destroy(wanted);
     rd_kafka_queue_destroy(queue);
 }
@@ -140,10 +141,7 @@ void broker_delete_records(const struct broker *broker, int32_t partition, int64
     rd_kafka_topic_partition_list_add(list, broker->jobs, partition)->offset = before;
     rd_kafka_DeleteRecords_t *wanted = rd_kafka_DeleteRecords_new(list);
     rd_kafka_DeleteRecords(broker->client, &wanted, 1, NULL, queue);
-    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
-    assert_non_null(event);
-    assert_int_equal(rd_kafka_event_error(event), RD_KAFKA_RESP_ERR_NO_ERROR);
-    rd_kafka_event_destroy(event);
+    take_good_answer(queue);
     rd_kafka_DeleteRecords_destroy(wanted);
     rd_kafka_topic_partition_list_destroy(list);
     rd_kafka_queue_destroy(queue);
