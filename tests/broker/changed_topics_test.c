@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "broker/kafka_harness.h"
 #include "broker/topic_ids.h"
-#include "testing.h"
+#include "support/at_once.h"
 
 enum { OLD = 5, NEW = 20, PARTITIONS_MAX = 4 };
 
@@ -120,7 +120,7 @@ TEST(a_topic_that_was_created_anew_has_another_id) {
     broker_stop(&broker);
 }
 
-RUN_TESTS(T(a_topic_that_was_created_anew_is_read_from_its_start),
+RUN_TESTS_AT_ONCE(T(a_topic_that_was_created_anew_is_read_from_its_start),
     T(a_topic_that_was_created_anew_has_another_id),
     T(so_is_one_that_has_more_partitions_now_and_one_that_has_fewer),
     T(partitions_that_are_added_are_read_from_their_start_whatever_the_settings_say_of_new_groups))

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "broker/kafka_harness.h"
+#include "support/at_once.h"
 #include "support/wait.h"
-#include "testing.h"
 
 /* Takes `count` messages, which are those of `expected` in that order, and finishes none. */
 static void take_exactly(struct source *source, const int64_t *expected, size_t count) {
@@ -106,7 +106,7 @@ TEST(a_log_that_ends_below_the_committed_offset_is_read_on_at_its_end) {
     broker_stop(&broker);
 }
 
-RUN_TESTS(T(metadata_of_somebody_else_is_set_aside_with_one_warning),
+RUN_TESTS_AT_ONCE(T(metadata_of_somebody_else_is_set_aside_with_one_warning),
     T(metadata_of_another_offset_is_set_aside_with_one_warning),
     T(metadata_that_names_no_offset_is_trusted_unless_it_reaches_beyond_the_end_of_the_log),
     T(a_partition_that_was_added_is_read_from_its_start_and_a_new_group_begins_as_it_is_told),

@@ -12,10 +12,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "kafka_harness.h"
+#include "support/at_once.h"
 #include "support/run.h"
 #include "support/scratch.h"
 #include "support/wait.h"
-#include "testing.h"
 
 struct fixture {
     struct settings settings;
@@ -239,7 +239,7 @@ TEST(what_is_written_of_telemetry_is_a_file_of_its_own) {
 }
 
 #define C(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-RUN_TESTS(C(commands_reach_the_worker_of_an_embedded_broker_by_its_address_file),
+RUN_TESTS_AT_ONCE(C(commands_reach_the_worker_of_an_embedded_broker_by_its_address_file),
     C(a_worker_with_a_control_topic_waits_for_absent_brokers_as_any_other),
     C(telemetry_and_cancels_have_clients_only_where_the_settings_ask_for_them),
     C(without_an_address_file_no_embedded_broker_is_found), C(an_embedded_broker_refuses_nobody),

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "broker/kafka_harness.h"
+#include "support/at_once.h"
 #include "support/wait.h"
-#include "testing.h"
 
 TEST(messages_come_with_payload_key_headers_and_place) {
     struct broker broker;
@@ -495,7 +495,7 @@ TEST(a_setting_that_librdkafka_refuses_is_named) {
             "kafka.consumer.partition.assignment.strategy");
 }
 
-RUN_TESTS(T(messages_come_with_payload_key_headers_and_place),
+RUN_TESTS_AT_ONCE(T(messages_come_with_payload_key_headers_and_place),
     T(a_restart_takes_what_was_not_finished_and_nothing_else),
     T(what_finished_out_of_order_does_not_run_again_after_a_kill),
     T(closing_commits_what_finished_last),

@@ -3,8 +3,8 @@
 
 #include "broker/consumer.h"
 #include "broker/kafka_harness.h"
+#include "support/at_once.h"
 #include "support/wait.h"
-#include "testing.h"
 
 /* Kafka's numbers of the requests that the embedded broker is told to fail. */
 enum { REQUEST_OFFSET_COMMIT = 8, REQUEST_JOIN_GROUP = 11, REQUEST_HEARTBEAT = 12 };
@@ -107,7 +107,7 @@ TEST(closing_without_a_broker_gives_up_in_time) {
     broker_stop(&broker);
 }
 
-RUN_TESTS(T(a_commit_that_fails_is_reported_once_and_made_again),
+RUN_TESTS_AT_ONCE(T(a_commit_that_fails_is_reported_once_and_made_again),
     T(who_is_put_out_of_its_group_while_it_takes_partitions_over_joins_again),
     T(a_group_that_may_not_be_joined_is_the_end),
     T(an_outage_is_reported_and_over_when_the_broker_is_back),

@@ -3,8 +3,8 @@
 
 #include "broker/clients.h"
 #include "broker/kafka_harness.h"
+#include "support/at_once.h"
 #include "support/wait.h"
-#include "testing.h"
 
 enum { REQUEST_OFFSET_FETCH = 9, FETCHES_MAX = 4096, LEAVE_TIMEOUT_MS = KAFKA_PATIENCE_MS / 4 };
 
@@ -54,4 +54,4 @@ TEST(a_member_that_is_given_partitions_while_it_leaves_still_leaves) {
     broker_stop(&broker);
 }
 
-RUN_TESTS(T(a_member_that_is_given_partitions_while_it_leaves_still_leaves))
+RUN_TESTS_AT_ONCE(T(a_member_that_is_given_partitions_while_it_leaves_still_leaves))

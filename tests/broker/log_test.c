@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "broker/kafka_harness.h"
-#include "testing.h"
+#include "support/at_once.h"
 
 TEST(markers_of_transactions_leave_no_lag) {
     struct broker broker;
@@ -115,7 +115,7 @@ TEST(where_the_settings_forbid_a_reset_an_expired_offset_is_the_end) {
     broker_stop(&broker);
 }
 
-RUN_TESTS(T(markers_of_transactions_leave_no_lag),
+RUN_TESTS_AT_ONCE(T(markers_of_transactions_leave_no_lag),
     T(an_end_that_came_while_the_source_was_paused_leaves_no_lag),
     T(messages_that_retention_took_are_counted_and_named),
     T(what_was_answered_before_retention_took_it_is_not_lost),

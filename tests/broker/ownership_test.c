@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "broker/kafka_harness.h"
+#include "support/at_once.h"
 #include "support/wait.h"
-#include "testing.h"
 
 #define NOBODY "owner=0000000000000000 "
 
@@ -106,7 +106,7 @@ TEST(a_long_wait_for_what_is_committed_is_told_once_with_the_partitions_and_what
     assert_non_null(strstr(events.last_fact, "find-hanging"));
 }
 
-RUN_TESTS(
+RUN_TESTS_AT_ONCE(
     T(a_long_wait_for_what_is_committed_is_told_once_with_the_partitions_and_what_to_look_for),
     T(a_group_is_told_who_has_a_partition_before_a_message_comes),
     T(what_is_known_of_messages_is_forgotten_where_a_group_has_committed_nothing),

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "broker/kafka_harness.h"
 #include "broker/spread.h"
+#include "support/at_once.h"
 #include "support/wait.h"
-#include "testing.h"
 
 static struct sent result_of(const char *text) {
     return (struct sent){
@@ -360,8 +360,8 @@ TEST(a_setting_that_librdkafka_refuses_is_named) {
     assert_non_null(strstr(err.message, "kafka.bootstrap_servers"));
 }
 
-RUN_TESTS(T(a_record_is_settled_when_the_broker_has_it), T(routes_and_records_name_the_topic),
-    T(partitions_take_turns_with_records_that_have_no_key),
+RUN_TESTS_AT_ONCE(T(a_record_is_settled_when_the_broker_has_it),
+    T(routes_and_records_name_the_topic), T(partitions_take_turns_with_records_that_have_no_key),
     T(the_users_choice_of_partitions_is_kept), T(a_full_queue_is_waited_for),
     T(a_record_that_is_too_large_is_refused_for_good),
     T(a_record_that_the_broker_refuses_is_told_without_its_bytes),

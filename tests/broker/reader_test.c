@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "kafka_harness.h"
+#include "support/at_once.h"
 #include "support/wait.h"
-#include "testing.h"
 
 enum { PARTITIONS = 2, HOUR_MS = 3600000 };
 

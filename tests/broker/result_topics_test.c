@@ -4,7 +4,7 @@
 
 #include "broker/kafka_harness.h"
 #include "broker/preflight.h"
-#include "testing.h"
+#include "support/at_once.h"
 
 enum { RESULT_BYTES = 1000000, TIMEOUT_MS = 60000 };
 
@@ -62,5 +62,5 @@ TEST(a_compacted_topic_is_found_and_refuses_only_what_has_no_key) {
     broker_stop(&broker);
 }
 
-RUN_TESTS(T(a_topic_that_is_too_narrow_for_results_is_found),
+RUN_TESTS_AT_ONCE(T(a_topic_that_is_too_narrow_for_results_is_found),
     T(a_compacted_topic_is_found_and_refuses_only_what_has_no_key))

@@ -9,8 +9,8 @@
 #include "broker/clients.h"
 #include "broker/entries.h"
 #include "broker/kafka_harness.h"
+#include "support/at_once.h"
 #include "support/wait.h"
-#include "testing.h"
 
 enum { COUNT = 6 };
 
@@ -297,7 +297,7 @@ TEST(a_sink_without_brokers_gives_up_in_time_and_settles_all) {
     broker_stop(&rig.broker);
 }
 
-RUN_TESTS(T(a_record_is_settled_once_its_transaction_is_committed),
+RUN_TESTS_AT_ONCE(T(a_record_is_settled_once_its_transaction_is_committed),
     T(the_source_tells_what_a_transaction_has_committed),
     T(offsets_alone_are_committed_where_nothing_is_unfinished),
     T(a_record_that_is_refused_costs_the_others_only_a_repetition),
