@@ -61,9 +61,9 @@ static void ask(
     struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions) {
     recreations->asked = rd_kafka_topic_partition_list_copy(partitions);
     recreations->found = rd_kafka_topic_partition_list_new(0);
-    ask_group(recreations, partitions);
-    recreations->asked_count +=
-        topic_ids_ask(recreations->client, partitions, REQUEST_TIMEOUT_MS, recreations->answers);
+    if (topic_ids_ask(recreations->client, partitions, REQUEST_TIMEOUT_MS, recreations->answers))
+        recreations->asked_count++;
+    else ask_group(recreations, partitions);
 }
 
 /* NULL: the group did not say. */
@@ -102,7 +102,11 @@ static void on_changed(void *context, const char *topic) {
 
 static void take_answer(struct recreations *recreations, rd_kafka_event_t *event) {
     recreations->asked_count--;
-    if (topic_ids_take(&recreations->ids, event, on_changed, recreations)) return;
+    bool are_all_told;
+    if (topic_ids_take(&recreations->ids, event, on_changed, recreations, &are_all_told)) {
+        if (!are_all_told) ask_group(recreations, recreations->asked);
+        return;
+    }
     const rd_kafka_topic_partition_list_t *told = offsets_in(event);
     for (int i = 0; told != NULL && i < told->cnt; i++)
         if (is_other(recreations, &told->elems[i])) add_found(recreations, &told->elems[i]);

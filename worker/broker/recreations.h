@@ -8,6 +8,10 @@
  * the group is asked before each. Where ids of topics are told (topic_ids.h), another id says the
  * same, whatever was committed meanwhile, as in transactions, which do not wait for this.
  *
+ * Where ids can be asked for, they are asked for first, and the group only if a broker answers and
+ * does not tell them, as that of a topic that is deleted: librdkafka from 2.3 on may abort, or
+ * never destroy a client, if a coordinator goes away before it has answered such a request.
+ *
  * Only for committer.c and resets.c. Threads: intake thread only.
  */
 #ifndef BROKER_RECREATIONS_H

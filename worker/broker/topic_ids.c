@@ -122,16 +122,18 @@ static const char *id_of(const void *topic) {
 }
 
 bool topic_ids_take(struct topic_ids *ids, rd_kafka_event_t *event,
-    topic_ids_on_changed *on_changed, void *context) {
+    topic_ids_on_changed *on_changed, void *context, bool *are_all_told) {
     const void *result = functions.rd_kafka_event_DescribeTopics_result != NULL
                              ? functions.rd_kafka_event_DescribeTopics_result(event)
                              : NULL;
     if (result == NULL) return false;
     size_t count = 0;
     const void **topics = functions.rd_kafka_DescribeTopics_result_topics(result, &count);
+    *are_all_told = true;
     for (size_t i = 0; i < count; i++) {
         const char *id = id_of(topics[i]);
-        if (id != NULL)
+        if (id == NULL) *are_all_told = false;
+        else
             note(ids, functions.rd_kafka_TopicDescription_name(topics[i]), id, on_changed, context);
     }
     return true;

@@ -31,11 +31,12 @@ MUST_CHECK bool topic_ids_ask(rd_kafka_t *client, const rd_kafka_topic_partition
 typedef void topic_ids_on_changed(void *context, const char *topic);
 
 /**
- * Takes the answer, and calls `on_changed` for each topic that has another id than before. False,
- * and nothing is done: this event is not the answer.
+ * Takes the answer, and calls `on_changed` for each topic that has another id than before.
+ * `are_all_told` is false if a broker answered, and did not tell the id of each. False, and nothing
+ * is done: this event is not the answer.
  */
 MUST_CHECK bool topic_ids_take(struct topic_ids *ids, rd_kafka_event_t *event,
-    topic_ids_on_changed *on_changed, void *context);
+    topic_ids_on_changed *on_changed, void *context, bool *are_all_told);
 
 /** The next id of the topic is the first. */
 void topic_ids_forget(struct topic_ids *ids, const char *topic);
