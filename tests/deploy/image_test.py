@@ -41,6 +41,7 @@ class ImageTest(unittest.TestCase):
         self.assertEqual(config["User"], USER)
         self.assertEqual(config["Entrypoint"], ["gpu-worker"])
         self.assertEqual(config["Cmd"], ["run", "--config", "/etc/gpu-worker/worker.yaml"])
+        self.assertIn("LD_LIBRARY_PATH=/usr/local/nvidia/lib64", config["Env"])
         version = re.search(r"project\(gpu-worker VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
         labels = {key.removeprefix("org.opencontainers.image."): value for key, value in config["Labels"].items()}
         self.assertLessEqual({"version": version, "revision": "abc", "licenses": "Apache-2.0"}.items(), labels.items())

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu_driver/cpu_driver.h"
+#include "gpu/nvidia_library.h"
 
 /* cuGetProcAddress of CUDA 11.3 and of 12.0. Both are declared here, because our header has only
  * one of them. */
@@ -17,15 +18,11 @@ struct library {
     get_entry_v2 get_v2;
 };
 
-static const char FIX_LIBRARY[] =
-    "install the NVIDIA driver (in a container: the NVIDIA runtime), or set driver: cpu";
 static const char FIX_VERSION[] = "install a newer NVIDIA driver (CUDA 11.3 or later)";
 
 static enum err library_open(struct library *ret, struct error *err) {
-    void *object = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (object == NULL)
-        return error_set(
-            err, ERR_NO_DEVICE, 0, FIX_LIBRARY, "cannot open libcuda.so.1: %s", dlerror());
+    void *object = nvidia_library_open("libcuda.so.1", err);
+    if (object == NULL) return err->code;
     ret->get_v1 = (get_entry_v1)dlsym(object, "cuGetProcAddress");
     ret->get_v2 = (get_entry_v2)dlsym(object, "cuGetProcAddress_v2");
     if (ret->get_v1 != NULL || ret->get_v2 != NULL) return ERR_OK;

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "gpu/nvidia_library.h"
+
 enum { NVML_SUCCESS = 0, NVML_GPU_IS_LOST = 15 };
 
 struct nvml {
@@ -16,7 +18,7 @@ struct nvml {
 };
 
 static bool load(struct nvml *nvml) {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *library = nvidia_library_open("libnvidia-ml.so.1", &(struct error){0});
     if (library == NULL) return false;
     const struct {
         void **function;

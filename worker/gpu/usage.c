@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "gpu/nvidia_library.h"
+
 enum {
     NVML_SUCCESS = 0,
     NVML_TEMPERATURE_GPU = 0,
@@ -34,7 +36,7 @@ struct usage {
 };
 
 static bool load(struct usage *usage) {
-    usage->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    usage->library = nvidia_library_open("libnvidia-ml.so.1", &(struct error){0});
     if (usage->library == NULL) return false;
     const struct {
         void **function;
