@@ -12,12 +12,17 @@
 
 #define QUIET_NS 10000000000ull
 
+static const char FIX_KEY[] = "librdkafka's CONFIGURATION.md lists all keys and values";
+static const char FIX_BUILD[] =
+    "use a librdkafka that is built with it: `gpu-worker version` names the one in use";
+
 enum err client_conf_set(rd_kafka_conf_t *conf, const char *section, const char *key,
     const char *value, struct error *err) {
     char why[256];
     if (rd_kafka_conf_set(conf, key, value, why, sizeof why) == RD_KAFKA_CONF_OK) return ERR_OK;
-    return error_set(err, ERR_CONFIG, 0, "librdkafka's CONFIGURATION.md lists all keys and values",
-        "%s.%s: %s", section, key, why);
+    bool is_left_out = strstr(why, "not supported in this build") != NULL;
+    return error_set(
+        err, ERR_CONFIG, 0, is_left_out ? FIX_BUILD : FIX_KEY, "%s.%s: %s", section, key, why);
 }
 
 static enum err set_all(rd_kafka_conf_t *conf, const char *section,
@@ -57,8 +62,7 @@ enum err client_create(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *
     rd_kafka_t *client = rd_kafka_new(type, conf, why, sizeof why);
     if (client == NULL) {
         rd_kafka_conf_destroy(conf);
-        return error_set(err, ERR_CONFIG, 0,
-            "librdkafka's CONFIGURATION.md lists all keys and values", "%s: %s", section, why);
+        return error_set(err, ERR_CONFIG, 0, FIX_KEY, "%s: %s", section, why);
     }
     *ret = client;
     return ERR_OK;
