@@ -10,16 +10,18 @@ UNIT = "it wants a machine that systemd runs; tests/deploy/unit_test.py asks sys
 IMAGE = "tests/deploy/image_test.py does so through buildah"
 CLIENT = "tests/python/package_test.py installs it into a folder of its own"
 NOTEBOOK = "it brings Jupyter; tests/python/package_test.py installs the client, and run_page.py has it on its path"
-CLUSTER = "it needs a cluster; deploy/helm/chart renders these values and checks them as a cluster would"
+CLUSTER = "it needs a registry or a cluster; deploy/helm/chart renders these values and checks them as a cluster would"
 
 NOT_RUN = {
     "README.md": {
         "scripts/setup": SETUP,
         "cmake --preset release && cmake --build --preset release": BUILD,
-        "scripts/setup package": SETUP,
-        "(cd build/release && cpack)": PACKAGE,
+        "scripts/setup package && (cd build/release && cpack)": PACKAGE,
         "sudo apt-get install ./build/release/gpu-worker_0.1.0-1_amd64.deb": PACKAGE,
-        "helm install gpu-worker deploy/helm/gpu-worker --set config.kafka.bootstrap_servers=kafka:9092": CLUSTER,
+        "docker build -f deploy/container/Dockerfile -t registry.example/gpu-worker:0.1.0 .": IMAGE,
+        "docker push registry.example/gpu-worker:0.1.0": CLUSTER,
+        "helm install gpu-worker deploy/helm/gpu-worker --set image.repository=registry.example/gpu-worker \\\n"
+        "    --set config.kafka.bootstrap_servers=kafka:9092": CLUSTER,
     },
     "deploy/README.md": {
         "scripts/setup package": SETUP,
@@ -52,7 +54,10 @@ NOT_RUN = {
         "build/client/bin/pip install ./scripts/python": CLIENT,
     },
     "deploy/helm/gpu-worker/README.md": {
-        "helm install sweep deploy/helm/gpu-worker --set config.kafka.bootstrap_servers=kafka:9092": CLUSTER,
+        "docker build -f deploy/container/Dockerfile -t registry.example/gpu-worker:0.1.0 .": IMAGE,
+        "docker push registry.example/gpu-worker:0.1.0": CLUSTER,
+        "helm install sweep deploy/helm/gpu-worker --set image.repository=registry.example/gpu-worker \\\n"
+        "    --set config.kafka.bootstrap_servers=kafka:9092": CLUSTER,
     },
     "CONTRIBUTING.md": {
         "scripts/setup test     # installs what is missing (Debian 12), nothing else": SETUP,

@@ -1,18 +1,23 @@
 """The chart renders what a cluster takes and a worker loads, and computes the rest from the worker's configuration.
 usage: chart_test.py TOOLS BUILD"""
 
+import base64
 import functools
+import http.server
 import json
 import pathlib
 import re
+import shlex
 import shutil
 import tempfile
+import threading
 import unittest
 
 import chart
 from chart import BUILD, CHART, HERE, OBSERVABILITY, WORKER, find, helm, kinds, render, run, yaml
 
 MIB = 1 << 20
+ROOT = HERE.parents[2]
 UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000,
          "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30, "TiB": 1 << 40}
 SAXPY = BUILD / "share/gpu-worker/programs/saxpy"
@@ -52,6 +57,21 @@ def memory_mib(values, settings):
         one += job + number(blobs["bytes_max"])
     one += number(settings["cpu_driver"]["memory_bytes"]) if settings["driver"] == "cpu" else 1024 * MIB
     return 64 + -(-one * executors(values, settings) // MIB)
+
+
+class TokenEndpoint(http.server.BaseHTTPRequestHandler):
+    """An OIDC provider that refuses each request, and keeps (user and password, body) of it."""
+    asked = []
+
+    def do_POST(self):
+        scheme, _, secret = self.headers["Authorization"].partition(" ")
+        assert scheme == "Basic"
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.asked.append((base64.b64decode(secret).decode(), body))
+        self.send_error(401)
+
+    def log_message(self, *_):
+        pass
 
 
 class Rendered:
@@ -220,7 +240,9 @@ class ValueSets(unittest.TestCase):
         for each in metadata:
             self.assertEqual(each["consumerGroup"], rendered.settings["kafka"]["group"])
             self.assertEqual(each["offsetResetPolicy"], "latest")
-            self.assertEqual(each["lagThreshold"], str(2 * rendered.settings["limits"]["jobs_in_flight"]))
+            self.assertEqual(each["lagThreshold"], str(90 * 5 // 2))
+        given = find(self.sets["secured"].documents, "ScaledObject")["spec"]["triggers"][0]["metadata"]
+        self.assertEqual(given["lagThreshold"], "500")
         earliest = find(self.sets["secured"].documents, "ScaledObject")["spec"]["triggers"][0]["metadata"]
         self.assertEqual(earliest["offsetResetPolicy"], "earliest")
 
@@ -239,6 +261,63 @@ class ValueSets(unittest.TestCase):
         self.assertEqual({each["parameter"] for each in references}, {"username", "password", "ca", "cert", "key"})
         for each in references:
             self.assertIn(each["key"], OBJECTS[each["name"]])
+
+    def test_oidc_asks_for_tokens_in_the_worker_in_keda_and_in_the_job_of_the_topics(self):
+        rendered = self.sets["oidc"]
+        written = yaml.load(config_map(rendered.documents)["data"]["worker.yaml"], yaml.CSafeLoader)
+        for side in ("consumer", "producer"):
+            self.assertEqual(written["kafka"][side], {
+                "security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.token.endpoint.url": "https://login.example/token", "sasl.oauthbearer.scope": "kafka jobs",
+                "sasl.oauthbearer.client.id": {"file": "/etc/gpu-worker/sasl/username"},
+                "sasl.oauthbearer.client.secret": {"file": "/etc/gpu-worker/sasl/password"}})
+        trigger = find(rendered.documents, "ScaledObject")["spec"]["triggers"][0]
+        self.assertEqual(trigger["metadata"]["sasl"], "oauthbearer")
+        authentication = find(rendered.documents, "TriggerAuthentication")["spec"]
+        told = {each["parameter"]: config_map(rendered.documents)["data"][each["key"]]
+                for each in authentication["configMapTargetRef"]}
+        self.assertEqual(told, {"oauthTokenEndpointUri": "https://login.example/token", "scopes": "kafka,jobs"})
+        self.assertEqual({each["parameter"] for each in authentication["secretTargetRef"]}, {"username", "password"})
+        egress = find(rendered.documents, "NetworkPolicy")["spec"]["egress"]
+        self.assertEqual([(rule["to"], rule["ports"][0]["port"]) for rule in egress][2:], [([{"ipBlock": {"cidr": "10.2.0.0/16"}}], 443)])
+        properties, environment = self.client_properties(rendered)
+        self.assertEqual(properties["sasl.oauthbearer.token.endpoint.url"], "https://login.example/token")
+        self.assertTrue(properties["sasl.login.callback.handler.class"].endswith(".OAuthBearerLoginCallbackHandler"))
+        self.assertIn('clientId="worker" clientSecret="', properties["sasl.jaas.config"])
+        self.assertIn('scope="kafka jobs";', properties["sasl.jaas.config"])
+        self.assertEqual(environment["KAFKA_OPTS"], "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=https://login.example/token")
+
+    def test_the_first_request_for_a_token_carries_the_secret(self):
+        """With a librdkafka that can: Debian 12's is refused, with what to do."""
+        rendered = self.sets["oidc"]
+        config = rendered.pod.config()
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), TokenEndpoint) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            config.write_text(config.read_text().replace("https://login.example", f"http://127.0.0.1:{server.server_port}")
+                              .replace("sasl_ssl", "sasl_plaintext").replace("kafka-0:9093", "127.0.0.1:1")
+                              .replace("0.0.0.0:9400", ""))
+            checked = run(chart.NEWEST, WORKER, "check", "--connect", "--config", config, check=False,
+                          env=rendered.pod.environment())
+            server.shutdown()
+        self.assertEqual(checked.returncode, 5, checked.stderr)
+        self.assertIn("Failed to acquire SASL OAUTHBEARER token", checked.stderr)
+        secret = ":".join(OBJECTS["kafka-user"].values())
+        self.assertEqual(TokenEndpoint.asked[0], (secret, "grant_type=client_credentials&scope=kafka jobs"))
+        refused = run(WORKER, "check", "--config", config, check=False, env=rendered.pod.environment())
+        if refused.returncode != 0:  # as with Debian 12's
+            self.assertIn("not supported in this build", refused.stderr)
+            self.assertIn("use a librdkafka that is built with it", refused.stderr)
+
+    def test_other_containers_a_wait_between_pods_and_an_annotated_account_are_there(self):
+        rendered = self.sets["oidc"]
+        self.assertEqual([each["name"] for each in rendered.spec["initContainers"]], ["wait", "proxy"])
+        self.assertEqual([each["name"] for each in rendered.spec["containers"]], ["worker", "logs"])
+        test_pod = find(rendered.documents, "Pod", "-check")["spec"]
+        self.assertEqual([each["name"] for each in test_pod["initContainers"]], ["wait", "proxy"])
+        self.assertEqual(rendered.workload["spec"]["minReadySeconds"], 15)
+        self.assertEqual(find(rendered.documents, "ServiceAccount")["metadata"]["annotations"],
+                         {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/worker"})
+        self.assertNotIn("annotations", find(self.sets["minimal"].documents, "ServiceAccount")["metadata"])
 
     def test_a_fenced_pod_reaches_brokers_blob_store_collector_and_dns_alone(self):
         rendered = self.sets["fenced"]
@@ -303,10 +382,11 @@ class ValueSets(unittest.TestCase):
         self.assertEqual(re.findall(r"^create '(.*)'$", script, re.MULTILINE), wanted)
         self.assertIn("--partitions 12 --replication-factor 2", script)
 
-    def test_the_job_of_the_topics_speaks_to_the_brokers_as_the_worker_does(self):
-        spec = find(self.sets["secured"].documents, "Job")["spec"]["template"]["spec"]
-        folder = self.folder / "topics-job"
-        pod = chart.Pod({**spec, "containers": [{**spec["containers"][0], "env": []}]}, OBJECTS, folder)
+    def client_properties(self, rendered):
+        """What the Job of the topics gives Kafka's tools: the file of properties, and the environment."""
+        spec = find(rendered.documents, "Job")["spec"]["template"]["spec"]
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        pod = chart.Pod(spec, OBJECTS, folder)
         tool = folder / "kafka-topics.sh"
         tool.write_text(f'#!/bin/sh\necho "$@" >>{folder}/asked\n')
         tool.chmod(0o755)
@@ -314,13 +394,18 @@ class ValueSets(unittest.TestCase):
         for mount in pod.mounts:
             script = script.replace(f"{mount}/", f"{pod.outside(mount)}/")
         run("sh", "-euc", script.replace("/opt/kafka/bin/", f"{folder}/"))
+        self.assertEqual(len((folder / "asked").read_text().splitlines()), 4)
         properties = dict(line.split("=", 1) for line in pod.outside("/tmp/client.properties").read_text().splitlines())
+        self.keystore = pod.outside("/tmp/keystore.pem")
+        return properties, pod.environment()
+
+    def test_the_job_of_the_topics_speaks_to_the_brokers_as_the_worker_does(self):
+        properties, _ = self.client_properties(self.sets["secured"])
         self.assertEqual((properties["security.protocol"], properties["sasl.mechanism"]), ("SASL_SSL", "SCRAM-SHA-512"))
         # A file of properties takes one layer of backslashes, and the text in JAAS's quotation marks the other.
         text = re.search(r'password="(.*)";$', re.sub(r"\\(.)", r"\1", properties["sasl.jaas.config"]))[1]
         self.assertEqual(re.sub(r"\\(.)", r"\1", text), OBJECTS["kafka-user"]["password"])
         self.assertEqual(pathlib.Path(properties["ssl.keystore.location"]).read_text(), "a keya certificate")
-        self.assertEqual(len((folder / "asked").read_text().splitlines()), 4)
 
     @of_each_set
     def test_the_test_pod_checks_what_the_pods_load(self, rendered):
@@ -354,6 +439,16 @@ class Chart(unittest.TestCase):
             self.assertIn("files/alerts.yaml is stale", done.stdout)
             run(copy / "generate", WORKER)
             self.assertEqual(schema.read_text(), (CHART / "values.schema.json").read_text())
+
+    def test_the_pages_install_the_image_that_they_push(self):
+        for page in (ROOT / "README.md", CHART / "README.md"):
+            text = page.read_text().replace("\\\n", "")
+            built = re.search(r"^docker build -f deploy/container/Dockerfile -t (\S+) \.$", text, re.MULTILINE)[1]
+            self.assertEqual(re.search(r"^docker push (\S+)$", text, re.MULTILINE)[1], built)
+            name, *options = shlex.split(re.search(r"^helm install (.*)$", text, re.MULTILINE)[1])
+            printed = helm("template", name, *options, cwd=ROOT).stdout
+            container = find(list(yaml.safe_load_all(printed)), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+            self.assertEqual(container["image"], built, page)
 
     def test_every_value_is_described(self):
         values = yaml.load((CHART / "values.yaml").read_text(), yaml.CSafeLoader)

@@ -29,7 +29,7 @@ def notes(values):
         shutil.copytree(CHART, copy)
         shutil.copy(CHART / "templates/NOTES.txt", copy / "notes")
         (copy / "templates/notes.yaml").write_text('{"notes": {{ tpl (.Files.Get "notes") . | toJson }}}')
-        printed = helm("template", "sweep", copy, "--namespace", "jobs", "--values", values,
+        printed = helm("template", "sweep", copy, "--namespace", "jobs", "--values", values, *chart.IMAGE,
                        "--show-only", "templates/notes.yaml").stdout
         return next(yaml.safe_load_all(printed))["notes"]
 
@@ -65,6 +65,16 @@ class Notes(unittest.TestCase):
     def test_a_fleet_that_sleeps_is_woken_first(self):
         self.assertIn("autoscaling.keda.sh/paused-replicas=1", notes(HERE / "values/keda.yaml"))
         self.assertNotIn("autoscaling.keda.sh", notes(HERE / "values/minimal.yaml"))
+
+    def test_the_lag_for_which_a_pod_is_started_is_said_with_what_it_comes_from(self):
+        self.assertIn("KEDA starts a pod for each 225 messages of lag of a topic: a wait of 90 s where a pod finishes 2.5 jobs a\n"
+                      "second", notes(HERE / "values/keda.yaml"))
+        self.assertIn("KEDA starts a pod for each 500 messages of lag of a topic (keda.lagThreshold)",
+                      notes(HERE / "values/secured.yaml"))
+
+    def test_oidc_names_the_library_that_it_needs(self):
+        self.assertIn("`gpu-worker check` says so", notes(HERE / "values/oidc.yaml"))
+        self.assertNotIn("OAUTHBEARER", notes(HERE / "values/secured.yaml"))
 
     def test_a_grace_period_that_autoscalers_cut_is_named(self):
         self.assertIn("WARNING: a pod may take 910 s to end", notes(HERE / "values/programs.yaml"))

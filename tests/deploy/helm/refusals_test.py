@@ -7,6 +7,7 @@ import unittest
 from chart import CHART, helm
 
 BASE = """
+image: {repository: registry.example/gpu-worker}
 config:
   kafka: {bootstrap_servers: kafka:9092}
 """
@@ -45,12 +46,25 @@ WRONG = [
     ("{keda: {enabled: true}, hpa: {enabled: true}, topics: {partitions: 4}}",
      "keda.enabled and hpa.enabled are both on: KEDA makes an HPA of its own"),
     ("keda: {enabled: true}", "keda.enabled needs topics.partitions: more pods than partitions would be idle"),
+    ("image: {repository: ''}", "image.repository is empty: build the image and push it to a registry of yours:\n"
+     "  docker build -f deploy/container/Dockerfile -t REGISTRY/gpu-worker:0.1.0 .\n"
+     "  docker push REGISTRY/gpu-worker:0.1.0\n"
+     "and add --set image.repository=REGISTRY/gpu-worker"),
+    ("{image: {repository: '', tag: mine}}", "docker push REGISTRY/gpu-worker:mine"),
+    ("{keda: {enabled: true}, topics: {partitions: 4}}",
+     "keda.enabled needs keda.jobsPerSecond, the jobs that a pod finishes in a second"),
+    ("{keda: {enabled: true, jobsPerSecond: 0}, topics: {partitions: 4}}", "at '/keda/jobsPerSecond': exclusiveMinimum: got 0"),
+    ("{keda: {enabled: true, jobsPerSecond: 4}, topics: {partitions: 1}, gpu: {count: 2}}",
+     "a pod has 2 executors, and the job topics have 1 partitions in all, so that an executor would be idle: create 2 partitions "
+     "or more, and say so in topics.partitions, or lower gpu.count"),
+    ("{topics: {partitions: 1}, config: {driver: cpu, cpu_driver: {devices: 2}}}", "or lower config.cpu_driver.devices"),
+    ("{topics: {partitions: 1}, config: {devices: [0, 1]}, gpu: {count: 2}}", "or lower gpu.count and shorten config.devices"),
     ("{hpa: {enabled: true}, topics: {partitions: 4}}", "hpa.metrics is empty: an HPA would scale by the CPU"),
     ("{replicas: 5, topics: {partitions: 4}}",
      "5 pods with 1 executors each are more than the job topics have partitions for: at most 4 pods"),
     ("{replicas: 3, gpu: {count: 2}, topics: {partitions: 4}}", "3 pods with 2 executors each are more than"),
-    ("{keda: {enabled: true, maxReplicas: 9}, topics: {partitions: 8}}", "9 pods with 1 executors each are more than"),
-    ("{keda: {enabled: true, minReplicas: 9}, topics: {partitions: 8}}",
+    ("{keda: {enabled: true, jobsPerSecond: 4, maxReplicas: 9}, topics: {partitions: 8}}", "9 pods with 1 executors each are more than"),
+    ("{keda: {enabled: true, jobsPerSecond: 4, minReplicas: 9}, topics: {partitions: 8}}",
      "keda.minReplicas is more than the 8 pods that there may be"),
     ("replicas: 2", "2 executors need topics.partitions: say how many partitions each job topic has"),
     ("{keda: {enabled: true}, topics: {partitions: 4}, config: {kafka: {group: '${GROUP}'}}}",
@@ -79,6 +93,25 @@ WRONG = [
      "networkPolicy.blobStore is empty, and config.blobs.url is set"),
     ("{networkPolicy: {enabled: true, brokers: [{podSelector: {}}]}, config: {tracing: {otlp_url: 'https://traces'}}}",
      "networkPolicy.collector is empty, and config.tracing.otlp_url is set"),
+    ("{networkPolicy: {enabled: true, brokers: [{podSelector: {}}]}, podMonitor: {enabled: true}}",
+     "networkPolicy.scrapers is empty, and podMonitor.enabled is on: say where Prometheus is"),
+    ("{networkPolicy: {enabled: true, brokers: [{podSelector: {}}], scrapers: [{podSelector: {}}]}, probes: {enabled: false}, "
+     "config: {http: {listen: ''}}}", "networkPolicy.scrapers is set, and config.http.listen is ''"),
+    ("{networkPolicy: {enabled: true, brokers: [{podSelector: {}}]}, "
+     "kafka: {sasl: {secret: s, mechanism: OAUTHBEARER, tokenEndpoint: 'https://login/token'}}}",
+     "networkPolicy.identityProvider is empty, and kafka.sasl.tokenEndpoint is set"),
+    ("kafka: {sasl: {secret: s, mechanism: OAUTHBEARER}}", "kafka.sasl.mechanism is OAUTHBEARER, which needs kafka.sasl.tokenEndpoint"),
+    ("kafka: {sasl: {secret: s, tokenEndpoint: 'https://login/token'}}", "kafka.sasl.tokenEndpoint is for OAUTHBEARER alone"),
+    ("kafka: {sasl: {mechanism: OAUTHBEARER, tokenEndpoint: 'https://login/token'}}", "kafka.sasl.tokenEndpoint is set, and kafka.sasl.secret is not"),
+    ("kafka: {sasl: {secret: s, mechanism: OAUTHBEARER, tokenEndpoint: 'https://me:hunter2@login/token'}}",
+     "kafka.sasl.tokenEndpoint carries a password"),
+    ("config: {kafka: {consumer: {sasl.oauthbearer.token.endpoint.url: 'https://me:hunter2@login/token'}}}",
+     "config.kafka.consumer.sasl.oauthbearer.token.endpoint.url carries a password"),
+    ("config: {kafka: {consumer: {sasl.oauthbearer.token.endpoint.url: 'https://login/token?sig=hunter2'}}}",
+     "config.kafka.consumer.sasl.oauthbearer.token.endpoint.url has a query"),
+    ("initContainers: [{image: busybox}]", "at '/initContainers/0': missing property 'name'"),
+    ("minReadySeconds: -1", "at '/minReadySeconds': minimum: got -1, want 0"),
+    ("serviceAccount: {create: false, annotations: {a: b}}", "serviceAccount.annotations are for an account that the chart creates"),
     ("config: {tracing: {otlp_url: 'https://me:hunter2@traces/'}}", "config.tracing.otlp_url carries a password"),
     ("kafka: {tls: {secret: certificates}}", "kafka.tls.secret is set, and kafka.tls.enabled is not"),
     ("kafka: {tls: {enabled: true, secret: certificates, certKey: tls.crt}}", "kafka.tls.certKey and kafka.tls.keyKey go together"),
@@ -119,7 +152,8 @@ class Refusals(unittest.TestCase):
     def test_names_of_variables_are_no_secrets(self):
         (self.folder / "right.yaml").write_text("""
 config:
-  kafka: {producer: {sasl.password: '${P}'}, consumer: {sasl.password: {file: /etc/password}}}
+  kafka: {producer: {sasl.password: '${P}'}, consumer: {sasl.password: {file: /etc/password},
+    sasl.oauthbearer.token.endpoint.url: 'https://login/token'}}
   blobs: {url: 'https://${ME}:${P}@store/a@b', cache_dir: /cache}
   tracing: {otlp_url: 'https://me:${P}@${HOST:-traces}/'}
 env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: p}}}, {name: ME, value: me}, {name: TOKEN_FILE, value: /run/t}]

@@ -31,6 +31,16 @@
 {{- div (mul (default 0 .Values.topics.partitions | int64) (len $settings.topics.jobs)) (include "gpu-worker.executors" . | int64) -}}
 {{- end -}}
 
+{{/* The lag of a topic for which KEDA starts one more pod; empty if the values do not say it. */}}
+{{- define "gpu-worker.lagThreshold" -}}
+{{- $keda := .Values.keda -}}
+{{- if $keda.lagThreshold -}}
+{{- $keda.lagThreshold | int64 -}}
+{{- else if $keda.jobsPerSecond -}}
+{{- mulf $keda.targetWaitSeconds $keda.jobsPerSecond | ceil | int64 -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The most pods that these values can lead to. */}}
 {{- define "gpu-worker.replicasMax" -}}
 {{- $scaler := .Values.keda.enabled | ternary .Values.keda .Values.hpa -}}

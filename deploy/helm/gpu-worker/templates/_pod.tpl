@@ -208,6 +208,10 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- end }}
+  {{- with .Values.initContainers }}
+  initContainers:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   containers:
     - name: worker
       image: {{ include "gpu-worker.image" . | quote }}
@@ -228,6 +232,9 @@ spec:
       {{- end }}
       volumeMounts:
         {{- include "gpu-worker.mounts" . | nindent 8 }}
+    {{- with .Values.sidecars }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   volumes:
     {{- include "gpu-worker.volumes" . | nindent 4 }}
     {{- if not .Values.state.claim.enabled }}

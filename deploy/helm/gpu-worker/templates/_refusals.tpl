@@ -7,19 +7,24 @@
 {{- range $side := list "consumer" "producer" -}}
 {{- range $key, $value := get (default dict $.Values.config.kafka) $side | default dict -}}
 {{- $plain := not (or (kindIs "invalid" $value) (kindIs "map" $value) (regexMatch (print "^" $named) (toString $value))) -}}
-{{- if and (regexMatch $words $key) $plain -}}
+{{- if and (regexMatch $words $key) (not (hasSuffix ".url" $key)) $plain -}}
 {{- fail (printf "config.kafka.%s has %s in plain text, and a ConfigMap is no place for it: name a Secret in kafka.sasl or kafka.tls, or write {file: path}" $side $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- $urls := dict "blobs.url" (get (default dict .Values.config.blobs) "url") "tracing.otlp_url" (get (default dict .Values.config.tracing) "otlp_url") -}}
+{{- $urls := dict "config.blobs.url" (get (default dict .Values.config.blobs) "url") "config.tracing.otlp_url" (get (default dict .Values.config.tracing) "otlp_url") "kafka.sasl.tokenEndpoint" .Values.kafka.sasl.tokenEndpoint -}}
+{{- range $side := list "consumer" "producer" -}}
+{{- range $key, $value := get (default dict $.Values.config.kafka) $side | default dict -}}
+{{- if hasSuffix ".url" $key }}{{ $_ := set $urls (printf "config.kafka.%s.%s" $side $key) $value }}{{ end -}}
+{{- end -}}
+{{- end -}}
 {{- range $path, $url := $urls -}}
 {{- $user := regexFind "://[^/]*@" (toString $url) | trimPrefix "://" | trimSuffix "@" -}}
 {{- if and $user (not (regexMatch (print "^([^:]*:)?" $named) $user)) -}}
-{{- fail (printf "config.%s carries a password, and a ConfigMap is no place for it: take the URL from a Secret, with env and ${NAME}" $path) -}}
+{{- fail (printf "%s carries a password, and a ConfigMap is no place for it: take the URL from a Secret, with env and ${NAME}" $path) -}}
 {{- end -}}
 {{- if contains "?" (toString $url) -}}
-{{- fail (printf "config.%s has a query, which may be a secret, and which the worker refuses: write it without" $path) -}}
+{{- fail (printf "%s has a query, which may be a secret: write it without" $path) -}}
 {{- end -}}
 {{- end -}}
 {{- range .Values.env -}}
@@ -27,6 +32,13 @@
 {{- if and $secret .value (not (regexMatch "^[$][(][A-Za-z0-9_.-]+[)]$" (toString .value))) -}}
 {{- fail (printf "env.%s is in plain text: take it from a Secret, with valueFrom.secretKeyRef" .name) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-worker.refuseImage" -}}
+{{- if not .Values.image.repository -}}
+{{- $image := printf "REGISTRY/gpu-worker:%s" (default .Chart.AppVersion .Values.image.tag) -}}
+{{- fail (printf "image.repository is empty: build the image and push it to a registry of yours:\n  docker build -f deploy/container/Dockerfile -t %s .\n  docker push %s\nand add --set image.repository=REGISTRY/gpu-worker" $image $image) -}}
 {{- end -}}
 {{- end -}}
 
@@ -55,6 +67,16 @@
 {{- end -}}
 {{- if ne (empty $tls.certKey) (empty $tls.keyKey) -}}
 {{- fail "kafka.tls.certKey and kafka.tls.keyKey go together: set both or none" -}}
+{{- end -}}
+{{- $sasl := .Values.kafka.sasl -}}
+{{- if and $sasl.tokenEndpoint (not $sasl.secret) -}}
+{{- fail "kafka.sasl.tokenEndpoint is set, and kafka.sasl.secret is not: name the Secret with the client's id and secret" -}}
+{{- end -}}
+{{- if and $sasl.tokenEndpoint (ne $sasl.mechanism "OAUTHBEARER") -}}
+{{- fail (printf "kafka.sasl.tokenEndpoint is for OAUTHBEARER alone, and kafka.sasl.mechanism is %s: change one of them" $sasl.mechanism) -}}
+{{- end -}}
+{{- if and $sasl.secret (eq $sasl.mechanism "OAUTHBEARER") (not $sasl.tokenEndpoint) -}}
+{{- fail "kafka.sasl.mechanism is OAUTHBEARER, which needs kafka.sasl.tokenEndpoint: the URL that gives tokens" -}}
 {{- end -}}
 {{- $named := contains "${POD_NAME}" $settings.kafka.instance_id -}}
 {{- if and $settings.kafka.instance_id (not $named) (gt (include "gpu-worker.replicasMax" . | int64) 1) -}}
@@ -90,6 +112,9 @@
 {{- fail (printf "%s.enabled needs topics.partitions: more pods than partitions would be idle" $name) -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.keda.enabled (not (include "gpu-worker.lagThreshold" .)) -}}
+{{- fail "keda.enabled needs keda.jobsPerSecond, the jobs that a pod finishes in a second: a pod is started for each keda.targetWaitSeconds of them that wait; or set keda.lagThreshold" -}}
+{{- end -}}
 {{- if and .Values.hpa.enabled (not .Values.hpa.metrics) -}}
 {{- fail "hpa.metrics is empty: an HPA would scale by the CPU, which says nothing of GPU jobs; name a metric of the lag, or use keda" -}}
 {{- end -}}
@@ -107,6 +132,13 @@
 {{- $executors := include "gpu-worker.executors" . | int64 -}}
 {{- if and (not .Values.topics.partitions) (gt (mul $pods $executors) 1) -}}
 {{- fail (printf "%d executors need topics.partitions: say how many partitions each job topic has" (mul $pods $executors)) -}}
+{{- end -}}
+{{- if and .Values.topics.partitions (eq (include "gpu-worker.podsMax" .) "0") -}}
+{{- $settings := include "gpu-worker.settings" . | fromYaml -}}
+{{- $partitions := mul .Values.topics.partitions (len $settings.topics.jobs) -}}
+{{- $fewer := eq $settings.driver "cpu" | ternary "config.cpu_driver.devices" "gpu.count" -}}
+{{- if kindIs "slice" $settings.devices }}{{ $fewer = "gpu.count and shorten config.devices" }}{{ end -}}
+{{- fail (printf "a pod has %d executors, and the job topics have %d partitions in all, so that an executor would be idle: create %d partitions or more, and say so in topics.partitions, or lower %s" $executors $partitions $executors $fewer) -}}
 {{- end -}}
 {{- if and .Values.topics.partitions (gt $pods (include "gpu-worker.podsMax" . | int64)) -}}
 {{- fail (printf "%d pods with %d executors each are more than the job topics have partitions for: at most %s pods, or more topics.partitions" $pods $executors (include "gpu-worker.podsMax" .)) -}}
@@ -191,6 +223,15 @@
 {{- if and $settings.blobs.url (not .Values.networkPolicy.blobStore) -}}
 {{- fail "networkPolicy.blobStore is empty, and config.blobs.url is set: say where the blob store is" -}}
 {{- end -}}
+{{- if and .Values.kafka.sasl.tokenEndpoint (not .Values.networkPolicy.identityProvider) -}}
+{{- fail "networkPolicy.identityProvider is empty, and kafka.sasl.tokenEndpoint is set: say where that is" -}}
+{{- end -}}
+{{- if and .Values.podMonitor.enabled (not .Values.networkPolicy.scrapers) -}}
+{{- fail "networkPolicy.scrapers is empty, and podMonitor.enabled is on: say where Prometheus is, such as [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]" -}}
+{{- end -}}
+{{- if and .Values.networkPolicy.scrapers (not (include "gpu-worker.port" .)) -}}
+{{- fail (printf "networkPolicy.scrapers is set, and config.http.listen is '%s': write 0.0.0.0:9400, or leave scrapers out" $settings.http.listen) -}}
+{{- end -}}
 {{- if and $settings.tracing.otlp_url (not .Values.networkPolicy.collector) -}}
 {{- fail "networkPolicy.collector is empty, and config.tracing.otlp_url is set: say where the collector is" -}}
 {{- end -}}
@@ -198,6 +239,9 @@
 {{- end -}}
 
 {{- define "gpu-worker.refuseTopics" -}}
+{{- if and .Values.serviceAccount.annotations (not .Values.serviceAccount.create) -}}
+{{- fail "serviceAccount.annotations are for an account that the chart creates: annotate yours, or set serviceAccount.create" -}}
+{{- end -}}
 {{- if .Values.topics.create.enabled -}}
 {{- if not .Values.topics.create.image -}}
 {{- fail "topics.create.image is empty: name an image with Kafka's tools, because the worker's has none" -}}
@@ -209,7 +253,7 @@
 {{- end -}}
 
 {{- define "gpu-worker.refusals" -}}
-{{- range list "Secrets" "Variables" "Kafka" "Replicas" "Gpu" "Http" "Volumes" "Network" "Topics" -}}
+{{- range list "Image" "Secrets" "Variables" "Kafka" "Replicas" "Gpu" "Http" "Volumes" "Network" "Topics" -}}
 {{- include (printf "gpu-worker.refuse%s" .) $ -}}
 {{- end -}}
 {{- end -}}

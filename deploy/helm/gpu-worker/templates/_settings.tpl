@@ -48,8 +48,18 @@ security.protocol: {{ empty $sasl.secret | ternary "ssl" ($tls.enabled | ternary
 {{- end }}
 {{- if $sasl.secret }}
 sasl.mechanism: {{ $sasl.mechanism }}
+{{- if eq $sasl.mechanism "OAUTHBEARER" }}
+sasl.oauthbearer.method: oidc
+sasl.oauthbearer.token.endpoint.url: {{ $sasl.tokenEndpoint | quote }}
+sasl.oauthbearer.client.id: {file: /etc/gpu-worker/sasl/username}
+sasl.oauthbearer.client.secret: {file: /etc/gpu-worker/sasl/password}
+{{- with $sasl.scope }}
+sasl.oauthbearer.scope: {{ quote . }}
+{{- end }}
+{{- else }}
 sasl.username: {file: /etc/gpu-worker/sasl/username}
 sasl.password: {file: /etc/gpu-worker/sasl/password}
+{{- end }}
 {{- end }}
 {{- if and $tls.enabled $tls.secret $tls.caKey }}
 ssl.ca.location: /etc/gpu-worker/tls/ca.pem
