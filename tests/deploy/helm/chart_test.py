@@ -341,13 +341,25 @@ class ValueSets(unittest.TestCase):
         documents = self.sets["fenced"].documents
         rule = find(documents, "PrometheusRule")
         self.assertEqual(rule["metadata"]["labels"]["release"], "prometheus")
-        shipped = OBSERVABILITY / "alerts.yaml"
-        self.assertEqual(rule["spec"], yaml.safe_load(shipped.read_text()))
+        shipped = (OBSERVABILITY / "alerts.yaml").read_text()
+        groups = yaml.safe_load(shipped.replace("https://gpu-worker.example/deploy/README.md", "https://git.example/runbook.md"))["groups"]
+        self.assertEqual(rule["spec"]["groups"], groups[:2])
         dashboard = find(documents, "ConfigMap", "-dashboard")
         self.assertEqual(dashboard["metadata"]["labels"]["grafana_dashboard"], "1")
         self.assertEqual(json.loads(dashboard["data"]["gpu-worker.json"]),
                          json.loads((OBSERVABILITY / "dashboard.json").read_text()))
         self.assertNotIn("PrometheusRule", kinds(self.sets["minimal"].documents))
+
+    def test_the_alert_of_a_fleet_without_workers_names_this_one(self):
+        def expression(values):
+            last = find(self.sets[values].documents, "PrometheusRule")["spec"]["groups"][-1]
+            self.assertEqual(len(last["rules"]), 1)
+            return last["rules"][0]["expr"]
+        self.assertEqual(expression("keda"), 'keda_scaler_active{scaledObject="sweep-gpu-worker"} == 1 unless on () '
+                                             'gpu_worker_executor_ready{job="jobs/sweep-gpu-worker"} == 1')
+        group = self.sets["numbers"].settings["kafka"]["group"]
+        self.assertEqual(expression("numbers").count(f"consumergroup={json.dumps(group, ensure_ascii=False)}"), 2)
+        self.assertIn("absent(", expression("fenced"))
 
     def test_a_claim_of_dynamic_allocation_takes_the_place_of_the_resource(self):
         rendered = self.sets["dra"]

@@ -9,7 +9,8 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "deploy/observability"
 WORDS = {"by", "without", "on", "ignoring", "group_left", "group_right", "and", "or", "unless", "bool", "offset"}
-PROMETHEUS = {"up", "ALERTS"}  # what Prometheus says itself
+# What Prometheus says itself, and what others say of the group: kafka-exporter and KEDA's operator.
+OTHERS = {"up", "ALERTS", "kafka_consumergroup_lag", "kafka_consumergroup_current_offset", "keda_scaler_active"}
 TARGET = {"job", "instance"}  # labels that Prometheus gives to what it scrapes
 SELECTOR = re.compile(r"(?<![\w:.])([a-zA-Z_:][\w:]*)(?![\w:])(?!\s*\()(?:\s*{([^}]*)})?")
 MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
@@ -74,7 +75,7 @@ def faults(where, expression, shown, page):
     """What the expression asks for and the page does not have."""
     found = list(samples(page))
     for name, matchers in selectors(expression):
-        if name in PROMETHEUS:
+        if name in OTHERS:
             continue
         labels = [labels for metric, labels in found if metric == name and fits(matchers, labels)]
         if not labels:
@@ -83,5 +84,5 @@ def faults(where, expression, shown, page):
         known = set.intersection(*map(set, labels)) | TARGET
         asked = {label for label, _, _ in matchers} | grouped(expression)
         yield from (f"{where}: {name} has no label {label}" for label in asked - known)
-        if not grouped(expression):
+        if not grouped(expression) and name in expression.partition(" unless ")[0]:  # whose labels the outcome has
             yield from (f"{where}: {name} has no label {label}, which is shown" for label in shown - known)

@@ -25,6 +25,17 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The alerts of deploy/observability with the names of this release; a PodMonitor makes the job of a metric namespace/name. */}}
+{{- define "gpu-worker.alerts" -}}
+{{- $settings := include "gpu-worker.settings" . | fromYaml -}}
+{{- $full := include "gpu-worker.fullname" . -}}
+{{- .Files.Get "files/alerts.yaml"
+    | replace "https://gpu-worker.example/deploy/README.md" .Values.prometheusRule.runbookUrl
+    | replace "consumergroup=\"gpu-worker\"" (printf "consumergroup=%q" $settings.kafka.group)
+    | replace "scaledObject=\"gpu-worker\"" (printf "scaledObject=%q" $full)
+    | replace "job=\"gpu-worker\"" (printf "job=\"%s/%s\"" .Release.Namespace $full) -}}
+{{- end -}}
+
 {{/* The most pods that have a partition for each of their executors; 0 if topics.partitions is not set. */}}
 {{- define "gpu-worker.podsMax" -}}
 {{- $settings := include "gpu-worker.settings" . | fromYaml -}}

@@ -238,6 +238,26 @@
 {{- end -}}
 {{- end -}}
 
+{{- define "gpu-worker.refuseRules" -}}
+{{- $rule := .Values.prometheusRule -}}
+{{- $settings := include "gpu-worker.settings" . | fromYaml -}}
+{{- if $rule.enabled -}}
+{{- if not $rule.runbookUrl -}}
+{{- fail "prometheusRule.runbookUrl is empty: say where your people read deploy/README.md, such as https://git.example/gpu-worker/deploy/README.md" -}}
+{{- end -}}
+{{- $sleeps := and .Values.keda.enabled (eq (int64 .Values.keda.minReplicas) 0) -}}
+{{- if and $sleeps (eq $rule.noWorker "absent") -}}
+{{- fail "prometheusRule.noWorker is absent, and KEDA may leave no worker where there are no jobs: use keda or kafka-exporter, whichever Prometheus reads" -}}
+{{- end -}}
+{{- if and (eq $rule.noWorker "keda") (not (and .Values.keda.enabled .Values.podMonitor.enabled)) -}}
+{{- fail "prometheusRule.noWorker is keda, which needs keda.enabled and podMonitor.enabled" -}}
+{{- end -}}
+{{- if and (eq $rule.noWorker "kafka-exporter") (contains "${" (toJson $settings.kafka.group)) -}}
+{{- fail "config.kafka.group comes from the environment, where prometheusRule cannot look: write it out" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "gpu-worker.refuseTopics" -}}
 {{- if and .Values.serviceAccount.annotations (not .Values.serviceAccount.create) -}}
 {{- fail "serviceAccount.annotations are for an account that the chart creates: annotate yours, or set serviceAccount.create" -}}
@@ -253,7 +273,7 @@
 {{- end -}}
 
 {{- define "gpu-worker.refusals" -}}
-{{- range list "Image" "Secrets" "Variables" "Kafka" "Replicas" "Gpu" "Http" "Volumes" "Network" "Topics" -}}
+{{- range list "Image" "Secrets" "Variables" "Kafka" "Replicas" "Gpu" "Http" "Volumes" "Network" "Rules" "Topics" -}}
 {{- include (printf "gpu-worker.refuse%s" .) $ -}}
 {{- end -}}
 {{- end -}}
