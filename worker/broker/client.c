@@ -11,6 +11,7 @@
 #include "base/condition.h"
 
 #define QUIET_NS 10000000000ull
+#define DESTROY_MS 2000
 
 static const char FIX_KEY[] = "librdkafka's CONFIGURATION.md lists all keys and values";
 static const char FIX_BUILD[] =
@@ -66,6 +67,54 @@ enum err client_create(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *
     }
     *ret = client;
     return ERR_OK;
+}
+
+struct farewell {
+    pthread_mutex_t lock;
+    pthread_cond_t is_over_now;
+    rd_kafka_t *client;
+    bool is_over, is_left; /* whoever comes last frees it */
+};
+
+static void farewell_destroy(struct farewell *farewell) {
+    pthread_mutex_destroy(&farewell->lock);
+    pthread_cond_destroy(&farewell->is_over_now);
+    free(farewell);
+}
+
+static void *farewell_thread(void *context) {
+    struct farewell *farewell = context;
+    rd_kafka_destroy_flags(farewell->client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    pthread_mutex_lock(&farewell->lock);
+    bool is_left = farewell->is_left;
+    farewell->is_over = true;
+    pthread_cond_signal(&farewell->is_over_now);
+    pthread_mutex_unlock(&farewell->lock);
+    if (is_left) farewell_destroy(farewell);
+    return NULL;
+}
+
+void client_destroy(rd_kafka_t *client) {
+    pthread_t thread;
+    struct farewell *farewell = client != NULL ? calloc(1, sizeof *farewell) : NULL;
+    if (farewell == NULL) return;
+    farewell->client = client;
+    pthread_mutex_init(&farewell->lock, NULL);
+    pthread_cond_init(&farewell->is_over_now, NULL);
+    if (pthread_create(&thread, NULL, farewell_thread, farewell) != 0) {
+        farewell_destroy(farewell);
+        return;
+    }
+    pthread_detach(thread);
+    uint64_t until_ns = clock_ns_in(DESTROY_MS);
+    pthread_mutex_lock(&farewell->lock);
+    while (!farewell->is_over &&
+           condition_wait_until(&farewell->is_over_now, &farewell->lock, until_ns))
+        continue;
+    bool is_over = farewell->is_over;
+    farewell->is_left = true;
+    pthread_mutex_unlock(&farewell->lock);
+    if (is_over) farewell_destroy(farewell);
 }
 
 static bool is_about_connections(rd_kafka_resp_err_t native) {

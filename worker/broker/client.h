@@ -41,6 +41,13 @@ MUST_CHECK enum err client_create(rd_kafka_type_t type, rd_kafka_conf_t *conf, c
     rd_kafka_t **ret, struct error *err);
 
 /**
+ * Ends a client, of a consumer one that is closed, and waits for that for 2 s at most: after a
+ * topic was deleted, librdkafka 2.0.2 waits for ever. Such a client is left to the end of the
+ * process; its callbacks are not called any more. NULL is fine.
+ */
+void client_destroy(rd_kafka_t *client);
+
+/**
  * Reports an event that librdkafka recovers from by itself. Connections that fail again and again
  * (newer versions try 20 times a second) are reported once in 10 seconds.
  */

@@ -467,9 +467,7 @@ static void consumer_destroy(struct source *source) {
     forget_arriving(consumer);
     orphans_fini(&consumer->orphans);
     committer_fini(&consumer->committer);
-    /* Leaving the group is close()'s. */
-    if (!is_left_behind)
-        rd_kafka_destroy_flags(consumer->client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    if (!is_left_behind) client_destroy(consumer->client);
     offsets_destroy(consumer->offsets);
     claim_destroy(consumer->claim);
     free(consumer);

@@ -304,7 +304,7 @@ static void producer_destroy(struct sink *sink) {
     struct producer *producer = (struct producer *)sink;
     take_back_unsettled(producer);
     if (producer->queue != NULL) rd_kafka_queue_destroy(producer->queue);
-    if (producer->client != NULL) rd_kafka_destroy(producer->client);
+    client_destroy(producer->client);
     spread_fini(&producer->spread);
     resends_fini(&producer->resends);
     free(producer);

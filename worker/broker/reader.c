@@ -167,7 +167,7 @@ void reader_destroy(struct reader *reader) {
     if (reader == NULL) return;
     if (reader->client != NULL) {
         rd_kafka_consumer_close(reader->client);
-        rd_kafka_destroy(reader->client);
+        client_destroy(reader->client);
     }
     free(reader->ends);
     free(reader->topic);
