@@ -6,7 +6,7 @@
 
 #include "cpu_device.h"
 
-enum { IDLE_NS = 1000, JOBS_POOL_BYTES = 1 << 20 };
+enum { IDLE_NS = 1000, JOBS_POOL_BYTES = 1 << 20, MEBIBYTE = 1 << 20, KEY_ENTRIES_MAX = 50 };
 
 struct rig {
     struct device device;
@@ -43,7 +43,10 @@ static void rig_init(struct rig *rig, const char *faults) {
         .statics = rig->statics,
         .budget = &rig->budget,
         .idle_ns = IDLE_NS,
-        .entries_max = 100};
+        .bytes_max = CPU_DEVICE_BYTES / 2,
+        .key_bytes_max = CPU_DEVICE_BYTES / 4,
+        .entries_max = 100,
+        .key_entries_max = KEY_ENTRIES_MAX};
     assert_int_equal(residents_create(&options, &rig->residents, &rig->err), ERR_OK);
 }
 
@@ -248,28 +251,53 @@ TEST(a_revoked_partition_loses_its_residents_and_jobs_from_before_make_none) {
     rig_fini(&rig);
 }
 
-TEST(residents_stay_within_nine_tenths_of_the_device) {
+/* Creates residents of `bytes` under the key until one is refused; how many there are then. */
+static uint64_t fill_key(struct rig *rig, const char *key, uint64_t bytes, enum err refusal) {
+    for (uint64_t count = 0;; count++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", (int)count);
+        struct resident_use one = use(name, bytes, 0);
+        struct resident *resident;
+        one.key = slice_of_text(key);
+        enum err code = residents_attach(rig->residents, &one, 1, &resident, &rig->err);
+        if (code != ERR_OK) {
+            assert_int_equal(code, refusal);
+            return count;
+        }
+        residents_detach(rig->residents, resident, RESIDENT_APPLIED, 1);
+    }
+}
+
+TEST(residents_of_a_key_and_all_together_stay_within_their_bytes) {
     struct rig rig;
     rig_init(&rig, NULL);
-    const uint64_t whole = CPU_DEVICE_BYTES, mebibyte = 1 << 20;
-    struct resident_use one = use("w", whole, 0);
-    assert_refused(&rig, &one, 1, ERR_TOO_LARGE);
-    char name[16];
-    uint64_t count = 0, taken = 0;
-    for (;; count++) {
-        snprintf(name, sizeof name, "w%d", (int)count);
-        one = use(name, mebibyte, 0);
-        struct resident *resident;
-        enum err code = residents_attach(rig.residents, &one, 1, &resident, &rig.err);
-        if (code != ERR_OK) break;
-        residents_detach(rig.residents, resident, RESIDENT_APPLIED, 1);
-        taken += mebibyte;
-        assert_int_equal(residents_read_counts(rig.residents).bytes, taken);
-        assert_int_equal(cpu_driver_counters().device_bytes_live, taken);
-    }
-    assert_int_equal(rig.err.code, ERR_DEVICE_MEMORY);
-    assert_true(taken <= whole / 10 * 9 && taken + mebibyte > whole / 10 * 9);
-    assert_int_equal(budget_limit(&rig.budget), JOBS_POOL_BYTES + taken);
+    const uint64_t most = CPU_DEVICE_BYTES / 2 / MEBIBYTE, of_key = most / 2;
+    struct resident_use one = use("w", CPU_DEVICE_BYTES / 4 + 1, 0);
+    assert_refused(&rig, &one, 1, ERR_TOO_LARGE); /* no other can make room for it */
+    assert_int_equal(fill_key(&rig, "a", MEBIBYTE, ERR_RESIDENTS_FULL), of_key);
+    assert_non_null(strstr(rig.err.fix, "residents.bytes_per_key"));
+    assert_int_equal(fill_key(&rig, "b", MEBIBYTE, ERR_RESIDENTS_FULL), of_key);
+    assert_int_equal(fill_key(&rig, "c", MEBIBYTE, ERR_RESIDENTS_FULL), 0);
+    assert_non_null(strstr(rig.err.fix, "residents.bytes_max"));
+    assert_int_equal(residents_read_counts(rig.residents).bytes, most * MEBIBYTE);
+    assert_int_equal(cpu_driver_counters().device_bytes_live, most * MEBIBYTE);
+    assert_int_equal(budget_limit(&rig.budget), JOBS_POOL_BYTES + most * MEBIBYTE);
+
+    one = use("w0", MEBIBYTE, 1); /* one that goes makes room under its key, and for all */
+    one.key = slice_of_text("a");
+    residents_detach(rig.residents, attach(&rig, &one, 1), RESIDENT_SPOILT, 1);
+    assert_int_equal(fill_key(&rig, "c", MEBIBYTE, ERR_RESIDENTS_FULL), 1);
+    rig_fini(&rig);
+}
+
+TEST(a_key_with_many_residents_leaves_places_for_others) {
+    struct rig rig;
+    rig_init(&rig, NULL);
+    assert_int_equal(fill_key(&rig, "a", 0, ERR_RESIDENTS_FULL), KEY_ENTRIES_MAX);
+    assert_non_null(strstr(rig.err.fix, "residents.entries_per_key"));
+    assert_int_equal(fill_key(&rig, "", 0, ERR_RESIDENTS_FULL), 100 - KEY_ENTRIES_MAX);
+    residents_drop_idle(rig.residents, 2 + IDLE_NS);
+    assert_int_equal(fill_key(&rig, "a", 0, ERR_RESIDENTS_FULL), KEY_ENTRIES_MAX);
     rig_fini(&rig);
 }
 
@@ -277,16 +305,16 @@ TEST(a_new_resident_leaves_a_tenth_of_what_is_free) {
     struct rig rig;
     rig_init(&rig, NULL);
     struct pool_block block;
-    budget_set_limit(&rig.budget, 32 << 20);
-    assert_int_equal(pool_acquire(rig.pool, &rig.counters, 32 << 20, &block, &rig.err), ERR_OK);
-    struct resident_use one = use("w", 32 << 20, 0);
+    budget_set_limit(&rig.budget, 48 << 20);
+    assert_int_equal(pool_acquire(rig.pool, &rig.counters, 48 << 20, &block, &rig.err), ERR_OK);
+    struct resident_use one = use("w", 16 << 20, 0);
     assert_refused(&rig, &one, 1, ERR_DEVICE_MEMORY);
-    one.bytes = 28 << 20;
+    one.bytes = 14 << 20;
     apply(&rig, &one, 1);
     assert_int_equal(pool_release(rig.pool, &rig.counters, &block, &rig.err), ERR_OK);
     residents_destroy(rig.residents);
     rig.residents = NULL;
-    assert_int_equal(budget_limit(&rig.budget), 32 << 20);
+    assert_int_equal(budget_limit(&rig.budget), 48 << 20);
     budget_set_limit(&rig.budget, JOBS_POOL_BYTES);
     rig_fini(&rig);
 }
@@ -371,7 +399,8 @@ TEST_MAIN() {
         D(names_count_within_topic_partition_and_key),
         D(what_is_idle_for_too_long_is_dropped_and_what_is_in_use_is_not),
         D(a_revoked_partition_loses_its_residents_and_jobs_from_before_make_none),
-        D(residents_stay_within_nine_tenths_of_the_device),
+        D(residents_of_a_key_and_all_together_stay_within_their_bytes),
+        D(a_key_with_many_residents_leaves_places_for_others),
         D(a_new_resident_leaves_a_tenth_of_what_is_free),
         D(blocks_come_from_the_pool_and_go_back_to_it),
         D(a_resident_that_the_driver_has_no_room_for_leaves_nothing_behind),

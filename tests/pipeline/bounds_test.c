@@ -40,6 +40,7 @@ TEST(those_that_are_there_are_used_on_while_no_more_are_taken) {
     struct run *run = *state;
     run->settings.ordering = ORDERING_KEY;
     run->settings.residents.entries_max = 10;
+    run->settings.residents.entries_per_key = 10;
     add_residents(run, "first", "key", 10);
     add_residents(run, "other", "other key", 1);
     run->places[1].comes_last = true;
@@ -48,6 +49,35 @@ TEST(those_that_are_there_are_used_on_while_no_more_are_taken) {
     run_execute_ok(run);
     run_assert_error(run, "other", "residents_full");
     assert_int_equal(run->summary.ok, 2);
+}
+
+/* The pool's own bound is for jobs, and residents have the other half of the device at most. */
+TEST(residents_leave_the_memory_of_the_pool_to_the_jobs_of_other_keys) {
+    struct run *run = *state;
+    static char keys[KEYS][16];
+    run->settings.ordering = ORDERING_KEY;
+    run->settings.cpu_driver.memory_bytes = 64 << 20;
+    run->settings.lane_slab_bytes = 1 << 20;
+    run->settings.pools.device_bytes = 16 << 20;
+    enum { MANY = 14, FIT = 8 }; /* of 4 MiB */
+    for (int i = 0; i < MANY; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%d", i);
+        char yaml[512];
+        snprintf(yaml, sizeof yaml,
+            "id: k%d\nbuffers: {r: {resident: r, bytes: 4194304, init: {fill: 0}}, y: {bytes: 4}}\n"
+            "steps: [{program: saxpy, args: [{f32: 1}, r, y, {u32: 1}], elements: 1}]\n"
+            "outputs: [{buffer: y}]\n",
+            i);
+        run_add_keyed(run, keys[i], yaml)->comes_last = true;
+    }
+    run_add_keyed(run, "large",
+        "id: large\nbuffers: {x: {bytes: 4194304}, y: {bytes: 4}}\n"
+        "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
+        "outputs: [{buffer: y}]\n")
+        ->comes_last = true;
+    run_execute_ok(run);
+    for (int i = FIT; i < MANY; i++) run_assert_error(run, keys[i], "residents_full");
+    assert_int_equal(run->summary.ok, FIT + 1);
 }
 
 TEST(a_key_that_is_too_long_to_be_kept_has_no_residents) {
@@ -99,6 +129,7 @@ TEST(jobs_that_wait_behind_others_of_their_key_are_bounded_by_their_bytes) {
 }
 
 RUN_TESTS(FLOW(residents_of_no_bytes_are_counted_and_bounded),
+    FLOW(residents_leave_the_memory_of_the_pool_to_the_jobs_of_other_keys),
     FLOW(those_that_are_there_are_used_on_while_no_more_are_taken),
     FLOW(a_key_that_is_too_long_to_be_kept_has_no_residents), FLOW(what_is_decoded_counts_as_held),
     FLOW(jobs_that_wait_behind_others_of_their_key_are_bounded_by_their_bytes))

@@ -350,10 +350,12 @@ static void add_large(struct run *run, const char *key, const char *id, int mebi
     run_add_keyed(run, key, yaml);
 }
 
-TEST(residents_stay_within_nine_tenths_of_what_the_device_has_left) {
+TEST(a_resident_over_the_bound_of_its_key_or_of_all_is_refused) {
     struct run *run = *state;
     const uint8_t threes[] = {3, 3};
     run->settings.cpu_driver.memory_bytes = 64 << 20;
+    run->settings.residents.bytes_max = 48 << 20;
+    run->settings.residents.bytes_per_key = 40 << 20;
     run->settings.lanes = 1;
     run->settings.lane_depth = 1;
     run->settings.lane_slab_bytes = 64 << 10;
@@ -363,7 +365,7 @@ TEST(residents_stay_within_nine_tenths_of_what_the_device_has_left) {
     add_large(run, "d", "small", 16);
     run_execute_ok(run);
     run_assert_output(run, "fits", 0, threes, sizeof threes);
-    run_assert_error(run, "over", "device_memory");
+    run_assert_error(run, "over", "residents_full");
     run_assert_error(run, "never", "too_large");
     run_assert_output(run, "small", 0, threes, sizeof threes);
     device_assert_nothing_left();
@@ -401,7 +403,7 @@ TEST_MAIN() {
         KEYED(a_lost_gpu_ends_the_run_and_no_job_of_a_line_is_answered_in_its_stead),
         KEYED(residents_need_key_order),
         KEYED(one_resident_under_two_names_is_an_error),
-        KEYED(residents_stay_within_nine_tenths_of_what_the_device_has_left),
+        KEYED(a_resident_over_the_bound_of_its_key_or_of_all_is_refused),
         KEYED(a_key_order_without_residents_runs_every_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,10 @@ void device_rig_init(struct device_rig *rig, const char *faults) {
         .statics = rig->statics,
         .budget = &rig->device_budget,
         .idle_ns = UINT64_MAX / 2,
-        .entries_max = 100};
+        .bytes_max = UINT64_MAX,
+        .key_bytes_max = UINT64_MAX,
+        .entries_max = 100,
+        .key_entries_max = 100};
     OK(residents_create(&residents, &rig->residents, &err));
     OK(modules_create(&rig->device, MODULES_MAX, &rig->modules, &err));
     OK(module_set_load(rig->modules, rig->registry, NULL, &rig->set, &err));

@@ -12,6 +12,16 @@
 
 enum { NEVER_APPLIED = -1 };
 
+/* The residents of a scope; it lives as long as there are any. Guarded by the lock. */
+struct scope {
+    struct hash_node node;
+    uint64_t count, bytes; /* of the residents */
+    const char *topic;
+    int32_t partition;
+    struct slice key; /* in `text` */
+    uint8_t text[];
+};
+
 struct resident {
     /* guarded by the lock */
     struct hash_node node;
@@ -28,10 +38,9 @@ struct resident {
     bool is_fresh;
     bool is_update; /* of the job that it is attached to */
     int64_t offset; /* the same */
-    /* its name; never changes */
-    const char *topic;
-    int32_t partition;
-    struct slice key, name; /* in `text` */
+    /* never changes */
+    struct scope *scope;
+    struct slice name; /* in `text` */
     uint8_t text[];
 };
 
@@ -46,7 +55,7 @@ struct revoked {
 struct residents {
     struct residents_options options;
     pthread_mutex_t lock; /* guards what follows */
-    struct hash_table table;
+    struct hash_table table, scopes;
     struct list by_use; /* the one unused for longest first */
     struct revoked *revoked;
     struct residents_counts counts; /* `count` is not used here: the table has it */
@@ -71,11 +80,11 @@ enum err residents_create(
 
 /* --- the table and the order of use --- */
 
-static uint64_t hash_of(const struct resident_use *use) {
+static uint64_t scope_hash(const struct resident_use *use) {
     uint64_t hash = hash_more(HASH_START, slice_of_text(use->topic));
     hash = hash_more(hash, slice_of(&use->partition, sizeof use->partition));
     hash = hash_more(hash, slice_of(&use->key.size, sizeof use->key.size)); /* ab+c is not a+bc */
-    return hash_more(hash_more(hash, use->key), use->name);
+    return hash_more(hash, use->key);
 }
 
 static struct resident *resident_of(struct hash_node *node) {
@@ -86,14 +95,25 @@ static bool is_in(const char *topic, int32_t partition, const char *of_topic, in
     return partition == of && strcmp(topic, of_topic) == 0;
 }
 
+static struct scope *find_scope(
+    const struct residents *residents, uint64_t hash, const struct resident_use *use) {
+    struct hash_node *node = hash_table_find(&residents->scopes, hash);
+    for (; node != NULL; node = hash_node_next(node)) {
+        struct scope *scope = HASH_ITEM(node, struct scope, node);
+        if (slice_equal(scope->key, use->key) &&
+            is_in(scope->topic, scope->partition, use->topic, use->partition))
+            return scope;
+    }
+    return NULL;
+}
+
 static struct resident *find(
-    struct residents *residents, uint64_t hash, const struct resident_use *use) {
-    struct hash_node *node = hash_table_find(&residents->table, hash);
+    const struct residents *residents, const struct scope *scope, struct slice name) {
+    if (scope == NULL) return NULL;
+    struct hash_node *node = hash_table_find(&residents->table, hash_more(scope->node.hash, name));
     for (; node != NULL; node = hash_node_next(node)) {
         struct resident *resident = resident_of(node);
-        if (slice_equal(resident->name, use->name) && slice_equal(resident->key, use->key) &&
-            is_in(resident->topic, resident->partition, use->topic, use->partition))
-            return resident;
+        if (resident->scope == scope && slice_equal(resident->name, name)) return resident;
     }
     return NULL;
 }
@@ -106,11 +126,23 @@ static struct resident *oldest(const struct residents *residents) {
 
 /* --- dropping --- */
 
-/* Lowers the pool's limit again, to what it was before the resident existed. */
-static void lower_limit(struct residents *residents, uint64_t block_bytes) {
+/* Counts `block_bytes` of a new resident, and lets the pool take as much more. */
+static void charge(struct residents *residents, struct scope *scope, uint64_t block_bytes) {
+    struct budget *budget = residents->options.budget;
+    budget_set_limit(budget, budget_limit(budget) + block_bytes);
+    residents->counts.bytes += block_bytes;
+    scope->bytes += block_bytes;
+    scope->count++;
+}
+
+static void refund(struct residents *residents, struct scope *scope, uint64_t block_bytes) {
     struct budget *budget = residents->options.budget;
     budget_set_limit(budget, budget_limit(budget) - block_bytes);
     residents->counts.bytes -= block_bytes;
+    scope->bytes -= block_bytes;
+    if (--scope->count > 0) return;
+    hash_table_remove(&residents->scopes, &scope->node);
+    free(scope);
 }
 
 /* Moves a resident that is not in the list by last use from the table to a list for free_dropped().
@@ -118,7 +150,7 @@ static void lower_limit(struct residents *residents, uint64_t block_bytes) {
 static void drop(
     struct residents *residents, struct resident *resident, struct resident **dropped) {
     hash_table_remove(&residents->table, &resident->node);
-    lower_limit(residents, resident->block.bytes);
+    refund(residents, resident->scope, resident->block.bytes);
     resident->next_dropped = *dropped;
     *dropped = resident;
 }
@@ -162,6 +194,7 @@ void residents_destroy(struct residents *residents) {
     struct resident *dropped = NULL;
     while (oldest(residents) != NULL) drop_oldest(residents, &dropped);
     INVARIANT(residents->table.count == 0, "no resident is left when all are dropped");
+    INVARIANT(residents->scopes.count == 0, "a scope without residents is gone");
     free_dropped(residents, dropped);
     while (residents->revoked != NULL) {
         struct revoked *next = residents->revoked->next;
@@ -169,6 +202,7 @@ void residents_destroy(struct residents *residents) {
         residents->revoked = next;
     }
     hash_table_fini(&residents->table);
+    hash_table_fini(&residents->scopes);
     pthread_mutex_destroy(&residents->pool_lock);
     pthread_mutex_destroy(&residents->lock);
     free(residents);
@@ -215,7 +249,7 @@ void residents_revoke(
     while ((node = next) != NULL) {
         struct resident *resident = resident_of(node);
         next = hash_table_walk(&residents->table, node);
-        if (!is_in(resident->topic, resident->partition, topic, partition)) continue;
+        if (!is_in(resident->scope->topic, resident->scope->partition, topic, partition)) continue;
         resident->is_revoked = true;
         if (resident->is_attached) continue;
         list_remove(&residents->by_use, &resident->by_use);
@@ -270,49 +304,85 @@ static enum err check_found(
     return ERR_OK;
 }
 
-static enum err check_budget(
+/* `scope` is NULL if this is the first of its scope. */
+static enum err check_bytes(const struct residents *residents, const struct scope *scope,
+    uint64_t block_bytes, struct error *err) {
+    const struct residents_options *options = &residents->options;
+    uint64_t of_key = scope != NULL ? scope->bytes : 0, of_all = residents->counts.bytes;
+    if (block_bytes > options->key_bytes_max)
+        return error_set(err, ERR_TOO_LARGE, 0,
+            "split it among several keys, or raise residents.bytes_per_key and residents.bytes_max",
+            "a resident of %" PRIu64 " bytes is more than the %" PRIu64
+            " bytes that the residents of a key may take",
+            block_bytes, options->key_bytes_max);
+    if (block_bytes > options->key_bytes_max - of_key)
+        return error_set(err, ERR_RESIDENTS_FULL, 0,
+            "use fewer residents under this key, or wait until some were not used for "
+            "residents.idle_timeout_ms; or raise residents.bytes_per_key",
+            "residents of this key take %" PRIu64 " of at most %" PRIu64
+            " bytes, and one of %" PRIu64 " more does not fit",
+            of_key, options->key_bytes_max, block_bytes);
+    if (block_bytes > options->bytes_max - of_all)
+        return error_set(err, ERR_RESIDENTS_FULL, 0,
+            "use fewer or smaller residents, or wait until some were not used for "
+            "residents.idle_timeout_ms; or raise residents.bytes_max, or add workers",
+            "residents take %" PRIu64 " of at most %" PRIu64 " bytes, and one of %" PRIu64
+            " more does not fit",
+            of_all, options->bytes_max, block_bytes);
+    return ERR_OK;
+}
+
+/* What the driver has left: jobs take theirs as they come, up to the pool's own limit. */
+static enum err check_device(
     const struct residents *residents, uint64_t block_bytes, struct error *err) {
     uint64_t memory = residents->options.device->limits.memory_bytes;
     uint64_t taken = budget_charged(residents->options.budget) + residents->pending_bytes;
     uint64_t free_bytes = taken < memory ? memory - taken : 0;
-    uint64_t most = memory / 10 * 9, most_new = free_bytes / 10 * 9;
-    uint64_t live = residents->counts.bytes;
-    if (block_bytes > most)
-        return error_set(err, ERR_TOO_LARGE, 0, "split it into several residents",
-            "a resident of %" PRIu64 " bytes is more than the %" PRIu64
-            " bytes that all residents may take",
-            block_bytes, most);
-    if (block_bytes <= most - (live < most ? live : most) && block_bytes <= most_new) return ERR_OK;
+    if (block_bytes <= free_bytes / 10 * 9) return ERR_OK;
     return error_set(err, ERR_DEVICE_MEMORY, 0,
         "use fewer or smaller residents, lower residents.idle_timeout_ms, or add workers",
-        "residents take %" PRIu64 " of at most %" PRIu64 " bytes, and one of %" PRIu64
-        " more must fit into %" PRIu64,
-        live, most, block_bytes, most_new);
+        "a resident of %" PRIu64 " bytes must fit into %" PRIu64
+        ", nine tenths of what the device has left",
+        block_bytes, free_bytes / 10 * 9);
 }
 
-static enum err check_host_memory(
-    const struct residents *residents, const struct resident_use *use, struct error *err) {
-    uint64_t entries_max = residents->options.entries_max;
+static enum err check_entries(const struct residents *residents, const struct scope *scope,
+    const struct resident_use *use, struct error *err) {
+    const struct residents_options *options = &residents->options;
     if (use->key.size > RESIDENT_KEY_BYTES_MAX)
         return error_set(err, ERR_TOO_LARGE, 0, "send it under a shorter key",
             "the job's key has %zu bytes, and residents are kept for keys of up to %d",
             use->key.size, RESIDENT_KEY_BYTES_MAX);
-    if (residents->table.count < entries_max) return ERR_OK;
+    if (scope != NULL && scope->count >= options->key_entries_max)
+        return error_set(err, ERR_RESIDENTS_FULL, 0,
+            "use fewer residents under this key, or wait until some were not used for "
+            "residents.idle_timeout_ms; or raise residents.entries_per_key",
+            "there are %" PRIu64 " residents of this key, as many as this worker keeps",
+            scope->count);
+    if (residents->table.count < options->entries_max) return ERR_OK;
     return error_set(err, ERR_RESIDENTS_FULL, 0,
         "use fewer residents, or wait until some were not used for residents.idle_timeout_ms; or "
         "raise residents.entries_max",
         "there are %zu residents, as many as this worker keeps", residents->table.count);
 }
 
+static struct scope *scope_create(
+    struct residents *residents, uint64_t hash, const struct resident_use *use) {
+    struct scope *scope = calloc(1, sizeof *scope + use->key.size);
+    if (scope == NULL) return NULL;
+    scope->topic = use->topic;
+    scope->partition = use->partition;
+    scope->key = slice_of(scope->text, use->key.size);
+    if (use->key.size > 0) memcpy(scope->text, use->key.data, use->key.size);
+    hash_table_add(&residents->scopes, &scope->node, hash);
+    return scope;
+}
+
 static struct resident *resident_alloc(const struct resident_use *use) {
-    struct resident *resident = calloc(1, sizeof *resident + use->key.size + use->name.size);
+    struct resident *resident = calloc(1, sizeof *resident + use->name.size);
     if (resident == NULL) return NULL;
-    resident->topic = use->topic;
-    resident->partition = use->partition;
-    resident->key = slice_of(resident->text, use->key.size);
-    resident->name = slice_of(resident->text + use->key.size, use->name.size);
-    if (use->key.size > 0) memcpy(resident->text, use->key.data, use->key.size);
-    memcpy(resident->text + use->key.size, use->name.data, use->name.size);
+    resident->name = slice_of(resident->text, use->name.size);
+    memcpy(resident->text, use->name.data, use->name.size);
     resident->bytes = use->bytes;
     resident->applied_offset = NEVER_APPLIED;
     resident->is_fresh = true;
@@ -320,26 +390,29 @@ static struct resident *resident_alloc(const struct resident_use *use) {
 }
 
 /* Adds a new resident to the table, with room in the budget but without its block. */
-static enum err reserve(struct residents *residents, const struct resident_use *use, uint64_t hash,
-    struct resident **ret, struct error *err) {
+static enum err reserve(struct residents *residents, const struct resident_use *use,
+    struct scope *scope, uint64_t hash, struct resident **ret, struct error *err) {
     size_t class;
     uint64_t block_bytes = 0;
     enum err code = ERR_OK;
     if (use->bytes > 0) code = size_class_find(use->bytes, &class, err);
     if (code == ERR_OK && use->bytes > 0) block_bytes = size_class_bytes(class);
-    if (code == ERR_OK) code = check_host_memory(residents, use, err);
-    if (code == ERR_OK) code = check_budget(residents, block_bytes, err);
+    if (code == ERR_OK) code = check_entries(residents, scope, use, err);
+    if (code == ERR_OK) code = check_bytes(residents, scope, block_bytes, err);
+    if (code == ERR_OK) code = check_device(residents, block_bytes, err);
     if (code != ERR_OK) return code;
     struct resident *resident = resident_alloc(use);
-    if (resident == NULL)
+    if (resident != NULL && scope == NULL) scope = scope_create(residents, hash, use);
+    if (scope == NULL || resident == NULL) {
+        free(resident);
         return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
             "no memory to note resident '%.*s'", SLICE_TEXT(use->name));
-    struct budget *budget = residents->options.budget;
-    budget_set_limit(budget, budget_limit(budget) + block_bytes);
+    }
+    charge(residents, scope, block_bytes);
+    resident->scope = scope;
     resident->block.bytes = block_bytes;
-    residents->counts.bytes += block_bytes;
     residents->pending_bytes += block_bytes;
-    hash_table_add(&residents->table, &resident->node, hash);
+    hash_table_add(&residents->table, &resident->node, hash_more(hash, use->name));
     *ret = resident;
     return ERR_OK;
 }
@@ -366,15 +439,16 @@ static enum err acquire(struct residents *residents, struct resident *resident, 
 enum err residents_attach(struct residents *residents, const struct resident_use *use,
     uint64_t now_ns, struct resident **ret, struct error *err) {
     struct resident *dropped = NULL;
-    uint64_t hash = hash_of(use);
+    uint64_t hash = scope_hash(use);
     pthread_mutex_lock(&residents->lock);
     drop_idle(residents, now_ns, &dropped);
-    struct resident *resident = find(residents, hash, use);
+    struct scope *scope = find_scope(residents, hash, use);
+    struct resident *resident = find(residents, scope, use->name);
     enum err code = ERR_OK;
     bool is_new = resident == NULL;
     if (is_new) {
         code = check_can_create(residents, use, err);
-        if (code == ERR_OK) code = reserve(residents, use, hash, &resident, err);
+        if (code == ERR_OK) code = reserve(residents, use, scope, hash, &resident, err);
     } else {
         INVARIANT(!resident->is_attached, "a resident is attached by one job at a time");
         code = check_found(resident, use, err);

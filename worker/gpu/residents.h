@@ -15,13 +15,14 @@
  * is dropped. So is every resident of a partition that is revoked, and one that no job has used for
  * a while. The next job that names it without `init` gets an error.
  *
- * Budget. All residents together stay within 9/10 of the device's memory, a new one within 9/10 of
- * what the device pool has not taken of it. Their blocks come from the pool, whose limit they raise
- * by their own size while they live, so residents and jobs take no memory from each other.
+ * Budget. All residents together stay within `bytes_max`, those of a scope within
+ * `key_bytes_max`, and a new one within 9/10 of what the device pool has not taken of the device.
+ * Their blocks come from the pool, whose limit they raise by their own size while they live, so
+ * residents and jobs take no memory from each other.
  *
- * Host memory. There are at most `entries_max` residents, and each keeps its name and its key,
- * whose size is therefore bounded. No resident is dropped to make room for another, so no sender
- * can drive out what others keep.
+ * Host memory. There are at most `entries_max` residents, of a scope `key_entries_max`. Each keeps
+ * its name and each scope its key, whose size is therefore bounded. No resident is dropped to make
+ * room for another, so no sender can drive out what others keep.
  *
  * Units: bytes; nanoseconds of clock_ns(). Lifetime: detach all before residents_destroy().
  * Threads: any bound one. Jobs of a scope run one at a time, because of key order, so an attached
@@ -44,7 +45,10 @@ struct residents_options {
     struct statics *statics; /* evicted to make room in the pool */
     struct budget *budget;   /* the pool's */
     uint64_t idle_ns;        /* a resident that is unused for longer is dropped */
+    uint64_t bytes_max;      /* of the blocks of all */
+    uint64_t key_bytes_max;  /* of those of one scope; not more than bytes_max */
     uint64_t entries_max;    /* whatever their size */
+    uint64_t key_entries_max;
 };
 
 MUST_CHECK enum err residents_create(
@@ -71,10 +75,11 @@ struct resident_use {
 /**
  * Finds or creates a resident and makes it the job's until residents_detach().
  *
- * ERR_RESIDENT_GONE it does not exist, or the job's partition was revoked since it came in
- * ERR_RESIDENT_SIZE it has another size ERR_RESIDENT_GENERATION it is at another generation than
- * expected, or beyond this job's update ERR_RESIDENTS_FULL there are entries_max of them
- * ERR_DEVICE_MEMORY, ERR_TOO_LARGE, ERR_NO_MEMORY it cannot be created, now, or at all
+ * ERR_RESIDENT_GONE: it does not exist, or the job's partition was revoked since it came in.
+ * ERR_RESIDENT_SIZE: it has another size.
+ * ERR_RESIDENT_GENERATION: it is at another generation than expected, or beyond this job's update.
+ * ERR_RESIDENTS_FULL: there is no room for it beside those that are kept.
+ * ERR_DEVICE_MEMORY, ERR_TOO_LARGE, ERR_NO_MEMORY: it cannot be created, now, or at all.
  */
 MUST_CHECK enum err residents_attach(struct residents *residents, const struct resident_use *use,
     uint64_t now_ns, struct resident **ret, struct error *err);

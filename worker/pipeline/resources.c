@@ -15,6 +15,7 @@
 
 enum {
     STATICS_SHARE = 32,
+    KEY_SHARE = 4,    /* of what all residents may take, for those of a key */
     STAGING_EACH = 4, /* of both kinds of preparation threads: one is filled, one is copied */
     DEVICE_POOL_MIN = 256 << 20,
     PINNED_POOL_MIN = 128 << 20
@@ -226,15 +227,34 @@ void resources_destroy_statics(struct stages *stages) {
     statics_destroy(stages->statics);
 }
 
+/* The pool's own bound leaves the rest of the device to them, by default half of it at most. */
+static uint64_t residents_bytes(const struct stages *stages) {
+    uint64_t configured = stages->settings->residents.bytes_max;
+    uint64_t memory = stages->device.limits.memory_bytes;
+    if (configured == 0) return memory / 2;
+    return configured < memory ? configured : memory;
+}
+
+/* What one key may have of `all`. */
+static uint64_t share_of_key(uint64_t configured, uint64_t all) {
+    if (configured == 0) return all / KEY_SHARE > 0 ? all / KEY_SHARE : 1;
+    return configured < all ? configured : all;
+}
+
 enum err resources_create_residents(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
     if (settings->ordering != ORDERING_KEY) return ERR_OK;
+    uint64_t bytes_max = residents_bytes(stages);
+    uint64_t entries_max = settings->residents.entries_max;
     const struct residents_options options = {.device = &stages->device,
         .pool = stages->device_pool,
         .statics = stages->statics,
         .budget = &stages->device_budget,
         .idle_ns = settings->residents.idle_timeout_ms * 1000000ull,
-        .entries_max = settings->residents.entries_max};
+        .bytes_max = bytes_max,
+        .key_bytes_max = share_of_key(settings->residents.bytes_per_key, bytes_max),
+        .entries_max = entries_max,
+        .key_entries_max = share_of_key(settings->residents.entries_per_key, entries_max)};
     return residents_create(&options, &stages->residents, err);
 }
 

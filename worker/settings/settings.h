@@ -158,7 +158,10 @@ struct settings {
     } statics;
     struct {
         uint32_t idle_timeout_ms;
+        uint64_t bytes_max;     /* device memory; 0 means half of the device */
+        uint64_t bytes_per_key; /* 0 means a quarter of what all may have, as below */
         uint32_t entries_max;
+        uint32_t entries_per_key;
     } residents;
     struct {
         uint32_t threads;

@@ -297,8 +297,8 @@ const struct setting setting_table[] = {
         "does so where it was measured to take a lane less time than launches one by one, none "
         "never does."),
     SIZE(pools.device_bytes, 0, 1 * TIB, "0",
-        "Most device memory that the worker takes for buffers and statics. 0 means what the "
-        "lanes, the statics and one largest job need."),
+        "Most device memory that the worker takes for buffers and statics; residents come on top "
+        "of it. 0 means what the lanes, the statics and one largest job need."),
     SIZE(pools.pinned_bytes, 0, 1 * TIB, "0",
         "Most pinned host memory that the worker takes. 0 means what the lanes, prepare.threads "
         "and one largest job need."),
@@ -313,9 +313,17 @@ const struct setting setting_table[] = {
     DURATION(residents.idle_timeout_ms, 1 * SECOND, 24 * HOUR, "1h",
         "A resident that no job has used for this long is dropped. The next job that names it "
         "gets resident_gone, and must seed it again."),
+    SIZE(residents.bytes_max, 0, 1 * TIB, "0",
+        "Most device memory for residents, beside pools.device_bytes. A job that would create one "
+        "beyond it gets residents_full. 0 means half of the device's memory."),
+    SIZE(residents.bytes_per_key, 0, 1 * TIB, "0",
+        "Most device memory for the residents of one key and partition, so that a key leaves room "
+        "for others. 0 means a quarter of residents.bytes_max."),
     UINT(residents.entries_max, 1, 10000000, "65536",
         "Most residents at a time, whatever their size; each also takes host memory for its key "
         "and name."),
+    UINT(residents.entries_per_key, 0, 10000000, "0",
+        "Most residents of one key and partition. 0 means a quarter of residents.entries_max."),
 
     UINT(admission.threads, 0, 64, "4",
         "Threads that decode and plan messages when many arrive at once or they are large, and no "
