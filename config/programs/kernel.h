@@ -22,7 +22,7 @@
  *     thread_x() block_x() block_dim_x() grid_dim_x(), the same with _y and _z
  *     global_x()                          this thread among those of the whole grid
  *     block_sum_f32()                     the sum of one value a thread
- *     atomic_*()                          kernel_atomic.h
+ *     atomic_*() memory_fence()           kernel_atomic.h
  *     exp_f32() log_f32() sqrt_f32() fma_f32()      kernel_math.h
  *     sin_f32() cos_f32() pow_f32() tanh_f32() erf_f32() abs_f32()
  *     min_f32() max_f32(), the same of u32 and i32      kernel_functions.h

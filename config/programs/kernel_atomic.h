@@ -11,7 +11,14 @@ DEVICE uint32_t atomic_load_u32(const uint32_t *from) {
     return *(const volatile uint32_t *)from;
 }
 
+/* memory_fence(): all blocks see what this thread wrote before this call, before they see what it
+ * writes later. */
+
 #ifdef KERNEL_ON_CPU
+
+DEVICE void memory_fence(void) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 
 DEVICE uint32_t atomic_add_u32(uint32_t *to, uint32_t value) {
     return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
@@ -70,7 +77,6 @@ DEVICE float atomic_add_f32(float *to, float value) {
 #define KERNEL_ATOMIC(nvcc, clang) clang
 #endif
 
-/** All blocks see what this thread wrote before this call, before they see what it writes later. */
 DEVICE void memory_fence(void) {
     KERNEL_ATOMIC(__threadfence(), __nvvm_membar_gl());
 }

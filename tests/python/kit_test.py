@@ -61,6 +61,34 @@ NUMBA = """
 """
 
 
+# A call of each function of kernel.h, of a thread's number `i` and its element `v`. `m` is memory that the block shares.
+CALLS = {
+    **{name: f"{name}(v)" for name in ("exp_f32", "log_f32", "sqrt_f32", "sin_f32", "cos_f32", "tanh_f32", "erf_f32", "abs_f32",
+                                       "bits_of_f32", "f16_of_f32", "bf16_of_f32", "warp_sum_f32")},
+    **{name: f"{name}(i)" for name in ("f32_of_bits", "uniform_f32")},
+    **{name: f"{name}((uint16_t)i)" for name in ("f32_of_f16", "f32_of_bf16")},
+    **{name: f"{name}(v, v)" for name in ("pow_f32", "min_f32", "max_f32")},
+    **{name: f"{name}(i, 7)" for name in ("min_u32", "max_u32", "normal_f32", "warp_shuffle_u32")},
+    **{name: f"{name}((int32_t)i, -7)" for name in ("min_i32", "max_i32")},
+    **{name: f"{name}(m, i)" for name in ("atomic_add_u32", "atomic_exchange_u32", "atomic_min_u32", "atomic_max_u32")},
+    **{f"{name}_{axis}": f"{name}_{axis}()" for name in ("thread", "block", "block_dim", "grid_dim") for axis in "xyz"},
+    **{name: f"{name}()" for name in ("global_x", "warp_lane", "shared_bytes")},
+    **{name: f"({name}(), 0)" for name in ("barrier", "memory_fence")},
+    "fma_f32": "fma_f32(v, v, v)", "power_of_two_f32": "power_of_two_f32((int32_t)i & 7)", "atomic_load_u32": "atomic_load_u32(m)",
+    "atomic_compare_exchange_u32": "atomic_compare_exchange_u32(m, i, 1)", "atomic_add_f32": "atomic_add_f32((float *)m, v)",
+    "philox4x32": "philox4x32(i, i, i).word[0]", "warp_shuffle_f32": "warp_shuffle_f32(v, 7)",
+    "block_sum_f32": "(block_sum_f32((float *)m), 0)", "grid_barrier": "(grid_barrier(word), 0)",
+}
+
+
+def functions_of_kernel_h():
+    found = set()
+    for path in (BINARY.parents[1] / "include/gpu-worker").glob("kernel*.h"):
+        text = path.read_text()
+        found |= set(re.findall(r"^DEVICE [\w ]+?(\w+)\(", text, re.M)) | set(re.findall(r"^ +X\((\w+), \w+\.", text, re.M))
+    return {name for name in found if not name.startswith("kernel_")}
+
+
 def cubin(symbol, sizes, flags, abi):
     """A file with what a cubin says of one kernel."""
     info = b"".join(struct.pack("<BBHIHHI", 0x04, 0x17, 12, 0, ordinal, 8 * ordinal, size << 18)
@@ -82,9 +110,9 @@ class Kit(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def kit(self, *words, status=0, binary=BINARY):
+    def kit(self, *words, status=0, binary=BINARY, **variables):
         done = subprocess.run([binary, "programs", *words], cwd=self.folder, capture_output=True, text=True, timeout=280,
-                              env={**os.environ, "PATH": PATH, "XDG_STATE_HOME": str(self.folder / "state")})
+                              env={**os.environ, "PATH": PATH, "XDG_STATE_HOME": str(self.folder / "state"), **variables})
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
@@ -107,6 +135,29 @@ class BuildTest(Kit):
         self.assertIn("entry mine:", self.kit("--dir", str(self.folder)))
         self.assertIn("mine exists; choose another name", self.kit("new", "mine", status=1))
         self.assertIn("'1x' is no name for a kernel", self.kit("new", "1x", status=1))
+
+    def test_every_function_of_kernel_h_is_built_and_tested_with_either_compiler(self):
+        self.assertEqual(set(CALLS), functions_of_kernel_h())
+        self.make()
+        kept = [f"    kept += (float){call};" for name, call in CALLS.items() if name != "grid_barrier"]
+        self.change("mine/mine.c", "    if (i < n) y[i] = a * x[i];\n", "\n".join([
+            "    SHARED(uint32_t, m);", "    float v = i < n ? x[i] : 1.0f, kept = 0.0f;", "    m[thread_x()] = i;", "    barrier();",
+            *kept, "    if (i < n) y[i] = kept == 12345.0f ? kept : a * x[i];\n"]))
+        with open(self.folder / "mine/mine.c", "a") as source:
+            source.write("KERNEL(together, (uint32_t *)word) { grid_barrier(word); }\n")
+        self.change("mine/program.yaml", "    block: [256]\n", "    block: [256]\n    shared_bytes: 1024\n")
+        self.change("mine/program.yaml", "images:", """  - name: together
+    args: [{name: word, buffer: inout, type: UINT32, at_least: 1}]
+    block: [32]
+    requires: {cooperative: true}
+images:""")
+        self.change("mine/cases.py", "y, n):", "y=None, n=0):")
+        self.change("mine/cases.py", "reference(a, x,", "reference(a=0, x=None, word=None,")
+        self.change("mine/cases.py", "    return {", "    if word is not None:\n        return {}\n    return {")
+        self.change("mine/cases.py", "    for n in", """    yield {"_entry": "together", "_grid": [2], "word": np.zeros(1, np.uint32)}\n    for n in""")
+        for compiler in ("gcc", "clang"):
+            with self.subTest(compiler):
+                self.assertIn("mine on cpu: 5 of 5 cases pass\n", self.kit("test", "mine", CC=compiler))
 
     def test_a_wrong_number_is_shown_beside_that_of_the_reference(self):
         self.make()

@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from typing import Optional
 
 from .tools import KitError, headers, program_of, run
@@ -15,8 +16,8 @@ from .tools import KitError, headers, program_of, run
 CLANG_PTX = ["-x", "cuda", "-std=c++17", "--cuda-device-only", "--cuda-gpu-arch=sm_70", "-nocudainc", "-nocudalib",
              "-ffreestanding", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-S"]
 NVCC_PTX = ["-x", "cu", "-std=c++17", "-ptx", "-arch=compute_75", "-O3", "-fmad=false"]
-CPU = ["-x", "c", "-O3", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-Wno-unused-parameter", "-shared", "-fPIC",
-       "-Wl,-z,defs"]
+CPU = ["-x", "c", "-O3", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+SHARED = ["-shared", "-fPIC", "-Wl,-z,defs"]
 EXTERN = re.compile(r"^[ \t]*\.extern[ \t]+\.func[^;]*", re.M)
 
 
@@ -59,8 +60,9 @@ def make_ptx(source: pathlib.Path, image: pathlib.Path, compiler: str) -> None:
         raise KitError("the kernel calls functions that exist on no GPU; kernel.h has its own:\n  " + "\n  ".join(missing))
 
 
-def make_cpu(source: pathlib.Path, image: pathlib.Path) -> None:
-    run(c_compiler(), *CPU, "-I", headers(), "-o", image, source, "-lm")
+def make_cpu(sources: Sequence[pathlib.Path], image: pathlib.Path, flags: Sequence[str] = SHARED) -> None:
+    """Compiles a kernel for the CPU: what is tested as what is shipped, but for `flags`."""
+    run(c_compiler(), *CPU, *flags, "-I", headers(), "-o", image, *sources, "-lm")
 
 
 def install(image: pathlib.Path, folder: pathlib.Path) -> None:
@@ -83,7 +85,7 @@ def build(folder: pathlib.Path, compiler: Optional[str]) -> None:
             make_ptx(source, made["ptx"], ptx_compiler(compiler))
         if re.search(r"kind:\s*cpu", manifest):
             made["cpu"] = image.with_suffix(".so")
-            make_cpu(source, made["cpu"])
+            make_cpu([source], made["cpu"])
         program_of(draft)
         for image in made.values():
             install(image, folder)

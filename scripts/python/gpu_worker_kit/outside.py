@@ -12,11 +12,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .build import c_compiler
-from .tools import headers, run
+from .build import make_cpu
 
 HARNESS = pathlib.Path(__file__).with_name("outside.c")
-FLAGS = ["-x", "c", "-std=gnu11", "-g", "-O1", "-ffp-contract=off", "-fno-omit-frame-pointer", "-DKERNEL_ONE_BLOCK", "-fsanitize=address", "-pthread"]
+FLAGS = ["-g", "-O1", "-fno-omit-frame-pointer", "-DKERNEL_ONE_BLOCK", "-fsanitize=address", "-pthread"]
 OPTIONS = "detect_leaks=0:redzone=2048:max_redzone=2048:symbolize=0:print_stats=0:exitcode=99"
 COOPERATIVE_THREADS_MAX = 1024  # all run at once, each as a thread of the system
 VALUES = {"u32": "<I", "i32": "<i", "u64": "<Q", "i64": "<q", "f32": "<f", "f64": "<d"}
@@ -76,7 +75,7 @@ def find(source: pathlib.Path, runs: Sequence[Run]) -> list[list[str]]:
                 found.append([])
                 continue
             if not harness.exists():
-                run(c_compiler(), *FLAGS, f"-DKERNEL_INFO=kernel_{entry['symbol']}", "-I", headers(), "-o", harness, source, HARNESS)
+                make_cpu([source, HARNESS], harness, [*FLAGS, f"-DKERNEL_INFO=kernel_{entry['symbol']}"])
             (room / "case").write_bytes(written(run_of))
             done = subprocess.run([str(harness), str(room / "case")], capture_output=True, text=True, errors="replace",
                                   env=os.environ | {"ASAN_OPTIONS": OPTIONS})
