@@ -73,7 +73,7 @@ class EmbeddedTest(FlowTest):
         worker = self.start()
         before = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         broken = self.folder / "broken.yaml"
-        broken.write_text(JOB.replace("by-hand", "broken").replace("saxpy", "saxpi"))
+        broken.write_text(JOB.replace("by-hand", "broken:12ab").replace("saxpy", "saxpi"))
         self.assertEqual(self.run_command("submit", self.job).returncode, 0)
         self.assertEqual(self.run_command("submit", broken).returncode, 1)
 
@@ -83,16 +83,17 @@ class EmbeddedTest(FlowTest):
             return [json.loads(line) for line in done.stdout.splitlines()]
 
         # they may stand in two partitions, which are read in any order
-        second, first = sorted(tailed("--from-beginning", "--count", "2"), key=lambda line: line["message"]["id"] != "broken")
-        self.assertEqual((first["message"]["id"], second["message"]["id"]), ("by-hand", "broken"))
+        second, first = sorted(tailed("--from-beginning", "--count", "2"), key=lambda line: line["message"]["id"] != "broken:12ab")
+        self.assertEqual((first["message"]["id"], second["message"]["id"]), ("by-hand", "broken:12ab"))
         self.assertEqual(first["message"]["outputs"][0]["data"], {"f32": [13, 24]})
         self.assertIn(["gpu-worker-status", "ok"], first["headers"])
         self.assertEqual([first["topic"], first["offset"], first["key"]], ["gpu-results", 0, None])
         self.assertEqual(tailed("--since", before, "--id", "by-hand", "--count", "1"), [first])
-        self.assertEqual(tailed("--since", "1h", "--id", "broken", "--count", "1"), [second])
+        self.assertEqual(tailed("--since", "1h", "--id", "broken:12ab", "--count", "1"), [second])
+        self.assertEqual(tailed("--from-beginning", "--id", "broken", "--count", "1"), [second])  # the name that a client gave
         self.assertEqual(tailed("--from-beginning", "--code", "unknown_program", "--count", "1"), [second])
         (letter,) = tailed("--topic", "gpu-dead-letters", "--since", "1h", "--code", "unknown_program", "--count", "1")
-        self.assertEqual(letter["message"]["id"], "broken")
+        self.assertEqual(letter["message"]["id"], "broken:12ab")
         wrong = self.run_command("tail", "--since", "yesterday")
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("--since is a time such as 2026-11-21T08:30:00Z, 90s", wrong.stderr)

@@ -38,7 +38,8 @@ class EmbeddedTest(Explain, FlowTest):
             "http": {"listen": reserve_address(self)}, "retry": {"max_attempts": 1}}
         worker = self.start_worker(self.settings)
         self.wait_until(address.exists, "the embedded broker is there")
-        for name, program in (("good", "saxpy"), ("bad\x1b[31m", "nonsense")):
+        for name, program in (("good", "saxpy"), ("bad\x1b[31m", "nonsense"), ("named:12ab", "nonsense"), ("twice:1", "saxpy"),
+                              ("twice:2", "saxpy")):
             job = self.folder / "job.yaml"
             job.write_text(json.dumps({
                 "id": name, "outputs": [{"buffer": "y"}],
@@ -53,6 +54,15 @@ class EmbeddedTest(Explain, FlowTest):
             self.assertIn(part, said)
         self.assertNotIn("\x1b", said)
         self.assertEqual(self.explain_json("bad\x1b[31m")["verdict"], "failed")
+        said = self.explain("named")  # a client's id: the name of a job, and a token
+        self.assertIn("It failed with unknown_program: ", said)
+        self.assertIn("Its message: gpu-jobs/0/2, published ", said)
+        self.assertIn(", under the id 'named:12ab'", said)
+        self.assertIn("gpu-worker replay --id named:12ab", said)
+        self.assertEqual([job["id"] for job in self.explain_json("named")["jobs"]], ["named:12ab"])
+        self.assertIn("Several jobs have this name", self.explain("twice"))
+        self.assertNotIn("Several", self.explain("twice:1"))
+        self.assertIn("has the id 'name'", self.explain("name", status=1))
         self.assertIn("has the id 'nobody'", self.explain("nobody", status=1))
         self.stop_well(worker)
         done = self.run_to_end(self.settings, "explain", "good")

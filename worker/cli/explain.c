@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/findings.h"
+#include "cli/ids.h"
 #include "cli/options.h"
 #include "cli/status_document.h"
 #include "cli/when.h"
@@ -18,7 +19,8 @@ static const char about[] =
     "Says where the job with this id is, or what became of it: its message, its result, dead\n"
     "letters and cancels, how many messages are before it, and what the worker says that keeps\n"
     "jobs waiting. It reads the topics from --since on, and asks the worker at http.listen, where\n"
-    "that is set. It joins no group and changes nothing.\n";
+    "that is set. It joins no group and changes nothing. An id that a client made of a job's name\n"
+    "(NAME:TOKEN) is also found by the name.\n";
 
 static const char examples[] = "example:\n  gpu-worker explain --config worker.yaml job-17\n";
 
@@ -55,7 +57,7 @@ __attribute__((format(printf, 2, 3))) static void say(
 /* ---- texts ---- */
 
 struct words {
-    char text[FINDINGS_TOPIC_BYTES + 96];
+    char text[FINDINGS_TOPIC_BYTES + FINDINGS_ID_BYTES + 96];
 };
 
 static struct words time_words(uint64_t unix_ms) {
@@ -67,10 +69,13 @@ static struct words time_words(uint64_t unix_ms) {
     return ret;
 }
 
-static struct words place_words(const struct place *place) {
+/* With the job's id, if it was asked for by its name. */
+static struct words place_words(const struct explanation *explanation, const struct place *place) {
     struct words ret;
-    text_format(ret.text, sizeof ret.text, "%s/%" PRId32 "/%" PRId64 ", published %s", place->topic,
-        place->partition, place->offset, time_words(place->unix_ms).text);
+    bool is_named = strcmp(place->id, explanation->findings->asked) != 0;
+    text_format(ret.text, sizeof ret.text, "%s/%" PRId32 "/%" PRId64 ", published %s%s%s%s",
+        place->topic, place->partition, place->offset, time_words(place->unix_ms).text,
+        is_named ? ", under the id '" : "", is_named ? place->id : "", is_named ? "'" : "");
     return ret;
 }
 
@@ -79,7 +84,8 @@ static struct words place_words(const struct place *place) {
 static void explain_retry(struct explanation *explanation, const struct found_answer *answer) {
     if (strcmp(answer->retry, "worker") == 0)
         say(explanation,
-            "The same job may succeed later: send it again, or use `gpu-worker replay --id`.");
+            "The same job may succeed later: send it again, or use `gpu-worker replay --id %s`.",
+            answer->place.id);
     else if (strcmp(answer->retry, "sender") == 0)
         say(explanation, "Its sender can make it succeed, by sending something else first, or by "
                          "waiting.");
@@ -87,7 +93,7 @@ static void explain_retry(struct explanation *explanation, const struct found_an
 }
 
 static void explain_answer(struct explanation *explanation, const struct found_answer *answer) {
-    const struct words place = place_words(&answer->place);
+    const struct words place = place_words(explanation, &answer->place);
     if (answer->is_ok) {
         explanation->verdict = SUCCEEDED;
         say(explanation, "It succeeded. Its result: %s.", place.text);
@@ -203,7 +209,8 @@ static void explain_failures(struct explanation *explanation) {
         node failures = document_get(devices->values[d], "failures");
         for (size_t i = 0; i < document_count(failures); i++) {
             node at = failures->values[i];
-            if (strcmp(document_text(at, "id"), explanation->findings->id) != 0) continue;
+            struct slice id = slice_of_text(document_text(at, "id"));
+            if (!id_answers_to(id, explanation->findings->asked)) continue;
             say(explanation, "The worker remembers a failure of it with %s: %s",
                 document_text(at, "code"), document_text(at, "message"));
             if (explanation->findings->answer_count == 0 && document_text(at, "fix")[0] != 0)
@@ -216,6 +223,16 @@ static size_t kept(size_t count) {
     return count < FINDINGS_MAX ? count : FINDINGS_MAX;
 }
 
+/* Whether what is found is of more than one job, by a name that they share. */
+static bool is_of_several(const struct findings *findings) {
+    bool ret = false;
+    for (size_t i = 1; i < kept(findings->job_count); i++)
+        ret = ret || strcmp(findings->jobs[i].place.id, findings->jobs[0].place.id) != 0;
+    for (size_t i = 1; i < kept(findings->answer_count); i++)
+        ret = ret || strcmp(findings->answers[i].place.id, findings->answers[0].place.id) != 0;
+    return ret;
+}
+
 static void explain(struct explanation *explanation) {
     const struct findings *findings = explanation->findings;
     const struct words since = time_words(findings->since_ms);
@@ -223,15 +240,17 @@ static void explain(struct explanation *explanation) {
         say(explanation,
             "No message of the job topics has the id '%s' since %s. If it was sent earlier, say "
             "--since; if it was sent to another topic, no worker of this configuration reads it.",
-            findings->id, since.text);
+            findings->asked, since.text);
+    if (is_of_several(findings))
+        say(explanation, "Several jobs have this name; ask for one of them by its id.");
     for (size_t i = 0; i < kept(findings->cancel_count); i++)
         say(explanation, "It was asked to be cancelled: %s.",
-            place_words(&findings->cancels[i]).text);
+            place_words(explanation, &findings->cancels[i]).text);
     for (size_t i = 0; i < kept(findings->answer_count); i++)
         explain_answer(explanation, &findings->answers[i]);
     for (size_t i = 0; i < kept(findings->job_count); i++) {
         const struct found_job *job = &findings->jobs[i];
-        say(explanation, "Its message: %s%s%s.", place_words(&job->place).text,
+        say(explanation, "Its message: %s%s%s.", place_words(explanation, &job->place).text,
             job->program[0] != 0 ? ", for the program " : "", job->program);
         if (findings_answer_of(findings, &job->place) == NULL) explain_waiting(explanation, job);
     }
@@ -245,7 +264,9 @@ static void explain(struct explanation *explanation) {
 /* ---- output ---- */
 
 static void print_place(const struct place *place) {
-    printf("\"topic\":");
+    printf("\"id\":");
+    quote_json(place->id, stdout);
+    printf(",\"topic\":");
     quote_json(place->topic, stdout);
     printf(",\"partition\":%" PRId32 ",\"offset\":%" PRId64 ",\"unix_ms\":%" PRIu64,
         place->partition, place->offset, place->unix_ms);
@@ -259,7 +280,7 @@ static void print_field(const char *name, const char *text) {
 static void print_json(const struct explanation *explanation) {
     const struct findings *findings = explanation->findings;
     printf("{\"id\":");
-    quote_json(findings->id, stdout);
+    quote_json(findings->asked, stdout);
     print_field("verdict", verdict_names[explanation->verdict]);
     printf(",\"sentences\":[");
     for (size_t i = 0; i < explanation->count; i++) {
@@ -321,7 +342,7 @@ static int run(const struct settings *settings, const char *id, uint64_t since_m
     struct status status = {0};
     struct error err, status_err;
     if (findings == NULL) return cli_fail(CLI_FAILED, "explain", "no memory");
-    findings->id = id;
+    findings->asked = id;
     findings->since_ms = since_ms;
     bool is_asked =
         settings->http.listen[0] != 0 && status_ask(settings, &status, &status_err) == ERR_OK;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "broker/connect.h"
 #include "broker/dead_letter.h"
+#include "cli/ids.h"
 #include "cli/status_document.h"
 #include "decode/print.h"
 
@@ -21,11 +22,12 @@ static void copy(struct slice from, char *ret, size_t size) {
     text_format(ret, size, "%.*s", SLICE_TEXT(from));
 }
 
-static struct place place_of(const struct delivery *delivery) {
+static struct place place_of(const struct delivery *delivery, struct slice id) {
     struct place ret = {.partition = delivery->position.partition,
         .offset = delivery->position.offset,
         .unix_ms = delivery->published_unix_ms};
     text_format(ret.topic, sizeof ret.topic, "%s", delivery->position.topic);
+    copy(id, ret.id, sizeof ret.id);
     return ret;
 }
 
@@ -70,18 +72,19 @@ static void copy_text(node at, const char *key, char *ret, size_t size) {
 /* ---- the kinds of messages ---- */
 
 /* Only a message that has the bytes of the id is worth decoding. */
-static bool may_name(struct slice payload, const char *id) {
-    return memmem(payload.data, payload.size, id, strlen(id)) != NULL;
+static bool may_name(struct slice payload, const char *asked) {
+    return memmem(payload.data, payload.size, asked, strlen(asked)) != NULL;
 }
 
 static void visit_job(struct findings *findings, const struct delivery *delivery) {
-    if (!may_name(delivery->payload, findings->id)) return;
+    if (!may_name(delivery->payload, findings->asked)) return;
     struct yaml_document *document = read_payload(delivery->payload);
     node root = root_of(document), steps = document_get(root, "steps");
-    if (strcmp(document_text(root, "id"), findings->id) == 0) {
+    struct slice id = slice_of_text(document_text(root, "id"));
+    if (id_answers_to(id, findings->asked)) {
         struct found_job *job =
             next_place(findings->jobs, sizeof findings->jobs[0], findings->job_count++);
-        *job = (struct found_job){.place = place_of(delivery)};
+        *job = (struct found_job){.place = place_of(delivery, id)};
         copy_text(root, "reply_to", job->reply_to, sizeof job->reply_to);
         if (document_count(steps) > 0)
             copy_text(steps->values[0], "program", job->program, sizeof job->program);
@@ -90,12 +93,13 @@ static void visit_job(struct findings *findings, const struct delivery *delivery
 }
 
 static void visit_cancel(struct findings *findings, const struct delivery *delivery) {
-    if (!may_name(delivery->payload, findings->id)) return;
+    if (!may_name(delivery->payload, findings->asked)) return;
     struct yaml_document *document = read_payload(delivery->payload);
-    if (strcmp(document_text(root_of(document), "id"), findings->id) == 0) {
+    struct slice id = slice_of_text(document_text(root_of(document), "id"));
+    if (id_answers_to(id, findings->asked)) {
         struct place *place =
             next_place(findings->cancels, sizeof findings->cancels[0], findings->cancel_count++);
-        *place = place_of(delivery);
+        *place = place_of(delivery, id);
     }
     yaml_destroy(document);
 }
@@ -113,10 +117,11 @@ static void read_error(struct slice payload, struct found_answer *ret) {
 /* A result or a dead letter. */
 static void visit_answer(struct findings *findings, const struct delivery *delivery) {
     struct dead_letter letter;
-    if (!slice_is_text(header_of(delivery, "gpu-worker-job-id"), findings->id)) return;
+    struct slice id = header_of(delivery, "gpu-worker-job-id");
+    if (!id_answers_to(id, findings->asked)) return;
     struct found_answer *answer =
         next_place(findings->answers, sizeof findings->answers[0], findings->answer_count++);
-    *answer = (struct found_answer){.place = place_of(delivery),
+    *answer = (struct found_answer){.place = place_of(delivery, id),
         .is_dead_letter = dead_letter_read(delivery, &letter),
         .is_ok = slice_is_text(header_of(delivery, "gpu-worker-status"), "ok")};
     copy(header_of(delivery, "gpu-worker-source"), answer->source, sizeof answer->source);
@@ -203,9 +208,9 @@ static enum err ask_group(
     return code;
 }
 
-enum err findings_read(const struct settings *settings, const char *id, uint64_t since_ms,
+enum err findings_read(const struct settings *settings, const char *asked, uint64_t since_ms,
     struct findings *ret, struct error *err) {
-    *ret = (struct findings){.id = id, .since_ms = since_ms};
+    *ret = (struct findings){.asked = asked, .since_ms = since_ms};
     enum err code = ERR_OK;
     /* Jobs first: what is answered meanwhile is then seen as answered. */
     for (size_t i = 0; i < settings->topics.jobs.count && code == ERR_OK; i++)

@@ -1,5 +1,6 @@
 /**
- * What the topics know of the jobs with one id: their messages, their answers, and cancels.
+ * What the topics know of the jobs with one id, or of one name (cli/ids.h): their messages, their
+ * answers, and cancels.
  *
  * Of each kind the newest FINDINGS_MAX are kept, and all are counted. Texts that are too long are
  * cut; they come from senders and are escaped before they are shown. Threads: one.
@@ -10,9 +11,16 @@
 #include "broker/committed.h"
 #include "settings/settings.h"
 
-enum { FINDINGS_MAX = 8, FINDINGS_TEXT_BYTES = 330, FINDINGS_TOPIC_BYTES = 256 };
+enum {
+    FINDINGS_MAX = 8,
+    FINDINGS_TEXT_BYTES = 330,
+    FINDINGS_TOPIC_BYTES = 256,
+    FINDINGS_ID_BYTES = 257
+};
 
+/* Of a message. */
 struct place {
+    char id[FINDINGS_ID_BYTES]; /* of the job that it is about */
     char topic[FINDINGS_TOPIC_BYTES];
     int32_t partition;
     int64_t offset;
@@ -35,7 +43,7 @@ struct found_answer {
 };
 
 struct findings {
-    const char *id;
+    const char *asked; /* an id, or a name */
     uint64_t since_ms;
     size_t job_count, answer_count, cancel_count; /* all that there are */
     struct found_job jobs[FINDINGS_MAX];
@@ -47,7 +55,7 @@ struct findings {
  * Reads the topics of the configuration, and those that the jobs found name in `reply_to`, from
  * `since_ms` on to the ends that they have now. Errors: ERR_BROKER, ERR_NO_MEMORY.
  */
-MUST_CHECK enum err findings_read(const struct settings *settings, const char *id,
+MUST_CHECK enum err findings_read(const struct settings *settings, const char *asked,
     uint64_t since_ms, struct findings *ret, struct error *err);
 
 /** The answer that ended the job at this place; NULL: none is among those that are kept. */

@@ -9,6 +9,7 @@
 #include "broker/dead_letter.h"
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "cli/ids.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/when.h"
@@ -44,7 +45,9 @@ static bool parse_arguments(int argc, char **argv, struct tail_arguments *ret, i
             "begin with messages published at this time or later: 2026-11-21T08:30:00Z, or how\n"
             "long ago, such as 90s, 15m, 2h or 7d",
             CLI_OR, .text = &since},
-        {"id", "ID", "only of the job with this id; may be given several times",
+        {"id", "ID",
+            "only of the job with this id, or with an id that a client made of this name; may be\n"
+            "given several times",
             .values = &ret->ids},
         {"code", "CODE", "only errors and dead letters with this code; may be given several times",
             .values = &ret->codes},
@@ -81,6 +84,12 @@ static bool accepts(const struct cli_values *values, struct slice value) {
     return values->count == 0;
 }
 
+static bool accepts_id(const struct cli_values *ids, struct slice id) {
+    for (size_t i = 0; i < ids->count; i++)
+        if (id_answers_to(id, ids->items[i])) return true;
+    return ids->count == 0;
+}
+
 /* A dead letter says its code in a header, a result in itself. */
 static bool has_code(const struct delivery *delivery, const struct cli_values *codes) {
     const struct wire_value *error, *code;
@@ -99,7 +108,7 @@ static bool has_code(const struct delivery *delivery, const struct cli_values *c
 static bool is_shown(const struct tail_arguments *arguments, const struct delivery *delivery) {
     struct slice id = {0};
     (void)delivery_header(delivery, "gpu-worker-job-id", &id);
-    return delivery->published_unix_ms >= arguments->since_ms && accepts(&arguments->ids, id) &&
+    return delivery->published_unix_ms >= arguments->since_ms && accepts_id(&arguments->ids, id) &&
            has_code(delivery, &arguments->codes);
 }
 
