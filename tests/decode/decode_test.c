@@ -195,6 +195,21 @@ TEST(a_tombstone_is_undecodable) {
     assert_null(job);
 }
 
+TEST(a_message_of_text_is_told_from_damaged_msgpack) {
+    static const struct {
+        const char *payload, *part;
+    } cases[] = {{"{\"id\": \"a\", \"v\": 1}", "is JSON, "}, {"\n [1, 2]", "is JSON, "},
+        {"id: a\nv: 1\n", "is text, "}, {"\x01\x02\x03", "ends at byte 1"},
+        {"\n\x05\x01jobid", "ends at byte 1"}, {"\x81\xa2id", "cut off"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job *job;
+        assert_int_equal(
+            decode_bytes(slice_of_text(cases[i].payload), &roomy, &job, &err), ERR_BAD_MESSAGE);
+        assert_non_null(strstr(err.message, cases[i].part));
+        assert_int_equal(strstr(err.fix, "gpu-worker submit") != NULL, i < 3);
+    }
+}
+
 TEST(a_job_that_needs_more_memory_than_allowed_is_too_large) {
     struct message message;
     struct job *job;
@@ -330,6 +345,7 @@ RUN_TESTS(T(a_whole_job_is_read_key_by_key), T(what_is_not_given_has_its_default
     T(a_refused_job_still_says_who_to_answer_and_where),
     T(a_message_over_the_limit_is_answered_if_it_has_an_id),
     T(an_undecodable_message_keeps_its_bytes_and_has_no_id), T(a_tombstone_is_undecodable),
+    T(a_message_of_text_is_told_from_damaged_msgpack),
     T(a_job_that_needs_more_memory_than_allowed_is_too_large),
 #ifdef COUNTS_MEMORY
     T(a_message_of_bare_values_costs_16_bytes_a_value_to_read),

@@ -98,6 +98,8 @@ class LogTest(FlowTest):
             self.assertNotEqual(failed.returncode, 0)
             (self.folder / "worker.log").write_text(failed.stderr)
             self.assertEqual([line["code"] for line in self.of("fatal")], [code], failed.stderr)
+        failed = self.run_to_end({"driver": "cuda"}, "run")
+        self.assertTrue(failed.stderr.startswith("gpu-worker run: "), failed.stderr)
         shown = self.run_to_end({"log": {"format": "json"}, "lanes": "many"}, "check")
         self.assertTrue(shown.stderr.startswith("gpu-worker check: "), "commands talk to people")
 

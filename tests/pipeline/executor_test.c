@@ -377,6 +377,21 @@ TEST(executor_refuses_data_with_another_digest) {
     run_assert_error(run, "s", "digest_mismatch");
 }
 
+/* In seconds, or from now on: a person reads what is wrong. */
+TEST(a_deadline_that_counts_no_milliseconds_since_1970_is_named) {
+    struct run *run = *state;
+    run_add_job(run, "id: late\ndeadline_ms: 1794009281\n"
+                     "buffers: {x: {bytes: 4}, y: {bytes: 4}}\n"
+                     "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 1}], elements: 1}]\n"
+                     "outputs: []\n");
+    run_execute_ok(run);
+    run_assert_error(run, "late", "deadline_exceeded");
+    const struct memory_message *letter = memory_find(&run->broker, ROUTE_DEAD_LETTER, "late");
+    const char *message = memory_header(letter, "dlq.error.message");
+    assert_non_null(strstr(message, "deadline_ms 1794009281 is in 1970"));
+    assert_non_null(strstr(message, "milliseconds"));
+}
+
 TEST(executor_answers_failures_beside_good_jobs) {
     struct run *run = *state;
     run_add_saxpy(run, 1);
@@ -508,6 +523,7 @@ TEST_MAIN() {
         FLOW(executor_uploads_a_static_once_for_all_jobs),
         FLOW(executor_names_a_static_that_is_nowhere),
         FLOW(executor_refuses_data_with_another_digest),
+        FLOW(a_deadline_that_counts_no_milliseconds_since_1970_is_named),
         FLOW(executor_answers_failures_beside_good_jobs),
         FLOW(executor_replies_to_a_topic_that_is_listed),
         FLOW(executor_holds_no_more_than_the_limit_in_flight),

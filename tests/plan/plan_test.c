@@ -308,6 +308,23 @@ TEST(plan_refuses_unknown_programs_and_entries) {
         ERR_UNKNOWN_PROGRAM, "sha256:0000");
 }
 
+static void assert_fix(const char *step, const char *part) {
+    struct plan_limits limits = generous_limits();
+    struct job *job = saxpy_job(NULL, step, NULL);
+    struct error err = {0};
+    const struct plan *plan = NULL;
+    assert_int_not_equal(plan_job(job, registry, &limits, &plan, &err), ERR_OK);
+    if (strstr(err.fix, part) == NULL) fail_msg("the fix of %s is: %s", step, err.fix);
+    job_destroy(job);
+}
+
+TEST(plan_offers_the_name_that_a_mistyped_one_was_meant_to_be) {
+    assert_fix("{program: saxpyy, args: [], grid: [1]}", "did you mean 'saxpy'?");
+    assert_fix("{program: axpy, args: [], grid: [1]}", "did you mean 'saxpy'?");
+    assert_fix("{program: saxpy, entry: saxpi, args: [], grid: [1]}", "did you mean 'saxpy'?");
+    assert_fix("{program: nope, args: [], grid: [1]}", "install it in programs.dir");
+}
+
 TEST(plan_refuses_arguments_that_the_manifest_does_not_declare) {
     assert_step_refused(
         "{program: saxpy, args: [{f32: 2}, x, y], grid: [1]}", ERR_BAD_ARGUMENT, "takes 4");
@@ -506,6 +523,7 @@ TEST_MAIN() {
         T(plan_turns_elements_into_blocks),
         T(plan_counts_launches_of_repeat_and_iterations),
         T(plan_refuses_unknown_programs_and_entries),
+        T(plan_offers_the_name_that_a_mistyped_one_was_meant_to_be),
         T(plan_refuses_arguments_that_the_manifest_does_not_declare),
         T(plan_refuses_buffers_of_another_type_or_of_broken_elements),
         T(plan_refuses_to_write_a_static),

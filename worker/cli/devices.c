@@ -47,12 +47,12 @@ static void print_json(const struct device_info *device) {
     printf("}\n");
 }
 
-static int list(const struct settings *settings, bool is_json) {
+static int list(const struct settings *settings, const char *command, bool is_json) {
     struct device_info devices[DEVICES_MAX];
     size_t count;
     struct error err;
     enum err code = devices_list(settings, devices, &count, &err);
-    if (code != ERR_OK) return cli_fail_error("devices", &err);
+    if (code != ERR_OK) return cli_fail_error(command, &err);
     for (size_t i = 0; i < count; i++)
         if (is_json) print_json(&devices[i]);
         else print_line(&devices[i]);
@@ -69,7 +69,8 @@ int command_devices(int argc, char **argv) {
         {"driver", "cuda|cpu", "overrides `driver`", .text = &driver},
         {"json", NULL, "print each device as a line of JSON; what is not known is null",
             .flag = &is_json},
-        {"log", NULL, "says what goes wrong as `run` does: in the form of log.format",
+        {"log", NULL,
+            "says what goes wrong as `run` does: in its name, and in the form of log.format",
             .flag = &is_logged},
         {0}};
     const struct cli_command command = {
@@ -79,7 +80,8 @@ int command_devices(int argc, char **argv) {
     ret = cli_load_settings("devices", config, &settings);
     if (ret != CLI_OK) return ret;
     if (is_logged) log_init(settings.log.level, settings.log.format);
-    if (cli_override_driver(driver, &settings)) ret = list(&settings, is_json);
+    if (cli_override_driver(driver, &settings))
+        ret = list(&settings, is_logged ? "run" : "devices", is_json);
     else ret = cli_fail(CLI_USAGE, "devices", "--driver is cuda or cpu, not '%s'", driver);
     settings_fini(&settings);
     return ret;

@@ -92,11 +92,31 @@ enum err walk_limit(
         "has %" PRIu64 " %s; at most %" PRIu64 " are allowed (%s)", count, unit, max, setting);
 }
 
+/* Whether it begins as JSON or other text does. A msgpack map begins with no ASCII character. */
+static bool is_text(struct slice payload, bool *is_json) {
+    enum { LOOKED_AT_MAX = 64 };
+    size_t count = payload.size < LOOKED_AT_MAX ? payload.size : LOOKED_AT_MAX, blanks = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint8_t c = payload.data[i];
+        bool is_blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+        if (blanks == i && is_blank) blanks++;
+        if ((c < ' ' && !is_blank) || c == 0x7f) return false;
+    }
+    if (blanks == count || payload.data[0] > 0x7f) return false;
+    *is_json = payload.data[blanks] == '{' || payload.data[blanks] == '[';
+    return true;
+}
+
 enum err walk_read(struct walk *walk, struct slice payload, size_t bytes_max, const char *setting,
     size_t values_bytes_max, struct wire_values *ret) {
     size_t values_max = values_bytes_max / sizeof ret->items[0];
     enum err code = walk_limit(walk, payload.size, bytes_max, "bytes", setting);
     if (code == ERR_OK) code = wire_read(payload, values_max, ret, walk->err);
+    bool is_json;
+    if (code == ERR_BAD_MESSAGE && is_text(payload, &is_json))
+        return error_set(walk->err, code, 0,
+            "encode it as msgpack; `gpu-worker submit` does so with a job in JSON or YAML",
+            "the message is %s, and not msgpack", is_json ? "JSON" : "text");
     if (code != ERR_TOO_LARGE || payload.size > bytes_max) return code;
     return walk_limit(walk, ret->count, values_max, "msgpack values", NULL);
 }

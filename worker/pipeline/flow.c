@@ -27,6 +27,17 @@ static enum err leave_to_others(struct error *err) {
         "the job was left to another worker before it had ended");
 }
 
+/* In seconds, or from now on, it lies in the first year; a wait did not make it pass. */
+static enum err refuse_late(uint64_t deadline_ms, uint64_t now_ms, struct error *err) {
+    const uint64_t year_ms = 365ull * 24 * 3600 * 1000;
+    if (deadline_ms < year_ms)
+        return error_set(err, ERR_DEADLINE_EXCEEDED, 0,
+            "send milliseconds since 1970: a time in seconds times 1000",
+            "deadline_ms %" PRIu64 " is in 1970, if it is in milliseconds", deadline_ms);
+    return error_set(err, ERR_DEADLINE_EXCEEDED, 0, "send it with a later deadline, or add workers",
+        "the job was still waiting %" PRIu64 " ms after its deadline", now_ms - deadline_ms);
+}
+
 static enum err check_wanted(
     const struct stages *stages, const struct job *job, struct error *err) {
     if (control_has_cancelled(stages->control, job->id))
@@ -37,8 +48,7 @@ static enum err check_wanted(
     if (deadline_ms == 0) return refusals_check(&stages->refusals, job, err);
     uint64_t now_ms = clock_unix_ms();
     if (now_ms <= deadline_ms) return refusals_check(&stages->refusals, job, err);
-    return error_set(err, ERR_DEADLINE_EXCEEDED, 0, "send it with a later deadline, or add workers",
-        "the job was still waiting %" PRIu64 " ms after its deadline", now_ms - deadline_ms);
+    return refuse_late(deadline_ms, now_ms, err);
 }
 
 enum err flow_still_wanted(void *context, const struct job *job, struct error *err) {

@@ -1,6 +1,7 @@
 #include "plan/launch.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "plan/bounds.h"
 
@@ -123,16 +124,28 @@ static enum err plan_grid(const struct job_step *step, const struct gpu_limits *
     return ERR_OK;
 }
 
+/* The fix of a name that is not there: a name that is near may be meant, but need not be. */
+static const char *fix_name(
+    const char *near, const char *fix, char room[static sizeof((struct error *)0)->fix]) {
+    if (near == NULL) return fix;
+    snprintf(room, sizeof((struct error *)0)->fix, "did you mean '%s'? If not, %s", near, fix);
+    return room;
+}
+
 static enum err find_entry(const struct job_step *step, const struct registry *registry,
     size_t step_index, struct plan_launch *launch, struct error *err) {
+    char room[sizeof err->fix];
     launch->program = registry_find(registry, step->program);
     if (launch->program == NULL)
         return error_set(err, ERR_UNKNOWN_PROGRAM, 0,
-            "install it in programs.dir; `gpu-worker programs` lists the programs there",
+            fix_name(registry_nearest(registry, step->program),
+                "install it in programs.dir; `gpu-worker programs` lists the programs there", room),
             "steps[%zu]: this worker has no program '%.*s'", step_index, SLICE_TEXT(step->program));
     launch->entry = program_entry(launch->program, step->entry);
     if (launch->entry == NULL)
-        return error_set(err, ERR_UNKNOWN_ENTRY, 0, "`gpu-worker programs` lists the entries",
+        return error_set(err, ERR_UNKNOWN_ENTRY, 0,
+            fix_name(program_nearest_entry(launch->program, step->entry),
+                "see the entries that `gpu-worker programs` lists", room),
             "steps[%zu]: program '%s' has no entry '%.*s'", step_index, launch->program->name,
             SLICE_TEXT(step->entry));
     return ERR_OK;

@@ -144,6 +144,12 @@ const struct program *registry_at(const struct registry *registry, size_t index)
 /** NULL if there is none of that name. */
 const struct program *registry_find(const struct registry *registry, struct slice name);
 
+/**
+ * The name that `name` was probably meant to be, of those that stand near it in their order; NULL
+ * if there is none.
+ */
+const char *registry_nearest(const struct registry *registry, struct slice name);
+
 /** Whether both are the same program, loaded from the same files. */
 bool program_is_same(const struct program *a, const struct program *b);
 
@@ -155,6 +161,9 @@ void program_release(const struct program *program);
 
 /** An empty name means the first entry. NULL if there is no entry of that name. */
 const struct entry *program_entry(const struct program *program, struct slice name);
+
+/** As registry_nearest(), of the entries. */
+const char *program_nearest_entry(const struct program *program, struct slice name);
 
 /**
  * The image to load: the `cpu` image for the CPU driver; for CUDA the cubin of exactly this

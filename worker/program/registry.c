@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/pulse.h"
 #include "base/shared.h"
+#include "base/text.h"
 #include "program/manifest.h"
 #include "program/params.h"
 
@@ -265,11 +267,48 @@ const struct program *registry_find(const struct registry *registry, struct slic
         &name, registry->programs, registry->count, sizeof *registry->programs, compare_name);
 }
 
+/* Senders choose what is looked for, so how much is compared has bounds. */
+enum { NEAREST_WORD_BYTES = 64, NEAREST_EACH_WAY = 32 };
+
+/* Makes a text of the name; false if it is too long to be a typing error worth finding. */
+static bool begin_nearest(
+    struct nearest *nearest, struct slice name, char word[static NEAREST_WORD_BYTES]) {
+    if (name.size >= NEAREST_WORD_BYTES) return false;
+    text_format(word, NEAREST_WORD_BYTES, "%.*s", SLICE_TEXT(name));
+    nearest_init(nearest, word);
+    return true;
+}
+
+const char *registry_nearest(const struct registry *registry, struct slice name) {
+    char word[NEAREST_WORD_BYTES];
+    struct nearest nearest;
+    if (!begin_nearest(&nearest, name, word)) return NULL;
+    size_t below = 0;
+    for (size_t above = registry->count; below < above;) {
+        size_t middle = below + (above - below) / 2;
+        if (compare_name(&name, &registry->programs[middle]) > 0) below = middle + 1;
+        else above = middle;
+    }
+    size_t first = below > NEAREST_EACH_WAY ? below - NEAREST_EACH_WAY : 0;
+    for (size_t i = first; i < registry->count && i < below + NEAREST_EACH_WAY; i++)
+        nearest_offer(&nearest, registry->programs[i].name);
+    return nearest.text;
+}
+
 const struct entry *program_entry(const struct program *program, struct slice name) {
     if (name.size == 0) return &program->entries[0];
     for (size_t i = 0; i < program->entry_count; i++)
         if (slice_is_text(name, program->entries[i].name)) return &program->entries[i];
     return NULL;
+}
+
+const char *program_nearest_entry(const struct program *program, struct slice name) {
+    char word[NEAREST_WORD_BYTES];
+    struct nearest nearest;
+    if (!begin_nearest(&nearest, name, word)) return NULL;
+    for (size_t i = 0; i < program->entry_count; i++)
+        nearest_offer(&nearest, program->entries[i].name);
+    return nearest.text;
 }
 
 const struct image *program_image(
