@@ -124,9 +124,9 @@ TEST(batches_count_by_kind) {
                                      .launches = 3,
                                      .coalesced_launches = 2,
                                      .sync_points = 1};
-    account_batch(&board->counters, &alone);
-    account_batch(&board->counters, &batched);
-    account_batch(&board->counters, &coalesced);
+    account_batch(&board->counters, &alone, false);
+    account_batch(&board->counters, &batched, false);
+    account_batch(&board->counters, &coalesced, false);
     counters_read(&board->counters, &totals);
     assert_int_equal(totals.of[COUNTER_kinds_launches_alone], 3);
     assert_int_equal(totals.of[COUNTER_kinds_launches_batched], 6);

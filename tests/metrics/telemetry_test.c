@@ -42,6 +42,17 @@ static int write_x(char *yaml, size_t room, uint32_t *seed, uint32_t *elements) 
     return used + snprintf(yaml + used, room - (size_t)used, "]}}");
 }
 
+/* In as many slices as its instances need. */
+static void add_random_array(struct run *run, int k, uint32_t *seed) {
+    char yaml[512];
+    snprintf(yaml, sizeof yaml,
+        "id: job-%d\ncount: %u\nbuffers: {x: {data: {f32: [1, 2]}}, y: {bytes: 8, each: true}}\n"
+        "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2}]\n"
+        "outputs: [{buffer: y}]\n",
+        k, 1 + draw(seed, 5000));
+    run_add_job(run, yaml);
+}
+
 static void add_random_job(struct run *run, int k, uint32_t *seed) {
     static const char *const programs[] = {"saxpy", "saxpy", "saxpy", "saxpy", "nonsense"};
     char yaml[8192];
@@ -115,7 +126,8 @@ static void add_result(struct sums *sums, const msgpack_object *result) {
     add_section(&sums->totals, SECTION_jobs, telemetry);
     if (is_ok && msgpack_get(telemetry, "device_ns") != NULL) add_timed(&sums->totals, telemetry);
     if (!is_new_batch(sums, msgpack_get(batch, "id")->via.u64)) return;
-    sums->totals.of[COUNTER_batches_count]++;
+    const msgpack_object *slices = msgpack_get(telemetry, "slices");
+    sums->totals.of[COUNTER_batches_count] += slices != NULL ? slices->via.u64 : 1;
     add_section(&sums->totals, SECTION_batches, batch);
 }
 
@@ -199,7 +211,8 @@ TEST(reports_of_ten_thousand_random_jobs_say_what_the_jobs_and_the_driver_say) {
     run->settings.telemetry.interval_ms = 20;
     run->settings.statics.budget_bytes = 16 << 10;
     run->settings.batch.span_ms = 600000; /* on any machine, jobs that were seen once may share */
-    for (int k = 0; k < JOBS; k++) add_random_job(run, k, &seed);
+    for (int k = 0; k < JOBS; k++)
+        (k % 100 == 99 ? add_random_array : add_random_job)(run, k, &seed);
     run_execute_ok(run);
     struct sums *summed = sum(&run->broker, ROUTE_RESULT, add_result);
     struct sums *said = sum(&run->telemetry, ROUTE_TELEMETRY, add_report);

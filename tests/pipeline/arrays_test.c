@@ -38,8 +38,28 @@ static bool is_under_way(struct run *run) {
            cpu_driver_counters().calls[CPU_launch] >= LAUNCHES_BEFORE;
 }
 
+/* What the worker says of its batches, over all of its life. */
+static uint64_t reported(const struct run *run, const char *name) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < run->telemetry.message_count; i++) {
+        struct slice payload = run->telemetry.messages[i].payload;
+        msgpack_unpacked report;
+        msgpack_unpacked_init(&report);
+        assert_int_equal(
+            msgpack_unpack_next(&report, (const char *)payload.data, payload.size, NULL),
+            MSGPACK_UNPACK_SUCCESS);
+        sum += msgpack_get(msgpack_get(&report.data, "batches"), name)->via.u64;
+        msgpack_unpacked_destroy(&report);
+    }
+    return sum;
+}
+
 static void assert_left_to_others(struct run *run) {
+    run->settings.telemetry.interval_ms = 20;
     assert_int_equal(run_execute(run), ERR_OK);
+    assert_int_equal(reported(run, "count"), 1); /* as the one result says */
+    assert_int_equal(reported(run, "jobs"), 1);
+    assert_int_equal(reported(run, "launches"), 1);
     assert_int_equal(run->broker.finished[0], 0);
     assert_int_equal(run->broker.finished[1], 0); /* it does not overtake the array */
     assert_int_equal(run->broker.finished[2], 1);
@@ -107,6 +127,8 @@ TEST(an_array_is_run_to_its_end_when_no_more_messages_come) {
         "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 0}], grid: [1]}]\noutputs: []\n");
     run_execute_ok(run);
     assert_int_equal(run_telemetry(run, "array", "instances"), 5000);
+    assert_int_equal(
+        run_batch_telemetry(run, "array", "jobs"), run_telemetry(run, "array", "slices"));
 }
 
 /* y = 2 x + y, but for what is written into instance 7 of x; z is x. */

@@ -144,6 +144,7 @@ static void merge_telemetry(struct job_telemetry *array, const struct job_teleme
     array->wait_ns += before.wait_ns;
     array->device_ns += before.device_ns;
     if (before.wall_ns > array->wall_ns) array->wall_ns = before.wall_ns;
+    array->batch.jobs += batch->jobs;
     array->batch.uploads += batch->uploads;
     array->batch.readbacks += batch->readbacks;
     array->batch.h2d_bytes += batch->h2d_bytes;

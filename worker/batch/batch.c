@@ -443,7 +443,8 @@ enum err batch_finish(struct batch *batch, struct error *err) {
     if (code != ERR_OK) return code;
     state_fence(batch->context->state, batch->context->lane, batch->slot);
     uint64_t done_ns = clock_ns();
-    account_batch(batch->context->counters, &batch->telemetry);
+    bool is_slice = batch->items[0].job->array != NULL;
+    account_batch(batch->context->counters, &batch->telemetry, is_slice);
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++)
         code = settle(batch, &batch->items[i], done_ns, err);
     return code;

@@ -10,7 +10,8 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-/** The bytes that really moved for a batch, padding included. The same for all of its jobs. */
+/** The bytes that really moved for a batch, padding included. The same for all of its jobs. An
+ * array's has the sums of its slices, and the id of the last. */
 struct batch_telemetry {
     uint64_t id; /* unique in this process; 0: the job reached no batch */
     uint64_t jobs;

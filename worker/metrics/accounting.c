@@ -12,6 +12,21 @@ static void account_timed(struct counters *counters, const struct job_telemetry 
     counters_add(counters, COUNTER_timed_jobs, 1);
 }
 
+/* What a result tells of its batch: of an array, the sum of its slices'. */
+static void account_told(
+    struct counters *counters, const struct batch_telemetry *batch, uint64_t count) {
+    counters_add(counters, COUNTER_batches_count, count);
+    counters_add(counters, COUNTER_batches_copies, batch->uploads + batch->readbacks);
+#define ADD(field) counters_add(counters, COUNTER_batches_##field, batch->field);
+    ADD(jobs)
+    ADD(h2d_bytes)
+    ADD(d2h_bytes)
+    ADD(launches)
+    ADD(coalesced_launches)
+    ADD(sync_points)
+#undef ADD
+}
+
 void account_job(struct counters *counters, enum err outcome, const struct job_telemetry *job) {
 #define ADD(field)                                                                                 \
     if (job->field != 0) counters_add(counters, COUNTER_jobs_##field, job->field);
@@ -38,6 +53,7 @@ void account_job(struct counters *counters, enum err outcome, const struct job_t
     counters_observe(counters, HISTOGRAM_prepare, job->prepare_ns);
     counters_observe(counters, HISTOGRAM_device, job->enqueue_ns + job->wait_ns);
     if (outcome == ERR_OK && job->is_timed) account_timed(counters, job);
+    if (job->slices > 0) account_told(counters, &job->batch, job->slices);
 }
 
 void account_answer(
@@ -68,20 +84,14 @@ static void account_kinds(struct counters *counters, const struct batch_telemetr
     counters_observe(counters, HISTOGRAM_batch_jobs, batch->jobs);
 }
 
-void account_batch(struct counters *counters, const struct batch_telemetry *batch) {
-    counters_add(counters, COUNTER_batches_count, 1);
-    counters_add(counters, COUNTER_batches_copies, batch->uploads + batch->readbacks);
-#define ADD(field, engine_field)                                                                   \
-    counters_add(counters, COUNTER_batches_##field, batch->field);                                 \
-    counters_add(counters, COUNTER_engine_##engine_field, batch->field);
-    ADD(h2d_bytes, host_to_device_bytes)
-    ADD(d2h_bytes, device_to_host_bytes)
-    ADD(launches, kernel_launches)
-    ADD(coalesced_launches, coalesced_launches)
-    ADD(sync_points, sync_points)
-#undef ADD
-    counters_add(counters, COUNTER_batches_jobs, batch->jobs);
+void account_batch(struct counters *counters, const struct batch_telemetry *batch, bool is_slice) {
+    counters_add(counters, COUNTER_engine_host_to_device_bytes, batch->h2d_bytes);
+    counters_add(counters, COUNTER_engine_device_to_host_bytes, batch->d2h_bytes);
+    counters_add(counters, COUNTER_engine_kernel_launches, batch->launches);
+    counters_add(counters, COUNTER_engine_coalesced_launches, batch->coalesced_launches);
+    counters_add(counters, COUNTER_engine_sync_points, batch->sync_points);
     counters_add(counters, COUNTER_engine_upload_operations, batch->uploads);
     counters_add(counters, COUNTER_engine_readback_operations, batch->readbacks);
     account_kinds(counters, batch);
+    if (!is_slice) account_told(counters, batch, 1);
 }

@@ -4,7 +4,8 @@
 
 #include "metrics/board.h"
 
-/** Call once for each job, when its outcome is known; ERR_OK: it succeeded. */
+/** Call once for each job that is answered; ERR_OK: it succeeded. Of an array also what its batches
+ * cost. */
 void account_job(struct counters *counters, enum err outcome, const struct job_telemetry *job);
 
 /**
@@ -14,7 +15,8 @@ void account_job(struct counters *counters, enum err outcome, const struct job_t
 void account_answer(
     struct board *board, const struct job *job, const char *program, uint64_t now_ns);
 
-/** Call once for each batch, after its fence. */
-void account_batch(struct counters *counters, const struct batch_telemetry *batch);
+/** Call once for each batch, after its fence. What the batch of a slice cost is told with its
+ * array, if that is answered here. */
+void account_batch(struct counters *counters, const struct batch_telemetry *batch, bool is_slice);
 
 #endif
