@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the golden vectors: messages, and beside each what every decoder must say of it.
 
-generate.py [FOLDER]  writes valid/, invalid/, control/, results/ and telemetry/ there (this folder if none is named)
+generate.py [FOLDER]  writes valid/, invalid/, control/, results/, telemetry/ and runs/ there (this folder if none is named)
 """
 
 import copy
@@ -621,6 +621,167 @@ def telemetry():
     } | {section: {key: 1 for key in schema["properties"][section]["properties"]} for section in sections}
 
 
+def resident(**keys):
+    """A job that adds x to the resident w, two floats; with these keys of its buffer."""
+    return saxpy() | {"buffers": {"x": {"bytes": 8, "data": X[:8]}, "w": {"bytes": 8, "resident": "w"} | keys}} | {
+        "steps": [{"program": "saxpy", "args": [{"f32": 1.0}, "x", "w", {"u32": 2}], "elements": 2}],
+        "outputs": [{"buffer": "w"}]}  # fmt: skip
+
+
+def read_resident(name="w"):
+    return saxpy() | {"buffers": {"w": {"bytes": 8, "resident": name}, "y": {"bytes": 8}}} | {
+        "steps": [{"program": "saxpy", "args": [{"f32": 1.0}, "w", "y", {"u32": 2}], "elements": 2}],
+        "outputs": [{"buffer": "y"}]}  # fmt: skip
+
+
+def array_of_resident(**keys):
+    """Three instances that read the resident w, which they share."""
+    return array(
+        buffers={"w": {"bytes": 8, "resident": "w"} | keys, "y": {"bytes": 8, "each": True}},
+        steps=[{"program": "saxpy", "args": [{"f32": 1.0}, "w", "y", {"u32": 2}], "elements": 2}],
+        outputs=[{"buffer": "y"}])  # fmt: skip
+
+
+def logreg(**keys):
+    data = {"bytes": 4, "static": "sha256:" + hashlib.sha256(bytes(4)).hexdigest(), "data": bytes(4)}
+    args = ["x", "y", "w", "m", {"f32": 0.1}, {"f32": 0.0}, {"u32": 1}, {"u32": 1}, {"u32": 1}]
+    return saxpy() | {"buffers": {"x": data, "y": data, "w": {"bytes": 64}, "m": {"bytes": 64}}, "outputs": [],
+                      "steps": [{"program": "logreg_adam", "args": args, "grid": [1]} | keys]}  # fmt: skip
+
+
+def floats(*values):
+    return {"hex": struct.pack(f"<{len(values)}f", *values).hex()}
+
+
+def faults():
+    """(name, description, the job with several faults, the code that is told)"""
+    yield "version_before_keys", "another v, and a key that nobody knows", saxpy() | {"v": 2, "priority": 1}, "bad_job"
+    large, empty = {"x": {"bytes": 1 << 50}, "y": {"bytes": 16}}, {"steps": []}
+    yield "keys_before_values", "an unknown key, and a buffer that is too large", saxpy() | {
+        "buffers": large, "priority": 1}, "bad_job"  # fmt: skip
+    yield "buffers_before_steps", "no step, and a buffer that is too large", saxpy() | empty | {"buffers": large}, "too_large"
+    yield "buffers_before_steps_reversed", "the same, where steps stand first", Pairs(
+        reversed((saxpy() | empty | {"buffers": large}).items())), "too_large"  # fmt: skip
+    yield "format_before_reply_to", "no step, and a topic that is not allowed", saxpy() | empty | {
+        "reply_to": "elsewhere"}, "bad_job"  # fmt: skip
+    yield "reply_to_before_deadline", "a topic that is not allowed, and a deadline that has passed", saxpy() | {
+        "reply_to": "elsewhere", "deadline_ms": 1}, "reply_to_forbidden"  # fmt: skip
+    yield "deadline_before_program", "a deadline that has passed, and no such program", step(program="none") | {
+        "deadline_ms": 1}, "deadline_exceeded"  # fmt: skip
+    twice = {name: {"bytes": 4, "resident": "w"} for name in ("w", "again")}
+    yield "sources_before_program", "a resident under two names, and no such program", step(program="none") | {
+        "buffers": saxpy()["buffers"] | twice}, "bad_argument"  # fmt: skip
+    yield "program_before_arguments", "no such program, and an argument too few", step(program="none", args=[]), "unknown_program"
+    yield "arguments_before_launch", "an argument too few, and a block that is too large", step(
+        args=[], block=[1 << 20]), "bad_argument"  # fmt: skip
+    yield "launch_before_bounds", "a block that is too large, and a number over its bound", step(
+        args=[{"f32": 1.0}, "x", "y", {"u32": 5}], block=[1 << 20]), "bad_launch"  # fmt: skip
+    yield "steps_in_order", "an argument too few, and a second step without a program", step(args=[]) | {
+        "steps": [step(args=[])["steps"][0], step(program="none")["steps"][0]]}, "bad_argument"  # fmt: skip
+    yield "program_before_statics", "a static that is nowhere, and no such program", step(
+        program="none") | {"buffers": saxpy()["buffers"] | {"s": {"bytes": 4, "static": DIGEST}}}, "unknown_program"  # fmt: skip
+    yield "residents_before_statics", "a static that is nowhere, and a resident that is not there", saxpy() | {
+        "buffers": saxpy()["buffers"] | {"s": {"bytes": 4, "static": DIGEST}, "w": {"bytes": 4, "resident": "w"}}}, "resident_gone"
+
+
+def ok(**more):
+    return {"status": "ok"} | more
+
+
+def fails(code):
+    return {"status": "error", "error": {"code": code}}
+
+
+def runs():
+    """(name, description, jobs, what is in their results): what a worker with the shipped programs and `ordering: key` answers
+    to jobs without a key that come one after the other."""
+    for name, description, job, code in faults():
+        yield f"fault_{name}", description, [job], [fails(code)]
+    seed = resident(init={"data": X[:8]})
+    yield "array_reads_shared_resident", "all instances read one resident", [seed, array_of_resident()], [
+        ok(residents={"w": 1}), ok(residents={"w": 1}, outputs=[
+            {"name": "y", "data": floats(2, 4, 2, 4, 2, 4)}])]  # fmt: skip
+    yield "array_shared_resident_init", "an array may not create a resident that its instances share, though it is there", [
+        seed, array_of_resident(init={"fill": 0})], [ok(), fails("bad_argument")]  # fmt: skip
+    yield "array_shared_resident_written", "nor write it", [
+        seed, array_of_resident(writes=[{"offset": 0, "data": b"1"}])], [ok(), fails("bad_argument")]  # fmt: skip
+    yield "resident_without_key", "jobs without a key share their residents", [seed, resident(), read_resident()], [
+        ok(residents={"w": 1}), ok(residents={"w": 2}, outputs=[{"name": "w", "data": floats(3, 6)}]),
+        ok(residents={"w": 2}, outputs=[{"name": "y", "data": floats(3, 6)}])]  # fmt: skip
+    yield "resident_init_ignored", "init of a resident that is there is ignored", [seed, resident(init={"fill": 0})], [
+        ok(residents={"w": 1}), ok(residents={"w": 2}, outputs=[{"name": "w", "data": floats(3, 6)}])]  # fmt: skip
+    for name, more, code in (("program", {"steps": [step(program="none")["steps"][0] | {"args": []}]}, "unknown_program"),
+                             ("deadline", {"deadline_ms": 1}, "deadline_exceeded"),
+                             ("size", {"buffers": resident()["buffers"] | {"w": {"bytes": 4, "resident": "w"}}}, "bad_argument"),
+                             ("generation", {"buffers": resident(expect=7)["buffers"]}, "resident_generation")):  # fmt: skip
+        yield f"resident_outlives_{name}", "a failure before the job has begun on the device leaves its residents", [
+            seed, resident() | more, read_resident()], [ok(), fails(code), ok(residents={"w": 1})]  # fmt: skip
+    yield "elements_by_x", "elements divides by the first side of the block alone", [step(
+        elements=33, block=[32, 2], args=[{"f32": 1.0}, "x", "y", {"u32": 33}]) | {
+        "buffers": {"x": {"bytes": 132, "data": struct.pack("<f", math.inf) * 33}, "y": {"bytes": 132}},
+        "outputs": [{"buffer": "y", "offset": 128}]}], [ok(outputs=[{"name": "y", "data": floats(math.inf)}])]  # fmt: skip
+    yield "shared_bytes_below_range", "less shared memory than the manifest's least", [logreg(shared_bytes=1024)], [
+        fails("bad_argument")]  # fmt: skip
+    yield "shared_bytes_above_range", "more than its most", [logreg(shared_bytes=114689)], [fails("bad_argument")]
+    yield "shared_bytes_in_range", "the least", [logreg(shared_bytes=16384)], [ok()]
+    typed = {"bytes": 16, "datatype": "FP32", "shape": [2, 2]}
+    yield "output_of_a_part", "an output of a part has the datatype, and no shape", [saxpy() | {
+        "buffers": {"x": {"bytes": 16, "data": X}, "y": typed},
+        "outputs": [{"buffer": "y", "bytes": 8}, {"buffer": "y", "as": "whole"}]}], [ok(outputs=[
+            {"name": "y", "datatype": "FP32", "data": floats(2, 4)},
+            {"name": "whole", "datatype": "FP32", "shape": [2, 2], "data": floats(2, 4, 6, 8)}])]  # fmt: skip
+    yield "static_brought_by_a_later_buffer", "the order of a map decides nothing", [saxpy() | {
+        "buffers": {"x": {"bytes": 16, "static": STATIC_X}, "again": {"bytes": 16, "static": STATIC_X, "data": X},
+                    "y": {"bytes": 16}}}], [ok(outputs=[{"name": "y", "data": floats(2, 4, 6, 8)}])]  # fmt: skip
+    yield from receipts()
+
+
+def receipts():
+    written = saxpy() | {"repeat": 3, "buffers": {
+        "x": {"bytes": 16, "data": X, "writes": [{"offset": 4, "data": X[:4]}, {"offset": 4, "data": X[:4]}]},
+        "y": {"bytes": 16, "fill": 0}}}  # fmt: skip
+    written["steps"][0]["iterations"] = 2
+    yield "receipt", "data and each write count, fills do not; each launch has its arguments", [written], [ok(telemetry={
+        "h2d_bytes": 24, "d2h_bytes": 16, "param_bytes": 6 * 24, "kernel_launches": 6,
+        "batch": {"jobs": 1, "launches": 6, "coalesced_launches": 0, "sync_points": 1}})]  # fmt: skip
+    static = resident(init={"fill": 0})
+    static["buffers"]["x"] |= {"static": "sha256:" + hashlib.sha256(X[:8]).hexdigest()}
+    yield "receipt_static", "a static counts for the job that brings it to the device, and is saved for the next", [
+        static, static], [
+        ok(telemetry={"h2d_bytes": 8, "static_misses": 1, "static_hits": 0, "static_bytes_saved": 0}),
+        ok(telemetry={"h2d_bytes": 0, "static_misses": 0, "static_hits": 1, "static_bytes_saved": 8})]  # fmt: skip
+    yield "receipt_resident", "init counts for the job that creates", [
+        resident(init={"data": X[:8]}), resident(init={"data": X[:8]})], [
+        ok(telemetry={"h2d_bytes": 16}), ok(telemetry={"h2d_bytes": 8})]  # fmt: skip
+    yield "receipt_array", "an array asks for what all of its instances ask for", [array_of_x()], [ok(telemetry={
+        "h2d_bytes": 24, "d2h_bytes": 24, "param_bytes": 3 * 24, "kernel_launches": 3, "instances": 3})]  # fmt: skip
+    yield "receipt_refused", "a job that reached no batch cost nothing", [step(program="none")], [fails("unknown_program") | {
+        "telemetry": {"h2d_bytes": 0, "param_bytes": 0, "kernel_launches": 0, "batch": {"id": 0, "jobs": 0, "launches": 0}}}]  # fmt: skip
+
+
+STATIC_X = "sha256:" + hashlib.sha256(X).hexdigest()
+
+
+def array_of_x():
+    return array(
+        buffers={"x": {"bytes": 8, "each": True, "data": X[:8] * 3}, "y": {"bytes": 8, "each": True}},
+        steps=[{"program": "saxpy", "args": [{"f32": 1.0}, "x", "y", {"u32": 2}], "elements": 2}],
+        outputs=[{"buffer": "y"}])  # fmt: skip
+
+
+def write_run(folder, name, description, jobs, results):
+    """The jobs one behind the other, as a file of `run --jobs`; their ids are those of their results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    messages, said = b"", []
+    for number, (job, result) in enumerate(zip(jobs, results)):
+        pairs = job.items() if isinstance(job, dict) else job
+        messages += pack(Pairs((key, f"job-{number}" if key == "id" else value) for key, value in pairs))
+        said.append({"id": f"job-{number}"} | result)
+    (folder / f"{name}.msgpack").write_bytes(messages)
+    (folder / f"{name}.json").write_text(
+        json.dumps({"description": description, "results": said}, indent=1) + "\n", encoding="utf-8")
+
+
 def write(folder, name, message, sidecar):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.msgpack").write_bytes(pack(message))
@@ -636,6 +797,8 @@ def generate(folder):
         write(folder / "control", name, message, {"description": description, "code": code})
     for name, description, message in results():
         write(folder / "results", name, message, {"description": description})
+    for run in runs():
+        write_run(folder / "runs", *run)
     write(folder / "telemetry", "interval", telemetry(), {"description": "what came in one interval"})
 
 

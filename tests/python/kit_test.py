@@ -268,12 +268,12 @@ KERNEL(turn, (uint32_t *)data) {
     barrier();
     data[global_x()] = turned[thread_x()];
 }
-KERNEL(shifted, (uint32_t *)data, (uint64_t)by) { data[global_x()] += (uint32_t)by; }
+KERNEL(shifted, (uint32_t *)data, (uint64_t)by) { if (thread_y() == 0) data[global_x()] += (uint32_t)by; }
 """)
         (folder / "program.yaml").write_text("""name: turn
 entries:
   - {name: turn, args: [{name: data, buffer: inout, type: UINT32}], block: [32, 2], shared_bytes: 128}
-  - {name: shifted, args: [{name: data, buffer: inout, type: UINT32}, {name: by, value: u64}], block: [16]}
+  - {name: shifted, args: [{name: data, buffer: inout, type: UINT32}, {name: by, value: u64}], block: [16, 2]}
 images: [{kind: cpu, file: turn.so}]
 """)
         (folder / "cases.py").write_text("""import numpy as np
@@ -287,6 +287,10 @@ def cases():
         self.change("turn/turn.c", "turned[block_dim_x() - 1 -", "turned[block_dim_x() -")
         self.assertRegex(self.kit("test", "turn", status=1),
                          r"case 1: turn writes shared memory\[12\d\], and shared memory has 128 elements")
+        self.change("turn/turn.c", "turned[block_dim_x() -", "turned[block_dim_x() - 1 -")
+        self.change("turn/turn.c", "data[global_x()] += ", "data[global_x() + 1] += ")  # elements are threads along x
+        self.assertIn("shifted reads data[48], and data has 48 elements (block 2, 0, 0, thread 15, 0, 0)",
+                      self.kit("test", "turn", status=1))
 
     def test_what_a_cooperative_kernel_does_outside_of_its_buffers_is_named(self):
         folder = self.make("turn")

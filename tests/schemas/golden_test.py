@@ -50,7 +50,7 @@ class Golden(unittest.TestCase):
     def test_committed_vectors_are_the_generated_ones(self):
         with tempfile.TemporaryDirectory() as folder:
             generate.generate(pathlib.Path(folder))
-            for kind in ("valid", "invalid", "control", "results", "telemetry"):
+            for kind in ("valid", "invalid", "control", "results", "telemetry", "runs"):
                 new = {path.name: path.read_bytes() for path in (pathlib.Path(folder) / kind).iterdir()}
                 committed = {path.name: path.read_bytes() for path in (GOLDEN / kind).iterdir()}
                 self.assertEqual(new, committed, "run schemas/golden/generate.py")

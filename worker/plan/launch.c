@@ -191,12 +191,26 @@ static uint32_t default_shared_bytes(const struct entry *entry, const struct gpu
     return room < entry->shared_bytes ? room : entry->shared_bytes;
 }
 
+/* A step may ask for what the manifest allows. Less would let the kernel work where nothing is. */
+static enum err check_shared_range(
+    const struct job_step *step, const struct entry *entry, size_t step_index, struct error *err) {
+    bool is_asked = entry->has_shared_range && step->has_shared_bytes;
+    if (!is_asked || (step->shared_bytes >= entry->shared_bytes_least &&
+                         step->shared_bytes <= entry->shared_bytes))
+        return ERR_OK;
+    return error_set(err, ERR_BAD_ARGUMENT, 0, "leave shared_bytes out, or keep to the range",
+        "steps[%zu]: shared_bytes is %" PRIu32 ", and '%s' takes %" PRIu32 " to %" PRIu32,
+        step_index, step->shared_bytes, entry->name, entry->shared_bytes_least,
+        entry->shared_bytes);
+}
+
 enum err plan_step(const struct job *job, size_t step_index, const struct registry *registry,
     const struct gpu_limits *device, struct plan_launch *ret, struct error *err) {
     const struct job_step *step = &job->steps[step_index];
     enum err code = find_entry(step, registry, step_index, ret, err);
     if (code == ERR_OK) code = check_pin(step, ret->program, step_index, err);
     if (code == ERR_OK) code = check_args(job, step, ret->entry, step_index, err);
+    if (code == ERR_OK) code = check_shared_range(step, ret->entry, step_index, err);
     if (code == ERR_OK) code = check_requirements(ret->entry, device, step_index, err);
     if (code == ERR_OK) code = plan_block(step, device, step_index, ret, err);
     if (code == ERR_OK) code = plan_grid(step, device, step_index, ret, err);

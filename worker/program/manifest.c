@@ -185,6 +185,7 @@ static void read_shared_bytes(
     const struct yaml_node *most = manifest_require(manifest, node, "most");
     const struct yaml_node *least = manifest_require(manifest, node, "least");
     if (most == NULL || least == NULL) return;
+    ret->has_shared_range = true;
     ret->shared_bytes = manifest_read_number(manifest, most, "'most'", 0, SHARED_BYTES_MAX);
     ret->shared_bytes_least =
         manifest_read_number(manifest, least, "'least'", 0, ret->shared_bytes);

@@ -85,8 +85,10 @@ struct entry {
     uint32_t shared_bytes; /* default dynamic shared memory of a block */
     uint32_t shared_bytes_least; /* the default on a device that has fewer is what it has, but not
                                     below this */
-    bool cooperative;            /* needs a grid-wide barrier */
-    size_t phase_count;          /* <= ENTRY_PHASES_MAX; 0: it has no phases */
+    bool has_shared_range; /* a step may ask for no less than the least, and for no more than the
+                              default */
+    bool cooperative;      /* needs a grid-wide barrier */
+    size_t phase_count;    /* <= ENTRY_PHASES_MAX; 0: it has no phases */
     size_t phases[ENTRY_PHASES_MAX]; /* by index as the program's entries */
     int capability_min;              /* 10 x major + minor, such as 80; 0: any */
     bool params_in_buffer; /* its parameter block is in device memory, and the kernel gets a pointer

@@ -48,7 +48,7 @@ def extents(run_of: Run) -> tuple[list[int], list[int]]:
     """The grid and the block of a run."""
     entry, _, _, shape = run_of
     block = three(shape.get("block", entry["block"]))
-    return three(shape["grid"]) if "grid" in shape else [-(-shape["elements"] // math.prod(block)), 1, 1], block
+    return three(shape["grid"]) if "grid" in shape else [-(-shape["elements"] // block[0]), 1, 1], block
 
 
 def written(run_of: Run) -> bytes:
