@@ -26,6 +26,8 @@ void suspects_rig_start(struct suspects_rig *rig) {
     const struct suspects_options options = {.state = rig->file->state,
         .shape = {.lanes = 1, .depth = 1, .batch_jobs = 4},
         .uuid = "",
+        .rules = rig->rules,
+        .keeps_key_order = rig->keeps_key_order,
         .lock = &rig->lock,
         .changed = &rig->changed,
         .in_flight = &rig->in_flight,

@@ -17,7 +17,9 @@ struct suspects_rig {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint64_t in_flight;
-    bool has_no_memory; /* to keep a message that waits */
+    bool has_no_memory;   /* to keep a message that waits */
+    bool keeps_key_order; /* both from the next start on */
+    struct suspension_rules rules;
     size_t dropped;
     int64_t dropped_offsets[SUSPECTS_RIG_OFFSETS_MAX];
     struct suspects *suspects;

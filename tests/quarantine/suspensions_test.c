@@ -15,7 +15,7 @@ static const struct suspension_rules rules = {
 
 /* What the executor does with a conviction. */
 static void convict(struct state_rig *rig, const char *key, const char *program, uint64_t now_ms) {
-    suspensions_convict_key(rig->state, &rules, slice_of_text(key), now_ms);
+    (void)suspensions_count_death(rig->state, &rules, slice_of_text(key), now_ms);
     suspensions_convict(rig->state, &rules, slice_of_text(key), slice_of_text(program), now_ms);
 }
 
@@ -112,7 +112,7 @@ TEST(names_of_any_bytes_are_kept_cut_and_found_whole) {
     struct state_rig *rig = *state;
     static uint8_t bytes[1000000];
     struct slice name = slice_of(bytes, sizeof bytes);
-    for (int i = 0; i < 3; i++) suspensions_convict_key(rig->state, &rules, name, NOW);
+    for (int i = 0; i < 3; i++) (void)suspensions_count_death(rig->state, &rules, name, NOW);
     assert_true(suspensions_key_until(rig->state, name, NOW) != 0);
     assert_int_equal(suspensions_key_until(rig->state, slice_of(bytes, sizeof bytes - 1), NOW), 0);
 }
@@ -121,7 +121,7 @@ TEST(nobody_is_suspended_where_that_is_switched_off_or_no_state_is_kept) {
     struct state_rig *rig = *state;
     const struct suspension_rules none = {.convictions = 0, .window_ms = 60000, .for_ms = 30000};
     for (int i = 0; i < 99; i++) {
-        suspensions_convict_key(rig->state, &none, slice_of_text("k"), NOW);
+        (void)suspensions_count_death(rig->state, &none, slice_of_text("k"), NOW);
         suspensions_convict(rig->state, &none, slice_of_text("k"), slice_of_text("p"), NOW);
         suspensions_convict(NULL, &rules, slice_of_text("k"), slice_of_text("p"), NOW);
     }

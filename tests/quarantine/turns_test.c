@@ -1,4 +1,7 @@
 /* Who waits for whom while messages are suspects: the intake's side of it, without a worker. */
+#include "base/clock.h"
+#include "quarantine/culprits.h"
+#include "quarantine/turns.h"
 #include "suspects_rig.h"
 #include "testing.h"
 
@@ -183,6 +186,135 @@ TEST(what_is_committed_is_forgotten_and_nothing_behind_it) {
     assert_int_equal(standing_of(rig, 7), STATE_FREE);
 }
 
+/* ---- who gives way ---- */
+
+/* The executor died of it, after it had run alone for ten seconds; it may be that of an array. */
+static void die_alone(struct suspects_rig *rig, int64_t offset) {
+    const struct delivery decoded = {.position = at(offset), .is_suspect = true};
+    size_t capacity;
+    assert_null(bring(rig, offset));
+    expect_next(rig, offset, true);
+    suspects_decoded(rig->suspects, &decoded);
+    state_suspects(rig->file->state, &capacity)[0].alone_ns = clock_ns() - 10000000000u;
+    const struct position position = at(offset);
+    struct state_search *search = culprits_search(rig->file->state, &position, 100, 8);
+    search->running = (struct state_range){.first = 0, .count = 100};
+    const struct state_death death = {
+        .kind = STATE_DEATH_HANG, .code = ERR_GPU_HANG, .message = "hung"};
+    state_record_death(rig->file->state, &death);
+    live_again(rig, true);
+}
+
+TEST(after_a_death_others_go_on_until_the_suspect_has_its_turn) {
+    struct suspects_rig *rig = *state;
+    make_suspect(rig, 7);
+    die_alone(rig, 7);
+    assert_null(bring(rig, 7));
+    expect_nobody(rig);
+    for (int64_t offset = 8; offset < 12; offset++) {
+        struct delivery *other = bring(rig, offset);
+        assert_non_null(other);
+        delivery_destroy(other);
+    }
+    assert_false(suspects_have_turn(rig->suspects));
+    suspects_note_end(rig->suspects); /* nobody else comes, but for those in flight */
+    assert_true(suspects_have_turn(rig->suspects));
+    expect_nobody(rig);
+    assert_null(bring(rig, 12));
+    rig->in_flight -= 4;
+    expect_next(rig, 7, true);
+    suspects_answered(rig->suspects);
+    rig->in_flight--;
+    suspects_published(rig->suspects, 1);
+    expect_next(rig, 12, false);
+}
+
+static struct delivery *bring_of_key(struct suspects_rig *rig, int64_t offset, const char *key) {
+    const struct delivery message = {
+        .position = at(offset), .payload = slice_of_text("hello"), .key = slice_of_text(key)};
+    struct delivery *delivery = delivery_create(&message);
+    assert_non_null(delivery);
+    rig->in_flight++;
+    return suspects_pass(rig->suspects, delivery) ? delivery : NULL;
+}
+
+TEST(what_comes_of_a_key_that_ended_an_executor_waits_and_other_keys_do_not) {
+    struct suspects_rig *rig = *state;
+    make_suspect(rig, 7);
+    die_alone(rig, 7);
+    assert_null(bring_of_key(rig, 7, "hostile"));
+    assert_null(bring_of_key(rig, 8, "hostile"));
+    struct delivery *other = bring_of_key(rig, 9, "other");
+    assert_non_null(other);
+    delivery_destroy(other);
+    rig->in_flight--;
+    expect_nobody(rig);
+    suspects_note_end(rig->suspects);
+    expect_next(rig, 7, true);
+}
+
+TEST(each_death_of_a_search_counts_once_against_its_key) {
+    struct suspects_rig *rig = *state;
+    rig->rules = (struct suspension_rules){.convictions = 2, .window_ms = 60000, .for_ms = 60000};
+    make_suspect(rig, 7);
+    for (int death = 1; death <= 2; death++) {
+        die_alone(rig, 7);
+        for (int again = 0; again < 2; again++) {
+            assert_null(bring_of_key(rig, 7, "hostile"));
+            uint64_t until_ms =
+                suspensions_key_until(rig->file->state, slice_of_text("hostile"), clock_unix_ms());
+            assert_int_equal(until_ms != 0, death == 2);
+        }
+        live_again(rig, false);
+    }
+    /* it is answered in the next turn, though others come */
+    assert_null(bring_of_key(rig, 7, "hostile"));
+    expect_next(rig, 7, true);
+}
+
+TEST(where_jobs_of_a_key_run_in_order_those_behind_a_suspect_wait) {
+    struct suspects_rig *rig = *state;
+    rig->keeps_key_order = true;
+    make_suspect(rig, 7);
+    die_alone(rig, 7);
+    assert_null(bring_of_key(rig, 7, "k"));
+    struct delivery *other = bring_of_key(rig, 8, "l");
+    assert_non_null(other);
+    delivery_destroy(other);
+    assert_null(bring_of_key(rig, 9, "k"));
+    expect_nobody(rig);
+}
+
+TEST(suspects_that_run_well_give_way_as_well_in_the_end) {
+    enum { MS = 1000000 };
+    const uint64_t now = 1000000ull * MS;
+    struct turns turns = turns_begin(0, now);
+    assert_true(turns_have_come(&turns, 0, now));
+    turns_end_step(&turns, now - 60 * MS, now);
+    assert_true(turns_have_come(&turns, 0, now));
+    turns_end_step(&turns, now - 60 * MS, now);
+    assert_false(turns_have_come(&turns, 0, now + 239 * MS));
+    assert_true(turns_have_come(&turns, 0, now + 240 * MS));
+}
+
+TEST(each_further_death_of_a_key_holds_it_for_longer_while_others_come) {
+    const uint64_t s = 1000000000, now = 1000000 * s;
+    struct turns turns = turns_begin(now - s, now);
+    static const uint64_t held_s[] = {0, 2, 8, 32, 100, 100};
+    for (uint32_t deaths = 0; deaths < 6; deaths++)
+        assert_int_equal(turns_hold_ns(&turns, deaths), held_s[deaths] * s);
+    turns.others_ns = now + 20 * s;
+    assert_true(turns_hold(&turns, now + 32 * s, now + 20 * s));
+    assert_false(turns_have_come(&turns, now + 32 * s, now + 20 * s));
+    assert_true(turns_have_come(&turns, 0, now + 20 * s));
+    assert_true(turns_have_come(&turns, now + 32 * s, now + 21 * s)); /* it is quiet */
+    assert_false(turns_hold(&turns, now + 32 * s, now + 21 * s));
+    /* a time of another boot */
+    turns = turns_begin(now + s, now);
+    turns.others_ns = now;
+    assert_true(turns_have_come(&turns, now + 100000 * s, now));
+}
+
 #define Q(name) cmocka_unit_test_setup_teardown(name, suspects_rig_set_up, suspects_rig_tear_down)
 RUN_TESTS(Q(where_nothing_is_known_nobody_waits),
     Q(a_suspect_waits_for_all_before_it_and_all_behind_it_for_the_suspect),
@@ -191,4 +323,10 @@ RUN_TESTS(Q(where_nothing_is_known_nobody_waits),
     Q(what_waits_is_dropped_in_order_and_counted_by_who_counts),
     Q(one_that_there_is_no_memory_to_keep_does_not_wait),
     Q(only_a_lost_device_leaves_who_ran_alone_to_be_judged),
-    Q(what_is_committed_is_forgotten_and_nothing_behind_it))
+    Q(what_is_committed_is_forgotten_and_nothing_behind_it),
+    Q(after_a_death_others_go_on_until_the_suspect_has_its_turn),
+    Q(what_comes_of_a_key_that_ended_an_executor_waits_and_other_keys_do_not),
+    Q(each_death_of_a_search_counts_once_against_its_key),
+    Q(where_jobs_of_a_key_run_in_order_those_behind_a_suspect_wait),
+    cmocka_unit_test(suspects_that_run_well_give_way_as_well_in_the_end),
+    cmocka_unit_test(each_further_death_of_a_key_holds_it_for_longer_while_others_come))

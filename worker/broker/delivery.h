@@ -61,6 +61,7 @@ struct delivery {
     uint32_t failed_attempts; /* attempts that ended an executor; the last one is the conviction
                                  itself */
     struct delivery *next;
+    uint64_t held_until_ns; /* if it waits: it gives way to others until then */
     uint64_t number; /* in the order in which messages are taken (prepare/providers.h) */
     struct slice payload;
     bool has_key;

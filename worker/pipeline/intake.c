@@ -34,9 +34,10 @@ static uint64_t at_most(uint64_t value, uint64_t max) {
     return value < max ? value : max;
 }
 
-/* Those that wait behind others of their key take no places. */
+/* Suspects, and those that wait behind others of their key, take no places. */
 static uint64_t places_taken(const struct stages *stages) {
-    return stages->in_flight - at_most(ordering_count_aside(stages), stages->in_flight);
+    uint64_t aside = ordering_count_aside(stages) + suspects_count_waiting(stages->suspects);
+    return stages->in_flight - at_most(at_most(aside, ASIDE_MAX), stages->in_flight);
 }
 
 /* Above the limits, while jobs wait for memory, or, once holding back, above three quarters of
@@ -63,20 +64,21 @@ static uint64_t left(uint64_t limit, uint64_t used) {
     return used < limit ? limit - used : 0;
 }
 
-static struct room room_of(const struct stages *stages) {
+static struct room room_of(struct stages *stages) {
     const struct settings *settings = stages->settings;
+    if (suspects_have_turn(stages->suspects)) return (struct room){.jobs = 0};
     return (struct room){
         .jobs =
             at_most(left(settings->limits.jobs_in_flight, places_taken(stages)), STAGES_GROUP_MAX),
         .bytes = at_most(left(stages->bytes_max, stages->bytes_in_flight), GROUP_BYTES_MAX)};
 }
 
-/* While a suspect waits to run alone, or runs, nothing more is taken; and nothing at all before it
- * is known what was cancelled. */
-static bool must_wait(const struct stages *stages, bool is_holding) {
+/* In the turn of a suspect nothing more is taken; and nothing at all before it is known what was
+ * cancelled. */
+static bool must_wait(struct stages *stages, bool is_holding) {
     if (!control_has_caught_up(stages->control)) return true;
-    if (suspects_are_waiting(stages->suspects)) return !suspects_can_take(stages->suspects);
-    return is_full(stages, is_holding);
+    if (suspects_can_take(stages->suspects)) return false;
+    return suspects_have_turn(stages->suspects) || is_full(stages, is_holding);
 }
 
 /* Waits for room; false where there is none after HOLD_MS. */
@@ -239,9 +241,9 @@ static enum err take_all(struct stages *stages, struct error *err) {
         state_heartbeat(stages->state);
         pulse_busy();
         admit_waiting(stages);
-        bool is_waiting = suspects_are_waiting(stages->suspects);
-        if (at_end && !is_waiting) break;
-        if (is_paused || (!is_waiting && room.jobs > 0))
+        if (at_end) suspects_note_end(stages->suspects);
+        if (at_end && !suspects_are_waiting(stages->suspects)) break;
+        if (is_paused || room.jobs > 0)
             code = take(stages, room, is_paused ? 0 : POLL_MS, &at_end, err);
         log_progress(stages, &progress);
         show_trouble(stages, &is_trouble_shown);

@@ -65,12 +65,17 @@ static enum err begin_life(struct stages *stages, struct error *err) {
 /* From here on a start that hangs is seen. */
 static enum err start_quarantine(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
+    const struct suspension_rules rules = {.convictions = settings->suspend.convictions,
+        .window_ms = settings->suspend.window_ms,
+        .for_ms = settings->suspend.for_ms};
     const struct suspects_options options = {.state = stages->state,
         .shape = {.lanes = settings->lanes + 1, /* and the serial fallback */
             .depth = settings->lane_depth,
             .batch_jobs = settings->batch.jobs},
         .device = stages->device_index,
         .uuid = stages->device.uuid,
+        .rules = rules,
+        .keeps_key_order = settings->ordering == ORDERING_KEY,
         .lock = &stages->lock,
         .changed = &stages->changed,
         .in_flight = &stages->in_flight,
@@ -78,11 +83,8 @@ static enum err start_quarantine(struct stages *stages, struct error *err) {
         .drop = drop_waiting,
         .context = stages};
     enum err code = suspects_start(&options, &stages->suspects, err);
-    stages->refusals = (struct refusals){.state = stages->state,
-        .suspects = stages->suspects,
-        .rules = {.convictions = settings->suspend.convictions,
-            .window_ms = settings->suspend.window_ms,
-            .for_ms = settings->suspend.for_ms}};
+    stages->refusals =
+        (struct refusals){.state = stages->state, .suspects = stages->suspects, .rules = rules};
     pulse_start("start");
     state_set_programs(
         stages->state, (uint32_t)registry_count(editions_current(stages->editions)->registry));

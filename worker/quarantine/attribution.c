@@ -141,6 +141,7 @@ struct attribution attribution_apply(struct state *state) {
     struct attribution attribution = {.death = state_death(state)};
     struct hearing hearing = {.state = state, .attribution = &attribution};
     struct state_suspect *alone = find_alone(state);
+    if (alone != NULL) attribution.alone_ns = alone->alone_ns;
     if (alone != NULL) judge(state, alone, &attribution);
     if (concerns_messages(&attribution.death)) state_each_left(state, suspect, &hearing);
     attribution.suspects = count_suspects(state);

@@ -29,6 +29,7 @@ enum { ATTRIBUTION_TRIES_MAX = 3 };
 struct attribution {
     struct state_death death;
     const struct state_suspect *convicted; /* by this death; NULL: none */
+    uint64_t alone_ns; /* when the message was taken that ran alone; 0: none did */
     bool has_narrowed; /* it was of some instances of an array that ran alone (culprits.h) */
     size_t suspects;   /* in the table now */
     size_t overlooked; /* messages that were left but did not fit into the table */

@@ -13,29 +13,29 @@ static bool is_repeated(const struct job *job, size_t step) {
     return false;
 }
 
-static void log_new(const struct refusals *refusals, const size_t before[static SUSPENSION_KINDS]) {
-    static const char *const what[SUSPENSION_KINDS] = {"a key is", "a program is"};
-    for (enum suspension_kind kind = 0; kind < SUSPENSION_KINDS; kind++)
-        if (suspensions_count(refusals->state, kind, clock_unix_ms()) > before[kind])
-            log_event(LOG_WARN, LOG_EVENT("suspended"),
-                "%s suspended for %" PRIu32 " s: too many of its jobs were convicted; gpu-worker "
-                "resume shows it",
-                what[kind], refusals->rules.for_ms / 1000);
+/* Against each program that it names. */
+static void convict_programs(
+    const struct refusals *refusals, const struct delivery *delivery, const struct job *job) {
+    uint64_t now_ms = clock_unix_ms();
+    size_t before = suspensions_count(refusals->state, SUSPENSION_PROGRAM, now_ms);
+    for (size_t i = 0; i < job->step_count; i++)
+        if (!is_repeated(job, i))
+            suspensions_convict(
+                refusals->state, &refusals->rules, delivery->key, job->steps[i].program, now_ms);
+    if (suspensions_count(refusals->state, SUSPENSION_PROGRAM, now_ms) > before)
+        log_event(LOG_WARN, LOG_EVENT("suspended"),
+            "a program is suspended for %" PRIu32 " s: too many of its jobs were convicted; "
+            "gpu-worker resume shows it",
+            refusals->rules.for_ms / 1000);
 }
 
 bool refusals_note_conviction(
     const struct refusals *refusals, const struct delivery *delivery, const struct job *job) {
     if (!suspects_count_conviction(refusals->suspects, &delivery->position)) return false;
-    uint64_t now_ms = clock_unix_ms();
-    size_t before[SUSPENSION_KINDS];
-    for (enum suspension_kind kind = 0; kind < SUSPENSION_KINDS; kind++)
-        before[kind] = suspensions_count(refusals->state, kind, now_ms);
-    suspensions_convict_key(refusals->state, &refusals->rules, delivery->key, now_ms);
-    for (size_t i = 0; job != NULL && i < job->step_count; i++)
-        if (!is_repeated(job, i))
-            suspensions_convict(
-                refusals->state, &refusals->rules, delivery->key, job->steps[i].program, now_ms);
-    log_new(refusals, before);
+    /* of some instances, the deaths were counted one by one */
+    bool is_of_all = job == NULL || job->outcome.code != ERR_INSTANCES_FAILED;
+    if (is_of_all) suspects_count_death(refusals->suspects, &refusals->rules, delivery->key);
+    if (job != NULL) convict_programs(refusals, delivery, job);
     return true;
 }
 

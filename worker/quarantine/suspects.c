@@ -4,11 +4,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/invariant.h"
 #include "base/log.h"
 #include "quarantine/attribution.h"
 #include "quarantine/culprits.h"
 #include "quarantine/fetches.h"
+#include "quarantine/turns.h"
 
 static const char FIX[] = "correct the kernel, or what the job gives it; see its dead letter";
 
@@ -16,7 +18,8 @@ struct suspects {
     struct suspects_options options;
     /* messages that wait, in order; the intake thread's */
     struct delivery *first, **end;
-    size_t waiting_count;
+    size_t waiting_count, waiting_suspects;
+    uint64_t held_until_ns; /* of those suspects, the one that is held for the shortest time */
     /* False: the table is known to be empty. Written by the intake thread; relaxed: other threads
      * only ask about messages that they got while it was false. */
     atomic_bool is_active;
@@ -25,6 +28,7 @@ struct suspects {
     struct state_suspect **table; /* suspects and convicted messages, in the state file */
     struct state_suspect *alone;  /* it was admitted and is not answered; NULL: none */
     uint64_t in_flight;           /* suspects that were admitted and are not published */
+    struct turns turns;
 };
 
 static void name_message(
@@ -56,10 +60,12 @@ static void log_attribution(struct state *state, const struct attribution *attri
 }
 
 /* Attributes the last death and begins a new life. The table may move in between. */
-static enum err begin_life(const struct suspects_options *options, struct error *err) {
+static enum err begin_life(
+    const struct suspects_options *options, struct turns *turns, struct error *err) {
     fetches_judge(options->state);
     const struct attribution attribution = attribution_apply(options->state);
     log_attribution(options->state, &attribution);
+    *turns = turns_begin(attribution.alone_ns, clock_ns());
     return state_begin(options->state, &options->shape, options->device, options->uuid, err);
 }
 
@@ -82,7 +88,8 @@ enum err suspects_start(
     const struct suspects_options *options, struct suspects **ret, struct error *err) {
     struct state *state = options->state;
     if (state == NULL) return ERR_OK;
-    enum err code = begin_life(options, err);
+    struct turns turns;
+    enum err code = begin_life(options, &turns, err);
     if (code != ERR_OK) return code;
     size_t capacity;
     struct state_suspect *all = state_suspects(state, &capacity);
@@ -94,6 +101,7 @@ enum err suspects_start(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for suspects");
     }
     suspects->options = *options;
+    suspects->turns = turns;
     suspects->capacity = capacity;
     suspects->end = &suspects->first;
     for (size_t i = 0; i < capacity; i++)
@@ -149,6 +157,88 @@ bool suspects_are_known(const struct suspects *suspects) {
            atomic_load_explicit(&suspects->is_active, memory_order_relaxed); /* see there */
 }
 
+void suspects_count_death(
+    struct suspects *suspects, const struct suspension_rules *rules, struct slice key) {
+    struct state *state = suspects->options.state;
+    uint64_t now_ms = clock_unix_ms();
+    bool was_suspended = suspensions_key_until(state, key, now_ms) != 0;
+    uint32_t deaths = suspensions_count_death(state, rules, key, now_ms);
+    suspensions_hold(state, key, clock_ns() + turns_hold_ns(&suspects->turns, deaths));
+    if (!was_suspended && suspensions_key_until(state, key, now_ms) != 0)
+        log_event(LOG_WARN, LOG_EVENT("suspended"),
+            "a key is suspended for %" PRIu32 " s: its jobs have ended executors %" PRIu32
+            " times; gpu-worker resume shows it",
+            rules->for_ms / 1000, deaths);
+}
+
+/* Those in search of an array's culprits. With the lock, and while no array runs that searches. */
+static void count_search(struct suspects *suspects, const struct delivery *delivery) {
+    const struct state_suspect *known = find(suspects, &delivery->position);
+    struct state_search *search =
+        known != NULL ? culprits_find(suspects->options.state, &known->at) : NULL;
+    if (search == NULL) return;
+    uint32_t deaths = search->deaths - search->counted_deaths;
+    search->counted_deaths = search->deaths;
+    for (uint32_t i = 0; i < deaths && i < SUSPENSION_CONVICTIONS_MAX; i++)
+        suspects_count_death(suspects, &suspects->options.rules, delivery->key);
+}
+
+/* ---- turns ---- */
+
+/* Messages that were admitted, are not published, and are no suspects. */
+static uint64_t others_in_flight(const struct suspects *suspects) {
+    return *suspects->options.in_flight - suspects->waiting_count - suspects->in_flight;
+}
+
+/* Jobs of a suspended key are not run. */
+static uint64_t held_until(const struct suspects *suspects, const struct delivery *delivery) {
+    const struct state *state = suspects->options.state;
+    if (suspensions_key_until(state, delivery->key, clock_unix_ms()) != 0) return 0;
+    return suspensions_held_until(state, delivery->key);
+}
+
+bool suspects_have_turn(struct suspects *suspects) {
+    if (suspects == NULL) return false;
+    if (suspects->alone != NULL) return true;
+    uint64_t now_ns = clock_ns();
+    if (suspects->waiting_suspects > 0 &&
+        turns_have_come(&suspects->turns, suspects->held_until_ns, now_ns))
+        return true;
+    if (others_in_flight(suspects) > 0) suspects->turns.others_ns = now_ns;
+    return false;
+}
+
+void suspects_note_end(struct suspects *suspects) {
+    if (suspects != NULL) suspects->turns.is_over = true;
+}
+
+/* Where jobs of a key run in order: one of this key waits, ahead of `end`. Else what has to wait
+ * for no suspect waits for none. */
+static bool is_behind(
+    const struct suspects *suspects, const struct delivery *delivery, const struct delivery *end) {
+    if (!suspects->options.keeps_key_order || delivery->key.size == 0) return false;
+    const struct delivery *ahead = suspects->first;
+    while (ahead != end && !slice_equal(ahead->key, delivery->key)) ahead = ahead->next;
+    return ahead != end;
+}
+
+/* With the lock. */
+static bool is_free(struct suspects *suspects, const struct delivery *delivery) {
+    return !delivery->is_suspect && !suspects_have_turn(suspects) &&
+           !turns_hold(&suspects->turns, delivery->held_until_ns, clock_ns()) &&
+           !is_behind(suspects, delivery, NULL);
+}
+
+static void append(struct suspects *suspects, struct delivery *delivery) {
+    delivery->next = NULL;
+    *suspects->end = delivery;
+    suspects->end = &delivery->next;
+    suspects->waiting_count++;
+    if (!delivery->is_suspect) return;
+    if (suspects->waiting_suspects++ == 0 || delivery->held_until_ns < suspects->held_until_ns)
+        suspects->held_until_ns = delivery->held_until_ns;
+}
+
 bool suspects_pass(struct suspects *suspects, struct delivery *delivery) {
     delivery->is_suspect = delivery->is_suspect && suspects != NULL;
     if (delivery->is_suspect) set_active(suspects, true);
@@ -157,15 +247,14 @@ bool suspects_pass(struct suspects *suspects, struct delivery *delivery) {
     if (known.standing != STATE_FREE) delivery->is_suspect = known.standing == STATE_SUSPECT;
     delivery->failed_attempts = failed_attempts(&known);
     pthread_mutex_lock(suspects->options.lock);
-    bool is_free = suspects->alone == NULL && suspects->first == NULL && !delivery->is_suspect;
-    set_active(suspects, suspects->count > 0 || !is_free);
+    if (delivery->is_suspect && suspects->alone == NULL) count_search(suspects, delivery);
+    delivery->held_until_ns = held_until(suspects, delivery);
+    bool passes = is_free(suspects, delivery);
+    set_active(suspects, suspects->count > 0 || suspects->first != NULL || !passes);
     pthread_mutex_unlock(suspects->options.lock);
-    if (is_free) return true;
+    if (passes) return true;
     if (!suspects->options.keep(suspects->options.context, delivery)) return false;
-    delivery->next = NULL;
-    *suspects->end = delivery;
-    suspects->end = &delivery->next;
-    suspects->waiting_count++;
+    append(suspects, delivery);
     return false;
 }
 
@@ -173,19 +262,45 @@ bool suspects_are_waiting(const struct suspects *suspects) {
     return suspects != NULL && suspects->first != NULL;
 }
 
-/* A suspect may run once all other messages in flight are answered suspects. */
-bool suspects_can_take(const struct suspects *suspects) {
-    if (!suspects_are_waiting(suspects) || suspects->alone != NULL) return false;
-    return !suspects->first->is_suspect ||
-           *suspects->options.in_flight - suspects->waiting_count == suspects->in_flight;
+size_t suspects_count_waiting(const struct suspects *suspects) {
+    return suspects != NULL ? suspects->waiting_count : 0;
 }
 
-static struct delivery *remove_first(struct suspects *suspects) {
-    struct delivery *first = suspects->first;
-    suspects->first = first->next;
-    if (suspects->first == NULL) suspects->end = &suspects->first;
+/* The next message that may go on: a suspect once all others in flight are answered suspects. NULL:
+ * none. */
+static struct delivery **find_next(struct suspects *suspects) {
+    bool is_turn = suspects_have_turn(suspects);
+    if (suspects->alone != NULL) return NULL;
+    const struct turns *turns = &suspects->turns;
+    uint64_t now_ns = clock_ns();
+    struct delivery **link = &suspects->first;
+    for (; *link != NULL; link = &(*link)->next) {
+        const struct delivery *next = *link;
+        if (!next->is_suspect && !turns_hold(turns, next->held_until_ns, now_ns) &&
+            !is_behind(suspects, next, next))
+            return link;
+        if (next->is_suspect && is_turn && turns_have_come(turns, next->held_until_ns, now_ns))
+            return others_in_flight(suspects) == 0 ? link : NULL;
+    }
+    return NULL;
+}
+
+bool suspects_can_take(struct suspects *suspects) {
+    return suspects_are_waiting(suspects) && find_next(suspects) != NULL;
+}
+
+static struct delivery *remove_at(struct suspects *suspects, struct delivery **link) {
+    struct delivery *removed = *link;
+    *link = removed->next;
+    if (*link == NULL) suspects->end = link;
     suspects->waiting_count--;
-    return first;
+    if (!removed->is_suspect) return removed;
+    suspects->waiting_suspects--;
+    suspects->held_until_ns = UINT64_MAX;
+    for (const struct delivery *each = suspects->first; each != NULL; each = each->next)
+        if (each->is_suspect && each->held_until_ns < suspects->held_until_ns)
+            suspects->held_until_ns = each->held_until_ns;
+    return removed;
 }
 
 /* A new entry is for a message that an earlier owner ran, and died. NULL if the state file has no
@@ -210,12 +325,15 @@ struct delivery *suspects_take(struct suspects *suspects) {
     if (!suspects_are_waiting(suspects)) return NULL;
     struct delivery *taken = NULL;
     pthread_mutex_lock(suspects->options.lock);
-    if (suspects_can_take(suspects)) {
-        taken = remove_first(suspects);
+    struct delivery **next = find_next(suspects);
+    if (next != NULL) {
+        taken = remove_at(suspects, next);
         suspects->alone = taken->is_suspect ? find_or_add(suspects, &taken->position) : NULL;
         taken->is_suspect = suspects->alone != NULL;
         if (taken->is_suspect) {
+            count_search(suspects, taken);
             suspects->alone->standing = STATE_DECODING_ALONE;
+            suspects->alone->alone_ns = clock_ns();
             suspects->in_flight++;
         }
     }
@@ -225,7 +343,7 @@ struct delivery *suspects_take(struct suspects *suspects) {
 
 void suspects_drop_waiting(struct suspects *suspects) {
     while (suspects_are_waiting(suspects))
-        suspects->options.drop(suspects->options.context, remove_first(suspects));
+        suspects->options.drop(suspects->options.context, remove_at(suspects, &suspects->first));
 }
 
 enum verdict suspects_verdict(
@@ -262,6 +380,7 @@ static void forget(struct suspects *suspects, struct state_suspect *suspect) {
 
 void suspects_answered(struct suspects *suspects) {
     pthread_mutex_lock(suspects->options.lock);
+    turns_end_step(&suspects->turns, suspects->alone->alone_ns, clock_ns());
     forget(suspects, suspects->alone);
     suspects->alone = NULL;
     pthread_cond_broadcast(suspects->options.changed);

@@ -2,8 +2,13 @@
  * Suspects: messages that an executor had in hand when it died (attribution.h), or may have had if
  * its state is lost (then the source says so). Each suspect runs alone: it is admitted when
  * everything before it is answered, and nothing else is admitted until it is answered, so a death
- * in between was caused by it. Suspects, and the messages that the source delivers after them, wait
- * here in order. Convicted messages are not run again.
+ * in between was caused by it. While it is the turn of suspects (turns.h), they and the messages
+ * that the source delivers after them wait here in order. While it is not, other messages go on,
+ * but for those of a key that is held; and where jobs of a key run in order, those that stand
+ * behind a suspect of their key. Convicted messages are not run again.
+ *
+ * Each death while a message ran alone counts against its key (suspensions.h): a conviction, and
+ * each that the search for an array's culprits costs.
  *
  * Lifetime: suspects_start() to suspects_stop(). Without a state file there is no struct suspects:
  * NULL is fine everywhere, and no message is a suspect. Threads: each function says which.
@@ -14,6 +19,7 @@
 #include <pthread.h>
 
 #include "broker/delivery.h"
+#include "quarantine/suspensions.h"
 #include "state/state.h"
 
 struct suspects;
@@ -24,6 +30,8 @@ struct suspects_options {
     struct state_shape shape; /* with device and uuid: for the new life */
     uint32_t device;
     const char *uuid;
+    struct suspension_rules rules;
+    bool keeps_key_order;    /* jobs of a key run in order */
     pthread_mutex_t *lock;   /* of what is in flight; guards the table of suspects as well */
     pthread_cond_t *changed; /* a suspect is answered, or handed back: another may have its turn */
     const uint64_t *in_flight; /* messages, including those that wait here; under the lock */
@@ -56,9 +64,15 @@ MUST_CHECK bool suspects_pass(struct suspects *suspects, struct delivery *delive
 /** Takes the next message whose turn has come; NULL: none. Intake thread. */
 struct delivery *suspects_take(struct suspects *suspects);
 
-bool suspects_are_waiting(const struct suspects *suspects); /* intake thread */
+bool suspects_are_waiting(const struct suspects *suspects);     /* intake thread */
+size_t suspects_count_waiting(const struct suspects *suspects); /* intake thread */
 /** With the lock held: suspects_take() has something. Intake thread. */
-bool suspects_can_take(const struct suspects *suspects);
+bool suspects_can_take(struct suspects *suspects);
+/** With the lock held: a suspect runs, or is to run once no other message is in flight, so that
+ * none is to be brought. Intake thread. */
+bool suspects_have_turn(struct suspects *suspects);
+/** The source is at its end: suspects give way to nobody any more. Intake thread. */
+void suspects_note_end(struct suspects *suspects);
 
 /** Drops the messages that wait: they are read again later. Intake thread, when the run stops. */
 void suspects_drop_waiting(struct suspects *suspects);
@@ -81,6 +95,11 @@ enum verdict suspects_verdict(
  */
 MUST_CHECK bool suspects_count_conviction(
     struct suspects *suspects, const struct position *position);
+
+/** A job of the key ended an executor while it ran alone: counts that, and holds the key's
+ * messages. Intake thread. */
+void suspects_count_death(
+    struct suspects *suspects, const struct suspension_rules *rules, struct slice key);
 
 /** The message that runs alone was decoded into a job. Intake thread. */
 void suspects_decoded(struct suspects *suspects, const struct delivery *delivery);

@@ -78,6 +78,7 @@ static struct suspension_entry *find_or_add(
     }
     store(&entry->hash, 0);
     store(&entry->until_ms, 0);
+    entry->held_until_ns = 0;
     memset(entry->at_ms, 0, sizeof entry->at_ms);
     memset(entry->by, 0, sizeof entry->by);
     entry->name_bytes =
@@ -145,31 +146,47 @@ static size_t oldest(const struct suspension_entry *entry) {
 }
 
 /* `by` is the key of the job; unless it is 0, only one conviction of it counts within the window.
- * */
-static void convict(struct state *state, const struct suspension_rules *rules,
+ * Returns how many there are. */
+static uint32_t convict(struct state *state, const struct suspension_rules *rules,
     enum suspension_kind kind, struct slice name, uint64_t by, uint64_t now_ms) {
     struct suspensions *all = state_suspensions(state);
     struct suspension_entry *entry = find_or_add(entries_of(state, kind), hash_of(all, name), name);
     uint32_t count = 1;
     for (size_t i = 0; i < SUSPENSION_CONVICTIONS_MAX; i++) {
         if (!is_within(entry, i, rules->window_ms, now_ms)) continue;
-        if (by != 0 && entry->by[i] == by) return;
+        if (by != 0 && entry->by[i] == by) return count;
         count++;
     }
     size_t place = oldest(entry);
     entry->at_ms[place] = now_ms;
     entry->by[place] = by;
-    if (count < rules->convictions) return;
+    if (rules->convictions == 0 || count < rules->convictions) return count;
     uint64_t until_ms = now_ms + rules->for_ms;
     store(&entry->until_ms, until_ms);
     memset(entry->at_ms, 0, sizeof entry->at_ms); /* counting starts anew after the suspension */
     if (load(&all->last_until_ms) < until_ms) store(&all->last_until_ms, until_ms);
+    return count;
 }
 
-void suspensions_convict_key(
+uint32_t suspensions_count_death(
     struct state *state, const struct suspension_rules *rules, struct slice key, uint64_t now_ms) {
-    if (state == NULL || rules->convictions == 0 || key.size == 0) return;
-    convict(state, rules, SUSPENSION_KEY, key, 0, now_ms);
+    if (state == NULL || key.size == 0) return 0;
+    return convict(state, rules, SUSPENSION_KEY, key, 0, now_ms);
+}
+
+static struct suspension_entry *find_key(const struct state *state, struct slice key) {
+    return find(entries_of(state, SUSPENSION_KEY), hash_of(state_suspensions(state), key));
+}
+
+void suspensions_hold(struct state *state, struct slice key, uint64_t until_ns) {
+    struct suspension_entry *entry = state != NULL ? find_key(state, key) : NULL;
+    if (entry != NULL) entry->held_until_ns = until_ns;
+}
+
+uint64_t suspensions_held_until(const struct state *state, struct slice key) {
+    const struct suspension_entry *entry =
+        state != NULL && key.size > 0 ? find_key(state, key) : NULL;
+    return entry != NULL ? entry->held_until_ns : 0;
 }
 
 void suspensions_convict(struct state *state, const struct suspension_rules *rules,
@@ -180,7 +197,7 @@ void suspensions_convict(struct state *state, const struct suspension_rules *rul
     struct suspension_standing *standing =
         key.size > 0 ? find_standing(all, hash_of_both(all, program, key)) : NULL;
     if (standing != NULL) store(&standing->hash, 0);
-    convict(state, rules, SUSPENSION_PROGRAM, program, by, now_ms);
+    (void)convict(state, rules, SUSPENSION_PROGRAM, program, by, now_ms);
 }
 
 /* ---- questions ---- */

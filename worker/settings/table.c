@@ -189,10 +189,10 @@ const struct setting setting_table[] = {
         "not run."),
 
     UINT(suspend.convictions, 0, 32, "10",
-        "Suspends a key when this many of its jobs are convicted within suspend.window_ms: each "
-        "ended an executor while it ran alone. Suspends a program when jobs of this many keys "
-        "are, or this many jobs without a key. Jobs of either get the error `suspended`. 0 "
-        "suspends nothing."),
+        "Suspends a key when its jobs have ended an executor this often within suspend.window_ms, "
+        "each while it ran alone. Suspends a program when jobs of this many keys were convicted of "
+        "it, or this many jobs without a key. Jobs of either get the error `suspended`. 0 suspends "
+        "nothing."),
     DURATION(suspend.window_ms, SECOND, 24 * HOUR, "10m",
         "The time within which suspend.convictions counts."),
     DURATION(suspend.for_ms, SECOND, 24 * HOUR, "10m",

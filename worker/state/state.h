@@ -191,6 +191,7 @@ struct state_suspect {
     enum state_standing standing;
     uint32_t tries;      /* deaths while it was alone, after the one that at.attempt counts */
     uint32_t is_counted; /* not 0: its conviction has been counted (suspensions.h) */
+    uint64_t alone_ns;   /* clock_ns() when it was last taken to run alone; 0: never */
     enum err code;       /* of the convicted */
     char message[STATE_MESSAGE_BYTES]; /* of the convicted: what the driver reported */
 };
@@ -237,6 +238,7 @@ struct state_search {
     struct state_range suspected;     /* in them is a culprit that is not known yet */
     uint32_t is_narrowed;             /* a death has led to `suspected`, and no culprit yet */
     uint32_t deaths;                  /* that were of some instances */
+    uint32_t counted_deaths;          /* so many of them have been counted (suspensions.h) */
     uint32_t fruitless;               /* how often all of `suspected` ran well after all */
     uint32_t culprit_count;
     struct state_culprit culprits[STATE_CULPRITS_MAX];
