@@ -18,15 +18,20 @@ static struct plan plans[JOBS_MAX];
 static size_t used;
 static struct job *taken[LANES][256];
 
-static int set_up_lanes(uint32_t lanes) {
+static int set_up_lanes_with(uint32_t lanes, const struct state *state) {
     const struct ready_options options = {.lanes = lanes,
         .batch_jobs_max = 256,
         .span_ns = 2 * MS,
         .slab_bytes = SLAB,
-        .multiprocessors = MULTIPROCESSORS};
+        .multiprocessors = MULTIPROCESSORS,
+        .state = state};
     ready = ready_create(&options);
     used = 0;
     return ready == NULL;
+}
+
+static int set_up_lanes(uint32_t lanes) {
+    return set_up_lanes_with(lanes, NULL);
 }
 
 static int set_up(void **state) {

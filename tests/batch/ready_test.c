@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ready_rig.h"
+#include "support/state_rig.h"
 
 static int set_up_one_lane(void **state) {
     return set_up_lanes(1);
@@ -12,6 +13,36 @@ static int set_up_one_lane(void **state) {
 static void finish(uint32_t lane, struct ready_batch batch, uint64_t ns) {
     ready_learn(ready, lane, taken[lane], batch.count, true, ns);
     if (batch.is_slow) ready_leave(ready, lane);
+}
+
+TEST(quick_jobs_of_an_uneven_kernel_are_few_and_may_take_all_their_time) {
+    static const uint32_t timeout_ms = 500;
+    static struct job_step step;
+    struct state_rig *rig;
+    struct error err;
+    const struct state_shape shape = {.lanes = 1, .depth = 1, .batch_jobs = 4};
+    step = (struct job_step){.program = slice_of_text("p"), .entry = slice_of_text("train")};
+    (void)state_rig_set_up((void **)&rig);
+    assert_int_equal(state_begin(rig->state, &shape, 0, "", &err), ERR_OK);
+    assert_true(state_note_uneven(rig->state, step.program, step.entry));
+    for (int is_known = 0; is_known < 2; is_known++) {
+        assert_int_equal(set_up_lanes_with(LANES, is_known ? rig->state : NULL), 0);
+        know(Q, 1, QUICK_NS);
+        know(Q, 32, 32 * QUICK_NS);
+        for (int i = 0; i < 20; i++) {
+            struct job *job = job_of(Q);
+            job->steps = &step;
+            job->step_count = 1;
+            job->timeout_ms = timeout_ms;
+            ready_push(ready, &job, 1);
+        }
+        struct ready_batch batch = take(0);
+        assert_batch(batch, 0, Q, is_known ? COMPOSITION_UNEVEN_MAX : 20, is_known);
+        uint64_t more = is_known ? (COMPOSITION_UNEVEN_MAX - 1) * timeout_ms * MS : 0;
+        assert_int_equal(batch.span_ns, 2 * MS + more);
+        (void)tear_down(NULL);
+    }
+    (void)state_rig_tear_down((void **)&rig);
 }
 
 TEST(of_an_unknown_signature_one_job_runs_and_the_others_wait_for_what_it_teaches) {
@@ -462,6 +493,7 @@ TEST_MAIN() {
         R(a_failure_teaches_only_until_something_went_well),
         R(a_closed_queue_gives_what_it_has_and_then_nothing),
         R(many_threads_get_every_job_exactly_once),
+        cmocka_unit_test(quick_jobs_of_an_uneven_kernel_are_few_and_may_take_all_their_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,6 +230,20 @@ TEST(what_the_table_has_no_room_for_is_counted) {
     assert_int_equal(attribution.overlooked, 2);
 }
 
+TEST(of_a_batch_that_hung_each_is_known_to_have_been_in_it_and_nobody_else) {
+    struct state_rig *rig = *state;
+    launch(rig, 0, 10);
+    launch(rig, 1, 20);
+    struct state_death death = hang;
+    death.lane = 1;
+    death.batch = 1;
+    state_record_death(rig->state, &death);
+    (void)die_and_attribute(rig);
+    assert_int_equal(find(rig, 10)->hung_with, 0);
+    assert_int_equal(find(rig, 20)->hung_with, 2);
+    assert_int_equal(find(rig, 21)->hung_with, 2);
+}
+
 #define I(name) cmocka_unit_test_setup_teardown(name, set_up, state_rig_tear_down)
 RUN_TESTS(I(whoever_is_in_hand_at_a_death_is_suspect_and_nobody_is_convicted),
     I(who_was_fenced_is_no_suspect),
@@ -241,4 +255,5 @@ RUN_TESTS(I(whoever_is_in_hand_at_a_death_is_suspect_and_nobody_is_convicted),
     I(who_crashes_those_that_answer_its_verdict_gets_a_dead_letter_alone),
     I(a_crash_beside_a_verdict_changes_nothing),
     I(two_that_ran_alone_are_nonsense_and_nobody_is_convicted),
-    I(what_the_table_has_no_room_for_is_counted))
+    I(what_the_table_has_no_room_for_is_counted),
+    I(of_a_batch_that_hung_each_is_known_to_have_been_in_it_and_nobody_else))

@@ -118,6 +118,46 @@ TEST(one_that_was_not_decoded_counts_against_its_key) {
     assert_int_equal(check(rig, "alice", "p", "q", &err), ERR_OK);
 }
 
+/* It runs alone, and took so long. */
+static void acquit(struct suspects_rig *rig, int64_t offset, uint32_t hung_with, uint64_t ms) {
+    struct example example;
+    size_t capacity;
+    suspects_stop(rig->suspects, false);
+    struct state_suspect *first = state_suspects(rig->file->state, &capacity);
+    const struct position position = {.topic = "jobs", .offset = offset};
+    *first = (struct state_suspect){.standing = STATE_SUSPECT, .hung_with = hung_with};
+    assert_true(state_entry_of(rig->file->state, &position, 1, &first->at));
+    rig->in_flight = 1;
+    suspects_rig_start(rig);
+    fill(&example, offset, "k", "p", "q");
+    example.job.timeout_ms = 1000;
+    example.job.outcome.telemetry = (struct job_telemetry){.wait_ns = ms * 1000000};
+    struct delivery *delivery = delivery_create(&example.delivery);
+    assert_false(suspects_pass(rig->suspects, delivery));
+    assert_ptr_equal(suspects_take(rig->suspects), delivery);
+    const struct refusals refusals = refusals_of(rig);
+    refusals_note_acquittal(&refusals, &example.job);
+    suspects_answered(rig->suspects);
+    delivery_destroy(delivery);
+}
+
+TEST(a_job_that_explains_a_hang_of_its_batch_marks_its_kernels_and_counts_once) {
+    struct suspects_rig *rig = *state;
+    const struct state *file = rig->file->state;
+    struct error err;
+    const struct slice none = slice_of_text("");
+    acquit(rig, 0, 0, 900); /* of another batch */
+    acquit(rig, 1, 24, 40); /* 24 of these may take 960 ms */
+    assert_false(state_is_uneven(file, slice_of_text("p"), none));
+    for (int64_t i = 2; i < 9; i++) acquit(rig, i, 24, 45);
+    assert_true(state_is_uneven(file, slice_of_text("p"), none));
+    assert_true(state_is_uneven(file, slice_of_text("q"), none));
+    assert_int_equal(check(rig, "k", "r", "s", &err), ERR_OK);
+    const struct refusals refusals = refusals_of(rig);
+    suspects_count_death(rig->suspects, &refusals.rules, slice_of_text("k"));
+    assert_int_equal(check(rig, "k", "r", "s", &err), ERR_SUSPENDED);
+}
+
 TEST(without_a_state_nobody_is_refused) {
     struct example example;
     struct error err;
@@ -132,4 +172,6 @@ RUN_TESTS(Q(a_key_is_refused_after_so_many_convictions_and_the_sender_is_told_wh
     Q(a_message_that_comes_again_counts_once),
     Q(a_program_is_refused_in_any_step_but_not_to_keys_that_did_well_with_it),
     Q(a_program_that_a_job_names_twice_counts_once),
-    Q(one_that_was_not_decoded_counts_against_its_key), Q(without_a_state_nobody_is_refused))
+    Q(one_that_was_not_decoded_counts_against_its_key),
+    Q(a_job_that_explains_a_hang_of_its_batch_marks_its_kernels_and_counts_once),
+    Q(without_a_state_nobody_is_refused))

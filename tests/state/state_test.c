@@ -454,6 +454,30 @@ STATE_TEST(without_a_state_nothing_happens) {
     state_close(NULL);
 }
 
+STATE_TEST(uneven_kernels_are_known_in_later_lives_and_the_oldest_is_forgotten_for_new_ones) {
+    const struct state_place *place = *test;
+    const struct slice program = slice_of_text("p");
+    struct state *state = reopen(place);
+    begin(state, &small);
+    assert_false(state_has_unevens(state));
+    assert_true(state_note_uneven(state, program, slice_of_text("first")));
+    assert_false(state_note_uneven(state, program, slice_of_text("first")));
+    state_close(state);
+    state = reopen(place);
+    begin(state, &small);
+    assert_true(state_is_uneven(state, program, slice_of_text("first")));
+    assert_false(state_is_uneven(state, program, slice_of_text("")));
+    assert_false(state_is_uneven(state, slice_of_text("q"), slice_of_text("first")));
+    for (int i = 0; i < STATE_UNEVENS_MAX; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "entry%d", i);
+        assert_true(state_note_uneven(state, program, slice_of_text(name)));
+        assert_true(state_is_uneven(state, program, slice_of_text(name)));
+    }
+    assert_false(state_is_uneven(state, program, slice_of_text("first")));
+    state_close(state);
+}
+
 RUN_TESTS(S(a_new_file_is_the_owners_alone_and_holds_nothing),
     S(what_was_in_hand_is_found_after_the_process_is_gone), S(what_is_over_is_not_left),
     S(a_second_executor_is_refused), S(another_shape_keeps_suspects_progress_and_sums),
@@ -463,4 +487,5 @@ RUN_TESTS(S(a_new_file_is_the_owners_alone_and_holds_nothing),
     S(a_device_that_is_given_up_shows_until_an_executor_lives_on_it_again),
     S(more_topics_than_there_is_room_for_are_not_noted), S(a_file_that_is_not_ours_is_set_aside),
     S(a_cut_file_is_set_aside), S(random_damage_is_never_followed_out_of_bounds),
-    S(a_pipe_in_the_place_of_the_file_keeps_nobody_waiting), T(without_a_state_nothing_happens))
+    S(a_pipe_in_the_place_of_the_file_keeps_nobody_waiting), T(without_a_state_nothing_happens),
+    S(uneven_kernels_are_known_in_later_lives_and_the_oldest_is_forgotten_for_new_ones))

@@ -23,6 +23,16 @@ bool composition_same_group(const struct job *a, const struct job *b) {
            !composition_runs_alone(a) && !composition_runs_alone(b);
 }
 
+uint64_t composition_allowance(struct job *const *jobs, size_t count, uint64_t span_ns) {
+    uint64_t total_ms = 0, longest_ms = 0;
+    if (!jobs[0]->is_uneven) return span_ns;
+    for (size_t i = 0; i < count; i++) {
+        total_ms += jobs[i]->timeout_ms;
+        if (jobs[i]->timeout_ms > longest_ms) longest_ms = jobs[i]->timeout_ms;
+    }
+    return span_ns + (total_ms - longest_ms) * 1000000;
+}
+
 uint64_t composition_job_bytes(const struct composition_limits *limits, const struct job *job) {
     uint64_t bytes = batch_job_bytes(job->plan);
     return bytes < limits->slab_bytes ? bytes : limits->slab_bytes;

@@ -12,6 +12,10 @@
 /** So many jobs of other tenants, groups or arrays are passed over in search of one. */
 enum { COMPOSITION_PASSED_MAX = 256 };
 
+/** So many jobs of uneven kernels (state/state.h) share a batch at most: it may take all of their
+ * time-outs. */
+enum { COMPOSITION_UNEVEN_MAX = 4 };
+
 /** Jobs side by side that launch the same are a run, which is measured as such. */
 struct composition {
     size_t count;
@@ -32,6 +36,10 @@ struct composition_limits {
 uint64_t composition_signature(const struct job *job);
 
 bool composition_same_signature(const struct job *a, const struct job *b);
+
+/** What a batch may take in addition to its longest time-out: `span_ns`, or more if it is of uneven
+ * jobs. */
+uint64_t composition_allowance(struct job *const *jobs, size_t count, uint64_t span_ns);
 
 /** A job that failed before shares no batch. */
 bool composition_runs_alone(const struct job *job);

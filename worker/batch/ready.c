@@ -16,6 +16,7 @@
 #include "batch/slow_groups.h"
 #include "batch/slow_lanes.h"
 #include "plan/extent.h"
+#include "state/state.h"
 
 enum {
     QUICK_PART = 4,         /* so many jobs that run side by side must fit the span to be quick */
@@ -80,7 +81,8 @@ void ready_destroy(struct ready *ready) {
 static bool is_quick(struct ready *ready, const struct job *job) {
     const struct ready_options *options = &ready->options;
     uint64_t ns = durations_expect(&ready->durations, composition_signature(job), 1);
-    if (ns == DURATIONS_UNKNOWN || ns > options->span_ns || composition_runs_alone(job))
+    if (ns == DURATIONS_UNKNOWN || ns > options->span_ns || composition_runs_alone(job) ||
+        job->is_uneven)
         return false;
     return ns <= options->span_ns / QUICK_PART ||
            coalesce_jobs_at_once(job, options->multiprocessors) == 1;
@@ -149,9 +151,11 @@ static struct job *find_group(struct ready *ready) {
 static size_t allowed(struct ready *ready, const struct job *group) {
     const struct ready_options *options = &ready->options;
     if (composition_runs_alone(group)) return 1;
+    size_t most = group->is_uneven ? COMPOSITION_UNEVEN_MAX : options->batch_jobs_max;
+    if (most > options->batch_jobs_max) most = options->batch_jobs_max;
     size_t count = durations_allow(&ready->durations, composition_signature(group),
         options->span_ns, coalesce_jobs_at_once(group, options->multiprocessors));
-    return count < options->batch_jobs_max ? count : options->batch_jobs_max;
+    return count < most ? count : most;
 }
 
 static void enter(struct ready *ready, uint32_t lane, const struct job *job) {
@@ -389,6 +393,8 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
         if (batch.array == NULL) ready->count -= batch.count;
         batch.is_slow = ready->slow_lanes.of[lane].is_taken;
         batch.span_ns = expected_span(ready, &batch, composition_signature(first));
+        if (batch.array == NULL)
+            batch.span_ns = composition_allowance(jobs, batch.count, batch.span_ns);
     }
     bool has_something = batch.count > 0 || batch.claimed > 0;
     if (has_something && has_work_for_a_lane(ready)) wake_a_lane(ready);
@@ -500,8 +506,18 @@ size_t ready_claim(struct ready *ready, size_t most) {
     return count;
 }
 
+static bool is_uneven(const struct state *state, const struct job *job) {
+    bool is_one = false;
+    for (size_t i = 0; i < job->step_count && job->instances == 0 && !is_one; i++)
+        is_one = state_is_uneven(state, job->steps[i].program, job->steps[i].entry);
+    return is_one;
+}
+
 void ready_push(struct ready *ready, struct job *const *jobs, size_t count) {
     size_t quick = 0;
+    bool has_unevens = state_has_unevens(ready->options.state);
+    for (size_t i = 0; i < count; i++)
+        jobs[i]->is_uneven = has_unevens && is_uneven(ready->options.state, jobs[i]);
     pthread_mutex_lock(&ready->lock);
     INVARIANT(!ready->is_closed, "the lanes stop after all that sends them jobs");
     for (size_t i = 0; i < count; i++) {

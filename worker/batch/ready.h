@@ -25,6 +25,9 @@
  * launches. Slices and slow jobs take turns, too. When it is the turn of a slow one, lanes with
  * batches in flight take nothing more, until one of them is empty for it.
  *
+ * Jobs of kernels that are known to be uneven (state/state.h) are slow ones, however quick they
+ * were: COMPOSITION_UNEVEN_MAX share a batch, and the watchdog allows them all of their time-outs.
+ *
  * The bytes of a batch always fit the slab. A job that failed before runs alone, so that it cannot
  * spoil another batch.
  *
@@ -51,8 +54,9 @@ struct ready_options {
     uint32_t lanes; /* READY_LANES_MAX at most */
     uint32_t batch_jobs_max;
     uint64_t span_ns, slab_bytes;
-    uint32_t multiprocessors; /* of the device */
-    bool spins;               /* lanes that wait do not sleep (base/wakeup.h) */
+    uint32_t multiprocessors;  /* of the device */
+    const struct state *state; /* knows uneven kernels; NULL: there are none */
+    bool spins;                /* lanes that wait do not sleep (base/wakeup.h) */
 };
 
 struct ready;

@@ -62,7 +62,7 @@ struct delivery {
                                  itself */
     struct delivery *next;
     uint64_t held_until_ns; /* if it waits: it gives way to others until then */
-    uint64_t number; /* in the order in which messages are taken (prepare/providers.h) */
+    uint64_t number;        /* in the order in which messages are taken (prepare/providers.h) */
     struct slice payload;
     bool has_key;
     struct slice key;

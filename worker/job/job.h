@@ -177,6 +177,7 @@ struct job {
     struct array_progress progress;
     struct job *array; /* of a slice, which is a copy of its array; else NULL */
     struct array_slice slice;
+    bool is_uneven;  /* its time may be any up to its time-out (batch/composition.h) */
     bool is_running; /* of a slice: it counts among those of its array that run */
 
     /* tries: pipeline/retries.h */

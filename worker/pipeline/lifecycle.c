@@ -223,6 +223,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .span_ns = settings->batch.span_ms * 1000000ull,
         .slab_bytes = settings->lane_slab_bytes,
         .multiprocessors = stages->device.limits.multiprocessors,
+        .state = stages->state,
         .spins = settings->lane_wait == LANE_WAIT_SPIN};
     stages->ready = ready_create(&ready);
     if (stages->ready == NULL)

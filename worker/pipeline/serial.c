@@ -236,6 +236,8 @@ static void run_when_there_is_room(struct serial *serial, struct job *job) {
     if (job->delivery->is_suspect) code = try_to_run(serial, job, true, &err);
     if (!job->delivery->is_suspect || err_is_shortage(code))
         code = run_beside_others(serial, job, &err);
+    if (code == ERR_OK && job->delivery->is_suspect)
+        refusals_note_acquittal(&serial->stages->refusals, job);
     if (code == ERR_OK) options->on_done(options->context, &job, 1);
     else options->on_failed(options->context, job, &err);
     batch_recycle(&serial->batch);

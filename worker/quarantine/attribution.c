@@ -78,6 +78,12 @@ static void suspect_answer(struct state_suspect *convicted) {
     if (convicted->tries > ATTRIBUTION_TRIES_MAX) convicted->standing = STATE_UNDECODABLE;
 }
 
+/* It was in the batch that the watchdog found, and not alone. */
+static bool has_hung(const struct state_left *left, const struct state_death *death) {
+    return death->kind == STATE_DEATH_HANG && left->is_on_device && left->lane == death->lane &&
+           left->batch == death->batch && left->batch_jobs > 1;
+}
+
 static void suspect(void *context, const struct state_left *left) {
     struct hearing *hearing = context;
     struct state_entry entry;
@@ -88,6 +94,7 @@ static void suspect(void *context, const struct state_left *left) {
         hearing->attribution->overlooked++;
     } else if (place->standing == STATE_FREE) {
         *place = (struct state_suspect){.at = entry, .standing = STATE_SUSPECT};
+        if (has_hung(left, &hearing->attribution->death)) place->hung_with = left->batch_jobs;
     } else if (place->standing == STATE_CONVICTED && place != hearing->attribution->convicted &&
                !left->is_on_device && hearing->attribution->death.kind == STATE_DEATH_SIGNAL) {
         suspect_answer(place);

@@ -39,6 +39,25 @@ bool refusals_note_conviction(
     return true;
 }
 
+void refusals_note_acquittal(const struct refusals *refusals, const struct job *job) {
+    const struct job_telemetry *telemetry = &job->outcome.telemetry;
+    uint64_t ms = (telemetry->enqueue_ns + telemetry->wait_ns) / 1000000;
+    bool is_new = false;
+    /* as many like it would take all of the time that one may */
+    if (job->outcome.code != ERR_OK || job->array != NULL || job->instances > 0 ||
+        ms * suspects_hung_with(refusals->suspects) < job->timeout_ms)
+        return;
+    for (size_t i = 0; i < job->step_count; i++)
+        if (state_note_uneven(refusals->state, job->steps[i].program, job->steps[i].entry))
+            is_new = true;
+    if (!is_new) return;
+    suspects_count_death(refusals->suspects, &refusals->rules, job->delivery->key);
+    log_event(LOG_WARN, LOG_EVENT("uneven"),
+        "a batch took too long, and one of its jobs %" PRIu64
+        " ms alone: few jobs of its kernels share a batch from now on",
+        ms);
+}
+
 void refusals_note_success(const struct refusals *refusals, const struct job *job) {
     if (job->delivery->key.size == 0 || refusals->rules.convictions == 0) return;
     uint64_t now_ms = clock_unix_ms();

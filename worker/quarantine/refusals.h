@@ -23,6 +23,13 @@ struct refusals {
 bool refusals_note_conviction(
     const struct refusals *refusals, const struct delivery *delivery, const struct job *job);
 
+/**
+ * The job is a suspect that ran well alone. If the watchdog had ended a batch in which it was, and
+ * its time explains that, its kernels are uneven, and the death counts against its key: once for
+ * them. Threads: the one that runs suspects.
+ */
+void refusals_note_acquittal(const struct refusals *refusals, const struct job *job);
+
 /** The job succeeded. Threads: any. */
 void refusals_note_success(const struct refusals *refusals, const struct job *job);
 

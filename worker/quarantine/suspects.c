@@ -365,6 +365,10 @@ bool suspects_count_conviction(struct suspects *suspects, const struct position 
     return is_new;
 }
 
+uint32_t suspects_hung_with(const struct suspects *suspects) {
+    return suspects->alone->hung_with;
+}
+
 void suspects_decoded(struct suspects *suspects, const struct delivery *delivery) {
     if (delivery->is_suspect) suspects->alone->standing = STATE_ALONE;
 }

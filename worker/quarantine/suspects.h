@@ -101,6 +101,10 @@ MUST_CHECK bool suspects_count_conviction(
 void suspects_count_death(
     struct suspects *suspects, const struct suspension_rules *rules, struct slice key);
 
+/** With how many others, itself included, the message that runs alone was in a batch that the
+ * watchdog ended; 0: in none. The thread that runs it. */
+uint32_t suspects_hung_with(const struct suspects *suspects);
+
 /** The message that runs alone was decoded into a job. Intake thread. */
 void suspects_decoded(struct suspects *suspects, const struct delivery *delivery);
 

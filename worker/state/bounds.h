@@ -13,6 +13,7 @@ enum {
     STATE_SUSPECTS_MAX = 16384,
     STATE_SEARCHES_MAX = 16,  /* arrays; others are convicted whole */
     STATE_CULPRITS_MAX = 32,  /* of one array */
+    STATE_UNEVENS_MAX = 256,  /* kernels; the oldest is forgotten */
     STATE_TROUBLE_BYTES = 32, /* one word: struct error's `trouble` */
     STATE_MESSAGE_BYTES = sizeof(((struct error *)NULL)->message),
     STATE_UUID_BYTES = 48,

@@ -1,7 +1,7 @@
 /**
  * How the state file lies in memory. Private to state/.
  *
- *     head | topics | threads | pulses | progress | suspensions | fetches[FETCHES_MAX]
+ *     head | topics | threads | pulses | progress | suspensions | unevens | fetches[FETCHES_MAX]
  *          | suspects[suspect_count] | searches[STATE_SEARCHES_MAX]
  *          | lanes[lanes] | batches[lanes x depth] | entries[lanes x depth x batch_jobs]
  *
@@ -75,6 +75,12 @@ struct state_batch {
     _Atomic uint64_t id, begun_ns, limit_ns;
 };
 
+/* By hashes of their names, with the secret of the suspensions; 0: free. */
+struct state_unevens {
+    _Atomic uint64_t hashes[STATE_UNEVENS_MAX];
+    uint32_t next;
+};
+
 typedef char state_topic_name[STATE_TOPIC_BYTES];
 
 /* The parts, as pointers into the mapping. */
@@ -93,6 +99,7 @@ struct state {
     struct pulse *pulses;
     uint8_t *progress;
     struct suspensions *suspensions;
+    struct state_unevens *unevens;
     struct state_fetch *fetches;
     struct state_suspect *suspects;
     struct state_search *searches;

@@ -72,6 +72,7 @@ static size_t lay_out(struct state *state) {
     state->pulses = part(state, &at, PULSE_COUNT, sizeof *state->pulses);
     state->progress = part(state, &at, 1, STATE_PROGRESS_BYTES);
     state->suspensions = part(state, &at, 1, sizeof *state->suspensions);
+    state->unevens = part(state, &at, 1, sizeof *state->unevens);
     state->fetches = part(state, &at, FETCHES_MAX, sizeof *state->fetches);
     state->suspects = part(state, &at, state->suspect_count, sizeof *state->suspects);
     state->searches = part(state, &at, STATE_SEARCHES_MAX, sizeof *state->searches);

@@ -191,6 +191,7 @@ struct state_suspect {
     enum state_standing standing;
     uint32_t tries;      /* deaths while it was alone, after the one that at.attempt counts */
     uint32_t is_counted; /* not 0: its conviction has been counted (suspensions.h) */
+    uint32_t hung_with;  /* so many shared the batch with it that the watchdog ended; 0: none did */
     uint64_t alone_ns;   /* clock_ns() when it was last taken to run alone; 0: never */
     enum err code;       /* of the convicted */
     char message[STATE_MESSAGE_BYTES]; /* of the convicted: what the driver reported */
@@ -247,6 +248,17 @@ struct state_search {
 /** STATE_SEARCHES_MAX of them, kept from life to life (quarantine/culprits.h); NULL without a
  * state. Threads: one at a time. A life with another shape finds none. */
 struct state_search *state_searches(const struct state *state);
+
+/* ---- uneven kernels ---- */
+
+/**
+ * Kernels whose times depend on their data: a batch of them took longer than all its jobs may,
+ * each of which then ran well alone. Kept from life to life, STATE_UNEVENS_MAX of them. Threads:
+ * the first two any; one at a time notes. `state_note_uneven()`: false where it was known.
+ */
+bool state_has_unevens(const struct state *state);
+bool state_is_uneven(const struct state *state, struct slice program, struct slice entry);
+bool state_note_uneven(struct state *state, struct slice program, struct slice entry);
 
 /* ---- from outside ---- */
 

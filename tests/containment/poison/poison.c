@@ -46,3 +46,9 @@ KERNEL(failed_assert, (uint32_t *)y) {
 KERNEL(trap, (uint32_t *)y) {
     if (y[0] == 0) TRAP();
 }
+
+/* As long as its data says. */
+KERNEL(spin, (uint32_t *)y) {
+    volatile uint32_t left = y[0];
+    while (left > 0) left--;
+}
