@@ -4,17 +4,22 @@
 import asyncio
 import base64
 import concurrent.futures
+import contextlib
+import ctypes
 import hashlib
 import http.server
 import os
 import pathlib
 import pickle
 import re
+import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
+import tracemalloc
 import unittest
 import unittest.mock
 
@@ -262,7 +267,9 @@ class FakeWorker:
             source = {"topic": "jobs", "partition": message.partition(), "offset": message.offset()}
             for result in self.say(job):
                 whole = {"id": job["id"], "status": "ok", "outputs": [], "source": source, **result}
-                self.broker.produce("results", msgpack.packb(whole), headers={"gpu-worker-job-id": whole["id"]})
+                where = "/".join(map(str, whole["source"].values()))
+                self.broker.produce("results", msgpack.packb(whole),
+                                    headers={"gpu-worker-job-id": whole["id"], "gpu-worker-source": where})
             self.broker.poll(0)
         consumer.close()
 
@@ -272,16 +279,20 @@ def failed(code):
 
 
 def echo(job):
-    """Each upload comes back as it is."""
-    buffers = job.get("buffers", {})  # a cancel has none
-    return [{"outputs": [{**buffer, "name": name} for name, buffer in buffers.items() if "data" in buffer]}]
+    """Each output that was uploaded comes back as it is."""
+    outputs = [output["buffer"] for output in job.get("outputs", [])]  # a cancel has none
+    return [{"outputs": [described(job["buffers"][name], name) for name in outputs]}]
+
+
+def described(buffer, name):
+    return {"name": name, **{key: buffer[key] for key in ("datatype", "shape", "data", "blob") if key in buffer}}
 
 
 def numbered(number):
     return gw.job("job", {"x": numpy.array([number])}, [gw.step("p", [], grid=[1])], ["x"])
 
 
-class Clients(unittest.TestCase):
+class ClientTest(unittest.TestCase):
     """What a worker would say is said by hand."""
 
     def start(self, say=echo, **options):
@@ -289,10 +300,12 @@ class Clients(unittest.TestCase):
         return self.client(**options)
 
     def client(self, **options):
-        client = gw.Client(self.worker.address, "jobs", "results", programs=[SAXPY], **options)
+        client = gw.Client(self.worker.address, "jobs", "results", **{"programs": [SAXPY], **options})
         self.addCleanup(client.close, wait=False)
         return client
 
+
+class Clients(ClientTest):
     def test_each_future_gets_its_own_result_whoever_else_is_there(self):
         one = self.start(lambda job: echo(job) * 2)  # everything is answered twice
         clients = [one, self.client()]
@@ -408,23 +421,6 @@ class Clients(unittest.TestCase):
             finally:
                 os._exit(status)
         self.assertEqual(0, os.waitpid(child, 0)[1])
-
-    def test_an_answer_that_breaks_the_format_fails_its_own_job_alone(self):
-        broken = [{"outputs": None}, {"status": None, "outputs": [None]}, {"status": "error"}, {"error": 7},
-                  {"outputs": [{"name": "x", "blob": "sha256:" + "../" * 20 + "etc/passwd"}]}]
-        with tempfile.TemporaryDirectory() as folder:
-            client = self.start(lambda job: [broken.pop()] if broken else echo(job), blobs=folder)
-            while broken:
-                with self.assertRaisesRegex(ValueError, "no result|no digest"):
-                    client.submit(numbered(1)).result(PATIENCE_S)
-            self.assertEqual(2, int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]))
-
-    def test_an_answer_that_breaks_the_format_ends_a_job_of_a_resident(self):
-        client = self.start(lambda job: [{"status": None}])
-        with client.resident("r", [1], key="k") as resident:
-            job = gw.job("job", {"r": resident}, [gw.step("p", [], grid=[1])], [])
-            self.assertIsNotNone(client.submit(job).exception(PATIENCE_S))
-            resident.seed(numpy.ones(1, "<f4"))  # none of its jobs is under way
 
     def test_results_that_were_answered_are_stacked_after_the_client_was_closed(self):
         client = self.start()
@@ -547,9 +543,9 @@ class Clients(unittest.TestCase):
 
     def test_large_arrays_go_through_the_blob_store(self):
         with tempfile.TemporaryDirectory() as folder:
-            client = self.start(lambda job: [{"outputs": [{**job["buffers"]["x"], "name": "x"}]}], blobs=folder)
+            client = self.start(blobs=folder)
             large = numpy.arange(100_000)
-            answer = client.submit(gw.job("job", {"x": large}, [], [])).result(PATIENCE_S)
+            answer = client.submit(gw.job("job", {"x": large}, [], ["x"])).result(PATIENCE_S)
             numpy.testing.assert_array_equal(large, answer["x"])
             self.assertIn("blob", self.worker.jobs[0]["buffers"]["x"])
 
@@ -574,12 +570,201 @@ class Clients(unittest.TestCase):
         self.assertEqual(1, len(re.findall("refused", ended.stderr)), ended.stderr)
 
 
+def produce_with_header(address, topic, name):
+    """A message with a header whose name is any bytes: confluent_kafka sends none, but the library under it does."""
+    (path,) = set(re.findall(r"/\S*/librdkafka\S*", pathlib.Path("/proc/self/maps").read_text()))
+    kafka, error, no = ctypes.CDLL(path), ctypes.create_string_buffer(512), ctypes.c_size_t
+    kafka.rd_kafka_conf_new.restype = kafka.rd_kafka_new.restype = kafka.rd_kafka_headers_new.restype = ctypes.c_void_p
+    conf = ctypes.c_void_p(kafka.rd_kafka_conf_new())
+    kafka.rd_kafka_conf_set(conf, b"bootstrap.servers", address.encode(), error, no(512))
+    client = ctypes.c_void_p(kafka.rd_kafka_new(0, conf, error, no(512)))
+    headers = ctypes.c_void_p(kafka.rd_kafka_headers_new(no(1)))
+    kafka.rd_kafka_header_add(headers, name, no(len(name)), b"1", no(1))
+    parts = {1: [topic.encode()], 3: [0], 4: [b"value", no(5)], 10: [headers]}  # RD_KAFKA_VTYPE_TOPIC, PARTITION, VALUE, HEADERS
+    kafka.rd_kafka_producev(client, *(part for kind, values in parts.items() for part in [kind, *values]), 0)
+    kafka.rd_kafka_flush(client, PATIENCE_S * 1000)
+    kafka.rd_kafka_destroy(client)
+
+
+class Strangers(ClientTest):
+    """What anybody may write into the topic of results, or answer in the place of the blob store."""
+
+    def failures(self, answers, job, **options):
+        """What becomes of a job for each of these answers. One that is answered well then finds the client well."""
+        left = list(answers)
+        client = self.start(lambda job: [left.pop(0)] if left else echo(job), **options)
+        failures = [client.submit(job).exception(PATIENCE_S) for _ in answers]
+        self.assertEqual(2, int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]))
+        return failures
+
+    def test_an_answer_to_another_message_is_not_taken_whatever_its_id(self):
+        def say(job):
+            (result,) = echo(job)
+            (output,) = result["outputs"]
+            forged = {"outputs": [{**output, "data": bytes(8)}]}
+            place = self.worker.partition
+            return [{**forged, "source": {"topic": topic, "partition": partition, "offset": offset}}
+                    for topic, partition, offset in [("jobs", place, 10**6), ("jobs", place + 1, 0), ("others", place, 0)]
+                    ] + [result]
+
+        client = self.start(say)
+        futures = [client.submit(numbered(number)) for number in range(1, 50)]
+        self.assertEqual(list(range(1, 50)), [int(future.result(PATIENCE_S)["x"][0]) for future in futures])
+
+    def test_nobody_can_tell_the_next_id_from_those_before(self):
+        client = self.start()
+        drawn = [client.submit(numbered(number)).id.removeprefix("job:") for number in range(50)]
+        for place in range(0, len(drawn[0]), 8):
+            self.assertEqual(50, len({id[place:place + 8] for id in drawn}), drawn[:3])
+
+    def test_a_job_whose_place_the_brokers_do_not_say_fails(self):
+        client = self.start(producer={"acks": 0, "enable.idempotence": False})
+        with self.assertRaisesRegex(ConnectionError, "acks"):
+            client.submit(numbered(1)).result(PATIENCE_S)
+
+    def test_a_header_whose_name_is_no_text_ends_nothing(self):
+        client = self.start()
+        produce_with_header(self.worker.address, "results", b"\xff\xfe")
+        self.assertEqual(1, int(client.submit(numbered(1)).result(PATIENCE_S)["x"][0]))
+
+    def test_an_answer_that_breaks_the_format_fails_its_own_job_alone(self):
+        error = {"code": "io", "message": "no"}
+        broken = [{"outputs": None}, {"status": None, "outputs": [None]}, {"status": "error"}, {"error": 7},
+                  {"status": "error", "error": {**error, "code": 7}}, {"status": "error", "error": {**error, "attempts": "x"}},
+                  {"status": "partial", "error": error, "failed": [{"instance": 0}]}, {"residents": {"r": "x"}},
+                  {"telemetry": 7}, {"outputs": [{"name": "x", "blob": "sha256:" + "../" * 20 + "etc/passwd"}]}]
+        with tempfile.TemporaryDirectory() as folder:
+            for failure in self.failures(broken, numbered(1), blobs=folder):
+                self.assertRegex(str(failure), "no result")
+
+    def test_an_answer_that_breaks_the_format_ends_a_job_of_a_resident(self):
+        client = self.start(lambda job: [{"status": None}])
+        with client.resident("r", [1], key="k") as resident:
+            job = gw.job("job", {"r": resident}, [gw.step("p", [], grid=[1])], [])
+            self.assertIsNotNone(client.submit(job).exception(PATIENCE_S))
+            resident.seed(numpy.ones(1, "<f4"))  # none of its jobs is under way
+
+    def test_outputs_that_the_job_did_not_ask_for_fail_it_alone(self):
+        good = {"name": "x", "datatype": "INT64", "shape": [1], "data": bytes(8)}
+        others = [{"data": bytes(7)}, {"data": bytes(800)}, {"datatype": "FP64"}, {"shape": [2]}, {"shape": []}, {"name": "y"}]
+        answers = [{"outputs": [{**good, **other}]} for other in others] + [{"outputs": []}, {"outputs": [good, good]}]
+        for failure in self.failures(answers, numbered(1)):
+            self.assertRegex(str(failure), "does not fit the job")
+
+    def test_no_answer_makes_a_client_allocate_more_than_the_job_asks_for(self):
+        deep = 7
+        for _ in range(500):
+            deep = [deep]
+        good = {"name": "x", "datatype": "INT64", "shape": [1]}
+        answers = [{"outputs": [{**good, "data": 1_900_000_000}]}, {"outputs": [{**good, "data": bytes(900_000)}]},
+                   {"more": [[] for _ in range(60_000)]}, {"more": deep}, {"more": [None] * 60_000}]
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        for failure in self.failures(answers, numbered(1)):
+            self.assertIsInstance(failure, ValueError)
+        self.assertLess(tracemalloc.get_traced_memory()[1], 16 << 20)
+
+    def test_an_array_with_fewer_rows_than_were_sent_fails_each_of_them(self):
+        rows = numpy.ones((5, 4), "<f4")
+
+        def say(job):
+            (result,) = echo_array(job)
+            (output,) = result["outputs"]
+            cut = {**output, "shape": [3, 4], "data": output["data"][:48]}
+            return [{**result, "outputs": [cut], "telemetry": {"instances": 3}}]
+
+        client = self.start(say, programs=[BATCHED])
+        whole = client.program("saxpy").map(a=numpy.ones(5), x=gw.upload(X), y=rows)
+        for row in [whole, *whole.futures]:
+            self.assertRegex(str(row.exception(PATIENCE_S)), "does not fit the job")
+
+    def serve(self, answer):
+        """A store: `answer` writes to each connection."""
+        class Store(socketserver.StreamRequestHandler):
+            def handle(self):
+                self.rfile.readline()
+                with contextlib.suppress(OSError):
+                    answer(self.wfile)
+
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Store)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return f"http://127.0.0.1:{server.server_address[1]}"
+
+    def test_a_blob_store_that_never_ends_its_answer_holds_nobody(self):
+        ok, end = b"HTTP/1.1 200 OK\r\n", b"\r\n"
+
+        def endless(head, piece, wait_s=0):
+            def answer(file):
+                file.write(head)
+                while True:
+                    file.write(piece)
+                    time.sleep(wait_s)
+            return answer
+
+        elsewhere = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n"
+        for what, answer in {
+            "an endless blob": endless(ok + end, bytes(65536)),
+            "an endless head": endless(ok, b"a: b\r\n" * 1000),
+            "an endless redirect": endless(elsewhere, bytes(65536)),
+            "a slow blob": endless(ok + end, b"a", 0.05),
+            "a slow head": endless(ok, b"a", 0.05),
+            "a large blob that does not come": endless(ok + b"Content-Length: 99999999999\r\n\r\n", b"a", 0.05),
+        }.items():
+            with self.subTest(what), self.assertRaises((OSError, ValueError, http.client.HTTPException)):
+                gw.HttpBlobStore(self.serve(answer), timeout_s=0.3).get("sha256:" + "0" * 64, 16)
+
+    def test_a_blob_of_another_size_than_the_job_asks_for_is_not_read(self):
+        class Liar:
+            def get(self, name):
+                return bytes(1000)
+
+            def put(self, array):
+                return ""
+
+        with tempfile.TemporaryDirectory() as folder:
+            name = gw.BlobStore(folder).put(numpy.zeros(100))
+            output = {"name": "x", "datatype": "INT64", "shape": [1], "blob": name}
+            for store in (folder, Liar()):
+                (failure,) = self.failures([{"outputs": [output]}], numbered(1), blobs=store)
+                self.assertRegex(str(failure), "bytes")
+
+    def test_closing_without_waiting_ends_jobs_whose_blobs_wait_for_a_slow_store(self):
+        gate, asked = threading.Event(), []
+
+        class Slow:
+            def get(self, name):
+                asked.append(name)
+                gate.wait(PATIENCE_S)
+                return bytes(8)
+
+            def put(self, array):
+                return ""
+
+        output = {"name": "x", "datatype": "INT64", "shape": [1], "blob": "sha256:" + "0" * 64}
+        client = self.start(lambda job: [{"outputs": [output]}], blobs=Slow())
+        futures = [client.submit(numbered(number)) for number in range(20)]
+        while client._unanswered:
+            time.sleep(0.01)
+        closing = threading.Thread(target=client.close, args=(False,))
+        closing.start()
+        while not client._is_given_up:
+            time.sleep(0.01)
+        gate.set()
+        closing.join()
+        self.assertTrue(all(future.done() for future in futures))
+        self.assertLess(len(asked), 20)
+        self.assertIn("closed", str(futures[-1].exception()))
+
+
 BATCHED = {**SAXPY, "entries": [{**SAXPY["entries"][0], "batched": True}]}
 
 
 def echo_array(job):
     """As echo(), with the shape and the telemetry of an array job."""
-    (result,) = echo({"buffers": {name: buffer for name, buffer in job["buffers"].items() if buffer.get("each")}})
+    (result,) = echo(job)
     for output in result["outputs"]:
         output["shape"] = [job["count"], *output["shape"]]
     return [{**result, "telemetry": {"instances": job["count"]}}]

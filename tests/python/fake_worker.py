@@ -44,7 +44,7 @@ def outputs_of(job, fault):
     loss = float("nan") if fault == "loss" else loss
     scalars = [("loss", loss), ("accuracy", accuracy)]
     whole = {"name": "weights", "datatype": "FP32", "shape": [len(weights)], "data": weights.astype("<f4").tobytes()}
-    return [whole, *({"name": name, "data": numpy.float32(value).tobytes()} for name, value in scalars)]
+    return [whole, *({"name": name, "datatype": "FP32", "data": numpy.float32(value).tobytes()} for name, value in scalars)]
 
 
 def answer(job, fault):
@@ -87,7 +87,8 @@ def main():
             fault = None
         source = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
         result = msgpack.packb(answer(job, fault) | {"source": source})
-        producer.produce("gpu-results", result, headers={"gpu-worker-job-id": job["id"]})
+        where = "/".join(map(str, source.values()))
+        producer.produce("gpu-results", result, headers={"gpu-worker-job-id": job["id"], "gpu-worker-source": where})
         producer.poll(0)
 
 

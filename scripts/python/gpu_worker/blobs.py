@@ -5,17 +5,22 @@ from __future__ import annotations
 import base64
 import contextlib
 import errno
+import http.client
+import io
 import os
 import pathlib
 import re
 import secrets
+import socket
 import ssl
 import stat
+import sys
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from typing import BinaryIO, Optional, Protocol, Union
+from typing import Any, BinaryIO, Optional, Protocol, Union
 
 import numpy.typing
 
@@ -23,6 +28,8 @@ from .datatypes import little_endian
 from .job import digest
 
 TIMEOUT_S = 120
+SLOW_BYTES_PER_S = 64 * 1024  # what a store must bring once TIMEOUT_S have passed
+HEAD_BYTES = 64 * 1024  # of an answer, besides the blob
 PIECE_BYTES = 1 << 20
 
 
@@ -89,10 +96,13 @@ class BlobStore:
             opened.callback(os.close, place)
             yield place, file
 
-    def get(self, name: str) -> bytes:
-        """The bytes of that name. Raises FileNotFoundError if the store does not have them."""
+    def get(self, name: str, size: Optional[int] = None) -> bytes:
+        """The bytes of that name; of another size than `size` they are not read. Raises FileNotFoundError if the store does
+        not have them."""
         with self._shelf(name, make=False) as (shelf, file), _open_plain(file, shelf) as blob:
-            return _checked(name, blob.read(), self.path(name))
+            if size is not None and os.fstat(blob.fileno()).st_size != size:
+                raise ValueError(f"{self.path(name)} does not hold {name}: it has not {size} bytes")
+            return _checked(name, blob.read() if size is None else blob.read(size), self.path(name))
 
     def put(self, array: numpy.typing.ArrayLike) -> str:
         """Stores the array's bytes and returns their name. A reader never sees a part of them."""
@@ -130,6 +140,56 @@ class BlobStore:
             raise
 
 
+class _Trickle(io.RawIOBase):
+    """What a socket brings: at most so many bytes, and not too slowly, whatever they are."""
+
+    def __init__(self, sock: socket.socket, most: Optional[int], timeout_s: float) -> None:
+        self._socket, self._raw = sock, sock.makefile("rb", buffering=0)
+        self._left = sys.maxsize if most is None else HEAD_BYTES + most
+        self._until = time.monotonic() + timeout_s
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left_s = self._until - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("the blob store is too slow")
+        if self._left == 0:
+            raise ValueError("the blob store sends more than the blob has")
+        self._socket.settimeout(left_s)
+        size = self._raw.readinto(memoryview(buffer)[:self._left]) or 0
+        self._left -= size
+        self._until += size / SLOW_BYTES_PER_S
+        return size
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    """Reads answers, their heads and those of redirects, through a _Trickle."""
+
+    def __init__(self, most: Optional[int], timeout_s: float, context: Optional[ssl.SSLContext]) -> None:
+        super().__init__(context=context)
+        self._most, self._timeout_s = most, timeout_s
+
+    def _respond(self, sock: socket.socket, *args: Any, **options: Any) -> http.client.HTTPResponse:
+        response = http.client.HTTPResponse(sock, *args, **options)
+        response.fp.close()
+        response.fp = io.BufferedReader(_Trickle(sock, self._most, self._timeout_s))
+        return response
+
+    def do_open(self, http_class: Any, req: urllib.request.Request, **options: Any) -> http.client.HTTPResponse:
+        def connect(*args: Any, **more: Any) -> http.client.HTTPConnection:
+            connection: http.client.HTTPConnection = http_class(*args, **more)
+            connection.response_class = self._respond  # type: ignore[assignment]
+            return connection
+
+        return super().do_open(connect, req, **options)
+
+
 class HttpBlobStore:
     """GET and PUT below a URL: `blobs.url` of the workers' configuration, which may carry credentials."""
 
@@ -144,19 +204,21 @@ class HttpBlobStore:
         self._context = context
         self._timeout_s = timeout_s
 
-    def _request(self, name: str, method: str, data: Optional[bytes] = None) -> bytes:
+    def _request(self, name: str, method: str, most: Optional[int], data: Optional[bytes] = None) -> bytes:
         request = urllib.request.Request(f"{self._url}/{_place_of(name)}", data, method=method)
         request.add_header("Content-Type", "application/octet-stream")
         if self._authorization is not None:
             request.add_unredirected_header("Authorization", self._authorization)
-        with urllib.request.urlopen(request, timeout=self._timeout_s, context=self._context) as response:
-            body: bytes = response.read()
+        opener = urllib.request.build_opener(_Bounded(most, self._timeout_s, self._context))
+        with opener.open(request, timeout=self._timeout_s) as response:
+            body: bytes = response.read() if most is None else response.read(most + 1)
         return body
 
-    def get(self, name: str) -> bytes:
-        """The bytes of that name. Raises FileNotFoundError if the store does not have them."""
+    def get(self, name: str, size: Optional[int] = None) -> bytes:
+        """The bytes of that name; where there are more than `size`, they are not read. Raises FileNotFoundError if the store
+        does not have them."""
         try:
-            return _checked(name, self._request(name, "GET"), self._url)
+            return _checked(name, self._request(name, "GET", size), self._url)
         except urllib.error.HTTPError as error:
             if error.code != 404:
                 raise
@@ -165,8 +227,16 @@ class HttpBlobStore:
     def put(self, array: numpy.typing.ArrayLike) -> str:
         """Stores the array's bytes and returns their name."""
         name = digest(array)
-        self._request(name, "PUT", little_endian(array).tobytes())
+        self._request(name, "PUT", 0, little_endian(array).tobytes())
         return name
+
+
+def fetch(store: Store, name: str, size: Optional[int]) -> bytes:
+    """The blob of that name. If its size is known, our own stores read no more."""
+    data = store.get(name, size) if isinstance(store, (BlobStore, HttpBlobStore)) else store.get(name)
+    if size is not None and len(data) != size:
+        raise ValueError(f"blob {name} has {len(data)} bytes, and the job asks for {size}")
+    return data
 
 
 def open_store(store: Union[None, str, os.PathLike[str], Store]) -> Optional[Store]:

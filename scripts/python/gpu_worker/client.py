@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import itertools
 import os
 import secrets
 import threading
@@ -16,6 +15,7 @@ import confluent_kafka
 import numpy
 import numpy.typing
 
+from .answer import Expected
 from .blobs import Store, open_store
 from .datatypes import little_endian
 from .futures import Future, MapFuture, Sent
@@ -24,13 +24,15 @@ from .job import Buffer, Job, blob, encode, upload
 from .line import Line
 from .link import Link, POLL_S
 from .program import Listing, Program, read_listing
-from .result import JobFailed, arrays, result_of
+from .result import arrays_of
 from .ticket import ATTEMPTS_MAX, Ticket, code_of
 
 NAME_BYTES_MAX = 200  # an id has 256 at most
 JOB_OVERHEAD_BYTES = 1024
 INLINE_BYTES = 1024 * 1024  # of an output; a larger one goes to the blob store, for no message has room for it
 BLOB_THREADS = 4
+NO_PLACE = "the brokers did not say where it stands: leave `acks` as it is"
+CLOSED = "the client was closed before the answer came"
 IN_FLIGHT_BYTES = 256 * 1024 * 1024
 # The broker inside a worker keeps the last 5 MiB of each partition. If more were under way, some of it would be lost.
 IN_FLIGHT_BYTES_EMBEDDED = 4 * 1024 * 1024
@@ -42,7 +44,7 @@ _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 
 class Client:
     """Sends jobs to the workers that read `jobs`, and reads `results`. Any number of clients may share both topics: each
-    draws its own ids, and finds its answers by them. All methods may be called from any thread.
+    takes only answers to the messages that it sent. All methods may be called from any thread.
 
     `servers`      host:port of brokers, by commas
     `results`      the workers' `topics.results`; with `reply_to=True` a topic that the workers have in `topics.reply_to`,
@@ -78,8 +80,6 @@ class Client:
 
     def _start(self) -> None:
         """Sets what a forked child must start again."""
-        self._token = secrets.token_hex(6)
-        self._numbers = itertools.count(1)
         self._pending: dict[str, Ticket] = {}
         self._refused: deque[tuple[str, str]] = deque()
         self._lines: dict[bytes, Line] = {}
@@ -88,7 +88,7 @@ class Client:
         self._room = threading.Condition()
         self._send_lock = threading.RLock()  # who brings a static's bytes is sent before who does not
         self._failure: Optional[BaseException] = None
-        self._is_closed = False
+        self._is_closed = self._is_given_up = False
         self._helpers = concurrent.futures.ThreadPoolExecutor(BLOB_THREADS, "gpu-worker-blobs")
 
     def _run_reader(self) -> None:
@@ -156,8 +156,10 @@ class Client:
         buffers = {buffer: self._buffer(value) for buffer, value in job["buffers"].items()}
         future = Future(str(name or job["id"]), self._tell_cancelled)
         whole: Job = {**job, **self._reply_to, "buffers": buffers}
-        size = 2 * JOB_OVERHEAD_BYTES + sum(map(_size_of, buffers.values())) + _size_of_answer(whole)
-        ticket = Ticket(future, whole, _bytes_of(key), size)
+        expected = Expected.of(whole)
+        size = 2 * JOB_OVERHEAD_BYTES + sum(map(_size_of, buffers.values()))
+        size += sum(min(output, INLINE_BYTES) for output in expected.sizes)
+        ticket = Ticket(future, whole, _bytes_of(key), expected, size)
         lines = {resident.line for resident in ticket.residents}
         if len(lines) > 1 or any(key is not None and line.key != ticket.key for line in lines):
             raise ValueError("a job has the key of all its residents")
@@ -226,8 +228,8 @@ class Client:
         return True
 
     def draw(self) -> str:
-        """A name that no other client uses."""
-        return f"{self._token}-{next(self._numbers):x}"
+        """A name that no other client uses, and nobody can guess."""
+        return secrets.token_hex(12)
 
     def dispatch(self, ticket: Ticket) -> None:
         """Sends the job, for the first time or again. Each time it has a new id."""
@@ -237,10 +239,10 @@ class Client:
         with self._send_lock:
             buffers = {buffer: self._spell(value, ticket, id) for buffer, value in ticket.job["buffers"].items()}
             message = encode({**ticket.job, "id": id, "buffers": buffers})
-            ticket.future.id = id
+            ticket.future.id, ticket.source = id, None
             self._pending[id] = ticket
             try:
-                self._link.send(self._jobs, message, ticket.key, ticket.partition, _Delivery(self._refused, id))
+                self._link.send(self._jobs, message, ticket.key, ticket.partition, _Delivery(self._refused, id, ticket))
             except BaseException as failure:
                 del self._pending[id]
                 self._settle_statics(ticket, id, False)
@@ -295,8 +297,8 @@ class Client:
         link = self._link
         try:
             while not self._is_closed:
-                for id, message in link.read():
-                    self._take(id, message)
+                for id, source, message in link.read():
+                    self._take(id, source, message)
                 while self._refused:
                     self._drop(*self._refused.popleft())
                 self.check_worker()
@@ -308,12 +310,17 @@ class Client:
     def check_worker(self) -> None:
         """Raises if the worker that answers is known to have ended."""
 
-    def _take(self, id: str, message: bytes) -> None:
-        ticket = self._pending.pop(id, None)
+    def _take(self, id: str, source: str, message: bytes) -> None:
+        ticket = self._pending.get(id)
         if ticket is None:
             return  # somebody else's, or one that was answered twice
+        while ticket.source is None and not self._is_closed:  # a result may come before the brokers' word on its job
+            self._link.serve()
+        if source != ticket.source:
+            return  # it answers another message with the same id
+        del self._pending[id]
         try:
-            result = result_of(message)
+            result = ticket.expected.read(message)
         except Exception as failure:
             self._lose(ticket, id, failure)
             return
@@ -328,7 +335,7 @@ class Client:
         if ticket.line is not None:
             ticket.line.answered(ticket, result)
         elif code_of(result) == "static_missing" and ticket.statics and ticket.attempts < ATTEMPTS_MAX:
-            ticket.partition = result["source"]["partition"]
+            ticket.partition = ticket.source_partition
             if self.store is not None:
                 for static in ticket.statics:
                     self.store.put(static.array())
@@ -340,19 +347,22 @@ class Client:
         self._give_room(ticket)
         ticket.future.answer = {**result}
         if any("blob" in output for output in result["outputs"]):
-            self._helpers.submit(self._resolve, ticket.future, result)
+            self._helpers.submit(self._resolve, ticket, result)
         else:
-            self._resolve(ticket.future, result)
+            self._resolve(ticket, result)
 
-    def _resolve(self, future: Future, result: Mapping[str, Any]) -> None:
+    def _resolve(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
+        future = ticket.future
         if not future.set_running_or_notify_cancel():
             return
         try:
-            future.set_result(arrays(result, self.store))
-        except JobFailed:
-            future.set_exception(JobFailed(result, future.name))
+            if self._is_given_up:
+                raise ConnectionError(CLOSED)
+            found = arrays_of(result, self.store, future.name, ticket.expected.sizes)
         except Exception as failure:
             future.set_exception(failure)
+        else:
+            future.set_result(found)
 
     def _drop(self, id: str, why: str) -> None:
         ticket = self._pending.pop(id, None)
@@ -389,11 +399,11 @@ class Client:
             while wait and self._unanswered and self._failure is None:
                 self._room.wait(POLL_S)
         unsent = self._link.flush() if self._failure is None else 0
-        self._is_closed = True
+        self._is_closed, self._is_given_up = True, not wait
         self._reader.join()
         _clients.discard(self)  # from here on a forked child has nothing to start again
         del self._link  # its connections end here, not when the garbage is collected
-        self._fail_all(ConnectionError("the client was closed before the answer came"))
+        self._fail_all(ConnectionError(CLOSED))
         self._helpers.shutdown()
         if unsent and wait:
             raise ConnectionError(f"{unsent} messages were not sent")
@@ -406,16 +416,20 @@ class Client:
 
 
 class _Delivery:
-    """Notes the messages that brokers refuse; the reader's thread handles them."""
+    """Notes where the brokers have put a job, and the messages that they refuse; the reader's thread handles those."""
 
-    __slots__ = ("_refused", "_id")
+    __slots__ = ("_refused", "_id", "_ticket")
 
-    def __init__(self, refused: deque[tuple[str, str]], id: str) -> None:
-        self._refused, self._id = refused, id
+    def __init__(self, refused: deque[tuple[str, str]], id: str, ticket: Optional[Ticket] = None) -> None:
+        self._refused, self._id, self._ticket = refused, id, ticket
 
     def __call__(self, error: Optional[confluent_kafka.KafkaError], message: confluent_kafka.Message) -> None:
-        if error is not None:
-            self._refused.append((self._id, _advice(error)))
+        offset = message.offset()
+        is_placed = error is None and offset is not None and offset >= 0
+        if self._ticket is not None:
+            self._ticket.source = f"{message.topic()}/{message.partition()}/{offset}" if is_placed else ""
+        if not is_placed:
+            self._refused.append((self._id, NO_PLACE if error is None else _advice(error)))
 
 
 def _advice(error: confluent_kafka.KafkaError) -> str:
@@ -430,16 +444,6 @@ def _bytes_of(key: Key) -> Optional[bytes]:
 
 def _size_of(buffer: Any) -> int:
     return len(buffer.get("data", b"")) if isinstance(buffer, Mapping) else 0
-
-
-def _size_of_answer(job: Job) -> int:
-    """About how many bytes its outputs have in the answer."""
-    size = 0
-    for output in job["outputs"]:
-        buffer = job["buffers"].get(output["buffer"], {})
-        described = buffer.described if isinstance(buffer, Kept) else buffer
-        size += min(output.get("bytes", described.get("bytes", 0)) * job.get("count", 1), INLINE_BYTES)
-    return size
 
 
 def _forget_parents() -> None:

@@ -84,7 +84,7 @@ class Sent:
             if not row.set_running_or_notify_cancel():
                 continue
             if isinstance(failure, JobFailed):
-                row.set_exception(JobFailed(failure.result, row.name))
+                row.set_exception(failure.of(row.name))
             elif failure is not None:
                 row.set_exception(failure)
             else:

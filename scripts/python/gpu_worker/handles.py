@@ -35,6 +35,11 @@ class Kept:
         """`bytes`, `datatype` and `shape`."""
         return dict(self._described)
 
+    @property
+    def sent(self) -> Buffer:
+        """The same, as a job has it."""
+        return self.described
+
 
 class Static(Kept):
     """An input that never changes, named by the digest of its bytes. The client keeps a copy, and sends the bytes to
@@ -102,6 +107,10 @@ class Resident(Kept):
     @property
     def line(self) -> Line:
         return self._line
+
+    @property
+    def sent(self) -> Buffer:
+        return dict(self._sent)
 
     def seed(self, array: numpy.typing.ArrayLike) -> None:
         """The next job begins with this array. Raises RuntimeError while jobs are under way."""

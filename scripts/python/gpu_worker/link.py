@@ -16,7 +16,7 @@ FLUSH_TIMEOUT_S = 60.0
 QUIET = 2  # a log level: only what is critical
 REFRESH_S = 30.0  # a topic may get more partitions
 BATCH = 1000
-JOB_ID = "gpu-worker-job-id"
+JOB_ID, SOURCE = "gpu-worker-job-id", "gpu-worker-source"
 ANY_PARTITION = -1
 # While a fetch waits, the broker inside a worker does not look for new messages: fetches must wait only briefly.
 EMBEDDED, EMBEDDED_WAIT_MS = "mockCluster", 2
@@ -137,9 +137,13 @@ class Link:
             except BufferError:
                 self._producer.poll(POLL_S)
 
-    def read(self) -> list[tuple[str, bytes]]:
-        """(job's id, result) of what has come, or [] when nothing came for a moment. ConnectionError where the brokers
-        refuse to go on."""
+    def serve(self) -> None:
+        """Waits a moment for the brokers to say what has become of messages."""
+        self._producer.poll(POLL_S)
+
+    def read(self) -> list[tuple[str, str, bytes]]:
+        """(job's id, where it stands, result) of what has come, or [] when nothing came for a moment. ConnectionError where
+        the brokers refuse to go on."""
         self._producer.poll(0)
         if time.monotonic() > self._refresh_at:
             self._refresh()
@@ -149,7 +153,7 @@ class Link:
             return []
         return [found for message in [first, *self._consumer.consume(BATCH, 0)] for found in self._take(message)]
 
-    def _take(self, message: confluent_kafka.Message) -> list[tuple[str, bytes]]:
+    def _take(self, message: confluent_kafka.Message) -> list[tuple[str, str, bytes]]:
         error = message.error()
         if error is not None:
             if error.retriable() or error.code() in (
@@ -160,9 +164,12 @@ class Link:
         partition, offset, value = message.partition(), message.offset(), message.value()
         if partition is not None and offset is not None:
             self._next[partition] = offset + 1
-        headers: Any = message.headers() or []
-        ids: list[bytes] = [header for name, header in headers if name == JOB_ID and header is not None]
-        return [(ids[0].decode(errors="replace"), bytes(value))] if ids and value is not None else []
+        try:
+            headers: Any = dict(message.headers() or [])
+        except Exception:  # a name that is no UTF-8: no worker sends it
+            return []
+        id, source = (str(headers.get(name) or b"", errors="replace") for name in (JOB_ID, SOURCE))
+        return [(id, source, bytes(value))] if value is not None else []
 
     def flush(self) -> int:
         """Waits until the brokers have all messages. Returns how many they do not have."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-import msgpack  # type: ignore[import-untyped]
 import numpy
 
-from .blobs import Store
+from .blobs import Store, fetch
 from .datatypes import DTYPES, Array
 
 
@@ -28,7 +28,9 @@ class JobFailed(Exception):
     their numbers, and `arrays()` has the outputs of all others, with zeros in their places. Otherwise both are empty.
     """
 
-    def __init__(self, result: Mapping[str, Any], name: Optional[str] = None) -> None:
+    def __init__(
+        self, result: Mapping[str, Any], name: Optional[str] = None, sizes: Optional[Sequence[int]] = None
+    ) -> None:
         error = result["error"]
         self.name = name or result["id"]
         self.code: str = error["code"]
@@ -39,53 +41,55 @@ class JobFailed(Exception):
         self.failed: list[dict[str, Any]] = list(result.get("failed", []))
         self.instances: list[int] = [one["instance"] for one in self.failed]
         self.result = result
+        self._sizes = sizes  # of its outputs, in bytes
         super().__init__(_harmless(f"{self.name}: {self.code}: {self.message} {self.fix}".rstrip()))
 
     def __reduce__(self) -> Any:
-        return type(self), (self.result, self.name)
+        return type(self), (self.result, self.name, self._sizes)
+
+    def of(self, name: str) -> JobFailed:
+        """The same, of one row."""
+        return type(self)(self.result, name, self._sizes)
 
     def arrays(self, store: Optional[Store] = None) -> dict[str, Array]:
         """{output name: array} of an array some of whose instances have failed, as the function arrays(); else empty."""
-        return _arrays(self.result, store)
+        return _arrays(self.result, store, self._sizes)
 
 
-def _is_result(result: Any) -> bool:
-    if not isinstance(result, dict):
-        return False
-    outputs, error, residents = (result.get(key, {}) for key in ("outputs", "error", "residents"))
-    return (
-        isinstance(outputs, list) and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in outputs)
-        and isinstance(error, dict) and (result.get("status") == "ok" or {"code", "message"} <= error.keys())
-        and isinstance(residents, dict) and all(isinstance(generation, int) for generation in residents.values()))
-
-
-def result_of(message: bytes) -> dict[str, Any]:
-    """The result in a message. Raises ValueError for what no worker sends: others may write to the topic, too."""
-    result = msgpack.unpackb(message)
-    if not _is_result(result):
-        raise ValueError("the answer is no result as schemas/result.schema.json has it: see who else writes to the topic")
-    return dict(result)
-
-
-def _bytes(output: Mapping[str, Any], store: Optional[Store]) -> bytes:
+def _bytes(output: Mapping[str, Any], store: Optional[Store], size: Optional[int]) -> bytes:
     if "data" in output:
+        if not isinstance(output["data"], bytes):  # bytearray() of a number has as many zeros
+            raise ValueError(f'output {output["name"]} has {type(output["data"]).__name__} for data')
         data: bytes = output["data"]
         return data
     if store is None:
         raise ValueError(f'output {output["name"]} is blob {output["blob"]}: pass the store that holds it')
-    return store.get(output["blob"])
+    return fetch(store, output["blob"], size)
 
 
-def _array(output: Mapping[str, Any], store: Optional[Store], instances: Optional[int]) -> Array:
-    flat = numpy.frombuffer(bytearray(_bytes(output, store)), DTYPES[output.get("datatype", "UINT8")])
+def _array(output: Mapping[str, Any], store: Optional[Store], instances: Optional[int], size: Optional[int]) -> Array:
+    dtype = DTYPES[output.get("datatype", "UINT8")]
+    if size is None and "shape" in output:
+        size = math.prod(output["shape"]) * dtype.itemsize
+    flat = numpy.frombuffer(bytearray(_bytes(output, store, size)), dtype)
     if "shape" in output:
         return flat.reshape(output["shape"])
     return flat if instances is None else flat.reshape(instances, -1)
 
 
-def _arrays(result: Mapping[str, Any], store: Optional[Store]) -> dict[str, Array]:
+def _arrays(
+    result: Mapping[str, Any], store: Optional[Store], sizes: Optional[Sequence[int]] = None
+) -> dict[str, Array]:
     instances = result.get("telemetry", {}).get("instances")
-    return {output["name"]: _array(output, store, instances) for output in result["outputs"]}
+    return {output["name"]: _array(output, store, instances, None if sizes is None else sizes[place])
+            for place, output in enumerate(result["outputs"])}
+
+
+def arrays_of(result: Mapping[str, Any], store: Optional[Store], name: str, sizes: Sequence[int]) -> dict[str, Array]:
+    """As arrays(), of outputs of known sizes, in bytes."""
+    if result["status"] != "ok":
+        raise JobFailed(result, name, sizes)
+    return _arrays(result, store, sizes)
 
 
 def arrays(result: Mapping[str, Any], store: Optional[Store] = None) -> dict[str, Array]:

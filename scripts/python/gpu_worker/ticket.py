@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
+from .answer import Expected
 from .futures import Future
 from .handles import Resident, Static
 from .job import Job
@@ -21,11 +22,17 @@ class Ticket:
     future: Future
     job: Job  # with handles among its buffers
     key: Optional[bytes]
+    expected: Expected
     size: int  # about what it holds in memory, in bytes
     line: Optional[Line] = None
     partition: Optional[int] = None  # None: the brokers' partitioner decides
+    source: Optional[str] = None  # "topic/partition/offset" of its message; None until the brokers have said it
     place: int = 0  # in its line
     attempts: int = 0
+
+    @property
+    def source_partition(self) -> int:
+        return int((self.source or "").split("/")[-2])
 
     def handles(self, kind: type[Any]) -> list[Any]:
         return [buffer for buffer in self.job["buffers"].values() if isinstance(buffer, kind)]

@@ -1,0 +1,127 @@
+"""Whether a result answers a job. Anybody may have written what is in the topic of results: it is looked at here before
+anything is made of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Mapping
+from typing import Any, Optional
+
+import msgpack  # type: ignore[import-untyped]
+
+from .handles import Kept
+from .job import Job
+
+# What a result has besides its outputs: telemetry, an error, the instances that failed; for each output and resident a name.
+REST_BYTES, NAMED_BYTES = 64 * 1024, 1024
+REST_PARTS, OUTPUT_PARTS = 64, 2  # lists and maps
+DIGEST = re.compile("sha256:[0-9a-f]{64}")
+NO_RESULT = "the answer is no result as schemas/result.schema.json has it: see who else writes to the topic"
+
+
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """One that a job asks for, as its result has it."""
+
+    name: str
+    datatype: Optional[str]
+    shape: Optional[list[int]]
+    bytes: int
+
+    @classmethod
+    def of(cls, output: Mapping[str, Any], job: Job) -> Output:
+        buffer = job["buffers"].get(output["buffer"], {})
+        buffer = buffer.sent if isinstance(buffer, Kept) else buffer
+        whole, count = buffer.get("bytes", 0), job.get("count")
+        size = output.get("bytes", whole - output.get("offset", 0))
+        shape = buffer.get("shape") if size == whole else None
+        if shape is not None and count is not None:
+            shape = [count, *shape]
+        return cls(output.get("as", output["buffer"]), buffer.get("datatype"), shape, size * (count or 1))
+
+    @classmethod
+    def found(cls, output: Mapping[str, Any], size: int) -> Output:
+        """What a result has; of a blob the size is not known before it is read."""
+        return cls(output["name"], output.get("datatype"), output.get("shape"),
+                   len(output["data"]) if "data" in output else size)
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """What a good answer to a job has."""
+
+    outputs: tuple[Output, ...]
+    count: Optional[int]
+    buffers: int
+
+    @classmethod
+    def of(cls, job: Job) -> Expected:
+        return cls(tuple(Output.of(output, job) for output in job["outputs"]), job.get("count"), len(job["buffers"]))
+
+    @property
+    def sizes(self) -> list[int]:
+        """The bytes of each output."""
+        return [output.bytes for output in self.outputs]
+
+    def read(self, message: bytes) -> dict[str, Any]:
+        """The result in a message. ValueError for one that cannot be the answer; little is allocated for it."""
+        names = len(self.outputs) + self.buffers
+        if len(message) > REST_BYTES + NAMED_BYTES * names + sum(self.sizes):
+            raise ValueError(f"the answer has {len(message)} bytes, more than the job asks for: see who else writes to the topic")
+        result = _unpack(message, REST_PARTS + names, REST_PARTS + OUTPUT_PARTS * names)
+        if not _is_result(result):
+            raise ValueError(NO_RESULT)
+        self._check(result)
+        return dict(result)
+
+    def _check(self, result: Mapping[str, Any]) -> None:
+        wanted = () if result["status"] == "error" else self.outputs
+        found = tuple(map(Output.found, result["outputs"], itertools.chain(self.sizes, itertools.repeat(0))))
+        if found != wanted:
+            other = next((pair for pair in zip(found, wanted) if pair[0] != pair[1]), (len(found), len(wanted)))
+            raise ValueError(f"the answer does not fit the job: it has {other[0]} for outputs, and not {other[1]}; see who else "
+                             "writes to the topic")
+        count = result.get("telemetry", {}).get("instances") if found else self.count
+        failed = [one["instance"] for one in result.get("failed", [])]
+        if count != self.count or not all(0 <= one < (self.count or 0) for one in failed):
+            raise ValueError(f"the answer does not fit the job: it has other instances than {self.count}; see who else writes to "
+                             "the topic")
+
+
+def _unpack(message: bytes, items: int, parts: int) -> Any:
+    """What msgpack says, of at most so many lists and maps with at most so many items."""
+    left = [parts]
+
+    def count(part: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise ValueError(NO_RESULT)
+        return part
+
+    return msgpack.unpackb(message, object_hook=count, list_hook=count, max_array_len=items, max_map_len=items, max_ext_len=0)
+
+
+def _has(found: Any, needed: Mapping[str, type], others: Mapping[str, type]) -> bool:
+    return isinstance(found, dict) and needed.keys() <= found.keys() and all(
+        isinstance(found[key], kind) for key, kind in {**needed, **others}.items() if key in found)
+
+
+def _is_output(found: Any) -> bool:
+    return _has(found, {"name": str}, {"datatype": str, "shape": list, "data": bytes, "blob": str}) and (
+        ("data" in found) != ("blob" in found)) and ("blob" not in found or DIGEST.fullmatch(found["blob"]) is not None)
+
+
+def _is_result(found: Any) -> bool:
+    """Whether all that a client looks at has the form of the schema."""
+    if not _has(found, {"status": str, "outputs": list}, {"error": dict, "failed": list, "residents": dict, "telemetry": dict}):
+        return False
+    error = {"code": str, "message": str}
+    return (
+        found["status"] in ("ok", "partial", "error")
+        and ("error" in found) == (found["status"] != "ok")
+        and ("error" not in found or _has(found["error"], error, {"fix": str, "retry": str, "attempts": int}))
+        and all(map(_is_output, found["outputs"]))
+        and all(_has(one, {"instance": int, **error}, {}) for one in found.get("failed", []))
+        and all(isinstance(generation, int) for generation in found.get("residents", {}).values()))
