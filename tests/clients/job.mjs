@@ -4,6 +4,8 @@ import { decode, encode } from "@msgpack/msgpack";
 import { randomUUID } from "node:crypto";
 import kafkajs from "kafkajs";
 
+const ANSWER_BYTES_MAX = 64 * 1024; // far more than the answer to this job has
+const ANSWER_ITEMS_MAX = 64;
 const [servers, jobs, results] = process.argv.slice(2);
 const kafka = new kafkajs.Kafka({ brokers: servers.split(","), logLevel: kafkajs.logLevel.ERROR });
 
@@ -35,15 +37,30 @@ const producer = kafka.producer();
 await consumer.connect();
 await producer.connect();
 await consumer.subscribe({ topics: [results], fromBeginning: true });
+// Anybody may use the job's id: its answer names the place where the brokers put the job.
+const place = producer
+  .send({ topic: jobs, messages: [{ value: Buffer.from(encode(job)) }] })
+  .then(([{ topicName, partition, baseOffset }]) => `${topicName}/${partition}/${baseOffset}`);
 const answer = new Promise((resolve) => {
   consumer.run({
     eachMessage: async ({ message }) => {
-      if (message.headers["gpu-worker-job-id"]?.toString() === id) resolve(decode(message.value));
+      if (message.headers["gpu-worker-source"]?.toString() === (await place)) resolve(message.value);
     },
   });
 });
-await producer.send({ topic: jobs, messages: [{ value: Buffer.from(encode(job)) }] });
-const result = await answer;
+
+// Anybody may have written it: what does not fit the job is no answer.
+function read(message) {
+  if (message.length > ANSWER_BYTES_MAX) throw new Error(`the answer has ${message.length} bytes`);
+  const result = decode(message, { maxArrayLength: ANSWER_ITEMS_MAX, maxMapLength: ANSWER_ITEMS_MAX });
+  if (result.status !== "ok") throw new Error(`${result.status} ${result.error?.code}`);
+  const [output, ...others] = result.outputs;
+  const isOurs = output?.datatype === "FP32" && `${output.shape}` === "3" && output.data instanceof Uint8Array;
+  if (!isOurs || output.data.length !== 12 || others.length > 0) throw new Error("the answer does not fit the job");
+  return result;
+}
+
+const result = read(await answer);
 const [output] = result.outputs;
 console.log(result.status, result.error?.code ?? "", output.datatype, output.shape, numbersOf(output.data));
 await Promise.all([consumer.disconnect(), producer.disconnect()]);

@@ -28,11 +28,11 @@ import confluent_kafka
 import gpu_worker as gw
 import msgpack
 import numpy
+from by_hand import PATIENCE_S, FakeWorker
 from gpu_worker import Program
 from gpu_worker.futures import Sent
 
 SCHEMAS = pathlib.Path(check_job.__file__).parent
-PATIENCE_S = 240  # with what must happen: it ends a test that hangs, and says nothing of how quick a machine is
 
 
 class Buffers(unittest.TestCase):
@@ -232,46 +232,6 @@ class Golden(unittest.TestCase):
                         if "data" in output:
                             array = gw.arrays({**result, "outputs": [output]})[output["name"]]
                             self.assertEqual(output["data"], array.tobytes())
-
-
-class FakeWorker:
-    """Takes what is sent to the jobs' topic of librdkafka's own broker, and answers what `say` makes of it: a list of
-    results, or parts of them."""
-
-    def __init__(self, test, say):
-        self.broker = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 3})
-        (broker,) = self.broker.list_topics(timeout=PATIENCE_S).brokers.values()
-        self.address = f"{broker.host}:{broker.port}"
-        self.say, self.jobs, self.is_over = say, [], False
-        self.thread = threading.Thread(target=self.work)
-        self.thread.start()
-        test.addCleanup(self.stop)
-
-    def stop(self):
-        self.is_over = True
-        self.thread.join()
-
-    def work(self):
-        consumer = confluent_kafka.Consumer({
-            "bootstrap.servers": self.address, "group.id": "worker", "fetch.wait.max.ms": 2, "log_level": 3,
-            "allow.auto.create.topics": True})
-        partitions = consumer.list_topics("jobs", timeout=PATIENCE_S).topics["jobs"].partitions
-        consumer.assign([confluent_kafka.TopicPartition("jobs", number, 0) for number in partitions])
-        while not self.is_over:
-            message = consumer.poll(0.05)
-            if message is None or message.error() is not None:
-                continue
-            job = msgpack.unpackb(message.value())
-            self.jobs.append(job)
-            self.partition = message.partition()
-            source = {"topic": "jobs", "partition": message.partition(), "offset": message.offset()}
-            for result in self.say(job):
-                whole = {"id": job["id"], "status": "ok", "outputs": [], "source": source, **result}
-                where = "/".join(map(str, whole["source"].values()))
-                self.broker.produce("results", msgpack.packb(whole),
-                                    headers={"gpu-worker-job-id": whole["id"], "gpu-worker-source": where})
-            self.broker.poll(0)
-        consumer.close()
 
 
 def failed(code):

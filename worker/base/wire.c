@@ -207,6 +207,17 @@ void wire_values_fini(struct wire_values *values) {
     if (values->items != values->at_hand) free(values->items);
 }
 
+const struct wire_value *wire_find(const struct wire_value *map, struct slice key) {
+    if (map == NULL || map->type != WIRE_MAP) return NULL;
+    const struct wire_value *at = map + 1;
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct wire_value *value = wire_next(at);
+        if (at->type == WIRE_TEXT && slice_equal(wire_slice(at), key)) return value;
+        at = wire_next(value);
+    }
+    return NULL;
+}
+
 bool wire_take_map_head(struct slice *bytes, size_t *pairs) {
     struct head head;
     struct slice taken;

@@ -96,6 +96,19 @@ static inline struct slice wire_slice(const struct wire_value *value) {
     return slice_of(value->bytes, value->count);
 }
 
+/** The bytes of a TEXT; none for another value, and for NULL. */
+static inline struct slice wire_text(const struct wire_value *value) {
+    bool is_text = value != NULL && value->type == WIRE_TEXT;
+    return is_text ? wire_slice(value) : slice_of(NULL, 0);
+}
+
+/** The value of a key of a map; NULL if `map` is none, or does not have it. */
+const struct wire_value *wire_find(const struct wire_value *map, struct slice key);
+
+static inline const struct wire_value *wire_get(const struct wire_value *map, const char *key) {
+    return wire_find(map, slice_of_text(key));
+}
+
 /**
  * Reads checked bytes without decoding them: moves `bytes` past the head of the map that they start
  * with, or past a whole string. False, and nothing is moved, if they start with something else.

@@ -58,7 +58,7 @@ static sigset_t stop_signals(void) {
 }
 
 /* A worker that is late, or not wanted any more, is killed. */
-static enum err await(pid_t pid, uint64_t timeout_s, int *ret_exit, struct error *err) {
+static enum err await(pid_t pid, uint64_t timeout_s, struct error *err) {
     const sigset_t signals = stop_signals();
     struct pollfd ends[] = {{.fd = pidfd_open(pid, 0), .events = POLLIN},
         {.fd = signalfd(-1, &signals, SFD_CLOEXEC), .events = POLLIN}};
@@ -66,7 +66,7 @@ static enum err await(pid_t pid, uint64_t timeout_s, int *ret_exit, struct error
     (void)poll(ends, 2, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
     bool has_ended = ends[0].revents != 0;
     if (!has_ended) kill(pid, SIGKILL);
-    *ret_exit = quiet_wait(pid);
+    (void)quiet_wait(pid);
     for (int i = 0; i < 2; i++)
         if (ends[i].fd >= 0) close(ends[i].fd);
     if (has_ended) return ERR_OK;
@@ -88,8 +88,8 @@ static enum err take_result(
     return error_set(err, ERR_IO, 0, "see the lines above", "the worker gave no result");
 }
 
-enum err local_job_run(const struct local_job *job, uint8_t **ret, size_t *ret_size, int *ret_exit,
-    struct error *err) {
+enum err local_job_run(
+    const struct local_job *job, uint8_t **ret, size_t *ret_size, struct error *err) {
     struct room room = {0};
     pid_t pid;
     sigset_t before;
@@ -100,7 +100,7 @@ enum err local_job_run(const struct local_job *job, uint8_t **ret, size_t *ret_s
     sigprocmask(SIG_BLOCK, &signals, &before);
     code = quiet_write_file(room.job, job->message.data, job->message.size, err);
     if (code == ERR_OK) code = start(job, &room, &pid, err);
-    if (code == ERR_OK) code = await(pid, job->timeout_s, ret_exit, err);
+    if (code == ERR_OK) code = await(pid, job->timeout_s, err);
     if (code == ERR_OK) code = take_result(&room, ret, ret_size, err);
     quiet_remove_folder(room.folder);
     sigprocmask(SIG_SETMASK, &before, NULL);

@@ -15,11 +15,10 @@ struct local_job {
 };
 
 /**
- * *ret is the result's message in a new block that the caller frees; *ret_exit the worker's exit
- * code. If there is no result, what the worker logged has been printed. Errors: ERR_IO,
- * ERR_NO_MEMORY; ERR_TIMEOUT.
+ * *ret is the result's message in a new block that the caller frees. If there is no result, what
+ * the worker logged has been printed. Errors: ERR_IO, ERR_NO_MEMORY; ERR_TIMEOUT.
  */
 MUST_CHECK enum err local_job_run(
-    const struct local_job *job, uint8_t **ret, size_t *ret_size, int *ret_exit, struct error *err);
+    const struct local_job *job, uint8_t **ret, size_t *ret_size, struct error *err);
 
 #endif

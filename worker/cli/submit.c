@@ -11,6 +11,7 @@
 #include "cli/local_job.h"
 #include "cli/options.h"
 #include "cli/sender.h"
+#include "decode/answer.h"
 #include "decode/job_yaml.h"
 #include "decode/npy.h"
 #include "decode/print.h"
@@ -144,9 +145,13 @@ static bool answers(const struct delivery *delivery, const char *source) {
     return delivery_header(delivery, "gpu-worker-source", &value) && slice_is_text(value, source);
 }
 
-/* Prints the result, and writes its outputs; CLI_OK if it is ok. */
-static int show_result(const struct submit_arguments *arguments, struct slice result, bool is_ok) {
+/* Prints the result, and writes its outputs; CLI_OK if the job succeeded. */
+static int show_result(const struct submit_arguments *arguments,
+    const struct submission *submission, struct slice result) {
     struct error err;
+    bool is_ok;
+    if (answer_check(slice_of(submission->bytes, submission->size), result, &is_ok, &err) != ERR_OK)
+        return cli_fail(CLI_FAILED, "submit", "%s; %s", err.message, err.fix);
     if (arguments->json) {
         print_message_json(result, stdout);
         printf("\n");
@@ -160,8 +165,8 @@ static int show_result(const struct submit_arguments *arguments, struct slice re
     return cli_fail(CLI_FAILED, "submit", "%s; %s", err.message, err.fix);
 }
 
-static int await_result(
-    struct reader *reader, const char *source, const struct submit_arguments *arguments) {
+static int await_result(struct reader *reader, const char *source,
+    const struct submit_arguments *arguments, const struct submission *submission) {
     uint64_t until = clock_ns() + arguments->timeout_s * 1000000000u;
     while (clock_ns() < until) {
         struct delivery *delivery = NULL;
@@ -169,10 +174,7 @@ static int await_result(
         if (reader_poll(reader, 100, &delivery, &err) != ERR_OK)
             return cli_fail_sending("submit", &err);
         if (delivery != NULL && answers(delivery, source)) {
-            struct slice status = {0};
-            bool is_ok = delivery_header(delivery, "gpu-worker-status", &status) &&
-                         slice_is_text(status, "ok");
-            int exit_code = show_result(arguments, delivery->payload, is_ok);
+            int exit_code = show_result(arguments, submission, delivery->payload);
             delivery_destroy(delivery);
             return exit_code;
         }
@@ -196,8 +198,8 @@ static int submit(const struct settings *settings, const struct submit_arguments
         code = connect_reader(settings, settings->topics.results, READER_FROM_NOW, &reader, &err);
     if (code != ERR_OK) return cli_fail_sending("submit", &err);
     code = send_job(settings, topic, submission, &source, &err);
-    int exit_code =
-        code == ERR_OK ? await_result(reader, source, arguments) : cli_fail_sending("submit", &err);
+    int exit_code = code == ERR_OK ? await_result(reader, source, arguments, submission)
+                                   : cli_fail_sending("submit", &err);
     free(source);
     reader_destroy(reader);
     return exit_code;
@@ -211,10 +213,9 @@ static int run_here(const struct submit_arguments *arguments, const struct submi
     struct error err;
     uint8_t *result;
     size_t size;
-    int exit_code;
-    if (local_job_run(&job, &result, &size, &exit_code, &err) != ERR_OK)
+    if (local_job_run(&job, &result, &size, &err) != ERR_OK)
         return cli_fail(CLI_FAILED, "submit", "%s; %s", err.message, err.fix);
-    exit_code = show_result(arguments, slice_of(result, size), exit_code == CLI_OK);
+    int exit_code = show_result(arguments, submission, slice_of(result, size));
     free(result);
     return exit_code;
 }

@@ -28,29 +28,12 @@ static const char *const descriptions[] = {
     [DATATYPE_FP64] = "<f8",
 };
 
-/* The value of a key of a map; NULL if it is no map, or has none. */
-static const struct wire_value *get(const struct wire_value *map, const char *key) {
-    if (map == NULL || map->type != WIRE_MAP) return NULL;
-    const struct wire_value *at = map + 1;
-    for (uint32_t i = 0; i < map->count; i++) {
-        const struct wire_value *value = wire_next(at);
-        if (at->type == WIRE_TEXT && slice_is_text(wire_slice(at), key)) return value;
-        at = wire_next(value);
-    }
-    return NULL;
-}
-
-static struct slice text_of(const struct wire_value *value) {
-    bool is_text = value != NULL && value->type == WIRE_TEXT;
-    return is_text ? wire_slice(value) : slice_of(NULL, 0);
-}
-
 /* `name` of size 0: the only output. */
 static const struct wire_value *find(const struct wire_value *outputs, struct slice name) {
     const struct wire_value *at = outputs + 1, *found = NULL;
     if (name.size == 0) return outputs->count == 1 ? at : NULL;
     for (uint32_t i = 0; i < outputs->count && found == NULL; i++, at = wire_next(at))
-        if (slice_equal(text_of(get(at, "name")), name)) found = at;
+        if (slice_equal(wire_text(wire_get(at, "name")), name)) found = at;
     return found;
 }
 
@@ -72,10 +55,10 @@ static bool write_shape(
 
 static enum err write_array(
     const char *path, const struct wire_value *output, struct slice data, struct error *err) {
-    enum datatype type = datatype_find(text_of(get(output, "datatype")));
+    enum datatype type = datatype_find(wire_text(wire_get(output, "datatype")));
     size_t width = type == DATATYPE_NONE ? 1 : datatype_bytes(type);
     char shape[RANK_MAX * 24], header[HEADER_SIZE];
-    if (!write_shape(get(output, "shape"), data.size / width, shape, sizeof shape))
+    if (!write_shape(wire_get(output, "shape"), data.size / width, shape, sizeof shape))
         snprintf(shape, sizeof shape, "%zu, ", data.size / width);
     int used = snprintf(header, sizeof header,
         "\x93NUMPY\x01%c--{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", 0,
@@ -105,7 +88,7 @@ static enum err write_one(const struct wire_value *outputs, const char *option, 
     if (output == NULL)
         return error_set(err, ERR_CONFIG, 0, "name one of the result's outputs",
             "the job has no output '%.*s'", (int)name.size, (const char *)name.data);
-    const struct wire_value *data = get(output, "data");
+    const struct wire_value *data = wire_get(output, "data");
     if (data == NULL || data->type != WIRE_BINARY)
         return error_set(err, ERR_CONFIG, 0,
             "fetch the digest that the result names, or raise results.inline_max_bytes",
@@ -117,7 +100,7 @@ enum err npy_write(struct slice result, const char *const *files, size_t count, 
     struct wire_values values;
     enum err code = wire_read(result, SIZE_MAX, &values, err);
     if (code != ERR_OK) return code;
-    const struct wire_value *outputs = get(values.items, "outputs");
+    const struct wire_value *outputs = wire_get(values.items, "outputs");
     if (outputs == NULL || outputs->type != WIRE_ARRAY)
         code = error_set(err, ERR_CONFIG, 0, "see the error above", "the job has no outputs");
     for (size_t i = 0; code == ERR_OK && i < count; i++) code = write_one(outputs, files[i], err);

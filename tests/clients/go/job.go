@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log"
 	"math"
@@ -14,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/vmihailenco/msgpack/v5"
 )
+
+const answerBytesMax = 64 * 1024 // far more than the answer to this job has
 
 type result struct {
 	Status string `msgpack:"status"`
@@ -58,13 +61,32 @@ func job(id string) map[string]any {
 	}
 }
 
-func isAnswer(record *kgo.Record, id string) bool {
+// Anybody may use the job's id: its answer names the place where the brokers put the job.
+func isAnswer(record, job *kgo.Record) bool {
+	place := fmt.Sprintf("%s/%d/%d", job.Topic, job.Partition, job.Offset)
 	for _, header := range record.Headers {
-		if header.Key == "gpu-worker-job-id" && string(header.Value) == id {
-			return true
+		if header.Key == "gpu-worker-source" {
+			return string(header.Value) == place
 		}
 	}
 	return false
+}
+
+// Anybody may have written it: what does not fit the job is no answer.
+func read(message []byte) (answer result, err error) {
+	if len(message) > answerBytesMax {
+		return answer, fmt.Errorf("the answer has %d bytes", len(message))
+	}
+	if err := msgpack.Unmarshal(message, &answer); err != nil || answer.Status != "ok" {
+		return answer, fmt.Errorf("%s %s %w", answer.Status, answer.Error.Code, err)
+	}
+	if len(answer.Outputs) == 1 {
+		y := answer.Outputs[0]
+		if y.Datatype == "FP32" && len(y.Shape) == 1 && y.Shape[0] == 3 && len(y.Data) == 12 {
+			return answer, nil
+		}
+	}
+	return answer, errors.New("the answer does not fit the job")
 }
 
 func main() {
@@ -74,21 +96,22 @@ func main() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	ctx, id := context.Background(), fmt.Sprintf("from-go-%d", os.Getpid())
-	message, err := msgpack.Marshal(job(id))
+	ctx := context.Background()
+	message, err := msgpack.Marshal(job(fmt.Sprintf("from-go-%d", os.Getpid())))
+	sent := &kgo.Record{Topic: jobs, Value: message}
 	if err == nil {
-		err = client.ProduceSync(ctx, &kgo.Record{Topic: jobs, Value: message}).FirstErr()
+		err = client.ProduceSync(ctx, sent).FirstErr() // sets partition and offset
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
 	for {
 		for _, record := range client.PollFetches(ctx).Records() {
-			if !isAnswer(record, id) {
+			if !isAnswer(record, sent) {
 				continue
 			}
-			var answer result
-			if err := msgpack.Unmarshal(record.Value, &answer); err != nil {
+			answer, err := read(record.Value)
+			if err != nil {
 				log.Fatal(err)
 			}
 			output := answer.Outputs[0]

@@ -1,0 +1,147 @@
+#include "decode/answer.h"
+
+#include <inttypes.h>
+
+#include "base/wire.h"
+
+/* What a result has besides its outputs; for each output and buffer a name. */
+enum {
+    REST_BYTES = 64 * 1024,
+    NAMED_BYTES = 1024,
+    REST_VALUES = 1024,
+    NAMED_VALUES = 64,
+};
+
+/* What a job asks for. */
+struct request {
+    const struct wire_value *job, *buffers, *outputs;
+    uint64_t count; /* of an array; 0: it is none */
+};
+
+struct wanted {
+    struct slice name, datatype;
+    const struct wire_value *shape; /* of one instance; NULL: the result has none */
+    uint64_t bytes;
+};
+
+static uint64_t uint_of(const struct wire_value *value, uint64_t otherwise) {
+    return value != NULL && value->type == WIRE_UINT ? value->uint : otherwise;
+}
+
+static uint32_t count_of(const struct wire_value *value, enum wire_type type) {
+    return value != NULL && value->type == type ? value->count : 0;
+}
+
+static struct request read_request(const struct wire_value *job) {
+    return (struct request){.job = job,
+        .buffers = wire_get(job, "buffers"),
+        .outputs = wire_get(job, "outputs"),
+        .count = uint_of(wire_get(job, "count"), 0)};
+}
+
+static struct wanted want(const struct request *request, const struct wire_value *output) {
+    struct slice buffer_name = wire_text(wire_get(output, "buffer"));
+    struct slice name = wire_text(wire_get(output, "as"));
+    const struct wire_value *buffer = wire_find(request->buffers, buffer_name);
+    uint64_t whole = uint_of(wire_get(buffer, "bytes"), 0);
+    uint64_t offset = uint_of(wire_get(output, "offset"), 0);
+    uint64_t bytes = uint_of(wire_get(output, "bytes"), offset < whole ? whole - offset : 0);
+    struct wanted wanted = {.name = name.size > 0 ? name : buffer_name,
+        .datatype = wire_text(wire_get(buffer, "datatype")),
+        .shape = bytes == whole ? wire_get(buffer, "shape") : NULL};
+    if (__builtin_mul_overflow(bytes, request->count > 0 ? request->count : 1, &wanted.bytes))
+        wanted.bytes = UINT64_MAX; /* no worker takes such a job */
+    return wanted;
+}
+
+/* The bytes and values that a result has at most. */
+static void bound(const struct request *request, uint64_t *ret_bytes, uint64_t *ret_values) {
+    uint32_t outputs = count_of(request->outputs, WIRE_ARRAY);
+    uint64_t names = (uint64_t)outputs + count_of(request->buffers, WIRE_MAP);
+    const struct wire_value *at = outputs > 0 ? request->outputs + 1 : NULL;
+    *ret_bytes = REST_BYTES + NAMED_BYTES * names;
+    *ret_values = REST_VALUES + NAMED_VALUES * names;
+    for (uint32_t i = 0; i < outputs; i++, at = wire_next(at))
+        if (__builtin_add_overflow(*ret_bytes, want(request, at).bytes, ret_bytes))
+            *ret_bytes = UINT64_MAX;
+}
+
+static bool shape_fits(const struct request *request, const struct wire_value *wanted,
+    const struct wire_value *found) {
+    if (wanted == NULL || found == NULL) return wanted == found;
+    uint32_t rank = count_of(wanted, WIRE_ARRAY), first = request->count > 0;
+    if (found->type != WIRE_ARRAY || found->count != rank + first) return false;
+    if (first > 0 && uint_of(found + 1, 0) != request->count) return false;
+    for (uint32_t i = 0; i < rank; i++) {
+        const struct wire_value *extent = found + 1 + first + i;
+        if (extent->type != WIRE_UINT || extent->uint != uint_of(wanted + 1 + i, UINT64_MAX))
+            return false;
+    }
+    return true;
+}
+
+static bool output_fits(
+    const struct request *request, const struct wanted *wanted, const struct wire_value *found) {
+    const struct wire_value *data = wire_get(found, "data");
+    bool is_blob = data == NULL && wire_text(wire_get(found, "blob")).size > 0;
+    bool is_data = data != NULL && data->type == WIRE_BINARY && data->count == wanted->bytes;
+    return (is_blob || is_data) && slice_equal(wire_text(wire_get(found, "name")), wanted->name) &&
+           slice_equal(wire_text(wire_get(found, "datatype")), wanted->datatype) &&
+           shape_fits(request, wanted->shape, wire_get(found, "shape"));
+}
+
+static bool outputs_fit(const struct request *request, const struct wire_value *found) {
+    uint32_t count = count_of(request->outputs, WIRE_ARRAY);
+    if (count_of(found, WIRE_ARRAY) != count) return false;
+    const struct wire_value *asked = count > 0 ? request->outputs + 1 : NULL, *at = found + 1;
+    for (uint32_t i = 0; i < count; i++, asked = wire_next(asked), at = wire_next(at)) {
+        struct wanted wanted = want(request, asked);
+        if (!output_fits(request, &wanted, at)) return false;
+    }
+    return true;
+}
+
+static enum err fail(struct error *err, const char *why) {
+    return error_set(err, ERR_BAD_MESSAGE, 0, "see who else writes to the topic of results",
+        "the answer does not fit the job: %s", why);
+}
+
+static enum err check(const struct request *request, const struct wire_value *result,
+    bool *ret_is_ok, struct error *err) {
+    struct slice status = wire_text(wire_get(result, "status"));
+    const struct wire_value *outputs = wire_get(result, "outputs");
+    const struct wire_value *error = wire_get(result, "error");
+    bool is_error = slice_is_text(status, "error"), is_partial = slice_is_text(status, "partial");
+    *ret_is_ok = slice_is_text(status, "ok");
+    if (!*ret_is_ok && !is_error && !is_partial) return fail(err, "it has no status");
+    if (*ret_is_ok != (wire_text(wire_get(error, "code")).size == 0))
+        return fail(err, "its status and its error differ");
+    if (outputs == NULL || outputs->type != WIRE_ARRAY) return fail(err, "it has no outputs");
+    if (is_error ? outputs->count > 0 : !outputs_fit(request, outputs))
+        return fail(err, "its outputs are others than the job asks for");
+    return ERR_OK;
+}
+
+static enum err check_message(
+    const struct request *request, struct slice message, bool *ret_is_ok, struct error *err) {
+    uint64_t bytes_max, values_max;
+    struct wire_values values;
+    bound(request, &bytes_max, &values_max);
+    if (message.size > bytes_max) return fail(err, "it is larger than what the job asks for");
+    enum err code = wire_read(message, values_max, &values, err);
+    if (code == ERR_TOO_LARGE) return fail(err, "it says more than what the job asks for");
+    if (code != ERR_OK) return code;
+    code = check(request, values.items, ret_is_ok, err);
+    wire_values_fini(&values);
+    return code;
+}
+
+enum err answer_check(struct slice job, struct slice result, bool *ret_is_ok, struct error *err) {
+    struct wire_values values;
+    enum err code = wire_read(job, SIZE_MAX, &values, err);
+    if (code != ERR_OK) return code;
+    const struct request request = read_request(values.items);
+    code = check_message(&request, result, ret_is_ok, err);
+    wire_values_fini(&values);
+    return code;
+}
