@@ -6,7 +6,10 @@ import subprocess
 import time
 import unittest
 
-from worker_flow import BINARY, PATIENCE_S, FlowTest
+import confluent_kafka
+import msgpack
+import numpy
+from worker_flow import BINARY, PATIENCE_S, FlowTest, gw
 
 JOB = """
 id: by-hand
@@ -14,6 +17,17 @@ buffers: {x: {data: {f32: [1, 2]}, datatype: FP32}, y: {data: {f32: [3, 4]}, dat
 steps: [{program: saxpy, args: [{f32: 10}, x, y, {u32: 2}], elements: 2}]
 outputs: [{buffer: y}]
 """
+
+
+BURST, BURST_ELEMENTS = 600, 10000
+
+
+def sum_of(number):
+    """Of some 40 KB: the sum is the number."""
+    x = numpy.zeros(BURST_ELEMENTS, "<f4")
+    x[-1] = number
+    return gw.job(str(number), buffers={"x": gw.upload(x), "sums": gw.zeros([1], "<f4")},
+                  steps=[gw.step("reduce_sum", ["x", "sums", gw.u32(BURST_ELEMENTS)], grid=[1])], outputs=["sums"])
 
 
 class EmbeddedTest(FlowTest):
@@ -31,6 +45,30 @@ class EmbeddedTest(FlowTest):
         } | more)
         self.wait_until(address.exists, "the embedded broker is there")
         return worker
+
+    def test_jobs_that_come_all_at_once_are_all_answered(self):
+        worker = self.start(embedded={"address_file": str(self.folder / "address"), "partitions": 1})
+        servers = (self.folder / "address").read_text().strip()
+        producer = confluent_kafka.Producer({"bootstrap.servers": servers})
+        refusals, answered = [], set()
+        for number in range(BURST):
+            producer.produce("gpu-jobs", msgpack.packb(sum_of(number)), on_delivery=lambda error, _: error and refusals.append(error))
+        results = confluent_kafka.Consumer({
+            "bootstrap.servers": servers, "group.id": "reader", "fetch.wait.max.ms": 2, "auto.offset.reset": "earliest"})
+        results.assign([confluent_kafka.TopicPartition("gpu-results", 0, 0)])
+
+        def read():
+            producer.poll(0)
+            for message in results.consume(100, 0.1):
+                if message.error() is None:
+                    result = msgpack.unpackb(message.value())
+                    self.assertEqual(gw.arrays(result)["sums"][0], int(result["id"]))
+                    answered.add(result["id"])
+            return len(answered)
+        self.wait_until(read, "each job is answered", is_met=lambda count: count == BURST)
+        self.assertEqual((producer.flush(PATIENCE_S), refusals), (0, []))
+        results.close()
+        self.stop_well(worker)
 
     def run_command(self, command, *arguments):
         return subprocess.run(

@@ -27,7 +27,8 @@ enum {
     /* Kafka answers a fetch when a message comes. The embedded broker looks again when the fetch
      * has waited for so long. */
     EMBEDDED_FETCH_WAIT_MS = 2,
-    ADDRESS_TRIES = 200 /* 10 s, 50 ms apart */
+    EMBEDDED_COMMIT_MS = 50, /* at most: who sends jobs waits for commits */
+    ADDRESS_TRIES = 200      /* 10 s, 50 ms apart */
 };
 
 /* Logs events that the clients recover from. Other errors are returned to the run. */
@@ -86,7 +87,9 @@ static bool is_address_wanted(const struct settings *settings) {
 /* The embedded broker makes no topic on demand, so all topics are made at the start. */
 static enum err start_embedded(
     const struct settings *settings, struct connection *connection, struct error *err) {
-    struct embedded_options options = {.partitions = settings->embedded.partitions};
+    struct embedded_options options = {.job_topic_count = settings->topics.jobs.count,
+        .group = settings->kafka.group,
+        .partitions = settings->embedded.partitions};
     char *address_file = find_address_file(settings);
     char **topics = list_topics(settings, &options.topic_count);
     enum err code = ERR_NO_MEMORY;
@@ -267,6 +270,12 @@ static enum err open_sink(const struct settings *settings, uint32_t device, cons
     return transaction_create(&options, ret, err);
 }
 
+static uint32_t commit_interval_ms(const struct settings *settings) {
+    uint32_t ret = settings->commit_interval_ms;
+    return settings->broker == BROKER_EMBEDDED && ret > EMBEDDED_COMMIT_MS ? EMBEDDED_COMMIT_MS
+                                                                           : ret;
+}
+
 enum err connect_kafka(const struct settings *settings, uint32_t device,
     const struct membership *membership, struct connection *ret, struct error *err) {
     const char *servers = settings->kafka.bootstrap_servers;
@@ -291,7 +300,7 @@ enum err connect_kafka(const struct settings *settings, uint32_t device,
         .topic_count = settings->topics.jobs.count,
         .topics = settings->topics.jobs.items,
         .commits_elsewhere = settings->delivery == EXACTLY_ONCE,
-        .commit_interval_ms = settings->commit_interval_ms,
+        .commit_interval_ms = commit_interval_ms(settings),
         .drain_timeout_ms = settings->drain_timeout_ms};
     code = consumer_create(&consumer, &ret->source, err);
     if (code == ERR_OK)

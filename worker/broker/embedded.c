@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,14 @@
 
 #include "base/address.h"
 #include "base/file.h"
+#include "broker/gate.h"
 
 enum { ADDRESS_BYTES = 1024 };
 
 struct embedded {
     rd_kafka_t *client; /* only there to run the cluster */
     rd_kafka_mock_cluster_t *cluster;
+    struct gate *gate;
     char *address_file; /* NULL: none */
 };
 
@@ -51,6 +54,16 @@ static enum err create_topics(
                 (unsigned)options->partitions, rd_kafka_err2str(code));
     }
     return ERR_OK;
+}
+
+static enum err open_gate(
+    struct embedded *embedded, const struct embedded_options *options, struct error *err) {
+    const struct gate_options gate = {.cluster = embedded->cluster,
+        .group = options->group,
+        .topic_count = options->job_topic_count,
+        .topics = options->topics,
+        .partitions = options->partitions};
+    return gate_open(&gate, &embedded->gate, err);
 }
 
 /* "host:port" of each broker, with commas between. */
@@ -115,16 +128,16 @@ enum err embedded_create(
     if (embedded == NULL)
         return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
             "no memory for the embedded broker");
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* its threads take no signals */
     enum err code = start(embedded, err);
-    if (code != ERR_OK) goto fail;
-    code = create_topics(embedded, options, err);
-    if (code != ERR_OK) goto fail;
-    code = write_address(embedded, options->address_file, err);
-    if (code != ERR_OK) goto fail;
-    *ret = embedded;
-    return ERR_OK;
-fail:
-    embedded_destroy(embedded);
+    if (code == ERR_OK) code = create_topics(embedded, options, err);
+    if (code == ERR_OK) code = open_gate(embedded, options, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code == ERR_OK) code = write_address(embedded, options->address_file, err);
+    if (code == ERR_OK) *ret = embedded;
+    else embedded_destroy(embedded);
     return code;
 }
 
@@ -132,11 +145,12 @@ void embedded_destroy(struct embedded *embedded) {
     if (embedded == NULL) return;
     remove_address(embedded);
     free(embedded->address_file);
+    gate_close(embedded->gate);
     if (embedded->cluster != NULL) rd_kafka_mock_cluster_destroy(embedded->cluster);
     if (embedded->client != NULL) rd_kafka_destroy(embedded->client);
     free(embedded);
 }
 
 const char *embedded_bootstrap_servers(const struct embedded *embedded) {
-    return rd_kafka_mock_cluster_bootstraps(embedded->cluster);
+    return gate_address(embedded->gate);
 }

@@ -1,10 +1,11 @@
 /**
  * A Kafka broker inside this process, librdkafka's test broker: for a first try without Kafka and
- * for tests. Clients in other processes reach it on the loopback interface.
+ * for tests. Clients reach it on the loopback interface.
  *
- * It does not store anything: messages are in memory, end with the process, and a partition keeps
- * its newest 5 MiB. It has no transactions. A group that already has members waits for a new one
- * almost as long as its session timeout.
+ * It does not store anything: messages are in memory, and end with the process. A partition keeps
+ * its newest 5 MiB, but jobs are kept until they are done: who sends more waits (gate.h). It has no
+ * transactions. A group that already has members waits for a new one almost as long as its session
+ * timeout.
  */
 #ifndef BROKER_EMBEDDED_H
 #define BROKER_EMBEDDED_H
@@ -18,8 +19,9 @@
 struct embedded;
 
 struct embedded_options {
-    size_t topic_count;
+    size_t topic_count, job_topic_count; /* those of jobs come first */
     char *const *topics;
+    const char *group;        /* what it has committed of the jobs is done */
     uint32_t partitions;      /* of each topic */
     const char *address_file; /* the address is written to it, in one step; NULL or "": none */
 };
