@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "broker/clients.h"
+#include "broker/embedded.h"
 #include "kafka_harness.h"
 #include "support/at_once.h"
 #include "support/run.h"
@@ -52,7 +54,7 @@ static int tear_down(void **state) {
 static void connect_embedded(const struct fixture *fixture, struct connection *ret) {
     const struct membership membership = {.instance_id = ""};
     struct error err = {.message = ""};
-    if (connect_kafka(&fixture->settings, 0, &membership, ret, &err) != ERR_OK)
+    if (connect_kafka(&fixture->settings, 0, &membership, NULL, ret, &err) != ERR_OK)
         fail_msg("%s", err.message);
 }
 
@@ -117,6 +119,39 @@ TEST(commands_reach_the_worker_of_an_embedded_broker_by_its_address_file) {
     disconnect(&connection);
 }
 
+static void take_job(struct source *source, int64_t offset) {
+    struct position position;
+    WAIT_DOING(consumer_take(source, &position), ==, true, );
+    assert_int_equal(position.offset, offset);
+    source_finish(source, &position);
+}
+
+TEST(the_executor_of_an_embedded_broker_is_in_no_group_and_the_next_one_goes_on_where_it_ended) {
+    struct fixture *fixture = *state;
+    const char *jobs = fixture->settings.topics.jobs.items[0];
+    const struct membership membership = {.instance_id = "", .owner = 1};
+    struct connection connections[2];
+    struct embedded *embedded;
+    struct error err = {.message = ""};
+    fixture->settings.embedded.partitions = 1;
+    assert_int_equal(connect_start_broker(&fixture->settings, &embedded, &err), ERR_OK);
+    send_to(fixture, jobs);
+    for (int i = 0; i < 2; i++) {
+        if (connect_kafka(&fixture->settings, 0, &membership, embedded_bootstrap_servers(embedded),
+                &connections[i], &err) != ERR_OK)
+            fail_msg("%s", err.message);
+        assert_null(connections[i].embedded);
+        take_job(connections[i].source, i);
+        char *member = rd_kafka_memberid(consumer_client(connections[i].source));
+        assert_true(member == NULL || member[0] == 0);
+        if (member != NULL) rd_kafka_mem_free(NULL, member);
+        assert_int_equal(source_close(connections[i].source, KAFKA_PATIENCE_MS, &err), ERR_OK);
+        disconnect(&connections[i]);
+        send_to(fixture, jobs);
+    }
+    embedded_destroy(embedded);
+}
+
 TEST(a_worker_with_a_control_topic_waits_for_absent_brokers_as_any_other) {
     struct fixture *fixture = *state;
     struct connection connection;
@@ -125,7 +160,7 @@ TEST(a_worker_with_a_control_topic_waits_for_absent_brokers_as_any_other) {
     fixture->settings.broker = BROKER_KAFKA;
     run_set_text(&fixture->settings.kafka.bootstrap_servers, "127.0.0.1:1");
     run_set_text(&fixture->settings.topics.control, "cancels");
-    if (connect_kafka(&fixture->settings, 0, &membership, &connection, &err) != ERR_OK)
+    if (connect_kafka(&fixture->settings, 0, &membership, NULL, &connection, &err) != ERR_OK)
         fail_msg("%s", err.message);
     assert_non_null(connection.control);
     disconnect(&connection);
@@ -239,7 +274,9 @@ TEST(what_is_written_of_telemetry_is_a_file_of_its_own) {
 }
 
 #define C(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-RUN_TESTS_AT_ONCE(C(commands_reach_the_worker_of_an_embedded_broker_by_its_address_file),
+RUN_TESTS_AT_ONCE(
+    C(the_executor_of_an_embedded_broker_is_in_no_group_and_the_next_one_goes_on_where_it_ended),
+    C(commands_reach_the_worker_of_an_embedded_broker_by_its_address_file),
     C(a_worker_with_a_control_topic_waits_for_absent_brokers_as_any_other),
     C(telemetry_and_cancels_have_clients_only_where_the_settings_ask_for_them),
     C(without_an_address_file_no_embedded_broker_is_found), C(an_embedded_broker_refuses_nobody),

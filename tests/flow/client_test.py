@@ -31,7 +31,7 @@ class ClientTest(FlowTest):
 class LocalTest(ClientTest):
     @classmethod
     def setUpClass(cls):
-        cls.plain = gw.local(binary=BINARY)  # its group takes three seconds to form, as the broker inside a worker has it
+        cls.plain = gw.local(binary=BINARY)
         cls.addClassCleanup(cls.plain.close)
 
     def test_a_program_is_a_function_of_arrays(self):

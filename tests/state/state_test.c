@@ -128,6 +128,29 @@ STATE_TEST(what_is_over_is_not_left) {
     state_close(state);
 }
 
+STATE_TEST(messages_of_a_broker_that_is_gone_are_forgotten) {
+    struct state *state = reopen(*test);
+    struct position position = at("jobs", 7);
+    size_t capacity;
+    begin(state, &small);
+    launch(state, 0, 0, 1, 0);
+    struct state_suspect *suspects = state_suspects(state, &capacity);
+    suspects[1].standing = STATE_SUSPECT;
+    assert_true(state_entry_of(state, &position, 1, &suspects[1].at));
+    struct state_search *search = state_searches(state);
+    search->is_used = 1;
+    state_close(state);
+
+    state = reopen(*test);
+    state_forget(state);
+    assert_int_equal(left_in(state).count, 0);
+    suspects = state_suspects(state, &capacity);
+    for (size_t i = 0; i < capacity; i++) assert_int_equal(suspects[i].standing, STATE_FREE);
+    assert_int_equal(state_searches(state)->is_used, 0);
+    state_close(state);
+    state_forget(NULL);
+}
+
 STATE_TEST(a_second_executor_is_refused) {
     struct state *state = reopen(*test), *second;
     struct error aside, err;
@@ -480,8 +503,9 @@ STATE_TEST(uneven_kernels_are_known_in_later_lives_and_the_oldest_is_forgotten_f
 
 RUN_TESTS(S(a_new_file_is_the_owners_alone_and_holds_nothing),
     S(what_was_in_hand_is_found_after_the_process_is_gone), S(what_is_over_is_not_left),
-    S(a_second_executor_is_refused), S(another_shape_keeps_suspects_progress_and_sums),
-    S(the_first_record_of_a_death_stays), S(a_batch_is_overdue_from_the_fence_before_it),
+    S(messages_of_a_broker_that_is_gone_are_forgotten), S(a_second_executor_is_refused),
+    S(another_shape_keeps_suspects_progress_and_sums), S(the_first_record_of_a_death_stays),
+    S(a_batch_is_overdue_from_the_fence_before_it),
     S(a_thread_that_hangs_is_evidence_unless_it_is_outside_or_holds_no_message),
     S(a_watcher_sees_the_life_that_it_asks_for_when_it_looks),
     S(a_device_that_is_given_up_shows_until_an_executor_lives_on_it_again),

@@ -93,8 +93,8 @@ static enum err run_worker(struct kafka_bench *bench, enum delivery_choice deliv
     bench->options->settings->delivery = delivery;
     enum err code = fit_settings(bench, err);
     if (code == ERR_OK)
-        code = connect_kafka(
-            bench->options->settings, 0, &(struct membership){.instance_id = ""}, &connection, err);
+        code = connect_kafka(bench->options->settings, 0, &(struct membership){.instance_id = ""},
+            NULL, &connection, err);
     if (code != ERR_OK) return code;
     code = bench_run(bench->options->settings, bench_counting(&clock, connection.source),
         connection.sink, NULL, NULL, err);

@@ -12,6 +12,17 @@ void arrival_begin(struct arrival *arrival, const rd_kafka_topic_partition_list_
     *arrival = (struct arrival){.partitions = rd_kafka_topic_partition_list_copy(partitions)};
 }
 
+void arrival_take_all(
+    struct arrival *arrival, const struct consumer_options *options, struct source *source) {
+    rd_kafka_topic_partition_list_t *all =
+        rd_kafka_topic_partition_list_new((int)options->topic_count);
+    for (size_t i = 0; i < options->topic_count; i++)
+        rd_kafka_topic_partition_list_add_range(
+            all, options->topics[i], 0, (int32_t)options->partitions - 1);
+    *arrival = (struct arrival){.partitions = all};
+    source->group = SOURCE_GROUP_MEMBER;
+}
+
 void arrival_end(struct arrival *arrival) {
     if (arrival->partitions != NULL) rd_kafka_topic_partition_list_destroy(arrival->partitions);
     arrival->partitions = NULL;

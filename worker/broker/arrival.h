@@ -7,6 +7,7 @@
 #ifndef BROKER_ARRIVAL_H
 #define BROKER_ARRIVAL_H
 
+#include "broker/consumer_options.h"
 #include "broker/ownership.h"
 
 struct arrival {
@@ -18,6 +19,10 @@ struct arrival {
 
 /** Nothing arrives yet. The list is copied. */
 void arrival_begin(struct arrival *arrival, const rd_kafka_topic_partition_list_t *partitions);
+
+/** All partitions arrive, as if a group had given them to its only member. */
+void arrival_take_all(
+    struct arrival *arrival, const struct consumer_options *options, struct source *source);
 
 /** Nothing arrives any more. */
 void arrival_end(struct arrival *arrival);

@@ -85,8 +85,10 @@ static bool is_address_wanted(const struct settings *settings) {
 }
 
 /* The embedded broker makes no topic on demand, so all topics are made at the start. */
-static enum err start_embedded(
-    const struct settings *settings, struct connection *connection, struct error *err) {
+enum err connect_start_broker(
+    const struct settings *settings, struct embedded **ret, struct error *err) {
+    *ret = NULL;
+    if (settings->broker != BROKER_EMBEDDED) return ERR_OK;
     struct embedded_options options = {.job_topic_count = settings->topics.jobs.count,
         .group = settings->kafka.group,
         .partitions = settings->embedded.partitions};
@@ -98,13 +100,12 @@ static enum err start_embedded(
     } else {
         options.topics = topics;
         options.address_file = is_address_wanted(settings) ? address_file : NULL;
-        code = embedded_create(&options, &connection->embedded, err);
+        code = embedded_create(&options, ret, err);
     }
     free(topics);
     free(address_file);
     if (code == ERR_OK)
-        log_line(
-            LOG_INFO, "embedded broker at %s", embedded_bootstrap_servers(connection->embedded));
+        log_line(LOG_INFO, "embedded broker at %s", embedded_bootstrap_servers(*ret));
     return code;
 }
 
@@ -270,38 +271,41 @@ static enum err open_sink(const struct settings *settings, uint32_t device, cons
     return transaction_create(&options, ret, err);
 }
 
-static uint32_t commit_interval_ms(const struct settings *settings) {
-    uint32_t ret = settings->commit_interval_ms;
-    return settings->broker == BROKER_EMBEDDED && ret > EMBEDDED_COMMIT_MS ? EMBEDDED_COMMIT_MS
-                                                                           : ret;
+/* Its only executor is in no group, which it would join after seconds. */
+static void fit_embedded(const struct settings *settings, struct consumer_options *consumer) {
+    if (settings->broker != BROKER_EMBEDDED) return;
+    consumer->instance_id = "";
+    consumer->partitions = settings->embedded.partitions;
+    consumer->fetch_wait_ms = EMBEDDED_FETCH_WAIT_MS;
+    if (consumer->commit_interval_ms > EMBEDDED_COMMIT_MS)
+        consumer->commit_interval_ms = EMBEDDED_COMMIT_MS;
 }
 
 enum err connect_kafka(const struct settings *settings, uint32_t device,
-    const struct membership *membership, struct connection *ret, struct error *err) {
-    const char *servers = settings->kafka.bootstrap_servers;
+    const struct membership *membership, const char *embedded, struct connection *ret,
+    struct error *err) {
     *ret = (struct connection){0};
     bool are_away;
     enum err code = introduce(settings, &are_away, err);
+    if (code == ERR_OK && embedded == NULL)
+        code = connect_start_broker(settings, &ret->embedded, err);
     if (code != ERR_OK) return code;
-    if (settings->broker == BROKER_EMBEDDED) {
-        code = start_embedded(settings, ret, err);
-        if (code != ERR_OK) return code;
-        servers = embedded_bootstrap_servers(ret->embedded);
-    }
+    const char *servers = settings->kafka.bootstrap_servers;
+    if (embedded != NULL) servers = embedded;
+    else if (ret->embedded != NULL) servers = embedded_bootstrap_servers(ret->embedded);
     char instance[INSTANCE_NAME_SIZE];
     name_instance(settings, device, membership, instance);
-    const struct consumer_options consumer = {
-        .kafka = kafka_options(servers, &settings->kafka.consumer),
+    struct consumer_options consumer = {.kafka = kafka_options(servers, &settings->kafka.consumer),
         .group = settings->kafka.group,
         .instance_id = instance,
         .owner = membership->owner,
         .fetch_ahead_bytes = settings->limits.bytes_in_flight / FETCH_AHEAD_SHARE,
-        .fetch_wait_ms = settings->broker == BROKER_EMBEDDED ? EMBEDDED_FETCH_WAIT_MS : 0,
         .topic_count = settings->topics.jobs.count,
         .topics = settings->topics.jobs.items,
         .commits_elsewhere = settings->delivery == EXACTLY_ONCE,
-        .commit_interval_ms = commit_interval_ms(settings),
+        .commit_interval_ms = settings->commit_interval_ms,
         .drain_timeout_ms = settings->drain_timeout_ms};
+    fit_embedded(settings, &consumer);
     code = consumer_create(&consumer, &ret->source, err);
     if (code == ERR_OK)
         code = open_sink(settings, device, servers, instance, ret->source, &ret->sink, err);

@@ -24,7 +24,7 @@ struct connection {
     struct sink *telemetry;         /* a sink of its own; NULL: none is published */
     struct reader *control;         /* NULL without topics.control */
     struct file_progress *progress; /* NULL unless the progress of files is kept */
-    struct embedded *embedded;      /* NULL unless `broker: embedded` */
+    struct embedded *embedded;      /* NULL unless the broker was started for it */
 };
 
 /** What an executor keeps, so that its group recognises it after a restart. */
@@ -33,14 +33,21 @@ struct membership {
     uint64_t owner;          /* identifies its state folder; 0: none */
 };
 
+/** Starts the broker that `broker: embedded` asks for; without that, *ret is NULL. Errors: as
+ * embedded_create(). */
+MUST_CHECK enum err connect_start_broker(
+    const struct settings *settings, struct embedded **ret, struct error *err);
+
 /**
- * Creates the consumer and the producer of the executor of `device`; starts the embedded broker if
- * it is configured. It does not wait for brokers that do not answer; those that do are asked where
- * topics.control is to be read from. Errors: ERR_BROKER, if they refuse the worker or that topic. A
+ * Creates the consumer and the producer of the executor of `device`. With `broker: embedded` that
+ * broker is at the address `embedded`; NULL: it is started, and ends with the connection. It does
+ * not wait for brokers that do not answer; those that do are asked where topics.control is to be
+ * read from. Errors: ERR_BROKER, if they refuse the worker or that topic. A
  * refusal that comes after they accepted it is treated as an outage.
  */
 MUST_CHECK enum err connect_kafka(const struct settings *settings, uint32_t device,
-    const struct membership *membership, struct connection *ret, struct error *err);
+    const struct membership *membership, const char *embedded, struct connection *ret,
+    struct error *err);
 
 /** With `delivery: exactly_once`, how many messages a transaction answers at most. */
 uint32_t connect_transaction_messages(const struct settings *settings);

@@ -522,7 +522,8 @@ enum err consumer_create(
     resets_init(&consumer->resets, &consumer->committer.recreations);
     orphans_init(
         &consumer->orphans, consumer->client, &consumer->events, options->drain_timeout_ms);
-    code = assignment_subscribe(consumer->client, options->topics, options->topic_count, err);
+    if (options->partitions > 0) arrival_take_all(&consumer->arrival, options, &consumer->source);
+    else code = assignment_subscribe(consumer->client, options->topics, options->topic_count, err);
     if (code == ERR_OK) code = waker_start(consumer->client, &consumer->waker, err);
     if (code != ERR_OK) goto fail;
     *ret = &consumer->source;

@@ -1,5 +1,6 @@
 /**
- * A source that is a member of a Kafka consumer group, over librdkafka.
+ * A source that is a member of a Kafka consumer group, over librdkafka; or the only reader of a
+ * group that has no members, where the partitions are known.
  *
  * What is committed is the lowest unfinished offset of each partition and what is finished above it
  * (offsets.h), every `commit_interval_ms`. A partition is read from there on, and what was finished

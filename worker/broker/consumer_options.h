@@ -19,6 +19,8 @@ struct consumer_options {
     uint32_t fetch_wait_ms;     /* how long brokers hold a fetch that finds nothing; 0: their own */
     size_t topic_count;
     char *const *topics;
+    uint32_t partitions; /* it takes so many of each topic itself, and is in no group; 0: what its
+                            group gives it */
     bool commits_elsewhere; /* offsets are committed in transactions (transaction.h), never by the
                                consumer */
     uint32_t commit_interval_ms;

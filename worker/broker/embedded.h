@@ -4,8 +4,8 @@
  *
  * It does not store anything: messages are in memory, and end with the process. A partition keeps
  * its newest 5 MiB, but jobs are kept until they are done: who sends more waits (gate.h). It has no
- * transactions. A group that already has members waits for a new one almost as long as its session
- * timeout.
+ * transactions. A group takes three seconds to form, and one that has members waits for a new one
+ * almost as long as its session timeout: so the worker itself is in none.
  */
 #ifndef BROKER_EMBEDDED_H
 #define BROKER_EMBEDDED_H

@@ -14,16 +14,17 @@
 #include "base/signals.h"
 #include "base/temporary.h"
 #include "broker/connect.h"
+#include "broker/embedded.h"
 #include "cli/apart.h"
 #include "cli/cli.h"
 #include "cli/kept_config.h"
 #include "cli/options.h"
+#include "cli/own_state.h"
 #include "metrics/board.h"
 #include "pipeline/executor.h"
 #include "pipeline/fitness.h"
 #include "process/sandbox.h"
 #include "state/crash.h"
-#include "state/folder.h"
 #include "supervise/supervise.h"
 
 static const char about[] =
@@ -49,12 +50,8 @@ static const char examples[] =
     "  gpu-worker run --config worker.yaml\n"
     "  gpu-worker run --driver cpu --jobs jobs.msgpack --results results.msgpack\n";
 
-enum {
-    LOCK_TIMEOUT_MS = 20000 /* a killed predecessor may need time to leave the driver */
-};
-
 struct run_arguments {
-    const char *config, *config_source, *driver, *device, *state, *life, *board, *spare;
+    const char *config, *config_source, *driver, *device, *state, *life, *board, *spare, *broker;
     enum driver_choice driver_choice; /* used if `driver` is not NULL */
     struct file_paths files;
     bool is_file_run, no_supervisor;
@@ -132,6 +129,8 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret, in
             "the descriptor over which its supervisor says when its life begins: until then it\n"
             "only waits, with the device ready",
             .with = "no-supervisor", .text = &ret->spare},
+        {"broker", "HOST:PORT", "where its supervisor's embedded broker is",
+            .with = "no-supervisor", .text = &ret->broker},
         {"config-source", "FILE", "what SIGHUP reads, if --config is a copy",
             .with = "no-supervisor", .text = &ret->config_source},
         {0}};
@@ -153,14 +152,6 @@ static void leave(const struct error *err) {
     _exit(fail(err));
 }
 
-static enum err open_state(const char *path, struct state **ret, struct error *err) {
-    struct error set_aside;
-    enum err code = state_open(path, LOCK_TIMEOUT_MS, ret, &set_aside, err);
-    if (code == ERR_OK && set_aside.code != ERR_OK)
-        log_error(LOG_WARN, "the state file was set aside, as PATH.damaged", &set_aside);
-    return code;
-}
-
 /* The path of the state file, which the caller frees; NULL, and ERR_OK, for a run of files without
  * a supervisor, which needs none. */
 static enum err find_state(const struct settings *settings, const struct run_arguments *arguments,
@@ -178,38 +169,19 @@ static enum err find_state(const struct settings *settings, const struct run_arg
     return code;
 }
 
-/* What identifies this executor to its group. It is kept next to the state file, so both are lost
- * with the disk. */
-struct instance {
-    char name[STATE_INSTANCE_SIZE];
-    uint64_t owner;
-};
-
-static enum err identify(
-    const char *state_path, uint32_t device, struct instance *ret, struct error *err) {
-    char *folder = strdup(state_path);
-    if (folder == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
-    char *slash = strrchr(folder, '/');
-    if (slash != NULL) *slash = 0;
-    enum err code = state_folder_instance(slash != NULL ? folder : ".", ret->name, err);
-    free(folder);
-    if (code == ERR_OK) ret->owner = strtoull(ret->name, NULL, 16) + device;
-    return code;
-}
-
-/* The identity stays empty if there is no group. */
+/* The identity stays empty if jobs come from a file. A broker of this process has new messages. */
 static enum err open_own_state(const struct settings *settings,
     const struct run_arguments *arguments, uint32_t device, struct state **ret,
     struct instance *identity, struct error *err) {
     char *path;
-    bool is_member = !arguments->is_file_run && settings->broker == BROKER_KAFKA;
+    bool is_member = !arguments->is_file_run;
+    bool is_new_broker = settings->broker == BROKER_EMBEDDED && arguments->broker == NULL;
     enum err code = find_state(settings, arguments, device, &path, err);
-    if (code == ERR_OK && path != NULL) code = open_state(path, ret, err);
+    if (code == ERR_OK && path != NULL) code = own_state_open(path, ret, err);
+    if (code == ERR_OK && is_member && is_new_broker) state_forget(*ret);
     if (code == ERR_OK && arguments->life != NULL)
         state_name_life(*ret, strtoull(arguments->life, NULL, 10));
-    if (code == ERR_OK && is_member) code = identify(path, device, identity, err);
+    if (code == ERR_OK && is_member) code = own_state_identify(path, device, identity, err);
     free(path);
     return code;
 }
@@ -236,7 +208,8 @@ static enum err connect(const struct beginning *beginning, const struct instance
     if (arguments->is_file_run)
         return connect_files(
             beginning->settings, &arguments->files, state_progress(state), ret, err);
-    return connect_kafka(beginning->settings, beginning->device, &membership, ret, err);
+    return connect_kafka(
+        beginning->settings, beginning->device, &membership, arguments->broker, ret, err);
 }
 
 static enum err begin_life(void *context, struct executor_life *ret, struct error *err) {
@@ -318,19 +291,15 @@ static bool is_plain_file(const char *path, bool may_be_missing) {
 }
 
 /* Why the run cannot go on after an executor died; NULL: it can. */
-static const char *final_reason(
-    const struct settings *settings, const struct run_arguments *arguments) {
+static const char *final_reason(const struct run_arguments *arguments) {
     const struct file_paths *files = &arguments->files;
-    if (arguments->is_file_run) {
-        if (!is_plain_file(files->jobs, false))
-            return "jobs that come through a pipe cannot be read again";
-        if (!is_plain_file(files->results, true) ||
-            (files->dead_letters != NULL && !is_plain_file(files->dead_letters, true)))
-            return "output that went into a pipe cannot be taken back";
-        return NULL;
-    }
-    return settings->broker == BROKER_EMBEDDED ? "the embedded broker and its jobs died with it"
-                                               : NULL;
+    if (!arguments->is_file_run) return NULL;
+    if (!is_plain_file(files->jobs, false))
+        return "jobs that come through a pipe cannot be read again";
+    if (!is_plain_file(files->results, true) ||
+        (files->dead_letters != NULL && !is_plain_file(files->dead_letters, true)))
+        return "output that went into a pipe cannot be taken back";
+    return NULL;
 }
 
 /* A run of files needs its state only until it ends, so its folder is temporary. */
@@ -363,7 +332,8 @@ static void list_arguments(const struct run_arguments *arguments, const char *re
         const char *name, *value;
     } all[] = {{"--driver", arguments->driver}, {"--jobs", arguments->files.jobs},
         {"--results", arguments->files.results}, {"--dead-letters", arguments->files.dead_letters},
-        {"--telemetry", arguments->files.telemetry}, {"--config-source", arguments->config_source}};
+        {"--telemetry", arguments->files.telemetry}, {"--broker", arguments->broker},
+        {"--config-source", arguments->config_source}};
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (all[i].value == NULL) continue;
@@ -373,7 +343,7 @@ static void list_arguments(const struct run_arguments *arguments, const char *re
     ret[count] = NULL;
 }
 
-/* Only one executor can read a file, or run the embedded broker. */
+/* Only one executor can read a file, or from the embedded broker. */
 static size_t count_max(const struct settings *settings, const struct run_arguments *arguments) {
     bool is_single = arguments->is_file_run || settings->broker == BROKER_EMBEDDED;
     return is_single ? 1 : PROBED_DEVICES_MAX;
@@ -423,8 +393,20 @@ static enum err read_again(void *context, struct error *err) {
     return ERR_OK;
 }
 
-static int run_supervisor(const struct settings *settings, const struct run_arguments *arguments,
-    struct kept_config *kept) {
+/*
+ * The embedded broker lives here: what kills an executor does not reach it. It is new, and what the
+ * executor of an earlier one has left says nothing about its messages.
+ */
+static enum err start_broker(const struct settings *settings, const char *state_folder,
+    uint32_t device, struct embedded **ret, struct error *err) {
+    *ret = NULL;
+    if (settings->broker != BROKER_EMBEDDED) return ERR_OK;
+    enum err code = own_state_forget(state_folder, device, err);
+    return code == ERR_OK ? connect_start_broker(settings, ret, err) : code;
+}
+
+static int run_supervisor(
+    const struct settings *settings, struct run_arguments *arguments, struct kept_config *kept) {
     struct probed_device devices[PROBED_DEVICES_MAX];
     size_t count;
     struct error err;
@@ -435,6 +417,11 @@ static int run_supervisor(const struct settings *settings, const struct run_argu
     hide_memory(settings);
     char *folder = make_state_folder(settings, arguments->is_file_run, &err);
     if (folder == NULL) return fail(&err);
+    struct embedded *embedded = NULL;
+    enum err code = ERR_OK;
+    if (!arguments->is_file_run)
+        code = start_broker(settings, folder, devices[0].index, &embedded, &err);
+    if (embedded != NULL) arguments->broker = embedded_bootstrap_servers(embedded);
     list_arguments(arguments, executor_arguments);
     struct rereading rereading = {arguments, settings, kept};
     const struct supervise_options options = {.settings = settings,
@@ -446,8 +433,10 @@ static int run_supervisor(const struct settings *settings, const struct run_argu
         .devices = devices,
         .device_count = count,
         .is_finite = arguments->is_file_run,
-        .final_reason = final_reason(settings, arguments)};
-    if (supervise_run(&options, &ret, &err) != ERR_OK) ret = fail(&err);
+        .final_reason = final_reason(arguments)};
+    if (code == ERR_OK) code = supervise_run(&options, &ret, &err);
+    if (code != ERR_OK) ret = fail(&err);
+    embedded_destroy(embedded);
     if (arguments->is_file_run) remove_state_folder(folder, devices[0].index);
     free(folder);
     return ret;
@@ -482,8 +471,8 @@ static int check_apart(const struct run_arguments *arguments) {
         first->option, first->path, second->option, second->path);
 }
 
-static int run_with(const struct settings *settings, const struct run_arguments *arguments,
-    struct kept_config *kept) {
+static int run_with(
+    const struct settings *settings, struct run_arguments *arguments, struct kept_config *kept) {
     return arguments->no_supervisor ? run_alone(settings, arguments)
                                     : run_supervisor(settings, arguments, kept);
 }

@@ -492,6 +492,15 @@ static void forget_fetches(struct state *state) {
     }
 }
 
+void state_forget(struct state *state) {
+    if (state == NULL) return;
+    forget_left(state);
+    memset(state->fetches, 0, FETCHES_MAX * sizeof state->fetches[0]);
+    if (state->suspect_count > 0)
+        memset(state->suspects, 0, state->suspect_count * sizeof state->suspects[0]);
+    memset(state->searches, 0, STATE_SEARCHES_MAX * sizeof state->searches[0]);
+}
+
 void state_end(struct state *state) {
     if (state == NULL) return;
     forget_left(state);

@@ -70,6 +70,12 @@ MUST_CHECK enum err state_begin(struct state *state, const struct state_shape *s
 /** Ends the life in order: nothing is left to suspect. Call it after the last thread has ended. */
 void state_end(struct state *state);
 
+/**
+ * Forgets all messages: what was left, suspects, arrays, and partitions that are set aside. For a
+ * broker that is new, whose messages have the positions of others. Call it before state_begin().
+ */
+void state_forget(struct state *state);
+
 void state_close(struct state *state);
 
 /* ---- the hot path: any thread, a few stores each ---- */
