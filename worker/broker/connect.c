@@ -27,6 +27,7 @@ enum {
     /* Kafka answers a fetch when a message comes. The embedded broker looks again when the fetch
      * has waited for so long. */
     EMBEDDED_FETCH_WAIT_MS = 2,
+    EMBEDDED_TOPICS_MS = 1000,
     EMBEDDED_COMMIT_MS = 50, /* at most: who sends jobs waits for commits */
     ADDRESS_TRIES = 200      /* 10 s, 50 ms apart */
 };
@@ -109,6 +110,11 @@ enum err connect_start_broker(
     return code;
 }
 
+/* The embedded broker is there. */
+static int topics_timeout_ms(const struct settings *settings) {
+    return settings->broker == BROKER_EMBEDDED ? EMBEDDED_TOPICS_MS : 0;
+}
+
 /*
  * Telemetry has a producer of its own, so that it is not part of transactions and does not wait for
  * them.
@@ -118,7 +124,8 @@ static enum err open_telemetry(
     if (settings->telemetry.interval_ms == 0) return ERR_OK;
     const struct producer_options options = {
         .kafka = kafka_options(servers, &settings->kafka.producer),
-        .telemetry_topic = settings->topics.telemetry};
+        .telemetry_topic = settings->topics.telemetry,
+        .topics_timeout_ms = topics_timeout_ms(settings)};
     return producer_create(&options, ret, err);
 }
 
@@ -261,7 +268,8 @@ static enum err open_sink(const struct settings *settings, uint32_t device, cons
     struct transaction_options options = {
         .producer = {.kafka = kafka_options(servers, &settings->kafka.producer),
             .results_topic = settings->topics.results,
-            .dead_letters_topic = settings->topics.dead_letters},
+            .dead_letters_topic = settings->topics.dead_letters,
+            .topics_timeout_ms = topics_timeout_ms(settings)},
         .source = source,
         .commit_interval_ms = settings->commit_interval_ms,
         .messages_max = connect_transaction_messages(settings)};
@@ -411,7 +419,8 @@ enum err connect_producer(const struct settings *settings, struct sink **ret, st
     const struct producer_options options = {
         .kafka = kafka_options(servers, &settings->kafka.producer),
         .results_topic = settings->topics.results,
-        .dead_letters_topic = settings->topics.dead_letters};
+        .dead_letters_topic = settings->topics.dead_letters,
+        .topics_timeout_ms = topics_timeout_ms(settings)};
     return producer_create(&options, ret, err);
 }
 

@@ -342,6 +342,14 @@ static enum err conf_create(struct producer *producer, const struct producer_opt
     return ERR_OK;
 }
 
+/* They stay in the client's cache. */
+static void learn_topics(rd_kafka_t *client, int timeout_ms) {
+    const struct rd_kafka_metadata *topics;
+    if (timeout_ms > 0 &&
+        rd_kafka_metadata(client, 1, NULL, &topics, timeout_ms) == RD_KAFKA_RESP_ERR_NO_ERROR)
+        rd_kafka_metadata_destroy(topics);
+}
+
 enum err producer_create(
     const struct producer_options *options, struct sink **ret, struct error *err) {
     static const struct sink_operations operations = {.send = producer_send,
@@ -369,6 +377,7 @@ enum err producer_create(
     if (code != ERR_OK) goto fail;
     rd_kafka_set_log_queue(producer->client, NULL);
     producer->queue = rd_kafka_queue_get_main(producer->client);
+    learn_topics(producer->client, options->topics_timeout_ms);
     *ret = &producer->sink;
     return ERR_OK;
 fail:

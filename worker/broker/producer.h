@@ -19,9 +19,13 @@ struct producer_options {
     const char *dead_letters_topic;
     const char *telemetry_topic;
     const char *transactional_id; /* for transaction.h; NULL: records are not in transactions */
+    /* How long to wait until it knows the topics; 0: not at all. The first record for a topic that
+     * it does not know may wait for a second. */
+    int topics_timeout_ms;
 };
 
-/** Does not wait for brokers. Errors: ERR_CONFIG names the setting that librdkafka refuses. */
+/** Does not wait for brokers, unless the options say so. Errors: ERR_CONFIG names the setting that
+ * librdkafka refuses. */
 MUST_CHECK enum err producer_create(
     const struct producer_options *options, struct sink **ret, struct error *err);
 
