@@ -23,6 +23,14 @@ bool composition_same_group(const struct job *a, const struct job *b) {
            !composition_runs_alone(a) && !composition_runs_alone(b);
 }
 
+bool composition_is_uneven(const struct state *state, const struct job *job) {
+    bool is_one = false;
+    if (!state_has_unevens(state) || job->instances > 0) return false;
+    for (size_t i = 0; i < job->step_count && !is_one; i++)
+        is_one = state_is_uneven(state, job->steps[i].program, job->steps[i].entry);
+    return is_one;
+}
+
 uint64_t composition_allowance(struct job *const *jobs, size_t count, uint64_t span_ns) {
     uint64_t total_ms = 0, longest_ms = 0;
     if (!jobs[0]->is_uneven) return span_ns;

@@ -8,6 +8,7 @@
 
 #include "batch/durations.h"
 #include "job/job.h"
+#include "state/state.h"
 
 /** So many jobs of other tenants, groups or arrays are passed over in search of one. */
 enum { COMPOSITION_PASSED_MAX = 256 };
@@ -36,6 +37,9 @@ struct composition_limits {
 uint64_t composition_signature(const struct job *job);
 
 bool composition_same_signature(const struct job *a, const struct job *b);
+
+/** Whether a kernel of the job is known to be. An array is no uneven job: it has its own time. */
+bool composition_is_uneven(const struct state *state, const struct job *job);
 
 /** What a batch may take in addition to its longest time-out: `span_ns`, or more if it is of uneven
  * jobs. */

@@ -16,7 +16,6 @@
 #include "batch/slow_groups.h"
 #include "batch/slow_lanes.h"
 #include "plan/extent.h"
-#include "state/state.h"
 
 enum {
     QUICK_PART = 4,         /* so many jobs that run side by side must fit the span to be quick */
@@ -506,18 +505,10 @@ size_t ready_claim(struct ready *ready, size_t most) {
     return count;
 }
 
-static bool is_uneven(const struct state *state, const struct job *job) {
-    bool is_one = false;
-    for (size_t i = 0; i < job->step_count && job->instances == 0 && !is_one; i++)
-        is_one = state_is_uneven(state, job->steps[i].program, job->steps[i].entry);
-    return is_one;
-}
-
 void ready_push(struct ready *ready, struct job *const *jobs, size_t count) {
     size_t quick = 0;
-    bool has_unevens = state_has_unevens(ready->options.state);
     for (size_t i = 0; i < count; i++)
-        jobs[i]->is_uneven = has_unevens && is_uneven(ready->options.state, jobs[i]);
+        jobs[i]->is_uneven = composition_is_uneven(ready->options.state, jobs[i]);
     pthread_mutex_lock(&ready->lock);
     INVARIANT(!ready->is_closed, "the lanes stop after all that sends them jobs");
     for (size_t i = 0; i < count; i++) {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/crew.h"
 
 #define QUIET_NS 10000000000ull
 #define DESTROY_MS 2000
@@ -73,48 +74,46 @@ struct farewell {
     pthread_mutex_t lock;
     pthread_cond_t is_over_now;
     rd_kafka_t *client;
-    bool is_over, is_left; /* whoever comes last frees it */
+    bool is_over;
 };
 
-static void farewell_destroy(struct farewell *farewell) {
-    pthread_mutex_destroy(&farewell->lock);
-    pthread_cond_destroy(&farewell->is_over_now);
-    free(farewell);
-}
-
-static void *farewell_thread(void *context) {
+static void farewell_run(void *context, uint32_t index) {
+    (void)index;
     struct farewell *farewell = context;
     rd_kafka_destroy_flags(farewell->client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     pthread_mutex_lock(&farewell->lock);
-    bool is_left = farewell->is_left;
     farewell->is_over = true;
     pthread_cond_signal(&farewell->is_over_now);
     pthread_mutex_unlock(&farewell->lock);
-    if (is_left) farewell_destroy(farewell);
-    return NULL;
 }
 
-void client_destroy(rd_kafka_t *client) {
-    pthread_t thread;
-    struct farewell *farewell = client != NULL ? calloc(1, sizeof *farewell) : NULL;
-    if (farewell == NULL) return;
-    farewell->client = client;
-    pthread_mutex_init(&farewell->lock, NULL);
-    pthread_cond_init(&farewell->is_over_now, NULL);
-    if (pthread_create(&thread, NULL, farewell_thread, farewell) != 0) {
-        farewell_destroy(farewell);
-        return;
-    }
-    pthread_detach(thread);
+static bool farewell_wait(struct farewell *farewell) {
     uint64_t until_ns = clock_ns_in(DESTROY_MS);
     pthread_mutex_lock(&farewell->lock);
     while (!farewell->is_over &&
            condition_wait_until(&farewell->is_over_now, &farewell->lock, until_ns))
         continue;
     bool is_over = farewell->is_over;
-    farewell->is_left = true;
     pthread_mutex_unlock(&farewell->lock);
-    if (is_over) farewell_destroy(farewell);
+    return is_over;
+}
+
+void client_destroy(rd_kafka_t *client) {
+    struct crew *crew = NULL;
+    struct error ignored;
+    struct farewell *farewell = client != NULL ? calloc(1, sizeof *farewell) : NULL;
+    if (farewell == NULL) return;
+    farewell->client = client;
+    pthread_mutex_init(&farewell->lock, NULL);
+    pthread_cond_init(&farewell->is_over_now, NULL);
+    struct crew_options options = {
+        .name = "kafka-end", .count = 1, .run = farewell_run, .context = farewell};
+    if (crew_start(&options, &crew, &ignored) == ERR_OK && !farewell_wait(farewell))
+        return; /* the thread still needs what it has */
+    crew_join(&crew);
+    pthread_cond_destroy(&farewell->is_over_now);
+    pthread_mutex_destroy(&farewell->lock);
+    free(farewell);
 }
 
 static bool is_about_connections(rd_kafka_resp_err_t native) {

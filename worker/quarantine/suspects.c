@@ -18,7 +18,7 @@ struct suspects {
     struct suspects_options options;
     /* messages that wait, in order; the intake thread's */
     struct delivery *first, **end;
-    size_t waiting_count, waiting_suspects;
+    size_t waiting_count, waiting_suspects, waiting_held;
     uint64_t held_until_ns; /* of those suspects, the one that is held for the shortest time */
     /* False: the table is known to be empty. Written by the intake thread; relaxed: other threads
      * only ask about messages that they got while it was false. */
@@ -194,7 +194,8 @@ static uint64_t others_in_flight(const struct suspects *suspects) {
 static uint64_t held_until(const struct suspects *suspects, const struct delivery *delivery) {
     const struct state *state = suspects->options.state;
     if (suspensions_key_until(state, delivery->key, clock_unix_ms()) != 0) return 0;
-    return suspensions_held_until(state, delivery->key);
+    uint64_t until_ns = suspensions_held_until(state, delivery->key);
+    return until_ns > clock_ns() ? until_ns : 0;
 }
 
 bool suspects_have_turn(struct suspects *suspects) {
@@ -234,6 +235,7 @@ static void append(struct suspects *suspects, struct delivery *delivery) {
     *suspects->end = delivery;
     suspects->end = &delivery->next;
     suspects->waiting_count++;
+    suspects->waiting_held += delivery->held_until_ns != 0;
     if (!delivery->is_suspect) return;
     if (suspects->waiting_suspects++ == 0 || delivery->held_until_ns < suspects->held_until_ns)
         suspects->held_until_ns = delivery->held_until_ns;
@@ -262,8 +264,8 @@ bool suspects_are_waiting(const struct suspects *suspects) {
     return suspects != NULL && suspects->first != NULL;
 }
 
-size_t suspects_count_waiting(const struct suspects *suspects) {
-    return suspects != NULL ? suspects->waiting_count : 0;
+size_t suspects_count_held(const struct suspects *suspects) {
+    return suspects != NULL ? suspects->waiting_held : 0;
 }
 
 /* The next message that may go on: a suspect once all others in flight are answered suspects. NULL:
@@ -294,6 +296,7 @@ static struct delivery *remove_at(struct suspects *suspects, struct delivery **l
     *link = removed->next;
     if (*link == NULL) suspects->end = link;
     suspects->waiting_count--;
+    suspects->waiting_held -= removed->held_until_ns != 0;
     if (!removed->is_suspect) return removed;
     suspects->waiting_suspects--;
     suspects->held_until_ns = UINT64_MAX;

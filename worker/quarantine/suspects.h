@@ -64,8 +64,9 @@ MUST_CHECK bool suspects_pass(struct suspects *suspects, struct delivery *delive
 /** Takes the next message whose turn has come; NULL: none. Intake thread. */
 struct delivery *suspects_take(struct suspects *suspects);
 
-bool suspects_are_waiting(const struct suspects *suspects);     /* intake thread */
-size_t suspects_count_waiting(const struct suspects *suspects); /* intake thread */
+bool suspects_are_waiting(const struct suspects *suspects); /* intake thread */
+/** How many wait since their key is, or was, held. Intake thread. */
+size_t suspects_count_held(const struct suspects *suspects);
 /** With the lock held: suspects_take() has something. Intake thread. */
 bool suspects_can_take(struct suspects *suspects);
 /** With the lock held: a suspect runs, or is to run once no other message is in flight, so that
