@@ -49,8 +49,9 @@ def make_array(random, job):
     count = job["count"] = random.choice([count for count in COUNTS if count * size <= TOTAL_BYTES_MAX] or [1])
     written = _written(job)
     for name, buffer in job["buffers"].items():
-        may_be_shared = name not in written and "resident" not in buffer  # a shared one has no init
-        if "static" in buffer or (may_be_shared and random.random() >= EACH_CHANCE):
+        may_be_shared = name not in written and not ("resident" in buffer and buffer.get("writes"))
+        if "static" in buffer or (may_be_shared and ("resident" in buffer or random.random() >= EACH_CHANCE)):
+            buffer.pop("init", None)  # all read a resident that is there, or get resident_gone
             continue
         buffer["each"] = True
         if "resident" in buffer:  # of that many bytes for each instance, and that many instances

@@ -14,8 +14,9 @@ def _add_xor_shift(job, buffer, **options):
 
 
 def _add_buffer(job, **buffer):
-    job["buffers"]["spoiled"] = buffer
-    return "spoiled"
+    name = f"spoiled-{len(job['buffers'])}"
+    job["buffers"][name] = buffer
+    return name
 
 
 def _unknown_program(maker, job):
@@ -60,7 +61,8 @@ def _other_datatype(maker, job):
 
 
 def _no_static(maker, job):
-    args = [_add_buffer(job, bytes=8), "spoiled", {"u32": 1}, {"u32": 1}]
+    name = _add_buffer(job, bytes=8)
+    args = [name, name, {"u32": 1}, {"u32": 1}]
     job["steps"].append({"program": "mix", "entry": "gather", "args": args, "elements": 1})
 
 
@@ -70,7 +72,8 @@ def _number_past_end(maker, job):
 
 
 def _sum_past_end(maker, job):
-    args = [_add_buffer(job, bytes=8), {"u64": maker.random.choice([5, 2**64 - 4])}, "spoiled", {"u64": 0}, {"u64": 4}]
+    name = _add_buffer(job, bytes=8)
+    args = [name, {"u64": maker.random.choice([5, 2**64 - 4])}, name, {"u64": 0}, {"u64": 4}]
     job["steps"].append({"program": "mix", "entry": "copy_range", "args": args, "elements": 1})
 
 
@@ -165,3 +168,19 @@ _DEFECTS = {
 }  # fmt: skip
 DEFECTS = {spoil.__name__.strip("_"): spoil for spoils in _DEFECTS.values() for spoil in spoils}
 DEFECT_CODES = {spoil.__name__.strip("_"): code for code, spoils in _DEFECTS.items() for spoil in spoils}
+
+# Of two faults the answer names the one that stands first here (schemas/README.md, Which code).
+_ORDER = ["output_past_end", "forbidden_reply_to", "past_deadline", "large_result", "unknown_program", "large_job", "missing_static"]
+
+
+def _both(first, second):
+    def spoil(maker, job):
+        for name in maker.random.sample([first, second], 2):
+            DEFECTS[name](maker, job)
+
+    return spoil
+
+
+_PAIRS = {f"{first}, {second}": _both(first, second) for first, second in zip(_ORDER, _ORDER[1:])}
+DEFECT_CODES |= {name: DEFECT_CODES[name.split(", ")[0]] for name in _PAIRS}
+DEFECTS |= _PAIRS

@@ -138,20 +138,22 @@ def check_ok(case, model, result):
     return check_outputs(answer.outputs, result["outputs"]) or check_telemetry(case.job, answer, result["telemetry"])
 
 
-def check_error(case, letters, result):
-    wanted = ("error", case.error_code, [])
+def check_error(code, letters, result):
+    wanted = ("error", code, [])
     found = (result["status"], result.get("error", {}).get("code"), result["outputs"])
     if found != wanted:
-        return f"{found[0]} {found[1]} with {len(found[2])} outputs instead of {case.error_code}"
+        return f"{found[0]} {found[1]} with {len(found[2])} outputs instead of {code}"
     codes = [letter["dlq.error.code"] for letter in letters]
-    return None if codes == [case.error_code] else f"dead letters {codes} instead of {[case.error_code]}"
+    return None if codes == [code] else f"dead letters {codes} instead of {[code]}"
 
 
 def check_case(case, model, results, letters):
     if len(results) != 1:
         return f"{len(results)} results"
     if case.defect:
-        return check_error(case, letters, results[0])
+        return check_error(case.error_code, letters, results[0])
+    if model.lacks_resident(case.job):
+        return check_error("resident_gone", letters, results[0])
     return check_ok(case, model, results[0]) or (f"{len(letters)} dead letters" if letters else None)
 
 

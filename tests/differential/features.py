@@ -52,6 +52,16 @@ def _shares_buffer(job):
     return len(names) > len(set(names))
 
 
+def _brings_later(buffers):
+    missing = set()
+    for buffer in buffers:
+        if "data" in buffer and buffer.get("static") in missing:
+            return True
+        if "static" in buffer and "data" not in buffer:
+            missing.add(buffer["static"])
+    return False
+
+
 def _takes_one_buffer_twice(step):
     names = [arg for arg in step["args"] if isinstance(arg, str)]
     return len(names) > len(set(names))
@@ -71,6 +81,7 @@ _OF_VALID_JOBS = {
     "source: resident and static": lambda job: _sources("resident")(job) and _sources("static")(job),
     "source: static with data": _sources("static", "data"),
     "source: static by digest": _any_buffer(lambda b: "static" in b and "data" not in b),
+    "source: static whose data a later buffer has": lambda job: _brings_later(list(job["buffers"].values())),
     "buffer: empty": _any_buffer(lambda b: b["bytes"] == 0),
     "buffer: datatype": _sources("datatype"),
     "buffer: shape": _any_buffer(lambda b: len(b.get("shape", [])) > 1),
@@ -84,6 +95,7 @@ _OF_VALID_JOBS = {
     "step: default entry": _any_step(lambda s: "entry" not in s),
     "step: pinned image": _any_step(lambda s: "@" in s["program"]),
     "step: elements": _any_step(lambda s: "elements" in s),
+    "step: elements along x of a block with more sides": _any_step(lambda s: "elements" in s and len(s.get("block", [])) > 1),
     "step: grid": _any_step(lambda s: "grid" in s),
     "step: grid of 2 dimensions": _any_step(lambda s: len(s.get("grid", [])) == 2),
     "step: grid of 3 dimensions": _any_step(lambda s: len(s.get("grid", [])) == 3),
@@ -108,6 +120,7 @@ _OF_VALID_JOBS = {
     "array: words of each": _any_step(lambda s: any(isinstance(arg, dict) and "words" in arg.get("each", {}) for arg in s["args"])),
     "array: parts that are not aligned": _any_buffer(lambda b: b.get("each") and b["bytes"] % 16 != 0),
     "array: resident of each": _any_buffer(lambda b: b.get("each") and "resident" in b),
+    "array: resident that all read": lambda job: "count" in job and _any_buffer(lambda b: "resident" in b and "each" not in b)(job),
     "array: timing": lambda job: "count" in job and "timing" in job,
     "outputs: none": lambda job: not job["outputs"],
     "outputs: whole": _any_output(lambda buffer, count: 0 < count == buffer["bytes"]),

@@ -31,8 +31,9 @@ UNUSED_BUFFERS_MAX = 2
 WRITES_CHANCE, WRITES_MAX, EMPTY_WRITE_CHANCE = 0.25, 3, 0.1
 DATATYPE_CHANCE, SHAPE_CHANCE = 0.4, 0.3
 RESIDENT_JOB_CHANCE = 0.2  # in such jobs, some buffers whose source would be data
-RESIDENT_CHANCE = 0.5
+RESIDENT_CHANCE = 0.8
 RESIDENT_BYTES, RESIDENTS_OF_A_SIZE = (8, 64, 2048), 3  # few, so that they meet again
+STATIC_TWICE_CHANCE = 0.3  # another buffer of a static that the job brings, without its data
 STATIC_DATA_CHANCE = 0.5  # a static that is in the blob store brings its data along all the same
 
 # steps
@@ -222,6 +223,8 @@ class JobMaker:
         steps = [self._step(kernel, options) for kernel, options in zip(shape.kernels, shape.options)]
         for _ in range(self.random.randint(0, UNUSED_BUFFERS_MAX)):
             self.add_buffer(self.random.choice(list(ELEMENT_BYTES)))
+        self._name_statics_twice()
+        self._shuffle()
         job = {"v": 1, "id": name, "buffers": self.buffers, "steps": steps, "outputs": self._outputs()}
         if shape.repeat > 1:
             job["repeat"] = shape.repeat
@@ -297,6 +300,17 @@ class JobMaker:
         if source == "static" and (not payload.is_stored or self.happens(STATIC_DATA_CHANCE)):
             buffer["data"] = payload.data
         return buffer
+
+    def _name_statics_twice(self):
+        for name, buffer in list(self.buffers.items()):
+            if "static" in buffer and "data" in buffer and self.happens(STATIC_TWICE_CHANCE):
+                self.buffers[f"{name}-again"] = {"bytes": buffer["bytes"], "static": buffer["static"]}
+
+    def _shuffle(self):
+        """The order of a map means nothing."""
+        names = list(self.buffers)
+        self.random.shuffle(names)
+        self.buffers = {name: self.buffers[name] for name in names}
 
     def _resident_buffer(self, bytes_min):
         """Every job brings a start value; who comes first creates. None where the job has that resident already.
@@ -386,6 +400,8 @@ class JobMaker:
     def _space(self):
         """Threads along up to three dimensions."""
         options = {"grid": [self.random.randint(1, 4) for _ in range(self.random.randint(1, 3))]}
+        if self.happens(ELEMENTS_CHANCE / 2):  # along x alone
+            options = {"elements": self.random.randint(1, 24)}
         if self.happens(BLOCK_CHANCE):
             options["block"] = [self.random.randint(1, 6) for _ in range(self.random.randint(1, 3))]
         return options

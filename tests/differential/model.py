@@ -150,7 +150,8 @@ class Model:
 
     def run(self, job):
         created_bytes = self._create_residents(job)
-        buffers = {name: self._first_bytes(buffer) for name, buffer in job["buffers"].items()}
+        brought = {buffer["static"]: buffer["data"] for buffer in job["buffers"].values() if {"static", "data"} <= set(buffer)}
+        buffers = {name: self._first_bytes(buffer, self.payloads | brought) for name, buffer in job["buffers"].items()}
         for _ in range(job.get("repeat", 1)):
             for step in job["steps"]:
                 _run_step(step, buffers)
@@ -158,6 +159,11 @@ class Model:
         telemetry = _telemetry(job, outputs)
         telemetry["h2d_bytes"] += created_bytes
         return Answer(outputs, telemetry, _static_bytes(job), self._count_updates(job))
+
+    def lacks_resident(self, job):
+        """Whether the job reads a resident that no job has created."""
+        return any("resident" in buffer and "init" not in buffer and buffer["resident"] not in self._residents
+                   for buffer in job["buffers"].values())
 
     def _create_residents(self, job):
         """How many bytes of start values were uploaded."""
@@ -183,7 +189,7 @@ class Model:
                 generations[buffer["resident"]] = resident.generation
         return generations
 
-    def _first_bytes(self, buffer):
+    def _first_bytes(self, buffer, payloads):
         if "resident" in buffer:
             array = self._residents[buffer["resident"]].array
         else:
@@ -192,7 +198,7 @@ class Model:
         if "data" in buffer:
             array[:] = numpy.frombuffer(buffer["data"], U8)
         elif digest is not None:
-            array[:] = numpy.frombuffer(self.payloads[digest], U8)
+            array[:] = numpy.frombuffer(payloads[digest], U8)
         for write in buffer.get("writes", []):
             end = write["offset"] + len(write["data"])
             array[write["offset"] : end] = numpy.frombuffer(write["data"], U8)
