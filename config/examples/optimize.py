@@ -56,7 +56,7 @@ def main():
         table = {"x": client.static(x), "y": client.static(y)}  # travels once
 
         def losses_on_workers(candidates):
-            found = loss_of.map(**table, weights=candidates, metrics=2, l2=PENALTY, rows=len(x), features=x.shape[1])
+            found = loss_of.map(**table, weights=gw.rows(candidates), metrics=2, l2=PENALTY, rows=len(x), features=x.shape[1])
             losses = found.result(timeout=120)["metrics"][:, 0].astype(float)
             apart.append(np.max(np.abs(losses - losses_on_cpu(x, y, candidates.astype(float)))))
             return losses

@@ -28,7 +28,8 @@ class SubmitTest(unittest.TestCase):
     def submit(self, *answers, count=None):
         """What becomes of a job that these results answer, one after the other."""
         self.worker.say = lambda job: answers
-        job = {"id": "same", "buffers": {"y": {"bytes": 8, "datatype": "FP32", "shape": [2], **({"each": True} if count else {})}},
+        each = {"each": True} if count else {}
+        job = {"id": "same", "buffers": {"y": {"bytes": 8, "datatype": "FP32", "shape": [2], **each}},
                "steps": [{"program": "p", "args": ["y"], "elements": 2}], "outputs": [{"buffer": "y"}]}
         (self.folder / "job.yaml").write_text(json.dumps({**job, **({"count": count} if count else {})}))
         (self.folder / "worker.yaml").write_text(json.dumps({
@@ -56,14 +57,20 @@ class SubmitTest(unittest.TestCase):
 
     def test_a_result_that_does_not_fit_the_job_is_refused(self):
         for what, answer in {
-            "no output": {"outputs": []}, "two outputs": {"outputs": [GOOD, GOOD]}, "no list": {"outputs": 7},
-            "another name": {"outputs": [{**GOOD, "name": "x"}]}, "another type": {"outputs": [{**GOOD, "datatype": "INT32"}]},
+            "no output": {"outputs": []},
+            "two outputs": {"outputs": [GOOD, GOOD]},
+            "no list": {"outputs": 7},
+            "another name": {"outputs": [{**GOOD, "name": "x"}]},
+            "another type": {"outputs": [{**GOOD, "datatype": "INT32"}]},
             "no type": {"outputs": [{"name": "y", "shape": [2], "data": bytes(8)}]},
-            "another shape": {"outputs": [{**GOOD, "shape": [1, 2]}]}, "fewer bytes": {"outputs": [{**GOOD, "data": bytes(4)}]},
-            "a number as data": {"outputs": [{**GOOD, "data": 8}]}, "a large one": {"outputs": [{**GOOD, "data": bytes(900_000)}]},
-            "many values": {"outputs": [GOOD], "more": [None] * 60_000}, "an error that is ok": {"outputs": [GOOD], "error": ERROR},
-            "another status": {"status": "fine", "outputs": [GOOD]}, "an error with outputs": {
-                "status": "error", "error": ERROR, "outputs": [GOOD]},
+            "another shape": {"outputs": [{**GOOD, "shape": [1, 2]}]},
+            "fewer bytes": {"outputs": [{**GOOD, "data": bytes(4)}]},
+            "a number as data": {"outputs": [{**GOOD, "data": 8}]},
+            "a large one": {"outputs": [{**GOOD, "data": bytes(900_000)}]},
+            "many values": {"outputs": [GOOD], "more": [None] * 60_000},
+            "an error that is ok": {"outputs": [GOOD], "error": ERROR},
+            "another status": {"status": "fine", "outputs": [GOOD]},
+            "an error with outputs": {"status": "error", "error": ERROR, "outputs": [GOOD]},
         }.items():
             with self.subTest(what):
                 done = self.submit(answer)

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import threading
+import traceback
 import unittest
 
 from kafka_topics import admin_of
@@ -47,7 +48,7 @@ class LocalTest(ClientTest):
         client = self.plain
         table = client.static(X)
         rows = numpy.arange(400, dtype="<f4").reshape(100, 4)
-        whole = client.program("saxpy").map(a=numpy.arange(100), x=table, y=rows)
+        whole = client.program("saxpy").map(a=numpy.arange(100), x=table, y=gw.rows(rows))
         numpy.testing.assert_array_equal(
             rows + numpy.arange(100)[:, None] * X, whole.result(PATIENCE_S)["y"])
 
@@ -57,7 +58,7 @@ class LocalTest(ClientTest):
             rows = numpy.arange(400, dtype="<f4").reshape(100, 4)
             part = {"buffer": "y", "offset": 4, "bytes": 8, "as": "part"}
             saxpy = client.program("saxpy").options(outputs=["y", part])
-            both = [saxpy.options(instances=most).map(a=numpy.arange(100) / 3, x=table, y=rows) for most in (40, 1)]
+            both = [saxpy.options(instances=most).map(a=numpy.arange(100) / 3, x=table, y=gw.rows(rows)) for most in (40, 1)]
             array, singles = [whole.result(PATIENCE_S) for whole in both]
             for name in ("y", "part"):
                 self.assertEqual((singles[name].shape, singles[name].dtype), (array[name].shape, array[name].dtype))
@@ -69,7 +70,7 @@ class LocalTest(ClientTest):
 
     def test_what_a_worker_refuses_fails_the_rows_of_an_array_as_it_does_single_jobs(self):
         saxpy = self.plain.program("saxpy").options(block=4096)
-        both = [saxpy.options(instances=most).map(a=numpy.ones(3), x=gw.upload(X), y=numpy.ones((3, 4), "<f4"))
+        both = [saxpy.options(instances=most).map(a=numpy.ones(3), x=gw.upload(X), y=gw.rows(numpy.ones((3, 4), "<f4")))
                 for most in (3, 1)]
         array, singles = [[str(future.exception(PATIENCE_S)) for future in whole.futures] for whole in both]
         self.assertIn("saxpy[2]: bad_launch: steps[0]: block[0] is 4096", array[2])
@@ -93,9 +94,23 @@ class LocalTest(ClientTest):
         rows = numpy.arange(200, dtype="<f4").repeat(40_000).reshape(200, -1)  # 32 MB; it keeps 20 MiB
         saxpy = self.plain.program("saxpy")
         for sent, outputs in ((rows, ["y"]), (rows, [{"buffer": "y", "bytes": 4}])):
-            whole = saxpy.options(outputs=outputs).map(a=numpy.ones(200), x=gw.zeros([40_000], "<f4"), y=sent)
+            whole = saxpy.options(outputs=outputs).map(a=numpy.ones(200), x=gw.zeros([40_000], "<f4"), y=gw.rows(sent))
             got = whole.result(PATIENCE_S)["y"]
             numpy.testing.assert_array_equal(rows[:, 0], got if got.ndim == 1 else got[:, 0])
+
+    def test_a_forked_child_is_answered_by_the_worker_of_its_parent(self):
+        saxpy = self.plain.program("saxpy")
+        saxpy(a=1, x=X, y=X).result(PATIENCE_S)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                status = 0 if saxpy(a=1, x=X, y=X).result(PATIENCE_S)["y"].tolist() == [0, 2, 4, 6] else 2
+            except BaseException:  # os._exit() would leave it unsaid
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        self.assertEqual(0, os.waitpid(child, 0)[1])
 
     def test_a_worker_that_ends_fails_what_is_unanswered_and_says_why(self):
         client = self.local(config={"cpu_driver": {"faults": "cuLaunchKernel:slow=1s@*"}})

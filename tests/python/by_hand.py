@@ -17,7 +17,8 @@ class FakeWorker:
         (broker,) = self.broker.list_topics(timeout=PATIENCE_S).brokers.values()
         self.address = f"{broker.host}:{broker.port}"
         self.say, self.jobs, self.is_over = say, [], False
-        maker = confluent_kafka.Consumer({"bootstrap.servers": self.address, "group.id": "maker", "allow.auto.create.topics": True})
+        maker = confluent_kafka.Consumer({
+            "bootstrap.servers": self.address, "group.id": "maker", "allow.auto.create.topics": True})
         for topic in ("jobs", "results"):  # who asks with this setting makes it
             maker.list_topics(topic, timeout=PATIENCE_S)
         maker.close()

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """The Python client: what it builds, stores and reads back."""
 
+import array
 import asyncio
 import base64
 import concurrent.futures
 import contextlib
 import ctypes
+import gc
 import hashlib
 import http.server
 import os
@@ -188,7 +190,7 @@ class Results(unittest.TestCase):
 
     def test_a_failed_job_raises_what_the_worker_said(self):
         error = {"code": "bad_launch", "message": "too wide", "fix": "use a smaller block"}
-        with self.assertRaisesRegex(gw.JobFailed, "x: bad_launch: too wide use a smaller block"):
+        with self.assertRaisesRegex(gw.JobFailed, "x: bad_launch: too wide\nuse a smaller block"):
             gw.arrays({"id": "x", "status": "error", "error": error, "outputs": []})
 
 
@@ -509,6 +511,57 @@ class Clients(ClientTest):
             numpy.testing.assert_array_equal(large, answer["x"])
             self.assertIn("blob", self.worker.jobs[0]["buffers"]["x"])
 
+    def test_what_is_no_job_is_named(self):
+        client, good = self.start(), numbered(1)
+        for error, words, job in [
+            (ValueError, "no 'buffers'", {"id": "q"}), (ValueError, "no 'outputs'", {**good, "outputs": None, "x": 1}),
+            (TypeError, "'buffers' of the job is 7", {**good, "buffers": 7}),
+            (TypeError, "an output of the job is 'x'", {**good, "outputs": ["x"]}),
+            (TypeError, "buffer 'x' has elements of type object", {**good, "buffers": {"x": [None]}}),
+            (TypeError, "buffer 'x' has elements of type .*128", {**good, "buffers": {"x": numpy.ones(1, "longdouble")}}),
+        ]:
+            job = {key: value for key, value in job.items() if value is not None}
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                client.submit(job)
+        self.assertEqual(1, int(client.submit(good).result(PATIENCE_S)["x"][0]))
+
+    def test_clients_that_nobody_has_any_more_leave_neither_threads_nor_files(self):
+        def held():
+            gc.collect()
+            return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+        self.connect(self.start())
+        before = held()
+        for _ in range(10):
+            client = gw.Client(self.worker.address, "jobs", "results")
+            self.connect(client)
+        forgotten = client.submit(numbered(7))  # its answer comes nevertheless
+        del client
+        self.assertEqual(7, int(forgotten.result(PATIENCE_S)["x"][0]))
+        del forgotten
+        until = time.monotonic() + PATIENCE_S
+        while any(now > then for now, then in zip(held(), before)):
+            self.assertLess(time.monotonic(), until, (held(), before))
+            time.sleep(0.05)
+
+    def test_what_the_library_below_says_goes_to_the_logger(self):
+        script = ("import logging, sys, time, confluent_kafka, gpu_worker\n"
+                  "said = []\n"
+                  "class Handler(logging.Handler):\n"
+                  "    def emit(self, record): said.append(record)\n"
+                  "broker = confluent_kafka.Producer({'bootstrap.servers': 'none', 'test.mock.num.brokers': 1, 'log_level': 0})\n"
+                  "(one,) = broker.list_topics(timeout=240).brokers.values()\n"
+                  "client = gpu_worker.Client(f'{one.host}:{one.port}')\n"
+                  "if sys.argv[1:]: logging.getLogger('gpu_worker').addHandler(Handler())\n"
+                  "del broker\n"
+                  "until = time.monotonic() + (240 if sys.argv[1:] else 2)\n"
+                  "while not said and time.monotonic() < until: time.sleep(0.05)\n"
+                  "print(len(said) > 0)\n"
+                  "client.close(wait=False)\n")
+        for arguments, heard in ([], "False"), (["listen"], "True"):
+            ended = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
+            self.assertEqual((heard, ""), (ended.stdout.strip(), ended.stderr))
+
     def test_closing_without_waiting_fails_what_is_unanswered(self):
         client = self.start(lambda job: [])
         future = client.submit(numbered(1))
@@ -634,7 +687,7 @@ class Strangers(ClientTest):
             return [{**result, "outputs": [cut], "telemetry": {"instances": 3}}]
 
         client = self.start(say, programs=[BATCHED])
-        whole = client.program("saxpy").map(a=numpy.ones(5), x=gw.upload(X), y=rows)
+        whole = client.program("saxpy").map(a=numpy.ones(5), x=gw.upload(X), y=gw.rows(rows))
         for row in [whole, *whole.futures]:
             self.assertRegex(str(row.exception(PATIENCE_S)), "does not fit the job")
 
@@ -752,7 +805,7 @@ class Maps(unittest.TestCase):
 
     def test_rows_become_an_array_that_a_worker_accepts(self):
         rows = numpy.arange(12, dtype=">f4").reshape(3, 4)
-        (job,) = self.jobs_of(a=[1, 2, 3], x=gw.upload(X), y=rows)
+        (job,) = self.jobs_of(a=[1, 2, 3], x=gw.upload(X), y=gw.rows(rows))
         self.assertEqual(("ok", ""), check_job.verdict(gw.encode(job)))
         self.assertEqual(3, job["count"])
         self.assertEqual([{"each": {"f32": numpy.array([1, 2, 3], "<f4").tobytes()}}, "x", "y", {"u32": 4}],
@@ -782,10 +835,10 @@ class Maps(unittest.TestCase):
 
     def test_arrays_are_cut_to_what_a_message_and_a_result_hold_and_to_the_instances_asked_for(self):
         ones = numpy.ones((400, 1000), "<f4")
-        counts = self.counts_of(a=numpy.ones(400), x=gw.upload(ones[0]), y=ones)
+        counts = self.counts_of(a=numpy.ones(400), x=gw.upload(ones[0]), y=gw.rows(ones))
         self.assertEqual(400, sum(counts))
         self.assertGreater(len(counts), 1)
-        for job in self.jobs_of(a=numpy.ones(400), x=gw.upload(ones[0]), y=ones):
+        for job in self.jobs_of(a=numpy.ones(400), x=gw.upload(ones[0]), y=gw.rows(ones)):
             self.assertLess(len(gw.encode(job)), 1_000_000)
         answered = self.counts_of(a=numpy.ones(400), x=gw.upload(ones[0]), y=gw.zeros([1000], "<f4"))
         self.assertEqual([196, 196, 8], answered)
@@ -795,7 +848,7 @@ class Maps(unittest.TestCase):
     def test_what_an_array_cannot_say_is_sent_as_single_jobs(self):
         rows = numpy.ones((3, 4), "<f4")
         static, resident = gw.Static(X), gw.Resident(unittest.mock.Mock(draw=lambda: "1"), "r", X)
-        good = {"a": numpy.ones(3), "x": static, "y": rows}
+        good = {"a": numpy.ones(3), "x": static, "y": gw.rows(rows)}
         large = numpy.ones((3, 200_000), "<f4")
         self.assertEqual([3], self.counts_of(**good))
         for why, args in {
@@ -804,33 +857,62 @@ class Maps(unittest.TestCase):
             "a resident": {**good, "y": resident},
             "a written buffer that all rows begin with": {**good, "y": gw.upload(X)},
             "an output of a shared buffer": {**good, "options": {"outputs": ["x"]}},
-            "two rows are larger than a message": {**good, "x": gw.Static(large[0]), "y": large},
+            "two rows are larger than a message": {**good, "x": gw.Static(large[0]), "y": gw.rows(large)},
         }.items():
             with self.subTest(why):
                 self.assertEqual([0, 0, 0], self.counts_of(**args))
-        self.assertEqual([0], self.counts_of(a=[1], x=static, y=rows[:1]))
+        self.assertEqual([0], self.counts_of(a=[1], x=static, y=gw.rows(rows[:1])))
         with unittest.mock.patch.dict(BATCHED["entries"][0], batched=False):
             self.assertEqual([0, 0, 0], self.counts_of(**good))
 
     def test_a_row_that_the_manifest_does_not_take_is_named_before_anything_is_sent(self):
-        good = {"a": numpy.ones(3), "x": gw.upload(X), "y": numpy.ones((3, 4), "<f4")}
+        good = {"a": numpy.ones(3), "x": gw.upload(X), "y": gw.rows(numpy.ones((3, 4), "<f4"))}
         for error, words, args in [
             (ValueError, "'a' is 9.0, and the kernel takes -8 to 8", {**good, "a": [1, 9, 10]}),
             (ValueError, "'a' is nan", {**good, "a": [1, float("nan"), 9]}),
             (ValueError, "'a' is inf", {**good, "a": [1, float("inf"), 9]}),
             (ValueError, "n is 5, and x has 4", {**good, "n": [4, 4, 5]}),
             (TypeError, "'n' is .*, and the kernel takes a whole number", {**good, "n": [4, 2.5, 4]}),
-            (TypeError, "'y' is FP64", {**good, "y": numpy.ones((3, 4))}),
+            (TypeError, "'y' is FP64", {**good, "y": gw.rows(numpy.ones((3, 4)))}),
             (ValueError, "one length", {**good, "a": [1, 2]}),
-            (ValueError, "no row", {**good, "a": [], "y": numpy.ones((0, 4), "<f4")}),
+            (ValueError, "no row", {**good, "a": [], "y": gw.rows(numpy.ones((0, 4), "<f4"))}),
         ]:
             with self.subTest(words), self.assertRaisesRegex(error, words):
                 self.jobs_of(**args)
 
+    def test_an_array_is_cut_into_rows_only_where_that_is_said_whatever_its_length(self):
+        table = numpy.ones((3, 4), "<f4")
+        for count in (2, 3, 4):
+            good = {"a": numpy.ones(count), "y": gw.rows(numpy.ones((count, 4), "<f4"))}
+            for shared in (table, table.tolist()):
+                with self.assertRaisesRegex(TypeError, r"say what 'x' is .* gw.rows\(x\).* gw.upload\(x\)"):
+                    self.jobs_of(**good, x=shared)
+            (job,) = self.jobs_of(**good, x=gw.upload(table))
+            self.assertNotIn("each", job["buffers"]["x"])
+
+    def test_nested_lists_are_rows_of_the_type_that_the_kernel_takes(self):
+        (job,) = self.jobs_of(a=[1, 2], x=gw.upload(X), y=gw.rows([[1, 2, 3, 4], [5, 6, 7, 8]]))
+        self.assertEqual(numpy.arange(1, 9, dtype="<f4").tobytes(), job["buffers"]["y"]["data"])
+
+    def test_whoever_waits_for_rows_waits_for_messages(self):
+        saxpy = self.start()
+        rows = gw.rows(numpy.ones((10, 4), "<f4"))
+        whole = saxpy.options(instances=4).map(a=numpy.ones(10), x=gw.upload(X), y=rows)
+        waited_for = []
+
+        def as_completed(futures, timeout):
+            waited_for.extend(futures)
+            return concurrent.futures._base.as_completed(futures, timeout)
+
+        with unittest.mock.patch("gpu_worker.futures.concurrent.futures.as_completed", as_completed):
+            self.assertCountEqual(whole.futures, gw.as_completed(whole.futures, PATIENCE_S))
+        self.assertCountEqual(whole.messages, waited_for)
+        self.assertEqual([4, 4, 2], [answer["telemetry"]["instances"] for answer in whole.answers])
+
     def test_rows_come_back_stacked_and_each_has_a_future(self):
         saxpy = self.start()
         rows = numpy.arange(40, dtype="<f4").reshape(10, 4)
-        whole = saxpy.options(instances=4, name="mine").map(a=numpy.ones(10), x=gw.upload(X), y=rows)
+        whole = saxpy.options(instances=4, name="mine").map(a=numpy.ones(10), x=gw.upload(X), y=gw.rows(rows))
         numpy.testing.assert_array_equal(rows, whole.result(PATIENCE_S)["y"])
         self.assertCountEqual([4, 4, 2], [job["count"] for job in self.worker.jobs])
         self.assertEqual([f"mine[{row}]" for row in range(10)], [future.name for future in whole.futures])
@@ -840,18 +922,18 @@ class Maps(unittest.TestCase):
 
     def test_an_array_that_fails_fails_its_rows_and_no_other(self):
         saxpy = self.start(lambda job: echo_array(job) if job["id"].startswith("saxpy[0:4]") else [failed("bad_launch")])
-        whole = saxpy.options(instances=4).map(a=numpy.ones(8), x=gw.upload(X), y=numpy.ones((8, 4), "<f4"))
+        whole = saxpy.options(instances=4).map(a=numpy.ones(8), x=gw.upload(X), y=gw.rows(numpy.ones((8, 4), "<f4")))
         with self.assertRaisesRegex(gw.JobFailed, r"saxpy\[4:8\]: bad_launch"):
             whole.result(PATIENCE_S)
         for row, future in enumerate(whole.futures):
             if row < 4:
                 self.assertEqual([1, 1, 1, 1], future.result(PATIENCE_S)["y"].tolist())
             else:
-                self.assertEqual(f"saxpy[{row}]: bad_launch: no do", str(future.exception(PATIENCE_S)))
+                self.assertEqual(f"saxpy[{row}]: bad_launch: no\ndo", str(future.exception(PATIENCE_S)))
 
     def test_rows_of_an_array_end_with_it_when_it_is_cancelled_or_the_client_is_closed(self):
         saxpy = self.start(lambda job: [])
-        args = {"a": numpy.ones(3), "x": gw.upload(X), "y": numpy.ones((3, 4), "<f4")}
+        args = {"a": numpy.ones(3), "x": gw.upload(X), "y": gw.rows(numpy.ones((3, 4), "<f4"))}
         cancelled, left = saxpy.map(**args), saxpy.map(**args)
         rows = cancelled.futures
         self.assertTrue(cancelled.cancel())
@@ -878,6 +960,30 @@ class Programs(unittest.TestCase):
         self.assertEqual(("ok", ""), check_job.verdict(gw.encode({**job, "buffers": buffers})))
         self.assertEqual([{"program": "saxpy", "args": [{"f32": 2.0}, "x", "y", {"u32": 4}], "elements": 4}], job["steps"])
         self.assertEqual([{"buffer": "y"}], job["outputs"])
+
+    def test_what_has_a_type_keeps_it_and_numbers_of_python_that_the_kernels_cannot_hold_are_named(self):
+        class Foreign:
+            def __array__(self, dtype=None, copy=None):
+                return X.astype("<f8")
+
+        good = {"a": 1, "x": X, "y": Y}
+        doubles = array.array("d", [1, 2, 3, 4])
+        for value in (Foreign(), doubles, memoryview(doubles), [numpy.float64(1)] * 4, [numpy.int64(1)] * 4, [1j] * 4, ["1"] * 4,
+                      [None] * 4, [object()] * 4, numpy.ones(4, "longdouble"), numpy.ones(4, object), X.astype("c8")):
+            with self.subTest(value=value), self.assertRaisesRegex(TypeError, "saxpy: 'x' (is|has elements of type) [A-Za-z<]"):
+                self.saxpy(**{**good, "x": value})
+        for value, error in {(1, 2, 3, 1e300): ValueError, (1, (2,), 3, 4): (TypeError, ValueError), (1, 2, 3, 10**400): TypeError}.items():
+            with self.subTest(value=value), self.assertRaisesRegex(error, "saxpy: 'x'"):
+                self.saxpy(**{**good, "x": list(value)})
+        for value in (1j, numpy.complex128(1), 10**400, numpy.longdouble("1e400")):
+            with self.subTest(value=value), self.assertRaisesRegex((TypeError, ValueError), "saxpy: 'a' is"):
+                self.saxpy(**{**good, "a": value})
+        self.saxpy(**{**good, "x": [1, 2.5, True, float("inf")]})
+        with unittest.mock.patch.dict(SAXPY["entries"][0]["args"][1], type="UINT32"):
+            for value in ([-1] * 4, [1.5] * 4, [float("nan")] * 4, [2**32] * 4, [numpy.int64(-1)] * 4, array.array("q", [-1] * 4)):
+                with self.subTest(value=value), self.assertRaisesRegex((TypeError, ValueError), "saxpy: 'x'"):
+                    self.saxpy(**{**good, "x": value})
+            self.saxpy(**{**good, "x": array.array("I", [1, 2, 3, 4])})
 
     def test_arguments_that_the_manifest_does_not_take_are_named(self):
         good = {"a": 1, "x": X, "y": Y}

@@ -46,7 +46,7 @@ class Quickstart(unittest.TestCase):
         self.assert_fails("loss", "quickstart: 255 of 256 jobs ok, the array job is not", "logreg-255: the loss is nan")
 
     def test_a_failed_job_fails_it(self):
-        self.assert_fails("error", "quickstart: 255 of 256 jobs ok", "logreg-255: driver_error: no try again")
+        self.assert_fails("error", "quickstart: 255 of 256 jobs ok", "logreg-255: driver_error: no\ntry again")
 
     def test_an_array_that_gives_other_bytes_than_the_single_jobs_fails_it(self):
         self.assert_fails("array", "quickstart: 256 of 256 jobs ok, the array job is not",
@@ -54,7 +54,7 @@ class Quickstart(unittest.TestCase):
 
     def test_an_array_that_fails_fails_it(self):
         self.assert_fails("array_error", "quickstart: 256 of 256 jobs ok, the array job is not",
-                          "logreg-array: driver_error: no try again")
+                          "logreg-array: driver_error: no\ntry again")
 
     def test_a_worker_that_dies_fails_it_at_once(self):
         run = self.run_with("death")

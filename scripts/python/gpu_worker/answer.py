@@ -18,7 +18,8 @@ from .job import Job
 REST_BYTES, NAMED_BYTES = 64 * 1024, 1024
 REST_PARTS, OUTPUT_PARTS = 64, 2  # lists and maps
 DIGEST = re.compile("sha256:[0-9a-f]{64}")
-NO_RESULT = "the answer is no result as schemas/result.schema.json has it: see who else writes to the topic"
+ADVICE = "see who else writes to the topic of results"
+NO_RESULT = f"the answer is no result as schemas/result.schema.json has it: {ADVICE}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Expected:
         """The result in a message. ValueError for one that cannot be the answer; little is allocated for it."""
         names = len(self.outputs) + self.buffers
         if len(message) > REST_BYTES + NAMED_BYTES * names + sum(self.sizes):
-            raise ValueError(f"the answer has {len(message)} bytes, more than the job asks for: see who else writes to the topic")
+            raise ValueError(f"the answer has {len(message)} bytes, more than the job asks for: {ADVICE}")
         result = _unpack(message, REST_PARTS + names, REST_PARTS + OUTPUT_PARTS * names)
         if not _is_result(result):
             raise ValueError(NO_RESULT)
@@ -80,14 +81,13 @@ class Expected:
         wanted = () if result["status"] == "error" else self.outputs
         found = tuple(map(Output.found, result["outputs"], itertools.chain(self.sizes, itertools.repeat(0))))
         if found != wanted:
-            other = next((pair for pair in zip(found, wanted) if pair[0] != pair[1]), (len(found), len(wanted)))
-            raise ValueError(f"the answer does not fit the job: it has {other[0]} for outputs, and not {other[1]}; see who else "
-                             "writes to the topic")
+            other = next((pair for pair in zip(found, wanted) if pair[0] != pair[1]),
+                         (f"{len(found)} outputs", f"{len(wanted)}"))
+            raise ValueError(f"the answer does not fit the job: it has {other[0]}, and not {other[1]}; {ADVICE}")
         count = result.get("telemetry", {}).get("instances") if found else self.count
         failed = [one["instance"] for one in result.get("failed", [])]
         if count != self.count or not all(0 <= one < (self.count or 0) for one in failed):
-            raise ValueError(f"the answer does not fit the job: it has other instances than {self.count}; see who else writes to "
-                             "the topic")
+            raise ValueError(f"the answer does not fit the job: it has other instances than {self.count}; {ADVICE}")
 
 
 def _unpack(message: bytes, items: int, parts: int) -> Any:

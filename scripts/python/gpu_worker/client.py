@@ -17,10 +17,10 @@ import numpy.typing
 
 from .answer import Expected
 from .blobs import Store, open_store
-from .datatypes import little_endian
+from .datatypes import little_endian, name_of
 from .futures import Future, MapFuture, Sent
 from .handles import Kept, Resident, Static
-from .job import Buffer, Job, blob, encode, upload
+from .job import Buffer, Job, blob, check, encode, upload
 from .line import Line
 from .link import Link, POLL_S
 from .program import Listing, Program, read_listing
@@ -74,6 +74,7 @@ class Client:
         self._programs, self._binary = programs, binary
         self._listing: Optional[Listing] = None
         self._in_flight, self._in_flight_bytes = in_flight, in_flight_bytes
+        self._is_forked = False
         self._start()
         self._run_reader()
         _clients.add(self)
@@ -96,7 +97,7 @@ class Client:
         most = IN_FLIGHT_BYTES_EMBEDDED if self._link.is_embedded else IN_FLIGHT_BYTES
         self._in_flight_most = most if self._in_flight_bytes is None else self._in_flight_bytes
         self._reader: Optional[threading.Thread] = threading.Thread(
-            target=self._read, name="gpu-worker-results", daemon=True)
+            target=_read, args=(weakref.ref(self), self._link), name="gpu-worker-results", daemon=True)
         self._reader.start()
 
     def _after_fork(self) -> None:
@@ -104,6 +105,7 @@ class Client:
         was_closed = self._is_closed
         self._start()
         self._is_closed = was_closed
+        self._is_forked = True
         self._reader = None  # the next submit() opens a link of the child's own
 
     # --- what jobs are made of ---
@@ -138,10 +140,12 @@ class Client:
             line = self._lines.setdefault(whole, Line(self, whole))
         return Resident(line, name, content, each)
 
-    def _buffer(self, value: Any) -> Any:
+    def _buffer(self, name: str, value: Any) -> Any:
         """Makes a buffer of an array. Handles, and buffers as in job.schema.json, stay as they are."""
         if isinstance(value, (Kept, Mapping)):
             return value
+        if name_of(numpy.asarray(value).dtype) is None:
+            raise TypeError(f"buffer '{name}' has elements of type {numpy.asarray(value).dtype}, which no buffer can hold")
         array = little_endian(value)
         if self.store is None or array.nbytes <= self._inline_bytes:
             return upload(array)
@@ -153,7 +157,8 @@ class Client:
     def submit(self, job: Mapping[str, Any], key: Key = None, name: Optional[str] = None) -> Future:
         """Sends a job, which may have arrays, statics and residents among its buffers. Its id becomes the future's name;
         the message has one that the client draws. Waits while too many jobs are unanswered."""
-        buffers = {buffer: self._buffer(value) for buffer, value in job["buffers"].items()}
+        check(job)
+        buffers = {buffer: self._buffer(buffer, value) for buffer, value in job["buffers"].items()}
         future = Future(str(name or job["id"]), self._tell_cancelled)
         whole: Job = {**job, **self._reply_to, "buffers": buffers}
         expected = Expected.of(whole)
@@ -293,19 +298,21 @@ class Client:
 
     # --- answers: the reader's thread ---
 
-    def _read(self) -> None:
-        link = self._link
+    def read(self) -> bool:
+        """A round of the reader's thread. False if there is none after it."""
         try:
-            while not self._is_closed:
-                for id, source, message in link.read():
-                    self._take(id, source, message)
-                while self._refused:
-                    self._drop(*self._refused.popleft())
+            for id, source, message in self._link.read():
+                self._take(id, source, message)
+            while self._refused:
+                self._drop(*self._refused.popleft())
+            if not self._is_forked:  # only who started a worker can ask how it ended
                 self.check_worker()
         except BaseException as failure:
             self._fail_all(failure)
-        finally:
-            link.close()
+        return not self._is_closed and self._failure is None
+
+    def is_awaited(self) -> bool:
+        return bool(self._unanswered)
 
     def check_worker(self) -> None:
         """Raises if the worker that answers is known to have ended."""
@@ -413,6 +420,17 @@ class Client:
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         self.close(wait=kind is None)
+
+
+def _read(reference: weakref.ref[Client], link: Link) -> None:
+    """Reads until the client is closed, or nobody has it and its jobs are answered."""
+    while True:
+        client = reference()
+        if client is None or not client.read():
+            break
+        kept = client if client.is_awaited() else None  # until the next round
+        del client
+    link.close()
 
 
 class _Delivery:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 import numpy
 import numpy.typing
@@ -18,6 +18,33 @@ DATATYPES: dict[numpy.dtype[Any], str] = {
 }
 DTYPES: dict[str, numpy.dtype[Any]] = {name: dtype for dtype, name in DATATYPES.items()}
 DTYPES["BF16"] = numpy.dtype("<u2")
+
+
+def name_of(dtype: numpy.dtype[Any]) -> Optional[str]:
+    """None where no buffer can hold it."""
+    return DATATYPES.get(dtype.newbyteorder("<"))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether these are numbers of Python, alone or in nested lists. They have no type of their own."""
+    return all(map(_is_plain, value)) if isinstance(value, (list, tuple)) else type(value) in (bool, int, float)
+
+
+def array_of(value: Any, wanted: Optional[numpy.dtype[Any]]) -> Array:
+    """The value as an array. Numbers of Python take the type that is wanted; ValueError if it cannot hold them. What has a
+    type keeps it."""
+    if isinstance(value, numpy.ndarray):
+        return value
+    found = numpy.asarray(value)
+    is_other_kind = found.dtype.kind == "O" or found.dtype.kind == "f" and wanted is not None and wanted.kind != "f"
+    if wanted is None or found.size > 0 and is_other_kind or not _is_plain(value):
+        return found
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        taken = found.astype(wanted)
+    fits = numpy.isfinite(taken) == numpy.isfinite(found) if wanted.kind == "f" else taken == found
+    if not fits.all():
+        raise ValueError(f"{found[~fits].item(0)} is no {wanted}")
+    return taken
 
 
 def little_endian(array: numpy.typing.ArrayLike) -> Array:

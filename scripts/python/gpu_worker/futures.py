@@ -51,6 +51,7 @@ class Future(_Ours):
         self.id = ""
         self.answer: Optional[dict[str, Any]] = None
         self._on_cancel = on_cancel
+        self._message: Future = self  # of a row of an array: the array's
 
     def cancel(self) -> bool:
         was_cancelled = self.cancelled()
@@ -72,14 +73,18 @@ class Sent:
         if self.names is None:
             return [self.future]
         rows = [Future(name, lambda _: None) for name in self.names]
+        for row in rows:
+            row._message = self.future
         self.future.add_done_callback(lambda _: self._settle(rows))
         return rows
 
     def _settle(self, rows: list[Future]) -> None:
-        failure = None if self.future.cancelled() else self.future.exception()
+        is_cancelled = self.future.cancelled()
+        failure = None if is_cancelled else self.future.exception()
+        arrays = {} if is_cancelled or failure is not None else self.future.result()
         for instance, row in enumerate(rows):
             row.id, row.answer = self.future.id, self.future.answer
-            if self.future.cancelled():
+            if is_cancelled:
                 row.cancel()
             if not row.set_running_or_notify_cancel():
                 continue
@@ -88,7 +93,7 @@ class Sent:
             elif failure is not None:
                 row.set_exception(failure)
             else:
-                row.set_result({name: array[instance, ...] for name, array in self.future.result().items()})
+                row.set_result({name: array[instance, ...] for name, array in arrays.items()})
 
     def stacked(self) -> Arrays:
         """The rows of its result. If the job failed, the error has the job's name."""
@@ -117,6 +122,16 @@ class MapFuture(_Ours):
             if self._rows is None:
                 self._rows = [row for one in self._sent for row in one.rows()]
             return self._rows
+
+    @property
+    def messages(self) -> list[Future]:
+        """A future for each message, in order: of many rows of an array, or of one row."""
+        return [one.future for one in self._sent]
+
+    @property
+    def answers(self) -> list[Optional[dict[str, Any]]]:
+        """The whole result of each message, with telemetry; None while there is none."""
+        return [one.future.answer for one in self._sent]
 
     def _count(self, _: Any) -> None:
         with self._condition:
@@ -170,11 +185,15 @@ def as_completed(
     """Yields each future when it is done, in the order of the answers. If you stop early, the other jobs still run. With
     `progress` it says on standard error how many are answered. Raises TimeoutError if not all are done in time.
     """
-    wanted: dict[concurrent.futures.Future[Arrays], Future] = {future: future for future in futures}
-    for future in wanted.values():
+    wanted: dict[concurrent.futures.Future[Arrays], list[Future]] = {}  # to wait for a message costs what a row costs
+    for future in dict.fromkeys(futures):
         future._check_process()
-    shown = _Progress(len(wanted)) if progress and wanted else None
-    for done in concurrent.futures.as_completed(wanted, timeout):
-        if shown is not None:
-            shown.count(done)
-        yield wanted[done]
+        wanted.setdefault(future._message, []).append(future)
+    shown = _Progress(sum(map(len, wanted.values()))) if progress and wanted else None
+    for message in concurrent.futures.as_completed(wanted, timeout):
+        for done in wanted[message]:
+            if not done.done():  # it is about to be
+                concurrent.futures.wait([done])
+            if shown is not None:
+                shown.count(done)
+            yield done

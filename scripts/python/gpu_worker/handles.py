@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -39,6 +40,18 @@ class Kept:
     def sent(self) -> Buffer:
         """The same, as a job has it."""
         return self.described
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """A buffer of which each row of a map() has a part: the first axis."""
+
+    array: numpy.typing.ArrayLike
+
+
+def rows(array: numpy.typing.ArrayLike) -> Rows:
+    """Says to a map() that each row has a part of this buffer, along the first axis."""
+    return Rows(array)
 
 
 class Static(Kept):

@@ -107,6 +107,18 @@ def job(
     return {"v": 1, "id": id, "buffers": dict(buffers), "steps": list(steps), "outputs": listed, **options}
 
 
+def check(job: Mapping[str, Any]) -> None:
+    """Raises ValueError or TypeError for what is no job at all. The rest is checked by the worker."""
+    for key, kind in {"id": str, "buffers": Mapping, "steps": Sequence, "outputs": Sequence}.items():
+        if key not in job:
+            raise ValueError(f"the job has no '{key}': gw.job() makes a whole one")
+        if not isinstance(job[key], kind):
+            raise TypeError(f"'{key}' of the job is {job[key]!r}, and has to be a {kind.__name__.lower()}")
+    for output in job["outputs"]:
+        if not isinstance(output, Mapping) or not isinstance(output.get("buffer"), str):
+            raise TypeError(f"an output of the job is {output!r}, and has to be like {{'buffer': 'y'}}")
+
+
 def encode(job: Mapping[str, Any]) -> bytes:
     """The message of a job."""
     packed: bytes = msgpack.packb(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
@@ -30,6 +31,10 @@ CONSUMER = {
     "queued.max.messages.kbytes": 65536,
 }
 
+# What librdkafka says goes to whoever listens to this logger, and not to standard error.
+LOGGER = logging.getLogger("gpu_worker")
+LOGGER.addHandler(logging.NullHandler())
+
 OnDelivery = Callable[[Optional[confluent_kafka.KafkaError], confluent_kafka.Message], None]
 
 
@@ -55,7 +60,7 @@ class Link:
     ) -> None:
         self._results = results
         self._trouble = _Trouble()
-        common = {"bootstrap.servers": servers, "error_cb": self._trouble, **kafka}
+        common = {"bootstrap.servers": servers, "error_cb": self._trouble, "logger": LOGGER, **kafka}
         # While no broker answers, librdkafka prints 20 lines a second. The exception says it once.
         self.is_embedded = self._meets_embedded({**PRODUCER, "log_level": QUIET, **common, **producer})
         self._producer = confluent_kafka.Producer({**PRODUCER, **common, **producer})

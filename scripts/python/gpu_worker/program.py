@@ -7,14 +7,15 @@ import json
 import math
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy
 
-from .datatypes import DATATYPES, DTYPES, Array
+from .datatypes import DTYPES, Array, array_of, name_of
 from .futures import Sent
-from .handles import Kept
+from .handles import Kept, Rows
 from .job import Job, Output, describe, job, step
 from .population import Population
 
@@ -26,6 +27,7 @@ Listing = Sequence[Mapping[str, Any]]
 
 INTEGERS = {"u32": (0, 2**32 - 1), "i32": (-(2**31), 2**31 - 1), "u64": (0, 2**64 - 1), "i64": (-(2**63), 2**63 - 1)}
 INSTANCES = 16_384  # far below `limits.instances_per_job`: an array runs on one worker, within one time-out
+F64_MAX = sys.float_info.max
 F32_MAX = 3.4028235677973366e38  # what rounds to more is infinite
 
 
@@ -120,11 +122,11 @@ class Program:
         return self._client.submit(self.job(**args), self._options.key)
 
     def map(self, **args: Any) -> MapFuture:
-        """Runs the program for each row: arrays (of values: one number a row; of buffers: the first axis) are cut, all
-        else is the same for every row. The outputs come back stacked. Rows travel as array jobs where these can say it,
+        """Runs the program for each row. Arrays of values have one number a row, and of `gw.rows(array)` each row has a part,
+        along the first axis; all else is the same for every row. The outputs come back stacked. Rows travel as array jobs where these can say it,
         otherwise each row is a job."""
-        cut = {name: numpy.asarray(value) for name, value in args.items() if self._is_cut(name, value)}
-        counts = {name: value.shape[0] for name, value in cut.items()}
+        cut = {name: self._column(name, value) for name, value in args.items() if self._is_cut(name, value)}
+        counts = {name: value.shape[0] if value.ndim else 0 for name, value in cut.items()}
         if len(set(counts.values())) != 1:
             raise ValueError(f"the arrays of a map() have one length, the number of rows; these have {counts or 'none'}")
         (count,) = set(counts.values())
@@ -170,13 +172,20 @@ class Program:
         return Population.of(first, buffers, values, written)
 
     def _is_cut(self, name: str, value: Any) -> bool:
+        arg = self._arg(name)
         if isinstance(value, (Kept, Mapping)):
             return False
-        if self._arg(name)["type"] == "words":
-            return numpy.ndim(value) == 2
-        if self._arg(name)["role"] == "value":
-            return numpy.ndim(value) == 1
-        return not self._is_shape(self._arg(name), value)
+        if arg["role"] == "value":
+            return isinstance(value, Rows) or numpy.ndim(value) == (2 if arg["type"] == "words" else 1)
+        if not isinstance(value, Rows) and not self._is_shape(arg, value):
+            raise TypeError(f"{self.name}: say what '{name}' is to the rows of a map(): gw.rows({name}), if each has a part of "
+                            f"it; client.static({name}) or gw.upload({name}), if all have the whole")
+        return isinstance(value, Rows)
+
+    def _column(self, name: str, value: Any) -> Array:
+        """A part for each row."""
+        arg, array = self._arg(name), value.array if isinstance(value, Rows) else value
+        return numpy.asarray(array) if arg["role"] == "value" else self._array(arg, array)
 
     # --- what is checked ---
 
@@ -192,7 +201,7 @@ class Program:
             isinstance(value, int) or isinstance(value, tuple) and all(isinstance(extent, int) for extent in value))
 
     def _buffer(self, arg: Mapping[str, Any], value: Any) -> Any:
-        wanted = None if arg["type"] is None else DTYPES[arg["type"]]
+        wanted, given = None if arg["type"] is None else DTYPES[arg["type"]], value
         if self._is_shape(arg, value):
             return describe([value] if isinstance(value, int) else value, wanted or numpy.uint8)
         if isinstance(value, Kept):
@@ -200,22 +209,34 @@ class Program:
         elif isinstance(value, Mapping):
             found = value.get("datatype", arg["type"])
         else:
-            if not isinstance(value, numpy.ndarray):
-                value = numpy.asarray(value, wanted)
-            found = DATATYPES.get(value.dtype.newbyteorder("<"))
+            value = self._array(arg, value)
+            found = name_of(value.dtype)
         if arg["type"] not in (None, found) and not (arg["type"] == "BF16" and found == "UINT16"):
-            raise TypeError(f"{self.name}: '{arg['name']}' is {found}, and the kernel takes {arg['type']}: "
-                            f"use .astype('{wanted}')")
+            how = f".astype('{wanted}')" if isinstance(given, numpy.ndarray) else f"numpy.asarray({arg['name']}, '{wanted}')"
+            raise TypeError(f"{self.name}: '{arg['name']}' is {found}, and the kernel takes {arg['type']}: use {how}")
         return value
+
+    def _array(self, arg: Mapping[str, Any], value: Any) -> Array:
+        try:
+            array = array_of(value, None if arg["type"] is None else DTYPES[arg["type"]])
+        except ValueError as failure:
+            raise ValueError(f"{self.name}: '{arg['name']}': {failure}") from None
+        if name_of(array.dtype) is None:
+            raise TypeError(f"{self.name}: '{arg['name']}' has elements of type {array.dtype}, which no buffer can hold; the "
+                            f"kernel takes {arg['type'] or 'bytes'}")
+        return array
 
     def _number(self, arg: Mapping[str, Any], value: Any) -> Union[int, float]:
         name = f"{self.name}: '{arg['name']}'"
         low, high = arg.get("between", (None, None))
         number: Union[int, float]
-        if not hasattr(value, "__float__") or getattr(value, "ndim", 0) != 0:
+        is_complex = isinstance(value, (complex, numpy.complexfloating))
+        if not hasattr(value, "__float__") or getattr(value, "ndim", 0) != 0 or is_complex:
             raise TypeError(f"{name} is {value!r}, and the kernel takes a number ({arg['type']})")
         if arg["type"] in ("f32", "f64"):
-            number = float(value)
+            number = float(value) if abs(value) <= F64_MAX or abs(value) == math.inf or value != value else math.nan
+            if math.isnan(number) and value == value:
+                raise ValueError(f"{name} is {value}, more than an f64 holds")
             if arg["type"] == "f32" and math.isfinite(number) and abs(number) >= F32_MAX:
                 raise ValueError(f"{name} is {number}, more than an f32 holds")
         else:
@@ -253,6 +274,8 @@ class Program:
     def _value(self, arg: Mapping[str, Any], value: Any) -> Any:
         if arg["type"] != "words":
             return self._number(arg, value)
+        if numpy.ndim(value) != 1:
+            raise TypeError(f"{self.name}: '{arg['name']}' is {value!r}, and the kernel takes {arg['count']} words")
         if len(value) != arg["count"]:
             raise ValueError(f"{self.name}: '{arg['name']}' has {len(value)} words, and the kernel takes {arg['count']}")
         return [self._number(arg, word) for word in value]

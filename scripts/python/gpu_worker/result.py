@@ -42,7 +42,8 @@ class JobFailed(Exception):
         self.instances: list[int] = [one["instance"] for one in self.failed]
         self.result = result
         self._sizes = sizes  # of its outputs, in bytes
-        super().__init__(_harmless(f"{self.name}: {self.code}: {self.message} {self.fix}".rstrip()))
+        lines = [f"{self.name}: {self.code}: {self.message}", self.fix]
+        super().__init__("\n".join(_harmless(line) for line in lines if line))
 
     def __reduce__(self) -> Any:
         return type(self), (self.result, self.name, self._sizes)
