@@ -139,8 +139,10 @@ class Reader:
             [confluent_kafka.TopicPartition(self._topic, number, offset) for number, offset in self._next.items()])
         self._behind = set(self._next)  # partitions whose end was not met since their last message
 
-    def reopen(self):
-        """Goes on with a new client: what brokers did to the one before is no matter any more."""
+    def reopen(self, partitions=0):
+        """Goes on with a new client: what brokers did to the one before is no matter any more. Reads so many partitions,
+        where that is more than before."""
+        self._next |= {number: 0 for number in range(len(self._next), partitions)}
         self._consumer.close()
         self._open()
 

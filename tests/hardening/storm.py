@@ -33,12 +33,12 @@ import confluent_kafka.admin
 
 from storm_account import Account
 from storm_faults import SESSION_TIMEOUT_S, Brokers, Faults, Memory, Worker
-from storm_messages import BOMB_BYTES, KINDS, Messages, blobs
+from storm_messages import BOMB_BYTES, KINDS, RESULT_BYTES_MAX, Messages, blobs
+from storm_topics import PARTITIONS, PARTITIONS_MAX, Forger, JobTopic
 
 MIB = 1 << 20
 DELIVERIES = ("at_least_once", "exactly_once")
-PARTITIONS = 4
-ROUND_S = 30  # of faults; then everything must settle
+ROUNDS, ROUND_S = 4, 30  # so many at least, of so many seconds of faults at most; after each everything must settle
 SETTLE_S = 240
 FAULT_EVERY_S = (0.3, 2.5)
 MESSAGES_PER_S = 100
@@ -46,7 +46,7 @@ DISK_BYTES = 24 * MIB
 LANES, LANE_DEPTH, SLAB, DEVICES, DEVICE, IN_FLIGHT = 2, 2, 1 * MIB, 2, 128 * MIB, 48 * MIB
 # What config/README.md says of memory, with the device, which is the process's own here, and what a partition's bomb inflates to.
 BASE_BYTES = 30 * MIB
-MEMORY_BYTES = (BASE_BYTES + IN_FLIGHT * 3 // 2 + LANES * LANE_DEPTH * 2 * SLAB + DEVICE + PARTITIONS * BOMB_BYTES)
+MEMORY_BYTES = (BASE_BYTES + IN_FLIGHT * 3 // 2 + LANES * LANE_DEPTH * 2 * SLAB + DEVICE + PARTITIONS_MAX * BOMB_BYTES)
 INSIDE = "GPU_WORKER_STORM_MOUNTS"  # set where this process may mount what nobody else sees
 PROGRESS_S = 10
 STORED_MAX = 20_000  # blobs; some 16 KiB each
@@ -137,17 +137,21 @@ class Sender(threading.Thread):
     def __init__(self, servers, topic, messages, rate):
         super().__init__(daemon=True)
         # One request at a time: a new partition takes whichever comes first, and calls the one before it a duplicate.
-        options = {"log_level": 2, "bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5,
-                   "max.in.flight.requests.per.connection": 1,
-                   "message.max.bytes": BOMB_BYTES + MIB, "message.timeout.ms": 0}
-        self._plain = confluent_kafka.Producer(options)
-        self._packed = confluent_kafka.Producer(options | {"compression.type": "gzip"})
+        self._options = {"log_level": 2, "bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5,
+                         "max.in.flight.requests.per.connection": 1, "topic.metadata.refresh.interval.ms": 1000,
+                         "message.max.bytes": BOMB_BYTES + MIB, "message.timeout.ms": 0}
+        self.begin_anew()
         self._topic, self._messages, self._rate = topic, messages, rate
         self._may_send, self._is_over = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self.sent = 0
         self.delivered = set()  # numbers of messages
         self.refused = 0
+
+    def begin_anew(self):
+        """With producers that know nothing of the topic: another of the same name may be there."""
+        self._plain = confluent_kafka.Producer(self._options)
+        self._packed = confluent_kafka.Producer(self._options | {"compression.type": "gzip"})
 
     def _delivered(self, number, error):
         if error is None:
@@ -207,6 +211,7 @@ class Storm:
         self.cluster = KafkaCluster(arguments.brokers, BRIEF)
         self.store = BlobStore()
         self._create_topics()
+        self.jobs = JobTopic(self.cluster.servers, self.topics.jobs, "storm", arguments.brokers)
         self.brokers = Brokers(self.cluster, self.hanging)
         messages = Messages(arguments.seed, self.topics, arguments.without)
         self.workers = [self._start_worker(name) for name in ("first", "second")]
@@ -214,15 +219,19 @@ class Storm:
         self.sender = Sender(self.cluster.servers, self.topics.jobs, messages, arguments.rate)
         self.memory = Memory(self.workers)
         self.faults = Faults(
-            self.chance, self.brokers, self.workers, self.disk if may_mount else None, self.clock, self.problems)
+            self.chance, self.brokers, self.workers, self.disk if may_mount else None, self.clock, self.jobs,
+            Forger(self.cluster.servers, self.topics.results), self.problems)
+        self._changes = []
         self.sender.start()
         self.memory.start()
 
     def _create_topics(self):
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.cluster.servers})
         names = [value for name, value in dataclasses.asdict(self.topics).items() if name != "missing"]
-        self.hanging = Hanging(self.cluster.servers, names, PARTITIONS)
-        new = [confluent_kafka.admin.NewTopic(name, PARTITIONS, self.arguments.brokers) for name in names]
+        self.hanging = Hanging(self.cluster.servers, names, PARTITIONS_MAX)
+        limits = {self.topics.results: {"max.message.bytes": str(RESULT_BYTES_MAX)}}
+        new = [confluent_kafka.admin.NewTopic(name, PARTITIONS, self.arguments.brokers, config=limits.get(name, {}))
+               for name in names if name != self.topics.jobs]
         for future in admin.create_topics(new).values():
             future.result(60)
 
@@ -240,7 +249,7 @@ class Storm:
             "blobs": {"url": f"http://127.0.0.1:{self.store.server_port}/", "cache_dir": str(self.disk / f"{name}-blobs"),
                       "cache_bytes": "512KiB"},
             "kafka": {"bootstrap_servers": self.brokers.servers, "group": "storm", "instance_id": name,
-                      "consumer": {"session.timeout.ms": SESSION_TIMEOUT_S * 1000}},
+                      "consumer": {"session.timeout.ms": SESSION_TIMEOUT_S * 1000, "topic.metadata.refresh.interval.ms": 1000}},
             "topics": {"jobs": [self.topics.jobs], "results": self.topics.results, "telemetry": self.topics.telemetry,
                        "dead_letters": self.topics.dead_letters, "reply_to": [self.topics.replies, self.topics.missing]},
             "executors": {"deaths_max": 1000}, "retry": {"base_ms": "10ms", "max_ms": "1s"},
@@ -256,13 +265,39 @@ class Storm:
                       for_faults(self.arguments.build / "tests/wall_clock.so", WALL_CLOCK=str(self.clock)))
 
     def run(self):
-        ends = time.monotonic() + self.arguments.seconds
-        while not self.problems and time.monotonic() < ends:
-            self._run_round(min(ends, time.monotonic() + ROUND_S))
+        rounds = max(ROUNDS, -(-self.arguments.seconds // ROUND_S))
+        for number in range(rounds):
+            if number > 0 and not self.arguments.no_faults:
+                self._change_in_calm()
+            if not self.problems:
+                self._run_round(self.arguments.seconds / rounds)
         self._finish()
         return not self.problems
 
-    def _run_round(self, ends):
+    def _change_in_calm(self):
+        """What would take unanswered messages along, or is only to be done while no worker runs."""
+        if not self._changes:
+            self._changes = [self._create_topic_anew, self._move_offsets_back]
+            self.chance.shuffle(self._changes)
+        change = self._changes.pop()
+        self.faults.counts[change.__name__.strip("_").replace("_", " ")] += 1
+        change()
+
+    def _create_topic_anew(self):
+        self.jobs.create_anew()
+        self.account.begin_anew(self.jobs.partitions)
+        self.sender.begin_anew()
+
+    def _move_offsets_back(self):
+        for worker in self.workers:
+            self.faults.judge_end(worker, worker.stop(), (0,), "was asked to stop in calm and ended")
+        for partition, first, end in self.jobs.move_offsets_back(self.chance):
+            self.account.ask_again(partition, first, end)
+        for worker in self.workers:
+            worker.start()
+
+    def _run_round(self, seconds):
+        ends = time.monotonic() + seconds
         self.sender.resume()
         while time.monotonic() < ends and not self.problems:
             if not self.arguments.no_faults:
@@ -276,7 +311,7 @@ class Storm:
     def _settle(self):
         """Everything that was sent is answered and committed."""
         deadline, told = time.monotonic() + SETTLE_S, time.monotonic()
-        self.account.reopen()
+        self.account.reopen(self.jobs.partitions)
         while True:
             self._end_hanging()
             unanswered = self.account.unanswered(self.sender.delivered)

@@ -8,8 +8,8 @@ import msgpack
 from kafka_topics import Reader
 from storm_messages import CONVICTIONS, ERROR, LETTER, OK
 
-Answer = collections.namedtuple("Answer", "topic status code outputs")
-SHOWN = 12  # of the wrong ones
+Answer = collections.namedtuple("Answer", "topic status code outputs failed")
+FORGED = "storm-forged"  # a header of results that no worker has written
 
 
 def headers_of(message):
@@ -20,10 +20,12 @@ class Account:
     def __init__(self, servers, topics, partitions, messages, delivery):
         self._readers = {name: Reader(servers, name, partitions) for name in
                          (topics.jobs, topics.results, topics.replies, topics.dead_letters)}
+        self._servers = servers
         self._topics = topics
         self._messages = messages
         self._is_exact = delivery == "exactly_once"
-        self._sent = {}  # numbers by partition and offset; of those that have not been settled
+        self._numbers = {}  # by partition and offset
+        self._sent = {}  # the same, of those that have not been settled
         self._come = set()  # their numbers, settled ones too
         self._answers = collections.defaultdict(list)
         self._letters = collections.defaultdict(list)
@@ -34,23 +36,40 @@ class Account:
     def _read(self):
         for message in self._readers[self._topics.jobs].read():
             number = int(headers_of(message)["storm"])
-            self._sent[message.partition(), message.offset()] = number
+            place = message.partition(), message.offset()
+            self._numbers[place] = self._sent[place] = number
             self._come.add(number)
         for topic in self._topics.results, self._topics.replies:
             for message in self._readers[topic].read():
+                if FORGED in headers_of(message):
+                    self.counts["forged"] += 1
+                    continue
                 result = msgpack.unpackb(message.value(), strict_map_key=False)
                 source = result["source"]["partition"], result["source"]["offset"]
                 self._answers[source].append(Answer(
                     topic, result["status"], result.get("error", {}).get("code"),
-                    tuple(output.get("data") for output in result["outputs"])))
+                    tuple(output.get("data") for output in result["outputs"]),
+                    tuple(each["instance"] for each in result.get("failed", []))))
         for message in self._readers[self._topics.dead_letters].read():
             headers = headers_of(message)
             source = int(headers["dlq.source.partition"]), int(headers["dlq.source.offset"])
             self._letters[source].append(headers["dlq.error.code"].decode())
 
-    def reopen(self):
-        for reader in self._readers.values():
-            reader.reopen()
+    def reopen(self, partitions):
+        """`partitions`: of the job topic, now."""
+        for topic, reader in self._readers.items():
+            reader.reopen(partitions if topic == self._topics.jobs else 0)
+
+    def begin_anew(self, partitions):
+        """The job topic was created anew, with so many partitions, after everything in it was settled."""
+        self._readers[self._topics.jobs].close()
+        self._readers[self._topics.jobs] = Reader(self._servers, self._topics.jobs, partitions)
+        self._settled.clear()
+        self._numbers.clear()
+
+    def ask_again(self, partition, first, end):
+        """The group's offset of a partition was moved back: so much of what was settled is answered once more."""
+        self._sent |= {(partition, offset): self._numbers[partition, offset] for offset in range(first, end)}
 
     def unanswered(self, delivered):
         """How many messages have neither a result nor a dead letter yet, of those in the topic and of those that the
@@ -75,7 +94,7 @@ class Account:
             held.clear()
 
     def _judge(self, message, answers, letters):
-        errors = [answer for answer in answers if answer.status == "error"]
+        errors = [answer for answer in answers if answer.status in ("error", "partial")]
         rights = [answer for answer in answers if answer.status == "ok"]
         codes = {answer.code for answer in errors} | set(letters)
         self._count(rights, errors, letters)
@@ -96,7 +115,10 @@ class Account:
             yield f"codes {sorted(codes)} instead of {sorted(message.codes)}"
         if codes & CONVICTIONS - message.own_fault:
             yield f"convicted of {sorted(codes & CONVICTIONS)}"
-        if message.y is not None and not all(self._is_right(message.y, answer) for answer in rights):
+        partial = [answer for answer in errors if answer.status == "partial"]
+        if message.culprits and any(answer.failed != message.culprits for answer in partial):
+            yield f"{[answer.failed for answer in partial]} are named, and the culprits are {message.culprits}"
+        if message.y is not None and not all(self._is_right(message.y, answer) for answer in rights + partial):
             yield f"a wrong result, not all {message.y}"
         if message.is_replied and any(answer.topic != self._topics.replies for answer in rights):
             yield "its result stands in another topic"
@@ -111,8 +133,10 @@ class Account:
 
     @staticmethod
     def _is_right(y, answer):
-        element = struct.pack("<f", y)
         (data,) = answer.outputs
+        if isinstance(y, bytes):
+            return data == y
+        element = struct.pack("<f", y)
         return data == element * (len(data) // 4) and len(data) > 0
 
     def close(self):

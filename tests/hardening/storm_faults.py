@@ -14,6 +14,7 @@ import threading
 import time
 
 from proxy import Proxy
+from waiting import wait_until
 
 SESSION_TIMEOUT_S = 6
 LONG_FREEZE_S = SESSION_TIMEOUT_S + 2
@@ -26,6 +27,7 @@ CLEAN_STOPS = (0, 5, 6, -signal.SIGTERM)
 REFUSED = (1, 6)
 NO_ROOM = re.compile(r"No space left on device|the disk of the state file is full")
 LAST_WORDS = re.compile(rb"^gpu-worker run: .*", re.M)
+NOT_RELOADED, RELOADED = b"not reloaded, nothing has changed", b"the configuration and the programs were read again"
 DEATH = re.compile(rb"the executor died: (.*?)(; starting it again.*)?$", re.M)
 
 
@@ -59,7 +61,7 @@ class Worker:
         self.name = name
         self._devices = devices
         self.lock = threading.Lock()  # held by the fault that has it
-        self.log = log
+        self.log, self.config = log, config
         self._command = [binary, "run", "--config", config]
         self._environment = environment
         self._process = None
@@ -100,6 +102,13 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.kill()
             return f"none within {STOP_TIMEOUT_S} s"
+
+    def reload(self, text, line):
+        """With another text of the configuration; until there is one more such line."""
+        before = self.log.read_bytes().count(line)
+        self.config.write_bytes(text)
+        os.kill(self.pid, signal.SIGHUP)
+        wait_until(lambda: self.log.read_bytes().count(line) > before, f"{self.name} says: {line.decode()}")
 
     def deaths(self):
         """What its executors died of, as the log has it, and how often."""
@@ -161,12 +170,13 @@ class Faults:
     """Deals faults from a shuffled deck, so that each comes before one comes again. What lasts goes on beside the
     next; a worker, the brokers, the disk and the clock suffer one fault at a time."""
 
-    def __init__(self, chance, brokers, workers, disk, clock, problems):
+    def __init__(self, chance, brokers, workers, disk, clock, jobs, forger, problems):
         self._chance = chance
         self._brokers = brokers
         self._workers = workers
         self._disk = disk  # a small file system to fill; None where there is none
         self._clock = clock  # the file with its seconds off, as wall_clock.c reads it
+        self._jobs, self._forger = jobs, forger
         self._brokers_lock, self._disk_lock = threading.Lock(), threading.Lock()
         self._threads = []
         self._deck = []
@@ -177,9 +187,11 @@ class Faults:
     def _cards(self):
         on_worker = [
             self._kill_executor, self._kill_executor, self._kill_supervisor, self._freeze_executor_briefly,
-            self._freeze_executor, self._freeze_supervisor, self._freeze_worker, self._stop_worker]
+            self._freeze_executor, self._freeze_supervisor, self._freeze_worker, self._stop_worker,
+            self._half_write_configuration]
         cards = [(fault, self._chance.choice(self._workers)) for fault in on_worker]
-        cards += [(self._kill_broker, None), (self._pause_brokers, None), (self._move_clock, None)]
+        cards += [(self._kill_broker, None), (self._pause_brokers, None), (self._move_clock, None), (self._add_partitions, None),
+                  (self._forge_results, None)]
         cards += [(self._fill_disk, None)] if self._disk else []
         self._chance.shuffle(cards)
         return cards
@@ -248,6 +260,14 @@ class Faults:
         self.judge_end(worker, worker.stop(), CLEAN_STOPS, "was asked to stop and ended")
         worker.start()
 
+    def _half_write_configuration(self, worker, chance):
+        """It is not taken, and the whole one is, later. A full disk would refuse that one, too."""
+        whole = worker.config.read_bytes()
+        with self._disk_lock:
+            wait_until(worker.executors, "an executor runs, so that SIGHUP is no end")
+            worker.reload(whole[:chance.randrange(len(whole))], NOT_RELOADED)
+            worker.reload(whole, RELOADED)
+
     @staticmethod
     def _freeze(pids, seconds):
         for pid in pids:
@@ -279,6 +299,13 @@ class Faults:
     def _pause_brokers(self, chance):
         with self._brokers_lock:
             self._brokers.freeze(chance.uniform(0.5, SESSION_TIMEOUT_S + 2))
+
+    def _add_partitions(self, chance):
+        with self._brokers_lock:
+            self._jobs.add_partitions(chance)
+
+    def _forge_results(self, chance):
+        self._forger.forge(chance)
 
     def _fill_disk(self, chance):
         filling = self._disk / "filling"

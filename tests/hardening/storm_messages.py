@@ -22,11 +22,14 @@ MUTANT_TIMEOUT_MS = 500  # what a mutant may cost that launches for ever
 BLOB_COUNT, BLOB_ELEMENTS = 12, 16384
 KEYS = 20
 BOMB_BYTES = 16 << 20
+RESULT_BYTES_MAX = 200_000  # of a message in the topic of results; some large results are refused there
+INSTANCES_MAX = 200
 # The kinds of messages, and how many of each among a number of them.
 KINDS = {
     "small": 60, "large": 3, "chain": 6, "static": 8, "static follower": 6, "tiny static": 6, "blob": 5, "reply": 4, "same id": 2,
     "resident": 3, "bytes mutant": 10, "tree mutant": 16, "undecodable": 8, "wrong": 8, "claim": 5, "odd time": 4, "missing": 3,
-    "forbidden reply": 2, "many headers": 1, "large key": 1, "large headers": 1, "resident abuse": 3, "bomb": 0.3, "poison": 0.6}
+    "forbidden reply": 2, "many headers": 1, "large key": 1, "large headers": 1, "resident abuse": 3, "bomb": 0.3, "poison": 0.6,
+    "array": 6, "array mutant": 6, "wrong array": 5, "poison array": 0.3}
 # What stands in places where something else belongs.
 ODDITIES = [
     None, True, -1, 0, 2**31, 2**32 - 1, 2**63, 2**64 - 1, -2**63, 1.5, float("nan"), float("inf"), "", "x", "y" * 70000,
@@ -40,7 +43,8 @@ class Message:
     outcomes: frozenset
     key: bytes | None = None
     headers: list = dataclasses.field(default_factory=list)
-    y: float | None = None  # what each element of the output is, where that is known
+    y: float | bytes | None = None  # what each element of the output is, or all of it, where that is known
+    culprits: tuple = ()  # instances of an array that end executors
     codes: frozenset | None = None  # those that an error may have; None: all but convictions
     own_fault: frozenset = frozenset()  # convictions that it may bring upon itself
     is_replied: bool = False  # on the topic of replies
@@ -86,8 +90,30 @@ class Messages:
         return self._good("small", job, y, self._some_key(chance))
 
     def _large(self, chance, number):
-        job, y = self._saxpy(chance, number, chance.randint(10_000, 100_000))
-        return self._good("large", job, y, self._some_key(chance))
+        size = chance.randint(10_000, 100_000)
+        job, y = self._saxpy(chance, number, size)
+        message = self._good("large", job, y, self._some_key(chance), codes=frozenset(["publish_refused"]))
+        if 4 * size > RESULT_BYTES_MAX:
+            message.outcomes = frozenset([ERROR])
+        elif 4 * size > RESULT_BYTES_MAX - 2000:  # what stands around the output
+            message.outcomes = frozenset([OK, ERROR])
+        return message
+
+    def _population(self, number, count):
+        """Instance i has 2 (number + i) + 1, after a kernel that a health of 0 kills."""
+        values = number % (1 << 20) + numpy.arange(count, dtype="<f4")
+        job = gw.job(
+            f"storm-{number}", count=count, outputs=["y"],
+            buffers={"health": {"bytes": 4, "each": True, "data": numpy.ones(count, "<u4").tobytes()},
+                     "x": {"bytes": 4, "each": True, "data": values.tobytes()},
+                     "y": {"bytes": 4, "each": True, "datatype": "FP32", "shape": [1], "data": numpy.ones(count, "<f4").tobytes()}},
+            steps=[gw.step("poison", ["health"], entry="failed_assert", grid=[1]),
+                   gw.step("saxpy", [gw.f32(2), "x", "y", gw.u32(1)], elements=1)])
+        return job, 2 * values + 1
+
+    def _array(self, chance, number):
+        job, y = self._population(number, chance.randint(1, INSTANCES_MAX))
+        return self._good("array", job, y.tobytes(), self._some_key(chance))
 
     def _chain(self, chance, number):
         job, _ = self._saxpy(chance, number, 8)
@@ -151,9 +177,9 @@ class Messages:
         make = chance.choice([self._small, self._chain, self._tiny_static, self._blob, self._resident])
         return msgpack.unpackb(make(chance, number).value) | {"timeout_ms": MUTANT_TIMEOUT_MS}
 
-    def _mutant(self, kind, value):
+    def _mutant(self, kind, value, own_fault=("gpu_hang", SUSPENDED)):
         """It may have come out as a right job, as a wrong one, or as none; launches without end are its own fault."""
-        return self._hostile(kind, value, [OK, ERROR, LETTER], b"mutant", own_fault=frozenset(["gpu_hang", SUSPENDED]))
+        return self._hostile(kind, value, [OK, ERROR, LETTER], b"mutant", own_fault=frozenset(own_fault))
 
     def _bytes_mutant(self, chance, number):
         value = bytearray(msgpack.packb(self._mutable(chance, number)))
@@ -178,7 +204,9 @@ class Messages:
             yield from self._places(value)
 
     def _tree_mutant(self, chance, number):
-        tree = self._mutable(chance, number)
+        return self._mutant("tree mutant", msgpack.packb(self._mutated(chance, self._mutable(chance, number))))
+
+    def _mutated(self, chance, tree):
         for _ in range(chance.randint(1, 3)):
             container, key = chance.choice(list(self._places(tree)))
             if key == "id" or key == "elements" and chance.random() < 0.95:  # each of those costs its time-out
@@ -194,7 +222,13 @@ class Messages:
                 container[key] = copy.deepcopy(chance.choice(ODDITIES))
             if not list(self._places(tree)):
                 break
-        return self._mutant("tree mutant", msgpack.packb(tree))
+        return tree
+
+    def _array_mutant(self, chance, number):
+        """Also of the health that its kernel asks for."""
+        job, _ = self._population(number, chance.randint(1, 9))
+        tree = self._mutated(chance, job | {"timeout_ms": MUTANT_TIMEOUT_MS})
+        return self._mutant("array mutant", msgpack.packb(tree), CONVICTIONS | {SUSPENDED})
 
     def _undecodable(self, chance, number):
         good = msgpack.packb(self._saxpy(chance, number)[0])
@@ -214,6 +248,21 @@ class Messages:
             {"steps": [gw.step("saxpy", [gw.f32(2), "x", "y", gw.f64(4)], elements=4)]},
             {"steps": [gw.step("saxpy", [gw.f32(2), "x", "y", gw.u32(4)], elements=4, iterations=2**32 - 1)]}])
         return self._hostile("wrong", msgpack.packb(job | wrong), [ERROR])
+
+    def _wrong_array(self, chance, number):
+        job, _ = self._population(number, 3)
+        x, steps = job["buffers"]["x"], job["steps"]
+        wrong = chance.choice([
+            {"count": odd} for odd in (0, -1, 2, 4, 2**31, 2**32 - 1, 2**64 - 1, 1.5, "3", None, [])] + [
+            {"buffers": job["buffers"] | {"x": odd}} for odd in (
+                x | {"each": 3}, x | {"data": x["data"][:-1]}, x | {"bytes": 2**62}, x | {"bytes": 2**64 - 1},
+                {"bytes": 4, "each": True, "static": "sha256:" + "0" * 64})] + [
+            {"buffers": {"health": job["buffers"]["health"], "x": x, "y": {"bytes": 4, "fill": 0}}},
+            {"count": 2_000_000, "buffers": {name: {"bytes": 4, "each": True, "fill": 0} for name in job["buffers"]}},
+            {"count": 1_000_000, "buffers": {name: {"bytes": 4096, "each": True, "fill": 0} for name in job["buffers"]}},
+            {"steps": [steps[0], gw.step("saxpy", [{"each": {"f32": b"12345678"}}, "x", "y", gw.u32(1)], elements=1)]},
+            {"steps": [steps[0] | {"iterations": 2**32 - 1}]}])
+        return self._hostile("wrong array", msgpack.packb(job | wrong), [ERROR])
 
     def _claim(self, chance, number):
         job, _ = self._saxpy(chance, number)
@@ -267,3 +316,14 @@ class Messages:
         return self._hostile(f"poison {entry}", msgpack.packb(poisonous(f"storm-{number}", entry)), [ERROR],
                              chance.choice([None, f"poison-{chance.randrange(4)}".encode()]),
                              codes=frozenset(CONVICTIONS | {SUSPENDED}), own_fault=frozenset(CONVICTIONS))
+
+    def _poison_array(self, chance, number):
+        """Its culprits are named and have zeros; so many deaths besides may befall it that it fails as a whole."""
+        job, y = self._population(number, chance.randint(2, INSTANCES_MAX))
+        culprits = tuple(sorted(chance.sample(range(len(y)), chance.randint(1, min(3, len(y) - 1)))))
+        health = numpy.ones(len(y), "<u4")
+        health[list(culprits)] = y[list(culprits)] = 0
+        job["buffers"]["health"]["data"] = health.tobytes()
+        return self._hostile("poison array", msgpack.packb(job), [ERROR], f"poison-{chance.randrange(4)}".encode(),
+                             codes=frozenset(CONVICTIONS | {SUSPENDED, "instances_failed"}), own_fault=frozenset(CONVICTIONS),
+                             y=y.tobytes(), culprits=culprits)
