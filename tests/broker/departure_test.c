@@ -28,7 +28,7 @@ static bool is_member(rd_kafka_t *client) {
 /* Until its assignment waits to be taken: what comes after it has joined. Nobody polls meanwhile.
  */
 static void wait_for_an_assignment(struct source *source) {
-    rd_kafka_t *client = consumer_client(source);
+    rd_kafka_t *client = consumer_parts(source).client;
     rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(client);
     struct wait wait = wait_begin();
     size_t length_before = 0;
@@ -49,7 +49,7 @@ TEST(a_member_that_is_given_partitions_while_it_leaves_still_leaves) {
     struct source *source = consumer_start(&broker, &events, NULL);
     wait_for_an_assignment(source);
     assert_int_equal(source_close(source, LEAVE_TIMEOUT_MS, &err), ERR_OK);
-    assert_true(rd_kafka_consumer_closed(consumer_client(source)));
+    assert_true(rd_kafka_consumer_closed(consumer_parts(source).client));
     source_destroy(source);
     broker_stop(&broker);
 }

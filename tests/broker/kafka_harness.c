@@ -301,8 +301,9 @@ struct source *consumer_start_draining(
     return start_consumer(broker, events, NULL, drain_timeout_ms, COMMITS_HERE);
 }
 
-struct source *consumer_start_for_transactions(const struct broker *broker, struct events *events) {
-    return start_consumer(broker, events, NULL, KAFKA_PATIENCE_MS, COMMITS_ELSEWHERE);
+struct source *consumer_start_for_transactions(
+    const struct broker *broker, struct events *events, const struct setting *settings) {
+    return start_consumer(broker, events, settings, KAFKA_PATIENCE_MS, COMMITS_ELSEWHERE);
 }
 
 void consumer_stop(struct source *source) {

@@ -94,7 +94,8 @@ struct source *consumer_start(
 struct source *consumer_start_draining(
     const struct broker *broker, struct events *events, uint32_t drain_timeout_ms);
 /** One whose commits are a transaction's. */
-struct source *consumer_start_for_transactions(const struct broker *broker, struct events *events);
+struct source *consumer_start_for_transactions(
+    const struct broker *broker, struct events *events, const struct setting *settings);
 void consumer_stop(struct source *source);
 
 /** One poll; the message is destroyed, its position returned in `ret`. False: none came. */

@@ -41,17 +41,22 @@ static struct sink *open_sink(struct rig *rig) {
     return sink;
 }
 
-static void rig_start(struct rig *rig) {
+static void rig_start_with(struct rig *rig, int partitions, const struct setting *settings) {
     *rig = (struct rig){0};
-    broker_start(&rig->broker, 1);
-    broker_produce(&rig->broker, 0, 0, COUNT);
-    rig->source = consumer_start_for_transactions(&rig->broker, &rig->events);
+    broker_start(&rig->broker, partitions);
+    for (int i = 0; i < partitions; i++)
+        broker_produce(&rig->broker, i, i * COUNT / partitions, COUNT / partitions);
+    rig->source = consumer_start_for_transactions(&rig->broker, &rig->events, settings);
     rig->sink = open_sink(rig);
     int taken = 0;
     WAIT_DOING(taken, ==, COUNT, {
         sink_serve(rig->sink, 0); /* which commits what the source claims */
         taken += consumer_take(rig->source, &rig->positions[taken]);
     });
+}
+
+static void rig_start(struct rig *rig) {
+    rig_start_with(rig, 1, NULL);
 }
 
 static void rig_stop(struct rig *rig) {
@@ -220,7 +225,7 @@ TEST(records_of_messages_that_are_not_ours_any_more_are_dropped) {
     struct error err;
     rig_start(&rig);
     send_small(&rig, 0);
-    offsets_revoke(consumer_offsets(rig.source), rig.broker.jobs, 0);
+    offsets_revoke(consumer_parts(rig.source).offsets, rig.broker.jobs, 0);
     wait_until_settled(&rig, 0, ERR_REVOKED);
     assert_int_equal(sink_flush(rig.sink, KAFKA_PATIENCE_MS, &err), ERR_OK);
     if (kafka_is_real()) assert_int_equal(broker_count_results(&rig.broker), 0);
@@ -281,6 +286,111 @@ TEST(a_producer_that_is_fenced_again_before_it_has_committed_is_lost) {
     rig_stop(&rig);
 }
 
+enum { API_HEARTBEAT = 12 };
+
+/* Serves the rig's source and sink, as a worker does; none of its messages comes again. */
+static void serve(struct rig *rig) {
+    struct position position;
+    assert_false(consumer_take(rig->source, &position));
+    sink_serve(rig->sink, 0);
+}
+
+/* With messages in hand, and perhaps while members join: the last commit may fail. */
+static void leave(struct source *source) {
+    struct error err;
+    (void)!source_close(source, KAFKA_PATIENCE_MS, &err);
+    source_destroy(source);
+}
+
+/* So that giving them back waits for them. */
+static void start_all(struct rig *rig) {
+    for (int i = 0; i < COUNT; i++) assert_true(source_start(rig->source, &rig->positions[i]));
+}
+
+static bool is_leaving(const struct rig *rig) {
+    return strstr(rig->events.last_fact, "is asked to give back") != NULL;
+}
+
+static bool is_member(const struct rig *rig, const char *id) {
+    char *now = rd_kafka_memberid(consumer_parts(rig->source).client);
+    bool ret = now != NULL && strcmp(now, id) == 0;
+    free(now);
+    return ret;
+}
+
+TEST(a_member_that_is_outside_its_group_while_it_gives_partitions_back_commits_nothing) {
+    struct rig rig;
+    struct events events = {0};
+    if (kafka_is_real()) skip(); /* real brokers do not refuse at will */
+    rig_start_with(&rig, 2, kafka_short_session);
+    start_all(&rig);
+    char *id = rd_kafka_memberid(consumer_parts(rig.source).client);
+    struct source *second = consumer_start(&rig.broker, &events, kafka_short_session);
+    WAIT_DOING(is_leaving(&rig), ==, true, serve(&rig));
+    for (int i = 0; i < 8; i++) /* the second may get some of them */
+        rd_kafka_mock_push_request_errors(
+            rig.broker.cluster, API_HEARTBEAT, 1, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID);
+    WAIT_DOING(is_member(&rig, id), ==, false, serve(&rig));
+    for (int i = 0; i < COUNT; i++) send_small(&rig, i);
+    for (int i = 0; i < COUNT; i++) {
+        WAIT_DOING(rig.sent[i].settled_count, >, 0, serve(&rig));
+        wait_until_settled(&rig, i, ERR_REVOKED);
+    }
+    free(id);
+    leave(second);
+    sink_destroy(rig.sink);
+    leave(rig.source);
+    broker_stop(&rig.broker);
+}
+
+/* Where the group moves partitions one by one, it waits for a member only when others join. */
+static void test_left_behind(const struct setting *settings[3]) {
+    struct rig rig;
+    struct events events[2] = {{0}};
+    struct source *others[2];
+    struct position taken, again;
+    if (!kafka_is_real()) skip();
+    rig_start_with(&rig, 2, settings[0]);
+    start_all(&rig);
+    others[0] = consumer_start(&rig.broker, &events[0], settings[1]);
+    WAIT_DOING(is_leaving(&rig), ==, true, serve(&rig));
+    others[1] = consumer_start(&rig.broker, &events[1], settings[2]);
+    bool has_taken = false;
+    WAIT_DOING(has_taken, ==, true, {
+        serve(&rig);
+        has_taken = consumer_take(others[0], &taken) || consumer_take(others[1], &taken);
+    });
+    for (int i = 0; i < COUNT; i++) send_small(&rig, i);
+    for (int i = 0; i < COUNT; i++) {
+        WAIT_DOING(rig.sent[i].settled_count, >, 0, {
+            (void)consumer_take(rig.source, &again);
+            sink_serve(rig.sink, 0);
+        });
+        if (rig.positions[i].partition == taken.partition)
+            assert_int_equal(rig.sent[i].code, ERR_REVOKED);
+    }
+    leave(others[0]);
+    leave(others[1]);
+    rig_stop(&rig);
+}
+
+#define SHORT_PATIENCE                                                                             \
+    {"session.timeout.ms", "6000"}, {                                                              \
+        "max.poll.interval.ms", "6000"                                                             \
+    }
+
+TEST(what_another_member_has_got_meanwhile_is_not_answered) {
+    const struct setting all[] = {SHORT_PATIENCE, {NULL, NULL}};
+    test_left_behind((const struct setting *[]){all, all, all});
+}
+
+TEST(nor_is_it_by_a_static_member) {
+    const struct setting first[] = {SHORT_PATIENCE, {"group.instance.id", "one"}, {NULL, NULL}},
+                         second[] = {SHORT_PATIENCE, {"group.instance.id", "two"}, {NULL, NULL}},
+                         third[] = {SHORT_PATIENCE, {"group.instance.id", "three"}, {NULL, NULL}};
+    test_left_behind((const struct setting *[]){first, second, third});
+}
+
 TEST(a_sink_without_brokers_gives_up_in_time_and_settles_all) {
     struct rig rig;
     struct error err;
@@ -308,5 +418,7 @@ RUN_TESTS_AT_ONCE(T(a_record_is_settled_once_its_transaction_is_committed),
     T(a_producer_that_was_fenced_is_replaced_and_its_transaction_repeated),
     T(a_producer_that_is_fenced_again_before_it_has_committed_is_lost),
     T(offsets_of_a_generation_that_is_over_abort_and_repeat_the_transaction),
+    T(a_member_that_is_outside_its_group_while_it_gives_partitions_back_commits_nothing),
+    T(what_another_member_has_got_meanwhile_is_not_answered), T(nor_is_it_by_a_static_member),
     T(a_coordinator_that_is_loading_is_asked_again),
     T(a_sink_without_brokers_gives_up_in_time_and_settles_all))

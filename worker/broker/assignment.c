@@ -88,6 +88,15 @@ void assignment_leave(struct offsets *offsets, const rd_kafka_topic_partition_li
         offsets_leave(offsets, partitions->elems[i].topic, partitions->elems[i].partition);
 }
 
+void assignment_revoke(struct offsets *offsets, const struct source *source,
+    const rd_kafka_topic_partition_list_t *partitions) {
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        offsets_revoke(offsets, p->topic, p->partition);
+        source_tell_revoked(source, p->topic, p->partition);
+    }
+}
+
 struct assignment_counts assignment_count(
     struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions) {
     struct assignment_counts counts = {0};

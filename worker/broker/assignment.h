@@ -10,6 +10,7 @@
 
 #include "broker/client.h"
 #include "broker/offsets.h"
+#include "broker/source.h"
 
 /** Subscribes to topics.jobs. */
 MUST_CHECK enum err assignment_subscribe(
@@ -51,6 +52,10 @@ rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client);
 
 /** These partitions are leaving: no message of them starts any more. */
 void assignment_leave(struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions);
+
+/** These partitions are not ours any more, nor are their messages; `source` tells it. */
+void assignment_revoke(struct offsets *offsets, const struct source *source,
+    const rd_kafka_topic_partition_list_t *partitions);
 
 /** How many messages of these partitions were taken and are not finished, and how many of those
  * have started. */

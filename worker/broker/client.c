@@ -27,6 +27,13 @@ enum err client_conf_set(rd_kafka_conf_t *conf, const char *section, const char 
         err, ERR_CONFIG, 0, is_left_out ? FIX_BUILD : FIX_KEY, "%s.%s: %s", section, key, why);
 }
 
+uint64_t client_conf_number(const rd_kafka_conf_t *conf, const char *key) {
+    char text[32];
+    size_t size = sizeof text;
+    return rd_kafka_conf_get(conf, key, text, &size) == RD_KAFKA_CONF_OK ? strtoull(text, NULL, 10)
+                                                                         : 0;
+}
+
 static enum err set_all(rd_kafka_conf_t *conf, const char *section,
     const struct client_setting *settings, struct error *err) {
     enum err code = ERR_OK;

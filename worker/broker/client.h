@@ -36,6 +36,9 @@ MUST_CHECK enum err client_conf_create(const struct kafka_options *options, cons
 MUST_CHECK enum err client_conf_set(rd_kafka_conf_t *conf, const char *section, const char *key,
     const char *value, struct error *err);
 
+/** The value of a key that is a number; 0: it is none. */
+uint64_t client_conf_number(const rd_kafka_conf_t *conf, const char *key);
+
 /** Consumes `conf`. librdkafka's log lines arrive in the client's own queue. */
 MUST_CHECK enum err client_create(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *section,
     rd_kafka_t **ret, struct error *err);

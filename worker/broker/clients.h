@@ -5,15 +5,20 @@
 #include <librdkafka/rdkafka.h>
 
 #include "broker/claim.h"
+#include "broker/member.h"
 #include "broker/offsets.h"
 #include "broker/sink.h"
 #include "broker/source.h"
 
+struct consumer_parts {
+    rd_kafka_t *client;
+    struct offsets *offsets;
+    struct member *member;
+    struct claim *claim; /* NULL if the source commits by itself */
+};
+
 /** For a source of consumer.h, and valid as long as it lives. Threads: any. */
-rd_kafka_t *consumer_client(const struct source *source);
-struct offsets *consumer_offsets(const struct source *source);
-/** NULL if the source commits by itself. */
-struct claim *consumer_claim(const struct source *source);
+struct consumer_parts consumer_parts(const struct source *source);
 
 /** For a sink of producer.h. */
 rd_kafka_t *producer_client(const struct sink *sink);

@@ -6,9 +6,11 @@
 /* The partition is not there any more, nor what would be read of it. */
 #define GONE RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART
 
-void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
-    struct held *held, struct client_events *events, struct source *source) {
+void committer_init(struct committer *committer, rd_kafka_t *client, struct member *member,
+    struct offsets *offsets, struct held *held, struct client_events *events,
+    struct source *source) {
     *committer = (struct committer){.client = client,
+        .member = member,
         .offsets = offsets,
         .events = events,
         .source = source,
@@ -33,12 +35,14 @@ bool committer_is_outside(rd_kafka_resp_err_t answer) {
 }
 
 /*
- * Reports a failure once, however often it repeats. What a rebalance refused is in the next commit.
+ * Reports a failure once, however often it repeats. What a rebalance refused is in the next commit;
+ * that the group went on without this member is told with the partitions that it costs.
  */
 static void report(struct committer *committer, rd_kafka_resp_err_t answer) {
     bool is_known = answer == committer->reported;
     committer->reported = answer;
-    if (is_known || answer == RD_KAFKA_RESP_ERR_NO_ERROR || committer_is_rebalancing(answer))
+    if (is_known || answer == RD_KAFKA_RESP_ERR_NO_ERROR || committer_is_rebalancing(answer) ||
+        committer_is_outside(answer))
         return;
     client_report(committer->events, answer, "committing offsets failed");
 }
@@ -77,8 +81,13 @@ static void request(struct committer *committer, rd_kafka_topic_partition_list_t
         return;
     }
     committer->requested = list;
-    rd_kafka_resp_err_t code =
-        rd_kafka_commit_queue(committer->client, list, committer->answers, on_answer, committer);
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
+    rd_kafka_consumer_group_metadata_t *group = member_get(committer->member, committer->client);
+    if (group != NULL) {
+        code = rd_kafka_commit_queue(
+            committer->client, list, committer->answers, on_answer, committer);
+        rd_kafka_consumer_group_metadata_destroy(group);
+    }
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) on_answer(committer->client, code, NULL, committer);
 }
 

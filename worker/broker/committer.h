@@ -9,12 +9,14 @@
 #define BROKER_COMMITTER_H
 
 #include "broker/client.h"
+#include "broker/member.h"
 #include "broker/offsets.h"
 #include "broker/recreations.h"
 #include "broker/source.h"
 
 struct committer {
     rd_kafka_t *client;
+    struct member *member; /* nothing is committed once the group has gone on without it */
     struct offsets *offsets;
     struct client_events *events;
     const struct source *source; /* which is told what was committed */
@@ -27,8 +29,9 @@ struct committer {
         reported; /* the failure that was reported since the last good commit; 0: none */
 };
 
-void committer_init(struct committer *committer, rd_kafka_t *client, struct offsets *offsets,
-    struct held *held, struct client_events *events, struct source *source);
+void committer_init(struct committer *committer, rd_kafka_t *client, struct member *member,
+    struct offsets *offsets, struct held *held, struct client_events *events,
+    struct source *source);
 void committer_fini(struct committer *committer); /* a zeroed one is fine */
 
 /**

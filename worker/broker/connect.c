@@ -312,7 +312,8 @@ enum err connect_kafka(const struct settings *settings, uint32_t device,
         .topics = settings->topics.jobs.items,
         .commits_elsewhere = settings->delivery == EXACTLY_ONCE,
         .commit_interval_ms = settings->commit_interval_ms,
-        .drain_timeout_ms = settings->drain_timeout_ms};
+        .drain_timeout_ms = settings->drain_timeout_ms,
+        .poll_interval_ms = settings_poll_interval_ms(settings)};
     fit_embedded(settings, &consumer);
     code = consumer_create(&consumer, &ret->source, err);
     if (code == ERR_OK)

@@ -14,6 +14,7 @@
 #include "broker/departure.h"
 #include "broker/held.h"
 #include "broker/lags.h"
+#include "broker/member.h"
 #include "broker/orphans.h"
 #include "broker/ownership.h"
 #include "broker/resets.h"
@@ -36,7 +37,8 @@ struct consumer {
     bool is_cooperative; /* of the last assignment: given and taken in parts */
 
     struct committer committer;
-    struct claim *claim; /* NULL: commits are made here, and not in transactions */
+    struct member *member; /* as which the partitions are ours */
+    struct claim *claim;   /* NULL: commits are made here, and not in transactions */
     uint64_t owner;
     uint32_t commit_interval_ms;
     uint64_t next_commit_ns;
@@ -159,7 +161,8 @@ static void change_assignment(struct consumer *consumer, enum assignment_change 
 }
 
 static rd_kafka_resp_err_t commit_leaving(struct consumer *consumer) {
-    if (rd_kafka_assignment_lost(consumer->client)) return RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
+    if (member_is_over(consumer->member, consumer->client))
+        return RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST;
     return ownership_release(&consumer->committer, consumer->leaving, consumer->claim != NULL,
         consumer->is_closing ? consumer->close_deadline_ns : clock_ns_in(COMMIT_TIMEOUT_MS));
 }
@@ -170,11 +173,7 @@ static void let_go(struct consumer *consumer) {
     if (partitions == NULL) return;
     rd_kafka_resp_err_t code = commit_leaving(consumer);
     assignment_tell_left(&consumer->events, consumer->offsets, partitions, code);
-    for (int i = 0; i < partitions->cnt; i++) {
-        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        offsets_revoke(consumer->offsets, p->topic, p->partition);
-        source_tell_revoked(&consumer->source, p->topic, p->partition);
-    }
+    assignment_revoke(consumer->offsets, &consumer->source, partitions);
     change_assignment(consumer, ASSIGNMENT_REMOVE, partitions);
     rd_kafka_topic_partition_list_destroy(partitions);
     consumer->leaving = NULL;
@@ -257,6 +256,7 @@ static void on_assigned(
     consumer->source.group = SOURCE_GROUP_MEMBER;
     source_add_rebalance(&consumer->source);
     if (consumer->is_cooperative) orphans_begin(&consumer->orphans);
+    member_enter(consumer->member, consumer->client);
     arrival_begin(&consumer->arrival, partitions);
     (consumer->is_closing ? refuse_arriving : serve_arriving)(consumer);
 }
@@ -296,14 +296,17 @@ static void on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t code,
 static void serve_leaving(struct consumer *consumer) {
     if (consumer->leaving == NULL) return;
     if (assignment_count(consumer->offsets, consumer->leaving).started == 0 ||
-        clock_ns() >= consumer->drain_deadline_ns || rd_kafka_assignment_lost(consumer->client))
+        clock_ns() >= consumer->drain_deadline_ns ||
+        member_is_over(consumer->member, consumer->client))
         let_go(consumer);
 }
 
 /* Between two assignments alone. */
-static void serve_orphans(struct consumer *consumer) {
+static void serve_group(struct consumer *consumer) {
     if (consumer->leaving != NULL || consumer->arrival.partitions != NULL) return;
-    if (orphans_serve(&consumer->orphans)) assignment_renew(consumer->client, &consumer->events);
+    if (member_has_to_renew(consumer->member, consumer->client, &consumer->events) ||
+        orphans_serve(&consumer->orphans))
+        assignment_renew(consumer->client, &consumer->events);
 }
 
 /* Messages */
@@ -379,7 +382,7 @@ static enum err consumer_poll(
     serve_leaving(consumer);
     serve_arriving(consumer);
     serve_lifted(consumer);
-    serve_orphans(consumer);
+    serve_group(consumer);
     serve_commits(consumer);
     if (source->group == SOURCE_GROUP_NO_BROKER && client_has_met_broker(consumer->client))
         source->group = SOURCE_GROUP_JOINING;
@@ -469,6 +472,7 @@ static void consumer_destroy(struct source *source) {
     committer_fini(&consumer->committer);
     if (!is_left_behind) client_destroy(consumer->client);
     offsets_destroy(consumer->offsets);
+    member_destroy(consumer->member);
     claim_destroy(consumer->claim);
     free(consumer);
 }
@@ -487,16 +491,20 @@ enum err consumer_create(
         .destroy = consumer_destroy};
     struct consumer *consumer = calloc(1, sizeof *consumer);
     struct offsets *offsets = offsets_create();
+    struct member *member = member_create();
     struct claim *claim = options->commits_elsewhere ? claim_create() : NULL;
-    if (consumer == NULL || offsets == NULL || (claim == NULL && options->commits_elsewhere)) {
+    if (consumer == NULL || offsets == NULL || member == NULL ||
+        (claim == NULL && options->commits_elsewhere)) {
         free(consumer);
         offsets_destroy(offsets);
+        member_destroy(member);
         claim_destroy(claim);
         return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
             "no memory for a Kafka consumer");
     }
     consumer->source = (struct source){.operations = &operations, .group = SOURCE_GROUP_NO_BROKER};
     consumer->offsets = offsets;
+    consumer->member = member;
     consumer->claim = claim;
     consumer->events = (struct client_events){.on_event = options->kafka.on_event,
         .context = options->kafka.context,
@@ -517,7 +525,7 @@ enum err consumer_create(
     if (code != ERR_OK) goto fail;
     rd_kafka_set_log_queue(consumer->client, NULL);
     rd_kafka_poll_set_consumer(consumer->client);
-    committer_init(&consumer->committer, consumer->client, offsets, &consumer->held,
+    committer_init(&consumer->committer, consumer->client, member, offsets, &consumer->held,
         &consumer->events, &consumer->source);
     resets_init(&consumer->resets, &consumer->committer.recreations);
     orphans_init(
@@ -533,14 +541,8 @@ fail:
     return code;
 }
 
-rd_kafka_t *consumer_client(const struct source *source) {
-    return ((const struct consumer *)source)->client;
-}
-
-struct claim *consumer_claim(const struct source *source) {
-    return ((const struct consumer *)source)->claim;
-}
-
-struct offsets *consumer_offsets(const struct source *source) {
-    return ((const struct consumer *)source)->offsets;
+struct consumer_parts consumer_parts(const struct source *source) {
+    const struct consumer *consumer = (const struct consumer *)source;
+    return (struct consumer_parts){
+        consumer->client, consumer->offsets, consumer->member, consumer->claim};
 }

@@ -16,7 +16,8 @@
  *
  * Revoked partitions bring no more messages, and start none; poll() goes on while those that have
  * started finish, `drain_timeout_ms` at most, then commits and lets go of them. The next owner gets
- * the others. Lost partitions are dropped at once.
+ * the others. Lost partitions are dropped at once, also where librdkafka does not say that they are
+ * (member.h).
  *
  * A static member that comes back within the session timeout (20 s unless the settings say
  * otherwise) finds its partitions as they were. Closing makes a static member leave, too. Of two

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "broker/client.h"
@@ -28,13 +27,6 @@ static enum err check_strategy(const rd_kafka_conf_t *conf, struct error *err) {
         rd_kafka_version_str(), strategy);
 }
 
-static uint64_t number_of(const rd_kafka_conf_t *conf, const char *key) {
-    char text[32];
-    size_t size = sizeof text;
-    return rd_kafka_conf_get(conf, key, text, &size) == RD_KAFKA_CONF_OK ? strtoull(text, NULL, 10)
-                                                                         : 0;
-}
-
 static enum err set_number(
     rd_kafka_conf_t *conf, const char *key, uint64_t value, struct error *err) {
     char text[32];
@@ -51,19 +43,29 @@ static enum err bound_fetches(
     const struct consumer_options *options, rd_kafka_conf_t *conf, struct error *err) {
     const struct kafka_options *kafka = &options->kafka;
     uint64_t bytes = options->fetch_ahead_bytes, kib = bytes / 1024 + 1;
-    uint64_t message_bytes = number_of(conf, "message.max.bytes");
+    uint64_t message_bytes = client_conf_number(conf, "message.max.bytes");
     uint64_t fetch_bytes = bytes > message_bytes ? bytes : message_bytes;
     enum err code = ERR_OK;
     if (!kafka_options_have(kafka, "queued.max.messages.kbytes"))
         code = set_number(
             conf, "queued.max.messages.kbytes", kib < QUEUE_KIB_MAX ? kib : QUEUE_KIB_MAX, err);
-    if (code == ERR_OK && fetch_bytes < number_of(conf, "fetch.max.bytes") &&
+    if (code == ERR_OK && fetch_bytes < client_conf_number(conf, "fetch.max.bytes") &&
         !kafka_options_have(kafka, "fetch.max.bytes"))
         code = set_number(conf, "fetch.max.bytes", fetch_bytes, err);
     if (code == ERR_OK && rd_kafka_version() >= VERSION_FETCH_BACKOFF &&
         !kafka_options_have(kafka, "fetch.queue.backoff.ms"))
         code = set_number(conf, "fetch.queue.backoff.ms", FETCH_BACKOFF_MS, err);
     return code;
+}
+
+/* A member that takes longer to give partitions back is outside of its group. */
+static enum err bound_rebalances(
+    const struct consumer_options *options, rd_kafka_conf_t *conf, struct error *err) {
+    static const char key[] = "max.poll.interval.ms";
+    if (kafka_options_have(&options->kafka, key) ||
+        options->poll_interval_ms <= client_conf_number(conf, key))
+        return ERR_OK;
+    return set_number(conf, key, options->poll_interval_ms, err);
 }
 
 enum err consumer_conf_create(
@@ -90,6 +92,7 @@ enum err consumer_conf_create(
         code =
             client_conf_set(conf, CONSUMER_SECTION, "group.instance.id", options->instance_id, err);
     if (code == ERR_OK) code = bound_fetches(options, conf, err);
+    if (code == ERR_OK) code = bound_rebalances(options, conf, err);
     if (code == ERR_OK && options->fetch_wait_ms > 0 &&
         !kafka_options_have(&options->kafka, "fetch.wait.max.ms"))
         code = set_number(conf, "fetch.wait.max.ms", options->fetch_wait_ms, err);

@@ -25,6 +25,8 @@ struct consumer_options {
                                consumer */
     uint32_t commit_interval_ms;
     uint32_t drain_timeout_ms;
+    uint64_t poll_interval_ms; /* for at least so long the group waits for this member to give
+                                  partitions back; the settings' max.poll.interval.ms goes first */
 };
 
 #endif

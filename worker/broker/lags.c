@@ -3,7 +3,7 @@
 #include "broker/clients.h"
 
 void lags_get_totals(const struct source *source, struct offsets_totals *ret) {
-    offsets_get_totals(consumer_offsets(source), ret);
+    offsets_get_totals(consumer_parts(source).offsets, ret);
 }
 
 /* -1: the lag is not known yet. */
@@ -11,7 +11,7 @@ static int64_t lag_of(const struct source *source, const struct offsets_followed
     int64_t low = RD_KAFKA_OFFSET_INVALID, end = RD_KAFKA_OFFSET_INVALID;
     int64_t next = at->state.next_commit;
     rd_kafka_resp_err_t code = rd_kafka_get_watermark_offsets(
-        consumer_client(source), at->topic, at->partition, &low, &end);
+        consumer_parts(source).client, at->topic, at->partition, &low, &end);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR || low < 0 || end < 0 || next == OFFSET_UNKNOWN)
         return -1;
     if (next < low) next = low; /* messages below `low` are deleted */
@@ -20,7 +20,7 @@ static int64_t lag_of(const struct source *source, const struct offsets_followed
 
 void lags_each(const struct source *source, source_visit_partition *visit, void *context) {
     struct offsets_followed at;
-    for (size_t i = 0; offsets_at(consumer_offsets(source), i, &at); i++) {
+    for (size_t i = 0; offsets_at(consumer_parts(source).offsets, i, &at); i++) {
         if (!at.is_followed) continue;
         const struct source_partition partition = {.topic = at.topic,
             .partition = at.partition,

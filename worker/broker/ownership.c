@@ -21,15 +21,15 @@ static void tell_takeovers(const struct committer *committer, const rd_kafka_top
 }
 
 bool ownership_keeps(const struct source *source, const struct position *position) {
-    return offsets_keeps(consumer_offsets(source), position);
+    return offsets_keeps(consumer_parts(source).offsets, position);
 }
 
 bool ownership_start(struct source *source, const struct position *position) {
-    return offsets_start(consumer_offsets(source), position);
+    return offsets_start(consumer_parts(source).offsets, position);
 }
 
 void ownership_put_back(struct source *source, const struct position *position) {
-    offsets_put_back(consumer_offsets(source), position);
+    offsets_put_back(consumer_parts(source).offsets, position);
 }
 
 static void tell_ignored(
@@ -116,12 +116,14 @@ static rd_kafka_resp_err_t find_and_mark(struct committer *committer, uint64_t o
 static rd_kafka_resp_err_t commit_marks(struct committer *committer, struct claim *claim,
     const rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     rd_kafka_topic_partition_list_t *placed = list_placed(partitions);
+    rd_kafka_consumer_group_metadata_t *group;
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__IN_PROGRESS;
     if (placed->cnt == 0) code = RD_KAFKA_RESP_ERR_NO_ERROR;
     else if (claim == NULL)
         code = committer_commit_list(committer, placed, clock_ns_in((uint64_t)timeout_ms));
-    else if (!claim_ask(claim, placed, rd_kafka_consumer_group_metadata(committer->client)))
-        code = RD_KAFKA_RESP_ERR__TIMED_OUT;
+    else if ((group = member_get(committer->member, committer->client)) == NULL)
+        code = RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
+    else if (!claim_ask(claim, placed, group)) code = RD_KAFKA_RESP_ERR__TIMED_OUT;
     rd_kafka_topic_partition_list_destroy(placed);
     return code;
 }

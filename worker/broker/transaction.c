@@ -16,6 +16,7 @@ enum {
     OFFSETS_WAIT_MS = 5000, /* for one try to send offsets */
     UNTIL_TIMEOUT_MS = -1,  /* what is left of transaction.timeout.ms */
     RETRY_MS = 100,
+    REPEAT_MAX_MS = 1600,   /* the first repetition waits RETRY_MS, the next twice as long ... */
     REPLACE_WAIT_MS = 5000, /* longer than a heartbeat: by then a lost name is known */
     FLUSH_POLL_MS = 10,
     ABORT_WAIT_MS = 2000,
@@ -45,6 +46,7 @@ struct transaction {
     const struct source *source;
     rd_kafka_t *consumer;    /* the source's */
     struct offsets *offsets; /* the source's */
+    struct member *member;   /* the source's */
     struct claim *claim;     /* the source's */
     struct client_events events;
     uint64_t interval_ns, patience_ns;     /* no request is given up earlier */
@@ -52,6 +54,7 @@ struct transaction {
 
     enum phase phase;
     uint64_t retry_ns;      /* nothing is tried before this time */
+    uint64_t repeat_ms;     /* how long the next repetition waits */
     struct error failure;   /* ERR_OK: none */
     struct entries entries; /* of the open transaction, in the order of their sending */
     struct entries waiting; /* later ones, for the next transaction */
@@ -223,12 +226,12 @@ static void add_commit(
 /*
  * Gets the membership before it checks the messages. If they are still ours after that, the
  * membership is either valid or refused by the brokers. The other way round, a new membership could
- * commit messages of one that has ended. A lost membership counts as none at once.
+ * commit messages of one that has ended.
  */
 static bool take_commits(struct transaction *t) {
     if (t->is_claim) return (t->commits = claim_take(t->claim, &t->group)) != NULL;
-    t->group = rd_kafka_consumer_group_metadata(t->consumer);
-    if (t->group == NULL || rd_kafka_assignment_lost(t->consumer)) return false;
+    t->group = member_get(t->member, t->consumer);
+    if (t->group == NULL) return false;
     const struct position **positions = entries_list_answered(&t->entries, t->answered_count);
     if (positions == NULL) return false;
     t->commits = rd_kafka_topic_partition_list_new(0);
@@ -317,6 +320,7 @@ static void succeed(struct transaction *t) {
     close_transaction(t, RD_KAFKA_RESP_ERR_NO_ERROR);
     t->phase = phase_of_next(t);
     t->is_replaced = false;
+    t->repeat_ms = RETRY_MS;
     entries_settle(entries_take(&t->entries));
 }
 
@@ -339,6 +343,12 @@ static void start_over(struct transaction *t, enum phase next) {
     entries_settle_before(&t->waiting, over.first);
 }
 
+/* The group may go on refusing. What a topic refused is not repeated as it was. */
+static void wait_to_repeat(struct transaction *t) {
+    t->retry_ns = clock_ns_in(t->has_failed ? RETRY_MS : t->repeat_ms);
+    if (!t->has_failed && t->repeat_ms < REPEAT_MAX_MS) t->repeat_ms *= 2;
+}
+
 /* Takes back what is under way first: librdkafka waits until all delivery reports were read. */
 static void step_aborting(struct transaction *t) {
     rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE);
@@ -347,7 +357,7 @@ static void step_aborting(struct transaction *t) {
     if (answer != ANSWER_OK && answer != ANSWER_UNKNOWN) return;
     client_say(&t->events, LOG_INFO,
         "aborted a transaction of %zu messages, which will be repeated", t->answered_count);
-    t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
+    wait_to_repeat(t);
     enum phase next = answer == ANSWER_UNKNOWN ? PHASE_RETIRING : phase_of_next(t);
     start_over(t, t->failure.code == ERR_OK ? next : PHASE_LOST);
 }
@@ -384,8 +394,8 @@ static void step_fenced(struct transaction *t) {
 /* Asks the group how the transaction has ended. */
 static void step_in_doubt(struct transaction *t) {
     rd_kafka_topic_partition_list_t *committed = rd_kafka_topic_partition_list_copy(t->commits);
-    if (commit_list_fetch(t->consumer, committed, OFFSETS_WAIT_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
-        t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
+    rd_kafka_resp_err_t code = commit_list_fetch(t->consumer, committed, OFFSETS_WAIT_MS);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) t->retry_ns = clock_ns_in(RETRY_MS);
     else if (entries_were_committed(&t->entries, t->offsets, t->commits, committed)) succeed(t);
     else start_over(t, phase_of_next(t));
     rd_kafka_topic_partition_list_destroy(committed);
@@ -495,14 +505,6 @@ static void transaction_destroy(struct sink *sink) {
     free(t);
 }
 
-static uint64_t patience_ns_of(rd_kafka_t *client) {
-    char text[32] = "";
-    size_t size = sizeof text;
-    (void)rd_kafka_conf_get(rd_kafka_conf(client), "socket.timeout.ms", text, &size);
-    uint64_t request_ms = strtoull(text, NULL, 10);
-    return (request_ms < OFFSETS_WAIT_MS ? request_ms : OFFSETS_WAIT_MS) * 1000000ull;
-}
-
 enum err transaction_create(
     const struct transaction_options *options, struct sink **ret, struct error *err) {
     static const struct sink_operations operations = {.send = transaction_send,
@@ -524,15 +526,19 @@ enum err transaction_create(
     t->sink.operations = &operations;
     t->client = producer_client(t->producer);
     t->source = options->source;
-    t->consumer = consumer_client(options->source);
-    t->offsets = consumer_offsets(options->source);
-    t->claim = consumer_claim(options->source);
+    const struct consumer_parts parts = consumer_parts(options->source);
+    t->consumer = parts.client;
+    t->offsets = parts.offsets;
+    t->member = parts.member;
+    t->claim = parts.claim;
     t->events = (struct client_events){.on_event = options->producer.kafka.on_event,
         .context = options->producer.kafka.context,
         .name = "kafka producer"};
     t->interval_ns = options->commit_interval_ms * 1000000ull;
-    t->patience_ns = patience_ns_of(t->client);
+    uint64_t request_ms = client_conf_number(rd_kafka_conf(t->client), "socket.timeout.ms");
+    t->patience_ns = (request_ms < OFFSETS_WAIT_MS ? request_ms : OFFSETS_WAIT_MS) * 1000000ull;
     t->messages_max = t->messages_limit = options->messages_max;
+    t->repeat_ms = RETRY_MS;
     entries_init(&t->entries);
     entries_init(&t->waiting);
     *ret = &t->sink;

@@ -22,8 +22,9 @@
  * and brokers refuse it only from a producer that has a successor (what KIP-890 does with an epoch
  * for each transaction).
  *
- * Offsets are committed as a member of the group (KIP-447): the brokers refuse them once the group
- * has gone on without this member.
+ * Offsets are committed as a member of the group (KIP-447), as which the partitions were assigned
+ * (member.h): nothing is committed once the group has gone on without this member. If the group
+ * refuses a transaction again and again, repetitions wait longer and longer, up to 1.6 s.
  */
 #ifndef BROKER_TRANSACTION_H
 #define BROKER_TRANSACTION_H

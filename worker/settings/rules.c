@@ -7,7 +7,8 @@
 enum {
     KAFKA_NAME_MAX = 249,
     INSTANCE_ID_MAX = 240, /* each executor's name adds a few characters to it */
-    DEVICE_NUMBER_MAX = 1024
+    DEVICE_NUMBER_MAX = 1024,
+    REBALANCE_MS = 10000 /* to hear of it, to commit and to join again, beside the drain */
 };
 
 /* Where the setting of this field is in the file; NULL if it has its default. */
@@ -176,6 +177,23 @@ static void check_producer_max(
     }
 }
 
+uint64_t settings_poll_interval_ms(const struct settings *settings) {
+    return (uint64_t)settings->drain_timeout_ms + REBALANCE_MS;
+}
+
+static void check_poll_interval(const struct loaded *loaded) {
+    const struct string_map *map = &loaded->settings->kafka.consumer;
+    uint64_t min = settings_poll_interval_ms(loaded->settings), value;
+    for (size_t i = 0; i < map->count; i++)
+        if (strcmp(map->keys[i], "max.poll.interval.ms") == 0 &&
+            number_read(map->values[i], &value) > 0 && value < min)
+            yaml_problem(loaded->problems, loaded->document, place_of(loaded, map)->keys[i],
+                "raise it, remove it, or lower drain_timeout_ms",
+                "kafka.consumer must not set 'max.poll.interval.ms' under drain_timeout_ms and 10 "
+                "s, %llu: the group does not wait longer for a worker that gives partitions back",
+                (unsigned long long)min);
+}
+
 static void check_kafka(const struct loaded *loaded) {
     const struct settings *s = loaded->settings;
     if (s->kafka.instance_id[0] != 0 && !is_kafka_name(s->kafka.instance_id, INSTANCE_ID_MAX))
@@ -183,6 +201,7 @@ static void check_kafka(const struct loaded *loaded) {
             "'%.80s' cannot be the name of a group's member", s->kafka.instance_id);
     check_kafka_keys(loaded, &s->kafka.consumer, "kafka.consumer");
     check_kafka_keys(loaded, &s->kafka.producer, "kafka.producer");
+    check_poll_interval(loaded);
     const char *why = "more requests under way can change the order of results";
     check_producer_max(loaded, "max.in.flight", 5, why);
     check_producer_max(loaded, "max.in.flight.requests.per.connection", 5, why);

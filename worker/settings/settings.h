@@ -216,6 +216,12 @@ char *settings_programs_dir(const struct settings *settings);
 MUST_CHECK bool settings_first_device(const struct settings *settings, uint32_t *ret);
 
 /**
+ * The least `max.poll.interval.ms` of kafka.consumer: the group waits for so long for a worker that
+ * gives partitions back, which may take drain_timeout_ms, and hears of it with a heartbeat (3 s).
+ */
+uint64_t settings_poll_interval_ms(const struct settings *settings);
+
+/**
  * The folder of state files: state.dir or its default. The caller frees it; NULL when memory is
  * short.
  */

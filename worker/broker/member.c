@@ -1,0 +1,135 @@
+#include "broker/member.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "broker/assignment.h"
+
+enum { NAME_SIZE = 512, NO_GENERATION = -1, LOOK_MS = 50 };
+
+struct member {
+    pthread_mutex_t lock; /* guards `id` */
+    char *id;             /* as librdkafka gave it; NULL: nothing was assigned yet */
+    uint64_t next_look_ns;
+    bool was_over;   /* when it was last looked */
+    bool keeps_lost; /* partitions of the member that it was before */
+};
+
+struct member *member_create(void) {
+    struct member *member = calloc(1, sizeof *member);
+    if (member != NULL) pthread_mutex_init(&member->lock, NULL);
+    return member;
+}
+
+static void free_id(char *id) {
+    if (id != NULL) rd_kafka_mem_free(NULL, id);
+}
+
+void member_destroy(struct member *member) {
+    if (member == NULL) return;
+    free_id(member->id);
+    pthread_mutex_destroy(&member->lock);
+    free(member);
+}
+
+static bool is_same_id(const char *id, const char *other) {
+    return id != NULL && other != NULL && id[0] != 0 && strcmp(id, other) == 0;
+}
+
+static bool has_partitions(rd_kafka_t *client) {
+    rd_kafka_topic_partition_list_t *partitions = assignment_get(client);
+    bool ret = partitions->cnt > 0;
+    rd_kafka_topic_partition_list_destroy(partitions);
+    return ret;
+}
+
+void member_enter(struct member *member, rd_kafka_t *client) {
+    bool keeps = has_partitions(client);
+    char *id = rd_kafka_memberid(client);
+    pthread_mutex_lock(&member->lock);
+    char *unused = keeps ? id : member->id;
+    member->keeps_lost = keeps && !is_same_id(id, member->id);
+    if (!keeps) member->id = id;
+    pthread_mutex_unlock(&member->lock);
+    free_id(unused);
+    member->next_look_ns = 0;
+}
+
+/* "" for a dynamic member's instance. */
+static void read_name(rd_kafka_t *client, const char *key, char name[static NAME_SIZE]) {
+    size_t size = NAME_SIZE;
+    if (rd_kafka_conf_get(rd_kafka_conf(client), key, name, &size) != RD_KAFKA_CONF_OK) name[0] = 0;
+}
+
+static bool is_equal(const rd_kafka_consumer_group_metadata_t *group,
+    const rd_kafka_consumer_group_metadata_t *other) {
+    void *bytes[2] = {NULL, NULL};
+    size_t sizes[2];
+    rd_kafka_error_t *errors[] = {
+        rd_kafka_consumer_group_metadata_write(group, &bytes[0], &sizes[0]),
+        rd_kafka_consumer_group_metadata_write(other, &bytes[1], &sizes[1])};
+    bool ret = errors[0] == NULL && errors[1] == NULL && sizes[0] == sizes[1] &&
+               memcmp(bytes[0], bytes[1], sizes[0]) == 0;
+    for (int i = 0; i < 2; i++) {
+        if (errors[i] != NULL) rd_kafka_error_destroy(errors[i]);
+        if (bytes[i] != NULL) rd_kafka_mem_free(NULL, bytes[i]);
+    }
+    return ret;
+}
+
+/* librdkafka 2.0.2 does not tell the generation, so what it says of the member is compared with
+ * what it would say without one. */
+static bool has_generation(
+    rd_kafka_t *client, const char *id, const rd_kafka_consumer_group_metadata_t *group) {
+    char name[NAME_SIZE], instance[NAME_SIZE];
+    read_name(client, "group.id", name);
+    read_name(client, "group.instance.id", instance);
+    rd_kafka_consumer_group_metadata_t *without = rd_kafka_consumer_group_metadata_new_with_genid(
+        name, NO_GENERATION, id, instance[0] != 0 ? instance : NULL);
+    bool ret = !is_equal(group, without);
+    rd_kafka_consumer_group_metadata_destroy(without);
+    return ret;
+}
+
+/* Call with the lock held. */
+static bool is_same(const struct member *member, rd_kafka_t *client,
+    const rd_kafka_consumer_group_metadata_t *group) {
+    char *id = rd_kafka_memberid(client);
+    bool ret = is_same_id(id, member->id) && has_generation(client, id, group);
+    free_id(id);
+    return ret;
+}
+
+/* The name is read last: a client that has another one meanwhile has given its partitions back. */
+rd_kafka_consumer_group_metadata_t *member_get(struct member *member, rd_kafka_t *client) {
+    rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(client);
+    if (group == NULL) return NULL;
+    pthread_mutex_lock(&member->lock);
+    bool is_ours = is_same(member, client, group) && !rd_kafka_assignment_lost(client);
+    pthread_mutex_unlock(&member->lock);
+    if (is_ours) return group;
+    rd_kafka_consumer_group_metadata_destroy(group);
+    return NULL;
+}
+
+bool member_is_over(struct member *member, rd_kafka_t *client) {
+    if (rd_kafka_assignment_lost(client)) return true;
+    if (clock_ns() < member->next_look_ns) return member->was_over;
+    member->next_look_ns = clock_ns_in(LOOK_MS);
+    rd_kafka_consumer_group_metadata_t *group = member_get(member, client);
+    if (group != NULL) rd_kafka_consumer_group_metadata_destroy(group);
+    member->was_over = group == NULL;
+    return member->was_over;
+}
+
+bool member_has_to_renew(
+    struct member *member, rd_kafka_t *client, const struct client_events *events) {
+    bool keeps_lost = member->keeps_lost;
+    member->keeps_lost = false;
+    if (!keeps_lost || !has_partitions(client)) return false;
+    client_say(events, LOG_WARN,
+        "leaves the group and joins it again: the group went on without it while partitions moved");
+    return true;
+}
