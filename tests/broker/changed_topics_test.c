@@ -2,6 +2,7 @@
  * alone (CMakeLists.txt). */
 #include "base/clock.h"
 #include "broker/kafka_harness.h"
+#include "broker/reader.h"
 #include "broker/topic_ids.h"
 #include "support/at_once.h"
 
@@ -121,7 +122,63 @@ TEST(a_topic_that_was_created_anew_has_another_id) {
     broker_stop(&broker);
 }
 
+static struct reader *read_old(const struct broker *broker, struct events *events) {
+    const struct kafka_options options = {
+        .bootstrap_servers = broker->bootstrap, .on_event = events_note, .context = events};
+    struct reader *reader;
+    struct error err;
+    for (int32_t i = 0; i < 2; i++) broker_produce(broker, i, 0, OLD);
+    if (reader_create(&options, broker->jobs, READER_FROM_NOW, KAFKA_PATIENCE_MS, &reader, &err) !=
+        ERR_OK)
+        fail_msg("%s", err.message);
+    return reader;
+}
+
+/* Until all of these partitions has come, from their starts on and in order. */
+static void read_new(struct reader *reader, int from, int to) {
+    int64_t next[PARTITIONS_MAX] = {0};
+    uint64_t deadline_ns = clock_ns_in(KAFKA_PATIENCE_MS);
+    for (int missing = (to - from) * NEW; missing > 0;) {
+        struct delivery *delivery;
+        struct error err;
+        (void)!reader_poll(reader, KAFKA_POLL_MS, &delivery, &err); /* it may be away now */
+        if (clock_ns() > deadline_ns) fail_msg("%d messages have not come", missing);
+        if (delivery == NULL) continue;
+        const struct position at = delivery->position;
+        assert_in_range(at.partition, from, to - 1);
+        assert_int_equal(at.offset, next[at.partition]++);
+        delivery_destroy(delivery);
+        missing--;
+    }
+    reader_destroy(reader);
+}
+
+TEST(a_reader_without_a_group_reads_partitions_that_are_added) {
+    struct broker broker;
+    struct events events = {0};
+    broker_start(&broker, 2);
+    struct reader *reader = read_old(&broker, &events);
+    broker_add_partitions(&broker, PARTITIONS_MAX);
+    for (int32_t i = 2; i < PARTITIONS_MAX; i++) broker_produce(&broker, i, 0, NEW);
+    read_new(reader, 2, PARTITIONS_MAX);
+    broker_stop(&broker);
+}
+
+TEST(nor_does_it_miss_what_stands_in_a_topic_that_was_created_anew) {
+    struct broker broker;
+    struct events events = {0};
+    if (rd_kafka_version() < 0x02030000) skip(); /* it tells no ids */
+    broker_start(&broker, 2);
+    struct reader *reader = read_old(&broker, &events);
+    broker_recreate_jobs(&broker, 2);
+    for (int32_t i = 0; i < 2; i++) broker_produce(&broker, i, 0, NEW);
+    read_new(reader, 0, 2);
+    broker_stop(&broker);
+}
+
 RUN_TESTS_AT_ONCE(T(a_topic_that_was_created_anew_is_read_from_its_start),
     T(a_topic_that_was_created_anew_has_another_id),
     T(so_is_one_that_has_more_partitions_now_and_one_that_has_fewer),
-    T(partitions_that_are_added_are_read_from_their_start_whatever_the_settings_say_of_new_groups))
+    T(partitions_that_are_added_are_read_from_their_start_whatever_the_settings_say_of_new_groups),
+    T(a_reader_without_a_group_reads_partitions_that_are_added),
+    T(nor_does_it_miss_what_stands_in_a_topic_that_was_created_anew))

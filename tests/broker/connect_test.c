@@ -142,7 +142,7 @@ TEST(the_executor_of_an_embedded_broker_is_in_no_group_and_the_next_one_goes_on_
             fail_msg("%s", err.message);
         assert_null(connections[i].embedded);
         take_job(connections[i].source, i);
-        char *member = rd_kafka_memberid(consumer_client(connections[i].source));
+        char *member = rd_kafka_memberid(consumer_parts(connections[i].source).client);
         assert_true(member == NULL || member[0] == 0);
         if (member != NULL) rd_kafka_mem_free(NULL, member);
         assert_int_equal(source_close(connections[i].source, KAFKA_PATIENCE_MS, &err), ERR_OK);

@@ -286,18 +286,12 @@ TEST(too_many_requests_in_flight_are_refused) {
         "");
 }
 
-TEST(a_group_that_would_not_wait_for_a_drain_is_refused) {
-    const char *fix = "raise it, remove it, or lower drain_timeout_ms";
+TEST(combinations_that_cannot_work_are_refused) {
+    expect_good("kafka: {consumer: {max.poll.interval.ms: 35000}}\n");
     expect_problem("kafka: {consumer: {max.poll.interval.ms: 34999}}\n", "w.yaml:1:20",
         "kafka.consumer must not set 'max.poll.interval.ms' under drain_timeout_ms and 10 s, "
         "35000: the group does not wait longer for a worker that gives partitions back",
-        fix);
-    expect_good("kafka: {consumer: {max.poll.interval.ms: 35000}}\n");
-    expect_good("kafka: {consumer: {max.poll.interval.ms: 11000}}\ndrain_timeout_ms: 1s\n");
-    expect_good("drain_timeout_ms: 10m\n");
-}
-
-TEST(combinations_that_cannot_work_are_refused) {
+        "raise it, remove it, or lower drain_timeout_ms");
     expect_problem("limits: {bytes_in_flight: 1KiB}\n", "w.yaml:1:27",
         "limits.bytes_in_flight is less than one message of limits.message_bytes",
         "raise it to several messages");
@@ -537,7 +531,6 @@ TEST_MAIN() {
         S(a_secret_file_that_is_no_text_is_refused),
         S(keys_that_would_void_a_guarantee_are_refused_by_name),
         S(a_member_has_a_name_that_kafka_takes), S(too_many_requests_in_flight_are_refused),
-        S(a_group_that_would_not_wait_for_a_drain_is_refused),
         S(combinations_that_cannot_work_are_refused),
         S(devices_are_all_or_a_list_of_numbers_and_uuids), S(topics_are_names_and_do_not_loop),
         S(the_first_of_two_values_of_a_key_counts_if_the_second_is_wrong),

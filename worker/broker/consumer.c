@@ -491,7 +491,7 @@ enum err consumer_create(
         .destroy = consumer_destroy};
     struct consumer *consumer = calloc(1, sizeof *consumer);
     struct offsets *offsets = offsets_create();
-    struct member *member = member_create();
+    struct member *member = member_create(options->partitions == 0);
     struct claim *claim = options->commits_elsewhere ? claim_create() : NULL;
     if (consumer == NULL || offsets == NULL || member == NULL ||
         (claim == NULL && options->commits_elsewhere)) {

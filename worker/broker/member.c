@@ -10,6 +10,7 @@
 enum { NAME_SIZE = 512, NO_GENERATION = -1, LOOK_MS = 50 };
 
 struct member {
+    bool is_in_group;
     pthread_mutex_t lock; /* guards `id` */
     char *id;             /* as librdkafka gave it; NULL: nothing was assigned yet */
     uint64_t next_look_ns;
@@ -17,9 +18,11 @@ struct member {
     bool keeps_lost; /* partitions of the member that it was before */
 };
 
-struct member *member_create(void) {
+struct member *member_create(bool is_in_group) {
     struct member *member = calloc(1, sizeof *member);
-    if (member != NULL) pthread_mutex_init(&member->lock, NULL);
+    if (member == NULL) return NULL;
+    member->is_in_group = is_in_group;
+    pthread_mutex_init(&member->lock, NULL);
     return member;
 }
 
@@ -105,7 +108,7 @@ static bool is_same(const struct member *member, rd_kafka_t *client,
 /* The name is read last: a client that has another one meanwhile has given its partitions back. */
 rd_kafka_consumer_group_metadata_t *member_get(struct member *member, rd_kafka_t *client) {
     rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(client);
-    if (group == NULL) return NULL;
+    if (group == NULL || !member->is_in_group) return group;
     pthread_mutex_lock(&member->lock);
     bool is_ours = is_same(member, client, group) && !rd_kafka_assignment_lost(client);
     pthread_mutex_unlock(&member->lock);

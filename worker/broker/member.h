@@ -19,8 +19,8 @@
 
 struct member;
 
-/** NULL when memory is short. */
-struct member *member_create(void);
+/** One that is in no group has its partitions for good. NULL when memory is short. */
+struct member *member_create(bool is_in_group);
 void member_destroy(struct member *member); /* NULL is fine */
 
 /**

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "broker/client.h"
+#include "broker/topic_ids.h"
 
 /* The client requires a group's name, but joins no group and commits nothing. */
 static const struct client_setting defaults[] = {{"client.id", "gpu-worker-reader"},
@@ -16,13 +17,16 @@ static const struct client_setting required[] = {{"enable.auto.commit", "false"}
 
 enum {
     ASK_AGAIN_MS = 100,
-    ASK_MS = 1000 /* of one that was created without waiting, within a poll */
+    LOOK_MS = 2000,     /* how often it is looked whether the topic has changed */
+    LOOK_WAIT_MS = 500, /* for an answer */
+    ASK_MS = 1000       /* of one that was created without waiting, within a poll */
 };
 
-/* Where a partition ended when the reader was created. */
+/* Where a partition ended when the reader was created, and where it goes on. */
 struct reader_end {
     int64_t offset;
     bool is_reached;
+    int64_t next;
 };
 
 struct reader {
@@ -33,6 +37,10 @@ struct reader {
     bool is_placed; /* the brokers have said where it starts */
     int32_t partition_count;
     struct reader_end *ends;
+    uint64_t next_look_ns;
+    bool is_gone; /* the topic, when it was last looked */
+    struct topic_ids ids;
+    rd_kafka_queue_t *answers; /* about ids */
 };
 
 static int remaining_ms(uint64_t until_ns) {
@@ -72,26 +80,25 @@ static rd_kafka_resp_err_t add_partition(struct reader *reader, int32_t partitio
     else if (reader->from_unix_ms == READER_FROM_NOW) start = high;
     else native = find_time(reader, partition, high, until_ns, &start);
     rd_kafka_topic_partition_list_add(list, reader->topic, partition)->offset = start;
-    reader->ends[partition] = (struct reader_end){.offset = high, .is_reached = start >= high};
+    reader->ends[partition] =
+        (struct reader_end){.offset = high, .is_reached = start >= high, .next = start};
     return native;
 }
 
-static rd_kafka_resp_err_t add_partitions(struct reader *reader,
-    const rd_kafka_metadata_topic_t *metadata, uint64_t until_ns,
+static rd_kafka_resp_err_t add_partitions(struct reader *reader, int32_t count, uint64_t until_ns,
     rd_kafka_topic_partition_list_t *list) {
     rd_kafka_resp_err_t native = RD_KAFKA_RESP_ERR_NO_ERROR;
     free(reader->ends);
-    reader->partition_count = metadata->partition_cnt;
-    reader->ends = calloc((size_t)metadata->partition_cnt, sizeof reader->ends[0]);
+    reader->partition_count = count;
+    reader->ends = calloc((size_t)count, sizeof reader->ends[0]);
     if (reader->ends == NULL) return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
     for (int32_t i = 0; i < reader->partition_count && native == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
         native = add_partition(reader, i, until_ns, list);
     return native;
 }
 
-/* Finds where to start reading each partition. */
-static rd_kafka_resp_err_t find_offsets(
-    struct reader *reader, uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
+static rd_kafka_resp_err_t count_partitions(
+    const struct reader *reader, uint64_t until_ns, int32_t *ret) {
     rd_kafka_topic_t *handle = rd_kafka_topic_new(reader->client, reader->topic, NULL);
     const struct rd_kafka_metadata *metadata = NULL;
     rd_kafka_resp_err_t native =
@@ -100,10 +107,18 @@ static rd_kafka_resp_err_t find_offsets(
     if (native != RD_KAFKA_RESP_ERR_NO_ERROR) return native;
     native = metadata->topic_cnt == 1 ? metadata->topics[0].err
                                       : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-    if (native == RD_KAFKA_RESP_ERR_NO_ERROR)
-        native = add_partitions(reader, &metadata->topics[0], until_ns, list);
+    if (native == RD_KAFKA_RESP_ERR_NO_ERROR) *ret = metadata->topics[0].partition_cnt;
     rd_kafka_metadata_destroy(metadata);
     return native;
+}
+
+/* Finds where to start reading each partition. */
+static rd_kafka_resp_err_t find_offsets(
+    struct reader *reader, uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
+    int32_t count;
+    rd_kafka_resp_err_t native = count_partitions(reader, until_ns, &count);
+    return native == RD_KAFKA_RESP_ERR_NO_ERROR ? add_partitions(reader, count, until_ns, list)
+                                                : native;
 }
 
 static enum err describe(
@@ -114,6 +129,35 @@ static enum err describe(
     return error_set(err, ERR_BROKER, native,
         "check kafka.bootstrap_servers, and that the brokers run", "cannot reach the brokers: %s",
         rd_kafka_err2str(native));
+}
+
+static void begin_anew(struct reader *reader) {
+    client_say(&reader->events, LOG_WARN,
+        "%s was deleted and created anew; it is read from its start", reader->topic);
+    topic_ids_forget(&reader->ids, reader->topic);
+    reader->from_unix_ms = READER_FROM_BEGINNING;
+    reader->is_placed = reader->is_gone = false;
+}
+
+static void on_other_id(void *context, const char *topic) {
+    begin_anew(context);
+}
+
+static void look_at_id(struct reader *reader, int timeout_ms) {
+    rd_kafka_event_t *event = rd_kafka_queue_poll(reader->answers, timeout_ms);
+    if (event == NULL) return;
+    bool are_all_told;
+    (void)!topic_ids_take(&reader->ids, event, on_other_id, reader, &are_all_told);
+    rd_kafka_event_destroy(event);
+}
+
+/* False: there will be no answer. */
+static bool ask_for_id(struct reader *reader) {
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(one, reader->topic, 0);
+    bool ret = topic_ids_ask(reader->client, one, LOOK_MS, reader->answers);
+    rd_kafka_topic_partition_list_destroy(one);
+    return ret;
 }
 
 static rd_kafka_resp_err_t place(struct reader *reader, int timeout_ms) {
@@ -130,6 +174,8 @@ static rd_kafka_resp_err_t place(struct reader *reader, int timeout_ms) {
     }
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR) native = rd_kafka_assign(reader->client, list);
     rd_kafka_topic_partition_list_destroy(list);
+    if (native == RD_KAFKA_RESP_ERR_NO_ERROR && ask_for_id(reader))
+        look_at_id(reader, LOOK_WAIT_MS);
     reader->is_placed = native == RD_KAFKA_RESP_ERR_NO_ERROR;
     return native;
 }
@@ -154,6 +200,7 @@ enum err reader_create(const struct kafka_options *options, const char *topic,
     if (code == ERR_OK)
         code = client_create(RD_KAFKA_CONSUMER, conf, "kafka.consumer", &reader->client, err);
     if (code == ERR_OK) rd_kafka_poll_set_consumer(reader->client);
+    if (code == ERR_OK) reader->answers = rd_kafka_queue_new(reader->client);
     if (code == ERR_OK && timeout_ms > 0) {
         rd_kafka_resp_err_t native = place(reader, timeout_ms);
         if (native != RD_KAFKA_RESP_ERR_NO_ERROR) code = describe(reader, native, err);
@@ -165,6 +212,8 @@ enum err reader_create(const struct kafka_options *options, const char *topic,
 
 void reader_destroy(struct reader *reader) {
     if (reader == NULL) return;
+    if (reader->answers != NULL) rd_kafka_queue_destroy(reader->answers);
+    topic_ids_fini(&reader->ids);
     if (reader->client != NULL) {
         rd_kafka_consumer_close(reader->client);
         client_destroy(reader->client);
@@ -178,6 +227,7 @@ void reader_destroy(struct reader *reader) {
 static void note_offset(struct reader *reader, int32_t partition, int64_t offset) {
     if (partition < 0 || partition >= reader->partition_count) return;
     struct reader_end *end = &reader->ends[partition];
+    end->next = offset;
     if (offset >= end->offset) end->is_reached = true;
 }
 
@@ -208,9 +258,42 @@ static enum err place_later(struct reader *reader, struct error *err) {
     return ERR_OK;
 }
 
+/* What stands in a partition that was added came after the reader. */
+static void add_later(struct reader *reader, int32_t count) {
+    struct reader_end *ends = realloc(reader->ends, (size_t)count * sizeof ends[0]);
+    if (ends == NULL) return; /* the next look tries again */
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(count);
+    for (int32_t i = reader->partition_count; i < count; i++)
+        ends[i] = (struct reader_end){.is_reached = true, .next = RD_KAFKA_OFFSET_BEGINNING};
+    for (int32_t i = 0; i < count; i++)
+        rd_kafka_topic_partition_list_add(list, reader->topic, i)->offset = ends[i].next;
+    reader->ends = ends;
+    reader->partition_count = count;
+    rd_kafka_resp_err_t native = rd_kafka_assign(reader->client, list);
+    if (native != RD_KAFKA_RESP_ERR_NO_ERROR)
+        client_report(&reader->events, native, "reading partitions that were added");
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+/* Whether the topic is another one, or has more partitions. Its id tells at once, where ids are
+ * told (topic_ids.h); else a topic that was seen to be away, or to have fewer partitions. */
+static void look(struct reader *reader) {
+    look_at_id(reader, 0);
+    if (!reader->is_placed || clock_ns() < reader->next_look_ns) return;
+    reader->next_look_ns = clock_ns_in(LOOK_MS);
+    (void)ask_for_id(reader);
+    int32_t count;
+    rd_kafka_resp_err_t native = count_partitions(reader, clock_ns_in(LOOK_WAIT_MS), &count);
+    if (native == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) reader->is_gone = true;
+    if (native != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+    if (reader->is_gone || count < reader->partition_count) begin_anew(reader);
+    else if (count > reader->partition_count) add_later(reader, count);
+}
+
 enum err reader_poll(
     struct reader *reader, int timeout_ms, struct delivery **ret, struct error *err) {
     *ret = NULL;
+    look(reader);
     if (!reader->is_placed) return place_later(reader, err);
     rd_kafka_message_t *message = rd_kafka_consumer_poll(reader->client, timeout_ms);
     if (message == NULL) return ERR_OK;

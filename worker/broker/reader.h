@@ -1,7 +1,9 @@
 /**
  * Reads a topic outside any group: the control topic, which every worker reads in full, and topics
- * for commands. Commits nothing and leaves no trace at the broker. Partitions are those that the
- * topic has when the reader is created.
+ * for commands. Commits nothing and leaves no trace at the broker. Partitions that are added to the
+ * topic are read from their start within seconds. So is a topic that is deleted and created anew:
+ * always where ids of topics are told (topic_ids.h); else if it was away for some seconds, or has
+ * fewer partitions or messages than before.
  *
  * Units: milliseconds since 1970, by the clock that stamps messages (the broker's or the sender's).
  * Threads: one at a time.
@@ -39,7 +41,7 @@ MUST_CHECK enum err reader_poll(
 /** True once it has returned all messages that the topic had when the reader was created. */
 bool reader_has_caught_up(const struct reader *reader);
 
-/** True if the message was published after the reader was created. */
+/** True if the message was published after the reader was created, or its topic anew. */
 bool reader_is_late(const struct reader *reader, const struct position *position);
 
 #endif

@@ -1,6 +1,7 @@
 #include "broker/topic_ids.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +28,20 @@ static struct {
 #undef X
 } functions;
 
-/* The intake thread of each consumer calls it, and finds the same. */
-static bool has_functions(void) {
-    bool has_all = true;
+static bool has_all; /* set by find_functions() */
+
+static void find_functions(void) {
+    has_all = true;
 #define X(type, name, arguments)                                                                   \
     functions.name = (type(*) arguments)dlsym(RTLD_DEFAULT, #name);                                \
     has_all = has_all && functions.name != NULL;
     FUNCTION_LIST(X)
 #undef X
+}
+
+static bool has_functions(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_functions);
     return has_all;
 }
 
@@ -123,9 +130,8 @@ static const char *id_of(const void *topic) {
 
 bool topic_ids_take(struct topic_ids *ids, rd_kafka_event_t *event,
     topic_ids_on_changed *on_changed, void *context, bool *are_all_told) {
-    const void *result = functions.rd_kafka_event_DescribeTopics_result != NULL
-                             ? functions.rd_kafka_event_DescribeTopics_result(event)
-                             : NULL;
+    const void *result =
+        has_functions() ? functions.rd_kafka_event_DescribeTopics_result(event) : NULL;
     if (result == NULL) return false;
     size_t count = 0;
     const void **topics = functions.rd_kafka_DescribeTopics_result_topics(result, &count);

@@ -1,6 +1,6 @@
 /**
  * The ids of topics. A topic that is created anew has another one. librdkafka tells them from 2.3
- * on, and brokers from 2.8 on. Only for recreations.c; threads: one.
+ * on, and brokers from 2.8 on. Only for recreations.c and reader.c; threads: one for each.
  */
 #ifndef BROKER_TOPIC_IDS_H
 #define BROKER_TOPIC_IDS_H
