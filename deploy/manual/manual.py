@@ -140,7 +140,7 @@ def words_of(help_text, command):
 
 def options_of(help_text):
     """Each option with what it takes, and the first line of what it means."""
-    found = re.findall(r"(?m)^  (--[a-z-]+)(?: ([][A-Z/.=]+|[a-z]+(?:\|[a-z]+)+))?(?:\n +|  +)(\S.*)$", help_text)
+    found = re.findall(r"(?m)^  (--[a-z-]+)(?: ([][A-Z/.=:]+|[a-z]+(?:\|[a-z]+)+))?(?:\n +|  +)(\S.*)$", help_text)
     return [*found, ("--help", "", "print this text")]
 
 

@@ -769,7 +769,8 @@ class Strangers(ClientTest):
         closing.join()
         self.assertTrue(all(future.done() for future in futures))
         self.assertLess(len(asked), 20)
-        self.assertIn("closed", str(futures[-1].exception()))
+        closed = [future for future in futures if "closed" in str(future.exception())]
+        self.assertGreaterEqual(len(closed), 20 - len(asked))
 
 
 BATCHED = {**SAXPY, "entries": [{**SAXPY["entries"][0], "batched": True}]}
