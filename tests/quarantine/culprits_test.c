@@ -176,6 +176,14 @@ TEST(instances_that_are_deadly_only_together_are_tried_three_times) {
     assert_int_equal(deaths, 1 + CULPRITS_FRUITLESS_MAX);
 }
 
+TEST(culprits_of_one_slice_cost_it_one_death_and_each_of_them_two) {
+    struct state_rig *rig = *state;
+    for (uint32_t i = 0; i < 8; i++) is_deadly[7 + 500 * i] = 1;
+    while (!live(rig, 4096, 4096)) die(rig, &crash);
+    assert_int_equal(search_of(rig, 4096)->culprit_count, 8);
+    assert_int_equal(deaths, 1 + 2 * 8);
+}
+
 TEST(a_death_between_slices_is_the_arrays_own) {
     struct state_rig *rig = *state;
     assert_true(live(rig, 100, 10));
@@ -186,7 +194,7 @@ TEST(a_death_between_slices_is_the_arrays_own) {
 TEST(deaths_for_no_known_cause_are_no_instances_and_the_fourth_convicts) {
     struct state_rig *rig = *state;
     is_deadly[50] = is_deadly[70] = 1;
-    for (int i = 0; i < 5; i++) { /* these are explained, and leave all tries for the others */
+    for (int i = 0; i < 4; i++) { /* these are explained, and leave all tries for the others */
         assert_false(live(rig, 100, 100));
         die(rig, &crash);
     }
@@ -252,6 +260,7 @@ RUN_TESTS(I(five_of_100_000_are_found_and_all_others_run),
     I(without_convictions_of_instances_an_array_is_as_any_job),
     I(instances_that_are_deadly_only_together_are_tried_three_times),
     I(a_death_between_slices_is_the_arrays_own),
+    I(culprits_of_one_slice_cost_it_one_death_and_each_of_them_two),
     I(deaths_for_no_known_cause_are_no_instances_and_the_fourth_convicts),
     I(where_the_file_has_no_room_for_a_search_there_is_none),
     I(a_search_of_an_array_of_another_size_starts_anew),

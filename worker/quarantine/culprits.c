@@ -55,12 +55,15 @@ static void add_culprit(
     text_format(culprit->message, sizeof culprit->message, "%s", message);
 }
 
+/* Whether the instance is among those that are suspected, or what is behind them. */
+static bool is_suspected(const struct state_search *search, uint32_t instance) {
+    return instance >= search->suspected.first && instance < search->suspected_end;
+}
+
 /* What is behind the culprit in the part that it was found in: culprits often stand together. */
 static struct state_range behind(const struct state_search *search, uint32_t instance) {
-    const struct state_range *suspected = &search->suspected;
-    if (instance < suspected->first || instance >= end_of(suspected))
-        return (struct state_range){.count = 0};
-    return (struct state_range){.first = instance + 1, .count = end_of(suspected) - instance - 1};
+    uint32_t first = instance + 1, end = end_of(&search->suspected);
+    return (struct state_range){.first = first, .count = end > first ? end - first : 0};
 }
 
 bool culprits_blame(struct state_search *search, enum err code, const char *message) {
@@ -70,6 +73,10 @@ bool culprits_blame(struct state_search *search, enum err code, const char *mess
     if (blamed.count == 0 || known >= search->culprits_max || known + 1 >= search->instances ||
         search->fruitless >= CULPRITS_FRUITLESS_MAX)
         return false;
+    if (!is_suspected(search, blamed.first)) {
+        search->suspected = blamed;
+        search->suspected_end = end_of(&blamed);
+    }
     if (blamed.count == 1) add_culprit(search, blamed.first, code, message);
     search->suspected = blamed.count == 1 ? behind(search, blamed.first) : blamed;
     search->is_narrowed = blamed.count > 1;
@@ -80,20 +87,29 @@ bool culprits_blame(struct state_search *search, enum err code, const char *mess
 
 struct culprits_walk culprits_walk(struct state_search *search, uint32_t instances, uint32_t most) {
     struct culprits_walk walk = {.search = search, .instances = instances, .most = most};
-    if (search != NULL) walk.first = search->suspected;
+    if (search == NULL || search->suspected_end <= search->suspected.first) return walk;
+    walk.inner_end = end_of(&search->suspected);
+    walk.first = search->suspected;
+    walk.first.count = search->suspected_end - walk.first.first;
     walk.at = walk.first.first;
     return walk;
 }
 
-/* All that was suspected ran well: the death had another cause, or needs others beside it. */
-static void pass_first(struct culprits_walk *walk) {
+/* Each of those that were suspected most ran well: the death had another cause, or needs others
+ * beside it. */
+static void pass_inner(struct culprits_walk *walk) {
     struct state_search *search = walk->search;
-    walk->is_past_first = true;
-    walk->at = 0;
     if (search == NULL) return;
     search->fruitless += search->is_narrowed;
     search->is_narrowed = 0;
-    search->suspected = (struct state_range){.count = 0};
+}
+
+static void pass_first(struct culprits_walk *walk) {
+    walk->is_past_first = true;
+    walk->at = 0;
+    if (walk->search == NULL) return;
+    walk->search->suspected = (struct state_range){.count = 0};
+    walk->search->suspected_end = 0;
 }
 
 static bool is_culprit(const struct state_search *search, uint32_t instance) {
@@ -129,10 +145,16 @@ static uint32_t stretch(const struct culprits_walk *walk, uint32_t end, uint32_t
 bool culprits_walk_next(struct culprits_walk *walk, struct array_slice *ret) {
     uint32_t end = end_of(&walk->first), most = walk->most;
     if (!walk->is_past_first) {
-        uint32_t part = (walk->first.count + CULPRITS_PARTS - 1) / CULPRITS_PARTS;
-        if (part < most) most = part;
         skip(walk, end);
+        if (walk->at >= walk->inner_end) pass_inner(walk);
         if (walk->at >= end) pass_first(walk);
+    }
+    if (!walk->is_past_first) {
+        uint32_t first = walk->first.first;
+        if (walk->at < walk->inner_end) end = walk->inner_end;
+        if (walk->at >= walk->inner_end) first = walk->inner_end;
+        uint32_t part = (end - first + CULPRITS_PARTS - 1) / CULPRITS_PARTS;
+        if (part < most) most = part;
     }
     if (walk->is_past_first) {
         end = walk->instances;

@@ -2,8 +2,9 @@
  * Culprits: the instances of an array that end executors. An array that is a suspect runs alone, in
  * slices, and the state file says which instances are on the device. If the executor dies of them,
  * the next life runs these first, in CULPRITS_PARTS parts, until the instance is found that ends an
- * executor alone: it is convicted, and not run again. So the array loses only its culprits, at a
- * few deaths for each.
+ * executor alone: it is convicted, and not run again. What stood behind it is still suspected, and
+ * runs next, in parts as well. So the array loses only its culprits, at two deaths for each, and
+ * one for each slice that had some.
  *
  * What ran well before a death runs again in the next life, because its outputs are lost. The array
  * is convicted as a whole, like any other job, if it has more culprits than it may have, or no
@@ -47,7 +48,8 @@ void culprits_forget(const struct state *state, const struct state_entry *entry)
 struct culprits_walk {
     struct state_search *search; /* NULL: every instance runs */
     uint32_t instances, most;    /* of the array, and of a slice */
-    struct state_range first;    /* what is suspected, and runs first */
+    struct state_range first;    /* what is suspected, and runs first: */
+    uint32_t inner_end;          /* up to here it is suspected most */
     uint32_t at;
     bool is_past_first;
 };

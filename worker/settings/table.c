@@ -238,8 +238,8 @@ const struct setting setting_table[] = {
         RELOADS),
     UINT(limits.convictions_per_job, 0, 32, "8",
         "Most instances of one array job that are convicted, each by itself, of ending an "
-        "executor: the job has the outputs of all others. With one more, or with 0, the whole job "
-        "is convicted."),
+        "executor: the job has the outputs of all others. Each costs about two deaths, which count "
+        "towards suspend.convictions. With one more, or with 0, the whole job is convicted."),
     SIZE(limits.job_bytes, 1 * KIB, 1 * TIB, "1GiB",
         "Most device memory for the buffers of one job. Set it to what your largest job needs: "
         "the default sizes of the pools include it."),

@@ -209,7 +209,8 @@ static bool search_makes_sense(const struct state *state, const struct state_sea
     if (search->instances == 0 || search->culprits_max > STATE_CULPRITS_MAX ||
         search->culprit_count > search->culprits_max ||
         !range_makes_sense(&search->running, search->instances) ||
-        !range_makes_sense(&search->suspected, search->instances))
+        !range_makes_sense(&search->suspected, search->instances) ||
+        search->suspected_end > search->instances)
         return false;
     for (uint32_t i = 0; i < search->culprit_count; i++)
         if (!culprit_makes_sense(search, i)) return false;

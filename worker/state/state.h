@@ -243,6 +243,7 @@ struct state_search {
     uint32_t instances, culprits_max; /* of the array, as the life says that runs it */
     struct state_range running;       /* on the device now */
     struct state_range suspected;     /* in them is a culprit that is not known yet */
+    uint32_t suspected_end;           /* up to here there may be more; 0: nothing is suspected */
     uint32_t is_narrowed;             /* a death has led to `suspected`, and no culprit yet */
     uint32_t deaths;                  /* that were of some instances */
     uint32_t counted_deaths;          /* so many of them have been counted (suspensions.h) */
