@@ -100,7 +100,10 @@ TEST(a_suspension_outlives_executors_and_is_lifted_beside_them) {
     assert_true(is_refused(rig, "hostile", "p", NOW));
     assert_int_equal(state_touch(rig->path, &tool, &err), ERR_OK);
     assert_false(suspensions_lift(tool, SUSPENSION_KEY, slice_of_text("another")));
+    suspensions_hold(rig->state, slice_of_text("hostile"), 5);
+    assert_int_equal(suspensions_held_until(tool, slice_of_text("hostile")), 5);
     assert_true(suspensions_lift(tool, SUSPENSION_KEY, slice_of_text("hostile")));
+    assert_int_equal(suspensions_held_until(rig->state, slice_of_text("hostile")), 0);
     assert_false(is_refused(rig, "hostile", "p", NOW));
     assert_true(is_refused(rig, "", "q", NOW));
     suspensions_lift_all(tool);

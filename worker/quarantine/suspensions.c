@@ -78,7 +78,7 @@ static struct suspension_entry *find_or_add(
     }
     store(&entry->hash, 0);
     store(&entry->until_ms, 0);
-    entry->held_until_ns = 0;
+    store(&entry->held_until_ns, 0);
     memset(entry->at_ms, 0, sizeof entry->at_ms);
     memset(entry->by, 0, sizeof entry->by);
     entry->name_bytes =
@@ -180,13 +180,13 @@ static struct suspension_entry *find_key(const struct state *state, struct slice
 
 void suspensions_hold(struct state *state, struct slice key, uint64_t until_ns) {
     struct suspension_entry *entry = state != NULL ? find_key(state, key) : NULL;
-    if (entry != NULL) entry->held_until_ns = until_ns;
+    if (entry != NULL) store(&entry->held_until_ns, until_ns);
 }
 
 uint64_t suspensions_held_until(const struct state *state, struct slice key) {
     const struct suspension_entry *entry =
         state != NULL && key.size > 0 ? find_key(state, key) : NULL;
-    return entry != NULL ? entry->held_until_ns : 0;
+    return entry != NULL ? load(&entry->held_until_ns) : 0;
 }
 
 void suspensions_convict(struct state *state, const struct suspension_rules *rules,
@@ -268,6 +268,7 @@ size_t suspensions_count(const struct state *state, enum suspension_kind kind, u
 
 static void lift(struct suspension_entry *entry) {
     store(&entry->until_ms, 0);
+    store(&entry->held_until_ns, 0);
     memset(entry->at_ms, 0, sizeof entry->at_ms);
 }
 

@@ -76,7 +76,8 @@ typedef void suspensions_visit(void *context, const struct suspension *suspensio
 void suspensions_each(
     const struct state *state, uint64_t now_ms, suspensions_visit *visit, void *context);
 
-/** Ends the suspension of that name and forgets its convictions. Returns whether there was one. */
+/** Ends the suspension of that name, forgets its convictions, and holds it no more. Returns whether
+ * there was one. */
 bool suspensions_lift(struct state *state, enum suspension_kind kind, struct slice name);
 void suspensions_lift_all(struct state *state);
 

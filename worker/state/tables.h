@@ -19,7 +19,7 @@
 struct suspension_entry {
     _Atomic uint64_t hash;                      /* 0: free */
     _Atomic uint64_t until_ms;                  /* 0: not suspended */
-    uint64_t held_until_ns;                     /* of a key: by clock_ns() */
+    _Atomic uint64_t held_until_ns;             /* of a key: by clock_ns() */
     uint64_t at_ms[SUSPENSION_CONVICTIONS_MAX]; /* when; 0: none */
     uint64_t by[SUSPENSION_CONVICTIONS_MAX];    /* of a program: the key's hash; 0: no key */
     uint32_t name_bytes;
