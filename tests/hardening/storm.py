@@ -284,7 +284,7 @@ class Storm:
         change()
 
     def _create_topic_anew(self):
-        self.jobs.create_anew()
+        self.jobs.create_anew(self.chance)
         self.account.begin_anew(self.jobs.partitions)
         self.sender.begin_anew()
 

@@ -36,9 +36,9 @@ class JobTopic:
             self._admin.create_partitions([new])[self.name].result(PATIENCE_S)
             self.partitions = wanted
 
-    def create_anew(self):
-        """Another topic of the same name, with as many partitions, once the workers have given the other one back: what they
-        commit as they do so would count for the new one."""
+    def create_anew(self, chance):
+        """Another topic of the same name, once the workers have given the other one back: what they commit as they do so
+        would count for the new one."""
         self._admin.delete_topics([self.name])[self.name].result(PATIENCE_S)
         wait_until(lambda: self.name not in self._admin.list_topics(timeout=PATIENCE_S).topics, "the topic is gone")
         with self._asker() as consumer:
@@ -52,6 +52,7 @@ class JobTopic:
                     since = time.monotonic()
                 return time.monotonic() - since
             wait_until(look, "the group forgets the topic", is_met=lambda quiet_s: quiet_s > QUIET_S, step_s=0.2)
+        self.partitions = chance.randint(2, 6)
         self.create()
 
     def _asker(self):
