@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "broker/commit_list.h"
 #include "broker/kafka_harness.h"
 #include "support/at_once.h"
 #include "support/wait.h"
@@ -83,6 +84,30 @@ TEST(a_partition_without_a_place_to_start_fails_as_configured) {
     broker_stop(&broker);
 }
 
+static rd_kafka_t *client_of(const struct broker *broker) {
+    char why[128];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    rd_kafka_conf_set(conf, "bootstrap.servers", broker->bootstrap, why, sizeof why);
+    rd_kafka_conf_set(conf, "group.id", broker->group, why, sizeof why);
+    return rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof why);
+}
+
+TEST(a_partition_that_is_gone_holds_up_no_other) {
+    struct broker broker;
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, 1);
+    rd_kafka_t *client = client_of(&broker);
+    rd_kafka_topic_partition_list_t *partitions = rd_kafka_topic_partition_list_new(2);
+    rd_kafka_topic_partition_list_add(partitions, broker.jobs, 5);
+    rd_kafka_topic_partition_list_add(partitions, broker.jobs, 0);
+    WAIT_FOR(commit_list_locate(client, partitions, true, 5000), ==, RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(partitions->elems[0].offset, RD_KAFKA_OFFSET_INVALID);
+    assert_int_equal(partitions->elems[1].offset, 0);
+    rd_kafka_topic_partition_list_destroy(partitions);
+    rd_kafka_destroy(client);
+    broker_stop(&broker);
+}
+
 static void tell_at(struct ownership_wait *wait, struct events *events, uint64_t seconds) {
     const struct client_events told = {
         .on_event = events_note, .context = events, .name = "kafka consumer"};
@@ -110,4 +135,5 @@ RUN_TESTS_AT_ONCE(
     T(a_long_wait_for_what_is_committed_is_told_once_with_the_partitions_and_what_to_look_for),
     T(a_group_is_told_who_has_a_partition_before_a_message_comes),
     T(what_is_known_of_messages_is_forgotten_where_a_group_has_committed_nothing),
-    T(a_partition_without_a_place_to_start_fails_as_configured))
+    T(a_partition_without_a_place_to_start_fails_as_configured),
+    T(a_partition_that_is_gone_holds_up_no_other))

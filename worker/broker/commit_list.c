@@ -50,10 +50,22 @@ static int64_t start_of(rd_kafka_t *client) {
 /* If these two are passed as times, the broker answers with the ends of the log. */
 static rd_kafka_resp_err_t find_in_logs(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    if (partitions->cnt == 0) return RD_KAFKA_RESP_ERR_NO_ERROR;
     rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, partitions, timeout_ms);
     for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
         code = partitions->elems[i].err;
     return code;
+}
+
+static void drop_missing(
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    for (int i = partitions->cnt - 1; i >= 0; i--) {
+        int64_t start, end;
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        if (rd_kafka_query_watermark_offsets(client, p->topic, p->partition, &start, &end,
+                timeout_ms) == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
+            rd_kafka_topic_partition_list_del_by_idx(partitions, i);
+    }
 }
 
 static bool has_committed(const rd_kafka_topic_partition_list_t *partitions, const char *topic) {
@@ -64,18 +76,30 @@ static bool has_committed(const rd_kafka_topic_partition_list_t *partitions, con
     return false;
 }
 
-rd_kafka_resp_err_t commit_list_locate(rd_kafka_t *client,
-    rd_kafka_topic_partition_list_t *partitions, bool is_known, int timeout_ms) {
-    rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_new(partitions->cnt);
+/* Those without an offset, with where their log is to be asked for instead. */
+static rd_kafka_topic_partition_list_t *list_unplaced(
+    rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions, bool is_known) {
+    rd_kafka_topic_partition_list_t *unplaced = rd_kafka_topic_partition_list_new(partitions->cnt);
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
         bool was_added = is_known || has_committed(partitions, p->topic);
         int64_t start = was_added ? RD_KAFKA_OFFSET_BEGINNING : start_of(client);
         if (p->offset < 0 && start != RD_KAFKA_OFFSET_INVALID)
-            rd_kafka_topic_partition_list_add(asked, p->topic, p->partition)->offset = start;
+            rd_kafka_topic_partition_list_add(unplaced, p->topic, p->partition)->offset = start;
     }
-    rd_kafka_resp_err_t code =
-        asked->cnt > 0 ? find_in_logs(client, asked, timeout_ms) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    return unplaced;
+}
+
+rd_kafka_resp_err_t commit_list_locate(rd_kafka_t *client,
+    rd_kafka_topic_partition_list_t *partitions, bool is_known, int timeout_ms) {
+    rd_kafka_topic_partition_list_t *asked = list_unplaced(client, partitions, is_known);
+    rd_kafka_resp_err_t code = find_in_logs(client, asked, timeout_ms);
+    if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION) {
+        rd_kafka_topic_partition_list_destroy(asked); /* what is in it now is no question */
+        asked = list_unplaced(client, partitions, is_known);
+        drop_missing(client, asked, timeout_ms);
+        code = find_in_logs(client, asked, timeout_ms);
+    }
     for (int i = 0; i < asked->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
         code = rd_kafka_topic_partition_list_set_offset(
             partitions, asked->elems[i].topic, asked->elems[i].partition, asked->elems[i].offset);
@@ -86,8 +110,7 @@ rd_kafka_resp_err_t commit_list_locate(rd_kafka_t *client,
 rd_kafka_resp_err_t commit_list_find_ends(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     for (int i = 0; i < partitions->cnt; i++) partitions->elems[i].offset = RD_KAFKA_OFFSET_END;
-    return partitions->cnt > 0 ? find_in_logs(client, partitions, timeout_ms)
-                               : RD_KAFKA_RESP_ERR_NO_ERROR;
+    return find_in_logs(client, partitions, timeout_ms);
 }
 
 bool commit_list_get(const rd_kafka_topic_partition_t *element, struct offsets_commit *ret) {

@@ -28,8 +28,9 @@ rd_kafka_resp_err_t commit_list_fetch(
  * Gives partitions without a committed offset the offset where reading starts: where
  * `auto.offset.reset` says, if the group is new to their topic (with `error` they stay without), or
  * else the start of their log, since they were added later. A group is new to a topic if it has
- * committed nothing for its other partitions, unless it `is_known` not to be. Errors and waits: as
- * commit_list_fetch().
+ * committed nothing for its other partitions, unless it `is_known` not to be. Partitions that do
+ * not exist stay without: a member that was given one, because its topic was created anew with
+ * fewer, must not hold up its group. Errors and waits: as commit_list_fetch().
  */
 rd_kafka_resp_err_t commit_list_locate(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, bool is_known, int timeout_ms);
