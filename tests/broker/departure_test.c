@@ -1,5 +1,6 @@
 /* Members that leave while their group still hands out partitions. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "broker/clients.h"
 #include "broker/kafka_harness.h"
@@ -54,4 +55,37 @@ TEST(a_member_that_is_given_partitions_while_it_leaves_still_leaves) {
     broker_stop(&broker);
 }
 
-RUN_TESTS_AT_ONCE(T(a_member_that_is_given_partitions_while_it_leaves_still_leaves))
+static int count_assigned(struct source *source) {
+    rd_kafka_topic_partition_list_t *list;
+    assert_int_equal(rd_kafka_assignment(consumer_parts(source).client, &list), 0);
+    int count = list->cnt;
+    rd_kafka_topic_partition_list_destroy(list);
+    return count;
+}
+
+/* Before 2.10 librdkafka never ends a client whose partitions went and came back. */
+TEST(a_client_that_missed_its_topic_for_a_while_holds_up_no_end) {
+    const struct setting soon[] = {
+        {"topic.metadata.refresh.interval.ms", "300"}, kafka_short_session[0], {NULL, NULL}};
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, 1);
+    struct source *source = consumer_start(&broker, &events, soon);
+    consumer_take_many(source, &position, 1);
+    source_finish(source, &position);
+    broker_hide_topic(&broker, broker.jobs, true);
+    WAIT_DOING(count_assigned(source), ==, 0, (void)consumer_take(source, &position));
+    broker_hide_topic(&broker, broker.jobs, false);
+    broker_produce(&broker, 0, 1, 1);
+    consumer_take_many(source, &position, 1);
+    source_finish(source, &position);
+    alarm(WAIT_LIMIT_MS / 1000);
+    consumer_stop(source);
+    alarm(0);
+    broker_stop(&broker);
+}
+
+RUN_TESTS_AT_ONCE(T(a_client_that_missed_its_topic_for_a_while_holds_up_no_end),
+    T(a_member_that_is_given_partitions_while_it_leaves_still_leaves))

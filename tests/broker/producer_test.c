@@ -100,6 +100,28 @@ TEST(partitions_take_turns_with_records_that_have_no_key) {
     for (int i = 0; i < PARTITIONS; i++) assert_in_range(counts[i], TURNS - 1, TURNS + 1);
 }
 
+TEST(an_empty_key_is_a_key_whose_records_share_a_partition) {
+    struct broker broker;
+    struct events events = {0};
+    struct sent sent[PARTITIONS * TURNS];
+    struct error err;
+    int used = 0;
+    broker_start(&broker, PARTITIONS);
+    struct sink *sink = producer_start(&broker, &events, NULL);
+    for (int i = 0; i < PARTITIONS * TURNS; i++) {
+        sent[i] = result_of("result");
+        sent[i].record.topic = broker.jobs;
+        sent[i].record.has_key = true;
+        sent[i].record.key = i % 2 == 0 ? slice_of_text("") : (struct slice){0};
+        sink_send(sink, &sent[i].record);
+    }
+    assert_int_equal(sink_flush(sink, KAFKA_PATIENCE_MS, &err), ERR_OK);
+    for (int i = 0; i < PARTITIONS; i++) used += broker_end(&broker, i) > 0;
+    assert_int_equal(used, 1);
+    sink_destroy(sink);
+    broker_stop(&broker);
+}
+
 TEST(the_users_choice_of_partitions_is_kept) {
     struct setting one_for_long[] = {{"sticky.partitioning.linger.ms", "900000"}, {NULL, NULL}};
     int counts[PARTITIONS] = {0}, used = 0;
@@ -362,6 +384,7 @@ TEST(a_setting_that_librdkafka_refuses_is_named) {
 
 RUN_TESTS_AT_ONCE(T(a_record_is_settled_when_the_broker_has_it),
     T(routes_and_records_name_the_topic), T(partitions_take_turns_with_records_that_have_no_key),
+    T(an_empty_key_is_a_key_whose_records_share_a_partition),
     T(the_users_choice_of_partitions_is_kept), T(a_full_queue_is_waited_for),
     T(a_record_that_is_too_large_is_refused_for_good),
     T(a_record_that_the_broker_refuses_is_told_without_its_bytes),

@@ -108,9 +108,8 @@ static int32_t choose_partition(const rd_kafka_topic_t *topic, const void *key, 
     int32_t count, void *producer_of_topic, void *record_of_message) {
     struct producer *producer = producer_of_topic;
     struct record *record = record_of_message;
-    if (key != NULL)
-        return rd_kafka_msg_partitioner_consistent_random(
-            topic, key, key_size, count, producer, record);
+    if (key != NULL) /* "" as well, whose records librdkafka would scatter */
+        return rd_kafka_msg_partitioner_consistent(topic, key, key_size, count, producer, record);
     leave_partition(producer, record);
     record->partition = spread_choose(
         &producer->spread, clock_ns(), topic, count, rd_kafka_topic_partition_available);
@@ -214,6 +213,7 @@ static rd_kafka_headers_t *headers_of(const struct record *record) {
  * single headers twice in that case. No message flag is set, so payload and key are not copied.
  */
 static rd_kafka_resp_err_t produce(struct producer *producer, struct record *record) {
+    static const uint8_t no_bytes[1]; /* NULL would be no key */
     rd_kafka_headers_t *headers = headers_of(record);
     rd_kafka_vu_t parts[] = {{.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = topic_of(producer, record)},
         {.vtype = RD_KAFKA_VTYPE_VALUE,
@@ -221,7 +221,8 @@ static rd_kafka_resp_err_t produce(struct producer *producer, struct record *rec
         {.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = record},
         {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
         {.vtype = RD_KAFKA_VTYPE_KEY,
-            .u.mem = {(void *)(uintptr_t)record->key.data, record->key.size}}};
+            .u.mem = {(void *)(uintptr_t)(record->key.size > 0 ? record->key.data : no_bytes),
+                record->key.size}}};
     size_t count = sizeof parts / sizeof parts[0] - (record->has_key ? 0 : 1);
     rd_kafka_error_t *error = rd_kafka_produceva(producer->client, parts, count);
     if (error == NULL) return RD_KAFKA_RESP_ERR_NO_ERROR;
