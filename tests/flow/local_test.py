@@ -1,7 +1,9 @@
 """A worker with the broker inside it whose jobs do their worst: each failure costs its own job.
 usage: local_test.py BUILD_FOLDER"""
 
+import os
 import sys
+import traceback
 import unittest
 
 import numpy
@@ -11,7 +13,7 @@ sys.path.insert(0, str(ROOT / "tests/containment"))
 from poison import poisonous
 
 X = numpy.arange(4, dtype="<f4")
-GOOD = 5  # on each side of the bad job
+GOOD, FORKED = 5, 20  # on each side of the bad job; in a child
 
 
 class LocalTest(FlowTest):
@@ -42,6 +44,47 @@ class LocalTest(FlowTest):
 
     def test_a_kernel_that_hangs_costs_its_own_job(self):
         self.check_costs_itself_alone("endless", "gpu_hang")
+
+    def fork(self, run):
+        """A child that runs it; its process id. It exits with 0 where that raises nothing."""
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                run()
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        return pid
+
+    def test_a_forked_child_has_answers_of_the_worker_of_its_parent(self):
+        saxpy = self.start_local().program("saxpy")
+        saxpy(a=2, x=X, y=X).result(PATIENCE_S)
+
+        def run():  # its reader looks after the worker behind each answer
+            for _ in range(FORKED):
+                saxpy(a=2, x=X, y=X).result(PATIENCE_S)
+        self.assertEqual(os.waitpid(self.fork(run), 0)[1], 0)
+        numpy.testing.assert_array_equal(saxpy(a=2, x=X, y=X).result(PATIENCE_S)["y"], 3 * X)
+
+    def test_a_worker_ends_with_its_client_also_where_a_forked_child_lives_on_and_learns_it(self):
+        client = self.start_local()
+        saxpy = client.program("saxpy")
+        saxpy(a=2, x=X, y=X).result(PATIENCE_S)
+        is_closed, close = os.pipe()
+
+        def run():
+            os.close(close)
+            os.read(is_closed, 1)  # until the parent has closed the client
+            with self.assertRaisesRegex(ConnectionError, "the worker has ended"):
+                client.worker.check()
+        pid = self.fork(run)
+        client.close()
+        os.close(close)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertEqual(client.worker._process.returncode, 0)
 
 
 if __name__ == "__main__":

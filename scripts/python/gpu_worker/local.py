@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping
 from typing import Any, Optional, Union
 
@@ -33,6 +34,7 @@ class Worker:
         if found is None:
             raise FileNotFoundError(f"there is no {binary}: build the worker, and put it on the path or name it (`binary`)")
         self._is_kept = folder is not None
+        self._owner = os.getpid()
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="gpu-worker-local-")).absolute()
         self._log = self.folder / "worker.log"
         self._servers = servers
@@ -48,6 +50,7 @@ class Worker:
                 ["sh", "-c", GUARD, "sh", found, "run", "--config", str(self.config)],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
                 env={**os.environ, "XDG_STATE_HOME": str(self.folder / "state")})
+        _workers.add(self)
 
     def _broker(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         if self._servers is None:
@@ -73,13 +76,29 @@ class Worker:
 
     def check(self) -> None:
         """Raises if the worker has ended."""
+        if os.getpid() != self._owner:
+            self._check_from_child()
+            return
         status = self._process.poll()
         if status is not None:
             raise ConnectionError(f"the worker ended with status {status}{self._end_of_log()}")
 
+    def _check_from_child(self) -> None:
+        """Only the process that started the worker learns how it ended."""
+        try:
+            os.kill(self._process.pid, 0)
+        except ProcessLookupError:
+            raise ConnectionError("the worker has ended: it ends with the process that started it, or with its client") from None
+
     def _end_of_log(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES:]
         return "\n  ".join(["; it said:", *lines]) if lines else ""
+
+    def leave_to_parent(self) -> None:
+        """In a forked child, which would otherwise keep the worker's standard input open."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
 
     def stop(self) -> None:
         assert self._process.stdin is not None
@@ -92,6 +111,17 @@ class Worker:
             self._process.wait()
         if not self._is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+def _leave_to_parents() -> None:
+    for worker in list(_workers):
+        worker.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parents)
 
 
 def _write_yaml(path: pathlib.Path, config: Mapping[str, Any]) -> None:
