@@ -92,8 +92,7 @@ static bool ask_id(const struct broker *broker, struct topic_ids *ids, const cha
     if (is_asked) {
         rd_kafka_event_t *event = rd_kafka_queue_poll(answers, KAFKA_PATIENCE_MS);
         assert_non_null(event);
-        bool are_all_told;
-        assert_true(topic_ids_take(ids, event, note_topic, changed, &are_all_told));
+        assert_true(topic_ids_take(ids, event, note_topic, changed));
         rd_kafka_event_destroy(event);
     }
     rd_kafka_topic_partition_list_destroy(asked);

@@ -7,7 +7,12 @@
 #include "support/wait.h"
 
 /* Kafka's numbers of the requests that the embedded broker is told to fail. */
-enum { REQUEST_OFFSET_COMMIT = 8, REQUEST_JOIN_GROUP = 11, REQUEST_HEARTBEAT = 12 };
+enum {
+    REQUEST_OFFSET_COMMIT = 8,
+    REQUEST_OFFSET_FETCH = 9,
+    REQUEST_JOIN_GROUP = 11,
+    REQUEST_HEARTBEAT = 12
+};
 
 TEST(a_commit_that_fails_is_reported_once_and_made_again) {
     struct broker broker;
@@ -49,6 +54,47 @@ TEST(who_is_put_out_of_its_group_while_it_takes_partitions_over_joins_again) {
     source_finish(source, &position);
     broker_wait_for_commit(source, &broker, 0, 1);
     consumer_stop(source);
+    broker_stop(&broker);
+}
+
+/* Until the group tells what it has committed, a topic may have been created anew. */
+static struct source *start_with_a_silent_group(struct broker *broker, struct events *events) {
+    struct position positions[2];
+    broker_start(broker, 1);
+    broker_produce(broker, 0, 0, 2);
+    struct source *source = consumer_start(broker, events, NULL);
+    consumer_take_many(source, positions, 2);
+    source_finish(source, &positions[0]);
+    broker_wait_for_commit(source, broker, 0, 1);
+    push_error(broker, REQUEST_OFFSET_FETCH, RD_KAFKA_RESP_ERR_INVALID_REQUEST, 100);
+    source_finish(source, &positions[1]);
+    return source;
+}
+
+TEST(nothing_is_committed_before_the_group_tells_that_its_topic_is_the_same) {
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    struct source *source = start_with_a_silent_group(&broker, &events);
+    WAIT_DOING(events.errors, ==, 1, assert_false(consumer_take(source, &position)));
+    assert_int_equal(events.last_native, RD_KAFKA_RESP_ERR_INVALID_REQUEST);
+    rd_kafka_mock_clear_request_errors(broker.cluster, REQUEST_OFFSET_FETCH);
+    assert_int_equal(broker_committed(&broker, 0), 1);
+    broker_wait_for_commit(source, &broker, 0, 2);
+    assert_int_equal(events.errors, 1);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
+TEST(nor_when_its_partitions_are_given_back) {
+    struct broker broker;
+    struct events events = {0};
+    struct error err;
+    struct source *source = start_with_a_silent_group(&broker, &events);
+    assert_int_equal(source_close(source, KAFKA_PATIENCE_MS, &err), ERR_BROKER);
+    source_destroy(source);
+    rd_kafka_mock_clear_request_errors(broker.cluster, REQUEST_OFFSET_FETCH);
+    assert_int_equal(broker_committed(&broker, 0), 1);
     broker_stop(&broker);
 }
 
@@ -110,5 +156,7 @@ TEST(closing_without_a_broker_gives_up_in_time) {
 RUN_TESTS_AT_ONCE(T(a_commit_that_fails_is_reported_once_and_made_again),
     T(who_is_put_out_of_its_group_while_it_takes_partitions_over_joins_again),
     T(a_group_that_may_not_be_joined_is_the_end),
+    T(nothing_is_committed_before_the_group_tells_that_its_topic_is_the_same),
+    T(nor_when_its_partitions_are_given_back),
     T(an_outage_is_reported_and_over_when_the_broker_is_back),
     T(closing_without_a_broker_gives_up_in_time))

@@ -144,7 +144,8 @@ rd_kafka_resp_err_t committer_commit_list(struct committer *committer,
 rd_kafka_resp_err_t committer_commit_last(struct committer *committer,
     rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns) {
     if (!wait_for_answer(committer, deadline_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
-    recreations_take_out(&committer->recreations, partitions, deadline_ns);
+    if (!recreations_take_out(&committer->recreations, partitions, deadline_ns))
+        return RD_KAFKA_RESP_ERR__TIMED_OUT;
     rd_kafka_resp_err_t code = commit(
         committer, take_commits(committer, partitions, offsets_take_last_commit), deadline_ns);
     return code != GONE ? code : RD_KAFKA_RESP_ERR_NO_ERROR;

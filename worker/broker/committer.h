@@ -64,8 +64,11 @@ MUST_CHECK bool committer_start(
 rd_kafka_resp_err_t committer_commit_list(
     struct committer *committer, const rd_kafka_topic_partition_list_t *list, uint64_t deadline_ns);
 
-/** The same for the last commits of `partitions` that are given up; those of which nothing is to be
- * committed leave the list. */
+/**
+ * The same for the last commits of `partitions` that are given up; those of which nothing is to be
+ * committed leave the list. Nothing is, if no broker tells in time whether their topics were
+ * created anew.
+ */
 rd_kafka_resp_err_t committer_commit_last(
     struct committer *committer, rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns);
 

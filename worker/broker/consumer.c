@@ -369,7 +369,8 @@ static void serve_lifted(struct consumer *consumer) {
 /* poll() has to come back in time for what it serves. */
 static int wait_ms(const struct consumer *consumer, int timeout_ms) {
     bool is_watching = consumer->leaving != NULL || consumer->arrival.partitions != NULL ||
-                       consumer->held.count > 0 || consumer->committer.recreations.asked_count > 0;
+                       consumer->held.count > 0 ||
+                       consumer->committer.recreations.look == LOOK_ASKED;
     int longest_ms = is_watching ? ATTENTION_MS : (int)consumer->commit_interval_ms;
     return timeout_ms < longest_ms ? timeout_ms : longest_ms;
 }

@@ -146,8 +146,7 @@ static void on_other_id(void *context, const char *topic) {
 static void look_at_id(struct reader *reader, int timeout_ms) {
     rd_kafka_event_t *event = rd_kafka_queue_poll(reader->answers, timeout_ms);
     if (event == NULL) return;
-    bool are_all_told;
-    (void)!topic_ids_take(&reader->ids, event, on_other_id, reader, &are_all_told);
+    (void)!topic_ids_take(&reader->ids, event, on_other_id, reader);
     rd_kafka_event_destroy(event);
 }
 

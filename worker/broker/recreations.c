@@ -7,126 +7,151 @@
 
 enum {
     REQUEST_TIMEOUT_MS = 2000,
-    WAIT_MS = 2000, /* for an answer, where the caller cannot come again */
-    LOCATE_MS = 500,
-    NAME_SIZE = 512
+    WAIT_MS = 5000, /* for an answer, where the caller cannot come again */
+    STEP_MS = 10,
+    PAUSE_MS = 500, /* after a look without an answer */
+    LOCATE_MS = 500
 };
 
 void recreations_init(struct recreations *recreations, rd_kafka_t *client, struct offsets *offsets,
-    struct held *held, struct source *source, const struct client_events *events) {
+    struct held *held, struct source *source, struct client_events *events) {
     *recreations = (struct recreations){.client = client,
         .offsets = offsets,
         .held = held,
         .source = source,
         .events = events,
         .answers = rd_kafka_queue_new(client),
-        .known = rd_kafka_topic_partition_list_new(0)};
+        .known = rd_kafka_topic_partition_list_new(0),
+        .found = rd_kafka_topic_partition_list_new(0),
+        .unsure = rd_kafka_topic_partition_list_new(0)};
 }
 
 void recreations_fini(struct recreations *recreations) {
+    rd_kafka_topic_partition_list_t *lists[] = {
+        recreations->known, recreations->found, recreations->unsure, recreations->asked};
+    observer_destroy(recreations->observer);
     if (recreations->answers != NULL) rd_kafka_queue_destroy(recreations->answers);
-    if (recreations->known != NULL) rd_kafka_topic_partition_list_destroy(recreations->known);
-    if (recreations->asked != NULL) rd_kafka_topic_partition_list_destroy(recreations->asked);
-    if (recreations->found != NULL) rd_kafka_topic_partition_list_destroy(recreations->found);
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        if (lists[i] != NULL) rd_kafka_topic_partition_list_destroy(lists[i]);
     topic_ids_fini(&recreations->ids);
 }
 
 void recreations_forget(struct recreations *recreations, const char *topic, int32_t partition) {
     (void)rd_kafka_topic_partition_list_del(recreations->known, topic, partition);
+    (void)rd_kafka_topic_partition_list_del(recreations->found, topic, partition);
     topic_ids_forget(&recreations->ids, topic);
 }
 
-/* Without requiring that transactions have ended: those that are open do not hold up the answer. */
-static void ask_group(
-    struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions) {
-    char group[NAME_SIZE], reason[256];
-    size_t size = sizeof group;
-    if (rd_kafka_conf_get(rd_kafka_conf(recreations->client), "group.id", group, &size) !=
-        RD_KAFKA_CONF_OK)
-        return;
-    rd_kafka_ListConsumerGroupOffsets_t *asked =
-        rd_kafka_ListConsumerGroupOffsets_new(group, partitions);
-    rd_kafka_AdminOptions_t *options =
-        rd_kafka_AdminOptions_new(recreations->client, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
-    (void)!rd_kafka_AdminOptions_set_request_timeout(
-        options, REQUEST_TIMEOUT_MS, reason, sizeof reason);
-    rd_kafka_ListConsumerGroupOffsets(
-        recreations->client, &asked, 1, options, recreations->answers);
-    rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_ListConsumerGroupOffsets_destroy(asked);
-    recreations->asked_count++;
+static bool has(const rd_kafka_topic_partition_list_t *list, const rd_kafka_topic_partition_t *p) {
+    return rd_kafka_topic_partition_list_find(list, p->topic, p->partition) != NULL;
 }
 
-static void ask(
+static void add(rd_kafka_topic_partition_list_t *list, const rd_kafka_topic_partition_t *p) {
+    if (!has(list, p)) rd_kafka_topic_partition_list_add(list, p->topic, p->partition);
+}
+
+static void ask_group(struct recreations *recreations) {
+    if (recreations->observer == NULL) recreations->observer = observer_create(recreations->client);
+    recreations->is_group_asked = recreations->observer != NULL;
+    if (recreations->is_group_asked) observer_ask(recreations->observer, recreations->asked);
+    else recreations->look = LOOK_FAILED;
+}
+
+static bool are_ids_known(const struct recreations *recreations) {
+    for (int i = 0; i < recreations->asked->cnt; i++)
+        if (topic_ids_state(&recreations->ids, recreations->asked->elems[i].topic) ==
+            TOPIC_ID_UNKNOWN)
+            return false;
+    return true;
+}
+
+/* An answer about ids that a look before did not wait for is no answer to this one. */
+static void begin_look(
     struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions) {
     recreations->asked = rd_kafka_topic_partition_list_copy(partitions);
-    recreations->found = rd_kafka_topic_partition_list_new(0);
-    if (topic_ids_ask(recreations->client, partitions, REQUEST_TIMEOUT_MS, recreations->answers))
-        recreations->asked_count++;
-    else ask_group(recreations, partitions);
+    rd_kafka_topic_partition_list_destroy(recreations->unsure);
+    recreations->unsure = rd_kafka_topic_partition_list_new(0);
+    recreations->look = LOOK_ASKED;
+    bool asks_ids = !recreations->are_ids_asked && topic_ids_ask(recreations->client, partitions,
+                                                       REQUEST_TIMEOUT_MS, recreations->answers);
+    if (asks_ids) recreations->are_ids_asked = true;
+    if (!asks_ids || !are_ids_known(recreations)) ask_group(recreations);
 }
 
-/* NULL: the group did not say. */
-static const rd_kafka_topic_partition_list_t *offsets_in(rd_kafka_event_t *event) {
-    const rd_kafka_ListConsumerGroupOffsets_result_t *result =
-        rd_kafka_event_ListConsumerGroupOffsets_result(event);
-    if (result == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) return NULL;
-    size_t count;
-    const rd_kafka_group_result_t **groups =
-        rd_kafka_ListConsumerGroupOffsets_result_groups(result, &count);
-    bool is_told = count == 1 && rd_kafka_group_result_error(groups[0]) == NULL;
-    return is_told ? rd_kafka_group_result_partitions(groups[0]) : NULL;
+static void end_look(struct recreations *recreations) {
+    rd_kafka_topic_partition_list_destroy(recreations->asked);
+    recreations->asked = NULL;
+    recreations->look = LOOK_NONE;
 }
 
-/* Whether the group had something for it, and has nothing any more. */
-static bool is_other(struct recreations *recreations, const rd_kafka_topic_partition_t *told) {
-    if (told->err != RD_KAFKA_RESP_ERR_NO_ERROR) return false;
-    bool was_known = rd_kafka_topic_partition_list_find(
-                         recreations->known, told->topic, told->partition) != NULL;
-    if (told->offset >= 0 && !was_known)
-        rd_kafka_topic_partition_list_add(recreations->known, told->topic, told->partition);
-    return told->offset < 0 && was_known;
-}
-
-static void add_found(struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
-    if (rd_kafka_topic_partition_list_find(recreations->found, p->topic, p->partition) == NULL)
-        rd_kafka_topic_partition_list_add(recreations->found, p->topic, p->partition);
+/* What was committed for a topic that is being deleted may yet be there. */
+static void conclude(struct recreations *recreations) {
+    for (int i = 0; i < recreations->asked->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &recreations->asked->elems[i];
+        if (topic_ids_state(&recreations->ids, p->topic) == TOPIC_ID_MISSING)
+            add(recreations->unsure, p);
+    }
+    recreations->look = LOOK_TOLD;
+    recreations->is_reported = false;
 }
 
 static void on_changed(void *context, const char *topic) {
     struct recreations *recreations = context;
     for (int i = 0; i < recreations->asked->cnt; i++)
         if (strcmp(recreations->asked->elems[i].topic, topic) == 0)
-            add_found(recreations, &recreations->asked->elems[i]);
+            add(recreations->found, &recreations->asked->elems[i]);
 }
 
-static void take_answer(struct recreations *recreations, rd_kafka_event_t *event) {
-    recreations->asked_count--;
-    bool are_all_told;
-    if (topic_ids_take(&recreations->ids, event, on_changed, recreations, &are_all_told)) {
-        if (!are_all_told) ask_group(recreations, recreations->asked);
+static void take_ids(struct recreations *recreations, rd_kafka_event_t *event) {
+    recreations->are_ids_asked = false;
+    bool are_told = topic_ids_take(&recreations->ids, event, on_changed, recreations);
+    if (recreations->is_group_asked || recreations->look != LOOK_ASKED) return;
+    if (are_told && are_ids_known(recreations)) conclude(recreations);
+    else ask_group(recreations);
+}
+
+/* Whether the group had something for it, and has nothing any more. */
+static bool is_other(struct recreations *recreations, const rd_kafka_topic_partition_t *told) {
+    bool was_known = has(recreations->known, told);
+    if (told->offset >= 0) add(recreations->known, told);
+    return told->offset < 0 && was_known;
+}
+
+static void report(struct recreations *recreations, rd_kafka_resp_err_t code) {
+    if (!recreations->is_reported)
+        client_report(recreations->events, code, "asking for the committed offsets failed");
+    recreations->is_reported = true;
+}
+
+static void take_offsets(struct recreations *recreations) {
+    rd_kafka_topic_partition_list_t *told;
+    rd_kafka_resp_err_t code;
+    if (!observer_take(recreations->observer, &told, &code)) return;
+    recreations->is_group_asked = false;
+    if (told == NULL) {
+        recreations->look = LOOK_FAILED;
+        report(recreations, code);
         return;
     }
-    const rd_kafka_topic_partition_list_t *told = offsets_in(event);
-    for (int i = 0; told != NULL && i < told->cnt; i++)
-        if (is_other(recreations, &told->elems[i])) add_found(recreations, &told->elems[i]);
+    for (int i = 0; i < told->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &told->elems[i];
+        if (p->err != RD_KAFKA_RESP_ERR_NO_ERROR) add(recreations->unsure, p);
+        else if (is_other(recreations, p)) add(recreations->found, p);
+    }
+    rd_kafka_topic_partition_list_destroy(told);
+    conclude(recreations);
 }
 
-/* Waits until all is answered; NULL: it is not yet. The caller destroys the list. */
-static rd_kafka_topic_partition_list_t *find(
-    struct recreations *recreations, uint64_t deadline_ns) {
-    while (recreations->asked_count > 0) {
-        uint64_t now_ns = clock_ns();
-        int wait_ms = now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / 1000000u) : 0;
-        rd_kafka_event_t *event = rd_kafka_queue_poll(recreations->answers, wait_ms);
-        if (event == NULL) return NULL;
-        take_answer(recreations, event);
-        rd_kafka_event_destroy(event);
-    }
-    rd_kafka_topic_partition_list_t *found = recreations->found;
-    rd_kafka_topic_partition_list_destroy(recreations->asked);
-    recreations->asked = recreations->found = NULL;
-    return found;
+static enum look wait_for_look(struct recreations *recreations, uint64_t deadline_ns) {
+    bool is_late;
+    do {
+        is_late = clock_ns() >= deadline_ns;
+        rd_kafka_event_t *event = rd_kafka_queue_poll(recreations->answers, is_late ? 0 : STEP_MS);
+        if (event != NULL) take_ids(recreations, event);
+        if (event != NULL) rd_kafka_event_destroy(event);
+        if (recreations->is_group_asked) take_offsets(recreations);
+    } while (recreations->look == LOOK_ASKED && !is_late);
+    return recreations->look;
 }
 
 static void tell(const struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
@@ -142,74 +167,78 @@ static bool locate(const struct recreations *recreations, rd_kafka_topic_partiti
                &end, LOCATE_MS) == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* Leaves on the list what could not be begun: the next look finds it again. */
+/* Those that cannot be begun yet are tried again with the next look. */
 static void begin_anew(
-    struct recreations *recreations, rd_kafka_topic_partition_list_t *partitions) {
-    for (int i = partitions->cnt - 1; i >= 0; i--) {
-        rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        if (!locate(recreations, p) || assignment_seek(recreations->client, p->topic, p->partition,
-                                           p->offset) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions) {
+    for (int i = 0; i < partitions->cnt; i++) {
+        rd_kafka_topic_partition_t p = partitions->elems[i];
+        if (!has(recreations->found, &p) || !locate(recreations, &p) ||
+            assignment_seek(recreations->client, p.topic, p.partition, p.offset) !=
+                RD_KAFKA_RESP_ERR_NO_ERROR)
             continue;
-        (void)offsets_truncate(recreations->offsets, p->topic, p->partition, p->offset);
-        held_drop_of(recreations->held, p->topic, p->partition);
-        recreations_forget(recreations, p->topic, p->partition);
-        source_tell_committed(recreations->source, p->topic, p->partition, INT64_MAX);
-        tell(recreations, p);
-        rd_kafka_topic_partition_list_del_by_idx(partitions, i);
+        (void)offsets_truncate(recreations->offsets, p.topic, p.partition, p.offset);
+        held_drop_of(recreations->held, p.topic, p.partition);
+        recreations_forget(recreations, p.topic, p.partition);
+        source_tell_committed(recreations->source, p.topic, p.partition, INT64_MAX);
+        tell(recreations, &p);
     }
 }
 
-static void take_off(
-    rd_kafka_topic_partition_list_t *partitions, const rd_kafka_topic_partition_list_t *found) {
-    for (int i = 0; i < found->cnt; i++)
+static void take_off(rd_kafka_topic_partition_list_t *partitions,
+    const rd_kafka_topic_partition_list_t *uncommitted) {
+    for (int i = 0; i < uncommitted->cnt; i++)
         rd_kafka_topic_partition_list_del(
-            partitions, found->elems[i].topic, found->elems[i].partition);
+            partitions, uncommitted->elems[i].topic, uncommitted->elems[i].partition);
 }
 
 bool recreations_serve(
     struct recreations *recreations, rd_kafka_topic_partition_list_t *partitions) {
     if (partitions->cnt == 0) return true;
-    if (recreations->asked == NULL) ask(recreations, partitions);
-    rd_kafka_topic_partition_list_t *found = find(recreations, 0);
-    if (found == NULL) return false;
-    begin_anew(recreations, found);
-    take_off(partitions, found);
-    rd_kafka_topic_partition_list_destroy(found);
-    return true;
+    if (recreations->look == LOOK_NONE && clock_ns() < recreations->next_look_ns) return false;
+    if (recreations->look == LOOK_NONE) begin_look(recreations, partitions);
+    bool is_told = wait_for_look(recreations, 0) == LOOK_TOLD;
+    if (recreations->look == LOOK_ASKED) return false;
+    recreations->next_look_ns = is_told ? 0 : clock_ns_in(PAUSE_MS);
+    end_look(recreations);
+    begin_anew(recreations, partitions);
+    take_off(partitions, recreations->found);
+    take_off(partitions, recreations->unsure);
+    return is_told;
 }
 
-/* NULL: there was no answer in time. What was asked before is answered first. */
-static rd_kafka_topic_partition_list_t *look_now(struct recreations *recreations,
+/* False: there was no answer in time. What was asked before is answered first. */
+static bool look_now(struct recreations *recreations,
     const rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns) {
-    rd_kafka_topic_partition_list_t *earlier = NULL;
-    if (partitions->cnt == 0) return NULL;
-    if (recreations->asked != NULL) earlier = find(recreations, deadline_ns);
-    if (recreations->asked != NULL) return NULL;
-    ask(recreations, partitions);
-    for (int i = 0; earlier != NULL && i < earlier->cnt; i++)
-        add_found(recreations, &earlier->elems[i]); /* an id changes only once */
-    if (earlier != NULL) rd_kafka_topic_partition_list_destroy(earlier);
-    return find(recreations, deadline_ns);
+    if (recreations->look != LOOK_NONE) {
+        if (wait_for_look(recreations, deadline_ns) == LOOK_ASKED) return false;
+        end_look(recreations);
+    }
+    begin_look(recreations, partitions);
+    bool is_told = wait_for_look(recreations, deadline_ns) == LOOK_TOLD;
+    if (recreations->look != LOOK_ASKED) end_look(recreations);
+    return is_told;
 }
 
-void recreations_take_out(struct recreations *recreations,
+bool recreations_take_out(struct recreations *recreations,
     rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns) {
     uint64_t latest_ns = clock_ns_in(WAIT_MS);
-    rd_kafka_topic_partition_list_t *found =
+    if (partitions->cnt == 0) return true;
+    bool is_told =
         look_now(recreations, partitions, deadline_ns < latest_ns ? deadline_ns : latest_ns);
-    if (found == NULL) return;
-    take_off(partitions, found);
-    for (int i = 0; i < found->cnt; i++) tell(recreations, &found->elems[i]);
-    rd_kafka_topic_partition_list_destroy(found);
+    for (int i = 0; i < partitions->cnt; i++)
+        if (has(recreations->found, &partitions->elems[i]))
+            tell(recreations, &partitions->elems[i]);
+    take_off(partitions, recreations->found);
+    take_off(partitions, recreations->unsure);
+    return is_told;
 }
 
 bool recreations_check(struct recreations *recreations, const char *topic, int32_t partition) {
     rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(one, topic, partition);
-    rd_kafka_topic_partition_list_t *found = look_now(recreations, one, clock_ns_in(WAIT_MS));
-    bool is_other = found != NULL && found->cnt > 0;
-    if (is_other) begin_anew(recreations, found);
-    if (found != NULL) rd_kafka_topic_partition_list_destroy(found);
+    (void)look_now(recreations, one, clock_ns_in(WAIT_MS));
+    bool is_other = has(recreations->found, &one->elems[0]);
+    begin_anew(recreations, one);
     rd_kafka_topic_partition_list_destroy(one);
     return is_other;
 }

@@ -5,12 +5,11 @@
  * What gives it away: brokers forget what a group has committed for a topic that is deleted. The
  * group has committed something for every partition that is read (ownership.h), so one for which it
  * had something, and has nothing now, has another log. A commit would hide that for ever, and so
- * the group is asked before each. Where ids of topics are told (topic_ids.h), another id says the
- * same, whatever was committed meanwhile, as in transactions, which do not wait for this.
+ * the group is asked before each (observer.h). Where ids of topics are told (topic_ids.h), another
+ * id says the same, whatever was committed meanwhile, as in transactions, which do not wait for
+ * this. The group is then asked only until the ids are known.
  *
- * Where ids can be asked for, they are asked for first, and the group only if a broker answers and
- * does not tell them, as that of a topic that is deleted: librdkafka from 2.3 on may abort, or
- * never destroy a client, if a coordinator goes away before it has answered such a request.
+ * Without an answer nothing is committed: running something again is better than losing it.
  *
  * Only for committer.c and resets.c. Threads: intake thread only.
  */
@@ -19,25 +18,35 @@
 
 #include "broker/client.h"
 #include "broker/held.h"
+#include "broker/observer.h"
 #include "broker/offsets.h"
 #include "broker/source.h"
 #include "broker/topic_ids.h"
+
+enum look { LOOK_NONE, LOOK_ASKED, LOOK_FAILED, LOOK_TOLD };
 
 struct recreations {
     rd_kafka_t *client;
     struct offsets *offsets;
     struct held *held;
     struct source *source;
-    const struct client_events *events;
-    rd_kafka_queue_t *answers;
-    rd_kafka_topic_partition_list_t *known; /* for which the group had something */
+    struct client_events *events;
+    rd_kafka_queue_t *answers; /* about ids */
     struct topic_ids ids;
-    int asked_count;                                /* requests without an answer yet */
-    rd_kafka_topic_partition_list_t *asked, *found; /* by those; NULL: none is under way */
+    bool are_ids_asked;
+    struct observer *observer; /* NULL: the group was never asked */
+    bool is_group_asked;
+    rd_kafka_topic_partition_list_t *known; /* for which the group had something */
+    rd_kafka_topic_partition_list_t *found; /* which have another log, and are not begun anew yet */
+    enum look look;                         /* the one under way */
+    rd_kafka_topic_partition_list_t *asked; /* by it; NULL: none is under way */
+    rd_kafka_topic_partition_list_t *unsure; /* for which the last one could not tell */
+    uint64_t next_look_ns;
+    bool is_reported; /* that looks fail */
 };
 
 void recreations_init(struct recreations *recreations, rd_kafka_t *client, struct offsets *offsets,
-    struct held *held, struct source *source, const struct client_events *events);
+    struct held *held, struct source *source, struct client_events *events);
 void recreations_fini(struct recreations *recreations); /* a zeroed one is fine */
 
 /** A partition begins to be read. It may take a while until the group tells what was committed. */
@@ -53,10 +62,10 @@ MUST_CHECK bool recreations_serve(
 
 /**
  * Asks about partitions that are given up, and takes those off the list that have another log, so
- * that nothing is committed for it. Waits until `deadline_ns`, but not long; without an answer, all
- * stay.
+ * that nothing is committed for it. Waits until `deadline_ns`, but not long. False: there was no
+ * answer, and nothing may be committed.
  */
-void recreations_take_out(struct recreations *recreations,
+MUST_CHECK bool recreations_take_out(struct recreations *recreations,
     rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns);
 
 /**

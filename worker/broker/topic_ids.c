@@ -81,7 +81,7 @@ bool topic_ids_ask(rd_kafka_t *client, const rd_kafka_topic_partition_list_t *pa
     return can_ask;
 }
 
-static struct topic_id *find(struct topic_ids *ids, const char *topic) {
+static struct topic_id *find(const struct topic_ids *ids, const char *topic) {
     for (size_t i = 0; i < ids->count; i++)
         if (strcmp(ids->known[i].topic, topic) == 0) return &ids->known[i];
     return NULL;
@@ -108,13 +108,22 @@ void topic_ids_forget(struct topic_ids *ids, const char *topic) {
     *found = ids->known[--ids->count];
 }
 
+/* `id` is NULL if it was not told. */
 static void note(struct topic_ids *ids, const char *topic, const char *id,
     topic_ids_on_changed *on_changed, void *context) {
-    const struct topic_id *known = find(ids, topic);
+    struct topic_id *known = find(ids, topic);
+    if (known != NULL) known->is_missing = id == NULL;
+    if (id == NULL) return;
     bool is_other = known != NULL && strcmp(known->id, id) != 0;
     if (is_other) topic_ids_forget(ids, topic);
     if (is_other || known == NULL) add(ids, topic, id);
     if (is_other) on_changed(context, topic);
+}
+
+enum topic_id_state topic_ids_state(const struct topic_ids *ids, const char *topic) {
+    const struct topic_id *known = find(ids, topic);
+    if (known == NULL) return TOPIC_ID_UNKNOWN;
+    return known->is_missing ? TOPIC_ID_MISSING : TOPIC_ID_TOLD;
 }
 
 /* Brokers that know no ids tell zero. */
@@ -129,18 +138,14 @@ static const char *id_of(const void *topic) {
 }
 
 bool topic_ids_take(struct topic_ids *ids, rd_kafka_event_t *event,
-    topic_ids_on_changed *on_changed, void *context, bool *are_all_told) {
+    topic_ids_on_changed *on_changed, void *context) {
     const void *result =
         has_functions() ? functions.rd_kafka_event_DescribeTopics_result(event) : NULL;
-    if (result == NULL) return false;
+    if (result == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) return false;
     size_t count = 0;
     const void **topics = functions.rd_kafka_DescribeTopics_result_topics(result, &count);
-    *are_all_told = true;
-    for (size_t i = 0; i < count; i++) {
-        const char *id = id_of(topics[i]);
-        if (id == NULL) *are_all_told = false;
-        else
-            note(ids, functions.rd_kafka_TopicDescription_name(topics[i]), id, on_changed, context);
-    }
+    for (size_t i = 0; i < count; i++)
+        note(ids, functions.rd_kafka_TopicDescription_name(topics[i]), id_of(topics[i]), on_changed,
+            context);
     return true;
 }

@@ -15,6 +15,7 @@ enum { TOPIC_ID_SIZE = 32 };
 struct topic_id {
     char *topic;
     char id[TOPIC_ID_SIZE];
+    bool is_missing; /* the last answer did not have it */
 };
 
 struct topic_ids {
@@ -31,12 +32,19 @@ MUST_CHECK bool topic_ids_ask(rd_kafka_t *client, const rd_kafka_topic_partition
 typedef void topic_ids_on_changed(void *context, const char *topic);
 
 /**
- * Takes the answer, and calls `on_changed` for each topic that has another id than before.
- * `are_all_told` is false if a broker answered, and did not tell the id of each. False, and nothing
- * is done: this event is not the answer.
+ * Takes the answer, and calls `on_changed` for each topic that has another id than before. False,
+ * and nothing is done: this event is not the answer, or says that no broker gave one.
  */
 MUST_CHECK bool topic_ids_take(struct topic_ids *ids, rd_kafka_event_t *event,
-    topic_ids_on_changed *on_changed, void *context, bool *are_all_told);
+    topic_ids_on_changed *on_changed, void *context);
+
+enum topic_id_state {
+    TOPIC_ID_UNKNOWN, /* it was never told: maybe the brokers know no ids */
+    TOPIC_ID_TOLD,
+    TOPIC_ID_MISSING /* the last answer did not have it: the topic may be deleted */
+};
+
+enum topic_id_state topic_ids_state(const struct topic_ids *ids, const char *topic);
 
 /** The next id of the topic is the first. */
 void topic_ids_forget(struct topic_ids *ids, const char *topic);
