@@ -37,6 +37,7 @@ const producer = kafka.producer();
 await consumer.connect();
 await producer.connect();
 await consumer.subscribe({ topics: [results], fromBeginning: true });
+// A `key` in the message keeps the jobs of a key in one partition, those of an empty one too.
 // Anybody may use the job's id: its answer names the place where the brokers put the job.
 const place = producer
   .send({ topic: jobs, messages: [{ value: Buffer.from(encode(job)) }] })

@@ -41,7 +41,7 @@ class FakeWorker:
                 continue
             job = msgpack.unpackb(message.value())
             self.jobs.append(job)
-            self.partition = message.partition()
+            self.partition, self.key = message.partition(), message.key()
             source = {"topic": "jobs", "partition": message.partition(), "offset": message.offset()}
             for result in self.say(job):
                 whole = {"id": job["id"], "status": "ok", "outputs": [], "source": source, **result}

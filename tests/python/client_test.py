@@ -298,6 +298,23 @@ class Clients(ClientTest):
         self.assertLessEqual(len(future.id.encode()), 256)
         self.assertEqual(str(error), str(pickle.loads(pickle.dumps(error))))
 
+    def test_jobs_with_an_empty_key_share_a_partition_unless_the_user_chose_a_partitioner(self):
+        places = {}
+
+        def say(job):
+            places.setdefault(job["buffers"]["x"]["data"], set()).add((self.worker.partition, self.worker.key))
+            return echo(job)
+        client = self.start(say)
+        free = self.client(producer={"partitioner": "random", "sticky.partitioning.linger.ms": 0})
+        for number, sender, key in ((1, client, ""), (2, client, b""), (3, client, None), (4, free, "")):
+            for future in [sender.submit(numbered(number), key) for _ in range(40)]:
+                future.result(PATIENCE_S)
+        one, two, none, scattered = (places[gw.upload(numpy.array([number]))["data"]] for number in (1, 2, 3, 4))
+        self.assertEqual([(0, b"")], list(one))
+        self.assertEqual(one, two)
+        self.assertEqual({None}, {key for _, key in none})
+        self.assertGreater(len(scattered), 1)
+
     def test_who_stops_iterating_loses_no_result(self):
         client = self.start()
         futures = [client.submit(numbered(number)) for number in range(20)]

@@ -19,6 +19,8 @@ REFRESH_S = 30.0  # a topic may get more partitions
 BATCH = 1000
 JOB_ID, SOURCE = "gpu-worker-job-id", "gpu-worker-source"
 ANY_PARTITION = -1
+# librdkafka's own partitioner scatters an empty key as it does no key. Workers send it where `consistent` puts it: here.
+EMPTY_KEY_PARTITION = 0
 # While a fetch waits, the broker inside a worker does not look for new messages: fetches must wait only briefly.
 EMBEDDED, EMBEDDED_WAIT_MS = "mockCluster", 2
 PRODUCER = {
@@ -64,6 +66,8 @@ class Link:
         # While no broker answers, librdkafka prints 20 lines a second. The exception says it once.
         self.is_embedded = self._meets_embedded({**PRODUCER, "log_level": QUIET, **common, **producer})
         self._producer = confluent_kafka.Producer({**PRODUCER, **common, **producer})
+        is_chosen = "partitioner" in {**common, **producer}
+        self._empty_key_place = ANY_PARTITION if is_chosen else EMPTY_KEY_PARTITION
         waits = {"fetch.wait.max.ms": EMBEDDED_WAIT_MS} if self.is_embedded else {}
         self._consumer = confluent_kafka.Consumer({**CONSUMER, **waits, **common, **consumer})
         self._partition_counts: dict[str, int] = {}
@@ -133,7 +137,9 @@ class Link:
         self, topic: str, value: bytes, key: Optional[bytes], partition: Optional[int], on_delivery: OnDelivery
     ) -> None:
         """Waits while the queue of unsent messages is full."""
-        place = ANY_PARTITION if partition is None else partition
+        place = partition
+        if place is None:
+            place = self._empty_key_place if key == b"" else ANY_PARTITION
         while True:
             try:
                 self._producer.produce(topic, value, key, place, on_delivery=on_delivery)

@@ -98,6 +98,7 @@ func main() {
 	defer client.Close()
 	ctx := context.Background()
 	message, err := msgpack.Marshal(job(fmt.Sprintf("from-go-%d", os.Getpid())))
+	// A Key keeps the jobs of a key in one partition, those of an empty one too; nil is none.
 	sent := &kgo.Record{Topic: jobs, Value: message}
 	if err == nil {
 		err = client.ProduceSync(ctx, sent).FirstErr() // sets partition and offset
