@@ -33,7 +33,6 @@ import numpy
 from by_hand import PATIENCE_S, FakeWorker
 from gpu_worker import Program
 from gpu_worker.futures import Sent
-from gpu_worker.link import Link
 
 SCHEMAS = pathlib.Path(check_job.__file__).parent
 
@@ -315,37 +314,6 @@ class Clients(ClientTest):
         self.assertEqual(one, two)
         self.assertEqual({None}, {key for _, key in none})
         self.assertGreater(len(scattered), 1)
-
-    def late_client(self, offset):
-        """One whose place in each partition of results is there; it begins to read when the event is set."""
-        gate, read = threading.Event(), Link.read
-        for name, mock in (("_wait_for_ends", lambda link: dict.fromkeys(range(4), offset)),
-                           ("read", lambda link: read(link) if gate.wait(0.1) else [])):
-            patch = unittest.mock.patch.object(Link, name, mock)
-            patch.start()
-            self.addCleanup(patch.stop)
-        return self.client(), gate
-
-    def test_results_that_are_gone_before_they_are_read_fail_what_they_may_have_answered_and_nothing_later(self):
-        unanswered = numpy.array([1]).tobytes()
-        self.worker = FakeWorker(self, lambda job: echo(job) if job["buffers"]["x"]["data"] != unanswered else [])
-        for _ in range(7):  # the broker keeps 5 MiB of them
-            self.worker.broker.produce("results", bytes(900_000), partition=0)
-        self.worker.broker.flush()
-        client, gate = self.late_client(0)
-        future = client.submit(numbered(1))
-        with self.assertLogs("gpu_worker", "WARNING") as said:
-            gate.set()
-            with self.assertRaisesRegex(gw.ResultsLost, "of results were deleted before they were read.*in_flight_bytes"):
-                future.result(PATIENCE_S)
-        self.assertIn("of results were deleted before they were read", "".join(said.output))
-        self.assertEqual(2, int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]))
-
-    def test_results_are_read_from_their_start_where_the_log_is_shorter_than_it_was(self):
-        self.worker = FakeWorker(self, echo)
-        client, gate = self.late_client(1_000_000)
-        gate.set()
-        self.assertEqual(2, int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]))
 
     def test_who_stops_iterating_loses_no_result(self):
         client = self.start()
