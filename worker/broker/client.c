@@ -34,6 +34,12 @@ uint64_t client_conf_number(const rd_kafka_conf_t *conf, const char *key) {
                                                                          : 0;
 }
 
+bool client_read_conf(rd_kafka_t *client, const char *key, char *ret, size_t size) {
+    bool is_set = rd_kafka_conf_get(rd_kafka_conf(client), key, ret, &size) == RD_KAFKA_CONF_OK;
+    if (!is_set) ret[0] = 0;
+    return is_set;
+}
+
 static enum err set_all(rd_kafka_conf_t *conf, const char *section,
     const struct client_setting *settings, struct error *err) {
     enum err code = ERR_OK;

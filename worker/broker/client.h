@@ -39,6 +39,9 @@ MUST_CHECK enum err client_conf_set(rd_kafka_conf_t *conf, const char *section, 
 /** The value of a key that is a number; 0: it is none. */
 uint64_t client_conf_number(const rd_kafka_conf_t *conf, const char *key);
 
+/** What a client was configured with. False, and "": it is not set, or longer than `size`. */
+bool client_read_conf(rd_kafka_t *client, const char *key, char *ret, size_t size);
+
 /** Consumes `conf`. librdkafka's log lines arrive in the client's own queue. */
 MUST_CHECK enum err client_create(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *section,
     rd_kafka_t **ret, struct error *err);

@@ -60,12 +60,6 @@ void member_enter(struct member *member, rd_kafka_t *client) {
     member->next_look_ns = 0;
 }
 
-/* "" for a dynamic member's instance. */
-static void read_name(rd_kafka_t *client, const char *key, char name[static NAME_SIZE]) {
-    size_t size = NAME_SIZE;
-    if (rd_kafka_conf_get(rd_kafka_conf(client), key, name, &size) != RD_KAFKA_CONF_OK) name[0] = 0;
-}
-
 static bool is_equal(const rd_kafka_consumer_group_metadata_t *group,
     const rd_kafka_consumer_group_metadata_t *other) {
     void *bytes[2] = {NULL, NULL};
@@ -87,8 +81,8 @@ static bool is_equal(const rd_kafka_consumer_group_metadata_t *group,
 static bool has_generation(
     rd_kafka_t *client, const char *id, const rd_kafka_consumer_group_metadata_t *group) {
     char name[NAME_SIZE], instance[NAME_SIZE];
-    read_name(client, "group.id", name);
-    read_name(client, "group.instance.id", instance);
+    client_read_conf(client, "group.id", name, sizeof name);
+    client_read_conf(client, "group.instance.id", instance, sizeof instance); /* "": dynamic */
     rd_kafka_consumer_group_metadata_t *without = rd_kafka_consumer_group_metadata_new_with_genid(
         name, NO_GENERATION, id, instance[0] != 0 ? instance : NULL);
     bool ret = !is_equal(group, without);

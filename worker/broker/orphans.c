@@ -14,10 +14,7 @@ enum {
 /* Only static members take the place of one that died. */
 static bool is_static(rd_kafka_t *client) {
     char name[NAME_SIZE];
-    size_t size = sizeof name;
-    return rd_kafka_conf_get(rd_kafka_conf(client), "group.instance.id", name, &size) ==
-               RD_KAFKA_CONF_OK &&
-           name[0] != 0;
+    return client_read_conf(client, "group.instance.id", name, sizeof name) && name[0] != 0;
 }
 
 void orphans_init(struct orphans *orphans, rd_kafka_t *client, const struct client_events *events,
@@ -39,10 +36,7 @@ void orphans_begin(struct orphans *orphans) {
 
 static void ask(struct orphans *orphans) {
     char group[NAME_SIZE];
-    size_t size = sizeof group;
-    if (rd_kafka_conf_get(rd_kafka_conf(orphans->client), "group.id", group, &size) !=
-        RD_KAFKA_CONF_OK)
-        return;
+    if (!client_read_conf(orphans->client, "group.id", group, sizeof group)) return;
     const char *groups[] = {group};
     rd_kafka_AdminOptions_t *options =
         rd_kafka_AdminOptions_new(orphans->client, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS);
