@@ -123,7 +123,8 @@ static void note_answer(rd_kafka_t *client, const rd_kafka_message_t *message, v
 }
 
 static rd_kafka_t *producer_of(const struct embedded *embedded, struct answers *answers) {
-    static const struct client_setting settings[] = {{"message.max.bytes", "10000000"}, {NULL}};
+    static const struct client_setting settings[] = {
+        {"message.max.bytes", "10000000"}, {NULL, NULL}};
     rd_kafka_conf_t *conf = conf_of(embedded_bootstrap_servers(embedded), settings);
     rd_kafka_conf_set_dr_msg_cb(conf, note_answer);
     rd_kafka_conf_set_opaque(conf, answers);
@@ -143,7 +144,7 @@ static void produce(rd_kafka_t *client, size_t size, int number) {
 /* It reads and commits as a worker does, and is in no group. */
 static rd_kafka_t *worker_of(const struct embedded *embedded) {
     static const struct client_setting settings[] = {
-        {"group.id", "gpu-worker"}, {"enable.auto.commit", "false"}, {NULL}};
+        {"group.id", "gpu-worker"}, {"enable.auto.commit", "false"}, {NULL, NULL}};
     rd_kafka_t *client =
         client_start(RD_KAFKA_CONSUMER, conf_of(embedded_bootstrap_servers(embedded), settings));
     rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);

@@ -492,7 +492,7 @@ STATE_TEST(uneven_kernels_are_known_in_later_lives_and_the_oldest_is_forgotten_f
     assert_false(state_is_uneven(state, program, slice_of_text("")));
     assert_false(state_is_uneven(state, slice_of_text("q"), slice_of_text("first")));
     for (int i = 0; i < STATE_UNEVENS_MAX; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "entry%d", i);
         assert_true(state_note_uneven(state, program, slice_of_text(name)));
         assert_true(state_is_uneven(state, program, slice_of_text(name)));
