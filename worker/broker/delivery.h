@@ -56,7 +56,8 @@ struct delivery {
     uint64_t received_ns;       /* clock_ns() at arrival */
     uint64_t published_unix_ms; /* by the clock of the broker or the sender; 0: not known */
     size_t held_bytes;
-    bool is_suspect; /* an earlier owner may have died of it; see quarantine/suspects.h */
+    size_t reserved_bytes; /* of these, for its job and its result, until it is decoded */
+    bool is_suspect;       /* an earlier owner may have died of it; see quarantine/suspects.h */
     /* the executor's own (quarantine/suspects.h) */
     uint32_t failed_attempts; /* attempts that ended an executor; the last one is the conviction
                                  itself */

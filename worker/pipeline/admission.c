@@ -116,20 +116,38 @@ static bool admit(struct stages *stages, struct job *job) {
     return true;
 }
 
-/* Results wait in host memory, which is reserved before their jobs run, so they count from now on;
- * so do the decoded job, and the copy of the key that its line may keep. */
+/* The host memory that its result takes, while it waits, and what the decoded job itself takes,
+ * with the copy of the key that its line may keep. */
+static size_t bytes_of_job(const struct job *job) {
+    size_t bytes = PLAN_RESULT_OVERHEAD_BYTES + JOB_BYTES + job->arena.reserved;
+    bytes += job->delivery->key.size;
+    if (job->instances > 0) bytes += PLAN_RESULT_OVERHEAD_BYTES; /* before its outputs */
+    for (size_t k = 0; k < job->output_count; k++) bytes += job_output_bytes(job, k);
+    return bytes;
+}
+
+/* What the next messages are expected to take: as much as the largest of these, or of those before
+ * them, which are forgotten after some hundred groups. */
+static uint64_t next_expected(uint64_t expected, uint64_t largest) {
+    return largest >= expected ? largest : expected - (expected - largest + 15) / 16;
+}
+
+/* These count from now on, instead of what was reserved when the messages were taken. */
 static void hold_results(struct stages *stages, struct job *const *jobs, size_t count) {
-    uint64_t total = 0;
+    uint64_t held = 0, reserved = 0, largest = PLAN_RESULT_OVERHEAD_BYTES; /* of an error */
     for (size_t i = 0; i < count; i++) {
-        uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES + JOB_BYTES + jobs[i]->arena.reserved;
-        bytes += jobs[i]->delivery->key.size;
-        if (jobs[i]->instances > 0) bytes += PLAN_RESULT_OVERHEAD_BYTES; /* before its outputs */
-        for (size_t k = 0; k < jobs[i]->output_count; k++) bytes += job_output_bytes(jobs[i], k);
-        jobs[i]->delivery->held_bytes += bytes;
-        total += bytes;
+        struct delivery *delivery = jobs[i]->delivery;
+        size_t bytes = bytes_of_job(jobs[i]);
+        held += bytes;
+        reserved += delivery->reserved_bytes;
+        delivery->held_bytes += bytes - delivery->reserved_bytes;
+        delivery->reserved_bytes = 0;
+        if (bytes > largest) largest = bytes;
     }
     pthread_mutex_lock(&stages->lock);
-    stages->bytes_in_flight += total;
+    stages->bytes_in_flight += held - reserved;
+    stages->job_bytes_expected = next_expected(stages->job_bytes_expected, largest);
+    if (held < reserved) stages_wake(stages);
     pthread_mutex_unlock(&stages->lock);
 }
 
@@ -197,7 +215,8 @@ void admission_help(struct admission *admission) {
 
 static uint64_t bytes_of(struct delivery *const *deliveries, size_t count) {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < count; i++) bytes += deliveries[i]->held_bytes;
+    for (size_t i = 0; i < count; i++)
+        bytes += deliveries[i]->held_bytes - deliveries[i]->reserved_bytes;
     return bytes;
 }
 

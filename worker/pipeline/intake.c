@@ -64,13 +64,16 @@ static uint64_t left(uint64_t limit, uint64_t used) {
     return used < limit ? limit - used : 0;
 }
 
+/* Until a message is decoded it counts with what others before it turned out to take; the first
+ * ones, with the largest result. To count each with the largest would keep the lanes waiting. */
 static struct room room_of(struct stages *stages) {
     const struct settings *settings = stages->settings;
     if (suspects_have_turn(stages->suspects)) return (struct room){.jobs = 0};
+    uint64_t jobs = left(settings->limits.jobs_in_flight, places_taken(stages));
+    uint64_t bytes = left(stages->bytes_max, stages->bytes_in_flight);
     return (struct room){
-        .jobs =
-            at_most(left(settings->limits.jobs_in_flight, places_taken(stages)), STAGES_GROUP_MAX),
-        .bytes = at_most(left(stages->bytes_max, stages->bytes_in_flight), GROUP_BYTES_MAX)};
+        .jobs = at_most(at_most(jobs, STAGES_GROUP_MAX), bytes / stages->job_bytes_expected + 1),
+        .bytes = at_most(bytes, GROUP_BYTES_MAX)};
 }
 
 /* In the turn of a suspect nothing more is taken; and nothing at all before it is known what was
@@ -199,9 +202,14 @@ static void pass_on(struct stages *stages, const struct group *group) {
     struct delivery *deliveries[STAGES_GROUP_MAX];
     size_t count = 0;
     pthread_mutex_lock(&stages->lock);
+    size_t reserved = stages->job_bytes_expected;
     stages->in_flight += group->count;
-    stages->bytes_in_flight += group->bytes;
+    stages->bytes_in_flight += group->bytes + group->count * reserved;
     pthread_mutex_unlock(&stages->lock);
+    for (size_t i = 0; i < group->count; i++) {
+        group->deliveries[i]->reserved_bytes = reserved;
+        group->deliveries[i]->held_bytes += reserved;
+    }
     for (size_t i = 0; i < group->count; i++)
         if (suspects_pass(stages->suspects, group->deliveries[i]))
             deliveries[count++] = group->deliveries[i];

@@ -273,7 +273,8 @@ const struct setting setting_table[] = {
         "key` always means 1."),
     SIZE(limits.bytes_in_flight, 1 * KIB, 1 * TIB, "256MiB",
         "Most host memory for messages that are taken and not yet finished, and for their "
-        "results. The Kafka client fetches up to a quarter of it ahead, in addition.",
+        "results. Until a message is decoded, its result is taken to be as large as those before "
+        "it. The Kafka client fetches up to a quarter of it ahead, in addition.",
         RELOADS),
 
     UINT(batch.jobs, 1, 1024, "256",
