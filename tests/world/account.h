@@ -1,0 +1,34 @@
+/**
+ * What a world's senders have sent and its readers have read: whether each job was answered as
+ * promised. Threads: the first of the world.
+ */
+#ifndef TESTS_WORLD_ACCOUNT_H
+#define TESTS_WORLD_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct account;
+
+struct account *account_create(bool exactly_once);
+
+/** Sends one more job to a partition of the job topic. */
+void account_send(struct account *account, int32_t partition);
+
+/**
+ * The partition lost its end: jobs from there on may be answered or not. With `before`, so may
+ * those that come in their places, up to that offset: who read so far cannot know them.
+ */
+void account_excuse(struct account *account, int32_t partition, int64_t end, int64_t before);
+
+/** So many jobs may be answered twice though they were promised to be answered once; no more. */
+size_t account_count_unanswered(struct account *account);
+
+/** Whether each job was answered, once if promised, with the right numbers. Tells what is wrong. */
+bool account_is_right(struct account *account);
+
+/** Whether all that is committed was answered. Tells what is wrong. */
+bool account_commits_are_right(struct account *account);
+
+#endif

@@ -1,0 +1,348 @@
+/* The coordinator of one group, of the classic protocol with eager rebalances (cluster.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world/cluster.h"
+#include "world/scheduler.h"
+
+enum { GROUP_TOPICS = 4, JOIN_DELAY_MS = 20 };
+
+struct member {
+    char id[64], instance[CLUSTER_NAME_SIZE];
+    pid_t process;
+    bool is_in, has_joined; /* the rebalance that goes on */
+    uint64_t session_ns, poll_interval_ns, polled_ns, silent_from_ns;
+    char topics[GROUP_TOPICS][CLUSTER_NAME_SIZE];
+    size_t topic_count;
+    size_t count;
+    struct {
+        char topic[CLUSTER_NAME_SIZE];
+        int32_t partition;
+    } assigned[CLUSTER_TOPICS * CLUSTER_PARTITIONS];
+};
+
+/* What is committed, or will be with a transaction. */
+struct committed {
+    char topic[CLUSTER_NAME_SIZE];
+    int32_t partition;
+    int64_t offset;
+    const void *metadata;
+    size_t metadata_size;
+    const struct txn *txn; /* NULL: it is committed */
+};
+
+static struct group {
+    int32_t generation;
+    bool is_rebalancing;
+    uint64_t since_ns, deadline_ns;
+    int32_t partition_counts[CLUSTER_TOPICS];
+    uint64_t next_member;
+    struct member *members[CLUSTER_MEMBERS];
+    size_t member_count;
+    struct committed offsets[CLUSTER_OFFSETS];
+    size_t offset_count;
+} * group;
+
+void group_begin(void) {
+    group = scheduler_alloc(sizeof *group);
+}
+
+/* ---- members ---- */
+
+static void rebalance(void) {
+    uint64_t longest_ns = 0;
+    if (group->is_rebalancing) return;
+    group->is_rebalancing = true;
+    group->since_ns = scheduler_now_ns();
+    for (size_t i = 0; i < group->member_count; i++) {
+        group->members[i]->has_joined = false;
+        if (group->members[i]->poll_interval_ns > longest_ns)
+            longest_ns = group->members[i]->poll_interval_ns;
+    }
+    group->deadline_ns = group->since_ns + longest_ns;
+    cluster_changed();
+}
+
+static void expel(struct member *member) {
+    size_t kept = 0;
+    for (size_t i = 0; i < group->member_count; i++)
+        if (group->members[i] != member) group->members[kept++] = group->members[i];
+    group->member_count = kept;
+    member->is_in = false;
+    rebalance();
+}
+
+/* A static member that comes again has the partitions of the one that it was. */
+static struct member *find_instance(const char *instance) {
+    for (size_t i = 0; i < group->member_count; i++)
+        if (instance[0] != 0 && strcmp(group->members[i]->instance, instance) == 0)
+            return group->members[i];
+    return NULL;
+}
+
+struct member *group_join(pid_t process, const char *instance, uint32_t session_ms,
+    uint32_t poll_interval_ms, char *const *topics, size_t topic_count) {
+    struct member *member = scheduler_alloc(sizeof *member);
+    struct member *earlier = find_instance(instance);
+    bool takes_over = earlier != NULL && !group->is_rebalancing;
+    if (takes_over) {
+        *member = *earlier;
+        for (size_t i = 0; i < group->member_count; i++)
+            if (group->members[i] == earlier) group->members[i] = member;
+        earlier->is_in = false;
+    } else if (earlier != NULL) {
+        expel(earlier);
+    }
+    snprintf(
+        member->id, sizeof member->id, "member-%llu", (unsigned long long)group->next_member++);
+    snprintf(member->instance, sizeof member->instance, "%s", instance);
+    member->process = process;
+    member->is_in = true;
+    member->session_ns = session_ms * 1000000ull;
+    member->poll_interval_ns = poll_interval_ms * 1000000ull;
+    member->polled_ns = scheduler_now_ns();
+    if (takes_over) return member;
+    member->topic_count = topic_count < GROUP_TOPICS ? topic_count : GROUP_TOPICS;
+    for (size_t i = 0; i < member->topic_count; i++)
+        snprintf(member->topics[i], sizeof member->topics[i], "%s", topics[i]);
+    rebalance();
+    member->has_joined = true;
+    group->members[group->member_count++] = member;
+    return member;
+}
+
+void group_leave(struct member *member) {
+    if (member->is_in) expel(member);
+}
+
+void group_polled(struct member *member) {
+    member->polled_ns = scheduler_now_ns();
+}
+
+const char *group_member_id(const struct member *member) {
+    return member->id;
+}
+
+int32_t group_generation(void) {
+    return group->generation;
+}
+
+/* ---- rebalances ---- */
+
+/* The coordinator hears heartbeats while the process runs, and the client gives up itself when
+ * nobody polls it. */
+static bool is_over(const struct member *member) {
+    uint64_t now_ns = scheduler_now_ns(), silent_ns = scheduler_silent_since_ns(member->process);
+    if (silent_ns != UINT64_MAX) return now_ns - silent_ns >= member->session_ns;
+    return now_ns - member->polled_ns >= member->poll_interval_ns;
+}
+
+static bool wants(const struct member *member, const char *topic) {
+    for (size_t i = 0; i < member->topic_count; i++)
+        if (strcmp(member->topics[i], topic) == 0) return true;
+    return false;
+}
+
+/* As the range assignor does, with the members in the order of their joining. */
+static void assign_topic(const struct topic *topic) {
+    struct member *takers[CLUSTER_MEMBERS];
+    int32_t count = 0, next = 0;
+    for (size_t i = 0; i < group->member_count; i++)
+        if (wants(group->members[i], topic->name)) takers[count++] = group->members[i];
+    for (int32_t i = 0; i < count; i++) {
+        int32_t share = topic->partition_count / count + (i < topic->partition_count % count);
+        for (; share > 0; share--, next++) {
+            struct member *member = takers[i];
+            snprintf(member->assigned[member->count].topic, CLUSTER_NAME_SIZE, "%s", topic->name);
+            member->assigned[member->count++].partition = next;
+        }
+    }
+}
+
+static const struct topic *topic_of(const struct member *member, size_t i) {
+    return cluster_find_topic(member->topics[i]);
+}
+
+static void complete(void) {
+    group->is_rebalancing = false;
+    group->generation++;
+    for (size_t i = 0; i < group->member_count; i++) group->members[i]->count = 0;
+    const struct member *first = group->member_count > 0 ? group->members[0] : NULL;
+    for (size_t i = 0; first != NULL && i < first->topic_count; i++) {
+        const struct topic *topic = topic_of(first, i);
+        group->partition_counts[i] = topic != NULL ? topic->partition_count : 0;
+        if (topic != NULL) assign_topic(topic);
+    }
+    cluster_changed();
+}
+
+/* The leader looks for it now and then (topic.metadata.refresh.interval.ms); here it sees at once.
+ */
+static bool have_topics_changed(void) {
+    const struct member *first = group->member_count > 0 ? group->members[0] : NULL;
+    for (size_t i = 0; first != NULL && i < first->topic_count; i++) {
+        const struct topic *topic = topic_of(first, i);
+        if (group->partition_counts[i] != (topic != NULL ? topic->partition_count : 0)) return true;
+    }
+    return false;
+}
+
+void group_serve(void) {
+    bool have_all_joined = true;
+    for (size_t i = 0; i < group->member_count;) {
+        struct member *member = group->members[i];
+        if (is_over(member)) {
+            expel(member);
+            continue;
+        }
+        have_all_joined = have_all_joined && member->has_joined;
+        i++;
+    }
+    if (!group->is_rebalancing && have_topics_changed()) rebalance();
+    if (!group->is_rebalancing) return;
+    bool is_late = scheduler_now_ns() >= group->deadline_ns;
+    for (size_t i = 0; is_late && i < group->member_count;)
+        if (group->members[i]->has_joined) i++;
+        else expel(group->members[i]);
+    have_all_joined = true;
+    for (size_t i = 0; i < group->member_count; i++)
+        have_all_joined = have_all_joined && group->members[i]->has_joined;
+    if (have_all_joined && scheduler_now_ns() - group->since_ns >= JOIN_DELAY_MS * 1000000ull)
+        complete();
+}
+
+enum group_standing group_stands(const struct member *member) {
+    if (!member->is_in) return GROUP_GONE;
+    if (!group->is_rebalancing) return GROUP_MEMBER;
+    return member->has_joined ? GROUP_WAITING : GROUP_REJOIN;
+}
+
+void group_rejoin(struct member *member) {
+    member->has_joined = true;
+    cluster_changed();
+}
+
+rd_kafka_topic_partition_list_t *group_assignment(const struct member *member) {
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)member->count);
+    for (size_t i = 0; i < member->count; i++)
+        rd_kafka_topic_partition_list_add(
+            list, member->assigned[i].topic, member->assigned[i].partition);
+    return list;
+}
+
+/* ---- offsets ---- */
+
+rd_kafka_resp_err_t group_check(const char *id, const char *instance, int32_t generation) {
+    group_serve();
+    if (generation < 0 && id[0] == 0)
+        return group->member_count == 0 ? RD_KAFKA_RESP_ERR_NO_ERROR
+                                        : RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
+    const struct member *found = NULL;
+    for (size_t i = 0; i < group->member_count; i++)
+        if (strcmp(group->members[i]->id, id) == 0) found = group->members[i];
+    if (found == NULL)
+        return find_instance(instance) != NULL ? RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID
+                                               : RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
+    if (generation != group->generation) return RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* What ended transactions have brought takes the place of what was committed before. */
+static void settle(void) {
+    size_t kept = 0;
+    for (size_t i = 0; i < group->offset_count; i++) {
+        struct committed pending = group->offsets[i];
+        if (pending.txn == NULL || pending.txn->state == TXN_OPEN) {
+            group->offsets[kept++] = pending;
+            continue;
+        }
+        if (pending.txn->state == TXN_ABORTED) continue;
+        pending.txn = NULL;
+        for (size_t k = 0; k < kept; k++)
+            if (group->offsets[k].txn == NULL && group->offsets[k].partition == pending.partition &&
+                strcmp(group->offsets[k].topic, pending.topic) == 0)
+                group->offsets[k--] = group->offsets[--kept];
+        group->offsets[kept++] = pending;
+    }
+    group->offset_count = kept;
+}
+
+static struct committed *find_committed(
+    const char *topic, int32_t partition, const struct txn *txn) {
+    for (size_t i = 0; i < group->offset_count; i++) {
+        struct committed *committed = &group->offsets[i];
+        if (committed->txn == txn && committed->partition == partition &&
+            strcmp(committed->topic, topic) == 0)
+            return committed;
+    }
+    return NULL;
+}
+
+rd_kafka_resp_err_t group_commit(
+    const rd_kafka_topic_partition_list_t *partitions, const struct txn *txn) {
+    settle();
+    for (int i = 0; i < partitions->cnt; i++) {
+        rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        p->err = RD_KAFKA_RESP_ERR_NO_ERROR;
+        if (cluster_find_log(p->topic, p->partition) == NULL) {
+            p->err = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+            continue;
+        }
+        struct committed *committed = find_committed(p->topic, p->partition, txn);
+        if (committed == NULL) {
+            if (group->offset_count == CLUSTER_OFFSETS) abort();
+            committed = &group->offsets[group->offset_count++];
+        }
+        void *metadata = scheduler_alloc(p->metadata_size + 1);
+        if (p->metadata_size > 0) memcpy(metadata, p->metadata, p->metadata_size);
+        *committed = (struct committed){.partition = p->partition,
+            .offset = p->offset,
+            .metadata = metadata,
+            .metadata_size = p->metadata_size,
+            .txn = txn};
+        snprintf(committed->topic, sizeof committed->topic, "%s", p->topic);
+    }
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static bool is_pending(const char *topic, int32_t partition) {
+    for (size_t i = 0; i < group->offset_count; i++)
+        if (group->offsets[i].txn != NULL && group->offsets[i].partition == partition &&
+            strcmp(group->offsets[i].topic, topic) == 0)
+            return true;
+    return false;
+}
+
+void group_fetch(rd_kafka_topic_partition_list_t *partitions, bool is_stable) {
+    settle();
+    for (int i = 0; i < partitions->cnt; i++) {
+        rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        const struct committed *committed = find_committed(p->topic, p->partition, NULL);
+        free(p->metadata);
+        p->metadata = NULL;
+        p->metadata_size = 0;
+        p->offset = NO_OFFSET;
+        p->err = is_stable && is_pending(p->topic, p->partition)
+                     ? RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT
+                     : RD_KAFKA_RESP_ERR_NO_ERROR;
+        if (committed == NULL || p->err != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+        p->offset = committed->offset;
+        if (committed->metadata_size == 0) continue;
+        p->metadata = malloc(committed->metadata_size);
+        if (p->metadata == NULL) abort();
+        memcpy(p->metadata, committed->metadata, committed->metadata_size);
+        p->metadata_size = committed->metadata_size;
+    }
+}
+
+void cluster_delete_topic(const char *name) {
+    struct topic *topic = cluster_find_topic(name);
+    size_t kept = 0;
+    if (topic == NULL) return;
+    topic->exists = false;
+    for (size_t i = 0; i < group->offset_count; i++)
+        if (strcmp(group->offsets[i].topic, name) != 0) group->offsets[kept++] = group->offsets[i];
+    group->offset_count = kept;
+    cluster_changed();
+}

@@ -1,0 +1,124 @@
+/**
+ * The functions of librdkafka that the worker calls and that reach brokers, over the cluster of a
+ * world. What is only data (configurations, lists of partitions, headers, texts of errors) is the
+ * library's own. Private to tests/world.
+ *
+ * A client has no threads: what librdkafka does beside its caller is done when that calls, so a
+ * request may come later than it would, and its answer too, but in no order that could not be.
+ */
+#ifndef TESTS_WORLD_KAFKA_H
+#define TESTS_WORLD_KAFKA_H
+
+#include "world/cluster.h"
+
+enum { KAFKA_FETCH_MAX = 64, KAFKA_ID_SIZE = 512 };
+
+/* A partition that is read. */
+struct reading {
+    char topic[CLUSTER_NAME_SIZE];
+    int32_t partition;
+    int64_t next;     /* to fetch */
+    int64_t consumed; /* the next one for the caller; NO_OFFSET: none was taken */
+    int64_t told_end; /* the last end that was told; NO_OFFSET: none */
+    int64_t low, end; /* as heard with the last fetch; NO_OFFSET: not heard */
+    bool is_paused;
+};
+
+/* The first member is what the caller sees. */
+struct message {
+    rd_kafka_message_t seen;
+    const struct log_record *record; /* NULL: it tells an error, or an end */
+    rd_kafka_headers_t *headers;     /* NULL: not asked for yet */
+    struct message *next;
+};
+
+struct rd_kafka_topic_s {
+    char name[CLUSTER_NAME_SIZE];
+    struct rd_kafka_topic_s *next;
+};
+
+enum txn_phase { PHASE_NONE, PHASE_READY, PHASE_BEGUN, PHASE_FAILED, PHASE_FATAL };
+
+struct sent; /* a record on its way (kafka_producer.c) */
+
+struct rd_kafka_s {
+    rd_kafka_type_t type;
+    rd_kafka_conf_t *conf;
+    void *opaque;
+    void (*on_rebalance)(
+        rd_kafka_t *, rd_kafka_resp_err_t, rd_kafka_topic_partition_list_t *, void *);
+    void (*on_log)(const rd_kafka_t *, int, const char *, const char *);
+    struct rd_kafka_topic_s *topics;
+    struct rd_kafka_queue_s *main_queue;
+    rd_kafka_resp_err_t fatal;
+    bool has_met_broker;
+
+    /* a consumer's */
+    struct member *member;                                    /* NULL: it knows of none */
+    int32_t generation;                                       /* of its assignment; -1: none */
+    rd_kafka_topic_partition_list_t *subscription, *assigned; /* NULL: none */
+    struct rd_kafka_queue_s *closing_queue;                   /* NULL: it is not closing */
+    bool is_closed, is_lost;
+    bool awaits_assign, awaits_unassign; /* a call of the caller, after its callback */
+    struct reading readings[CLUSTER_TOPICS * CLUSTER_PARTITIONS];
+    size_t reading_count;
+    struct message *first, *last; /* fetched */
+
+    /* a producer's */
+    struct sent *first_sent;
+    struct producer_id *id; /* NULL: not taken */
+    int16_t epoch;
+    enum txn_phase phase;
+    rd_kafka_resp_err_t refusal; /* why it must abort */
+};
+
+/** A request's way there, or back. */
+void kafka_pass_time(void);
+
+/** Waits for brokers that answer. False: `until_ns` came first. */
+bool kafka_reach(rd_kafka_t *client, uint64_t until_ns);
+
+/** clock_ns() in so many milliseconds; negative: never. */
+uint64_t kafka_until_ns(int timeout_ms);
+
+uint64_t kafka_number(const rd_kafka_t *client, const char *key);
+void kafka_text(const rd_kafka_t *client, const char *key, char *ret, size_t size);
+
+rd_kafka_topic_t *kafka_topic(rd_kafka_t *client, const char *name);
+
+/* ---- queues ---- */
+
+enum event_kind { EVENT_COMMIT, EVENT_REBALANCE, EVENT_REPORTS };
+
+struct rd_kafka_op_s {
+    enum event_kind kind;
+    rd_kafka_resp_err_t code;
+    uint64_t due_ns;
+    rd_kafka_topic_partition_list_t *partitions;
+    void (*on_commit)(rd_kafka_t *, rd_kafka_resp_err_t, rd_kafka_topic_partition_list_t *, void *);
+    void *context;
+    struct message *reports, *next_report;
+    struct rd_kafka_op_s *next;
+};
+
+struct rd_kafka_queue_s {
+    rd_kafka_t *client;
+    bool is_main;
+    struct rd_kafka_op_s *first;
+};
+
+void kafka_queue_add(rd_kafka_queue_t *queue, rd_kafka_event_t *event);
+
+/** Of a producer: sends what is due, and reports what was acknowledged. Returns when to look again;
+ * UINT64_MAX: nothing is on its way. */
+uint64_t kafka_producer_serve(rd_kafka_t *producer);
+void kafka_producer_fini(rd_kafka_t *producer);
+
+/** Of a consumer: what the group wants of it. */
+void kafka_consumer_serve(rd_kafka_t *consumer);
+void kafka_consumer_fini(rd_kafka_t *consumer);
+
+/** An error for the functions that return one. */
+rd_kafka_error_t *kafka_error(rd_kafka_resp_err_t code, bool is_retriable, bool must_abort);
+
+#endif

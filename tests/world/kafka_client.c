@@ -1,0 +1,348 @@
+/* Clients, their queues and errors (kafka.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "world/kafka.h"
+#include "world/scheduler.h"
+
+enum { WAY_NS_MAX = 1500000 };
+
+void kafka_pass_time(void) {
+    scheduler_sleep_ns(1 + scheduler_draw(WAY_NS_MAX));
+}
+
+uint64_t kafka_until_ns(int timeout_ms) {
+    return timeout_ms < 0 ? UINT64_MAX : scheduler_now_ns() + (uint64_t)timeout_ms * 1000000u;
+}
+
+bool kafka_reach(rd_kafka_t *client, uint64_t until_ns) {
+    kafka_pass_time();
+    while (cluster_down_until_ns() > scheduler_now_ns()) {
+        uint64_t up_ns = cluster_down_until_ns();
+        if (scheduler_now_ns() >= until_ns) return false;
+        (void)scheduler_wait(NULL, up_ns < until_ns ? up_ns : until_ns);
+    }
+    client->has_met_broker = true;
+    group_serve();
+    producer_ids_serve();
+    return true;
+}
+
+/* ---- clients ---- */
+
+void kafka_text(const rd_kafka_t *client, const char *key, char *ret, size_t size) {
+    if (rd_kafka_conf_get(client->conf, key, ret, &size) != RD_KAFKA_CONF_OK) ret[0] = 0;
+}
+
+uint64_t kafka_number(const rd_kafka_t *client, const char *key) {
+    char text[64];
+    kafka_text(client, key, text, sizeof text);
+    return strtoull(text, NULL, 10);
+}
+
+/* The library tells what callbacks a configuration has as texts of addresses. */
+static void *address_in(const rd_kafka_conf_t *conf, const char *key) {
+    char text[64] = "";
+    size_t size = sizeof text;
+    void *address = NULL;
+    if (rd_kafka_conf_get(conf, key, text, &size) == RD_KAFKA_CONF_OK)
+        (void)!sscanf(text, "%p", &address);
+    return address;
+}
+
+rd_kafka_t *rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *why, size_t why_size) {
+    rd_kafka_t *client = calloc(1, sizeof *client);
+    if (client == NULL) abort();
+    client->type = type;
+    client->conf = conf;
+    client->generation = -1;
+    client->opaque = address_in(conf, "opaque");
+    *(void **)&client->on_rebalance = address_in(conf, "rebalance_cb");
+    *(void **)&client->on_log = address_in(conf, "log_cb");
+    client->main_queue = rd_kafka_queue_new(client);
+    client->main_queue->is_main = true;
+    return client;
+}
+
+void rd_kafka_destroy_flags(rd_kafka_t *client, int flags) {
+    if (client->type == RD_KAFKA_CONSUMER) kafka_consumer_fini(client);
+    else kafka_producer_fini(client);
+    while (client->topics != NULL) {
+        struct rd_kafka_topic_s *topic = client->topics;
+        client->topics = topic->next;
+        free(topic);
+    }
+    rd_kafka_queue_destroy(client->main_queue);
+    rd_kafka_conf_destroy(client->conf);
+    free(client);
+}
+
+void rd_kafka_destroy(rd_kafka_t *client) {
+    rd_kafka_destroy_flags(client, 0);
+}
+
+const rd_kafka_conf_t *rd_kafka_conf(rd_kafka_t *client) {
+    return client->conf;
+}
+
+void *rd_kafka_opaque(const rd_kafka_t *client) {
+    return client->opaque;
+}
+
+char *rd_kafka_clusterid(rd_kafka_t *client, int timeout_ms) {
+    return client->has_met_broker ? strdup("world") : NULL;
+}
+
+void rd_kafka_mem_free(rd_kafka_t *client, void *memory) {
+    free(memory);
+}
+
+rd_kafka_resp_err_t rd_kafka_fatal_error(rd_kafka_t *client, char *text, size_t size) {
+    if (text != NULL && size > 0) snprintf(text, size, "%s", rd_kafka_err2str(client->fatal));
+    return client->fatal;
+}
+
+rd_kafka_resp_err_t rd_kafka_set_log_queue(rd_kafka_t *client, rd_kafka_queue_t *queue) {
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+int rd_kafka_poll(rd_kafka_t *client, int timeout_ms) {
+    if (timeout_ms > 0) scheduler_sleep_ns((uint64_t)timeout_ms * 1000000u);
+    return 0;
+}
+
+/* ---- topics ---- */
+
+rd_kafka_topic_t *kafka_topic(rd_kafka_t *client, const char *name) {
+    for (struct rd_kafka_topic_s *topic = client->topics; topic != NULL; topic = topic->next)
+        if (strcmp(topic->name, name) == 0) return topic;
+    struct rd_kafka_topic_s *topic = calloc(1, sizeof *topic);
+    if (topic == NULL) abort();
+    snprintf(topic->name, sizeof topic->name, "%s", name);
+    topic->next = client->topics;
+    client->topics = topic;
+    return topic;
+}
+
+const char *rd_kafka_topic_name(const rd_kafka_topic_t *topic) {
+    return topic->name;
+}
+
+int rd_kafka_topic_partition_available(const rd_kafka_topic_t *topic, int32_t partition) {
+    return cluster_find_log(topic->name, partition) != NULL &&
+           cluster_down_until_ns() <= scheduler_now_ns();
+}
+
+/* The worker only wants its client to know the topics. */
+rd_kafka_resp_err_t rd_kafka_metadata(rd_kafka_t *client, int all, rd_kafka_topic_t *only,
+    const struct rd_kafka_metadata **ret, int timeout_ms) {
+    if (!kafka_reach(client, kafka_until_ns(timeout_ms))) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+    *ret = calloc(1, sizeof **ret);
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+void rd_kafka_metadata_destroy(const struct rd_kafka_metadata *metadata) {
+    free((void *)(uintptr_t)metadata);
+}
+
+/* ---- errors ---- */
+
+struct rd_kafka_error_s {
+    rd_kafka_resp_err_t code;
+    bool is_retriable, must_abort;
+};
+
+rd_kafka_error_t *kafka_error(rd_kafka_resp_err_t code, bool is_retriable, bool must_abort) {
+    rd_kafka_error_t *error = calloc(1, sizeof *error);
+    if (error == NULL) abort();
+    *error = (rd_kafka_error_t){code, is_retriable, must_abort};
+    return error;
+}
+
+rd_kafka_resp_err_t rd_kafka_error_code(const rd_kafka_error_t *error) {
+    return error != NULL ? error->code : RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+const char *rd_kafka_error_name(const rd_kafka_error_t *error) {
+    return rd_kafka_err2name(rd_kafka_error_code(error));
+}
+
+const char *rd_kafka_error_string(const rd_kafka_error_t *error) {
+    return rd_kafka_err2str(rd_kafka_error_code(error));
+}
+
+int rd_kafka_error_is_retriable(const rd_kafka_error_t *error) {
+    return error->is_retriable;
+}
+
+int rd_kafka_error_txn_requires_abort(const rd_kafka_error_t *error) {
+    return error->must_abort;
+}
+
+void rd_kafka_error_destroy(rd_kafka_error_t *error) {
+    free(error);
+}
+
+/* ---- queues and events ---- */
+
+rd_kafka_queue_t *rd_kafka_queue_new(rd_kafka_t *client) {
+    rd_kafka_queue_t *queue = calloc(1, sizeof *queue);
+    if (queue == NULL) abort();
+    queue->client = client;
+    return queue;
+}
+
+rd_kafka_queue_t *rd_kafka_queue_get_main(rd_kafka_t *client) {
+    return client->main_queue;
+}
+
+void rd_kafka_queue_destroy(rd_kafka_queue_t *queue) {
+    /* the caller's reference to the main queue; its client destroys it */
+    if (queue->is_main && queue->client->main_queue == queue) {
+        queue->is_main = false;
+        return;
+    }
+    while (queue->first != NULL) {
+        rd_kafka_event_t *event = queue->first;
+        queue->first = event->next;
+        rd_kafka_event_destroy(event);
+    }
+    if (queue->client->closing_queue == queue) queue->client->closing_queue = NULL;
+    free(queue);
+}
+
+void kafka_queue_add(rd_kafka_queue_t *queue, rd_kafka_event_t *event) {
+    rd_kafka_event_t **end = &queue->first;
+    while (*end != NULL) end = &(*end)->next;
+    *end = event;
+}
+
+static rd_kafka_event_t *take(rd_kafka_queue_t *queue) {
+    rd_kafka_event_t *event = queue->first;
+    if (event == NULL || event->due_ns > scheduler_now_ns()) return NULL;
+    queue->first = event->next;
+    event->next = NULL;
+    return event;
+}
+
+/* Serves its client, and returns when to look again. */
+static uint64_t serve(rd_kafka_queue_t *queue) {
+    uint64_t next_ns = UINT64_MAX;
+    if (queue->client->type == RD_KAFKA_PRODUCER) next_ns = kafka_producer_serve(queue->client);
+    else if (queue->client->closing_queue == queue) kafka_consumer_serve(queue->client);
+    if (queue->first != NULL && queue->first->due_ns < next_ns) next_ns = queue->first->due_ns;
+    return next_ns;
+}
+
+rd_kafka_event_t *rd_kafka_queue_poll(rd_kafka_queue_t *queue, int timeout_ms) {
+    uint64_t until_ns = kafka_until_ns(timeout_ms);
+    for (;;) {
+        uint64_t next_ns = serve(queue);
+        rd_kafka_event_t *event = take(queue);
+        if (event != NULL || scheduler_now_ns() >= until_ns) return event;
+        (void)scheduler_wait(cluster_key(), next_ns < until_ns ? next_ns : until_ns);
+    }
+}
+
+int rd_kafka_queue_poll_callback(rd_kafka_queue_t *queue, int timeout_ms) {
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms);
+    if (event == NULL) return 0;
+    if (event->kind == EVENT_COMMIT) {
+        if (cluster_down_until_ns() > scheduler_now_ns()) {
+            event->due_ns = cluster_down_until_ns();
+            event->next = queue->first;
+            queue->first = event;
+            return 0;
+        }
+        char instance[KAFKA_ID_SIZE];
+        kafka_text(queue->client, "group.instance.id", instance, sizeof instance);
+        const char *id =
+            queue->client->member != NULL ? group_member_id(queue->client->member) : "";
+        rd_kafka_resp_err_t code = group_check(id, instance, event->code /* the generation */);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = group_commit(event->partitions, NULL);
+        kafka_pass_time();
+        event->on_commit(queue->client, code, event->partitions, event->context);
+    }
+    rd_kafka_event_destroy(event);
+    return 1;
+}
+
+void rd_kafka_event_destroy(rd_kafka_event_t *event) {
+    if (event == NULL) return;
+    if (event->partitions != NULL) rd_kafka_topic_partition_list_destroy(event->partitions);
+    while (event->reports != NULL) {
+        struct message *report = event->reports;
+        event->reports = report->next;
+        free(report);
+    }
+    free(event);
+}
+
+rd_kafka_event_type_t rd_kafka_event_type(const rd_kafka_event_t *event) {
+    if (event == NULL) return RD_KAFKA_EVENT_NONE;
+    if (event->kind == EVENT_REBALANCE) return RD_KAFKA_EVENT_REBALANCE;
+    return event->kind == EVENT_REPORTS ? RD_KAFKA_EVENT_DR : RD_KAFKA_EVENT_OFFSET_COMMIT;
+}
+
+rd_kafka_resp_err_t rd_kafka_event_error(rd_kafka_event_t *event) {
+    return event->code;
+}
+
+const char *rd_kafka_event_error_string(rd_kafka_event_t *event) {
+    return rd_kafka_err2str(event->code);
+}
+
+int rd_kafka_event_log(
+    rd_kafka_event_t *event, const char **facility, const char **line, int *level) {
+    return -1;
+}
+
+rd_kafka_topic_partition_list_t *rd_kafka_event_topic_partition_list(rd_kafka_event_t *event) {
+    return event->partitions;
+}
+
+const rd_kafka_message_t *rd_kafka_event_message_next(rd_kafka_event_t *event) {
+    struct message *report = event->next_report;
+    if (report == NULL) return NULL;
+    event->next_report = report->next;
+    return &report->seen;
+}
+
+/* ---- messages ---- */
+
+void rd_kafka_message_destroy(rd_kafka_message_t *seen) {
+    struct message *message = (struct message *)seen;
+    if (message->headers != NULL) rd_kafka_headers_destroy(message->headers);
+    free(message);
+}
+
+const char *rd_kafka_message_errstr(const rd_kafka_message_t *seen) {
+    return rd_kafka_err2str(seen->err);
+}
+
+int64_t rd_kafka_message_timestamp(
+    const rd_kafka_message_t *seen, rd_kafka_timestamp_type_t *type) {
+    const struct message *message = (const struct message *)seen;
+    *type =
+        message->record != NULL ? RD_KAFKA_TIMESTAMP_CREATE_TIME : RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+    return message->record != NULL ? message->record->time_ms : -1;
+}
+
+rd_kafka_resp_err_t rd_kafka_message_headers(
+    const rd_kafka_message_t *seen, rd_kafka_headers_t **ret) {
+    struct message *message = (struct message *)(uintptr_t)seen;
+    if (message->record == NULL || message->record->header_count == 0)
+        return RD_KAFKA_RESP_ERR__NOENT;
+    if (message->headers == NULL) {
+        message->headers = rd_kafka_headers_new(message->record->header_count);
+        for (size_t i = 0; i < message->record->header_count; i++) {
+            const struct log_header *header = &message->record->headers[i];
+            rd_kafka_header_add(
+                message->headers, header->name, -1, header->value, (ssize_t)header->size);
+        }
+    }
+    *ret = message->headers;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}

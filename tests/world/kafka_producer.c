@@ -1,0 +1,245 @@
+/* Producers, with and without transactions (kafka.h). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world/kafka.h"
+#include "world/scheduler.h"
+
+enum { SEND_NS_MAX = 3000000, TOPIC_WAIT_MS = 5000 };
+
+/* From produceva() until its report. */
+struct sent {
+    char topic[CLUSTER_NAME_SIZE];
+    int32_t partition;
+    struct log_record record; /* which lends the caller's bytes */
+    rd_kafka_headers_t *headers;
+    struct log_header log_headers[64];
+    void *context;
+    uint64_t since_ns, due_ns; /* for the next of its two ways */
+    bool is_over;              /* the broker has answered */
+    rd_kafka_resp_err_t code;
+    int64_t offset;
+    struct sent *next;
+};
+
+/* ---- partitions ---- */
+
+static int32_t choose(rd_kafka_t *client, const struct sent *sent, int32_t count) {
+    int32_t (*partitioner)(
+        const rd_kafka_topic_t *, const void *, size_t, int32_t, void *, void *) = NULL;
+    void *opaque = NULL;
+    char text[64];
+    size_t size = sizeof text;
+    const rd_kafka_topic_conf_t *conf = rd_kafka_conf_get_default_topic_conf(client->conf);
+    if (conf != NULL &&
+        rd_kafka_topic_conf_get(conf, "partitioner_cb", text, &size) == RD_KAFKA_CONF_OK)
+        (void)!sscanf(text, "%p", (void **)&partitioner);
+    size = sizeof text;
+    if (conf != NULL && rd_kafka_topic_conf_get(conf, "opaque", text, &size) == RD_KAFKA_CONF_OK)
+        (void)!sscanf(text, "%p", &opaque);
+    if (partitioner == NULL) return (int32_t)scheduler_draw((uint64_t)count);
+    return partitioner(kafka_topic(client, sent->topic), sent->record.key, sent->record.key_size,
+        count, opaque, sent->context);
+}
+
+/* ---- sending ---- */
+
+static void list_headers(struct sent *sent) {
+    size_t count = sent->headers != NULL ? rd_kafka_header_cnt(sent->headers) : 0;
+    if (count > 64) abort();
+    for (size_t i = 0; i < count; i++) {
+        struct log_header *header = &sent->log_headers[i];
+        (void)rd_kafka_header_get_all(
+            sent->headers, i, &header->name, &header->value, &header->size);
+    }
+    sent->record.header_count = count;
+    sent->record.headers = sent->log_headers;
+}
+
+static void take_part(rd_kafka_vu_t part, struct sent *sent) {
+    switch (part.vtype) {
+    case RD_KAFKA_VTYPE_TOPIC: snprintf(sent->topic, sizeof sent->topic, "%s", part.u.cstr); break;
+    case RD_KAFKA_VTYPE_VALUE:
+        sent->record.payload = part.u.mem.ptr;
+        sent->record.payload_size = part.u.mem.size;
+        break;
+    case RD_KAFKA_VTYPE_KEY:
+        sent->record.has_key = part.u.mem.ptr != NULL;
+        sent->record.key = part.u.mem.ptr;
+        sent->record.key_size = part.u.mem.size;
+        break;
+    case RD_KAFKA_VTYPE_OPAQUE: sent->context = part.u.ptr; break;
+    case RD_KAFKA_VTYPE_HEADERS: sent->headers = part.u.headers; break;
+    default: abort();
+    }
+}
+
+rd_kafka_error_t *rd_kafka_produceva(rd_kafka_t *client, const rd_kafka_vu_t *parts, size_t count) {
+    if (client->id != NULL && client->phase != PHASE_BEGUN)
+        return kafka_error(RD_KAFKA_RESP_ERR__STATE, false, false);
+    struct sent *sent = calloc(1, sizeof *sent);
+    if (sent == NULL) abort();
+    for (size_t i = 0; i < count; i++) take_part(parts[i], sent);
+    list_headers(sent);
+    sent->partition = RD_KAFKA_PARTITION_UA;
+    sent->since_ns = scheduler_now_ns();
+    sent->due_ns = sent->since_ns + scheduler_draw(SEND_NS_MAX);
+    struct sent **end = &client->first_sent;
+    while (*end != NULL) end = &(*end)->next;
+    if (client->first_sent != NULL && sent->due_ns < client->first_sent->due_ns)
+        sent->due_ns = client->first_sent->due_ns; /* in their order */
+    *end = sent;
+    return NULL;
+}
+
+static void answer(struct sent *sent, rd_kafka_resp_err_t code) {
+    sent->is_over = true;
+    sent->code = code;
+    sent->due_ns = scheduler_now_ns() + scheduler_draw(SEND_NS_MAX);
+}
+
+/* At the broker. */
+static void arrive(rd_kafka_t *client, struct sent *sent) {
+    struct topic *topic = cluster_find_topic(sent->topic);
+    uint64_t now_ns = scheduler_now_ns();
+    if (topic == NULL) {
+        sent->due_ns = now_ns + 100 * 1000000u;
+        if (now_ns - sent->since_ns >= TOPIC_WAIT_MS * 1000000ull)
+            answer(sent, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC);
+        return;
+    }
+    if (client->id != NULL && producer_id_is_fenced(client->id, client->epoch)) {
+        client->fatal = RD_KAFKA_RESP_ERR__FENCED;
+        client->phase = PHASE_FATAL;
+        answer(sent, RD_KAFKA_RESP_ERR__PURGE_QUEUE);
+        return;
+    }
+    sent->partition = choose(client, sent, topic->partition_count);
+    struct log *log = cluster_find_log(sent->topic, sent->partition);
+    if (sent->record.payload_size + sent->record.key_size > topic->message_bytes_max) {
+        answer(sent, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+        if (client->id != NULL) client->phase = PHASE_FAILED;
+        return;
+    }
+    sent->record.time_ms = (int64_t)(now_ns / 1000000u);
+    if (client->id != NULL) {
+        sent->record.txn = producer_id_open(client->id);
+        producer_id_touch(client->id, log);
+    }
+    sent->offset = cluster_append(log, &sent->record);
+    answer(sent, RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+static void report(rd_kafka_t *client, struct sent *sent) {
+    rd_kafka_event_t *event = calloc(1, sizeof *event);
+    struct message *message = calloc(1, sizeof *message);
+    if (event == NULL || message == NULL) abort();
+    message->seen = (rd_kafka_message_t){.err = sent->code,
+        .rkt = kafka_topic(client, sent->topic),
+        .partition = sent->partition,
+        .offset = sent->offset,
+        ._private = sent->context};
+    *event = (rd_kafka_event_t){.kind = EVENT_REPORTS, .reports = message, .next_report = message};
+    kafka_queue_add(client->main_queue, event);
+    if (sent->headers != NULL) rd_kafka_headers_destroy(sent->headers);
+    free(sent);
+}
+
+uint64_t kafka_producer_serve(rd_kafka_t *client) {
+    uint64_t next_ns = UINT64_MAX, down_ns = cluster_down_until_ns();
+    producer_ids_serve();
+    for (struct sent **at = &client->first_sent; *at != NULL;) {
+        struct sent *sent = *at;
+        if (sent->due_ns <= scheduler_now_ns() && down_ns > scheduler_now_ns())
+            sent->due_ns = down_ns;
+        if (sent->due_ns <= scheduler_now_ns() && sent->is_over) {
+            *at = sent->next;
+            report(client, sent);
+            continue;
+        }
+        if (sent->due_ns <= scheduler_now_ns()) arrive(client, sent);
+        if (sent->due_ns < next_ns) next_ns = sent->due_ns;
+        at = &sent->next;
+    }
+    return next_ns;
+}
+
+rd_kafka_resp_err_t rd_kafka_purge(rd_kafka_t *client, int flags) {
+    for (struct sent *sent = client->first_sent; sent != NULL; sent = sent->next) {
+        bool is_asked = sent->is_over ? (flags & RD_KAFKA_PURGE_F_INFLIGHT) != 0
+                                      : (flags & RD_KAFKA_PURGE_F_QUEUE) != 0;
+        if (!is_asked) continue;
+        sent->code =
+            sent->is_over ? RD_KAFKA_RESP_ERR__PURGE_INFLIGHT : RD_KAFKA_RESP_ERR__PURGE_QUEUE;
+        sent->is_over = true;
+        sent->due_ns = 0;
+    }
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+void kafka_producer_fini(rd_kafka_t *client) {
+    (void)rd_kafka_purge(client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    while (client->first_sent != NULL) {
+        struct sent *sent = client->first_sent;
+        client->first_sent = sent->next;
+        report(client, sent);
+    }
+}
+
+/* ---- transactions ---- */
+
+static bool is_transactional(const rd_kafka_t *client, char id[static KAFKA_ID_SIZE]) {
+    kafka_text(client, "transactional.id", id, KAFKA_ID_SIZE);
+    return id[0] != 0;
+}
+
+rd_kafka_error_t *rd_kafka_init_transactions(rd_kafka_t *client, int timeout_ms) {
+    char id[KAFKA_ID_SIZE];
+    if (!is_transactional(client, id)) return kafka_error(RD_KAFKA_RESP_ERR__STATE, false, false);
+    if (!kafka_reach(client, kafka_until_ns(timeout_ms)))
+        return kafka_error(RD_KAFKA_RESP_ERR__TIMED_OUT, true, false);
+    client->id = producer_id_take(
+        id, (uint32_t)kafka_number(client, "transaction.timeout.ms"), &client->epoch);
+    client->phase = PHASE_READY;
+    kafka_pass_time();
+    return NULL;
+}
+
+rd_kafka_error_t *rd_kafka_begin_transaction(rd_kafka_t *client) {
+    if (client->phase == PHASE_FATAL) return kafka_error(RD_KAFKA_RESP_ERR__FATAL, false, false);
+    if (client->phase != PHASE_READY)
+        return kafka_error(client->phase == PHASE_FAILED && client->refusal != 0
+                               ? client->refusal
+                               : RD_KAFKA_RESP_ERR__STATE,
+            false, client->phase == PHASE_FAILED);
+    client->phase = PHASE_BEGUN;
+    client->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
+    return NULL;
+}
+
+static rd_kafka_error_t *end(rd_kafka_t *client, enum txn_state state, int timeout_ms) {
+    if (client->phase == PHASE_FATAL || !kafka_reach(client, kafka_until_ns(timeout_ms)))
+        return client->phase == PHASE_FATAL
+                   ? kafka_error(RD_KAFKA_RESP_ERR__FATAL, false, false)
+                   : kafka_error(RD_KAFKA_RESP_ERR__TIMED_OUT, true, false);
+    if (producer_id_is_fenced(client->id, client->epoch)) {
+        client->fatal = RD_KAFKA_RESP_ERR__FENCED;
+        client->phase = PHASE_FATAL;
+        return kafka_error(RD_KAFKA_RESP_ERR__FENCED, false, false);
+    }
+    producer_id_end(client->id, state);
+    kafka_pass_time();
+    client->phase = PHASE_READY;
+    return NULL;
+}
+
+rd_kafka_error_t *rd_kafka_commit_transaction(rd_kafka_t *client, int timeout_ms) {
+    if (client->phase == PHASE_FAILED) return kafka_error(client->refusal, false, true);
+    return end(client, TXN_COMMITTED, timeout_ms);
+}
+
+rd_kafka_error_t *rd_kafka_abort_transaction(rd_kafka_t *client, int timeout_ms) {
+    return end(client, TXN_ABORTED, timeout_ms);
+}

@@ -1,0 +1,27 @@
+/**
+ * A worker of a world: an executor in a process of its own, between the Kafka clients of the worker
+ * and the world's cluster. Threads: the first of the world.
+ */
+#ifndef TESTS_WORLD_WORKER_H
+#define TESTS_WORLD_WORKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define WORLD_JOBS "jobs"
+#define WORLD_RESULTS "results"
+#define WORLD_DEAD_LETTERS "dead-letters"
+
+struct worker {
+    pid_t process;
+    const char *state; /* the path of its state file */
+    bool exactly_once, tells;
+    char name[64];     /* of its transactions, which a restart keeps */
+    atomic_bool *stop; /* in the region */
+};
+
+/** Starts it, once more too. */
+void worker_start(struct worker *worker);
+
+#endif

@@ -1,0 +1,232 @@
+#include "world/world.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world/account.h"
+#include "world/cluster.h"
+#include "world/scheduler.h"
+#include "world/worker.h"
+
+enum {
+    WORKERS_MAX = 3,
+    PARTITIONS_MAX = 4,
+    STEPS_MAX = 12,
+    JOBS_A_STEP_MAX = 20,
+    PAUSE_MS_MAX = 4000,
+    SILENCE_MS_MAX = 40000,
+    LOOK_MS = 100,
+    PATIENCE_MS = 900000 /* for the last answer, with all time-outs */
+};
+
+struct world {
+    const struct world_options *options;
+    struct account *account;
+    struct worker workers[WORKERS_MAX];
+    char states[WORKERS_MAX][512];
+    size_t worker_count;
+    bool exactly_once;
+    uint64_t moves;
+};
+
+__attribute__((format(printf, 2, 3))) static void tell(
+    const struct world *world, const char *format, ...) {
+    if (!world->options->tells) return;
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%10.3f ", (double)scheduler_now_ns() / 1e9);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+}
+
+static void sleep_up_to_ms(uint64_t ms) {
+    scheduler_sleep_ns(1 + scheduler_draw(ms * 1000000u));
+}
+
+/* ---- events ---- */
+
+static struct worker *any_worker(struct world *world) {
+    return &world->workers[scheduler_draw(world->worker_count)];
+}
+
+static struct topic *jobs_topic(void) {
+    return cluster_find_topic(WORLD_JOBS);
+}
+
+static void send_jobs(struct world *world) {
+    size_t count = 1 + scheduler_draw(JOBS_A_STEP_MAX);
+    tell(world, "%zu jobs are sent", count);
+    for (size_t i = 0; i < count; i++)
+        account_send(
+            world->account, (int32_t)scheduler_draw((uint64_t)jobs_topic()->partition_count));
+}
+
+static void kill_worker(struct world *world) {
+    struct worker *worker = any_worker(world);
+    tell(world, "%s is killed", worker->name);
+    scheduler_kill(worker->process);
+    sleep_up_to_ms(PAUSE_MS_MAX);
+    worker_start(worker);
+}
+
+/* While no broker answers it cannot commit, and says so. */
+static bool await_end(struct worker *worker, uint64_t since_ns) {
+    int status;
+    uint64_t until_ns = scheduler_now_ns() + PATIENCE_MS * 1000000ull;
+    while (!scheduler_has_ended(worker->process, &status) && scheduler_now_ns() < until_ns)
+        scheduler_sleep_ns(LOOK_MS * 1000000u);
+    bool has_ended = scheduler_has_ended(worker->process, &status);
+    if (has_ended && (status == 0 || cluster_down_until_ns() > since_ns)) return true;
+    fprintf(stderr, "%s was asked to stop, and ended with %#x\n", worker->name, (unsigned)status);
+    return false;
+}
+
+static bool stop_worker(struct world *world) {
+    struct worker *worker = any_worker(world);
+    tell(world, "%s is asked to stop", worker->name);
+    atomic_store(worker->stop, true);
+    if (!await_end(worker, scheduler_now_ns())) return false;
+    worker_start(worker);
+    return true;
+}
+
+static void freeze_worker(struct world *world) {
+    const struct worker *worker = any_worker(world);
+    uint64_t ms = 1 + scheduler_draw(SILENCE_MS_MAX);
+    tell(world, "%s is frozen for %" PRIu64 " ms", worker->name, ms);
+    scheduler_freeze(worker->process, scheduler_now_ns() + ms * 1000000u);
+}
+
+static void go_down(struct world *world) {
+    uint64_t ms = 1 + scheduler_draw(SILENCE_MS_MAX / 2);
+    tell(world, "the brokers are away for %" PRIu64 " ms", ms);
+    cluster_go_down_until(scheduler_now_ns() + ms * 1000000u);
+}
+
+static void add_partition(struct world *world) {
+    int32_t count = jobs_topic()->partition_count + 1;
+    if (count > PARTITIONS_MAX) return;
+    tell(world, "the job topic has %" PRId32 " partitions", count);
+    cluster_add_partitions(WORLD_JOBS, count);
+}
+
+/* As a tool does that mirrors the group's offsets: an earlier offset, and the text of the last. */
+static void move_commit(struct world *world) {
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    int32_t partition = (int32_t)scheduler_draw((uint64_t)jobs_topic()->partition_count);
+    rd_kafka_topic_partition_list_add(list, WORLD_JOBS, partition);
+    group_fetch(list, false);
+    rd_kafka_topic_partition_t *p = &list->elems[0];
+    if (p->offset > jobs_topic()->logs[partition].low) {
+        int64_t back = 1 + (int64_t)scheduler_draw((uint64_t)p->offset);
+        tell(world, "%s [%" PRId32 "]: the commit moves from %" PRId64 " back by %" PRId64,
+            WORLD_JOBS, partition, p->offset, back);
+        p->offset -= back;
+        (void)group_commit(list, NULL);
+        world->moves++;
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+static void truncate_log(struct world *world) {
+    int32_t partition = (int32_t)scheduler_draw((uint64_t)jobs_topic()->partition_count);
+    struct log *log = cluster_find_log(WORLD_JOBS, partition);
+    if (log->end <= log->low) return;
+    int64_t end = log->end - 1 - (int64_t)scheduler_draw((uint64_t)(log->end - log->low) / 2 + 1);
+    if (end < log->low) end = log->low;
+    tell(world, "%s [%" PRId32 "] is cut from %" PRId64 " to %" PRId64, WORLD_JOBS, partition,
+        log->end, end);
+    account_excuse(world->account, partition, end, log->end);
+    cluster_truncate(log, end);
+}
+
+static void recreate_topic(struct world *world) {
+    int32_t count = 1 + (int32_t)scheduler_draw(PARTITIONS_MAX);
+    for (int32_t p = 0; p < PARTITIONS_MAX; p++) account_excuse(world->account, p, 0, 0);
+    tell(world, "the job topic is made anew, with %" PRId32 " partitions", count);
+    cluster_delete_topic(WORLD_JOBS);
+    scheduler_sleep_ns(1 + scheduler_draw(3000000000u));
+    cluster_make_topic(WORLD_JOBS, count);
+}
+
+static bool let_happen(struct world *world, enum world_event event) {
+    if ((world->options->events & event) == 0) return true;
+    switch (event) {
+    case WORLD_KILLS: kill_worker(world); break;
+    case WORLD_STOPS: return stop_worker(world);
+    case WORLD_FREEZES: freeze_worker(world); break;
+    case WORLD_OUTAGES: go_down(world); break;
+    case WORLD_PARTITIONS: add_partition(world); break;
+    case WORLD_MOVES:
+        if (!world->exactly_once) move_commit(world);
+        break;
+    case WORLD_TRUNCATIONS: truncate_log(world); break;
+    case WORLD_RECREATIONS: recreate_topic(world); break;
+    }
+    return true;
+}
+
+/* ---- a life ---- */
+
+static void begin(struct world *world) {
+    cluster_begin();
+    group_begin();
+    world->exactly_once = scheduler_draw(2) == 0;
+    world->worker_count = 1 + scheduler_draw(WORKERS_MAX);
+    world->account = account_create(world->exactly_once);
+    cluster_make_topic(WORLD_JOBS, 1 + (int32_t)scheduler_draw(PARTITIONS_MAX));
+    cluster_make_topic(WORLD_RESULTS, 1);
+    cluster_make_topic(WORLD_DEAD_LETTERS, 1);
+    for (size_t i = 0; i < world->worker_count; i++) {
+        struct worker *worker = &world->workers[i];
+        snprintf(
+            world->states[i], sizeof world->states[i], "%s/state-%zu", world->options->folder, i);
+        *worker = (struct worker){.state = world->states[i],
+            .exactly_once = world->exactly_once,
+            .tells = world->options->tells,
+            .stop = scheduler_alloc(sizeof *worker->stop)};
+        snprintf(worker->name, sizeof worker->name, "worker-%zu", i);
+        worker_start(worker);
+    }
+    tell(world, "%zu workers, %s", world->worker_count,
+        world->exactly_once ? "exactly once" : "at least once");
+}
+
+static bool await_answers(struct world *world) {
+    uint64_t until_ns = scheduler_now_ns() + PATIENCE_MS * 1000000ull;
+    while (account_count_unanswered(world->account) > 0 && scheduler_now_ns() < until_ns)
+        scheduler_sleep_ns(LOOK_MS * 1000000u);
+    return account_is_right(world->account) && account_commits_are_right(world->account);
+}
+
+static bool end(struct world *world) {
+    bool ret = true;
+    uint64_t since_ns = scheduler_now_ns();
+    tell(world, "all stop");
+    for (size_t i = 0; i < world->worker_count; i++) atomic_store(world->workers[i].stop, true);
+    for (size_t i = 0; i < world->worker_count; i++)
+        ret = await_end(&world->workers[i], since_ns) && ret;
+    return account_is_right(world->account) && account_commits_are_right(world->account) && ret;
+}
+
+bool world_run(const struct world_options *options) {
+    struct world world = {.options = options};
+    bool ret = true;
+    scheduler_begin(options->seed);
+    begin(&world);
+    for (size_t steps = 1 + scheduler_draw(STEPS_MAX); steps > 0 && ret; steps--) {
+        send_jobs(&world);
+        sleep_up_to_ms(PAUSE_MS_MAX);
+        ret = let_happen(&world, (enum world_event)(1u << scheduler_draw(8))) &&
+              account_commits_are_right(world.account);
+        sleep_up_to_ms(scheduler_draw(2) == 0 ? PAUSE_MS_MAX : PAUSE_MS_MAX / 100);
+    }
+    ret = ret && await_answers(&world);
+    ret = ret && end(&world);
+    for (size_t i = 0; i < world.worker_count; i++) scheduler_kill(world.workers[i].process);
+    return ret;
+}

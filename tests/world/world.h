@@ -1,0 +1,36 @@
+/**
+ * A world: workers in processes of their own, one cluster, and a history that a seed draws: jobs
+ * that come, workers that die, freeze and stop, brokers that go away, topics that change. At the
+ * end every job must be answered as the delivery promises.
+ *
+ * Threads: the first of its process, once.
+ */
+#ifndef TESTS_WORLD_WORLD_H
+#define TESTS_WORLD_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** What may happen in it. */
+enum world_event {
+    WORLD_KILLS = 1 << 0,      /* a worker is killed, and another one takes its place */
+    WORLD_STOPS = 1 << 1,      /* a worker stops in order, and another one takes its place */
+    WORLD_FREEZES = 1 << 2,    /* a worker does not run for a while */
+    WORLD_OUTAGES = 1 << 3,    /* no broker answers for a while */
+    WORLD_PARTITIONS = 1 << 4, /* the job topic gets more partitions */
+    WORLD_MOVES = 1 << 5,      /* somebody commits an earlier offset with the text of a later one */
+    WORLD_TRUNCATIONS = 1 << 6, /* the end of the job topic is lost */
+    WORLD_RECREATIONS = 1 << 7  /* the job topic is deleted, and made anew */
+};
+
+struct world_options {
+    uint64_t seed;
+    uint32_t events;    /* of enum world_event */
+    bool tells;         /* each event, to standard error */
+    const char *folder; /* for the files of its workers */
+};
+
+/** Runs it. False: a promise was broken, which is told on standard error. */
+bool world_run(const struct world_options *options);
+
+#endif
