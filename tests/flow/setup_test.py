@@ -45,10 +45,11 @@ class SetupTest(unittest.TestCase):
         (self.fakes / download).write_text(script)
 
     def begin(self):
+        environment = {key: value for key, value in os.environ.items() if key != "GPU_WORKER_NO_INSTALL"}
         process = subprocess.Popen(
             [self.root / "scripts/setup", *LISTS], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True,
-            env=os.environ | {"PATH": f"{self.fakes}:{os.environ['PATH']}", "FAKES": str(self.fakes)})
+            env=environment | {"PATH": f"{self.fakes}:{os.environ['PATH']}", "FAKES": str(self.fakes)})
         self.addCleanup(process.kill)
         return process
 
