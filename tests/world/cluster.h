@@ -108,8 +108,8 @@ const void *cluster_key(void);
 
 /* ---- groups: one, for the workers ---- */
 
-/** Before any member. */
-void group_begin(void);
+/** Before any member. `tells`: each commit, to standard error. */
+void group_begin(bool tells);
 
 struct member; /* of a client, from its joining until it has left or was expelled */
 

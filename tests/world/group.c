@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "world/cluster.h"
 #include "world/scheduler.h"
@@ -12,7 +13,7 @@ struct member {
     char id[64], instance[CLUSTER_NAME_SIZE];
     pid_t process;
     bool is_in, has_joined; /* the rebalance that goes on */
-    uint64_t session_ns, poll_interval_ns, polled_ns, silent_from_ns;
+    uint64_t session_ns, poll_interval_ns, polled_ns, joined_ns;
     char topics[GROUP_TOPICS][CLUSTER_NAME_SIZE];
     size_t topic_count;
     size_t count;
@@ -34,7 +35,7 @@ struct committed {
 
 static struct group {
     int32_t generation;
-    bool is_rebalancing;
+    bool tells, is_rebalancing;
     uint64_t since_ns, deadline_ns;
     int32_t partition_counts[CLUSTER_TOPICS];
     uint64_t next_member;
@@ -44,8 +45,9 @@ static struct group {
     size_t offset_count;
 } * group;
 
-void group_begin(void) {
+void group_begin(bool tells) {
     group = scheduler_alloc(sizeof *group);
+    group->tells = tells;
 }
 
 /* ---- members ---- */
@@ -101,7 +103,7 @@ struct member *group_join(pid_t process, const char *instance, uint32_t session_
     member->is_in = true;
     member->session_ns = session_ms * 1000000ull;
     member->poll_interval_ns = poll_interval_ms * 1000000ull;
-    member->polled_ns = scheduler_now_ns();
+    member->polled_ns = member->joined_ns = scheduler_now_ns();
     if (takes_over) return member;
     member->topic_count = topic_count < GROUP_TOPICS ? topic_count : GROUP_TOPICS;
     for (size_t i = 0; i < member->topic_count; i++)
@@ -133,9 +135,8 @@ int32_t group_generation(void) {
 /* The coordinator hears heartbeats while the process runs, and the client gives up itself when
  * nobody polls it. */
 static bool is_over(const struct member *member) {
-    uint64_t now_ns = scheduler_now_ns(), silent_ns = scheduler_silent_since_ns(member->process);
-    if (silent_ns != UINT64_MAX) return now_ns - silent_ns >= member->session_ns;
-    return now_ns - member->polled_ns >= member->poll_interval_ns;
+    if (scheduler_silence_ns(member->process, member->joined_ns) >= member->session_ns) return true;
+    return scheduler_now_ns() - member->polled_ns >= member->poll_interval_ns;
 }
 
 static bool wants(const struct member *member, const char *topic) {
@@ -290,6 +291,10 @@ rd_kafka_resp_err_t group_commit(
             continue;
         }
         struct committed *committed = find_committed(p->topic, p->partition, txn);
+        if (group->tells)
+            fprintf(stderr, "%10.3f process %d commits %s [%d] at %lld, in %p\n",
+                (double)scheduler_now_ns() / 1e9, (int)getpid(), p->topic, (int)p->partition,
+                (long long)p->offset, (const void *)txn);
         if (committed == NULL) {
             if (group->offset_count == CLUSTER_OFFSETS) abort();
             committed = &group->offsets[group->offset_count++];

@@ -88,7 +88,19 @@ rd_kafka_topic_t *kafka_topic(rd_kafka_t *client, const char *name);
 
 /* ---- queues ---- */
 
-enum event_kind { EVENT_COMMIT, EVENT_REBALANCE, EVENT_REPORTS };
+enum event_kind { EVENT_COMMIT, EVENT_REBALANCE, EVENT_REPORTS, EVENT_DESCRIPTIONS };
+
+/* Of topics, with their ids. */
+struct description {
+    char name[CLUSTER_NAME_SIZE], id[32];
+    rd_kafka_error_t *error;
+};
+
+struct descriptions {
+    size_t count;
+    struct description items[CLUSTER_TOPICS];
+    const void *list[CLUSTER_TOPICS];
+};
 
 struct rd_kafka_op_s {
     enum event_kind kind;
@@ -98,6 +110,7 @@ struct rd_kafka_op_s {
     void (*on_commit)(rd_kafka_t *, rd_kafka_resp_err_t, rd_kafka_topic_partition_list_t *, void *);
     void *context;
     struct message *reports, *next_report;
+    struct descriptions *descriptions;
     struct rd_kafka_op_s *next;
 };
 

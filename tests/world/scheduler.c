@@ -368,12 +368,13 @@ void scheduler_freeze(pid_t id, uint64_t until_ns) {
     process->silent_since_ns = world->now_ns;
 }
 
-uint64_t scheduler_silent_since_ns(pid_t id) {
+uint64_t scheduler_silence_ns(pid_t id, uint64_t since_ns) {
     const struct process *process = find_process(id);
-    if (process == NULL) return UINT64_MAX;
-    if (process->has_ended || process->frozen_until_ns > world->now_ns)
-        return process->silent_since_ns;
-    return UINT64_MAX;
+    if (process == NULL || process->silent_since_ns == UINT64_MAX ||
+        process->silent_since_ns < since_ns)
+        return 0;
+    bool is_silent = process->has_ended || process->frozen_until_ns > world->now_ns;
+    return (is_silent ? world->now_ns : process->frozen_until_ns) - process->silent_since_ns;
 }
 
 bool scheduler_has_ended(pid_t id, int *status) {

@@ -75,8 +75,9 @@ void scheduler_kill(pid_t process);
 /** A process whose threads do not run until the given time. */
 void scheduler_freeze(pid_t process, uint64_t until_ns);
 
-/** Since when the process has not run: it is dead or frozen. UINT64_MAX: it runs. */
-uint64_t scheduler_silent_since_ns(pid_t process);
+/** How long the process has not run, or did not before it ran again: it is dead, or was frozen. 0:
+ * it always ran since `since_ns`. */
+uint64_t scheduler_silence_ns(pid_t process, uint64_t since_ns);
 
 /** The exit status of a process that has ended, as waitpid() tells it. False: it has not. */
 bool scheduler_has_ended(pid_t process, int *status);

@@ -99,4 +99,6 @@ static int run(void *context) {
 void worker_start(struct worker *worker) {
     atomic_store(worker->stop, false);
     worker->process = scheduler_fork(run, worker);
+    if (worker->tells)
+        fprintf(stderr, "    %s is process %d\n", worker->name, (int)worker->process);
 }

@@ -174,7 +174,7 @@ static bool let_happen(struct world *world, enum world_event event) {
 
 static void begin(struct world *world) {
     cluster_begin();
-    group_begin();
+    group_begin(world->options->tells);
     world->exactly_once = scheduler_draw(2) == 0;
     world->worker_count = 1 + scheduler_draw(WORKERS_MAX);
     world->account = account_create(world->exactly_once);

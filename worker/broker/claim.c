@@ -17,6 +17,7 @@ struct claim {
     rd_kafka_topic_partition_list_t *partitions; /* NULL unless it is ASKED */
     rd_kafka_consumer_group_metadata_t *group;   /* as well */
     rd_kafka_resp_err_t answer;
+    uint64_t look_ns;
 };
 
 struct claim *claim_create(void) {
@@ -97,4 +98,17 @@ void claim_answer(struct claim *claim, rd_kafka_resp_err_t code) {
     if (claim->standing == TAKEN) claim->standing = ANSWERED;
     else if (claim->standing == WITHDRAWN) claim->standing = FREE;
     pthread_mutex_unlock(&claim->lock);
+}
+
+void claim_note_look(struct claim *claim, uint64_t seen_ns) {
+    pthread_mutex_lock(&claim->lock);
+    claim->look_ns = seen_ns;
+    pthread_mutex_unlock(&claim->lock);
+}
+
+uint64_t claim_get_look(struct claim *claim) {
+    pthread_mutex_lock(&claim->lock);
+    uint64_t look_ns = claim->look_ns;
+    pthread_mutex_unlock(&claim->lock);
+    return look_ns;
 }

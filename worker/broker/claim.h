@@ -4,14 +4,18 @@
  * client has given it up, it could arrive after later transactions, and set the group back behind
  * their commits. The brokers refuse a late request of a transaction.
  *
- * One claim at a time. Threads: ask(), get_answer() and withdraw() are the consumer's, the others
- * the transactions'.
+ * One claim at a time. The consumer also tells here when it last saw that no topic was created anew
+ * (recreations.h): offsets that are committed later than that may be those of another log.
+ *
+ * Threads: ask(), get_answer(), withdraw() and note_look() are the consumer's, the others the
+ * transactions'.
  */
 #ifndef BROKER_CLAIM_H
 #define BROKER_CLAIM_H
 
 #include <librdkafka/rdkafka.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -49,5 +53,11 @@ MUST_CHECK rd_kafka_topic_partition_list_t *claim_take(
 
 /** Says how the commit of the claim that was taken has ended. Does nothing if none was taken. */
 void claim_answer(struct claim *claim, rd_kafka_resp_err_t code);
+
+/** All topics that are read were those that they had been, at clock_ns() `seen_ns`. */
+void claim_note_look(struct claim *claim, uint64_t seen_ns);
+
+/** When that was last so; 0: never yet. */
+uint64_t claim_get_look(struct claim *claim);
 
 #endif

@@ -23,6 +23,7 @@
 
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
+    LOOK_MS = 500,             /* between two looks at topics, at most, for transactions */
     ATTENTION_MS = 10,         /* how long poll() sleeps while something waits for finished jobs */
 };
 
@@ -61,14 +62,21 @@ static void fail(struct consumer *consumer, rd_kafka_resp_err_t native, const ch
     if (consumer->failure.code == ERR_OK) client_lost(&consumer->failure, native, reason);
 }
 
+/* What is given back is committed with it; a commit in between could only delay that one. But
+ * transactions go on meanwhile, and want to know that topics are what they were. */
 static void serve_commits(struct consumer *consumer) {
+    bool in_transactions = consumer->claim != NULL;
     committer_serve(&consumer->committer);
-    /* What is given back is committed with it; a commit in between could only delay that one. */
-    if (consumer->leaving != NULL || clock_ns() < consumer->next_commit_ns) return;
+    if (consumer->leaving != NULL && !in_transactions) return;
+    if (clock_ns() < consumer->next_commit_ns) return;
     rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
-    if (committer_start(&consumer->committer, partitions, consumer->claim != NULL))
-        consumer->next_commit_ns = clock_ns_in(consumer->commit_interval_ms);
+    if (committer_start(&consumer->committer, partitions, in_transactions))
+        consumer->next_commit_ns =
+            clock_ns_in(in_transactions && consumer->commit_interval_ms > LOOK_MS
+                            ? LOOK_MS
+                            : consumer->commit_interval_ms);
     rd_kafka_topic_partition_list_destroy(partitions);
+    if (in_transactions) claim_note_look(consumer->claim, consumer->committer.recreations.clean_ns);
 }
 
 /* Pauses, and messages beyond the window */

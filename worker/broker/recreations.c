@@ -72,6 +72,7 @@ static void begin_look(
     rd_kafka_topic_partition_list_destroy(recreations->unsure);
     recreations->unsure = rd_kafka_topic_partition_list_new(0);
     recreations->look = LOOK_ASKED;
+    recreations->began_ns = clock_ns();
     bool asks_ids = !recreations->are_ids_asked && topic_ids_ask(recreations->client, partitions,
                                                        REQUEST_TIMEOUT_MS, recreations->answers);
     if (asks_ids) recreations->are_ids_asked = true;
@@ -110,9 +111,18 @@ static void take_ids(struct recreations *recreations, rd_kafka_event_t *event) {
     else ask_group(recreations);
 }
 
-/* Whether the group had something for it, and has nothing any more. */
+static bool is_checked(
+    const struct recreations *recreations, const rd_kafka_topic_partition_t *told) {
+    const rd_kafka_topic_partition_t *checked = recreations->checked;
+    return checked != NULL && checked->partition == told->partition &&
+           strcmp(checked->topic, told->topic) == 0;
+}
+
+/* Whether the group had something for it, and has nothing any more. It had what we committed when
+ * we took the partition over, but may tell that late, so a log that is shorter has to say so, too.
+ */
 static bool is_other(struct recreations *recreations, const rd_kafka_topic_partition_t *told) {
-    bool was_known = has(recreations->known, told);
+    bool was_known = has(recreations->known, told) || is_checked(recreations, told);
     if (told->offset >= 0) add(recreations->known, told);
     return told->offset < 0 && was_known;
 }
@@ -193,7 +203,10 @@ static void take_off(rd_kafka_topic_partition_list_t *partitions,
 
 bool recreations_serve(
     struct recreations *recreations, rd_kafka_topic_partition_list_t *partitions) {
-    if (partitions->cnt == 0) return true;
+    if (partitions->cnt == 0) {
+        recreations->clean_ns = clock_ns();
+        return true;
+    }
     if (recreations->look == LOOK_NONE && clock_ns() < recreations->next_look_ns) return false;
     if (recreations->look == LOOK_NONE) begin_look(recreations, partitions);
     bool is_told = wait_for_look(recreations, 0) == LOOK_TOLD;
@@ -201,8 +214,10 @@ bool recreations_serve(
     recreations->next_look_ns = is_told ? 0 : clock_ns_in(PAUSE_MS);
     end_look(recreations);
     begin_anew(recreations, partitions);
+    int count = partitions->cnt;
     take_off(partitions, recreations->found);
     take_off(partitions, recreations->unsure);
+    if (is_told && partitions->cnt == count) recreations->clean_ns = recreations->began_ns;
     return is_told;
 }
 
@@ -233,12 +248,16 @@ bool recreations_take_out(struct recreations *recreations,
     return is_told;
 }
 
-bool recreations_check(struct recreations *recreations, const char *topic, int32_t partition) {
+enum log_identity recreations_check(
+    struct recreations *recreations, const char *topic, int32_t partition) {
     rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(one, topic, partition);
-    (void)look_now(recreations, one, clock_ns_in(WAIT_MS));
-    bool is_other = has(recreations->found, &one->elems[0]);
+    recreations->checked = rd_kafka_topic_partition_list_add(one, topic, partition);
+    bool is_told = look_now(recreations, one, clock_ns_in(WAIT_MS));
+    recreations->checked = NULL;
+    enum log_identity ret =
+        is_told && !has(recreations->unsure, &one->elems[0]) ? LOG_IS_SAME : LOG_IS_UNKNOWN;
+    if (has(recreations->found, &one->elems[0])) ret = LOG_IS_OTHER;
     begin_anew(recreations, one);
     rd_kafka_topic_partition_list_destroy(one);
-    return is_other;
+    return ret;
 }

@@ -6,8 +6,9 @@
  * group has committed something for every partition that is read (ownership.h), so one for which it
  * had something, and has nothing now, has another log. A commit would hide that for ever, and so
  * the group is asked before each (observer.h). Where ids of topics are told (topic_ids.h), another
- * id says the same, whatever was committed meanwhile, as in transactions, which do not wait for
- * this. The group is then asked only until the ids are known.
+ * id says the same, whatever was committed meanwhile. The group is then asked only until the ids
+ * are known. Transactions do not wait for a look of their own; they commit only soon after one that
+ * found nothing (claim.h).
  *
  * Without an answer nothing is committed: running something again is better than losing it.
  *
@@ -41,6 +42,10 @@ struct recreations {
     enum look look;                         /* the one under way */
     rd_kafka_topic_partition_list_t *asked; /* by it; NULL: none is under way */
     rd_kafka_topic_partition_list_t *unsure; /* for which the last one could not tell */
+    uint64_t began_ns;                       /* the one under way */
+    uint64_t clean_ns; /* when the last one began that found nothing, and was sure; 0: none */
+    const rd_kafka_topic_partition_t
+        *checked; /* its log is shorter than what was read; NULL: none */
     uint64_t next_look_ns;
     bool is_reported; /* that looks fail */
 };
@@ -68,11 +73,13 @@ MUST_CHECK bool recreations_serve(
 MUST_CHECK bool recreations_take_out(struct recreations *recreations,
     rd_kafka_topic_partition_list_t *partitions, uint64_t deadline_ns);
 
+enum log_identity { LOG_IS_SAME, LOG_IS_OTHER, LOG_IS_UNKNOWN };
+
 /**
- * Asks about one partition, and waits for the answer, but not long. True: it has another log, and
- * is begun anew.
+ * Asks about one partition whose log is shorter than what was read of it, and waits for the answer,
+ * but not long. If it has another log, it is begun anew.
  */
-MUST_CHECK bool recreations_check(
+MUST_CHECK enum log_identity recreations_check(
     struct recreations *recreations, const char *topic, int32_t partition);
 
 #endif

@@ -87,6 +87,13 @@ static int64_t end_of_log(
     return high;
 }
 
+static void go_on_at(const struct resets *resets, const char *topic, int32_t partition,
+    int64_t offset, struct error *failure) {
+    rd_kafka_resp_err_t code =
+        assignment_seek(resets->recreations->client, topic, partition, offset);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) client_lost(failure, code, "reading on after a reset");
+}
+
 bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struct error *failure) {
     const char *topic = rd_kafka_topic_name(message->rkt);
     int32_t partition = message->partition;
@@ -96,7 +103,12 @@ bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struc
         tell_expired(resets, topic, partition, from, message->offset);
         return false;
     }
-    if (recreations_check(resets->recreations, topic, partition)) return true;
+    enum log_identity identity = recreations_check(resets->recreations, topic, partition);
+    if (identity == LOG_IS_OTHER) return true;
+    if (identity == LOG_IS_UNKNOWN) { /* it is reset once more, and looked at again */
+        go_on_at(resets, topic, partition, from, failure);
+        return true;
+    }
     int64_t end = end_of_log(resets, topic, message);
     if (end >= from) {
         client_say(resets->recreations->events, LOG_WARN,
@@ -110,8 +122,7 @@ bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struc
         "not; reading goes on at the end; was a leader elected that did not have all of the log "
         "(unclean.leader.election.enable)?",
         topic, (int)partition, end, from, from - end);
-    rd_kafka_resp_err_t code = assignment_seek(resets->recreations->client, topic, partition,
-        offsets_truncate(resets->recreations->offsets, topic, partition, end));
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) client_lost(failure, code, "reading on at the end");
+    go_on_at(resets, topic, partition,
+        offsets_truncate(resets->recreations->offsets, topic, partition, end), failure);
     return true;
 }
