@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "testing.h"
 
 /* A membership of a group without a broker. */
@@ -95,6 +96,15 @@ TEST(an_answer_that_nobody_took_is_gone_with_its_claim) {
     assert_true(ask(claim, 8));
 }
 
+TEST(topics_are_known_only_after_a_look_that_is_not_old) {
+    struct claim *claim = *state;
+    assert_false(claim_knows_topics(claim));
+    claim_note_look(claim, clock_ns());
+    assert_true(claim_knows_topics(claim));
+    claim_note_look(claim, clock_ns() - 60 * 1000000000ull);
+    assert_false(claim_knows_topics(claim));
+}
+
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 TEST_MAIN() {
@@ -103,6 +113,7 @@ TEST_MAIN() {
         F(one_that_is_withdrawn_is_not_taken),
         F(the_answer_to_one_that_was_withdrawn_is_not_the_next_ones),
         F(an_answer_that_nobody_took_is_gone_with_its_claim),
+        F(topics_are_known_only_after_a_look_that_is_not_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

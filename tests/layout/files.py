@@ -14,7 +14,7 @@ TOP_LEVEL = {
     "config", "deploy", "schemas", "scripts", "tests", "worker",
 }  # fmt: skip
 NOT_OURS = {"build", "__pycache__"}
-SOURCE_LINES_MAX = 550
+SOURCE_LINES_MAX = 800
 # Split, so that this file keeps to its own rules.
 OPEN_MARKS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 HOME_PATHS = re.compile(r"(?<![\w.$}/-])/(home|root|work|Users)/\w")

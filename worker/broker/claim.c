@@ -3,6 +3,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+
+enum { LOOK_AGE_MS = 1500 }; /* three times as long as from one look to the next (consumer.c) */
+
 enum standing {
     FREE,
     ASKED,
@@ -106,9 +110,9 @@ void claim_note_look(struct claim *claim, uint64_t seen_ns) {
     pthread_mutex_unlock(&claim->lock);
 }
 
-uint64_t claim_get_look(struct claim *claim) {
+bool claim_knows_topics(struct claim *claim) {
     pthread_mutex_lock(&claim->lock);
     uint64_t look_ns = claim->look_ns;
     pthread_mutex_unlock(&claim->lock);
-    return look_ns;
+    return clock_ns() - look_ns < LOOK_AGE_MS * 1000000ull;
 }

@@ -57,7 +57,8 @@ void claim_answer(struct claim *claim, rd_kafka_resp_err_t code);
 /** All topics that are read were those that they had been, at clock_ns() `seen_ns`. */
 void claim_note_look(struct claim *claim, uint64_t seen_ns);
 
-/** When that was last so; 0: never yet. */
-uint64_t claim_get_look(struct claim *claim);
+/** Whether that was so a moment ago. If not, as after a pause of the process, nothing is committed.
+ */
+MUST_CHECK bool claim_knows_topics(struct claim *claim);
 
 #endif

@@ -67,8 +67,8 @@ static void fail(struct consumer *consumer, rd_kafka_resp_err_t native, const ch
 static void serve_commits(struct consumer *consumer) {
     bool in_transactions = consumer->claim != NULL;
     committer_serve(&consumer->committer);
-    if (consumer->leaving != NULL && !in_transactions) return;
-    if (clock_ns() < consumer->next_commit_ns) return;
+    if ((consumer->leaving != NULL && !in_transactions) || clock_ns() < consumer->next_commit_ns)
+        return;
     rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
     if (committer_start(&consumer->committer, partitions, in_transactions))
         consumer->next_commit_ns =

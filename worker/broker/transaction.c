@@ -19,8 +19,6 @@ enum {
     REPEAT_MAX_MS = 1600,   /* the first repetition waits RETRY_MS, the next twice as long ... */
     REPLACE_WAIT_MS = 5000, /* longer than a heartbeat: by then a lost name is known */
     FLUSH_POLL_MS = 10,
-    LOOK_AGE_MS = 1500, /* offsets are committed so soon after a look at their topics */
-    LOOK_STEP_MS = 10,
     ABORT_WAIT_MS = 2000,
     QUIET_SHARE = 10 /* of the interval, without a record */
 };
@@ -169,18 +167,13 @@ static void step_starting(struct transaction *t) {
         t->phase = t->is_in_doubt ? PHASE_IN_DOUBT : PHASE_IDLE;
 }
 
-/* Topics may have been created anew since the consumer looked, as after a pause of the process. */
-static bool knows_topics(const struct transaction *t) {
-    return clock_ns() - claim_get_look(t->claim) < LOOK_AGE_MS * 1000000ull;
-}
-
 /* Whether offsets are due without any record, as after a gap or at the end of a partition. Once
  * partitions are lost, committing is up to their next owner. */
 static bool is_wanted(struct transaction *t) {
     if (t->waiting.first != NULL || claim_is_asked(t->claim)) return true;
     bool is_time = t->is_flushing || clock_ns() - t->closed_ns >= t->interval_ns;
     return is_time && offsets_is_due(t->offsets) && !rd_kafka_assignment_lost(t->consumer) &&
-           knows_topics(t);
+           claim_knows_topics(t->claim);
 }
 
 static void step_idle(struct transaction *t) {
@@ -278,12 +271,12 @@ static void look_for_refusal(struct transaction *t) {
 }
 
 static void step_delivering(struct transaction *t) {
+    bool may_commit = t->is_claim || claim_knows_topics(t->claim);
     if (!is_member(t)) return;
     if (t->has_failed) look_for_refusal(t);
-    bool is_late = clock_ns() - t->ending_ns >= t->patience_ns;
-    bool may_commit = t->is_claim || knows_topics(t);
-    if (t->has_failed || (!may_commit && is_late)) t->phase = PHASE_ABORTING;
-    else if (!may_commit) t->retry_ns = clock_ns_in(LOOK_STEP_MS);
+    if (t->has_failed || (!may_commit && clock_ns() - t->ending_ns >= t->patience_ns))
+        t->phase = PHASE_ABORTING;
+    else if (!may_commit) t->retry_ns = clock_ns_in(FLUSH_POLL_MS);
     else if (t->undelivered_count == 0) t->phase = take_commits(t) ? PHASE_OFFSETS : PHASE_ABORTING;
 }
 
