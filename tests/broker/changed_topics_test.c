@@ -133,7 +133,8 @@ static struct reader *read_old(const struct broker *broker, struct events *event
     return reader;
 }
 
-/* Until all of these partitions has come, from their starts on and in order. */
+/* Until all of these partitions has come, from their starts on and in order. Before it has seen
+ * that the topic is another one, a reader may go on in the middle of it. */
 static void read_new(struct reader *reader, int from, int to) {
     int64_t next[PARTITIONS_MAX] = {0};
     uint64_t deadline_ns = clock_ns_in(KAFKA_PATIENCE_MS);
@@ -144,9 +145,10 @@ static void read_new(struct reader *reader, int from, int to) {
         if (clock_ns() > deadline_ns) fail_msg("%d messages have not come", missing);
         if (delivery == NULL) continue;
         const struct position at = delivery->position;
-        assert_in_range(at.partition, from, to - 1);
-        assert_int_equal(at.offset, next[at.partition]++);
         delivery_destroy(delivery);
+        assert_in_range(at.partition, from, to - 1);
+        if (next[at.partition] == 0 && at.offset > 0) continue;
+        assert_int_equal(at.offset, next[at.partition]++);
         missing--;
     }
     reader_destroy(reader);

@@ -21,6 +21,13 @@ bool kafka_is_real(void) {
 static void ignore_log(
     const rd_kafka_t *client, int level, const char *facility, const char *line) {}
 
+/* What a topic does not take would be missed elsewhere, much later. */
+static void must_be_delivered(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque) {
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+        fail_msg("producing to %s [%d]: %s", rd_kafka_topic_name(message->rkt),
+            (int)message->partition, rd_kafka_err2str(message->err));
+}
+
 static rd_kafka_t *client_from(
     rd_kafka_type_t type, const char *bootstrap, const char *key, const char *value) {
     char why[256];
@@ -29,6 +36,7 @@ static rd_kafka_t *client_from(
     rd_kafka_conf_set(conf, "bootstrap.servers", bootstrap, why, sizeof why);
     if (type == RD_KAFKA_CONSUMER)
         rd_kafka_conf_set(conf, "enable.partition.eof", "true", why, sizeof why);
+    else rd_kafka_conf_set_dr_msg_cb(conf, must_be_delivered);
     if (key != NULL) rd_kafka_conf_set(conf, key, value, why, sizeof why);
     rd_kafka_t *client = rd_kafka_new(type, conf, why, sizeof why);
     if (client == NULL) fail_msg("%s", why);
@@ -63,10 +71,32 @@ static void create_real_topic(
     rd_kafka_queue_destroy(queue);
 }
 
+/* 0: there is no such topic. */
+static int count_partitions(rd_kafka_t *client, const char *topic) {
+    const struct rd_kafka_metadata *metadata;
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(client, topic, NULL);
+    rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, handle, &metadata, KAFKA_PATIENCE_MS);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_msg("metadata: %s", rd_kafka_err2str(code));
+    rd_kafka_topic_destroy(handle);
+    int ret = metadata->topics[0].partition_cnt;
+    rd_kafka_metadata_destroy(metadata);
+    return ret;
+}
+
+/* A broker answers that it has changed a topic before it tells clients of it: until then, they send
+ * nothing to a new partition, and may send to a topic that was deleted. The client that asks is a
+ * consumer, because a producer that asks for a topic creates it. */
+static void wait_for_partitions(const struct broker *broker, const char *topic, int partitions) {
+    rd_kafka_t *client = client_new(RD_KAFKA_CONSUMER, broker->bootstrap);
+    WAIT_FOR(count_partitions(client, topic), ==, partitions);
+    rd_kafka_destroy(client);
+}
+
 void broker_create_topic(struct broker *broker, const char *topic, int partitions) {
-    if (kafka_is_real())
+    if (kafka_is_real()) {
         create_real_topic(broker, topic, rd_kafka_NewTopic_new(topic, partitions, 1, NULL, 0));
-    else
+        wait_for_partitions(broker, topic, partitions);
+    } else
         assert_int_equal(rd_kafka_mock_topic_create(broker->cluster, topic, partitions, 1),
             RD_KAFKA_RESP_ERR_NO_ERROR);
 }
@@ -91,6 +121,7 @@ void broker_recreate_jobs(struct broker *broker, int partitions) {
     take_good_answer(queue);
     rd_kafka_DeleteTopic_destroy(wanted);
     rd_kafka_queue_destroy(queue);
+    wait_for_partitions(broker, broker->jobs, 0);
     broker_create_topic(broker, broker->jobs, partitions);
 }
 
@@ -103,6 +134,7 @@ void broker_add_partitions(struct broker *broker, int partitions) {
     take_good_answer(queue);
     rd_kafka_NewPartitions_destroy(wanted);
     rd_kafka_queue_destroy(queue);
+    wait_for_partitions(broker, broker->jobs, partitions);
 }
 
 void broker_hide_topic(struct broker *broker, const char *topic, bool hidden) {
