@@ -225,12 +225,13 @@ TEST(a_partition_changes_hands_only_when_its_started_messages_are_finished) {
         source_get_totals(second, &totals);
     });
 
-    /* A real broker takes commits while members rejoin, so that nothing comes twice. */
-    if (kafka_is_real()) {
-        for (int32_t p = 0; p < PARTITIONS; p++)
-            assert_int_equal(broker_committed(&broker, p), EACH);
-        assert_int_equal(first_tally.total + second_tally.total, 0);
-    }
+    /* A real broker takes commits while members rejoin, so that nothing comes twice. What stays
+     * with the first member, in a cooperative group, may be committed later than what has moved. */
+    for (int32_t p = 0; kafka_is_real() && p < PARTITIONS; p++)
+        WAIT_DOING(broker_committed(&broker, p), ==, EACH, {
+            assert_false(take_one(first, &first_tally, &position));
+            assert_false(take_one(second, &second_tally, &position));
+        });
     consumer_stop(first);
     consumer_stop(second);
     broker_stop(&broker);
