@@ -62,19 +62,24 @@ static void fail(struct consumer *consumer, rd_kafka_resp_err_t native, const ch
     if (consumer->failure.code == ERR_OK) client_lost(&consumer->failure, native, reason);
 }
 
-/* What is given back is committed with it; a commit in between could only delay that one. But
- * transactions go on meanwhile, and want to know that topics are what they were. */
+static bool is_leaving(const struct consumer *consumer, const char *topic, int32_t partition) {
+    return consumer->is_closing ||
+           (consumer->leaving != NULL &&
+               rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL);
+}
+
+/* What is given back is committed with it, but by transactions, which want to know meanwhile that
+ * its topics are what they were. */
 static void serve_commits(struct consumer *consumer) {
     bool in_transactions = consumer->claim != NULL;
     committer_serve(&consumer->committer);
-    if ((consumer->leaving != NULL && !in_transactions) || clock_ns() < consumer->next_commit_ns)
-        return;
+    if (clock_ns() < consumer->next_commit_ns) return;
     rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
+    for (int i = partitions->cnt - 1; i >= 0 && !in_transactions; i--)
+        if (is_leaving(consumer, partitions->elems[i].topic, partitions->elems[i].partition))
+            rd_kafka_topic_partition_list_del_by_idx(partitions, i);
     if (committer_start(&consumer->committer, partitions, in_transactions))
-        consumer->next_commit_ns =
-            clock_ns_in(in_transactions && consumer->commit_interval_ms > LOOK_MS
-                            ? LOOK_MS
-                            : consumer->commit_interval_ms);
+        consumer->next_commit_ns = clock_ns_in(consumer->commit_interval_ms);
     rd_kafka_topic_partition_list_destroy(partitions);
     if (in_transactions) claim_note_look(consumer->claim, consumer->committer.recreations.clean_ns);
 }
@@ -86,12 +91,6 @@ static void pause_partitions(
     rd_kafka_resp_err_t code = assignment_pause(consumer->client, partitions, paused);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         client_report(&consumer->events, code, paused ? "pausing failed" : "resuming failed");
-}
-
-static bool is_leaving(const struct consumer *consumer, const char *topic, int32_t partition) {
-    return consumer->is_closing ||
-           (consumer->leaving != NULL &&
-               rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL);
 }
 
 /* Those that are stopped for a reason of their own stay so. Takes the list. */
@@ -520,6 +519,8 @@ enum err consumer_create(
         .name = "kafka consumer"};
     consumer->owner = options->owner;
     consumer->commit_interval_ms = options->commit_interval_ms;
+    if (claim != NULL && options->commit_interval_ms > LOOK_MS)
+        consumer->commit_interval_ms = LOOK_MS;
     consumer->drain_timeout_ms = options->drain_timeout_ms;
     trials_init(
         &consumer->trials, &consumer->source, &consumer->events, options->fetch_ahead_bytes);
