@@ -183,12 +183,25 @@ static rd_kafka_t *group_client(const struct broker *broker) {
     return client_from(RD_KAFKA_CONSUMER, broker->bootstrap, "group.id", broker->group);
 }
 
+static uint64_t patience_ns(void) {
+    return clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
+}
+
+/* The first group of a broker makes it the coordinator, which takes it a while. */
+static bool is_starting(rd_kafka_resp_err_t code) {
+    return code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS ||
+           code == RD_KAFKA_RESP_ERR_NOT_COORDINATOR;
+}
+
 int64_t broker_committed_metadata(
     const struct broker *broker, int32_t partition, char *text, size_t size) {
     rd_kafka_t *member = group_client(broker);
     rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(asked, broker->jobs, partition);
-    rd_kafka_resp_err_t code = rd_kafka_committed(member, asked, KAFKA_PATIENCE_MS);
+    uint64_t deadline_ns = patience_ns();
+    rd_kafka_resp_err_t code;
+    do code = rd_kafka_committed(member, asked, KAFKA_PATIENCE_MS);
+    while (is_starting(code) && clock_ns() < deadline_ns);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_msg("committed: %s", rd_kafka_err2str(code));
     const rd_kafka_topic_partition_t *found = &asked->elems[0];
     int64_t offset = found->offset;
@@ -204,10 +217,6 @@ int64_t broker_committed(const struct broker *broker, int32_t partition) {
     return broker_committed_metadata(broker, partition, text, sizeof text);
 }
 
-static uint64_t patience_ns(void) {
-    return clock_ns() + (uint64_t)KAFKA_PATIENCE_MS * 1000000u;
-}
-
 void broker_commit(
     const struct broker *broker, int32_t partition, int64_t offset, const char *metadata) {
     rd_kafka_t *member = group_client(broker);
@@ -220,7 +229,7 @@ void broker_commit(
     uint64_t deadline_ns = patience_ns();
     rd_kafka_resp_err_t code;
     do code = rd_kafka_commit(member, list, 0);
-    while (code == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS && clock_ns() < deadline_ns);
+    while (is_starting(code) && clock_ns() < deadline_ns);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail_msg("commit: %s", rd_kafka_err2str(code));
     rd_kafka_topic_partition_list_destroy(list);
     rd_kafka_destroy(member);
