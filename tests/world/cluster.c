@@ -27,7 +27,7 @@ void cluster_changed(void) {
 }
 
 void cluster_go_down_until(uint64_t until_ns) {
-    cluster->down_until_ns = until_ns;
+    if (until_ns > cluster->down_until_ns) cluster->down_until_ns = until_ns;
 }
 
 uint64_t cluster_down_until_ns(void) {

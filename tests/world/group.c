@@ -7,7 +7,11 @@
 #include "world/cluster.h"
 #include "world/scheduler.h"
 
-enum { GROUP_TOPICS = 4, JOIN_DELAY_MS = 20 };
+enum {
+    GROUP_TOPICS = 4,
+    JOIN_DELAY_MS = 20,
+    LOOK_MS = 10000 /* the worker's topic.metadata.refresh.interval.ms */
+};
 
 struct member {
     char id[64], instance[CLUSTER_NAME_SIZE];
@@ -36,7 +40,7 @@ struct committed {
 static struct group {
     int32_t generation;
     bool tells, is_rebalancing;
-    uint64_t since_ns, deadline_ns;
+    uint64_t since_ns, deadline_ns, next_look_ns;
     int32_t partition_counts[CLUSTER_TOPICS];
     uint64_t next_member;
     struct member *members[CLUSTER_MEMBERS];
@@ -178,9 +182,10 @@ static void complete(void) {
     cluster_changed();
 }
 
-/* The leader looks for it now and then (topic.metadata.refresh.interval.ms); here it sees at once.
- */
+/* The leader looks for it now and then. */
 static bool have_topics_changed(void) {
+    if (scheduler_now_ns() < group->next_look_ns) return false;
+    group->next_look_ns = scheduler_now_ns() + LOOK_MS * 1000000ull;
     const struct member *first = group->member_count > 0 ? group->members[0] : NULL;
     for (size_t i = 0; first != NULL && i < first->topic_count; i++) {
         const struct topic *topic = topic_of(first, i);

@@ -28,6 +28,8 @@ static void fill(struct settings *settings, const struct worker *worker) {
     settings->prepare.threads = 1;
     settings->batch.stream = STREAM_COPIED;
     settings->delivery = worker->exactly_once ? EXACTLY_ONCE : AT_LEAST_ONCE;
+    free(settings->cpu_driver.faults);
+    settings->cpu_driver.faults = strdup(worker->faults);
     free(settings->programs.dir);
     settings->programs.dir = strdup(GPU_WORKER_PROGRAMS_DIR);
 }
@@ -64,10 +66,19 @@ static enum err begin(void *context, struct executor_life *ret, struct error *er
     enum err code =
         state_open(beginning->worker->state, STATE_LOCK_MS, &ret->state, &set_aside, err);
     if (code != ERR_OK) return code;
-    const struct consumer_options consumer = {.kafka = {.bootstrap_servers = "world:1",
-                                                  .on_event = on_event,
-                                                  .context = (void *)(uintptr_t)beginning->worker},
+    const struct worker *worker = beginning->worker;
+    char *keys[] = {"auto.offset.reset", "max.poll.interval.ms"};
+    char *values[] = {
+        worker->reads_latest ? "latest" : "earliest", (char *)(uintptr_t)worker->poll_interval};
+    const struct consumer_options consumer = {
+        .kafka = {.bootstrap_servers = "world:1",
+            .setting_count = worker->poll_interval != NULL ? 2 : 1,
+            .setting_keys = keys,
+            .setting_values = values,
+            .on_event = on_event,
+            .context = (void *)(uintptr_t)beginning->worker},
         .group = "workers",
+        .instance_id = worker->is_static ? worker->name : "",
         .owner = state_draw_life(),
         .fetch_ahead_bytes = 1 << 20,
         .topic_count = 1,

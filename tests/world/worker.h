@@ -17,8 +17,12 @@ struct worker {
     pid_t process;
     const char *state; /* the path of its state file */
     bool exactly_once, tells;
-    char name[64];     /* of its transactions, which a restart keeps */
-    atomic_bool *stop; /* in the region */
+    char name[64];             /* of its transactions, which a restart keeps */
+    bool is_static;            /* it is a member of this name, too */
+    bool reads_latest;         /* auto.offset.reset */
+    const char *poll_interval; /* max.poll.interval.ms; NULL: the worker's own */
+    char faults[64];           /* of its device (cpu_driver/cpu_driver.h) */
+    atomic_bool *stop;         /* in the region */
 };
 
 /** Starts it, once more too. */

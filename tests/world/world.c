@@ -28,8 +28,8 @@ struct world {
     struct worker workers[WORKERS_MAX];
     char states[WORKERS_MAX][512];
     size_t worker_count;
+    uint32_t events; /* those that this one may have */
     bool exactly_once;
-    uint64_t moves;
 };
 
 __attribute__((format(printf, 2, 3))) static void tell(
@@ -127,7 +127,6 @@ static void move_commit(struct world *world) {
             WORLD_JOBS, partition, p->offset, back);
         p->offset -= back;
         (void)group_commit(list, NULL);
-        world->moves++;
     }
     rd_kafka_topic_partition_list_destroy(list);
 }
@@ -154,7 +153,7 @@ static void recreate_topic(struct world *world) {
 }
 
 static bool let_happen(struct world *world, enum world_event event) {
-    if ((world->options->events & event) == 0) return true;
+    if ((world->events & event) == 0) return true;
     switch (event) {
     case WORLD_KILLS: kill_worker(world); break;
     case WORLD_STOPS: return stop_worker(world);
@@ -172,9 +171,44 @@ static bool let_happen(struct world *world, enum world_event event) {
 
 /* ---- a life ---- */
 
+/* All workers of a world are configured alike. A group that starts at the end of a topic cannot
+ * know that the topic is another one, if all of its members start again. */
+static void configure(struct world *world, struct worker *worker) {
+    const struct worker *like = worker > world->workers ? world->workers : NULL;
+    if (like != NULL) {
+        worker->is_static = like->is_static;
+        worker->reads_latest = like->reads_latest;
+        worker->poll_interval = like->poll_interval;
+    } else {
+        worker->is_static = scheduler_draw(3) == 0;
+        worker->reads_latest = scheduler_draw(4) == 0 && (world->events & WORLD_RECREATIONS) == 0;
+        worker->poll_interval = scheduler_draw(4) == 0 ? "21000" : NULL;
+    }
+    if (scheduler_draw(2) == 0)
+        snprintf(worker->faults, sizeof worker->faults, "seed=%d;cuMemcpyDtoHAsync:slow=%ds@p0.1",
+            (int)scheduler_draw(1000), 1 + (int)scheduler_draw(20));
+}
+
+/* What is sent before they have their partitions is nobody's promise with auto.offset.reset:
+ * latest. */
+static void await_first(struct world *world) {
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    bool are_placed = !world->workers[0].reads_latest;
+    for (int32_t p = 0; p < jobs_topic()->partition_count; p++)
+        rd_kafka_topic_partition_list_add(list, WORLD_JOBS, p);
+    while (!are_placed) {
+        scheduler_sleep_ns(LOOK_MS * 1000000u);
+        group_fetch(list, false);
+        are_placed = true;
+        for (int i = 0; i < list->cnt; i++) are_placed = are_placed && list->elems[i].offset >= 0;
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
 static void begin(struct world *world) {
     cluster_begin();
     group_begin(world->options->tells);
+    world->events = world->options->events & (uint32_t)scheduler_draw(256);
     world->exactly_once = scheduler_draw(2) == 0;
     world->worker_count = 1 + scheduler_draw(WORKERS_MAX);
     world->account = account_create(world->exactly_once);
@@ -190,10 +224,12 @@ static void begin(struct world *world) {
             .tells = world->options->tells,
             .stop = scheduler_alloc(sizeof *worker->stop)};
         snprintf(worker->name, sizeof worker->name, "worker-%zu", i);
+        configure(world, worker);
         worker_start(worker);
     }
     tell(world, "%zu workers, %s", world->worker_count,
         world->exactly_once ? "exactly once" : "at least once");
+    await_first(world);
 }
 
 static bool await_answers(struct world *world) {
