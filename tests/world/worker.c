@@ -102,7 +102,9 @@ static int run(void *context) {
     struct beginning beginning = {worker, &settings};
     const struct executor_options options = {
         .settings = &settings, .begin = begin, .context = &beginning, .stop = worker->stop};
-    if (executor_run(&options, &summary, &err) == ERR_OK) return 0;
+    enum err code = executor_run(&options, &summary, &err);
+    if (code == ERR_OK) return 0;
+    if (code == ERR_TIMEOUT) return WORKER_IS_LATE;
     fprintf(stderr, "%s ended: %s\n", worker->name, err.message);
     return 1;
 }

@@ -13,6 +13,9 @@
 #define WORLD_RESULTS "results"
 #define WORLD_DEAD_LETTERS "dead-letters"
 
+/* The status of a worker that was asked to stop, and whose device took longer. */
+enum { WORKER_IS_LATE = 6 };
+
 struct worker {
     pid_t process;
     const char *state; /* the path of its state file */

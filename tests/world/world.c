@@ -80,7 +80,9 @@ static bool await_end(struct worker *worker, uint64_t since_ns) {
     while (!scheduler_has_ended(worker->process, &status) && scheduler_now_ns() < until_ns)
         scheduler_sleep_ns(LOOK_MS * 1000000u);
     bool has_ended = scheduler_has_ended(worker->process, &status);
-    if (has_ended && (status == 0 || cluster_down_until_ns() > since_ns)) return true;
+    if (has_ended &&
+        (status == 0 || status == WORKER_IS_LATE << 8 || cluster_down_until_ns() > since_ns))
+        return true;
     fprintf(stderr, "%s was asked to stop, and ended with %#x\n", worker->name, (unsigned)status);
     return false;
 }

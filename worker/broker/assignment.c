@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SEEK_TIMEOUT_MS = 1000 };
+enum { SEEK_TIMEOUT_MS = 5000 };
 
 enum err assignment_subscribe(
     rd_kafka_t *client, char *const *topics, size_t count, struct error *err) {

@@ -76,13 +76,34 @@ static bool has_committed(const rd_kafka_topic_partition_list_t *partitions, con
     return false;
 }
 
+/*
+ * What the group has committed for the partitions before those without an offset. Partitions are
+ * added at the end, and a member may be given added ones alone. Where it reads from the start
+ * anyway, nobody wants to know.
+ */
+static rd_kafka_resp_err_t fetch_earlier(rd_kafka_t *client,
+    const rd_kafka_topic_partition_list_t *partitions, int timeout_ms,
+    rd_kafka_topic_partition_list_t **ret) {
+    *ret = rd_kafka_topic_partition_list_new(0);
+    for (int i = 0; i < partitions->cnt && start_of(client) == RD_KAFKA_OFFSET_END; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        for (int32_t earlier = 0; p->offset < 0 && earlier < p->partition; earlier++)
+            if (rd_kafka_topic_partition_list_find(*ret, p->topic, earlier) == NULL)
+                rd_kafka_topic_partition_list_add(*ret, p->topic, earlier);
+    }
+    return (*ret)->cnt > 0 ? commit_list_fetch(client, *ret, timeout_ms)
+                           : RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 /* Those without an offset, with where their log is to be asked for instead. */
-static rd_kafka_topic_partition_list_t *list_unplaced(
-    rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions, bool is_known) {
+static rd_kafka_topic_partition_list_t *list_unplaced(rd_kafka_t *client,
+    const rd_kafka_topic_partition_list_t *partitions,
+    const rd_kafka_topic_partition_list_t *earlier, bool is_known) {
     rd_kafka_topic_partition_list_t *unplaced = rd_kafka_topic_partition_list_new(partitions->cnt);
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        bool was_added = is_known || has_committed(partitions, p->topic);
+        bool was_added =
+            is_known || has_committed(partitions, p->topic) || has_committed(earlier, p->topic);
         int64_t start = was_added ? RD_KAFKA_OFFSET_BEGINNING : start_of(client);
         if (p->offset < 0 && start != RD_KAFKA_OFFSET_INVALID)
             rd_kafka_topic_partition_list_add(unplaced, p->topic, p->partition)->offset = start;
@@ -92,11 +113,13 @@ static rd_kafka_topic_partition_list_t *list_unplaced(
 
 rd_kafka_resp_err_t commit_list_locate(rd_kafka_t *client,
     rd_kafka_topic_partition_list_t *partitions, bool is_known, int timeout_ms) {
-    rd_kafka_topic_partition_list_t *asked = list_unplaced(client, partitions, is_known);
-    rd_kafka_resp_err_t code = find_in_logs(client, asked, timeout_ms);
+    rd_kafka_topic_partition_list_t *earlier;
+    rd_kafka_resp_err_t code = fetch_earlier(client, partitions, timeout_ms, &earlier);
+    rd_kafka_topic_partition_list_t *asked = list_unplaced(client, partitions, earlier, is_known);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = find_in_logs(client, asked, timeout_ms);
     if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION) {
         rd_kafka_topic_partition_list_destroy(asked); /* what is in it now is no question */
-        asked = list_unplaced(client, partitions, is_known);
+        asked = list_unplaced(client, partitions, earlier, is_known);
         drop_missing(client, asked, timeout_ms);
         code = find_in_logs(client, asked, timeout_ms);
     }
@@ -104,6 +127,7 @@ rd_kafka_resp_err_t commit_list_locate(rd_kafka_t *client,
         code = rd_kafka_topic_partition_list_set_offset(
             partitions, asked->elems[i].topic, asked->elems[i].partition, asked->elems[i].offset);
     rd_kafka_topic_partition_list_destroy(asked);
+    rd_kafka_topic_partition_list_destroy(earlier);
     return code;
 }
 
