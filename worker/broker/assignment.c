@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SEEK_TIMEOUT_MS = 5000 };
-
 enum err assignment_subscribe(
     rd_kafka_t *client, char *const *topics, size_t count, struct error *err) {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
@@ -59,7 +57,9 @@ rd_kafka_resp_err_t assignment_seek(
     rd_kafka_t *client, const char *topic, int32_t partition, int64_t offset) {
     rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(one, topic, partition)->offset = offset;
-    rd_kafka_error_t *error = rd_kafka_seek_partitions(client, one, SEEK_TIMEOUT_MS);
+    /* A local operation, so without a limit: before 2.1, librdkafka waits for a thousandth of it.
+     */
+    rd_kafka_error_t *error = rd_kafka_seek_partitions(client, one, -1);
     rd_kafka_resp_err_t code = rd_kafka_error_code(error); /* NULL means no error */
     if (error != NULL) rd_kafka_error_destroy(error);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = one->elems[0].err;

@@ -34,7 +34,7 @@ rd_kafka_resp_err_t assignment_change(rd_kafka_t *client, bool is_cooperative,
  */
 void assignment_place_at_end(rd_kafka_topic_partition_list_t *partitions);
 
-/** Reads on at this offset, and drops what was fetched before. Waits for up to a second. */
+/** Reads on at this offset, and drops what was fetched before. */
 rd_kafka_resp_err_t assignment_seek(
     rd_kafka_t *client, const char *topic, int32_t partition, int64_t offset);
 

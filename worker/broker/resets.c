@@ -91,9 +91,7 @@ static void go_on_at(const struct resets *resets, const char *topic, int32_t par
     int64_t offset, struct error *failure) {
     rd_kafka_resp_err_t code =
         assignment_seek(resets->recreations->client, topic, partition, offset);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR &&
-        code != RD_KAFKA_RESP_ERR__TIMED_OUT) /* which nobody waits for, but which will be done */
-        client_lost(failure, code, "reading on after a reset");
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) client_lost(failure, code, "reading on after a reset");
 }
 
 bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struct error *failure) {
