@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-enum { LOOK_AGE_MS = 1500 }; /* three times as long as from one look to the next (consumer.c) */
+enum { LOOK_AGE_MS = 3000 }; /* more than from one look to the next, and than one may take */
 
 enum standing {
     FREE,
