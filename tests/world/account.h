@@ -22,7 +22,7 @@ void account_send(struct account *account, int32_t partition);
  */
 void account_excuse(struct account *account, int32_t partition, int64_t end, int64_t before);
 
-/** So many jobs may be answered twice though they were promised to be answered once; no more. */
+/** How many jobs have no answer yet that readers can see, and are not excused. */
 size_t account_count_unanswered(struct account *account);
 
 /** Whether each job was answered, once if promised, with the right numbers. Tells what is wrong. */

@@ -120,12 +120,6 @@ int64_t cluster_stable_end(const struct log *log) {
     return log->end;
 }
 
-void cluster_expire(struct log *log, int64_t low) {
-    if (low > log->end) low = log->end;
-    if (low > log->low) log->low = low;
-    cluster_changed();
-}
-
 void cluster_truncate(struct log *log, int64_t end) {
     if (end >= log->low && end < log->end) log->end = end;
     cluster_changed();

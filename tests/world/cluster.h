@@ -90,9 +90,6 @@ int64_t cluster_stable_end(const struct log *log);
 /** What a reader of what is committed skips. */
 bool cluster_is_visible(const struct log_record *record);
 
-/** Messages below `low` are gone; at most the end. */
-void cluster_expire(struct log *log, int64_t low);
-
 /** Messages from `end` on are gone, as after an unclean election. */
 void cluster_truncate(struct log *log, int64_t end);
 

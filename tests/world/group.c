@@ -194,27 +194,23 @@ static bool have_topics_changed(void) {
     return false;
 }
 
+static bool have_all_joined(void) {
+    for (size_t i = 0; i < group->member_count; i++)
+        if (!group->members[i]->has_joined) return false;
+    return true;
+}
+
 void group_serve(void) {
-    bool have_all_joined = true;
-    for (size_t i = 0; i < group->member_count;) {
-        struct member *member = group->members[i];
-        if (is_over(member)) {
-            expel(member);
-            continue;
-        }
-        have_all_joined = have_all_joined && member->has_joined;
-        i++;
-    }
+    for (size_t i = 0; i < group->member_count;)
+        if (is_over(group->members[i])) expel(group->members[i]);
+        else i++;
     if (!group->is_rebalancing && have_topics_changed()) rebalance();
     if (!group->is_rebalancing) return;
     bool is_late = scheduler_now_ns() >= group->deadline_ns;
     for (size_t i = 0; is_late && i < group->member_count;)
         if (group->members[i]->has_joined) i++;
         else expel(group->members[i]);
-    have_all_joined = true;
-    for (size_t i = 0; i < group->member_count; i++)
-        have_all_joined = have_all_joined && group->members[i]->has_joined;
-    if (have_all_joined && scheduler_now_ns() - group->since_ns >= JOIN_DELAY_MS * 1000000ull)
+    if (have_all_joined() && scheduler_now_ns() - group->since_ns >= JOIN_DELAY_MS * 1000000ull)
         complete();
 }
 

@@ -54,18 +54,21 @@ struct rd_kafka_s {
     bool has_met_broker;
 
     /* a consumer's */
-    struct member *member;                                    /* NULL: it knows of none */
-    int32_t generation;                                       /* of its assignment; -1: none */
-    rd_kafka_topic_partition_list_t *subscription, *assigned; /* NULL: none */
-    struct rd_kafka_queue_s *closing_queue;                   /* NULL: it is not closing */
+    struct member *member;                         /* NULL: it knows of none */
+    int32_t generation;                            /* of its assignment; -1: none */
+    rd_kafka_topic_partition_list_t *subscription; /* NULL: none */
+    struct rd_kafka_queue_s *closing_queue;        /* NULL: it is not closing */
     bool is_closed, is_lost;
-    bool awaits_assign, awaits_unassign; /* a call of the caller, after its callback */
+    bool awaits_assign; /* the caller's answer to its callback */
     struct reading readings[CLUSTER_TOPICS * CLUSTER_PARTITIONS];
     size_t reading_count;
     struct message *first, *last; /* fetched */
 
     /* a producer's */
     struct sent *first_sent;
+    int32_t (*choose_partition)(const rd_kafka_topic_t *, const void *key, size_t key_size,
+        int32_t count, void *topic_opaque, void *context); /* NULL: by chance */
+    void *topic_opaque;
     struct producer_id *id; /* NULL: not taken */
     int16_t epoch;
     enum txn_phase phase;

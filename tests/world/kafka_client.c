@@ -43,13 +43,25 @@ uint64_t kafka_number(const rd_kafka_t *client, const char *key) {
 }
 
 /* The library tells what callbacks a configuration has as texts of addresses. */
-static void *address_in(const rd_kafka_conf_t *conf, const char *key) {
+static void *address_in(const char *text) {
+    void *address = NULL;
+    (void)!sscanf(text, "%p", &address);
+    return address;
+}
+
+static void *read_address(const rd_kafka_t *client, const char *key) {
+    char text[64];
+    kafka_text(client, key, text, sizeof text);
+    return address_in(text);
+}
+
+static void *read_topic_address(const rd_kafka_t *client, const char *key) {
     char text[64] = "";
     size_t size = sizeof text;
-    void *address = NULL;
-    if (rd_kafka_conf_get(conf, key, text, &size) == RD_KAFKA_CONF_OK)
-        (void)!sscanf(text, "%p", &address);
-    return address;
+    const rd_kafka_topic_conf_t *conf = rd_kafka_conf_get_default_topic_conf(client->conf);
+    if (conf == NULL || rd_kafka_topic_conf_get(conf, key, text, &size) != RD_KAFKA_CONF_OK)
+        return NULL;
+    return address_in(text);
 }
 
 rd_kafka_t *rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *why, size_t why_size) {
@@ -58,9 +70,11 @@ rd_kafka_t *rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *why,
     client->type = type;
     client->conf = conf;
     client->generation = -1;
-    client->opaque = address_in(conf, "opaque");
-    *(void **)&client->on_rebalance = address_in(conf, "rebalance_cb");
-    *(void **)&client->on_log = address_in(conf, "log_cb");
+    client->opaque = read_address(client, "opaque");
+    *(void **)&client->on_rebalance = read_address(client, "rebalance_cb");
+    *(void **)&client->on_log = read_address(client, "log_cb");
+    *(void **)&client->choose_partition = read_topic_address(client, "partitioner_cb");
+    client->topic_opaque = read_topic_address(client, "opaque");
     client->main_queue = rd_kafka_queue_new(client);
     client->main_queue->is_main = true;
     return client;

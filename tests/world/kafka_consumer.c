@@ -66,7 +66,7 @@ rd_kafka_resp_err_t rd_kafka_assign(
         snprintf(reading->topic, sizeof reading->topic, "%s", partitions->elems[i].topic);
         read_from(client, reading, partitions->elems[i].offset);
     }
-    client->awaits_assign = client->awaits_unassign = false;
+    client->awaits_assign = false;
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -232,7 +232,7 @@ static void call_back(
 static void give_back(rd_kafka_t *client) {
     rd_kafka_topic_partition_list_t *partitions;
     (void)rd_kafka_assignment(client, &partitions);
-    client->awaits_unassign = true;
+    client->awaits_assign = true;
     call_back(client, RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS, partitions);
 }
 
@@ -273,7 +273,7 @@ void kafka_consumer_serve(rd_kafka_t *client) {
         client->member = NULL;
         client->generation = -1;
     }
-    if (client->awaits_assign || client->awaits_unassign) return;
+    if (client->awaits_assign) return;
     bool ends = client->closing_queue != NULL || client->subscription == NULL;
     if ((ends || standing == GROUP_GONE || standing == GROUP_REJOIN) && client->reading_count > 0) {
         give_back(client);

@@ -1,5 +1,4 @@
 /* Producers, with and without transactions (kafka.h). */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,21 +26,9 @@ struct sent {
 /* ---- partitions ---- */
 
 static int32_t choose(rd_kafka_t *client, const struct sent *sent, int32_t count) {
-    int32_t (*partitioner)(
-        const rd_kafka_topic_t *, const void *, size_t, int32_t, void *, void *) = NULL;
-    void *opaque = NULL;
-    char text[64];
-    size_t size = sizeof text;
-    const rd_kafka_topic_conf_t *conf = rd_kafka_conf_get_default_topic_conf(client->conf);
-    if (conf != NULL &&
-        rd_kafka_topic_conf_get(conf, "partitioner_cb", text, &size) == RD_KAFKA_CONF_OK)
-        (void)!sscanf(text, "%p", (void **)&partitioner);
-    size = sizeof text;
-    if (conf != NULL && rd_kafka_topic_conf_get(conf, "opaque", text, &size) == RD_KAFKA_CONF_OK)
-        (void)!sscanf(text, "%p", &opaque);
-    if (partitioner == NULL) return (int32_t)scheduler_draw((uint64_t)count);
-    return partitioner(kafka_topic(client, sent->topic), sent->record.key, sent->record.key_size,
-        count, opaque, sent->context);
+    if (client->choose_partition == NULL) return (int32_t)scheduler_draw((uint64_t)count);
+    return client->choose_partition(kafka_topic(client, sent->topic), sent->record.key,
+        sent->record.key_size, count, client->topic_opaque, sent->context);
 }
 
 /* ---- sending ---- */

@@ -154,7 +154,8 @@ static uint64_t next_time(void) {
     return next_ns;
 }
 
-void scheduler_tell(void) {
+/* What each thread waits for. */
+static void tell_waiting(void) {
     static const char *const states[] = {"free", "ready", "waiting", "ended"};
     fprintf(stderr, "at %" PRIu64 " us:\n", world->now_ns / 1000);
     for (size_t i = 0; i < world->slot_count; i++) {
@@ -172,7 +173,7 @@ static struct slot *choose_next(void) {
         uint64_t at_ns = next_time();
         if (at_ns == UINT64_MAX) {
             fprintf(stderr, "all threads of the world wait for ever\n");
-            scheduler_tell();
+            tell_waiting();
             _exit(STATUS_STUCK);
         }
         if (at_ns > world->now_ns) world->now_ns = at_ns;
@@ -191,6 +192,11 @@ static void give_turn(struct slot *next) {
     futex(&next->turn, FUTEX_WAKE, 1, NULL);
 }
 
+static void free_slots(pid_t process) {
+    for (size_t i = 0; i < world->slot_count; i++)
+        if (world->slots[i].process == process) world->slots[i].state = SLOT_FREE;
+}
+
 /* The first thread of the world, which forked all processes, takes over from one that died. */
 static void look_for_dead(void) {
     int status;
@@ -201,8 +207,7 @@ static void look_for_dead(void) {
     process->status = status;
     if (process->silent_since_ns == UINT64_MAX) process->silent_since_ns = world->now_ns;
     bool had_turn = world->current->process == ended;
-    for (size_t i = 0; i < world->slot_count; i++)
-        if (world->slots[i].process == ended) world->slots[i].state = SLOT_FREE;
+    free_slots(ended);
     if (had_turn) give_turn(choose_next());
 }
 
@@ -314,11 +319,6 @@ int scheduler_join(pthread_t thread, void **ret) {
     int code = __real_pthread_join(thread, ret);
     if (slot != NULL) slot->state = SLOT_FREE;
     return code;
-}
-
-static void free_slots(pid_t process) {
-    for (size_t i = 0; i < world->slot_count; i++)
-        if (world->slots[i].process == process) world->slots[i].state = SLOT_FREE;
 }
 
 pid_t scheduler_fork(int (*run)(void *context), void *context) {

@@ -82,7 +82,4 @@ uint64_t scheduler_silence_ns(pid_t process, uint64_t since_ns);
 /** The exit status of a process that has ended, as waitpid() tells it. False: it has not. */
 bool scheduler_has_ended(pid_t process, int *status);
 
-/** What each thread waits for, to standard error. */
-void scheduler_tell(void);
-
 #endif
