@@ -32,6 +32,7 @@ static void *take_all(void *context) {
     do {
         batch = ready_take(ready, taker->lane, false, taken[taker->lane]);
         taker->count += batch.count;
+        if (batch.claimed > 0) ready_admitted(ready, batch.claimed);
         atomic_fetch_add(&taker->claimed, batch.claimed);
         if (batch.is_slow) ready_leave(ready, taker->lane);
     } while (batch.count > 0 || batch.claimed > 0);
@@ -163,8 +164,10 @@ TEST(a_lane_that_comes_back_busy_takes_nothing_and_is_not_lent_again_before_it_w
 
 static void *admit_all(void *admitted) {
     size_t count;
-    while ((count = ready_wait_for_messages(ready)) > 0)
+    while ((count = ready_wait_for_messages(ready)) > 0) {
+        ready_admitted(ready, count);
         atomic_fetch_add((atomic_size_t *)admitted, count);
+    }
     return NULL;
 }
 

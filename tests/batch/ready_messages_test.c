@@ -42,7 +42,10 @@ TEST(a_lane_whose_jobs_may_not_run_yet_or_with_batches_in_flight_admits_messages
 
 static void *admit_all(void *context) {
     size_t *admitted = context, count;
-    while ((count = ready_wait_for_messages(ready)) > 0) *admitted += count;
+    while ((count = ready_wait_for_messages(ready)) > 0) {
+        *admitted += count;
+        ready_admitted(ready, count);
+    }
     return NULL;
 }
 
@@ -54,12 +57,34 @@ TEST(messages_that_no_lane_waits_for_are_admitted_by_those_that_do_nothing_else)
         assert_int_equal(pthread_create(&threads[i], NULL, admit_all, &admitted[i]), 0);
     for (int i = 0; i < OFFERS; i++) ready_offer(ready, 5, 500);
     while ((count = ready_claim(ready, READY_CLAIM_MAX)) > 0) claimed += count;
+    ready_admitted(ready, claimed);
     ready_close_offers(ready);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
         sum += admitted[i];
     }
     assert_int_equal(claimed + sum, 5 * OFFERS);
+}
+
+/* A lane that is about to push: what it pushes to must not end meanwhile. */
+static void *push_late(void *context) {
+    size_t claimed = *(size_t *)context;
+    assert_int_equal(ready_wait_for_messages(ready), 0); /* the queue is being closed */
+    push(Q, claimed);
+    ready_admitted(ready, claimed);
+    return NULL;
+}
+
+TEST(a_queue_that_takes_no_more_messages_waits_for_those_that_a_lane_admits) {
+    pthread_t thread;
+    (void)ready_offer(ready, 3, 300);
+    size_t claimed = take(0).claimed;
+    assert_int_equal(claimed, 3);
+    assert_int_equal(pthread_create(&thread, NULL, push_late, &claimed), 0);
+    ready_close_offers(ready);
+    ready_close(ready);
+    pthread_join(thread, NULL);
+    assert_int_equal(ready_count(ready), 3);
 }
 
 TEST(a_lane_with_a_slow_batch_takes_no_messages) {
@@ -79,6 +104,7 @@ TEST_MAIN() {
         R(no_thread_claims_many_bytes_while_others_could),
         R(a_lane_whose_jobs_may_not_run_yet_or_with_batches_in_flight_admits_messages),
         R(messages_that_no_lane_waits_for_are_admitted_by_those_that_do_nothing_else),
+        R(a_queue_that_takes_no_more_messages_waits_for_those_that_a_lane_admits),
         R(a_lane_with_a_slow_batch_takes_no_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,13 +34,15 @@ struct ready {
     pthread_mutex_t lock;
     struct wakeup has_jobs;
     pthread_cond_t has_messages; /* for admission threads */
+    pthread_cond_t all_admitted; /* for ready_close_offers() */
     uint32_t lanes_waiting;
     bool has_closed_offers;
     bool is_closed;
     bool is_waking; /* a lane was signalled, or is lent, and has not arrived yet */
     enum { LENT_NO, LENT_OUT, LENT_BACK_BUSY } lending; /* of READY_LENT_LANE */
     struct offers offers;
-    size_t count; /* of all jobs */
+    size_t admitting; /* messages: claimed, and not admitted yet */
+    size_t count;     /* of all jobs */
     struct quick_queue quick;
     struct slow_groups groups;
     struct array_queue arrays;
@@ -62,11 +64,13 @@ struct ready *ready_create(const struct ready_options *options) {
     pthread_mutex_init(&ready->lock, NULL);
     wakeup_init(&ready->has_jobs, options->spins);
     pthread_cond_init(&ready->has_messages, NULL);
+    pthread_cond_init(&ready->all_admitted, NULL);
     return ready;
 }
 
 void ready_destroy(struct ready *ready) {
     if (ready == NULL) return;
+    pthread_cond_destroy(&ready->all_admitted);
     pthread_cond_destroy(&ready->has_messages);
     wakeup_fini(&ready->has_jobs);
     pthread_mutex_destroy(&ready->lock);
@@ -334,7 +338,9 @@ static bool has_full_batch(const struct ready *ready) {
 }
 
 static size_t claim(struct ready *ready, size_t most) {
-    return offers_claim(&ready->offers, most, READY_CLAIM_BYTES_MAX);
+    size_t count = offers_claim(&ready->offers, most, READY_CLAIM_BYTES_MAX);
+    ready->admitting += count;
+    return count;
 }
 
 static uint64_t expected_span(struct ready *ready, const struct ready_batch *batch, uint64_t key) {
@@ -495,6 +501,15 @@ void ready_close_offers(struct ready *ready) {
     pthread_mutex_lock(&ready->lock);
     ready->has_closed_offers = true;
     pthread_cond_broadcast(&ready->has_messages);
+    while (ready->admitting > 0) pthread_cond_wait(&ready->all_admitted, &ready->lock);
+    pthread_mutex_unlock(&ready->lock);
+}
+
+void ready_admitted(struct ready *ready, size_t count) {
+    pthread_mutex_lock(&ready->lock);
+    INVARIANT(count <= ready->admitting, "what is admitted was claimed");
+    ready->admitting -= count;
+    if (ready->admitting == 0) pthread_cond_signal(&ready->all_admitted);
     pthread_mutex_unlock(&ready->lock);
 }
 

@@ -78,7 +78,8 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count);
 size_t ready_offer(struct ready *ready, size_t count, uint64_t bytes);
 
 /** For another thread that has time: it admits so many messages. `most` at most, which is up to
- * READY_CLAIM_MAX, and of large ones as many as have READY_CLAIM_BYTES_MAX, or one. */
+ * READY_CLAIM_MAX, and of large ones as many as have READY_CLAIM_BYTES_MAX, or one. Whoever claims
+ * messages, as a lane or here, calls ready_admitted() for as many. */
 size_t ready_claim(struct ready *ready, size_t most);
 
 /**
@@ -87,7 +88,11 @@ size_t ready_claim(struct ready *ready, size_t most);
  */
 size_t ready_wait_for_messages(struct ready *ready);
 
-/** No more messages are offered. */
+/** `count` messages that were claimed have been admitted: their jobs are pushed, or elsewhere. */
+void ready_admitted(struct ready *ready, size_t count);
+
+/** No more messages are offered. Waits until all that were claimed have been admitted: what comes
+ * after admission may end then. */
 void ready_close_offers(struct ready *ready);
 
 /** What a lane takes at a time: jobs, or messages. */

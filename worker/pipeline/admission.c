@@ -190,6 +190,7 @@ static void admit_claimed(struct admission *admission, size_t count) {
     struct delivery *const *deliveries = (struct delivery *const *)claimed;
     if (stages_has_failed(admission->stages)) drop(admission->stages, deliveries, count);
     else admit_all(admission->stages, deliveries, count);
+    ready_admitted(admission->stages->ready, count);
 }
 
 void admission_admit(void *context, size_t count) {
